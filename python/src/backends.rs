@@ -257,6 +257,7 @@ fn _stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         bytes_written,
         donations,
         contiguous_copies,
+        repeated,
         mirrors,
         transfers,
         bytes_to_host,
@@ -271,6 +272,7 @@ fn _stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     out.set_item("bytes_written", bytes_written)?;
     out.set_item("donations", donations)?;
     out.set_item("contiguous_copies", contiguous_copies)?;
+    out.set_item("repeated", repeated)?;
     out.set_item("mirrors", mirrors)?;
     out.set_item("transfers", transfers)?;
     out.set_item("bytes_to_host", bytes_to_host)?;

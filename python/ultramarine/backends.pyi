@@ -180,6 +180,7 @@ class Stats:
         bytes_written (int): Bytes that all commands wrote.
         donations (int): Results that took over the memory of an operand.
         contiguous_copies (int): Copies for backends that need contiguous operands.
+        repeated (int): Evaluations and calls of compiled functions that ran the commands of an earlier one.
         mirrors (int): Copies between the host and a device.
         transfers (int): Copies between accelerators.
         bytes_to_host (int): Bytes that were copied from devices to the host.
@@ -194,6 +195,7 @@ class Stats:
     bytes_written: int
     donations: int
     contiguous_copies: int
+    repeated: int
     mirrors: int
     transfers: int
     bytes_to_host: int

@@ -78,6 +78,8 @@ counters! {
     donations,
     /// Copies made because a backend needs contiguous inputs.
     contiguous_copies,
+    /// Evaluations and calls of compiled functions that ran the commands of an earlier one.
+    repeated,
     /// Buffers copied between the host and a device.
     mirrors,
     /// Buffers copied from one accelerator to another.
@@ -386,6 +388,7 @@ impl Exec {
             return Ok(None);
         }
         bump(&self.local.contiguous_copies, 1);
+        executable::with(|recording| recording.count_contiguous_copy());
         let copy = self.alloc(t.shape, t.dtype)?;
         self.copy(*t, Operand { value: &copy, ..*t })?;
         Ok(Some(copy))

@@ -6,7 +6,7 @@ use super::grouping::group_into_tasks;
 use super::lower::{Entry, Tape};
 use super::run;
 use crate::backend::Exec;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::node::{Inputs, Node, Value, next_mark};
 use crate::ops::rules::{
     multi_output::MultiOutput,
@@ -17,7 +17,9 @@ use crate::{array::Array, shape::Shape, stream::Stream};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use ultramarine_runtime::backend::executable::{Executable, Recorded, Recording, Task, Watch};
+use ultramarine_runtime::backend::executable::{
+    Executable, Failure, Recorded, Recording, Task, Watch,
+};
 use ultramarine_runtime::interrupt;
 
 /// Runs the node of a multi-output operation that stands for a graph.
@@ -85,9 +87,7 @@ fn run_executable(
     let values: SmallVec<[&Value; 8]> =
         operands.iter().map(run::value_of).collect::<Result<_>>()?;
     let watch = watch.as_mut().map(|watch| watch as &mut dyn Watch);
-    executable
-        .run(exec, &values, watch)
-        .map_err(|(error, op)| Error::Poisoned { op, cause: Arc::new(error) })
+    executable.run(exec, &values, watch).map_err(Failure::poisoned)
 }
 
 /// Records the operations of an executable's run in a profile.

@@ -9,7 +9,7 @@ use crate::backend::buffer::BufferRef;
 use crate::backend::call::Exec;
 use crate::backend::{DeviceState, Plan, pending_free, shutdown::Compiling, value::Value};
 use crate::error::Result;
-use crate::host_table;
+use crate::{host_table, interrupt};
 use core::ffi::c_void;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -168,6 +168,9 @@ impl Executable {
             }
         }
         let OnDevice::Recorded(recording) = &mut *state else { return Ok(None) };
+        if !self.donated.is_empty() {
+            interrupt::hold();
+        }
         for slot in &self.donated {
             memory.buffer(*slot).changes();
         }

@@ -7,16 +7,19 @@
 //! memory_plan.rs       where temporaries lie in one arena
 //! mod.rs               the executable, and its runs
 //! device_recording.rs  its runs as one call, where the backend records commands
+//! failure.rs           a run in which a command fails
 //! ```
 //!
 //! An executable does not change when it runs, so threads may run one at the same time, each with memory of its own.
 
 mod device_recording;
+mod failure;
 mod memory_plan;
 mod recording;
 mod task;
 
 pub(in crate::backend) use device_recording::{Functions as ReplayFunctions, Held};
+pub use failure::Failure;
 pub(in crate::backend) use recording::with;
 pub use recording::{Recorded, Recording, begin_task, end_task, give_up};
 pub use task::{Task, Watch};
@@ -90,6 +93,8 @@ pub struct Executable {
     outputs: Box<[Output]>,
     /// Slots of inputs whose memory is taken over.
     donated: Box<[u32]>,
+    /// The first step that writes to such memory; the number of steps, if there is none.
+    overwrites_from: usize,
     arena: usize,
     counts: Box<[(&'static Kernels, &'static str, Dispatch, u64)]>,
     stats: Stats,
@@ -134,11 +139,17 @@ impl Executable {
             tensor.dl.strides = dims[start + rank..start + 2 * rank].as_ptr().cast_mut();
             (tensor.wait, tensor.wait_value) = (std::ptr::null_mut(), 0);
         }
+        let slots_of: Box<[u32]> = places.into_iter().map(|(slot, _)| slot).collect();
+        let overwrites = |step: &Step| {
+            let writes = &slots_of[step.tensors.clone()][step.inputs..];
+            writes.iter().any(|slot| donated.contains(slot))
+        };
         Executable {
             device,
+            overwrites_from: steps.iter().position(overwrites).unwrap_or(steps.len()),
             steps: steps.into(),
             tensors: tensors.into(),
-            slots_of: places.into_iter().map(|(slot, _)| slot).collect(),
+            slots_of,
             _dims: dims,
             scalars: scalars.into(),
             slots,
@@ -168,26 +179,28 @@ impl Executable {
     ///
     /// # Errors
     /// The backend's own, with the graph operation that failed. [`Error::Runtime`] if the evaluation is given up on the
-    /// way.
+    /// way, which it can be until memory of the inputs is overwritten.
     pub fn run(
         &self,
         exec: &Exec,
         inputs: &[&Value],
         watch: Option<&mut dyn Watch>,
-    ) -> Result<Vec<Value>, (Error, &'static str)> {
+    ) -> Result<Vec<Value>, Failure> {
         debug_assert!(std::ptr::eq(exec.device, self.device));
         // A recording that is under way on this thread does not see these commands.
         give_up();
-        if !self.donated.is_empty() {
-            interrupt::hold();
+        if interrupt::is_due() {
+            return Err(Failure::intact(interrupted(), "compiled"));
         }
-        let replayed = match self.steps.first() {
-            Some(first) if self.donated.is_empty() && interrupt::is_due() => {
-                return Err((interrupted(), first.op));
-            }
+        let replayed = match watch {
             // Each command is to have a time of its own.
-            _ if watch.is_some() => None,
-            _ => self.replayed(exec, inputs).map_err(|e| (e, "compiled"))?,
+            Some(_) => None,
+            None => self.replayed(exec, inputs).map_err(|error| Failure {
+                error,
+                op: "compiled",
+                intact: self.donated.is_empty(),
+                outputs: Vec::new(),
+            })?,
         };
         let memory = match replayed {
             Some(memory) => {
@@ -200,15 +213,18 @@ impl Executable {
         for (kernels, name, dispatch, runs) in &self.counts {
             kernels.counts.add_runs(name, *dispatch, *runs);
         }
-        let output = |output: &Output| -> Result<Value> {
-            let buffer = match self.slots[output.slot as usize] {
-                // Without elements.
-                Slot::Unused => exec.buffer(0)?,
-                _ => memory.buffer(output.slot).clone(),
-            };
-            Ok(Value { buffer, offset: output.offset, strides: output.strides.clone() })
+        let outputs = self.outputs.iter().map(|output| self.output(exec, output, &memory));
+        outputs.collect::<Result<_>>().map_err(|e| (e, "compile").into())
+    }
+
+    /// The value of an output at the end of a run.
+    fn output(&self, exec: &Exec, output: &Output, memory: &Memory) -> Result<Value> {
+        let buffer = match self.slots[output.slot as usize] {
+            // Without elements.
+            Slot::Unused => exec.buffer(0)?,
+            _ => memory.buffer(output.slot).clone(),
         };
-        self.outputs.iter().map(output).collect::<Result<_>>().map_err(|e| (e, "compile"))
+        Ok(Value { buffer, offset: output.offset, strides: output.strides.clone() })
     }
 
     /// Gives the commands to the device one by one.
@@ -217,20 +233,29 @@ impl Executable {
         exec: &Exec,
         inputs: &[&Value],
         mut watch: Option<&mut dyn Watch>,
-    ) -> Result<Memory, (Error, &'static str)> {
-        let mut memory = self.memory(exec, inputs).map_err(|e| (e, "compile"))?;
+    ) -> Result<Memory, Failure> {
+        let mut memory = self.memory(exec, inputs).map_err(|e| Failure::intact(e, "compile"))?;
         for slot in &self.donated {
             memory.buffer(*slot).changes();
         }
         for (number, step) in self.steps.iter().enumerate() {
-            if self.donated.is_empty() && interrupt::is_due() {
-                return Err((interrupted(), step.op));
+            if number <= self.overwrites_from && interrupt::is_due() {
+                return Err(Failure::intact(interrupted(), step.op));
+            }
+            if number == self.overwrites_from {
+                interrupt::hold();
             }
             let ran = match &mut watch {
                 None => self.step(exec, step, &mut memory),
                 Some(watch) => self.watched_step(exec, number, &mut memory, &mut **watch),
             };
-            ran.map_err(|e| (e, step.op))?;
+            if let Err(error) = ran {
+                return Err(self.failed(exec, number, error, memory));
+            }
+        }
+        if interrupt::is_cut() {
+            // The last command was left unfinished.
+            return Err(Failure::intact(interrupted(), "compile"));
         }
         Ok(memory)
     }

@@ -206,6 +206,7 @@ impl Recording {
 
     /// An operand's memory is taken over.
     pub(in crate::backend) fn donate(&mut self, buffer: &BufferRef) {
+        self.stats.donations += 1;
         let slot = self.slot(buffer);
         if matches!(self.memory[slot].kind, Kind::Input(_)) {
             self.donated.push(slot as u32);
@@ -236,6 +237,11 @@ impl Recording {
     /// A plan is not ready.
     pub(in crate::backend) fn postpone(&mut self) {
         self.postponed = true;
+    }
+
+    /// An operand is copied because a backend needs it without gaps.
+    pub(in crate::backend) fn count_contiguous_copy(&mut self) {
+        self.stats.contiguous_copies += 1;
     }
 
     pub(in crate::backend) fn count_fused(&mut self, operations: usize) {
@@ -366,7 +372,7 @@ impl Recording {
             outputs,
             self.donated,
             arena,
-            (self.counts, self.stats),
+            (self.counts, Stats { repeated: 1, ..self.stats }),
             self.tasks,
         )))
     }

@@ -1,0 +1,96 @@
+//! A run in which a command failed: what does not depend on it is computed, as an evaluation would do.
+
+use super::{Executable, Memory};
+use crate::backend::{call::Exec, value::Value};
+use crate::error::Error;
+use std::sync::Arc;
+
+/// The reason why a run did not give all outputs.
+pub struct Failure {
+    /// The error of the first command that failed.
+    pub error: Error,
+    /// The graph operation of that command.
+    pub op: &'static str,
+    /// No memory of the inputs was overwritten: they can be used in another way.
+    pub intact: bool,
+    /// Each output, or why it is not there, once memory was overwritten. Empty: none is there.
+    pub outputs: Vec<Result<Value, Error>>,
+}
+
+impl Failure {
+    /// A failure before anything was overwritten.
+    pub(super) fn intact(error: Error, op: &'static str) -> Failure {
+        Failure { error, op, intact: true, outputs: Vec::new() }
+    }
+
+    /// The error of an array that cannot be had because of it.
+    pub fn poisoned(self) -> Error {
+        Error::Poisoned { op: self.op, cause: Arc::new(self.error) }
+    }
+}
+
+impl From<(Error, &'static str)> for Failure {
+    /// A failure after which nothing is known of any memory.
+    fn from((error, op): (Error, &'static str)) -> Failure {
+        Failure { error, op, intact: false, outputs: Vec::new() }
+    }
+}
+
+/// Commands that failed: the error of each, with its graph operation, and by slot which of them spoiled it.
+struct Spoiled {
+    errors: Vec<(Arc<Error>, &'static str)>,
+    slots: Vec<Option<usize>>,
+}
+
+impl Executable {
+    /// The failure of a step. Later steps that do not depend on it are run, if inputs may have been overwritten.
+    #[cold]
+    pub(super) fn failed(
+        &self,
+        exec: &Exec,
+        first: usize,
+        error: Error,
+        mut memory: Memory,
+    ) -> Failure {
+        let op = self.steps[first].op;
+        if first < self.overwrites_from {
+            return Failure::intact(error, op);
+        }
+        let mut spoiled = Spoiled { errors: Vec::new(), slots: vec![None; self.slots.len()] };
+        self.spoil(&mut spoiled, first, error.clone());
+        for (i, step) in self.steps.iter().enumerate().skip(first + 1) {
+            let slots = || self.slots_of[step.tensors.clone()].iter();
+            // An output that another step writes, too, may have no memory.
+            match slots().find_map(|slot| spoiled.slots[*slot as usize]) {
+                Some(cause) => {
+                    slots()
+                        .skip(step.inputs)
+                        .for_each(|s| spoiled.slots[*s as usize] = Some(cause));
+                }
+                None => {
+                    if let Err(error) = self.step(exec, step, &mut memory) {
+                        self.spoil(&mut spoiled, i, error);
+                    }
+                }
+            }
+        }
+        let output = |output: &super::Output| match spoiled.slots[output.slot as usize] {
+            Some(cause) => {
+                let (cause, op) = &spoiled.errors[cause];
+                Err(Error::Poisoned { op, cause: cause.clone() })
+            }
+            None => self.output(exec, output, &memory),
+        };
+        let outputs = self.outputs.iter().map(output).collect();
+        Failure { error, op, intact: false, outputs }
+    }
+
+    fn spoil(&self, spoiled: &mut Spoiled, step: usize, error: Error) {
+        let step = &self.steps[step];
+        let cause = spoiled.errors.len();
+        spoiled.errors.push((Arc::new(error), step.op));
+        for slot in &self.slots_of[step.tensors.clone()][step.inputs..] {
+            spoiled.slots[*slot as usize] = Some(cause);
+        }
+    }
+}
