@@ -81,7 +81,7 @@ macro_rules! attributes {
         impl $crate::graph::attribute::Attribute for $name {
             fn encode(&self, key: &mut $crate::graph::operation_key::OperationKey) {
                 match self {
-                    $($name::$variant $({ $($field),* })? $(($($part),*))? => key.record(
+                    $($name::$variant $({ $($field),* })? $(($($part),*))? => key.variant(
                         concat!(stringify!($name), "::", stringify!($variant)),
                         &[
                             $($((stringify!($field), $field)),*)?
@@ -148,7 +148,7 @@ values! {
     isize: v, key => key.signed(*v as i64), [0, 1, -1, isize::MAX];
     f64: v, key => key.float(*v), [0.0, -0.0, 1.5, f64::NAN, -f64::NAN];
     &'static str: v, key => key.text(v), ["a", "b", "ab"];
-    Dtype: v, key => key.text(v.name()), [Dtype::Bool, Dtype::Float32, Dtype::Float64];
+    Dtype: v, key => key.dtype(*v), [Dtype::Bool, Dtype::Float32, Dtype::Float64];
     Device: v, key => key.text(&v.to_string()), [Device::CPU, Device::gpu(0), Device::gpu(1)];
 }
 

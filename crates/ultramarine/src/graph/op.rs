@@ -216,6 +216,12 @@ impl Op {
         self.table.is_some_and(|table| table.type_id == TypeId::of::<T>())
     }
 
+    /// A number for the type of its attributes, in this process: operations of two types have different ones.
+    #[inline]
+    pub fn kind(&self) -> u64 {
+        self.table.map_or(0, |table| std::ptr::from_ref(table).addr() as u64)
+    }
+
     /// MLX's name of the operation.
     pub fn name(&self) -> &'static str {
         self.rules().map_or("array", |r| r.name())

@@ -1,6 +1,7 @@
 //! The identity of an operation, by which evaluation and compiled functions tell operations apart.
 
-use super::{attribute::Attribute, rules::Rules};
+use super::{attribute::Attribute, op::Op, rules::Rules};
+use crate::dtype::Dtype;
 use smallvec::SmallVec;
 use std::any::Any;
 use std::hash::{Hash, Hasher};
@@ -30,6 +31,8 @@ pub(crate) struct OperationKey {
     bytes: SmallVec<[u8; 64]>,
     /// Values behind the opaque entries of `bytes`, in their order.
     opaque: SmallVec<[Arc<dyn Opaque>; 1]>,
+    /// Takes what is appended instead, where there is one.
+    words: Option<Words>,
 }
 
 /// An attribute without a serialised form, such as a function: it means something in this process only.
@@ -48,11 +51,21 @@ impl OperationKey {
 
     /// The key of an operation of this name and version.
     pub fn of(name: &str, version: u32, attributes: &(impl Attribute + ?Sized)) -> OperationKey {
-        let mut key = OperationKey { bytes: SmallVec::new(), opaque: SmallVec::new() };
+        let mut key = OperationKey { bytes: SmallVec::new(), opaque: SmallVec::new(), words: None };
         name.encode(&mut key);
         version.encode(&mut key);
         attributes.encode(&mut key);
         key
+    }
+
+    /// Appends the object of a trait: a type that its place does not say.
+    pub fn object(&mut self, name: &'static str, version: u32, value: &dyn Attribute) {
+        if let Some(words) = &mut self.words {
+            words.name(name);
+            words.push(version.into());
+            words.named = true;
+        }
+        value.encode(self);
     }
 
     /// The bytes that identify the operation in any process; `None` if an attribute is opaque.
@@ -62,17 +75,26 @@ impl OperationKey {
 
     /// Appends a bool.
     pub fn bool(&mut self, value: bool) {
+        if let Some(words) = &mut self.words {
+            return words.push(value.into());
+        }
         self.kind(if value { Kind::True } else { Kind::False });
     }
 
     /// Appends an unsigned integer.
     pub fn unsigned(&mut self, value: u64) {
+        if let Some(words) = &mut self.words {
+            return words.push(value);
+        }
         self.kind(Kind::Unsigned);
         self.varint(value);
     }
 
     /// Appends a signed integer.
     pub fn signed(&mut self, value: i64) {
+        if let Some(words) = &mut self.words {
+            return words.push(value as u64);
+        }
         self.kind(Kind::Signed);
         // Zigzag: small numbers are short, whatever their sign.
         self.varint((value << 1 ^ value >> 63) as u64);
@@ -80,12 +102,26 @@ impl OperationKey {
 
     /// Appends a float by its bits: NaNs equal themselves, and -0.0 is not 0.0.
     pub fn float(&mut self, value: f64) {
+        if let Some(words) = &mut self.words {
+            return words.push(value.to_bits());
+        }
         self.kind(Kind::Float);
         self.bytes.extend_from_slice(&value.to_bits().to_le_bytes());
     }
 
+    /// Appends a dtype.
+    pub fn dtype(&mut self, value: Dtype) {
+        match &mut self.words {
+            Some(words) => words.push(value as u64),
+            None => self.text(value.name()),
+        }
+    }
+
     /// Appends text.
     pub fn text(&mut self, value: &str) {
+        if let Some(words) = &mut self.words {
+            return words.text(value);
+        }
         self.kind(Kind::Text);
         self.name(value);
     }
@@ -96,13 +132,33 @@ impl OperationKey {
         values: impl IntoIterator<Item = &'a T, IntoIter: ExactSizeIterator>,
     ) {
         let values = values.into_iter();
-        self.kind(Kind::List);
-        self.varint(values.len() as u64);
+        match &mut self.words {
+            Some(words) => words.push(values.len() as u64),
+            None => {
+                self.kind(Kind::List);
+                self.varint(values.len() as u64);
+            }
+        }
         values.for_each(|value| value.encode(self));
     }
 
+    /// Appends a variant of an enum with its fields.
+    pub fn variant(&mut self, name: &'static str, fields: &[(&str, &dyn Attribute)]) {
+        if let Some(words) = &mut self.words {
+            words.name(name);
+        }
+        self.record(name, fields);
+    }
+
     /// Appends a type with its fields.
-    pub fn record(&mut self, name: &str, fields: &[(&str, &dyn Attribute)]) {
+    pub fn record(&mut self, name: &'static str, fields: &[(&str, &dyn Attribute)]) {
+        if let Some(words) = &mut self.words {
+            // Elsewhere the type that it is a field of says which type it has.
+            if std::mem::take(&mut words.named) {
+                words.name(name);
+            }
+            return fields.iter().for_each(|(_, value)| value.encode(self));
+        }
         self.kind(Kind::Record);
         self.name(name);
         self.varint(fields.len() as u64);
@@ -114,6 +170,10 @@ impl OperationKey {
 
     /// Appends a value that keys compare by [`Opaque::same`], and keep alive.
     pub fn opaque(&mut self, value: Arc<dyn Opaque>) {
+        if let Some(words) = &mut self.words {
+            words.opaque = true;
+            return;
+        }
         self.kind(Kind::Opaque);
         self.opaque.push(value);
     }
@@ -134,6 +194,84 @@ impl OperationKey {
             value >>= 7;
         }
         self.bytes.push(value as u8);
+    }
+}
+
+/// Operations and their attributes as a list of words, which costs less than their keys. Equal words are equal operations in
+/// this process, as long as it is not asked whether values are opaque.
+#[derive(Clone, Default)]
+struct Words {
+    list: Vec<u64>,
+    opaque: bool,
+    /// The next record's type has to be named.
+    named: bool,
+}
+
+impl Words {
+    #[inline]
+    fn push(&mut self, word: u64) {
+        self.list.push(word);
+    }
+
+    /// A literal of the program, by its address.
+    fn name(&mut self, name: &'static str) {
+        self.list.extend([name.as_ptr().addr() as u64, name.len() as u64]);
+    }
+
+    fn text(&mut self, text: &str) {
+        self.push(text.len() as u64);
+        self.list.extend(text.as_bytes().chunks(8).map(|part| {
+            let mut word = [0; 8];
+            word[..part.len()].copy_from_slice(part);
+            u64::from_le_bytes(word)
+        }));
+    }
+}
+
+/// A list of words to which operations are appended, and numbers of the caller's.
+pub(crate) struct OperationWords(OperationKey);
+
+impl OperationWords {
+    /// The words behind those of `list`.
+    pub fn new(list: Vec<u64>) -> OperationWords {
+        let words = Some(Words { list, ..Words::default() });
+        OperationWords(OperationKey { bytes: SmallVec::new(), opaque: SmallVec::new(), words })
+    }
+
+    /// Appends a word.
+    #[inline]
+    pub fn push(&mut self, word: u64) {
+        if let Some(words) = &mut self.0.words {
+            words.push(word);
+        }
+    }
+
+    /// Appends an operation with its attributes. False if one of them is opaque: others may have the same words.
+    #[inline]
+    pub fn operation(&mut self, op: &Op) -> bool {
+        self.push(op.kind());
+        if let Some(rules) = op.rules() {
+            rules.encode(&mut self.0);
+        }
+        !self.0.words.as_ref().is_some_and(|words| words.opaque)
+    }
+
+    /// The words of attributes.
+    #[cfg(test)]
+    pub fn of(attributes: &dyn Attribute) -> Vec<u64> {
+        let mut words = OperationWords::new(Vec::new());
+        attributes.encode(&mut words.0);
+        words.into_list()
+    }
+
+    /// Number of words.
+    pub fn len(&self) -> usize {
+        self.0.words.as_ref().map_or(0, |words| words.list.len())
+    }
+
+    /// The list.
+    pub fn into_list(self) -> Vec<u64> {
+        self.0.words.map(|words| words.list).unwrap_or_default()
     }
 }
 

@@ -1,6 +1,10 @@
 //! Keys of operations tell apart what their attributes tell apart, by random attributes of every operation.
 
-use super::{attribute::Attribute, operation_key::OperationKey, rules::Rules};
+use super::{
+    attribute::Attribute,
+    operation_key::{OperationKey, OperationWords},
+    rules::Rules,
+};
 use crate::ops::{
     arg_reduce, conv, copy, create, elementwise, fft, index, linalg, matmul, nn, random, reduce,
     rules, rules::multi_output::MultiOutputRules, scan, select, shape, sort,
@@ -29,14 +33,20 @@ impl Choices {
 /// Keys of random attributes, each with its type and the choices that made it.
 type Samples = Vec<((&'static str, Vec<usize>), OperationKey)>;
 
-/// Keys of a type's random attributes.
+/// Keys of a type's random attributes, whose words are checked to be equal where the choices are.
 fn samples<T: Attribute>(key: impl Fn(&T) -> OperationKey) -> Samples {
+    let mut words = HashMap::new();
     let sample = |seed| {
         let mut choices = Choices { rng: Rng::new(seed), made: Vec::new() };
-        let key = key(&T::sample(&mut choices));
-        ((std::any::type_name::<T>(), choices.made), key)
+        let attributes = T::sample(&mut choices);
+        let own = OperationWords::of(&attributes);
+        assert!(*words.entry(choices.made.clone()).or_insert_with(|| own.clone()) == own);
+        ((std::any::type_name::<T>(), choices.made), key(&attributes))
     };
-    (0..100).map(sample).collect()
+    let all = (0..100).map(sample).collect();
+    let distinct: HashSet<_> = words.values().collect();
+    assert_eq!(distinct.len(), words.len(), "words of {}", std::any::type_name::<T>());
+    all
 }
 
 /// Checks that keys are equal where types and choices are, and that their bytes and hashes are equal just then.

@@ -189,6 +189,11 @@ impl MultiOutput {
         &self.0.results
     }
 
+    /// The values of the results, once the node was evaluated.
+    pub fn values(&self) -> &[Value] {
+        self.0.values.get().map_or(&[], |values| values)
+    }
+
     /// Checks that a rule gave one value for each result.
     fn one_each(&self, given: usize) -> Result<()> {
         if given == self.len() {
@@ -250,7 +255,8 @@ impl MultiOutput {
 
 impl Attribute for MultiOutput {
     fn encode(&self, key: &mut OperationKey) {
-        self.0.rules.encode(key);
+        let rules = self.rules();
+        key.object(rules.name(), rules.version(), rules);
     }
 }
 
