@@ -296,6 +296,16 @@ fn _fusion() -> bool {
 }
 
 #[pyfunction]
+fn _set_executables(on: bool) {
+    ultramarine::set_executables(on);
+}
+
+#[pyfunction]
+fn _executables() -> bool {
+    ultramarine::executables()
+}
+
+#[pyfunction]
 fn _set_strict(on: bool, allow: Vec<String>) {
     let allow: Vec<&str> = allow.iter().map(String::as_str).collect();
     ultramarine::set_strict(on, &allow);
@@ -314,6 +324,7 @@ fn _validation_findings() -> u64 {
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::functions!(m: _load _load_best _load_all _report_json _report_table _search_paths
         _set_search_paths _backends _backend_of _backend_named _op_counts _reset_op_counts
-        _set_strict _is_strict _probe _validation_findings _stats _reset_stats _set_fusion _fusion);
+        _set_strict _is_strict _probe _validation_findings _stats _reset_stats _set_fusion _fusion
+        _set_executables _executables);
     Ok(())
 }

@@ -39,11 +39,13 @@ __all__ = [
     "reset_op_counts",
     "reset_stats",
     "search_paths",
+    "set_executables",
     "set_fusion",
     "set_poison",
     "set_search_paths",
     "set_strict",
     "stats",
+    "uses_executables",
     "validation_findings",
 ]
 
@@ -386,6 +388,27 @@ def is_fusing():
         bool: True if they are.
     """
     return _core._fusion()
+
+
+def set_executables(on):
+    """Switches executables on or off: commands of earlier evaluations that are run again.
+
+    They are on, unless the environment variable `ULTRAMARINE_EXECUTABLES` is `0`. Results are bitwise identical; off
+    is for comparisons.
+
+    Args:
+        on (bool): Has evaluations and calls of compiled functions run them.
+    """
+    _core._set_executables(bool(on))
+
+
+def uses_executables():
+    """Tests whether evaluations run the commands of earlier ones again; see `set_executables`.
+
+    Returns:
+        bool: True if they do.
+    """
+    return _core._executables()
 
 
 def set_strict(on, allow=()):

@@ -35,11 +35,13 @@ __all__ = [
     "reset_op_counts",
     "reset_stats",
     "search_paths",
+    "set_executables",
     "set_fusion",
     "set_poison",
     "set_search_paths",
     "set_strict",
     "stats",
+    "uses_executables",
     "validation_findings",
 ]
 
@@ -366,6 +368,23 @@ def is_fusing() -> bool:
 
     Returns:
         bool: True if they are.
+    """
+
+def set_executables(on: bool) -> None:
+    """Switches executables on or off: commands of earlier evaluations that are run again.
+
+    They are on, unless the environment variable `ULTRAMARINE_EXECUTABLES` is `0`. Results are bitwise identical; off
+    is for comparisons.
+
+    Args:
+        on (bool): Has evaluations and calls of compiled functions run them.
+    """
+
+def uses_executables() -> bool:
+    """Tests whether evaluations run the commands of earlier ones again; see `set_executables`.
+
+    Returns:
+        bool: True if they do.
     """
 
 def set_strict(on: bool, allow: Iterable[str] = ()) -> None:

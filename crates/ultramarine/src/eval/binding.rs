@@ -82,3 +82,8 @@ pub(super) fn describe<'a>(
     }
     taken
 }
+
+/// Returns true if an operand's memory may be taken over still; `operands` are in its buffer.
+pub(super) fn is_still_ours(operand: &Bound<'_>, operands: u32) -> bool {
+    operand.is_ours() && operand.value.buffer.is_unshared(operands as usize)
+}

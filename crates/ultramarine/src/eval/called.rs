@@ -44,7 +44,10 @@ pub(super) fn run(
     // counted: operands that only this needs are ours.
     entry.release_inputs();
     let binding = bound(node, &operands, exec.device.plan_generation());
-    let known = graph.executables().get(&binding);
+    let known = match super::executables() {
+        true => graph.executables().get(&binding),
+        false => Some(None),
+    };
     if profile.is_some() {
         profile::compiled(matches!(known, Some(Some(_))));
     }
@@ -150,17 +153,15 @@ fn evaluated(graph: &dyn Subgraph, operands: Inputs, notes: Notes) -> Result<Vec
     let built = graph.build(&operands);
     drop(operands);
     let mark = next_mark();
-    let (mut entries, mut composite) = (Vec::with_capacity(built.nodes.len()), false);
+    let mut tape = Tape::new(mark, built.nodes.len());
     for node in built.nodes {
         let claimed = node.claim();
         debug_assert!(claimed, "nobody else knows the node");
         node.mark.store(mark, Ordering::Relaxed);
-        node.slot.store(entries.len() as u32, Ordering::Relaxed);
-        composite |= node.op.is_composite();
-        entries.push(Entry::new(node));
+        tape.push(node);
     }
     // Results have a handle, by which the planner knows that they are asked for.
     let outputs: Vec<Array> = built.outputs.into_iter().map(Array::from_node).collect();
-    run::run(group_into_tasks(Tape { entries, mark, composite }), notes);
+    run::run(group_into_tasks(tape), notes);
     outputs.iter().map(|o| run::value_of(o.node()).cloned()).collect()
 }

@@ -25,6 +25,21 @@ pub(super) struct Tape {
     pub composite: bool,
 }
 
+impl Tape {
+    /// A tape of nodes that bear a fresh mark.
+    pub fn new(mark: u64, capacity: usize) -> Tape {
+        Tape { entries: Vec::with_capacity(capacity), mark, composite: false }
+    }
+
+    /// Puts a claimed node behind its operands.
+    #[inline]
+    pub fn push(&mut self, node: Arc<Node>) {
+        node.slot.store(self.entries.len() as u32, Ordering::Relaxed);
+        self.composite |= node.op.is_composite();
+        self.entries.push(Entry::new(node));
+    }
+}
+
 /// A node on the tape, with the form in which it runs.
 pub(super) struct Entry {
     /// The node that gets the value.

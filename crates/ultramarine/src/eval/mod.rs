@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! eval(outputs) -> tape (claimed lazy nodes, operands first)
+//!               -> the executable of an earlier evaluation with this structure (repeated.rs), or
 //!               -> entries (compositions of what devices lack) lower.rs
 //!               -> tasks (single ops and fused groups)         grouping.rs
 //!               -> jobs (runs of tasks of one stream)
@@ -19,7 +20,9 @@ mod fused_program;
 mod grouping;
 mod lower;
 mod oversized;
+mod repeated;
 mod run;
+mod structure;
 mod values;
 
 use crate::{
@@ -35,7 +38,7 @@ use crate::{
 };
 use described::Notes;
 use grouping::{Task, group_into_tasks};
-use lower::{Entry, Tape};
+use lower::Tape;
 pub(crate) use run::panic_text;
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -49,25 +52,42 @@ static SCHEDULER: Mutex<()> = Mutex::new(());
 /// A thread is about to fork.
 static FORKING: AtomicBool = AtomicBool::new(false);
 
-/// 0: not asked yet, 1: off, 2: on.
+/// Switches of the environment. 0: not asked yet, 1: off, 2: on.
 static FUSION: AtomicU8 = AtomicU8::new(0);
+static EXECUTABLES: AtomicU8 = AtomicU8::new(0);
 
-/// Whether elementwise operations are fused. On, unless the environment variable
-/// `ULTRAMARINE_FUSION` is `0` or [`set_fusion`] said otherwise.
-pub fn fusion() -> bool {
-    match FUSION.load(Ordering::Relaxed) {
+fn is_on(switch: &AtomicU8, variable: &str) -> bool {
+    match switch.load(Ordering::Relaxed) {
         0 => {
-            let on = std::env::var_os("ULTRAMARINE_FUSION").is_none_or(|v| v != "0");
-            FUSION.store(1 + on as u8, Ordering::Relaxed);
+            let on = std::env::var_os(variable).is_none_or(|v| v != "0");
+            switch.store(1 + on as u8, Ordering::Relaxed);
             on
         }
         state => state == 2,
     }
 }
 
+/// Whether elementwise operations are fused. On, unless the environment variable
+/// `ULTRAMARINE_FUSION` is `0` or [`set_fusion`] said otherwise.
+pub fn fusion() -> bool {
+    is_on(&FUSION, "ULTRAMARINE_FUSION")
+}
+
 /// Switches fusion on or off for the process. Results are the same to the bit.
 pub fn set_fusion(on: bool) {
     FUSION.store(1 + on as u8, Ordering::Relaxed);
+}
+
+/// Whether evaluations that repeat, and calls of compiled functions, run the commands of earlier ones again
+/// (`docs/compile.md`). On, unless the environment variable `ULTRAMARINE_EXECUTABLES` is `0` or [`set_executables`] said
+/// otherwise.
+pub fn executables() -> bool {
+    is_on(&EXECUTABLES, "ULTRAMARINE_EXECUTABLES")
+}
+
+/// Switches executables on or off for the process. Results are the same to the bit.
+pub fn set_executables(on: bool) {
+    EXECUTABLES.store(1 + on as u8, Ordering::Relaxed);
 }
 
 /// Computes arrays and waits until they are done.
@@ -190,20 +210,13 @@ fn submit_single(
     if sync && let Some(owner) = state.try_own() {
         drop(guard);
         let cut = interrupt::run(|| {
-            deferred_deleters::job(|| {
-                let composite = tape.composite;
-                let tasks = plan(tape, profile);
-                if composite && tasks.iter().any(Task::is_final) {
-                    interrupt::hold();
-                }
-                run_tasks(tasks, profile);
-            });
+            deferred_deleters::job(|| repeated::run(tape, profile));
         });
         drop(owner);
         deferred_deleters::release();
         return Ok(!cut);
     }
-    let pushed = state.push(job(move || plan(tape, profile), sync, profile));
+    let pushed = state.push(job(tape, sync, profile));
     drop(guard);
     match pushed {
         Ok(()) => state.throttle(),
@@ -219,16 +232,50 @@ fn run_tasks(mut tasks: Vec<Task>, profile: Option<Recorder>) {
     run::run(tasks, Notes::of(profile));
 }
 
-/// The job that runs tasks, or fails them. Of work that nobody waits for the first failure stays with the stream.
-fn job(
-    tasks: impl FnOnce() -> Vec<Task> + Send + 'static,
-    sync: bool,
-    profile: Option<Recorder>,
-) -> stream::Job {
+/// Computes what an evaluation claimed on one stream.
+fn run_tape(tape: Tape, profile: Option<Recorder>) {
+    let composite = tape.composite;
+    let tasks = plan(tape, profile);
+    if composite && tasks.iter().any(Task::is_final) {
+        interrupt::hold();
+    }
+    run_tasks(tasks, profile);
+}
+
+/// What a job computes: a part of an evaluation.
+trait Work: Send + 'static {
+    fn run(self, profile: Option<Recorder>);
+    /// The tasks, to be failed.
+    fn tasks(self) -> Vec<Task>;
+}
+
+impl Work for Vec<Task> {
+    fn run(self, profile: Option<Recorder>) {
+        run_tasks(self, profile);
+    }
+
+    fn tasks(self) -> Vec<Task> {
+        self
+    }
+}
+
+impl Work for Tape {
+    fn run(self, profile: Option<Recorder>) {
+        repeated::run(self, profile);
+    }
+
+    fn tasks(self) -> Vec<Task> {
+        group_into_tasks(self)
+    }
+}
+
+/// The job that computes a part of an evaluation, or fails it. Of work that nobody waits for the first failure stays with the
+/// stream.
+fn job(work: impl Work, sync: bool, profile: Option<Recorder>) -> stream::Job {
     Box::new(move |ready| {
         let run = || match ready {
-            Ok(()) => run_tasks(tasks(), profile),
-            Err(error) => run::fail(tasks(), error),
+            Ok(()) => work.run(profile),
+            Err(error) => run::fail(work.tasks(), error),
         };
         deferred_deleters::job(|| match sync {
             true => run(),
@@ -254,7 +301,7 @@ fn submit_split(
         }
         match stream::state(stream) {
             Some(state) => {
-                stranded.extend(state.push(job(move || run, sync, profile)).err());
+                stranded.extend(state.push(job(run, sync, profile)).err());
                 states.push(state);
             }
             None => homeless.push((run, stream)),
@@ -304,8 +351,7 @@ struct Claimed {
 /// Claims every lazy node that the arrays need. Call it with the scheduler's lock.
 fn claim(arrays: &[Array]) -> Result<Claimed> {
     let mark = next_mark();
-    let mut tape: Vec<Entry> = Vec::new();
-    let mut composite = false;
+    let mut tape = Tape::new(mark, 0);
     let mut stack: SmallVec<[(Arc<Node>, bool); 8]> = SmallVec::new();
     let mut single: Option<Stream> = None;
     let mut mixed = false;
@@ -318,16 +364,14 @@ fn claim(arrays: &[Array]) -> Result<Claimed> {
                 None => single = Some(node.place.stream),
                 Some(s) => mixed |= s != node.place.stream,
             }
-            node.slot.store(tape.len() as u32, Ordering::Relaxed);
-            composite |= node.op.is_composite();
-            tape.push(Entry::new(node));
+            tape.push(node);
             continue;
         }
         if node.is_done() {
             continue;
         }
         if node.op.is_given() {
-            tape.iter().for_each(|e| e.node.release_claim());
+            tape.entries.iter().for_each(|e| e.node.release_claim());
             stack.iter().filter(|(_, e)| *e).for_each(|(n, _)| n.release_claim());
             return Err(without_value(&node));
         }
@@ -347,7 +391,6 @@ fn claim(arrays: &[Array]) -> Result<Claimed> {
         });
         debug_assert!(stack.len() > base);
     }
-    let tape = Tape { entries: tape, mark, composite };
     Ok(Claimed { tape, single: if mixed { None } else { single } })
 }
 

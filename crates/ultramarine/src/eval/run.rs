@@ -81,16 +81,21 @@ pub(super) fn keeping_failure(job: impl FnOnce()) {
 pub(super) fn fail(tasks: Vec<Task>, error: Error) {
     let error = Arc::new(error);
     for task in tasks {
-        // Before the nodes are done: a waiting thread that raises the failure takes it back.
-        if KEEPS.get()
-            && let Some(state) = stream::state(task.stream())
-        {
-            state.keep_failure(error.clone());
-        }
+        keep(task.stream(), &error);
         for member in &task.members {
             member.entry.release_inputs();
             member.entry.node.finish(Err(error.clone()));
         }
+    }
+}
+
+/// Keeps a failure of work that nobody waits for with its stream. Before the nodes are done: a waiting thread that raises
+/// the failure takes it back.
+pub(super) fn keep(stream: Stream, error: &Arc<Error>) {
+    if KEEPS.get()
+        && let Some(state) = stream::state(stream)
+    {
+        state.keep_failure(error.clone());
     }
 }
 

@@ -9,4 +9,5 @@ mod lowering;
 mod memory;
 mod pool;
 mod profile;
+mod repeated;
 mod streams;

@@ -1,0 +1,341 @@
+//! Evaluations that repeat: what was computed before with the same structure is computed by the commands of that time.
+//!
+//! The first evaluation of a structure leaves its hash, a later one is recorded, and those behind it run the executable,
+//! without lowering, grouping and planning. Nodes that only the evaluation holds get no values then. The structures that
+//! were found last are kept.
+
+use super::run::{self, interrupted, panicked};
+use super::structure::{self, MOST_WORDS, Scratch, Structure};
+use super::{device_of, lower::Tape};
+use crate::backend::Exec;
+use crate::error::{Error, Result};
+use crate::node::{Inputs, Node, Value};
+use crate::ops::rules::multi_output::MultiOutput;
+use crate::profile::Recorder;
+use crate::sync::lock;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
+use ultramarine_runtime::backend::executable::{Executable, Failure, Recorded, Recording};
+use ultramarine_runtime::interrupt;
+
+/// Fewest nodes of an evaluation that is worth an executable.
+const FEWEST: usize = 8;
+/// Structures that are kept.
+const MOST: usize = 128;
+/// Hashes of structures that were seen.
+const SEEN: usize = 256;
+/// Evaluations of one number of nodes that may be new in a row before most of them are not looked at.
+const MOST_MISSES: u8 = 32;
+/// Of those, one in so many is looked at.
+const RARELY: u8 = 16;
+
+/// The commands of a structure.
+struct Replay {
+    executable: Arc<Executable>,
+    /// Nodes that others hold, by their places on the tape, and the number of values that each has. 0: a constant that
+    /// stays lazy.
+    held: Box<[(u32, u32)]>,
+}
+
+/// A structure that was recorded. No executable: its commands cannot be run again.
+struct Known {
+    words: Box<[u64]>,
+    replay: Option<Replay>,
+}
+
+/// Structures, the one that was found last at the end.
+struct Cache {
+    known: Vec<(u64, Arc<Known>)>,
+    /// Words of all.
+    words: usize,
+    /// Hashes of evaluations, and how often they were seen.
+    seen: [(u64, u8); SEEN],
+    /// Structures that were dropped and had not been found again. More of them make recordings rarer.
+    wasted: u8,
+    /// Of each of `known`: it was found.
+    found: Vec<bool>,
+}
+
+static CACHE: Mutex<Cache> = Mutex::new(Cache {
+    known: Vec::new(),
+    words: 0,
+    seen: [(0, 0); SEEN],
+    wasted: 0,
+    found: Vec::new(),
+});
+
+/// The answer of the cache.
+enum Found {
+    Known(Arc<Known>),
+    /// It came often enough to be recorded.
+    Again,
+    New,
+}
+
+impl Cache {
+    fn find(&mut self, structure: &Structure) -> Found {
+        let same = |(hash, known): &(u64, Arc<Known>)| {
+            *hash == structure.hash && *known.words == structure.words[..]
+        };
+        if let Some(i) = self.known.iter().rposition(same) {
+            self.found[i] = true;
+            self.wasted = self.wasted.saturating_sub(1);
+            self.known[i..].rotate_left(1);
+            self.found[i..].rotate_left(1);
+            return self.known.last().map_or(Found::New, |(_, known)| Found::Known(known.clone()));
+        }
+        let place = &mut self.seen[structure.hash as usize % SEEN];
+        if place.0 != structure.hash {
+            *place = (structure.hash, 1);
+            return Found::New;
+        }
+        place.1 = place.1.saturating_add(1);
+        if place.1 >= 2 + self.wasted / 8 { Found::Again } else { Found::New }
+    }
+
+    /// Keeps a structure; gives those that it takes the place of, to be dropped without the lock.
+    fn insert(&mut self, hash: u64, known: Known) -> Vec<(u64, Arc<Known>)> {
+        let mut dropped = Vec::new();
+        self.seen[hash as usize % SEEN] = (0, 0);
+        self.words += known.words.len();
+        self.known.push((hash, Arc::new(known)));
+        self.found.push(false);
+        while self.known.len() > MOST || self.words > 4 * MOST_WORDS {
+            let (hash, oldest) = self.known.remove(0);
+            if !self.found.remove(0) {
+                self.wasted = self.wasted.saturating_add(1);
+            }
+            self.words -= oldest.words.len();
+            dropped.push((hash, oldest));
+        }
+        dropped
+    }
+}
+
+thread_local! {
+    /// Memory for structures; absent while it is in use.
+    static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
+    /// How many evaluations in a row had no executable, by the number of their nodes.
+    static MISSES: [Cell<u8>; 32] = const { [const { Cell::new(0) }; 32] };
+}
+
+/// Computes what an evaluation claimed on one stream.
+pub(super) fn run(tape: Tape, profile: Option<Recorder>) {
+    let n = tape.entries.len();
+    // A profile shows each operation.
+    if n < FEWEST || profile.is_some() || !super::executables() || is_unlikely(n) {
+        return super::run_tape(tape, profile);
+    }
+    let mut scratch = SCRATCH.take().unwrap_or_default();
+    let stream = tape.entries[0].node.place.stream;
+    let exec = device_of(stream).and_then(|device| Exec::new(device, stream));
+    let structure = exec.as_ref().ok().and_then(|exec| scratch.structure(&tape, exec.device));
+    let hit = match (exec, structure) {
+        (Ok(exec), Some(structure)) => run_found(&exec, tape, structure, &mut scratch),
+        _ => {
+            super::run_tape(tape, None);
+            false
+        }
+    };
+    SCRATCH.set(Some(scratch));
+    note(n, hit);
+}
+
+/// Returns true if the evaluations of so many nodes before this one were all new, but for a few that are looked at.
+fn is_unlikely(n: usize) -> bool {
+    MISSES.with(|misses| {
+        let misses = &misses[n % misses.len()];
+        let count = misses.get();
+        let unlikely = count >= MOST_MISSES && !count.is_multiple_of(RARELY);
+        if unlikely {
+            misses.set(count.checked_add(1).unwrap_or(MOST_MISSES));
+        }
+        unlikely
+    })
+}
+
+/// Notes whether an evaluation of so many nodes had an executable, or has one from now on.
+fn note(n: usize, hit: bool) {
+    MISSES.with(|misses| {
+        let misses = &misses[n % misses.len()];
+        let more = misses.get().checked_add(1).unwrap_or(MOST_MISSES);
+        misses.set(if hit { 0 } else { more });
+    });
+}
+
+/// Runs what is known of a structure. False if that is nothing.
+fn run_found(exec: &Exec, tape: Tape, structure: Structure, scratch: &mut Scratch) -> bool {
+    let found = lock(&CACHE).find(&structure);
+    let known = match found {
+        Found::Known(known) => known,
+        Found::Again => return record(exec, tape, structure),
+        Found::New => {
+            scratch.keep(structure);
+            super::run_tape(tape, None);
+            return false;
+        }
+    };
+    let rest = match &known.replay {
+        Some(replay) => replay.run(exec, tape, structure, scratch),
+        None => {
+            scratch.keep(structure);
+            Some(tape)
+        }
+    };
+    match rest {
+        Some(tape) => {
+            super::run_tape(tape, None);
+            false
+        }
+        None => true,
+    }
+}
+
+/// Evaluates a tape, and keeps its commands by its structure. False if these cannot be run again.
+fn record(exec: &Exec, tape: Tape, structure: Structure) -> bool {
+    let Structure { words, hash, externals, wanted } = structure;
+    let held: Vec<(u32, Arc<Node>)> =
+        wanted.iter().map(|i| (*i, tape.entries[*i as usize].node.clone())).collect();
+    let Some(values) = structure::values(exec, &externals) else {
+        drop(externals);
+        super::run_tape(tape, None);
+        return false;
+    };
+    let recording = Recording::new(exec.device, values.iter());
+    // References decide what may be written over.
+    drop((values, externals));
+    let mut numbers = Vec::with_capacity(held.len());
+    let recorded = recording.run(|| {
+        super::run_tape(tape, None);
+        let mut values = Vec::new();
+        for (i, node) in &held {
+            let before = values.len();
+            results(node, &mut values)?;
+            numbers.push((*i, (values.len() - before) as u32));
+        }
+        Ok(values)
+    });
+    let replay = match recorded {
+        // An error has nothing to do with the structure, and a kernel may be compiled the next time.
+        Err(_) | Ok((_, Recorded::NotYet)) => return false,
+        Ok((_, Recorded::Never)) => None,
+        // A view of an operand that was elsewhere is no memory that commands know.
+        Ok((values, _)) if values.iter().any(|v| v.buffer.device() != exec.device.device) => None,
+        Ok((_, Recorded::Executable(executable))) => {
+            Some(Replay { executable, held: numbers.into() })
+        }
+    };
+    let useful = replay.is_some();
+    let dropped = lock(&CACHE).insert(hash, Known { words: words.into(), replay });
+    drop(dropped);
+    useful
+}
+
+/// Appends the values of a node that was evaluated: none of a constant that programs carried.
+fn results(node: &Node, values: &mut Vec<Value>) -> Result<()> {
+    match node.outcome() {
+        Some(Ok(value)) => match node.op.get::<MultiOutput>() {
+            Some(multi) => values.extend(multi.values().iter().cloned()),
+            None => values.push(value.clone()),
+        },
+        Some(Err(error)) => return Err(Error::clone(error)),
+        None if node.op.is_constant() => {}
+        None => return Err(interrupted()),
+    }
+    Ok(())
+}
+
+impl Replay {
+    /// Runs the commands, and ends the evaluation of the tape. Gives the tape back if it has to be evaluated otherwise: its
+    /// operands are as they were.
+    fn run(
+        &self,
+        exec: &Exec,
+        tape: Tape,
+        structure: Structure,
+        scratch: &mut Scratch,
+    ) -> Option<Tape> {
+        // From here on nobody reaches what only the tape's nodes hold.
+        let inputs = structure::take_inputs(&tape);
+        let same = structure.externals.iter().all(|e| e.is_as_before(exec.device));
+        let values = if same { structure::values(exec, &structure.externals) } else { None };
+        let Some(values) = values else {
+            scratch.keep(structure);
+            restore(&tape, inputs);
+            return Some(tape);
+        };
+        let references: Vec<&Value> = values.iter().collect();
+        let run = || self.executable.run(exec, &references, None);
+        let outcome = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+            let root = &tape.entries[tape.entries.len() - 1].node;
+            Err((panicked(root, &*panic), root.op.name()).into())
+        });
+        drop(references);
+        drop(values);
+        scratch.keep(structure);
+        match outcome {
+            Ok(values) => self.finish(exec, tape, inputs, values.into_iter().map(Ok)),
+            Err(_) if interrupt::is_cut() => {
+                restore(&tape, inputs);
+                tape.entries.iter().for_each(|e| e.node.release_claim());
+            }
+            // An evaluation fails by itself, with the errors of all its operations.
+            Err(failure) if failure.intact => {
+                restore(&tape, inputs);
+                return Some(tape);
+            }
+            Err(Failure { error, op, outputs, .. }) => {
+                let error = Error::Poisoned { op, cause: Arc::new(error) };
+                run::keep(tape.entries[0].node.place.stream, &Arc::new(error.clone()));
+                let lost = std::iter::repeat_with(|| Err(error.clone()));
+                self.finish(exec, tape, inputs, outputs.into_iter().chain(lost));
+            }
+        }
+        None
+    }
+
+    /// Ends the evaluation of each node with the values of those that others hold.
+    fn finish(
+        &self,
+        exec: &Exec,
+        tape: Tape,
+        mut inputs: Vec<Inputs>,
+        mut outcomes: impl Iterator<Item = Result<Value>>,
+    ) {
+        let Tape { mut entries, .. } = tape;
+        let mut held = self.held.iter().rev().peekable();
+        let mut done: Vec<Arc<Node>> = Vec::with_capacity(self.held.len());
+        // Consumers first: then nobody has what they alone held.
+        while let (Some(entry), Some(operands)) = (entries.pop(), inputs.pop()) {
+            let node = entry.node;
+            match held.next_if(|(i, _)| *i as usize == entries.len()) {
+                Some((_, 0)) => node.release_claim(),
+                Some(_) => {
+                    drop(operands);
+                    done.push(node);
+                }
+                None if Arc::strong_count(&node) == 1 => drop((operands, node)),
+                // Somebody found it since, and may want it.
+                None => {
+                    node.restore(operands);
+                    node.release_claim();
+                }
+            }
+        }
+        let counts = self.held.iter().map(|(_, count)| *count).filter(|count| *count > 0);
+        for (node, count) in done.into_iter().rev().zip(counts) {
+            let values: Result<Vec<Value>> = outcomes.by_ref().take(count as usize).collect();
+            let outcome = values.and_then(|mut values| match node.op.get::<MultiOutput>() {
+                Some(multi) => multi.keep(exec, values),
+                None => values.pop().ok_or_else(interrupted),
+            });
+            node.finish(outcome.map_err(Arc::new));
+        }
+    }
+}
+
+/// Gives the operands back that were taken.
+fn restore(tape: &Tape, inputs: Vec<Inputs>) {
+    tape.entries.iter().zip(inputs).for_each(|(entry, operands)| entry.node.restore(operands));
+}
