@@ -228,6 +228,24 @@ def test_one_buffer_in_two_operands(views: bool) -> None:
                 assert bits([array]) == bits([numbers(N, N)])
 
 
+def test_many_operands() -> None:
+    """Structures of more and fewer operands in turn, each recorded by the thread that looks the next one up."""
+
+    def mixed(operands: list[mx.array]) -> mx.array:
+        x = operands[0]
+        for y in operands[1:]:
+            x = mx.tanh(x @ y) + x
+        return x
+
+    for count in (12, 30, 10, 25, 9, 40):
+        operands = [numbers(4, 4, seed=i) for i in range(count)]
+        want = plainly(lambda: bits([mixed(operands)]))
+        before = repeated()
+        for _ in range(ROUNDS):
+            assert bits([mixed(operands)]) == want
+        assert repeated() > before
+
+
 def test_numbers_that_change() -> None:
     def step(x: mx.array, factor: float) -> mx.array:
         for _ in range(4):
@@ -301,7 +319,9 @@ def test_training() -> None:
         losses = []
         for i in range(8):
             value, gradients = step(params, numbers(4, N, seed=i))
-            moments = [0.9 * m + 0.1 * mx.square(g) for m, g in zip(moments, gradients, strict=True)]
+            moments = [
+                0.9 * m + 0.1 * mx.square(g) for m, g in zip(moments, gradients, strict=True)
+            ]
             params = [
                 p - 0.1 * g / (mx.sqrt(m) + 1e-3)
                 for p, g, m in zip(params, gradients, moments, strict=True)
@@ -380,7 +400,14 @@ def test_counts_are_those_of_an_evaluation() -> None:
         mx.eval(step())
         now = {op: np.subtract(n, before.get(op, [0, 0, 0])).tolist() for op, n in counts().items()}
         after = mx.backends.stats()
-        names = ("commands", "fused", "fused_operations", "bytes_read", "bytes_written", "donations")
+        names = (
+            "commands",
+            "fused",
+            "fused_operations",
+            "bytes_read",
+            "bytes_written",
+            "donations",
+        )
         return {op: n for op, n in now.items() if any(n)}, [
             getattr(after, name) - getattr(stats, name) for name in names
         ]

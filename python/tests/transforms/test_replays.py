@@ -57,10 +57,10 @@ def test_later_calls_are_replays() -> None:
     w = numbers(16, 16) * 0.1
     mx.eval(w)
     until_replayed(f, numbers(12, 16), w)
+    given = [numbers(12, 16, seed=i) for i in range(6)]
+    want = [bits(chain(x, w)) for x in given]
     before = replays()
-    for i in range(6):
-        x = numbers(12, 16, seed=i)
-        assert bits(f(x, w)) == bits(chain(x, w)), i
+    assert [bits(f(x, w)) for x in given] == want
     assert replays() - before == (6 if records() else 0)
 
 

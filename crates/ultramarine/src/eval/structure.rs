@@ -59,6 +59,9 @@ impl Scratch {
     /// The structure of what an evaluation claimed on one stream of a device. `None` if its commands are not to be had by
     /// their structure.
     pub fn structure(&mut self, tape: &Tape, device: &'static DeviceState) -> Option<Structure> {
+        // A structure that is recorded does not come back.
+        self.references.clear();
+        self.numbers.clear();
         let mut structure = Structure {
             words: std::mem::take(&mut self.words),
             externals: std::mem::take(&mut self.externals),
@@ -81,8 +84,6 @@ impl Scratch {
         structure.wanted.clear();
         let Structure { words, externals, wanted, .. } = structure;
         (self.words, self.externals, self.wanted) = (words, externals, wanted);
-        self.references.clear();
-        self.numbers.clear();
     }
 
     fn describe(
