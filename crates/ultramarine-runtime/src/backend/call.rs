@@ -1,8 +1,9 @@
 //! Calls of a backend: tensors for the boundary, submits, and the counts of all that.
 
+use super::device_stream::{DeviceStream, Records};
 use super::{
-    DeviceState, Plan, PlanKey, counts::Dispatch, device_stream::DeviceStream, executable,
-    is_refusal, kernels::Kernels, parts::Parts,
+    DeviceState, Plan, PlanKey, counts::Dispatch, executable, is_refusal, kernels::Kernels,
+    parts::Parts,
 };
 use crate::backend::buffer::{Buffer, BufferRef};
 use crate::error::{Error, Result};
@@ -127,6 +128,8 @@ pub struct Exec {
     pub device: &'static DeviceState,
     /// The device's side of the stream; none on the host, whose kernels have none.
     pub(super) stream: Option<&'static DeviceStream>,
+    /// When the next submission is recorded.
+    records: Cell<Records>,
     /// The graph operation that runs, for errors.
     pub op: Cell<&'static str>,
     /// The table that took the last command, until it is counted.
@@ -148,6 +151,12 @@ impl Exec {
         Ok(Self::on(device, stream))
     }
 
+    /// For an evaluation whose work is all on one stream: only what waits for its results has their numbers recorded.
+    pub fn alone(self) -> Self {
+        self.records.set(Records::Begins);
+        self
+    }
+
     /// For copies on a device that no job runs on.
     pub(super) fn beside(device: &'static DeviceState) -> Result<Self> {
         let stream = if device.is_host() { None } else { Some(device.beside()?) };
@@ -162,6 +171,7 @@ impl Exec {
         Exec {
             device,
             stream,
+            records: Cell::new(Records::AtOnce),
             op: Cell::new("eval"),
             ran: Cell::new(None),
             refused: Cell::new(false),
@@ -213,7 +223,13 @@ impl Exec {
         };
         match self.stream {
             None => call(std::ptr::null_mut()),
-            Some(stream) => stream.submit(self.op.get(), reads, writes, call),
+            Some(stream) => {
+                let records = self.records.get();
+                if records == Records::Begins {
+                    self.records.set(Records::WhenAsked);
+                }
+                stream.submit_of((self.op.get(), records), reads, writes, call)
+            }
         }
     }
 
@@ -498,6 +514,8 @@ impl Exec {
         let Some(written) = buffer.written() else { return };
         let same = self.stream.is_some_and(|s| std::ptr::eq(s, written.stream));
         if !same && std::ptr::eq(written.stream.device, self.device) {
+            // Its failure is the submission's, too.
+            let _ = written.stream.ask(written.number);
             tensor.wait = written.stream.event();
             tensor.wait_value = written.number;
         }

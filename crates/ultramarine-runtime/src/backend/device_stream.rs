@@ -1,8 +1,8 @@
 //! Streams of devices, most of which run ahead of the host.
 //!
-//! Each submission to a stream gets the next number, and the stream's timeline event takes that number once the device
-//! has completed the submission. Memory remembers its last uses as
-//! stream and number, so that
+//! Each submission to a stream gets the next number. The stream's timeline event takes that number, or a higher one, once
+//! the device has completed the submission; numbers are recorded when something may wait for them (`records.rs`). Memory
+//! remembers its last uses as stream and number, so that
 //! - work on another stream waits for what wrote its operands, and an output that takes
 //!   over memory waits for those who still read it;
 //! - the host waits for the number of what it wants to read;
@@ -10,6 +10,10 @@
 //!
 //! A device without events is waited for after each task instead, and one whose
 //! `submit` returns only when all is done needs none of this.
+
+mod records;
+
+pub use records::Records;
 
 use super::{DeviceState, pending_free::PendingFree, shutdown};
 use crate::backend::buffer::{Buffer, Use};
@@ -19,7 +23,7 @@ use core::ffi::c_void;
 use smallvec::SmallVec;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::{Mutex, TryLockError};
 use ultramarine_abi::device_flag;
 
 /// Submissions that a stream may be ahead of its device.
@@ -41,11 +45,12 @@ pub struct DeviceStream {
     handle: *mut c_void,
     /// The timeline event; NULL where the backend has none.
     event: *mut c_void,
-    /// For the backend's functions of which one call at a time is allowed. Holds, by
-    /// stream, the numbers that later work of this one waits for already.
-    followed: Mutex<HashMap<*const DeviceStream, u64>>,
-    /// The last number that was recorded.
+    /// For the backend's functions of which one call at a time is allowed.
+    order: Mutex<Order>,
+    /// The last number that was given.
     submitted: AtomicU64,
+    /// The last number that the event was told to take: the event reaches every number up to it.
+    recorded: AtomicU64,
     /// The device has completed this number.
     pub(super) completed: AtomicU64,
     /// The host has waited for this number, and nothing had failed.
@@ -59,6 +64,15 @@ pub struct DeviceStream {
     pub(super) freed: AtomicU64,
     /// Frees that wait until the device has completed a number.
     pub(super) pending_frees: Mutex<VecDeque<(u64, PendingFree)>>,
+}
+
+/// What only the thread that calls the backend for a stream looks at.
+#[derive(Default)]
+struct Order {
+    /// By stream, the numbers that later work of this one waits for already.
+    followed: HashMap<*const DeviceStream, u64>,
+    /// Results that were submitted behind the last record and that nothing has written over.
+    open: usize,
 }
 
 struct Need {
@@ -75,7 +89,7 @@ struct Failure {
 }
 
 // SAFETY: handles are used by many threads only through functions for which the
-// contract allows it, or under `followed`.
+// contract allows it, or under `order`.
 unsafe impl Send for DeviceStream {}
 // SAFETY: as above.
 unsafe impl Sync for DeviceStream {}
@@ -100,8 +114,9 @@ impl DeviceStream {
             device,
             handle,
             event,
-            followed: Mutex::default(),
+            order: Mutex::default(),
             submitted: AtomicU64::new(0),
+            recorded: AtomicU64::new(0),
             completed: AtomicU64::new(0),
             confirmed: AtomicU64::new(0),
             needs: Mutex::default(),
@@ -124,7 +139,7 @@ impl DeviceStream {
 
     /// The lock of functions that may be called once at a time for the stream.
     pub(super) fn serial(&self) -> &Mutex<impl Sized + use<>> {
-        &self.followed
+        &self.order
     }
 
     #[inline]
@@ -156,17 +171,47 @@ impl DeviceStream {
         writes: impl Iterator<Item = &'a Buffer> + Clone,
         call: impl FnOnce(*mut c_void) -> Result<()>,
     ) -> Result<()> {
-        let mut followed = lock(&self.followed);
+        self.submit_of((op, Records::AtOnce), reads, writes, call)
+    }
+
+    /// Likewise work whose number is recorded as `records` says.
+    pub(super) fn submit_of<'a>(
+        &'static self,
+        (op, records): (&'static str, Records),
+        reads: impl Iterator<Item = &'a Buffer> + Clone,
+        writes: impl Iterator<Item = &'a Buffer> + Clone,
+        call: impl FnOnce(*mut c_void) -> Result<()>,
+    ) -> Result<()> {
+        let in_commands = self.device.waits_in_commands();
+        let recorded = self.recorded.load(Ordering::Acquire);
+        // Uses on other streams, and whether commands carry the wait. Buffers that this work touches get no others meanwhile.
+        let mut others: SmallVec<[(Use, bool); 2]> = SmallVec::new();
+        let is_other =
+            |u: &Use| !std::ptr::eq(u.stream, self) && !u.stream.knows_confirmed(u.number);
+        for buffer in reads.clone() {
+            others.extend(buffer.written().filter(is_other).map(|u| (u, in_commands)));
+        }
+        let (mut written, mut overwritten) = (0, 0);
+        for buffer in writes.clone() {
+            written += 1;
+            buffer.each_use(|u, writes| {
+                if is_other(u) {
+                    others.push((*u, false));
+                }
+                let own = writes && std::ptr::eq(u.stream, self);
+                overwritten += usize::from(own && u.number > recorded);
+            });
+        }
+        // Without this stream's lock: each takes the other stream's.
+        others.iter().try_for_each(|(u, _)| u.stream.ask(u.number).map_err(|e| u.explain(e)))?;
+        let mut order = lock(&self.order);
         // With the lock, by which the exit of the process waits for the call.
         shutdown::check(self.device)?;
-        let in_commands = self.device.waits_in_commands();
-        for buffer in reads.clone() {
-            if let Some(written) = buffer.written() {
-                self.follow(&mut followed, &written, in_commands)?;
-            }
+        for (other, in_commands) in &others {
+            self.follow(&mut order, other, *in_commands)?;
         }
-        for buffer in writes.clone() {
-            buffer.uses().iter().try_for_each(|u| self.follow(&mut followed, u, false))?;
+        if records != Records::WhenAsked && order.open > overwritten {
+            self.record(&mut order)?;
         }
         let outcome = call(self.handle);
         if !self.runs_ahead() {
@@ -174,8 +219,9 @@ impl DeviceStream {
         }
         // Also after a failure: part of the work may have begun.
         let number = self.last() + 1;
-        let recorded = self.record(number);
         self.submitted.store(number, Ordering::Release);
+        order.open = order.open.saturating_sub(overwritten) + written;
+        let recorded = self.record_if_due(records, &mut order);
         // Not before: who learns of a use may have others' streams wait for its number at once.
         for buffer in reads {
             buffer.used(Use { stream: self, number, op }, false);
@@ -183,23 +229,12 @@ impl DeviceStream {
         for buffer in writes {
             buffer.used(Use { stream: self, number, op }, true);
         }
-        drop(followed);
+        drop(order);
         outcome?;
         recorded?;
         self.free_completed();
         self.hold_back(number);
         Ok(())
-    }
-
-    fn record(&self, number: u64) -> Result<()> {
-        let (Some(record), false) = (self.device.table.event_record, self.event.is_null()) else {
-            return Ok(());
-        };
-        let mut error = std::ptr::null_mut();
-        // SAFETY: stream and event are the device's, and this thread holds the stream's lock.
-        let code =
-            unsafe { record(self.device.handle, self.handle, self.event, number, &mut error) };
-        host_table::check("event_record", code, error).inspect_err(|e| self.fail(number, e))
     }
 
     /// Keeps the host from running too far ahead, in numbers or in memory.
@@ -215,19 +250,14 @@ impl DeviceStream {
         }
     }
 
-    /// Makes later work of this stream wait for a use on another.
-    fn follow(
-        &'static self,
-        followed: &mut MutexGuard<'_, HashMap<*const DeviceStream, u64>>,
-        other: &Use,
-        in_commands: bool,
-    ) -> Result<()> {
-        if std::ptr::eq(other.stream, self) || other.stream.knows_confirmed(other.number) {
+    /// Makes later work of this stream wait for a use on another, whose number is recorded.
+    fn follow(&'static self, order: &mut Order, other: &Use, in_commands: bool) -> Result<()> {
+        if other.stream.knows_confirmed(other.number) {
             return Ok(());
         }
         other.stream.failure(other.number).map_err(|e| other.explain(e))?;
         let key: *const DeviceStream = other.stream;
-        if followed.get(&key).is_some_and(|seen| *seen >= other.number) {
+        if order.followed.get(&key).is_some_and(|seen| *seen >= other.number) {
             return Ok(());
         }
         let same = std::ptr::eq(self.device, other.stream.device);
@@ -246,7 +276,7 @@ impl DeviceStream {
                 unsafe { wait(self.device.handle, self.handle, stream.event, until, &mut error) };
             host_table::check("event_wait_stream", code, error)?;
             // A wait that failed is asked for again.
-            followed.insert(key, until);
+            order.followed.insert(key, until);
         }
         lock(&self.needs).push(Need { number: self.last() + 1, stream, until });
         Ok(())
@@ -314,6 +344,7 @@ impl DeviceStream {
 
     /// Blocks until a number is completed; returns up to which they are.
     fn block(&self, number: u64) -> Result<u64> {
+        self.ask(number)?;
         let (table, device) = (&self.device.table, self.device.handle);
         let mut error = std::ptr::null_mut();
         if let (Some(wait), false) = (table.event_wait_host, self.event.is_null()) {
@@ -344,16 +375,6 @@ impl DeviceStream {
     #[inline]
     pub fn settle(&self) -> Result<()> {
         if self.runs_ahead() && self.event.is_null() { self.drain() } else { Ok(()) }
-    }
-
-    /// Asks the device how far it is.
-    #[inline]
-    pub fn look(&self) {
-        if let (Some(query), false) = (self.device.table.event_query, self.event.is_null()) {
-            // SAFETY: the event is the device's; any thread may ask.
-            let value = unsafe { query(self.device.handle, self.event) };
-            self.completed.fetch_max(value.min(self.last()), Ordering::AcqRel);
-        }
     }
 }
 
@@ -437,8 +458,9 @@ impl DeviceState {
 
     /// Returns true while a thread submits to one of its streams, or copies.
     pub(super) fn is_being_called(&self) -> bool {
-        let held = |lock: &Mutex<_>| matches!(lock.try_lock(), Err(TryLockError::WouldBlock));
-        self.all_streams().iter().any(|s| held(&s.followed))
+        self.all_streams()
+            .iter()
+            .any(|s| matches!(s.order.try_lock(), Err(TryLockError::WouldBlock)))
             || matches!(self.copies.try_lock(), Err(TryLockError::WouldBlock))
     }
 
@@ -457,7 +479,7 @@ impl DeviceState {
     }
 
     /// The last submission of every stream, where these run ahead.
-    pub(super) fn all_uses(&self) -> SmallVec<[Use; 1]> {
+    pub(super) fn all_uses(&self) -> SmallVec<[Use; 2]> {
         match self.info.synchronous {
             0 => {
                 let last =

@@ -164,8 +164,9 @@ impl Use {
             let _ = self.wait();
             return Ok(());
         };
+        self.stream.ask(self.number)?;
         let mut error = std::ptr::null_mut();
-        // SAFETY: the event is the device's, and the number was recorded.
+        // SAFETY: the event is the device's, and the number is recorded.
         let code =
             unsafe { signal(device.handle, foreign, self.stream.event(), self.number, &mut error) };
         host_table::check("signal_foreign", code, error)

@@ -13,13 +13,13 @@ use ultramarine_abi::dlpack::device_type;
 /// Something of a backend that must outlive its last use, with the uses that the device must complete first.
 pub enum PendingFree {
     /// A buffer: its device, its handle, its size in bytes (0 if imported).
-    Buffer(&'static DeviceState, *mut c_void, usize, SmallVec<[Use; 1]>),
+    Buffer(&'static DeviceState, *mut c_void, usize, SmallVec<[Use; 2]>),
     /// A plan.
-    Plan(&'static Kernels, *mut c_void, SmallVec<[Use; 1]>),
+    Plan(&'static Kernels, *mut c_void, SmallVec<[Use; 2]>),
     /// A user's kernel.
-    Kernel(Compiled, SmallVec<[Use; 1]>),
+    Kernel(Compiled, SmallVec<[Use; 2]>),
     /// Recorded commands.
-    Recording(Box<Held>, SmallVec<[Use; 1]>),
+    Recording(Box<Held>, SmallVec<[Use; 2]>),
 }
 
 // SAFETY: handles of buffers, plans and kernels may be freed by any thread.
@@ -33,7 +33,7 @@ fn one_stream<'a>(uses: &'a [Use], device: &DeviceState) -> Option<&'a Use> {
 }
 
 impl PendingFree {
-    fn uses(&mut self) -> &mut SmallVec<[Use; 1]> {
+    fn uses(&mut self) -> &mut SmallVec<[Use; 2]> {
         match self {
             PendingFree::Buffer(_, _, _, uses)
             | PendingFree::Plan(_, _, uses)
@@ -42,24 +42,33 @@ impl PendingFree {
         }
     }
 
-    /// Frees it now if every use is completed, or if the open ones are on one stream in whose order the backend frees
-    /// memory; else it is queued until the device completes the last of them.
-    pub fn release(mut self) {
-        self.uses().retain(|u| !u.stream.knows_completed(u.number));
-        if self.uses().len() > 1 {
-            // Most often only one has not: an upload is long over.
-            self.uses().retain(|u| {
-                u.stream.look();
-                !u.stream.knows_completed(u.number)
-            });
-        }
-        if let PendingFree::Buffer(device, handle, bytes @ 1.., uses) = &self
+    /// Frees a buffer whose open uses are on one stream in whose order the backend frees memory; `false` if it is none.
+    fn free_in_order(&self) -> bool {
+        if let PendingFree::Buffer(device, handle, bytes @ 1.., uses) = self
             && device.has_stream_memory()
             && let Some(last) = one_stream(uses, device)
         {
             // Known before anybody can have the memory.
             last.stream.freed.fetch_max(last.number, Ordering::AcqRel);
-            if device.free_in_order(last.stream, *handle, *bytes) {
+            return device.free_in_order(last.stream, *handle, *bytes);
+        }
+        false
+    }
+
+    /// Frees it now if every use is completed, or if the open ones are on one stream in whose order the backend frees
+    /// memory; else it is queued until the device completes the last of them.
+    pub fn release(mut self) {
+        self.uses().retain(|u| !u.stream.knows_completed(u.number));
+        if self.free_in_order() {
+            return;
+        }
+        if self.uses().len() > 1 {
+            // Most often only one has not: an upload is long over.
+            self.uses().retain(|u| {
+                u.stream.look(u.number);
+                !u.stream.knows_completed(u.number)
+            });
+            if self.free_in_order() {
                 return;
             }
         }
@@ -82,10 +91,9 @@ impl PendingFree {
 impl DeviceStream {
     /// Frees buffers, plans, kernels and recordings whose last use the device has completed.
     pub fn free_completed(&self) {
-        if lock(&self.pending_frees).is_empty() || shutdown::ended().is_some() {
-            return;
-        }
-        self.look();
+        let first = lock(&self.pending_frees).front().map(|(number, _)| *number);
+        let Some(first) = first.filter(|_| shutdown::ended().is_none()) else { return };
+        self.look(first);
         let completed = self.completed.load(Ordering::Acquire);
         loop {
             let mut pending_frees = lock(&self.pending_frees);

@@ -198,7 +198,7 @@ fallible! {
 fallible! {
     event_wait_host(device: Handle, event: Handle, value: u64), stream: None,
     before: |s| s.may_wait(key(device, event), value),
-    after: |_| |s: &mut State| s.reached(key(device, event), value)
+    after: |_| |s: &mut State| s.waited(key(device, event), value)
 }
 
 /// For functions without a status: the backend, unless this is a forked child of a process that

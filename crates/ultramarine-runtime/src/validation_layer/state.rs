@@ -115,6 +115,7 @@ pub(super) struct StreamState {
 #[derive(Debug, Default)]
 pub(super) struct EventState {
     recorded: u64,
+    reached: u64,
     /// Reached with this value: that work of a stream.
     marks: Vec<(u64, HandleKey, u64)>,
 }
@@ -150,6 +151,14 @@ impl Default for State {
             slots: Live::new("slot"),
             retained: HashMap::new(),
         }
+    }
+}
+
+impl EventState {
+    /// The value that the event has once it has reached `value`: the next that was recorded.
+    fn next(&self, value: u64) -> u64 {
+        let later = self.marks.iter().map(|m| m.0).filter(|recorded| *recorded >= value);
+        if value <= self.reached { value } else { later.min().unwrap_or(value) }
     }
 }
 
@@ -302,7 +311,10 @@ impl State {
     /// The stream's next work waits for the event.
     pub fn waits(&mut self, stream: HandleKey, event: HandleKey, value: u64) {
         let marks: Vec<_> = match self.events.get(event) {
-            Ok(event) => event.marks.iter().filter(|m| m.0 <= value).map(|m| (m.1, m.2)).collect(),
+            Ok(event) => {
+                let until = event.next(value);
+                event.marks.iter().filter(|m| m.0 <= until).map(|m| (m.1, m.2)).collect()
+            }
             Err(_) => return,
         };
         if let Ok(stream) = self.streams.get_mut(stream) {
@@ -317,10 +329,17 @@ impl State {
         Ok(())
     }
 
+    /// The event was waited for until it reached `value`.
+    pub fn waited(&mut self, event: HandleKey, value: u64) -> Check {
+        let reached = self.events.get(event).map_or(value, |state| state.next(value));
+        self.reached(event, reached)
+    }
+
     /// The event was seen to have reached `value`.
     pub fn reached(&mut self, event: HandleKey, value: u64) -> Check {
         let Ok(state) = self.events.get_mut(event) else { return Ok(()) };
         let recorded = state.recorded;
+        state.reached = state.reached.max(value);
         let (reached, left): (Vec<_>, Vec<_>) = state.marks.drain(..).partition(|m| m.0 <= value);
         state.marks = left;
         for (_, stream, number) in reached {

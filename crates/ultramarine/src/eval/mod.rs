@@ -175,7 +175,7 @@ fn start_once(arrays: &[Array], sync: bool) -> Result<bool> {
     if deferred_deleters::in_job() {
         // A stream's thread needs something that was given up; it runs it itself.
         drop(guard);
-        run_tasks(plan(tape, profile), profile);
+        run_tasks(plan(tape, profile), profile, single.is_some());
         return if interrupt::is_cut() { Err(run::interrupted()) } else { Ok(true) };
     }
     match single {
@@ -226,10 +226,10 @@ fn submit_single(
     Ok(true)
 }
 
-/// Runs tasks whose results a memory can hold, and fails the others.
-fn run_tasks(mut tasks: Vec<Task>, profile: Option<Recorder>) {
+/// Runs tasks whose results a memory can hold, and fails the others. `alone`: all of their evaluation's are on one stream.
+fn run_tasks(mut tasks: Vec<Task>, profile: Option<Recorder>, alone: bool) {
     oversized::refuse(&mut tasks);
-    run::run(tasks, Notes::of(profile));
+    run::run(tasks, Notes::of(profile), alone);
 }
 
 /// Computes what an evaluation claimed on one stream.
@@ -239,10 +239,10 @@ fn run_tape(tape: Tape, profile: Option<Recorder>) {
     if composite && tasks.iter().any(Task::is_final) {
         interrupt::hold();
     }
-    run_tasks(tasks, profile);
+    run_tasks(tasks, profile, true);
 }
 
-/// What a job computes: a part of an evaluation.
+/// What a job computes: an evaluation on one stream, or a part of one.
 trait Work: Send + 'static {
     fn run(self, profile: Option<Recorder>);
     /// The tasks, to be failed.
@@ -251,7 +251,7 @@ trait Work: Send + 'static {
 
 impl Work for Vec<Task> {
     fn run(self, profile: Option<Recorder>) {
-        run_tasks(self, profile);
+        run_tasks(self, profile, false);
     }
 
     fn tasks(self) -> Vec<Task> {

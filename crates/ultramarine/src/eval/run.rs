@@ -33,8 +33,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use ultramarine_runtime::interrupt;
 
-/// Runs tasks in order, and notes them where that is wanted.
-pub(super) fn run(tasks: Vec<Task>, notes: Notes) {
+/// Runs tasks in order, and notes them where that is wanted. `alone`: their evaluation has no others, and all are on one
+/// stream.
+pub(super) fn run(tasks: Vec<Task>, notes: Notes, alone: bool) {
     let mut current: Option<(Stream, Exec)> = None;
     let mut first = true;
     for task in tasks {
@@ -51,7 +52,7 @@ pub(super) fn run(tasks: Vec<Task>, notes: Notes) {
                     if notes.profile.is_some() {
                         exec.set_profiled();
                     }
-                    current = Some((stream, exec));
+                    current = Some((stream, if alone { exec.alone() } else { exec }));
                 }
                 Err(error) => {
                     fail(vec![task], error);

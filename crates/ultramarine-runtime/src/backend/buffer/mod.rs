@@ -43,7 +43,7 @@ enum Owner {
 }
 
 /// A command's use of a buffer: the number of its submission on a stream.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 pub struct Use {
     pub stream: &'static DeviceStream,
     pub number: u64,
@@ -307,14 +307,24 @@ impl Buffer {
         if uses.write.as_ref().is_some_and(|w| w.stream.knows_confirmed(w.number)) {
             uses.write = None;
         }
-        uses.write.clone()
+        uses.write
     }
 
     /// All commands that may still use the memory.
     #[inline]
-    pub fn uses(&self) -> SmallVec<[Use; 1]> {
-        let Some(uses) = self.in_flight() else { return SmallVec::new() };
-        uses.reads.iter().chain(&uses.write).cloned().collect()
+    pub fn uses(&self) -> SmallVec<[Use; 2]> {
+        let mut all = SmallVec::new();
+        self.each_use(|u, _| all.push(*u));
+        all
+    }
+
+    /// Calls `f` for each command that may still use the memory, and says whether it writes.
+    #[inline]
+    pub fn each_use(&self, mut f: impl FnMut(&Use, bool)) {
+        if let Some(uses) = self.in_flight() {
+            uses.reads.iter().for_each(|u| f(u, false));
+            uses.write.iter().for_each(|u| f(u, true));
+        }
     }
 
     /// Notes a command that uses the memory. One that writes has waited for all others.
@@ -402,7 +412,7 @@ impl Drop for Buffer {
             // Its bytes are not ours to count, and its owner waits for it.
             Owner::Imported(device, ..) if shutdown::ended().is_none() => {
                 let uses = self.uses();
-                uses.iter().for_each(|u| u.stream.look());
+                uses.iter().for_each(|u| u.stream.look(u.number));
                 PendingFree::Buffer(device, self.handle, 0, uses).release();
             }
             _ => {}

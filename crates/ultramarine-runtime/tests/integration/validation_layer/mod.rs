@@ -295,6 +295,19 @@ fn events_and_memory_in_flight() {
     call!(t, event_wait_stream, t.device, other, event, 6).expect("a wait");
     call!(t, stream_synchronize, t.device, other).expect("it drains");
     assert_eq!(end!(t, buffer_free, buffer), 0);
+
+    // A value between two that were recorded is reached with the later one.
+    let (first, second) = (used(), used());
+    record(10).expect("it grows");
+    let behind = used();
+    call!(t, event_wait_stream, t.device, other, event, 8).expect("a wait");
+    call!(t, stream_synchronize, t.device, other).expect("it drains");
+    assert_eq!(end!(t, buffer_free, first), 0);
+    call!(t, event_wait_host, t.device, event, 7).expect("it was recorded");
+    assert_eq!(end!(t, buffer_free, second), 0);
+    record(12).expect("it grows");
+    call!(t, event_wait_host, t.device, event, 9).expect("it was reached before");
+    assert_eq!(end!(t, buffer_free, behind), 1);
 }
 
 #[test]

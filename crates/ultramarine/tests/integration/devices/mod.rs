@@ -11,6 +11,7 @@ mod not_yet;
 mod overlay;
 mod parts;
 mod placement;
+mod records;
 mod running_ahead;
 mod stream_memory;
 mod uploads;

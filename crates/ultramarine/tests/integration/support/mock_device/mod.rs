@@ -47,6 +47,8 @@ pub static DELAY: AtomicU64 = AtomicU64::new(0);
 pub static RECORD_DELAY: AtomicU64 = AtomicU64::new(0);
 /// The value of each event that was recorded last.
 pub static RECORDED: Mutex<BTreeMap<usize, u64>> = Mutex::new(BTreeMap::new());
+/// All values that were recorded, each with its event, in their order.
+pub static RECORDS: Mutex<Vec<(usize, u64)>> = Mutex::new(Vec::new());
 /// Adding this value to itself fails, after it was submitted.
 pub const CURSED: f32 = 12345.0;
 
@@ -320,7 +322,9 @@ impl Device for Mock {
 
     fn record(&self, stream: &Stream, event: &Event, value: u64) -> Result<()> {
         std::thread::sleep(Duration::from_micros(RECORD_DELAY.load(Ordering::SeqCst)));
-        RECORDED.lock().unwrap().insert(std::ptr::from_ref(event) as usize, value);
+        let address = std::ptr::from_ref(event) as usize;
+        RECORDED.lock().unwrap().insert(address, value);
+        RECORDS.lock().unwrap().push((address, value));
         stream.send(Item::Record(event.clone(), value))
     }
 
