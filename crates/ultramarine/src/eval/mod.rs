@@ -23,6 +23,7 @@ mod oversized;
 mod repeated;
 mod run;
 mod structure;
+mod submission;
 mod values;
 
 use crate::{
@@ -207,10 +208,14 @@ fn submit_single(
         tape.entries.iter().for_each(|e| e.node.release_claim());
         return Err(Error::Value(format!("[eval] There is no {stream:?}.")));
     };
-    if sync && let Some(owner) = state.try_own() {
+    let here = sync || submission::is_cheap(&tape, stream);
+    if here && let Some(owner) = state.try_own() {
         drop(guard);
         let cut = interrupt::run(|| {
-            deferred_deleters::job(|| repeated::run(tape, profile));
+            deferred_deleters::job(|| match sync {
+                true => repeated::run(tape, profile),
+                false => run::keeping_failure(|| repeated::run(tape, profile)),
+            });
         });
         drop(owner);
         deferred_deleters::release();

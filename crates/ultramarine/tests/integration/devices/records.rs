@@ -1,6 +1,7 @@
-//! Numbers are recorded when something may wait for them. The devices are mocks, which note each value that is recorded.
+//! Numbers are recorded when something may wait for them, and the calling thread submits what is small. The devices are
+//! mocks, which note each value that is recorded.
 
-use super::check_end;
+use super::{check_end, check_memory};
 use crate::support::mock_device::*;
 use std::sync::atomic::Ordering::SeqCst;
 use ultramarine::{
@@ -147,6 +148,48 @@ fn work_of_several_streams_is_recorded_at_once() -> Result<()> {
     assert_eq!(all, [1, 1, 2, 3, 4]);
     drop((x, y, z, w));
     check_end(&[gpu, other]);
+    Ok(())
+}
+
+#[test]
+fn the_calling_thread_submits_what_is_small() -> Result<()> {
+    own_process!();
+    let gpu = register_mock()?;
+    let x = on_device()?;
+    let here = Some(std::thread::current().id());
+    let small = with_stream(gpu, || chain(&x, 5))?;
+    async_eval(std::slice::from_ref(&small))?;
+    assert_eq!(*SUBMITTER.lock().unwrap(), here);
+    // What has to be waited for, and what is long, goes to a worker.
+    let large = with_stream(gpu, || chain(&x, 20))?;
+    async_eval(std::slice::from_ref(&large))?;
+    large.eval()?;
+    assert_ne!(*SUBMITTER.lock().unwrap(), here);
+    let host = with_stream(new_stream(Device::CPU)?, || x.exp())?;
+    let behind = with_stream(gpu, || host.add(&x))?;
+    async_eval(std::slice::from_ref(&behind))?;
+    behind.eval()?;
+    assert_ne!(*SUBMITTER.lock().unwrap(), here);
+    drop((x, small, large, host, behind));
+    check_memory(&[gpu]);
+    Ok(())
+}
+
+#[test]
+fn a_failure_of_what_the_calling_thread_submits_stays_with_the_stream() -> Result<()> {
+    own_process!();
+    let gpu = register_mock()?;
+    let x = on_device()?;
+    MOST_BUFFERS.store(BUFFERS.load(SeqCst), SeqCst);
+    let y = with_stream(gpu, || x.add(&x))?;
+    async_eval(std::slice::from_ref(&y))?;
+    drop(y);
+    MOST_BUFFERS.store(usize::MAX, SeqCst);
+    let error = synchronize(gpu).expect_err("there was no memory").to_string();
+    assert!(error.contains("add") || error.contains("memory"), "{error}");
+    synchronize(gpu)?;
+    drop(x);
+    check_end(&[gpu]);
     Ok(())
 }
 

@@ -17,6 +17,7 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex};
+use std::thread::ThreadId;
 use std::time::Duration;
 use ultramarine_abi::helper::{
     Backend, Commands, Device, Failure, Host, InterfaceRef, Request, Result, TensorRef, handle,
@@ -49,6 +50,8 @@ pub static RECORD_DELAY: AtomicU64 = AtomicU64::new(0);
 pub static RECORDED: Mutex<BTreeMap<usize, u64>> = Mutex::new(BTreeMap::new());
 /// All values that were recorded, each with its event, in their order.
 pub static RECORDS: Mutex<Vec<(usize, u64)>> = Mutex::new(Vec::new());
+/// The thread that submitted the last command.
+pub static SUBMITTER: Mutex<Option<ThreadId>> = Mutex::new(None);
 /// Adding this value to itself fails, after it was submitted.
 pub const CURSED: f32 = 12345.0;
 
@@ -412,6 +415,7 @@ impl Device for Mock {
                 }
                 good
             };
+            *SUBMITTER.lock().unwrap() = Some(std::thread::current().id());
             MOST_AHEAD.fetch_max(WAITING.load(Ordering::SeqCst) + 1, Ordering::SeqCst);
             stream.run(job)?;
         }
