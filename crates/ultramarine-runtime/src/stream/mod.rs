@@ -50,6 +50,8 @@ struct Queue {
     worker: bool,
     /// Threads that sleep until something changes. Waking is a system call, even of nobody.
     waiting: usize,
+    /// Threads that are held back until there is room.
+    held_back: usize,
     /// Former workers that run deleters.
     releasing: usize,
     /// Number of jobs that have ended, and of threads that owned the stream.
@@ -59,6 +61,21 @@ struct Queue {
 impl Queue {
     fn is_idle(&self) -> bool {
         !self.busy && self.jobs.is_empty()
+    }
+
+    /// Returns true if too many jobs wait, or if any do while memory is over its limit: running them is what frees memory.
+    fn is_crowded(&self) -> bool {
+        self.jobs.len() > MAX_QUEUED || self.waits_for_memory()
+    }
+
+    /// Returns true if callers need not be held back any longer. Not as soon as there is room for one job: they would be
+    /// woken for each.
+    fn has_room(&self) -> bool {
+        self.jobs.len() <= MAX_QUEUED / 2 && !self.waits_for_memory()
+    }
+
+    fn waits_for_memory(&self) -> bool {
+        !self.jobs.is_empty() && memory::active() > memory::memory_limit()
     }
 
     fn end_job(&mut self) {
@@ -86,6 +103,8 @@ impl Stranded {
 pub struct StreamState {
     queue: Mutex<Queue>,
     changed: Condvar,
+    /// There is room for jobs again.
+    room: Condvar,
     /// The first failure of asynchronous work that nobody was told of.
     failure: Mutex<Option<Arc<Error>>>,
 }
@@ -295,9 +314,13 @@ impl StreamState {
     /// Lets go of the queue, which has changed.
     fn wake(&self, queue: MutexGuard<'_, Queue>) {
         let anybody = queue.waiting > 0;
+        let room = queue.held_back > 0 && queue.has_room();
         drop(queue);
         if anybody {
             self.changed.notify_all();
+        }
+        if room {
+            self.room.notify_all();
         }
     }
 
@@ -319,17 +342,19 @@ impl StreamState {
         lock(&self.failure).get_or_insert(error);
     }
 
-    /// Holds the caller back while too many jobs wait, or while any do and memory is
-    /// over its limit: running them is what frees memory. Call it without locks.
+    /// Holds the caller back if too many jobs wait, or any while memory is over its limit, until half of them are done
+    /// and there is memory. Call it without locks.
     pub fn throttle(&self) {
-        let crowded = |queue: &Queue| {
-            queue.jobs.len() > MAX_QUEUED
-                || (!queue.jobs.is_empty() && memory::active() > memory::memory_limit())
-        };
         let mut queue = self.lock();
-        while crowded(&queue) {
-            queue = self.sleep(queue, IDLE).0;
+        if !queue.is_crowded() {
+            return;
         }
+        queue.held_back += 1;
+        while !queue.has_room() {
+            let waited = self.room.wait_timeout(queue, IDLE);
+            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        queue.held_back -= 1;
     }
 
     fn drain(&self) {
