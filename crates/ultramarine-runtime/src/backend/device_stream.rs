@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::{host_table, sync::lock};
 use core::ffi::c_void;
 use smallvec::SmallVec;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, TryLockError};
 use ultramarine_abi::device_flag;
@@ -398,7 +398,7 @@ impl Use {
 
 /// The streams of one device, by our index.
 #[derive(Default)]
-pub(super) struct Streams(Mutex<HashMap<u32, &'static DeviceStream>>);
+pub(super) struct Streams(Mutex<BTreeMap<u32, &'static DeviceStream>>);
 
 impl DeviceState {
     /// The device's side of one of our streams. It lives as long as the process, as

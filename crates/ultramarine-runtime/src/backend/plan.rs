@@ -117,23 +117,35 @@ impl PlanCache {
     }
 }
 
-/// Describes a tensor to `prepare`, and as a word of the key.
-pub(super) fn describe(t: &Operand<'_>) -> (TensorDesc, u64) {
-    let contiguous = shape::is_contiguous(t.shape, &t.value.strides);
-    let layout = if contiguous { layout::CONTIGUOUS } else { layout::STRIDED };
-    described(t.dtype, t.shape.len(), layout)
+/// The layout class of a tensor.
+fn layout_of(t: &Operand<'_>) -> u32 {
+    match shape::is_contiguous(t.shape, &t.value.strides) {
+        true => layout::CONTIGUOUS,
+        false => layout::STRIDED,
+    }
 }
 
-/// [`describe`] without a tensor.
-fn described(dtype: Dtype, ndim: usize, layout: u32) -> (TensorDesc, u64) {
-    let desc = TensorDesc {
+/// A tensor as a word of the key.
+fn word(dtype: Dtype, ndim: usize, layout: u32) -> u64 {
+    (dtype as u64) << 32 | (ndim as u64) << 8 | layout as u64
+}
+
+/// A tensor as `prepare` is told of it.
+fn description(dtype: Dtype, ndim: usize, layout: u32) -> TensorDesc {
+    TensorDesc {
         size: size_of::<TensorDesc>() as u32,
         ndim: ndim as i32,
         dtype: dtype.to_dl(),
         layout,
-    };
-    (desc, (dtype as u64) << 32 | (ndim as u64) << 8 | layout as u64)
+    }
 }
+
+/// Descriptions of tensors, which only a plan that is not known yet needs.
+fn describe<'a>(tensors: impl Iterator<Item = &'a Operand<'a>>) -> Descriptions {
+    tensors.map(|t| description(t.dtype, t.shape.len(), layout_of(t))).collect()
+}
+
+type Descriptions = SmallVec<[TensorDesc; 8]>;
 
 /// A plain struct as words of a key.
 pub(super) fn words_of<A: Copy>(plain: &A) -> SmallVec<[u64; 8]> {
@@ -141,12 +153,15 @@ pub(super) fn words_of<A: Copy>(plain: &A) -> SmallVec<[u64; 8]> {
     // builds them whole, and the key only needs equal bytes for equal plans.
     let bytes =
         unsafe { std::slice::from_raw_parts(plain as *const A as *const u8, size_of::<A>()) };
-    let word = |chunk: &[u8]| {
+    let (whole, rest) = bytes.as_chunks();
+    let mut words = SmallVec::new();
+    whole.iter().for_each(|word| words.push(u64::from_le_bytes(*word)));
+    if !rest.is_empty() {
         let mut word = [0; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
-        u64::from_le_bytes(word)
-    };
-    bytes.chunks(8).map(word).collect()
+        word[..rest.len()].copy_from_slice(rest);
+        words.push(u64::from_le_bytes(word));
+    }
+    words
 }
 
 /// The answer of a table's `prepare`: a plan, or that it wants another layout. `None`: it
@@ -221,14 +236,12 @@ impl DeviceState {
         let mut key = PlanKey::new();
         key.push((op as u64) << 32 | (inputs.len() as u64) << 8 | outputs.len() as u64);
         key.extend_from_slice(words);
-        let mut descs: SmallVec<[TensorDesc; 8]> = SmallVec::new();
         for t in inputs.iter().chain(outputs) {
-            let (desc, word) = describe(t);
-            descs.push(desc);
-            key.push(word);
+            key.push(word(t.dtype, t.shape.len(), layout_of(t)));
         }
+        let tensors = || describe(inputs.iter().chain(outputs));
         // SAFETY: by this function's contract; the descriptions are of these tensors.
-        unsafe { self.plan_of(op, attributes, key, &descs, inputs.len()) }
+        unsafe { self.plan_of(op, attributes, key, tensors, inputs.len()) }
     }
 
     /// Returns true if one of the device's tables has a kernel for contiguous tensors of these dtypes and ranks.
@@ -242,31 +255,32 @@ impl DeviceState {
         let mut key = PlanKey::new();
         key.push((op as u64) << 32 | (inputs.len() as u64) << 8 | outputs.len() as u64);
         key.extend_from_slice(&words_of(attributes));
-        let mut descs: SmallVec<[TensorDesc; 8]> = SmallVec::new();
         for (dtype, ndim) in inputs.iter().chain(outputs) {
-            let (desc, word) = described(*dtype, *ndim, layout::CONTIGUOUS);
-            descs.push(desc);
-            key.push(word);
+            key.push(word(*dtype, *ndim, layout::CONTIGUOUS));
         }
+        let tensors = || {
+            let all = inputs.iter().chain(outputs);
+            all.map(|(dtype, ndim)| description(*dtype, *ndim, layout::CONTIGUOUS)).collect()
+        };
         let raw = attributes as *const A as *const c_void;
         // SAFETY: the op's attribute struct, whose bytes the key holds, and the descriptions.
-        let plan = unsafe { self.plan_of(op, raw, key, &descs, inputs.len()) }?;
+        let plan = unsafe { self.plan_of(op, raw, key, tensors, inputs.len()) }?;
         Ok(plan.status != status::UNSUPPORTED)
     }
 
     /// The plan for an op with `n` inputs.
     ///
     /// # Safety
-    /// `attributes` is the op's attribute struct; `key` holds the same, and the descriptions.
+    /// `attributes` is the op's attribute struct; `key` holds the same, and the descriptions that `tensors` gives.
     unsafe fn plan_of(
         &'static self,
         op: OpId,
         attributes: *const c_void,
         key: PlanKey,
-        descs: &[TensorDesc],
+        tensors: impl FnOnce() -> Descriptions,
         n: usize,
     ) -> Result<Arc<Plan>> {
-        let prepare_in = |kernels: &'static Kernels| {
+        let prepare_in = |descs: &[TensorDesc], kernels: &'static Kernels| {
             let Some(prepare) = kernels.table.prepare else { return Ok(None) };
             let (mut raw, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
             // SAFETY: descriptions and attributes are valid for the call, the places
@@ -291,10 +305,10 @@ impl DeviceState {
             let plan = finish(kernels, code, error, raw)?;
             Ok(plan.filter(|p| copies || p.status != status::NEEDS_CONTIGUOUS))
         };
-        let updates = schema::find(op).is_some_and(|row| row.shape.updates());
         self.plans.get(key, || {
-            let mut plan = self.first(prepare_in)?;
-            plan.updates = updates;
+            let descs = tensors();
+            let mut plan = self.first(|kernels| prepare_in(&descs, kernels))?;
+            plan.updates = schema::find(op).is_some_and(|row| row.shape.updates());
             Ok(plan)
         })
     }
@@ -307,13 +321,10 @@ impl DeviceState {
         inputs: &[Operand<'_>],
         outputs: &[Operand<'_>],
     ) -> Result<Arc<Plan>> {
-        let mut descs: SmallVec<[TensorDesc; 16]> = SmallVec::new();
         for t in inputs.iter().chain(outputs) {
-            let (desc, word) = describe(t);
-            descs.push(desc);
-            key.push(word);
+            key.push(word(t.dtype, t.shape.len(), layout_of(t)));
         }
-        let prepare_in = |kernels: &'static Kernels| {
+        let prepare_in = |descs: &[TensorDesc], kernels: &'static Kernels| {
             let prepare = kernels.fused.and_then(|f| f.prepare);
             let Some(prepare) = prepare
                 .filter(|_| kernels.takes_programs(program.n_instructions, program.n_inputs))
@@ -337,6 +348,9 @@ impl DeviceState {
             let usable = |p: &Plan| matches!(p.status, status::OK | status::NOT_YET);
             Ok(finish(kernels, code, error, raw)?.filter(usable))
         };
-        self.plans.get(key, || self.first(prepare_in))
+        self.plans.get(key, || {
+            let descs = describe(inputs.iter().chain(outputs));
+            self.first(|kernels| prepare_in(&descs, kernels))
+        })
     }
 }

@@ -4,7 +4,6 @@ use super::buffer::BufferRef;
 use crate::shape::Strides;
 
 /// A strided view of a buffer.
-#[derive(Clone)]
 pub struct Value {
     /// The memory.
     pub buffer: BufferRef,
@@ -12,6 +11,15 @@ pub struct Value {
     pub offset: usize,
     /// Strides in elements.
     pub strides: Strides,
+}
+
+impl Clone for Value {
+    #[inline]
+    fn clone(&self) -> Value {
+        // As numbers, not one element after the other: each operand of each command is cloned.
+        let strides = Strides::from_slice(&self.strides);
+        Value { buffer: self.buffer.clone(), offset: self.offset, strides }
+    }
 }
 
 impl Value {
