@@ -90,6 +90,12 @@ impl<'a> OpRequest<'a> {
 
 /// The work of a plan.
 pub trait Work: Send + Sync {
+    /// Returns true if commands may want a workspace; only then [`Work::workspace`] is asked. Decoding a command for
+    /// the answer takes as long as all else before its launch.
+    fn has_workspace(&self) -> bool {
+        false
+    }
+
     /// Bytes of workspace for a command.
     fn workspace(&self, job: &Job<'_>) -> Result<u64> {
         let _ = job;
@@ -119,6 +125,9 @@ impl Plan {
 
     /// Bytes of workspace for a command.
     pub fn workspace(&self, device: &Device, command: &CommandRef<'_, Device>) -> u64 {
+        if !self.work.has_workspace() {
+            return 0;
+        }
         // What is wrong with a command is said when it is submitted.
         Job::of(device, None, command).and_then(|job| self.work.workspace(&job)).unwrap_or(0)
     }

@@ -11,7 +11,7 @@ use super::{Buffer, PieceId, StreamId};
 use crate::context::failure;
 use crate::context::{Context, DeviceProperties, lock};
 use crate::sys::driver::{EventHandle, StreamHandle, code};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::status;
@@ -38,7 +38,7 @@ struct State {
     memory_limit: u64,
     cache_limit: u64,
     /// Streams in whose order something may be freed.
-    streams: HashMap<StreamId, Tail>,
+    streams: BTreeMap<StreamId, Tail>,
     next_stream: StreamId,
     stamp: u64,
 }
@@ -78,7 +78,7 @@ impl Allocator {
             single: Counts::default(),
             memory_limit: UNLIMITED,
             cache_limit: UNLIMITED,
-            streams: HashMap::new(),
+            streams: BTreeMap::new(),
             next_stream: 1,
             stamp: 0,
         };

@@ -268,6 +268,10 @@ impl Convolve {
 }
 
 impl Work for Convolve {
+    fn has_workspace(&self) -> bool {
+        true
+    }
+
     fn workspace(&self, job: &Job<'_>) -> Result<u64> {
         let _entered = job.device.enter()?;
         let plan = self.unfolded(job, &self.sizes(job)?)?;

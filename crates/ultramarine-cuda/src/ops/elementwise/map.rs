@@ -10,6 +10,9 @@ use ultramarine_abi::helper::Result;
 /// Most bytes that a thread moves at once.
 const WIDEST: u64 = 16;
 
+/// Tensors of a map at most: the inputs and the output.
+const MOST_TENSORS: usize = 4;
+
 /// The parts of a map. Tensors are the inputs, then the output.
 pub struct Spec<const K: usize> {
     /// Tells it from all others.
@@ -57,6 +60,7 @@ enum Layout {
 impl<const K: usize> Map<K> {
     /// Nothing is compiled yet.
     pub fn new(spec: Spec<K>) -> Self {
+        const { assert!(K <= MOST_TENSORS) };
         Self { spec, kernels: Kernels::default() }
     }
 
@@ -68,30 +72,36 @@ impl<const K: usize> Map<K> {
         let layout = decide(&axes, &addresses, &bytes, self.pack());
         // The kernels' parameters begin with the output.
         addresses.rotate_right(1);
-        let mut arguments: Vec<*mut c_void> =
-            addresses.iter().map(|a| (&raw const *a).cast_mut().cast()).collect();
-        let (numbers, strategy, items);
+        let place = |value: *const u64| value.cast_mut().cast::<c_void>();
+        // Addresses, then one or two more.
+        let mut arguments = [std::ptr::null_mut(); MOST_TENSORS + 2];
+        for (argument, address) in arguments.iter_mut().zip(&addresses) {
+            *argument = place(address);
+        }
+        let (counts, walk, strategy, items, more);
         match layout {
             Layout::Flat { pack, scalars, head } => {
-                numbers = vec![axes.len(), head];
+                counts = [axes.len(), head];
                 strategy = Strategy::Flat { pack, scalars };
                 items = (axes.len() - head) / u64::from(pack);
-                arguments.extend(numbers.iter().map(|n| (&raw const *n).cast_mut().cast()));
+                [arguments[K], arguments[K + 1]] = [place(&counts[0]), place(&counts[1])];
+                more = 2;
             }
             Layout::Walked { pack, scalars } => {
                 into_packs(&mut axes, pack);
-                numbers = axes.parameter();
+                walk = axes.parameter();
                 let wide = !axes.is_small();
                 strategy = Strategy::Walked { pack, scalars, rank: rank_for(axes.count), wide };
                 items = axes.len();
-                arguments.push(numbers.as_ptr().cast_mut().cast());
+                arguments[K] = place(walk.as_ptr());
+                more = 1;
             }
         }
         let kernel = self.kernels.get(&job.device.programs, strategy, || self.source(strategy))?;
         let block = u64::from(BLOCK) * u64::from(self.unrolled(strategy));
         let grid = Grid::exactly(items.div_ceil(block).max(1), BLOCK)?;
         // SAFETY: these are the parameters of `entry`; the layout stays inside of the tensors.
-        unsafe { enqueue(job, &kernel, grid, &mut arguments) }
+        unsafe { enqueue(job, &kernel, grid, &mut arguments[..K + more]) }
     }
 
     /// Elements of a pack where tensors allow it.

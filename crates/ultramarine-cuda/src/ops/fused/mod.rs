@@ -216,6 +216,10 @@ impl Fused {
 }
 
 impl Work for Fused {
+    fn has_workspace(&self) -> bool {
+        self.epilogue.is_some()
+    }
+
     fn workspace(&self, job: &Job<'_>) -> Result<u64> {
         self.epilogue.as_ref().map_or(Ok(0), |epilogue| epilogue.workspace(&self.program, job))
     }

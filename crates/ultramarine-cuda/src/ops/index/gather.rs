@@ -173,6 +173,10 @@ impl Moved {
 }
 
 impl Work for Gather {
+    fn has_workspace(&self) -> bool {
+        true
+    }
+
     fn workspace(&self, job: &Job<'_>) -> Result<u64> {
         Ok(match self.direct {
             Some(_) => 0,

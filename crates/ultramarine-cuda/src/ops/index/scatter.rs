@@ -463,6 +463,10 @@ impl Scatter {
 }
 
 impl Work for Scatter {
+    fn has_workspace(&self) -> bool {
+        true
+    }
+
     fn workspace(&self, job: &Job<'_>) -> Result<u64> {
         Ok(self.layout(job)?.bytes)
     }

@@ -90,6 +90,10 @@ impl Matmul {
 }
 
 impl Work for Matmul {
+    fn has_workspace(&self) -> bool {
+        true
+    }
+
     fn workspace(&self, job: &Job<'_>) -> Result<u64> {
         if self.library.is_none() {
             return Ok(0);

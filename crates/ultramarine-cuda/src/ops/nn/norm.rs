@@ -127,6 +127,10 @@ impl Norm {
 }
 
 impl Work for Norm {
+    fn has_workspace(&self) -> bool {
+        true
+    }
+
     fn workspace(&self, job: &Job<'_>) -> Result<u64> {
         Ok(self.rows.workspace(job, &self.tensors(job)?))
     }

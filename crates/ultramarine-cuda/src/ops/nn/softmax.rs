@@ -72,6 +72,10 @@ impl Softmax {
 }
 
 impl Work for Softmax {
+    fn has_workspace(&self) -> bool {
+        true
+    }
+
     fn workspace(&self, job: &Job<'_>) -> Result<u64> {
         Ok(self.0.workspace(job, &[job.input(0)?, job.output(0)?]))
     }

@@ -116,6 +116,10 @@ impl Reduction {
 }
 
 impl Work for Reduction {
+    fn has_workspace(&self) -> bool {
+        true
+    }
+
     fn workspace(&self, job: &Job<'_>) -> Result<u64> {
         let (fold, copied) = self.strategy(job)?;
         match copied {

@@ -128,6 +128,10 @@ impl Scan {
 }
 
 impl Work for Scan {
+    fn has_workspace(&self) -> bool {
+        true
+    }
+
     fn workspace(&self, job: &Job<'_>) -> Result<u64> {
         Ok(Layout::of(job, self.axis, self.instance.reverse)?.workspace())
     }

@@ -190,6 +190,10 @@ impl Sort {
 }
 
 impl Work for Sort {
+    fn has_workspace(&self) -> bool {
+        true
+    }
+
     fn workspace(&self, job: &Job<'_>) -> Result<u64> {
         let (rows, strategy) = self.rows(job)?;
         match strategy {
