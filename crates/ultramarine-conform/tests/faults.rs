@@ -201,13 +201,23 @@ fn faults_of_interfaces() {
     seen("STATISTICS", "interfaces", "interfaces/statistics", "before");
     seen("STATISTICS", "memory", "memory/balance of buffers", "active bytes grew");
     seen("PEER_OFFSET", "interfaces", "interfaces/peer copy", "not where they should be");
-    seen("CLOCK_GOES_BACK", "interfaces", "interfaces/timing", "time goes back");
-    seen("CLOCK_IN_TICKS", "interfaces", "interfaces/timing", "between which the host counted");
-    seen("CLOCK_PER_STREAM", "interfaces", "interfaces/timing, one clock", "came after another");
-    seen("CLOCK_CHANGES", "interfaces", "interfaces/timing, asked again", "a mark's time was");
-    seen("NEVER_READY", "interfaces", "interfaces/timing", "is not ready although");
-    seen("PUSH_ALONE", "interfaces", "interfaces/timing, ranges", "range_pop is missing");
     seen("ANY_INTERFACE", "errors", "errors/unknown interface", "nonsense");
+}
+
+#[test]
+fn faults_of_timestamps() {
+    for (fault, check, words) in [
+        ("CLOCK_GOES_BACK", "timing", "time goes back"),
+        ("CLOCK_IN_TICKS", "timing", "between which the host counted"),
+        ("CLOCK_PER_STREAM", "timing, one clock", "came after another"),
+        ("CLOCK_CHANGES", "timing, asked again", "a mark's time was"),
+        ("NEVER_READY", "timing", "is not ready although"),
+        ("PUSH_ALONE", "timing, ranges", "range_pop is missing"),
+    ] {
+        let check = format!("interfaces/{check}");
+        let args = ["--group", "interfaces", "--check", &check];
+        seen_in(&args, &format!("WITH_INTERFACES+{fault}"), &check, words);
+    }
 }
 
 #[test]
