@@ -339,7 +339,7 @@ impl State {
     pub fn reached(&mut self, event: HandleKey, value: u64) -> Check {
         let Ok(state) = self.events.get_mut(event) else { return Ok(()) };
         let recorded = state.recorded;
-        state.reached = state.reached.max(value);
+        state.reached = state.reached.max(value.min(recorded));
         let (reached, left): (Vec<_>, Vec<_>) = state.marks.drain(..).partition(|m| m.0 <= value);
         state.marks = left;
         for (_, stream, number) in reached {
