@@ -265,6 +265,71 @@ def test_numbers_that_change() -> None:
     assert mx.get_active_memory() <= before + (1 << 16)
 
 
+NUMBERED: list[Callable[[mx.array, float], mx.array]] = [
+    lambda a, c: a * c,
+    lambda a, c: c - a,
+    lambda a, c: mx.tanh(a + c) @ a,
+    lambda a, c: mx.where(a > c, a, c),
+    lambda a, c: mx.sum(a * c, axis=0, keepdims=True) + a,
+    lambda a, c: mx.concatenate([a[1:], mx.full((1, N), c)], axis=0),
+    lambda a, c: a @ mx.full((N, N), c),
+    lambda a, c: mx.softmax(a * c, axis=-1),
+    lambda a, c: mx.softmax(mx.full((N, N), c), axis=-1) + a,
+    lambda a, c: mx.maximum(a.astype(mx.int32), int(c == 1)).astype(mx.float32) + a,
+    lambda a, c: a + mx.sum(mx.full((N, N), c)) * 0.125,
+    lambda a, c: mx.fast.rms_norm(a, None, 1e-5) * c,
+    lambda a, c: a.T + mx.sort(mx.full((N, N), c), axis=0),
+    lambda a, c: mx.clip(a, -abs(c), abs(c)),
+]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_graphs_of_numbers(seed: int) -> None:
+    """Numbers that are equal at one evaluation and differ at the next, wherever they go."""
+
+    def graph(x: mx.array, values: list[float]) -> list[mx.array]:
+        choose = random.Random(seed)
+        pool = [x]
+        for _ in range(choose.randint(6, 14)):
+            f = choose.choice(NUMBERED)
+            pool.append(f(choose.choice(pool[-3:]), values[choose.randrange(len(values))]))
+        kept = mx.full((N, N), values[0])
+        return [pool[-1] + kept, mx.sum(pool[-2]), *([kept] if choose.random() < 0.3 else [])]
+
+    choose = random.Random((seed, "numbers").__repr__())
+    x = numbers(N, N)
+    mx.eval(x)
+    common = [0.5, 1.0, 1e-5, -0.0, 0.0, 2.0, float("nan"), 0.125, 1.5]
+    for i in range(12):
+        values = [choose.choice(common) if i % 3 else 1.0 + i + k for k in range(3)]
+        want = plainly(lambda values=values: bits(graph(x, values)))
+        results = graph(x, values)
+        mx.eval(results[:2])
+        assert bits(results) == want, values
+
+
+def test_steps_with_numbers_are_repeated() -> None:
+    """Adam, whose corrections are other numbers at each step."""
+
+    def train(losses: list[mx.array]) -> list[bytes]:
+        w, m, v = numbers(N, N), mx.zeros((N, N)), mx.zeros((N, N))
+        x = numbers(4, N, seed=1)
+        step = mx.value_and_grad(lambda w: mx.mean(mx.square(mx.tanh(x @ w) @ w - x)))
+        for t in range(1, 21):
+            loss, g = step(w)
+            m, v = 0.9 * m + 0.1 * g, 0.99 * v + 0.01 * g * g
+            w = w - 0.1 * (m / (1 - 0.9**t)) / (mx.sqrt(v / (1 - 0.99**t)) + 1e-8)
+            mx.eval(w, m, v, loss)
+            losses.append(loss)
+        return bits([w, m, v, *losses])
+
+    want = plainly(lambda: train([]))
+    before = repeated()
+    assert train([]) == want
+    if on_the_cpu():
+        assert repeated() >= before + 15
+
+
 def test_many_structures_keep_their_size() -> None:
     def step(x: mx.array, n: int) -> mx.array:
         for i in range(8 + n % 20):

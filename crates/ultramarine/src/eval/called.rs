@@ -90,7 +90,7 @@ fn run_executable(
     let values: SmallVec<[&Value; 8]> =
         operands.iter().map(run::value_of).collect::<Result<_>>()?;
     let watch = watch.as_mut().map(|watch| watch as &mut dyn Watch);
-    executable.run(exec, &values, watch).map_err(Failure::poisoned)
+    executable.run(exec, &values, &[], watch).map_err(Failure::poisoned)
 }
 
 /// Records the operations of an executable's run in a profile.

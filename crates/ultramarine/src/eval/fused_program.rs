@@ -123,6 +123,14 @@ impl FusedProgram {
         self.spare.iter().map(|(node, edges)| (node, *edges))
     }
 
+    /// The place among the constants of what a member reads, if it is one.
+    pub fn constant(&self, task: &Task, member: usize, input: &Arc<Node>) -> Option<usize> {
+        let carried = task.position(member, input).is_none()
+            && !self.inputs.iter().any(|(n, _)| Arc::ptr_eq(n, input));
+        let value = input.op.constant().filter(|_| carried)?;
+        self.constants.iter().position(|c| *c == value)
+    }
+
     fn operand(&self, task: &Task, member: usize, input: &Arc<Node>) -> Option<u16> {
         if let Some(i) = task.position(member, input) {
             return self.result(i);

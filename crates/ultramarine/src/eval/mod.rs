@@ -19,6 +19,7 @@ mod fallback;
 mod fused_program;
 mod grouping;
 mod lower;
+mod numbers;
 mod oversized;
 mod repeated;
 mod run;

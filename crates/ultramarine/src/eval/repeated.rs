@@ -4,6 +4,7 @@
 //! without lowering, grouping and planning. Nodes that only the evaluation holds get no values then. The structures that
 //! were found last are kept.
 
+use super::numbers;
 use super::run::{self, interrupted, panicked};
 use super::structure::{self, MOST_WORDS, Scratch, Structure};
 use super::{device_of, lower::Tape};
@@ -12,7 +13,9 @@ use crate::error::{Error, Result};
 use crate::node::{Inputs, Node, Value};
 use crate::ops::rules::multi_output::MultiOutput;
 use crate::profile::Recorder;
+use crate::scalar::Scalar;
 use crate::sync::lock;
+use smallvec::SmallVec;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
@@ -23,6 +26,8 @@ use ultramarine_runtime::interrupt;
 const FEWEST: usize = 8;
 /// Structures that are kept.
 const MOST: usize = 128;
+/// Structures that differ by numbers alone which are kept.
+const MOST_ALIKE: usize = 4;
 /// Hashes of structures that were seen.
 const SEEN: usize = 256;
 /// Evaluations of one number of nodes that may be new in a row before most of them are not looked at.
@@ -36,11 +41,15 @@ struct Replay {
     /// Nodes that others hold, by their places on the tape, and the number of values that each has. 0: a constant that
     /// stays lazy.
     held: Box<[(u32, u32)]>,
+    /// Numbers of the commands that come from constants: the place of each, and that among the graph's.
+    numbers: Box<[(u32, u32)]>,
 }
 
 /// A structure that was recorded. No executable: its commands cannot be run again.
 struct Known {
     words: Box<[u64]>,
+    /// The graph's numbers when it was recorded, and whether they have to be the same again.
+    numbers: Box<[(Scalar, bool)]>,
     replay: Option<Replay>,
 }
 
@@ -75,8 +84,13 @@ enum Found {
 
 impl Cache {
     fn find(&mut self, structure: &Structure) -> Found {
+        let mut others = 0;
         let same = |(hash, known): &(u64, Arc<Known>)| {
-            *hash == structure.hash && *known.words == structure.words[..]
+            let alike = *hash == structure.hash && *known.words == structure.words[..];
+            let mut numbers = known.numbers.iter().zip(&structure.numbers);
+            let same = alike && numbers.all(|((known, stays), number)| !stays || known == number);
+            others += (alike && !same) as usize;
+            same
         };
         if let Some(i) = self.known.iter().rposition(same) {
             self.found[i] = true;
@@ -84,6 +98,9 @@ impl Cache {
             self.known[i..].rotate_left(1);
             self.found[i..].rotate_left(1);
             return self.known.last().map_or(Found::New, |(_, known)| Found::Known(known.clone()));
+        }
+        if others >= MOST_ALIKE {
+            return Found::New;
         }
         let place = &mut self.seen[structure.hash as usize % SEEN];
         if place.0 != structure.hash {
@@ -177,7 +194,7 @@ fn run_found(exec: &Exec, tape: Tape, structure: Structure, scratch: &mut Scratc
         }
     };
     let rest = match &known.replay {
-        Some(replay) => replay.run(exec, tape, structure, scratch),
+        Some(replay) => replay.run(exec, tape, structure, &known.numbers, scratch),
         None => {
             scratch.keep(structure);
             Some(tape)
@@ -194,7 +211,7 @@ fn run_found(exec: &Exec, tape: Tape, structure: Structure, scratch: &mut Scratc
 
 /// Evaluates a tape, and keeps its commands by its structure. False if these cannot be run again.
 fn record(exec: &Exec, tape: Tape, structure: Structure) -> bool {
-    let Structure { words, hash, externals, wanted } = structure;
+    let Structure { words, hash, externals, wanted, numbers: given } = structure;
     let held: Vec<(u32, Arc<Node>)> =
         wanted.iter().map(|i| (*i, tape.entries[*i as usize].node.clone())).collect();
     let Some(values) = structure::values(exec, &externals) else {
@@ -205,17 +222,19 @@ fn record(exec: &Exec, tape: Tape, structure: Structure) -> bool {
     let recording = Recording::new(exec.device, values.iter());
     // References decide what may be written over.
     drop((values, externals));
-    let mut numbers = Vec::with_capacity(held.len());
+    let mut counts = Vec::with_capacity(held.len());
+    numbers::begin(&tape, &given, &wanted);
     let recorded = recording.run(|| {
         super::run_tape(tape, None);
         let mut values = Vec::new();
         for (i, node) in &held {
             let before = values.len();
             results(node, &mut values)?;
-            numbers.push((*i, (values.len() - before) as u32));
+            counts.push((*i, (values.len() - before) as u32));
         }
         Ok(values)
     });
+    let (uses, stays) = numbers::end();
     let replay = match recorded {
         // An error has nothing to do with the structure, and a kernel may be compiled the next time.
         Err(_) | Ok((_, Recorded::NotYet)) => return false,
@@ -223,11 +242,17 @@ fn record(exec: &Exec, tape: Tape, structure: Structure) -> bool {
         // A view of an operand that was elsewhere is no memory that commands know.
         Ok((values, _)) if values.iter().any(|v| v.buffer.device() != exec.device.device) => None,
         Ok((_, Recorded::Executable(executable))) => {
-            Some(Replay { executable, held: numbers.into() })
+            let place = |u: &numbers::Use| Some((executable.number(u.command, u.index)?, u.number));
+            let numbers = uses.iter().filter_map(place).collect();
+            Some(Replay { executable, held: counts.into(), numbers })
         }
     };
     let useful = replay.is_some();
-    let dropped = lock(&CACHE).insert(hash, Known { words: words.into(), replay });
+    // Whatever they are, there is no executable.
+    let stays = stays.into_iter().map(|stays| stays && useful);
+    let known =
+        Known { words: words.into(), numbers: given.into_iter().zip(stays).collect(), replay };
+    let dropped = lock(&CACHE).insert(hash, known);
     drop(dropped);
     useful
 }
@@ -254,6 +279,7 @@ impl Replay {
         exec: &Exec,
         tape: Tape,
         structure: Structure,
+        recorded: &[(Scalar, bool)],
         scratch: &mut Scratch,
     ) -> Option<Tape> {
         // From here on nobody reaches what only the tape's nodes hold.
@@ -266,7 +292,16 @@ impl Replay {
             return Some(tape);
         };
         let references: Vec<&Value> = values.iter().collect();
-        let run = || self.executable.run(exec, &references, None);
+        let changed = |(_, number): &&(u32, u32)| {
+            recorded[*number as usize].0 != structure.numbers[*number as usize]
+        };
+        let numbers: SmallVec<[(u32, Scalar); 8]> = self
+            .numbers
+            .iter()
+            .filter(changed)
+            .map(|(place, number)| (*place, structure.numbers[*number as usize]))
+            .collect();
+        let run = || self.executable.run(exec, &references, &numbers, None);
         let outcome = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
             let root = &tape.entries[tape.entries.len() - 1].node;
             Err((panicked(root, &*panic), root.op.name()).into())

@@ -8,6 +8,7 @@ use super::{
     fused_program::FusedProgram,
     grouping::Task,
     lower::Entry,
+    numbers,
 };
 use crate::{
     array::Array,
@@ -370,6 +371,7 @@ fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
         return Err(interrupted());
     }
     exec.settle()?;
+    numbers::note(task, &program);
     let counted = if fallback::is_nested() { 0 } else { task.members.len() };
     let entries = || task.members[..counted].iter().map(|m| &m.entry);
     let named = |dispatch| {

@@ -1,6 +1,6 @@
 //! The structure of a graph in words. Graphs of equal words are computed by the same commands, on other memory.
 //!
-//! The words name each node's operation with its attributes, its shape, its dtype and its operands, by their places on the
+//! The words name each node's operation with its attributes (but of constants not the number), its shape, its dtype and its operands, by their places on the
 //! tape; the operands that have values already, with their layouts; and the nodes that are asked for, because others than
 //! the tape hold them. References are counted before anything runs, as an evaluation counts them when it gets there.
 
@@ -9,7 +9,8 @@ use super::lower::Tape;
 use crate::backend::{DeviceState, WordHasher};
 use crate::graph::operation_key::OperationWords;
 use crate::node::{Inputs, Node, Value};
-use crate::ops::rules::multi_output::MultiOutput;
+use crate::ops::{create::fill::Fill, rules::multi_output::MultiOutput};
+use crate::scalar::Scalar;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -18,6 +19,9 @@ use std::sync::atomic::Ordering;
 
 /// Most words of a structure: of larger graphs the nodes are a small part of the cost.
 pub(super) const MOST_WORDS: usize = 1 << 18;
+
+/// Most different numbers of constants that may be others at the next evaluation. Further ones are part of the structure.
+const MOST_NUMBERS: usize = 32;
 
 /// Operands up to which looking at all costs less than a map.
 const FEW: usize = 8;
@@ -52,7 +56,8 @@ pub(super) struct Scratch {
     references: Vec<u32>,
     externals: Vec<External>,
     wanted: Vec<u32>,
-    numbers: HashMap<*const Node, u32, BuildHasherDefault<WordHasher>>,
+    numbers: Vec<Scalar>,
+    places: HashMap<*const Node, u32, BuildHasherDefault<WordHasher>>,
 }
 
 impl Scratch {
@@ -61,11 +66,12 @@ impl Scratch {
     pub fn structure(&mut self, tape: &Tape, device: &'static DeviceState) -> Option<Structure> {
         // A structure that is recorded does not come back.
         self.references.clear();
-        self.numbers.clear();
+        self.places.clear();
         let mut structure = Structure {
             words: std::mem::take(&mut self.words),
             externals: std::mem::take(&mut self.externals),
             wanted: std::mem::take(&mut self.wanted),
+            numbers: std::mem::take(&mut self.numbers),
             hash: 0,
         };
         match self.describe(&mut structure, tape, device) {
@@ -82,8 +88,10 @@ impl Scratch {
         structure.words.clear();
         structure.externals.clear();
         structure.wanted.clear();
-        let Structure { words, externals, wanted, .. } = structure;
-        (self.words, self.externals, self.wanted) = (words, externals, wanted);
+        structure.numbers.clear();
+        let Structure { words, externals, wanted, numbers, .. } = structure;
+        (self.words, self.externals) = (words, externals);
+        (self.wanted, self.numbers) = (wanted, numbers);
     }
 
     fn describe(
@@ -93,14 +101,14 @@ impl Scratch {
         device: &'static DeviceState,
     ) -> Option<()> {
         let n = tape.entries.len();
-        let Structure { words: list, externals, wanted, hash } = structure;
+        let Structure { words: list, externals, wanted, numbers, hash } = structure;
         let mut words = OperationWords::new(std::mem::take(list));
         words.push(std::ptr::from_ref(device).addr() as u64);
         words.push(device.plan_generation() << 1 | super::fusion() as u64);
         words.push(n as u64);
         self.references.resize(n, 0);
         let whole = tape.entries.iter().all(|entry| {
-            self.node(&mut words, &entry.node, tape, externals).is_some()
+            self.node(&mut words, &entry.node, tape, externals, numbers).is_some()
                 && words.len() < MOST_WORDS
         });
         whole.then_some(())?;
@@ -130,6 +138,7 @@ impl Scratch {
         node: &Node,
         tape: &Tape,
         externals: &mut Vec<External>,
+        numbers: &mut Vec<Scalar>,
     ) -> Option<()> {
         // A trace keeps operands.
         if node.is_traced() {
@@ -137,6 +146,7 @@ impl Scratch {
         }
         match node.op.get::<MultiOutput>() {
             Some(multi) => several(words, node, multi)?,
+            None if constant(words, node, numbers) => {}
             None => words.operation(&node.op).then_some(())?,
         }
         node.with_inputs(|inputs| {
@@ -162,7 +172,7 @@ impl Scratch {
     fn external(&mut self, externals: &mut Vec<External>, node: &Arc<Node>) -> Option<u32> {
         let known = match externals.len() <= FEW {
             true => externals.iter().position(|e| Arc::ptr_eq(&e.node, node)),
-            false => self.numbers.get(&Arc::as_ptr(node)).map(|i| *i as usize),
+            false => self.places.get(&Arc::as_ptr(node)).map(|i| *i as usize),
         };
         let number = match known {
             Some(number) => number,
@@ -175,9 +185,9 @@ impl Scratch {
                 externals.push(External { node: node.clone(), edges: 0, taken: 0 });
                 if externals.len() == FEW + 1 {
                     let each = externals.iter().enumerate();
-                    self.numbers.extend(each.map(|(i, e)| (Arc::as_ptr(&e.node), i as u32)));
+                    self.places.extend(each.map(|(i, e)| (Arc::as_ptr(&e.node), i as u32)));
                 } else if externals.len() > FEW {
-                    self.numbers.insert(Arc::as_ptr(node), externals.len() as u32 - 1);
+                    self.places.insert(Arc::as_ptr(node), externals.len() as u32 - 1);
                 }
                 externals.len() - 1
             }
@@ -185,6 +195,26 @@ impl Scratch {
         externals[number].edges += 1;
         u32::try_from(number).ok()
     }
+}
+
+/// Describes a constant by the place of its number among those of the graph. False if it has none.
+fn constant(words: &mut OperationWords, node: &Node, numbers: &mut Vec<Scalar>) -> bool {
+    let Some(Fill { value, spread }) = node.op.get::<Fill>() else { return false };
+    let place = match numbers.iter().position(|number| number == value) {
+        Some(place) => place,
+        None if numbers.len() < MOST_NUMBERS => {
+            numbers.push(*value);
+            numbers.len() - 1
+        }
+        None => {
+            // No kind of operation.
+            words.push(u64::MAX);
+            return false;
+        }
+    };
+    words.push(node.op.kind());
+    words.push((place as u64) << 16 | (value.dtype() as u64) << 1 | *spread as u64);
+    true
 }
 
 /// Describes an operation of several outputs.
@@ -256,6 +286,8 @@ pub(super) struct Structure {
     pub externals: Vec<External>,
     /// Places on the tape of nodes that others hold, too.
     pub wanted: Vec<u32>,
+    /// Numbers of constants. The words say which constants have the same one, but not which.
+    pub numbers: Vec<Scalar>,
 }
 
 /// The operands of all nodes of a tape, which nobody else can reach any more.

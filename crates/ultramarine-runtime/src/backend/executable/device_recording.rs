@@ -9,6 +9,7 @@ use crate::backend::buffer::BufferRef;
 use crate::backend::call::Exec;
 use crate::backend::{DeviceState, Plan, pending_free, shutdown::Compiling, value::Value};
 use crate::error::Result;
+use crate::scalar::Scalar;
 use crate::{host_table, interrupt};
 use core::ffi::c_void;
 use smallvec::SmallVec;
@@ -135,7 +136,12 @@ impl Executable {
     ///
     /// # Errors
     /// The backend's own.
-    pub(super) fn replayed(&self, exec: &Exec, inputs: &[&Value]) -> Result<Option<Memory>> {
+    pub(super) fn replayed(
+        &self,
+        exec: &Exec,
+        inputs: &[&Value],
+        numbers: &[(u32, Scalar)],
+    ) -> Result<Option<Memory>> {
         // Where another thread runs it at this moment, commands go one by one.
         let (Some(functions), Ok(mut state)) = (self.device.replay, self.on_device.try_lock())
         else {
@@ -151,6 +157,7 @@ impl Executable {
         }
         // Without memory for all of it at once there may be enough for one command after the other.
         let Ok(mut memory) = self.bound_memory(exec, inputs) else { return Ok(None) };
+        memory.numbers = self.with_numbers(numbers);
         loop {
             let attempts = match &mut *state {
                 OnDevice::Recorded(recording) => match recording.fits(self, exec, &mut memory) {
@@ -174,7 +181,7 @@ impl Executable {
         for slot in &self.donated {
             memory.buffer(*slot).changes();
         }
-        match recording.replay(exec, &memory)? {
+        match recording.replay(self, exec, &memory)? {
             status::OK => return Ok(Some(memory)),
             status::NOT_YET => {}
             _ => *state = OnDevice::Refused,
@@ -207,7 +214,12 @@ impl Executable {
                 Slot::Arena(..) | Slot::Own(_) | Slot::Unused => arena.clone(),
             });
         }
-        Ok(Memory { buffers, offsets: SmallVec::from_elem(0, self.slots.len()), arena })
+        Ok(Memory {
+            buffers,
+            offsets: SmallVec::from_elem(0, self.slots.len()),
+            arena,
+            numbers: None,
+        })
     }
 
     fn is_output(&self, slot: usize) -> bool {
@@ -348,10 +360,12 @@ impl Executable {
                 super::locate(tensor, buffer);
             }
         }
+        // Any of them may be another at a later run.
+        let scalars: Vec<u32> = (0..self.scalars.len() as u32).collect();
         let commands: Vec<Command> = self
             .steps
             .iter()
-            .map(|step| self.command(step, &tensors[step.tensors.clone()], std::ptr::null_mut()))
+            .map(|step| self.command(step, &tensors[step.tensors.clone()], &self.scalars))
             .collect();
         let recorded: Vec<RecordedCommand> = commands
             .iter()
@@ -362,7 +376,7 @@ impl Executable {
                 flags: 0,
                 command,
                 sources: own_sources[step.tensors.clone()].as_ptr(),
-                scalar_slots: std::ptr::null(),
+                scalar_slots: scalars[step.scalars.clone()].as_ptr(),
                 workspace: MemorySource {
                     kind: if scratch.is_some() { source::ARENA } else { source::FIXED },
                     slot: 0,
@@ -376,7 +390,7 @@ impl Executable {
             commands: recorded.as_ptr(),
             n_commands: recorded.len() as u32,
             n_slots: slots as u32,
-            n_scalars: 0,
+            n_scalars: scalars.len() as u32,
             reserved: 0,
             arena_bytes,
         };
@@ -396,7 +410,7 @@ impl Executable {
     /// Bytes of scratch memory that a step's plan wants.
     fn workspace(&self, exec: &Exec, step: &Step, memory: &Memory) -> u64 {
         let tensors = self.bound(step, memory);
-        exec.workspace_bytes(&step.plan, &self.command(step, &tensors, std::ptr::null_mut()))
+        exec.workspace_bytes(&step.plan, &self.command(step, &tensors, memory.numbers(self)))
     }
 }
 
@@ -431,7 +445,7 @@ impl DeviceRecording {
     }
 
     /// Has the backend run it. Gives the backend's status if nothing was enqueued.
-    fn replay(&self, exec: &Exec, memory: &Memory) -> Result<Status> {
+    fn replay(&self, executable: &Executable, exec: &Exec, memory: &Memory) -> Result<Status> {
         let Some(held) = &self.held else { return Ok(status::UNSUPPORTED) };
         let of = |buffer: &BufferRef| SlotMemory {
             buffer: buffer.handle(),
@@ -441,13 +455,14 @@ impl DeviceRecording {
         };
         let slots: SmallVec<[SlotMemory; 16]> =
             self.bound.iter().map(|bound| of(memory.buffer(bound.slot))).collect();
+        let scalars = memory.numbers(executable);
         let bindings = ReplayBindings {
             size: size_of::<ReplayBindings>() as u32,
             flags: 0,
             slots: slots.as_ptr(),
-            scalars: std::ptr::null(),
+            scalars: scalars.as_ptr(),
             n_slots: slots.len() as u32,
-            n_scalars: 0,
+            n_scalars: scalars.len() as u32,
             arena: of(&held.arena),
         };
         let buffers = |writes: bool| {

@@ -21,7 +21,7 @@ mod task;
 pub(in crate::backend) use device_recording::{Functions as ReplayFunctions, Held};
 pub use failure::Failure;
 pub(in crate::backend) use recording::with;
-pub use recording::{Recorded, Recording, begin_task, end_task, give_up};
+pub use recording::{Recorded, Recording, begin_task, end_task, give_up, recorded};
 pub use task::{Task, Watch};
 
 use super::buffer::{Buffer, BufferRef};
@@ -30,9 +30,9 @@ use super::counts::Dispatch;
 use super::kernels::Kernels;
 use super::{DeviceState, Plan, value::Value};
 use crate::error::{Error, Result};
+use crate::scalar::Scalar;
 use crate::shape::Strides;
 use crate::{host_table, interrupt};
-use core::ffi::c_void;
 use device_recording::OnDevice;
 use recording::Part;
 use smallvec::SmallVec;
@@ -174,7 +174,8 @@ impl Executable {
     }
 
     /// Runs the commands on a stream of the device, on inputs of the same shapes, dtypes, offsets, strides and sizes of
-    /// their buffers as those of the recording, of which the same may be taken over. Gives the outputs. `watch` is told
+    /// their buffers as those of the recording, of which the same may be taken over. Gives the outputs. `numbers` are others than those of the recording, by their places
+    /// among the numbers of all commands. `watch` is told
     /// what runs, where a profile wants to know ([`Exec::is_profiled`]).
     ///
     /// # Errors
@@ -184,6 +185,7 @@ impl Executable {
         &self,
         exec: &Exec,
         inputs: &[&Value],
+        numbers: &[(u32, Scalar)],
         watch: Option<&mut dyn Watch>,
     ) -> Result<Vec<Value>, Failure> {
         debug_assert!(std::ptr::eq(exec.device, self.device));
@@ -195,7 +197,7 @@ impl Executable {
         let replayed = match watch {
             // Each command is to have a time of its own.
             Some(_) => None,
-            None => self.replayed(exec, inputs).map_err(|error| Failure {
+            None => self.replayed(exec, inputs, numbers).map_err(|error| Failure {
                 error,
                 op: "compiled",
                 intact: self.donated.is_empty(),
@@ -207,7 +209,7 @@ impl Executable {
                 exec.count_replay();
                 memory
             }
-            None => self.run_steps(exec, inputs, watch)?,
+            None => self.run_steps(exec, inputs, numbers, watch)?,
         };
         exec.ran(&self.stats);
         for (kernels, name, dispatch, runs) in &self.counts {
@@ -232,9 +234,11 @@ impl Executable {
         &self,
         exec: &Exec,
         inputs: &[&Value],
+        numbers: &[(u32, Scalar)],
         mut watch: Option<&mut dyn Watch>,
     ) -> Result<Memory, Failure> {
         let mut memory = self.memory(exec, inputs).map_err(|e| Failure::intact(e, "compile"))?;
+        memory.numbers = self.with_numbers(numbers);
         for slot in &self.donated {
             memory.buffer(*slot).changes();
         }
@@ -276,7 +280,22 @@ impl Executable {
                 Slot::Own(_) | Slot::Unused => arena.clone(),
             });
         }
-        Ok(Memory { buffers, offsets, arena })
+        Ok(Memory { buffers, offsets, arena, numbers: None })
+    }
+
+    /// The place of a command's number among all, for [`Executable::run_with`].
+    pub fn number(&self, command: usize, index: usize) -> Option<u32> {
+        let place = self.steps.get(command)?.scalars.clone().nth(index)?;
+        u32::try_from(place).ok()
+    }
+
+    /// All numbers, if some are others than those of the recording.
+    fn with_numbers(&self, numbers: &[(u32, Scalar)]) -> Option<Box<[[u64; 2]]>> {
+        let mut all = (!numbers.is_empty()).then(|| self.scalars.clone())?;
+        for (place, number) in numbers {
+            all[*place as usize] = [number.bits(), 0];
+        }
+        Some(all)
     }
 
     /// A step's tensors in this run.
@@ -306,20 +325,20 @@ impl Executable {
         exec.settle()
     }
 
-    /// A step's command on these tensors.
-    fn command(&self, step: &Step, tensors: &[Tensor], workspace: *mut c_void) -> Command {
+    /// A step's command on these tensors, with the numbers of all steps.
+    fn command(&self, step: &Step, tensors: &[Tensor], numbers: &[[u64; 2]]) -> Command {
         Command {
             size: size_of::<Command>() as u32,
             flags: 0,
             plan: step.plan.raw,
             inputs: tensors.as_ptr(),
             outputs: tensors[step.inputs..].as_ptr(),
-            scalars: self.scalars[step.scalars.clone()].as_ptr(),
+            scalars: numbers[step.scalars.clone()].as_ptr(),
             n_inputs: step.inputs as u32,
             n_outputs: (tensors.len() - step.inputs) as u32,
             n_scalars: step.scalars.len() as u32,
             tensor_stride: tensor_size(),
-            workspace,
+            workspace: std::ptr::null_mut(),
         }
     }
 
@@ -334,7 +353,7 @@ impl Executable {
                 exec.wait_in_command(tensor, buffer(slot));
             }
         }
-        let command = self.command(step, &tensors, std::ptr::null_mut());
+        let command = self.command(step, &tensors, memory.numbers(self));
         // Asked for each time: a plan may want more once its kernel is compiled.
         let workspace = exec.workspace(&step.plan, &command)?;
         let command = Command { workspace: super::call::scratch(workspace.as_ref()), ..command };
@@ -370,10 +389,17 @@ struct Memory {
     offsets: SmallVec<[usize; 16]>,
     /// The memory that temporaries share. It also stands for memory that is not there.
     arena: BufferRef,
+    /// Numbers of commands, where they are not those of the recording.
+    numbers: Option<Box<[[u64; 2]]>>,
 }
 
 impl Memory {
     fn buffer(&self, slot: u32) -> &BufferRef {
         &self.buffers[slot as usize]
+    }
+
+    /// The numbers of all steps.
+    fn numbers<'a>(&'a self, executable: &'a Executable) -> &'a [[u64; 2]] {
+        self.numbers.as_deref().unwrap_or(&executable.scalars)
     }
 }

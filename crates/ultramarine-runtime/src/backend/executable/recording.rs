@@ -180,6 +180,14 @@ pub fn end_task(mut task: Task) {
     });
 }
 
+/// Number of commands that the calling thread has recorded; `None` if it does not record.
+#[inline]
+pub fn recorded() -> Option<usize> {
+    let mut commands = None;
+    with(|recording| commands = Some(recording.steps.len()));
+    commands
+}
+
 impl Recording {
     fn know(&mut self, address: *const Buffer, kind: Kind, bytes: usize) -> usize {
         let number = self.memory.len();
