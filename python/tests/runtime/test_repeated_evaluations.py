@@ -415,6 +415,30 @@ def test_evaluations_inside_of_traces() -> None:
         assert bits(mx.value_and_grad(loss)(x)) == want
 
 
+def test_operands_after_a_recording() -> None:
+    """Nothing of a structure that was recorded is taken for a part of the next one, whose nodes may be in its place."""
+
+    def graph(arrays: list[mx.array], n: int) -> mx.array:
+        total = arrays[0]
+        for k in range(n):
+            total = mx.tanh(total + (k + 1) * arrays[k % len(arrays)])
+        return total
+
+    for i in range(60):
+        size = 12 + i % 5
+        arrays = [numbers(N, N, seed=(i, k)) for k in range(size)]
+        mx.eval(arrays)
+        random.Random(i).shuffle(arrays)
+        want = plainly(lambda arrays=arrays, i=i: bits([graph(arrays, 14 + i // 5)]))
+        kept = graph(arrays, 13 + i // 5)
+        later = kept + 1
+        result = graph([kept, *arrays[1:]], 2)
+        del kept
+        mx.eval(result)
+        assert bits([graph(arrays, 14 + i // 5)]) == want
+        assert bits([later]) == plainly(lambda a=arrays, i=i: bits([graph(a, 13 + i // 5) + 1]))
+
+
 def test_threads() -> None:
     def step(x: mx.array, w: mx.array) -> mx.array:
         for _ in range(4):

@@ -64,7 +64,7 @@ impl Scratch {
     /// The structure of what an evaluation claimed on one stream of a device. `None` if its commands are not to be had by
     /// their structure.
     pub fn structure(&mut self, tape: &Tape, device: &'static DeviceState) -> Option<Structure> {
-        // A structure that is recorded does not come back.
+        // A structure that was not given back leaves what was known of its nodes.
         self.references.clear();
         self.places.clear();
         let mut structure = Structure {
