@@ -121,6 +121,9 @@ impl fmt::Debug for Executable {
 /// The lists of a recording: steps, tensors, the slot of each and where its sizes begin, sizes, scalars.
 type Lists = (Vec<Step>, Vec<Tensor>, Vec<(u32, usize)>, Vec<i64>, Vec<[u64; 2]>);
 
+/// The account of a recording: runs of operations, statistics, and the steps of each operation.
+type Account = (Vec<(&'static Kernels, &'static str, Dispatch, u64)>, Stats, Vec<(Part, Task)>);
+
 impl Executable {
     fn new(
         device: &'static DeviceState,
@@ -129,8 +132,7 @@ impl Executable {
         outputs: Vec<Output>,
         donated: Vec<u32>,
         arena: usize,
-        (counts, stats): (Vec<(&'static Kernels, &'static str, Dispatch, u64)>, Stats),
-        tasks: Vec<(Part, Task)>,
+        (counts, stats, tasks): Account,
     ) -> Executable {
         let dims = dims.into_boxed_slice();
         for (tensor, (_, start)) in tensors.iter_mut().zip(&places) {

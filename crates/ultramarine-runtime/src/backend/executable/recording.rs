@@ -380,8 +380,7 @@ impl Recording {
             outputs,
             self.donated,
             arena,
-            (self.counts, Stats { repeated: 1, ..self.stats }),
-            self.tasks,
+            (self.counts, Stats { repeated: 1, ..self.stats }, self.tasks),
         )))
     }
 }
