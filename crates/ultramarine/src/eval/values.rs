@@ -5,6 +5,7 @@ use crate::dtype::{Dtype, Element};
 use crate::error::{Error, Result, bail, ensure};
 use crate::shape::{self, Show};
 use crate::{array::Array, backend, node::Value, ops, scalar::Scalar};
+use ultramarine_runtime::backend::executable;
 
 impl Array {
     /// Computes it, if that has not happened yet.
@@ -34,6 +35,8 @@ impl Array {
     /// # Errors
     /// As [`Array::eval`].
     pub fn host_value(&self) -> Result<(Value, bool)> {
+        // Whoever reads elements may go on by their values, which no command tells.
+        executable::give_up();
         let value = self.value()?;
         if !value.buffer.as_ptr().is_null() || value.buffer.bytes() == 0 {
             return Ok((value.clone(), true));
@@ -44,6 +47,7 @@ impl Array {
     /// The evaluated value on the host: the array's own, a mirror, or a copy of a small part of a device's buffer. Unlike
     /// [`Array::host_value`] it copies device memory that the host can address, too.
     pub(crate) fn on_host(&self) -> Result<Value> {
+        executable::give_up();
         let operand = Operand { value: self.value()?, shape: self.shape(), dtype: self.dtype() };
         backend::on_device(&operand, backend::host(), None)
     }
