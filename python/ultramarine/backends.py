@@ -394,7 +394,7 @@ def set_executables(on):
     """Switches executables on or off: commands of earlier evaluations that are run again.
 
     They are on, unless the environment variable `ULTRAMARINE_EXECUTABLES` is `0`. Results are bitwise identical; off
-    is for comparisons.
+    is for comparisons. The calling thread looks at all its evaluations again, also where those before were always new.
 
     Args:
         on (bool): Has evaluations and calls of compiled functions run them.

@@ -87,9 +87,11 @@ pub fn executables() -> bool {
     is_on(&EXECUTABLES, "ULTRAMARINE_EXECUTABLES")
 }
 
-/// Switches executables on or off for the process. Results are the same to the bit.
+/// Switches executables on or off for the process. Results are the same to the bit. The calling thread looks at all its
+/// evaluations again, also where those before were always new.
 pub fn set_executables(on: bool) {
     EXECUTABLES.store(1 + on as u8, Ordering::Relaxed);
+    repeated::forget_misses();
 }
 
 /// Computes arrays and waits until they are done.

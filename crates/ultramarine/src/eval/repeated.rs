@@ -172,6 +172,11 @@ fn is_unlikely(n: usize) -> bool {
     })
 }
 
+/// Forgets how often the calling thread's evaluations were new.
+pub(super) fn forget_misses() {
+    MISSES.with(|misses| misses.iter().for_each(|count| count.set(0)));
+}
+
 /// Notes whether an evaluation of so many nodes had an executable, or has one from now on.
 fn note(n: usize, hit: bool) {
     MISSES.with(|misses| {
