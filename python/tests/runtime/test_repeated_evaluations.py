@@ -316,7 +316,7 @@ def test_steps_with_numbers_are_repeated() -> None:
         w, m, v = numbers(N, N), mx.zeros((N, N)), mx.zeros((N, N))
         x = numbers(4, N, seed=1)
         step = mx.value_and_grad(lambda w: mx.mean(mx.square(mx.tanh(x @ w) @ w - x)))
-        for t in range(1, 21):
+        for t in range(1, 61):
             loss, g = step(w)
             m, v = 0.9 * m + 0.1 * g, 0.99 * v + 0.01 * g * g
             w = w - 0.1 * (m / (1 - 0.9**t)) / (mx.sqrt(v / (1 - 0.99**t)) + 1e-8)
@@ -328,7 +328,8 @@ def test_steps_with_numbers_are_repeated() -> None:
     before = repeated()
     assert train([]) == want
     if on_the_cpu():
-        assert repeated() >= before + 15
+        # Where many structures were recorded in vain before, one has to be seen up to 33 times.
+        assert repeated() >= before + 20
 
 
 def test_many_structures_keep_their_size() -> None:
