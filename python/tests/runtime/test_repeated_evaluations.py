@@ -243,8 +243,9 @@ def test_many_operands() -> None:
         want = plainly(lambda operands=operands: bits([mixed(operands)]))
         for _ in range(ROUNDS):
             assert bits([mixed(operands)]) == want
-    # Not for each: where most evaluations of so many nodes were new, few are looked at.
-    assert repeated() > before
+    # Not for each: where most evaluations of so many nodes were new, few are looked at. Elsewhere kernels may not be
+    # compiled yet.
+    assert repeated() > before or not on_the_cpu()
 
 
 def test_numbers_that_change() -> None:
