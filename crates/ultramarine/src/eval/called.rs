@@ -43,7 +43,7 @@ pub(super) fn run(
     // Not before all have values: an evaluation that is given up needs them again. And before the references are
     // counted: operands that only this needs are ours.
     entry.release_inputs();
-    let binding = bound(node, &operands, exec.device.plan_generation());
+    let (binding, taken) = bound(node, &operands, exec.device.plan_generation());
     let known = match super::executables() {
         true => graph.executables().get(&binding),
         false => Some(None),
@@ -63,7 +63,8 @@ pub(super) fn run(
         },
         Some(None) => evaluated(graph, operands, Notes::of(profile))?,
         None => {
-            let values = operands.iter().filter_map(|o| o.value());
+            let values =
+                operands.iter().zip(taken).filter_map(|(o, taken)| Some((o.value()?, taken)));
             let recording = Recording::new(exec.device, values);
             let notes = Notes { profile, recording: true };
             let (values, recorded) = recording.run(|| evaluated(graph, operands, notes))?;
@@ -122,7 +123,8 @@ impl Watch for Replayed<'_> {
 }
 
 /// The binding of operands: beside their shapes and dtypes, which a graph has one set of.
-fn bound(node: &Node, operands: &Inputs, generation: u64) -> Binding {
+/// With it, the operands whose memory may be taken over.
+fn bound(node: &Node, operands: &Inputs, generation: u64) -> (Binding, SmallVec<[bool; 16]>) {
     let mut words = Binding::new();
     // Plans of before a backend was loaded are not those of now.
     words.push(generation);
@@ -142,8 +144,11 @@ fn bound(node: &Node, operands: &Inputs, generation: u64) -> Binding {
         let node = &operands[*i];
         Some(Bound { node, value: node.value()?, references: if kept { 0 } else { *references } })
     });
-    binding::describe(each, |word| words.push(word));
-    words
+    let mut taken = SmallVec::from_elem(false, operands.len());
+    for ((i, _), sharers) in distinct.iter().zip(binding::describe(each, |word| words.push(word))) {
+        taken[*i] = sharers > 0;
+    }
+    (words, taken)
 }
 
 /// The results by the nodes of the graph, evaluated one task after the other.

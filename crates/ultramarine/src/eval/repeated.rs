@@ -6,7 +6,7 @@
 
 use super::numbers;
 use super::run::{self, interrupted, panicked};
-use super::structure::{self, MOST_WORDS, Scratch, Structure};
+use super::structure::{self, External, MOST_WORDS, Scratch, Structure};
 use super::{device_of, lower::Tape};
 use crate::backend::Exec;
 use crate::error::{Error, Result};
@@ -224,7 +224,8 @@ fn record(exec: &Exec, tape: Tape, structure: Structure) -> bool {
         super::run_tape(tape, None);
         return false;
     };
-    let recording = Recording::new(exec.device, values.iter());
+    let taken = externals.iter().map(External::may_be_taken);
+    let recording = Recording::new(exec.device, values.iter().zip(taken));
     // References decide what may be written over.
     drop((values, externals));
     let mut counts = Vec::with_capacity(held.len());

@@ -37,9 +37,14 @@ pub(super) struct External {
 
 impl External {
     fn bound<'a>(&'a self, value: &'a Value, device: &DeviceState) -> Bound<'a> {
-        // What is elsewhere is copied. The list has a reference, too.
+        // Memory elsewhere is copied. The list has a reference, too.
         let here = value.buffer.device() == device.device;
         Bound { node: &self.node, value, references: if here { self.edges + 1 } else { 0 } }
+    }
+
+    /// Returns true if the memory may be taken over.
+    pub fn may_be_taken(&self) -> bool {
+        self.taken > 0
     }
 
     /// Returns true if the memory may be taken over still, where it was when the words were made.

@@ -43,7 +43,8 @@ struct Memory {
 }
 
 enum Kind {
-    Input(usize),
+    /// The input, and whether its memory may be taken over at each run.
+    Input(usize, bool),
     Constant(BufferRef),
     Taken,
 }
@@ -86,7 +87,7 @@ impl Recording {
     /// A recording of work on a device. `inputs` are the values that will be others at the next run.
     pub fn new<'a>(
         device: &'static DeviceState,
-        inputs: impl Iterator<Item = &'a Value>,
+        inputs: impl Iterator<Item = (&'a Value, bool)>,
     ) -> Recording {
         let mut new = Recording {
             device,
@@ -106,10 +107,10 @@ impl Recording {
             useless: false,
             postponed: false,
         };
-        for (i, value) in inputs.enumerate() {
+        for (i, (value, may_be_taken)) in inputs.enumerate() {
             let address: *const Buffer = &*value.buffer;
             if !new.known.contains_key(&address) {
-                new.know(address, Kind::Input(i), value.buffer.bytes());
+                new.know(address, Kind::Input(i, may_be_taken), value.buffer.bytes());
             }
         }
         new
@@ -191,7 +192,7 @@ pub fn recorded() -> Option<usize> {
 impl Recording {
     fn know(&mut self, address: *const Buffer, kind: Kind, bytes: usize) -> usize {
         let number = self.memory.len();
-        let written = bytes == 0 || matches!(kind, Kind::Input(_) | Kind::Constant(_));
+        let written = bytes == 0 || matches!(kind, Kind::Input(..) | Kind::Constant(_));
         self.memory.push(Memory { kind, bytes, used: None, written });
         self.known.insert(address, number);
         number
@@ -216,8 +217,10 @@ impl Recording {
     pub(in crate::backend) fn donate(&mut self, buffer: &BufferRef) {
         self.stats.donations += 1;
         let slot = self.slot(buffer);
-        if matches!(self.memory[slot].kind, Kind::Input(_)) {
+        if let Kind::Input(_, may_be_taken) = self.memory[slot].kind {
             self.donated.push(slot as u32);
+            // Another thread let go of it since: where it does not, the commands would overwrite what it holds.
+            self.postponed |= !may_be_taken;
         }
     }
 
@@ -292,7 +295,7 @@ impl Recording {
                 self.memory[slot].written = true;
                 self.useless |= match self.memory[slot].kind {
                     Kind::Constant(_) => true,
-                    Kind::Input(_) => !self.donated.contains(&(slot as u32)),
+                    Kind::Input(..) => !self.donated.contains(&(slot as u32)),
                     Kind::Taken => false,
                 };
             }
@@ -365,7 +368,7 @@ impl Recording {
             Slot::Own(memory.bytes)
         };
         let slots = self.memory.into_iter().enumerate().map(|(slot, memory)| match memory.kind {
-            Kind::Input(i) => Slot::Input(i),
+            Kind::Input(i, _) => Slot::Input(i),
             Kind::Constant(buffer) => Slot::Constant(buffer),
             Kind::Taken => match place.remove(&slot) {
                 Some(offset) => Slot::Arena(offset, memory.bytes),
