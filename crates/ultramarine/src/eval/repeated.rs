@@ -53,26 +53,27 @@ struct Known {
     replay: Option<Replay>,
 }
 
+/// A structure in the cache.
+struct Entry {
+    hash: u64,
+    known: Arc<Known>,
+    /// An evaluation had it again.
+    found: bool,
+}
+
 /// Structures, the one that was found last at the end.
 struct Cache {
-    known: Vec<(u64, Arc<Known>)>,
+    entries: Vec<Entry>,
     /// Words of all.
     words: usize,
     /// Hashes of evaluations, and how often they were seen.
     seen: [(u64, u8); SEEN],
     /// Structures that were dropped and had not been found again. More of them make recordings rarer.
     wasted: u8,
-    /// Of each of `known`: it was found.
-    found: Vec<bool>,
 }
 
-static CACHE: Mutex<Cache> = Mutex::new(Cache {
-    known: Vec::new(),
-    words: 0,
-    seen: [(0, 0); SEEN],
-    wasted: 0,
-    found: Vec::new(),
-});
+static CACHE: Mutex<Cache> =
+    Mutex::new(Cache { entries: Vec::new(), words: 0, seen: [(0, 0); SEEN], wasted: 0 });
 
 /// The answer of the cache.
 enum Found {
@@ -85,19 +86,19 @@ enum Found {
 impl Cache {
     fn find(&mut self, structure: &Structure) -> Found {
         let mut others = 0;
-        let same = |(hash, known): &(u64, Arc<Known>)| {
+        let same = |Entry { hash, known, .. }: &Entry| {
             let alike = *hash == structure.hash && *known.words == structure.words[..];
             let mut numbers = known.numbers.iter().zip(&structure.numbers);
             let same = alike && numbers.all(|((known, stays), number)| !stays || known == number);
             others += (alike && !same) as usize;
             same
         };
-        if let Some(i) = self.known.iter().rposition(same) {
-            self.found[i] = true;
+        if let Some(i) = self.entries.iter().rposition(same) {
             self.wasted = self.wasted.saturating_sub(1);
-            self.known[i..].rotate_left(1);
-            self.found[i..].rotate_left(1);
-            return self.known.last().map_or(Found::New, |(_, known)| Found::Known(known.clone()));
+            self.entries[i].found = true;
+            let known = self.entries[i].known.clone();
+            self.entries[i..].rotate_left(1);
+            return Found::Known(known);
         }
         if others >= MOST_ALIKE {
             return Found::New;
@@ -112,19 +113,18 @@ impl Cache {
     }
 
     /// Keeps a structure; gives those that it takes the place of, to be dropped without the lock.
-    fn insert(&mut self, hash: u64, known: Known) -> Vec<(u64, Arc<Known>)> {
+    fn insert(&mut self, hash: u64, known: Known) -> Vec<Entry> {
         let mut dropped = Vec::new();
         self.seen[hash as usize % SEEN] = (0, 0);
         self.words += known.words.len();
-        self.known.push((hash, Arc::new(known)));
-        self.found.push(false);
-        while self.known.len() > MOST || self.words > 4 * MOST_WORDS {
-            let (hash, oldest) = self.known.remove(0);
-            if !self.found.remove(0) {
+        self.entries.push(Entry { hash, known: Arc::new(known), found: false });
+        while self.entries.len() > MOST || self.words > 4 * MOST_WORDS {
+            let oldest = self.entries.remove(0);
+            if !oldest.found {
                 self.wasted = self.wasted.saturating_add(1);
             }
-            self.words -= oldest.words.len();
-            dropped.push((hash, oldest));
+            self.words -= oldest.known.words.len();
+            dropped.push(oldest);
         }
         dropped
     }
