@@ -152,9 +152,8 @@ impl Exec {
     }
 
     /// For an evaluation whose work is all on one stream: only what waits for its results has their numbers recorded.
-    pub fn alone(self) -> Self {
+    pub fn set_alone(&self) {
         self.records.set(Records::Begins);
-        self
     }
 
     /// For copies on a device that no job runs on.

@@ -146,7 +146,8 @@ pub(super) fn run(tape: Tape, profile: Option<Recorder>) {
     }
     let mut scratch = SCRATCH.take().unwrap_or_default();
     let stream = tape.entries[0].node.place.stream;
-    let exec = device_of(stream).and_then(|device| Exec::new(device, stream)).map(Exec::alone);
+    let exec =
+        device_of(stream).and_then(|device| Exec::new(device, stream)).inspect(Exec::set_alone);
     let structure = exec.as_ref().ok().and_then(|exec| scratch.structure(&tape, exec.device));
     let hit = match (exec, structure) {
         (Ok(exec), Some(structure)) => run_found(&exec, tape, structure, &mut scratch),

@@ -53,7 +53,10 @@ pub(super) fn run(tasks: Vec<Task>, notes: Notes, alone: bool) {
                     if notes.profile.is_some() {
                         exec.set_profiled();
                     }
-                    current = Some((stream, if alone { exec.alone() } else { exec }));
+                    if alone {
+                        exec.set_alone();
+                    }
+                    current = Some((stream, exec));
                 }
                 Err(error) => {
                     fail(vec![task], error);
