@@ -1,13 +1,13 @@
 //! A device's memory: allocation, the host's own counts of it, and limits.
 
-use super::{DeviceState, DeviceStream, shutdown};
+use super::{DeviceState, DeviceStream, interface_of, shutdown};
 use crate::error::{Error, Result};
 use crate::host_table;
 use core::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use ultramarine_abi::interface::statistics::{self, MemoryStatistics, StatisticsInterface, limit};
 use ultramarine_abi::interface::stream_memory::{self, StreamMemoryInterface};
-use ultramarine_abi::{self as abi, BackendTable, Error as ErrorObject, Status};
+use ultramarine_abi::{BackendTable, Error as ErrorObject, Status};
 
 /// The host's own count of a device's memory, and limits.
 #[derive(Debug)]
@@ -46,12 +46,10 @@ pub(super) struct StreamMemory {
 impl StreamMemory {
     /// Those of a backend that has both and whose work may be under way when a submit returns.
     pub fn of(table: &BackendTable, synchronous: bool) -> Option<StreamMemory> {
-        let interface = table.interface.filter(|_| !synchronous)?;
-        // SAFETY: a NUL-terminated id; the answer is NULL or a static struct that begins with
-        // its size, and all-zero is a valid interface table.
-        let found: StreamMemoryInterface = unsafe {
-            abi::read_sized(interface(table.backend, stream_memory::INTERFACE.as_ptr()).cast())
-        }?;
+        if synchronous {
+            return None;
+        }
+        let found: StreamMemoryInterface = interface_of(table, stream_memory::INTERFACE)?;
         Some(StreamMemory { alloc: found.alloc?, free: found.free? })
     }
 }

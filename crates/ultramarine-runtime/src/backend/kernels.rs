@@ -2,7 +2,7 @@
 //! lie over it: they are asked first, and what they refuse falls through to the built-in
 //! kernels. Memory, streams and threads stay the host's.
 
-use super::counts::OpCounters;
+use super::{counts::OpCounters, interface_of};
 use crate::error::{Error, Result};
 use crate::host_table;
 use core::ffi::c_void;
@@ -44,14 +44,7 @@ impl Kernels {
         (handle, ordinal): (*mut c_void, i32),
         info: &abi::DeviceInfo,
     ) -> &'static Kernels {
-        let fused = table.interface.and_then(|interface| {
-            // SAFETY: a NUL-terminated id; the answer is NULL or a static struct that
-            // begins with its size, and all-zero is a valid one.
-            unsafe {
-                let found = interface(table.backend, abi::fused::INTERFACE.as_ptr());
-                abi::read_sized(found as *const FusedInterface)
-            }
-        });
+        let fused: Option<FusedInterface> = interface_of(&table, abi::fused::INTERFACE);
         Box::leak(Box::new(Kernels {
             backend: backend.to_string(),
             variant: variant.to_string(),

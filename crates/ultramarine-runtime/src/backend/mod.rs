@@ -168,11 +168,16 @@ impl DeviceState {
 
     /// The table of an optional interface, if the backend has it.
     fn interface<T: Copy>(&self, id: &CStr) -> Option<T> {
-        let interface = self.table.interface?;
-        // SAFETY: a NUL-terminated id; the answer is NULL or a static struct that begins
-        // with its size, and all-zero is a valid interface table.
-        unsafe { abi::read_sized(interface(self.table.backend, id.as_ptr()) as *const T) }
+        interface_of(&self.table, id)
     }
+}
+
+/// The table of an optional interface, if a backend has it.
+fn interface_of<T: Copy>(table: &abi::BackendTable, id: &CStr) -> Option<T> {
+    let interface = table.interface?;
+    // SAFETY: a NUL-terminated id; the answer is NULL or a static struct that begins
+    // with its size, and all-zero is a valid interface table.
+    unsafe { abi::read_sized(interface(table.backend, id.as_ptr()) as *const T) }
 }
 
 /// Returns true for a status after which another candidate may be tried.

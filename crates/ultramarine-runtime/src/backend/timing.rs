@@ -1,7 +1,7 @@
 //! Times of a device: marks in the order of its streams, and ranges in the vendor's profiler (`ultramarine.timing/1`).
 //! Nothing of it is called unless a profile runs.
 
-use super::{DeviceState, DeviceStream, Exec, shutdown};
+use super::{DeviceState, DeviceStream, Exec, interface_of, shutdown};
 use crate::error::Result;
 use crate::{host_table, sync::lock};
 use core::ffi::{CStr, c_char, c_void};
@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use ultramarine_abi::interface::timing::{self, TimingInterface};
-use ultramarine_abi::{self as abi, BackendTable, Error as ErrorObject, Status};
+use ultramarine_abi::{BackendTable, Error as ErrorObject, Status};
 
 type MarkFn = unsafe extern "C" fn(
     *mut c_void,
@@ -46,12 +46,7 @@ pub(super) struct Timing {
 impl Timing {
     /// Those of a backend that has all three that marks need.
     pub fn of(table: &BackendTable) -> Option<Timing> {
-        let interface = table.interface?;
-        // SAFETY: a NUL-terminated id; the answer is NULL or a static struct that begins with
-        // its size, and all-zero is a valid interface table.
-        let found: TimingInterface = unsafe {
-            abi::read_sized(interface(table.backend, timing::INTERFACE.as_ptr()).cast())
-        }?;
+        let found: TimingInterface = interface_of(table, timing::INTERFACE)?;
         Some(Timing {
             mark: found.mark?,
             resolve: found.resolve?,

@@ -7,7 +7,9 @@ use super::memory_plan::{self, Lifetime};
 use super::{Executable, Memory, Slot, Step};
 use crate::backend::buffer::BufferRef;
 use crate::backend::call::Exec;
-use crate::backend::{DeviceState, Plan, pending_free, shutdown::Compiling, value::Value};
+use crate::backend::{
+    DeviceState, Plan, interface_of, pending_free, shutdown::Compiling, value::Value,
+};
 use crate::error::Result;
 use crate::scalar::Scalar;
 use crate::{host_table, interrupt};
@@ -18,9 +20,7 @@ use ultramarine_abi::interface::replay::{
     self, MemorySource, RecordedCommand, RecordingRequest, ReplayBindings, ReplayInterface,
     SlotMemory, source,
 };
-use ultramarine_abi::{
-    self as abi, BackendTable, Command, Error as ErrorObject, Status, Tensor, status,
-};
+use ultramarine_abi::{BackendTable, Command, Error as ErrorObject, Status, Tensor, status};
 
 /// Bytes of an arena that a recording keeps at most.
 const MOST_BYTES: usize = 4 << 20;
@@ -54,12 +54,7 @@ pub(in crate::backend) struct Functions {
 impl Functions {
     /// Those of a backend that has all of them.
     pub fn of(table: &BackendTable) -> Option<Functions> {
-        let interface = table.interface?;
-        // SAFETY: a NUL-terminated id; the answer is NULL or a static struct that begins with
-        // its size, and all-zero is a valid interface table.
-        let found: ReplayInterface = unsafe {
-            abi::read_sized(interface(table.backend, replay::INTERFACE.as_ptr()).cast())
-        }?;
+        let found: ReplayInterface = interface_of(table, replay::INTERFACE)?;
         Some(Functions { record: found.record?, replay: found.replay?, release: found.release? })
     }
 }
