@@ -48,7 +48,7 @@ def chains() -> None:
     close("adds", adds(x, w), torch_adds() if torch else None, 1e-4)
 
     (x, t), (w, u) = pair((64, 64)), pair((64, 64), seed=1)
-    # Which keeps lengths.
+    # An orthogonal matrix keeps lengths.
     q = np.linalg.qr(np.array(w))[0]
     w, u = mx.array(q), torch.from_numpy(q).cuda() if torch else None
 

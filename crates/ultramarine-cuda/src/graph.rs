@@ -211,7 +211,7 @@ struct Drawn {
     nodes: RefCell<Vec<Node>>,
 }
 
-/// What becomes of a launch.
+/// Destination of a launch.
 enum Way<'a> {
     /// Another node.
     Draw(Drawn),

@@ -14,7 +14,7 @@ use std::thread::LocalKey;
 pub enum ForkStage {
     /// The scheduler of evaluations and the threads that wait for nodes.
     Evaluator,
-    /// What a profile has recorded.
+    /// Events of a profile.
     Profile,
     /// The list of streams.
     Streams,

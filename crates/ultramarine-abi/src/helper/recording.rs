@@ -433,7 +433,7 @@ impl<D> RecordedCommands<D> {
         self.stale.extend(&self.changed);
     }
 
-    /// What the last [`RecordedCommands::bind`] returned.
+    /// Commands that the last [`RecordedCommands::bind`] returned.
     pub fn changed(&self) -> &[u32] {
         &self.changed
     }

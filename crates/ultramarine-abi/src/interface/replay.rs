@@ -65,7 +65,7 @@ pub struct RecordedCommand {
     pub workspace_offset: u64,
 }
 
-/// What is to be recorded. Pointers are valid only during the call.
+/// Commands to be recorded. Pointers are valid only during the call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct RecordingRequest {

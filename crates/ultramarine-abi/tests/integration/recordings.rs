@@ -1,4 +1,4 @@
-//! What a recording binds, and which of its commands a change concerns.
+//! Recordings: the memory that they bind, and which of their commands a change concerns.
 
 use core::ffi::c_void;
 use std::ptr::{null, null_mut};

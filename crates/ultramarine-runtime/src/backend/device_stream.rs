@@ -66,7 +66,7 @@ pub struct DeviceStream {
     pub(super) pending_frees: Mutex<VecDeque<(u64, PendingFree)>>,
 }
 
-/// What only the thread that calls the backend for a stream looks at.
+/// State of a stream that only the thread that calls the backend for it looks at.
 #[derive(Default)]
 struct Order {
     /// By stream, the numbers that later work of this one waits for already.

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use ultramarine_runtime::backend::executable;
 
-/// What is to be noted of the tasks of an evaluation.
+/// Notes that are to be taken of the tasks of an evaluation.
 #[derive(Clone, Copy)]
 pub(super) struct Notes {
     /// By the profile that ran when the evaluation began.

@@ -250,7 +250,7 @@ fn run_tape(tape: Tape, profile: Option<Recorder>) {
     run_tasks(tasks, profile, true);
 }
 
-/// What a job computes: an evaluation on one stream, or a part of one.
+/// Work of a job: an evaluation on one stream, or a part of one.
 trait Work: Send + 'static {
     fn run(self, profile: Option<Recorder>);
     /// The tasks, to be failed.

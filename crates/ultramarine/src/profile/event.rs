@@ -1,4 +1,4 @@
-//! What is recorded of an operation, and of planning.
+//! Records of operations, and of planning.
 
 use crate::{device::Device, dtype::Dtype, shape::Shape, stream::Stream};
 use smallvec::SmallVec;
@@ -84,9 +84,9 @@ pub struct Event {
     pub op: &'static str,
     /// The operations of a fused program, in order; empty for one that ran by itself.
     pub fused: Vec<&'static str>,
-    /// What it read. Constants that a program carries are not among them.
+    /// Operands. Constants that a program carries are not among them.
     pub inputs: Vec<Tensor>,
-    /// What it wrote.
+    /// Results.
     pub outputs: Vec<Tensor>,
     /// Where it ran; of a fallback, where it should have.
     pub device: Device,
@@ -153,7 +153,7 @@ pub struct Planning {
     pub operations: usize,
     /// Tasks that they became.
     pub tasks: usize,
-    /// When it began.
+    /// Its beginning.
     pub start: u64,
     /// How long it took.
     pub duration: u64,
@@ -164,7 +164,7 @@ pub struct Planning {
 /// A few tensors.
 pub(crate) type Tensors = SmallVec<[Tensor; 3]>;
 
-/// What is known of a task before it runs.
+/// Properties of a task that are known before it runs.
 pub(crate) struct Description {
     pub op: &'static str,
     pub fused: Vec<&'static str>,

@@ -78,7 +78,7 @@ impl Drop for Profile {
     }
 }
 
-/// What a profile recorded.
+/// Records of a profile.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     events: Vec<Event>,

@@ -16,7 +16,7 @@ pub struct Row {
     pub device: Device,
     /// The means.
     pub dispatch: Dispatch,
-    /// What timed it.
+    /// Clock that timed it.
     pub clock: Clock,
     /// Number of events.
     pub calls: u64,

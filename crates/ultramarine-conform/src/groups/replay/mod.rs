@@ -379,7 +379,7 @@ fn threads(b: &Bench<'_>) -> Result<()> {
     })
 }
 
-/// What a recording is not made for is refused, and the recording stays what it was.
+/// A recording refuses bindings and updates that it is not made for, and stays as it was.
 fn refusals(b: &Bench<'_>) -> Result<()> {
     let mut buffers = Buffers::new(b.device);
     let (x, out) = (b.buffer(&mut buffers, 1.0)?, b.buffer(&mut buffers, -1.0)?);

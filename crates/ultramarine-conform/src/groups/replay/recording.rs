@@ -36,7 +36,7 @@ pub struct Step<'a> {
     pub workspace: Option<u64>,
 }
 
-/// What a recording is made for.
+/// Numbers of slots, and bytes of the arena, that a recording is made for.
 #[derive(Clone, Copy)]
 pub struct Sizes {
     pub slots: u32,

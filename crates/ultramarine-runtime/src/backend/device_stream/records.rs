@@ -24,7 +24,7 @@ use std::sync::atomic::Ordering;
 /// Numbers of a stream behind its last record at most.
 const MOST_UNRECORDED: u64 = 64;
 
-/// When a submission's number is recorded.
+/// The time at which a submission's number is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Records {
     /// With the submission: other work, or another library, is about to wait for just this.

@@ -137,7 +137,7 @@ impl Executable {
         inputs: &[&Value],
         numbers: &[(u32, Scalar)],
     ) -> Result<Option<Memory>> {
-        // Where another thread runs it at this moment, commands go one by one.
+        // If another thread runs it at this moment, commands go one by one.
         let (Some(functions), Ok(mut state)) = (self.device.replay, self.on_device.try_lock())
         else {
             return Ok(None);
@@ -289,7 +289,7 @@ impl Executable {
             return OnDevice::Refused;
         }
         place(memory, &places);
-        // What each of them is to the backend.
+        // The kind of memory that each slot is to the backend.
         let mut bound: Vec<Bound> = Vec::new();
         let mut sources = vec![MemorySource::default(); self.slots.len()];
         let mut constants = Vec::new();

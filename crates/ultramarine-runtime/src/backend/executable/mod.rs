@@ -98,7 +98,7 @@ pub struct Executable {
     arena: usize,
     counts: Box<[(&'static Kernels, &'static str, Dispatch, u64)]>,
     stats: Stats,
-    /// What the steps are, for profiles: consecutive ones, in order.
+    /// Operations of the steps, for profiles: consecutive ones, in order.
     tasks: Box<[(Part, Task)]>,
     on_device: Mutex<OnDevice>,
 }

@@ -14,9 +14,9 @@ pub struct Task {
     pub op: &'static str,
     /// The operations of a program, in order; empty for an operation by itself.
     pub fused: Box<[&'static str]>,
-    /// What it reads.
+    /// Operands.
     pub inputs: Box<[(Shape, Dtype)]>,
-    /// What it writes.
+    /// Results.
     pub outputs: Box<[(Shape, Dtype)]>,
     /// It is, or has, a part of an operation that ran by simpler ones.
     pub decomposed: bool,
@@ -27,7 +27,7 @@ pub trait Watch {
     /// An operation begins, or, inside of one that has several, a command.
     fn begin(&mut self, task: &Task);
 
-    /// What began last was submitted: a number of commands, and the bytes that they read and write.
+    /// Ends the operation that began last, whose commands were submitted: their number, and the bytes that they read and write.
     fn end(&mut self, given: [u64; 3]);
 }
 
