@@ -1,65 +1,67 @@
 //! Common subexpressions: the same operation of the same operands is done once.
 
 use super::{Graph, escaping};
+use crate::backend::WordHasher;
 use crate::ops::{OperationKey, copy::Fresh};
-use crate::transforms::compile::graph::{Operands, Source, Step};
-use crate::{dtype::Dtype, node::Node, shape::Shape, stream::Stream};
+use crate::transforms::compile::graph::{Source, Step};
+use smallvec::SmallVec;
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::sync::Arc;
 
-/// Where equal values come from.
-#[derive(PartialEq, Eq, Hash)]
-enum Origin {
-    Input(u32),
-    /// The same array. Equal values are not enough: a library that imported its memory may write to it.
-    Constant(*const Node),
-    Operation(OperationKey),
-}
-
-/// The key under which two steps are the same.
-#[derive(PartialEq, Eq, Hash)]
-struct Same {
-    origin: Origin,
-    operands: Operands,
-    shape: Shape,
-    dtype: Dtype,
-    stream: Stream,
-    firm: bool,
-}
-
-fn same(step: &Step) -> Option<Same> {
-    let origin = match &step.source {
-        Source::Input(i) => Origin::Input(*i),
-        Source::Constant(array) => Origin::Constant(Arc::as_ptr(array.node())),
-        // A copy is asked for.
-        Source::Op(op) if op.is::<Fresh>() => return None,
-        Source::Op(op) => Origin::Operation(OperationKey::new(op.rules()?)),
+/// Returns true if two steps compute the same.
+fn are_same(a: &Step, b: &Step) -> bool {
+    let same_source = match (&a.source, &b.source) {
+        (Source::Input(i), Source::Input(j)) => i == j,
+        // The same array. Equal values are not enough: a library that imported its memory may write to it.
+        (Source::Constant(x), Source::Constant(y)) => Arc::ptr_eq(x.node(), y.node()),
+        (Source::Op(x), Source::Op(y)) => {
+            let key = |rules| OperationKey::new(rules);
+            x.kind() == y.kind() && x.rules().map(key) == y.rules().map(key)
+        }
+        _ => false,
     };
-    Some(Same {
-        origin,
-        operands: step.operands.clone(),
-        shape: step.shape.clone(),
-        dtype: step.dtype,
-        stream: step.place.stream,
-        firm: step.place.firm,
-    })
+    let (p, q) = (a.place, b.place);
+    same_source
+        && a.operands == b.operands
+        && (&a.shape, a.dtype, p.stream, p.firm) == (&b.shape, b.dtype, q.stream, q.firm)
+}
+
+/// A hash of a step without its attributes, which are costly to list and seldom the only difference.
+fn hash_of(step: &Step) -> u64 {
+    let mut hasher = WordHasher::default();
+    match &step.source {
+        Source::Input(i) => hasher.write_u64(u64::from(*i)),
+        Source::Constant(array) => hasher.write_usize(Arc::as_ptr(array.node()).addr()),
+        Source::Op(op) => hasher.write_u64(op.kind()),
+    }
+    step.operands.iter().for_each(|operand| hasher.write_u64(u64::from(*operand)));
+    step.shape.iter().for_each(|size| hasher.write_usize(*size));
+    step.dtype.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Merges steps that compute the same. Results keep memory of their own: one may be exported, and
 /// written to.
 pub(super) fn merge(graph: &mut Graph) {
+    type Steps = SmallVec<[(u32, bool); 2]>;
     let escapes = escaping(graph);
-    let mut known: HashMap<Same, (u32, bool)> = HashMap::new();
+    let mut known: HashMap<u64, Steps, BuildHasherDefault<WordHasher>> =
+        HashMap::with_capacity_and_hasher(graph.steps.len(), BuildHasherDefault::default());
     let mut number = 0;
     graph.rewrite(|steps, step| {
         let escapes = escapes[number] && step.op().is_some();
         number += 1;
-        let same = same(step)?;
-        match known.get(&same) {
+        // A copy is asked for.
+        if step.op().is_some_and(|op| op.is::<Fresh>() || op.rules().is_none()) {
+            return None;
+        }
+        let alike = known.entry(hash_of(step)).or_default();
+        match alike.iter().find(|(earlier, _)| are_same(&steps[*earlier as usize], step)) {
             Some((earlier, other)) if !(escapes && *other) => Some(*earlier),
             Some(_) => None,
             None => {
-                known.insert(same, (steps.len() as u32, escapes));
+                alike.push((steps.len() as u32, escapes));
                 None
             }
         }
