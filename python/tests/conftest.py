@@ -11,8 +11,9 @@ import pytest
 from support import devices
 from support.harness import tally
 from support.paths import TESTS
+from support.repeats import executables
 
-__all__ = ["tally"]
+__all__ = ["executables", "tally"]
 
 # float64 runs in mlx on its CPU only.
 mlx.set_default_device(mlx.cpu)

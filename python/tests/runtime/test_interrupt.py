@@ -113,6 +113,38 @@ def test_a_handler_that_does_not_raise() -> None:
     assert printed(script) == ["True True True"]
 
 
+def test_between_parts_that_repeat() -> None:
+    """An evaluation that is cut where it differs each time is given up in any part, and begun again."""
+    script = """
+        def step(rows):
+            y = x
+            for _ in range(10):
+                y = mx.tanh(y @ x)
+            z = y[:rows]
+            for _ in range(10):
+                z = mx.tanh(z @ x)
+            y = y + mx.sum(z) * 0
+            for _ in range(10):
+                y = mx.tanh(y @ x)
+            return y, z
+
+        want = [step(n)[0][3, 5].item() for n in range(500, 508)]
+        before = mx.backends.stats().repeated
+        right = given_up = 0
+        for k, n in enumerate(range(500, 508)):
+            y, z = step(n)
+            try:
+                press(0.025 * k)
+                mx.eval(y)
+                time.sleep(10)
+            except KeyboardInterrupt:
+                given_up += 1
+            right += y[3, 5].item() == want[k] and z.shape == (n, 600)
+        print(right, given_up, mx.backends.stats().repeated > before)
+    """
+    assert printed(script) == ["8 8 True"]
+
+
 def test_waiting_for_another_stream() -> None:
     """The wait ends; the work goes on beside."""
     script = """

@@ -5,52 +5,17 @@ from __future__ import annotations
 import gc
 import random
 import threading
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import pytest
-from support.harness import rng
+from support.repeats import bits, numbers, on_the_cpu, plainly, repeated
 
 import ultramarine as mx
 
-pytestmark = pytest.mark.ops
+pytestmark = [pytest.mark.ops, pytest.mark.usefixtures("executables")]
 
 ROUNDS = 5
-
-
-@pytest.fixture(autouse=True)
-def executables() -> Iterator[None]:
-    before = mx.backends.uses_executables()
-    mx.backends.set_executables(True)
-    yield
-    mx.backends.set_executables(before)
-
-
-def plainly(f: Callable[[], Any]) -> Any:
-    """Calls a function without executables."""
-    mx.backends.set_executables(False)
-    try:
-        return f()
-    finally:
-        mx.backends.set_executables(True)
-
-
-def numbers(*shape: int, seed: object = 0) -> mx.array:
-    return mx.array(rng("repeated", shape, seed).standard_normal(shape, dtype=np.float32))
-
-
-def bits(arrays: Any) -> list[bytes]:
-    return [np.array(a.astype(mx.float32)).tobytes() for a in arrays]
-
-
-def repeated() -> int:
-    return mx.backends.stats().repeated
-
-
-def on_the_cpu() -> bool:
-    return mx.default_device() == mx.Device(mx.cpu, 0)
-
 
 N = 6
 UNARY: list[Callable[[mx.array], mx.array]] = [

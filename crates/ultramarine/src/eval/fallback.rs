@@ -52,6 +52,7 @@ pub(super) fn is_nested() -> bool {
 /// Runs an operation that was refused. `values` are its operands on the device.
 pub(super) fn run(exec: &Exec, node: &Node, inputs: &Inputs, values: &[Value]) -> Result<Value> {
     let name = node.op.name();
+    super::numbers::keep(inputs);
     if let Some(value) = primitive_composition(exec, node, inputs, values) {
         let value = value?;
         took(profile::Dispatch::Decomposed, [0; 3]);

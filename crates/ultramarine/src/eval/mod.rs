@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! eval(outputs) -> tape (claimed lazy nodes, operands first)
-//!               -> the executable of an earlier evaluation with this structure (repeated.rs), or
+//!               -> the executable of an earlier evaluation with this structure (repeated.rs), in segments if parts
+//!                  of it differ each time (segments.rs), or
 //!               -> entries (compositions of what devices lack) lower.rs
 //!               -> tasks (single ops and fused groups)         grouping.rs
 //!               -> jobs (runs of tasks of one stream)
@@ -23,6 +24,7 @@ mod numbers;
 mod oversized;
 mod repeated;
 mod run;
+mod segments;
 mod structure;
 mod submission;
 mod values;

@@ -1,8 +1,8 @@
 //! Numbers of commands that come from constants of the graph, such as a learning rate: where each is, is noted while an
 //! evaluation is recorded, so that its commands can run with others.
 //!
-//! Only fused programs carry constants. A constant that anything else reads has its number written to memory by a
-//! command of its own, and stays as it is in the recording.
+//! Fused programs carry constants. A constant that anything else reads has its number written to memory by a command of
+//! its own, which carries it, too.
 
 use super::fused_program::FusedProgram;
 use super::grouping::Task;
@@ -30,13 +30,26 @@ pub(super) struct Use {
     pub number: u32,
 }
 
-/// The constants of an evaluation that is recorded, and what was seen of them.
+/// A constant of an evaluation that is recorded.
+struct Constant {
+    /// Keeps the address from being another node's.
+    node: Weak<Node>,
+    /// Its place among the numbers of the graph.
+    number: u32,
+    /// References to it that no program was seen to carry.
+    open: usize,
+    /// A command was seen to write it to memory, which references may read.
+    written: bool,
+    /// Others hold it.
+    wanted: bool,
+}
+
+/// The constants of an evaluation that is recorded, by address, and what was seen of them.
 struct Noted {
-    /// By address, which the weak reference keeps from being another node's.
-    constants: HashMap<*const Node, (Weak<Node>, u32)>,
+    constants: HashMap<*const Node, Constant>,
     uses: Vec<Use>,
-    /// Of each number: references to its constants that no program was seen to carry, and whether it has to stay.
-    open: Vec<(usize, bool)>,
+    /// Of each number: it has to be the same again.
+    stays: Vec<bool>,
 }
 
 thread_local! {
@@ -45,24 +58,29 @@ thread_local! {
 
 /// Begins to note where the numbers of a tape's constants are. `wanted` are the nodes that others hold, in order.
 pub(super) fn begin(tape: &Tape, numbers: &[Scalar], wanted: &[u32]) {
-    let mut noted = Noted {
-        constants: HashMap::new(),
-        uses: Vec::new(),
-        open: vec![(0, false); numbers.len()],
-    };
+    let mut noted =
+        Noted { constants: HashMap::new(), uses: Vec::new(), stays: vec![false; numbers.len()] };
     for (i, entry) in tape.entries.iter().enumerate() {
         let node = &entry.node;
         let place = number(node).and_then(|n| numbers.iter().position(|m| *m == n));
         if let Some(place) = place {
-            noted.constants.insert(Arc::as_ptr(node), (Arc::downgrade(node), place as u32));
-            noted.open[place].1 |= wanted.binary_search(&(i as u32)).is_ok();
+            let constant = Constant {
+                node: Arc::downgrade(node),
+                number: place as u32,
+                open: 0,
+                written: false,
+                wanted: wanted.binary_search(&(i as u32)).is_ok(),
+            };
+            noted.constants.insert(Arc::as_ptr(node), constant);
         }
         // The parts of a composition are not on the tape.
         let stays = node.op.is_composite();
         node.with_inputs(|inputs| {
-            for (_, place) in inputs.iter().filter_map(|n| noted.constants.get(&Arc::as_ptr(n))) {
-                let open = &mut noted.open[*place as usize];
-                *open = (open.0 + 1, open.1 | stays);
+            for input in inputs {
+                if let Some(constant) = noted.constants.get_mut(&Arc::as_ptr(input)) {
+                    constant.open += 1;
+                    noted.stays[constant.number as usize] |= stays;
+                }
             }
         });
     }
@@ -71,18 +89,51 @@ pub(super) fn begin(tape: &Tape, numbers: &[Scalar], wanted: &[u32]) {
 
 /// The places of numbers in commands, and of each number whether it has to be the same again.
 pub(super) fn end() -> (Vec<Use>, Vec<bool>) {
-    let Some(Noted { mut uses, open, .. }) = NOTED.take() else { return Default::default() };
-    let stays: Vec<bool> = open.into_iter().map(|open| open != (0, false)).collect();
+    let Some(Noted { constants, mut uses, mut stays }) = NOTED.take() else {
+        return Default::default();
+    };
+    for constant in constants.values().filter(|c| !c.written) {
+        // Somebody has the value, wherever that came from.
+        let has_value = || constant.node.upgrade().is_some_and(|node| node.is_done());
+        stays[constant.number as usize] |= constant.open > 0 || constant.wanted && has_value();
+    }
     uses.retain(|u| !stays[u.number as usize]);
     (uses, stays)
+}
+
+/// Notes that a constant was written to memory by the commands since `before` of them were recorded.
+pub(super) fn note_written(node: &Arc<Node>, before: usize) {
+    if executable::recorded() == Some(before + 1) {
+        with(|noted| {
+            if let Some(constant) = noted.constants.get_mut(&Arc::as_ptr(node)) {
+                constant.written = true;
+                noted.uses.push(Use { command: before, index: 0, number: constant.number });
+            }
+        });
+    }
+}
+
+/// Says that an operation sees its operands themselves, and may go by the numbers of constants among them.
+pub(super) fn keep(operands: &[Arc<Node>]) {
+    with(|noted| {
+        for operand in operands {
+            if let Some(constant) = noted.constants.get(&Arc::as_ptr(operand)) {
+                noted.stays[constant.number as usize] = true;
+            }
+        }
+    });
+}
+
+fn with(f: impl FnOnce(&mut Noted)) {
+    NOTED.with_borrow_mut(|noted| noted.as_mut().map(f));
 }
 
 /// Notes the constants of a program that was just given to the device, if the calling thread records.
 #[inline]
 pub(super) fn note(task: &Task, program: &FusedProgram) {
     if let Some(commands) = executable::recorded() {
-        NOTED.with_borrow_mut(|noted| {
-            if let (Some(noted), Some(command)) = (noted, commands.checked_sub(1)) {
+        with(|noted| {
+            if let Some(command) = commands.checked_sub(1) {
                 noted.program(task, program, command);
             }
         });
@@ -98,11 +149,10 @@ impl Noted {
             member.entry.work().with_inputs(|inputs| {
                 for input in inputs {
                     let Some(index) = program.constant(task, i, input) else { continue };
-                    match self.constants.get(&Arc::as_ptr(input)) {
-                        Some((_, number)) => {
-                            origins[index].0 = Some(*number);
-                            let open = &mut self.open[*number as usize];
-                            open.0 = open.0.saturating_sub(1);
+                    match self.constants.get_mut(&Arc::as_ptr(input)) {
+                        Some(constant) => {
+                            origins[index].0 = Some(constant.number);
+                            constant.open = constant.open.saturating_sub(1);
                         }
                         None => origins[index].1 = true,
                     }
@@ -111,7 +161,7 @@ impl Noted {
         }
         for (index, (number, elsewhere)) in origins.into_iter().enumerate() {
             let Some(number) = number else { continue };
-            self.open[number as usize].1 |= elsewhere;
+            self.stays[number as usize] |= elsewhere;
             self.uses.push(Use { command, index, number });
         }
     }

@@ -4,10 +4,10 @@
 //! without lowering, grouping and planning. Nodes that only the evaluation holds get no values then. The structures that
 //! were found last are kept.
 
-use super::numbers;
 use super::run::{self, interrupted, panicked};
 use super::structure::{self, External, MOST_WORDS, Scratch, Structure};
 use super::{device_of, lower::Tape};
+use super::{numbers, segments};
 use crate::backend::Exec;
 use crate::error::{Error, Result};
 use crate::node::{Inputs, Node, Value};
@@ -23,7 +23,7 @@ use ultramarine_runtime::backend::executable::{Executable, Failure, Recorded, Re
 use ultramarine_runtime::interrupt;
 
 /// Fewest nodes of an evaluation that is worth an executable.
-const FEWEST: usize = 8;
+pub(super) const FEWEST: usize = 8;
 /// Structures that are kept.
 const MOST: usize = 128;
 /// Structures that differ by numbers alone which are kept.
@@ -34,6 +34,8 @@ const SEEN: usize = 256;
 const MOST_MISSES: u8 = 32;
 /// Of those, one in so many is looked at.
 const RARELY: u8 = 16;
+/// Evaluations of one number of nodes that were new in a row from which on it is looked into what differs.
+const MISSES_BEFORE_COMPARING: u8 = 3;
 
 /// The commands of a structure.
 struct Replay {
@@ -141,23 +143,47 @@ thread_local! {
 pub(super) fn run(tape: Tape, profile: Option<Recorder>) {
     let n = tape.entries.len();
     // A profile shows each operation.
-    if n < FEWEST || profile.is_some() || !super::executables() || is_unlikely(n) {
+    if n < FEWEST || profile.is_some() || !super::executables() {
         return super::run_tape(tape, profile);
     }
+    let stream = tape.entries[0].node.place.stream;
+    let Ok(device) = device_of(stream) else { return super::run_tape(tape, None) };
     let mut scratch = SCRATCH.take().unwrap_or_default();
+    if let Some(cut) = segments::find(&tape, device, &mut scratch) {
+        segments::run(tape, cut, &mut scratch);
+    } else if is_unlikely(n) {
+        super::run_tape(tape, None);
+    } else {
+        let hit = run_known(tape, &mut scratch, true);
+        note(n, hit);
+    }
+    SCRATCH.set(Some(scratch));
+}
+
+/// Computes nodes of one stream by the commands of an earlier evaluation, a `whole` one or a part of it. False if there are
+/// none; the next one like it may have some.
+pub(super) fn run_known(tape: Tape, scratch: &mut Scratch, whole: bool) -> bool {
     let stream = tape.entries[0].node.place.stream;
     let exec =
         device_of(stream).and_then(|device| Exec::new(device, stream)).inspect(Exec::set_alone);
     let structure = exec.as_ref().ok().and_then(|exec| scratch.structure(&tape, exec.device));
-    let hit = match (exec, structure) {
-        (Ok(exec), Some(structure)) => run_found(&exec, tape, structure, &mut scratch),
-        _ => {
+    match (exec, structure) {
+        (Ok(exec), Some(structure)) => run_found(&exec, tape, structure, scratch, whole),
+        (Ok(exec), None) => run_new(&exec, tape, scratch, whole),
+        (Err(_), _) => {
             super::run_tape(tape, None);
             false
         }
-    };
-    SCRATCH.set(Some(scratch));
-    note(n, hit);
+    }
+}
+
+/// Computes nodes that no executable is known for: false, as there is none afterwards either.
+fn run_new(exec: &Exec, tape: Tape, scratch: &mut Scratch, whole: bool) -> bool {
+    if whole && misses(tape.entries.len()) >= MISSES_BEFORE_COMPARING {
+        segments::compare(&tape, exec.device, scratch);
+    }
+    super::run_tape(tape, None);
+    false
 }
 
 /// Returns true if the evaluations of so many nodes before this one were all new, but for a few that are looked at.
@@ -171,6 +197,11 @@ fn is_unlikely(n: usize) -> bool {
         }
         unlikely
     })
+}
+
+/// Evaluations of so many nodes in a row that had no executable.
+fn misses(n: usize) -> u8 {
+    MISSES.with(|misses| misses[n % misses.len()].get())
 }
 
 /// Forgets how often the calling thread's evaluations were new.
@@ -188,15 +219,20 @@ fn note(n: usize, hit: bool) {
 }
 
 /// Runs what is known of a structure. False if that is nothing.
-fn run_found(exec: &Exec, tape: Tape, structure: Structure, scratch: &mut Scratch) -> bool {
+fn run_found(
+    exec: &Exec,
+    tape: Tape,
+    structure: Structure,
+    scratch: &mut Scratch,
+    whole: bool,
+) -> bool {
     let found = lock(&CACHE).find(&structure);
     let known = match found {
         Found::Known(known) => known,
         Found::Again => return record(exec, tape, structure),
         Found::New => {
             scratch.keep(structure);
-            super::run_tape(tape, None);
-            return false;
+            return run_new(exec, tape, scratch, whole);
         }
     };
     let rest = match &known.replay {

@@ -32,7 +32,7 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use ultramarine_runtime::interrupt;
+use ultramarine_runtime::{backend::executable, interrupt};
 
 /// Runs tasks in order, and notes them where that is wanted. `alone`: their evaluation has no others, and all are on one
 /// stream.
@@ -273,7 +273,7 @@ fn run_single(exec: &Exec, entry: &Entry, profile: Option<Recorder>) -> Result<(
         Call { inputs: &values, descs: &descs, shape: &node.shape, dtype: node.dtype, donatable };
     let evaluate = || match work.op.rules() {
         _ if let Some(output) = output => placed(exec, node, output.value(&inputs[0])?),
-        Some(rules) => match rules.eval(exec, &call) {
+        Some(rules) => match constant(node, || rules.eval(exec, &call)) {
             Err(_) if exec.take_refusal() => fallback::run(exec, work, &inputs, &values),
             // A view stays where its operand is, unless a user who named the device holds it.
             Ok(value) if node.place.firm && node.handles.load(Ordering::Acquire) > 0 => {
@@ -297,6 +297,16 @@ fn run_single(exec: &Exec, entry: &Entry, profile: Option<Recorder>) -> Result<(
     drop((values, inputs));
     node.finish(Ok(value));
     Ok(())
+}
+
+/// Evaluates a node, and notes the command that writes its number, if it is a constant.
+fn constant(node: &Arc<Node>, evaluate: impl FnOnce() -> Result<Value>) -> Result<Value> {
+    let before = if node.op.is_constant() { executable::recorded() } else { None };
+    let value = evaluate()?;
+    if let Some(before) = before {
+        numbers::note_written(node, before);
+    }
+    Ok(value)
 }
 
 /// A node's value on its device.

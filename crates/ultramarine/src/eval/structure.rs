@@ -99,6 +99,33 @@ impl Scratch {
         (self.wanted, self.numbers) = (wanted, numbers);
     }
 
+    /// Of each node of a tape a hash of its operation, operands and shape, and of the layouts of operands that have values;
+    /// `None` where evaluations cannot be told apart. Numbers of constants are left out.
+    pub fn hashes(&mut self, tape: &Tape, device: &'static DeviceState) -> Vec<Option<u64>> {
+        self.references.clear();
+        self.places.clear();
+        self.references.resize(tape.entries.len(), 0);
+        let (mut externals, mut numbers) = (Vec::new(), Vec::new());
+        let mut hash = |node: &Node| {
+            let mut words = OperationWords::new(Vec::new());
+            numbers.clear();
+            self.node(&mut words, node, tape, &mut externals, &mut numbers)?;
+            node.with_inputs(|inputs| {
+                inputs.iter().filter(|input| slot(tape, input).is_none()).try_for_each(|input| {
+                    let value = input.value()?;
+                    words.push((value.buffer.device() == device.device) as u64);
+                    words.push(value.buffer.bytes() as u64);
+                    words.push(value.offset as u64);
+                    value.strides.iter().for_each(|s| words.push(*s as u64));
+                    input.shape.iter().for_each(|size| words.push(*size as u64));
+                    Some(())
+                })
+            })?;
+            Some(hash_of(&words.into_list()))
+        };
+        tape.entries.iter().map(|entry| hash(&entry.node)).collect()
+    }
+
     fn describe(
         &mut self,
         structure: &mut Structure,
@@ -261,12 +288,27 @@ fn external(words: &mut OperationWords, external: &External, device: &DeviceStat
 
 /// The place of a node on the tape.
 #[inline]
-fn slot(tape: &Tape, node: &Node) -> Option<usize> {
+pub(super) fn slot(tape: &Tape, node: &Node) -> Option<usize> {
     if node.mark.load(Ordering::Relaxed) != tape.mark {
         return None;
     }
     let slot = node.slot.load(Ordering::Relaxed) as usize;
     tape.entries.get(slot).is_some_and(|e| std::ptr::eq(&*e.node, node)).then_some(slot)
+}
+
+/// A hash of the operations of a tape, their dtypes and ranks, and their operands, whatever the sizes.
+pub(super) fn skeleton(tape: &Tape) -> u64 {
+    let mut words: Vec<u64> = Vec::with_capacity(4 * tape.entries.len());
+    for entry in &tape.entries {
+        let node = &entry.node;
+        words.push(node.op.kind());
+        node.with_inputs(|inputs| {
+            let (rank, dtype) = (node.shape.len() as u64, node.dtype as u64);
+            words.push((inputs.len() as u64) << 32 | rank << 16 | dtype);
+            words.extend(inputs.iter().map(|i| slot(tape, i).map_or(u64::MAX, |s| s as u64)));
+        });
+    }
+    hash_of(&words)
 }
 
 /// A hash of words, of four sums that do not wait for each other.

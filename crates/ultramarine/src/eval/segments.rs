@@ -1,0 +1,299 @@
+//! Evaluations of which most repeats: what is another at each evaluation is planned each time, the rest runs by executables.
+//!
+//! A step of a language model that appends to a cache reads a longer part of it each time, and has other sizes there, but
+//! only there. Evaluations of the same operations on the same operands, whatever the sizes, have one skeleton. They are
+//! compared node by node, and once it is known which nodes differ, the tape is cut there: each segment of nodes that stay
+//! is an evaluation of its own, which [`super::repeated`] finds again.
+
+use super::lower::{Entry, Tape};
+use super::repeated;
+use super::structure::{self, Scratch};
+use crate::backend::DeviceState;
+use crate::node::{Node, next_mark};
+use crate::ops::rules::multi_output::{MultiOutput, OutputOf};
+use crate::sync::lock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use ultramarine_runtime::interrupt;
+
+/// Fewest nodes of an evaluation that is compared with earlier ones, and most.
+const FEWEST: usize = 24;
+const MOST: usize = 1 << 14;
+/// Skeletons that are kept.
+const MOST_SKELETONS: usize = 16;
+/// Evaluations of a cut before segments that are not found are looked into: the first two make executables.
+const WARM_UP: u32 = 3;
+/// How often a skeleton is cut anew at most.
+const MOST_CUTS: u32 = 8;
+
+/// A part of a tape: the places of its nodes, and whether nothing else needs the node behind it. (A constant may be in
+/// several.)
+pub(super) struct Segment {
+    slots: Box<[(u32, bool)]>,
+    steady: bool,
+}
+
+/// The evaluations of one skeleton.
+struct Skeleton {
+    hash: u64,
+    /// Of each node of the last one that was looked at.
+    hashes: Vec<Option<u64>>,
+    sizes: Vec<u64>,
+    /// Nodes that were not the same each time, and nodes of other sizes.
+    differs: Vec<bool>,
+    resized: Vec<bool>,
+    cut: Option<Arc<[Segment]>>,
+    cuts: u32,
+    /// Evaluations since it was cut.
+    runs: u32,
+    /// A segment was not found again.
+    look: bool,
+}
+
+/// The skeletons, the one that was used last at the end.
+static SKELETONS: Mutex<Vec<Skeleton>> = Mutex::new(Vec::new());
+
+/// A bit for each number of nodes, modulo 64, of which a skeleton is cut.
+static CUT: AtomicU64 = AtomicU64::new(0);
+
+/// The segments of a tape, with the hash of its skeleton.
+pub(super) struct Cut(Arc<[Segment]>, u64);
+
+/// The segments of a tape like those that were cut.
+pub(super) fn find(
+    tape: &Tape,
+    device: &'static DeviceState,
+    scratch: &mut Scratch,
+) -> Option<Cut> {
+    let n = tape.entries.len();
+    if CUT.load(Ordering::Relaxed) >> (n % 64) & 1 == 0 || n < FEWEST {
+        return None;
+    }
+    let hash = structure::skeleton(tape);
+    let mut skeletons = lock(&SKELETONS);
+    let place = skeletons.iter().rposition(|s| s.hash == hash && s.hashes.len() == n)?;
+    skeletons[place..].rotate_left(1);
+    let skeleton = skeletons.last_mut()?;
+    if std::mem::take(&mut skeleton.look) {
+        skeleton.compare(tape, scratch.hashes(tape, device));
+    }
+    skeleton.runs = skeleton.runs.saturating_add(1);
+    let cut = skeleton.cut.clone();
+    note_cuts(&skeletons);
+    Some(Cut(cut?, hash))
+}
+
+/// Compares an evaluation that is new, as those before it were, with an earlier one of its skeleton.
+pub(super) fn compare(tape: &Tape, device: &'static DeviceState, scratch: &mut Scratch) {
+    let n = tape.entries.len();
+    if !(FEWEST..=MOST).contains(&n) {
+        return;
+    }
+    let hash = structure::skeleton(tape);
+    let hashes = scratch.hashes(tape, device);
+    let mut skeletons = lock(&SKELETONS);
+    match skeletons.iter().rposition(|s| s.hash == hash && s.hashes.len() == n) {
+        Some(place) => {
+            skeletons[place..].rotate_left(1);
+            if let Some(skeleton) = skeletons.last_mut() {
+                skeleton.compare(tape, hashes);
+            }
+        }
+        None => {
+            if skeletons.len() >= MOST_SKELETONS {
+                skeletons.remove(0);
+            }
+            skeletons.push(Skeleton {
+                hash,
+                differs: hashes.iter().map(Option::is_none).collect(),
+                resized: vec![false; n],
+                hashes,
+                sizes: sizes(tape),
+                cut: None,
+                cuts: 0,
+                runs: 0,
+                look: false,
+            });
+        }
+    }
+    note_cuts(&skeletons);
+}
+
+fn note_cuts(skeletons: &[Skeleton]) {
+    let cut = skeletons.iter().filter(|s| s.cut.is_some());
+    CUT.store(cut.fold(0, |bits, s| bits | 1 << (s.hashes.len() % 64)), Ordering::Relaxed);
+}
+
+/// Of each node a number for its shape.
+fn sizes(tape: &Tape) -> Vec<u64> {
+    let size = |entry: &Entry| {
+        let sizes = entry.node.shape.iter();
+        sizes.fold(1, |all: u64, n| all.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(*n as u64))
+    };
+    tape.entries.iter().map(size).collect()
+}
+
+impl Skeleton {
+    /// Learns which nodes differ, and cuts the tape there.
+    fn compare(&mut self, tape: &Tape, hashes: Vec<Option<u64>>) {
+        let sizes = sizes(tape);
+        let mut learnt = false;
+        for i in 0..hashes.len() {
+            let (differs, resized) =
+                (hashes[i] != self.hashes[i] || hashes[i].is_none(), sizes[i] != self.sizes[i]);
+            learnt |= differs && !self.differs[i] || resized && !self.resized[i];
+            self.differs[i] |= differs;
+            self.resized[i] |= resized;
+        }
+        (self.hashes, self.sizes) = (hashes, sizes);
+        if learnt || self.cut.is_none() {
+            self.cut = if self.cuts < MOST_CUTS { self.cut(tape) } else { None };
+            self.cuts += 1;
+            self.runs = 0;
+        }
+    }
+
+    /// The segments. `None` if few nodes stay.
+    fn cut(&self, tape: &Tape) -> Option<Arc<[Segment]>> {
+        let n = tape.entries.len();
+        if !self.differs.contains(&true) {
+            return None;
+        }
+        let steady = self.steady(tape);
+        let mut bounds: Vec<(usize, bool)> = Vec::new();
+        for part in runs(&steady) {
+            let steady = steady[part.start] && part.len() >= repeated::FEWEST;
+            match bounds.last_mut() {
+                Some(last) if last.1 == steady => last.0 = part.end,
+                _ => bounds.push((part.end, steady)),
+            }
+        }
+        let mut start = 0;
+        let mut kept = 0;
+        let mut segment_of = vec![0; n];
+        for (i, (end, steady)) in bounds.iter().enumerate() {
+            segment_of[start..*end].fill(i);
+            kept += if *steady { end - start } else { 0 };
+            start = *end;
+        }
+        if kept < n / 3 {
+            return None;
+        }
+        let mut slots: Vec<Vec<(u32, bool)>> = vec![Vec::new(); bounds.len()];
+        for (i, segments) in users(tape, &segment_of).into_iter().enumerate() {
+            let last = segments.last().copied();
+            segments.iter().for_each(|s| slots[*s].push((i as u32, Some(*s) == last)));
+        }
+        let each = slots.into_iter().zip(&bounds);
+        Some(
+            each.map(|(slots, (_, steady))| Segment { slots: slots.into(), steady: *steady })
+                .collect(),
+        )
+    }
+
+    /// Nodes that are computed by the same commands each time.
+    fn steady(&self, tape: &Tape) -> Vec<bool> {
+        let mut steady = Vec::with_capacity(tape.entries.len());
+        // Of each node: its memory may have another layout.
+        let mut moved: Vec<bool> = Vec::with_capacity(tape.entries.len());
+        for (i, entry) in tape.entries.iter().enumerate() {
+            let node = &entry.node;
+            let on_moved = node.with_inputs(|inputs| {
+                inputs.iter().filter_map(|o| structure::slot(tape, o)).any(|s| moved[s])
+            });
+            let same = !self.differs[i] && !on_moved;
+            moved.push(self.resized[i] || !same && shows_operands(node));
+            // Constants are in the segments of what reads them.
+            steady.push(same || node.op.is_constant() && steady.last().is_some_and(|s| *s));
+        }
+        steady
+    }
+}
+
+/// Returns true for nodes whose values may lie in the memory of their operands, wherever that is.
+fn shows_operands(node: &Node) -> bool {
+    let op = &node.op;
+    op.forwards_operands()
+        || op.is::<MultiOutput>()
+        || op.is::<OutputOf>()
+        || op.rules().is_some_and(|rules| rules.inherits_home())
+}
+
+/// The ranges of equal entries.
+fn runs(list: &[bool]) -> impl Iterator<Item = std::ops::Range<usize>> {
+    let mut start = 0;
+    list.chunk_by(|a, b| a == b).map(move |part| {
+        start += part.len();
+        start - part.len()..start
+    })
+}
+
+/// Of each node the segments that need it on their tapes, in order: its own, and those that read a constant.
+fn users(tape: &Tape, segment_of: &[usize]) -> Vec<Vec<usize>> {
+    let mut users: Vec<Vec<usize>> = vec![Vec::new(); tape.entries.len()];
+    for (i, entry) in tape.entries.iter().enumerate() {
+        let own = segment_of[i];
+        entry.node.with_inputs(|inputs| {
+            for slot in inputs.iter().filter_map(|input| structure::slot(tape, input)) {
+                if tape.entries[slot].node.op.is_constant() && users[slot].last() != Some(&own) {
+                    users[slot].push(own);
+                }
+            }
+        });
+        if !entry.node.op.is_constant() {
+            users[i].push(own);
+        }
+    }
+    // A constant that is asked for.
+    for (segments, own) in
+        users.iter_mut().zip(segment_of).filter(|(segments, _)| segments.is_empty())
+    {
+        segments.push(*own);
+    }
+    users
+}
+
+/// Computes the segments of a tape one after the other.
+pub(super) fn run(tape: Tape, cut: Cut, scratch: &mut Scratch) {
+    let Cut(segments, hash) = cut;
+    // What is not given to a segment is claimed still.
+    let mut nodes: Vec<Option<(Arc<Node>, bool)>> =
+        tape.entries.into_iter().map(|entry| Some((entry.node, true))).collect();
+    let mut found = true;
+    for segment in segments.iter() {
+        if interrupt::is_cut() {
+            break;
+        }
+        let mut part = Tape::new(next_mark(), segment.slots.len());
+        for (slot, last) in &segment.slots {
+            let place = &mut nodes[*slot as usize];
+            let Some((node, claimed)) = place.as_mut().map(|(n, c)| (n.clone(), std::mem::take(c)))
+            else {
+                continue;
+            };
+            if *last {
+                *place = None;
+            }
+            // A constant that programs carry is lazy again once they have run.
+            if claimed || !node.is_done() && node.claim() {
+                node.mark.store(part.mark, Ordering::Relaxed);
+                part.push(node);
+            }
+        }
+        match segment.steady {
+            true => found &= repeated::run_known(part, scratch, false),
+            false => super::run_tape(part, None),
+        }
+    }
+    nodes
+        .into_iter()
+        .flatten()
+        .filter(|(_, claimed)| *claimed)
+        .for_each(|(n, _)| n.release_claim());
+    if !found {
+        let mut skeletons = lock(&SKELETONS);
+        if let Some(skeleton) = skeletons.iter_mut().rfind(|s| s.hash == hash) {
+            skeleton.look = skeleton.runs > WARM_UP;
+        }
+    }
+}
