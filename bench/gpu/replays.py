@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -114,18 +115,30 @@ def token(rate: float) -> None:
     def heads(y: mx.array) -> mx.array:
         return y.reshape(1, 1, HEADS, EACH).transpose(0, 2, 1, 3)
 
-    def step(x: mx.array, kept: list[mx.array], place: mx.array) -> tuple[mx.array, list[mx.array]]:
+    def written(cache: mx.array, y: mx.array, place: mx.array | int) -> tuple[mx.array, mx.array]:
+        """The cache with a new row, and the part of it that is read: all, or up to a Python number."""
+        if isinstance(place, mx.array):
+            cache = mx.slice_update(cache, y, place, (2,))
+            return cache, cache
+        cache[..., place : place + 1, :] = y
+        return cache, cache[..., : place + 1, :]
+
+    def step(
+        x: mx.array, kept: list[mx.array], place: mx.array | int
+    ) -> tuple[mx.array, list[mx.array]]:
         new = []
+        at = place[0] if isinstance(place, mx.array) else place
         for i, w in enumerate(mine):
             h = mx.fast.rms_norm(x, None, 1e-5)
             q, k, v = (heads(h @ w[n]) for n in "qkv")
             q, k = (
-                mx.fast.rope(y, EACH, traditional=False, base=10000.0, scale=1.0, offset=place[0])
+                mx.fast.rope(y, EACH, traditional=False, base=10000.0, scale=1.0, offset=at)
                 for y in (q, k)
             )
-            ks = mx.slice_update(kept[2 * i], k, place, (2,))
-            vs = mx.slice_update(kept[2 * i + 1], v, place, (2,))
-            new += [ks, vs]
+            (cache_k, ks), (cache_v, vs) = (
+                written(kept[2 * i + j], y, place) for j, y in enumerate((k, v))
+            )
+            new += [cache_k, cache_v]
             scores = mx.softmax((q * EACH**-0.5) @ ks.swapaxes(2, 3), axis=-1, precise=True)
             x = x + (scores @ vs).transpose(0, 2, 1, 3).reshape(1, 1, HIDDEN) @ w["o"]
             h = mx.fast.rms_norm(x, None, 1e-5)
@@ -153,17 +166,20 @@ def token(rate: float) -> None:
         cos, sin = torch.cos(LENGTH * steps), torch.sin(LENGTH * steps)
         at = torch.tensor([LENGTH]).cuda()
 
-    def torch_step() -> Any:
+    def torch_step(length: int | None = None) -> Any:
         y = t
         for i, w in enumerate(other):
             h = torch.nn.functional.rms_norm(y, (HIDDEN,), eps=1e-5)
             q, k, v = ((h @ w[n]).view(1, 1, HEADS, EACH).transpose(1, 2) for n in "qkv")
             q, k = turned(q, cos, sin), turned(k, cos, sin)
-            theirs_caches[2 * i].index_copy_(2, at, k)
-            theirs_caches[2 * i + 1].index_copy_(2, at, v)
-            o = torch.nn.functional.scaled_dot_product_attention(
-                q, theirs_caches[2 * i], theirs_caches[2 * i + 1]
-            )
+            ks, vs = theirs_caches[2 * i], theirs_caches[2 * i + 1]
+            if length is None:
+                ks.index_copy_(2, at, k)
+                vs.index_copy_(2, at, v)
+            else:
+                ks[:, :, length : length + 1], vs[:, :, length : length + 1] = k, v
+                ks, vs = ks[:, :, : length + 1], vs[:, :, : length + 1]
+            o = torch.nn.functional.scaled_dot_product_attention(q, ks, vs)
             y = y + o.transpose(1, 2).reshape(1, 1, HIDDEN) @ w["o"]
             h = torch.nn.functional.rms_norm(y, (HIDDEN,), eps=1e-5)
             y = y + (torch.nn.functional.silu(h @ w["gate"]) * (h @ w["up"])) @ w["down"]
@@ -183,6 +199,19 @@ def token(rate: float) -> None:
     mine_ = seconds(ours_step, mx.synchronize)
     row("replays", name, mine_, theirs(graph) if graph else None, bytes_ / rate)
     close("token", ours_step(), torch_step() if torch else None, 5e-2)
+
+    lengths = itertools.cycle(range(LENGTH // 2, LENGTH))
+
+    def window_step() -> None:
+        y, state["c"] = step(x, state.pop("c"), next(lengths))
+        mx.async_eval(y, state["c"])
+
+    name = "a token of four blocks, a length more each time, plain and eager"
+    grown = seconds(window_step, mx.synchronize)
+    row("replays", name, grown, theirs(lambda: torch_step(next(lengths))))
+    mx.backends.set_executables(False)
+    row("replays", f"{name}, planned anew", seconds(window_step, mx.synchronize), None)
+    mx.backends.set_executables(True)
 
 
 def replays(rate: float) -> None:
