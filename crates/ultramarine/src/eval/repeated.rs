@@ -28,8 +28,9 @@ pub(super) const FEWEST: usize = 8;
 const MOST: usize = 128;
 /// Structures that differ by numbers alone which are kept.
 const MOST_ALIKE: usize = 4;
-/// Hashes of structures that were seen.
-const SEEN: usize = 256;
+/// Hashes of structures that were seen: rows that a hash may be in, and hashes of a row.
+const ROWS: usize = 128;
+const SEEN: usize = 4;
 /// Evaluations of one number of nodes that may be new in a row before most of them are not looked at.
 const MOST_MISSES: u8 = 32;
 /// Of those, one in so many is looked at.
@@ -68,14 +69,14 @@ struct Cache {
     entries: Vec<Entry>,
     /// Words of all.
     words: usize,
-    /// Hashes of evaluations, and how often they were seen.
-    seen: [(u64, u8); SEEN],
+    /// Hashes of evaluations and how often they were seen, the last ones of a row first.
+    seen: [[(u64, u8); SEEN]; ROWS],
     /// Structures that were dropped and had not been found again. More of them make recordings rarer.
     wasted: u8,
 }
 
 static CACHE: Mutex<Cache> =
-    Mutex::new(Cache { entries: Vec::new(), words: 0, seen: [(0, 0); SEEN], wasted: 0 });
+    Mutex::new(Cache { entries: Vec::new(), words: 0, seen: [[(0, 0); SEEN]; ROWS], wasted: 0 });
 
 /// The answer of the cache.
 enum Found {
@@ -105,19 +106,24 @@ impl Cache {
         if others >= MOST_ALIKE {
             return Found::New;
         }
-        let place = &mut self.seen[structure.hash as usize % SEEN];
-        if place.0 != structure.hash {
-            *place = (structure.hash, 1);
-            return Found::New;
-        }
-        place.1 = place.1.saturating_add(1);
-        if place.1 >= 2 + self.wasted / 8 { Found::Again } else { Found::New }
+        if self.see(structure.hash) >= 2 + self.wasted / 8 { Found::Again } else { Found::New }
+    }
+
+    /// How often a hash was seen, with this time.
+    fn see(&mut self, hash: u64) -> u8 {
+        let row = &mut self.seen[hash as usize % ROWS];
+        let place = row.iter().position(|seen| seen.0 == hash).unwrap_or(SEEN - 1);
+        row[..=place].rotate_right(1);
+        let before = if row[0].0 == hash { row[0].1 } else { 0 };
+        row[0] = (hash, before.saturating_add(1));
+        row[0].1
     }
 
     /// Keeps a structure; gives those that it takes the place of, to be dropped without the lock.
     fn insert(&mut self, hash: u64, known: Known) -> Vec<Entry> {
         let mut dropped = Vec::new();
-        self.seen[hash as usize % SEEN] = (0, 0);
+        let seen = &mut self.seen[hash as usize % ROWS];
+        seen.iter_mut().filter(|seen| seen.0 == hash).for_each(|seen| *seen = (0, 0));
         self.words += known.words.len();
         self.entries.push(Entry { hash, known: Arc::new(known), found: false });
         while self.entries.len() > MOST || self.words > 4 * MOST_WORDS {
@@ -154,22 +160,22 @@ pub(super) fn run(tape: Tape, profile: Option<Recorder>) {
     } else if is_unlikely(n) {
         super::run_tape(tape, None);
     } else {
-        let hit = run_known(tape, &mut scratch, true);
+        let hit = run_known(tape, &mut scratch, None);
         note(n, hit);
     }
     SCRATCH.set(Some(scratch));
 }
 
-/// Computes nodes of one stream by the commands of an earlier evaluation, a `whole` one or a part of it. False if there are
+/// Computes nodes of one stream, an evaluation or a segment of one, by the commands of an earlier one. False if there are
 /// none; the next one like it may have some.
-pub(super) fn run_known(tape: Tape, scratch: &mut Scratch, whole: bool) -> bool {
+pub(super) fn run_known(tape: Tape, scratch: &mut Scratch, segment: Option<u32>) -> bool {
     let stream = tape.entries[0].node.place.stream;
     let exec =
         device_of(stream).and_then(|device| Exec::new(device, stream)).inspect(Exec::set_alone);
-    let structure = exec.as_ref().ok().and_then(|exec| scratch.structure(&tape, exec.device));
+    let structure = exec.as_ref().ok().and_then(|exec| scratch.structure(&tape, exec.device, segment));
     match (exec, structure) {
-        (Ok(exec), Some(structure)) => run_found(&exec, tape, structure, scratch, whole),
-        (Ok(exec), None) => run_new(&exec, tape, scratch, whole),
+        (Ok(exec), Some(structure)) => run_found(&exec, tape, structure, scratch, segment.is_none()),
+        (Ok(exec), None) => run_new(&exec, tape, scratch, segment.is_none()),
         (Err(_), _) => {
             super::run_tape(tape, None);
             false

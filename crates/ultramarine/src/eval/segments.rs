@@ -169,14 +169,13 @@ impl Skeleton {
             }
         }
         let mut start = 0;
-        let mut kept = 0;
         let mut segment_of = vec![0; n];
-        for (i, (end, steady)) in bounds.iter().enumerate() {
+        for (i, (end, _)) in bounds.iter().enumerate() {
             segment_of[start..*end].fill(i);
-            kept += if *steady { end - start } else { 0 };
             start = *end;
         }
-        if kept < n / 3 {
+        move_up(tape, &steady, &bounds, &mut segment_of);
+        if segment_of.iter().filter(|s| bounds[**s].1).count() < n / 3 {
             return None;
         }
         let mut slots: Vec<Vec<(u32, bool)>> = vec![Vec::new(); bounds.len()];
@@ -228,6 +227,22 @@ fn runs(list: &[bool]) -> impl Iterator<Item = std::ops::Range<usize>> {
     })
 }
 
+/// Puts nodes that stay, among others that differ, into the last segment of such nodes before them that has their operands.
+fn move_up(tape: &Tape, steady: &[bool], bounds: &[(usize, bool)], segment_of: &mut [usize]) {
+    for (i, entry) in tape.entries.iter().enumerate() {
+        if !steady[i] || bounds[segment_of[i]].1 {
+            continue;
+        }
+        let first = entry.node.with_inputs(|inputs| {
+            let slots = inputs.iter().filter_map(|input| structure::slot(tape, input));
+            slots.map(|slot| segment_of[slot]).max().unwrap_or(0)
+        });
+        if let Some(place) = (first..segment_of[i]).rev().find(|s| bounds[*s].1) {
+            segment_of[i] = place;
+        }
+    }
+}
+
 /// Of each node the segments that need it on their tapes, in order: its own, and those that read a constant.
 fn users(tape: &Tape, segment_of: &[usize]) -> Vec<Vec<usize>> {
     let mut users: Vec<Vec<usize>> = vec![Vec::new(); tape.entries.len()];
@@ -260,7 +275,7 @@ pub(super) fn run(tape: Tape, cut: Cut, scratch: &mut Scratch) {
     let mut nodes: Vec<Option<(Arc<Node>, bool)>> =
         tape.entries.into_iter().map(|entry| Some((entry.node, true))).collect();
     let mut found = true;
-    for segment in segments.iter() {
+    for (number, segment) in (0..).zip(segments.iter()) {
         if interrupt::is_cut() {
             break;
         }
@@ -281,7 +296,7 @@ pub(super) fn run(tape: Tape, cut: Cut, scratch: &mut Scratch) {
             }
         }
         match segment.steady {
-            true => found &= repeated::run_known(part, scratch, false),
+            true => found &= repeated::run_known(part, scratch, Some(number)),
             false => super::run_tape(part, None),
         }
     }

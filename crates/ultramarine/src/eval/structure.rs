@@ -68,7 +68,12 @@ pub(super) struct Scratch {
 impl Scratch {
     /// The structure of what an evaluation claimed on one stream of a device. `None` if its commands are not to be had by
     /// their structure.
-    pub fn structure(&mut self, tape: &Tape, device: &'static DeviceState) -> Option<Structure> {
+    pub fn structure(
+        &mut self,
+        tape: &Tape,
+        device: &'static DeviceState,
+        segment: Option<u32>,
+    ) -> Option<Structure> {
         // A structure that was not given back leaves what was known of its nodes.
         self.references.clear();
         self.places.clear();
@@ -79,7 +84,7 @@ impl Scratch {
             numbers: std::mem::take(&mut self.numbers),
             hash: 0,
         };
-        match self.describe(&mut structure, tape, device) {
+        match self.describe(&mut structure, tape, (device, segment)) {
             Some(()) => Some(structure),
             None => {
                 self.keep(structure);
@@ -130,14 +135,16 @@ impl Scratch {
         &mut self,
         structure: &mut Structure,
         tape: &Tape,
-        device: &'static DeviceState,
+        (device, segment): (&'static DeviceState, Option<u32>),
     ) -> Option<()> {
         let n = tape.entries.len();
         let Structure { words: list, externals, wanted, numbers, hash } = structure;
         let mut words = OperationWords::new(std::mem::take(list));
         words.push(std::ptr::from_ref(device).addr() as u64);
         words.push(device.plan_generation() << 1 | super::fusion() as u64);
-        words.push(n as u64);
+        // Each segment has commands of its own, though another one has such operations, too: what a backend records of them
+        // is for the same weights each time.
+        words.push((n as u64) << 32 | segment.map_or(0, |segment| u64::from(segment) + 1));
         self.references.resize(n, 0);
         let whole = tape.entries.iter().all(|entry| {
             self.node(&mut words, &entry.node, tape, externals, numbers).is_some()
