@@ -53,6 +53,10 @@ pub struct HostTable {
     >,
     /// Threads that `parallel_for` uses at most, the caller included.
     pub thread_count: Option<unsafe extern "C" fn(host: *mut c_void) -> u32>,
+    /// Says that the error of a submit is that of command `index` of its list. The error
+    /// is still the backend's to return.
+    pub error_command:
+        Option<unsafe extern "C" fn(host: *mut c_void, error: *mut Error, index: u32)>,
 }
 
 // SAFETY: the table is plain data, and its functions are callable from any

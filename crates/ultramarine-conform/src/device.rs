@@ -56,6 +56,7 @@ macro_rules! function {
             call: stringify!($name),
             code: status::UNSUPPORTED,
             text: Some("the table has no such function".into()),
+            command: None,
         })
     };
 }

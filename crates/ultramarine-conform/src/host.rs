@@ -7,11 +7,19 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use ultramarine_abi::{self as abi, HostTable, ParallelBody, Status, status};
 
+/// What is behind an error.
+struct ErrorObject {
+    code: Status,
+    text: String,
+    /// The command of a list that failed.
+    command: Option<u32>,
+}
+
 /// The host's state.
 #[derive(Default)]
 struct State {
     /// Live error objects by address.
-    errors: HashMap<usize, (Status, String)>,
+    errors: HashMap<usize, ErrorObject>,
     next: usize,
     /// Live allocations by address, with their sizes.
     blocks: HashMap<usize, usize>,
@@ -52,7 +60,11 @@ pub fn live_errors() -> usize {
 
 /// Takes the error object behind a pointer that a call filled in; notes what is wrong
 /// with it.
-pub fn take_error(call: &str, code: Status, error: *mut abi::Error) -> Option<String> {
+pub fn take_error(
+    call: &str,
+    code: Status,
+    error: *mut abi::Error,
+) -> Option<(String, Option<u32>)> {
     if error.is_null() {
         return None;
     }
@@ -62,18 +74,18 @@ pub fn take_error(call: &str, code: Status, error: *mut abi::Error) -> Option<St
             violation(format!("{call}: the error object was not made by error_new"));
             None
         }
-        Some((_, text)) if code == status::OK => {
+        Some(ErrorObject { text, .. }) if code == status::OK => {
             violation(format!("{call} returned OK and an error object: {text}"));
             None
         }
-        Some((made, text)) => {
+        Some(ErrorObject { code: made, text, command }) => {
             if made != code {
                 violation(format!("{call} returned {code}, its error object says {made}: {text}"));
             }
             if text.trim().is_empty() {
                 violation(format!("{call}: the error object has no text"));
             }
-            Some(text)
+            Some((text, command))
         }
     }
 }
@@ -91,6 +103,7 @@ pub fn table() -> &'static HostTable {
         free: Some(free),
         parallel_for: Some(parallel_for),
         thread_count: Some(thread_count),
+        error_command: Some(error_command),
     };
     &TABLE
 }
@@ -131,9 +144,16 @@ unsafe extern "C" fn error_new(
         // process with it.
         s.next += 16;
         let place = s.next;
-        s.errors.insert(place, (code, text));
+        s.errors.insert(place, ErrorObject { code, text, command: None });
         place as *mut abi::Error
     })
+}
+
+unsafe extern "C" fn error_command(_host: *mut c_void, error: *mut abi::Error, index: u32) {
+    with(|s| match s.errors.get_mut(&(error as usize)) {
+        Some(object) => object.command = Some(index),
+        None => s.violations.push("error_command got an error that is none of error_new's".into()),
+    });
 }
 
 const ALIGN: usize = 256;

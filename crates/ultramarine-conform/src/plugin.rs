@@ -40,6 +40,8 @@ pub struct Failure {
     pub call: &'static str,
     pub code: Status,
     pub text: Option<String>,
+    /// The command of a list that failed, if the error says so.
+    pub command: Option<u32>,
 }
 
 impl std::fmt::Display for Failure {
@@ -86,7 +88,8 @@ pub fn call(
 ) -> Result<(), Failure> {
     let mut error = std::ptr::null_mut();
     let code = f(&mut error);
-    let text = host::take_error(name, code, error);
+    let (text, command) =
+        host::take_error(name, code, error).map_or((None, None), |(t, c)| (Some(t), c));
     // Only a program may be on its way.
     let not_yet = code == status::NOT_YET && name == FUSED_PREPARE;
     if !(status::OK..=status::INVALID).contains(&code) && !not_yet {
@@ -95,7 +98,7 @@ pub fn call(
     if text.is_none() && matches!(code, status::ERROR | status::INVALID) {
         host::violation(format!("{name} returned {} without a text", status_name(code)));
     }
-    if code == status::OK { Ok(()) } else { Err(Failure { call: name, code, text }) }
+    if code == status::OK { Ok(()) } else { Err(Failure { call: name, code, text, command }) }
 }
 
 /// Opens a library, which then stays open: code of it may be running.

@@ -86,6 +86,8 @@ fn without_a_fault_there_is_none() {
         "errors/unknown dtypes",
         "memory/balance of buffers",
         "streams/a wait before the record",
+        "streams/lists run in order",
+        "streams/lists end at the command that fails",
         "threads/one plan on many streams",
         "unary/exp/float32",
         "reduce/sum/int32",
@@ -154,6 +156,13 @@ fn faults_of_memory() {
 fn faults_of_streams() {
     let name = "streams/a wait before the record";
     seen("IGNORES_WAITS", "streams", name, "ran before the event");
+    let name = "streams/lists run in order";
+    seen("FIRST_OF_LIST", "streams", name, "after 64 commands in one list");
+    seen("LIST_BACKWARDS", "streams", name, "after 64 commands in one list");
+    let name = "streams/lists end at the command that fails";
+    seen("MUTE_LIST", "streams", name, "the error does not say so");
+    seen("WRONG_COMMAND", "streams", name, "the error says 7");
+    seen("GOES_ON", "streams", name, "after command 0 of 3 failed");
     let args = ["--group", "streams", "--time-limit", "3"];
     let (status, found) = run_kit(&plugin("HANG"), &args);
     let failed = checks(&found, "fail");

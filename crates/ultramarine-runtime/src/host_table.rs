@@ -19,6 +19,7 @@ pub fn table() -> &'static HostTable {
         free: Some(free_bytes),
         parallel_for: Some(parallel_for),
         thread_count: Some(thread_count),
+        error_command: Some(error_command),
     };
     &TABLE
 }
@@ -27,6 +28,8 @@ pub fn table() -> &'static HostTable {
 struct ErrorObject {
     code: Status,
     text: String,
+    /// The command of a list that failed.
+    command: Option<u32>,
 }
 
 /// # Safety
@@ -56,7 +59,20 @@ unsafe extern "C" fn error_new(
 
 /// An error object, which [`check`] reads and frees.
 pub fn new_error(code: Status, text: String) -> *mut abi::Error {
-    Box::into_raw(Box::new(ErrorObject { code, text })) as *mut abi::Error
+    Box::into_raw(Box::new(ErrorObject { code, text, command: None })) as *mut abi::Error
+}
+
+unsafe extern "C" fn error_command(_host: *mut c_void, error: *mut abi::Error, index: u32) {
+    // SAFETY: error objects are only made by `error_new`, and the backend has this one until it returns it.
+    if let Some(object) = unsafe { (error as *mut ErrorObject).as_mut() } {
+        object.command = Some(index);
+    }
+}
+
+/// The command of a list that a submit failed at, if its error object says so.
+pub fn failed_command(error: *const abi::Error) -> Option<u32> {
+    // SAFETY: error objects are only made by `error_new`, and this one was not freed yet.
+    unsafe { (error as *const ErrorObject).as_ref() }?.command
 }
 
 unsafe extern "C" fn alloc_bytes(_host: *mut c_void, bytes: u64) -> *mut c_void {

@@ -344,7 +344,7 @@ static um_status submit(void *device, void *stream, const um_command *commands, 
     const plan *p = c->plan;
     const um_tensor *t[4];
     if (c->n_inputs != p->n_inputs || c->n_outputs != 1 || c->n_scalars < p->n_scalars)
-      return um_fail(host, error, UM_INVALID, "a command that does not fit its plan");
+      return um_fail_command(host, error, i, um_fail(host, error, UM_INVALID, "a command that does not fit its plan"));
     for (uint32_t k = 0; k < c->n_inputs; k++) t[k] = um_input(c, k);
     t[c->n_inputs] = um_output(c, 0);
     p->run(p, t, c->scalars);

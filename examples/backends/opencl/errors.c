@@ -32,6 +32,10 @@ um_status fail(um_error **error, um_status code, const char *format, ...) {
   return code;
 }
 
+um_status fail_command(um_error **error, uint32_t index, um_status code) {
+  return um_fail_command(&host_table, error, index, code);
+}
+
 um_status fail_forked(um_error **error) {
   return fail(error, UM_FORKED, "OpenCL cannot be used in a forked child of the process that opened it");
 }

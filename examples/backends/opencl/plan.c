@@ -176,6 +176,7 @@ um_status submit(void *handle, void *stream, const um_command *commands, uint32_
     const um_command *command = um_command_at(commands, i);
     job.plan = command->plan;
     status = run(&job, command);
+    if (status != UM_OK) fail_command(error, i, status);
   }
   if (n_commands > 0) clFlush(job.queue);
   return status;

@@ -343,6 +343,7 @@ fn main() {
         free: None,
         parallel_for: if two { Some(parallel_for) } else { None },
         thread_count: Some(thread_count),
+        error_command: None,
     };
     // SAFETY: no functions is a valid table.
     let mut table: BackendTable = unsafe { std::mem::zeroed() };

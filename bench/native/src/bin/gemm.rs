@@ -116,6 +116,7 @@ fn host() -> HostTable {
         free: None,
         parallel_for: Some(parallel_for),
         thread_count: Some(thread_count),
+        error_command: None,
     }
 }
 

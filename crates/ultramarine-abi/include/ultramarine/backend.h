@@ -137,6 +137,8 @@ typedef struct um_host_table {
   /* body(context, i) for every i < count, on the host's threads and the caller's; returns when all are done. */
   void (*parallel_for)(void *host, uint64_t count, um_parallel_body body, void *context);
   uint32_t (*thread_count)(void *host); /* threads of parallel_for at most, the caller included */
+  /* Says that the error of a submit is that of command `index` of its list. The error is still the backend's to return. */
+  void (*error_command)(void *host, um_error *error, uint32_t index);
 } um_host_table;
 
 /* ---- tensors ------------------------------------------------------------------------------------------------ */
@@ -263,7 +265,10 @@ typedef struct um_backend_table {
   void (*plan_release)(void *device, void *plan); /* (any) */
   uint64_t (*plan_workspace)(void *device, void *plan, const um_command *command); /* (any) bytes; NULL: none */
   /* (stream) Runs commands in order; they lie `commands->size` bytes apart. No tensor has size 0. A backend that
-   * made a plan may refuse sizes only with UM_OUT_OF_MEMORY. */
+   * made a plan may refuse sizes only with UM_OUT_OF_MEMORY.
+   * A list ends at the first command that fails: those before it are enqueued (or done), it may have begun, and of those
+   * behind it nothing has. The error says which one it is by the host's `error_command`; a list of several commands
+   * whose error does not say so is lost as a whole. */
   um_status (*submit)(void *device, void *stream, const um_command *commands, uint32_t n_commands,
                       um_error **error);
   /* (any) An optional interface by its id, a static table; NULL: there is none. */

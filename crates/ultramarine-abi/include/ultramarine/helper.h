@@ -2,6 +2,7 @@
  *
  *   UM_DEFINE_BACKEND("mine", "", "1.0", kDLExtDev);   the ABI info, its note and the entry point that returns it
  *   um_fail, um_log                                     errors and messages, printf-like
+ *   um_fail_command                                     says which command of a list failed
  *   um_read_sized, um_write_sized, um_read_attributes   structs of another version
  *   um_command_at, um_input, um_output, um_scalar       parts of a command, by their strides
  *   um_dtype_index, um_dtype, um_dtype_size             dtypes and the bits of the device masks
@@ -90,6 +91,17 @@ static inline um_status um_fail(const um_host_table *host, um_error **error, um_
   length = um_format_length(vsnprintf(text, sizeof text, format, arguments), sizeof text);
   va_end(arguments);
   *error = host->error_new(host->host, code, text, length);
+  return code;
+}
+
+/* Says that a submit failed at command `index` of its list, with the error that is there, and returns `code`:
+ * `if (status != UM_OK) return um_fail_command(host, error, i, status)`. */
+static inline um_status um_fail_command(const um_host_table *host, um_error **error, uint32_t index, um_status code) {
+  if (host == NULL || host->size < offsetof(um_host_table, error_command) + sizeof host->error_command) return code;
+  if (host->error_command == NULL || error == NULL) return code;
+  /* A failure without words, such as a lack of memory, needs an object to carry the index. */
+  if (*error == NULL) um_fail(host, error, code, "command %u of the list failed (status %d)", (unsigned)index, (int)code);
+  if (*error != NULL) host->error_command(host->host, *error, index);
   return code;
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Device, Failure, Result};
 use crate::{Command, Tensor, TensorDesc, layout, schema};
+use core::cell::Cell;
 use core::ffi::c_void;
 use core::marker::PhantomData;
 use ultramarine_dlpack::DLDataType;
@@ -116,11 +117,13 @@ impl<'a> Request<'a> {
     }
 }
 
-/// The commands of a submit, in order.
+/// The commands of a submit, in order. A submit that fails does so at the command that was taken last, for the host: so
+/// take one when those before it are enqueued.
 pub struct Commands<'a, D: Device> {
     first: *const Command,
     stride: u32,
-    next: u32,
+    /// Number of commands that were taken.
+    next: &'a Cell<u32>,
     n: u32,
     life: PhantomData<&'a D>,
 }
@@ -129,11 +132,11 @@ impl<'a, D: Device> Commands<'a, D> {
     /// # Safety
     /// The arguments of a call of `submit`, valid for `'a`; plans and buffers are those of a
     /// device of type `D`.
-    pub(super) unsafe fn new(first: *const Command, n: u32) -> Self {
+    pub(super) unsafe fn new(first: *const Command, n: u32, next: &'a Cell<u32>) -> Self {
         let n = if first.is_null() { 0 } else { n };
         // SAFETY: there is a first one, and it begins with its size.
         let stride = if n == 0 { 0 } else { unsafe { first.cast::<u32>().read_unaligned() } };
-        Self { first, stride, next: 0, n, life: PhantomData }
+        Self { first, stride, next, n, life: PhantomData }
     }
 }
 
@@ -141,17 +144,18 @@ impl<'a, D: Device> Iterator for Commands<'a, D> {
     type Item = CommandRef<'a, D>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.next == self.n {
+        let next = self.next.get();
+        if next == self.n {
             return None;
         }
         // SAFETY: below the count, by the constructor's contract.
-        let command = unsafe { element(self.first, self.stride, self.next) }?;
-        self.next += 1;
+        let command = unsafe { element(self.first, self.stride, next) }?;
+        self.next.set(next + 1);
         Some(CommandRef { command, life: PhantomData })
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = (self.n - self.next) as usize;
+        let left = (self.n - self.next.get()) as usize;
         (left, Some(left))
     }
 }

@@ -9,6 +9,7 @@ use crate::{
     ABI_MAJOR, ABI_MINOR, BackendScore, BackendTable, Command, DeviceIdentity, DeviceInfo, Error,
     HostTable, Status, TensorDesc, inline_text, read_sized, schema::OpId, status, write_sized,
 };
+use core::cell::Cell;
 use core::ffi::{CStr, c_char, c_void};
 use core::mem::MaybeUninit;
 
@@ -385,13 +386,28 @@ unsafe extern "C" fn submit<D: Device>(
     n_commands: u32,
     error: Errors,
 ) -> Status {
+    let taken = Cell::new(0);
     // SAFETY: the contract's.
-    unsafe {
+    let code = unsafe {
         with_device::<D>(device, error, |d| {
             let stream = stream.cast::<D::Stream>().as_ref();
-            d.submit(stream, Commands::new(commands, n_commands))
+            d.submit(stream, Commands::new(commands, n_commands, &taken))
         })
+    };
+    // SAFETY: the host's place for the error, in which `guard` leaves what the host made.
+    unsafe { fail_command(host_of::<D>(device).as_ref(), code, error, taken.get()) }
+}
+
+/// Says that a submit that ended with `code` failed at the command that it took last.
+///
+/// # Safety
+/// `error` is NULL or the caller's place, which holds an error object if the submit failed.
+unsafe fn fail_command(host: Option<&Host>, code: Status, error: Errors, taken: u32) -> Status {
+    if let (Some(host), false, false) = (host, code == status::OK, error.is_null()) {
+        // SAFETY: by this function's contract.
+        unsafe { host.error_command(*error, taken.saturating_sub(1)) };
     }
+    code
 }
 
 unsafe extern "C" fn interface<B: Backend>(

@@ -68,6 +68,17 @@ impl Host {
         }
     }
 
+    /// Says that the error of a submit is that of command `index` of its list.
+    ///
+    /// # Safety
+    /// `error` is NULL, or [`Host::error`] of this host made it and it was not handed over yet.
+    pub unsafe fn error_command(&self, error: *mut Error, index: u32) {
+        if let (Some(say), false) = (self.table.error_command, error.is_null()) {
+            // SAFETY: the host's function with the host's pointer, and by this function's contract.
+            unsafe { say(self.table.host, error, index) };
+        }
+    }
+
     /// Host memory, 256-byte aligned, zeroed.
     pub fn alloc(&self, bytes: u64) -> Result<HostMemory> {
         let (Some(alloc), Some(_)) = (self.table.alloc, self.table.free) else {

@@ -113,6 +113,7 @@ impl<'a> Kernels<'a> {
             call: "compile",
             code: ultramarine_abi::status::UNSUPPORTED,
             text: Some("the interface has no such function".into()),
+            command: None,
         })?;
         let language = CString::new(self.language).unwrap_or_default();
         let source = KernelSource {

@@ -12,7 +12,7 @@ use crate::run::{Buffers, tensor};
 use crate::tensor::{Layout, Placed};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use ultramarine_abi::{Command, device_flag, layout, schema::op};
+use ultramarine_abi::{Command, Tensor, device_flag, layout, schema::op};
 
 pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
     with_device(recorder, options, "streams", |recorder, device| {
@@ -32,6 +32,8 @@ pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
         recorder.check("streams/waits from several threads", || several(device));
         recorder.check("streams/destroyed in any order", || destroyed(device));
         recorder.check("streams/several commands in one submit", || batch(device));
+        recorder.check("streams/lists run in order", || chain(device));
+        recorder.check("streams/lists end at the command that fails", || failing(device));
     });
 }
 
@@ -68,16 +70,31 @@ impl<'a> Mover<'a> {
 
     /// Fills a buffer on a stream.
     pub fn fill(&self, stream: Handle, to: Buffer, value: f64) -> Result<(), Failure> {
-        let outputs = [tensor(self.device, &self.shape, to)];
-        let scalars = [DType::F32.scalar(Num::Real(value))];
-        let command = Command {
-            outputs: outputs.as_ptr(),
+        let output = [tensor(self.device, &self.shape, to)];
+        let scalar = [DType::F32.scalar(Num::Real(value))];
+        self.device.submit(stream, &[self.filling(&output, &scalar)])
+    }
+
+    /// The command that fills a tensor.
+    fn filling(&self, to: &[Tensor; 1], value: &[[u64; 2]; 1]) -> Command {
+        Command {
+            outputs: to.as_ptr(),
             n_outputs: 1,
-            scalars: scalars.as_ptr(),
+            scalars: value.as_ptr(),
             n_scalars: 1,
             ..empty_command(self.fill)
-        };
-        self.device.submit(stream, &[command])
+        }
+    }
+
+    /// The command that copies a tensor.
+    fn copying(&self, from: &[Tensor; 1], to: &[Tensor; 1]) -> Command {
+        Command {
+            inputs: from.as_ptr(),
+            n_inputs: 1,
+            outputs: to.as_ptr(),
+            n_outputs: 1,
+            ..empty_command(self.copy)
+        }
     }
 
     /// Copies a buffer on a stream, in one submit of `times` equal commands.
@@ -93,15 +110,8 @@ impl<'a> Mover<'a> {
 
     /// Calls `f` with the command of a copy.
     pub fn with_copy<T>(&self, from: Buffer, to: Buffer, f: impl FnOnce(&Command) -> T) -> T {
-        let inputs = [tensor(self.device, &self.shape, from)];
-        let outputs = [tensor(self.device, &self.shape, to)];
-        f(&Command {
-            inputs: inputs.as_ptr(),
-            n_inputs: 1,
-            outputs: outputs.as_ptr(),
-            n_outputs: 1,
-            ..empty_command(self.copy)
-        })
+        let [from, to] = [from, to].map(|buffer| [tensor(self.device, &self.shape, buffer)]);
+        f(&self.copying(&from, &to))
     }
 
     /// Checks that a buffer holds one value throughout.
@@ -464,6 +474,82 @@ fn batch(device: &Device<'_>) -> Result {
     mover
         .expect(stream, b, 3.0)
         .map_err(|e| format!("two commands of {} bytes: {e}", size_of::<Longer>()))?;
+    device.destroy_stream(stream);
+    PASSED
+}
+
+/// The commands of a list depend on each other, through memory that is written over and over.
+fn chain(device: &Device<'_>) -> Result {
+    let mover = mover!(device);
+    let mut buffers = Buffers::new(device);
+    let all: Vec<Buffer> = (0..4).map(|_| mover.buffer(&mut buffers)).collect::<Result<_, _>>()?;
+    let stream = device.stream()?;
+    let places: Vec<[Tensor; 1]> =
+        all.iter().map(|buffer| [tensor(device, &mover.shape, *buffer)]).collect();
+    let scalars: Vec<[[u64; 2]; 1]> =
+        (0..16).map(|i| [DType::F32.scalar(Num::Real(f64::from(i)))]).collect();
+    let mut commands = Vec::new();
+    for value in &scalars {
+        commands.push(mover.filling(&places[0], value));
+        commands.extend(places.windows(2).map(|pair| mover.copying(&pair[0], &pair[1])));
+    }
+    device.submit(stream, &commands)?;
+    device.synchronize(stream)?;
+    for (i, buffer) in all.iter().enumerate() {
+        let named = |e| format!("after {} commands in one list, tensor {i}: {e}", commands.len());
+        mover.expect(stream, *buffer, 15.0).map_err(named)?;
+    }
+    device.destroy_stream(stream);
+    PASSED
+}
+
+/// A list ends at a command that fails: those before it run, those behind it do not, and the error says which one it is.
+fn failing(device: &Device<'_>) -> Result {
+    let mover = mover!(device);
+    let mut buffers = Buffers::new(device);
+    let [a, b] = [mover.buffer(&mut buffers)?, mover.buffer(&mut buffers)?];
+    let stream = device.stream()?;
+    let [from, to] = [a, b].map(|buffer| [tensor(device, &mover.shape, buffer)]);
+    let values = [1.0, 2.0, 3.0].map(|x| [DType::F32.scalar(Num::Real(x))]);
+    // It has all its tensors, for a backend that does not look at how many there are.
+    let wrong = Command { n_inputs: 0, ..mover.copying(&from, &to) };
+    for at in 0..3u32 {
+        let mut commands = vec![
+            mover.filling(&from, &values[0]),
+            mover.copying(&from, &to),
+            mover.filling(&from, &values[1]),
+        ];
+        commands.truncate(at as usize);
+        commands.extend([wrong, mover.filling(&to, &values[2]), mover.filling(&from, &values[2])]);
+        mover.fill(stream, a, 0.0)?;
+        mover.fill(stream, b, 0.0)?;
+        let ended = device.submit(stream, &commands);
+        // Also after a failure: the commands before it may be running.
+        device.synchronize(stream)?;
+        let Err(failure) = ended else {
+            device.destroy_stream(stream);
+            return skip("a command with too few inputs for its plan is not refused");
+        };
+        let n = commands.len();
+        match failure.command {
+            Some(index) if index == at => {}
+            Some(index) => {
+                return Err(format!(
+                    "command {at} of {n} fails, the error says {index}: {failure}"
+                ));
+            }
+            None => {
+                return Err(format!(
+                    "command {at} of {n} fails, the error does not say so: {failure}"
+                ));
+            }
+        }
+        let expected = [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]][at as usize];
+        for (buffer, value) in [a, b].into_iter().zip(expected) {
+            let ended = |e| format!("after command {at} of {n} failed: {e}");
+            mover.expect(stream, buffer, value).map_err(ended)?;
+        }
+    }
     device.destroy_stream(stream);
     PASSED
 }

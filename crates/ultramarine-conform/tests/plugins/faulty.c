@@ -97,7 +97,28 @@ static um_status faulty_submit(void *device, void *stream, const um_command *com
   if (n && um_output(commands, 0)->dl.ndim && um_output(commands, 0)->dl.shape[0] == 1000)
     return um_fail(host, error, UM_UNSUPPORTED, "1000 is too many");
 #endif
-  const um_status status = submit(device, stream, commands, n, error);
+#ifdef FAULT_FIRST_OF_LIST
+  if (n > 2) n = 1; /* the rest is forgotten */
+#endif
+#ifdef FAULT_LIST_BACKWARDS
+  for (uint32_t i = n; i-- > 1;) submit(device, stream, um_command_at(commands, i), 1, NULL);
+  if (n > 1) n = 1;
+#endif
+#ifdef FAULT_MUTE_LIST
+  um_host_table mute = *host;
+  const um_host_table *lent = host;
+  mute.error_command = NULL, host = &mute;
+#endif
+  um_status status = submit(device, stream, commands, n, error);
+#ifdef FAULT_MUTE_LIST
+  host = lent;
+#endif
+#ifdef FAULT_WRONG_COMMAND
+  if (status != UM_OK) um_fail_command(host, error, 7, status);
+#endif
+#ifdef FAULT_GOES_ON
+  for (uint32_t i = 0; i < n && status != UM_OK; i++) submit(device, stream, um_command_at(commands, i), 1, NULL);
+#endif
   for (uint32_t i = 0; i < n; i++) {
     const um_command *c = um_command_at(commands, i);
     const um_tensor *out = um_output(c, 0);

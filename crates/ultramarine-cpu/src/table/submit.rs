@@ -6,7 +6,7 @@ use crate::kernel::{Args, Context, View};
 use core::ffi::c_void;
 use core::mem::{MaybeUninit, offset_of};
 use ultramarine_abi::helper::{Failure, guard};
-use ultramarine_abi::{self as abi, Status, dlpack};
+use ultramarine_abi::{self as abi, Status, dlpack, status};
 
 /// Most tensors of one command that are viewed without an allocation.
 const INLINE_TENSORS: usize = 24;
@@ -44,6 +44,7 @@ pub(super) unsafe extern "C" fn submit(
 ) -> Status {
     // SAFETY: the host passes what `device_open` gave.
     let state = unsafe { state(device) };
+    let mut at_command = 0;
     let work = || {
         let state = state.ok_or_else(no_device)?;
         if n_commands == 0 {
@@ -58,6 +59,7 @@ pub(super) unsafe extern "C" fn submit(
             return Err(Failure::invalid(format!("a command of {stride} bytes")));
         }
         for i in 0..n_commands as usize {
+            at_command = i as u32;
             let at = commands.cast::<u8>().wrapping_add(i * stride).cast::<abi::Command>();
             // SAFETY: the host gives n_commands commands, each valid for the call; what is
             // read of it is no longer than what a command has.
@@ -65,8 +67,14 @@ pub(super) unsafe extern "C" fn submit(
         }
         Ok(())
     };
-    // SAFETY: the host's error place.
-    unsafe { guard(state.map(|s| &s.host), error, work) }
+    // SAFETY: the host's error place, in which `guard` leaves the error that it makes.
+    unsafe {
+        let code = guard(state.map(|s| &s.host), error, work);
+        if let (Some(state), false, false) = (state, code == status::OK, error.is_null()) {
+            state.host.error_command(*error, at_command);
+        }
+        code
+    }
 }
 
 /// # Safety

@@ -70,7 +70,7 @@ rows! {
     BackendScore um_backend_score: size, score, device_count, device_capacity, device_stride,
         reserved, devices, reason;
     HostTable um_host_table: size, abi_major, abi_minor, host, log, error_new, alloc, free,
-        parallel_for, thread_count;
+        parallel_for, thread_count, error_command;
     DeviceInfo um_device_info: size, synchronous, host_memory, dtypes_storage, dtypes_arithmetic,
         fused_max_instructions, fused_max_inputs, reserved, memory, name, flags,
         dtypes_accumulate, max_inputs, alignment, max_buffer, kernel_languages, identity;

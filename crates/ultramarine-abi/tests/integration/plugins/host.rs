@@ -8,6 +8,8 @@ use ultramarine_abi::{ABI_MAJOR, ABI_MINOR, Error, HostTable, ParallelBody, Stat
 struct Record {
     logs: Mutex<Vec<(u32, String)>>,
     errors: Mutex<Vec<(Status, String)>>,
+    /// Errors of lists, with the command that they are of.
+    commands: Mutex<Vec<(usize, u32)>>,
     live: Mutex<usize>,
 }
 
@@ -46,6 +48,12 @@ unsafe extern "C" fn error_new(
         // An error is the number of its text here.
         errors.len() as *mut Error
     }
+}
+
+unsafe extern "C" fn error_command(host: *mut c_void, error: *mut Error, index: u32) {
+    // SAFETY: the contract's.
+    let record = unsafe { record(host) };
+    record.commands.lock().unwrap().push((error as usize, index));
 }
 
 unsafe extern "C" fn alloc(host: *mut c_void, bytes: u64) -> *mut c_void {
@@ -106,6 +114,7 @@ impl Host {
             free: Some(free),
             parallel_for: Some(parallel_for),
             thread_count: Some(thread_count),
+            error_command: Some(error_command),
         }));
         Self { record, table }
     }
@@ -117,6 +126,12 @@ impl Host {
     /// The code and text of an error.
     pub fn error(&self, error: *mut Error) -> (Status, String) {
         self.record.errors.lock().unwrap()[error as usize - 1].clone()
+    }
+
+    /// The command of its list that an error is of.
+    pub fn failed_command(&self, error: *mut Error) -> Option<u32> {
+        let commands = self.record.commands.lock().unwrap();
+        commands.iter().find(|c| c.0 == error as usize).map(|c| c.1)
     }
 
     pub fn logs(&self) -> Vec<(u32, String)> {

@@ -113,7 +113,8 @@ impl<'a> Foreign<'a> {
     }
 
     fn import(&self, block: &ForeignMemory) -> Result<Imported<'_>, Failure> {
-        let missing = || Failure { call: "import", code: status::UNSUPPORTED, text: None };
+        let missing =
+            || Failure { call: "import", code: status::UNSUPPORTED, text: None, command: None };
         let import = self.table.import.ok_or_else(missing)?;
         let mut handle = std::ptr::null_mut();
         // SAFETY: the block's memory outlives the buffer: the callers see to it.
@@ -125,7 +126,8 @@ impl<'a> Foreign<'a> {
     }
 
     fn export(&self, buffer: Buffer, kind: u32) -> Result<ForeignMemory, Failure> {
-        let missing = || Failure { call: "export", code: status::UNSUPPORTED, text: None };
+        let missing =
+            || Failure { call: "export", code: status::UNSUPPORTED, text: None, command: None };
         let export = self.table.export.ok_or_else(missing)?;
         // SAFETY: all-zero bytes are a description of memory.
         let mut block: ForeignMemory = unsafe { std::mem::zeroed() };
@@ -173,8 +175,12 @@ impl Imported<'_> {
         let mut bytes = vec![0; self.buffer.bytes as usize];
         if device.overlay {
             let table = &device.backend.table;
-            let missing =
-                || Failure { call: "buffer_host_pointer", code: status::UNSUPPORTED, text: None };
+            let missing = || Failure {
+                call: "buffer_host_pointer",
+                code: status::UNSUPPORTED,
+                text: None,
+                command: None,
+            };
             let ask = table.buffer_host_pointer.ok_or_else(missing)?;
             // SAFETY: a live buffer over `buffer.bytes` bytes of host memory.
             unsafe {

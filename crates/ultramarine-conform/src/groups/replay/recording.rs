@@ -152,6 +152,7 @@ impl<'a> Recording<'a> {
             call: "record",
             code: ultramarine_abi::status::ERROR,
             text: Some("there is no such function".into()),
+            command: None,
         })?;
         let (mut handle, mut bytes) = (null_mut(), 0);
         with_commands(device, steps, |commands| {
@@ -182,6 +183,7 @@ impl<'a> Recording<'a> {
                 call: "record",
                 code: ultramarine_abi::status::OK,
                 text: Some(format!("an arena of {bytes} bytes, of {} that are used", sizes.arena)),
+                command: None,
             });
         }
         recording.arena = arena?;
@@ -220,6 +222,7 @@ impl<'a> Recording<'a> {
             call: "replay",
             code: ultramarine_abi::status::ERROR,
             text: Some("there is no such function".into()),
+            command: None,
         })?;
         // SAFETY: a recording of this device, and bindings that are valid for the call.
         call("replay", |e| unsafe {
@@ -233,6 +236,7 @@ impl<'a> Recording<'a> {
             call: "update",
             code: ultramarine_abi::status::ERROR,
             text: Some("there is no such function".into()),
+            command: None,
         })?;
         with_commands(self.device, std::slice::from_ref(step), |commands| {
             // SAFETY: a recording of this device, and a command that is valid for the call.

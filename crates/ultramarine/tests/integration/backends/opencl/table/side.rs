@@ -114,6 +114,7 @@ static HOST: HostTable = HostTable {
     free: None,
     parallel_for: Some(parallel_for),
     thread_count: None,
+    error_command: None,
 };
 
 /// A table with its first device and a stream.
