@@ -216,6 +216,20 @@ impl Exec {
         writes: impl Iterator<Item = &'a Buffer> + Clone,
         call: impl FnOnce(*mut c_void) -> Result<()>,
     ) -> Result<()> {
+        let op = self.op.get();
+        let named = move |buffer| (buffer, op);
+        self.give_list(1, reads.map(named), writes.map(named), call)
+    }
+
+    /// Gives a list of so many commands to the stream, after what they depend on. Buffers come with the graph operation
+    /// that uses them.
+    pub(super) fn give_list<'a>(
+        &self,
+        commands: u64,
+        reads: impl Iterator<Item = (&'a Buffer, &'static str)> + Clone,
+        writes: impl Iterator<Item = (&'a Buffer, &'static str)> + Clone,
+        call: impl FnOnce(*mut c_void) -> Result<()>,
+    ) -> Result<()> {
         let call = |stream| match self.is_profiled() {
             false => call(stream),
             true => self.marked(|| call(stream)),
@@ -227,7 +241,7 @@ impl Exec {
                 if records == Records::Begins {
                     self.records.set(Records::WhenAsked);
                 }
-                stream.submit_of((self.op.get(), records), reads, writes, call)
+                stream.submit_list((commands, records), reads, writes, call)
             }
         }
     }

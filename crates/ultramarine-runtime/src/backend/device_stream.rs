@@ -1,6 +1,6 @@
 //! Streams of devices, most of which run ahead of the host.
 //!
-//! Each submission to a stream gets the next number. The stream's timeline event takes that number, or a higher one, once
+//! Each submission to a stream gets a number, higher than those before. The stream's timeline event takes that number, or a higher one, once
 //! the device has completed the submission; numbers are recorded when something may wait for them (`records.rs`). Memory
 //! remembers its last uses as stream and number, so that
 //! - work on another stream waits for what wrote its operands, and an output that takes
@@ -171,15 +171,20 @@ impl DeviceStream {
         writes: impl Iterator<Item = &'a Buffer> + Clone,
         call: impl FnOnce(*mut c_void) -> Result<()>,
     ) -> Result<()> {
-        self.submit_of((op, Records::AtOnce), reads, writes, call)
+        let named = move |buffer| (buffer, op);
+        self.submit_list((1, Records::AtOnce), reads.map(named), writes.map(named), call)
     }
 
-    /// Likewise work whose number is recorded as `records` says.
-    pub(super) fn submit_of<'a>(
+    /// Likewise a list of so many commands, whose number is recorded as `records` says. Buffers come with the graph
+    /// operation that uses them.
+    ///
+    /// A list takes as many numbers as it has commands, and is known by the last one. So what is bounded in numbers
+    /// (how far the host is ahead, the distance between records) is bounded in commands.
+    pub(super) fn submit_list<'a>(
         &'static self,
-        (op, records): (&'static str, Records),
-        reads: impl Iterator<Item = &'a Buffer> + Clone,
-        writes: impl Iterator<Item = &'a Buffer> + Clone,
+        (commands, records): (u64, Records),
+        reads: impl Iterator<Item = (&'a Buffer, &'static str)> + Clone,
+        writes: impl Iterator<Item = (&'a Buffer, &'static str)> + Clone,
         call: impl FnOnce(*mut c_void) -> Result<()>,
     ) -> Result<()> {
         let in_commands = self.device.waits_in_commands();
@@ -188,11 +193,11 @@ impl DeviceStream {
         let mut others: SmallVec<[(Use, bool); 2]> = SmallVec::new();
         let is_other =
             |u: &Use| !std::ptr::eq(u.stream, self) && !u.stream.knows_confirmed(u.number);
-        for buffer in reads.clone() {
+        for (buffer, _) in reads.clone() {
             others.extend(buffer.written().filter(is_other).map(|u| (u, in_commands)));
         }
         let (mut written, mut overwritten) = (0, 0);
-        for buffer in writes.clone() {
+        for (buffer, _) in writes.clone() {
             written += 1;
             buffer.each_use(|u, writes| {
                 if is_other(u) {
@@ -218,15 +223,15 @@ impl DeviceStream {
             return outcome;
         }
         // Also after a failure: part of the work may have begun.
-        let number = self.last() + 1;
+        let number = self.last() + commands;
         self.submitted.store(number, Ordering::Release);
         order.open = order.open.saturating_sub(overwritten) + written;
         let recorded = self.record_if_due(records, &mut order);
         // Not before: who learns of a use may have others' streams wait for its number at once.
-        for buffer in reads {
+        for (buffer, op) in reads {
             buffer.used(Use { stream: self, number, op }, false);
         }
-        for buffer in writes {
+        for (buffer, op) in writes {
             buffer.used(Use { stream: self, number, op }, true);
         }
         drop(order);

@@ -404,7 +404,7 @@ impl Executable {
 
     /// Bytes of scratch memory that a step's plan wants.
     fn workspace(&self, exec: &Exec, step: &Step, memory: &Memory) -> u64 {
-        let tensors = self.bound(step, memory);
+        let tensors: SmallVec<[Tensor; 4]> = self.bound(step, memory).collect();
         exec.workspace_bytes(&step.plan, &self.command(step, &tensors, memory.numbers(self)))
     }
 }

@@ -1,8 +1,10 @@
 //! A run in which a command failed: what does not depend on it is computed, as an evaluation would do.
 
+use super::list::{List, Stopped};
 use super::{Executable, Memory};
 use crate::backend::{call::Exec, value::Value};
 use crate::error::Error;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The reason why a run did not give all outputs.
@@ -43,22 +45,23 @@ struct Spoiled {
 }
 
 impl Executable {
-    /// The failure of a step. Later steps that do not depend on it are run, if inputs may have been overwritten.
+    /// The failure of steps. Later ones that do not depend on them are run, if inputs may have been overwritten.
     #[cold]
     pub(super) fn failed(
         &self,
         exec: &Exec,
-        first: usize,
-        error: Error,
+        Stopped { steps, error }: Stopped,
         mut memory: Memory,
+        mut list: List,
     ) -> Failure {
-        let op = self.steps[first].op;
-        if first < self.overwrites_from {
+        let (op, next) = (self.steps[steps.start].op, steps.end);
+        // Lists end where memory of the inputs is overwritten, so that it is true of all steps or of none.
+        if steps.start < self.overwrites_from {
             return Failure::intact(error, op);
         }
         let mut spoiled = Spoiled { errors: Vec::new(), slots: vec![None; self.slots.len()] };
-        self.spoil(&mut spoiled, first, error.clone());
-        for (i, step) in self.steps.iter().enumerate().skip(first + 1) {
+        self.spoil(&mut spoiled, steps, error.clone());
+        for (i, step) in self.steps.iter().enumerate().skip(next) {
             let slots = || self.slots_of[step.tensors.clone()].iter();
             // An output that another step writes, too, may have no memory.
             match slots().find_map(|slot| spoiled.slots[*slot as usize]) {
@@ -68,8 +71,10 @@ impl Executable {
                         .for_each(|s| spoiled.slots[*s as usize] = Some(cause));
                 }
                 None => {
-                    if let Err(error) = self.step(exec, step, &mut memory) {
-                        self.spoil(&mut spoiled, i, error);
+                    if let Err(Stopped { steps, error }) =
+                        self.run_list(exec, i..i + 1, &mut memory, &mut list)
+                    {
+                        self.spoil(&mut spoiled, steps, error);
                     }
                 }
             }
@@ -85,12 +90,13 @@ impl Executable {
         Failure { error, op, intact: false, outputs }
     }
 
-    fn spoil(&self, spoiled: &mut Spoiled, step: usize, error: Error) {
-        let step = &self.steps[step];
+    fn spoil(&self, spoiled: &mut Spoiled, steps: Range<usize>, error: Error) {
         let cause = spoiled.errors.len();
-        spoiled.errors.push((Arc::new(error), step.op));
-        for slot in &self.slots_of[step.tensors.clone()][step.inputs..] {
-            spoiled.slots[*slot as usize] = Some(cause);
+        spoiled.errors.push((Arc::new(error), self.steps[steps.start].op));
+        for step in &self.steps[steps] {
+            for slot in &self.slots_of[step.tensors.clone()][step.inputs..] {
+                spoiled.slots[*slot as usize] = Some(cause);
+            }
         }
     }
 }

@@ -6,6 +6,7 @@
 //! task.rs              which operations the commands are, for profiles
 //! memory_plan.rs       where temporaries lie in one arena
 //! mod.rs               the executable, and its runs
+//! list.rs              lists of commands, each of which is one submission
 //! device_recording.rs  its runs as one call, where the backend records commands
 //! failure.rs           a run in which a command fails
 //! ```
@@ -14,6 +15,7 @@
 
 mod device_recording;
 mod failure;
+mod list;
 mod memory_plan;
 mod recording;
 mod task;
@@ -30,10 +32,11 @@ use super::counts::Dispatch;
 use super::kernels::Kernels;
 use super::{DeviceState, Plan, value::Value};
 use crate::error::{Error, Result};
+use crate::interrupt;
 use crate::scalar::Scalar;
 use crate::shape::Strides;
-use crate::{host_table, interrupt};
 use device_recording::OnDevice;
+use list::List;
 use recording::Part;
 use smallvec::SmallVec;
 use std::fmt;
@@ -95,6 +98,8 @@ pub struct Executable {
     donated: Box<[u32]>,
     /// The first step that writes to such memory; the number of steps, if there is none.
     overwrites_from: usize,
+    /// The end of the longest list that each step may be in.
+    list_ends: Box<[usize]>,
     arena: usize,
     counts: Box<[(&'static Kernels, &'static str, Dispatch, u64)]>,
     stats: Stats,
@@ -146,9 +151,11 @@ impl Executable {
             let writes = &slots_of[step.tensors.clone()][step.inputs..];
             writes.iter().any(|slot| donated.contains(slot))
         };
+        let overwrites_from = steps.iter().position(overwrites).unwrap_or(steps.len());
         Executable {
             device,
-            overwrites_from: steps.iter().position(overwrites).unwrap_or(steps.len()),
+            overwrites_from,
+            list_ends: list::ends(device, &steps, &tensors, overwrites_from),
             steps: steps.into(),
             tensors: tensors.into(),
             slots_of,
@@ -231,7 +238,7 @@ impl Executable {
         Ok(Value { buffer, offset: output.offset, strides: output.strides.clone() })
     }
 
-    /// Gives the commands to the device one by one.
+    /// Gives the commands to the device in lists; one by one if they are watched.
     fn run_steps(
         &self,
         exec: &Exec,
@@ -244,23 +251,27 @@ impl Executable {
         for slot in &self.donated {
             memory.buffer(*slot).changes();
         }
-        for (number, step) in self.steps.iter().enumerate() {
-            if number <= self.overwrites_from && interrupt::is_due() {
+        let (mut list, mut next) = (List::new(self), 0);
+        while let Some(step) = self.steps.get(next) {
+            if next <= self.overwrites_from && interrupt::is_due() {
                 return Err(Failure::intact(interrupted(), step.op));
             }
-            if number == self.overwrites_from {
+            if next == self.overwrites_from {
                 interrupt::hold();
             }
             let ran = match &mut watch {
-                None => self.step(exec, step, &mut memory),
-                Some(watch) => self.watched_step(exec, number, &mut memory, &mut **watch),
+                None => self.run_list(exec, self.list_from(exec, next), &mut memory, &mut list),
+                Some(watch) => {
+                    self.watched_step(exec, next, (&mut memory, &mut list), &mut **watch)
+                }
             };
-            if let Err(error) = ran {
-                return Err(self.failed(exec, number, error, memory));
-            }
+            next = match ran {
+                Ok(end) => end,
+                Err(stopped) => return Err(self.failed(exec, stopped, memory, list)),
+            };
         }
         if interrupt::is_cut() {
-            // The last command was left unfinished.
+            // The last commands were left unfinished.
             return Err(Failure::intact(interrupted(), "compile"));
         }
         Ok(memory)
@@ -301,7 +312,11 @@ impl Executable {
     }
 
     /// A step's tensors in this run.
-    fn bound(&self, step: &Step, memory: &Memory) -> SmallVec<[Tensor; 4]> {
+    fn bound<'a>(
+        &'a self,
+        step: &Step,
+        memory: &'a Memory,
+    ) -> impl ExactSizeIterator<Item = Tensor> + 'a {
         let each =
             self.tensors[step.tensors.clone()].iter().zip(&self.slots_of[step.tensors.clone()]);
         each.map(|(template, slot)| {
@@ -311,20 +326,6 @@ impl Executable {
             locate(&mut tensor, buffer);
             tensor
         })
-        .collect()
-    }
-
-    fn step(&self, exec: &Exec, step: &Step, memory: &mut Memory) -> Result<()> {
-        for slot in &step.takes {
-            if let Slot::Own(bytes) = self.slots[*slot as usize] {
-                memory.buffers[*slot as usize] = exec.buffer(bytes)?;
-            }
-        }
-        self.submit(exec, step, memory)?;
-        for slot in &step.frees {
-            memory.buffers[*slot as usize] = memory.arena.clone();
-        }
-        exec.settle()
     }
 
     /// A step's command on these tensors, with the numbers of all steps.
@@ -342,34 +343,6 @@ impl Executable {
             tensor_stride: tensor_size(),
             workspace: std::ptr::null_mut(),
         }
-    }
-
-    /// Gives a step's command to the device.
-    fn submit(&self, exec: &Exec, step: &Step, memory: &Memory) -> Result<()> {
-        let slots = &self.slots_of[step.tensors.clone()];
-        let (reads, writes) = slots.split_at(step.inputs);
-        let buffer = |slot: &u32| &**memory.buffer(*slot);
-        let mut tensors = self.bound(step, memory);
-        if self.device.waits_in_commands() {
-            for (tensor, slot) in tensors.iter_mut().zip(reads) {
-                exec.wait_in_command(tensor, buffer(slot));
-            }
-        }
-        let command = self.command(step, &tensors, memory.numbers(self));
-        // Asked for each time: a plan may want more once its kernel is compiled.
-        let workspace = exec.workspace(&step.plan, &command)?;
-        let command = Command { workspace: super::call::scratch(workspace.as_ref()), ..command };
-        let kernels = step.plan.kernels;
-        let Some(submit) = kernels.table.submit else { return Err(self.device.lacks("submit")) };
-        exec.op.set(step.op);
-        let writes = writes.iter().map(buffer).chain(workspace.as_deref());
-        exec.give(reads.iter().map(buffer), writes, |stream| {
-            let mut error = std::ptr::null_mut();
-            // SAFETY: the command and all it points at are valid for the call; tensors have the dtypes and ranks that the
-            // plan was made for; this thread holds the stream's lock.
-            let code = unsafe { submit(kernels.handle, stream, &command, 1, &mut error) };
-            host_table::check("submit", code, error)
-        })
     }
 }
 

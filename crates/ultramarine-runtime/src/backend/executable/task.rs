@@ -1,9 +1,9 @@
 //! The operations that an executable's commands are: what a profile says of a run.
 
+use super::list::{List, Stopped};
 use super::{Executable, Memory};
 use crate::backend::call::Exec;
 use crate::dtype::Dtype;
-use crate::error::Result;
 use crate::shape::Shape;
 use ultramarine_abi::Tensor;
 
@@ -37,9 +37,9 @@ impl Executable {
         &self,
         exec: &Exec,
         number: usize,
-        memory: &mut Memory,
+        (memory, list): (&mut Memory, &mut List),
         watch: &mut dyn Watch,
-    ) -> Result<()> {
+    ) -> Result<usize, Stopped> {
         let at = self.tasks.partition_point(|(steps, _)| steps.end <= number);
         let task = self.tasks.get(at).filter(|(steps, _)| steps.contains(&number));
         if let Some((steps, task)) = task
@@ -52,7 +52,7 @@ impl Executable {
         if !alone {
             watch.begin(&self.command_alone(number));
         }
-        self.step(exec, &self.steps[number], memory)?;
+        let next = self.run_list(exec, number..number + 1, memory, list)?;
         if !alone {
             watch.end(self.given(number..number + 1));
         }
@@ -61,7 +61,7 @@ impl Executable {
         {
             watch.end(self.given(steps.clone()));
         }
-        Ok(())
+        Ok(next)
     }
 
     /// Number of steps, and the bytes that they read and write.

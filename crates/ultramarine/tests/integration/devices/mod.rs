@@ -5,6 +5,7 @@ mod custom_functions;
 mod dlpack;
 mod exit;
 mod fallback;
+mod lists;
 mod memory;
 mod mirrors;
 mod not_yet;

@@ -4,8 +4,8 @@
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_void};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
 use ultramarine_abi::fused::{FusedInterface, Program, family};
 use ultramarine_abi::helper::{
     Backend, CommandRef, Failure, Host, InterfaceRef, Result, SyncDevice, device_of, init as fill,
@@ -38,6 +38,18 @@ struct Config {
     /// Status that `submit` gives instead of working, or OK.
     submit: Status,
     commands: AtomicU64,
+    /// Number of commands of each submit.
+    lists: Mutex<Vec<u32>>,
+    fails: Mutex<Option<Fails>>,
+}
+
+/// A failure to come.
+#[derive(Clone, Copy)]
+pub struct Fails {
+    /// So many commands run first.
+    pub after: u64,
+    /// The error says which command of its list it is.
+    pub says: bool,
 }
 
 /// A registered partial backend.
@@ -51,6 +63,16 @@ impl Partial {
     /// Commands that it ran.
     pub fn commands(&self) -> u64 {
         self.config.commands.load(Ordering::Relaxed)
+    }
+
+    /// Number of commands of each submit since the last call.
+    pub fn lists(&self) -> Vec<u32> {
+        std::mem::take(&mut self.config.lists.lock().unwrap())
+    }
+
+    /// Has one command fail.
+    pub fn fail(&self, fails: Fails) {
+        *self.config.fails.lock().unwrap() = Some(fails);
     }
 }
 
@@ -87,6 +109,8 @@ pub fn register(like: Like, filter: Filter) -> Partial {
         name: like.name,
         submit: like.submit,
         commands: AtomicU64::new(0),
+        lists: Mutex::default(),
+        fails: Mutex::default(),
     }));
     NEXT.set(Some(config));
     // SAFETY: the table below keeps to the contract.
@@ -237,13 +261,32 @@ unsafe extern "C" fn submit(
     error: *mut *mut Error,
 ) -> Status {
     // SAFETY: a device's handle.
-    let config = unsafe { config(device) };
+    let Configured { config, host } =
+        *unsafe { device_of::<Configured>(device) }.expect("a device");
     if config.submit != status::OK {
         return config.submit;
     }
-    config.commands.fetch_add(n as u64, Ordering::Relaxed);
-    // SAFETY: passed on from the host.
-    unsafe { cpu().submit.expect("there")(cpu_device(), stream, commands, n, error) }
+    config.lists.lock().unwrap().push(n);
+    let mut fails = config.fails.lock().unwrap();
+    let failed = fails.filter(|f| f.after < n.into());
+    *fails = match failed {
+        Some(_) => None,
+        None => fails.map(|f| Fails { after: f.after - u64::from(n), ..f }),
+    };
+    drop(fails);
+    let runs = failed.map_or(n, |f| f.after as u32);
+    config.commands.fetch_add(runs.into(), Ordering::Relaxed);
+    // SAFETY: passed on from the host, or fewer of its commands.
+    let code = unsafe { cpu().submit.expect("there")(cpu_device(), stream, commands, runs, error) };
+    let Some(fails) = failed else { return code };
+    // SAFETY: the host's place, and an error that is made here.
+    unsafe {
+        *error = host.error(status::ERROR, "on purpose");
+        if fails.says {
+            host.error_command(*error, runs);
+        }
+    }
+    status::ERROR
 }
 
 /// A program is taken if each of its instructions would be, as an op.

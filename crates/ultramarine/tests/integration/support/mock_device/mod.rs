@@ -50,6 +50,8 @@ pub static RECORD_DELAY: AtomicU64 = AtomicU64::new(0);
 pub static RECORDED: Mutex<BTreeMap<usize, u64>> = Mutex::new(BTreeMap::new());
 /// All values that were recorded, each with its event, in their order.
 pub static RECORDS: Mutex<Vec<(usize, u64)>> = Mutex::new(Vec::new());
+/// Lists of commands that were submitted.
+pub static SUBMITS: AtomicUsize = AtomicUsize::new(0);
 /// The thread that submitted the last command.
 pub static SUBMITTER: Mutex<Option<ThreadId>> = Mutex::new(None);
 /// Adding this value to itself fails, after it was submitted.
@@ -365,6 +367,7 @@ impl Device for Mock {
 
     fn submit(&self, stream: Option<&Stream>, commands: Commands<'_, Self>) -> Result<()> {
         let stream = stream.ok_or("no stream")?;
+        SUBMITS.fetch_add(1, Ordering::SeqCst);
         for command in commands {
             let Plan(id, code) = *command.plan()?;
             let address = |t: &TensorRef<'_, Self>| {
