@@ -19,7 +19,7 @@ void errors_init(const um_host_table *host);
 um_status fail(um_error **error, um_status code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Likewise for an OpenCL call that failed: out of memory is told apart. */
 um_status fail_cl(um_error **error, const char *what, cl_int code);
-/* Says that the error is of command `index` of the list that was submitted, and returns `code`. */
+/* Says that the error, if any, is of command `index` of the list that was submitted, and returns `code`. */
 um_status fail_command(um_error **error, uint32_t index, um_status code);
 /* Whether this process is a forked child of the one that initialised the backend. OpenCL does not survive that. */
 bool forked(void);

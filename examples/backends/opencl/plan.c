@@ -175,8 +175,7 @@ um_status submit(void *handle, void *stream, const um_command *commands, uint32_
   for (uint32_t i = 0; i < n_commands && status == UM_OK; i++) {
     const um_command *command = um_command_at(commands, i);
     job.plan = command->plan;
-    status = run(&job, command);
-    if (status != UM_OK) fail_command(error, i, status);
+    status = fail_command(error, i, run(&job, command));
   }
   if (n_commands > 0) clFlush(job.queue);
   return status;

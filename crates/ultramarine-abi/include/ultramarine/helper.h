@@ -94,10 +94,10 @@ static inline um_status um_fail(const um_host_table *host, um_error **error, um_
   return code;
 }
 
-/* Says that a submit failed at command `index` of its list, with the error that is there, and returns `code`:
- * `if (status != UM_OK) return um_fail_command(host, error, i, status)`. */
+/* Says that a submit failed at command `index` of its list, with the error that is there, and returns `code`, which may
+ * be UM_OK: `status = um_fail_command(host, error, i, run(...))`. */
 static inline um_status um_fail_command(const um_host_table *host, um_error **error, uint32_t index, um_status code) {
-  if (host == NULL || host->size < offsetof(um_host_table, error_command) + sizeof host->error_command) return code;
+  if (code == UM_OK || host == NULL || host->size < offsetof(um_host_table, error_command) + sizeof host->error_command) return code;
   if (host->error_command == NULL || error == NULL) return code;
   /* A failure without words, such as a lack of memory, needs an object to carry the index. */
   if (*error == NULL) um_fail(host, error, code, "command %u of the list failed (status %d)", (unsigned)index, (int)code);

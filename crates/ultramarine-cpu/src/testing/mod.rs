@@ -172,6 +172,7 @@ pub fn host() -> ultramarine_abi::HostTable {
         free: None,
         parallel_for: Some(parallel_for),
         thread_count: None,
+        error_command: None,
     }
 }
 

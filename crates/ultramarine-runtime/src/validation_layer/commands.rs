@@ -3,6 +3,7 @@
 use super::calls::{ErrorOut, Handle, HandleOut, context, made, open_context};
 use super::state::{State, key};
 use super::{Context, signature::Signature, tensors};
+use crate::host_table;
 use core::ffi::{CStr, c_char, c_void};
 use std::sync::Arc;
 use ultramarine_abi::fused::{self, FusedInterface, Program};
@@ -127,7 +128,7 @@ pub(super) unsafe extern "C" fn submit<const S: usize>(
     // The CPU's streams are the host's alone.
     let own = cx.real.stream_create.is_some() && !(cx.is_cpu() && stream.is_null());
     let on = own.then(|| key(device, stream));
-    let mut refused = false;
+    let (mut refused, mut failed) = (false, None);
     let before = |s: &mut State| {
         s.device(device)?;
         ensure!(n_commands == 0 || !commands.is_null(), "no commands");
@@ -146,15 +147,23 @@ pub(super) unsafe extern "C" fn submit<const S: usize>(
         Ok(())
     };
     let real = |e| {
-        // SAFETY: arguments of the caller, who keeps to the contract.
-        let code = unsafe { real(device, stream, commands, n_commands, e) };
+        // SAFETY: arguments of the caller, who keeps to the contract; the place is the layer's.
+        let code = unsafe {
+            let code = real(device, stream, commands, n_commands, e);
+            failed = host_table::failed_command(*e);
+            code
+        };
         refused = matches!(code, status::UNSUPPORTED | status::NEEDS_CONTIGUOUS);
         code
     };
     // SAFETY: the caller's place for the error.
     let code = unsafe { cx.call("submit", error, on, before, real, |_| Ok(())) };
-    if code != status::OK && !cx.forked() {
+    // Of a longer list, the commands before the failure may be running.
+    if code != status::OK && !cx.forked() && (n_commands <= 1 || failed == Some(0)) {
         on.into_iter().for_each(|on| cx.state().not_submitted(on));
+    }
+    if let Some(index) = failed.filter(|index| *index >= n_commands) {
+        cx.finding("submit", &format!("command {index} of a list of {n_commands} failed"));
     }
     if refused {
         cx.finding("submit", "it made a plan and then refused its command");

@@ -45,8 +45,13 @@ impl View {
     }
 }
 
-/// `out = a + b` through a plugin's table.
-fn add(table: &BackendTable, device: *mut c_void, a: &View, b: &View, out: &View) {
+/// Calls `f` with the command of `out = a + b` for a plugin's table.
+fn with_command(
+    table: &BackendTable,
+    device: *mut c_void,
+    [a, b, out]: [&View; 3],
+    f: impl FnOnce(&Command),
+) {
     let desc = |v: &View| TensorDesc {
         size: size_of::<TensorDesc>() as u32,
         ndim: v.shape.len() as i32,
@@ -84,10 +89,58 @@ fn add(table: &BackendTable, device: *mut c_void, a: &View, b: &View, out: &View
             tensor_stride: size_of::<Tensor>() as u32,
             workspace: null_mut(),
         };
-        let ran = table.submit.unwrap()(device, null_mut(), &command, 1, null_mut());
-        assert_eq!(ran, status::OK);
+        f(&command);
         table.plan_release.unwrap()(device, plan);
     }
+}
+
+/// `out = a + b` through a plugin's table.
+fn add(table: &BackendTable, device: *mut c_void, a: &View, b: &View, out: &View) {
+    with_command(table, device, [a, b, out], |command| {
+        // SAFETY: a command with its tensors.
+        let ran = unsafe { table.submit.unwrap()(device, null_mut(), command, 1, null_mut()) };
+        assert_eq!(ran, status::OK);
+    });
+}
+
+/// A list in which each command in turn has no inputs: it ends there, and the error says so.
+fn failing_lists(plugin: &Plugin, device: *mut c_void) {
+    let (table, mut data) = (&plugin.table, [1.0f32, 2.0, 0.0, 0.0, 0.0]);
+    let base = data.as_mut_ptr();
+    let view = |offset| View { data: base, offset, shape: vec![1], strides: vec![1] };
+    let (a, b) = (view(0), view(1));
+    let outs = [view(2), view(3), view(4)];
+    for at in 0..3 {
+        let tensors = outs.each_ref().map(View::tensor);
+        with_command(table, device, [&a, &b, &outs[0]], |command| {
+            let list: Vec<Command> = (0..3)
+                .map(|i| Command {
+                    outputs: &tensors[i],
+                    n_inputs: if i == at { 0 } else { 2 },
+                    ..*command
+                })
+                .collect();
+            let mut error = null_mut();
+            let submit = table.submit.unwrap();
+            // SAFETY: commands with their tensors, three of them.
+            let ran = unsafe { submit(device, null_mut(), list.as_ptr(), 3, &mut error) };
+            assert_eq!(ran, status::INVALID);
+            assert_eq!(plugin.host.failed_command(error), Some(at as u32));
+        });
+        // SAFETY: the test's own memory, through the pointer that the tensors have.
+        let results = unsafe { std::slice::from_raw_parts_mut(base.add(2), 3) };
+        for (i, result) in results.iter_mut().enumerate() {
+            assert_eq!(std::mem::take(result), if i < at { 3.0 } else { 0.0 }, "{at}");
+        }
+    }
+}
+
+#[test]
+fn lists_end_at_the_command_that_fails() {
+    let plugin = Plugin::open(&compile("in_c.c", "in_c-lists", &[]));
+    failing_lists(&plugin, null_mut());
+    let (plugin, device) = adder();
+    failing_lists(&plugin, device);
 }
 
 /// Sums in several layouts, each against the definition.

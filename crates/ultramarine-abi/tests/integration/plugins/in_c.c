@@ -11,7 +11,10 @@ static um_status submit(void *device, void *stream, const um_command *commands, 
     const um_command *command = um_command_at(commands, c);
     const um_tensor *out = um_output(command, 0);
     um_rows rows;
-    if (command->n_inputs != 2) return um_fail(&host, error, UM_INVALID, "%u inputs", (unsigned)command->n_inputs);
+    if (command->n_inputs != 2) {
+      const um_status code = um_fail(&host, error, UM_INVALID, "%u inputs", (unsigned)command->n_inputs);
+      return um_fail_command(&host, error, c, code);
+    }
     um_rows_start(&rows, out->dl.ndim, out->dl.shape);
     um_rows_add(&rows, out);
     um_rows_add(&rows, um_input(command, 0));

@@ -19,6 +19,8 @@ pub const REFUSES_ITS_PLAN: u32 = 6;
 pub const SAME_BUFFER: u32 = 7;
 /// Submits meet here twice.
 pub const MEETS: u32 = 8;
+/// A list is said to fail at its third command, whatever its length.
+pub const FAILS_AT_TWO: u32 = 9;
 
 pub static FREED: AtomicUsize = AtomicUsize::new(0);
 pub static MEETING: Barrier = Barrier::new(2);
@@ -177,11 +179,21 @@ pub unsafe extern "C" fn submit(
     _: Handle,
     _: *const Command,
     _: u32,
-    _: *mut *mut abi::Error,
+    error: *mut *mut abi::Error,
 ) -> Status {
     if wrong(MEETS) {
         MEETING.wait();
         MEETING.wait();
+    }
+    if wrong(FAILS_AT_TWO) {
+        let host = host_table::table();
+        let made = host_table::new_error(status::ERROR, "on purpose".into());
+        // SAFETY: the host's function with its own error; the caller's place.
+        unsafe {
+            host.error_command.expect("there")(host.host, made, 2);
+            *error = made;
+        }
+        return status::ERROR;
     }
     if wrong(REFUSES_ITS_PLAN) { status::UNSUPPORTED } else { status::OK }
 }

@@ -122,8 +122,20 @@ impl Watched {
     }
 
     fn submit(&self, plan: Handle, tensors: &[Tensor]) -> ultramarine_runtime::Result<()> {
+        self.submit_list(plan, &[tensors])
+    }
+
+    /// Submits a command for each list of tensors, together.
+    fn submit_list(&self, plan: Handle, all: &[&[Tensor]]) -> ultramarine_runtime::Result<()> {
+        let commands: Vec<Command> =
+            all.iter().map(|tensors| Self::command(plan, tensors)).collect();
+        let (first, n) = (commands.as_ptr(), commands.len() as u32);
+        call!(self, submit, self.device, self.stream, first, n)
+    }
+
+    fn command(plan: Handle, tensors: &[Tensor]) -> Command {
         let n_inputs = tensors.len() - 1;
-        let command = Command {
+        Command {
             size: size_of::<Command>() as u32,
             flags: 0,
             plan,
@@ -135,8 +147,7 @@ impl Watched {
             n_scalars: 0,
             tensor_stride: size_of::<Tensor>() as u32,
             workspace: std::ptr::null_mut(),
-        };
-        call!(self, submit, self.device, self.stream, &command, 1)
+        }
     }
 }
 
@@ -220,7 +231,12 @@ fn tensors_of_commands() {
     t.submit(matmul, &[x, x, y]).expect("inputs may be the same");
     assert_eq!(validation_findings(), clean);
 
+    t.submit_list(plan, &[&[x, y], &[y, x], &[x, y]]).expect("each as it should be");
+    assert_eq!(validation_findings(), clean);
+
     assert_found(t.submit(matmul, &[x, y, x]), "output 0 of matmul overlaps input 0");
+    let long = Tensor { buffer_size: 65, ..x };
+    assert_found(t.submit_list(plan, &[&[x, y], &[y, x], &[long, y]]), "has 64 bytes, not 65");
     assert_found(t.submit(matmul, &[x, y]), "1 inputs");
     let changed = |f: &dyn Fn(&mut Tensor)| {
         let mut x = x;
@@ -378,4 +394,10 @@ fn wrong_answers() {
     let before = validation_findings();
     t.submit(plan, &[x, x]).expect_err("refused");
     assert_eq!(validation_findings() - before, 1);
+    WRONG.store(FAILS_AT_TWO, Ordering::SeqCst);
+    let before = validation_findings();
+    t.submit_list(plan, &[&[x, x], &[x, x], &[x, x]]).expect_err("it fails");
+    assert_eq!(validation_findings(), before);
+    t.submit_list(plan, &[&[x, x], &[x, x]]).expect_err("it fails");
+    assert_eq!(validation_findings() - before, 1, "there is no command 2 of 2");
 }
