@@ -8,6 +8,7 @@ mod fused;
 mod interfaces;
 mod kernels;
 mod large;
+mod lists;
 mod memory;
 mod ops;
 mod replay;

@@ -1,7 +1,7 @@
 //! Streams and events. Data tells whether an order was kept: a wait that is ignored gives
 //! wrong values.
 
-use super::with_device;
+use super::{lists, with_device};
 use crate::cases::none;
 use crate::device::{Buffer, Device, Handle, Prepared, desc, empty_command};
 use crate::dtype::{DType, Num};
@@ -16,6 +16,7 @@ use ultramarine_abi::{Command, Tensor, device_flag, layout, schema::op};
 
 pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
     with_device(recorder, options, "streams", |recorder, device| {
+        lists::run(recorder, device);
         if device.overlay {
             recorder.check("streams", || skip("the streams of a CPU overlay are the host's"));
             return;
@@ -32,20 +33,19 @@ pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
         recorder.check("streams/waits from several threads", || several(device));
         recorder.check("streams/destroyed in any order", || destroyed(device));
         recorder.check("streams/several commands in one submit", || batch(device));
-        recorder.check("streams/lists run in order", || chain(device));
-        recorder.check("streams/lists end at the command that fails", || failing(device));
     });
 }
 
 /// Elements of the tensors here: enough for a copy to take its time on a device.
-const N: i64 = 1 << 18;
+pub const N: i64 = 1 << 18;
 
 /// Plans and tensors for moving float32 numbers about.
 pub struct Mover<'a> {
     device: &'a Device<'a>,
     fill: Handle,
     copy: Handle,
-    shape: Placed,
+    /// Every tensor's shape and layout.
+    pub shape: Placed,
 }
 
 impl<'a> Mover<'a> {
@@ -76,7 +76,7 @@ impl<'a> Mover<'a> {
     }
 
     /// The command that fills a tensor.
-    fn filling(&self, to: &[Tensor; 1], value: &[[u64; 2]; 1]) -> Command {
+    pub fn filling(&self, to: &[Tensor; 1], value: &[[u64; 2]; 1]) -> Command {
         Command {
             outputs: to.as_ptr(),
             n_outputs: 1,
@@ -87,7 +87,7 @@ impl<'a> Mover<'a> {
     }
 
     /// The command that copies a tensor.
-    fn copying(&self, from: &[Tensor; 1], to: &[Tensor; 1]) -> Command {
+    pub fn copying(&self, from: &[Tensor; 1], to: &[Tensor; 1]) -> Command {
         Command {
             inputs: from.as_ptr(),
             n_inputs: 1,
@@ -474,82 +474,6 @@ fn batch(device: &Device<'_>) -> Result {
     mover
         .expect(stream, b, 3.0)
         .map_err(|e| format!("two commands of {} bytes: {e}", size_of::<Longer>()))?;
-    device.destroy_stream(stream);
-    PASSED
-}
-
-/// The commands of a list depend on each other, through memory that is written over and over.
-fn chain(device: &Device<'_>) -> Result {
-    let mover = mover!(device);
-    let mut buffers = Buffers::new(device);
-    let all: Vec<Buffer> = (0..4).map(|_| mover.buffer(&mut buffers)).collect::<Result<_, _>>()?;
-    let stream = device.stream()?;
-    let places: Vec<[Tensor; 1]> =
-        all.iter().map(|buffer| [tensor(device, &mover.shape, *buffer)]).collect();
-    let scalars: Vec<[[u64; 2]; 1]> =
-        (0..16).map(|i| [DType::F32.scalar(Num::Real(f64::from(i)))]).collect();
-    let mut commands = Vec::new();
-    for value in &scalars {
-        commands.push(mover.filling(&places[0], value));
-        commands.extend(places.windows(2).map(|pair| mover.copying(&pair[0], &pair[1])));
-    }
-    device.submit(stream, &commands)?;
-    device.synchronize(stream)?;
-    for (i, buffer) in all.iter().enumerate() {
-        let named = |e| format!("after {} commands in one list, tensor {i}: {e}", commands.len());
-        mover.expect(stream, *buffer, 15.0).map_err(named)?;
-    }
-    device.destroy_stream(stream);
-    PASSED
-}
-
-/// A list ends at a command that fails: those before it run, those behind it do not, and the error says which one it is.
-fn failing(device: &Device<'_>) -> Result {
-    let mover = mover!(device);
-    let mut buffers = Buffers::new(device);
-    let [a, b] = [mover.buffer(&mut buffers)?, mover.buffer(&mut buffers)?];
-    let stream = device.stream()?;
-    let [from, to] = [a, b].map(|buffer| [tensor(device, &mover.shape, buffer)]);
-    let values = [1.0, 2.0, 3.0].map(|x| [DType::F32.scalar(Num::Real(x))]);
-    // It has all its tensors, for a backend that does not look at how many there are.
-    let wrong = Command { n_inputs: 0, ..mover.copying(&from, &to) };
-    for at in 0..3u32 {
-        let mut commands = vec![
-            mover.filling(&from, &values[0]),
-            mover.copying(&from, &to),
-            mover.filling(&from, &values[1]),
-        ];
-        commands.truncate(at as usize);
-        commands.extend([wrong, mover.filling(&to, &values[2]), mover.filling(&from, &values[2])]);
-        mover.fill(stream, a, 0.0)?;
-        mover.fill(stream, b, 0.0)?;
-        let ended = device.submit(stream, &commands);
-        // Also after a failure: the commands before it may be running.
-        device.synchronize(stream)?;
-        let Err(failure) = ended else {
-            device.destroy_stream(stream);
-            return skip("a command with too few inputs for its plan is not refused");
-        };
-        let n = commands.len();
-        match failure.command {
-            Some(index) if index == at => {}
-            Some(index) => {
-                return Err(format!(
-                    "command {at} of {n} fails, the error says {index}: {failure}"
-                ));
-            }
-            None => {
-                return Err(format!(
-                    "command {at} of {n} fails, the error does not say so: {failure}"
-                ));
-            }
-        }
-        let expected = [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]][at as usize];
-        for (buffer, value) in [a, b].into_iter().zip(expected) {
-            let ended = |e| format!("after command {at} of {n} failed: {e}");
-            mover.expect(stream, buffer, value).map_err(ended)?;
-        }
-    }
     device.destroy_stream(stream);
     PASSED
 }

@@ -1,8 +1,8 @@
 //! Streams of devices, most of which run ahead of the host.
 //!
-//! Each submission to a stream gets a number, higher than those before. The stream's timeline event takes that number, or a higher one, once
-//! the device has completed the submission; numbers are recorded when something may wait for them (`records.rs`). Memory
-//! remembers its last uses as stream and number, so that
+//! Each submission to a stream gets a number, higher than those before. The stream's timeline event takes that number, or
+//! a higher one, once the device has completed the submission; numbers are recorded when something may wait for them
+//! (`records.rs`). Memory remembers its last uses as stream and number, so that
 //! - work on another stream waits for what wrote its operands, and an output that takes
 //!   over memory waits for those who still read it;
 //! - the host waits for the number of what it wants to read;

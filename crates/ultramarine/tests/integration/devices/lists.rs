@@ -5,7 +5,9 @@ use crate::support::mock_device;
 use crate::support::partial_backend::{Fails, Like, PLAIN, Partial, register};
 use std::sync::atomic::Ordering::SeqCst;
 use ultramarine::transforms::{Compiled, compile};
-use ultramarine::{Array, Device, Result, async_eval, eval, new_stream, stats, with_stream};
+use ultramarine::{
+    Array, Device, Result, async_eval, eval, new_stream, stats, synchronize, with_stream,
+};
 use ultramarine_abi::status;
 use ultramarine_test_support::own_process;
 
@@ -198,5 +200,43 @@ fn numbers_count_commands() -> Result<()> {
     }
     drop((x, f));
     check_end(&[gpu, other]);
+    Ok(())
+}
+
+/// A list that the backend is not called for, since an operand has failed on another stream, is given command by command.
+#[test]
+fn a_failed_operand_concerns_the_commands_that_read_it() -> Result<()> {
+    own_process!();
+    // SAFETY: the mock keeps to the contract.
+    assert_eq!(unsafe { ultramarine::register(mock_device::init) }.unwrap().len(), 2);
+    let (gpu, other) = (new_stream(Device::gpu(0))?, new_stream(Device::gpu(0))?);
+    let f = compile(|x: &[Array]| {
+        let mut y = x[0].clone();
+        for _ in 0..100 {
+            y = y.add(&x[0])?;
+        }
+        let z = y.maximum(&x[1])?;
+        Ok(vec![z.subtract(&x[0])?])
+    });
+    let operand = |value: f32| {
+        let x = Array::from_slice(&[value, 1.0], &[2])?;
+        with_stream(other, || x.add(&x))
+    };
+    let [good, fine] = [operand(1.0)?, operand(1.0)?];
+    eval(&[good.clone(), fine.clone()])?;
+    for _ in 0..3 {
+        let y = with_stream(gpu, || f.call(&[good.clone(), fine.clone()]))?;
+        assert_eq!(y[0].to_vec::<f32>()?, [200.0, 200.0]);
+    }
+    let bad = operand(mock_device::CURSED)?;
+    async_eval(std::slice::from_ref(&bad))?;
+    synchronize(other).expect_err("the mock fails");
+    let y = with_stream(gpu, || f.call(&[good.clone(), bad.clone()]))?;
+    let submits = mock_device::SUBMITS.load(SeqCst);
+    let error = y[0].to_vec::<f32>().expect_err("it reads what failed").to_string();
+    assert!(error.contains("maximum"), "{error}");
+    // A list of 64, which does not read it, and commands by themselves up to the one that does.
+    assert_eq!(mock_device::SUBMITS.load(SeqCst) - submits, 1 + 36);
+    drop((f, good, fine, bad, y));
     Ok(())
 }
