@@ -331,6 +331,11 @@ pub struct BackendTable {
     /// (stream) Runs commands in order; they lie `commands.size` bytes apart. No tensor of
     /// a command has size zero. A backend that made a plan may refuse sizes only with
     /// [`crate::status::OUT_OF_MEMORY`].
+    ///
+    /// A list ends at the first command that fails: those before it are enqueued (or done), it
+    /// may have begun, and of those behind it nothing has. The error says which one it is by
+    /// [`HostTable::error_command`]; a list of several commands whose error does not say so is
+    /// lost as a whole.
     pub submit: Option<
         unsafe extern "C" fn(
             device: *mut c_void,

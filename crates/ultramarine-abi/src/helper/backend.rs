@@ -177,7 +177,7 @@ pub trait Device: Send + Sync + Sized + 'static {
         let _ = (plan, command);
         0
     }
-    /// (stream) Runs commands in order.
+    /// (stream) Runs commands in order, up to one that fails: the one that was taken last.
     fn submit(&self, stream: Option<&Self::Stream>, commands: Commands<'_, Self>) -> Result<()>;
 }
 
