@@ -74,10 +74,7 @@ fn major(py: Python<'_>, given: *mut ffi::PyObject) -> Res<i64> {
 }
 
 /// The device that the consumer wants.
-fn wanted(py: Python<'_>, given: *mut ffi::PyObject) -> Res<Option<DLDevice>> {
-    if is_none(given) {
-        return Ok(None);
-    }
+fn wanted(py: Python<'_>, given: *mut ffi::PyObject) -> Res<DLDevice> {
     // SAFETY: a live object.
     let given = unsafe { Borrowed::from_ptr(py, given) };
     let wrong = || type_("dl_device must be None or a tuple of two integers.");
@@ -94,7 +91,7 @@ fn wanted(py: Python<'_>, given: *mut ffi::PyObject) -> Res<Option<DLDevice>> {
             number => Ok(i32::try_from(number).unwrap_or(i32::MAX)),
         }
     };
-    Ok(Some(DLDevice { device_type: number(0)?, device_id: number(1)? }))
+    Ok(DLDevice { device_type: number(0)?, device_id: number(1)? })
 }
 
 /// The consumer's stream.
@@ -128,26 +125,31 @@ unsafe extern "C" fn dlpack(
             unsafe { (KEYWORDS.read(py, arguments, names)?, PyArray::of(py, slf)) };
         // Python code may run in here: only then is the array looked at.
         let kind = if major(py, version)? >= 1 { Kind::Versioned } else { Kind::Legacy };
-        let mut options = ExportOptions {
-            kind,
-            device: wanted(py, device)?,
-            stream: None,
-            stream_keeper: None,
-            copy: flag(py, copy, "copy")?,
-        };
-        let quick = options.device.is_none() && options.copy != Some(true) && is_none(on);
+        let device = if is_none(device) { None } else { Some(wanted(py, device)?) };
+        let copy = flag(py, copy, "copy")?;
         // SAFETY: an export without a copy runs no Python code.
         let array = unsafe { slf.borrow(py) };
-        let tensor = if quick && array.is_available() {
-            array.to_dlpack_with(options)?
-        } else {
-            let array = slf.get(py);
-            options.stream = stream(py, on, &array)?;
-            // Below are the default streams, which need no keeper.
-            if let Some(given @ 3..) = options.stream {
-                options.stream_keeper = streams::keeper(py, array.dlpack_device()?, given);
+        let tensor = match device {
+            // Options are made where they go: to copy what was just written in pieces costs a tenth of the call.
+            None if copy != Some(true) && is_none(on) && array.is_available() => array
+                .to_dlpack_with(ExportOptions {
+                    kind,
+                    device: None,
+                    stream: None,
+                    stream_keeper: None,
+                    copy,
+                })?,
+            _ => {
+                let array = slf.get(py);
+                let stream = stream(py, on, &array)?;
+                let stream_keeper = match stream {
+                    // Below are the default streams, which need no keeper.
+                    Some(given @ 3..) => streams::keeper(py, array.dlpack_device()?, given),
+                    _ => None,
+                };
+                let options = ExportOptions { kind, device, stream, stream_keeper, copy };
+                py.detach(|| array.to_dlpack_with(options))?
             }
-            py.detach(|| array.to_dlpack_with(options))?
         };
         Ok(capsule::wrap(py, tensor)?)
     })
