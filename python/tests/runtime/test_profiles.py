@@ -405,6 +405,13 @@ def test_a_device_that_runs_ahead(plugin: Path, variables: dict[str, str], valid
         # Times of long profiles are resolved while they run, and all of them at the end.
         p = recorded(lambda: [mx.eval(x + 1) for _ in range(1500)])
         assert all(e["clock"] == "device" for e in p.events()) and len(p.events()) >= 1500
+        # In a long one clocks are compared again at the end.
+        p = recorded(lambda: [(mx.eval(mx.exp(x @ x)), time.sleep(0.05)) for _ in range(25)])
+        events = [e for e in p.events() if e["depth"] == 0]
+        assert {{e["clock"] for e in events}} == {{"device"}}
+        for before, after in zip(events, events[1:]):
+            assert before["start_ns"] + before["duration_ns"] <= after["start_ns"]
+            assert after["start_ns"] >= after["host_start_ns"] - 1_000_000, after
         assert backends.validation_findings() == 0
         p = recorded(work)
         p.save("/dev/stdout")

@@ -172,9 +172,12 @@ pub(super) fn run_known(tape: Tape, scratch: &mut Scratch, segment: Option<u32>)
     let stream = tape.entries[0].node.place.stream;
     let exec =
         device_of(stream).and_then(|device| Exec::new(device, stream)).inspect(Exec::set_alone);
-    let structure = exec.as_ref().ok().and_then(|exec| scratch.structure(&tape, exec.device, segment));
+    let structure =
+        exec.as_ref().ok().and_then(|exec| scratch.structure(&tape, exec.device, segment));
     match (exec, structure) {
-        (Ok(exec), Some(structure)) => run_found(&exec, tape, structure, scratch, segment.is_none()),
+        (Ok(exec), Some(structure)) => {
+            run_found(&exec, tape, structure, scratch, segment.is_none())
+        }
         (Ok(exec), None) => run_new(&exec, tape, scratch, segment.is_none()),
         (Err(_), _) => {
             super::run_tape(tape, None);

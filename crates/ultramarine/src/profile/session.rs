@@ -18,6 +18,10 @@ const MAX_EVENTS: usize = 1_000_000;
 /// submissions ahead, so that most are known then.
 const MANY_OPEN: usize = 1024;
 
+/// Nanoseconds of a profile from which on it is looked at its end how far clocks went apart: some microseconds a second,
+/// as many as one look at a clock may be wrong.
+const LONG: i64 = 1_000_000_000;
+
 /// Number of the profile that runs; 0: none does.
 static RUNNING: AtomicU32 = AtomicU32::new(0);
 
@@ -51,14 +55,11 @@ struct Session {
     /// Number of open marks at which the devices are asked.
     ask_at: usize,
     plannings: Vec<Planning>,
-    /// Devices by address, and the offset of their clocks to the host's.
-    offsets: Vec<(*const DeviceState, Option<i64>)>,
+    /// The offsets of devices' clocks to the host's, when the profile began.
+    offsets: Vec<(&'static DeviceState, Option<i64>)>,
     threads: Vec<(u32, String)>,
     dropped: u64,
 }
-
-// SAFETY: addresses of devices are compared, and never followed.
-unsafe impl Send for Session {}
 
 /// Nanoseconds of the host's clock since the first call.
 pub(super) fn now() -> i64 {
@@ -111,6 +112,26 @@ impl Session {
             event.clock = Clock::Device;
             false
         });
+    }
+
+    /// Corrects times of devices whose clocks went apart from the host's since the profile began, evenly.
+    fn follow_clocks(&mut self) {
+        for (device, before) in &self.offsets {
+            let length = now() - self.began;
+            let after = if length < LONG { None } else { device.clock_offset(now) };
+            let (Some(before), Some(after)) = (before, after) else { continue };
+            let corrected = |time: u64| {
+                let drift = i128::from(after - before) * i128::from(time) / i128::from(length);
+                time.saturating_add_signed(drift as i64)
+            };
+            let those = |e: &&mut Event| e.clock == Clock::Device && e.device == device.device;
+            for event in self.events.iter_mut().filter(those) {
+                // Ends, too, so that what followed on each other still does.
+                let end = corrected(event.start.saturating_add(event.duration));
+                event.start = corrected(event.start);
+                event.duration = end.saturating_sub(event.start);
+            }
+        }
     }
 }
 
@@ -247,6 +268,7 @@ pub(super) fn finish(recorder: Recorder) -> Option<Report> {
     stream::synchronize_all();
     let mut session = end(recorder)?;
     session.ask(Mark::wait);
+    session.follow_clocks();
     Some(Report {
         events: session.events,
         plannings: session.plannings,
