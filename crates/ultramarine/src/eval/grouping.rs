@@ -57,6 +57,12 @@ impl Task {
         self.root_entry().work().with_inputs(|inputs| inputs.first().cloned())
     }
 
+    /// The task, which leaves one without members.
+    pub fn take(&mut self) -> Task {
+        let members = std::mem::take(&mut self.members);
+        Task { members, epilogue: self.epilogue, program: self.program }
+    }
+
     /// Returns true if the task cannot be given up.
     pub fn is_final(&self) -> bool {
         self.members.iter().any(|m| m.entry.is_final())
@@ -127,15 +133,12 @@ pub(super) fn group_into_tasks(tape: Tape) -> Vec<Task> {
     let mut entries: Vec<Option<Entry>> = tape.into_iter().map(Some).collect();
     let mut tasks = Vec::with_capacity(groups.len());
     for group in groups.into_iter().rev() {
-        let members = group
-            .members
-            .iter()
-            .rev()
-            .filter_map(|(i, materialised)| {
-                let entry = entries[*i as usize].take()?;
-                Some(Member { entry, materialised: *materialised })
-            })
-            .collect::<SmallVec<_>>();
+        let mut members = SmallVec::with_capacity(group.members.len());
+        for (i, materialised) in group.members.iter().rev() {
+            if let Some(entry) = entries[*i as usize].take() {
+                members.push(Member { entry, materialised: *materialised });
+            }
+        }
         if !members.is_empty() {
             let epilogue = group.epilogue;
             let program = members.len() > 1 || epilogue.is_some() || group.constants > 0;

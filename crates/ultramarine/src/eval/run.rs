@@ -36,13 +36,15 @@ use ultramarine_runtime::{backend::executable, interrupt};
 
 /// Runs tasks in order, and notes them where that is wanted. `alone`: their evaluation has no others, and all are on one
 /// stream.
-pub(super) fn run(tasks: Vec<Task>, notes: Notes, alone: bool) {
+pub(super) fn run(mut tasks: Vec<Task>, notes: Notes, alone: bool) {
     let mut current: Option<(Stream, Exec)> = None;
     let mut first = true;
-    for task in tasks {
+    // In place: a task is moved for as long as the smallest one takes to plan.
+    for task in &mut tasks {
         // Not before the first: the smallest evaluations are not to ask for the time.
         if interrupt::is_cut() || (!first && interrupt::is_due()) {
-            give_up(&task);
+            give_up(task);
+            task.members.clear();
             continue;
         }
         first = false;
@@ -59,7 +61,7 @@ pub(super) fn run(tasks: Vec<Task>, notes: Notes, alone: bool) {
                     current = Some((stream, exec));
                 }
                 Err(error) => {
-                    fail(vec![task], error);
+                    fail(vec![task.take()], error);
                     continue;
                 }
             }
@@ -67,6 +69,8 @@ pub(super) fn run(tasks: Vec<Task>, notes: Notes, alone: bool) {
         if let Some((_, exec)) = &current {
             run_task(exec, task, notes);
         }
+        // What only it needed goes before the next one runs.
+        task.members.clear();
     }
 }
 
@@ -116,18 +120,18 @@ pub(super) fn interrupted() -> Error {
     Error::Runtime("the evaluation was interrupted.".to_owned())
 }
 
-fn run_task(exec: &Exec, task: Task, notes: Notes) {
+fn run_task(exec: &Exec, task: &mut Task, notes: Notes) {
     exec.op.set(task.root().op.name());
-    let outcome = interrupt::task(|| run_members(exec, &task, notes));
+    let outcome = interrupt::task(|| run_members(exec, task, notes));
     if interrupt::is_cut() {
-        return give_up(&task);
+        return give_up(task);
     }
     let error = match outcome {
         Ok(Ok(())) => return,
         Ok(Err(error)) => error,
         Err(panic) => panicked(task.root(), &*panic),
     };
-    fail(vec![task], error);
+    fail(vec![task.take()], error);
 }
 
 fn run_members(exec: &Exec, task: &Task, notes: Notes) -> std::thread::Result<Result<()>> {
