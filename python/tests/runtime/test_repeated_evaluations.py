@@ -455,6 +455,8 @@ def test_counts_are_those_of_an_evaluation() -> None:
     def ran() -> tuple[dict[str, list[int]], list[int]]:
         before, stats = counts(), mx.backends.stats()
         mx.eval(step())
+        # A worker counts what it did a moment after the arrays are there.
+        mx.synchronize()
         now = {op: np.subtract(n, before.get(op, [0, 0, 0])).tolist() for op, n in counts().items()}
         after = mx.backends.stats()
         names = (
@@ -470,6 +472,7 @@ def test_counts_are_those_of_an_evaluation() -> None:
         ]
 
     mx.eval(step())
+    mx.synchronize()
     want = plainly(ran)
     assert [ran() for _ in range(4)] == [want] * 4
 
