@@ -6,7 +6,11 @@ use crate::graph::Writer;
 use crate::memory::Buffer;
 use crate::streams::Stream;
 use crate::sys::driver::{CopyNode, FillNode, StreamHandle};
+use smallvec::{SmallVec, smallvec};
 use ultramarine_abi::helper::{CommandRef, Failure, Result};
+
+/// Tensors of a command. As many as most commands have lie on the stack: allocations cost a launch a twentieth each.
+pub type Views<'a> = SmallVec<[View<'a>; 4]>;
 
 /// A command's tensors and scalars, and where it runs.
 pub struct Job<'a> {
@@ -17,11 +21,11 @@ pub struct Job<'a> {
     /// The graph that launches go to, in place of the stream.
     pub graph: Option<&'a Writer<'a>>,
     /// Inputs.
-    pub inputs: Vec<View<'a>>,
+    pub inputs: Views<'a>,
     /// Outputs.
-    pub outputs: Vec<View<'a>>,
+    pub outputs: Views<'a>,
     /// Scalars, each the little-endian bits of its dtype.
-    pub scalars: Vec<[u64; 2]>,
+    pub scalars: SmallVec<[[u64; 2]; 4]>,
     /// Address of the workspace, or 0.
     pub workspace: u64,
 }
@@ -33,8 +37,8 @@ impl<'a> Job<'a> {
         stream: Option<&'a Stream>,
         command: &CommandRef<'a, Device>,
     ) -> Result<Self> {
-        let views = |n: u32, tensor: &dyn Fn(u32) -> Result<View<'a>>| -> Result<Vec<View<'a>>> {
-            let mut views = Vec::with_capacity(n as usize);
+        let views = |n: u32, tensor: &dyn Fn(u32) -> Result<View<'a>>| -> Result<Views<'a>> {
+            let mut views = Views::with_capacity(n as usize);
             for i in 0..n {
                 views.push(tensor(i)?);
             }
@@ -52,6 +56,19 @@ impl<'a> Job<'a> {
             scalars: (0..n_scalars).map(|i| command.scalar(i)).collect::<Result<_>>()?,
             workspace: workspace.map_or(0, Buffer::address),
         })
+    }
+
+    /// A command of one input and one output in the place of this one.
+    pub fn part<'b>(&'b self, input: View<'b>, output: View<'b>, workspace: u64) -> Job<'b> {
+        Job {
+            device: self.device,
+            stream: self.stream,
+            graph: self.graph,
+            inputs: smallvec![input],
+            outputs: smallvec![output],
+            scalars: SmallVec::new(),
+            workspace,
+        }
     }
 
     /// The driver's stream. Only what knows of graphs may enqueue there.

@@ -5,7 +5,7 @@
 
 use super::program::Program;
 use super::source;
-use crate::launch::{Desc, Dtype, Job, View, Work, enqueue, row_major};
+use crate::launch::{Desc, Dtype, Job, View, Views, Work, enqueue, row_major};
 use crate::ops::reduce::FoldKernels;
 use crate::ops::reduce::fold::{Fold, Problem};
 use crate::ops::reduce::{self, Reduction};
@@ -141,20 +141,11 @@ impl Epilogue {
         let strides = row_major(shape);
         let address = job.scratch()? + self.value_at(&strategy.plain);
         let value = View { address, dtype: self.dtype, shape, strides: &strides };
-        let mut views: Vec<View<'_>> = job.inputs.clone();
+        let mut views: Views<'_> = job.inputs.iter().copied().collect();
         views.push(value);
-        views.extend(&job.outputs[1..]);
+        views.extend_from_slice(&job.outputs[1..]);
         map(&views)?;
-        let fold = Job {
-            device: job.device,
-            stream: job.stream,
-            graph: job.graph,
-            inputs: vec![value],
-            outputs: vec![*job.output(0)?],
-            scalars: Vec::new(),
-            workspace: job.workspace,
-        };
-        self.plain.run(&fold)
+        self.plain.run(&job.part(value, *job.output(0)?, job.workspace))
     }
 
     fn single(&self, program: &Program, job: &Job<'_>, fold: &Fold) -> Result<()> {

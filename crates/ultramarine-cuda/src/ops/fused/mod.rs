@@ -11,11 +11,12 @@ mod source;
 
 pub use program::{INPUTS, INSTRUCTIONS, OUTPUTS, Program};
 
-use crate::launch::{BLOCK, Desc, Device, Grid, Job, Plan, View, Work, enqueue};
+use crate::launch::{BLOCK, Desc, Device, Grid, Job, Plan, View, Views, Work, enqueue};
 use crate::program::{Kernel, Kernels};
 use core::ffi::c_void;
 use epilogue::Epilogue;
 use layout::{FEW, Layout, Place};
+use smallvec::{SmallVec, smallvec};
 use source::Variant;
 use std::sync::OnceLock;
 use ultramarine_abi::helper::{Failure, Result};
@@ -166,7 +167,7 @@ impl Fused {
         let each = self.pack * source::unrolled(&self.program, self.pack);
         let grid = Grid::exactly(n.div_ceil(u64::from(BLOCK) * each as u64), BLOCK)?;
         let kernel = self.kernel(job.device, Variant::Flat)?;
-        let addresses: Vec<u64> = views.iter().map(|v| v.address).collect();
+        let addresses: SmallVec<[u64; 8]> = views.iter().map(|v| v.address).collect();
         self.launch(job, &kernel, grid, &addresses, &[&[n], &[aligned]])
     }
 
@@ -186,7 +187,7 @@ impl Fused {
         let grid = Grid::exactly(layout.tiles.div_ceil(unrolled), BLOCK)?;
         let kernel = self.kernel(job.device, layout.variant)?;
         layout.each(views.len(), |offsets| {
-            let addresses: Vec<u64> = places
+            let addresses: SmallVec<[u64; 8]> = places
                 .iter()
                 .zip(offsets)
                 .map(|(p, o)| p.address.wrapping_add_signed(o * p.bytes as i64))
@@ -204,10 +205,13 @@ impl Fused {
         addresses: &[u64],
         parameters: &[&[u64]],
     ) -> Result<()> {
-        let mut constants: Vec<u64> = job.scalars.iter().map(|s| s[0]).collect();
-        constants.resize(constants.len().max(1), 0);
+        let mut constants: SmallVec<[u64; 8]> = job.scalars.iter().map(|s| s[0]).collect();
+        if constants.is_empty() {
+            constants = smallvec![0];
+        }
         let place = |value: *const u64| value.cast_mut().cast::<c_void>();
-        let mut arguments: Vec<*mut c_void> = addresses.iter().map(|a| place(a)).collect();
+        let mut arguments: SmallVec<[*mut c_void; 12]> =
+            addresses.iter().map(|a| place(a)).collect();
         arguments.extend(parameters.iter().map(|p| place(p.as_ptr())));
         arguments.push(place(constants.as_ptr()));
         // SAFETY: these are the parameters of `source::source`; layouts stay inside of the tensors.
@@ -228,7 +232,7 @@ impl Work for Fused {
         if let Some(epilogue) = &self.epilogue {
             return epilogue.run(&self.program, job, |views| self.map(job, views));
         }
-        let views: Vec<View<'_>> = job.inputs.iter().chain(&job.outputs).copied().collect();
+        let views: Views<'_> = job.inputs.iter().chain(&job.outputs).copied().collect();
         self.map(job, &views)
     }
 }

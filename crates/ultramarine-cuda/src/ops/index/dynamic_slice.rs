@@ -121,8 +121,7 @@ impl Work for DynamicSlice {
         match &self.copy {
             Some(copy) => {
                 if source.address != out.address || source.strides != out.strides {
-                    let (inputs, outputs) = (vec![*source], vec![*out]);
-                    copy.run(&Job { inputs, outputs, scalars: Vec::new(), workspace: 0, ..*job })?;
+                    copy.run(&job.part(*source, *out, 0))?;
                 }
                 self.move_window(job, out, job.input(2)?, out)
             }

@@ -474,8 +474,7 @@ impl Work for Scatter {
     fn run(&self, job: &Job<'_>) -> Result<()> {
         let (source, out) = (job.input(0)?, job.output(0)?);
         if source.address != out.address || source.strides != out.strides {
-            let (inputs, outputs) = (vec![*source], vec![*out]);
-            self.copy.run(&Job { inputs, outputs, scalars: Vec::new(), workspace: 0, ..*job })?;
+            self.copy.run(&job.part(*source, *out, 0))?;
         }
         let layout = self.layout(job)?;
         if let (Strategy::Lanes, Addressed::Axis(axis, x)) = (layout.strategy, &self.addressed) {

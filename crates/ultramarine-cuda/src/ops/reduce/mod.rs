@@ -134,15 +134,7 @@ impl Work for Reduction {
         if let (Some(copy), Some(strides)) = (&self.copy, &copied) {
             input = job.scratch()? + self.copy_at(&fold);
             let to = View { address: input, strides, ..*job.input(0)? };
-            copy.run(&Job {
-                device: job.device,
-                stream: job.stream,
-                graph: job.graph,
-                inputs: vec![*job.input(0)?],
-                outputs: vec![to],
-                scalars: Vec::new(),
-                workspace: 0,
-            })?;
+            copy.run(&job.part(*job.input(0)?, to, 0))?;
         }
         let partial = if fold.segments > 1 { job.scratch()? } else { 0 };
         let kernel = self.kernels.get(&job.device.programs, &fold.variant)?;
