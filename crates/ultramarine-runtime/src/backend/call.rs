@@ -1,6 +1,7 @@
-//! Calls of a backend: tensors for the boundary, submits, and the counts of all that.
+//! Calls of a backend: tensors for the boundary, and submits.
 
 use super::device_stream::{DeviceStream, Records};
+use super::stats::{Local, Stats, bump};
 use super::{
     DeviceState, Plan, PlanKey, counts::Dispatch, executable, is_refusal, kernels::Kernels,
     parts::Parts,
@@ -15,105 +16,9 @@ use core::ffi::c_void;
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use ultramarine_abi::dlpack::{DLDevice, DLTensor};
 use ultramarine_abi::schema::{self, OpId, op};
 use ultramarine_abi::{Command, Tensor, fused::Program, status};
-
-macro_rules! counters {
-    ($($(#[$m:meta])* $name:ident,)*) => {
-        /// Counts of what the evaluator did, in the whole process.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        pub struct Stats { $($(#[$m])* pub $name: u64,)* }
-
-        #[derive(Default)]
-        struct Totals { $($name: AtomicU64,)* }
-
-        #[derive(Default)]
-        struct Local { $($name: Cell<u64>,)* }
-
-        static TOTALS: Totals = Totals { $($name: AtomicU64::new(0),)* };
-
-        /// The counts since the start or the last [`reset_stats`].
-        #[inline]
-        pub fn stats() -> Stats {
-            Stats { $($name: TOTALS.$name.load(Ordering::Relaxed),)* }
-        }
-
-        /// Sets every count to zero.
-        #[inline]
-        pub fn reset_stats() {
-            $(TOTALS.$name.store(0, Ordering::Relaxed);)*
-        }
-
-        impl Local {
-            fn add(&self, by: &Stats) {
-                $(self.$name.set(self.$name.get() + by.$name);)*
-            }
-        }
-
-        impl Drop for Local {
-            fn drop(&mut self) {
-                $(if self.$name.get() > 0 {
-                    TOTALS.$name.fetch_add(self.$name.get(), Ordering::Relaxed);
-                })*
-            }
-        }
-    };
-}
-
-counters! {
-    /// Commands given to backends.
-    commands,
-    /// Recordings of commands that backends replayed, each in place of its commands.
-    replays,
-    /// Fused programs among them.
-    fused,
-    /// Graph operations inside fused programs.
-    fused_operations,
-    /// Bytes of distinct elements that commands read.
-    bytes_read,
-    /// Bytes that commands wrote.
-    bytes_written,
-    /// Outputs that took over an input's memory.
-    donations,
-    /// Copies made because a backend needs contiguous inputs.
-    contiguous_copies,
-    /// Evaluations and calls of compiled functions that ran the commands of an earlier one.
-    repeated,
-    /// Buffers copied between the host and a device.
-    mirrors,
-    /// Buffers copied from one accelerator to another.
-    transfers,
-    /// Bytes copied from devices to the host, in buffers and in parts of buffers.
-    bytes_to_host,
-    /// Bytes copied to devices likewise, from the host or from another accelerator.
-    bytes_to_devices,
-}
-
-/// Counts a copy between the host and a device.
-pub(super) fn count_mirror() {
-    TOTALS.mirrors.fetch_add(1, Ordering::Relaxed);
-}
-
-/// Counts a copy from one accelerator to another.
-pub(super) fn count_transfer() {
-    TOTALS.transfers.fetch_add(1, Ordering::Relaxed);
-}
-
-/// Counts bytes that are copied to the host.
-pub(super) fn count_to_host(bytes: usize) {
-    TOTALS.bytes_to_host.fetch_add(bytes as u64, Ordering::Relaxed);
-}
-
-/// Counts bytes that are copied to a device.
-pub(super) fn count_to_device(bytes: usize) {
-    TOTALS.bytes_to_devices.fetch_add(bytes as u64, Ordering::Relaxed);
-}
-
-fn bump(cell: &Cell<u64>, by: u64) {
-    cell.set(cell.get() + by);
-}
 
 /// A tensor of a call.
 #[derive(Clone, Copy)]

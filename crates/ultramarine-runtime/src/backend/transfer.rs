@@ -4,7 +4,7 @@
 //! small part of a large buffer only its range travels, into memory that lives as long as its reader. A view whose
 //! elements lie far apart is packed first, on its own device.
 
-use super::{DeviceState, Exec, Operand, call, registry, shutdown};
+use super::{DeviceState, Exec, Operand, registry, shutdown, stats};
 use crate::backend::buffer::{Buffer, BufferRef};
 use crate::shape::{self, Shape};
 use crate::{backend::value::Value, device::Device, error::Result, host_table, sync::lock};
@@ -196,7 +196,7 @@ pub fn copy_buffer(
     exec: Option<&Exec>,
 ) -> Result<BufferRef> {
     if device.is_host() || from.device() == Device::CPU {
-        call::count_mirror();
+        stats::count_mirror();
     }
     copy_range(from, 0..from.bytes(), device, exec)
 }
@@ -214,7 +214,7 @@ fn copy_range(
     if from.device() == Device::CPU {
         return to_device(from, range, device);
     }
-    call::count_transfer();
+    stats::count_transfer();
     let source = registry::registered(from.device())?;
     if let (Some(exec), Some(copy)) = (exec, peer(source, device)) {
         return by_peer(from, range, source, exec, copy);
@@ -237,7 +237,7 @@ fn to_host(from: &Buffer, range: Range<usize>) -> Result<BufferRef> {
     shutdown::check_wait(source)?;
     from.ready()?;
     let Some(copy) = source.table.copy_to_host else { return Err(source.lacks("copy_to_host")) };
-    call::count_to_host(range.len());
+    stats::count_to_host(range.len());
     let (target, bytes) = (to.as_ptr() as *mut c_void, range.len() as u64);
     let (stream, offset) = (std::ptr::null_mut(), range.start as u64);
     let mut error = std::ptr::null_mut();
@@ -276,7 +276,7 @@ pub(super) fn bytes_to_device(bytes: &[u8], device: &'static DeviceState) -> Res
     let Some(copy) = device.table.copy_to_device else {
         return Err(device.lacks("copy_to_device"));
     };
-    call::count_to_device(bytes.len());
+    stats::count_to_device(bytes.len());
     let (source, bytes) = (bytes.as_ptr() as *const c_void, bytes.len() as u64);
     let call = |stream: *mut c_void| {
         let mut error = std::ptr::null_mut();
@@ -328,7 +328,7 @@ fn by_peer(
     if range.is_empty() {
         return Ok(to);
     }
-    call::count_to_device(range.len());
+    stats::count_to_device(range.len());
     let reads = iter::once(from);
     exec.enqueue(reads, iter::once(&*to), |stream| {
         let mut error = std::ptr::null_mut();

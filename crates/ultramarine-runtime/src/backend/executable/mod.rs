@@ -27,9 +27,10 @@ pub use recording::{Recorded, Recording, begin_task, end_task, give_up, recorded
 pub use task::{Task, Watch};
 
 use super::buffer::{Buffer, BufferRef};
-use super::call::{Exec, Stats, tensor_size};
+use super::call::{Exec, tensor_size};
 use super::counts::Dispatch;
 use super::kernels::Kernels;
+use super::stats::Stats;
 use super::{DeviceState, Plan, value::Value};
 use crate::error::{Error, Result};
 use crate::interrupt;

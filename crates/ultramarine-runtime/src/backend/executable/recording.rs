@@ -7,9 +7,10 @@
 use super::memory_plan::{self, Lifetime};
 use super::{Executable, Output, Slot, Step, Task};
 use crate::backend::buffer::{Buffer, BufferRef};
-use crate::backend::call::{Operand, Stats};
+use crate::backend::call::Operand;
 use crate::backend::counts::Dispatch;
 use crate::backend::kernels::Kernels;
+use crate::backend::stats::Stats;
 use crate::backend::{DeviceState, Plan, value::Value};
 use crate::error::Result;
 use crate::scalar::Scalar;
