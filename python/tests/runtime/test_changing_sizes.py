@@ -240,6 +240,28 @@ def test_shapeless_functions() -> None:
     assert run(mx.compile(step, shapeless=True)) == want
 
 
+def test_many_constants() -> None:
+    """Constants that only what differs reads, and constants that several parts read."""
+
+    def step(x: mx.array, i: int) -> mx.array:
+        shared, y = mx.full((N,), i + 0.5), x
+        for _ in range(8):
+            y = mx.tanh(y @ x) + shared
+        ones = [mx.ones((1, N)) if k % 2 else mx.zeros((1, N)) for k in range(12)]
+        rows = mx.concatenate([y[: i + 1], *ones])
+        z = mx.softmax(y @ rows.T, axis=-1) @ rows + shared
+        y = y * shared
+        for _ in range(8):
+            z = mx.tanh(z @ x) + shared + y
+        return z
+
+    xs = [numbers(N, N, seed=i) for i in range(STEPS)]
+    want = plainly(lambda: [bits([step(x, i % N)]) for i, x in enumerate(xs)])
+    before = repeated()
+    assert [bits([step(x, i % N)]) for i, x in enumerate(xs)] == want
+    assert repeated() > before or not on_the_cpu()
+
+
 def test_sizes_that_alternate_are_found_whole() -> None:
     """Evaluations of two sizes in turn repeat, each as a whole."""
 

@@ -250,7 +250,7 @@ fn users(tape: &Tape, segment_of: &[usize]) -> Vec<Vec<usize>> {
         let own = segment_of[i];
         entry.node.with_inputs(|inputs| {
             for slot in inputs.iter().filter_map(|input| structure::slot(tape, input)) {
-                if tape.entries[slot].node.op.is_constant() && users[slot].last() != Some(&own) {
+                if tape.entries[slot].node.op.is_constant() {
                     users[slot].push(own);
                 }
             }
@@ -259,11 +259,13 @@ fn users(tape: &Tape, segment_of: &[usize]) -> Vec<Vec<usize>> {
             users[i].push(own);
         }
     }
-    // A constant that is asked for.
-    for (segments, own) in
-        users.iter_mut().zip(segment_of).filter(|(segments, _)| segments.is_empty())
-    {
-        segments.push(*own);
+    for (segments, own) in users.iter_mut().zip(segment_of) {
+        // A constant that is asked for.
+        if segments.is_empty() {
+            segments.push(*own);
+        }
+        segments.sort_unstable();
+        segments.dedup();
     }
     users
 }
@@ -296,6 +298,8 @@ pub(super) fn run(tape: Tape, cut: Cut, scratch: &mut Scratch) {
             }
         }
         match segment.steady {
+            // All of it were constants, which other segments have.
+            _ if part.entries.is_empty() => {}
             true => found &= repeated::run_known(part, scratch, Some(number)),
             false => super::run_tape(part, None),
         }
