@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use ultramarine_abi::{self as abi, HostTable, ParallelBody, Status, status};
 
-/// What is behind an error.
+/// An error that a backend made by the host table.
 struct ErrorObject {
     code: Status,
     text: String,

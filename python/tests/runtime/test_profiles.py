@@ -13,9 +13,6 @@ from support import plugins
 HEAD = """
     import json, pathlib, threading, time
 
-    # Where a look at a device's clock loses the processor, offsets are wrong by half of that time.
-    SLICES = 100_000_000
-
     def recorded(work):
         with mx.profile() as p:
             work()
@@ -140,7 +137,7 @@ def test_wrong_use() -> None:
         except KeyError:
             pass
         assert len(q.events()) == 1
-        # What it began with ends with it.
+        # The exception has ended it.
         mx.eval(mx.ones(3) + 2)
         assert len(q.events()) == 1
     """)
@@ -395,7 +392,7 @@ def test_a_device_that_runs_ahead(plugin: Path, variables: dict[str, str], valid
         for before, after in zip(own, own[1:]):
             assert before["start_ns"] + before["duration_ns"] <= after["start_ns"] + 2000
         for e in own:
-            assert e["start_ns"] >= e["host_start_ns"] - SLICES, e
+            assert e["start_ns"] >= e["host_start_ns"] - 1_000_000, e
         assert max(e["duration_ns"] for e in own) > 0
         first, p, commands = calls_of(x, x)
         events = p.events()
@@ -414,7 +411,7 @@ def test_a_device_that_runs_ahead(plugin: Path, variables: dict[str, str], valid
         assert {{e["clock"] for e in events}} == {{"device"}}
         for before, after in zip(events, events[1:]):
             assert before["start_ns"] + before["duration_ns"] <= after["start_ns"]
-            assert after["start_ns"] >= after["host_start_ns"] - SLICES, after
+            assert after["start_ns"] >= after["host_start_ns"] - 1_000_000, after
         assert backends.validation_findings() == 0
         p = recorded(work)
         p.save("/dev/stdout")

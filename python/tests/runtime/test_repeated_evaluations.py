@@ -9,7 +9,16 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from support.repeats import bits, numbers, on_the_cpu, plainly, repeated
+from support.repeats import (
+    N,
+    bits,
+    check_one_buffer_in_two_operands,
+    numbers,
+    on_the_cpu,
+    plainly,
+    repeated,
+    until_repeated,
+)
 
 import ultramarine as mx
 
@@ -17,7 +26,6 @@ pytestmark = [pytest.mark.ops, pytest.mark.usefixtures("executables")]
 
 ROUNDS = 5
 
-N = 6
 UNARY: list[Callable[[mx.array], mx.array]] = [
     mx.tanh,
     mx.abs,
@@ -86,7 +94,7 @@ def evaluated(seed: int, values: object, kept: int) -> tuple[list[bytes], list[b
 @pytest.mark.parametrize("seed", range(40))
 def test_random_graphs(seed: int) -> None:
     for i in range(ROUNDS):
-        # Which operands are held changes now and then, and so do their values.
+        # Some seeds hold other operands at every other evaluation.
         kept = i % 2 if seed % 4 == 1 else seed % 3
         want = plainly(lambda i=i, kept=kept: evaluated(seed, i, kept))
         assert evaluated(seed, i, kept) == want, i
@@ -159,40 +167,14 @@ def test_operands_are_overwritten_as_by_an_evaluation() -> None:
             np.testing.assert_array_equal(np.array(before), values)
 
     for f in (alone, held):
+        until_repeated(f)
         want = plainly(lambda f=f: donations(f))
-        counts = [donations(f), donations(f)]
-        # Elsewhere kernels may not be compiled yet, and others take over other memory meanwhile.
-        assert counts == [want, want] or not on_the_cpu()
+        assert [donations(f), donations(f)] == [want, want]
 
 
 @pytest.mark.parametrize("views", [False, True])
 def test_one_buffer_in_two_operands(views: bool) -> None:
-    """What is overwritten when nobody holds it stays as it is when somebody does, through whichever operand."""
-
-    def step(x: mx.array, y: mx.array) -> mx.array:
-        for _ in range(4):
-            x = mx.tanh(x * 2 + y)
-            y = y + mx.sum(x, axis=0)
-        return x + y @ y
-
-    def given() -> tuple[mx.array, mx.array]:
-        x = numbers(N, N)
-        y = x.reshape(N * N).reshape(N, N) if views else x
-        mx.eval(x, y)
-        return x, y
-
-    compiled = mx.compile(step)
-    want = plainly(lambda: bits([step(*given())]))
-    for f in (step, compiled):
-        for i in range(3 * ROUNDS):
-            x, y = given()
-            held = [[], [x], [y]][i // ROUNDS]
-            result = f(x, y)
-            del x, y
-            mx.eval(result)
-            assert bits([result]) == want
-            for array in held:
-                assert bits([array]) == bits([numbers(N, N)])
+    check_one_buffer_in_two_operands(lambda step: step, views)
 
 
 def test_many_operands() -> None:
@@ -296,7 +278,7 @@ def test_steps_with_numbers_are_repeated() -> None:
     before = repeated()
     assert train([]) == want
     if on_the_cpu():
-        # Where many structures were recorded in vain before, one has to be seen up to 33 times.
+        # A structure is recorded after up to 33 evaluations if many others were recorded in vain before.
         assert repeated() >= before + 20
 
 

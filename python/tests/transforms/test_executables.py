@@ -8,22 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.harness import rng
+from support.repeats import bits, check_one_buffer_in_two_operands, numbers
 
 import ultramarine as mx
 
 pytestmark = [pytest.mark.ops, pytest.mark.always]
 
 Function = Callable[..., Any]
-
-
-def numbers(*shape: int, seed: object = 0) -> mx.array:
-    return mx.array(rng("executables", shape, seed).standard_normal(shape, dtype=np.float32))
-
-
-def bits(tree: Any) -> list[bytes]:
-    arrays = tree if isinstance(tree, (list, tuple)) else [tree]
-    return [np.array(a.astype(mx.float32)).tobytes() for a in arrays]
 
 
 def block(x: mx.array, w: mx.array, v: mx.array) -> tuple[mx.array, mx.array]:
@@ -87,31 +78,7 @@ def test_operands_that_nobody_else_has_are_taken_over_and_others_stay() -> None:
 
 @pytest.mark.parametrize("views", [False, True])
 def test_one_buffer_in_two_operands(views: bool) -> None:
-    """What a call overwrites when nobody holds it stays as it is when somebody does, through either operand."""
-
-    def step(x: mx.array, y: mx.array) -> mx.array:
-        for _ in range(4):
-            x = mx.tanh(x * 2 + y)
-            y = y + mx.sum(x, axis=0)
-        return x + y @ y
-
-    def given() -> tuple[mx.array, mx.array]:
-        x = numbers(6, 6)
-        y = x.reshape(36).reshape(6, 6) if views else x
-        mx.eval(x, y)
-        return x, y
-
-    f = mx.compile(step)
-    want = bits(step(*given()))
-    for i in range(9):
-        x, y = given()
-        held = [[], [x], [y]][i // 3]
-        result = f(x, y)
-        del x, y
-        mx.eval(result)
-        assert bits(result) == want
-        for array in held:
-            assert bits(array) == bits(numbers(6, 6))
+    check_one_buffer_in_two_operands(mx.compile, views)
 
 
 def test_constants_are_operands_like_others() -> None:

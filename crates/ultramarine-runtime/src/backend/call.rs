@@ -33,7 +33,7 @@ pub struct Exec {
     pub device: &'static DeviceState,
     /// The device's side of the stream; none on the host, whose kernels have none.
     pub(super) stream: Option<&'static DeviceStream>,
-    /// When the next submission is recorded.
+    /// The time at which the next submission is recorded.
     records: Cell<Records>,
     /// The graph operation that runs, for errors.
     pub op: Cell<&'static str>,

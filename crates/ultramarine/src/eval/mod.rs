@@ -71,7 +71,7 @@ fn is_on(switch: &AtomicU8, variable: &str) -> bool {
     }
 }
 
-/// Whether elementwise operations are fused. On, unless the environment variable
+/// Returns true if elementwise operations are fused. On, unless the environment variable
 /// `ULTRAMARINE_FUSION` is `0` or [`set_fusion`] said otherwise.
 pub fn fusion() -> bool {
     is_on(&FUSION, "ULTRAMARINE_FUSION")
@@ -82,7 +82,7 @@ pub fn set_fusion(on: bool) {
     FUSION.store(1 + on as u8, Ordering::Relaxed);
 }
 
-/// Whether evaluations that repeat, and calls of compiled functions, run the commands of earlier ones again
+/// Returns true if evaluations that repeat, and calls of compiled functions, run the commands of earlier ones again
 /// (`docs/compile.md`). On, unless the environment variable `ULTRAMARINE_EXECUTABLES` is `0` or [`set_executables`] said
 /// otherwise.
 pub fn executables() -> bool {

@@ -93,7 +93,7 @@ pub(super) fn end() -> (Vec<Use>, Vec<bool>) {
         return Default::default();
     };
     for constant in constants.values().filter(|c| !c.written) {
-        // Somebody has the value, wherever that came from.
+        // Its value is in use: the evaluation wants it, or another one wrote it.
         let has_value = || constant.node.upgrade().is_some_and(|node| node.is_done());
         stays[constant.number as usize] |= constant.open > 0 || constant.wanted && has_value();
     }

@@ -109,7 +109,7 @@ impl Cache {
         if self.see(structure.hash) >= 2 + self.wasted / 8 { Found::Again } else { Found::New }
     }
 
-    /// How often a hash was seen, with this time.
+    /// Counts this sight of a hash. Returns the number of times it was seen.
     fn see(&mut self, hash: u64) -> u8 {
         let row = &mut self.seen[hash as usize % ROWS];
         let place = row.iter().position(|seen| seen.0 == hash).unwrap_or(SEEN - 1);
@@ -141,7 +141,7 @@ impl Cache {
 thread_local! {
     /// Memory for structures; absent while it is in use.
     static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
-    /// How many evaluations in a row had no executable, by the number of their nodes.
+    /// Evaluations in a row that had no executable, by the number of their nodes.
     static MISSES: [Cell<u8>; 32] = const { [const { Cell::new(0) }; 32] };
 }
 
@@ -403,7 +403,7 @@ impl Replay {
                     done.push(node);
                 }
                 None if Arc::strong_count(&node) == 1 => drop((operands, node)),
-                // Somebody found it since, and may want it.
+                // Another thread holds it since, and may evaluate it.
                 None => {
                     node.restore(operands);
                     node.release_claim();

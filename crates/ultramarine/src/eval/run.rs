@@ -69,7 +69,7 @@ pub(super) fn run(mut tasks: Vec<Task>, notes: Notes, alone: bool) {
         if let Some((_, exec)) = &current {
             run_task(exec, task, notes);
         }
-        // What only it needed goes before the next one runs.
+        // Frees memory that no other task needs before the next one runs.
         task.members.clear();
     }
 }

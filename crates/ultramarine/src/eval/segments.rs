@@ -23,7 +23,7 @@ const MOST: usize = 1 << 14;
 const MOST_SKELETONS: usize = 16;
 /// Evaluations of a cut before segments that are not found are looked into: the first two make executables.
 const WARM_UP: u32 = 3;
-/// How often a skeleton is cut anew at most.
+/// Cuts of one skeleton at most.
 const MOST_CUTS: u32 = 8;
 
 /// A part of a tape: the places of its nodes, and whether nothing else needs the node behind it. (A constant may be in
@@ -36,18 +36,23 @@ pub(super) struct Segment {
 /// The evaluations of one skeleton.
 struct Skeleton {
     hash: u64,
-    /// Of each node of the last one that was looked at.
-    hashes: Vec<Option<u64>>,
-    sizes: Vec<u64>,
-    /// Nodes that were not the same each time, and nodes of other sizes.
-    differs: Vec<bool>,
-    resized: Vec<bool>,
+    nodes: Vec<Seen>,
     cut: Option<Arc<[Segment]>>,
     cuts: u32,
     /// Evaluations since it was cut.
     runs: u32,
     /// A segment was not found again.
     look: bool,
+}
+
+/// A node as the last evaluation had it, and how it changed between evaluations.
+struct Seen {
+    /// Hash of the node and its operands; `None`: it never repeats.
+    hash: Option<u64>,
+    /// Hash of its shape.
+    size: u64,
+    differs: bool,
+    resized: bool,
 }
 
 /// The skeletons, the one that was used last at the end.
@@ -71,7 +76,7 @@ pub(super) fn find(
     }
     let hash = structure::skeleton(tape);
     let mut skeletons = lock(&SKELETONS);
-    let place = skeletons.iter().rposition(|s| s.hash == hash && s.hashes.len() == n)?;
+    let place = skeletons.iter().rposition(|s| s.hash == hash && s.nodes.len() == n)?;
     skeletons[place..].rotate_left(1);
     let skeleton = skeletons.last_mut()?;
     if std::mem::take(&mut skeleton.look) {
@@ -92,7 +97,7 @@ pub(super) fn compare(tape: &Tape, device: &'static DeviceState, scratch: &mut S
     let hash = structure::skeleton(tape);
     let hashes = scratch.hashes(tape, device);
     let mut skeletons = lock(&SKELETONS);
-    match skeletons.iter().rposition(|s| s.hash == hash && s.hashes.len() == n) {
+    match skeletons.iter().rposition(|s| s.hash == hash && s.nodes.len() == n) {
         Some(place) => {
             skeletons[place..].rotate_left(1);
             if let Some(skeleton) = skeletons.last_mut() {
@@ -103,12 +108,13 @@ pub(super) fn compare(tape: &Tape, device: &'static DeviceState, scratch: &mut S
             if skeletons.len() >= MOST_SKELETONS {
                 skeletons.remove(0);
             }
+            let node = |(entry, hash): (&Entry, Option<u64>)| {
+                let size = size(&entry.node);
+                Seen { hash, size, differs: hash.is_none(), resized: false }
+            };
             skeletons.push(Skeleton {
                 hash,
-                differs: hashes.iter().map(Option::is_none).collect(),
-                resized: vec![false; n],
-                hashes,
-                sizes: sizes(tape),
+                nodes: tape.entries.iter().zip(hashes).map(node).collect(),
                 cut: None,
                 cuts: 0,
                 runs: 0,
@@ -121,31 +127,31 @@ pub(super) fn compare(tape: &Tape, device: &'static DeviceState, scratch: &mut S
 
 fn note_cuts(skeletons: &[Skeleton]) {
     let cut = skeletons.iter().filter(|s| s.cut.is_some());
-    CUT.store(cut.fold(0, |bits, s| bits | 1 << (s.hashes.len() % 64)), Ordering::Relaxed);
+    CUT.store(cut.fold(0, |bits, s| bits | 1 << (s.nodes.len() % 64)), Ordering::Relaxed);
 }
 
-/// Of each node a number for its shape.
-fn sizes(tape: &Tape) -> Vec<u64> {
-    let size = |entry: &Entry| {
-        let sizes = entry.node.shape.iter();
-        sizes.fold(1, |all: u64, n| all.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(*n as u64))
-    };
-    tape.entries.iter().map(size).collect()
+/// A hash of a node's shape.
+fn size(node: &Node) -> u64 {
+    let sizes = node.shape.iter();
+    sizes.fold(1, |all: u64, n| all.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(*n as u64))
 }
 
 impl Skeleton {
     /// Learns which nodes differ, and cuts the tape there.
     fn compare(&mut self, tape: &Tape, hashes: Vec<Option<u64>>) {
-        let sizes = sizes(tape);
         let mut learnt = false;
-        for i in 0..hashes.len() {
-            let (differs, resized) =
-                (hashes[i] != self.hashes[i] || hashes[i].is_none(), sizes[i] != self.sizes[i]);
-            learnt |= differs && !self.differs[i] || resized && !self.resized[i];
-            self.differs[i] |= differs;
-            self.resized[i] |= resized;
+        for ((seen, entry), hash) in self.nodes.iter_mut().zip(&tape.entries).zip(hashes) {
+            let size = size(&entry.node);
+            let differs = hash != seen.hash || hash.is_none();
+            let resized = size != seen.size;
+            learnt |= differs && !seen.differs || resized && !seen.resized;
+            *seen = Seen {
+                hash,
+                size,
+                differs: seen.differs | differs,
+                resized: seen.resized | resized,
+            };
         }
-        (self.hashes, self.sizes) = (hashes, sizes);
         if learnt || self.cut.is_none() {
             self.cut = if self.cuts < MOST_CUTS { self.cut(tape) } else { None };
             self.cuts += 1;
@@ -156,7 +162,7 @@ impl Skeleton {
     /// The segments. `None` if few nodes stay.
     fn cut(&self, tape: &Tape) -> Option<Arc<[Segment]>> {
         let n = tape.entries.len();
-        if !self.differs.contains(&true) {
+        if !self.nodes.iter().any(|seen| seen.differs) {
             return None;
         }
         let steady = self.steady(tape);
@@ -195,13 +201,13 @@ impl Skeleton {
         let mut steady = Vec::with_capacity(tape.entries.len());
         // Of each node: its memory may have another layout.
         let mut moved: Vec<bool> = Vec::with_capacity(tape.entries.len());
-        for (i, entry) in tape.entries.iter().enumerate() {
+        for (entry, seen) in tape.entries.iter().zip(&self.nodes) {
             let node = &entry.node;
             let on_moved = node.with_inputs(|inputs| {
                 inputs.iter().filter_map(|o| structure::slot(tape, o)).any(|s| moved[s])
             });
-            let same = !self.differs[i] && !on_moved;
-            moved.push(self.resized[i] || !same && shows_operands(node));
+            let same = !seen.differs && !on_moved;
+            moved.push(seen.resized || !same && shows_operands(node));
             // Constants are in the segments of what reads them.
             steady.push(same || node.op.is_constant() && steady.last().is_some_and(|s| *s));
         }
@@ -273,7 +279,7 @@ fn users(tape: &Tape, segment_of: &[usize]) -> Vec<Vec<usize>> {
 /// Computes the segments of a tape one after the other.
 pub(super) fn run(tape: Tape, cut: Cut, scratch: &mut Scratch) {
     let Cut(segments, hash) = cut;
-    // What is not given to a segment is claimed still.
+    // The flag: claimed, and not given to a segment yet.
     let mut nodes: Vec<Option<(Arc<Node>, bool)>> =
         tape.entries.into_iter().map(|entry| Some((entry.node, true))).collect();
     let mut found = true;

@@ -35,7 +35,7 @@ impl Array {
     /// # Errors
     /// As [`Array::eval`].
     pub fn host_value(&self) -> Result<(Value, bool)> {
-        // Whoever reads elements may go on by their values, which no command tells.
+        // The caller may choose what it does by these values, which a recording of commands would not repeat.
         executable::give_up();
         let value = self.value()?;
         if !value.buffer.as_ptr().is_null() || value.buffer.bytes() == 0 {

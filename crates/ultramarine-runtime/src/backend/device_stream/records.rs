@@ -29,9 +29,9 @@ const MOST_UNRECORDED: u64 = 64;
 pub enum Records {
     /// With the submission: other work, or another library, is about to wait for just this.
     AtOnce,
-    /// When something waits. The submission is the first of an evaluation.
+    /// Before the first wait, for a submission that is the first of an evaluation.
     Begins,
-    /// When something waits.
+    /// Before the first wait.
     WhenAsked,
 }
 

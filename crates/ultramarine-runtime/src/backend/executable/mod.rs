@@ -297,7 +297,7 @@ impl Executable {
         Ok(Memory { buffers, offsets, arena, numbers: None })
     }
 
-    /// The place of a command's number among all, for [`Executable::run_with`].
+    /// The place of a command's number among all, for [`Executable::run`].
     pub fn number(&self, command: usize, index: usize) -> Option<u32> {
         let place = self.steps.get(command)?.scalars.clone().nth(index)?;
         u32::try_from(place).ok()

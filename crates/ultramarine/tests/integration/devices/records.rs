@@ -160,7 +160,7 @@ fn the_calling_thread_submits_what_is_small() -> Result<()> {
     let small = with_stream(gpu, || chain(&x, 5))?;
     async_eval(std::slice::from_ref(&small))?;
     assert_eq!(*SUBMITTER.lock().unwrap(), here);
-    // What has to be waited for, and what is long, goes to a worker.
+    // Long evaluations, and those behind another device, go to a worker.
     let large = with_stream(gpu, || chain(&x, 20))?;
     async_eval(std::slice::from_ref(&large))?;
     large.eval()?;
