@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -73,7 +74,8 @@ struct Folder {
   }
 };
 
-static int run(const std::vector<std::string> &command, const std::string &log) {
+// The exit status of a command; -1 if it did not start or did not end by itself, with the reason.
+static int run(const std::vector<std::string> &command, const std::string &log, std::string *reason) {
   std::vector<char *> arguments;
   for (auto &word : command) arguments.push_back(const_cast<char *>(word.c_str()));
   arguments.push_back(nullptr);
@@ -85,11 +87,16 @@ static int run(const std::vector<std::string> &command, const std::string &log) 
   pid_t child;
   int failed = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
-  if (failed) return -1;
+  if (failed) {
+    *reason = "cannot run " + command[0] + ": " + strerror(failed) + "\n";
+    return -1;
+  }
   int status;
   while (waitpid(child, &status, 0) < 0) {
   }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  if (WIFEXITED(status)) return WEXITSTATUS(status);
+  *reason = command[0] + " was ended by signal " + std::to_string(WTERMSIG(status)) + "\n";
+  return -1;
 }
 
 // The compiler, assembler and linker behind g++, called by themselves: its driver takes as long as they do.
@@ -183,14 +190,14 @@ bool compile(const Compilation &what, std::string *image, std::string *log) {
                                       device + "/device.h", "-I" + folder.path + "/include", "-I" + device + "/include"};
   command.insert(command.end(), what.options.begin(), what.options.end());
   for (auto &last : {source, std::string("-o"), assembly}) command.push_back(last);
-  int status = run(command, messages);
+  std::string reason;
+  int status = run(command, messages, &reason);
   // What is not defined here, such as the functions of libm, is found in the process.
-  if (!status) status = run({tools.assembler, assembly, "-o", object}, messages);
-  if (!status) status = run({tools.linker, "-shared", "-Bsymbolic", object, "-o", library}, messages);
+  if (!status) status = run({tools.assembler, assembly, "-o", object}, messages, &reason);
+  if (!status) status = run({tools.linker, "-shared", "-Bsymbolic", object, "-o", library}, messages, &reason);
   std::string words;
   read_file(messages, &words);
-  *log = as_nvcc(words, what.name);
-  if (status < 0) *log += "cannot run " + command[0] + "\n";
+  *log = as_nvcc(words, what.name) + reason;
   if (status || !read_file(library, image)) return false;
   cache_write(cached, *image);
   return true;
