@@ -18,6 +18,7 @@ use crate::sync::lock;
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use ultramarine_runtime::backend::executable::{Executable, Failure, Recorded, Recording};
 use ultramarine_runtime::interrupt;
@@ -145,6 +146,14 @@ thread_local! {
     static MISSES: [Cell<u8>; 32] = const { [const { Cell::new(0) }; 32] };
 }
 
+/// A bit for each number of nodes, modulo 64, of which the last evaluation ran by an executable.
+static HITS: AtomicU64 = AtomicU64::new(0);
+
+/// Returns true if an evaluation of so many nodes is expected to run by an executable, as the last one did.
+pub(super) fn is_likely(n: usize) -> bool {
+    n >= FEWEST && HITS.load(Ordering::Relaxed) >> (n % 64) & 1 == 1 && super::executables()
+}
+
 /// Computes what an evaluation claimed on one stream.
 pub(super) fn run(tape: Tape, profile: Option<Recorder>) {
     let n = tape.entries.len();
@@ -225,6 +234,12 @@ fn note(n: usize, hit: bool) {
         let more = misses.get().checked_add(1).unwrap_or(MOST_MISSES);
         misses.set(if hit { 0 } else { more });
     });
+    let bit = 1 << (n % 64);
+    match (hit, HITS.load(Ordering::Relaxed) & bit != 0) {
+        (true, false) => drop(HITS.fetch_or(bit, Ordering::Relaxed)),
+        (false, true) => drop(HITS.fetch_and(!bit, Ordering::Relaxed)),
+        _ => {}
+    }
 }
 
 /// Runs what is known of a structure. False if that is nothing.

@@ -1,36 +1,50 @@
 //! Evaluations that the calling thread gives to a device itself, although it does not wait for them.
 
 use super::lower::Tape;
+use super::repeated;
 use crate::backend::DeviceState;
 use crate::node::Node;
+use crate::ops::rules::multi_output::{MultiOutput, OutputOf};
 use crate::stream::Stream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Most nodes of such an evaluation. Larger ones go to a worker, so that the caller builds the next graph meanwhile.
+/// Most nodes of such an evaluation, unless they have an executable. Larger ones go to a worker, so that the caller builds
+/// the next graph meanwhile.
 const MOST_NODES: usize = 8;
 
 /// Bytes of an operand in other memory that is brought to the device on the way.
 const SMALL: usize = 16 << 10;
 
 /// Returns true if it costs less to submit an evaluation than to hand it to a worker, and nothing in it makes the caller
-/// wait: it is a few elementwise operations, views and constants on a device that runs ahead, and its operands are there.
-/// (Other operations may have no kernel, and then wait for the device to run on the host.)
+/// wait: its device runs ahead, its operands are there, and it is a few operations that run on the device, or one like it
+/// ran by its executable.
 pub(super) fn is_cheap(tape: &Tape, stream: Stream) -> bool {
-    if tape.entries.len() > MOST_NODES {
+    let n = tape.entries.len();
+    let repeats = repeated::is_likely(n);
+    if n > MOST_NODES && !repeats {
         return false;
     }
     let Ok(device) = super::device_of(stream) else { return false };
     !device.is_host()
         && device.stream(stream).is_ok_and(|s| s.runs_ahead() && !s.event().is_null())
-        && tape.entries.iter().all(|e| is_light(&e.node) && has_operands(&e.node, tape, device))
+        && tape.entries.iter().all(|e| {
+            (repeats || stays(&e.node, device)) && has_operands(&e.node, tape, device)
+        })
 }
 
-fn is_light(node: &Node) -> bool {
+/// Returns true if an operation is expected to run on the device. One that did not so far may have no kernel there, and
+/// then waits for the device to run on the host.
+fn stays(node: &Node, device: &DeviceState) -> bool {
     let op = &node.op;
+    if let Some(graph) = op.get::<MultiOutput>().and_then(|multi| multi.rules().subgraph()) {
+        return graph.executables().any();
+    }
     op.elementwise().is_some()
         || op.constant().is_some()
+        || op.is::<OutputOf>()
         || op.rules().is_some_and(|rules| rules.inherits_home())
+        || device.has_run(op.name())
 }
 
 /// Returns true if a node's operands are on the device, small, or claimed with it.

@@ -165,12 +165,21 @@ fn the_calling_thread_submits_what_is_small() -> Result<()> {
     async_eval(std::slice::from_ref(&large))?;
     large.eval()?;
     assert_ne!(*SUBMITTER.lock().unwrap(), here);
+    // Not those that ran by an executable.
+    for _ in 0..3 {
+        let again = with_stream(gpu, || chain(&x, 20))?;
+        again.eval()?;
+    }
+    *SUBMITTER.lock().unwrap() = None;
+    let again = with_stream(gpu, || chain(&x, 20))?;
+    async_eval(std::slice::from_ref(&again))?;
+    assert_eq!(*SUBMITTER.lock().unwrap(), here);
     let host = with_stream(new_stream(Device::CPU)?, || x.exp())?;
     let behind = with_stream(gpu, || host.add(&x))?;
     async_eval(std::slice::from_ref(&behind))?;
     behind.eval()?;
     assert_ne!(*SUBMITTER.lock().unwrap(), here);
-    drop((x, small, large, host, behind));
+    drop((x, small, large, again, host, behind));
     check_memory(&[gpu]);
     Ok(())
 }
