@@ -28,9 +28,10 @@ pub(super) fn is_cheap(tape: &Tape, stream: Stream) -> bool {
     let Ok(device) = super::device_of(stream) else { return false };
     !device.is_host()
         && device.stream(stream).is_ok_and(|s| s.runs_ahead() && !s.event().is_null())
-        && tape.entries.iter().all(|e| {
-            (repeats || stays(&e.node, device)) && has_operands(&e.node, tape, device)
-        })
+        && tape
+            .entries
+            .iter()
+            .all(|e| (repeats || stays(&e.node, device)) && has_operands(&e.node, tape, device))
 }
 
 /// Returns true if an operation is expected to run on the device. One that did not so far may have no kernel there, and

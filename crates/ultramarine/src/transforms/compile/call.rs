@@ -81,12 +81,10 @@ impl Callable {
 
 impl Subgraph for Callable {
     fn build(&self, operands: &[Arc<Node>]) -> Built {
-        let all = self.graph.nodes(operands);
-        let outputs = self.made.iter().map(|o| all[self.graph.outputs[*o] as usize].clone());
-        let outputs = outputs.collect();
-        let steps = self.graph.steps.iter().zip(all);
-        let nodes = steps.filter(|(s, _)| s.op().is_some()).map(|(_, node)| node).collect();
-        Built { nodes, outputs }
+        let all = self.graph.nodes(|i| &operands[i]);
+        let outputs = self.made.iter();
+        let outputs = outputs.filter_map(|o| all[self.graph.outputs[*o] as usize].clone());
+        Built { outputs: outputs.collect(), nodes: all.into_iter().flatten().collect() }
     }
 
     fn executables(&self) -> &Executables {

@@ -61,6 +61,9 @@ impl Step {
     }
 }
 
+/// A node for each step that is an operation.
+pub(crate) type Made = SmallVec<[Option<Arc<Node>>; 8]>;
+
 /// A recorded function: steps in an order in which they can run.
 #[derive(Clone)]
 pub(crate) struct Graph {
@@ -72,30 +75,46 @@ pub(crate) struct Graph {
 impl Graph {
     /// Lazy results for other arguments, of the same shapes, dtypes and homes.
     pub fn replay(&self, inputs: &[Array]) -> Vec<Array> {
-        let inputs: SmallVec<[Arc<Node>; 8]> = inputs.iter().map(|i| i.node().clone()).collect();
-        self.results(&self.nodes(&inputs))
+        let input = |i: usize| inputs[i].node();
+        let made = self.nodes(input);
+        let mut results = Vec::with_capacity(self.outputs.len());
+        for output in &self.outputs {
+            results.extend(self.node(*output, input, &made).map(Array::from_node));
+        }
+        results
     }
 
-    /// A node for each step: those of the inputs and the constants, and new ones.
-    pub fn nodes(&self, inputs: &[Arc<Node>]) -> Vec<Arc<Node>> {
-        let mut made: Vec<Arc<Node>> = Vec::with_capacity(self.steps.len());
+    /// New nodes for the steps that are operations, among the inputs' nodes; `None` for other steps.
+    pub fn nodes<'a>(&self, input: impl Fn(usize) -> &'a Arc<Node>) -> Made {
+        let mut made = Made::with_capacity(self.steps.len());
         for step in &self.steps {
-            let node = match &step.source {
-                Source::Input(i) => inputs[*i as usize].clone(),
-                Source::Constant(array) => array.node().clone(),
-                Source::Op(op) => {
-                    let operands = step.operands.iter().map(|i| made[*i as usize].clone());
-                    step.node(op.for_new_node(), operands.collect(), step.shape.clone())
-                }
+            let Some(op) = step.op() else {
+                made.push(None);
+                continue;
             };
-            made.push(node);
+            let mut operands = Inputs::new();
+            for i in &step.operands {
+                if let Some(node) = self.node(*i, &input, &made) {
+                    operands.push(node);
+                }
+            }
+            made.push(Some(step.node(op.for_new_node(), operands, step.shape.clone())));
         }
         made
     }
 
-    /// The results, of a node for each step.
-    pub fn results(&self, made: &[Arc<Node>]) -> Vec<Array> {
-        self.outputs.iter().map(|o| Array::from_node(made[*o as usize].clone())).collect()
+    /// The node of a step, which is there if it is no operation, or has been made.
+    fn node<'a>(
+        &self,
+        step: u32,
+        input: impl Fn(usize) -> &'a Arc<Node>,
+        made: &[Option<Arc<Node>>],
+    ) -> Option<Arc<Node>> {
+        match &self.steps[step as usize].source {
+            Source::Input(i) => Some(input(*i as usize).clone()),
+            Source::Constant(array) => Some(array.node().clone()),
+            Source::Op(_) => made.get(step as usize)?.clone(),
+        }
     }
 
     /// Rebuilds the graph step by step. `f` is given the new graph's steps and a step whose operands are numbers
