@@ -402,12 +402,6 @@ def test_a_device_that_runs_ahead(plugin: Path, variables: dict[str, str], valid
             end = call["start_ns"] + call["duration_ns"]
             own = [e for e in events if e["depth"] == 1 and call["start_ns"] <= e["start_ns"] <= end]
             assert sum(e["duration_ns"] for e in own) <= call["duration_ns"] + 1000 * len(own), (call, own)
-        # The calling thread submits a few operations, and calls of compiled functions, that ran before.
-        f = mx.compile(lambda a, b: mx.sort(a @ b, axis=1))
-        for _ in range(3):
-            mx.eval(f(x, x))
-        p = recorded(lambda: (mx.eval(x @ x), mx.async_eval(x @ x), mx.async_eval(f(x, x)), mx.synchronize()))
-        assert len({{e["thread"] for e in p.events()}}) == 1, p.events()
         # Times of long profiles are resolved while they run, and all of them at the end.
         p = recorded(lambda: [mx.eval(x + 1) for _ in range(1500)])
         assert all(e["clock"] == "device" for e in p.events()) and len(p.events()) >= 1500

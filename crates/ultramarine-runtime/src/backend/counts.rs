@@ -1,6 +1,6 @@
 //! Counts of graph operations by how they ran.
 
-use super::{DeviceState, gpus, host};
+use super::{gpus, host};
 use crate::device::Device;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
@@ -62,31 +62,13 @@ impl OpCounters {
         self.add_runs(op, dispatch, 1);
     }
 
-    /// The slots in which an operation's counts may be, in the order of the search.
-    fn slots(&self, op: &'static str) -> impl Iterator<Item = &Slot> {
-        let start = (op.as_ptr() as usize).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
-        (0..SLOTS).map(move |i| &self.0[(start + i) % SLOTS])
-    }
-
-    /// The runs of an operation, by [`Dispatch`].
-    fn get(&self, op: &'static str) -> [u64; 3] {
-        for slot in self.slots(op) {
-            let name = slot.name.load(Ordering::Relaxed);
-            if name.is_null() {
-                break;
-            }
-            if std::ptr::eq(name, op.as_ptr()) {
-                return slot.counts.each_ref().map(|c| c.load(Ordering::Relaxed));
-            }
-        }
-        [0; 3]
-    }
-
     /// Counts several runs of an operation.
     #[inline]
     pub fn add_runs(&self, op: &'static str, dispatch: Dispatch, runs: u64) {
         let address = op.as_ptr().cast_mut();
-        for slot in self.slots(op) {
+        let start = (address as usize).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
+        for i in 0..SLOTS {
+            let slot = &self.0[(start + i) % SLOTS];
             let mut found = slot.name.load(Ordering::Relaxed);
             if found.is_null() {
                 let (order, none) = (Ordering::Relaxed, std::ptr::null_mut());
@@ -125,21 +107,6 @@ impl OpCounters {
 
     fn reset(&self) {
         self.0.iter().flat_map(|s| &s.counts).for_each(|c| c.store(0, Ordering::Relaxed));
-    }
-}
-
-impl DeviceState {
-    /// Returns true if all earlier runs of an operation, and there were some, stayed on the device.
-    pub fn has_run(&self, op: &'static str) -> bool {
-        let mut runs = 0;
-        for kernels in self.kernels.get().iter() {
-            let [native, decomposed, cpu] = kernels.counts.get(op);
-            if cpu > 0 {
-                return false;
-            }
-            runs += native + decomposed;
-        }
-        runs > 0
     }
 }
 

@@ -4,7 +4,6 @@ use super::lower::Tape;
 use super::repeated;
 use crate::backend::DeviceState;
 use crate::node::Node;
-use crate::ops::rules::multi_output::{MultiOutput, OutputOf};
 use crate::stream::Stream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,8 +16,9 @@ const MOST_NODES: usize = 8;
 const SMALL: usize = 16 << 10;
 
 /// Returns true if it costs less to submit an evaluation than to hand it to a worker, and nothing in it makes the caller
-/// wait: its device runs ahead, its operands are there, and it is a few operations that run on the device, or one like it
-/// ran by its executable.
+/// wait: its device runs ahead, its operands are there, and it is a few elementwise operations, views and constants, or one
+/// of its size just ran by its executable. (Other operations may have no kernel, and then wait for the device to run on the
+/// host. A product costs its library so much time on the host that it is better spent by a worker.)
 pub(super) fn is_cheap(tape: &Tape, stream: Stream) -> bool {
     let n = tape.entries.len();
     let repeats = repeated::is_likely(n);
@@ -31,21 +31,14 @@ pub(super) fn is_cheap(tape: &Tape, stream: Stream) -> bool {
         && tape
             .entries
             .iter()
-            .all(|e| (repeats || stays(&e.node, device)) && has_operands(&e.node, tape, device))
+            .all(|e| (repeats || is_light(&e.node)) && has_operands(&e.node, tape, device))
 }
 
-/// Returns true if an operation is expected to run on the device. One that did not so far may have no kernel there, and
-/// then waits for the device to run on the host.
-fn stays(node: &Node, device: &DeviceState) -> bool {
+fn is_light(node: &Node) -> bool {
     let op = &node.op;
-    if let Some(graph) = op.get::<MultiOutput>().and_then(|multi| multi.rules().subgraph()) {
-        return graph.executables().any();
-    }
     op.elementwise().is_some()
         || op.constant().is_some()
-        || op.is::<OutputOf>()
         || op.rules().is_some_and(|rules| rules.inherits_home())
-        || device.has_run(op.name())
 }
 
 /// Returns true if a node's operands are on the device, small, or claimed with it.

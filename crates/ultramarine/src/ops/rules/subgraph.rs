@@ -45,11 +45,6 @@ impl Executables {
         all.last().map(|(_, executable)| executable.clone())
     }
 
-    /// Returns true if there are executables.
-    pub fn any(&self) -> bool {
-        lock(&self.0).iter().any(|(_, executable)| executable.is_some())
-    }
-
     /// Keeps an executable in place of the one that was used least recently.
     pub fn insert(&self, binding: Binding, executable: Option<Arc<Executable>>) {
         let mut all = lock(&self.0);
