@@ -62,7 +62,7 @@ N = 6
 def check_one_buffer_in_two_operands(
     wrap: Callable[[Callable[..., Any]], Callable[..., Any]], views: bool
 ) -> None:
-    """What a step overwrites when nobody holds it stays as it is when somebody does, through either operand."""
+    """Checks that a step overwrites the buffer only while no other array holds it, through either operand."""
 
     def step(x: mx.array, y: mx.array) -> mx.array:
         for _ in range(4):

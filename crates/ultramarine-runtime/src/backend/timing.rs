@@ -32,8 +32,10 @@ type Pop = unsafe extern "C" fn(*mut c_void, *mut c_void);
 /// at most.
 const CALIBRATIONS: usize = 5;
 
-/// Round trip that is quick enough, and the longest time to look for one: on a busy machine threads lose the processor.
+/// Round trip that is quick enough.
 const QUICK: Duration = Duration::from_micros(100);
+
+/// Longest time to look for a quick one: on a busy machine threads lose the processor.
 const LONGEST_CALIBRATION: Duration = Duration::from_millis(100);
 
 /// Longest time for which the host looks for a mark before it waits for the stream.
