@@ -248,35 +248,10 @@ fn _reset_op_counts() {
 /// Counts of evaluation, by name.
 #[pyfunction]
 fn _stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let ultramarine::Stats {
-        commands,
-        replays,
-        fused,
-        fused_operations,
-        bytes_read,
-        bytes_written,
-        donations,
-        contiguous_copies,
-        repeated,
-        mirrors,
-        transfers,
-        bytes_to_host,
-        bytes_to_devices,
-    } = ultramarine::stats();
     let out = PyDict::new(py);
-    out.set_item("commands", commands)?;
-    out.set_item("replays", replays)?;
-    out.set_item("fused", fused)?;
-    out.set_item("fused_operations", fused_operations)?;
-    out.set_item("bytes_read", bytes_read)?;
-    out.set_item("bytes_written", bytes_written)?;
-    out.set_item("donations", donations)?;
-    out.set_item("contiguous_copies", contiguous_copies)?;
-    out.set_item("repeated", repeated)?;
-    out.set_item("mirrors", mirrors)?;
-    out.set_item("transfers", transfers)?;
-    out.set_item("bytes_to_host", bytes_to_host)?;
-    out.set_item("bytes_to_devices", bytes_to_devices)?;
+    for (name, count) in ultramarine::stats().named() {
+        out.set_item(name, count)?;
+    }
     Ok(out)
 }
 

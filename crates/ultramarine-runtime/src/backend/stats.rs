@@ -9,6 +9,13 @@ macro_rules! counters {
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Stats { $($(#[$m])* pub $name: u64,)* }
 
+        impl Stats {
+            /// The counts by their names.
+            pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($name), self.$name)),*].into_iter()
+            }
+        }
+
         #[derive(Default)]
         struct Totals { $($name: AtomicU64,)* }
 
