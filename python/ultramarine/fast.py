@@ -7,6 +7,7 @@ from ultramarine import _core
 
 __all__ = [
     "CustomKernel",
+    "cross_entropy",
     "cuda_kernel",
     "kernel",
     "layer_norm",
@@ -14,9 +15,11 @@ __all__ = [
     "precompiled_cuda_kernel",
     "rms_norm",
     "rope",
+    "scaled_dot_product_attention",
 ]
 
 CustomKernel = _core._fast.CustomKernel
+cross_entropy = _core._fast.cross_entropy
 cuda_kernel = _core._fast.cuda_kernel
 kernel = _core._fast.kernel
 layer_norm = _core._fast.layer_norm
@@ -24,3 +27,4 @@ metal_kernel = _core._fast.metal_kernel
 precompiled_cuda_kernel = _core._fast.precompiled_cuda_kernel
 rms_norm = _core._fast.rms_norm
 rope = _core._fast.rope
+scaled_dot_product_attention = _core._fast.scaled_dot_product_attention

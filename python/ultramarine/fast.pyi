@@ -32,6 +32,31 @@ class CustomKernel:
         stream: StreamOrDevice = None,
     ) -> list[array]: ...
 
+def cross_entropy(logits: array, targets: array, *, stream: StreamOrDevice = None) -> array:
+    """Computes the cross entropy of class indices, `logsumexp(logits) - logits[target]`, along the
+    last axis.
+
+    float16 and bfloat16 are summed in float32.
+
+    Args:
+        logits (array): Unnormalised logits, (..., classes), of floats.
+        targets (array): Class indices, (...), of integers in [0, classes); negative ones count
+            from the end.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Loss of each target, in float32, of the shape of `targets`.
+
+    Raises:
+        ValueError: If the logits have no axis, no class or no floating dtype, or if the targets
+            are no integers or of another shape.
+
+    Example:
+        >>> mx.fast.cross_entropy(mx.array([[0.0, 0.0]]), mx.array([1]))
+        array([0.693147], dtype=float32)
+    """
+
 def cuda_kernel(
     name: str,
     input_names: Sequence[str],
@@ -251,4 +276,52 @@ def rope(
 
     Raises:
         ValueError: If the shapes do not fit, or not exactly one of `base` and `freqs` is given.
+    """
+
+def scaled_dot_product_attention(
+    q: array,
+    k: array,
+    v: array,
+    *,
+    scale: float,
+    mask: str | array | None = None,
+    sinks: array | None = None,
+    force_fused: bool = False,
+    stream: StreamOrDevice = None,
+) -> array:
+    """Computes scaled dot-product attention, `softmax(scale * q @ k.T + mask) @ v`.
+
+    Each key head serves `heads / key heads` neighbouring query heads. Scores and softmax are
+    computed in float32 for float16 and bfloat16. A query whose keys are all masked gets the mean
+    of all values (zeros, with a finite sink).
+
+    Args:
+        q (array): Queries, (batch, heads, queries, size), of floats.
+        k (array): Keys, (batch, key heads, keys, size).
+        v (array): Values, (batch, key heads, keys, value size).
+        scale (float): Factor of the scores, usually size ** -0.5.
+        mask (str | array | None): `"causal"`: a query sees the keys up to its own position,
+            and the last query is at the last key's. Or an array that broadcasts to
+            (batch, heads, queries, keys): of bools, true for the keys that are seen, or
+            of numbers that are added to the scores. By default every key is seen.
+        sinks (array | None): Score for each query head, (heads,), that joins the sum of the softmax and
+            has no value.
+        force_fused (bool): Raises an error where no fused kernel is available.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: (batch, heads, queries, value size), in the dtype that q, k and v promote to.
+
+    Raises:
+        ValueError: If operands are not of 4 axes or not floating, if their sizes do not fit, if the
+            mask's or the sinks' dtype does not promote to the result's, or if `force_fused` is
+            True and no fused kernel is available.
+        TypeError: If the mask is neither a string nor an array.
+
+    Example:
+        >>> x = mx.array([[[[0.0], [0.0]]]])
+        >>> v = mx.array([[[[1.0], [3.0]]]])
+        >>> mx.fast.scaled_dot_product_attention(x, x, v, scale=1.0, mask="causal").tolist()
+        [[[[1.0], [2.0]]]]
     """

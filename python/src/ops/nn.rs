@@ -1,11 +1,12 @@
-//! Parts of neural networks: softmax, norms and rotary positions.
+//! Parts of neural networks: softmax, norms, rotary positions, attention and cross entropy.
 
 use crate::array::PyArray;
 use crate::convert::{ArrayArg, Ints, Operand, axes};
-use crate::error::Res;
+use crate::error::{Res, type_, type_name, value};
 use crate::stream::{StreamArg, on};
 use pyo3::prelude::*;
-use ultramarine::fast::Rope;
+use pyo3::types::PyString;
+use ultramarine::fast::{AttentionMask, Rope};
 
 /// Computes the exponentials of elements over their sum along axes, without overflow.
 ///
@@ -143,6 +144,120 @@ fn rope(
     Ok(PyArray::new(on(stream, || ultramarine::fast::rope(&a.0, how, &offset.0, freqs))?))
 }
 
+/// A mask of attention: `"causal"` or an array.
+enum Mask {
+    Causal,
+    Array(ArrayArg),
+}
+
+fn mask_of(mask: &Bound<'_, PyAny>) -> Res<Mask> {
+    const OF: &str = "[scaled_dot_product_attention]";
+    if let Ok(name) = mask.cast::<PyString>() {
+        let name = name.to_string_lossy();
+        return match &*name {
+            "causal" => Ok(Mask::Causal),
+            _ => Err(value(format!(
+                "{OF} invalid mask option '{name}'. Must be 'causal', or an array."
+            ))),
+        };
+    }
+    mask.extract::<ArrayArg>().map(Mask::Array).map_err(|_| {
+        type_(format!("{OF} mask must be None, 'causal' or an array, not {}.", type_name(mask)))
+    })
+}
+
+/// Computes scaled dot-product attention, `softmax(scale * q @ k.T + mask) @ v`.
+///
+/// Each key head serves `heads / key heads` neighbouring query heads. Scores and softmax are
+/// computed in float32 for float16 and bfloat16. A query whose keys are all masked gets the mean
+/// of all values (zeros, with a finite sink).
+///
+/// Args:
+///     q (array): Queries, (batch, heads, queries, size), of floats.
+///     k (array): Keys, (batch, key heads, keys, size).
+///     v (array): Values, (batch, key heads, keys, value size).
+///     scale (float): Factor of the scores, usually size ** -0.5.
+///     mask (str | array | None): `"causal"`: a query sees the keys up to its own position,
+///         and the last query is at the last key's. Or an array that broadcasts to
+///         (batch, heads, queries, keys): of bools, true for the keys that are seen, or
+///         of numbers that are added to the scores. By default every key is seen.
+///     sinks (array | None): Score for each query head, (heads,), that joins the sum of the softmax and
+///         has no value.
+///     force_fused (bool): Raises an error where no fused kernel is available.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: (batch, heads, queries, value size), in the dtype that q, k and v promote to.
+///
+/// Raises:
+///     ValueError: If operands are not of 4 axes or not floating, if their sizes do not fit, if the
+///         mask's or the sinks' dtype does not promote to the result's, or if `force_fused` is
+///         True and no fused kernel is available.
+///     TypeError: If the mask is neither a string nor an array.
+///
+/// Example:
+///     >>> x = mx.array([[[[0.0], [0.0]]]])
+///     >>> v = mx.array([[[[1.0], [3.0]]]])
+///     >>> mx.fast.scaled_dot_product_attention(x, x, v, scale=1.0, mask="causal").tolist()
+///     [[[[1.0], [2.0]]]]
+#[pyfunction]
+#[pyo3(signature = (q, k, v, *, scale, mask=None, sinks=None, force_fused=false, stream=None))]
+#[allow(clippy::too_many_arguments)]
+fn scaled_dot_product_attention(
+    q: ArrayArg,
+    k: ArrayArg,
+    v: ArrayArg,
+    scale: f64,
+    mask: Option<&Bound<'_, PyAny>>,
+    sinks: Option<ArrayArg>,
+    force_fused: bool,
+    stream: Option<StreamArg>,
+) -> Res<PyArray> {
+    let mask = mask.map(mask_of).transpose()?;
+    if force_fused {
+        let text = "force_fused=True but no fused kernel is available. Leave it out.";
+        return Err(value(format!("[scaled_dot_product_attention] {text}")));
+    }
+    let mask = match &mask {
+        None => AttentionMask::None,
+        Some(Mask::Causal) => AttentionMask::Causal,
+        Some(Mask::Array(mask)) => AttentionMask::Array(&mask.0),
+    };
+    let sinks = sinks.as_ref().map(|s| &s.0);
+    let attend = ultramarine::fast::scaled_dot_product_attention;
+    Ok(PyArray::new(on(stream, || attend(&q.0, &k.0, &v.0, scale, mask, sinks))?))
+}
+
+/// Computes the cross entropy of class indices, `logsumexp(logits) - logits[target]`, along the
+/// last axis.
+///
+/// float16 and bfloat16 are summed in float32.
+///
+/// Args:
+///     logits (array): Unnormalised logits, (..., classes), of floats.
+///     targets (array): Class indices, (...), of integers in [0, classes); negative ones count
+///         from the end.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Loss of each target, in float32, of the shape of `targets`.
+///
+/// Raises:
+///     ValueError: If the logits have no axis, no class or no floating dtype, or if the targets
+///         are no integers or of another shape.
+///
+/// Example:
+///     >>> mx.fast.cross_entropy(mx.array([[0.0, 0.0]]), mx.array([1]))
+///     array([0.693147], dtype=float32)
+#[pyfunction]
+#[pyo3(signature = (logits, targets, *, stream=None))]
+fn cross_entropy(logits: ArrayArg, targets: ArrayArg, stream: Option<StreamArg>) -> Res<PyArray> {
+    let loss = || ultramarine::fast::cross_entropy(&logits.0, &targets.0);
+    Ok(PyArray::new(on(stream, loss)?))
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::functions!(m: softmax);
     Ok(())
@@ -150,6 +265,6 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// The functions of the module `ultramarine.fast`.
 pub fn register_fast(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    crate::functions!(m: rms_norm layer_norm rope);
+    crate::functions!(m: rms_norm layer_norm rope scaled_dot_product_attention cross_entropy);
     Ok(())
 }

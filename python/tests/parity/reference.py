@@ -53,6 +53,45 @@ class Layers:
         return y if bias is None else y + bias
 
     @staticmethod
+    def scaled_dot_product_attention(
+        q: np.ndarray,
+        k: np.ndarray,
+        v: np.ndarray,
+        *,
+        scale: float,
+        mask: Any = None,
+        sinks: Any = None,
+        force_fused: bool = False,
+        stream: Any = None,
+    ) -> np.ndarray:
+        group = q.shape[1] // k.shape[1]
+        k, v = (np.repeat(np.asarray(a), group, axis=1) for a in (k, v))
+        scores = scale * np.asarray(q, np.float64) @ k.swapaxes(2, 3)
+        lowest = np.finfo(np.float32).min
+        if isinstance(mask, str):
+            mask = np.tri(*scores.shape[2:], scores.shape[3] - scores.shape[2], dtype=bool)
+        if mask is not None:
+            mask = np.asarray(mask)
+            kept = np.where(mask, scores, lowest) if mask.dtype == bool else scores + mask
+            scores = np.maximum(kept, lowest)
+        if sinks is not None:
+            column = np.asarray(sinks, np.float64)[None, :, None, None]
+            scores = np.concatenate(
+                [np.broadcast_to(column, (*scores.shape[:3], 1)), scores], axis=3
+            )
+        # A row of the lowest numbers is even: its logsumexp would be rounded to them.
+        weights = np.exp(scores - np.max(scores, axis=3, keepdims=True))
+        weights /= np.sum(weights, axis=3, keepdims=True)
+        return weights[..., scores.shape[3] - k.shape[2] :] @ v
+
+    @staticmethod
+    def cross_entropy(logits: np.ndarray, targets: Any, stream: Any = None) -> np.ndarray:
+        logits = np.asarray(logits, np.float64)
+        indices = np.asarray(targets).astype(np.int64)[..., None]
+        own = np.take_along_axis(logits, indices, -1)[..., 0]
+        return _logsumexp(logits, -1, False) - own
+
+    @staticmethod
     def rope(
         a: np.ndarray,
         dims: int,
@@ -86,7 +125,8 @@ class Numpy:
 
     def __getattr__(self, name: str) -> Any:
         thing = OWN[name] if name in OWN else getattr(np, name)
-        return tuples(thing) if callable(thing) else thing
+        # Dtypes are types, which are no functions.
+        return tuples(thing) if callable(thing) and not isinstance(thing, type) else thing
 
 
 def tuples(function: Any) -> Any:

@@ -33,14 +33,7 @@ LATER: dict[str, str] = {
         "exported functions",
     ),
     "save_gguf": "the GGUF format, in load, too",
-    **dict.fromkeys(
-        [
-            "fast.cross_entropy",
-            "fast.gated_delta_update",
-            "fast.scaled_dot_product_attention",
-        ],
-        "fused layers",
-    ),
+    "fast.gated_delta_update": "fused layers",
     "distributed": "the module",
 }
 

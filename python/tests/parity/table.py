@@ -8,6 +8,7 @@ import ultramarine
 
 from .calls import (
     arrays,
+    attention,
     conv,
     create,
     elementwise,
@@ -31,6 +32,7 @@ TABLE: list[Entry] = [
     *scan.ENTRIES,
     *sort.ENTRIES,
     *nn.ENTRIES,
+    *attention.ENTRIES,
     *shape.ENTRIES,
     *index.ENTRIES,
     *create.ENTRIES,

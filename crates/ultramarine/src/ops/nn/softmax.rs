@@ -49,7 +49,7 @@ impl Array {
 
 /// The largest elements over axes, cut off to what is finite, to subtract before `exp`: a maximum of either infinity then
 /// gives what the limit is.
-fn shift(a: &Array, axes: &[isize]) -> Result<Array> {
+pub(super) fn shift(a: &Array, axes: &[isize]) -> Result<Array> {
     let top = a.max(Some(axes), true)?;
     let Some(info) = crate::finfo(a.dtype()).filter(|_| a.dtype().is_floating()) else {
         return Ok(top);

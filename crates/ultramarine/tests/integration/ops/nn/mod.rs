@@ -1,3 +1,4 @@
 //! Layers of neural networks.
 
+mod attention;
 mod softmax;

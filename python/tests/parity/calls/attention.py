@@ -1,0 +1,78 @@
+"""Attention and cross entropy."""
+
+from __future__ import annotations
+
+import numpy as np
+from support.harness import FLOATS, by_dtype
+
+from ..draw import Case, Entry, Gen
+from .index import indices
+
+
+def draw_attention(g: Gen) -> str:
+    """Operands that fit, mostly: grouped heads, values of another size, all kinds of masks."""
+    batch, heads, group = g.of(1, 1, 2), g.of(1, 1, 2, 3), g.of(1, 1, 2, 3)
+    queries, keys = g.of(1, 2, 3, 5, 17), g.of(1, 2, 3, 5, 17, 40)
+    size, value = g.of(1, 2, 4, 8), g.of(1, 2, 4, 8)
+    dtype = g.of(*FLOATS)
+
+    def floats() -> list[str]:
+        return [dtype] if g.chance(0.9) else [*FLOATS, "int32", "complex64"]
+
+    def bent(shape: tuple[int, ...]) -> tuple[int, ...]:
+        if g.chance(0.97):
+            return shape
+        return g.of(shape[1:], (1, *shape), tuple(n + 1 for n in shape))
+
+    q = g.arr(floats(), bent((batch, heads * group, queries, size)), specials=0)
+    k = g.arr(floats(), bent((batch, heads, keys, size)), specials=0)
+    v = g.arr(floats(), bent((batch, heads, keys, value)), specials=0)
+    mask = g.of(None, None, "'causal'", "bool", "number")
+    if mask in ("bool", "number"):
+        scores = (batch, heads * group, queries, keys)
+        shape = tuple(n if g.chance(0.7) else 1 for n in scores)[g.of(0, 0, 1, 2, 3) :]
+        if mask == "bool":
+            # Made by a comparison, so that it is of bools in the reference, too, whose operands are float64.
+            mask = f"{g.arr(['float32'], bent(shape), specials=0)} > 0"
+        else:
+            mask = g.arr([dtype, dtype, "int8", "float32"], bent(shape), specials=0)
+    elif g.chance(0.03):
+        mask = g.of("'full'", "3", "[True]")
+    sinks = g.arr([dtype], bent((heads * group,)), specials=0) if g.chance(0.25) else None
+    scale = g.of("1.0", "0.5", "0.125", "-1", "2")
+    named = [("scale", scale), ("mask", mask), ("sinks", sinks), ("force_fused", None)]
+    return g.call([q, k, v], kw=named)
+
+
+def value_size(c: Case) -> float:
+    """The largest value, of which a result is a mean."""
+    data = np.abs(c.inputs["z"].data.astype(np.float64)) if "z" in c.inputs else np.ones(1)
+    return max(1.0, float(data.max())) if data.size else 1.0
+
+
+def draw_cross_entropy(g: Gen) -> str:
+    shape = g.of((), (3,), (2, 3), (1, 4), (2, 1, 3))
+    classes = g.of(1, 2, 7, 40)
+    x = g.arr(FLOATS if g.chance(0.95) else ["int32", "complex64"], (*shape, classes), specials=0)
+    targets = indices(g, classes, shape)
+    if g.chance(0.05):
+        targets = g.of("mx.array([0])", "mx.array([[[[0]]]])", "mx.array(0.0)", "0", "[0]", "x")
+    return g.call([x, targets])
+
+
+def loss_size(c: Case) -> float:
+    """The largest logit, which is subtracted."""
+    data = np.abs(c.inputs["x"].data.astype(np.float64))
+    return max(1.0, float(data.max()))
+
+
+ENTRIES = [
+    Entry(
+        "fast.scaled_dot_product_attention",
+        draw_attention,
+        by_dtype(64, float16=16, bfloat16=16),
+        value_size,
+        by_numpy=True,
+    ),
+    Entry("fast.cross_entropy", draw_cross_entropy, 64, loss_size, by_numpy=True),
+]
