@@ -1,8 +1,8 @@
 """Writes docs/parity.md: every name of mlx.core, whether it is here, and what cases of it came to.
 
-    PYTHONPATH=python python python/tools/parity_page.py [CASES]
+    PYTHONPATH=python python python/tools/parity_page.py [CASES [NAME]]
 
-runs that many generated cases (none: keeps the page's counts) and writes the page.
+runs that many generated cases of all names, or of those like `NAME`, and writes the page. Other counts stay the page's.
 """
 
 from __future__ import annotations
@@ -64,6 +64,8 @@ def tolerance(entry: Entry) -> str:
             "spread": "the largest square" if "var" in entry.name else "the largest",
             "one": "1",
             "layer_size": "the largest element",
+            "value_size": "the largest value",
+            "loss_size": "the largest logit",
             "product_size": "the terms' sum",
             "size_of_sum": "the sum of magnitudes",
         }[entry.scale.__name__]
@@ -149,10 +151,11 @@ def page(counts: Counts) -> str:
 def main() -> None:
     counts = counts_of_page()
     if len(sys.argv) > 1:
-        outcome = running.run(int(sys.argv[1]))
+        outcome = running.run(int(sys.argv[1]), *sys.argv[2:3])
         if outcome.wrong:
             sys.exit(outcome.report(100))
-        counts = {n: tuple(c[k] for k in COLUMNS) for n, c in outcome.counts.items()}
+        fresh = {n: tuple(c[k] for k in COLUMNS) for n, c in outcome.counts.items()}
+        counts = counts | fresh if len(sys.argv) > 2 else fresh
         for reason, n in outcome.reasons.most_common():
             print(f"{n:6} {reason}")
     PAGE.write_text(page(counts))

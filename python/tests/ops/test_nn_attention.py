@@ -125,9 +125,7 @@ def test_cross_entropy(dtype: str) -> None:
     g = um.grad(lambda x: um.fast.cross_entropy(x, um.array(targets)).sum())(x)
     assert g.dtype == x.dtype
     want = np.exp(x64 - total[..., None])
-    np.put_along_axis(
-        want, targets[..., None] % 1000, np.exp(own - total)[..., None] - 1, -1
-    )
+    np.put_along_axis(want, targets[..., None] % 1000, np.exp(own - total)[..., None] - 1, -1)
     error = np.abs(np.array(g.astype(um.float64)) - want).max()
     assert error <= max(TOLERANCE[dtype], 1e-6)
 
