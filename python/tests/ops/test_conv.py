@@ -328,3 +328,28 @@ def test_groups_of_three_axes_and_forward_derivatives() -> None:
     f = lambda x, w: um.conv3d(x, w, groups=2)
     y, t = um.jvp(f, [x, w], [x, w])
     assert y[0].shape == (1, 2, 2, 2, 6) and um.all(y[0] == 16).item() and um.all(t[0] == 32).item()
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("flip", [False, True], ids=["", "flipped"])
+@pytest.mark.parametrize("mapped", ["x", "w", "y", "xw", "xy", "wy", "xwy"])
+def test_gradients_are_mapped(groups: int, flip: bool, mapped: str) -> None:
+    """A mapped axis of any of input, weight and cotangent, for both gradients, against a loop."""
+    g = rng("conv gradients", groups, flip, mapped)
+    how = {"stride": 2, "padding": ([1, 0], [0, 1]), "kernel_dilation": (1, 2)}
+    how |= {"input_dilation": (2, 1), "groups": groups, "flip": flip}
+    convolve = lambda x, w: um.conv_general(x, w, **how)
+    shapes = {"x": (2, 4, 5, 4), "w": (6, 3, 2, 4 // groups)}
+    shapes["y"] = convolve(um.zeros(shapes["x"]), um.zeros(shapes["w"])).shape
+    make = lambda name: um.array(g.normal(size=(3,) * (name in mapped) + shapes[name]))
+    x, w, y = (make(name).astype(um.float32) for name in "xwy")
+
+    def gradients(x, w, y):
+        return um.vjp(convolve, [x, w], [y])[1]
+
+    axes = tuple(0 if name in mapped else None for name in "xwy")
+    got = um.vmap(gradients, in_axes=axes)(x, w, y)
+    one = lambda a, name, i: a[i] if name in mapped else a
+    want = [gradients(one(x, "x", i), one(w, "w", i), one(y, "y", i)) for i in range(3)]
+    for i in range(2):
+        np.testing.assert_allclose(got[i], um.stack([parts[i] for parts in want]), atol=1e-5)

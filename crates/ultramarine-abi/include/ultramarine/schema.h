@@ -45,7 +45,9 @@
 #define UM_OP_SEARCHSORTED 36u /* How many elements of a row come before each value: rows (b..., n) in the order of SORT, values (b..., v...); the output has the values' shape. SearchAttrs. */
 #define UM_OP_DYNAMIC_SLICE 37u /* The window of the source that begins at the starts and has the output's shape. A start below 0 counts as 0; one from which the window would leave the source counts as the last from which it does not. DynamicSliceAttrs. */
 #define UM_OP_DYNAMIC_SLICE_UPDATE 38u /* The source with the update written over the window of its shape that begins at the starts, as in DYNAMIC_SLICE. Where the output is the source's memory, nothing but the window is written. DynamicSliceAttrs. */
-#define UM_OP_COUNT 39u
+#define UM_OP_CONVOLVE_INPUT 39u /* The gradient of CONVOLVE by its input: from the weight and a cotangent (n, od, oh, ow, o) of the output, that of the input, (n, d, h, w, c). Attributes and scalars are the convolution's. ConvolveAttrs. */
+#define UM_OP_CONVOLVE_WEIGHT 40u /* The gradient of CONVOLVE by its weight: from the input and a cotangent (n, od, oh, ow, o) of the output, that of the weight, (o, kd, kh, kw, c / groups). Attributes and scalars are the convolution's. ConvolveAttrs. */
+#define UM_OP_COUNT 41u
 
 /* `X(NAME, family)` for each operation. */
 #define UM_EACH_OP(X) \
@@ -87,7 +89,9 @@
   X(ROPE, nn) \
   X(SEARCHSORTED, sort) \
   X(DYNAMIC_SLICE, index) \
-  X(DYNAMIC_SLICE_UPDATE, index)
+  X(DYNAMIC_SLICE_UPDATE, index) \
+  X(CONVOLVE_INPUT, conv) \
+  X(CONVOLVE_WEIGHT, conv)
 
 /* Codes of op. The output has the input's dtype but for the predicates (bool) and REAL, IMAG, ABS of complex (float32). */
 #define UM_UNARY_ABS 0u /* |x| */
@@ -267,7 +271,7 @@ typedef struct um_fft_attrs {
   uint32_t axis; /* The axis. */
 } um_fft_attrs;
 
-/* Attributes of CONVOLVE. */
+/* Attributes of CONVOLVE and its gradients. */
 typedef struct um_convolve_attrs {
   uint32_t size;
   uint32_t flip; /* 1: the kernel is reversed along its spatial axes. */

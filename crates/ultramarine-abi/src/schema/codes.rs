@@ -121,6 +121,14 @@ code_module! {
         /// starts, as in DYNAMIC_SLICE. Where the output is the source's memory, nothing but the
         /// window is written. [`super::DynamicSliceAttrs`].
         DYNAMIC_SLICE_UPDATE = 38 "dynamic_slice_update",
+        /// The gradient of CONVOLVE by its input: from the weight and a cotangent `(n, od, oh, ow,
+        /// o)` of the output, that of the input, `(n, d, h, w, c)`. Attributes and scalars are the
+        /// convolution's. [`super::ConvolveAttrs`].
+        CONVOLVE_INPUT = 39 "convolve_input",
+        /// The gradient of CONVOLVE by its weight: from the input and a cotangent `(n, od, oh, ow,
+        /// o)` of the output, that of the weight, `(o, kd, kh, kw, c / groups)`. Attributes and
+        /// scalars are the convolution's. [`super::ConvolveAttrs`].
+        CONVOLVE_WEIGHT = 40 "convolve_weight",
     }
 }
 
@@ -438,7 +446,7 @@ attrs! {
         /// The axis.
         axis: u32,
     }
-    /// Attributes of CONVOLVE.
+    /// Attributes of CONVOLVE and its gradients.
     ConvolveAttrs {
         /// 1: the kernel is reversed along its spatial axes.
         flip: u32,

@@ -643,4 +643,26 @@ op_rows! {
         numbers: [];
         doc: "The source with the update written over the window of its shape that begins at the starts, as in DYNAMIC_SLICE. Where the output is the source's memory, nothing but the window is written.";
     }
+    "convolve_input" 39 Conv 1 Extra Own ConvolveAttrs {
+        inputs: "weight" [InputDtype::Main] false, "cotangent" [InputDtype::Main] false;
+        scalars: [Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64];
+        dtypes: [dtypes::FLOAT];
+        output: [Output::Main];
+        more: [];
+        ulps: 0.0, sums: true;
+        codes: None, &[];
+        numbers: ["Sums in any order, as MATMUL's; float16 and bfloat16 accumulate in float32."];
+        doc: "The gradient of CONVOLVE by its input: from the weight and a cotangent `(n, od, oh, ow, o)` of the output, that of the input, `(n, d, h, w, c)`. Attributes and scalars are the convolution's.";
+    }
+    "convolve_weight" 40 Conv 1 Extra Own ConvolveAttrs {
+        inputs: "x" [InputDtype::Main] false, "cotangent" [InputDtype::Main] false;
+        scalars: [Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64];
+        dtypes: [dtypes::FLOAT];
+        output: [Output::Main];
+        more: [];
+        ulps: 0.0, sums: true;
+        codes: None, &[];
+        numbers: ["Sums in any order, as MATMUL's; float16 and bfloat16 accumulate in float32."];
+        doc: "The gradient of CONVOLVE by its weight: from the input and a cotangent `(n, od, oh, ow, o)` of the output, that of the weight, `(o, kd, kh, kw, c / groups)`. Attributes and scalars are the convolution's.";
+    }
 }

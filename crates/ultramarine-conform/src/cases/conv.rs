@@ -1,4 +1,4 @@
-//! CONVOLVE.
+//! CONVOLVE and its gradients.
 
 use super::{OpUnderTest, Scope, case};
 use crate::device::words;
@@ -6,7 +6,7 @@ use crate::dtype::{DType, Num};
 use crate::reference::conv::Convolution;
 use crate::tensor::{Array, Layout};
 use crate::values::{Rng, ordinary};
-use ultramarine_abi::schema::{ConvolveAttrs, op};
+use ultramarine_abi::schema::{ConvolveAttrs, OpId, op};
 
 /// Shapes of input, weight and output.
 type Shapes = [[i64; 5]; 3];
@@ -71,29 +71,40 @@ const CASES: [(&str, Shapes, Convolution); 11] = [
     ),
 ];
 
-/// CONVOLVE.
-pub fn convolve(scope: &Scope) -> Vec<OpUnderTest> {
+/// Cases of CONVOLVE or of one of its gradients.
+pub fn of(id: OpId, scope: &Scope) -> Vec<OpUnderTest> {
     let rng = &mut Rng::new(20);
+    // The places of the operands and of the result among input, weight and output.
+    let ([first, second], result) = match id {
+        op::CONVOLVE_INPUT => ([1, 2], 0),
+        op::CONVOLVE_WEIGHT => ([0, 2], 1),
+        _ => ([0, 1], 2),
+    };
     let under_test = |dtype: DType| {
         let mut cases = Vec::new();
-        for (i, (what, [xs, ws, ys], how)) in CASES.into_iter().enumerate() {
+        for (i, (what, shapes, how)) in CASES.into_iter().enumerate() {
             for layout in scope.layouts(i) {
                 // Only a batch is worth broadcasting.
-                if layout == Layout::Broadcast && xs[0] == 1 {
+                if layout == Layout::Broadcast && shapes[0][0] == 1 {
                     continue;
                 }
                 let mut array = |shape: &[i64]| {
                     let n: i64 = shape.iter().product();
                     Array::cycle(dtype, shape, &ordinary(dtype, n as usize, rng))
                 };
-                let (x, w) = (array(&xs), array(&ws));
+                let (a, b) = (array(&shapes[first]), array(&shapes[second]));
                 let epsilon = if dtype == DType::F32 { scope.product_epsilon } else { 0.0 };
                 let mut made = case(
-                    format!("{what}: {how:?} of {xs:?} and {ws:?} {}", layout.name()),
-                    (op::CONVOLVE, words(&ConvolveAttrs::new(how.flip.into()))),
-                    vec![(x, layout), (w, layout)],
-                    (dtype, ys.to_vec()),
-                    |arrays| how.of(&arrays[0], &arrays[1], &ys, epsilon),
+                    format!(
+                        "{what}: {how:?} of {:?} and {:?} {}",
+                        shapes[first],
+                        shapes[second],
+                        layout.name()
+                    ),
+                    (id, words(&ConvolveAttrs::new(how.flip.into()))),
+                    vec![(a, layout), (b, layout)],
+                    (dtype, shapes[result].to_vec()),
+                    |arrays| how.of(result, [&arrays[0], &arrays[1]], &shapes, epsilon),
                 );
                 let lists = [how.stride, how.low, how.kernel_dilation, how.input_dilation];
                 made.request.scalars = lists
@@ -104,7 +115,7 @@ pub fn convolve(scope: &Scope) -> Vec<OpUnderTest> {
                 cases.push(made);
             }
         }
-        OpUnderTest::new(scope, op::CONVOLVE, None, dtype, cases)
+        OpUnderTest::new(scope, id, None, dtype, cases)
     };
-    scope.dtypes(op::CONVOLVE, None).into_iter().map(under_test).collect()
+    scope.dtypes(id, None).into_iter().map(under_test).collect()
 }

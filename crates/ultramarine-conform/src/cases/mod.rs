@@ -41,7 +41,7 @@ pub fn of(op: &OpSchema, scope: &Scope) -> Option<Vec<OpUnderTest>> {
         Family::Sort => sort::of(op.id, scope),
         Family::Index => index::of(op.id, scope),
         Family::Matmul => Some(matmul::matmul(scope)),
-        Family::Conv => Some(conv::convolve(scope)),
+        Family::Conv => Some(conv::of(op.id, scope)),
         Family::Fft => Some(fft::fft(scope)),
         Family::Linalg => Some(linalg::decomposition(op.id, scope)),
         Family::Random => Some(random::random_bits(scope)),

@@ -189,7 +189,13 @@ fn try_case(
     let floats = dtype.is_float() || dtype.is_complex();
     let sums = matches!(
         under_test.family,
-        op::REDUCE | op::SCAN | op::MATMUL | op::SCATTER | op::CONVOLVE
+        op::REDUCE
+            | op::SCAN
+            | op::MATMUL
+            | op::SCATTER
+            | op::CONVOLVE
+            | op::CONVOLVE_INPUT
+            | op::CONVOLVE_WEIGHT
     );
     if floats && sums && device.flag(device_flag::DETERMINISTIC) {
         let again = run::submit(device, stream, plan, &case.request)?;

@@ -1,4 +1,4 @@
-//! CONVOLVE, by its definition.
+//! CONVOLVE and its gradients, by their definition.
 
 use super::reduce::{sum, sum_slack};
 use crate::compare::Expected;
@@ -25,31 +25,53 @@ impl Convolution {
         (at.rem_euclid(by) == 0 && (0..input).contains(&i)).then_some(i)
     }
 
-    /// The outputs of shape `out`. `reduced` is an epsilon of the products, as MATMUL's.
-    pub fn of(&self, x: &Array, w: &Array, out: &[i64], reduced: f64) -> Vec<Expected> {
-        let groups = x.shape[4] / w.shape[4];
-        let filters = w.shape[0] / groups;
-        let n = w.shape[1..].iter().product::<i64>() as usize + 1;
-        let mut expected = Vec::new();
-        each_index(out, |p| {
-            let (mut total, mut size) = (0.0, 0.0);
-            each_index(&w.shape[1..], |k| {
-                let mut from = [p[0], 0, 0, 0, p[4] / filters * w.shape[4] + k[3]];
+    /// The tensor at place `result` among input, weight and output, of which there are the two others. `reduced` is an
+    /// epsilon of the products, as MATMUL's.
+    pub fn of(
+        &self,
+        result: usize,
+        operands: [&Array; 2],
+        shapes: &[[i64; 5]; 3],
+        reduced: f64,
+    ) -> Vec<Expected> {
+        let [xs, ws, ys] = shapes;
+        let filters = ws[0] / (xs[4] / ws[4]);
+        // For each element: the sum, the sum of magnitudes, and the number of terms.
+        let strides = |shape: &[i64; 5]| {
+            let mut strides = [1; 5];
+            (0..4).rev().for_each(|i| strides[i] = strides[i + 1] * shape[i + 1]);
+            strides
+        };
+        let (to, len) = (strides(&shapes[result]), shapes[result].iter().product::<i64>());
+        let mut sums = vec![(0.0, 0.0, 1); len as usize];
+        each_index(ys, |p| {
+            each_index(&ws[1..], |k| {
+                let mut input = [p[0], 0, 0, 0, p[4] / filters * ws[4] + k[3]];
                 let mut weight = [p[4], 0, 0, 0, k[3]];
                 for axis in 0..3 {
-                    let taps = w.shape[1 + axis];
+                    let taps = ws[1 + axis];
                     weight[1 + axis] = if self.flip { taps - 1 - k[axis] } else { k[axis] };
-                    let met = self.meets(axis, p[1 + axis], k[axis], x.shape[1 + axis]);
+                    let met = self.meets(axis, p[1 + axis], k[axis], xs[1 + axis]);
                     let Some(i) = met else { return };
-                    from[1 + axis] = i;
+                    input[1 + axis] = i;
                 }
-                let product = x.at(&from).real() * w.at(&weight).real();
-                total += product;
-                size += product.abs();
+                let at = [&input[..], &weight[..], p];
+                let [a, b] = [0, 1, 2].into_iter().filter(|i| *i != result).collect::<Vec<_>>()[..]
+                else {
+                    return;
+                };
+                let product = operands[0].at(at[a]).real() * operands[1].at(at[b]).real();
+                let index: i64 = at[result].iter().zip(to).map(|(i, s)| i * s).sum();
+                let (total, size, terms) = &mut sums[index as usize];
+                *total += product;
+                *size += product.abs();
+                *terms += 1;
             });
-            let slack = sum_slack(x.dtype, n, size) + reduced * size;
-            expected.push(sum(Num::Real(total), slack, size));
         });
-        expected
+        let dtype = operands[0].dtype;
+        let expected = |(total, size, terms): (f64, f64, usize)| {
+            sum(Num::Real(total), sum_slack(dtype, terms, size) + reduced * size, size)
+        };
+        sums.into_iter().map(expected).collect()
     }
 }

@@ -1,4 +1,8 @@
-//! CONVOLVE: cross-correlations over three spatial axes, of any strides.
+//! CONVOLVE and its gradients: cross-correlations over three spatial axes, of any strides.
+//!
+//! The gradient by the input is a convolution of the cotangent, whose input dilation is the strides, with the reversed
+//! kernel (Dumoulin and Visin, A guide to convolution arithmetic for deep learning, 2016). That by the weight is
+//! a product for each tap (`weight`).
 //!
 //! An input dilation of s means that only every s-th element of what windows see is not
 //! zero. Outputs are sorted by which taps of the kernel meet elements: each class is
@@ -14,34 +18,55 @@ mod phases;
 mod product;
 #[cfg(test)]
 mod tests;
+mod weight;
 mod windows;
 
-use crate::kernel::{Args, Context, Kernel, Prepared, Refusal, Signature, View};
+use crate::kernel::{Args, Context, Kernel, Op, Prepared, Refusal, Signature, View};
 use crate::matmul;
 use crate::matmul::ops::{Ops, ops};
 use crate::scratch::{Scratch, Slot};
 use crate::{dtype::DType, level::Level, strided};
-use ultramarine_abi::schema::ConvolveAttrs;
+use ultramarine_abi::schema::{ConvolveAttrs, OpId, op};
 
-/// Prepares CONVOLVE.
-pub fn prepare(attrs: ConvolveAttrs, signature: &Signature<'_>, level: Level) -> Prepared {
-    let ([x, w], [y]) = (signature.inputs, signature.outputs) else {
+/// Prepares CONVOLVE or one of its gradients.
+pub fn prepare_op(op: &Op, signature: &Signature<'_>, level: Level) -> Prepared {
+    prepare(op.id, op.attributes()?, signature, level)
+}
+
+fn prepare(id: OpId, attrs: ConvolveAttrs, signature: &Signature<'_>, level: Level) -> Prepared {
+    let ([a, b], [c]) = (signature.inputs, signature.outputs) else {
         return Err(Refusal::Invalid("convolve has two inputs and one output".into()));
     };
-    ensure!(x.dtype == w.dtype && x.dtype == y.dtype, "convolve of different dtypes");
-    ensure!([x, w, y].iter().all(|d| d.ndim == 5), "convolve takes tensors of five dimensions");
-    if attrs.flip > 1 || !matches!(x.dtype, DType::F16 | DType::BF16 | DType::F32 | DType::F64) {
+    ensure!(a.dtype == b.dtype && a.dtype == c.dtype, "convolve of different dtypes");
+    ensure!([a, b, c].iter().all(|d| d.ndim == 5), "convolve takes tensors of five dimensions");
+    let role = match id {
+        op::CONVOLVE => Role::Output,
+        op::CONVOLVE_INPUT => Role::Input,
+        op::CONVOLVE_WEIGHT => Role::Weight,
+        _ => return Err(Refusal::Unsupported),
+    };
+    if attrs.flip > 1 || !matches!(a.dtype, DType::F16 | DType::BF16 | DType::F32 | DType::F64) {
         return Err(Refusal::Unsupported);
     }
     // The level is the context's; here it only matters whether there are kernels.
-    ops(x.dtype, level).ok_or(Refusal::Unsupported)?;
+    ops(a.dtype, level).ok_or(Refusal::Unsupported)?;
     Ok(Box::new(Convolve {
+        role,
         flip: attrs.flip == 1,
-        ops: Level::available().iter().filter_map(|l| ops(x.dtype, *l)).collect(),
+        ops: Level::available().iter().filter_map(|l| ops(a.dtype, *l)).collect(),
     }))
 }
 
+/// The tensor that is computed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Input,
+    Weight,
+    Output,
+}
+
 struct Convolve {
+    role: Role,
     flip: bool,
     /// The functions for each level that is available.
     ops: Vec<Ops>,
@@ -158,8 +183,13 @@ unsafe fn compact(cx: &Context, dtype: DType, t: &Tensor, shape: [usize; 5]) -> 
 impl Convolve {
     /// The convolution that a command asks for.
     fn read<'a>(&'a self, cx: &'a Context, args: &Args<'_>) -> Result<Conv<'a>, String> {
-        let ([x, w], [y], scalars) = (args.inputs, args.outputs, args.scalars) else {
+        let ([a, b], [c], scalars) = (args.inputs, args.outputs, args.scalars) else {
             return Err("convolve has two inputs and one output".into());
+        };
+        let [x, w, y] = match self.role {
+            Role::Input => [c, a, b],
+            Role::Weight => [a, c, b],
+            Role::Output => [a, b, c],
         };
         ensure!(scalars.len() == 12, "convolve with {} scalars", scalars.len());
         let scalar = |i: usize| scalars[i][0] as i64;
@@ -212,29 +242,109 @@ impl Convolve {
 impl Kernel for Convolve {
     unsafe fn run(&self, cx: &Context, args: &Args<'_>) -> Result<(), String> {
         let mut conv = self.read(cx, args)?;
-        let size = conv.dtype.size() as isize;
         if self.flip {
             for (i, axis) in conv.axes.iter().enumerate() {
-                let stride = &mut conv.w.strides[1 + i];
-                let last = (axis.kernel as isize - 1) * *stride;
-                conv.w.data = conv.w.data.wrapping_offset(last);
-                *stride = -*stride;
+                reverse(&mut conv.w, 1 + i, axis.kernel);
             }
         }
-        let channels = conv.groups * conv.channels;
-        let _copy = (channels > 1 && conv.x.strides[4] != size).then(|| {
-            let [d, h, w] = conv.axes.map(|a| a.input as usize);
-            // SAFETY: the input is valid.
-            let (x, memory) =
-                unsafe { compact(cx, conv.dtype, &conv.x, [conv.batch, d, h, w, channels]) };
-            conv.x = x;
-            memory
-        });
-        conv.x.strides[4] = size;
-        // SAFETY: the tensors are valid for their shapes and strides.
-        unsafe { phases::run(&conv) };
+        let mut memory = [const { None }; 3];
+        // SAFETY (of the calls below): the tensors are valid for their shapes and strides.
+        if self.role == Role::Input {
+            // SAFETY: see above.
+            (conv, memory[0]) = unsafe { backwards(&conv) };
+        }
+        let sizes = conv.axes.map(|a| a.input as usize);
+        // SAFETY: see above.
+        (conv.x, memory[1]) =
+            unsafe { adjacent(&conv, &conv.x, sizes, conv.groups * conv.channels) };
+        if self.role == Role::Weight {
+            let sizes = conv.axes.map(|a| a.output as usize);
+            // SAFETY: see above.
+            (conv.y, memory[2]) =
+                unsafe { adjacent(&conv, &conv.y, sizes, conv.groups * conv.filters) };
+            // SAFETY: see above; channels and filters lie next to each other now.
+            unsafe { weight::run(&conv) };
+        } else {
+            // SAFETY: see above.
+            unsafe { phases::run(&conv) };
+        }
+        drop(memory);
         Ok(())
     }
+}
+
+/// Reverses an axis of `n` elements.
+fn reverse(t: &mut Tensor, axis: usize, n: i64) {
+    let stride = &mut t.strides[axis];
+    t.data = t.data.wrapping_offset((n as isize - 1) * *stride);
+    *stride = -*stride;
+}
+
+/// An input or output whose channels lie next to each other, with the memory of its copy if there is one.
+///
+/// # Safety
+/// The tensor is valid.
+unsafe fn adjacent(
+    conv: &Conv<'_>,
+    tensor: &Tensor,
+    [d, h, w]: [usize; 3],
+    channels: usize,
+) -> (Tensor, Option<Scratch>) {
+    let size = conv.dtype.size() as isize;
+    if channels > 1 && tensor.strides[4] != size {
+        // SAFETY: by this function's contract.
+        let (copy, memory) =
+            unsafe { compact(conv.cx, conv.dtype, tensor, [conv.batch, d, h, w, channels]) };
+        return (copy, Some(memory));
+    }
+    let [n, d, h, w, _] = tensor.strides;
+    (Tensor { data: tensor.data, strides: [n, d, h, w, size] }, None)
+}
+
+/// The gradient by the input as a convolution of the cotangent, and the memory of its weight.
+///
+/// # Safety
+/// The tensors are valid.
+unsafe fn backwards<'a>(conv: &Conv<'a>) -> (Conv<'a>, Option<Scratch>) {
+    let size = conv.dtype.size() as isize;
+    let axes = conv.axes.map(|a| Axis {
+        input: a.output,
+        kernel: a.kernel,
+        output: a.input,
+        stride: a.spread,
+        low: (a.kernel - 1) * a.dilation - a.low,
+        dilation: a.dilation,
+        spread: a.stride,
+    });
+    // Filters and channels change places within each group, and the kernel is reversed.
+    let mut w = conv.w;
+    for (i, axis) in axes.iter().enumerate() {
+        reverse(&mut w, 1 + i, axis.kernel);
+    }
+    let [d, h, k] = axes.map(|a| a.kernel);
+    let (groups, filters, channels) =
+        (conv.groups as i64, conv.filters as i64, conv.channels as i64);
+    let shape = [groups, channels, d, h, k, filters];
+    let s = w.strides.map(|s| (s / size) as i64);
+    let from = [filters * s[0], s[4], s[1], s[2], s[3], s[0]];
+    let mut to = [1; 6];
+    (0..5).rev().for_each(|i| to[i] = to[i + 1] * shape[i + 1]);
+    let memory = Scratch::new(Slot::Call, (to[0] * groups * size as i64) as usize);
+    let source = View { data: w.data, dtype: conv.dtype, shape: &shape, strides: &from };
+    let target = View { data: memory.get(), dtype: conv.dtype, shape: &shape, strides: &to };
+    // SAFETY: the weight is valid, the target is new memory of its size.
+    unsafe { strided::copy(conv.cx.par, &source, &target) };
+    let strides = [to[1], to[2], to[3], to[4], to[5]].map(|s| s as isize * size);
+    let back = Conv {
+        channels: conv.filters,
+        filters: conv.channels,
+        axes,
+        x: conv.y,
+        w: Tensor { data: memory.get(), strides },
+        y: conv.x,
+        ..*conv
+    };
+    (back, Some(memory))
 }
 
 /// Runs a convolution without input dilation.

@@ -6,7 +6,7 @@ use crate::kernel::{Args, Context, Signature};
 use crate::testing::{Array, Sample, desc, host};
 use crate::{dtype::Element, level::Level, matmul::simd::Storage, par::Par};
 use half::{bf16, f16};
-use ultramarine_abi::schema::ConvolveAttrs;
+use ultramarine_abi::schema::{ConvolveAttrs, op};
 use ultramarine_test_support::Rng;
 
 /// Numbers that float64 holds.
@@ -103,6 +103,7 @@ impl Config {
         let y = Array::new(&ys, &yv, self.plain[2], rng);
         let signature = [desc(&x.view()), desc(&w.view())];
         let kernel = prepare(
+            op::CONVOLVE,
             ConvolveAttrs::new(self.flip as u32),
             &Signature { inputs: &signature, outputs: &[desc(&y.view())] },
             level,
@@ -218,7 +219,7 @@ fn misfits_are_refused() {
     let outputs = [desc(&y.view())];
     let signature = Signature { inputs: &signature, outputs: &outputs };
     let level = Level::detected();
-    let kernel = prepare(ConvolveAttrs::new(0), &signature, level).unwrap();
+    let kernel = prepare(op::CONVOLVE, ConvolveAttrs::new(0), &signature, level).unwrap();
     let run = |scalars: &[[u64; 2]]| {
         let args = Args { inputs: &[x.view(), w.view()], outputs: &[y.view()], scalars };
         // SAFETY: the views are of live arrays.

@@ -23,7 +23,7 @@ fn prepare_op(family: Family, op: &Op, signature: &Signature<'_>, level: Level) 
         Family::Sort => sort::prepare_op(op, signature, level),
         Family::Index => index::prepare(op, signature, level),
         Family::Matmul => matmul::prepare(signature, level),
-        Family::Conv => conv::prepare(op.attributes()?, signature, level),
+        Family::Conv => conv::prepare_op(op, signature, level),
         Family::Fft => fft::prepare(op.attributes()?, signature, level),
         Family::Linalg => linalg::prepare_op(op, signature),
         Family::Random => random::prepare(signature, level),

@@ -1,14 +1,14 @@
 //! CONVOLVE: sums over taps and channels as a product of matrices. By cuBLASLt, for which the
 //! input is unfolded in shares, or by kernels of our own, which read it where it is.
 
-use super::headers;
 use super::matmul::gemm::Gemm;
 use super::matmul::library::{Library, Products, Steps};
 use super::matmul::product::Product;
+use super::{headers, unknown};
 use crate::launch::{Axes, BLOCK, Dtype, Grid, Job, OpRequest, View, Work, launch};
 use crate::program::{Kernel, Kernels, Source, index};
 use ultramarine_abi::helper::{Failure, Result};
-use ultramarine_abi::schema::ConvolveAttrs;
+use ultramarine_abi::schema::{ConvolveAttrs, op};
 
 const HEADERS: &[&str] = &[
     headers::NUMBER,
@@ -40,6 +40,9 @@ struct Convolve {
 
 /// CONVOLVE.
 pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    if request.op != op::CONVOLVE {
+        return Err(unknown(request));
+    }
     let (x, weight, y) = (request.input(0)?, request.input(1)?, request.output(0)?);
     if [x, weight, y].iter().any(|t| t.ndim != 5) {
         return Err(Failure::invalid(format!(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from support.harness import ALL, FLOATS, ROUNDED, Tally, by_dtype, given, sample, um
 
-from .axes import SHAPES, cases_over
+from ..axes import SHAPES, cases_over
 
 # mlx adds exponentials of 16-bit floats up in their dtype, 1025 of them here, and takes those of float64 in float32:
 # test_accuracy.py has ours.

@@ -1,9 +1,8 @@
-//! The operation behind all convolutions: its window may begin anywhere, and its output has any length.
+//! The operations behind all convolutions. The window may begin anywhere, and the output has any length.
 //!
-//! That makes it closed: the derivative with respect to the input is a convolution of
-//! the cotangent, which is dilated by the strides, with the reversed kernel; that with
-//! respect to the weight is one of the input with the cotangent, strides and dilations
-//! exchanged. See Dumoulin and Visin, A guide to convolution arithmetic for deep learning (2016).
+//! A convolution is linear in its input and in its weight, so the sum of its output times a cotangent is a trilinear form
+//! of input, weight and cotangent. Its three derivatives are the operations: each computes the tensor of one [`Role`] from
+//! those of the two others, and the derivatives of each are the other two.
 
 use crate::ops::rules::{batching::to_front, builders::plus};
 use crate::ops::{Call, Candidates, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, attributes};
@@ -11,15 +10,31 @@ use crate::shape::{self, Shape};
 use crate::{
     array::Array, backend::Exec, dtype::Dtype, error::Result, node::Value, scalar::Scalar,
 };
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 use ultramarine_abi::schema::{ConvolveAttrs, op};
 
 attributes! {
-    /// The operation: input `(n, d, h, w, c)`, weight `(o, kd, kh, kw, c / groups)`, output `(n, od, oh,
-    /// ow, o)`, all of one floating dtype. Output `p` meets tap `k` of the kernel at `p * stride - low +
-    /// k * kernel_dilation` of the dilated input, beyond whose ends are zeros.
+    /// A tensor of a convolution.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum Role {
+        /// `(n, d, h, w, c)`
+        Input,
+        /// `(o, kd, kh, kw, c / groups)`
+        Weight,
+        /// `(n, od, oh, ow, o)`
+        Output,
+    }
+}
+
+use Role::{Input, Output, Weight};
+
+attributes! {
+    /// The operation: the tensor of a role from those of the two others, in the order of the roles, all of one floating
+    /// dtype. Output `p` meets tap `k` of the kernel at `p * stride - low + k * kernel_dilation` of the dilated input,
+    /// beyond whose ends are zeros.
     #[derive(Clone, Debug)]
     pub(crate) struct Convolve {
+        pub result: Role,
         pub stride: [i64; 3],
         pub low: [i64; 3],
         pub kernel_dilation: [i64; 3],
@@ -29,13 +44,8 @@ attributes! {
     }
 }
 
-/// The axes of an array of five, reordered.
-fn order(a: &Array, axes: [isize; 5]) -> Result<Array> {
-    a.transpose_axes(&axes)
-}
-
 /// The array with axis `axis` split into `parts` of equal size.
-fn split(a: &Array, axis: usize, parts: usize) -> Result<Array> {
+pub(super) fn split(a: &Array, axis: usize, parts: usize) -> Result<Array> {
     let mut shape = Shape::from_slice(a.shape());
     shape[axis] /= parts.max(1);
     shape.insert(axis, parts);
@@ -43,74 +53,120 @@ fn split(a: &Array, axis: usize, parts: usize) -> Result<Array> {
 }
 
 /// The array with axis `axis` and the next one joined.
-fn join(a: &Array, axis: usize) -> Result<Array> {
+pub(super) fn join(a: &Array, axis: usize) -> Result<Array> {
     let mut shape = Shape::from_slice(a.shape());
     let next = shape.remove(axis + 1);
     shape[axis] *= next;
     a.reshape(&shape)
 }
 
-/// The spatial sizes of an array of five axes.
-fn sizes(shape: &[usize]) -> [usize; 3] {
-    [shape[1], shape[2], shape[3]]
+/// The array's axis `from` in front of its last axis, which is joined with it within each of `groups`.
+fn join_within(a: &Array, from: usize, axis: usize, groups: usize) -> Result<Array> {
+    let a = split(&a.moveaxis(from as isize, axis as isize)?, axis + 1, groups)?;
+    join(&join(&a.swapaxes(axis as isize, axis as isize + 1)?, axis)?, axis)
+}
+
+/// Undoes [`join_within`]: the axis of `parts` is `axis`.
+fn split_within(a: &Array, axis: usize, parts: usize, groups: usize) -> Result<Array> {
+    let a = split(&split(a, axis, groups)?, axis + 1, parts)?;
+    join(&a.swapaxes(axis as isize, axis as isize + 1)?, axis + 1)
+}
+
+/// What a mapped axis becomes, by the roles that have it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mapped {
+    /// More images of the batch: input and output have it.
+    Images,
+    /// More filters of each group: weight and output.
+    Filters,
+    /// More channels of each group: input and weight.
+    Channels,
+    /// More groups: all.
+    Groups,
+}
+
+impl Mapped {
+    /// The axis of a role's tensor that gets longer.
+    fn axis(self, role: Role) -> usize {
+        match (self, role) {
+            (Mapped::Images, _) | (Mapped::Filters | Mapped::Groups, Weight) => 0,
+            _ => 4,
+        }
+    }
+
+    /// True if the axis has the numbers of one group after those of another.
+    fn is_grouped(self, role: Role) -> bool {
+        match self {
+            Mapped::Images | Mapped::Groups => false,
+            Mapped::Filters => true,
+            Mapped::Channels => role == Input,
+        }
+    }
+
+    /// A role's tensor with the mapped axis `from` joined with the one that gets longer.
+    fn merged(self, role: Role, a: &Array, from: usize, groups: usize) -> Result<Array> {
+        let axis = self.axis(role);
+        match self.is_grouped(role) {
+            true => join_within(a, from, axis, groups),
+            false if axis == 0 => join(&to_front(a, from)?, 0),
+            false => join(&a.moveaxis(from as isize, axis as isize)?, axis),
+        }
+    }
+
+    /// Undoes [`Mapped::merged`]; the mapped axis is [`Mapped::axis`].
+    fn separated(self, role: Role, a: &Array, size: usize, groups: usize) -> Result<Array> {
+        match self.is_grouped(role) {
+            true => split_within(a, self.axis(role), size, groups),
+            false => split(a, self.axis(role), size),
+        }
+    }
 }
 
 impl Convolve {
-    /// The convolution of two arrays, with this many outputs along the spatial axes.
-    pub fn of(&self, x: &Array, w: &Array, output: [usize; 3]) -> Result<Array> {
-        let [d, h, k] = output;
-        let shape: Shape = smallvec![x.shape()[0], d, h, k, w.shape()[0]];
-        shape::check("conv", &shape)?;
-        if shape.contains(&0) || x.size() == 0 || w.size() == 0 {
-            return Array::zeros(&shape, x.dtype());
+    /// The same convolution, for the tensor of another role.
+    fn for_role(&self, result: Role) -> Convolve {
+        Convolve { result, ..self.clone() }
+    }
+
+    /// The roles of the operands.
+    fn operands(&self) -> [Role; 2] {
+        match self.result {
+            Input => [Weight, Output],
+            Weight => [Input, Output],
+            Output => [Input, Weight],
         }
-        Array::try_of(self.clone(), &[x, w], shape, x.dtype())
     }
 
-    /// The cotangent of an input of the shape of `x`.
-    fn to_input(&self, x: &Array, w: &Array, ct: &Array) -> Result<Array> {
-        let kernel = sizes(w.shape());
-        let back = Convolve {
-            stride: self.input_dilation,
-            low: [0, 1, 2].map(|i| (kernel[i] as i64 - 1) * self.kernel_dilation[i] - self.low[i]),
-            kernel_dilation: self.kernel_dilation,
-            input_dilation: self.stride,
-            groups: self.groups,
-            flip: !self.flip,
-        };
-        // Filters and channels change places within each group.
-        let w = split(w, 0, self.groups)?.swapaxes(1, 5)?;
-        back.of(ct, &join(&w, 0)?, sizes(x.shape()))
-    }
-
-    /// The cotangent of a weight of the shape of `w`.
-    fn to_weight(&self, x: &Array, w: &Array, ct: &Array) -> Result<Array> {
-        let back = Convolve {
-            stride: self.kernel_dilation,
-            low: self.low,
-            kernel_dilation: self.stride,
-            input_dilation: self.input_dilation,
-            groups: self.groups,
-            flip: false,
-        };
-        // The batch is what is summed over, so it takes the channels' place.
-        let x = join(&split(x, 4, self.groups)?.swapaxes(0, 5)?, 4)?;
-        let ct = order(ct, [4, 1, 2, 3, 0])?;
-        let out = order(&back.of(&x, &ct, sizes(w.shape()))?, [4, 1, 2, 3, 0])?;
-        if self.flip { out.flip(Some(&[1, 2, 3])) } else { Ok(out) }
+    /// The tensor of the result's role, of this shape.
+    pub fn of(&self, a: &Array, b: &Array, shape: &[usize]) -> Result<Array> {
+        let shape = Shape::from_slice(shape);
+        shape::check("conv", &shape)?;
+        if shape.contains(&0) || a.size() == 0 || b.size() == 0 {
+            return Array::zeros(&shape, a.dtype());
+        }
+        Array::try_of(self.clone(), &[a, b], shape, a.dtype())
     }
 }
 
 impl Rules for Convolve {
     fn name(&self) -> &'static str {
-        "convolve"
+        match self.result {
+            Input => "convolve_input",
+            Weight => "convolve_weight",
+            Output => "convolve",
+        }
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
         let lists = [self.stride, self.low, self.kernel_dilation, self.input_dilation];
         let scalars: SmallVec<[Scalar; 12]> =
             lists.iter().flatten().map(|v| Scalar::from_i64(Dtype::Int64, *v)).collect();
-        call.run(exec, op::CONVOLVE, &ConvolveAttrs::new(self.flip as u32), &scalars)
+        let id = match self.result {
+            Input => op::CONVOLVE_INPUT,
+            Weight => op::CONVOLVE_WEIGHT,
+            Output => op::CONVOLVE,
+        };
+        call.run(exec, id, &ConvolveAttrs::new(self.flip as u32), &scalars)
     }
 
     fn decompose(&self, d: &Decompose<'_>, candidates: &mut Candidates) {
@@ -118,42 +174,47 @@ impl Rules for Convolve {
     }
 
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
-        let (x, w, ct) = (&v.primals[0], &v.primals[1], v.cotangent);
-        let input = v.wanted[0].then(|| self.to_input(x, w, ct)).transpose()?;
-        let weight = v.wanted[1].then(|| self.to_weight(x, w, ct)).transpose()?;
-        Ok(smallvec![input, weight])
+        let roles = self.operands();
+        // The cotangent takes the result's place; the operations take their operands in the order of the roles.
+        let cotangent = |i: usize| {
+            let other = (roles[1 - i], &v.primals[1 - i]);
+            let mut pair = [other, (self.result, v.cotangent)];
+            pair.sort_by_key(|(role, _)| *role as usize);
+            self.for_role(roles[i]).of(pair[0].1, pair[1].1, v.primals[i].shape())
+        };
+        (0..2).map(|i| v.wanted[i].then(|| cotangent(i)).transpose()).collect()
     }
 
     fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
-        let (x, w, output) = (&j.primals[0], &j.primals[1], sizes(j.output.shape()));
-        let input = j.tangents[0].as_ref().map(|t| self.of(t, w, output)).transpose()?;
-        let weight = j.tangents[1].as_ref().map(|t| self.of(x, t, output)).transpose()?;
-        plus(input, weight)
+        let (a, b, shape) = (&j.primals[0], &j.primals[1], j.output.shape());
+        let first = j.tangents[0].as_ref().map(|t| self.of(t, b, shape)).transpose()?;
+        let second = j.tangents[1].as_ref().map(|t| self.of(a, t, shape)).transpose()?;
+        plus(first, second)
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
-        let (x, w, output) = (&v.inputs[0], &v.inputs[1], sizes(v.shape));
-        Ok(match (v.axes[0], v.axes[1]) {
-            (None, None) => (self.of(x, w, output)?, None),
-            // More images of the batch.
-            (Some(i), None) => {
-                let out = self.of(&join(&to_front(x, i)?, 0)?, w, output)?;
-                (split(&out, 0, v.size)?, Some(0))
-            }
-            // More filters of each group.
-            (None, Some(j)) => {
-                let w = split(&to_front(w, j)?, 1, self.groups)?.swapaxes(0, 1)?;
-                let out = self.of(x, &join(&join(&w, 0)?, 0)?, output)?;
-                let out = split(&split(&out, 4, self.groups)?, 5, v.size)?.swapaxes(4, 5)?;
-                (join(&out, 5)?, Some(4))
-            }
-            // More groups.
-            (Some(i), Some(j)) => {
-                let x = join(&x.moveaxis(i as isize, 4)?, 4)?;
-                let w = join(&to_front(w, j)?, 0)?;
-                let many = Convolve { groups: self.groups * v.size, ..self.clone() };
-                (split(&many.of(&x, &w, output)?, 4, v.size)?, Some(4))
-            }
-        })
+        let roles = self.operands();
+        let has =
+            |role| role == self.result || (0..2).any(|i| roles[i] == role && v.axes[i].is_some());
+        if v.axes.iter().all(Option::is_none) {
+            return Ok((self.of(&v.inputs[0], &v.inputs[1], v.shape)?, None));
+        }
+        let mapped = match [has(Input), has(Weight), has(Output)] {
+            [true, true, true] => Mapped::Groups,
+            [true, false, true] => Mapped::Images,
+            [true, true, false] => Mapped::Channels,
+            _ => Mapped::Filters,
+        };
+        let merge = |i: usize| match v.axes[i] {
+            Some(axis) => mapped.merged(roles[i], &v.inputs[i], axis, self.groups),
+            None => Ok(v.inputs[i].clone()),
+        };
+        let mut shape = Shape::from_slice(v.shape);
+        shape[mapped.axis(self.result)] *= v.size;
+        let more = if mapped == Mapped::Groups { v.size } else { 1 };
+        let many = Convolve { groups: self.groups * more, ..self.clone() };
+        let out = many.of(&merge(0)?, &merge(1)?, &shape)?;
+        let out = mapped.separated(self.result, &out, v.size, self.groups)?;
+        Ok((out, Some(mapped.axis(self.result))))
     }
 }

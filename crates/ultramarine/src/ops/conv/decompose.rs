@@ -4,7 +4,10 @@ use crate::array::Array;
 use crate::error::{Result, ensure};
 use crate::ops::rules::decomposition::{Candidates, Decompose, wider};
 use crate::ops::{
-    conv::convolve::Convolve, matmul::Matmul, rules::builders::like, shape::pad::PadMode,
+    conv::convolve::{Convolve, Role, join, split},
+    matmul::Matmul,
+    rules::builders::like,
+    shape::pad::PadMode,
 };
 use crate::shape::{self, Shape, contiguous_strides};
 use smallvec::smallvec;
@@ -12,18 +15,79 @@ use smallvec::smallvec;
 /// Most elements of the windows that are written out.
 const MAX_WINDOWS: usize = 1 << 28;
 
-/// Candidates for a convolution: in a wider dtype, or as a product of matrices.
+/// Runs the convolution of an input and a weight, with these outputs along the spatial axes.
+type Run = fn(&Convolve, &Array, &Array, [usize; 3]) -> Result<Array>;
+
+/// The spatial sizes of an array of five axes.
+fn sizes(shape: &[usize]) -> [usize; 3] {
+    [shape[1], shape[2], shape[3]]
+}
+
+/// Candidates for a convolution or a gradient of one: a gradient as a convolution, in a wider dtype, as a product of
+/// matrices.
 pub(crate) fn candidates(of: &Convolve, d: &Decompose<'_>, candidates: &mut Candidates) {
-    let [x, w] = d.inputs else { return };
-    let output = [d.shape[1], d.shape[2], d.shape[3]];
-    match wider(x.dtype()) {
-        Some(wide) => {
-            let (x, w) = (x.astype(wide), w.astype(wide));
-            candidates.add(of.of(&x, &w, output).map(|y| y.astype(d.dtype)));
-            candidates.add(product(of, &x, &w, output).map(|y| y.astype(d.dtype)));
-        }
-        None => candidates.add(product(of, x, w, output)),
+    let [a, b] = d.inputs else { return };
+    let run: Run = |of, x, w, output| {
+        let shape: Shape = smallvec![x.shape()[0], output[0], output[1], output[2], w.shape()[0]];
+        of.of(x, w, &shape)
+    };
+    let is_gradient = of.result != Role::Output;
+    if is_gradient {
+        candidates.add(as_convolution(of, a, b, d.shape, run));
     }
+    match wider(a.dtype()) {
+        Some(wide) => {
+            let (a, b) = (a.astype(wide), b.astype(wide));
+            for run in [run, product] {
+                candidates.add(as_convolution(of, &a, &b, d.shape, run).map(|y| y.astype(d.dtype)));
+            }
+        }
+        None => candidates.add(as_convolution(of, a, b, d.shape, product)),
+    }
+}
+
+/// A convolution, or a gradient as one; see Dumoulin and Visin, A guide to convolution arithmetic for deep learning (2016).
+fn as_convolution(of: &Convolve, a: &Array, b: &Array, shape: &[usize], run: Run) -> Result<Array> {
+    match of.result {
+        Role::Output => run(of, a, b, sizes(shape)),
+        Role::Input => to_input(of, a, b, sizes(shape), run),
+        Role::Weight => to_weight(of, a, b, sizes(shape), run),
+    }
+}
+
+/// The gradient by the input: of the cotangent, dilated by the strides, with the reversed kernel.
+fn to_input(of: &Convolve, w: &Array, ct: &Array, input: [usize; 3], run: Run) -> Result<Array> {
+    let kernel = sizes(w.shape());
+    let back = Convolve {
+        result: Role::Output,
+        stride: of.input_dilation,
+        low: [0, 1, 2].map(|i| (kernel[i] as i64 - 1) * of.kernel_dilation[i] - of.low[i]),
+        kernel_dilation: of.kernel_dilation,
+        input_dilation: of.stride,
+        groups: of.groups,
+        flip: !of.flip,
+    };
+    // Filters and channels change places within each group.
+    let w = split(w, 0, of.groups)?.swapaxes(1, 5)?;
+    run(&back, ct, &join(&w, 0)?, input)
+}
+
+/// The gradient by the weight: of the input with the cotangent, strides and dilations exchanged.
+fn to_weight(of: &Convolve, x: &Array, ct: &Array, kernel: [usize; 3], run: Run) -> Result<Array> {
+    let back = Convolve {
+        result: Role::Output,
+        stride: of.kernel_dilation,
+        low: of.low,
+        kernel_dilation: of.stride,
+        input_dilation: of.input_dilation,
+        groups: of.groups,
+        flip: false,
+    };
+    // The batch is what is summed over, so it takes the channels' place.
+    let x = join(&split(x, 4, of.groups)?.swapaxes(0, 5)?, 4)?;
+    let order = |a: &Array| a.transpose_axes(&[4, 1, 2, 3, 0]);
+    let out = order(&run(&back, &x, &order(ct)?, kernel)?)?;
+    if of.flip { out.flip(Some(&[1, 2, 3])) } else { Ok(out) }
 }
 
 /// The input as windows see it along `axis`: dilated, and `length` elements from the first one

@@ -7,7 +7,7 @@ mod decompose;
 use crate::error::{Result, ensure};
 use crate::shape::{self, Shape, Show};
 use crate::{array::Array, dtype::Dtype, ops::rules::builders::flat, placement::follow};
-use convolve::Convolve;
+use convolve::{Convolve, Role};
 use num_complex::Complex32;
 use smallvec::SmallVec;
 
@@ -176,6 +176,7 @@ pub fn conv_general(x: &Array, w: &Array, how: &Convolution) -> Result<Array> {
         ensure!(positive, "conv", "{sizes} must be positive. Got {name} {}.", List(list));
     }
     let mut made = Convolve {
+        result: Role::Output,
         stride: [1; 3],
         low: [0; 3],
         kernel_dilation: [1; 3],
@@ -218,14 +219,15 @@ pub fn conv_general(x: &Array, w: &Array, how: &Convolution) -> Result<Array> {
         a.reshape(&shape)
     };
     let (x, w) = (five(x)?, five(w)?);
+    let outputs = [out[0], output[0], output[1], output[2], w.shape()[0]];
     if dtype.is_complex() {
         // The weight alone is complex.
         let x = x.astype(Dtype::Float32);
-        let [re, im] = [w.real()?, w.imag()?].map(|w| made.of(&x, &w, output));
+        let [re, im] = [w.real()?, w.imag()?].map(|w| made.of(&x, &w, &outputs));
         let i = Array::scalar(Complex32::new(0.0, 1.0));
         return re?.astype(dtype).add(&im?.astype(dtype).multiply(&i)?)?.reshape(&out);
     }
-    made.of(&x.astype(dtype), &w.astype(dtype), output)?.reshape(&out)
+    made.of(&x.astype(dtype), &w.astype(dtype), &outputs)?.reshape(&out)
 }
 
 /// The convolution of `(n, l, c)` with a weight `(o, k, c / groups)`: `(n, out, o)`, where `out`

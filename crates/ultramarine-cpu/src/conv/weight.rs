@@ -1,0 +1,332 @@
+//! The gradient by the weight: for each tap a product of matrices, whose sums go over the output's pixels.
+//!
+//! Rows are filters and columns channels. Both operands are packed from where they are, a few hundred pixels at a time: the
+//! cotangent once for all taps, the input for each tap, with zeros for pixels whose tap lies outside.
+
+use super::Conv;
+use crate::matmul::micro::Tile;
+use crate::matmul::pack::{Block, Panel};
+use crate::par::Shared;
+use crate::scratch::{Scratch, Slot};
+use core::ops::Range;
+
+/// Pixels that are packed at once.
+const PIXELS: usize = 256;
+/// Filters and channels of a task, at most.
+const FILTERS: usize = 168;
+const CHANNELS: usize = 512;
+/// Numbers of a task's sums, at most, unless one tap has more.
+const SUMS: usize = 96 << 10;
+/// Tasks that are wanted before pixels are shared out.
+const TASKS: usize = 16;
+/// Pixels of a share, at least.
+const SHARE: usize = 1024;
+/// Multiply-adds worth a task of their own.
+const GRAIN: usize = 1 << 20;
+
+/// The tasks; all of it follows from the shape.
+struct Cut {
+    filters: usize,
+    channels: usize,
+    taps: usize,
+    /// Blocks of filters, channels and taps, and shares of the pixels.
+    counts: [usize; 4],
+}
+
+fn part(i: usize, of: usize, n: usize) -> Range<usize> {
+    i * n / of..(i + 1) * n / of
+}
+
+impl Cut {
+    fn new(conv: &Conv<'_>) -> Cut {
+        let (filters, channels, taps) = (conv.filters, conv.channels, conv.taps());
+        let rows = filters.div_ceil(FILTERS);
+        let cols = channels.div_ceil(CHANNELS);
+        let sums = filters.div_ceil(rows) * channels.div_ceil(cols);
+        let tap_blocks = taps.div_ceil((SUMS / sums).max(1));
+        let tasks = conv.groups * rows * cols * tap_blocks;
+        let shares = TASKS.div_ceil(tasks).min(conv.pixels() / SHARE).max(1);
+        Cut { filters, channels, taps, counts: [rows, cols, tap_blocks, shares] }
+    }
+
+    fn tasks(&self) -> usize {
+        self.counts.iter().product()
+    }
+
+    /// Filters, channels, taps and pixels of a task, and its share.
+    fn task(&self, mut i: usize, pixels: usize) -> ([Range<usize>; 4], usize) {
+        let mut at = [0; 4];
+        for (at, n) in at.iter_mut().zip(self.counts) {
+            (*at, i) = (i % n, i / n);
+        }
+        let sizes = [self.filters, self.channels, self.taps, pixels];
+        ([0, 1, 2, 3].map(|d| part(at[d], self.counts[d], sizes[d])), at[3])
+    }
+}
+
+/// Pixels of one line of the output.
+struct Run {
+    /// Image, and positions along the first two axes.
+    line: [usize; 3],
+    first: usize,
+    len: usize,
+}
+
+/// The lines of a stretch of pixels.
+fn runs(conv: &Conv<'_>, pixels: Range<usize>, into: &mut Vec<Run>) {
+    let [d, h, w] = conv.axes.map(|a| a.output as usize);
+    into.clear();
+    let mut p = pixels.start;
+    while p < pixels.end {
+        let first = p % w;
+        let len = (w - first).min(pixels.end - p);
+        into.push(Run { line: [p / (d * h * w), p / (h * w) % d, p / w % h], first, len });
+        p += len;
+    }
+}
+
+/// Computes the gradient by the weight: `conv` has the cotangent as its output.
+///
+/// # Safety
+/// Its tensors are valid, and the channels of the input and of the cotangent lie next to each other; the weight is written.
+pub(super) unsafe fn run(conv: &Conv<'_>) {
+    let cut = Cut::new(conv);
+    let (ops, groups, pixels) = (conv.ops, conv.groups, conv.pixels());
+    let (row, shares) = (cut.taps * cut.channels, cut.counts[3]);
+    let sums = groups * cut.filters * row;
+    let memory = Scratch::new(Slot::Call, shares * sums * ops.acc);
+    let buffer = Shared(memory.get());
+    let task = |i: usize| {
+        let (group, i) = (i / cut.tasks(), i % cut.tasks());
+        let (ranges, share) = cut.task(i, pixels);
+        let at = (share * sums + group * cut.filters * row) * ops.acc;
+        // SAFETY: the tensors are valid; each task has its own part of a share's sums.
+        unsafe { block(conv, &cut, group, ranges, buffer.get().wrapping_add(at)) }
+    };
+    let work = pixels.saturating_mul(sums);
+    if work < GRAIN / 4 {
+        (0..groups * cut.tasks()).for_each(task);
+    } else {
+        conv.cx.par.run(groups * cut.tasks(), task);
+    }
+
+    // SAFETY: all sums were written above; each call has its own filter.
+    let finish = |o: usize| unsafe {
+        let own = buffer.get().wrapping_add(o * row * ops.acc);
+        for share in 1..shares {
+            let other = own.wrapping_add(share * sums * ops.acc);
+            match ops.acc {
+                4 => add::<f32>(own, other, row),
+                _ => add::<f64>(own, other, row),
+            }
+        }
+        store(conv, &cut, o, own)
+    };
+    if sums * shares < GRAIN / 4 {
+        (0..groups * cut.filters).for_each(finish);
+    } else {
+        conv.cx.par.run(groups * cut.filters, finish);
+    }
+}
+
+/// Adds `n` numbers of the second to the first.
+///
+/// # Safety
+/// Both are valid and disjoint.
+unsafe fn add<T: Copy + core::ops::AddAssign>(to: *mut u8, from: *const u8, n: usize) {
+    // SAFETY: by this function's contract; the memory of a call is aligned for numbers.
+    let (to, from) = unsafe {
+        let to = core::slice::from_raw_parts_mut(to as *mut T, n);
+        (to, core::slice::from_raw_parts(from as *const T, n))
+    };
+    to.iter_mut().zip(from).for_each(|(to, from)| *to += *from);
+}
+
+/// Writes the sums of a filter to the weight.
+///
+/// # Safety
+/// As [`run`].
+unsafe fn store(conv: &Conv<'_>, cut: &Cut, filter: usize, sums: *mut u8) {
+    let (ops, s) = (conv.ops, conv.w.strides);
+    let [_, kh, kw] = conv.axes.map(|a| a.kernel as usize);
+    for tap in 0..cut.taps {
+        let index = [filter, tap / (kh * kw), tap / kw % kh, tap % kw];
+        let at: isize = index.iter().zip(s).map(|(i, s)| *i as isize * s).sum();
+        let block = Block {
+            src: sums.wrapping_add(tap * cut.channels * ops.acc),
+            ld: cut.channels,
+            rows: 1,
+            cols: cut.channels,
+            dst: conv.w.data.wrapping_offset(at),
+            row: 0,
+            col: s[4],
+        };
+        // SAFETY: the channels of a tap and their sums.
+        unsafe { (ops.store)(&block) }
+    }
+}
+
+/// Computes the sums of some filters, channels and taps over some pixels.
+///
+/// # Safety
+/// As [`run`]; `sums` are the group's, in the share of these pixels.
+unsafe fn block(
+    conv: &Conv<'_>,
+    cut: &Cut,
+    group: usize,
+    [filters, channels, taps, pixels]: [Range<usize>; 4],
+    sums: *mut u8,
+) {
+    let (ops, acc, size) = (conv.ops, conv.ops.acc, conv.dtype.size());
+    let (ld, row) = (2 * ops.lanes, cut.taps * cut.channels);
+    let panels = filters.len().div_ceil(ops.mr);
+    let rows_of = |i: usize| {
+        let part = part(i, panels, filters.len());
+        filters.start + part.start..filters.start + part.end
+    };
+    let most = PIXELS.min(pixels.len());
+    let a_bytes = (filters.len() * most * acc).next_multiple_of(64);
+    let scratch = Scratch::new(Slot::Task, a_bytes + ld * most * acc);
+    let (a, b) = (scratch.get(), scratch.get().wrapping_add(a_bytes));
+    let mut lines = Vec::new();
+    for p in pixels.clone().step_by(PIXELS) {
+        let stretch = p..pixels.end.min(p + PIXELS);
+        let k = stretch.len();
+        runs(conv, stretch, &mut lines);
+        for i in 0..panels {
+            let rows = rows_of(i);
+            let first = group * cut.filters + rows.start;
+            let dst = a.wrapping_add((rows.start - filters.start) * k * acc);
+            // SAFETY: the cotangent's filters at these pixels.
+            unsafe { pack_cotangent(conv, &lines, first * size, rows.len(), dst) }
+        }
+        for tap in taps.clone() {
+            for first in channels.clone().step_by(ld) {
+                let cols = ld.min(channels.end - first);
+                let vectors = cols.div_ceil(ops.lanes);
+                let width = [cols, vectors * ops.lanes];
+                let offset = (group * cut.channels + first) * size;
+                // SAFETY: the input's channels at the pixels that the tap meets.
+                unsafe { pack_input(conv, &lines, tap, offset, width, b) };
+                for i in 0..panels {
+                    let rows = rows_of(i);
+                    let tile = Tile {
+                        k,
+                        a: a.wrapping_add((rows.start - filters.start) * k * acc),
+                        a_row: 0,
+                        a_k: 0,
+                        b,
+                        b_k: (vectors * ops.lanes) as isize,
+                        c: sums.wrapping_add((rows.start * row + tap * cut.channels + first) * acc),
+                        c_row: row as isize,
+                        cols,
+                        accumulate: p > pixels.start,
+                        next: b,
+                        next_step: 0,
+                    };
+                    // SAFETY: both panels were just packed; the tile lies within the sums of this task; the level was
+                    // available to `ops`.
+                    unsafe { ops.kernels[rows.len() - 1][vectors - 1][0](&tile) }
+                }
+            }
+        }
+    }
+}
+
+/// Packs `width` filters of the cotangent, from a byte offset on, at some pixels.
+///
+/// # Safety
+/// The cotangent is valid; `dst` has room for as many numbers.
+unsafe fn pack_cotangent(
+    conv: &Conv<'_>,
+    lines: &[Run],
+    offset: usize,
+    width: usize,
+    dst: *mut u8,
+) {
+    let s = conv.y.strides;
+    let mut dst = dst;
+    for run in lines {
+        let [n, d, h] = run.line.map(|i| i as isize);
+        let at = n * s[0] + d * s[1] + h * s[2] + run.first as isize * s[3];
+        let panel = Panel {
+            src: conv.y.data.wrapping_offset(at).wrapping_add(offset),
+            across: conv.dtype.size() as isize,
+            along: s[3],
+            width,
+            ld: width,
+            unit: 1,
+            k: run.len,
+            dst,
+        };
+        // SAFETY: pixels of one line, of which this many filters follow.
+        unsafe { (conv.ops.pack_a)(&panel) }
+        dst = dst.wrapping_add(run.len * width * conv.ops.acc);
+    }
+}
+
+/// Packs `width` channels of the input (padded to the second), from a byte offset on, where some pixels' windows have a tap.
+///
+/// # Safety
+/// The input is valid; `dst` has room for as many numbers.
+unsafe fn pack_input(
+    conv: &Conv<'_>,
+    lines: &[Run],
+    tap: usize,
+    offset: usize,
+    [width, padded]: [usize; 2],
+    dst: *mut u8,
+) {
+    let s = conv.x.strides;
+    let [_, kh, kw] = conv.axes.map(|a| a.kernel as usize);
+    let tap = [tap / (kh * kw), tap / kw % kh, tap % kw].map(|t| t as i64);
+    // The element of the input that an output meets along an axis.
+    let meets = |axis: usize, output: usize| {
+        let a = &conv.axes[axis];
+        let at = output as i64 * a.stride - a.low + tap[axis] * a.dilation;
+        (at % a.spread == 0 && (0..a.input * a.spread).contains(&at)).then(|| at / a.spread)
+    };
+    let row = padded * conv.ops.acc;
+    let mut dst = dst;
+    for run in lines {
+        let mut pack = |len: usize, from: Option<isize>| {
+            let Some(at) = from else {
+                // SAFETY: `len` rows of the panel; zero bits are the number zero.
+                unsafe { dst.write_bytes(0, len * row) };
+                dst = dst.wrapping_add(len * row);
+                return;
+            };
+            let axis = &conv.axes[2];
+            let panel = Panel {
+                src: conv.x.data.wrapping_offset(at).wrapping_add(offset),
+                across: conv.dtype.size() as isize,
+                along: axis.stride as isize * s[3],
+                width,
+                ld: 2 * conv.ops.lanes,
+                unit: conv.ops.lanes,
+                k: len,
+                dst,
+            };
+            // SAFETY: elements of one line of the input, of which this many channels follow.
+            unsafe { (conv.ops.pack_b)(&panel) }
+            dst = dst.wrapping_add(len * row);
+        };
+        let (d, h) = (meets(0, run.line[1]), meets(1, run.line[2]));
+        let (Some(d), Some(h)) = (d, h) else {
+            pack(run.len, None);
+            continue;
+        };
+        let line = run.line[0] as isize * s[0] + d as isize * s[1] + h as isize * s[2];
+        let end = run.first + run.len;
+        let mut o = run.first;
+        while o < end {
+            let from = meets(2, o);
+            // Neighbours that lie inside, or outside, as this one does.
+            let alike =
+                |i: &usize| conv.axes[2].spread == 1 && meets(2, *i).is_some() == from.is_some();
+            let len = 1 + (o + 1..end).take_while(alike).count();
+            pack(len, from.map(|i| line + i as isize * s[3]));
+            o += len;
+        }
+    }
+}
