@@ -65,7 +65,6 @@ def tolerance(entry: Entry) -> str:
             "one": "1",
             "layer_size": "the largest element",
             "value_size": "the largest value",
-            "loss_size": "the largest logit",
             "product_size": "the terms' sum",
             "size_of_sum": "the sum of magnitudes",
         }[entry.scale.__name__]

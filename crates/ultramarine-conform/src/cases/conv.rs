@@ -75,11 +75,12 @@ const CASES: [(&str, Shapes, Convolution); 11] = [
 pub fn of(id: OpId, scope: &Scope) -> Vec<OpUnderTest> {
     let rng = &mut Rng::new(20);
     // The places of the operands and of the result among input, weight and output.
-    let ([first, second], result) = match id {
-        op::CONVOLVE_INPUT => ([1, 2], 0),
-        op::CONVOLVE_WEIGHT => ([0, 2], 1),
-        _ => ([0, 1], 2),
+    let places = match id {
+        op::CONVOLVE_INPUT => [1, 2, 0],
+        op::CONVOLVE_WEIGHT => [0, 2, 1],
+        _ => [0, 1, 2],
     };
+    let [first, second, result] = places;
     let under_test = |dtype: DType| {
         let mut cases = Vec::new();
         for (i, (what, shapes, how)) in CASES.into_iter().enumerate() {
@@ -104,7 +105,7 @@ pub fn of(id: OpId, scope: &Scope) -> Vec<OpUnderTest> {
                     (id, words(&ConvolveAttrs::new(how.flip.into()))),
                     vec![(a, layout), (b, layout)],
                     (dtype, shapes[result].to_vec()),
-                    |arrays| how.of(result, [&arrays[0], &arrays[1]], &shapes, epsilon),
+                    |arrays| how.of(places, [&arrays[0], &arrays[1]], &shapes, epsilon),
                 );
                 let lists = [how.stride, how.low, how.kernel_dilation, how.input_dilation];
                 made.request.scalars = lists

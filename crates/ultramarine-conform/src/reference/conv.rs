@@ -3,7 +3,7 @@
 use super::reduce::{sum, sum_slack};
 use crate::compare::Expected;
 use crate::dtype::Num;
-use crate::tensor::{Array, each_index};
+use crate::tensor::{Array, each_index, row_major};
 
 /// The attributes and scalars of a convolution.
 #[derive(Clone, Copy, Debug)]
@@ -25,24 +25,19 @@ impl Convolution {
         (at.rem_euclid(by) == 0 && (0..input).contains(&i)).then_some(i)
     }
 
-    /// The tensor at place `result` among input, weight and output, of which there are the two others. `reduced` is an
-    /// epsilon of the products, as MATMUL's.
+    /// The tensor at the last of three places among input, weight and output, from those at the first two. `reduced` is
+    /// an epsilon of the products, as MATMUL's.
     pub fn of(
         &self,
-        result: usize,
-        operands: [&Array; 2],
+        [first, second, result]: [usize; 3],
+        [a, b]: [&Array; 2],
         shapes: &[[i64; 5]; 3],
         reduced: f64,
     ) -> Vec<Expected> {
         let [xs, ws, ys] = shapes;
         let filters = ws[0] / (xs[4] / ws[4]);
+        let (to, len) = (row_major(&shapes[result]), shapes[result].iter().product::<i64>());
         // For each element: the sum, the sum of magnitudes, and the number of terms.
-        let strides = |shape: &[i64; 5]| {
-            let mut strides = [1; 5];
-            (0..4).rev().for_each(|i| strides[i] = strides[i + 1] * shape[i + 1]);
-            strides
-        };
-        let (to, len) = (strides(&shapes[result]), shapes[result].iter().product::<i64>());
         let mut sums = vec![(0.0, 0.0, 1); len as usize];
         each_index(ys, |p| {
             each_index(&ws[1..], |k| {
@@ -56,21 +51,16 @@ impl Convolution {
                     input[1 + axis] = i;
                 }
                 let at = [&input[..], &weight[..], p];
-                let [a, b] = [0, 1, 2].into_iter().filter(|i| *i != result).collect::<Vec<_>>()[..]
-                else {
-                    return;
-                };
-                let product = operands[0].at(at[a]).real() * operands[1].at(at[b]).real();
-                let index: i64 = at[result].iter().zip(to).map(|(i, s)| i * s).sum();
+                let product = a.at(at[first]).real() * b.at(at[second]).real();
+                let index: i64 = at[result].iter().zip(&to).map(|(i, s)| i * s).sum();
                 let (total, size, terms) = &mut sums[index as usize];
                 *total += product;
                 *size += product.abs();
                 *terms += 1;
             });
         });
-        let dtype = operands[0].dtype;
         let expected = |(total, size, terms): (f64, f64, usize)| {
-            sum(Num::Real(total), sum_slack(dtype, terms, size) + reduced * size, size)
+            sum(Num::Real(total), sum_slack(a.dtype, terms, size) + reduced * size, size)
         };
         sums.into_iter().map(expected).collect()
     }

@@ -22,8 +22,8 @@ mod weight;
 mod windows;
 
 use crate::kernel::{Args, Context, Kernel, Op, Prepared, Refusal, Signature, View};
-use crate::matmul;
 use crate::matmul::ops::{Ops, ops};
+use crate::matmul::{self, GRAIN};
 use crate::scratch::{Scratch, Slot};
 use crate::{dtype::DType, level::Level, strided};
 use ultramarine_abi::schema::{ConvolveAttrs, OpId, op};
@@ -119,6 +119,15 @@ impl Conv<'_> {
     /// Output pixels.
     fn pixels(&self) -> usize {
         self.batch * self.axes.iter().map(|a| a.output as usize).product::<usize>()
+    }
+
+    /// Runs `n` tasks, of `work` multiply-adds together, on all threads if that is worth it.
+    fn run(&self, work: usize, n: usize, task: impl Fn(usize) + Sync) {
+        if work < GRAIN / 4 {
+            (0..n).for_each(task);
+        } else {
+            self.cx.par.run(n, task);
+        }
     }
 
     /// Taps of the kernel.

@@ -2,19 +2,17 @@
 
 use super::Conv;
 use super::windows::{MOST_ROWS, Windows};
+use crate::matmul::block::TASKS;
 use crate::matmul::pack::{Block, Panel};
+use crate::matmul::{GRAIN, micro::Tile};
+use crate::par::Shared;
 use crate::scratch::{Scratch, Slot};
-use crate::{matmul::micro::Tile, par::Shared};
 use core::ops::Range;
 
 /// Rows (pixels) of a task.
 const ROWS: usize = 168;
 /// Columns (filters) of a task, at most; and at least, where there are that many.
 const COLS: [usize; 2] = [256, 64];
-/// Tasks that are wanted before columns are shared out.
-const TASKS: usize = 16;
-/// Multiply-adds worth a task of their own.
-const GRAIN: usize = 1 << 20;
 
 /// The blocks of a group's product; all of it follows from the shape.
 struct Cut {
@@ -122,11 +120,7 @@ pub(super) unsafe fn run(conv: &Conv<'_>) {
         unsafe { block(conv, &windows, &cut, group, panels, cols, b) }
     };
     let work = cut.m.saturating_mul(cut.k).saturating_mul(conv.filters * conv.groups);
-    if work < GRAIN / 4 {
-        (0..conv.groups * tasks).for_each(task);
-    } else {
-        conv.cx.par.run(conv.groups * tasks, task);
-    }
+    conv.run(work, conv.groups * tasks, task);
 }
 
 /// Computes a block of a group's outputs.

@@ -4,6 +4,7 @@
 //! cotangent once for all taps, the input for each tap, with zeros for pixels whose tap lies outside.
 
 use super::Conv;
+use crate::matmul::block::TASKS;
 use crate::matmul::micro::Tile;
 use crate::matmul::pack::{Block, Panel};
 use crate::par::Shared;
@@ -17,12 +18,8 @@ const FILTERS: usize = 168;
 const CHANNELS: usize = 512;
 /// Numbers of a task's sums, at most, unless one tap has more.
 const SUMS: usize = 96 << 10;
-/// Tasks that are wanted before pixels are shared out.
-const TASKS: usize = 16;
 /// Pixels of a share, at least.
 const SHARE: usize = 1024;
-/// Multiply-adds worth a task of their own.
-const GRAIN: usize = 1 << 20;
 
 /// The tasks; all of it follows from the shape.
 struct Cut {
@@ -85,6 +82,12 @@ fn runs(conv: &Conv<'_>, pixels: Range<usize>, into: &mut Vec<Run>) {
     }
 }
 
+/// The position of a tap in the kernel.
+fn position(conv: &Conv<'_>, tap: usize) -> [usize; 3] {
+    let [_, h, w] = conv.axes.map(|a| a.kernel as usize);
+    [tap / (h * w), tap / w % h, tap % w]
+}
+
 /// Computes the gradient by the weight: `conv` has the cotangent as its output.
 ///
 /// # Safety
@@ -104,11 +107,7 @@ pub(super) unsafe fn run(conv: &Conv<'_>) {
         unsafe { block(conv, &cut, group, ranges, buffer.get().wrapping_add(at)) }
     };
     let work = pixels.saturating_mul(sums);
-    if work < GRAIN / 4 {
-        (0..groups * cut.tasks()).for_each(task);
-    } else {
-        conv.cx.par.run(groups * cut.tasks(), task);
-    }
+    conv.run(work, groups * cut.tasks(), task);
 
     // SAFETY: all sums were written above; each call has its own filter.
     let finish = |o: usize| unsafe {
@@ -122,11 +121,7 @@ pub(super) unsafe fn run(conv: &Conv<'_>) {
         }
         store(conv, &cut, o, own)
     };
-    if sums * shares < GRAIN / 4 {
-        (0..groups * cut.filters).for_each(finish);
-    } else {
-        conv.cx.par.run(groups * cut.filters, finish);
-    }
+    conv.run(sums * shares, groups * cut.filters, finish);
 }
 
 /// Adds `n` numbers of the second to the first.
@@ -148,9 +143,9 @@ unsafe fn add<T: Copy + core::ops::AddAssign>(to: *mut u8, from: *const u8, n: u
 /// As [`run`].
 unsafe fn store(conv: &Conv<'_>, cut: &Cut, filter: usize, sums: *mut u8) {
     let (ops, s) = (conv.ops, conv.w.strides);
-    let [_, kh, kw] = conv.axes.map(|a| a.kernel as usize);
     for tap in 0..cut.taps {
-        let index = [filter, tap / (kh * kw), tap / kw % kh, tap % kw];
+        let [d, h, w] = position(conv, tap);
+        let index = [filter, d, h, w];
         let at: isize = index.iter().zip(s).map(|(i, s)| *i as isize * s).sum();
         let block = Block {
             src: sums.wrapping_add(tap * cut.channels * ops.acc),
@@ -278,8 +273,7 @@ unsafe fn pack_input(
     dst: *mut u8,
 ) {
     let s = conv.x.strides;
-    let [_, kh, kw] = conv.axes.map(|a| a.kernel as usize);
-    let tap = [tap / (kh * kw), tap / kw % kh, tap % kw].map(|t| t as i64);
+    let tap = position(conv, tap).map(|t| t as i64);
     // The element of the input that an output meets along an axis.
     let meets = |axis: usize, output: usize| {
         let a = &conv.axes[axis];

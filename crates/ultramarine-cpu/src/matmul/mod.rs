@@ -16,7 +16,7 @@
 // Small arrays of registers are walked by index, several at a time.
 #![allow(clippy::needless_range_loop)]
 
-mod block;
+pub(crate) mod block;
 mod gemv;
 pub(crate) mod micro;
 pub(crate) mod ops;
@@ -67,7 +67,7 @@ impl Product<'_> {
 unsafe impl Sync for Product<'_> {}
 
 /// Multiply-adds worth a task of their own (some ten microseconds).
-const GRAIN: usize = 1 << 20;
+pub(crate) const GRAIN: usize = 1 << 20;
 
 /// Prepares MATMUL.
 pub fn prepare(signature: &Signature<'_>, level: Level) -> Prepared {

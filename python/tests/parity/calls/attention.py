@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 from support.harness import FLOATS, by_dtype
 
 from ..draw import Case, Entry, Gen
 from .index import indices
+from .nn import largest, layer_size
 
 
 def draw_attention(g: Gen) -> str:
@@ -46,8 +46,7 @@ def draw_attention(g: Gen) -> str:
 
 def value_size(c: Case) -> float:
     """The largest value, of which a result is a mean."""
-    data = np.abs(c.inputs["z"].data.astype(np.float64)) if "z" in c.inputs else np.ones(1)
-    return max(1.0, float(data.max())) if data.size else 1.0
+    return largest(c.inputs["z"].data)
 
 
 def draw_cross_entropy(g: Gen) -> str:
@@ -60,12 +59,6 @@ def draw_cross_entropy(g: Gen) -> str:
     return g.call([x, targets])
 
 
-def loss_size(c: Case) -> float:
-    """The largest logit, which is subtracted."""
-    data = np.abs(c.inputs["x"].data.astype(np.float64))
-    return max(1.0, float(data.max()))
-
-
 ENTRIES = [
     Entry(
         "fast.scaled_dot_product_attention",
@@ -74,5 +67,5 @@ ENTRIES = [
         value_size,
         by_numpy=True,
     ),
-    Entry("fast.cross_entropy", draw_cross_entropy, 64, loss_size, by_numpy=True),
+    Entry("fast.cross_entropy", draw_cross_entropy, 64, layer_size, by_numpy=True),
 ]

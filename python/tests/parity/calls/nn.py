@@ -22,11 +22,15 @@ def one(_: Case) -> float:
     return 1.0
 
 
+def largest(data: np.ndarray) -> float:
+    """The largest magnitude, but 1 at least."""
+    sizes = np.abs(data.astype(np.float64))
+    return max(1.0, float(sizes.max())) if sizes.size else 1.0
+
+
 def layer_size(c: Case) -> float:
     """The largest element, which turns with others."""
-    first = next(iter(c.inputs.values()))
-    data = np.abs(first.data.astype(np.float64))
-    return max(1.0, float(data.max())) if data.size else 1.0
+    return largest(next(iter(c.inputs.values())).data)
 
 
 def draw_norm(g: Gen) -> str:

@@ -60,7 +60,7 @@ pub(super) fn join(a: &Array, axis: usize) -> Result<Array> {
     a.reshape(&shape)
 }
 
-/// The array's axis `from` in front of its last axis, which is joined with it within each of `groups`.
+/// Joins axis `from` with axis `axis` of the rest, within each of the `groups` equal parts of the latter.
 fn join_within(a: &Array, from: usize, axis: usize, groups: usize) -> Result<Array> {
     let a = split(&a.moveaxis(from as isize, axis as isize)?, axis + 1, groups)?;
     join(&join(&a.swapaxes(axis as isize, axis as isize + 1)?, axis)?, axis)
@@ -72,7 +72,7 @@ fn split_within(a: &Array, axis: usize, parts: usize, groups: usize) -> Result<A
     join(&a.swapaxes(axis as isize, axis as isize + 1)?, axis + 1)
 }
 
-/// What a mapped axis becomes, by the roles that have it.
+/// The sizes that a mapped axis multiplies, by the roles that have it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mapped {
     /// More images of the batch: input and output have it.

@@ -31,8 +31,7 @@ pub(crate) fn candidates(of: &Convolve, d: &Decompose<'_>, candidates: &mut Cand
         let shape: Shape = smallvec![x.shape()[0], output[0], output[1], output[2], w.shape()[0]];
         of.of(x, w, &shape)
     };
-    let is_gradient = of.result != Role::Output;
-    if is_gradient {
+    if of.result != Role::Output {
         candidates.add(as_convolution(of, a, b, d.shape, run));
     }
     match wider(a.dtype()) {

@@ -1,12 +1,15 @@
 //! Cross entropy with class indices: [`crate::fast::cross_entropy`].
 
-use super::{compute_dtype, softmax::shift};
+use super::{
+    compute_dtype,
+    softmax::{composed_logsumexp, shift},
+};
 use crate::array::Array;
 use crate::error::{Error, Result, bail, ensure};
-use crate::ops::rules::builders::{bin, un, with_axis, without_axis};
+use crate::ops::rules::builders::{bin, with_axis, without_axis};
 use crate::shape::Show;
 use crate::{dtype::Dtype, placement::follow};
-use ultramarine_abi::schema::{binary, unary};
+use ultramarine_abi::schema::binary;
 
 const NAME: &str = "cross_entropy";
 
@@ -65,10 +68,9 @@ pub fn cross_entropy(logits: &Array, targets: &Array) -> Result<Array> {
         logits.logsumexp(Some(&[-1]), true)?
     } else {
         // The cast of a half is part of the pass that sums: there is no float32 copy of the logits.
-        let top = shift(logits, &[-1])?.stop_gradient().astype(inner);
-        let shifted = bin(binary::SUBTRACT, &logits.astype(inner), &top)?;
-        let sum = un(unary::EXP, &shifted).sum(Some(&[-1]), true)?;
-        bin(binary::ADD, &un(unary::LOG, &sum), &top)?
+        // The shift has no influence on the result, and so no derivative.
+        let top = shift(logits, &[-1])?.stop_gradient();
+        composed_logsumexp(logits, &top, &[-1], inner)?
     };
     let loss = bin(binary::SUBTRACT, &total, &own)?;
     without_axis(&loss, rows.len()).map(|loss| loss.astype(Dtype::Float32))

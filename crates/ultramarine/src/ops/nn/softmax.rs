@@ -58,6 +58,18 @@ pub(super) fn shift(a: &Array, axes: &[isize]) -> Result<Array> {
     bin(binary::MAXIMUM, &top, &like(&top, info.min))
 }
 
+/// Logsumexp over axes, which keep size 1, composed in the dtype `inner`, from the operand and its [`shift`].
+pub(super) fn composed_logsumexp(
+    a: &Array,
+    top: &Array,
+    axes: &[isize],
+    inner: Dtype,
+) -> Result<Array> {
+    let top = top.astype(inner);
+    let e = bin(binary::SUBTRACT, &a.astype(inner), &top)?.exp()?;
+    un(unary::LOG, &e.sum(Some(axes), true)?).add(&top)
+}
+
 attributes! {
     /// Softmax or logsumexp over axes, of an array of an inexact dtype.
     #[derive(Clone, Copy, Debug)]
@@ -134,10 +146,12 @@ impl Composite for Softmax {
         let inner = self.inner(dtype);
         let a = &operands[0];
         let axes: Vec<isize> = (0..a.ndim() as isize).filter(|i| self.axes >> i & 1 == 1).collect();
+        if self.logsumexp {
+            return Ok(composed_logsumexp(a, &shift(a, &axes)?, &axes, inner)?.astype(dtype));
+        }
         // The largest is the same in any dtype; so the wide operand has one reader, into which its cast is fused.
-        let top = if self.logsumexp { shift(a, &axes)? } else { a.max(Some(&axes), true)? };
-        let top = top.astype(inner);
-        if inner != dtype && !self.logsumexp {
+        let top = a.max(Some(&axes), true)?.astype(inner);
+        if inner != dtype {
             // Each pass widens anew, in registers: kept, the exponentials would take more memory than operand and result.
             let e = || bin(binary::SUBTRACT, &a.astype(inner), &top)?.exp();
             let sum = e()?.sum(Some(&axes), true)?;
@@ -146,11 +160,7 @@ impl Composite for Softmax {
         let a = a.astype(inner);
         let e = bin(binary::SUBTRACT, &a, &top)?.exp()?;
         let sum = e.sum(Some(&axes), true)?;
-        let out = match self.logsumexp {
-            true => un(unary::LOG, &sum).add(&top)?,
-            false => bin(binary::DIVIDE, &e, &sum)?,
-        };
-        Ok(out.astype(dtype))
+        Ok(bin(binary::DIVIDE, &e, &sum)?.astype(dtype))
     }
 }
 
