@@ -57,7 +57,11 @@ fn operation(out: &mut String, schema: &Schema, op: &Op) {
         .inputs
         .iter()
         .map(|i| {
-            let many = if i.many { "one or more " } else { "" };
+            let many = match (i.many, i.optional) {
+                (true, _) => "one or more ",
+                (_, true) => "perhaps ",
+                _ => "",
+            };
             let dtype = if i.dtype == "main" { "the op's dtype".to_owned() } else { set(&i.dtype) };
             format!("{many}{} ({dtype})", i.name)
         })

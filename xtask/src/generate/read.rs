@@ -117,6 +117,8 @@ pub struct Input {
     pub dtype: String,
     #[serde(default)]
     pub many: bool,
+    #[serde(default)]
+    pub optional: bool,
 }
 
 fn main() -> String {

@@ -99,7 +99,7 @@ fn variant(name: &str) -> String {
 
 fn output(rule: &str) -> String {
     match rule {
-        "main" | "bool" | "uint32" | "real" | "code" => format!("Output::{}", variant(rule)),
+        "main" | "bool" | "uint32" | "real" | "accumulated" | "code" => format!("Output::{}", variant(rule)),
         set => format!("Output::Any({})", mask(set)),
     }
 }
@@ -133,7 +133,7 @@ fn op_row(out: &mut String, schema: &Schema, op: &Op) {
                 "main" => "InputDtype::Main".to_owned(),
                 set => format!("InputDtype::Of({})", mask(set)),
             };
-            format!("{:?} [{dtype}] {}", i.name, i.many)
+            format!("{:?} [{dtype}] {} {}", i.name, i.many, i.optional)
         })
         .collect();
     let scalars: Vec<String> =

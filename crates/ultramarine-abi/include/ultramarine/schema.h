@@ -47,7 +47,9 @@
 #define UM_OP_DYNAMIC_SLICE_UPDATE 38u /* The source with the update written over the window of its shape that begins at the starts, as in DYNAMIC_SLICE. Where the output is the source's memory, nothing but the window is written. DynamicSliceAttrs. */
 #define UM_OP_CONVOLVE_INPUT 39u /* The gradient of CONVOLVE by its input: from the weight and a cotangent (n, od, oh, ow, o) of the output, that of the input, (n, d, h, w, c). Attributes and scalars are the convolution's. ConvolveAttrs. */
 #define UM_OP_CONVOLVE_WEIGHT 40u /* The gradient of CONVOLVE by its weight: from the input and a cotangent (n, od, oh, ow, o) of the output, that of the weight, (o, kd, kh, kw, c / groups). Attributes and scalars are the convolution's. ConvolveAttrs. */
-#define UM_OP_COUNT 41u
+#define UM_OP_ATTENTION 41u /* Scaled dot-product attention. Queries (b, h, m, d), keys (b, h / group, n, d), values (b, h / group, n, e), mask (b, h, m, n), sinks (h), lengths (b); the outputs are the result (b, h, m, e) and the logarithms of the softmax's sums (b, h, m). Scores are scalar 0 times q k^T, plus the mask if it holds numbers. Masked ones (where a bool mask is false, behind the length, and, causal, behind the query) and any below it are the lowest finite number of their dtype. The result is the softmax of the scores over the keys, times the values; the softmax's sum has e^sink as one more term. AttentionAttrs. */
+#define UM_OP_ATTENTION_GRADIENT 42u /* The gradients of ATTENTION by queries, keys and values, in their shapes, from a cotangent (b, h, m, e) of its result, the logarithms that it gave, and delta (b, h, m): the sum of result times cotangent over the last axis, less the cotangent of the logarithm. With w the softmax's weights and s the scores, the gradient by s is w (cotangent values^T - delta); by masked scores it is 0. Logarithms that are the lowest finite number belong to queries all of whose keys are masked, with equal weights. AttentionAttrs. */
+#define UM_OP_COUNT 43u
 
 /* `X(NAME, family)` for each operation. */
 #define UM_EACH_OP(X) \
@@ -91,7 +93,9 @@
   X(DYNAMIC_SLICE, index) \
   X(DYNAMIC_SLICE_UPDATE, index) \
   X(CONVOLVE_INPUT, conv) \
-  X(CONVOLVE_WEIGHT, conv)
+  X(CONVOLVE_WEIGHT, conv) \
+  X(ATTENTION, nn) \
+  X(ATTENTION_GRADIENT, nn)
 
 /* Codes of op. The output has the input's dtype but for the predicates (bool) and REAL, IMAG, ABS of complex (float32). */
 #define UM_UNARY_ABS 0u /* |x| */
@@ -310,6 +314,18 @@ typedef struct um_dynamic_slice_attrs {
   uint32_t n_starts; /* Elements of the starts. */
   uint8_t axes[32]; /* The axis that each start is about, all different; along others the window begins at 0. */
 } um_dynamic_slice_attrs;
+
+/* Attributes of ATTENTION and its gradient. */
+typedef struct um_attention_attrs {
+  uint32_t size;
+  uint32_t mask; /* 1: there is a mask. */
+  uint32_t sinks; /* 1: there are sinks. Of the gradient, 0. */
+  uint32_t lengths; /* 1: there are lengths. */
+  uint32_t causal; /* 1: query i sees the keys up to i + keys (or the length) - queries. */
+  uint32_t head_size; /* Size of a query and of a key. */
+  uint32_t value_size; /* Size of a value. */
+  uint32_t group; /* Query heads that a key head serves. */
+} um_attention_attrs;
 
 /* Dtypes, in the order of the device masks' bits. */
 #define UM_DTYPE_BOOL 0u

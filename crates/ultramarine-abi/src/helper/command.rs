@@ -80,9 +80,10 @@ impl<'a> Request<'a> {
             let text = format!("revision {} of {} is unknown here", self.revision, row.name);
             return Err(Failure::unsupported(text));
         }
-        let (n, least) = (self.inputs.len(), row.inputs.len());
+        let (n, most) = (self.inputs.len(), row.inputs.len());
+        let least = row.inputs.iter().filter(|i| !i.optional).count();
         let many = row.inputs.iter().any(|i| i.many);
-        if self.outputs.len() != 1 + row.more.len() || n < least || (n > least && !many) {
+        if self.outputs.len() != 1 + row.more.len() || n < least || (n > most && !many) {
             let text = format!("{} with {n} inputs and {} outputs", row.name, self.outputs.len());
             return Err(Failure::invalid(text));
         }

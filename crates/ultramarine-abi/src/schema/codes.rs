@@ -129,6 +129,23 @@ code_module! {
         /// o)` of the output, that of the weight, `(o, kd, kh, kw, c / groups)`. Attributes and
         /// scalars are the convolution's. [`super::ConvolveAttrs`].
         CONVOLVE_WEIGHT = 40 "convolve_weight",
+        /// Scaled dot-product attention. Queries `(b, h, m, d)`, keys `(b, h / group, n, d)`,
+        /// values `(b, h / group, n, e)`, mask `(b, h, m, n)`, sinks `(h)`, lengths `(b)`; the
+        /// outputs are the result `(b, h, m, e)` and the logarithms of the softmax's sums `(b, h,
+        /// m)`. Scores are scalar 0 times `q k^T`, plus the mask if it holds numbers. Masked ones
+        /// (where a bool mask is false, behind the length, and, `causal`, behind the query) and any
+        /// below it are the lowest finite number of their dtype. The result is the softmax of the
+        /// scores over the keys, times the values; the softmax's sum has `e^sink` as one more term.
+        /// [`super::AttentionAttrs`].
+        ATTENTION = 41 "attention",
+        /// The gradients of ATTENTION by queries, keys and values, in their shapes, from a
+        /// cotangent `(b, h, m, e)` of its result, the logarithms that it gave, and delta `(b, h,
+        /// m)`: the sum of result times cotangent over the last axis, less the cotangent of the
+        /// logarithm. With w the softmax's weights and s the scores, the gradient by s is `w
+        /// (cotangent values^T - delta)`; by masked scores it is 0. Logarithms that are the lowest
+        /// finite number belong to queries all of whose keys are masked, with equal weights.
+        /// [`super::AttentionAttrs`].
+        ATTENTION_GRADIENT = 42 "attention_gradient",
     }
 }
 
@@ -483,6 +500,23 @@ attrs! {
         n_starts: u32,
         /// The axis that each start is about, all different; along others the window begins at 0.
         axes: [u8; 32],
+    }
+    /// Attributes of ATTENTION and its gradient.
+    AttentionAttrs {
+        /// 1: there is a mask.
+        mask: u32,
+        /// 1: there are sinks. Of the gradient, 0.
+        sinks: u32,
+        /// 1: there are lengths.
+        lengths: u32,
+        /// 1: query i sees the keys up to i + keys (or the length) - queries.
+        causal: u32,
+        /// Size of a query and of a key.
+        head_size: u32,
+        /// Size of a value.
+        value_size: u32,
+        /// Query heads that a key head serves.
+        group: u32,
     }
 }
 

@@ -24,6 +24,8 @@ pub enum Output {
     Uint32,
     /// float32 for complex64, else the main dtype.
     Real,
+    /// What sums are computed in: float32 for float16 and bfloat16, else the main dtype.
+    Accumulated,
     /// Any of a mask: the caller chooses.
     Any(u32),
     /// Given in the code's row.
@@ -213,6 +215,8 @@ pub struct InputSchema {
     pub dtype: InputDtype,
     /// There are `n_indices` of them, of one dtype and shape.
     pub many: bool,
+    /// It is there only where the attribute of its name is 1.
+    pub optional: bool,
 }
 
 /// One operation.
@@ -284,7 +288,10 @@ impl Output {
             Output::Bool => super::dtypes::BOOL,
             Output::Uint32 => super::dtypes::KEY,
             Output::Real if super::dtypes::COMPLEX >> main & 1 == 1 => 1 << index_of("float32"),
-            Output::Real => 1 << main,
+            Output::Accumulated if [index_of("float16"), index_of("bfloat16")].contains(&main) => {
+                1 << index_of("float32")
+            }
+            Output::Real | Output::Accumulated => 1 << main,
             Output::Any(mask) => mask,
         }
     }
@@ -359,7 +366,7 @@ macro_rules! attribute_rows {
 /// The table of operations.
 macro_rules! op_rows {
     ($($name:literal $id:literal $family:ident $revision:literal $grade:ident $shape:ident $attributes:ident {
-        inputs: $($input:literal [$dtype:expr] $many:literal),*;
+        inputs: $($input:literal [$dtype:expr] $many:literal $optional:literal),*;
         scalars: [$($scalar:expr),*];
         dtypes: [$dtypes:expr];
         output: [$output:expr];
@@ -378,7 +385,12 @@ macro_rules! op_rows {
             grade: Grade::$grade,
             shape: ShapeRule::$shape,
             attributes: &attributes::$attributes,
-            inputs: &[$(InputSchema { name: $input, dtype: $dtype, many: $many }),*],
+            inputs: &[$(InputSchema {
+                name: $input,
+                dtype: $dtype,
+                many: $many,
+                optional: $optional,
+            }),*],
             scalars: &[$($scalar),*],
             dtypes: $dtypes,
             output: $output,

@@ -6,11 +6,15 @@ use super::*;
 /// Sets of dtypes as masks: bit `i` is dtype `i` of [`DTYPES`].
 pub mod dtypes {
     /// float32, float64.
+    pub const ACCUMULATED: u32 = 1 << 10 | 1 << 11;
+    /// float32, float64.
     pub const ANGLES: u32 = 1 << 10 | 1 << 11;
     /// bool.
     pub const BOOL: u32 = 1 << 0;
     /// complex64.
     pub const COMPLEX: u32 = 1 << 13;
+    /// int32.
+    pub const COUNTS: u32 = 1 << 7;
     /// float16, float32, float64, bfloat16.
     pub const FLOAT: u32 = 1 << 9 | 1 << 10 | 1 << 11 | 1 << 12;
     /// uint8, uint16, uint32, uint64, int8, int16, int32, int64.
@@ -211,11 +215,20 @@ attribute_rows! {
         n_starts "u32" [None] "Elements of the starts.";
         axes "u8[32]" [None] "The axis that each start is about, all different; along others the window begins at 0.";
     }
+    AttentionAttrs "um_attention_attrs" {
+        mask "u32" [None] "1: there is a mask.";
+        sinks "u32" [None] "1: there are sinks. Of the gradient, 0.";
+        lengths "u32" [None] "1: there are lengths.";
+        causal "u32" [None] "1: query i sees the keys up to i + keys (or the length) - queries.";
+        head_size "u32" [None] "Size of a query and of a key.";
+        value_size "u32" [None] "Size of a value.";
+        group "u32" [None] "Query heads that a key head serves.";
+    }
 }
 
 op_rows! {
     "copy" 0 Copy 1 Basic Elementwise NoAttrs {
-        inputs: "source" [InputDtype::Main] false;
+        inputs: "source" [InputDtype::Main] false false;
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Any(dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX)];
@@ -248,7 +261,7 @@ op_rows! {
         doc: "`scalar0 + i * scalar1` along a 1-d output (both float64 for floating outputs, else int64).";
     }
     "unary" 3 Elementwise 1 Basic Elementwise UnaryAttrs {
-        inputs: "x" [InputDtype::Main] false;
+        inputs: "x" [InputDtype::Main] false false;
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Code];
@@ -259,7 +272,7 @@ op_rows! {
         doc: "";
     }
     "binary" 4 Elementwise 1 Basic Elementwise BinaryAttrs {
-        inputs: "x" [InputDtype::Main] false, "y" [InputDtype::Main] false;
+        inputs: "x" [InputDtype::Main] false false, "y" [InputDtype::Main] false false;
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Code];
@@ -270,7 +283,7 @@ op_rows! {
         doc: "Both inputs of one dtype, broadcast by strides.";
     }
     "select" 5 Select 1 Complete Elementwise NoAttrs {
-        inputs: "condition" [InputDtype::Of(dtypes::BOOL)] false, "x" [InputDtype::Main] false, "y" [InputDtype::Main] false;
+        inputs: "condition" [InputDtype::Of(dtypes::BOOL)] false false, "x" [InputDtype::Main] false false, "y" [InputDtype::Main] false false;
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Main];
@@ -281,7 +294,7 @@ op_rows! {
         doc: "`condition ? x : y`.";
     }
     "reduce" 6 Reduce 1 Basic Reduced ReduceAttrs {
-        inputs: "x" [InputDtype::Main] false;
+        inputs: "x" [InputDtype::Main] false false;
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Code];
@@ -292,7 +305,7 @@ op_rows! {
         doc: "The output keeps reduced axes with size 1.";
     }
     "arg_reduce" 7 ArgReduce 1 Complete AxisReduced ArgReduceAttrs {
-        inputs: "x" [InputDtype::Main] false;
+        inputs: "x" [InputDtype::Main] false false;
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Code];
@@ -303,7 +316,7 @@ op_rows! {
         doc: "Index (uint32) of the extreme along an axis, the first of equals; the output keeps the axis with size 1.";
     }
     "scan" 8 Scan 1 Complete Same ScanAttrs {
-        inputs: "x" [InputDtype::Main] false;
+        inputs: "x" [InputDtype::Main] false false;
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Main];
@@ -314,7 +327,7 @@ op_rows! {
         doc: "Running reduction along an axis.";
     }
     "matmul" 9 Matmul 1 Basic Matmul NoAttrs {
-        inputs: "a" [InputDtype::Main] false, "b" [InputDtype::Main] false;
+        inputs: "a" [InputDtype::Main] false false, "b" [InputDtype::Main] false false;
         scalars: [];
         dtypes: [dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Main];
@@ -325,7 +338,7 @@ op_rows! {
         doc: "`(..., m, k) x (..., k, n) -> (..., m, n)`, equal batch dimensions (broadcast by strides). float16 and bfloat16 accumulate in float32.";
     }
     "gather" 10 Index 1 Complete Gather GatherAttrs {
-        inputs: "source" [InputDtype::Main] false, "indices" [InputDtype::Of(dtypes::INT)] true;
+        inputs: "source" [InputDtype::Main] false false, "indices" [InputDtype::Of(dtypes::INT)] true false;
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Main];
@@ -336,7 +349,7 @@ op_rows! {
         doc: "Inputs: source, then `n_indices` index arrays of one shape and dtype. Output: index shape followed by a slice of `source.ndim` dimensions (1 along indexed axes). Negative indices count from the end; an index outside is clamped, never read past the buffer.";
     }
     "scatter" 11 Index 1 Complete Scatter ScatterAttrs {
-        inputs: "source" [InputDtype::Main] false, "indices" [InputDtype::Of(dtypes::INT)] true, "updates" [InputDtype::Main] false;
+        inputs: "source" [InputDtype::Main] false false, "indices" [InputDtype::Of(dtypes::INT)] true false, "updates" [InputDtype::Main] false false;
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Main];
@@ -347,7 +360,7 @@ op_rows! {
         doc: "Inputs: source, indices, updates (shaped as GATHER's output). The output is the source with the updates combined in; out-of-range indices are skipped.";
     }
     "gather_axis" 12 Index 1 Complete GatherAxis AxisAttrs {
-        inputs: "source" [InputDtype::Main] false, "indices" [InputDtype::Of(dtypes::INT)] false;
+        inputs: "source" [InputDtype::Main] false false, "indices" [InputDtype::Of(dtypes::INT)] false false;
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Main];
@@ -358,7 +371,7 @@ op_rows! {
         doc: "`out[.., i, ..] = source[.., index[.., i, ..], ..]`.";
     }
     "scatter_axis" 13 Index 1 Complete ScatterAxis ScatterAxisAttrs {
-        inputs: "source" [InputDtype::Main] false, "indices" [InputDtype::Of(dtypes::INT)] false, "updates" [InputDtype::Main] false;
+        inputs: "source" [InputDtype::Main] false false, "indices" [InputDtype::Of(dtypes::INT)] false false, "updates" [InputDtype::Main] false false;
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Main];
@@ -369,7 +382,7 @@ op_rows! {
         doc: "Source, indices, updates; the converse of GATHER_AXIS.";
     }
     "sort" 14 Sort 1 Complete Same AxisAttrs {
-        inputs: "x" [InputDtype::Main] false;
+        inputs: "x" [InputDtype::Main] false false;
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Main];
@@ -380,7 +393,7 @@ op_rows! {
         doc: "Ascending, stable, NaN last.";
     }
     "arg_sort" 15 Sort 1 Complete Same AxisAttrs {
-        inputs: "x" [InputDtype::Main] false;
+        inputs: "x" [InputDtype::Main] false false;
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Uint32];
@@ -391,7 +404,7 @@ op_rows! {
         doc: "Indices (uint32) that sort.";
     }
     "random_bits" 16 Random 1 Complete Keys NoAttrs {
-        inputs: "keys" [InputDtype::Of(dtypes::KEY)] false;
+        inputs: "keys" [InputDtype::Of(dtypes::KEY)] false false;
         scalars: [];
         dtypes: [dtypes::WORDS];
         output: [Output::Main];
@@ -402,7 +415,7 @@ op_rows! {
         doc: "Threefry-2x32 bits. Input: keys (..., 2) uint32; output (keys..., n) uint8, uint16 or uint32.";
     }
     "partition" 17 Sort 1 Extra Same AxisAttrs {
-        inputs: "x" [InputDtype::Main] false;
+        inputs: "x" [InputDtype::Main] false false;
         scalars: [Scalar::Int64];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Main];
@@ -413,7 +426,7 @@ op_rows! {
         doc: "The elements along an axis in an order in which number k (scalar 0) is as SORT has it, none before it is larger and none behind it is smaller.";
     }
     "arg_partition" 18 Sort 1 Extra Same AxisAttrs {
-        inputs: "x" [InputDtype::Main] false;
+        inputs: "x" [InputDtype::Main] false false;
         scalars: [Scalar::Int64];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Uint32];
@@ -424,7 +437,7 @@ op_rows! {
         doc: "Indices (uint32) that partition, as PARTITION.";
     }
     "fft" 19 Fft 1 Extra Own FftAttrs {
-        inputs: "x" [InputDtype::Main] false;
+        inputs: "x" [InputDtype::Main] false false;
         scalars: [Scalar::Float64];
         dtypes: [dtypes::SINGLE | dtypes::COMPLEX];
         output: [Output::Code];
@@ -435,7 +448,7 @@ op_rows! {
         doc: "Discrete Fourier transforms along an axis, times scalar 0. The length n is the axis' size, for REAL the input's, for REAL_BACKWARD the output's.";
     }
     "convolve" 20 Conv 1 Extra Own ConvolveAttrs {
-        inputs: "x" [InputDtype::Main] false, "weight" [InputDtype::Main] false;
+        inputs: "x" [InputDtype::Main] false false, "weight" [InputDtype::Main] false false;
         scalars: [Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64];
         dtypes: [dtypes::FLOAT];
         output: [Output::Main];
@@ -446,7 +459,7 @@ op_rows! {
         doc: "Cross-correlation (or convolution, see `flip`) over three spatial axes: input `(n, d, h, w, c)`, weight `(o, kd, kh, kw, c / groups)`, output `(n, od, oh, ow, o)`. Scalars, three each: strides, zeros before the first element (may be negative), kernel dilation, input dilation. What is read outside of the input, and between its dilated elements, is 0. Group g of the outputs reads group g of the channels.";
     }
     "cholesky" 21 Linalg 1 Extra Own TriangleAttrs {
-        inputs: "a" [InputDtype::Main] false;
+        inputs: "a" [InputDtype::Main] false false;
         scalars: [];
         dtypes: [dtypes::SOLVED];
         output: [Output::Main];
@@ -457,7 +470,7 @@ op_rows! {
         doc: "The triangular factor L of `a = L L^H` of matrices `(..., n, n)`, or U of `a = U^H U`; zeros in the other triangle. Only the named triangle of `a` is read. Not positive definite: NaN.";
     }
     "lu" 22 Linalg 1 Extra Own NoAttrs {
-        inputs: "a" [InputDtype::Main] false;
+        inputs: "a" [InputDtype::Main] false false;
         scalars: [];
         dtypes: [dtypes::SOLVED];
         output: [Output::Main];
@@ -468,7 +481,7 @@ op_rows! {
         doc: "LU factors with partial pivoting of `(..., m, n)`, L (unit diagonal) and U in one matrix; pivots `(..., k)`, k = min(m, n): row i was swapped with the row that element i names; rows `(..., m)`: row i of L U is the row of `a` that element i names.";
     }
     "qr" 23 Linalg 1 Extra Own NoAttrs {
-        inputs: "a" [InputDtype::Main] false;
+        inputs: "a" [InputDtype::Main] false false;
         scalars: [];
         dtypes: [dtypes::SOLVED];
         output: [Output::Main];
@@ -479,7 +492,7 @@ op_rows! {
         doc: "`a = q r` of `(..., m, n)`: q `(..., m, k)` with orthonormal columns, r `(..., k, n)` upper triangular, k = min(m, n).";
     }
     "svd" 24 Linalg 1 Extra Own NoAttrs {
-        inputs: "a" [InputDtype::Main] false;
+        inputs: "a" [InputDtype::Main] false false;
         scalars: [];
         dtypes: [dtypes::SOLVED];
         output: [Output::Main];
@@ -490,7 +503,7 @@ op_rows! {
         doc: "`a = u diag(s) vt` of `(..., m, n)`: u `(..., m, m)` or `(..., m, k)`, s `(..., k)` descending, vt `(..., n, n)` or `(..., k, n)`, k = min(m, n), as the outputs' shapes say.";
     }
     "singular_values" 25 Linalg 1 Extra Own NoAttrs {
-        inputs: "a" [InputDtype::Main] false;
+        inputs: "a" [InputDtype::Main] false false;
         scalars: [];
         dtypes: [dtypes::SOLVED];
         output: [Output::Real];
@@ -501,7 +514,7 @@ op_rows! {
         doc: "s of SVD.";
     }
     "eigh" 26 Linalg 1 Extra Own TriangleAttrs {
-        inputs: "a" [InputDtype::Main] false;
+        inputs: "a" [InputDtype::Main] false false;
         scalars: [];
         dtypes: [dtypes::SOLVED];
         output: [Output::Real];
@@ -512,7 +525,7 @@ op_rows! {
         doc: "Eigenvalues w `(..., n)`, ascending, and eigenvectors, the columns of v `(..., n, n)`, of Hermitian matrices, of which one triangle is read.";
     }
     "eigvalsh" 27 Linalg 1 Extra Own TriangleAttrs {
-        inputs: "a" [InputDtype::Main] false;
+        inputs: "a" [InputDtype::Main] false false;
         scalars: [];
         dtypes: [dtypes::SOLVED];
         output: [Output::Real];
@@ -523,7 +536,7 @@ op_rows! {
         doc: "w of EIGH.";
     }
     "eig" 28 Linalg 1 Extra Own NoAttrs {
-        inputs: "a" [InputDtype::Main] false;
+        inputs: "a" [InputDtype::Main] false false;
         scalars: [];
         dtypes: [dtypes::SOLVED];
         output: [Output::Any(dtypes::COMPLEX)];
@@ -534,7 +547,7 @@ op_rows! {
         doc: "Eigenvalues w `(..., n)` and eigenvectors, the columns of norm 1 of v `(..., n, n)`, of square matrices, in any order.";
     }
     "eigvals" 29 Linalg 1 Extra Own NoAttrs {
-        inputs: "a" [InputDtype::Main] false;
+        inputs: "a" [InputDtype::Main] false false;
         scalars: [];
         dtypes: [dtypes::SOLVED];
         output: [Output::Any(dtypes::COMPLEX)];
@@ -545,7 +558,7 @@ op_rows! {
         doc: "w of EIG.";
     }
     "solve_triangular" 30 Linalg 1 Extra Own TriangleAttrs {
-        inputs: "a" [InputDtype::Main] false, "b" [InputDtype::Main] false;
+        inputs: "a" [InputDtype::Main] false false, "b" [InputDtype::Main] false false;
         scalars: [];
         dtypes: [dtypes::SOLVED];
         output: [Output::Main];
@@ -556,7 +569,7 @@ op_rows! {
         doc: "x of `a x = b` for triangular `a` `(..., n, n)`, of which one triangle is read, and b and x `(..., n, k)`; equal batch dimensions (broadcast by strides).";
     }
     "softmax" 31 Nn 1 Extra Same AxesAttrs {
-        inputs: "x" [InputDtype::Main] false;
+        inputs: "x" [InputDtype::Main] false false;
         scalars: [];
         dtypes: [dtypes::FLOAT];
         output: [Output::Main];
@@ -567,7 +580,7 @@ op_rows! {
         doc: "`e^(x - m)` over its sum over the axes of `axes`, m being the largest element over them.";
     }
     "logsumexp" 32 Nn 1 Extra Reduced AxesAttrs {
-        inputs: "x" [InputDtype::Main] false;
+        inputs: "x" [InputDtype::Main] false false;
         scalars: [];
         dtypes: [dtypes::FLOAT];
         output: [Output::Main];
@@ -578,7 +591,7 @@ op_rows! {
         doc: "`ln` of the sum of `e^x` over the axes of `axes`, which keep size 1, without overflow on the way: infinity if there is one, -infinity of nothing else.";
     }
     "rms_norm" 33 Nn 1 Extra Elementwise NoAttrs {
-        inputs: "x" [InputDtype::Main] false, "weight" [InputDtype::Main] false;
+        inputs: "x" [InputDtype::Main] false false, "weight" [InputDtype::Main] false false;
         scalars: [Scalar::Float64];
         dtypes: [dtypes::FLOAT];
         output: [Output::Main];
@@ -589,7 +602,7 @@ op_rows! {
         doc: "`x / sqrt(mean(x^2) + scalar 0) * weight`, the mean being that of the last axis, of which there is at least one.";
     }
     "layer_norm" 34 Nn 1 Extra Elementwise NoAttrs {
-        inputs: "x" [InputDtype::Main] false, "weight" [InputDtype::Main] false, "bias" [InputDtype::Main] false;
+        inputs: "x" [InputDtype::Main] false false, "weight" [InputDtype::Main] false false, "bias" [InputDtype::Main] false false;
         scalars: [Scalar::Float64];
         dtypes: [dtypes::FLOAT];
         output: [Output::Main];
@@ -600,7 +613,7 @@ op_rows! {
         doc: "`(x - m) / sqrt(v + scalar 0) * weight + bias`, m being the mean of the last axis, of which there is at least one, and v that of `(x - m)^2`.";
     }
     "rope" 35 Nn 1 Extra Own RopeAttrs {
-        inputs: "x" [InputDtype::Main] false, "cos" [InputDtype::Of(dtypes::ANGLES)] false, "sin" [InputDtype::Of(dtypes::ANGLES)] false;
+        inputs: "x" [InputDtype::Main] false false, "cos" [InputDtype::Of(dtypes::ANGLES)] false false, "sin" [InputDtype::Of(dtypes::ANGLES)] false false;
         scalars: [];
         dtypes: [dtypes::FLOAT];
         output: [Output::Main];
@@ -611,7 +624,7 @@ op_rows! {
         doc: "Turns pairs (a, b) of elements of the last axis into `(a * cos - b * sin, a * sin + b * cos)`. cos and sin have the output's shape, but `pairs` as the last size; mostly by zero strides.";
     }
     "searchsorted" 36 Sort 1 Extra Own SearchAttrs {
-        inputs: "rows" [InputDtype::Main] false, "values" [InputDtype::Main] false;
+        inputs: "rows" [InputDtype::Main] false false, "values" [InputDtype::Main] false false;
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT];
         output: [Output::Uint32];
@@ -622,7 +635,7 @@ op_rows! {
         doc: "How many elements of a row come before each value: rows `(b..., n)` in the order of SORT, values `(b..., v...)`; the output has the values' shape.";
     }
     "dynamic_slice" 37 Index 1 Extra Slice DynamicSliceAttrs {
-        inputs: "source" [InputDtype::Main] false, "starts" [InputDtype::Of(dtypes::INT)] false;
+        inputs: "source" [InputDtype::Main] false false, "starts" [InputDtype::Of(dtypes::INT)] false false;
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Main];
@@ -633,7 +646,7 @@ op_rows! {
         doc: "The window of the source that begins at the starts and has the output's shape. A start below 0 counts as 0; one from which the window would leave the source counts as the last from which it does not.";
     }
     "dynamic_slice_update" 38 Index 1 Extra SliceUpdate DynamicSliceAttrs {
-        inputs: "source" [InputDtype::Main] false, "starts" [InputDtype::Of(dtypes::INT)] false, "update" [InputDtype::Main] false;
+        inputs: "source" [InputDtype::Main] false false, "starts" [InputDtype::Of(dtypes::INT)] false false, "update" [InputDtype::Main] false false;
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Main];
@@ -644,7 +657,7 @@ op_rows! {
         doc: "The source with the update written over the window of its shape that begins at the starts, as in DYNAMIC_SLICE. Where the output is the source's memory, nothing but the window is written.";
     }
     "convolve_input" 39 Conv 1 Extra Own ConvolveAttrs {
-        inputs: "weight" [InputDtype::Main] false, "cotangent" [InputDtype::Main] false;
+        inputs: "weight" [InputDtype::Main] false false, "cotangent" [InputDtype::Main] false false;
         scalars: [Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64];
         dtypes: [dtypes::FLOAT];
         output: [Output::Main];
@@ -655,7 +668,7 @@ op_rows! {
         doc: "The gradient of CONVOLVE by its input: from the weight and a cotangent `(n, od, oh, ow, o)` of the output, that of the input, `(n, d, h, w, c)`. Attributes and scalars are the convolution's.";
     }
     "convolve_weight" 40 Conv 1 Extra Own ConvolveAttrs {
-        inputs: "x" [InputDtype::Main] false, "cotangent" [InputDtype::Main] false;
+        inputs: "x" [InputDtype::Main] false false, "cotangent" [InputDtype::Main] false false;
         scalars: [Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64];
         dtypes: [dtypes::FLOAT];
         output: [Output::Main];
@@ -664,5 +677,27 @@ op_rows! {
         codes: None, &[];
         numbers: ["Sums in any order, as MATMUL's; float16 and bfloat16 accumulate in float32."];
         doc: "The gradient of CONVOLVE by its weight: from the input and a cotangent `(n, od, oh, ow, o)` of the output, that of the weight, `(o, kd, kh, kw, c / groups)`. Attributes and scalars are the convolution's.";
+    }
+    "attention" 41 Nn 1 Extra Own AttentionAttrs {
+        inputs: "queries" [InputDtype::Main] false false, "keys" [InputDtype::Main] false false, "values" [InputDtype::Main] false false, "mask" [InputDtype::Of(dtypes::BOOL | dtypes::FLOAT)] false true, "sinks" [InputDtype::Main] false true, "lengths" [InputDtype::Of(dtypes::COUNTS)] false true;
+        scalars: [Scalar::Float64];
+        dtypes: [dtypes::FLOAT];
+        output: [Output::Main];
+        more: [Output::Accumulated];
+        ulps: 0.0, sums: false;
+        codes: None, &[];
+        numbers: ["The scores, softmax and sums of float16 and bfloat16 are in float32, in any order; the weights may be rounded to the dtype before they meet the values. Keys and values behind the length need not be read."];
+        doc: "Scaled dot-product attention. Queries `(b, h, m, d)`, keys `(b, h / group, n, d)`, values `(b, h / group, n, e)`, mask `(b, h, m, n)`, sinks `(h)`, lengths `(b)`; the outputs are the result `(b, h, m, e)` and the logarithms of the softmax's sums `(b, h, m)`. Scores are scalar 0 times `q k^T`, plus the mask if it holds numbers. Masked ones (where a bool mask is false, behind the length, and, `causal`, behind the query) and any below it are the lowest finite number of their dtype. The result is the softmax of the scores over the keys, times the values; the softmax's sum has `e^sink` as one more term.";
+    }
+    "attention_gradient" 42 Nn 1 Extra Own AttentionAttrs {
+        inputs: "queries" [InputDtype::Main] false false, "keys" [InputDtype::Main] false false, "values" [InputDtype::Main] false false, "cotangent" [InputDtype::Main] false false, "logsumexp" [InputDtype::Of(dtypes::ACCUMULATED)] false false, "delta" [InputDtype::Of(dtypes::ACCUMULATED)] false false, "mask" [InputDtype::Of(dtypes::BOOL | dtypes::FLOAT)] false true, "lengths" [InputDtype::Of(dtypes::COUNTS)] false true;
+        scalars: [Scalar::Float64];
+        dtypes: [dtypes::FLOAT];
+        output: [Output::Main];
+        more: [Output::Main, Output::Main];
+        ulps: 0.0, sums: false;
+        codes: None, &[];
+        numbers: ["As ATTENTION's."];
+        doc: "The gradients of ATTENTION by queries, keys and values, in their shapes, from a cotangent `(b, h, m, e)` of its result, the logarithms that it gave, and delta `(b, h, m)`: the sum of result times cotangent over the last axis, less the cotangent of the logarithm. With w the softmax's weights and s the scores, the gradient by s is `w (cotangent values^T - delta)`; by masked scores it is 0. Logarithms that are the lowest finite number belong to queries all of whose keys are masked, with equal weights.";
     }
 }
