@@ -1,5 +1,6 @@
 //! Layers of neural networks.
 
+mod attention;
 mod norm;
 mod rope;
 mod softmax;
@@ -15,6 +16,8 @@ pub fn of(op: OpId, scope: &Scope) -> Option<Vec<OpUnderTest>> {
         op::RMS_NORM => norm::rms_norm(scope),
         op::LAYER_NORM => norm::layer_norm(scope),
         op::ROPE => rope::rope(scope),
+        op::ATTENTION => attention::attention(scope),
+        op::ATTENTION_GRADIENT => attention::attention_gradient(scope),
         _ => return None,
     })
 }

@@ -1,5 +1,6 @@
-//! Layers of neural networks: softmax, norms, rotary embeddings.
+//! Layers of neural networks: attention, softmax, norms, rotary embeddings.
 
+pub mod attention;
 pub mod norm;
 pub mod rope;
 pub mod softmax;
