@@ -287,6 +287,7 @@ def scaled_dot_product_attention(
     mask: str | array | None = None,
     sinks: array | None = None,
     force_fused: bool = False,
+    lengths: array | None = None,
     stream: StreamOrDevice = None,
 ) -> array:
     """Computes scaled dot-product attention, `softmax(scale * q @ k.T + mask) @ v`.
@@ -307,6 +308,8 @@ def scaled_dot_product_attention(
         sinks (array | None): Score for each query head, (heads,), that joins the sum of the softmax and
             has no value.
         force_fused (bool): Raises an error where no fused kernel is available.
+        lengths (array | None): Number of keys that count, of each batch, (batch,): those behind it
+            are as masked, and a causal mask is aligned at it. What is there has to be finite.
         stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
             else the default device.
 

@@ -184,6 +184,8 @@ fn mask_of(mask: &Bound<'_, PyAny>) -> Res<Mask> {
 ///     sinks (array | None): Score for each query head, (heads,), that joins the sum of the softmax and
 ///         has no value.
 ///     force_fused (bool): Raises an error where no fused kernel is available.
+///     lengths (array | None): Number of keys that count, of each batch, (batch,): those behind it
+///         are as masked, and a causal mask is aligned at it. What is there has to be finite.
 ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
 ///         else the default device.
 ///
@@ -202,7 +204,7 @@ fn mask_of(mask: &Bound<'_, PyAny>) -> Res<Mask> {
 ///     >>> mx.fast.scaled_dot_product_attention(x, x, v, scale=1.0, mask="causal").tolist()
 ///     [[[[1.0], [2.0]]]]
 #[pyfunction]
-#[pyo3(signature = (q, k, v, *, scale, mask=None, sinks=None, force_fused=false, stream=None))]
+#[pyo3(signature = (q, k, v, *, scale, mask=None, sinks=None, force_fused=false, lengths=None, stream=None))]
 #[allow(clippy::too_many_arguments)]
 fn scaled_dot_product_attention(
     q: ArrayArg,
@@ -212,6 +214,7 @@ fn scaled_dot_product_attention(
     mask: Option<&Bound<'_, PyAny>>,
     sinks: Option<ArrayArg>,
     force_fused: bool,
+    lengths: Option<ArrayArg>,
     stream: Option<StreamArg>,
 ) -> Res<PyArray> {
     let mask = mask.map(mask_of).transpose()?;
@@ -224,9 +227,9 @@ fn scaled_dot_product_attention(
         Some(Mask::Causal) => AttentionMask::Causal,
         Some(Mask::Array(mask)) => AttentionMask::Array(&mask.0),
     };
-    let sinks = sinks.as_ref().map(|s| &s.0);
+    let (sinks, lengths) = (sinks.as_ref().map(|s| &s.0), lengths.as_ref().map(|l| &l.0));
     let attend = ultramarine::fast::scaled_dot_product_attention;
-    Ok(PyArray::new(on(stream, || attend(&q.0, &k.0, &v.0, scale, mask, sinks))?))
+    Ok(PyArray::new(on(stream, || attend(&q.0, &k.0, &v.0, scale, mask, sinks, lengths))?))
 }
 
 /// Computes the cross entropy of class indices, `logsumexp(logits) - logits[target]`, along the

@@ -99,7 +99,9 @@ fn variant(name: &str) -> String {
 
 fn output(rule: &str) -> String {
     match rule {
-        "main" | "bool" | "uint32" | "real" | "accumulated" | "code" => format!("Output::{}", variant(rule)),
+        "main" | "bool" | "uint32" | "real" | "accumulated" | "code" => {
+            format!("Output::{}", variant(rule))
+        }
         set => format!("Output::Any({})", mask(set)),
     }
 }

@@ -130,7 +130,7 @@ code_module! {
         /// scalars are the convolution's. [`super::ConvolveAttrs`].
         CONVOLVE_WEIGHT = 40 "convolve_weight",
         /// Scaled dot-product attention. Queries `(b, h, m, d)`, keys `(b, h / group, n, d)`,
-        /// values `(b, h / group, n, e)`, mask `(b, h, m, n)`, sinks `(h)`, lengths `(b)`; the
+        /// values `(b, h / group, n, e)`, mask `(b, h, m, n)`, sinks `(b, h)`, lengths `(b)`; the
         /// outputs are the result `(b, h, m, e)` and the logarithms of the softmax's sums `(b, h,
         /// m)`. Scores are scalar 0 times `q k^T`, plus the mask if it holds numbers. Masked ones
         /// (where a bool mask is false, behind the length, and, `causal`, behind the query) and any

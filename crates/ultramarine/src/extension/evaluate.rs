@@ -8,7 +8,8 @@ use super::poison::{self, PATTERNS, Pattern};
 use super::primitive::{Applied, Primitive};
 use crate::backend::{Exec, Operand};
 use crate::error::{Error, Result};
-use crate::{array::Array, dtype::Dtype, eval, node::Value, ops::Call, shape::Shape};
+use crate::ops::{Call, rules::multi_output::computed};
+use crate::{array::Array, dtype::Dtype, node::Value, shape::Shape};
 use ultramarine_abi::{extension::Evaluate, status};
 
 /// The evaluation for a device, with its name.
@@ -117,12 +118,7 @@ pub(super) fn composed(
     let Some(arrays) = own.compose(operands, results)? else {
         return Err(neither(&own.primitive, exec, operands));
     };
-    eval::compute(&arrays).map_err(|e| named(name, "compose", e.root().clone()))?;
-    let value = |a: &Array| match a.node().value() {
-        Some(value) => exec.local(&Operand { value, shape: a.shape(), dtype: a.dtype() }),
-        None => Err(Error::runtime(name, "an output of compose has no value")),
-    };
-    arrays.iter().map(value).collect()
+    computed(exec, &arrays).map_err(|e| named(name, "compose", e.root().clone()))
 }
 
 /// The error of a primitive that has no way to be evaluated on a device.

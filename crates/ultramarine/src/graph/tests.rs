@@ -138,6 +138,8 @@ operations! {
         linalg::lu::Lu,
         linalg::qr::Qr,
         linalg::svd::Svd,
+        nn::attention::rules::Attention,
+        nn::attention::rules::AttentionGradient,
     }
 }
 

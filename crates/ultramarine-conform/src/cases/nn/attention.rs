@@ -211,7 +211,7 @@ fn one(shape: Shape, dtype: DType, layout: Layout, gradient: bool, rng: &mut Rng
         (array(&shape.keys(shape.sizes[1]), 2.0), layout),
     ];
     let cotangent = (array(&shape.result(), 2.0), layout);
-    let sinks = shape.sinks.then(|| array(&[shape.heads[0]], 2.0));
+    let sinks = shape.sinks.then(|| array(&[shape.batches, shape.heads[0]], 2.0));
     // Broadcast operands have one value along their first axis.
     let level = |array: &mut Array| drop(Placed::new(array, layout));
     let mut mask = shape.masks(dtype, rng);

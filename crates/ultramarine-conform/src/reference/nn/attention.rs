@@ -80,7 +80,7 @@ impl Attention {
             scores.push(if hidden { lowest } else { score });
             masked.push(hidden);
         }
-        let sink = extra.sinks.map_or(f64::NEG_INFINITY, |s| s.values[h].real());
+        let sink = extra.sinks.map_or(f64::NEG_INFINITY, |s| s.values[b * heads + h].real());
         let top = scores.iter().copied().fold(sink, f64::max);
         let weights: Vec<f64> = scores.iter().map(|s| (s - top).exp()).collect();
         let sum = weights.iter().sum::<f64>() + (sink - top).exp();

@@ -356,6 +356,16 @@ impl Array {
     }
 }
 
+/// The values, on the device of `exec`, of what a composition gave.
+pub(crate) fn computed(exec: &Exec, arrays: &[Array]) -> Result<Vec<Value>> {
+    crate::eval::compute(arrays)?;
+    let value = |a: &Array| match a.node().value() {
+        Some(value) => exec.local(&Operand { value, shape: a.shape(), dtype: a.dtype() }),
+        None => Err(Error::runtime("compose", "an output of compose has no value")),
+    };
+    arrays.iter().map(value).collect()
+}
+
 impl Call<'_> {
     /// Runs a backend's op of several outputs with all operands, into new memory.
     pub fn run_multi_output<A: Copy>(

@@ -12,9 +12,9 @@ fn line(values: &[f32]) -> Result<Array> {
 fn masks_choose_the_keys() -> Result<()> {
     let (zeros, v) = (line(&[0.0, 0.0, 0.0])?, line(&[3.0, 6.0, 12.0])?);
     let attend = |mask, sinks: Option<&Array>| {
-        scaled_dot_product_attention(&zeros, &zeros, &v, 1.0, mask, sinks)?.to_vec::<f32>()
+        scaled_dot_product_attention(&zeros, &zeros, &v, 1.0, mask, sinks, None)?.to_vec::<f32>()
     };
-    assert_eq!(attend(AttentionMask::None, None)?, [7.0; 3]);
+    assert_eq!(attend(AttentionMask::None, None, None)?, [7.0; 3]);
     assert_eq!(attend(AttentionMask::Causal, None)?, [3.0, 4.5, 7.0]);
     let seen = Array::from_slice(&[true, false, true], &[3])?;
     assert_eq!(attend(AttentionMask::Array(&seen), None)?, [7.5; 3]);
@@ -32,7 +32,7 @@ fn gradients_reach_values_and_sinks() -> Result<()> {
     let sink = Array::from_slice(&[0.0f32], &[1])?;
     let sum = |x: &[Array]| {
         let none = AttentionMask::None;
-        let y = scaled_dot_product_attention(&zeros, &zeros, &x[0], 1.0, none, Some(&x[1]))?;
+        let y = scaled_dot_product_attention(&zeros, &zeros, &x[0], 1.0, none, Some(&x[1]), None)?;
         Ok(vec![y.sum(None, false)?])
     };
     let one = Array::from_slice(&[1.0f32], &[])?;
@@ -47,7 +47,8 @@ fn gradients_reach_values_and_sinks() -> Result<()> {
 fn sizes_that_do_not_fit_are_named() -> Result<()> {
     let x = Array::from_slice(&[0.0f32; 12], &[1, 3, 2, 2])?;
     let two = Array::from_slice(&[0.0f32; 8], &[1, 2, 2, 2])?;
-    let attend = |q, k, v| scaled_dot_product_attention(q, k, v, 1.0, AttentionMask::None, None);
+    let attend =
+        |q, k, v| scaled_dot_product_attention(q, k, v, 1.0, AttentionMask::None, None, None);
     let text = attend(&x, &two, &two).unwrap_err().to_string();
     assert!(text.contains("n_heads 3 for n_kv_heads 2"), "{text}");
     let text = attend(&two, &two, &x).unwrap_err().to_string();

@@ -31,6 +31,8 @@ const OPERATIONS: &[(&str, Where)] = &[
     ),
     ("Arange", Not("no operands")),
     ("ArgReduce", Python(&["argmax", "argmin"])),
+    ("Attention", Python(&["fast.scaled_dot_product_attention"])),
+    ("AttentionGradient", Python(&["fast.scaled_dot_product_attention"])),
     ("Bad", Not("of tests")),
     ("Binary", Here(&["add", "power"])), // all: the_table_names_every_op
     ("Cast", Here(&["astype"])),

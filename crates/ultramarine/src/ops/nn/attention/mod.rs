@@ -1,13 +1,16 @@
 //! Scaled dot-product attention: [`crate::fast::scaled_dot_product_attention`].
+//!
+//! `rules` has the operation and its gradient, `compose` what both are made of where there is no kernel.
 
-use super::compute_dtype;
+mod compose;
+pub(crate) mod rules;
+
 use crate::array::Array;
 use crate::error::{Error, Result, ensure};
-use crate::ops::rules::builders::{bin, like, times, un};
-use crate::ops::select::where_;
 use crate::shape::{Show, broadcast_shapes};
 use crate::{dtype::Dtype, placement::follow};
-use ultramarine_abi::schema::{binary, unary};
+use rules::Attention;
+use smallvec::{SmallVec, smallvec};
 
 const NAME: &str = "scaled_dot_product_attention";
 
@@ -121,14 +124,16 @@ fn checked(
 /// Queries are `(batch, heads, queries, size)`, keys `(batch, key heads, keys, size)`, values `(batch, key heads, keys,
 /// value size)`. Each key head serves `heads / key heads` neighbouring query heads. `sinks` holds a score for each
 /// query head that joins the softmax's sum and has no value (Xiao et al., Efficient streaming language models with
-/// attention sinks, 2023).
+/// attention sinks, 2023). `lengths` holds the number of keys that count, of each batch: keys and values behind it are as
+/// masked, and a causal mask is aligned at it, so that a cache of fixed size may be attended to. What is there has to be
+/// finite.
 ///
 /// Scores and softmax are computed in float32 for float16 and bfloat16. A query whose keys are all masked gets the mean of all
 /// values (or zeros, with a finite sink), as masked scores are the lowest finite number.
 ///
 /// # Errors
-/// [`Error::Value`] for operands that are not of 4 axes or not floating, for sizes that do not fit, and for a mask or sinks
-/// whose dtype does not promote to the result's.
+/// [`Error::Value`] for operands that are not of 4 axes or not floating, for sizes that do not fit, for a mask or sinks
+/// whose dtype does not promote to the result's, and for lengths that are no integers.
 ///
 /// # Examples
 /// ```
@@ -136,7 +141,7 @@ fn checked(
 ///
 /// let k = Array::from_slice(&[0.0f32, 0.0], &[1, 1, 2, 1])?;
 /// let v = Array::from_slice(&[1.0f32, 3.0], &[1, 1, 2, 1])?;
-/// let y = scaled_dot_product_attention(&k, &k, &v, 1.0, AttentionMask::Causal, None)?;
+/// let y = scaled_dot_product_attention(&k, &k, &v, 1.0, AttentionMask::Causal, None, None)?;
 /// assert_eq!(y.to_vec::<f32>()?, [1.0, 2.0]);
 /// # Ok::<(), ultramarine::Error>(())
 /// ```
@@ -147,58 +152,71 @@ pub fn scaled_dot_product_attention(
     scale: f64,
     mask: AttentionMask<'_>,
     sinks: Option<&Array>,
+    lengths: Option<&Array>,
 ) -> Result<Array> {
     let dtype = checked(q, k, v, mask, sinks)?;
-    let _placement = follow(&[q, k, v]);
-    let ([b, n, t, d], [_, heads, s, e]) = (four(q), four(v));
+    if let Some(lengths) = lengths {
+        counts(lengths, q)?;
+    }
+    let operands: SmallVec<[&Array; 6]> = [Some(q), Some(k), Some(v), sinks, lengths]
+        .into_iter()
+        .flatten()
+        .chain(match mask {
+            AttentionMask::Array(mask) => Some(mask),
+            _ => None,
+        })
+        .collect();
+    let _placement = follow(&operands);
+    let ([b, n, t, d], [_, _, s, e]) = (four(q), four(v));
     if b * n * t * s * e == 0 {
         return Array::zeros(&[b, n, t, e], dtype);
     }
-    let inner = compute_dtype(dtype);
-    let [q, k, v] = [q, k, v].map(|a| a.astype(dtype).astype(inner));
-
-    // The query heads of a key head are more rows of one product.
-    let rows = times(&q, &like(&q, scale))?.reshape(&[b, heads, n / heads * t, d])?;
-    let scores = rows.matmul(&k.swapaxes(2, 3)?)?.reshape(&[b, n, t, s])?;
-    let scores = masked(&scores, mask)?;
-    let weights = match sinks {
-        None => scores.softmax(Some(&[-1]), true)?,
-        Some(sinks) => weights_beside(&scores, &sinks.astype(dtype).astype(inner))?,
+    let [q, k, v] = [q, k, v].map(|a| a.astype(dtype));
+    let rules = Attention {
+        scale,
+        causal: matches!(mask, AttentionMask::Causal),
+        mask: matches!(mask, AttentionMask::Array(_)),
+        sinks: sinks.is_some(),
+        lengths: lengths.is_some(),
     };
-    let rows = weights.reshape(&[b, heads, n / heads * t, s])?;
-    Ok(rows.matmul(&v)?.reshape(&[b, n, t, e])?.astype(dtype))
+    let mut operands: SmallVec<[Array; 6]> = smallvec![q, k, v];
+    if let AttentionMask::Array(mask) = mask {
+        let mask = if mask.dtype() == Dtype::Bool { mask.clone() } else { mask.astype(dtype) };
+        operands.push(mask.broadcast_to(&[b, n, t, s])?);
+    }
+    if let Some(sinks) = sinks {
+        operands.push(sinks.astype(dtype).broadcast_to(&[b, n])?);
+    }
+    if let Some(lengths) = lengths {
+        operands.push(lengths.astype(Dtype::Int32));
+    }
+    if d == 0 {
+        // Kernels see no empty operands.
+        let mut both = rules.composed(&operands)?;
+        return Ok(both.swap_remove(0));
+    }
+    let [result, _] = rules.of(&operands)?;
+    Ok(result)
 }
 
+/// Checks the numbers of keys.
+fn counts(lengths: &Array, q: &Array) -> Result<()> {
+    lengths.computable(NAME)?;
+    if !lengths.dtype().is_integer() {
+        let text = format!("lengths must be integers but got {}.", lengths.dtype().name());
+        return Err(Error::value(NAME, text));
+    }
+    ensure!(
+        *lengths.shape() == [q.shape()[0]],
+        NAME,
+        "Received invalid shape for lengths {}. Give one number for each batch, {}.",
+        Show(lengths.shape()),
+        q.shape()[0]
+    );
+    Ok(())
+}
+
+/// The sizes of an operand.
 fn four(a: &Array) -> [usize; 4] {
     [0, 1, 2, 3].map(|i| a.shape()[i])
-}
-
-/// The scores, of which masked ones are the lowest finite number: rows without a key stay finite.
-fn masked(scores: &Array, mask: AttentionMask<'_>) -> Result<Array> {
-    let lowest = like(scores, crate::finfo(scores.dtype()).map_or(f64::MIN, |info| info.min));
-    match mask {
-        AttentionMask::None => Ok(scores.clone()),
-        AttentionMask::Causal => {
-            let (t, s) = (scores.shape()[2] as f64, scores.shape()[3] as f64);
-            let queries = Array::arange(s - t, s, 1.0, Dtype::Int64)?.reshape(&[t as usize, 1])?;
-            let keys = Array::arange(0.0, s, 1.0, Dtype::Int64)?;
-            where_(&bin(binary::GREATER_EQUAL, &queries, &keys)?, scores, &lowest)
-        }
-        AttentionMask::Array(mask) if mask.dtype() == Dtype::Bool => where_(mask, scores, &lowest),
-        AttentionMask::Array(mask) => {
-            let sum = bin(binary::ADD, scores, &mask.astype(scores.dtype()))?;
-            bin(binary::MAXIMUM, &sum, &lowest)
-        }
-    }
-}
-
-/// Softmax of the scores and a sink for each head, without the sink's own share.
-fn weights_beside(scores: &Array, sinks: &Array) -> Result<Array> {
-    let sinks = sinks.reshape(&[sinks.size(), 1, 1])?;
-    // The shift has no influence on the result, and so no derivative.
-    let top = bin(binary::MAXIMUM, &scores.max(Some(&[-1]), true)?, &sinks)?.stop_gradient();
-    let exp = |a: &Array| Ok(un(unary::EXP, &bin(binary::SUBTRACT, a, &top)?));
-    let weights: Array = exp(scores)?;
-    let sum = bin(binary::ADD, &weights.sum(Some(&[-1]), true)?, &exp(&sinks)?)?;
-    bin(binary::DIVIDE, &weights, &sum)
 }

@@ -1,0 +1,273 @@
+//! The operation of attention, and that of its gradient.
+
+use super::super::compute_dtype;
+use crate::array::Array;
+use crate::backend::Exec;
+use crate::error::Result;
+use crate::ops::rules::batching::all_batched;
+use crate::ops::rules::builders::{bin, times, un, with_axis};
+use crate::ops::rules::multi_output::{
+    MultiOutputJvp, MultiOutputRules, MultiOutputVjp, Results, computed,
+};
+use crate::ops::{Call, Cotangents, Refit, Vmap, attributes};
+use crate::transforms::{Function, all_cotangents, forward, reverse};
+use crate::{dtype::Dtype, node::Value, scalar::Scalar, shape::Shape};
+use smallvec::{SmallVec, smallvec};
+use std::sync::Arc;
+use ultramarine_abi::schema::{AttentionAttrs, binary, op, unary};
+
+attributes! {
+    /// Attention. Operands: queries `(batch, heads, queries, size)`, keys, values, and where the attributes say so a mask
+    /// `(batch, heads, queries, keys)` of bools or of the operands' dtype, sinks `(batch, heads)`, and lengths `(batch)`
+    /// of int32. Results: that of attention, and the logarithms of the softmax's sums `(batch, heads, queries)`.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct Attention {
+        pub scale: f64,
+        pub causal: bool,
+        pub mask: bool,
+        pub sinks: bool,
+        pub lengths: bool,
+    }
+}
+
+attributes! {
+    /// The gradients of an attention by queries, keys and values. Operands: these three, a cotangent of the result, the
+    /// logarithms, delta, and where the attributes say so mask and lengths. The sinks are in the logarithms.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct AttentionGradient {
+        pub of: Attention,
+    }
+}
+
+/// The operands that may be absent.
+#[derive(Clone, Copy)]
+pub(super) struct Extra<'a> {
+    pub mask: Option<&'a Array>,
+    pub sinks: Option<&'a Array>,
+    pub lengths: Option<&'a Array>,
+}
+
+impl Attention {
+    fn extra<'a>(&self, rest: &'a [Array], sinks: bool) -> Extra<'a> {
+        let mut rest = rest.iter();
+        let mut next = |there: bool| if there { rest.next() } else { None };
+        Extra { mask: next(self.mask), sinks: next(sinks), lengths: next(self.lengths) }
+    }
+
+    pub(super) fn parts<'a>(&self, operands: &'a [Array]) -> ([&'a Array; 3], Extra<'a>) {
+        let [q, k, v, rest @ ..] = operands else { unreachable!("three operands at least") };
+        ([q, k, v], self.extra(rest, self.sinks))
+    }
+
+    /// The result and the logarithms.
+    pub fn of(self, operands: &[Array]) -> Result<[Array; 2]> {
+        let (q, v) = (&operands[0], &operands[2]);
+        let results = shapes([q.shape(), v.shape()], q.dtype());
+        let operands: SmallVec<[&Array; 6]> = operands.iter().collect();
+        let mut results = Array::multi_output(self, &operands, results)?.into_iter();
+        match (results.next(), results.next()) {
+            (Some(result), Some(logarithms)) => Ok([result, logarithms]),
+            _ => unreachable!("two results"),
+        }
+    }
+
+    fn attributes(&self, call: &Call<'_>, sinks: bool) -> AttentionAttrs {
+        let [q, k, v] = [0, 1, 2].map(|i| call.descs[i].0);
+        AttentionAttrs::new(
+            self.mask.into(),
+            sinks.into(),
+            self.lengths.into(),
+            self.causal.into(),
+            q[3] as u32,
+            v[3] as u32,
+            (q[1] / k[1]) as u32,
+        )
+    }
+
+    fn scalars(&self) -> [Scalar; 1] {
+        [Scalar::from_f64(Dtype::Float64, self.scale)]
+    }
+
+    fn function(self) -> Function {
+        Arc::new(move |operands: &[Array]| self.composed(operands))
+    }
+
+    /// The gradients by the mask and the sinks, where they are wanted.
+    fn others(
+        &self,
+        operands: &[Array],
+        given: [&Array; 3],
+        wanted: &[bool],
+    ) -> Result<Vec<Option<Array>>> {
+        let (first, extra) = self.parts(operands);
+        let mut rest = wanted[3..].iter().copied();
+        let mut found = Vec::new();
+        if let Some(mask) = extra.mask {
+            let wanted = rest.next() == Some(true) && mask.dtype() != Dtype::Bool;
+            // It has the scores' size, as they have.
+            let slopes = wanted.then(|| self.slopes(first, &extra, given)).transpose()?;
+            found.push(slopes.map(|[_, slopes]| slopes.astype(mask.dtype())));
+        }
+        if let Some(sinks) = extra.sinks {
+            let [_, logarithms, delta] = given;
+            let slope = || {
+                let sink = with_axis(&sinks.astype(logarithms.dtype()), 2)?;
+                let share = un(unary::EXP, &bin(binary::SUBTRACT, &sink, logarithms)?);
+                let sum = times(&share, delta)?.sum(Some(&[2]), false)?;
+                Ok(un(unary::NEGATIVE, &sum).astype(sinks.dtype()))
+            };
+            found.push((rest.next() == Some(true)).then(slope).transpose()?);
+        }
+        found.resize(operands.len() - 3, None);
+        Ok(found)
+    }
+}
+
+/// Shapes and dtypes of the results.
+fn shapes([q, v]: [&[usize]; 2], dtype: Dtype) -> Results {
+    let rows = Shape::from_slice(&q[..3]);
+    let mut result = rows.clone();
+    result.push(v[3]);
+    smallvec![(result, dtype), (rows, compute_dtype(dtype))]
+}
+
+/// A mapped axis is more batches.
+fn mapped(
+    v: &Vmap<'_>,
+    of: impl Fn(&[Array]) -> Result<Vec<Array>>,
+) -> Result<Vec<(Array, Option<usize>)>> {
+    if v.axes.iter().all(Option::is_none) {
+        return Ok(of(v.inputs)?.into_iter().map(|a| (a, None)).collect());
+    }
+    let join = |a: &Array| {
+        let mut shape = Shape::from_slice(&a.shape()[1..]);
+        shape[0] *= v.size;
+        a.reshape(&shape)
+    };
+    let operands = all_batched(v)?.iter().map(join).collect::<Result<Vec<Array>>>()?;
+    let split = |a: Array| {
+        let mut shape = Shape::from_slice(a.shape());
+        shape[0] /= v.size;
+        shape.insert(0, v.size);
+        Ok((a.reshape(&shape)?, Some(0)))
+    };
+    of(&operands)?.into_iter().map(split).collect()
+}
+
+impl MultiOutputRules for Attention {
+    fn name(&self) -> &'static str {
+        "attention"
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>, results: &[(Shape, Dtype)]) -> Result<Vec<Value>> {
+        let attributes = self.attributes(call, self.sinks);
+        call.run_multi_output(exec, op::ATTENTION, &attributes, &self.scalars(), results)
+    }
+
+    fn compose(
+        &self,
+        exec: &Exec,
+        operands: &[Array],
+        _: &[(Shape, Dtype)],
+    ) -> Option<Result<Vec<Value>>> {
+        Some(self.composed(operands).and_then(|arrays| computed(exec, &arrays)))
+    }
+
+    fn refit(&self, r: &Refit<'_>, before: &[(Shape, Dtype)]) -> Result<Results> {
+        Ok(shapes([r.inputs[0], r.inputs[2]], before[0].1))
+    }
+
+    fn vjp(&self, v: &MultiOutputVjp<'_>) -> Result<Cotangents> {
+        let cotangents = all_cotangents(v);
+        let (result, logarithms) = (&v.outputs[0], &v.outputs[1]);
+        let inner = logarithms.dtype();
+        let products = times(&result.astype(inner), &cotangents[0].astype(inner))?;
+        let mut delta = products.sum(Some(&[3]), false)?;
+        if let Some(by_logarithms) = &v.cotangents[1] {
+            delta = bin(binary::SUBTRACT, &delta, by_logarithms)?;
+        }
+        let given = [&cotangents[0], logarithms, &delta];
+        let mut found: Cotangents = smallvec![None; 3];
+        if v.wanted[..3].contains(&true) {
+            let (first, extra) = self.parts(v.primals);
+            let rest = [extra.mask, extra.lengths].into_iter().flatten();
+            let operands: Vec<Array> =
+                first.into_iter().chain(given).chain(rest).cloned().collect();
+            let gradients = AttentionGradient { of: *self }.results(&operands)?;
+            let wanted = gradients.into_iter().zip(v.wanted);
+            found = wanted.map(|(gradient, wanted)| wanted.then_some(gradient)).collect();
+        }
+        found.extend(self.others(v.primals, given, v.wanted)?);
+        Ok(found)
+    }
+
+    fn jvp(&self, j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
+        forward(&self.function(), j.primals, &[], j.tangents)
+    }
+
+    fn vmap(&self, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
+        mapped(v, |operands| Ok(self.of(operands)?.into()))
+    }
+}
+
+impl AttentionGradient {
+    /// Queries, keys and values; the cotangent, logarithms and delta; and the others.
+    pub(super) fn parts<'a>(
+        &self,
+        operands: &'a [Array],
+    ) -> ([&'a Array; 3], [&'a Array; 3], Extra<'a>) {
+        let [q, k, v, cotangent, logarithms, delta, rest @ ..] = operands else {
+            unreachable!("six operands at least")
+        };
+        ([q, k, v], [cotangent, logarithms, delta], self.of.extra(rest, false))
+    }
+
+    /// The gradients.
+    fn results(self, operands: &[Array]) -> Result<Vec<Array>> {
+        let of = |a: &Array| (Shape::from_slice(a.shape()), a.dtype());
+        let results = operands[..3].iter().map(of).collect();
+        let operands: SmallVec<[&Array; 8]> = operands.iter().collect();
+        Array::multi_output(self, &operands, results)
+    }
+
+    fn function(self) -> Function {
+        Arc::new(move |operands: &[Array]| self.composed(operands))
+    }
+}
+
+impl MultiOutputRules for AttentionGradient {
+    fn name(&self) -> &'static str {
+        "attention_gradient"
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>, results: &[(Shape, Dtype)]) -> Result<Vec<Value>> {
+        let (attributes, scalars) = (self.of.attributes(call, false), self.of.scalars());
+        call.run_multi_output(exec, op::ATTENTION_GRADIENT, &attributes, &scalars, results)
+    }
+
+    fn compose(
+        &self,
+        exec: &Exec,
+        operands: &[Array],
+        _: &[(Shape, Dtype)],
+    ) -> Option<Result<Vec<Value>>> {
+        Some(self.composed(operands).and_then(|arrays| computed(exec, &arrays)))
+    }
+
+    fn refit(&self, r: &Refit<'_>, before: &[(Shape, Dtype)]) -> Result<Results> {
+        let shapes = r.inputs.iter().zip(before);
+        Ok(shapes.map(|(shape, (_, dtype))| (Shape::from_slice(shape), *dtype)).collect())
+    }
+
+    fn vjp(&self, v: &MultiOutputVjp<'_>) -> Result<Cotangents> {
+        reverse(&self.function(), v.primals, &[], all_cotangents(v))
+    }
+
+    fn jvp(&self, j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
+        forward(&self.function(), j.primals, &[], j.tangents)
+    }
+
+    fn vmap(&self, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
+        mapped(v, |operands| self.results(operands))
+    }
+}
