@@ -20,6 +20,7 @@ pub mod dtype;
 
 mod arg_reduce;
 mod arith;
+mod attention;
 mod conv;
 mod copy;
 mod create;

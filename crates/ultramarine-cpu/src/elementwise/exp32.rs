@@ -49,6 +49,18 @@ pub(super) fn exp<I: Isa>(x: f32) -> f32 {
     (1.0 + small::<I>(r)) * power_of_two(half) * power_of_two(n - half)
 }
 
+/// 2^x for x that is not above 127: 0 below the smallest normal number.
+#[inline(always)]
+pub(crate) fn exp2<I: Isa>(x: f32) -> f32 {
+    let near = if x < -126.0 { -126.0 } else { x };
+    let t = near + MAGIC;
+    let r = (near - (t - MAGIC)) * std::f32::consts::LN_2;
+    let p = 1.0 + small::<I>(r);
+    // The exponent is added to that of p: t holds it in its low bits.
+    let y = f32::from_bits(p.to_bits().wrapping_add(t.to_bits() << 23));
+    if x < -126.0 { 0.0 } else { y }
+}
+
 /// Hyperbolic tangent: m / (m + 2) with m = e^(2|x|) - 1.
 #[inline(always)]
 pub(super) fn tanh<I: Isa>(x: f32) -> f32 {

@@ -17,7 +17,7 @@ mod cast;
 mod complex;
 mod complex64_math;
 mod erf32;
-mod exp32;
+pub(crate) mod exp32;
 mod float;
 pub(crate) mod half;
 mod int;

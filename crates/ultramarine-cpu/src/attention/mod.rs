@@ -1,0 +1,254 @@
+//! ATTENTION and its gradient, in blocks of queries and keys that stay in cache (Dao, FlashAttention-2: Faster attention
+//! with better parallelism and work partitioning, 2023): the scores are never in memory as a whole.
+//!
+//! Scores of a block are computed transposed, a row for each key and a lane for each query. So queries
+//! are the only operand that has to be transposed, the softmax goes down the lanes without sums across them, and both
+//! products read the scores as they lie. Scores are in units of ln 2 (`softmax`), products are the
+//! matrix product's micro-kernels (`block`).
+//!
+//! How work is cut depends on shapes and the level only.
+
+mod block;
+mod forward;
+mod gradient;
+mod softmax;
+
+use crate::kernel::{Args, Context, Kernel, Op, Prepared, Refusal, Signature, View};
+use crate::matmul::ops::{Ops, ops};
+use crate::{dtype::DType, level::Level};
+use half::{bf16, f16};
+use ultramarine_abi::schema::{AttentionAttrs, op};
+
+/// Queries of a block: lanes of the scores.
+const QUERIES: usize = 64;
+/// Keys of a block: rows of the scores.
+const KEYS: usize = 64;
+
+/// Prepares ATTENTION or its gradient.
+pub fn prepare_op(op: &Op, signature: &Signature<'_>, level: Level) -> Prepared {
+    let attributes: AttentionAttrs = op.attributes()?;
+    let gradient = match op.id {
+        op::ATTENTION => false,
+        op::ATTENTION_GRADIENT => true,
+        _ => return Err(Refusal::Unsupported),
+    };
+    let there = [attributes.mask, attributes.sinks, attributes.lengths];
+    if there.iter().any(|flag| *flag > 1) || attributes.causal > 1 {
+        return Err(Refusal::Unsupported);
+    }
+    let (inputs, outputs) = (signature.inputs, signature.outputs);
+    let first = if gradient { 6 } else { 3 };
+    let expected = first + there.iter().sum::<u32>() as usize;
+    ensure!(inputs.len() == expected, "attention with {} inputs", inputs.len());
+    let results = if gradient { 3 } else { 2 };
+    ensure!(outputs.len() == results, "attention with {} outputs", outputs.len());
+    let dtype = inputs[0].dtype;
+    if ops(dtype, level).is_none()
+        || !matches!(dtype, DType::F16 | DType::BF16 | DType::F32 | DType::F64)
+    {
+        return Err(Refusal::Unsupported);
+    }
+    let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
+    let mut expected = vec![dtype; 3];
+    if gradient {
+        expected.extend([dtype, wide, wide]);
+    }
+    let mask = (attributes.mask == 1).then(|| inputs[first].dtype);
+    if mask.is_some_and(|mask| mask != DType::Bool && mask != dtype) {
+        return Err(Refusal::Unsupported);
+    }
+    expected.extend(mask);
+    expected.extend((attributes.sinks == 1).then_some(dtype));
+    expected.extend((attributes.lengths == 1).then_some(DType::I32));
+    ensure!(inputs.iter().map(|d| d.dtype).eq(expected), "attention of other dtypes");
+    let results = if gradient { vec![dtype; 3] } else { vec![dtype, wide] };
+    ensure!(outputs.iter().map(|d| d.dtype).eq(results), "attention to other dtypes");
+    let made = Attention {
+        attributes,
+        gradient,
+        ops: Level::available().iter().filter_map(|l| ops(wide, *l)).collect(),
+    };
+    Ok(match dtype {
+        DType::F16 => Box::new(Of::<f16>::new(made)),
+        DType::BF16 => Box::new(Of::<bf16>::new(made)),
+        DType::F32 => Box::new(Of::<f32>::new(made)),
+        _ => Box::new(Of::<f64>::new(made)),
+    })
+}
+
+struct Attention {
+    attributes: AttentionAttrs,
+    gradient: bool,
+    /// The functions for the numbers that are computed with, for each level that is available.
+    ops: Vec<Ops>,
+}
+
+/// The kernel for tensors of a dtype.
+struct Of<S> {
+    made: Attention,
+    dtype: core::marker::PhantomData<fn(S)>,
+}
+
+impl<S> Of<S> {
+    fn new(made: Attention) -> Of<S> {
+        Of { made, dtype: core::marker::PhantomData }
+    }
+}
+
+/// A tensor: its first element and its strides in elements.
+#[derive(Clone, Copy)]
+struct Tensor {
+    data: *mut u8,
+    strides: [isize; 4],
+}
+
+// SAFETY: sharing the address is harmless; every access through it says why it does not race.
+unsafe impl Sync for Tensor {}
+
+impl Tensor {
+    fn new(view: &View<'_>) -> Tensor {
+        let mut strides = [0; 4];
+        for (to, from) in strides.iter_mut().zip(view.strides) {
+            *to = *from as isize;
+        }
+        Tensor { data: view.data, strides }
+    }
+
+    /// The address of the element at an index, of elements of type `T`.
+    fn at<T>(&self, index: [usize; 4]) -> *mut T {
+        let offset: isize = index.iter().zip(self.strides).map(|(i, s)| *i as isize * s).sum();
+        self.data.cast::<T>().wrapping_offset(offset)
+    }
+}
+
+/// The sizes and the operands that both operations have.
+#[derive(Clone, Copy)]
+struct Call<'a> {
+    cx: &'a Context,
+    ops: &'a Ops,
+    scale: f64,
+    causal: bool,
+    batches: usize,
+    /// Key heads.
+    heads: usize,
+    /// Query heads of a key head.
+    group: usize,
+    queries: usize,
+    keys: usize,
+    /// Of a query, and of a value.
+    sizes: [usize; 2],
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Option<(Tensor, DType)>,
+    sinks: Option<Tensor>,
+    lengths: Option<Tensor>,
+}
+
+// SAFETY: the addresses may be used from any thread while the call runs; tasks write disjoint parts of the outputs.
+unsafe impl Sync for Call<'_> {}
+
+impl Call<'_> {
+    /// The number of keys that a row of a batch sees by its position; may be below 0.
+    fn end(&self, batch: usize, query: usize) -> i64 {
+        let length = self.lengths.map_or(self.keys as i64, |lengths| {
+            // SAFETY: the lengths hold an element for each batch (the call's contract).
+            let length = i64::from(unsafe { *lengths.at::<i32>([batch, 0, 0, 0]) });
+            length.min(self.keys as i64)
+        });
+        if self.causal {
+            length.min(query as i64 + length - self.queries as i64 + 1)
+        } else {
+            length
+        }
+    }
+}
+
+impl Attention {
+    /// What a command asks for.
+    fn read<'a>(&'a self, cx: &'a Context, args: &Args<'_>) -> Result<Call<'a>, String> {
+        let [q, k, v, ..] = args.inputs else { return Err("attention without operands".into()) };
+        ensure!([q, k, v].iter().all(|t| t.shape.len() == 4), "attention of other ranks");
+        let ([b, h, m, d], [_, heads, n, _]) = (sizes(q), sizes(k));
+        let (e, group) = (sizes(v)[3], self.attributes.group as usize);
+        let fits = sizes(k) == [b, heads, n, d]
+            && sizes(v) == [b, heads, n, e]
+            && h == heads * group
+            && self.attributes.head_size as usize == d
+            && self.attributes.value_size as usize == e;
+        ensure!(fits, "attention of {:?}, {:?} and {:?}", q.shape, k.shape, v.shape);
+        let mut rest = args.inputs[if self.gradient { 6 } else { 3 }..].iter();
+        let mut next = |there: u32| if there == 1 { rest.next() } else { None };
+        let mask = next(self.attributes.mask);
+        let (sinks, lengths) = (next(self.attributes.sinks), next(self.attributes.lengths));
+        let shaped = |view: Option<&View<'_>>, shape: &[usize]| {
+            view.is_none_or(|v| v.shape.iter().map(|n| *n as usize).eq(shape.iter().copied()))
+        };
+        let fit = shaped(mask, &[b, h, m, n]) && shaped(sinks, &[b, h]) && shaped(lengths, &[b]);
+        ensure!(fit, "attention with a mask, sinks or lengths of other shapes");
+        ensure!(args.scalars.len() == 1, "attention with {} scalars", args.scalars.len());
+        Ok(Call {
+            cx,
+            ops: self.ops.get(cx.level as usize).ok_or("the level is not available")?,
+            scale: f64::from_bits(args.scalars[0][0]),
+            causal: self.attributes.causal == 1,
+            batches: b,
+            heads,
+            group,
+            queries: m,
+            keys: n,
+            sizes: [d, e],
+            q: Tensor::new(q),
+            k: Tensor::new(k),
+            v: Tensor::new(v),
+            mask: mask.map(|mask| (Tensor::new(mask), mask.dtype)),
+            sinks: sinks.map(Tensor::new),
+            lengths: lengths.map(Tensor::new),
+        })
+    }
+}
+
+fn sizes(view: &View<'_>) -> [usize; 4] {
+    [0, 1, 2, 3].map(|i| view.shape[i] as usize)
+}
+
+/// Checks the shapes of further tensors.
+fn check(views: &[(&View<'_>, &[usize])]) -> Result<(), String> {
+    for (view, shape) in views {
+        let same = view.shape.iter().map(|n| *n as usize).eq(shape.iter().copied());
+        ensure!(same, "attention with a tensor {:?} in place of {shape:?}", view.shape);
+    }
+    Ok(())
+}
+
+impl<S: block::Element> Kernel for Of<S>
+where
+    S::Acc: softmax::Real,
+{
+    unsafe fn run(&self, cx: &Context, args: &Args<'_>) -> Result<(), String> {
+        let call = self.made.read(cx, args)?;
+        let ([d, e], h) = (call.sizes, call.heads * call.group);
+        let (b, m, n) = (call.batches, call.queries, call.keys);
+        if !self.made.gradient {
+            let [result, logarithms] = args.outputs else {
+                return Err("attention has two outputs".into());
+            };
+            check(&[(result, &[b, h, m, e]), (logarithms, &[b, h, m])])?;
+            // SAFETY: the tensors are valid, and their shapes were checked.
+            unsafe { forward::run::<S>(&call, &Tensor::new(result), &Tensor::new(logarithms)) };
+            return Ok(());
+        }
+        let ([_, _, _, ct, logarithms, delta, ..], [dq, dk, dv]) = (args.inputs, args.outputs)
+        else {
+            return Err("the gradient of attention has three outputs".into());
+        };
+        check(&[(ct, &[b, h, m, e]), (logarithms, &[b, h, m]), (delta, &[b, h, m])])?;
+        let keys = [b, call.heads, n];
+        let of = |size| [keys[0], keys[1], keys[2], size];
+        check(&[(dq, &[b, h, m, d]), (dk, &of(d)), (dv, &of(e))])?;
+        let given = [ct, logarithms, delta].map(Tensor::new);
+        // SAFETY: the tensors are valid, and their shapes were checked.
+        unsafe { gradient::run::<S>(&call, given, [dq, dk, dv].map(Tensor::new)) };
+        Ok(())
+    }
+}
