@@ -6,7 +6,7 @@ use crate::error::{Res, type_, type_name, value};
 use crate::stream::{StreamArg, on};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
-use ultramarine::fast::{AttentionMask, Rope};
+use ultramarine::fast::{self, AttentionMask, Rope};
 
 /// Computes the exponentials of elements over their sum along axes, without overflow.
 ///
@@ -218,18 +218,21 @@ fn scaled_dot_product_attention(
     stream: Option<StreamArg>,
 ) -> Res<PyArray> {
     let mask = mask.map(mask_of).transpose()?;
-    if force_fused {
-        let text = "force_fused=True but no fused kernel is available. Leave it out.";
-        return Err(value(format!("[scaled_dot_product_attention] {text}")));
-    }
     let mask = match &mask {
         None => AttentionMask::None,
         Some(Mask::Causal) => AttentionMask::Causal,
         Some(Mask::Array(mask)) => AttentionMask::Array(&mask.0),
     };
     let (sinks, lengths) = (sinks.as_ref().map(|s| &s.0), lengths.as_ref().map(|l| &l.0));
-    let attend = ultramarine::fast::scaled_dot_product_attention;
-    Ok(PyArray::new(on(stream, || attend(&q.0, &k.0, &v.0, scale, mask, sinks, lengths))?))
+    let [q, k, v] = [&q.0, &k.0, &v.0];
+    let attend = || {
+        if force_fused && !fast::has_attention_kernel(q, k, v, mask, sinks, lengths)? {
+            let text = "force_fused=True but no fused kernel is available on this device.";
+            return Err(ultramarine::Error::value("scaled_dot_product_attention", text));
+        }
+        fast::scaled_dot_product_attention(q, k, v, scale, mask, sinks, lengths)
+    };
+    Ok(PyArray::new(on(stream, attend)?))
 }
 
 /// Computes the cross entropy of class indices, `logsumexp(logits) - logits[target]`, along the

@@ -150,7 +150,7 @@ where
 
     /// True if the rows of a tensor can be read where they are.
     pub fn in_place(&self, tensor: &Tensor, size: usize) -> bool {
-        S::IS_NUMBER && tensor.strides[3] == 1 && size % self.ops().lanes == 0
+        S::IS_NUMBER && tensor.strides[3] == 1 && size.is_multiple_of(self.ops().lanes)
     }
 
     /// The rows of a head of keys or values, which `fetch` may have to load.

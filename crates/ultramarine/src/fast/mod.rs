@@ -27,7 +27,9 @@ mod kernel;
 mod op;
 mod source;
 
-pub use crate::ops::nn::attention::{AttentionMask, scaled_dot_product_attention};
+pub use crate::ops::nn::attention::{
+    AttentionMask, has_attention_kernel, scaled_dot_product_attention,
+};
 pub use crate::ops::nn::cross_entropy::cross_entropy;
 pub use crate::ops::nn::norm::{layer_norm, rms_norm};
 pub use crate::ops::nn::rope::{Rope, rope};

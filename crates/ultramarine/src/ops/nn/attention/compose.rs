@@ -85,7 +85,7 @@ impl Attention {
     }
 
     /// The weights of the softmax, from the logarithms of its sums, and the gradient by the scores.
-    pub fn slopes(
+    pub(super) fn slopes(
         &self,
         operands: [&Array; 3],
         extra: &Extra<'_>,

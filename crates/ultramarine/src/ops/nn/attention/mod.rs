@@ -8,7 +8,7 @@ pub(crate) mod rules;
 use crate::array::Array;
 use crate::error::{Error, Result, ensure};
 use crate::shape::{Show, broadcast_shapes};
-use crate::{dtype::Dtype, placement::follow};
+use crate::{devices, dtype::Dtype, placement::follow};
 use rules::Attention;
 use smallvec::{SmallVec, smallvec};
 
@@ -154,6 +154,38 @@ pub fn scaled_dot_product_attention(
     sinks: Option<&Array>,
     lengths: Option<&Array>,
 ) -> Result<Array> {
+    let (result, _) = built([q, k, v], scale, mask, sinks, lengths)?;
+    Ok(result)
+}
+
+/// Returns true if [`scaled_dot_product_attention`] of these operands runs as one kernel where it is computed. Elsewhere it
+/// is composed of other operations, whose scores take memory. Without elements there is nothing to run.
+///
+/// # Errors
+/// As [`scaled_dot_product_attention`].
+pub fn has_attention_kernel(
+    q: &Array,
+    k: &Array,
+    v: &Array,
+    mask: AttentionMask<'_>,
+    sinks: Option<&Array>,
+    lengths: Option<&Array>,
+) -> Result<bool> {
+    let (result, built) = built([q, k, v], 1.0, mask, sinks, lengths)?;
+    let Some((rules, operands)) = built else { return Ok(true) };
+    Ok(rules.is_fused(devices::get(result.node().place.stream.device)?, &operands))
+}
+
+type Operands = SmallVec<[Array; 6]>;
+
+/// The result, and if an operation makes it, that and its operands.
+fn built(
+    [q, k, v]: [&Array; 3],
+    scale: f64,
+    mask: AttentionMask<'_>,
+    sinks: Option<&Array>,
+    lengths: Option<&Array>,
+) -> Result<(Array, Option<(Attention, Operands)>)> {
     let dtype = checked(q, k, v, mask, sinks)?;
     if let Some(lengths) = lengths {
         counts(lengths, q)?;
@@ -169,7 +201,7 @@ pub fn scaled_dot_product_attention(
     let _placement = follow(&operands);
     let ([b, n, t, d], [_, _, s, e]) = (four(q), four(v));
     if b * n * t * s * e == 0 {
-        return Array::zeros(&[b, n, t, e], dtype);
+        return Ok((Array::zeros(&[b, n, t, e], dtype)?, None));
     }
     let [q, k, v] = [q, k, v].map(|a| a.astype(dtype));
     let rules = Attention {
@@ -179,7 +211,7 @@ pub fn scaled_dot_product_attention(
         sinks: sinks.is_some(),
         lengths: lengths.is_some(),
     };
-    let mut operands: SmallVec<[Array; 6]> = smallvec![q, k, v];
+    let mut operands: Operands = smallvec![q, k, v];
     if let AttentionMask::Array(mask) = mask {
         let mask = if mask.dtype() == Dtype::Bool { mask.clone() } else { mask.astype(dtype) };
         operands.push(mask.broadcast_to(&[b, n, t, s])?);
@@ -193,10 +225,10 @@ pub fn scaled_dot_product_attention(
     if d == 0 {
         // Kernels see no empty operands.
         let mut both = rules.composed(&operands)?;
-        return Ok(both.swap_remove(0));
+        return Ok((both.swap_remove(0), None));
     }
     let [result, _] = rules.of(&operands)?;
-    Ok(result)
+    Ok((result, Some((rules, operands))))
 }
 
 /// Checks the numbers of keys.

@@ -2,7 +2,7 @@
 
 use super::super::compute_dtype;
 use crate::array::Array;
-use crate::backend::Exec;
+use crate::backend::{DeviceState, Exec};
 use crate::error::Result;
 use crate::ops::rules::batching::all_batched;
 use crate::ops::rules::builders::{bin, times, un, with_axis};
@@ -71,8 +71,7 @@ impl Attention {
         }
     }
 
-    fn attributes(&self, call: &Call<'_>, sinks: bool) -> AttentionAttrs {
-        let [q, k, v] = [0, 1, 2].map(|i| call.descs[i].0);
+    fn attributes(&self, [q, k, v]: [&[usize]; 3], sinks: bool) -> AttentionAttrs {
         AttentionAttrs::new(
             self.mask.into(),
             sinks.into(),
@@ -82,6 +81,16 @@ impl Attention {
             v[3] as u32,
             (q[1] / k[1]) as u32,
         )
+    }
+
+    /// Returns true if a device has a kernel for these operands.
+    pub fn is_fused(&self, device: &'static DeviceState, operands: &[Array]) -> bool {
+        let [q, k, v] = [0, 1, 2].map(|i| operands[i].shape());
+        let inputs: SmallVec<[_; 6]> = operands.iter().map(|a| (a.dtype(), a.ndim())).collect();
+        let results = shapes([q, v], operands[0].dtype());
+        let outputs = [0, 1].map(|i| (results[i].1, results[i].0.len()));
+        let attributes = self.attributes([q, k, v], self.sinks);
+        device.offers(op::ATTENTION, &attributes, &inputs, &outputs).unwrap_or(false)
     }
 
     fn scalars(&self) -> [Scalar; 1] {
@@ -123,6 +132,11 @@ impl Attention {
     }
 }
 
+/// The shapes of queries, keys and values.
+fn first<'a>(call: &Call<'a>) -> [&'a [usize]; 3] {
+    [0, 1, 2].map(|i| call.descs[i].0)
+}
+
 /// Shapes and dtypes of the results.
 fn shapes([q, v]: [&[usize]; 2], dtype: Dtype) -> Results {
     let rows = Shape::from_slice(&q[..3]);
@@ -160,7 +174,7 @@ impl MultiOutputRules for Attention {
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>, results: &[(Shape, Dtype)]) -> Result<Vec<Value>> {
-        let attributes = self.attributes(call, self.sinks);
+        let attributes = self.attributes(first(call), self.sinks);
         call.run_multi_output(exec, op::ATTENTION, &attributes, &self.scalars(), results)
     }
 
@@ -241,7 +255,7 @@ impl MultiOutputRules for AttentionGradient {
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>, results: &[(Shape, Dtype)]) -> Result<Vec<Value>> {
-        let (attributes, scalars) = (self.of.attributes(call, false), self.of.scalars());
+        let (attributes, scalars) = (self.of.attributes(first(call), false), self.of.scalars());
         call.run_multi_output(exec, op::ATTENTION_GRADIENT, &attributes, &scalars, results)
     }
 

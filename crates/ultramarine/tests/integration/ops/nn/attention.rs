@@ -14,7 +14,7 @@ fn masks_choose_the_keys() -> Result<()> {
     let attend = |mask, sinks: Option<&Array>| {
         scaled_dot_product_attention(&zeros, &zeros, &v, 1.0, mask, sinks, None)?.to_vec::<f32>()
     };
-    assert_eq!(attend(AttentionMask::None, None, None)?, [7.0; 3]);
+    assert_eq!(attend(AttentionMask::None, None)?, [7.0; 3]);
     assert_eq!(attend(AttentionMask::Causal, None)?, [3.0, 4.5, 7.0]);
     let seen = Array::from_slice(&[true, false, true], &[3])?;
     assert_eq!(attend(AttentionMask::Array(&seen), None)?, [7.5; 3]);
