@@ -25,7 +25,7 @@ from support import harness
 from support.cpu_ops import ON_CPU
 from support.paths import TESTS
 
-# Every test of this folder is in the suite.
+# Every test below this folder is in the suite.
 SUITE = TESTS / "ops"
 # Where tests may join it by a mark of their own. `-m ops` collects nothing else.
 MARKED = (TESTS / "transforms", TESTS / "extensions", TESTS / "runtime")
@@ -82,7 +82,7 @@ def put_operands(device: um.Device) -> None:
 
 def mark(item: pytest.Item) -> None:
     """Marks a test as one of the suite, and skips what is for the host on other devices."""
-    if item.path.parent == SUITE:
+    if item.path.is_relative_to(SUITE):
         item.add_marker("ops")
     elif item.get_closest_marker("ops") and item.path.parent not in MARKED:
         raise pytest.UsageError(f"{item.nodeid}: tests of the suite are in {SUITE.name} or MARKED")
