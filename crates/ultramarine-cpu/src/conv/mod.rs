@@ -14,6 +14,7 @@
 //! output is summed in the order of the kernel's taps and channels.
 
 mod depthwise;
+mod lines;
 mod phases;
 mod product;
 #[cfg(test)]

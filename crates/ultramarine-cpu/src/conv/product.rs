@@ -1,6 +1,7 @@
 //! The convolution as a product of matrices, whose left one is packed from the input.
 
 use super::Conv;
+use super::lines::Lines;
 use super::windows::{MOST_ROWS, Windows};
 use crate::matmul::block::TASKS;
 use crate::matmul::pack::{Block, Panel};
@@ -77,7 +78,14 @@ impl Cut {
 /// Its tensors are valid; the input's channels lie next to each other, and so do the
 /// weights of a filter, row-major.
 pub(super) unsafe fn run(conv: &Conv<'_>) {
-    let cut = Cut::new(conv);
+    let adjacent = conv.y.strides[4] == conv.ops.storage as isize || conv.filters == 1;
+    let lines = if adjacent { Lines::of(conv) } else { None };
+    let mut cut = Cut::new(conv);
+    if lines.is_some() {
+        // The weights in one piece.
+        (cut.kc, cut.col_blocks) = (cut.k, 1);
+        cut.block_cols = conv.filters.next_multiple_of(2 * conv.ops.lanes);
+    }
     let windows = Windows::new(conv);
     let k_blocks = cut.k.div_ceil(cut.kc);
     let group_bytes = cut.padded * cut.k * conv.ops.acc;
@@ -110,6 +118,16 @@ pub(super) unsafe fn run(conv: &Conv<'_>) {
     } else {
         conv.cx.par.run(packs, pack);
     }
+    let work = cut.m.saturating_mul(cut.k).saturating_mul(conv.filters * conv.groups);
+    if let Some(lines) = lines {
+        let task = |i: usize| {
+            let (group, i) = (i / lines.blocks(), i % lines.blocks());
+            let b = packed.get().wrapping_add(group * group_bytes);
+            // SAFETY: the weights were packed above; blocks of the output are disjoint.
+            unsafe { lines.outputs(group, &lines.block(i), b) }
+        };
+        return conv.run(work, conv.groups * lines.blocks(), task);
+    }
     let tasks = cut.row_blocks * cut.col_blocks;
     let task = |i: usize| {
         let (group, i) = (i / tasks, i % tasks);
@@ -119,7 +137,6 @@ pub(super) unsafe fn run(conv: &Conv<'_>) {
         // SAFETY: the weights were packed above; blocks of the output are disjoint.
         unsafe { block(conv, &windows, &cut, group, panels, cols, b) }
     };
-    let work = cut.m.saturating_mul(cut.k).saturating_mul(conv.filters * conv.groups);
     conv.run(work, conv.groups * tasks, task);
 }
 

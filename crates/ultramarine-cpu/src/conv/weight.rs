@@ -4,6 +4,7 @@
 //! cotangent once for all taps, the input for each tap, with zeros for pixels whose tap lies outside.
 
 use super::Conv;
+use super::lines::Lines;
 use crate::matmul::block::TASKS;
 use crate::matmul::micro::Tile;
 use crate::matmul::pack::{Block, Panel};
@@ -93,7 +94,11 @@ fn position(conv: &Conv<'_>, tap: usize) -> [usize; 3] {
 /// # Safety
 /// Its tensors are valid, and the channels of the input and of the cotangent lie next to each other; the weight is written.
 pub(super) unsafe fn run(conv: &Conv<'_>) {
-    let cut = Cut::new(conv);
+    let mut cut = Cut::new(conv);
+    let lines = Lines::of(conv).filter(Lines::has_whole_vectors);
+    if let Some(lines) = &lines {
+        cut.counts = [1, 1, 1, TASKS.div_ceil(conv.groups).min(lines.blocks())];
+    }
     let (ops, groups, pixels) = (conv.ops, conv.groups, conv.pixels());
     let (row, shares) = (cut.taps * cut.channels, cut.counts[3]);
     let sums = groups * cut.filters * row;
@@ -103,6 +108,15 @@ pub(super) unsafe fn run(conv: &Conv<'_>) {
         let (group, i) = (i / cut.tasks(), i % cut.tasks());
         let (ranges, share) = cut.task(i, pixels);
         let at = (share * sums + group * cut.filters * row) * ops.acc;
+        if let Some(lines) = &lines {
+            let blocks = part(share, shares, lines.blocks());
+            for i in blocks.clone() {
+                let sums = buffer.get().wrapping_add(at);
+                // SAFETY: the tensors are valid; each task has the sums of a group and a share.
+                unsafe { lines.weights(group, &lines.block(i), sums, i == blocks.start) }
+            }
+            return;
+        }
         // SAFETY: the tensors are valid; each task has its own part of a share's sums.
         unsafe { block(conv, &cut, group, ranges, buffer.get().wrapping_add(at)) }
     };

@@ -1,0 +1,265 @@
+//! Products that read lines of the input where they are, for kernels of several taps.
+//!
+//! A task copies the lines that its outputs see, with zeros where windows reach outside. In the copy the windows of
+//! neighbouring pixels are rows that overlap: a matrix whose rows are a stride apart, which micro-kernels take as it
+//! lies. Nothing is packed but the weights.
+
+use super::Conv;
+use crate::matmul::block::TASKS;
+use crate::matmul::micro::Tile;
+use crate::scratch::{Scratch, Slot};
+
+/// Bytes of a task's lines, about.
+const BYTES: usize = 256 << 10;
+/// Bytes of a line, at most.
+const LINE: usize = 64 << 10;
+/// Pixels of a line of outputs, at least: they are the rows of a product, or the length of its sums.
+const PIXELS: usize = 12;
+
+/// How a convolution is cut into lines; follows from its shape and the level.
+#[derive(Clone, Copy)]
+pub(super) struct Lines<'a> {
+    conv: &'a Conv<'a>,
+    /// Lines of outputs of a block, which are neighbours along the second axis.
+    lines: usize,
+    /// Pixels of a line in the copy.
+    wide: usize,
+    /// Lines that the taps of one place along the first axis see.
+    span: usize,
+    /// Taps along the last axis that lie next to each other in the copy.
+    joined: usize,
+}
+
+/// Lines of outputs: image, first and second place, and their number.
+pub(super) struct Block {
+    at: [usize; 3],
+    lines: usize,
+}
+
+/// The copy of a group's lines for a block.
+struct Copy {
+    memory: Scratch,
+}
+
+impl<'a> Lines<'a> {
+    /// `None` if the convolution is none for this.
+    pub fn of(conv: &'a Conv<'a>) -> Option<Lines<'a>> {
+        let [d, h, w] = &conv.axes;
+        let dense = conv.axes.iter().all(|a| a.spread == 1);
+        if !conv.ops.in_place || !dense || conv.taps() == 1 || (w.output as usize) < PIXELS {
+            return None;
+        }
+        let wide = ((w.output - 1) * w.stride + (w.kernel - 1) * w.dilation + 1) as usize;
+        let line = wide.checked_mul(conv.channels * conv.ops.acc)?;
+        if line > LINE {
+            return None;
+        }
+        let reach = ((h.kernel - 1) * h.dilation + 1) as usize;
+        let fit = (BYTES / line / d.kernel as usize).saturating_sub(reach) / h.stride as usize;
+        let all = conv.batch * d.output as usize * h.output as usize * conv.groups;
+        let lines = (1 + fit).min(all.div_ceil(TASKS)).min(h.output as usize);
+        let span = (lines - 1) * h.stride as usize + reach;
+        if d.kernel as usize * span * line > 4 * BYTES {
+            return None;
+        }
+        let joined = if w.dilation == 1 { w.kernel as usize } else { 1 };
+        Some(Lines { conv, lines, wide, span, joined })
+    }
+
+    /// Blocks along the second axis.
+    fn across(&self) -> usize {
+        (self.conv.axes[1].output as usize).div_ceil(self.lines)
+    }
+
+    pub fn blocks(&self) -> usize {
+        self.conv.batch * self.conv.axes[0].output as usize * self.across()
+    }
+
+    pub fn block(&self, i: usize) -> Block {
+        let [d, h, _] = self.conv.axes.map(|a| a.output as usize);
+        let (i, first) = (i / self.across(), i % self.across() * self.lines);
+        Block { at: [i / d, i % d, first], lines: self.lines.min(h - first) }
+    }
+
+    /// Copies the lines that a block sees of a group's channels.
+    ///
+    /// # Safety
+    /// The input is valid, and its channels lie next to each other.
+    unsafe fn copy(&self, group: usize, block: &Block) -> Copy {
+        let conv = self.conv;
+        let [d, h, w] = &conv.axes;
+        let pixel = conv.channels * conv.ops.acc;
+        let line = self.wide * pixel;
+        let memory = Scratch::new(Slot::Task, d.kernel as usize * self.span * line);
+        let s = conv.x.strides;
+        // The pixels of a line that are in the input.
+        let from = w.low.clamp(0, self.wide as i64);
+        let to = (w.input + w.low).clamp(from, self.wide as i64);
+        let [left, right] = [from, to].map(|p| p as usize);
+        let mut dst = memory.get();
+        for tap in 0..d.kernel {
+            let z = block.at[1] as i64 * d.stride - d.low + tap * d.dilation;
+            for i in 0..self.span as i64 {
+                let y = block.at[2] as i64 * h.stride - h.low + i;
+                let inside = (0..d.input).contains(&z) && (0..h.input).contains(&y);
+                // SAFETY: a line of the copy; the pixels between `left` and `right` are in the input.
+                unsafe {
+                    if !inside || left == right {
+                        dst.write_bytes(0, line);
+                    } else {
+                        let index = [block.at[0] as i64, z, y, left as i64 - w.low];
+                        let at: isize = index.iter().zip(s).map(|(i, s)| *i as isize * s).sum();
+                        let src = conv.x.data.wrapping_offset(at).wrapping_add(group * pixel);
+                        dst.write_bytes(0, left * pixel);
+                        self.pixels(src, dst.add(left * pixel), right - left);
+                        dst.add(right * pixel).write_bytes(0, (self.wide - right) * pixel);
+                    }
+                }
+                dst = dst.wrapping_add(line);
+            }
+        }
+        Copy { memory }
+    }
+
+    /// Copies neighbouring pixels.
+    ///
+    /// # Safety
+    /// They are there.
+    unsafe fn pixels(&self, src: *const u8, dst: *mut u8, n: usize) {
+        let (pixel, step) = (self.conv.channels * self.conv.ops.acc, self.conv.x.strides[3]);
+        if step == pixel as isize {
+            // SAFETY: by this function's contract.
+            return unsafe { dst.copy_from_nonoverlapping(src, n * pixel) };
+        }
+        for i in 0..n {
+            let src = src.wrapping_offset(i as isize * step);
+            // SAFETY: by this function's contract.
+            unsafe { dst.add(i * pixel).copy_from_nonoverlapping(src, pixel) };
+        }
+    }
+
+    /// Where the first pixel of line `line` of a block meets a tap.
+    fn meets(&self, copy: &Copy, line: usize, [d, h, w]: [usize; 3]) -> *mut u8 {
+        let [_, y, x] = &self.conv.axes;
+        let row = d * self.span + line * y.stride as usize + h * y.dilation as usize;
+        let pixel = row * self.wide + w * x.dilation as usize;
+        copy.memory.get().wrapping_add(pixel * self.conv.channels * self.conv.ops.acc)
+    }
+
+    /// The runs of taps that lie next to each other: the place of the first, its number, and how many channels they are.
+    fn runs(&self) -> impl Iterator<Item = ([usize; 3], usize, usize)> + '_ {
+        let [d, h, w] = self.conv.axes.map(|a| a.kernel as usize);
+        let firsts = (0..d * h * w).step_by(self.joined);
+        let channels = self.joined * self.conv.channels;
+        firsts.map(move |tap| ([tap / (h * w), tap / w % h, tap % w], tap, channels))
+    }
+
+    /// Numbers from one pixel's window to the next one's.
+    fn step(&self) -> isize {
+        self.conv.axes[2].stride as isize * self.conv.channels as isize
+    }
+
+    /// Parts of nearly equal height, of at most the kernels'.
+    fn tiles(&self, rows: usize) -> impl Iterator<Item = core::ops::Range<usize>> + use<> {
+        let n = rows.div_ceil(self.conv.ops.mr);
+        (0..n).map(move |i| i * rows / n..(i + 1) * rows / n)
+    }
+
+    /// Computes a block of the outputs of a group from its packed weights, all filters.
+    ///
+    /// # Safety
+    /// The tensors are valid, the channels of the input and the filters of the output lie next to each other. Tasks
+    /// that run at a time have other blocks or groups.
+    pub unsafe fn outputs(&self, group: usize, block: &Block, weights: *const u8) {
+        let (conv, ops) = (self.conv, self.conv.ops);
+        let (acc, s) = (ops.acc as isize, conv.y.strides);
+        // SAFETY: passed on.
+        let copy = unsafe { self.copy(group, block) };
+        let k = conv.taps() * conv.channels;
+        let index = [block.at[0], block.at[1], block.at[2], 0, group * conv.filters];
+        let at: isize = index.iter().zip(s).map(|(i, s)| *i as isize * s).sum();
+        let y = conv.y.data.wrapping_offset(at);
+        for (place, tap, channels) in self.runs() {
+            for col in (0..conv.filters).step_by(2 * ops.lanes) {
+                let cols = (conv.filters - col).min(2 * ops.lanes);
+                let vectors = cols.div_ceil(ops.lanes);
+                let row = tap * conv.channels * vectors * ops.lanes;
+                let b = weights.wrapping_add((col * k + row) * ops.acc);
+                for line in 0..block.lines {
+                    let a = self.meets(&copy, line, place);
+                    let y = y.wrapping_offset(line as isize * s[2] + col as isize * acc);
+                    for rows in self.tiles(conv.axes[2].output as usize) {
+                        let first = rows.start as isize;
+                        let tile = Tile {
+                            k: channels,
+                            a: a.wrapping_offset(first * self.step() * acc),
+                            a_row: self.step(),
+                            a_k: 1,
+                            b,
+                            b_k: (vectors * ops.lanes) as isize,
+                            c: y.wrapping_offset(first * s[3]),
+                            c_row: s[3] / acc,
+                            cols,
+                            accumulate: tap > 0,
+                            next: b,
+                            next_step: 0,
+                        };
+                        // SAFETY: windows of pixels of the copy, packed weights, and outputs of this block; the level
+                        // was available to `ops`.
+                        unsafe { ops.kernels[rows.len() - 1][vectors - 1][1](&tile) }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Adds the gradients by a group's weights that a block's outputs give to sums, a row of taps and channels for each
+    /// filter; the first block writes them.
+    ///
+    /// # Safety
+    /// As [`Lines::outputs`]; the sums are the caller's own.
+    pub unsafe fn weights(&self, group: usize, block: &Block, sums: *mut u8, first: bool) {
+        let (conv, ops) = (self.conv, self.conv.ops);
+        let (acc, s) = (ops.acc as isize, conv.y.strides);
+        // SAFETY: passed on.
+        let copy = unsafe { self.copy(group, block) };
+        let row = conv.taps() * conv.channels;
+        let index = [block.at[0], block.at[1], block.at[2], 0, group * conv.filters];
+        let at: isize = index.iter().zip(s).map(|(i, s)| *i as isize * s).sum();
+        let cotangent = conv.y.data.wrapping_offset(at);
+        for (place, tap, channels) in self.runs() {
+            for col in (0..channels).step_by(2 * ops.lanes) {
+                let cols = (channels - col).min(2 * ops.lanes);
+                let vectors = cols.div_ceil(ops.lanes);
+                for filters in self.tiles(conv.filters) {
+                    for line in 0..block.lines {
+                        let at = line as isize * s[2] + filters.start as isize * acc;
+                        let c = filters.start * row + tap * conv.channels + col;
+                        let tile = Tile {
+                            k: conv.axes[2].output as usize,
+                            a: cotangent.wrapping_offset(at),
+                            a_row: 1,
+                            a_k: s[3] / acc,
+                            b: self.meets(&copy, line, place).wrapping_add(col * ops.acc),
+                            b_k: self.step(),
+                            c: sums.wrapping_add(c * ops.acc),
+                            c_row: row as isize,
+                            cols,
+                            accumulate: !first || line > 0,
+                            next: sums,
+                            next_step: 0,
+                        };
+                        // SAFETY: the cotangents of a line's filters, the pixels that meet the taps, and sums of this
+                        // task; the level was available to `ops`.
+                        unsafe { ops.kernels[filters.len() - 1][vectors - 1][1](&tile) }
+                    }
+                }
+            }
+        }
+    }
+
+    /// True if the rows of sums of the weights are whole vectors, past whose end kernels do not read the copy.
+    pub fn has_whole_vectors(&self) -> bool {
+        (self.joined * self.conv.channels).is_multiple_of(self.conv.ops.lanes)
+    }
+}
