@@ -16,8 +16,8 @@ pub use walk::{Axes, MAX_AXES, RankVariant, rank_for};
 
 use crate::context::failure::cuda;
 use crate::program::Kernel;
-use crate::sys::driver::KernelNode;
-use core::ffi::c_void;
+use crate::sys::driver::{Driver, FunctionHandle, KernelNode};
+use core::ffi::{c_int, c_void};
 use ultramarine_abi::helper::{Failure, Result};
 
 /// Threads of a block in kernels that have no reason for another number.
@@ -61,6 +61,14 @@ impl Grid {
     pub fn with_shared(self, bytes: u32) -> Self {
         Self { shared: bytes, ..self }
     }
+}
+
+/// Lets a loaded function have that much dynamic shared memory, which above 48 KiB has to be asked for. The context is
+/// current.
+pub fn allow_shared(driver: &'static Driver, function: FunctionHandle, bytes: u32) -> Result<()> {
+    const MAX_DYNAMIC_SHARED: c_int = 8;
+    // SAFETY: a loaded function; the context is current.
+    unsafe { cuda!(driver.function_set_attribute(function, MAX_DYNAMIC_SHARED, bytes as c_int)) }
 }
 
 /// Enqueues a kernel; `arguments` are the addresses of its parameters' values.

@@ -8,7 +8,7 @@ mod source;
 
 use crate::context::failure::cuda;
 use crate::context::{self, Context, DeviceProperties, lock};
-use crate::launch::Device;
+use crate::launch::{Device, allow_shared};
 use crate::memory::Buffer;
 use crate::streams::Stream;
 use crate::sys::driver::{FunctionHandle, ModuleHandle, code};
@@ -43,7 +43,6 @@ mod attribute {
     use core::ffi::c_int;
     pub const MAX_THREADS: c_int = 0;
     pub const SHARED_BYTES: c_int = 1;
-    pub const MAX_DYNAMIC_SHARED: c_int = 8;
 }
 
 /// A user's kernel; dropping it unloads its code.
@@ -204,10 +203,7 @@ fn allow(kernel: &UserKernel, properties: &DeviceProperties, bytes: u32) -> Resu
     if bytes <= *allowed || bytes + kernel.shared <= properties.shared_per_block {
         return Ok(());
     }
-    let driver = kernel.context.driver();
-    let (which, value) = (attribute::MAX_DYNAMIC_SHARED, bytes as c_int);
-    // SAFETY: a loaded function; the context is current.
-    unsafe { cuda!(driver.function_set_attribute(kernel.function, which, value)) }?;
+    allow_shared(kernel.context.driver(), kernel.function, bytes)?;
     *allowed = bytes;
     Ok(())
 }

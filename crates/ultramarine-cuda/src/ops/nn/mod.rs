@@ -1,5 +1,6 @@
-//! Softmax, norms and rotary position embeddings.
+//! Attention, softmax, norms and rotary position embeddings.
 
+mod attention;
 mod norm;
 mod rope;
 mod row_kernels;
@@ -17,6 +18,7 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         op::RMS_NORM => norm::prepare_rms_norm(request),
         op::LAYER_NORM => norm::prepare_layer_norm(request),
         op::ROPE => rope::prepare(request),
+        op::ATTENTION => attention::prepare(request),
         _ => Err(super::unknown(request)),
     }
 }

@@ -1,0 +1,318 @@
+// ATTENTION of halves by tensor cores, in blocks of queries and keys (Dao, FlashAttention-2: Faster attention with better
+// parallelism and work partitioning, 2023): the scores stay in registers.
+
+// Sizes and strides, in elements. A unit is what blocks of rows are cut from: the queries of one head or, where they are
+// few, those of all heads of a key head, one behind the other.
+struct Attention {
+  i32 units, span;           // key heads times heads / span; heads of a unit
+  i32 heads, group;          // query heads, and those of a key head
+  i32 queries, keys, size, value_size;
+  i32 causal;
+  float scale, log2_scale;
+  i64 q[4], k[4], v[4], out[4], lse[3], mask[4], sinks[2], lengths[1];
+};
+
+enum { NO_MASK, BOOL_MASK, ADDED_MASK };
+
+#define LOG2_E 1.4426950408889634f
+#define LN_2 0.6931471805599453f
+#define LOWEST (-3.4028234663852886e38f)
+#define INFINITE (__int_as_float(0x7f800000))
+
+INLINE float power_of_2(float x) { return exp2f(x); }
+
+// Where a row of a unit is.
+struct Place { i32 head, query; };
+
+INLINE Place place_of_row(const Attention &s, i32 unit_head, i32 row) {
+  Place p;
+  p.head = unit_head + row / s.queries;
+  p.query = row % s.queries;
+  return p;
+}
+
+// Loads `count` rows of `size` halves into rows of PITCH halves, of which COLUMNS are used: what is not there is 0.
+template <int COLUMNS, int PITCH, int ROWS, int THREADS, bool VECTORS, class T>
+INLINE void load_rows(u16 *to, const T *from, i64 stride, i64 step, i32 count, i32 size) {
+  enum { PARTS = COLUMNS / 8 };
+  for (int c = (int)threadIdx.x; c < ROWS * PARTS; c += THREADS) {
+    int row = c / PARTS, part = c % PARTS * 8;
+    u16 *target = to + row * PITCH + part;
+    const T *source = from + row * stride + part * step;
+    if (VECTORS) {
+      bool there = row < count && part < size;
+      copy_async(target, there ? source : from, there);
+    } else {
+      for (int i = 0; i < 8; i++) target[i] = row < count && part + i < size ? source[i * step].bits : (u16)0;
+    }
+  }
+}
+
+template <class D, int HEAD, int VALUE, int TILES, int WARPS, int KEYS, bool VECTORS, int MASK, bool SCALED>
+INLINE void attention_halves(const typename D::T *q, const typename D::T *k, const typename D::T *v, const void *mask,
+                             const typename D::T *sinks, const i32 *lengths, typename D::T *out, float *lse,
+                             const Attention &s) {
+  enum {
+    ROWS = WARPS * TILES * 16, THREADS = WARPS * WARP, QP = HEAD + 8, VP = VALUE + 8,
+    KT = KEYS / 8, VT = VALUE / 8
+  };
+  typedef typename D::T T;
+  DYNAMIC_SHARED(u16, queries);
+  u16 *keys = queries + ROWS * QP, *values = keys + KEYS * QP;
+  int lane = lane_of(), warp = (int)threadIdx.x / WARP;
+
+  i32 rows = s.span * s.queries, blocks = (rows + ROWS - 1) / ROWS;
+  i32 unit = (i32)(blockIdx.x / blocks), first = (blocks - 1 - (i32)(blockIdx.x % blocks)) * ROWS;
+  i32 per_batch = s.heads / s.span, batch = unit / per_batch, head = unit % per_batch * s.span;
+  i32 key_head = head / s.group;
+  k += batch * s.k[0] + key_head * s.k[1];
+  v += batch * s.v[0] + key_head * s.v[1];
+  i32 length = s.keys;
+  if (lengths) length = min(lengths[batch * s.lengths[0]], s.keys);
+
+  // Queries.
+  for (int c = (int)threadIdx.x; c < ROWS * (HEAD / 8); c += THREADS) {
+    int row = c / (HEAD / 8), part = c % (HEAD / 8) * 8;
+    bool in = first + row < rows;
+    Place p = place_of_row(s, head, in ? first + row : first);
+    const T *source = q + batch * s.q[0] + p.head * s.q[1] + p.query * s.q[2] + part * s.q[3];
+    u16 *target = queries + row * QP + part;
+    if (VECTORS) {
+      bool there = in && part < s.size;
+      copy_async(target, there ? source : q, there);
+    } else {
+      for (int i = 0; i < 8; i++) target[i] = in && part + i < s.size ? source[i * s.q[3]].bits : (u16)0;
+    }
+  }
+
+  // The number of keys that each row of this thread sees by its place, and that any row of the block needs.
+  i32 ends[2 * TILES], least = length;
+  i32 last = min(first + ROWS, rows) - 1, needed = length;
+  if (s.causal) {
+    bool one_head = first / s.queries == last / s.queries;
+    i32 latest = one_head ? last % s.queries : s.queries - 1;
+    needed = min(length, latest + length - s.queries + 1);
+  }
+#pragma unroll
+  for (int i = 0; i < 2 * TILES; i++) {
+    i32 row = first + (warp * TILES + i / 2) * 16 + lane / 4 + i % 2 * 8;
+    i32 place = min(row, last) % s.queries;
+    ends[i] = s.causal ? min(length, place + length - s.queries + 1) : length;
+    least = min(least, ends[i]);
+  }
+
+  float sums[TILES][VT][4], top[2 * TILES], total[2 * TILES];
+#pragma unroll
+  for (int i = 0; i < TILES; i++)
+#pragma unroll
+    for (int j = 0; j < VT; j++)
+#pragma unroll
+      for (int c = 0; c < 4; c++) sums[i][j][c] = 0.0f;
+#pragma unroll
+  for (int i = 0; i < 2 * TILES; i++) {
+    top[i] = -INFINITE;
+    total[i] = 0.0f;
+  }
+
+  // Adds the products of weights, which are in the layout of results, and of the values in shared memory.
+  auto add_values = [&](const float (&weights)[TILES][KT][4]) {
+#pragma unroll
+    for (int step = 0; step < KEYS / 16; step++) {
+      u32 a[TILES][4];
+#pragma unroll
+      for (int i = 0; i < TILES; i++) {
+        const float *low = weights[i][2 * step], *high = weights[i][2 * step + 1];
+        a[i][0] = pack_halves<D>(low[0], low[1]);
+        a[i][1] = pack_halves<D>(low[2], low[3]);
+        a[i][2] = pack_halves<D>(high[0], high[1]);
+        a[i][3] = pack_halves<D>(high[2], high[3]);
+      }
+#pragma unroll
+      for (int j = 0; j < VT; j += 2) {
+        u32 b[4];
+        load_transposed(b, values + (step * 16 + lane % 16) * VP + j * 8 + lane / 16 * 8);
+        u32 left[2] = {b[0], b[1]}, right[2] = {b[2], b[3]};
+#pragma unroll
+        for (int i = 0; i < TILES; i++) {
+          multiply_add<D>(sums[i][j], a[i], left);
+          multiply_add<D>(sums[i][j + 1], a[i], right);
+        }
+      }
+    }
+  };
+
+  auto load_keys = [&](i32 from) {
+    load_rows<HEAD, QP, KEYS, THREADS, VECTORS>(keys, k + from * s.k[2], s.k[2], s.k[3], s.keys - from, s.size);
+    commit_copies();
+  };
+  auto load_values = [&](i32 from) {
+    load_rows<VALUE, VP, KEYS, THREADS, VECTORS>(values, v + from * s.v[2], s.v[2], s.v[3], s.keys - from, s.value_size);
+    commit_copies();
+  };
+
+  if (needed > 0) load_keys(0);
+  for (i32 from = 0; from < needed; from += KEYS) {
+    wait_for_copies<0>();
+    __syncthreads();
+    load_values(from);
+
+    float scores[TILES][KT][4];
+#pragma unroll
+    for (int i = 0; i < TILES; i++)
+#pragma unroll
+      for (int j = 0; j < KT; j++)
+#pragma unroll
+        for (int c = 0; c < 4; c++) scores[i][j][c] = 0.0f;
+#pragma unroll
+    for (int step = 0; step < HEAD / 16; step++) {
+      u32 a[TILES][4];
+#pragma unroll
+      for (int i = 0; i < TILES; i++)
+        load_matrices(a[i], queries + ((warp * TILES + i) * 16 + lane % 16) * QP + step * 16 + lane / 16 * 8);
+#pragma unroll
+      for (int j = 0; j < KT; j += 2) {
+        u32 b[4];
+        load_matrices(b, keys + (j * 8 + lane % 8 + lane / 16 * 8) * QP + step * 16 + lane / 8 % 2 * 8);
+        u32 left[2] = {b[0], b[1]}, right[2] = {b[2], b[3]};
+#pragma unroll
+        for (int i = 0; i < TILES; i++) {
+          multiply_add<D>(scores[i][j], a[i], left);
+          multiply_add<D>(scores[i][j + 1], a[i], right);
+        }
+      }
+    }
+    __syncthreads();
+    if (from + KEYS < needed) load_keys(from + KEYS);
+
+    // Scores in units of ln 2 where numbers are added, or the scale would turn their order round.
+    bool edge = from + KEYS > least;
+#pragma unroll
+    for (int i = 0; i < TILES; i++)
+#pragma unroll
+      for (int half = 0; half < 2; half++) {
+        i32 row = min(first + (warp * TILES + i) * 16 + lane / 4 + half * 8, last);
+        i64 mask_row = 0;
+        if (MASK != NO_MASK) {
+          Place p = place_of_row(s, head, row);
+          mask_row = batch * s.mask[0] + p.head * s.mask[1] + p.query * s.mask[2];
+        }
+#pragma unroll
+        for (int j = 0; j < KT; j++)
+#pragma unroll
+          for (int c = 0; c < 2; c++) {
+            float &score = scores[i][j][2 * half + c];
+            i32 key = from + j * 8 + lane % 4 * 2 + c;
+            if (SCALED) score *= s.log2_scale;
+            if (MASK != NO_MASK && key < length) {
+              i64 at = mask_row + key * s.mask[3];
+              if (MASK == BOOL_MASK) {
+                if (!((const u8 *)mask)[at]) score = -INFINITE;
+              } else {
+                score = fmaf(D::up(((const T *)mask)[at]), LOG2_E, score);
+                if (score < LOWEST) score = -INFINITE;
+              }
+            }
+            if (edge && key >= ends[2 * i + half]) score = -INFINITE;
+          }
+      }
+
+    // The softmax so far; rows are spread over four neighbouring lanes.
+    float unit_scale = SCALED ? 1.0f : s.log2_scale;
+#pragma unroll
+    for (int i = 0; i < 2 * TILES; i++) {
+      float largest = top[i];
+#pragma unroll
+      for (int j = 0; j < KT; j++)
+        largest = fmaxf(largest, fmaxf(scores[i / 2][j][2 * (i % 2)], scores[i / 2][j][2 * (i % 2) + 1]));
+      largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 1));
+      largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 2));
+      float shift = largest == -INFINITE ? 0.0f : largest * unit_scale;
+      float factor = power_of_2(fmaf(top[i], unit_scale, -shift));
+      top[i] = largest;
+      float sum = 0.0f;
+#pragma unroll
+      for (int j = 0; j < KT; j++)
+#pragma unroll
+        for (int c = 0; c < 2; c++) {
+          float &score = scores[i / 2][j][2 * (i % 2) + c];
+          score = power_of_2(fmaf(score, unit_scale, -shift));
+          sum += score;
+        }
+      total[i] = fmaf(total[i], factor, sum);
+#pragma unroll
+      for (int j = 0; j < VT; j++) {
+        sums[i / 2][j][2 * (i % 2)] *= factor;
+        sums[i / 2][j][2 * (i % 2) + 1] *= factor;
+      }
+    }
+    if (from + KEYS < needed) wait_for_copies<1>();
+    else wait_for_copies<0>();
+    __syncthreads();
+    add_values(scores);
+  }
+
+  // Sums of rows, and sinks. A row that sees no key weighs all values equally.
+  bool whole[2 * TILES], any = false;
+#pragma unroll
+  for (int i = 0; i < 2 * TILES; i++) {
+    total[i] += __shfl_xor_sync(0xffffffffu, total[i], 1);
+    total[i] += __shfl_xor_sync(0xffffffffu, total[i], 2);
+    top[i] = top[i] == -INFINITE ? -INFINITE : top[i] * (SCALED ? 1.0f : s.log2_scale);
+    if (sinks) {
+      i32 row = min(first + (warp * TILES + i / 2) * 16 + lane / 4 + i % 2 * 8, last);
+      float sink = D::up(sinks[batch * s.sinks[0] + place_of_row(s, head, row).head * s.sinks[1]]) * LOG2_E;
+      float largest = fmaxf(top[i], sink), shift = largest == -INFINITE ? 0.0f : largest;
+      float factor = power_of_2(top[i] - shift);
+      total[i] = fmaf(total[i], factor, power_of_2(sink - shift));
+      top[i] = largest;
+#pragma unroll
+      for (int j = 0; j < VT; j++) {
+        sums[i / 2][j][2 * (i % 2)] *= factor;
+        sums[i / 2][j][2 * (i % 2) + 1] *= factor;
+      }
+    }
+    whole[i] = total[i] == 0.0f;
+    any = any || whole[i];
+  }
+  if (__syncthreads_or(any)) {
+    float weights[TILES][KT][4];
+    for (i32 from = 0; from < s.keys; from += KEYS) {
+      __syncthreads();
+      load_values(from);
+      wait_for_copies<0>();
+      __syncthreads();
+#pragma unroll
+      for (int i = 0; i < TILES; i++)
+#pragma unroll
+        for (int j = 0; j < KT; j++)
+#pragma unroll
+          for (int c = 0; c < 4; c++)
+            weights[i][j][c] = whole[2 * i + c / 2] && from + j * 8 + lane % 4 * 2 + c % 2 < s.keys ? 1.0f : 0.0f;
+      add_values(weights);
+    }
+#pragma unroll
+    for (int i = 0; i < 2 * TILES; i++)
+      if (whole[i]) total[i] = (float)s.keys;
+  }
+
+#pragma unroll
+  for (int i = 0; i < 2 * TILES; i++) {
+    i32 row = first + (warp * TILES + i / 2) * 16 + lane / 4 + i % 2 * 8;
+    if (row > last) continue;
+    Place p = place_of_row(s, head, row);
+    float factor = 1.0f / total[i];
+    T *target = out + batch * s.out[0] + p.head * s.out[1] + p.query * s.out[2];
+    bool pairs = s.out[3] == 1 && ((u64)target | s.value_size * sizeof(T)) % 4 == 0;
+#pragma unroll
+    for (int j = 0; j < VT; j++) {
+      const float *sum = sums[i / 2][j] + 2 * (i % 2);
+      i32 e = j * 8 + lane % 4 * 2;
+      if (pairs && e < s.value_size) *(u32 *)(target + e) = pack_halves<D>(sum[0] * factor, sum[1] * factor);
+      for (int c = 0; c < 2; c++)
+        if (!pairs && e + c < s.value_size) target[(e + c) * s.out[3]] = D::down(sum[c] * factor);
+    }
+    if (lane % 4 == 0)
+      lse[batch * s.lse[0] + p.head * s.lse[1] + p.query * s.lse[2]] =
+          whole[i] ? LOWEST : (top[i] + log2f(total[i])) * LN_2;
+  }
+}
