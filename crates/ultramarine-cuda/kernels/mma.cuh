@@ -8,12 +8,19 @@ enum { WARP = 32 };
 
 INLINE int lane_of() { return (int)threadIdx.x % WARP; }
 
+#ifdef __EMULATED_CUDA__
+
+// A place in shared memory, in bytes.
+typedef const char *Place;
+INLINE Place place_of(const void *p) { return (const char *)p; }
+
 // Two numbers as halves, the first in the low bits.
 template <class D> INLINE u32 pack_halves(float low, float high) {
   return (u32)D::down(low).bits | (u32)D::down(high).bits << 16;
 }
 
-#ifdef __EMULATED_CUDA__
+// 2^x: 0 below the smallest normal number.
+INLINE float power_of_2(float x) { return x < -126.0f ? 0.0f : exp2f(x); }
 
 template <class D> INLINE float half_of(u32 pair, int high) {
   typename D::T x;
@@ -34,18 +41,18 @@ template <class D> INLINE void multiply_add(float (&c)[4], const u32 (&a)[4], co
   }
 }
 
-INLINE const u16 *row_of(const void *own, int lane) {
+INLINE const u16 *row_of(Place own, int lane) {
   return (const u16 *)__shfl_sync(0xffffffffu, (unsigned long long)own, lane);
 }
 
 // Four matrices of 8 rows of 16 bytes: lane 8 i + r has the address of row r of matrix i.
-INLINE void load_matrices(u32 (&to)[4], const void *row) {
+INLINE void load_matrices(u32 (&to)[4], Place row) {
   int lane = lane_of();
   for (int i = 0; i < 4; i++) to[i] = ((const u32 *)row_of(row, 8 * i + lane / 4))[lane % 4];
 }
 
 // The same, transposed.
-INLINE void load_transposed(u32 (&to)[4], const void *row) {
+INLINE void load_transposed(u32 (&to)[4], Place row) {
   int lane = lane_of();
   for (int i = 0; i < 4; i++) {
     u32 low = row_of(row, 8 * i + lane % 4 * 2)[lane / 4], high = row_of(row, 8 * i + lane % 4 * 2 + 1)[lane / 4];
@@ -54,13 +61,32 @@ INLINE void load_transposed(u32 (&to)[4], const void *row) {
 }
 
 // Copies 16 bytes, or zeros, to shared memory.
-INLINE void copy_async(void *to, const void *from, bool there) {
+INLINE void copy_async(Place to, const void *from, bool there) {
   for (int i = 0; i < 4; i++) ((u32 *)to)[i] = there ? ((const u32 *)from)[i] : 0;
 }
 INLINE void commit_copies() {}
 template <int LEFT> INLINE void wait_for_copies() {}
 
 #else
+
+// A place in shared memory, in bytes.
+typedef u32 Place;
+INLINE Place place_of(const void *p) { return (u32)__cvta_generic_to_shared(p); }
+
+// Two numbers as halves, the first in the low bits.
+template <class D> INLINE u32 pack_halves(float low, float high) {
+  u32 pair;
+  if (Same<D, F16>::value) asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  else asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+}
+
+// 2^x: 0 below the smallest normal number.
+INLINE float power_of_2(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
 
 template <class D> INLINE void multiply_add(float (&c)[4], const u32 (&a)[4], const u32 (&b)[2]) {
   if (Same<D, F16>::value)
@@ -73,27 +99,25 @@ template <class D> INLINE void multiply_add(float (&c)[4], const u32 (&a)[4], co
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-INLINE u32 shared_address(const void *p) { return (u32)__cvta_generic_to_shared(p); }
-
 // Four matrices of 8 rows of 16 bytes: lane 8 i + r has the address of row r of matrix i.
-INLINE void load_matrices(u32 (&to)[4], const void *row) {
+INLINE void load_matrices(u32 (&to)[4], Place row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-               : "r"(shared_address(row))
+               : "r"(row)
                : "memory");
 }
 
 // The same, transposed.
-INLINE void load_transposed(u32 (&to)[4], const void *row) {
+INLINE void load_transposed(u32 (&to)[4], Place row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-               : "r"(shared_address(row))
+               : "r"(row)
                : "memory");
 }
 
 // Copies 16 bytes, or zeros, to shared memory.
-INLINE void copy_async(void *to, const void *from, bool there) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(there ? 16 : 0)
+INLINE void copy_async(Place to, const void *from, bool there) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there ? 16 : 0)
                : "memory");
 }
 INLINE void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }

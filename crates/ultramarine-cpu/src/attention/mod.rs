@@ -26,12 +26,12 @@ const KEYS: usize = 64;
 
 /// Prepares ATTENTION or its gradient.
 pub fn prepare_op(op: &Op, signature: &Signature<'_>, level: Level) -> Prepared {
-    let attributes: AttentionAttrs = op.attributes()?;
     let gradient = match op.id {
         op::ATTENTION => false,
         op::ATTENTION_GRADIENT => true,
         _ => return Err(Refusal::Unsupported),
     };
+    let attributes: AttentionAttrs = op.attributes()?;
     let there = [attributes.mask, attributes.sinks, attributes.lengths];
     if there.iter().any(|flag| *flag > 1) || attributes.causal > 1 {
         return Err(Refusal::Unsupported);

@@ -19,13 +19,11 @@ enum { NO_MASK, BOOL_MASK, ADDED_MASK };
 #define LOWEST (-3.4028234663852886e38f)
 #define INFINITE (__int_as_float(0x7f800000))
 
-INLINE float power_of_2(float x) { return exp2f(x); }
-
 // Where a row of a unit is.
-struct Place { i32 head, query; };
+struct Query { i32 head, query; };
 
-INLINE Place place_of_row(const Attention &s, i32 unit_head, i32 row) {
-  Place p;
+INLINE Query query_of_row(const Attention &s, i32 unit_head, i32 row) {
+  Query p;
   p.head = unit_head + row / s.queries;
   p.query = row % s.queries;
   return p;
@@ -41,7 +39,7 @@ INLINE void load_rows(u16 *to, const T *from, i64 stride, i64 step, i32 count, i
     const T *source = from + row * stride + part * step;
     if (VECTORS) {
       bool there = row < count && part < size;
-      copy_async(target, there ? source : from, there);
+      copy_async(place_of(target), there ? source : from, there);
     } else {
       for (int i = 0; i < 8; i++) target[i] = row < count && part + i < size ? source[i * step].bits : (u16)0;
     }
@@ -59,6 +57,11 @@ INLINE void attention_halves(const typename D::T *q, const typename D::T *k, con
   typedef typename D::T T;
   DYNAMIC_SHARED(u16, queries);
   u16 *keys = queries + ROWS * QP, *values = keys + KEYS * QP;
+  // Where this lane's rows of matrices begin.
+  Place of_values = place_of(values) + lane_of() % 16 * (2 * VP) + lane_of() / 16 * 16;
+  Place of_keys = place_of(keys) + (lane_of() % 8 + lane_of() / 16 * 8) * (2 * QP) + lane_of() / 8 % 2 * 16;
+  Place of_queries =
+      place_of(queries) + ((int)threadIdx.x / WARP * TILES * 16 + lane_of() % 16) * (2 * QP) + lane_of() / 16 * 16;
   int lane = lane_of(), warp = (int)threadIdx.x / WARP;
 
   i32 rows = s.span * s.queries, blocks = (rows + ROWS - 1) / ROWS;
@@ -74,12 +77,12 @@ INLINE void attention_halves(const typename D::T *q, const typename D::T *k, con
   for (int c = (int)threadIdx.x; c < ROWS * (HEAD / 8); c += THREADS) {
     int row = c / (HEAD / 8), part = c % (HEAD / 8) * 8;
     bool in = first + row < rows;
-    Place p = place_of_row(s, head, in ? first + row : first);
+    Query p = query_of_row(s, head, in ? first + row : first);
     const T *source = q + batch * s.q[0] + p.head * s.q[1] + p.query * s.q[2] + part * s.q[3];
     u16 *target = queries + row * QP + part;
     if (VECTORS) {
       bool there = in && part < s.size;
-      copy_async(target, there ? source : q, there);
+      copy_async(place_of(target), there ? source : q, there);
     } else {
       for (int i = 0; i < 8; i++) target[i] = in && part + i < s.size ? source[i * s.q[3]].bits : (u16)0;
     }
@@ -130,7 +133,7 @@ INLINE void attention_halves(const typename D::T *q, const typename D::T *k, con
 #pragma unroll
       for (int j = 0; j < VT; j += 2) {
         u32 b[4];
-        load_transposed(b, values + (step * 16 + lane % 16) * VP + j * 8 + lane / 16 * 8);
+        load_transposed(b, of_values + step * 16 * 2 * VP + j * 16);
         u32 left[2] = {b[0], b[1]}, right[2] = {b[2], b[3]};
 #pragma unroll
         for (int i = 0; i < TILES; i++) {
@@ -168,11 +171,11 @@ INLINE void attention_halves(const typename D::T *q, const typename D::T *k, con
       u32 a[TILES][4];
 #pragma unroll
       for (int i = 0; i < TILES; i++)
-        load_matrices(a[i], queries + ((warp * TILES + i) * 16 + lane % 16) * QP + step * 16 + lane / 16 * 8);
+        load_matrices(a[i], of_queries + i * 16 * 2 * QP + step * 32);
 #pragma unroll
       for (int j = 0; j < KT; j += 2) {
         u32 b[4];
-        load_matrices(b, keys + (j * 8 + lane % 8 + lane / 16 * 8) * QP + step * 16 + lane / 8 % 2 * 8);
+        load_matrices(b, of_keys + j * 8 * 2 * QP + step * 32);
         u32 left[2] = {b[0], b[1]}, right[2] = {b[2], b[3]};
 #pragma unroll
         for (int i = 0; i < TILES; i++) {
@@ -185,22 +188,17 @@ INLINE void attention_halves(const typename D::T *q, const typename D::T *k, con
     if (from + KEYS < needed) load_keys(from + KEYS);
 
     // Scores in units of ln 2 where numbers are added, or the scale would turn their order round.
-    bool edge = from + KEYS > least;
+    if (SCALED || MASK != NO_MASK) {
 #pragma unroll
-    for (int i = 0; i < TILES; i++)
-#pragma unroll
-      for (int half = 0; half < 2; half++) {
-        i32 row = min(first + (warp * TILES + i) * 16 + lane / 4 + half * 8, last);
-        i64 mask_row = 0;
-        if (MASK != NO_MASK) {
-          Place p = place_of_row(s, head, row);
-          mask_row = batch * s.mask[0] + p.head * s.mask[1] + p.query * s.mask[2];
-        }
+      for (int i = 0; i < 2 * TILES; i++) {
+        i32 row = min(first + (warp * TILES + i / 2) * 16 + lane / 4 + i % 2 * 8, last);
+        Query p = query_of_row(s, head, row);
+        i64 mask_row = batch * s.mask[0] + p.head * s.mask[1] + p.query * s.mask[2];
 #pragma unroll
         for (int j = 0; j < KT; j++)
 #pragma unroll
           for (int c = 0; c < 2; c++) {
-            float &score = scores[i][j][2 * half + c];
+            float &score = scores[i / 2][j][2 * (i % 2) + c];
             i32 key = from + j * 8 + lane % 4 * 2 + c;
             if (SCALED) score *= s.log2_scale;
             if (MASK != NO_MASK && key < length) {
@@ -212,9 +210,18 @@ INLINE void attention_halves(const typename D::T *q, const typename D::T *k, con
                 if (score < LOWEST) score = -INFINITE;
               }
             }
-            if (edge && key >= ends[2 * i + half]) score = -INFINITE;
           }
       }
+    }
+    if (from + KEYS > least) {
+#pragma unroll
+      for (int i = 0; i < 2 * TILES; i++)
+#pragma unroll
+        for (int j = 0; j < KT; j++)
+#pragma unroll
+          for (int c = 0; c < 2; c++)
+            if (from + j * 8 + lane % 4 * 2 + c >= ends[i]) scores[i / 2][j][2 * (i % 2) + c] = -INFINITE;
+    }
 
     // The softmax so far; rows are spread over four neighbouring lanes.
     float unit_scale = SCALED ? 1.0f : s.log2_scale;
@@ -260,7 +267,7 @@ INLINE void attention_halves(const typename D::T *q, const typename D::T *k, con
     top[i] = top[i] == -INFINITE ? -INFINITE : top[i] * (SCALED ? 1.0f : s.log2_scale);
     if (sinks) {
       i32 row = min(first + (warp * TILES + i / 2) * 16 + lane / 4 + i % 2 * 8, last);
-      float sink = D::up(sinks[batch * s.sinks[0] + place_of_row(s, head, row).head * s.sinks[1]]) * LOG2_E;
+      float sink = D::up(sinks[batch * s.sinks[0] + query_of_row(s, head, row).head * s.sinks[1]]) * LOG2_E;
       float largest = fmaxf(top[i], sink), shift = largest == -INFINITE ? 0.0f : largest;
       float factor = power_of_2(top[i] - shift);
       total[i] = fmaf(total[i], factor, power_of_2(sink - shift));
@@ -299,7 +306,7 @@ INLINE void attention_halves(const typename D::T *q, const typename D::T *k, con
   for (int i = 0; i < 2 * TILES; i++) {
     i32 row = first + (warp * TILES + i / 2) * 16 + lane / 4 + i % 2 * 8;
     if (row > last) continue;
-    Place p = place_of_row(s, head, row);
+    Query p = query_of_row(s, head, row);
     float factor = 1.0f / total[i];
     T *target = out + batch * s.out[0] + p.head * s.out[1] + p.query * s.out[2];
     bool pairs = s.out[3] == 1 && ((u64)target | s.value_size * sizeof(T)) % 4 == 0;
