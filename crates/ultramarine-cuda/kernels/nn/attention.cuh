@@ -46,6 +46,92 @@ INLINE void load_rows(u16 *to, const T *from, i64 stride, i64 step, i32 count, i
   }
 }
 
+// Where a lane's rows of matrices begin, in rows of PITCH halves: as the left operand of a product, as the right one whose
+// columns are rows in memory, and as the right one that lies as it is.
+template <int PITCH> INLINE Place left_rows(const u16 *p) {
+  return place_of(p) + lane_of() % 16 * (2 * PITCH) + lane_of() / 16 * 16;
+}
+template <int PITCH> INLINE Place right_columns(const u16 *p) {
+  return place_of(p) + (lane_of() % 8 + lane_of() / 16 * 8) * (2 * PITCH) + lane_of() / 8 % 2 * 16;
+}
+template <int PITCH> INLINE Place right_rows(const u16 *p) { return left_rows<PITCH>(p); }
+
+// c = a b, for rows of DEPTH halves: a's are TILES times 16, b's are the columns.
+template <class D, int DEPTH, int PITCH, int TILES, int COLUMNS>
+INLINE void multiply(float (&c)[TILES][COLUMNS][4], Place a, Place b) {
+#pragma unroll
+  for (int i = 0; i < TILES; i++)
+#pragma unroll
+    for (int j = 0; j < COLUMNS; j++)
+#pragma unroll
+      for (int e = 0; e < 4; e++) c[i][j][e] = 0.0f;
+#pragma unroll
+  for (int step = 0; step < DEPTH / 16; step++) {
+    u32 rows[TILES][4];
+#pragma unroll
+    for (int i = 0; i < TILES; i++) load_matrices(rows[i], a + i * 16 * 2 * PITCH + step * 32);
+#pragma unroll
+    for (int j = 0; j < COLUMNS; j += 2) {
+      u32 columns[4];
+      load_matrices(columns, b + j * 8 * 2 * PITCH + step * 32);
+      u32 left[2] = {columns[0], columns[1]}, right[2] = {columns[2], columns[3]};
+#pragma unroll
+      for (int i = 0; i < TILES; i++) {
+        multiply_add<D>(c[i][j], rows[i], left);
+        multiply_add<D>(c[i][j + 1], rows[i], right);
+      }
+    }
+  }
+}
+
+// sums += weights b, for weights in the layout of results and b as it lies.
+template <class D, int PITCH, int TILES, int ROWS, int COLUMNS>
+INLINE void add_product(float (&sums)[TILES][COLUMNS][4], const float (&weights)[TILES][ROWS][4], Place b) {
+#pragma unroll
+  for (int step = 0; step < ROWS / 2; step++) {
+    u32 a[TILES][4];
+#pragma unroll
+    for (int i = 0; i < TILES; i++) {
+      const float *low = weights[i][2 * step], *high = weights[i][2 * step + 1];
+      a[i][0] = pack_halves<D>(low[0], low[1]);
+      a[i][1] = pack_halves<D>(low[2], low[3]);
+      a[i][2] = pack_halves<D>(high[0], high[1]);
+      a[i][3] = pack_halves<D>(high[2], high[3]);
+    }
+#pragma unroll
+    for (int j = 0; j < COLUMNS; j += 2) {
+      u32 columns[4];
+      load_transposed(columns, b + step * 16 * 2 * PITCH + j * 16);
+      u32 left[2] = {columns[0], columns[1]}, right[2] = {columns[2], columns[3]};
+#pragma unroll
+      for (int i = 0; i < TILES; i++) {
+        multiply_add<D>(sums[i][j], a[i], left);
+        multiply_add<D>(sums[i][j + 1], a[i], right);
+      }
+    }
+  }
+}
+
+// Loads rows of queries, or of what has their rows, of a unit.
+template <int COLUMNS, int PITCH, int ROWS, int THREADS, bool VECTORS, class T>
+INLINE void load_queries(u16 *to, const T *from, const i64 (&strides)[4], const Attention &s, i32 head, i32 first,
+                         i32 count, i32 size) {
+  enum { PARTS = COLUMNS / 8 };
+  for (int c = (int)threadIdx.x; c < ROWS * PARTS; c += THREADS) {
+    int row = c / PARTS, part = c % PARTS * 8;
+    bool in = row < count;
+    Query p = query_of_row(s, head, in ? first + row : first);
+    const T *source = from + p.head * strides[1] + p.query * strides[2] + part * strides[3];
+    u16 *target = to + row * PITCH + part;
+    if (VECTORS) {
+      bool there = in && part < size;
+      copy_async(place_of(target), there ? source : from, there);
+    } else {
+      for (int i = 0; i < 8; i++) target[i] = in && part + i < size ? source[i * strides[3]].bits : (u16)0;
+    }
+  }
+}
+
 template <class D, int HEAD, int VALUE, int TILES, int WARPS, int KEYS, bool VECTORS, int MASK, bool SCALED>
 INLINE void attention_halves(const typename D::T *q, const typename D::T *k, const typename D::T *v, const void *mask,
                              const typename D::T *sinks, const i32 *lengths, typename D::T *out, float *lse,
@@ -57,11 +143,8 @@ INLINE void attention_halves(const typename D::T *q, const typename D::T *k, con
   typedef typename D::T T;
   DYNAMIC_SHARED(u16, queries);
   u16 *keys = queries + ROWS * QP, *values = keys + KEYS * QP;
-  // Where this lane's rows of matrices begin.
-  Place of_values = place_of(values) + lane_of() % 16 * (2 * VP) + lane_of() / 16 * 16;
-  Place of_keys = place_of(keys) + (lane_of() % 8 + lane_of() / 16 * 8) * (2 * QP) + lane_of() / 8 % 2 * 16;
-  Place of_queries =
-      place_of(queries) + ((int)threadIdx.x / WARP * TILES * 16 + lane_of() % 16) * (2 * QP) + lane_of() / 16 * 16;
+  Place of_queries = left_rows<QP>(queries + (int)threadIdx.x / WARP * TILES * 16 * QP);
+  Place of_keys = right_columns<QP>(keys), of_values = right_rows<VP>(values);
   int lane = lane_of(), warp = (int)threadIdx.x / WARP;
 
   i32 rows = s.span * s.queries, blocks = (rows + ROWS - 1) / ROWS;
@@ -73,20 +156,7 @@ INLINE void attention_halves(const typename D::T *q, const typename D::T *k, con
   i32 length = s.keys;
   if (lengths) length = min(lengths[batch * s.lengths[0]], s.keys);
 
-  // Queries.
-  for (int c = (int)threadIdx.x; c < ROWS * (HEAD / 8); c += THREADS) {
-    int row = c / (HEAD / 8), part = c % (HEAD / 8) * 8;
-    bool in = first + row < rows;
-    Query p = query_of_row(s, head, in ? first + row : first);
-    const T *source = q + batch * s.q[0] + p.head * s.q[1] + p.query * s.q[2] + part * s.q[3];
-    u16 *target = queries + row * QP + part;
-    if (VECTORS) {
-      bool there = in && part < s.size;
-      copy_async(place_of(target), there ? source : q, there);
-    } else {
-      for (int i = 0; i < 8; i++) target[i] = in && part + i < s.size ? source[i * s.q[3]].bits : (u16)0;
-    }
-  }
+  load_queries<HEAD, QP, ROWS, THREADS, VECTORS>(queries, q + batch * s.q[0], s.q, s, head, first, rows - first, s.size);
 
   // The number of keys that each row of this thread sees by its place, and that any row of the block needs.
   i32 ends[2 * TILES], least = length;
@@ -117,33 +187,6 @@ INLINE void attention_halves(const typename D::T *q, const typename D::T *k, con
     total[i] = 0.0f;
   }
 
-  // Adds the products of weights, which are in the layout of results, and of the values in shared memory.
-  auto add_values = [&](const float (&weights)[TILES][KT][4]) {
-#pragma unroll
-    for (int step = 0; step < KEYS / 16; step++) {
-      u32 a[TILES][4];
-#pragma unroll
-      for (int i = 0; i < TILES; i++) {
-        const float *low = weights[i][2 * step], *high = weights[i][2 * step + 1];
-        a[i][0] = pack_halves<D>(low[0], low[1]);
-        a[i][1] = pack_halves<D>(low[2], low[3]);
-        a[i][2] = pack_halves<D>(high[0], high[1]);
-        a[i][3] = pack_halves<D>(high[2], high[3]);
-      }
-#pragma unroll
-      for (int j = 0; j < VT; j += 2) {
-        u32 b[4];
-        load_transposed(b, of_values + step * 16 * 2 * VP + j * 16);
-        u32 left[2] = {b[0], b[1]}, right[2] = {b[2], b[3]};
-#pragma unroll
-        for (int i = 0; i < TILES; i++) {
-          multiply_add<D>(sums[i][j], a[i], left);
-          multiply_add<D>(sums[i][j + 1], a[i], right);
-        }
-      }
-    }
-  };
-
   auto load_keys = [&](i32 from) {
     load_rows<HEAD, QP, KEYS, THREADS, VECTORS>(keys, k + from * s.k[2], s.k[2], s.k[3], s.keys - from, s.size);
     commit_copies();
@@ -160,30 +203,9 @@ INLINE void attention_halves(const typename D::T *q, const typename D::T *k, con
     load_values(from);
 
     float scores[TILES][KT][4];
-#pragma unroll
-    for (int i = 0; i < TILES; i++)
-#pragma unroll
-      for (int j = 0; j < KT; j++)
-#pragma unroll
-        for (int c = 0; c < 4; c++) scores[i][j][c] = 0.0f;
-#pragma unroll
-    for (int step = 0; step < HEAD / 16; step++) {
-      u32 a[TILES][4];
-#pragma unroll
-      for (int i = 0; i < TILES; i++)
-        load_matrices(a[i], of_queries + i * 16 * 2 * QP + step * 32);
-#pragma unroll
-      for (int j = 0; j < KT; j += 2) {
-        u32 b[4];
-        load_matrices(b, of_keys + j * 8 * 2 * QP + step * 32);
-        u32 left[2] = {b[0], b[1]}, right[2] = {b[2], b[3]};
-#pragma unroll
-        for (int i = 0; i < TILES; i++) {
-          multiply_add<D>(scores[i][j], a[i], left);
-          multiply_add<D>(scores[i][j + 1], a[i], right);
-        }
-      }
-    }
+    multiply<D, HEAD, QP>(scores, of_queries, of_keys);
+    // All have read the keys, and the values are there.
+    wait_for_copies<0>();
     __syncthreads();
     if (from + KEYS < needed) load_keys(from + KEYS);
 
@@ -252,10 +274,7 @@ INLINE void attention_halves(const typename D::T *q, const typename D::T *k, con
         sums[i / 2][j][2 * (i % 2) + 1] *= factor;
       }
     }
-    if (from + KEYS < needed) wait_for_copies<1>();
-    else wait_for_copies<0>();
-    __syncthreads();
-    add_values(scores);
+    add_product<D, VP>(sums, scores, of_values);
   }
 
   // Sums of rows, and sinks. A row that sees no key weighs all values equally.
@@ -295,7 +314,7 @@ INLINE void attention_halves(const typename D::T *q, const typename D::T *k, con
 #pragma unroll
           for (int c = 0; c < 4; c++)
             weights[i][j][c] = whole[2 * i + c / 2] && from + j * 8 + lane % 4 * 2 + c % 2 < s.keys ? 1.0f : 0.0f;
-      add_values(weights);
+      add_product<D, VP>(sums, weights, of_values);
     }
 #pragma unroll
     for (int i = 0; i < 2 * TILES; i++)

@@ -1,4 +1,4 @@
-//! ATTENTION and its gradient, of halves by tensor cores.
+//! ATTENTION of halves by tensor cores, and what its gradient has in common with it.
 
 use crate::launch::{Dtype, Grid, Job, OpRequest, View, Work, allow_shared, launch};
 use crate::ops::headers;
@@ -12,127 +12,77 @@ const HEADERS: &[&str] = &[
     include_str!("../../../kernels/nn/attention.cuh"),
 ];
 
-/// Largest sizes of queries and values together: what registers hold of them.
-const MOST: u32 = 512;
+/// Largest size of a query or a value: registers hold a row of sums.
+const MOST: u32 = 256;
 /// Rows of a tensor core's product.
-const TILE: i64 = 16;
+pub const TILE: i64 = 16;
 
 /// The kinds of masks, as `attention.cuh` has them.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Mask {
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Mask {
     None,
     Bools,
     Numbers,
 }
 
-struct Attention {
-    dtype: Dtype,
-    attributes: AttentionAttrs,
-    mask: Mask,
-    /// By whether 16 bytes are moved at once, and whether scores are scaled before they are compared; and whether rows are few.
-    kernels: Kernels<(bool, bool, bool)>,
+/// The common part of both operations' plans.
+pub struct Common {
+    pub dtype: Dtype,
+    pub attributes: AttentionAttrs,
+    pub mask: Mask,
+    /// The place of the first operand that may be absent.
+    optional: usize,
 }
 
-/// How a block is cut.
-struct Cut {
-    /// Tiles of rows of a warp, warps, and keys.
-    tiles: u32,
-    warps: u32,
-    keys: u32,
-}
-
-/// ATTENTION.
-pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
-    let attributes: AttentionAttrs = request.attributes()?;
-    let AttentionAttrs { mask, sinks, lengths, head_size, value_size, .. } = attributes;
-    let dtype = request.input(0)?.dtype;
-    let count = 3 + mask + sinks + lengths;
-    if request.inputs.len() != count as usize || request.outputs.len() != 2 {
-        return Err(Failure::invalid(format!("attention with {} inputs", request.inputs.len())));
-    }
-    if !matches!(dtype, Dtype::Float16 | Dtype::Bfloat16) {
-        return Err(Failure::unsupported("attention of other dtypes than halves"));
-    }
-    if !(1..=256).contains(&head_size) || !(1..=256).contains(&value_size) {
-        return Err(Failure::unsupported(format!(
-            "attention with heads of {head_size} and {value_size}: there are kernels up to {}",
-            MOST / 2
-        )));
-    }
-    let mask = match (mask, request.input(3).map(|d| d.dtype)) {
-        (0, _) => Mask::None,
-        (_, Ok(Dtype::Bool)) => Mask::Bools,
-        (_, Ok(other)) if other == dtype => Mask::Numbers,
-        _ => return Err(Failure::unsupported("a mask of another dtype")),
-    };
-    Ok(Box::new(Attention { dtype, attributes, mask, kernels: Kernels::default() }))
-}
-
-fn padded(size: u32) -> u32 {
-    size.next_multiple_of(16)
-}
-
-impl Attention {
-    /// For few rows one tile: others would be empty. Large heads leave registers for one, too.
-    fn cut(&self, few: bool) -> Cut {
-        let widest = padded(self.attributes.head_size).max(padded(self.attributes.value_size));
-        match (few, widest) {
-            (true, ..=128) => Cut { tiles: 1, warps: 1, keys: 64 },
-            (true, _) => Cut { tiles: 1, warps: 1, keys: 32 },
-            (false, ..=128) => Cut { tiles: 2, warps: 4, keys: 64 },
-            (false, _) => Cut { tiles: 1, warps: 4, keys: 32 },
+impl Common {
+    /// Of a request whose operands that are always there are so many.
+    pub fn of(request: &OpRequest<'_>, optional: usize, outputs: usize) -> Result<Common> {
+        let attributes: AttentionAttrs = request.attributes()?;
+        let AttentionAttrs { mask, sinks, lengths, head_size, value_size, .. } = attributes;
+        let dtype = request.input(0)?.dtype;
+        let count = optional + (mask + sinks + lengths) as usize;
+        if request.inputs.len() != count || request.outputs.len() != outputs {
+            let text = format!("attention with {} inputs", request.inputs.len());
+            return Err(Failure::invalid(text));
         }
+        if !dtype.is_half() {
+            return Err(Failure::unsupported("attention of other dtypes than halves"));
+        }
+        if [head_size, value_size].iter().any(|size| !(1..=MOST).contains(size)) {
+            return Err(Failure::unsupported(format!(
+                "attention with heads of {head_size} and {value_size}: there are kernels up to {MOST}"
+            )));
+        }
+        let mask = match (mask, request.input(optional).map(|d| d.dtype)) {
+            (0, _) => Mask::None,
+            (_, Ok(Dtype::Bool)) => Mask::Bools,
+            (_, Ok(other)) if other == dtype => Mask::Numbers,
+            _ => return Err(Failure::unsupported("a mask of another dtype")),
+        };
+        Ok(Common { dtype, attributes, mask, optional })
     }
 
-    fn kernel(
-        &self,
-        job: &Job<'_>,
-        key @ (vectors, scaled, few): (bool, bool, bool),
-    ) -> Result<Kernel> {
-        self.kernels.get(&job.device.programs, key, || {
-            let d = self.dtype.tag();
-            let (head, value) = (padded(self.attributes.head_size), padded(self.attributes.value_size));
-            let Cut { tiles, warps, keys } = self.cut(few);
-            let mask = self.mask as u32;
-            let arguments =
-                format!("{d}, {head}, {value}, {tiles}, {warps}, {keys}, {vectors}, {mask}, {scaled}");
-            let parameters = format!(
-                "const {d}::T *q, const {d}::T *k, const {d}::T *v, const void *mask, const {d}::T *sinks, \
-                 const i32 *lengths, {d}::T *out, float *lse, const Attention s"
-            );
-            Source::instance(HEADERS, "attention_halves", arguments, parameters)
-                .bounded(32 * warps)
-        })
+    /// Columns of the tiles that hold a query, and a value.
+    pub fn columns(&self) -> [u32; 2] {
+        [self.attributes.head_size, self.attributes.value_size].map(|n| n.next_multiple_of(16))
     }
 
-    /// Bytes of shared memory: the rows of queries, keys and values, which are 16 bytes apart so that no two of
-    /// eight are in one bank.
-    fn shared(&self, cut: &Cut) -> u32 {
-        let (head, value) = (padded(self.attributes.head_size), padded(self.attributes.value_size));
-        let rows = cut.warps * cut.tiles * 16 + cut.keys;
-        2 * (rows * (head + 8) + cut.keys * (value + 8))
+    /// Both are small enough for blocks of full size.
+    pub fn is_narrow(&self) -> bool {
+        self.columns().iter().all(|n| *n <= 128)
     }
-}
 
-/// A tensor whose rows can be moved 16 bytes at a time.
-fn in_vectors(view: &View<'_>) -> bool {
-    let strides = view.shape.iter().zip(view.strides).take(3).filter(|(n, _)| **n > 1);
-    view.strides[3] == 1
-        && view.shape[3] % 8 == 0
-        && view.is_aligned(16)
-        && strides.into_iter().all(|(_, s)| s % 8 == 0)
-}
+    /// Bytes of shared memory for so many rows of queries (or keys), and of values. Rows are 16 bytes longer than they
+    /// have to be, so that no two of eight begin in one bank.
+    pub fn shared(&self, rows: [u32; 2]) -> u32 {
+        let [head, value] = self.columns();
+        2 * (rows[0] * (head + 8) + rows[1] * (value + 8))
+    }
 
-/// A word of two 32-bit values.
-fn pair(low: i64, high: i64) -> i64 {
-    (low & 0xffff_ffff) | high << 32
-}
-
-impl Work for Attention {
-    fn run(&self, job: &Job<'_>) -> Result<()> {
+    /// What a command asks for.
+    pub fn call<'a>(&self, job: &'a Job<'_>) -> Result<Call<'a>> {
         let [q, k, v] = [job.input(0)?, job.input(1)?, job.input(2)?];
-        let (out, lse) = (job.output(0)?, job.output(1)?);
-        let mut next = 3;
+        let mut next = self.optional;
         let mut optional = |there: u32| -> Result<Option<&View<'_>>> {
             let found = if there == 1 { Some(job.input(next)?) } else { None };
             next += there as usize;
@@ -145,8 +95,6 @@ impl Work for Attention {
         let (e, group) = (four(v)?[3], i64::from(self.attributes.group));
         let fits = four(k)? == [b, heads, n, d]
             && four(v)? == [b, heads, n, e]
-            && four(out)? == [b, h, m, e]
-            && lse.shape == [b, h, m]
             && h == heads * group
             && mask.is_none_or(|mask| mask.shape == [b, h, m, n])
             && sinks.is_none_or(|sinks| sinks.shape == [b, h])
@@ -155,55 +103,87 @@ impl Work for Attention {
             && e == i64::from(self.attributes.value_size);
         if !fits {
             return Err(Failure::invalid(format!(
-                "attention of {:?}, {:?} and {:?} into {:?}",
-                q.shape, k.shape, v.shape, out.shape
+                "attention of {:?}, {:?} and {:?}",
+                q.shape, k.shape, v.shape
             )));
         }
         if b * h * m.max(n) > i64::from(i32::MAX) {
             return Err(Failure::invalid("attention over more rows than 32 bits count"));
         }
-        // The queries of a key head's heads fill tiles together where those of one do not.
-        let span = if m < 4 * TILE { group } else { 1 };
-        let rows = span * m;
-        let few = rows <= TILE;
-        let cut = self.cut(few);
         let scale = f64::from_bits(job.scalar(0)?);
         let scaled = self.mask == Mask::Numbers || scale <= 0.0;
-        let vectors = [q, k, v].into_iter().all(in_vectors);
-        let kernel = self.kernel(job, (vectors, scaled, few))?;
-        let block = i64::from(cut.tiles * cut.warps) * TILE;
-        let blocks = (rows + block - 1) / block * (b * h / span);
-        let scales =
-            [scale, scale * std::f64::consts::LOG2_E].map(|s| i64::from((s as f32).to_bits()));
+        Ok(Call { sizes: [b, h, m, n, d, e], group, scale, scaled, q, k, v, mask, sinks, lengths })
+    }
+}
+
+/// The operands of a command.
+pub struct Call<'a> {
+    /// Batches, heads, queries, keys, and the sizes of queries and values.
+    pub sizes: [i64; 6],
+    pub group: i64,
+    scale: f64,
+    /// Scores are scaled before they are compared.
+    pub scaled: bool,
+    pub q: &'a View<'a>,
+    pub k: &'a View<'a>,
+    pub v: &'a View<'a>,
+    mask: Option<&'a View<'a>>,
+    sinks: Option<&'a View<'a>>,
+    lengths: Option<&'a View<'a>>,
+}
+
+impl Call<'_> {
+    /// Heads whose queries fill tiles together: those of one do not where they are few.
+    pub fn span(&self) -> i64 {
+        if self.sizes[2] < 4 * TILE { self.group } else { 1 }
+    }
+
+    /// Blocks of so many rows, for all units.
+    pub fn blocks(&self, rows: i64) -> u64 {
+        let [b, h, m, ..] = self.sizes;
+        ((self.span() * m + rows - 1) / rows * (b * h / self.span())) as u64
+    }
+
+    /// `Attention` of `attention.cuh`, with the strides of a result and of its logarithms.
+    pub fn words(&self, causal: u32, out: &[i64], logarithms: &[i64]) -> Vec<i64> {
+        let [b, h, m, n, d, e] = self.sizes;
+        let scales = [self.scale, self.scale * std::f64::consts::LOG2_E];
+        let [scale, log2_scale] = scales.map(|s| i64::from((s as f32).to_bits()));
         let mut words = vec![
-            pair(b * h / span, span),
-            pair(h, group),
+            pair(b * h / self.span(), self.span()),
+            pair(h, self.group),
             pair(m, n),
             pair(d, e),
-            pair(self.attributes.causal.into(), scales[0]),
-            pair(scales[1], 0),
+            pair(causal.into(), scale),
+            log2_scale,
         ];
-        let optional = |view: Option<&View<'_>>, rank: usize| match view {
-            Some(view) => view.strides.to_vec(),
-            None => vec![0; rank],
-        };
-        for strides in [q.strides, k.strides, v.strides, out.strides, lse.strides] {
+        for strides in [self.q.strides, self.k.strides, self.v.strides, out, logarithms] {
             words.extend_from_slice(strides);
         }
-        words.extend(optional(mask, 4));
-        words.extend(optional(sinks, 2));
-        words.extend(optional(lengths, 1));
-        let address = |view: Option<&View<'_>>| view.map_or(0, |view| view.address);
-        let (mask, sinks, lengths) = (address(mask), address(sinks), address(lengths));
-        let shared = self.shared(&cut);
-        if shared > job.device.properties.shared_per_block {
-            let _entered = job.device.enter()?;
-            allow_shared(job.device.driver, kernel.handle(), shared)?;
+        for (view, rank) in [(self.mask, 4), (self.sinks, 2), (self.lengths, 1)] {
+            words.extend(view.map_or(vec![0; rank], |view| view.strides.to_vec()));
         }
-        let grid = Grid::exactly(blocks as u64, 32 * cut.warps)?.with_shared(shared);
-        launch!(job, &kernel, grid; q.address, k.address, v.address, mask, sinks, lengths, out.address, lse.address,
-            words[..])
+        words
     }
+
+    /// The addresses of mask, sinks and lengths; 0 for those that are absent.
+    pub fn optional(&self) -> [u64; 3] {
+        [self.mask, self.sinks, self.lengths].map(|view| view.map_or(0, |view| view.address))
+    }
+}
+
+/// True if the rows of a tensor can be moved 16 bytes at a time.
+pub fn in_vectors(view: &View<'_>) -> bool {
+    let mut strides = view.shape.iter().zip(view.strides).take(3).filter(|(n, _)| **n > 1);
+    view.strides[3] == 1
+        && view.shape[3] % 8 == 0
+        && view.is_aligned(16)
+        && strides.all(|(_, s)| s % 8 == 0)
+}
+
+/// A word of two 32-bit values.
+fn pair(low: i64, high: i64) -> i64 {
+    (low & 0xffff_ffff) | high << 32
 }
 
 /// The sizes of a tensor of four axes.
@@ -211,4 +191,102 @@ fn four(view: &View<'_>) -> Result<[i64; 4]> {
     view.shape.try_into().map_err(|_| {
         Failure::invalid(format!("attention of a tensor of {} axes", view.shape.len()))
     })
+}
+
+/// Checks the shape of a further tensor.
+pub fn check(view: &View<'_>, shape: &[i64]) -> Result<()> {
+    match view.shape == shape {
+        true => Ok(()),
+        false => Err(Failure::invalid(format!(
+            "attention with a tensor {:?} in place of {shape:?}",
+            view.shape
+        ))),
+    }
+}
+
+/// A grid with that much dynamic shared memory for the kernel.
+pub fn grid(
+    job: &Job<'_>,
+    kernel: &Kernel,
+    (blocks, warps): (u64, u32),
+    shared: u32,
+) -> Result<Grid> {
+    if shared > job.device.properties.shared_per_block {
+        let _entered = job.device.enter()?;
+        allow_shared(job.device.driver, kernel.handle(), shared)?;
+    }
+    Ok(Grid::exactly(blocks, 32 * warps)?.with_shared(shared))
+}
+
+struct Attention {
+    common: Common,
+    /// By whether 16 bytes are moved at once, whether scores are scaled first, and whether rows are few.
+    kernels: Kernels<(bool, bool, bool)>,
+}
+
+/// ATTENTION.
+pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    let common = Common::of(request, 3, 2)?;
+    Ok(Box::new(Attention { common, kernels: Kernels::default() }))
+}
+
+/// How a block is cut.
+struct Cut {
+    /// Tiles of rows of a warp, warps, and keys.
+    tiles: u32,
+    warps: u32,
+    keys: u32,
+}
+
+impl Attention {
+    /// For few rows one tile: others would be empty. Large heads leave registers for one, too.
+    fn cut(&self, few: bool) -> Cut {
+        match (few, self.common.is_narrow()) {
+            (true, true) => Cut { tiles: 1, warps: 1, keys: 64 },
+            (true, false) => Cut { tiles: 1, warps: 1, keys: 32 },
+            (false, true) => Cut { tiles: 2, warps: 4, keys: 64 },
+            (false, false) => Cut { tiles: 1, warps: 4, keys: 32 },
+        }
+    }
+
+    fn kernel(
+        &self,
+        job: &Job<'_>,
+        key @ (vectors, scaled, few): (bool, bool, bool),
+    ) -> Result<Kernel> {
+        self.kernels.get(&job.device.programs, key, || {
+            let (d, [head, value]) = (self.common.dtype.tag(), self.common.columns());
+            let (Cut { tiles, warps, keys }, mask) = (self.cut(few), self.common.mask as u32);
+            let arguments = format!(
+                "{d}, {head}, {value}, {tiles}, {warps}, {keys}, {vectors}, {mask}, {scaled}"
+            );
+            let parameters = format!(
+                "const {d}::T *q, const {d}::T *k, const {d}::T *v, const void *mask, const {d}::T *sinks, \
+                 const i32 *lengths, {d}::T *out, float *lse, const Attention s"
+            );
+            Source::instance(HEADERS, "attention_halves", arguments, parameters).bounded(32 * warps)
+        })
+    }
+}
+
+impl Work for Attention {
+    fn run(&self, job: &Job<'_>) -> Result<()> {
+        let call = self.common.call(job)?;
+        let (out, lse) = (job.output(0)?, job.output(1)?);
+        let [b, h, m, _, _, e] = call.sizes;
+        check(out, &[b, h, m, e])?;
+        check(lse, &[b, h, m])?;
+        let few = call.span() * m <= TILE;
+        let vectors = [call.q, call.k, call.v].into_iter().all(in_vectors);
+        let kernel = self.kernel(job, (vectors, call.scaled, few))?;
+        let Cut { tiles, warps, keys } = self.cut(few);
+        let rows = 16 * tiles * warps;
+        let shared = self.common.shared([rows + keys, keys]);
+        let grid = grid(job, &kernel, (call.blocks(rows.into()), warps), shared)?;
+        let words = call.words(self.common.attributes.causal, out.strides, lse.strides);
+        let ([mask, sinks, lengths], [q, k, v]) =
+            (call.optional(), [call.q, call.k, call.v].map(|view| view.address));
+        let (to, logarithms) = (out.address, lse.address);
+        launch!(job, &kernel, grid; q, k, v, mask, sinks, lengths, to, logarithms, words[..])
+    }
 }

@@ -1,6 +1,7 @@
 //! Attention, softmax, norms and rotary position embeddings.
 
 mod attention;
+mod attention_gradient;
 mod norm;
 mod rope;
 mod row_kernels;
@@ -19,6 +20,7 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         op::LAYER_NORM => norm::prepare_layer_norm(request),
         op::ROPE => rope::prepare(request),
         op::ATTENTION => attention::prepare(request),
+        op::ATTENTION_GRADIENT => attention_gradient::prepare(request),
         _ => Err(super::unknown(request)),
     }
 }
