@@ -4,7 +4,7 @@
 // Sizes and strides, in elements. A unit is what blocks of rows are cut from: the queries of one head or, where they are
 // few, those of all heads of a key head, one behind the other.
 struct Attention {
-  i32 units, span;           // key heads times heads / span; heads of a unit
+  i32 batches, span;         // and heads of a unit
   i32 heads, group;          // query heads, and those of a key head
   i32 queries, keys, size, value_size;
   i32 causal;
@@ -132,10 +132,11 @@ INLINE void load_queries(u16 *to, const T *from, const i64 (&strides)[4], const 
   }
 }
 
-template <class D, int HEAD, int VALUE, int TILES, int WARPS, int KEYS, bool VECTORS, int MASK, bool SCALED>
+template <class D, int HEAD, int VALUE, int TILES, int WARPS, int KEYS, bool VECTORS, int MASK, bool SCALED,
+          bool SPLIT>
 INLINE void attention_halves(const typename D::T *q, const typename D::T *k, const typename D::T *v, const void *mask,
                              const typename D::T *sinks, const i32 *lengths, typename D::T *out, float *lse,
-                             const Attention &s) {
+                             float *partial, i32 splits, const Attention &s) {
   enum {
     ROWS = WARPS * TILES * 16, THREADS = WARPS * WARP, QP = HEAD + 8, VP = VALUE + 8,
     KT = KEYS / 8, VT = VALUE / 8
@@ -148,7 +149,12 @@ INLINE void attention_halves(const typename D::T *q, const typename D::T *k, con
   int lane = lane_of(), warp = (int)threadIdx.x / WARP;
 
   i32 rows = s.span * s.queries, blocks = (rows + ROWS - 1) / ROWS;
-  i32 unit = (i32)(blockIdx.x / blocks), first = (blocks - 1 - (i32)(blockIdx.x % blocks)) * ROWS;
+  i32 unit = (i32)(blockIdx.x / blocks), first = (blocks - 1 - (i32)(blockIdx.x % blocks)) * ROWS, split = 0;
+  if (SPLIT) {  // all rows of a unit are one block
+    unit = (i32)(blockIdx.x / splits);
+    split = (i32)(blockIdx.x % splits);
+    first = 0;
+  }
   i32 per_batch = s.heads / s.span, batch = unit / per_batch, head = unit % per_batch * s.span;
   i32 key_head = head / s.group;
   k += batch * s.k[0] + key_head * s.k[1];
@@ -196,8 +202,14 @@ INLINE void attention_halves(const typename D::T *q, const typename D::T *k, con
     commit_copies();
   };
 
-  if (needed > 0) load_keys(0);
-  for (i32 from = 0; from < needed; from += KEYS) {
+  i32 begin = 0;
+  if (SPLIT) {
+    i32 part = ((needed + splits - 1) / splits + KEYS - 1) / KEYS * KEYS;
+    begin = split * part;
+    needed = min(needed, begin + part);
+  }
+  if (begin < needed) load_keys(begin);
+  for (i32 from = begin; from < needed; from += KEYS) {
     wait_for_copies<0>();
     __syncthreads();
     load_values(from);
@@ -284,6 +296,24 @@ INLINE void attention_halves(const typename D::T *q, const typename D::T *k, con
     total[i] += __shfl_xor_sync(0xffffffffu, total[i], 1);
     total[i] += __shfl_xor_sync(0xffffffffu, total[i], 2);
     top[i] = top[i] == -INFINITE ? -INFINITE : top[i] * (SCALED ? 1.0f : s.log2_scale);
+    if (SPLIT) {
+      i32 row = (warp * TILES + i / 2) * 16 + lane / 4 + i % 2 * 8;
+      if (row > last) continue;
+      i64 at = ((i64)unit * rows + row) * splits + split;
+#pragma unroll
+      for (int j = 0; j < VT; j++) {
+        const float *sum = sums[i / 2][j] + 2 * (i % 2);
+        float *target = partial + at * VALUE + j * 8 + lane % 4 * 2;
+        target[0] = sum[0];
+        target[1] = sum[1];
+      }
+      float *state = partial + (i64)per_batch * s.batches * rows * splits * VALUE + 2 * at;
+      if (lane % 4 == 0) {
+        state[0] = top[i];
+        state[1] = total[i];
+      }
+      continue;
+    }
     if (sinks) {
       i32 row = min(first + (warp * TILES + i / 2) * 16 + lane / 4 + i % 2 * 8, last);
       float sink = D::up(sinks[batch * s.sinks[0] + query_of_row(s, head, row).head * s.sinks[1]]) * LOG2_E;
@@ -300,6 +330,7 @@ INLINE void attention_halves(const typename D::T *q, const typename D::T *k, con
     whole[i] = total[i] == 0.0f;
     any = any || whole[i];
   }
+  if (SPLIT) return;
   if (__syncthreads_or(any)) {
     float weights[TILES][KT][4];
     for (i32 from = 0; from < s.keys; from += KEYS) {
@@ -341,4 +372,37 @@ INLINE void attention_halves(const typename D::T *q, const typename D::T *k, con
       lse[batch * s.lse[0] + p.head * s.lse[1] + p.query * s.lse[2]] =
           whole[i] ? LOWEST : (top[i] + log2f(total[i])) * LN_2;
   }
+}
+
+// Joins the parts of the keys of a row: a block for each, a thread for each element of the result.
+template <class D, int VALUE>
+INLINE void attention_join(const float *partial, const typename D::T *v, const typename D::T *sinks,
+                           typename D::T *out, float *lse, i32 splits, const Attention &s) {
+  i32 rows = s.span * s.queries, per_batch = s.heads / s.span;
+  i32 unit = (i32)(blockIdx.x / rows), row = (i32)(blockIdx.x % rows);
+  i32 batch = unit / per_batch, head = unit % per_batch * s.span;
+  Query p = query_of_row(s, head, row);
+  i64 at = ((i64)unit * rows + row) * splits;
+  const float *states = partial + (i64)per_batch * s.batches * rows * splits * VALUE + 2 * at;
+  float sink = sinks ? D::up(sinks[batch * s.sinks[0] + p.head * s.sinks[1]]) * LOG2_E : -INFINITE;
+  float top = sink;
+  for (i32 i = 0; i < splits; i++) top = fmaxf(top, states[2 * i]);
+  float shift = top == -INFINITE ? 0.0f : top, total = power_of_2(sink - shift);
+  for (i32 i = 0; i < splits; i++) total = fmaf(states[2 * i + 1], power_of_2(states[2 * i] - shift), total);
+  bool whole = total == 0.0f;
+  for (i32 e = (i32)threadIdx.x; e < s.value_size; e += (i32)blockDim.x) {
+    float sum = 0.0f;
+    if (whole) {
+      const typename D::T *values = v + batch * s.v[0] + p.head / s.group * s.v[1] + e * s.v[3];
+      for (i32 key = 0; key < s.keys; key++) sum += D::up(values[key * s.v[2]]);
+      sum /= (float)s.keys;
+    } else {
+      for (i32 i = 0; i < splits; i++)
+        sum = fmaf(partial[(at + i) * VALUE + e], power_of_2(states[2 * i] - shift), sum);
+      sum /= total;
+    }
+    out[batch * s.out[0] + p.head * s.out[1] + p.query * s.out[2] + e * s.out[3]] = D::down(sum);
+  }
+  if (threadIdx.x == 0)
+    lse[batch * s.lse[0] + p.head * s.lse[1] + p.query * s.lse[2]] = whole ? LOWEST : (top + log2f(total)) * LN_2;
 }

@@ -146,13 +146,13 @@ INLINE void attention_by_keys(const typename D::T *q, const typename D::T *k, co
   }
 }
 
-// By queries: a block of 16 WARPS rows of a unit, and the keys that they see, KEYS at a time.
-template <class D, int HEAD, int VALUE, int WARPS, int KEYS, bool VECTORS, int MASK, bool SCALED>
+// By queries: a block of 16 TILES WARPS rows of a unit, and the keys that they see, KEYS at a time.
+template <class D, int HEAD, int VALUE, int TILES, int WARPS, int KEYS, bool VECTORS, int MASK, bool SCALED>
 INLINE void attention_by_queries(const typename D::T *q, const typename D::T *k, const typename D::T *v,
                                  const void *mask, const i32 *lengths, const typename D::T *ct,
                                  const float *logarithms, const float *delta, typename D::T *dq, const Attention &s,
                                  const Gradient &g) {
-  enum { ROWS = 16 * WARPS, THREADS = WARPS * WARP, QP = HEAD + 8, VP = VALUE + 8, KT = KEYS / 8 };
+  enum { ROWS = 16 * TILES * WARPS, THREADS = WARPS * WARP, QP = HEAD + 8, VP = VALUE + 8, KT = KEYS / 8 };
   typedef typename D::T T;
   DYNAMIC_SHARED(u16, queries);
   u16 *cotangents = queries + ROWS * QP, *keys = cotangents + ROWS * VP, *values = keys + KEYS * QP;
@@ -173,19 +173,20 @@ INLINE void attention_by_queries(const typename D::T *q, const typename D::T *k,
   load_queries<HEAD, QP, ROWS, THREADS, VECTORS>(queries, q + batch * s.q[0], s.q, s, head, first, rows - first, s.size);
   load_queries<VALUE, VP, ROWS, THREADS, VECTORS>(cotangents, ct + batch * g.ct[0], g.ct, s, head, first, rows - first,
                                                   s.value_size);
-  Known known[2];
-  i64 mask_rows[2];
+  Known known[2 * TILES];
+  i64 mask_rows[2 * TILES];
 #pragma unroll
-  for (int half = 0; half < 2; half++) {
-    i32 row = min(first + warp * 16 + lane / 4 + half * 8, last);
+  for (int i = 0; i < 2 * TILES; i++) {
+    i32 row = min(first + (warp * TILES + i / 2) * 16 + lane / 4 + i % 2 * 8, last);
     Query p = query_of_row(s, head, row);
-    known[half] = known_of<SCALED>(s, g, logarithms, delta, batch, p, length);
-    mask_rows[half] = batch * s.mask[0] + p.head * s.mask[1] + p.query * s.mask[2];
+    known[i] = known_of<SCALED>(s, g, logarithms, delta, batch, p, length);
+    mask_rows[i] = batch * s.mask[0] + p.head * s.mask[1] + p.query * s.mask[2];
   }
-  Place left_queries = left_rows<QP>(queries + warp * 16 * QP), left_ct = left_rows<VP>(cotangents + warp * 16 * VP);
+  Place left_queries = left_rows<QP>(queries + warp * TILES * 16 * QP);
+  Place left_ct = left_rows<VP>(cotangents + warp * TILES * 16 * VP);
   Place key_columns = right_columns<QP>(keys), key_rows = right_rows<QP>(keys);
   Place value_columns = right_columns<VP>(values);
-  float sums[1][HEAD / 8][4] = {};
+  float sums[TILES][HEAD / 8][4] = {};
 
   for (i32 from = 0; from < needed; from += KEYS) {
     __syncthreads();
@@ -195,30 +196,32 @@ INLINE void attention_by_queries(const typename D::T *q, const typename D::T *k,
     commit_copies();
     wait_for_copies<0>();
     __syncthreads();
-    float scores[1][KT][4], slopes[1][KT][4];
+    float scores[TILES][KT][4], slopes[TILES][KT][4];
     multiply<D, HEAD, QP>(scores, left_queries, key_columns);
     multiply<D, VALUE, VP>(slopes, left_ct, value_columns);
 #pragma unroll
-    for (int j = 0; j < KT; j++)
+    for (int i = 0; i < TILES; i++)
 #pragma unroll
-      for (int c = 0; c < 4; c++) {
-        i32 key = from + j * 8 + lane % 4 * 2 + c % 2;
-        bool flat;
-        float w = weight_of<D, MASK, SCALED>(s, scores[0][j][c], known[c / 2], key, mask, mask_rows[c / 2], flat);
-        slopes[0][j][c] = flat ? 0.0f : w * (slopes[0][j][c] - known[c / 2].delta);
-      }
+      for (int j = 0; j < KT; j++)
+#pragma unroll
+        for (int c = 0; c < 4; c++) {
+          i32 key = from + j * 8 + lane % 4 * 2 + c % 2, row = 2 * i + c / 2;
+          bool flat;
+          float w = weight_of<D, MASK, SCALED>(s, scores[i][j][c], known[row], key, mask, mask_rows[row], flat);
+          slopes[i][j][c] = flat ? 0.0f : w * (slopes[i][j][c] - known[row].delta);
+        }
     add_product<D, QP>(sums, slopes, key_rows);
   }
 
 #pragma unroll
-  for (int half = 0; half < 2; half++) {
-    i32 row = first + warp * 16 + lane / 4 + half * 8;
+  for (int i = 0; i < 2 * TILES; i++) {
+    i32 row = first + (warp * TILES + i / 2) * 16 + lane / 4 + i % 2 * 8;
     if (row > last) continue;
     Query p = query_of_row(s, head, row);
     T *to = dq + batch * g.dq[0] + p.head * g.dq[1] + p.query * g.dq[2];
 #pragma unroll
     for (int j = 0; j < HEAD / 8; j++) {
-      const float *sum = sums[0][j] + 2 * half;
+      const float *sum = sums[i / 2][j] + 2 * (i % 2);
       store_pair<D>(to, g.dq[3], j * 8 + lane % 4 * 2, s.size, sum[0] * s.scale, sum[1] * s.scale);
     }
   }

@@ -63,11 +63,17 @@ impl Grid {
     }
 }
 
-/// Lets a loaded function have that much dynamic shared memory, which above 48 KiB has to be asked for. The context is
-/// current.
-pub fn allow_shared(driver: &'static Driver, function: FunctionHandle, bytes: u32) -> Result<()> {
+/// Lets a loaded function have that much dynamic shared memory, which above 48 KiB has to be asked for.
+///
+/// # Safety
+/// The function is loaded, and its context is current.
+pub unsafe fn allow_shared(
+    driver: &'static Driver,
+    function: FunctionHandle,
+    bytes: u32,
+) -> Result<()> {
     const MAX_DYNAMIC_SHARED: c_int = 8;
-    // SAFETY: a loaded function; the context is current.
+    // SAFETY: by this function's contract.
     unsafe { cuda!(driver.function_set_attribute(function, MAX_DYNAMIC_SHARED, bytes as c_int)) }
 }
 

@@ -216,7 +216,7 @@ def test_cross_entropy_of_no_rows() -> None:
 
 def test_a_fused_kernel_may_be_forced() -> None:
     """A device without one raises MLX's error."""
-    x = um.zeros((1, 1, 2, 2))
+    x = um.zeros((1, 1, 2, 2), dtype=um.bfloat16)
     attend = lambda: um.fast.scaled_dot_product_attention(x, x, x, scale=1.0, force_fused=True)
     fused = um.default_device().type == um.cpu or "cuda" in um.device_info()["backend"]
     if fused:

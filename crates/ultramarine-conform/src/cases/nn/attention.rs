@@ -151,7 +151,8 @@ impl Shape {
     fn masks(&self, dtype: DType, rng: &mut Rng) -> Option<Array> {
         let shape = [self.batches, self.heads[0], self.lengths[0], self.lengths[1]];
         let n = shape.iter().product::<i64>() as usize;
-        let hidden = |i: usize, rng: &mut Rng| i < shape[3] as usize || rng.next().is_multiple_of(4);
+        let hidden =
+            |i: usize, rng: &mut Rng| i < shape[3] as usize || rng.next().is_multiple_of(4);
         match self.mask {
             NoMask => None,
             Bools => {

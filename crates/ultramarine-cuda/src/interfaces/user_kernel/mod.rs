@@ -203,7 +203,8 @@ fn allow(kernel: &UserKernel, properties: &DeviceProperties, bytes: u32) -> Resu
     if bytes <= *allowed || bytes + kernel.shared <= properties.shared_per_block {
         return Ok(());
     }
-    allow_shared(kernel.context.driver(), kernel.function, bytes)?;
+    // SAFETY: a loaded function; the context is current.
+    unsafe { allow_shared(kernel.context.driver(), kernel.function, bytes) }?;
     *allowed = bytes;
     Ok(())
 }

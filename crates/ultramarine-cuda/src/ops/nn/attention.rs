@@ -17,6 +17,11 @@ const MOST: u32 = 256;
 /// Rows of a tensor core's product.
 pub const TILE: i64 = 16;
 
+/// Keys from which the few rows of a unit get more than one block.
+const SPLIT: i64 = 256;
+/// Blocks of a processor, then.
+const BLOCKS: i64 = 5;
+
 /// The kinds of masks, as `attention.cuh` has them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Mask {
@@ -150,7 +155,7 @@ impl Call<'_> {
         let scales = [self.scale, self.scale * std::f64::consts::LOG2_E];
         let [scale, log2_scale] = scales.map(|s| i64::from((s as f32).to_bits()));
         let mut words = vec![
-            pair(b * h / self.span(), self.span()),
+            pair(b, self.span()),
             pair(h, self.group),
             pair(m, n),
             pair(d, e),
@@ -213,80 +218,141 @@ pub fn grid(
 ) -> Result<Grid> {
     if shared > job.device.properties.shared_per_block {
         let _entered = job.device.enter()?;
-        allow_shared(job.device.driver, kernel.handle(), shared)?;
+        // SAFETY: a loaded function; the context was just entered.
+        unsafe { allow_shared(job.device.driver, kernel.handle(), shared) }?;
     }
     Ok(Grid::exactly(blocks, 32 * warps)?.with_shared(shared))
 }
 
 struct Attention {
     common: Common,
-    /// By whether 16 bytes are moved at once, whether scores are scaled first, and whether rows are few.
-    kernels: Kernels<(bool, bool, bool)>,
+    kernels: Kernels<Variant>,
+    join: Kernels,
+}
+
+/// What a kernel is compiled for.
+#[derive(Clone, Copy, PartialEq)]
+struct Variant {
+    /// 16 bytes are moved at once.
+    vectors: bool,
+    /// Scores are scaled before they are compared.
+    scaled: bool,
+    /// Tiles of rows of a warp, warps, and keys at a time.
+    tiles: u32,
+    warps: u32,
+    keys: u32,
+    /// The keys of a row are cut into parts, which are joined later.
+    split: bool,
 }
 
 /// ATTENTION.
 pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     let common = Common::of(request, 3, 2)?;
-    Ok(Box::new(Attention { common, kernels: Kernels::default() }))
-}
-
-/// How a block is cut.
-struct Cut {
-    /// Tiles of rows of a warp, warps, and keys.
-    tiles: u32,
-    warps: u32,
-    keys: u32,
+    Ok(Box::new(Attention { common, kernels: Kernels::default(), join: Kernels::default() }))
 }
 
 impl Attention {
-    /// For few rows one tile: others would be empty. Large heads leave registers for one, too.
-    fn cut(&self, few: bool) -> Cut {
-        match (few, self.common.is_narrow()) {
-            (true, true) => Cut { tiles: 1, warps: 1, keys: 64 },
-            (true, false) => Cut { tiles: 1, warps: 1, keys: 32 },
-            (false, true) => Cut { tiles: 2, warps: 4, keys: 64 },
-            (false, false) => Cut { tiles: 1, warps: 4, keys: 32 },
+    /// A warp with the rows of a unit, where they are few: others would be empty. Its keys are cut, if they are many.
+    /// Large heads leave registers for one tile.
+    fn variant(&self, call: &Call<'_>) -> Variant {
+        let rows = call.span() * call.sizes[2];
+        let narrow = self.common.is_narrow();
+        let few = rows <= if narrow { 2 * TILE } else { TILE };
+        let (tiles, warps) = match (few, narrow) {
+            (true, _) => (if rows <= TILE { 1 } else { 2 }, 1),
+            (false, true) => (2, 4),
+            (false, false) => (1, 4),
+        };
+        Variant {
+            vectors: [call.q, call.k, call.v].into_iter().all(in_vectors),
+            scaled: call.scaled,
+            tiles,
+            warps,
+            keys: if narrow { 64 } else { 32 },
+            split: few && call.sizes[3] >= SPLIT,
         }
     }
 
-    fn kernel(
-        &self,
-        job: &Job<'_>,
-        key @ (vectors, scaled, few): (bool, bool, bool),
-    ) -> Result<Kernel> {
-        self.kernels.get(&job.device.programs, key, || {
+    /// The parts of the keys: as many as give each processor some blocks.
+    fn splits(&self, job: &Job<'_>, call: &Call<'_>, variant: &Variant) -> i64 {
+        if !variant.split {
+            return 1;
+        }
+        let [b, h, _, n, ..] = call.sizes;
+        let wanted = BLOCKS * i64::from(job.device.properties.multiprocessors);
+        let units = b * h / call.span();
+        ((wanted + units - 1) / units).clamp(1, n / i64::from(variant.keys))
+    }
+
+    fn kernel(&self, job: &Job<'_>, variant: Variant) -> Result<Kernel> {
+        self.kernels.get(&job.device.programs, variant, || {
+            let Variant { vectors, scaled, tiles, warps, keys, split } = variant;
             let (d, [head, value]) = (self.common.dtype.tag(), self.common.columns());
-            let (Cut { tiles, warps, keys }, mask) = (self.cut(few), self.common.mask as u32);
+            let mask = self.common.mask as u32;
             let arguments = format!(
-                "{d}, {head}, {value}, {tiles}, {warps}, {keys}, {vectors}, {mask}, {scaled}"
+                "{d}, {head}, {value}, {tiles}, {warps}, {keys}, {vectors}, {mask}, {scaled}, {split}"
             );
             let parameters = format!(
                 "const {d}::T *q, const {d}::T *k, const {d}::T *v, const void *mask, const {d}::T *sinks, \
-                 const i32 *lengths, {d}::T *out, float *lse, const Attention s"
+                 const i32 *lengths, {d}::T *out, float *lse, float *partial, i32 splits, const Attention s"
             );
             Source::instance(HEADERS, "attention_halves", arguments, parameters).bounded(32 * warps)
+        })
+    }
+
+    fn join(&self, job: &Job<'_>) -> Result<Kernel> {
+        self.join.get(&job.device.programs, (), || {
+            let (d, [_, value]) = (self.common.dtype.tag(), self.common.columns());
+            let parameters = format!(
+                "const float *partial, const {d}::T *v, const {d}::T *sinks, {d}::T *out, float *lse, i32 splits, \
+                 const Attention s"
+            );
+            Source::instance(HEADERS, "attention_join", format!("{d}, {value}"), parameters)
         })
     }
 }
 
 impl Work for Attention {
+    fn has_workspace(&self) -> bool {
+        true
+    }
+
+    /// A row's sums of each part of the keys, and their largest score and total.
+    fn workspace(&self, job: &Job<'_>) -> Result<u64> {
+        let call = self.common.call(job)?;
+        let splits = self.splits(job, &call, &self.variant(&call));
+        let [b, h, m, ..] = call.sizes;
+        let each = i64::from(self.common.columns()[1]) + 2;
+        Ok(if splits > 1 { (b * h * m * splits * each * 4) as u64 } else { 0 })
+    }
+
     fn run(&self, job: &Job<'_>) -> Result<()> {
         let call = self.common.call(job)?;
         let (out, lse) = (job.output(0)?, job.output(1)?);
         let [b, h, m, _, _, e] = call.sizes;
         check(out, &[b, h, m, e])?;
         check(lse, &[b, h, m])?;
-        let few = call.span() * m <= TILE;
-        let vectors = [call.q, call.k, call.v].into_iter().all(in_vectors);
-        let kernel = self.kernel(job, (vectors, call.scaled, few))?;
-        let Cut { tiles, warps, keys } = self.cut(few);
+        let mut variant = self.variant(&call);
+        let parts = self.splits(job, &call, &variant);
+        variant.split = parts > 1;
+        let kernel = self.kernel(job, variant)?;
+        let Variant { tiles, warps, keys, .. } = variant;
         let rows = 16 * tiles * warps;
         let shared = self.common.shared([rows + keys, keys]);
-        let grid = grid(job, &kernel, (call.blocks(rows.into()), warps), shared)?;
+        let blocks = call.blocks(rows.into()) * parts as u64;
+        let main = grid(job, &kernel, (blocks, warps), shared)?;
         let words = call.words(self.common.attributes.causal, out.strides, lse.strides);
         let ([mask, sinks, lengths], [q, k, v]) =
             (call.optional(), [call.q, call.k, call.v].map(|view| view.address));
-        let (to, logarithms) = (out.address, lse.address);
-        launch!(job, &kernel, grid; q, k, v, mask, sinks, lengths, to, logarithms, words[..])
+        let (to, logarithms, splits) = (out.address, lse.address, parts as i32);
+        let partial = if parts > 1 { job.scratch()? } else { 0 };
+        launch!(job, &kernel, main; q, k, v, mask, sinks, lengths, to, logarithms, partial, splits, words[..])?;
+        if parts == 1 {
+            return Ok(());
+        }
+        let join = self.join(job)?;
+        let threads = self.common.columns()[1].next_multiple_of(32);
+        let all = Grid::exactly((b * h * m) as u64, threads)?;
+        launch!(job, &join, all; partial, v, sinks, to, logarithms, splits, words[..])
     }
 }

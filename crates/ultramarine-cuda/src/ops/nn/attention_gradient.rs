@@ -13,7 +13,7 @@ const HEADERS: &[&str] = &[
     include_str!("../../../kernels/nn/attention_gradient.cuh"),
 ];
 
-/// Warps of a block, each with 16 rows.
+/// Warps of a block. Each has 16 keys, or one or two times 16 queries.
 const WARPS: u32 = 4;
 
 struct Gradient {
@@ -29,9 +29,16 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
 }
 
 impl Gradient {
-    /// Rows of the other side that a block handles at a time.
-    fn step(&self) -> u32 {
-        if self.common.is_narrow() { 64 } else { 32 }
+    /// Tiles of queries of a warp. Where a row of sums is short, one with more keys is faster; where it is long,
+    /// registers hold no more.
+    fn tiles(&self) -> u32 {
+        let widest = self.common.columns().into_iter().max();
+        if (65..=128).contains(&widest.unwrap_or(0)) { 2 } else { 1 }
+    }
+
+    /// Rows of the other side that a block handles at a time: what registers hold of scores.
+    fn step(&self, by_keys: bool) -> u32 {
+        if self.common.is_narrow() && (by_keys || self.tiles() == 1) { 64 } else { 32 }
     }
 
     fn kernel(
@@ -41,9 +48,10 @@ impl Gradient {
     ) -> Result<Kernel> {
         self.kernels.get(&job.device.programs, key, || {
             let (d, [head, value]) = (self.common.dtype.tag(), self.common.columns());
-            let (step, mask) = (self.step(), self.common.mask as u32);
+            let (step, mask) = (self.step(by_keys), self.common.mask as u32);
+            let tiles = if by_keys { String::new() } else { format!("{}, ", self.tiles()) };
             let arguments =
-                format!("{d}, {head}, {value}, {WARPS}, {step}, {vectors}, {mask}, {scaled}");
+                format!("{d}, {head}, {value}, {tiles}{WARPS}, {step}, {vectors}, {mask}, {scaled}");
             let results = match by_keys {
                 true => format!("{d}::T *dk, {d}::T *dv"),
                 false => format!("{d}::T *dq"),
@@ -82,15 +90,16 @@ impl Work for Gradient {
         let [q, k, v] = [call.q, call.k, call.v].map(|view| view.address);
         let [ct, logarithms, delta] = [ct, logarithms, delta].map(|view| view.address);
         let [dq, dk, dv] = [dq, dk, dv].map(|view| view.address);
-        let (rows, step) = (16 * WARPS, self.step());
-        let shared = self.common.shared([rows + step; 2]);
-
+        let rows = 16 * WARPS;
+        let shared = self.common.shared([rows + self.step(true); 2]);
         let kernel = self.kernel(job, (true, vectors, call.scaled))?;
         let blocks = (n as u64).div_ceil(rows.into()) * (b * heads) as u64;
         let by_keys = grid(job, &kernel, (blocks, WARPS), shared)?;
         launch!(job, &kernel, by_keys; q, k, v, mask, lengths, ct, logarithms, delta, dk, dv, words[..], more[..])?;
 
         let kernel = self.kernel(job, (false, vectors, call.scaled))?;
+        let rows = rows * self.tiles();
+        let shared = self.common.shared([rows + self.step(false); 2]);
         let by_queries = grid(job, &kernel, (call.blocks(rows.into()), WARPS), shared)?;
         launch!(job, &kernel, by_queries; q, k, v, mask, lengths, ct, logarithms, delta, dq, words[..], more[..])
     }
