@@ -14,8 +14,9 @@ use crate::backend::{self, Dispatch, Exec, Operand, WordHasher};
 use crate::error::{Error, Result};
 use crate::node::{Inputs, Node, Value};
 use crate::ops::{
-    Call, Candidates, Decompose, OperationKey, Rules, copy::contiguous,
-    rules::multi_output::MultiOutput,
+    Call, Candidates, Decompose, OperationKey, Rules,
+    copy::contiguous,
+    rules::multi_output::{Compose, MultiOutput},
 };
 use crate::profile::{self, took};
 use crate::{array::Array, device::Device, dtype::Dtype, shape, stream::Scope, sync::lock};
@@ -94,7 +95,18 @@ fn primitive_composition(
 ) -> Option<Result<Value>> {
     let many: &MultiOutput = node.op.get()?;
     let _scope = Scope::new(node.place.stream);
-    many.compose(exec, &given(inputs, values))
+    let operands = &given(inputs, values);
+    many.compose(&Compose { exec, operands, results: many.results(), evaluate: composed })
+}
+
+/// The values, on the device of `exec`, of what a composition gave.
+fn composed(exec: &Exec, arrays: &[Array]) -> Result<Vec<Value>> {
+    super::compute(arrays)?;
+    let value = |a: &Array| match a.node().value() {
+        Some(value) => exec.local(&Operand { value, shape: a.shape(), dtype: a.dtype() }),
+        None => Err(Error::runtime("compose", "an output of compose has no value")),
+    };
+    arrays.iter().map(value).collect()
 }
 
 /// Operands with their values, as arrays.

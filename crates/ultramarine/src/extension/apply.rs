@@ -5,7 +5,9 @@ use super::primitive::{Applied, Primitive};
 use super::types::{enter, tensor_type};
 use super::{boundary::guard, derive, evaluate};
 use crate::error::{Result, ensure};
-use crate::ops::rules::multi_output::{MultiOutputJvp, MultiOutputRules, MultiOutputVjp, Results};
+use crate::ops::rules::multi_output::{
+    Compose, MultiOutputJvp, MultiOutputRules, MultiOutputVjp, Results,
+};
 use crate::ops::{Call, Cotangents, Refit, Vmap, rules::shapeless::cannot};
 use crate::{array::Array, backend::Exec, dtype::Dtype, node::Value, shape::Shape};
 use core::ffi::c_void;
@@ -57,13 +59,8 @@ impl MultiOutputRules for Applied {
         evaluate::run(&self.primitive, exec, call, results)
     }
 
-    fn compose(
-        &self,
-        exec: &Exec,
-        operands: &[Array],
-        results: &[(Shape, Dtype)],
-    ) -> Option<Result<Vec<Value>>> {
-        Some(evaluate::composed(self, exec, operands, results))
+    fn compose(&self, c: &Compose<'_>) -> Option<Result<Vec<Value>>> {
+        Some(evaluate::composed(self, c))
     }
 
     fn refit(&self, r: &Refit<'_>, before: &[(Shape, Dtype)]) -> Result<Results> {

@@ -7,7 +7,7 @@ use crate::graph::tracing::Tracing;
 use crate::ops::rules::multi_output::{MultiOutputJvp, MultiOutputVjp};
 use crate::ops::{Cotangents, Vmap};
 use crate::shape::{Shape, Show};
-use crate::transforms::{Function, all_cotangents, batch, forward, reverse, stand_in};
+use crate::transforms::{Function, batch, stand_in};
 use crate::{array::Array, dtype::Dtype};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -163,7 +163,7 @@ pub(super) fn vjp(own: &Applied, v: &MultiOutputVjp<'_>) -> Result<Cotangents> {
         }
     }
     let _deeper = own.deeper("vjp")?;
-    reverse(&own.function("vjp"), v.primals, &[], all_cotangents(v))
+    (v.pull_back)(&*own.function("vjp"), v.primals, v.all_cotangents())
 }
 
 /// Tangents of the outputs.
@@ -195,7 +195,7 @@ pub(super) fn jvp(own: &Applied, j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Ar
         }
     }
     let _deeper = own.deeper("jvp")?;
-    forward(&own.function("jvp"), j.primals, &[], j.tangents)
+    (j.push_forward)(&*own.function("jvp"), j.primals, j.tangents)
 }
 
 /// Outputs for a batch, each with its mapped axis.

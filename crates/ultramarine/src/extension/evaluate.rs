@@ -8,7 +8,7 @@ use super::poison::{self, PATTERNS, Pattern};
 use super::primitive::{Applied, Primitive};
 use crate::backend::{Exec, Operand};
 use crate::error::{Error, Result};
-use crate::ops::{Call, rules::multi_output::computed};
+use crate::ops::{Call, rules::multi_output::Compose};
 use crate::{array::Array, dtype::Dtype, node::Value, shape::Shape};
 use ultramarine_abi::{extension::Evaluate, status};
 
@@ -107,18 +107,13 @@ fn attempt(
 }
 
 /// The values by other operations on the same device.
-pub(super) fn composed(
-    own: &Applied,
-    exec: &Exec,
-    operands: &[Array],
-    results: &[(Shape, Dtype)],
-) -> Result<Vec<Value>> {
+pub(super) fn composed(own: &Applied, c: &Compose<'_>) -> Result<Vec<Value>> {
     let name = own.primitive.name;
     let _deeper = Deeper::new(name)?;
-    let Some(arrays) = own.compose(operands, results)? else {
-        return Err(neither(&own.primitive, exec, operands));
+    let Some(arrays) = own.compose(c.operands, c.results)? else {
+        return Err(neither(&own.primitive, c.exec, c.operands));
     };
-    computed(exec, &arrays).map_err(|e| named(name, "compose", e.root().clone()))
+    (c.evaluate)(c.exec, &arrays).map_err(|e| named(name, "compose", e.root().clone()))
 }
 
 /// The error of a primitive that has no way to be evaluated on a device.

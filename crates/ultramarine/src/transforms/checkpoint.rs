@@ -1,8 +1,8 @@
 //! Gradients that compute again what they need, instead of keeping it.
 
-use super::custom::{Captured, forward, reverse};
+use super::Tree;
 use super::enclosed::{self, Enclosing, Function, Operands};
-use super::{Tree, vjp::all_cotangents};
+use super::{custom::Captured, jvp::forward, vjp::reverse};
 use crate::error::{Error, Result};
 use crate::ops::rules::multi_output::{MultiOutputJvp, MultiOutputVjp};
 use crate::ops::{Cotangents, Opaque, Vmap};
@@ -84,16 +84,16 @@ impl Enclosing for Checkpoint {
     }
 
     fn vjp(&self, operands: Operands, v: &MultiOutputVjp<'_>) -> Result<Cotangents> {
-        let cotangents = all_cotangents(v);
+        let cotangents = v.all_cotangents();
         // Nothing is computed again before it is needed.
         let arguments: Vec<Array> =
             operands.arguments(v.primals).iter().map(|a| a.after(&cotangents)).collect();
-        reverse(&self.0, &arguments, operands.captured(v.primals), cotangents)
+        reverse(&*self.0, &arguments, operands.captured(v.primals), cotangents)
     }
 
     fn jvp(&self, operands: Operands, j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
         let (arguments, captured) = (operands.arguments(j.primals), operands.captured(j.primals));
-        forward(&self.0, arguments, captured, operands.outer(j.tangents))
+        forward(&*self.0, arguments, captured, operands.outer(j.tangents))
     }
 
     fn vmap(

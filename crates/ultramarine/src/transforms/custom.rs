@@ -1,8 +1,8 @@
 //! Functions with transforms of the user's own.
 
 use super::enclosed::{self, Enclosing, Function, Operands};
-use super::jvp::push_forward;
-use super::vjp::{all_cotangents, pull_back};
+use super::jvp::forward;
+use super::vjp::reverse;
 use super::vmap::{batch, stand_in};
 use crate::array::Array;
 use crate::error::{Error, Result, bail};
@@ -156,9 +156,9 @@ impl Enclosing for CustomFunction {
         if !operands.arguments(v.wanted).contains(&true) {
             return Ok(Cotangents::new());
         }
-        let cotangents = all_cotangents(v);
+        let cotangents = v.all_cotangents();
         let Some(rule) = &self.vjp else {
-            return reverse(&self.f, arguments, &[], cotangents);
+            return reverse(&*self.f, arguments, &[], cotangents);
         };
         let found = rule(arguments, &cotangents, v.outputs)?;
         count("vjp", found.len(), arguments.len(), "arguments")?;
@@ -172,7 +172,7 @@ impl Enclosing for CustomFunction {
         if tangents.iter().all(Option::is_none) {
             return Ok(vec![None; j.outputs.len()]);
         }
-        let Some(rule) = &self.jvp else { return forward(&self.f, arguments, &[], tangents) };
+        let Some(rule) = &self.jvp else { return forward(&*self.f, arguments, &[], tangents) };
         let found = rule(arguments, tangents)?;
         count("jvp", found.len(), j.outputs.len(), "outputs")?;
         let each = found.into_iter().zip(j.outputs).enumerate();
@@ -217,36 +217,6 @@ impl Enclosing for CustomFunction {
         };
         found.into_iter().zip(shapes).enumerate().map(fit).collect()
     }
-}
-
-/// The cotangents of arguments and closed-over arrays by the function's own operations.
-pub(crate) fn reverse(
-    f: &Function,
-    arguments: &[Array],
-    captured: &[Array],
-    cotangents: Vec<Array>,
-) -> Result<Cotangents> {
-    let tracing = Tracing::new();
-    let mut traced: Vec<Array> = arguments.iter().map(|a| a.traced(&tracing)).collect();
-    let outputs = f(&traced)?;
-    traced.extend_from_slice(captured);
-    Ok(pull_back(&traced, &outputs, cotangents)?.into_iter().map(Some).collect())
-}
-
-/// The tangents of the outputs by the function's own operations.
-pub(crate) fn forward(
-    f: &Function,
-    arguments: &[Array],
-    captured: &[Array],
-    tangents: &[Option<Array>],
-) -> Result<Vec<Option<Array>>> {
-    let tracing = Tracing::new();
-    let mut traced: Vec<Array> = arguments.iter().map(|a| a.traced(&tracing)).collect();
-    let outputs = f(&traced)?;
-    traced.extend_from_slice(captured);
-    let (traced, tangents): (Vec<Array>, Vec<Array>) =
-        traced.into_iter().zip(tangents).filter_map(|(a, t)| Some((a, t.clone()?))).unzip();
-    Ok(push_forward(&traced, &outputs, &tangents)?.into_iter().map(Some).collect())
 }
 
 /// Mapped arrays that a function closes over: as it sees them, and as they are.

@@ -3,7 +3,7 @@
 use super::trace::{NodeMap, Trace, operands};
 use super::vjp::zeros_like;
 use crate::error::{Error, Result, ensure};
-use crate::ops::rules::multi_output::{MultiOutput, MultiOutputJvp, OutputOf};
+use crate::ops::rules::multi_output::{Function, MultiOutput, MultiOutputJvp, OutputOf};
 use crate::{array::Array, graph::tracing::Tracing, ops::Jvp, placement, shape::Show};
 use std::sync::Arc;
 
@@ -75,6 +75,7 @@ pub(super) fn push_forward(
                 primals: &primals,
                 outputs: &multi.outputs(node),
                 tangents: &tangents,
+                push_forward: |f, x, t| forward(f, x, &[], t),
             })?;
             bundles.insert(Arc::as_ptr(node), found);
             continue;
@@ -89,4 +90,20 @@ pub(super) fn push_forward(
         .iter()
         .map(|o| known.get(&Arc::as_ptr(o.node())).cloned().unwrap_or_else(|| zeros_like(o)))
         .collect())
+}
+
+/// The tangents of the outputs by the function's own operations.
+pub(super) fn forward(
+    f: Function<'_>,
+    arguments: &[Array],
+    captured: &[Array],
+    tangents: &[Option<Array>],
+) -> Result<Vec<Option<Array>>> {
+    let tracing = Tracing::new();
+    let mut traced: Vec<Array> = arguments.iter().map(|a| a.traced(&tracing)).collect();
+    let outputs = f(&traced)?;
+    traced.extend_from_slice(captured);
+    let (traced, tangents): (Vec<Array>, Vec<Array>) =
+        traced.into_iter().zip(tangents).filter_map(|(a, t)| Some((a, t.clone()?))).unzip();
+    Ok(push_forward(&traced, &outputs, &tangents)?.into_iter().map(Some).collect())
 }

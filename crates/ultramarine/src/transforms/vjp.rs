@@ -4,9 +4,9 @@ use super::slices::Slices;
 use super::trace::{NodeMap, Trace, operands};
 use crate::error::{Error, Result, ensure};
 use crate::node::Node;
-use crate::ops::rules::multi_output::{MultiOutput, MultiOutputVjp, OutputOf};
-use crate::ops::shape::view::View;
-use crate::{array::Array, graph::tracing::Tracing, ops::Vjp, placement};
+use crate::ops::rules::multi_output::{Function, MultiOutput, MultiOutputVjp, OutputOf};
+use crate::ops::{Cotangents, Vjp, shape::view::View};
+use crate::{array::Array, graph::tracing::Tracing, placement};
 use crate::{scalar::Scalar, shape::Show};
 use std::sync::Arc;
 
@@ -110,7 +110,8 @@ pub(super) fn pull_back(
         let found = match (node.op.get::<MultiOutput>(), &all, &cotangent) {
             (Some(multi), Some(cotangents), _) => {
                 let outputs = &multi.outputs(node);
-                multi.vjp(&MultiOutputVjp { primals, outputs, cotangents, wanted })?
+                let pull_back = |f: Function<'_>, x: &[Array], c| reverse(f, x, &[], c);
+                multi.vjp(&MultiOutputVjp { primals, outputs, cotangents, wanted, pull_back })?
             }
             (_, _, Some(cotangent)) => {
                 let output = &Array::from_node(node.clone());
@@ -129,6 +130,20 @@ pub(super) fn pull_back(
         .iter()
         .map(|a| pending.remove(&Arc::as_ptr(a.node())).unwrap_or_else(|| zeros_like(a)))
         .collect())
+}
+
+/// The cotangents of arguments and closed-over arrays by the function's own operations.
+pub(super) fn reverse(
+    f: Function<'_>,
+    arguments: &[Array],
+    captured: &[Array],
+    cotangents: Vec<Array>,
+) -> Result<Cotangents> {
+    let tracing = Tracing::new();
+    let mut traced: Vec<Array> = arguments.iter().map(|a| a.traced(&tracing)).collect();
+    let outputs = f(&traced)?;
+    traced.extend_from_slice(captured);
+    Ok(pull_back(&traced, &outputs, cotangents)?.into_iter().map(Some).collect())
 }
 
 /// Adds the cotangents of a node's slices, all of which are there, to its cotangent.
@@ -157,12 +172,6 @@ fn add(pending: &mut NodeMap<Array>, to: &Array, cotangent: Array) -> Result<()>
     };
     pending.insert(id, sum);
     Ok(())
-}
-
-/// The cotangents of all outputs: zeros where there is none.
-pub(crate) fn all_cotangents(v: &MultiOutputVjp<'_>) -> Vec<Array> {
-    let given = v.cotangents.iter().zip(v.outputs);
-    given.map(|(c, o)| c.clone().unwrap_or_else(|| zeros_like(o))).collect()
 }
 
 /// A lazy zero of an array's shape, in the dtype of its derivatives.

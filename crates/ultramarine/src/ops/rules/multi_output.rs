@@ -31,6 +31,18 @@ pub(crate) struct MultiOutputVjp<'a> {
     pub cotangents: &'a [Option<Array>],
     /// True for operands that need a cotangent.
     pub wanted: &'a [bool],
+    /// Cotangents of a function of ordinary operations, of its arguments and the cotangents of all of its results.
+    pub pull_back: PullBack,
+}
+
+impl MultiOutputVjp<'_> {
+    /// The cotangents of all results: zeros where there is none.
+    pub fn all_cotangents(&self) -> Vec<Array> {
+        let zeros =
+            |a: &Array| shapeless::filled_like(a, Scalar::from_i64(a.dtype().derivative(), 0));
+        let given = self.cotangents.iter().zip(self.outputs);
+        given.map(|(c, o)| c.clone().unwrap_or_else(|| zeros(o))).collect()
+    }
 }
 
 /// Operands, results and the operands' tangents (`None`: zero), for a forward rule.
@@ -41,7 +53,26 @@ pub(crate) struct MultiOutputJvp<'a> {
     pub outputs: &'a [Array],
     /// Tangents, of the operands' shapes; one at least is there.
     pub tangents: &'a [Option<Array>],
+    /// Tangents of a function of ordinary operations, of its arguments and their tangents.
+    pub push_forward: PushForward,
 }
+
+/// An evaluation by other operations. The operands have values.
+pub(crate) struct Compose<'a> {
+    /// The device, which refused the operation.
+    pub exec: &'a Exec,
+    /// Operands.
+    pub operands: &'a [Array],
+    /// Shape and dtype of each result.
+    pub results: &'a [(Shape, Dtype)],
+    /// Evaluates arrays: their values on the device.
+    pub evaluate: fn(&Exec, &[Array]) -> Result<Vec<Value>>,
+}
+
+/// A function of arrays, of ordinary operations.
+pub(crate) type Function<'a> = &'a dyn Fn(&[Array]) -> Result<Vec<Array>>;
+type PullBack = fn(Function<'_>, &[Array], Vec<Array>) -> Result<Cotangents>;
+type PushForward = fn(Function<'_>, &[Array], &[Option<Array>]) -> Result<Vec<Option<Array>>>;
 
 /// The rules of an operation of several results; as [`Rules`].
 pub(crate) trait MultiOutputRules: Attribute + Debug + Send + Sync {
@@ -78,14 +109,8 @@ pub(crate) trait MultiOutputRules: Attribute + Debug + Send + Sync {
         false
     }
 
-    /// Evaluates it by other operations on the device of `exec`, which refused it; `None` if it has no composition.
-    /// The operands have values.
-    fn compose(
-        &self,
-        _exec: &Exec,
-        _operands: &[Array],
-        _results: &[(Shape, Dtype)],
-    ) -> Option<Result<Vec<Value>>> {
+    /// Evaluates it by other operations; `None` if it has no composition.
+    fn compose(&self, _: &Compose<'_>) -> Option<Result<Vec<Value>>> {
         None
     }
 
@@ -247,9 +272,9 @@ impl MultiOutput {
     }
 
     /// Evaluates it by its composition where it was refused, if it has one.
-    pub fn compose(&self, exec: &Exec, operands: &[Array]) -> Option<Result<Value>> {
-        let values = self.rules().compose(exec, operands, &self.0.results)?;
-        Some(values.and_then(|values| self.keep(exec, values)))
+    pub fn compose(&self, c: &Compose<'_>) -> Option<Result<Value>> {
+        let values = self.rules().compose(c)?;
+        Some(values.and_then(|values| self.keep(c.exec, values)))
     }
 }
 
@@ -354,16 +379,6 @@ impl Array {
             Node::new(multi.clone().into(), inputs, shape, first.dtype(), first.node().place);
         multi.outputs(&bundle)
     }
-}
-
-/// The values, on the device of `exec`, of what a composition gave.
-pub(crate) fn computed(exec: &Exec, arrays: &[Array]) -> Result<Vec<Value>> {
-    crate::eval::compute(arrays)?;
-    let value = |a: &Array| match a.node().value() {
-        Some(value) => exec.local(&Operand { value, shape: a.shape(), dtype: a.dtype() }),
-        None => Err(Error::runtime("compose", "an output of compose has no value")),
-    };
-    arrays.iter().map(value).collect()
 }
 
 impl Call<'_> {

@@ -7,13 +7,11 @@ use crate::error::Result;
 use crate::ops::rules::batching::all_batched;
 use crate::ops::rules::builders::{bin, times, un, with_axis};
 use crate::ops::rules::multi_output::{
-    MultiOutputJvp, MultiOutputRules, MultiOutputVjp, Results, computed,
+    Compose, MultiOutputJvp, MultiOutputRules, MultiOutputVjp, Results,
 };
 use crate::ops::{Call, Cotangents, Refit, Vmap, attributes};
-use crate::transforms::{Function, all_cotangents, forward, reverse};
 use crate::{dtype::Dtype, node::Value, scalar::Scalar, shape::Shape};
 use smallvec::{SmallVec, smallvec};
-use std::sync::Arc;
 use ultramarine_abi::schema::{AttentionAttrs, binary, op, unary};
 
 attributes! {
@@ -97,10 +95,6 @@ impl Attention {
         [Scalar::from_f64(Dtype::Float64, self.scale)]
     }
 
-    fn function(self) -> Function {
-        Arc::new(move |operands: &[Array]| self.composed(operands))
-    }
-
     /// The gradients by the mask and the sinks, where they are wanted.
     fn others(
         &self,
@@ -178,13 +172,8 @@ impl MultiOutputRules for Attention {
         call.run_multi_output(exec, op::ATTENTION, &attributes, &self.scalars(), results)
     }
 
-    fn compose(
-        &self,
-        exec: &Exec,
-        operands: &[Array],
-        _: &[(Shape, Dtype)],
-    ) -> Option<Result<Vec<Value>>> {
-        Some(self.composed(operands).and_then(|arrays| computed(exec, &arrays)))
+    fn compose(&self, c: &Compose<'_>) -> Option<Result<Vec<Value>>> {
+        Some(self.composed(c.operands).and_then(|arrays| (c.evaluate)(c.exec, &arrays)))
     }
 
     fn refit(&self, r: &Refit<'_>, before: &[(Shape, Dtype)]) -> Result<Results> {
@@ -192,7 +181,7 @@ impl MultiOutputRules for Attention {
     }
 
     fn vjp(&self, v: &MultiOutputVjp<'_>) -> Result<Cotangents> {
-        let cotangents = all_cotangents(v);
+        let cotangents = v.all_cotangents();
         let (result, logarithms) = (&v.outputs[0], &v.outputs[1]);
         let inner = logarithms.dtype();
         let products = times(&result.astype(inner), &cotangents[0].astype(inner))?;
@@ -216,7 +205,7 @@ impl MultiOutputRules for Attention {
     }
 
     fn jvp(&self, j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
-        forward(&self.function(), j.primals, &[], j.tangents)
+        (j.push_forward)(&|operands| self.composed(operands), j.primals, j.tangents)
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
@@ -243,10 +232,6 @@ impl AttentionGradient {
         let operands: SmallVec<[&Array; 8]> = operands.iter().collect();
         Array::multi_output(self, &operands, results)
     }
-
-    fn function(self) -> Function {
-        Arc::new(move |operands: &[Array]| self.composed(operands))
-    }
 }
 
 impl MultiOutputRules for AttentionGradient {
@@ -259,13 +244,8 @@ impl MultiOutputRules for AttentionGradient {
         call.run_multi_output(exec, op::ATTENTION_GRADIENT, &attributes, &scalars, results)
     }
 
-    fn compose(
-        &self,
-        exec: &Exec,
-        operands: &[Array],
-        _: &[(Shape, Dtype)],
-    ) -> Option<Result<Vec<Value>>> {
-        Some(self.composed(operands).and_then(|arrays| computed(exec, &arrays)))
+    fn compose(&self, c: &Compose<'_>) -> Option<Result<Vec<Value>>> {
+        Some(self.composed(c.operands).and_then(|arrays| (c.evaluate)(c.exec, &arrays)))
     }
 
     fn refit(&self, r: &Refit<'_>, before: &[(Shape, Dtype)]) -> Result<Results> {
@@ -274,11 +254,11 @@ impl MultiOutputRules for AttentionGradient {
     }
 
     fn vjp(&self, v: &MultiOutputVjp<'_>) -> Result<Cotangents> {
-        reverse(&self.function(), v.primals, &[], all_cotangents(v))
+        (v.pull_back)(&|operands| self.composed(operands), v.primals, v.all_cotangents())
     }
 
     fn jvp(&self, j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
-        forward(&self.function(), j.primals, &[], j.tangents)
+        (j.push_forward)(&|operands| self.composed(operands), j.primals, j.tangents)
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
