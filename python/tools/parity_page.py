@@ -67,6 +67,7 @@ def tolerance(entry: Entry) -> str:
             "value_size": "the largest value",
             "product_size": "the terms' sum",
             "size_of_sum": "the sum of magnitudes",
+            "sum_of_inputs": "the operands' sum",
         }[entry.scale.__name__]
     return f"{units(entry.ulps, 'float32'):g} of {size}"
 

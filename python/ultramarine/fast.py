@@ -9,6 +9,7 @@ __all__ = [
     "CustomKernel",
     "cross_entropy",
     "cuda_kernel",
+    "gated_delta_update",
     "kernel",
     "layer_norm",
     "metal_kernel",
@@ -21,6 +22,7 @@ __all__ = [
 CustomKernel = _core._fast.CustomKernel
 cross_entropy = _core._fast.cross_entropy
 cuda_kernel = _core._fast.cuda_kernel
+gated_delta_update = _core._fast.gated_delta_update
 kernel = _core._fast.kernel
 layer_norm = _core._fast.layer_norm
 metal_kernel = _core._fast.metal_kernel

@@ -88,6 +88,46 @@ def cuda_kernel(
         ValueError: If there is no output, or a name is no identifier.
     """
 
+def gated_delta_update(
+    q: array,
+    k: array,
+    v: array,
+    gamma: array,
+    beta: array,
+    initial_state: array | None = None,
+    mask: array | None = None,
+    stream: StreamOrDevice = None,
+) -> list[array]:
+    """Takes steps of a linear attention whose state forgets and corrects itself (gated delta rule).
+
+    A step is `S = gamma * S; S = S + beta * outer(v - S @ k, k); o = S @ q`. Steps are computed in
+    chunks, by matrix products, in float32 (float64 if an operand is).
+
+    Args:
+        q (array): Queries, (batch, steps, key heads, size).
+        k (array): Keys, of the shape of `q`.
+        v (array): Values, (batch, steps, heads, value size). Each key head serves `heads / key heads`
+            neighbouring heads.
+        gamma (array): Decay of the state, (batch, steps, heads).
+        beta (array): Rate of the update, (batch, steps, heads).
+        initial_state (array | None): The state at first, (batch, heads, value size, size); by default zeros.
+        mask (array | None): (batch, steps), false for steps that leave the state alone and output zeros.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        list[array]: The output, (batch, steps, heads, value size), in the dtype of `q` if that is
+        floating; and the state behind the last step, in float32 (or float64).
+
+    Raises:
+        ValueError: If operands have other ranks or sizes that do not fit, or are complex.
+
+    Example:
+        >>> x, one = mx.array([[[[3.0]]]]), mx.ones((1, 1, 1))
+        >>> [a.item() for a in mx.fast.gated_delta_update(x, x, x, one, one)]
+        [27.0, 9.0]
+    """
+
 def kernel(
     name: str,
     input_names: Sequence[str],

@@ -264,6 +264,53 @@ fn cross_entropy(logits: ArrayArg, targets: ArrayArg, stream: Option<StreamArg>)
     Ok(PyArray::new(on(stream, loss)?))
 }
 
+/// Takes steps of a linear attention whose state forgets and corrects itself (gated delta rule).
+///
+/// A step is `S = gamma * S; S = S + beta * outer(v - S @ k, k); o = S @ q`. Steps are computed in
+/// chunks, by matrix products, in float32 (float64 if `q` or `k` is).
+///
+/// Args:
+///     q (array): Queries, (batch, steps, key heads, size).
+///     k (array): Keys, of the shape of `q`.
+///     v (array): Values, (batch, steps, heads, value size). Each key head serves `heads / key heads`
+///         neighbouring heads.
+///     gamma (array): Decay of the state, (batch, steps, heads).
+///     beta (array): Rate of the update, (batch, steps, heads).
+///     initial_state (array | None): The state at first, (batch, heads, value size, size); by default zeros.
+///     mask (array | None): (batch, steps), false for steps that leave the state alone and output zeros.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     list[array]: The output, (batch, steps, heads, value size), in the floating dtype that `q` and
+///     `k` promote to; and the state behind the last step, in float32 (or float64).
+///
+/// Raises:
+///     ValueError: If operands have other ranks or sizes that do not fit, or are complex.
+///
+/// Example:
+///     >>> x, one = mx.array([[[[3.0]]]]), mx.ones((1, 1, 1))
+///     >>> [a.item() for a in mx.fast.gated_delta_update(x, x, x, one, one)]
+///     [27.0, 9.0]
+#[pyfunction]
+#[pyo3(signature = (q, k, v, gamma, beta, initial_state=None, mask=None, stream=None))]
+#[allow(clippy::too_many_arguments)]
+fn gated_delta_update(
+    q: ArrayArg,
+    k: ArrayArg,
+    v: ArrayArg,
+    gamma: ArrayArg,
+    beta: ArrayArg,
+    initial_state: Option<ArrayArg>,
+    mask: Option<ArrayArg>,
+    stream: Option<StreamArg>,
+) -> Res<Vec<PyArray>> {
+    let [q, k, v, gamma, beta] = [&q.0, &k.0, &v.0, &gamma.0, &beta.0];
+    let (state, mask) = (initial_state.as_ref().map(|a| &a.0), mask.as_ref().map(|a| &a.0));
+    let update = || fast::gated_delta_update(q, k, v, gamma, beta, state, mask);
+    Ok(on(stream, update)?.map(PyArray::new).into())
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::functions!(m: softmax);
     Ok(())
@@ -271,6 +318,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// The functions of the module `ultramarine.fast`.
 pub fn register_fast(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    crate::functions!(m: rms_norm layer_norm rope scaled_dot_product_attention cross_entropy);
+    crate::functions!(m: rms_norm layer_norm rope scaled_dot_product_attention cross_entropy
+        gated_delta_update);
     Ok(())
 }

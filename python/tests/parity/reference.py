@@ -92,6 +92,34 @@ class Layers:
         return _logsumexp(logits, -1, False) - own
 
     @staticmethod
+    def gated_delta_update(
+        q: np.ndarray,
+        k: np.ndarray,
+        v: np.ndarray,
+        gamma: np.ndarray,
+        beta: np.ndarray,
+        initial_state: Any = None,
+        mask: Any = None,
+        stream: Any = None,
+    ) -> list[np.ndarray]:
+        batch, steps, heads, size = v.shape
+        q, k = (np.repeat(np.asarray(a, np.float64), heads // a.shape[2], axis=2) for a in (q, k))
+        state = np.zeros((batch, heads, size, q.shape[3]))
+        if initial_state is not None:
+            state = state + np.asarray(initial_state)
+        out = np.zeros(v.shape)
+        for t in range(steps):
+            turned = state * np.asarray(gamma)[:, t, :, None, None]
+            surprise = np.asarray(v)[:, t] - np.einsum("bhvk,bhk->bhv", turned, k[:, t])
+            surprise = surprise * np.asarray(beta)[:, t, :, None]
+            turned = turned + surprise[..., None] * k[:, t, :, None]
+            kept = np.ones(batch, bool) if mask is None else np.asarray(mask)[:, t] != 0
+            state = np.where(kept[:, None, None, None], turned, state)
+            found = np.einsum("bhvk,bhk->bhv", state, q[:, t])
+            out[:, t] = np.where(kept[:, None, None], found, 0)
+        return [out, state]
+
+    @staticmethod
     def rope(
         a: np.ndarray,
         dims: int,
@@ -140,8 +168,8 @@ def tuples(function: Any) -> Any:
     return call
 
 
-def answer(case: Case, space: dict[str, Any]) -> np.ndarray:
-    """The case's result with operands in float64 (complex128)."""
+def answer(case: Case, space: dict[str, Any]) -> list[np.ndarray]:
+    """The case's results with operands in float64 (complex128)."""
     values = {}
     for name, given in case.inputs.items():
         data = np.asarray(given.layout.view(np, given.data, given.shape))
@@ -152,4 +180,5 @@ def answer(case: Case, space: dict[str, Any]) -> np.ndarray:
             r"^x\.(\w+)\(\)?", lambda m: f"mx.{m[1]}(x{', ' if m[0][-1] == '(' else ')'}", case.code
         )
         code = re.sub(r"stream=[^=]*\)$", "stream=None)", code)
-        return np.asarray(eval(code, {**space, "mx": Numpy(), **values}))
+        results = eval(code, {**space, "mx": Numpy(), **values})
+        return [np.asarray(a) for a in (results if isinstance(results, list) else [results])]

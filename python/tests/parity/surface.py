@@ -33,7 +33,6 @@ LATER: dict[str, str] = {
         "exported functions",
     ),
     "save_gguf": "the GGUF format, in load, too",
-    "fast.gated_delta_update": "fused layers",
     "distributed": "the module",
 }
 

@@ -1,4 +1,4 @@
-"""Softmax, norms, rotary positions, attention and cross entropy. Kernels in source form have no rules of their own."""
+"""Softmax, norms, rotary positions, attention, gated delta and cross entropy. Kernels in source form have no rules of their own."""
 
 from __future__ import annotations
 
@@ -72,6 +72,26 @@ CASES: list[Case] = [
         VALUES,
         real(4, 1, 4),
         real(4),
+    ),
+    case(
+        "fast.gated_delta_update",
+        lambda um, *x: um.fast.gated_delta_update(*x),
+        real(1, 3, 1, 2),
+        real(1, 3, 1, 2, low=-0.6, high=0.6),
+        real(1, 3, 2, 2),
+        real(1, 3, 2, low=0.2, high=0.9),
+        real(1, 3, 2, low=0.2, high=0.9),
+        real(1, 2, 2, 2),
+    ),
+    case(
+        "fast.gated_delta_update, a mask",
+        lambda um, *x: um.fast.gated_delta_update(*x[:5], None, x[5]),
+        real(1, 3, 1, 2),
+        real(1, 3, 1, 2, low=-0.6, high=0.6),
+        real(1, 3, 1, 2),
+        real(1, 3, 1, low=0.2, high=0.9),
+        real(1, 3, 1, low=0.2, high=0.9),
+        truth(1, 3),
     ),
     case(
         "fast.cross_entropy",

@@ -31,6 +31,7 @@ pub use crate::ops::nn::attention::{
     AttentionMask, has_attention_kernel, scaled_dot_product_attention,
 };
 pub use crate::ops::nn::cross_entropy::cross_entropy;
+pub use crate::ops::nn::gated_delta::gated_delta_update;
 pub use crate::ops::nn::norm::{layer_norm, rms_norm};
 pub use crate::ops::nn::rope::{Rope, rope};
 use kernel::Definition;

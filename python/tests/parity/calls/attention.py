@@ -1,4 +1,4 @@
-"""Attention and cross entropy."""
+"""Attention, the gated delta rule, and cross entropy."""
 
 from __future__ import annotations
 
@@ -59,6 +59,34 @@ def draw_cross_entropy(g: Gen) -> str:
     return g.call([x, targets])
 
 
+def draw_gated_delta(g: Gen) -> str:
+    """Operands that fit, mostly. Exact factors make keys and rates so small that the state stays."""
+    batch, steps, heads, group = g.of(1, 2), g.of(1, 2, 3, 5), g.of(1, 2), g.of(1, 2, 3)
+    size, value = g.of(1, 2, 4, 8), g.of(1, 2, 3, 4)
+    dtype = g.of(*FLOATS)
+
+    def bent(shape: tuple[int, ...]) -> tuple[int, ...]:
+        return shape if g.chance(0.97) else g.of(shape[1:], tuple(n + 1 for n in shape))
+
+    def arr(*shape: int) -> str:
+        dtypes = [dtype] if g.chance(0.9) else [*FLOATS, "int32"]
+        return g.arr(dtypes, bent(shape), specials=0)
+
+    keys, values = (batch, steps, heads, size), (batch, steps, heads * group)
+    q, k, v = arr(*keys), f"{arr(*keys)} * 0.125", arr(*values, value)
+    gamma, beta = (f"{arr(*values)} * 0.125" for _ in range(2))
+    state = arr(batch, heads * group, value, size) if g.chance(0.4) else None
+    mask = None
+    if g.chance(0.3):
+        mask = f"{g.arr(['float32'], bent((batch, steps)), specials=0)} > 0"
+    return g.call([q, k, v, gamma, beta], kw=[("initial_state", state), ("mask", mask)])
+
+
+def sum_of_inputs(c: Case) -> float:
+    """The sum of the largest elements, which a result of steps is of the order of."""
+    return 1.0 + sum(largest(a.data) for a in c.inputs.values())
+
+
 ENTRIES = [
     Entry(
         "fast.scaled_dot_product_attention",
@@ -68,4 +96,5 @@ ENTRIES = [
         by_numpy=True,
     ),
     Entry("fast.cross_entropy", draw_cross_entropy, 64, layer_size, by_numpy=True),
+    Entry("fast.gated_delta_update", draw_gated_delta, by_dtype(64), sum_of_inputs, by_numpy=True),
 ]

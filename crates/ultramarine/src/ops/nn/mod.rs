@@ -5,6 +5,7 @@
 
 pub(crate) mod attention;
 pub(crate) mod cross_entropy;
+pub(crate) mod gated_delta;
 pub(crate) mod norm;
 pub(crate) mod rope;
 pub(crate) mod softmax;
