@@ -101,7 +101,7 @@ def gated_delta_update(
     """Takes steps of a linear attention whose state forgets and corrects itself (gated delta rule).
 
     A step is `S = gamma * S; S = S + beta * outer(v - S @ k, k); o = S @ q`. Steps are computed in
-    chunks, by matrix products, in float32 (float64 if an operand is).
+    chunks, by matrix products, in float32 (float64 if `q` or `k` is).
 
     Args:
         q (array): Queries, (batch, steps, key heads, size).
@@ -116,8 +116,8 @@ def gated_delta_update(
             else the default device.
 
     Returns:
-        list[array]: The output, (batch, steps, heads, value size), in the dtype of `q` if that is
-        floating; and the state behind the last step, in float32 (or float64).
+        list[array]: The output, (batch, steps, heads, value size), in the floating dtype that `q` and
+        `k` promote to; and the state behind the last step, in float32 (or float64).
 
     Raises:
         ValueError: If operands have other ranks or sizes that do not fit, or are complex.
