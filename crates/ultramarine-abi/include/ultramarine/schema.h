@@ -49,7 +49,9 @@
 #define UM_OP_CONVOLVE_WEIGHT 40u /* The gradient of CONVOLVE by its weight: from the input and a cotangent (n, od, oh, ow, o) of the output, that of the weight, (o, kd, kh, kw, c / groups). Attributes and scalars are the convolution's. ConvolveAttrs. */
 #define UM_OP_ATTENTION 41u /* Scaled dot-product attention. Queries (b, h, m, d), keys (b, h / group, n, d), values (b, h / group, n, e), mask (b, h, m, n), sinks (b, h), lengths (b); the outputs are the result (b, h, m, e) and the logarithms of the softmax's sums (b, h, m). Scores are scalar 0 times q k^T, plus the mask if it holds numbers. Masked ones (where a bool mask is false, behind the length, and, causal, behind the query) and any below it are the lowest finite number of their dtype. The result is the softmax of the scores over the keys, times the values; the softmax's sum has e^sink as one more term. AttentionAttrs. */
 #define UM_OP_ATTENTION_GRADIENT 42u /* The gradients of ATTENTION by queries, keys and values, in their shapes, from a cotangent (b, h, m, e) of its result, the logarithms that it gave, and delta (b, h, m): the sum of result times cotangent over the last axis, less the cotangent of the logarithm. With w the softmax's weights and s the scores, the gradient by s is w (cotangent values^T - delta); by masked scores it is 0. Logarithms that are the lowest finite number belong to queries all of whose keys are masked, with equal weights. AttentionAttrs. */
-#define UM_OP_COUNT 43u
+#define UM_OP_CROSS_ENTROPY 43u /* Cross entropy of class indices. From logits (r, c) and targets (r), the losses (r) and the logarithms of the sums of e^logit (r): a loss is the logarithm less the target's logit. Negative targets count from the end; one outside is held to the axis. There is a class at least. NoAttrs. */
+#define UM_OP_CROSS_ENTROPY_GRADIENT 44u /* The gradient of CROSS_ENTROPY by its logits, in their shape, from the logarithms that it gave and a cotangent (r) of its losses: the cotangent times e^(logit - logarithm), less the cotangent at the target. NoAttrs. */
+#define UM_OP_COUNT 45u
 
 /* `X(NAME, family)` for each operation. */
 #define UM_EACH_OP(X) \
@@ -95,7 +97,9 @@
   X(CONVOLVE_INPUT, conv) \
   X(CONVOLVE_WEIGHT, conv) \
   X(ATTENTION, nn) \
-  X(ATTENTION_GRADIENT, nn)
+  X(ATTENTION_GRADIENT, nn) \
+  X(CROSS_ENTROPY, nn) \
+  X(CROSS_ENTROPY_GRADIENT, nn)
 
 /* Codes of op. The output has the input's dtype but for the predicates (bool) and REAL, IMAG, ABS of complex (float32). */
 #define UM_UNARY_ABS 0u /* |x| */

@@ -146,6 +146,15 @@ code_module! {
         /// finite number belong to queries all of whose keys are masked, with equal weights.
         /// [`super::AttentionAttrs`].
         ATTENTION_GRADIENT = 42 "attention_gradient",
+        /// Cross entropy of class indices. From logits `(r, c)` and targets `(r)`, the losses `(r)`
+        /// and the logarithms of the sums of `e^logit` `(r)`: a loss is the logarithm less the
+        /// target's logit. Negative targets count from the end; one outside is held to the axis.
+        /// There is a class at least. [`super::NoAttrs`].
+        CROSS_ENTROPY = 43 "cross_entropy",
+        /// The gradient of CROSS_ENTROPY by its logits, in their shape, from the logarithms that it
+        /// gave and a cotangent `(r)` of its losses: the cotangent times `e^(logit - logarithm)`,
+        /// less the cotangent at the target. [`super::NoAttrs`].
+        CROSS_ENTROPY_GRADIENT = 44 "cross_entropy_gradient",
     }
 }
 

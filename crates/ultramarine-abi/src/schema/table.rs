@@ -700,4 +700,26 @@ op_rows! {
         numbers: ["As ATTENTION's."];
         doc: "The gradients of ATTENTION by queries, keys and values, in their shapes, from a cotangent `(b, h, m, e)` of its result, the logarithms that it gave, and delta `(b, h, m)`: the sum of result times cotangent over the last axis, less the cotangent of the logarithm. With w the softmax's weights and s the scores, the gradient by s is `w (cotangent values^T - delta)`; by masked scores it is 0. Logarithms that are the lowest finite number belong to queries all of whose keys are masked, with equal weights.";
     }
+    "cross_entropy" 43 Nn 1 Extra Own NoAttrs {
+        inputs: "logits" [InputDtype::Main] false false, "targets" [InputDtype::Of(dtypes::COUNTS)] false false;
+        scalars: [];
+        dtypes: [dtypes::FLOAT];
+        output: [Output::Accumulated];
+        more: [Output::Accumulated];
+        ulps: 0.0, sums: false;
+        codes: None, &[];
+        numbers: ["float16 and bfloat16 are widened as they are read; sums in any order. Infinite and NaN logits give what the formula gives."];
+        doc: "Cross entropy of class indices. From logits `(r, c)` and targets `(r)`, the losses `(r)` and the logarithms of the sums of `e^logit` `(r)`: a loss is the logarithm less the target's logit. Negative targets count from the end; one outside is held to the axis. There is a class at least.";
+    }
+    "cross_entropy_gradient" 44 Nn 1 Extra Own NoAttrs {
+        inputs: "logits" [InputDtype::Main] false false, "targets" [InputDtype::Of(dtypes::COUNTS)] false false, "logsumexp" [InputDtype::Of(dtypes::ACCUMULATED)] false false, "cotangent" [InputDtype::Of(dtypes::ACCUMULATED)] false false;
+        scalars: [];
+        dtypes: [dtypes::FLOAT];
+        output: [Output::Main];
+        more: [];
+        ulps: 0.0, sums: false;
+        codes: None, &[];
+        numbers: ["As CROSS_ENTROPY's."];
+        doc: "The gradient of CROSS_ENTROPY by its logits, in their shape, from the logarithms that it gave and a cotangent `(r)` of its losses: the cotangent times `e^(logit - logarithm)`, less the cotangent at the target.";
+    }
 }
