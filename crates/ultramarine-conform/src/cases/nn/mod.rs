@@ -1,6 +1,7 @@
 //! Layers of neural networks.
 
 mod attention;
+mod cross_entropy;
 mod norm;
 mod rope;
 mod softmax;
@@ -18,6 +19,8 @@ pub fn of(op: OpId, scope: &Scope) -> Option<Vec<OpUnderTest>> {
         op::ROPE => rope::rope(scope),
         op::ATTENTION => attention::attention(scope),
         op::ATTENTION_GRADIENT => attention::attention_gradient(scope),
+        op::CROSS_ENTROPY => cross_entropy::cross_entropy(scope),
+        op::CROSS_ENTROPY_GRADIENT => cross_entropy::cross_entropy_gradient(scope),
         _ => return None,
     })
 }

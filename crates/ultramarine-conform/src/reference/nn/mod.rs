@@ -1,6 +1,7 @@
-//! Layers of neural networks: attention, softmax, norms, rotary embeddings.
+//! Layers of neural networks: attention, cross entropy, softmax, norms, rotary embeddings.
 
 pub mod attention;
+pub mod cross_entropy;
 pub mod norm;
 pub mod rope;
 pub mod softmax;

@@ -7,14 +7,14 @@ use crate::reference::{reduce::sum_slack, working};
 use crate::tensor::Array;
 
 /// The largest value, NaN if there is one.
-fn top(values: &[f64]) -> f64 {
+pub(super) fn top(values: &[f64]) -> f64 {
     let larger = |a: f64, b: &f64| if a.is_nan() || *b <= a { a } else { *b };
     values.iter().fold(f64::NEG_INFINITY, larger)
 }
 
 /// The sum of the exponentials, and its error relative to it: of `x - m`, which is rounded, of
 /// the function and of the sum. What is too small to matter has no part in it.
-fn exponentials(dtype: DType, values: &[f64], top: f64) -> (f64, f64) {
+pub(super) fn exponentials(dtype: DType, values: &[f64], top: f64) -> (f64, f64) {
     let total: f64 = values.iter().map(|x| (x - top).exp()).sum();
     let shifted = values.iter().map(|x| ((x - top).abs() * (x - top).exp()) / total);
     let shift: f64 = shifted.filter(|x| x.is_finite()).sum();
