@@ -140,6 +140,8 @@ operations! {
         linalg::svd::Svd,
         nn::attention::rules::Attention,
         nn::attention::rules::AttentionGradient,
+        nn::cross_entropy::rules::CrossEntropy,
+        nn::cross_entropy::rules::CrossEntropyGradient,
     }
 }
 

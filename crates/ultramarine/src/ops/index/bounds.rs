@@ -15,7 +15,7 @@ use ultramarine_runtime::validation_layer;
 /// # Errors
 /// [`Error::Index`] for the first index that is out of bounds.
 #[inline]
-pub(super) fn validate(op: &str, exec: &Exec, call: &Call<'_>, axes: &[u8]) -> Result<()> {
+pub(in crate::ops) fn validate(op: &str, exec: &Exec, call: &Call<'_>, axes: &[u8]) -> Result<()> {
     static ON: OnceLock<bool> = OnceLock::new();
     if *ON.get_or_init(validation_layer::is_enabled) { check(op, exec, call, axes) } else { Ok(()) }
 }

@@ -1,6 +1,6 @@
 //! Reads and writes at positions: index arrays, masks, slices that begin at an array's values.
 
-mod bounds;
+pub(in crate::ops) mod bounds;
 mod decompose;
 pub(crate) mod dynamic_slice;
 pub(crate) mod gather;

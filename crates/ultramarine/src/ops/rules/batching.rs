@@ -57,3 +57,26 @@ pub(crate) fn elementwise(op: impl Into<Op>, v: &Vmap<'_>) -> Result<(Array, Opt
     let inputs: SmallVec<[&Array; 3]> = operands.iter().collect();
     Ok((Array::try_of(op, &inputs, batched_shape(v), v.dtype)?, Some(0)))
 }
+
+/// The results of an operation whose operands and results all begin with the same axis: the mapped one is joined to it.
+pub(crate) fn joined(
+    v: &Vmap<'_>,
+    of: impl Fn(&[Array]) -> Result<Vec<Array>>,
+) -> Result<Vec<(Array, Option<usize>)>> {
+    if v.axes.iter().all(Option::is_none) {
+        return Ok(of(v.inputs)?.into_iter().map(|a| (a, None)).collect());
+    }
+    let join = |a: &Array| {
+        let mut shape = Shape::from_slice(&a.shape()[1..]);
+        shape[0] *= v.size;
+        a.reshape(&shape)
+    };
+    let operands = all_batched(v)?.iter().map(join).collect::<Result<Vec<Array>>>()?;
+    let split = |a: Array| {
+        let mut shape = Shape::from_slice(a.shape());
+        shape[0] /= v.size;
+        shape.insert(0, v.size);
+        Ok((a.reshape(&shape)?, Some(0)))
+    };
+    of(&operands)?.into_iter().map(split).collect()
+}

@@ -4,7 +4,7 @@ use super::super::compute_dtype;
 use crate::array::Array;
 use crate::backend::{DeviceState, Exec};
 use crate::error::Result;
-use crate::ops::rules::batching::all_batched;
+use crate::ops::rules::batching::joined;
 use crate::ops::rules::builders::{bin, times, un, with_axis};
 use crate::ops::rules::multi_output::{
     Compose, MultiOutputJvp, MultiOutputRules, MultiOutputVjp, Results,
@@ -139,29 +139,6 @@ fn shapes([q, v]: [&[usize]; 2], dtype: Dtype) -> Results {
     smallvec![(result, dtype), (rows, compute_dtype(dtype))]
 }
 
-/// A mapped axis is more batches.
-fn mapped(
-    v: &Vmap<'_>,
-    of: impl Fn(&[Array]) -> Result<Vec<Array>>,
-) -> Result<Vec<(Array, Option<usize>)>> {
-    if v.axes.iter().all(Option::is_none) {
-        return Ok(of(v.inputs)?.into_iter().map(|a| (a, None)).collect());
-    }
-    let join = |a: &Array| {
-        let mut shape = Shape::from_slice(&a.shape()[1..]);
-        shape[0] *= v.size;
-        a.reshape(&shape)
-    };
-    let operands = all_batched(v)?.iter().map(join).collect::<Result<Vec<Array>>>()?;
-    let split = |a: Array| {
-        let mut shape = Shape::from_slice(a.shape());
-        shape[0] /= v.size;
-        shape.insert(0, v.size);
-        Ok((a.reshape(&shape)?, Some(0)))
-    };
-    of(&operands)?.into_iter().map(split).collect()
-}
-
 impl MultiOutputRules for Attention {
     fn name(&self) -> &'static str {
         "attention"
@@ -209,7 +186,7 @@ impl MultiOutputRules for Attention {
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
-        mapped(v, |operands| Ok(self.of(operands)?.into()))
+        joined(v, |operands| Ok(self.of(operands)?.into()))
     }
 }
 
@@ -262,6 +239,6 @@ impl MultiOutputRules for AttentionGradient {
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
-        mapped(v, |operands| self.results(operands))
+        joined(v, |operands| self.results(operands))
     }
 }

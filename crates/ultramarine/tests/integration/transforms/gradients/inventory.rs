@@ -45,6 +45,8 @@ const OPERATIONS: &[(&str, Where)] = &[
     ("Contiguous", Here(&["contiguous"])),
     ("Convolve", Here(&["conv2d", "conv_general", "depthwise", "conv_transpose1d", "convolve"])),
     ("Counted", Not("of tests")),
+    ("CrossEntropy", Python(&["fast.cross_entropy"])),
+    ("CrossEntropyGradient", Python(&["fast.cross_entropy"])),
     ("DynamicSlice", Here(&["slice_at"])),
     ("DynamicSliceUpdate", Here(&["slice_update_at"])),
     ("Eig", Python(&["linalg.eig"])),

@@ -1,15 +1,13 @@
 //! Cross entropy with class indices: [`crate::fast::cross_entropy`].
 
-use super::{
-    compute_dtype,
-    softmax::{composed_logsumexp, shift},
-};
+mod compose;
+pub(crate) mod rules;
+
 use crate::array::Array;
 use crate::error::{Error, Result, bail, ensure};
-use crate::ops::rules::builders::{bin, with_axis, without_axis};
 use crate::shape::Show;
 use crate::{dtype::Dtype, placement::follow};
-use ultramarine_abi::schema::binary;
+use rules::CrossEntropy;
 
 const NAME: &str = "cross_entropy";
 
@@ -62,16 +60,8 @@ pub fn cross_entropy(logits: &Array, targets: &Array) -> Result<Array> {
         return Array::zeros(rows, Dtype::Float32);
     }
     let _placement = follow(&[logits, targets]);
-    let inner = compute_dtype(dtype);
-    let own = logits.take_along_axis(&with_axis(targets, rows.len())?, Some(-1))?.astype(inner);
-    let total = if inner == dtype {
-        logits.logsumexp(Some(&[-1]), true)?
-    } else {
-        // The cast of a half is part of the pass that sums: there is no float32 copy of the logits.
-        // The shift has no influence on the result, and so no derivative.
-        let top = shift(logits, &[-1])?.stop_gradient();
-        composed_logsumexp(logits, &top, &[-1], inner)?
-    };
-    let loss = bin(binary::SUBTRACT, &total, &own)?;
-    without_axis(&loss, rows.len()).map(|loss| loss.astype(Dtype::Float32))
+    let logits = logits.reshape(&[targets.size(), *classes])?;
+    let targets = targets.astype(Dtype::Int32).reshape(&[targets.size()])?;
+    let [loss, _] = CrossEntropy.of(&[logits, targets])?;
+    loss.astype(Dtype::Float32).reshape(rows)
 }
