@@ -20,7 +20,6 @@ pub mod dtype;
 
 mod arg_reduce;
 mod arith;
-mod attention;
 mod conv;
 mod copy;
 mod create;
@@ -32,6 +31,7 @@ pub mod kernel;
 pub mod level;
 mod linalg;
 pub mod matmul;
+mod nn;
 pub mod par;
 mod random;
 mod reduce;

@@ -42,7 +42,7 @@ fn clamp(x: f32, low: f32, high: f32) -> f32 {
 
 /// e^x.
 #[inline(always)]
-pub(super) fn exp<I: Isa>(x: f32) -> f32 {
+pub(crate) fn exp<I: Isa>(x: f32) -> f32 {
     let (n, r) = reduce::<I>(clamp(x, -104.0, 89.0));
     // In two steps, as 2^n itself may be out of range.
     let half = n >> 1;

@@ -3,8 +3,8 @@
 use super::{Plan, no_device, state};
 use crate::kernel::{Desc, Op, Prepared, Refusal, Signature};
 use crate::{
-    arg_reduce, attention, conv, create, fft, fused as fused_kernels, index, level::Level, linalg,
-    matmul, random, scan, sort,
+    arg_reduce, conv, create, fft, fused as fused_kernels, index, level::Level, linalg, matmul, nn,
+    random, scan, sort,
 };
 use core::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,7 +27,7 @@ fn prepare_op(family: Family, op: &Op, signature: &Signature<'_>, level: Level) 
         Family::Fft => fft::prepare(op.attributes()?, signature, level),
         Family::Linalg => linalg::prepare_op(op, signature),
         Family::Random => random::prepare(signature, level),
-        Family::Nn => attention::prepare_op(op, signature, level),
+        Family::Nn => nn::prepare_op(op, signature, level),
     }
 }
 

@@ -1,8 +1,9 @@
 //! ATTENTION: a task for each block of queries.
 
 use super::block::{Element, Queries, Rows, Tools};
-use super::softmax::{Online, Real, Running, Scale, pass};
+use super::softmax::{Online, Running, Scale, pass};
 use super::{Call, KEYS, QUERIES, Tensor};
+use crate::nn::real::Real;
 use crate::scratch::{Scratch, Slot};
 
 /// Runs it.

@@ -1,12 +1,13 @@
 //! Blocks of operands as numbers that micro-kernels take, and their products.
 
-use super::softmax::{Hide, Real, Scores, pass};
+use super::softmax::{Hide, Scores, pass};
 use super::{Call, KEYS, QUERIES, Tensor};
 use crate::dtype::DType;
 use crate::level::{self, Isa};
 use crate::matmul::micro::Tile;
 use crate::matmul::ops::Ops;
 use crate::matmul::simd::{Num, Storage};
+use crate::nn::real::Real;
 use half::{bf16, f16};
 
 /// An element, and whether it is the number that is computed with.

@@ -1,9 +1,10 @@
 //! ATTENTION_GRADIENT: a task for some keys of a key head, and its sums for all queries.
 
 use super::block::{Element, Queries, Rows, Tools};
-use super::softmax::{Real, Slopes, Weights, pass};
+use super::softmax::{Slopes, Weights, pass};
 use super::{Call, KEYS, QUERIES, Tensor};
 use crate::matmul::simd::Num;
+use crate::nn::real::Real;
 use crate::par::Shared;
 use crate::scratch::{Scratch, Slot};
 

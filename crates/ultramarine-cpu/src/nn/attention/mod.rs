@@ -15,9 +15,10 @@ mod softmax;
 
 use crate::kernel::{Args, Context, Kernel, Op, Prepared, Refusal, Signature, View};
 use crate::matmul::ops::{Ops, ops};
+use crate::nn::real::Real;
 use crate::{dtype::DType, level::Level};
 use half::{bf16, f16};
-use ultramarine_abi::schema::{AttentionAttrs, op};
+use ultramarine_abi::schema::AttentionAttrs;
 
 /// Queries of a block: lanes of the scores.
 const QUERIES: usize = 64;
@@ -25,12 +26,7 @@ const QUERIES: usize = 64;
 const KEYS: usize = 64;
 
 /// Prepares ATTENTION or its gradient.
-pub fn prepare_op(op: &Op, signature: &Signature<'_>, level: Level) -> Prepared {
-    let gradient = match op.id {
-        op::ATTENTION => false,
-        op::ATTENTION_GRADIENT => true,
-        _ => return Err(Refusal::Unsupported),
-    };
+pub fn prepare(op: &Op, gradient: bool, signature: &Signature<'_>, level: Level) -> Prepared {
     let attributes: AttentionAttrs = op.attributes()?;
     let there = [attributes.mask, attributes.sinks, attributes.lengths];
     if there.iter().any(|flag| *flag > 1) || attributes.causal > 1 {
@@ -223,7 +219,7 @@ fn check(views: &[(&View<'_>, &[usize])]) -> Result<(), String> {
 
 impl<S: block::Element> Kernel for Of<S>
 where
-    S::Acc: softmax::Real,
+    S::Acc: Real,
 {
     unsafe fn run(&self, cx: &Context, args: &Args<'_>) -> Result<(), String> {
         let call = self.made.read(cx, args)?;

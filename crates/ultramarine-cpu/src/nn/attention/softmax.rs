@@ -3,72 +3,10 @@
 
 use super::QUERIES;
 use crate::level::{self, Isa, Level};
-use crate::matmul::simd::Num;
+use crate::nn::real::Real;
 
 /// Lanes that a pass handles at a time: a vector of AVX-512's float32.
 const STEP: usize = 16;
-
-/// The numbers that scores are computed in.
-pub trait Real: Num + PartialOrd {
-    const ZERO: Self;
-    const ONE: Self;
-    /// The score of a masked key.
-    const LOWEST: Self;
-    fn of(value: f64) -> Self;
-    fn value(self) -> f64;
-    fn minus(self, other: Self) -> Self;
-    fn times(self, other: Self) -> Self;
-    /// `2^x` for numbers that are not above 0 by more than rounding; 0 far below.
-    fn power_of_two<I: Isa>(self) -> Self;
-}
-
-impl Real for f32 {
-    const ZERO: f32 = 0.0;
-    const ONE: f32 = 1.0;
-    const LOWEST: f32 = f32::MIN;
-    fn of(value: f64) -> f32 {
-        value as f32
-    }
-    fn value(self) -> f64 {
-        self.into()
-    }
-    #[inline(always)]
-    fn minus(self, other: f32) -> f32 {
-        self - other
-    }
-    #[inline(always)]
-    fn times(self, other: f32) -> f32 {
-        self * other
-    }
-    #[inline(always)]
-    fn power_of_two<I: Isa>(self) -> f32 {
-        crate::elementwise::exp32::exp2::<I>(self)
-    }
-}
-
-impl Real for f64 {
-    const ZERO: f64 = 0.0;
-    const ONE: f64 = 1.0;
-    const LOWEST: f64 = f64::MIN;
-    fn of(value: f64) -> f64 {
-        value
-    }
-    fn value(self) -> f64 {
-        self
-    }
-    #[inline(always)]
-    fn minus(self, other: f64) -> f64 {
-        self - other
-    }
-    #[inline(always)]
-    fn times(self, other: f64) -> f64 {
-        self * other
-    }
-    #[inline(always)]
-    fn power_of_two<I: Isa>(self) -> f64 {
-        self.exp2()
-    }
-}
 
 /// A block of scores: rows of [`QUERIES`] numbers.
 #[derive(Clone, Copy)]

@@ -1,0 +1,359 @@
+//! CROSS_ENTROPY and its gradient: each logit is read once, in parts of a row that stay in cache.
+//!
+//! A part has a largest logit and a sum of exponentials relative to it; those of a row are joined in order, so that results
+//! depend on shapes only.
+
+use super::real::Real;
+use crate::kernel::{Args, Context, Kernel, Prepared, Refusal, Signature, View};
+use crate::level::{self, Isa};
+use crate::matmul::simd::{Num, Storage};
+use crate::scratch::{Scratch, Slot};
+use crate::{dtype::DType, par::Shared};
+use half::{bf16, f16};
+
+/// Logits that are widened at a time.
+const CHUNK: usize = 512;
+/// Logits of a task, from part of a row to several.
+const PART: usize = 32 * CHUNK;
+/// Sums that a chunk is added to.
+const LANES: usize = 16;
+
+/// Prepares CROSS_ENTROPY or its gradient.
+pub fn prepare(gradient: bool, signature: &Signature<'_>) -> Prepared {
+    signature.expect(if gradient { 4 } else { 2 }, if gradient { 1 } else { 2 })?;
+    let dtype = signature.inputs[0].dtype;
+    let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
+    let inputs = [dtype, DType::I32, wide, wide];
+    let outputs = if gradient { [dtype; 2] } else { [wide; 2] };
+    let dtypes = signature.inputs.iter().map(|d| d.dtype);
+    ensure!(dtypes.zip(inputs).all(|(a, b)| a == b), "cross entropy of other dtypes");
+    let dtypes = signature.outputs.iter().map(|d| d.dtype);
+    ensure!(dtypes.zip(outputs).all(|(a, b)| a == b), "cross entropy to other dtypes");
+    let ranks = signature.inputs.iter().map(|d| d.ndim);
+    ensure!(
+        ranks.eq([2, 1, 1, 1].into_iter().take(signature.inputs.len())),
+        "cross entropy of other ranks"
+    );
+    Ok(match dtype {
+        DType::F16 => Box::new(Of::<f16>::new(gradient)),
+        DType::BF16 => Box::new(Of::<bf16>::new(gradient)),
+        DType::F32 => Box::new(Of::<f32>::new(gradient)),
+        DType::F64 => Box::new(Of::<f64>::new(gradient)),
+        _ => return Err(Refusal::Unsupported),
+    })
+}
+
+/// The kernel for logits of a dtype.
+struct Of<S> {
+    gradient: bool,
+    dtype: core::marker::PhantomData<fn(S)>,
+}
+
+impl<S> Of<S> {
+    fn new(gradient: bool) -> Of<S> {
+        Of { gradient, dtype: core::marker::PhantomData }
+    }
+}
+
+impl<S: Storage> Kernel for Of<S>
+where
+    S::Acc: Real,
+{
+    unsafe fn run(&self, cx: &Context, args: &Args<'_>) -> Result<(), String> {
+        let (inputs, outputs) = (args.inputs, args.outputs);
+        let [rows, classes] = [0, 1].map(|i| inputs[0].shape[i] as usize);
+        let per_row = |views: &[View<'_>]| views.iter().all(|v| v.shape == [rows as i64]);
+        let fits = per_row(&inputs[1..])
+            && match self.gradient {
+                true => outputs[0].shape == inputs[0].shape,
+                false => per_row(outputs),
+            };
+        ensure!(fits, "cross entropy of {rows} rows with tensors of other shapes");
+        let call = Call::<S> {
+            cx,
+            logits: Rows::new(&inputs[0]),
+            targets: Rows::new(&inputs[1]),
+            rows,
+            classes,
+        };
+        let [first, second] = match self.gradient {
+            true => [&inputs[2], &inputs[3]],
+            false => [&outputs[0], &outputs[1]],
+        }
+        .map(Rows::new);
+        // SAFETY: the tensors are valid, and their shapes were checked.
+        unsafe {
+            match self.gradient {
+                true => call.gradient([first, second], Rows::new(&outputs[0])),
+                false => call.forward([first, second]),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A tensor of rows: one element each, or many.
+#[derive(Clone, Copy)]
+struct Rows<T> {
+    data: Shared<T>,
+    pitch: isize,
+    step: isize,
+}
+
+impl<T> Rows<T> {
+    fn new(view: &View<'_>) -> Rows<T> {
+        let strides = view.strides;
+        let step = strides.get(1).copied().unwrap_or(0) as isize;
+        Rows { data: Shared(view.data.cast()), pitch: strides[0] as isize, step }
+    }
+
+    /// The address of an element.
+    fn at(&self, row: usize, column: usize) -> *mut T {
+        self.data.0.wrapping_offset(row as isize * self.pitch + column as isize * self.step)
+    }
+}
+
+struct Call<'a, S> {
+    cx: &'a Context,
+    logits: Rows<S>,
+    targets: Rows<i32>,
+    rows: usize,
+    classes: usize,
+}
+
+impl<S: Storage> Call<'_, S>
+where
+    S::Acc: Real,
+{
+    /// Calls `body` with rows and classes of each task: many rows, or part of one.
+    fn run(&self, body: impl Fn(usize, core::ops::Range<usize>) + Sync) {
+        let parts = self.classes.div_ceil(PART);
+        let rows = (PART / self.classes).max(1);
+        self.cx.par.run(self.rows.div_ceil(rows) * parts, |task| {
+            let (first, from) = (task / parts * rows, task % parts * PART);
+            for row in first..self.rows.min(first + rows) {
+                body(row, from..self.classes.min(from + PART));
+            }
+        });
+    }
+
+    /// The class of a row's target.
+    ///
+    /// # Safety
+    /// There is such a row.
+    unsafe fn target(&self, row: usize) -> usize {
+        // SAFETY: there is a target for each row.
+        let target = unsafe { *self.targets.at(row, 0) } as isize;
+        let classes = self.classes as isize;
+        (if target < 0 { target + classes } else { target }).clamp(0, classes - 1) as usize
+    }
+
+    /// Losses and logarithms.
+    ///
+    /// # Safety
+    /// The tensors are valid, and of the call's shapes.
+    unsafe fn forward(&self, [losses, logarithms]: [Rows<S::Acc>; 2]) {
+        let finish = |row: usize, sum: Sum<S::Acc>| {
+            let logarithm = sum.logarithm();
+            // SAFETY: the target is held to the axis; no other task writes the row.
+            unsafe {
+                let own = (*self.logits.at(row, self.target(row))).widen();
+                *losses.at(row, 0) = logarithm.minus(own);
+                *logarithms.at(row, 0) = logarithm;
+            }
+        };
+        let sum = |row: usize, classes: core::ops::Range<usize>| {
+            let from = self.logits.at(row, classes.start);
+            level::at(self.cx.level, Add { from, step: self.logits.step, size: classes.len() })
+        };
+        let parts = self.classes.div_ceil(PART);
+        if parts == 1 {
+            return self.run(|row, classes| finish(row, sum(row, classes)));
+        }
+        let memory = Scratch::new(Slot::Call, self.rows * parts * size_of::<Sum<S::Acc>>());
+        let sums = Shared(memory.get().cast::<Sum<S::Acc>>());
+        self.run(|row, classes| {
+            let part = classes.start / PART;
+            // SAFETY: there is room for each part; no other task writes this one.
+            unsafe { sums.get().wrapping_add(row * parts + part).write(sum(row, classes)) };
+        });
+        for row in 0..self.rows {
+            // SAFETY: all parts were written.
+            let of_row =
+                unsafe { core::slice::from_raw_parts(sums.get().wrapping_add(row * parts), parts) };
+            finish(row, of_row.iter().fold(Sum::NOTHING, |a, b| a.join(*b)));
+        }
+    }
+
+    /// The gradient by the logits.
+    ///
+    /// # Safety
+    /// As [`Call::forward`].
+    unsafe fn gradient(&self, [logarithms, cotangents]: [Rows<S::Acc>; 2], to: Rows<S>) {
+        self.run(|row, classes| {
+            // SAFETY: an element for each row; within the logits and their gradient, of which no other task writes this part.
+            unsafe {
+                let slopes = Slopes {
+                    from: self.logits.at(row, classes.start),
+                    step: self.logits.step,
+                    to: to.at(row, classes.start),
+                    to_step: to.step,
+                    size: classes.len(),
+                    target: self.target(row).wrapping_sub(classes.start),
+                    logarithm: *logarithms.at(row, 0),
+                    cotangent: *cotangents.at(row, 0),
+                };
+                level::at(self.cx.level, slopes);
+            }
+        });
+    }
+}
+
+/// The largest of some logits and the sum of `e^(logit - largest)`; relative to 0 if that is infinite.
+#[derive(Clone, Copy)]
+struct Sum<T> {
+    top: T,
+    sum: T,
+}
+
+fn larger<T: Real>(a: T, b: T) -> T {
+    if b > a { b } else { a }
+}
+
+fn finite<T: Real>(a: T) -> T {
+    if a.is_finite() { a } else { T::ZERO }
+}
+
+impl<T: Real> Sum<T> {
+    const NOTHING: Sum<T> = Sum { top: T::NEG_INFINITY, sum: T::ZERO };
+
+    fn join(self, other: Sum<T>) -> Sum<T> {
+        let top = larger(self.top, other.top);
+        let part = |of: Sum<T>| match of.top.is_finite() {
+            true => of.sum.times(T::of(of.top.minus(finite(top)).value().exp())),
+            // 0, infinite or NaN.
+            false => of.sum,
+        };
+        Sum { top, sum: part(self).plus(part(other)) }
+    }
+
+    fn logarithm(self) -> T {
+        finite(self.top).plus(self.sum.ln())
+    }
+}
+
+/// Widens a chunk of logits.
+///
+/// # Safety
+/// There are so many, `step` apart.
+#[inline(always)]
+unsafe fn load<S: Storage>(from: *const S, step: isize, to: &mut [S::Acc]) {
+    if step == 1 {
+        // SAFETY: the logits are there.
+        let from = unsafe { core::slice::from_raw_parts(from, to.len()) };
+        to.iter_mut().zip(from).for_each(|(to, from)| *to = from.widen());
+    } else {
+        for (i, to) in to.iter_mut().enumerate() {
+            // SAFETY: as above.
+            *to = unsafe { *from.wrapping_offset(i as isize * step) }.widen();
+        }
+    }
+}
+
+/// The sum of some logits' exponentials.
+struct Add<S> {
+    from: *const S,
+    step: isize,
+    size: usize,
+}
+
+impl<S: Storage> level::Body for Add<S>
+where
+    S::Acc: Real,
+{
+    type Output = Sum<S::Acc>;
+    #[inline(always)]
+    fn call<I: Isa>(self, _: I) -> Sum<S::Acc> {
+        let mut all = Sum::NOTHING;
+        let mut chunk = [S::Acc::ZERO; CHUNK];
+        for first in (0..self.size).step_by(CHUNK) {
+            let n = CHUNK.min(self.size - first);
+            let whole = n.next_multiple_of(LANES);
+            // SAFETY: within the logits.
+            unsafe {
+                load(
+                    self.from.wrapping_offset(first as isize * self.step),
+                    self.step,
+                    &mut chunk[..n],
+                );
+            }
+            // Exponentials of these are 0.
+            chunk[n..whole].fill(S::Acc::NEG_INFINITY);
+            let mut tops = [S::Acc::NEG_INFINITY; LANES];
+            for lanes in chunk[..whole].chunks_exact(LANES) {
+                for (top, x) in tops.iter_mut().zip(lanes) {
+                    *top = if *x > *top { *x } else { *top };
+                }
+            }
+            let top = tops.into_iter().fold(S::Acc::NEG_INFINITY, larger);
+            let shift = finite(top);
+            let mut sums = [S::Acc::ZERO; LANES];
+            for lanes in chunk[..whole].chunks_exact(LANES) {
+                for (sum, x) in sums.iter_mut().zip(lanes) {
+                    *sum = sum.plus(x.minus(shift).exp::<I>());
+                }
+            }
+            let sum = sums.into_iter().fold(S::Acc::ZERO, |a, b| a.plus(b));
+            all = all.join(Sum { top, sum });
+        }
+        all
+    }
+}
+
+/// The gradient by some logits.
+struct Slopes<S: Storage> {
+    from: *const S,
+    step: isize,
+    to: *mut S,
+    to_step: isize,
+    size: usize,
+    /// The target, if it is among them.
+    target: usize,
+    logarithm: S::Acc,
+    cotangent: S::Acc,
+}
+
+impl<S: Storage> level::Body for Slopes<S>
+where
+    S::Acc: Real,
+{
+    type Output = ();
+    #[inline(always)]
+    fn call<I: Isa>(self, _: I) {
+        let mut chunk = [S::Acc::ZERO; CHUNK];
+        for first in (0..self.size).step_by(CHUNK) {
+            let chunk = &mut chunk[..CHUNK.min(self.size - first)];
+            // SAFETY: within the logits.
+            unsafe {
+                load(self.from.wrapping_offset(first as isize * self.step), self.step, chunk)
+            };
+            for x in chunk.iter_mut() {
+                *x = x.minus(self.logarithm).exp::<I>();
+            }
+            if let Some(x) = chunk.get_mut(self.target.wrapping_sub(first)) {
+                *x = x.minus(S::Acc::ONE);
+            }
+            chunk.iter_mut().for_each(|x| *x = x.times(self.cotangent));
+            let to = self.to.wrapping_offset(first as isize * self.to_step);
+            if self.to_step == 1 {
+                // SAFETY: within the gradient, which nothing else reads or writes here.
+                S::narrow_row(chunk, unsafe { core::slice::from_raw_parts_mut(to, chunk.len()) });
+                continue;
+            }
+            for (i, x) in chunk.iter().enumerate() {
+                // SAFETY: as above.
+                unsafe { *to.wrapping_offset(i as isize * self.to_step) = S::narrow(*x) };
+            }
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Layers of neural networks.
+
+mod attention;
+mod cross_entropy;
+mod real;
+
+use crate::kernel::{Op, Prepared, Refusal, Signature};
+use crate::level::Level;
+use ultramarine_abi::schema::op;
+
+/// Prepares an operation of the family.
+pub fn prepare_op(op: &Op, signature: &Signature<'_>, level: Level) -> Prepared {
+    match op.id {
+        op::ATTENTION => attention::prepare(op, false, signature, level),
+        op::ATTENTION_GRADIENT => attention::prepare(op, true, signature, level),
+        op::CROSS_ENTROPY => cross_entropy::prepare(false, signature),
+        op::CROSS_ENTROPY_GRADIENT => cross_entropy::prepare(true, signature),
+        _ => Err(Refusal::Unsupported),
+    }
+}
