@@ -207,6 +207,20 @@ def test_cross_entropy(dtype: str) -> None:
     assert error <= max(TOLERANCE[dtype], 1e-6)
 
 
+@pytest.mark.host("devices without the kernel compose it")
+def test_cross_entropy_of_many_words_copies_no_logits() -> None:
+    """128k classes in bfloat16: the loss needs less than a row, and its gradient itself alone."""
+    x = um.random.normal((8, 131072)).astype(um.bfloat16)
+    targets = um.arange(8)
+    um.eval(x, targets)
+    loss = lambda x: um.fast.cross_entropy(x, targets).sum()
+    for f, most in ((loss, x.nbytes // 8), (um.grad(loss), x.nbytes * 9 // 8)):
+        before = um.get_active_memory()
+        um.reset_peak_memory()
+        um.eval(f(x))
+        assert um.get_peak_memory() - before <= most
+
+
 def test_cross_entropy_of_no_rows() -> None:
     loss = um.fast.cross_entropy(um.zeros((0, 3)), um.zeros((0,), dtype=um.int32))
     assert loss.shape == (0,) and loss.dtype == um.float32
