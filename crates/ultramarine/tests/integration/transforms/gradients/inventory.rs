@@ -172,7 +172,7 @@ fn every_row_is_true() {
             }
             Python(names) => {
                 for name in names.iter().filter(|_| !python.is_empty()) {
-                    let known = ["case(", "flat("]
+                    let known = ["case(", "case(\n        ", "flat("]
                         .iter()
                         .any(|f| python.contains(&format!("{f}\"{name}\"")));
                     assert!(known, "{operation}: no case {name} in python/tests/rules");
