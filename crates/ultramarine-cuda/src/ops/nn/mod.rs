@@ -1,7 +1,8 @@
-//! Attention, softmax, norms and rotary position embeddings.
+//! Attention, cross entropy, softmax, norms and rotary position embeddings.
 
 mod attention;
 mod attention_gradient;
+mod cross_entropy;
 mod norm;
 mod rope;
 mod row_kernels;
@@ -21,6 +22,8 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         op::ROPE => rope::prepare(request),
         op::ATTENTION => attention::prepare(request),
         op::ATTENTION_GRADIENT => attention_gradient::prepare(request),
+        op::CROSS_ENTROPY => cross_entropy::prepare(request),
+        op::CROSS_ENTROPY_GRADIENT => cross_entropy::prepare_gradient(request),
         _ => Err(super::unknown(request)),
     }
 }

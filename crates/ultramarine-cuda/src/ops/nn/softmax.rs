@@ -9,13 +9,10 @@ use crate::program::{Kernels, Source};
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::AxesAttrs;
 
-const HEADERS: &[&str] = &[
-    headers::NUMBER,
-    headers::WALK,
-    fold::HEADER,
-    row_kernels::HEADER,
-    include_str!("../../../kernels/nn/softmax.cuh"),
-];
+/// The kernels' header.
+pub const HEADER: &str = include_str!("../../../kernels/nn/softmax.cuh");
+const HEADERS: &[&str] =
+    &[headers::NUMBER, headers::WALK, fold::HEADER, row_kernels::HEADER, HEADER];
 
 /// The operand's dtype and the axes of a request.
 fn asked(request: &OpRequest<'_>) -> Result<(Dtype, u64)> {
@@ -33,7 +30,7 @@ fn asked(request: &OpRequest<'_>) -> Result<(Dtype, u64)> {
 }
 
 /// Bytes of `ScaledSum`.
-fn accumulator(dtype: Dtype) -> u64 {
+pub fn accumulator(dtype: Dtype) -> u64 {
     if dtype == Dtype::Float64 { 16 } else { 8 }
 }
 
