@@ -93,14 +93,24 @@ pub(crate) trait MultiOutputRules: Attribute + Debug + Send + Sync {
         Err(shapeless::cannot(self.name()))
     }
 
+    /// The same by ordinary operations: by these, devices without a kernel evaluate it, and transforms go that it has no rule for.
+    /// `None` if it has no composition.
+    fn composition(&self, _operands: &[Array]) -> Option<Result<Vec<Array>>> {
+        None
+    }
+
     /// Reverse rule: one cotangent for each operand.
-    fn vjp(&self, _: &MultiOutputVjp<'_>) -> Result<Cotangents> {
-        Err(Error::Value(format!("[vjp] {} has no vjp rule.", self.name())))
+    fn vjp(&self, v: &MultiOutputVjp<'_>) -> Result<Cotangents> {
+        let missing = || Err(Error::Value(format!("[vjp] {} has no vjp rule.", self.name())));
+        let f = |operands: &[Array]| self.composition(operands).unwrap_or_else(missing);
+        (v.pull_back)(&f, v.primals, v.all_cotangents())
     }
 
     /// Forward rule: one tangent for each result.
-    fn jvp(&self, _: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
-        Err(Error::Value(format!("[jvp] {} has no jvp rule.", self.name())))
+    fn jvp(&self, j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
+        let missing = || Err(Error::Value(format!("[jvp] {} has no jvp rule.", self.name())));
+        let f = |operands: &[Array]| self.composition(operands).unwrap_or_else(missing);
+        (j.push_forward)(&f, j.primals, j.tangents)
     }
 
     /// Returns true if the results are the last operands themselves, each on its operand's device. Results of other
@@ -109,9 +119,9 @@ pub(crate) trait MultiOutputRules: Attribute + Debug + Send + Sync {
         false
     }
 
-    /// Evaluates it by other operations; `None` if it has no composition.
-    fn compose(&self, _: &Compose<'_>) -> Option<Result<Vec<Value>>> {
-        None
+    /// Evaluates the composition.
+    fn compose(&self, c: &Compose<'_>) -> Option<Result<Vec<Value>>> {
+        Some(self.composition(c.operands)?.and_then(|arrays| (c.evaluate)(c.exec, &arrays)))
     }
 
     /// The graph that it stands for, if it is such an operation: then there is no evaluation of its own.

@@ -6,9 +6,7 @@ use crate::backend::{DeviceState, Exec};
 use crate::error::Result;
 use crate::ops::rules::batching::joined;
 use crate::ops::rules::builders::{bin, times, un, with_axis};
-use crate::ops::rules::multi_output::{
-    Compose, MultiOutputJvp, MultiOutputRules, MultiOutputVjp, Results,
-};
+use crate::ops::rules::multi_output::{MultiOutputRules, MultiOutputVjp, Results};
 use crate::ops::{Call, Cotangents, Refit, Vmap, attributes};
 use crate::{dtype::Dtype, node::Value, scalar::Scalar, shape::Shape};
 use smallvec::{SmallVec, smallvec};
@@ -149,8 +147,8 @@ impl MultiOutputRules for Attention {
         call.run_multi_output(exec, op::ATTENTION, &attributes, &self.scalars(), results)
     }
 
-    fn compose(&self, c: &Compose<'_>) -> Option<Result<Vec<Value>>> {
-        Some(self.composed(c.operands).and_then(|arrays| (c.evaluate)(c.exec, &arrays)))
+    fn composition(&self, operands: &[Array]) -> Option<Result<Vec<Array>>> {
+        Some(self.composed(operands))
     }
 
     fn refit(&self, r: &Refit<'_>, before: &[(Shape, Dtype)]) -> Result<Results> {
@@ -179,10 +177,6 @@ impl MultiOutputRules for Attention {
         }
         found.extend(self.others(v.primals, given, v.wanted)?);
         Ok(found)
-    }
-
-    fn jvp(&self, j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
-        (j.push_forward)(&|operands| self.composed(operands), j.primals, j.tangents)
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
@@ -221,21 +215,13 @@ impl MultiOutputRules for AttentionGradient {
         call.run_multi_output(exec, op::ATTENTION_GRADIENT, &attributes, &scalars, results)
     }
 
-    fn compose(&self, c: &Compose<'_>) -> Option<Result<Vec<Value>>> {
-        Some(self.composed(c.operands).and_then(|arrays| (c.evaluate)(c.exec, &arrays)))
+    fn composition(&self, operands: &[Array]) -> Option<Result<Vec<Array>>> {
+        Some(self.composed(operands))
     }
 
     fn refit(&self, r: &Refit<'_>, before: &[(Shape, Dtype)]) -> Result<Results> {
         let shapes = r.inputs.iter().zip(before);
         Ok(shapes.map(|(shape, (_, dtype))| (Shape::from_slice(shape), *dtype)).collect())
-    }
-
-    fn vjp(&self, v: &MultiOutputVjp<'_>) -> Result<Cotangents> {
-        (v.pull_back)(&|operands| self.composed(operands), v.primals, v.all_cotangents())
-    }
-
-    fn jvp(&self, j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
-        (j.push_forward)(&|operands| self.composed(operands), j.primals, j.tangents)
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {

@@ -8,9 +8,7 @@ use crate::ops::index::bounds;
 use crate::ops::nn::compute_dtype;
 use crate::ops::rules::batching::joined;
 use crate::ops::rules::builders::{bin, times, with_axis};
-use crate::ops::rules::multi_output::{
-    Compose, MultiOutputJvp, MultiOutputRules, MultiOutputVjp, Results,
-};
+use crate::ops::rules::multi_output::{MultiOutputRules, MultiOutputVjp, Results};
 use crate::ops::{Call, Cotangents, Refit, Vmap, attributes};
 use crate::{dtype::Dtype, node::Value, shape::Shape};
 use smallvec::smallvec;
@@ -59,8 +57,8 @@ impl MultiOutputRules for CrossEntropy {
         call.run_multi_output(exec, op::CROSS_ENTROPY, &NoAttrs::new(), &[], results)
     }
 
-    fn compose(&self, c: &Compose<'_>) -> Option<Result<Vec<Value>>> {
-        Some(self.composed(c.operands).and_then(|arrays| (c.evaluate)(c.exec, &arrays)))
+    fn composition(&self, operands: &[Array]) -> Option<Result<Vec<Array>>> {
+        Some(self.composed(operands))
     }
 
     fn refit(&self, r: &Refit<'_>, before: &[(Shape, Dtype)]) -> Result<Results> {
@@ -82,10 +80,6 @@ impl MultiOutputRules for CrossEntropy {
             (a, b) => a.or(b),
         };
         Ok(smallvec![found, None])
-    }
-
-    fn jvp(&self, j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
-        (j.push_forward)(&|operands| self.composed(operands), j.primals, j.tangents)
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
@@ -111,20 +105,12 @@ impl MultiOutputRules for CrossEntropyGradient {
         call.run_multi_output(exec, op::CROSS_ENTROPY_GRADIENT, &NoAttrs::new(), &[], results)
     }
 
-    fn compose(&self, c: &Compose<'_>) -> Option<Result<Vec<Value>>> {
-        Some(self.composed(c.operands).and_then(|arrays| (c.evaluate)(c.exec, &arrays)))
+    fn composition(&self, operands: &[Array]) -> Option<Result<Vec<Array>>> {
+        Some(self.composed(operands))
     }
 
     fn refit(&self, r: &Refit<'_>, before: &[(Shape, Dtype)]) -> Result<Results> {
         Ok(smallvec![(Shape::from_slice(r.inputs[0]), before[0].1)])
-    }
-
-    fn vjp(&self, v: &MultiOutputVjp<'_>) -> Result<Cotangents> {
-        (v.pull_back)(&|operands| self.composed(operands), v.primals, v.all_cotangents())
-    }
-
-    fn jvp(&self, j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
-        (j.push_forward)(&|operands| self.composed(operands), j.primals, j.tangents)
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
