@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from parity.reference import Layers
 from support.harness import rng, um
 
 pytestmark = pytest.mark.ops
@@ -26,23 +27,9 @@ def operands(
     return made, [np.array(a.astype(um.float64)) for a in made]
 
 
-def expected(x: list[np.ndarray], state: Any = None, mask: Any = None) -> list[np.ndarray]:
+def expected(x: list[np.ndarray], mask: Any = None) -> list[np.ndarray]:
     """Outputs and the last state, step by step."""
-    q, k, v, gamma, beta = x
-    batch, steps, heads, dv = v.shape
-    q, k = (np.repeat(a, heads // a.shape[2], axis=2) for a in (q, k))
-    state = np.zeros((batch, heads, dv, q.shape[3])) if state is None else state
-    out = np.zeros(v.shape)
-    for t in range(steps):
-        for b in range(batch):
-            if mask is not None and not mask[b, t]:
-                continue
-            for h in range(heads):
-                s = gamma[b, t, h] * state[b, h]
-                s = s + beta[b, t, h] * np.outer(v[b, t, h] - s @ k[b, t, h], k[b, t, h])
-                state[b, h] = s
-                out[b, t, h] = s @ q[b, t, h]
-    return [out, state]
+    return Layers.gated_delta_update(*x, mask=mask)
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)

@@ -3,7 +3,8 @@
 use crate::cases::{Case, Check, OpUnderTest, Scope, case};
 use crate::device::words;
 use crate::dtype::{DType, Num};
-use crate::reference::nn::attention::{Attention, Extra, accumulated};
+use crate::reference::nn::attention::{Attention, Extra};
+use crate::reference::working;
 use crate::tensor::{Array, Layout, Placed};
 use crate::values::Rng;
 use ultramarine_abi::schema::{AttentionAttrs, op};
@@ -251,7 +252,7 @@ fn one(shape: Shape, dtype: DType, layout: Layout, gradient: bool, rng: &mut Rng
     let output = |dtype, sizes: &[i64]| Placed::output(dtype, sizes, Layout::Contiguous);
     made.request.more = match gradient {
         true => outputs[1..].iter().map(|(dtype, sizes)| output(*dtype, sizes)).collect(),
-        false => vec![output(accumulated(dtype), &shape.queries()[..3])],
+        false => vec![output(working(dtype), &shape.queries()[..3])],
     };
     let check: Check = Box::new(move |inputs: &[Array], outputs: &[Array]| {
         let mut more = inputs[first..].iter();

@@ -12,7 +12,7 @@ use ultramarine_abi::schema::{NoAttrs, op};
 const SHAPES: [[i64; 2]; 9] =
     [[3, 5], [1, 1], [4, 1], [2, 33], [7, 100], [1, 1000], [2, 5000], [1, 40_000], [300, 3]];
 
-/// What the first logits of each row are, instead of a number between -4 and 4.
+/// The first logit of each row, if it is not between -4 and 4 like the others.
 #[derive(Clone, Copy)]
 enum Special {
     None,

@@ -1,6 +1,8 @@
 //! ATTENTION and its gradient by their definition, in float64, and how far results may be from it.
 
+use super::near;
 use crate::dtype::{DType, Num};
+use crate::reference::working;
 use crate::tensor::Array;
 
 /// The attributes of an attention, and its scalar.
@@ -45,16 +47,11 @@ fn dot(a: &[f64], b: &[f64]) -> (f64, f64) {
     a.iter().zip(b).fold((0.0, 0.0), |(s, m), (x, y)| (s + x * y, m + (x * y).abs()))
 }
 
-/// The dtype that sums are in.
-pub fn accumulated(dtype: DType) -> DType {
-    if dtype.is_half() { DType::F32 } else { dtype }
-}
-
 impl Attention {
     fn row(&self, q: &Array, k: &Array, extra: Extra<'_>, [b, h, i]: [usize; 3]) -> Row {
         let [_, heads, m, _] = sizes(q);
         let [_, key_heads, n, _] = sizes(k);
-        let lowest = -accumulated(q.dtype).max_float();
+        let lowest = -working(q.dtype).max_float();
         let length = extra.lengths.map_or(n as i64, |l| l.values[b].int() as i64);
         let query = vector(q, b, h, i);
         let mut size = 0.0f64;
@@ -101,7 +98,7 @@ impl Attention {
         for row in 0..batches * heads * m {
             let [b, h, i] = [row / m / heads, row / m % heads, row % m];
             let made = self.row(q, k, extra, [b, h, i]);
-            let inner = accumulated(q.dtype).epsilon() * (EPSILONS + 8.0 * made.size);
+            let inner = working(q.dtype).epsilon() * (EPSILONS + 8.0 * made.size);
             let slack = inner * (1.0 + made.logsumexp.abs().min(1e3));
             let got = outputs[1].values[row].real();
             if made.masked.iter().all(|m| *m) && extra.sinks.is_none() {
@@ -150,7 +147,7 @@ impl Attention {
             logarithms.push(Num::Real(made.logsumexp));
             deltas.push(Num::Real(delta));
         }
-        let dtype = accumulated(q.dtype);
+        let dtype = working(q.dtype);
         [logarithms, deltas].map(|values| Array::cycle(dtype, &q.shape[..3], &values))
     }
 
@@ -203,7 +200,7 @@ impl Attention {
                 add(1, key * d, slope, size, &query);
             }
         }
-        let inner = accumulated(q.dtype).epsilon() * (EPSILONS + 8.0 * largest);
+        let inner = working(q.dtype).epsilon() * (EPSILONS + 8.0 * largest);
         let mut worst = Worst::new(q.dtype);
         for (which, name) in ["queries", "keys", "values"].into_iter().enumerate() {
             for (at, (sum, size)) in sums[which].iter().enumerate() {
@@ -241,11 +238,7 @@ impl Worst {
     }
 
     fn see(&mut self, what: &str, expected: f64, got: f64, slack: f64) -> Result<(), String> {
-        let error = (got - expected).abs();
-        if error.is_nan() || error > slack {
-            return Err(format!("{what}: {got}, not {expected} (within {slack:e})"));
-        }
-        self.epsilons = self.epsilons.max(error / slack * EPSILONS);
+        self.epsilons = self.epsilons.max(near(what, got, expected, slack)? * EPSILONS);
         Ok(())
     }
 }

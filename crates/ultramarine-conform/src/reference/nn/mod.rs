@@ -27,3 +27,12 @@ fn rows(input: &Array, axes: u64, mut f: impl FnMut(&[f64], &[usize])) {
         f(&values, &positions);
     });
 }
+
+/// Compares a number with its expected value: the error as a share of the slack.
+fn near(what: &str, got: f64, expected: f64, slack: f64) -> Result<f64, String> {
+    let error = (got - expected).abs();
+    if error.is_nan() || error > slack {
+        return Err(format!("{what}: {got}, not {expected} (within {slack:e})"));
+    }
+    Ok(error / slack)
+}
