@@ -149,7 +149,7 @@ def close_to(case: Case, scale: str | float) -> Callable[[Any, np.ndarray], bool
         elif np.iscomplexobj(want):
             return False
         else:
-            # What the dtype cannot hold is infinite in it.
+            # Numbers beyond the dtype are infinite in it.
             limit = {"float16": 65520.0, "bfloat16": 3.3962e38, "float32": 3.4028236e38}.get(dtype)
             want = want.astype(np.float64)
             if limit is not None:

@@ -159,7 +159,7 @@ unsafe fn piece_of<S: Element>(
     }
 }
 
-/// What the forward pass says of the queries of a block.
+/// Results of the forward pass for the queries of a block.
 struct Known<T> {
     /// In units of ln 2; 0 where all keys are masked.
     logarithms: [T; QUERIES],

@@ -161,7 +161,7 @@ impl Call<'_> {
 }
 
 impl Attention {
-    /// What a command asks for.
+    /// The request of a command.
     fn read<'a>(&'a self, cx: &'a Context, args: &Args<'_>) -> Result<Call<'a>, String> {
         let [q, k, v, ..] = args.inputs else { return Err("attention without operands".into()) };
         ensure!([q, k, v].iter().all(|t| t.shape.len() == 4), "attention of other ranks");

@@ -41,7 +41,7 @@ pub struct Running<T> {
     pub top: [T; QUERIES],
     /// The sum of `2^(score - top)`.
     pub sum: [T; QUERIES],
-    /// What the last pass multiplied earlier sums by.
+    /// The factor of earlier sums in the last pass.
     pub factor: [T; QUERIES],
 }
 

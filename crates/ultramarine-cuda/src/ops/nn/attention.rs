@@ -84,7 +84,7 @@ impl Common {
         2 * (rows[0] * (head + 8) + rows[1] * (value + 8))
     }
 
-    /// What a command asks for.
+    /// The request of a command.
     pub fn call<'a>(&self, job: &'a Job<'_>) -> Result<Call<'a>> {
         let [q, k, v] = [job.input(0)?, job.input(1)?, job.input(2)?];
         let mut next = self.optional;
@@ -230,7 +230,7 @@ struct Attention {
     join: Kernels,
 }
 
-/// What a kernel is compiled for.
+/// The parameters of a compiled kernel.
 #[derive(Clone, Copy, PartialEq)]
 struct Variant {
     /// 16 bytes are moved at once.
