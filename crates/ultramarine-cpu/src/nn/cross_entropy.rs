@@ -4,6 +4,7 @@
 //! depend on shapes only.
 
 use super::real::Real;
+use super::tensor::{Tensor, widen};
 use crate::kernel::{Args, Context, Kernel, Prepared, Refusal, Signature, View};
 use crate::level::{self, Isa};
 use crate::matmul::simd::{Num, Storage};
@@ -69,10 +70,10 @@ where
                 false => per_row(outputs),
             };
         ensure!(fits, "cross entropy of {rows} rows with tensors of other shapes");
-        let call = Call::<S> {
+        let call = Call {
             cx,
-            logits: Rows::new(&inputs[0]),
-            targets: Rows::new(&inputs[1]),
+            logits: Tensor::new(&inputs[0]),
+            targets: Tensor::new(&inputs[1]),
             rows,
             classes,
         };
@@ -80,51 +81,32 @@ where
             true => [&inputs[2], &inputs[3]],
             false => [&outputs[0], &outputs[1]],
         }
-        .map(Rows::new);
+        .map(Tensor::new);
         // SAFETY: the tensors are valid, and their shapes were checked.
         unsafe {
             match self.gradient {
-                true => call.gradient([first, second], Rows::new(&outputs[0])),
-                false => call.forward([first, second]),
+                true => call.gradient::<S>([first, second], Tensor::new(&outputs[0])),
+                false => call.forward::<S>([first, second]),
             }
         }
         Ok(())
     }
 }
 
-/// A tensor of rows: one element each, or many.
-#[derive(Clone, Copy)]
-struct Rows<T> {
-    data: Shared<T>,
-    pitch: isize,
-    step: isize,
+/// The index of what a row has one of.
+fn of_row(row: usize) -> [usize; 4] {
+    [row, 0, 0, 0]
 }
 
-impl<T> Rows<T> {
-    fn new(view: &View<'_>) -> Rows<T> {
-        let strides = view.strides;
-        let step = strides.get(1).copied().unwrap_or(0) as isize;
-        Rows { data: Shared(view.data.cast()), pitch: strides[0] as isize, step }
-    }
-
-    /// The address of an element.
-    fn at(&self, row: usize, column: usize) -> *mut T {
-        self.data.0.wrapping_offset(row as isize * self.pitch + column as isize * self.step)
-    }
-}
-
-struct Call<'a, S> {
+struct Call<'a> {
     cx: &'a Context,
-    logits: Rows<S>,
-    targets: Rows<i32>,
+    logits: Tensor,
+    targets: Tensor,
     rows: usize,
     classes: usize,
 }
 
-impl<S: Storage> Call<'_, S>
-where
-    S::Acc: Real,
-{
+impl Call<'_> {
     /// Calls `body` with rows and classes of each task: many rows, or part of one.
     fn run(&self, body: impl Fn(usize, core::ops::Range<usize>) + Sync) {
         let parts = self.classes.div_ceil(PART);
@@ -143,7 +125,7 @@ where
     /// There is such a row.
     unsafe fn target(&self, row: usize) -> usize {
         // SAFETY: there is a target for each row.
-        let target = unsafe { *self.targets.at(row, 0) } as isize;
+        let target = unsafe { *self.targets.at::<i32>(of_row(row)) } as isize;
         let classes = self.classes as isize;
         (if target < 0 { target + classes } else { target }).clamp(0, classes - 1) as usize
     }
@@ -152,19 +134,25 @@ where
     ///
     /// # Safety
     /// The tensors are valid, and of the call's shapes.
-    unsafe fn forward(&self, [losses, logarithms]: [Rows<S::Acc>; 2]) {
+    unsafe fn forward<S: Storage>(&self, [losses, logarithms]: [Tensor; 2])
+    where
+        S::Acc: Real,
+    {
         let finish = |row: usize, sum: Sum<S::Acc>| {
             let logarithm = sum.logarithm();
             // SAFETY: the target is held to the axis; no other task writes the row.
             unsafe {
-                let own = (*self.logits.at(row, self.target(row))).widen();
-                *losses.at(row, 0) = logarithm.minus(own);
-                *logarithms.at(row, 0) = logarithm;
+                let own = (*self.logits.at::<S>([row, self.target(row), 0, 0])).widen();
+                *losses.at::<S::Acc>(of_row(row)) = logarithm.minus(own);
+                *logarithms.at::<S::Acc>(of_row(row)) = logarithm;
             }
         };
         let sum = |row: usize, classes: core::ops::Range<usize>| {
-            let from = self.logits.at(row, classes.start);
-            level::at(self.cx.level, Add { from, step: self.logits.step, size: classes.len() })
+            let from = self.logits.at::<S>([row, classes.start, 0, 0]);
+            level::at(
+                self.cx.level,
+                Add { from, step: self.logits.strides[1], size: classes.len() },
+            )
         };
         let parts = self.classes.div_ceil(PART);
         if parts == 1 {
@@ -189,19 +177,22 @@ where
     ///
     /// # Safety
     /// As [`Call::forward`].
-    unsafe fn gradient(&self, [logarithms, cotangents]: [Rows<S::Acc>; 2], to: Rows<S>) {
+    unsafe fn gradient<S: Storage>(&self, [logarithms, cotangents]: [Tensor; 2], to: Tensor)
+    where
+        S::Acc: Real,
+    {
         self.run(|row, classes| {
             // SAFETY: an element for each row; within the logits and their gradient, of which no other task writes this part.
             unsafe {
-                let slopes = Slopes {
-                    from: self.logits.at(row, classes.start),
-                    step: self.logits.step,
-                    to: to.at(row, classes.start),
-                    to_step: to.step,
+                let slopes = Slopes::<S> {
+                    from: self.logits.at([row, classes.start, 0, 0]),
+                    step: self.logits.strides[1],
+                    to: to.at([row, classes.start, 0, 0]),
+                    to_step: to.strides[1],
                     size: classes.len(),
                     target: self.target(row).wrapping_sub(classes.start),
-                    logarithm: *logarithms.at(row, 0),
-                    cotangent: *cotangents.at(row, 0),
+                    logarithm: *logarithms.at(of_row(row)),
+                    cotangent: *cotangents.at(of_row(row)),
                 };
                 level::at(self.cx.level, slopes);
             }
@@ -242,24 +233,6 @@ impl<T: Real> Sum<T> {
     }
 }
 
-/// Widens a chunk of logits.
-///
-/// # Safety
-/// There are so many, `step` apart.
-#[inline(always)]
-unsafe fn load<S: Storage>(from: *const S, step: isize, to: &mut [S::Acc]) {
-    if step == 1 {
-        // SAFETY: the logits are there.
-        let from = unsafe { core::slice::from_raw_parts(from, to.len()) };
-        to.iter_mut().zip(from).for_each(|(to, from)| *to = from.widen());
-    } else {
-        for (i, to) in to.iter_mut().enumerate() {
-            // SAFETY: as above.
-            *to = unsafe { *from.wrapping_offset(i as isize * step) }.widen();
-        }
-    }
-}
-
 /// The sum of some logits' exponentials.
 struct Add<S> {
     from: *const S,
@@ -281,7 +254,7 @@ where
             let whole = n.next_multiple_of(LANES);
             // SAFETY: within the logits.
             unsafe {
-                load(
+                widen(
                     self.from.wrapping_offset(first as isize * self.step),
                     self.step,
                     &mut chunk[..n],
@@ -335,7 +308,7 @@ where
             let chunk = &mut chunk[..CHUNK.min(self.size - first)];
             // SAFETY: within the logits.
             unsafe {
-                load(self.from.wrapping_offset(first as isize * self.step), self.step, chunk)
+                widen(self.from.wrapping_offset(first as isize * self.step), self.step, chunk)
             };
             for x in chunk.iter_mut() {
                 *x = x.minus(self.logarithm).exp::<I>();

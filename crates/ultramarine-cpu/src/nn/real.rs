@@ -1,5 +1,6 @@
 //! Numbers that layers are computed in.
 
+use crate::elementwise::exp32;
 use crate::level::Isa;
 use crate::matmul::simd::Num;
 
@@ -23,74 +24,46 @@ pub trait Real: Num + PartialOrd {
     fn power_of_two<I: Isa>(self) -> Self;
 }
 
-impl Real for f32 {
-    const ZERO: f32 = 0.0;
-    const ONE: f32 = 1.0;
-    const LOWEST: f32 = f32::MIN;
-    const NEG_INFINITY: f32 = f32::NEG_INFINITY;
-    fn of(value: f64) -> f32 {
-        value as f32
-    }
-    fn value(self) -> f64 {
-        self.into()
-    }
-    #[inline(always)]
-    fn minus(self, other: f32) -> f32 {
-        self - other
-    }
-    #[inline(always)]
-    fn times(self, other: f32) -> f32 {
-        self * other
-    }
-    #[inline(always)]
-    fn is_finite(self) -> bool {
-        f32::is_finite(self)
-    }
-    #[inline(always)]
-    fn exp<I: Isa>(self) -> f32 {
-        crate::elementwise::exp32::exp::<I>(self)
-    }
-    fn ln(self) -> f32 {
-        f32::ln(self)
-    }
-    #[inline(always)]
-    fn power_of_two<I: Isa>(self) -> f32 {
-        crate::elementwise::exp32::exp2::<I>(self)
-    }
+macro_rules! real {
+    ($t:ident, |$x:ident| $exp:expr, $exp2:expr) => {
+        impl Real for $t {
+            const ZERO: $t = 0.0;
+            const ONE: $t = 1.0;
+            const LOWEST: $t = $t::MIN;
+            const NEG_INFINITY: $t = $t::NEG_INFINITY;
+            fn of(value: f64) -> $t {
+                value as $t
+            }
+            fn value(self) -> f64 {
+                self as f64
+            }
+            #[inline(always)]
+            fn minus(self, other: $t) -> $t {
+                self - other
+            }
+            #[inline(always)]
+            fn times(self, other: $t) -> $t {
+                self * other
+            }
+            #[inline(always)]
+            fn is_finite(self) -> bool {
+                $t::is_finite(self)
+            }
+            #[inline(always)]
+            fn exp<I: Isa>(self) -> $t {
+                let $x = self;
+                $exp
+            }
+            fn ln(self) -> $t {
+                $t::ln(self)
+            }
+            #[inline(always)]
+            fn power_of_two<I: Isa>(self) -> $t {
+                let $x = self;
+                $exp2
+            }
+        }
+    };
 }
-
-impl Real for f64 {
-    const ZERO: f64 = 0.0;
-    const ONE: f64 = 1.0;
-    const LOWEST: f64 = f64::MIN;
-    const NEG_INFINITY: f64 = f64::NEG_INFINITY;
-    fn of(value: f64) -> f64 {
-        value
-    }
-    fn value(self) -> f64 {
-        self
-    }
-    #[inline(always)]
-    fn minus(self, other: f64) -> f64 {
-        self - other
-    }
-    #[inline(always)]
-    fn times(self, other: f64) -> f64 {
-        self * other
-    }
-    #[inline(always)]
-    fn is_finite(self) -> bool {
-        f64::is_finite(self)
-    }
-    #[inline(always)]
-    fn exp<I: Isa>(self) -> f64 {
-        f64::exp(self)
-    }
-    fn ln(self) -> f64 {
-        f64::ln(self)
-    }
-    #[inline(always)]
-    fn power_of_two<I: Isa>(self) -> f64 {
-        self.exp2()
-    }
-}
+real!(f32, |x| exp32::exp::<I>(x), exp32::exp2::<I>(x));
+real!(f64, |x| x.exp(), x.exp2());

@@ -8,6 +8,7 @@ use crate::matmul::micro::Tile;
 use crate::matmul::ops::Ops;
 use crate::matmul::simd::{Num, Storage};
 use crate::nn::real::Real;
+use crate::nn::tensor::widen;
 use half::{bf16, f16};
 
 /// An element, and whether it is the number that is computed with.
@@ -56,16 +57,8 @@ impl<S: Storage> level::Body for Load<S> {
         // SAFETY: the row is there, and `pitch` numbers of the target, which is memory of its own.
         let to = unsafe { core::slice::from_raw_parts_mut(self.to, self.pitch) };
         let (now, rest) = to.split_at_mut(self.size);
-        if self.stride == 1 {
-            // SAFETY: as above.
-            let from = unsafe { core::slice::from_raw_parts(self.from, self.size) };
-            now.iter_mut().zip(from).for_each(|(to, from)| *to = from.widen());
-        } else {
-            for (i, to) in now.iter_mut().enumerate() {
-                // SAFETY: as above.
-                *to = unsafe { *self.from.wrapping_offset(i as isize * self.stride) }.widen();
-            }
-        }
+        // SAFETY: as above.
+        unsafe { widen(self.from, self.stride, now) };
         rest.fill(S::Acc::default());
     }
 }

@@ -16,6 +16,7 @@ mod softmax;
 use crate::kernel::{Args, Context, Kernel, Op, Prepared, Refusal, Signature, View};
 use crate::matmul::ops::{Ops, ops};
 use crate::nn::real::Real;
+use crate::nn::tensor::Tensor;
 use crate::{dtype::DType, level::Level};
 use half::{bf16, f16};
 use ultramarine_abi::schema::AttentionAttrs;
@@ -88,32 +89,6 @@ struct Of<S> {
 impl<S> Of<S> {
     fn new(made: Attention) -> Of<S> {
         Of { made, dtype: core::marker::PhantomData }
-    }
-}
-
-/// A tensor: its first element and its strides in elements.
-#[derive(Clone, Copy)]
-struct Tensor {
-    data: *mut u8,
-    strides: [isize; 4],
-}
-
-// SAFETY: sharing the address is harmless; every access through it says why it does not race.
-unsafe impl Sync for Tensor {}
-
-impl Tensor {
-    fn new(view: &View<'_>) -> Tensor {
-        let mut strides = [0; 4];
-        for (to, from) in strides.iter_mut().zip(view.strides) {
-            *to = *from as isize;
-        }
-        Tensor { data: view.data, strides }
-    }
-
-    /// The address of the element at an index, of elements of type `T`.
-    fn at<T>(&self, index: [usize; 4]) -> *mut T {
-        let offset: isize = index.iter().zip(self.strides).map(|(i, s)| *i as isize * s).sum();
-        self.data.cast::<T>().wrapping_offset(offset)
     }
 }
 
