@@ -77,8 +77,7 @@ impl<S: Storage> Body for Pixels<'_, S> {
         let mut met: Vec<(*const u8, usize)> = Vec::with_capacity(conv.taps());
         for m in self.pixels.clone() {
             let index = [m / (d * h * w), m / (h * w) % d, m / w % h, m % w];
-            let to: isize = index.iter().zip(conv.y.strides).map(|(i, s)| *i as isize * s).sum();
-            let to = conv.y.data.wrapping_offset(to);
+            let to = conv.y.at(&index);
             met.clear();
             taps(conv, index, &mut met);
             let mut c = 0;

@@ -91,7 +91,6 @@ impl<'a> Lines<'a> {
         let pixel = conv.channels * conv.ops.acc;
         let line = self.wide * pixel;
         let memory = Scratch::new(Slot::Task, d.kernel as usize * self.span * line);
-        let s = conv.x.strides;
         // The pixels of a line that are in the input.
         let from = w.low.clamp(0, self.wide as i64);
         let to = (w.input + w.low).clamp(from, self.wide as i64);
@@ -107,9 +106,9 @@ impl<'a> Lines<'a> {
                     if !inside || left == right {
                         dst.write_bytes(0, line);
                     } else {
-                        let index = [block.at[0] as i64, z, y, left as i64 - w.low];
-                        let at: isize = index.iter().zip(s).map(|(i, s)| *i as isize * s).sum();
-                        let src = conv.x.data.wrapping_offset(at).wrapping_add(group * pixel);
+                        let x = (left as i64 - w.low) as usize;
+                        let src = conv.x.at(&[block.at[0], z as usize, y as usize, x]);
+                        let src = src.wrapping_add(group * pixel);
                         dst.write_bytes(0, left * pixel);
                         self.pixels(src, dst.add(left * pixel), right - left);
                         dst.add(right * pixel).write_bytes(0, (self.wide - right) * pixel);
@@ -177,8 +176,7 @@ impl<'a> Lines<'a> {
         let copy = unsafe { self.copy(group, block) };
         let k = conv.taps() * conv.channels;
         let index = [block.at[0], block.at[1], block.at[2], 0, group * conv.filters];
-        let at: isize = index.iter().zip(s).map(|(i, s)| *i as isize * s).sum();
-        let y = conv.y.data.wrapping_offset(at);
+        let y = conv.y.at(&index);
         for (place, tap, channels) in self.runs() {
             for col in (0..conv.filters).step_by(2 * ops.lanes) {
                 let cols = (conv.filters - col).min(2 * ops.lanes);
@@ -225,8 +223,7 @@ impl<'a> Lines<'a> {
         let copy = unsafe { self.copy(group, block) };
         let row = conv.taps() * conv.channels;
         let index = [block.at[0], block.at[1], block.at[2], 0, group * conv.filters];
-        let at: isize = index.iter().zip(s).map(|(i, s)| *i as isize * s).sum();
-        let cotangent = conv.y.data.wrapping_offset(at);
+        let cotangent = conv.y.at(&index);
         for (place, tap, channels) in self.runs() {
             for col in (0..channels).step_by(2 * ops.lanes) {
                 let cols = (channels - col).min(2 * ops.lanes);

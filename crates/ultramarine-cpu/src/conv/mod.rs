@@ -93,6 +93,14 @@ struct Tensor {
     strides: [isize; 5],
 }
 
+impl Tensor {
+    /// The address of an element, of which trailing axes may be left out.
+    fn at(&self, index: &[usize]) -> *mut u8 {
+        let steps = index.iter().zip(self.strides).map(|(i, s)| *i as isize * s);
+        self.data.wrapping_offset(steps.sum())
+    }
+}
+
 /// A convolution: input `(n, d, h, w, groups * channels)`, weight `(groups * filters, kd, kh,
 /// kw, channels)`, output `(n, od, oh, ow, groups * filters)`.
 #[derive(Clone, Copy)]

@@ -92,9 +92,9 @@ unsafe fn clear(conv: &Conv<'_>) {
     let one = |n: usize| {
         for i in 0..d * h * w {
             let at = [n, i / (h * w), i / w % h, i % w];
-            let at: isize = at.iter().zip(s).map(|(i, s)| *i as isize * s).sum();
+            let first = conv.y.at(&at);
             for o in 0..filters {
-                let to = conv.y.data.wrapping_offset(at + o as isize * s[4]);
+                let to = first.wrapping_offset(o as isize * s[4]);
                 // SAFETY: an element of the output; zero bits are the number zero.
                 unsafe { to.write_bytes(0, size) }
             }

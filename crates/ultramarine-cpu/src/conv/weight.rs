@@ -160,13 +160,12 @@ unsafe fn store(conv: &Conv<'_>, cut: &Cut, filter: usize, sums: *mut u8) {
     for tap in 0..cut.taps {
         let [d, h, w] = position(conv, tap);
         let index = [filter, d, h, w];
-        let at: isize = index.iter().zip(s).map(|(i, s)| *i as isize * s).sum();
         let block = Block {
             src: sums.wrapping_add(tap * cut.channels * ops.acc),
             ld: cut.channels,
             rows: 1,
             cols: cut.channels,
-            dst: conv.w.data.wrapping_offset(at),
+            dst: conv.w.at(&index),
             row: 0,
             col: s[4],
         };
