@@ -11,9 +11,6 @@ struct Sides {
 template <bool WIDE> struct Wrapping { typedef u32 S; };
 template <> struct Wrapping<true> { typedef u64 S; };
 
-INLINE float multiply_add(float a, float b, float c) { return fmaf(a, b, c); }
-INLINE double multiply_add(double a, double b, double c) { return fma(a, b, c); }
-
 // S is what products of D are summed in: float for halves, unsigned words for integers, which wrap.
 template <class D, Kind K> struct Sum {
   typedef typename D::A S;

@@ -1,8 +1,9 @@
-// Tensor cores, for kernels whose operands are halves in shared memory: PTX where there is a GPU, and for the emulator the
+// Tensor cores, for kernels whose operands are in shared memory: PTX where there is a GPU, and for the emulator the
 // same pieces by shuffles, so that kernels are the same. The layouts of fragments are those of PTX's mma.m16n8k16:
 // lane l, in group g = l / 4 at place t = l % 4, has
 //   a: rows g and g + 8 (a[0], a[1]), columns 2t and 2t + 1, and the same 8 columns on (a[2], a[3]);
 //   b: rows 2t and 2t + 1 of column g, and the same 8 rows on; c: row g (c[0], c[1]) and g + 8, columns 2t and 2t + 1.
+// A pair of halves may also be a TF32, of which there is one where there are two halves (mma.m16n8k8): D is F32 then.
 
 enum { WARP = 32 };
 
@@ -23,9 +24,8 @@ template <class D> INLINE u32 pack_halves(float low, float high) {
 INLINE float power_of_2(float x) { return x < -126.0f ? 0.0f : exp2f(x); }
 
 template <class D> INLINE float half_of(u32 pair, int high) {
-  typename D::T x;
-  x.bits = (u16)(high ? pair >> 16 : pair);
-  return D::up(x);
+  u16 bits = (u16)(high ? pair >> 16 : pair);
+  return Same<D, F16>::value ? half_up(bits) : brain_up(bits);
 }
 
 template <class D> INLINE void multiply_add(float (&c)[4], const u32 (&a)[4], const u32 (&b)[2]) {
@@ -35,11 +35,19 @@ template <class D> INLINE void multiply_add(float (&c)[4], const u32 (&a)[4], co
     for (int i = 0; i < 4; i++) rows[i] = __shfl_sync(0xffffffffu, a[i], 4 * g + q);
     for (int j = 0; j < 2; j++)
       for (int i = 0; i < 2; i++) columns[j][i] = __shfl_sync(0xffffffffu, b[i], 4 * (2 * t + j) + q);
-    for (int i = 0; i < 4; i++)
-      for (int half = 0; half < 4; half++)
-        c[i] = fmaf(half_of<D>(rows[i / 2 + half / 2 * 2], half % 2), half_of<D>(columns[i % 2][half / 2], half % 2), c[i]);
+    for (int i = 0; i < 4; i++) {
+      for (int part = 0; part < 2; part++) {
+        u32 row = rows[i / 2 + 2 * part], column = columns[i % 2][part];
+        if (Same<D, F32>::value) c[i] = fmaf(__uint_as_float(row), __uint_as_float(column), c[i]);
+        else
+          for (int high = 0; high < 2; high++) c[i] = fmaf(half_of<D>(row, high), half_of<D>(column, high), c[i]);
+      }
+    }
   }
 }
+
+// A float32 rounded to TF32: ties away from zero.
+INLINE u32 as_tf32(u32 bits) { return (bits & 0x7f800000) == 0x7f800000 ? bits : (bits + 0x1000) & 0xffffe000; }
 
 INLINE const u16 *row_of(Place own, int lane) {
   return (const u16 *)__shfl_sync(0xffffffffu, (unsigned long long)own, lane);
@@ -93,10 +101,21 @@ template <class D> INLINE void multiply_add(float (&c)[4], const u32 (&a)[4], co
     asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  else if (Same<D, F32>::value)
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
   else
     asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// A float32 rounded to TF32: ties away from zero.
+INLINE u32 as_tf32(u32 bits) {
+  u32 rounded;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(__uint_as_float(bits)));
+  return rounded;
 }
 
 // Four matrices of 8 rows of 16 bytes: lane 8 i + r has the address of row r of matrix i.
@@ -125,3 +144,86 @@ INLINE void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"
 template <int LEFT> INLINE void wait_for_copies() { asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory"); }
 
 #endif
+
+// Where a lane's rows of matrices begin, in rows of PITCH halves: as the left operand of a product, as the right one whose
+// columns are rows in memory, and as the right one that lies as it is.
+template <int PITCH> INLINE Place left_rows(const void *p) {
+  return place_of(p) + lane_of() % 16 * (2 * PITCH) + lane_of() / 16 * 16;
+}
+template <int PITCH> INLINE Place right_columns(const void *p) {
+  return place_of(p) + (lane_of() % 8 + lane_of() / 16 * 8) * (2 * PITCH) + lane_of() / 8 % 2 * 16;
+}
+template <int PITCH> INLINE Place right_rows(const void *p) { return left_rows<PITCH>(p); }
+// As the left operand whose rows are columns in memory.
+template <int PITCH> INLINE Place left_columns(const void *p) { return right_columns<PITCH>(p); }
+
+template <int TILES, int COLUMNS> INLINE void clear(float (&c)[TILES][COLUMNS][4]) {
+#pragma unroll
+  for (int i = 0; i < TILES; i++)
+#pragma unroll
+    for (int j = 0; j < COLUMNS; j++)
+#pragma unroll
+      for (int e = 0; e < 4; e++) c[i][j][e] = 0.0f;
+}
+
+// Adds the products of TILES rows of matrices and of two columns.
+template <class D, int TILES, int COLUMNS>
+INLINE void multiply_columns(float (&c)[TILES][COLUMNS][4], int j, const u32 (&a)[TILES][4], const u32 (&b)[4]) {
+  u32 left[2] = {b[0], b[1]}, right[2] = {b[2], b[3]};
+#pragma unroll
+  for (int i = 0; i < TILES; i++) {
+    multiply_add<D>(c[i][j], a[i], left);
+    multiply_add<D>(c[i][j + 1], a[i], right);
+  }
+}
+
+template <class D> INLINE void round_fragment(u32 (&to)[4]) {
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+    if (Same<D, F32>::value) to[i] = as_tf32(to[i]);
+}
+
+// c += a b, for rows of DEPTH halves: a's are TILES times 16, b's are the columns.
+template <class D, int DEPTH, int PITCH, int TILES, int COLUMNS>
+INLINE void add_rows_product(float (&c)[TILES][COLUMNS][4], Place a, Place b) {
+#pragma unroll
+  for (int step = 0; step < DEPTH / 16; step++) {
+    u32 rows[TILES][4];
+#pragma unroll
+    for (int i = 0; i < TILES; i++) {
+      load_matrices(rows[i], a + i * 16 * 2 * PITCH + step * 32);
+      round_fragment<D>(rows[i]);
+    }
+#pragma unroll
+    for (int j = 0; j < COLUMNS; j += 2) {
+      u32 columns[4];
+      load_matrices(columns, b + j * 8 * 2 * PITCH + step * 32);
+      round_fragment<D>(columns);
+      multiply_columns<D>(c, j, rows, columns);
+    }
+  }
+}
+
+// c = a b, for the same.
+template <class D, int DEPTH, int PITCH, int TILES, int COLUMNS>
+INLINE void multiply(float (&c)[TILES][COLUMNS][4], Place a, Place b) {
+  clear(c);
+  add_rows_product<D, DEPTH, PITCH>(c, a, b);
+}
+
+// c += a^T b, for DEPTH rows of both as they lie.
+template <class D, int DEPTH, int A_PITCH, int B_PITCH, int TILES, int COLUMNS>
+INLINE void add_columns_product(float (&c)[TILES][COLUMNS][4], Place a, Place b) {
+#pragma unroll
+  for (int step = 0; step < DEPTH / 16; step++) {
+    u32 rows[TILES][4];
+#pragma unroll
+    for (int i = 0; i < TILES; i++) load_transposed(rows[i], a + step * 16 * 2 * A_PITCH + i * 32);
+#pragma unroll
+    for (int j = 0; j < COLUMNS; j += 2) {
+      u32 columns[4];
+      load_transposed(columns, b + step * 16 * 2 * B_PITCH + j * 16);
+      multiply_columns<D>(c, j, rows, columns);
+    }
+  }
+}

@@ -133,6 +133,9 @@ INLINE typename D::A rounded(typename D::A x) {
   return x;
 }
 
+INLINE float multiply_add(float a, float b, float c) { return fmaf(a, b, c); }
+INLINE double multiply_add(double a, double b, double c) { return fma(a, b, c); }
+
 template <class X, class Y> struct Same { static const bool value = false; };
 template <class X> struct Same<X, X> { static const bool value = true; };
 

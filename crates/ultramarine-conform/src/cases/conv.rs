@@ -19,7 +19,7 @@ const PLAIN: Convolution = Convolution {
     input_dilation: [1; 3],
 };
 
-const CASES: [(&str, Shapes, Convolution); 11] = [
+const CASES: [(&str, Shapes, Convolution); 12] = [
     ("one axis", [[2, 1, 1, 9, 3], [4, 1, 1, 3, 3], [2, 1, 1, 7, 4]], PLAIN),
     ("one tap", [[2, 1, 3, 4, 5], [6, 1, 1, 1, 5], [2, 1, 3, 4, 6]], PLAIN),
     (
@@ -67,6 +67,11 @@ const CASES: [(&str, Shapes, Convolution); 11] = [
     (
         "larger",
         [[1, 1, 9, 10, 24], [20, 1, 3, 3, 24], [1, 1, 9, 10, 20]],
+        Convolution { low: [0, 1, 1], ..PLAIN },
+    ),
+    (
+        "several tiles",
+        [[2, 1, 9, 9, 40], [70, 1, 3, 3, 40], [2, 1, 9, 9, 70]],
         Convolution { low: [0, 1, 1], ..PLAIN },
     ),
 ];

@@ -46,44 +46,6 @@ INLINE void load_rows(u16 *to, const T *from, i64 stride, i64 step, i32 count, i
   }
 }
 
-// Where a lane's rows of matrices begin, in rows of PITCH halves: as the left operand of a product, as the right one whose
-// columns are rows in memory, and as the right one that lies as it is.
-template <int PITCH> INLINE Place left_rows(const u16 *p) {
-  return place_of(p) + lane_of() % 16 * (2 * PITCH) + lane_of() / 16 * 16;
-}
-template <int PITCH> INLINE Place right_columns(const u16 *p) {
-  return place_of(p) + (lane_of() % 8 + lane_of() / 16 * 8) * (2 * PITCH) + lane_of() / 8 % 2 * 16;
-}
-template <int PITCH> INLINE Place right_rows(const u16 *p) { return left_rows<PITCH>(p); }
-
-// c = a b, for rows of DEPTH halves: a's are TILES times 16, b's are the columns.
-template <class D, int DEPTH, int PITCH, int TILES, int COLUMNS>
-INLINE void multiply(float (&c)[TILES][COLUMNS][4], Place a, Place b) {
-#pragma unroll
-  for (int i = 0; i < TILES; i++)
-#pragma unroll
-    for (int j = 0; j < COLUMNS; j++)
-#pragma unroll
-      for (int e = 0; e < 4; e++) c[i][j][e] = 0.0f;
-#pragma unroll
-  for (int step = 0; step < DEPTH / 16; step++) {
-    u32 rows[TILES][4];
-#pragma unroll
-    for (int i = 0; i < TILES; i++) load_matrices(rows[i], a + i * 16 * 2 * PITCH + step * 32);
-#pragma unroll
-    for (int j = 0; j < COLUMNS; j += 2) {
-      u32 columns[4];
-      load_matrices(columns, b + j * 8 * 2 * PITCH + step * 32);
-      u32 left[2] = {columns[0], columns[1]}, right[2] = {columns[2], columns[3]};
-#pragma unroll
-      for (int i = 0; i < TILES; i++) {
-        multiply_add<D>(c[i][j], rows[i], left);
-        multiply_add<D>(c[i][j + 1], rows[i], right);
-      }
-    }
-  }
-}
-
 // sums += weights b, for weights in the layout of results and b as it lies.
 template <class D, int PITCH, int TILES, int ROWS, int COLUMNS>
 INLINE void add_product(float (&sums)[TILES][COLUMNS][4], const float (&weights)[TILES][ROWS][4], Place b) {
@@ -102,12 +64,7 @@ INLINE void add_product(float (&sums)[TILES][COLUMNS][4], const float (&weights)
     for (int j = 0; j < COLUMNS; j += 2) {
       u32 columns[4];
       load_transposed(columns, b + step * 16 * 2 * PITCH + j * 16);
-      u32 left[2] = {columns[0], columns[1]}, right[2] = {columns[2], columns[3]};
-#pragma unroll
-      for (int i = 0; i < TILES; i++) {
-        multiply_add<D>(sums[i][j], a[i], left);
-        multiply_add<D>(sums[i][j + 1], a[i], right);
-      }
+      multiply_columns<D>(sums, j, a, columns);
     }
   }
 }
@@ -181,12 +138,7 @@ INLINE void attention_halves(const typename D::T *q, const typename D::T *k, con
   }
 
   float sums[TILES][VT][4], top[2 * TILES], total[2 * TILES];
-#pragma unroll
-  for (int i = 0; i < TILES; i++)
-#pragma unroll
-    for (int j = 0; j < VT; j++)
-#pragma unroll
-      for (int c = 0; c < 4; c++) sums[i][j][c] = 0.0f;
+  clear(sums);
 #pragma unroll
   for (int i = 0; i < 2 * TILES; i++) {
     top[i] = -INFINITE;

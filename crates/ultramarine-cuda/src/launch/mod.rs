@@ -61,6 +61,16 @@ impl Grid {
     pub fn with_shared(self, bytes: u32) -> Self {
         Self { shared: bytes, ..self }
     }
+
+    /// The same for a kernel, of which more than 48 KiB have to be asked for.
+    pub fn with_room(self, job: &Job<'_>, kernel: &Kernel, bytes: u32) -> Result<Self> {
+        if bytes > job.device.properties.shared_per_block {
+            let _entered = job.device.enter()?;
+            // SAFETY: a loaded function; the context was just entered.
+            unsafe { allow_shared(job.device.driver, kernel.handle(), bytes) }?;
+        }
+        Ok(self.with_shared(bytes))
+    }
 }
 
 /// Lets a loaded function have that much dynamic shared memory, which above 48 KiB has to be asked for.

@@ -28,6 +28,8 @@ pub const FUSED_INPUTS: u32 = fused::INPUTS as u32;
 pub mod headers {
     /// Dtypes: storage, arithmetic, conversions.
     pub const NUMBER: &str = include_str!("../../kernels/number.cuh");
+    /// Tensor cores.
+    pub const MMA: &str = include_str!("../../kernels/mma.cuh");
     /// Walking tensors.
     pub const WALK: &str = include_str!("../../kernels/walk.cuh");
 }

@@ -1,16 +1,13 @@
 //! ATTENTION of halves by tensor cores, and what its gradient has in common with it.
 
-use crate::launch::{Dtype, Grid, Job, OpRequest, View, Work, allow_shared, launch};
+use crate::launch::{Dtype, Grid, Job, OpRequest, View, Work, launch};
 use crate::ops::headers;
 use crate::program::{Kernel, Kernels, Source};
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::AttentionAttrs;
 
-const HEADERS: &[&str] = &[
-    headers::NUMBER,
-    include_str!("../../../kernels/mma.cuh"),
-    include_str!("../../../kernels/nn/attention.cuh"),
-];
+const HEADERS: &[&str] =
+    &[headers::NUMBER, headers::MMA, include_str!("../../../kernels/nn/attention.cuh")];
 
 /// Largest size of a query or a value: registers hold a row of sums.
 const MOST: u32 = 256;
@@ -209,21 +206,6 @@ pub fn check(view: &View<'_>, shape: &[i64]) -> Result<()> {
     }
 }
 
-/// A grid with that much dynamic shared memory for the kernel.
-pub fn grid(
-    job: &Job<'_>,
-    kernel: &Kernel,
-    (blocks, warps): (u64, u32),
-    shared: u32,
-) -> Result<Grid> {
-    if shared > job.device.properties.shared_per_block {
-        let _entered = job.device.enter()?;
-        // SAFETY: a loaded function; the context was just entered.
-        unsafe { allow_shared(job.device.driver, kernel.handle(), shared) }?;
-    }
-    Ok(Grid::exactly(blocks, 32 * warps)?.with_shared(shared))
-}
-
 struct Attention {
     common: Common,
     kernels: Kernels<Variant>,
@@ -340,7 +322,7 @@ impl Work for Attention {
         let rows = 16 * tiles * warps;
         let shared = self.common.shared([rows + keys, keys]);
         let blocks = call.blocks(rows.into()) * parts as u64;
-        let main = grid(job, &kernel, (blocks, warps), shared)?;
+        let main = Grid::exactly(blocks, 32 * warps)?.with_room(job, &kernel, shared)?;
         let words = call.words(self.common.attributes.causal, out.strides, lse.strides);
         let ([mask, sinks, lengths], [q, k, v]) =
             (call.optional(), [call.q, call.k, call.v].map(|view| view.address));

@@ -1,14 +1,14 @@
 //! ATTENTION_GRADIENT of halves by tensor cores: a launch for keys and values, one for queries.
 
-use super::attention::{Common, check, grid, in_vectors};
-use crate::launch::{Job, OpRequest, Work, launch};
+use super::attention::{Common, check, in_vectors};
+use crate::launch::{Grid, Job, OpRequest, Work, launch};
 use crate::ops::headers;
 use crate::program::{Kernel, Kernels, Source};
 use ultramarine_abi::helper::Result;
 
 const HEADERS: &[&str] = &[
     headers::NUMBER,
-    include_str!("../../../kernels/mma.cuh"),
+    headers::MMA,
     include_str!("../../../kernels/nn/attention.cuh"),
     include_str!("../../../kernels/nn/attention_gradient.cuh"),
 ];
@@ -94,13 +94,14 @@ impl Work for Gradient {
         let shared = self.common.shared([rows + self.step(true); 2]);
         let kernel = self.kernel(job, (true, vectors, call.scaled))?;
         let blocks = (n as u64).div_ceil(rows.into()) * (b * heads) as u64;
-        let by_keys = grid(job, &kernel, (blocks, WARPS), shared)?;
+        let by_keys = Grid::exactly(blocks, 32 * WARPS)?.with_room(job, &kernel, shared)?;
         launch!(job, &kernel, by_keys; q, k, v, mask, lengths, ct, logarithms, delta, dk, dv, words[..], more[..])?;
 
         let kernel = self.kernel(job, (false, vectors, call.scaled))?;
         let rows = rows * self.tiles();
         let shared = self.common.shared([rows + self.step(false); 2]);
-        let by_queries = grid(job, &kernel, (call.blocks(rows.into()), WARPS), shared)?;
+        let blocks = call.blocks(rows.into());
+        let by_queries = Grid::exactly(blocks, 32 * WARPS)?.with_room(job, &kernel, shared)?;
         launch!(job, &kernel, by_queries; q, k, v, mask, lengths, ct, logarithms, delta, dq, words[..], more[..])
     }
 }

@@ -1,0 +1,198 @@
+// Implicit products by tiles that pass through shared memory, some chunks of the sum ahead (cp.async): 64 bytes of a row
+// at a time. Halves (and float32 as TF32) on tensor cores, the others by multiply-adds of a thread.
+
+enum { ROWS = 128, CHUNK = 64, PITCH = CHUNK + 16, EACH = 8 };  // bytes; results of a thread along each axis
+
+// The products of a tile by tensor cores: warps of 64 rows and 32 columns.
+template <class D, int COLUMNS> struct Cores {
+  typedef typename D::T T;
+  enum { TILES = 4, WIDE = 4, DOWN = ROWS / 64 };
+  float sum[TILES][WIDE][4];
+  int row, column;
+
+  __device__ __forceinline__ void begin() {
+    const int warp = (int)threadIdx.x / WARP;
+    row = warp % DOWN * 64;
+    column = warp / DOWN * 32;
+    clear(sum);
+  }
+  __device__ __forceinline__ void add(const char *a, const char *b) {
+    add_rows_product<D, CHUNK / 2, PITCH / 2>(sum, left_rows<PITCH / 2>(a + row * PITCH),
+                                              right_columns<PITCH / 2>(b + column * PITCH));
+  }
+  // Hands results to `store(row, column, value)`, and neighbours in a row to `store(row, column, first, second)`.
+  template <class F> __device__ __forceinline__ void each(F store) const {
+    const int lane = lane_of();
+#pragma unroll
+    for (int i = 0; i < TILES; i++)
+#pragma unroll
+      for (int j = 0; j < WIDE; j++)
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+          store(row + i * 16 + half * 8 + lane / 4, column + j * 8 + lane % 4 * 2, sum[i][j][2 * half],
+                sum[i][j][2 * half + 1]);
+  }
+};
+
+// The same by multiply-adds: a thread has EACH rows and EACH columns, which lie apart: neighbours read neighbours, which are
+// in different banks.
+template <class D, int COLUMNS> struct Threads {
+  typedef typename D::T T;
+  enum { WIDE = COLUMNS / EACH, DOWN = ROWS / EACH, PER = 16 / sizeof(T) };
+  T sum[EACH][EACH];
+  int row, column;
+
+  __device__ __forceinline__ void begin() {
+    row = (int)threadIdx.x / WIDE;
+    column = (int)threadIdx.x % WIDE;
+#pragma unroll
+    for (int i = 0; i < EACH; i++)
+#pragma unroll
+      for (int j = 0; j < EACH; j++) sum[i][j] = 0;
+  }
+  __device__ __forceinline__ void add(const char *a, const char *b) {
+#pragma unroll
+    for (int step = 0; step < CHUNK / 16; step++) {
+      Vector<T> rows[EACH];
+#pragma unroll
+      for (int i = 0; i < EACH; i++) rows[i] = *(const Vector<T> *)(a + (row + i * DOWN) * PITCH + step * 16);
+#pragma unroll
+      for (int j = 0; j < EACH; j++) {
+        const Vector<T> other = *(const Vector<T> *)(b + (column + j * WIDE) * PITCH + step * 16);
+#pragma unroll
+        for (int i = 0; i < EACH; i++)
+#pragma unroll
+          for (int e = 0; e < PER; e++) sum[i][j] = multiply_add(rows[i].v[e], other.v[e], sum[i][j]);
+      }
+    }
+  }
+  template <class F> __device__ __forceinline__ void each(F store) const {
+#pragma unroll
+    for (int i = 0; i < EACH; i++)
+#pragma unroll
+      for (int j = 0; j < EACH; j++) store(row + i * DOWN, column + j * WIDE, sum[i][j]);
+  }
+};
+
+template <bool CORES, class D, int COLUMNS> struct Engine { typedef Threads<D, COLUMNS> E; };
+template <class D, int COLUMNS> struct Engine<true, D, COLUMNS> { typedef Cores<D, COLUMNS> E; };
+
+// Where a tile's results go: to y, or to a part's sums.
+template <class D, class I> struct Target {
+  typedef typename D::T T;
+  typedef typename D::A A;
+  T *y;
+  A *partial;
+  const i64 *places;  // of rows in y
+  i64 pitch, step;    // of a row of sums; from a column of y to the next
+  I rows, columns;    // that there are of the tile
+  bool pairs;         // two columns of y are aligned, and go together
+
+  __device__ __forceinline__ void operator()(int r, int c, A value) const {
+    if (r >= rows || c >= columns) return;
+    if (partial) partial[r * pitch + c] = value;
+    else y[places[r] + c * step] = D::down(value);
+  }
+  __device__ __forceinline__ void operator()(int r, int c, A first, A second) const {
+    struct __align__(2 * sizeof(T)) Pair { T v[2]; };
+    if (pairs && !partial && r < rows && c + 1 < columns) {
+      Pair pair;
+      pair.v[0] = D::down(first);
+      pair.v[1] = D::down(second);
+      *(Pair *)(y + places[r] + c) = pair;
+      return;
+    }
+    (*this)(r, c, first);
+    (*this)(r, c + 1, second);
+  }
+};
+
+// A block makes a tile of a group, or a part of its sums: `part` chunks, of which it writes what they add up to.
+// x (n, d, h, w, group, channel) has 16 bytes of channels together; w is (groups, outputs, taps, channels) without gaps.
+template <class D, class I, int COLUMNS, int STAGES, bool CORES>
+INLINE void convolve_tiles(const typename D::T *x, const typename D::T *w, typename D::T *y, typename D::A *partial,
+                           i64 part, const Convolution &s) {
+  typedef typename D::T T;
+  typedef typename D::A A;
+  enum {
+    THREADS = ROWS * COLUMNS / (EACH * EACH), PARTS = CHUNK / 16, PER = 16 / sizeof(T), DEEP = CHUNK / sizeof(T),
+    STEP = THREADS / PARTS, A_LOADS = ROWS / STEP, B_LOADS = COLUMNS / STEP, STAGE = (ROWS + COLUMNS) * PITCH
+  };
+  DYNAMIC_SHARED(char, stages);
+  Row<I> *rows = (Row<I> *)(stages + STAGES * STAGE);
+  i64 *places = (i64 *)(rows + ROWS);
+
+  const I n_rows = (I)(s.batch * s.out[0] * s.out[1] * s.out[2]), channels = (I)s.channels;
+  const I depth = (I)(s.taps[0] * s.taps[1] * s.taps[2]) * channels, chunks = (depth + DEEP - 1) / DEEP;
+  const u64 across = ((u64)s.outputs + COLUMNS - 1) / COLUMNS, down = ((u64)n_rows + ROWS - 1) / ROWS;
+  u64 block = blockIdx.x;
+  const I column = (I)(block % across * COLUMNS), row = (I)(block / across % down * ROWS);
+  block /= across * down;
+  const I group = (I)(block % (u64)s.groups), share = (I)(block / (u64)s.groups);
+  const I first = share * (I)part, last = first + (I)part < chunks ? first + (I)part : chunks;
+  x += group * s.x[4];
+  w += (group * s.outputs + column) * (i64)depth;
+
+  for (int r = (int)threadIdx.x; r < ROWS; r += THREADS) {
+    i64 place = 0;
+    rows[r] = row + r < n_rows ? row_of<I>(s, row + r, place) : no_row<I>();
+    places[r] = place;
+  }
+  __syncthreads();
+  const int lane = (int)threadIdx.x % PARTS, line = (int)threadIdx.x / PARTS;
+  Row<I> own[A_LOADS];
+#pragma unroll
+  for (int l = 0; l < A_LOADS; l++) own[l] = rows[line + l * STEP];
+  Tap<I> tap;
+  I along = first * DEEP + lane * PER;
+  tap.begin(s, along, channels);
+
+  auto load = [&](I chunk) {
+    if (chunk < last) {
+      char *to = stages + (int)((chunk - first) % STAGES) * STAGE + line * PITCH + lane * 16;
+      const bool inside = tap.is_there(s);
+      const I offset = tap.offset(s);
+#pragma unroll
+      for (int l = 0; l < A_LOADS; l++) {
+        const bool there = inside && tap.meets(s, own[l]);
+        copy_async(place_of(to + l * STEP * PITCH), there ? x + own[l].from + offset : x, there);
+      }
+#pragma unroll
+      for (int l = 0; l < B_LOADS; l++) {
+        const bool there = inside && column + line + l * STEP < (I)s.outputs;
+        copy_async(place_of(to + (ROWS + l * STEP) * PITCH), there ? w + (i64)(line + l * STEP) * depth + along : w,
+                   there);
+      }
+      tap.advance(s, DEEP, channels);
+      along += DEEP;
+    }
+    commit_copies();
+  };
+
+  typename Engine<CORES, D, COLUMNS>::E engine;
+  engine.begin();
+#pragma unroll
+  for (int stage = 0; stage < STAGES - 1; stage++) load(first + stage);
+  int stage = 0;
+  for (I chunk = first; chunk < last; chunk++) {
+    wait_for_copies<STAGES - 2>();
+    __syncthreads();
+    load(chunk + STAGES - 1);
+    const char *a = stages + stage * STAGE;
+    engine.add(a, a + ROWS * PITCH);
+    stage = stage + 1 < STAGES ? stage + 1 : 0;
+  }
+
+  Target<D, I> to;
+  to.pitch = s.groups * s.outputs;
+  to.step = s.y[5];
+  to.y = y + group * s.y[4] + column * to.step;
+  to.partial = partial ? partial + ((i64)share * n_rows + row) * to.pitch + group * s.outputs + column : partial;
+  to.places = places;
+  to.rows = n_rows - row;
+  to.columns = (I)s.outputs - column;
+  to.pairs = to.step == 1 && (u64)to.y % (2 * sizeof(T)) == 0;
+#pragma unroll
+  for (int d = 0; d < 4; d++) to.pairs = to.pairs && (s.y[d] % 2 == 0);
+  engine.each(to);
+}

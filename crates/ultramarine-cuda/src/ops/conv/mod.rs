@@ -1,0 +1,115 @@
+//! CONVOLVE and its gradients: products of matrices whose left one is read from the input where it is. The gradient by the
+//! input is a convolution too; that by the weight sums over places (`weight`). What an input dilation leaves is cut into
+//! convolutions without (`geometry`).
+
+mod geometry;
+mod pack;
+mod product;
+mod weight;
+
+use super::matmul::library::{Library, Products};
+use super::{headers, unknown};
+use crate::launch::{Dtype, Job, OpRequest, Work};
+use geometry::Convolution;
+use pack::Packs;
+use ultramarine_abi::helper::{Failure, Result};
+use ultramarine_abi::schema::{ConvolveAttrs, op};
+
+/// The tensor that is computed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Output,
+    Input,
+    Weight,
+}
+
+/// CONVOLVE or one of its gradients.
+pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    let role = match request.op {
+        op::CONVOLVE => Role::Output,
+        op::CONVOLVE_INPUT => Role::Input,
+        op::CONVOLVE_WEIGHT => Role::Weight,
+        _ => return Err(unknown(request)),
+    };
+    let (a, b, c) = (request.input(0)?, request.input(1)?, request.output(0)?);
+    if [a, b, c].iter().any(|t| t.ndim != 5) {
+        return Err(Failure::invalid(format!(
+            "a convolution of ranks {} and {} into {}: expected 5",
+            a.ndim, b.ndim, c.ndim
+        )));
+    }
+    let dtype = a.dtype;
+    if dtype != b.dtype || dtype != c.dtype || !dtype.is_real() {
+        return Err(Failure::unsupported(format!(
+            "a convolution of {} and {}: expected one floating dtype",
+            dtype.name(),
+            b.dtype.name()
+        )));
+    }
+    let ConvolveAttrs { flip, .. } = request.attributes()?;
+    let common = Common {
+        role,
+        flip: flip != 0,
+        dtype,
+        library: Products::new(dtype).filter(|_| Library::of(request.device).is_some()),
+        packs: Packs::new(dtype),
+    };
+    Ok(match role {
+        Role::Weight => Box::new(weight::Weight::new(common)),
+        Role::Output | Role::Input => Box::new(product::Forward::new(common)),
+    })
+}
+
+/// The common part of plans.
+struct Common {
+    role: Role,
+    flip: bool,
+    dtype: Dtype,
+    library: Option<Products>,
+    packs: Packs,
+}
+
+impl Common {
+    /// Convolutions without dilation of the input that make what a command asks for.
+    fn phases(&self, job: &Job<'_>) -> Result<Vec<Convolution>> {
+        Ok(Convolution::of(job, self.role, self.flip)?.phases())
+    }
+
+    /// Bytes of a sum.
+    fn sum_bytes(&self) -> u64 {
+        self.dtype.bytes().max(4)
+    }
+}
+
+/// Work in parts of a number of units, of which none is empty.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Parts {
+    /// Units of a part.
+    each: i64,
+    count: i64,
+}
+
+impl Parts {
+    /// About so many parts of `all` units, each a multiple of `least` of them.
+    fn of(all: i64, wanted: i64, least: i64) -> Self {
+        let most = all / least;
+        let wanted = wanted.min(most).max(1);
+        let each = ((all + wanted - 1) / wanted + least - 1) / least * least;
+        Self { each, count: (all + each - 1) / each }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_cover_all() {
+        for (all, wanted, least) in [(1, 5, 8), (100, 3, 8), (100, 1000, 8), (64, 8, 8), (5, 1, 1)]
+        {
+            let parts = Parts::of(all, wanted, least);
+            assert!(parts.each * parts.count >= all && parts.each * (parts.count - 1) < all);
+            assert!(parts.count <= wanted && parts.each % least == 0, "{parts:?}");
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Convolutions, and their gradients by the input: `conv/product.cuh` and `conv/elements.cuh`, or the library for those of
+//! one tap.
+
+use super::geometry::{Convolution, pitch};
+use super::pack::Copied;
+use super::{Common, Parts, headers};
+use crate::launch::{Axes, BLOCK, Dtype, Grid, Job, Work, launch};
+use crate::ops::matmul::{self, gemm::Gemm, library::Steps, product::Product};
+use crate::program::{Kernels, Source, index};
+use ultramarine_abi::helper::Result;
+
+const TILES: &[&str] = &[
+    headers::NUMBER,
+    headers::MMA,
+    include_str!("../../../kernels/conv/sizes.cuh"),
+    include_str!("../../../kernels/conv/product.cuh"),
+];
+pub(super) const ELEMENTS: &[&str] = &[
+    headers::NUMBER,
+    headers::WALK,
+    include_str!("../../../kernels/conv/sizes.cuh"),
+    include_str!("../../../kernels/conv/elements.cuh"),
+];
+
+/// `ROWS` of `conv/product.cuh`, and bytes of a row at a time there, without and with what lies between rows.
+const ROWS: i64 = 128;
+pub(super) const CHUNK: i64 = 64;
+const PITCH: i64 = CHUNK + 16;
+/// Results of a thread.
+const EACH: i64 = 64;
+/// Chunks that are on their way or there.
+pub(super) const STAGES: i64 = 3;
+/// Rows, columns and length of sums from which the library is worth a call.
+const WORTH: i64 = 16;
+
+/// Outputs of a group up to which each element has a thread of its own where tiles would be empty: in many groups, or
+const FEW_OUTPUTS: i64 = 8;
+/// with sums of so many.
+const SHORT: i64 = 64;
+
+/// Bytes of partial sums: more parts cost more than they give.
+pub(super) const MOST_SUMS: u64 = 64 << 20;
+
+/// CONVOLVE and CONVOLVE_INPUT.
+pub struct Forward {
+    common: Common,
+    tiles: Kernels<Tile>,
+    elements: Kernels<bool>,
+}
+
+/// Parameters of a compiled kernel.
+#[derive(Clone, Copy, PartialEq)]
+struct Tile {
+    columns: i64,
+    is_wide: bool,
+}
+
+/// How tiles make a convolution.
+struct Plan {
+    tile: Tile,
+    x: Option<Copied>,
+    w: Option<Copied>,
+    /// Of chunks.
+    parts: Parts,
+    blocks: u64,
+    /// Bytes of the copies, and of the partial sums.
+    bytes: [u64; 3],
+}
+
+impl Forward {
+    pub fn new(common: Common) -> Self {
+        Self { common, tiles: Kernels::default(), elements: Kernels::default() }
+    }
+
+    /// Tensor cores do it.
+    fn on_cores(&self) -> bool {
+        self.common.dtype.is_half() || (self.common.dtype == Dtype::Float32 && matmul::shortens())
+    }
+
+    fn is_by_elements(conv: &Convolution) -> bool {
+        let depth = conv.taps() * conv.channels;
+        depth == 0 || conv.outputs <= FEW_OUTPUTS && (conv.groups > 1 || depth <= SHORT)
+    }
+
+    /// The product that a convolution of one tap is, if the library can make it.
+    fn by_library(&self, job: &Job<'_>, conv: &Convolution) -> Option<Steps> {
+        let library = self.common.library.as_ref()?;
+        let small = conv.rows().min(conv.channels).min(conv.outputs) < WORTH;
+        if small || !conv.is_pointwise() {
+            return None;
+        }
+        let ([xs, _, ys], w) = (conv.shapes(), conv.w.strides);
+        let (x, y) = (conv.x.strides, conv.y.strides);
+        let product = Product {
+            m: conv.rows(),
+            n: conv.outputs,
+            k: conv.channels,
+            a: [pitch(&conv.x, xs)?, x[5]],
+            b: [w[5], w[1]],
+            out: [pitch(&conv.y, ys)?, y[5]],
+            batch: Axes::join(&[conv.groups], [&[x[4]], &[w[0]], &[y[4]]]),
+        };
+        let gemm = Gemm::of(&product, conv.bytes)?;
+        library.steps(job.device, gemm, [conv.x.address, conv.w.address, conv.y.address])
+    }
+
+    fn plan(&self, job: &Job<'_>, conv: &Convolution) -> Plan {
+        let [xs, ws, _] = conv.shapes();
+        let x = Copied::of(conv.x, xs, conv.bytes, false);
+        let w = Copied::of(conv.w, ws, conv.bytes, true);
+        let processors = i64::from(job.device.properties.multiprocessors);
+        let blocks = |columns: i64| {
+            let down = (conv.rows() + ROWS - 1) / ROWS;
+            conv.groups * down * ((conv.outputs + columns - 1) / columns)
+        };
+        let columns = match conv.outputs {
+            ..=32 => 32,
+            65.. if blocks(128) >= 2 * processors => 128,
+            _ => 64,
+        };
+        // Wide enough for padded channels.
+        let padded = w.map_or(conv.channels, |w| w.padded);
+        let chunks = (conv.taps() * padded * conv.bytes as i64 + CHUNK - 1) / CHUNK;
+        let sums = (conv.rows() * conv.groups * conv.outputs) as u64 * self.common.sum_bytes();
+        let wanted = (2 * processors / blocks(columns)).min((MOST_SUMS / sums.max(1)) as i64);
+        let parts = Parts::of(chunks, wanted.max(1), 8);
+        let is_wide =
+            !conv.is_small() || x.is_some_and(|x| x.bytes(1) > super::geometry::SMALL as u64);
+        let sums = if parts.count > 1 { sums * parts.count as u64 } else { 0 };
+        let bytes = [&x, &w].map(|copy| copy.as_ref().map_or(0, |copy| copy.bytes(conv.bytes)));
+        Plan {
+            tile: Tile { columns, is_wide },
+            x,
+            w,
+            parts,
+            blocks: (blocks(columns) * parts.count) as u64,
+            bytes: [bytes[0], bytes[1], sums],
+        }
+    }
+
+    fn run_tiles(&self, job: &Job<'_>, conv: &Convolution, copy_input: bool) -> Result<()> {
+        let plan = self.plan(job, conv);
+        let mut conv = *conv;
+        let (output, [_, _, shape]) = (conv.y, conv.shapes());
+        let scratch = if plan.bytes == [0; 3] { 0 } else { job.scratch()? };
+        if let Some(x) = &plan.x {
+            if copy_input {
+                self.common.packs.copy(job, x, scratch)?;
+            }
+            (conv.x, conv.channels) = (x.at(scratch), x.padded);
+        }
+        if let Some(w) = &plan.w {
+            let to = scratch + plan.bytes[0];
+            self.common.packs.copy(job, w, to)?;
+            (conv.w, conv.channels) = (w.at(to), w.padded);
+        }
+        let Tile { columns, is_wide } = plan.tile;
+        let (threads, d) = (ROWS * columns / EACH, self.common.dtype.tag());
+        let kernel = self.tiles.get(&job.device.programs, plan.tile, || {
+            let on_cores = self.on_cores();
+            let arguments = format!("{d}, {}, {columns}, {STAGES}, {on_cores}", index(is_wide));
+            let parameters = format!(
+                "const {d}::T *x, const {d}::T *w, {d}::T *y, {d}::A *partial, i64 part, const Convolution s"
+            );
+            Source::instance(TILES, "convolve_tiles", arguments, parameters).bounded(threads)
+        })?;
+        let places = ROWS * if is_wide { 40 } else { 24 };
+        let shared = (STAGES * (ROWS + columns) * PITCH + places) as u32;
+        let grid = Grid::exactly(plan.blocks, threads as u32)?.with_room(job, &kernel, shared)?;
+        let is_split = plan.parts.count > 1;
+        let partial = if is_split { scratch + plan.bytes[0] + plan.bytes[1] } else { 0 };
+        let (part, words) = (plan.parts.each, conv.words());
+        launch!(job, &kernel, grid; conv.x.address, conv.w.address, conv.y.address, partial, part, words[..])?;
+        if !is_split {
+            return Ok(());
+        }
+        let step = shape.iter().product();
+        let sums = Copied::dense(shape);
+        self.common.packs.join(job, (partial, plan.parts.count, step), (shape, sums), &output)
+    }
+
+    fn run_elements(&self, job: &Job<'_>, conv: &Convolution) -> Result<()> {
+        let is_wide = !conv.is_small();
+        let kernel = self.elements.get(&job.device.programs, is_wide, || {
+            let d = self.common.dtype.tag();
+            let parameters =
+                format!("const {d}::T *x, const {d}::T *w, {d}::T *y, const Convolution s");
+            let arguments = format!("{d}, {}", index(is_wide));
+            Source::instance(ELEMENTS, "convolve_elements", arguments, parameters).bounded(BLOCK)
+        })?;
+        let n = (conv.rows() * conv.groups * conv.outputs) as u64;
+        let (grid, words) = (Grid::over(job.device, n, 1), conv.words());
+        launch!(job, &kernel, grid; conv.x.address, conv.w.address, conv.y.address, words[..])
+    }
+}
+
+impl Work for Forward {
+    fn has_workspace(&self) -> bool {
+        true
+    }
+
+    fn workspace(&self, job: &Job<'_>) -> Result<u64> {
+        let _entered = job.device.enter()?;
+        let mut most = 0;
+        for conv in self.common.phases(job)? {
+            if Self::is_by_elements(&conv) {
+                continue;
+            }
+            // If the library refuses, tiles do it.
+            let library = self.by_library(job, &conv).map_or(0, |steps| steps.workspace());
+            most = most.max(library).max(self.plan(job, &conv).bytes.iter().sum());
+        }
+        Ok(most)
+    }
+
+    fn run(&self, job: &Job<'_>) -> Result<()> {
+        let mut copy_input = true;
+        for conv in self.common.phases(job)? {
+            if Self::is_by_elements(&conv) {
+                self.run_elements(job, &conv)?;
+                continue;
+            }
+            if let (Some(library), Some(steps)) =
+                (&self.common.library, self.by_library(job, &conv))
+                && library.run(job, &steps, [conv.x.address, conv.w.address, conv.y.address], 0)?
+            {
+                // It may have used the memory of the input's copy.
+                copy_input = true;
+                continue;
+            }
+            self.run_tiles(job, &conv, copy_input)?;
+            copy_input = false;
+        }
+        Ok(())
+    }
+}
