@@ -12,10 +12,12 @@ struct Attention {
   i64 q[4], k[4], v[4], out[4], lse[3], mask[4], sinks[2], lengths[1];
 };
 
+enum { UNITS = 16 };
 enum { NO_MASK, BOOL_MASK, ADDED_MASK };
 
 #define LOG2_E 1.4426950408889634f
 #define LN_2 0.6931471805599453f
+#define ROOM 8.0f
 #define LOWEST (-3.4028234663852886e38f)
 #define INFINITE (__int_as_float(0x7f800000))
 
@@ -106,7 +108,10 @@ INLINE void attention_halves(const typename D::T *q, const typename D::T *k, con
   int lane = lane_of(), warp = (int)threadIdx.x / WARP;
 
   i32 rows = s.span * s.queries, blocks = (rows + ROWS - 1) / ROWS;
-  i32 unit = (i32)(blockIdx.x / blocks), first = (blocks - 1 - (i32)(blockIdx.x % blocks)) * ROWS, split = 0;
+  // Some units at a time, whose keys and values stay in the L2 cache; of these the blocks with most keys first.
+  i32 units = s.heads / s.span * s.batches, together = (i32)(blockIdx.x / (UNITS * blocks)) * UNITS;
+  i32 of_them = min(UNITS, units - together), place = (i32)blockIdx.x - together * blocks;
+  i32 unit = together + place % of_them, first = (blocks - 1 - place / of_them) * ROWS, split = 0;
   if (SPLIT) {  // all rows of a unit are one block
     unit = (i32)(blockIdx.x / splits);
     split = (i32)(blockIdx.x % splits);
@@ -209,20 +214,37 @@ INLINE void attention_halves(const typename D::T *q, const typename D::T *k, con
             if (from + j * 8 + lane % 4 * 2 + c >= ends[i]) scores[i / 2][j][2 * (i % 2) + c] = -INFINITE;
     }
 
-    // The softmax so far; rows are spread over four neighbouring lanes.
-    float unit_scale = SCALED ? 1.0f : s.log2_scale;
+    // The softmax so far; rows are spread over four neighbouring lanes. Sums are scaled again where a score is far above
+    // what they are relative to, which is seldom: float has room for the others (Zadouri and others, FlashAttention-4).
+    float unit_scale = SCALED ? 1.0f : s.log2_scale, largest[2 * TILES];
+    bool grows = false;
 #pragma unroll
     for (int i = 0; i < 2 * TILES; i++) {
-      float largest = top[i];
+      largest[i] = top[i];
 #pragma unroll
       for (int j = 0; j < KT; j++)
-        largest = fmaxf(largest, fmaxf(scores[i / 2][j][2 * (i % 2)], scores[i / 2][j][2 * (i % 2) + 1]));
-      largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 1));
-      largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 2));
-      float shift = largest == -INFINITE ? 0.0f : largest * unit_scale;
-      float factor = power_of_2(fmaf(top[i], unit_scale, -shift));
-      top[i] = largest;
-      float sum = 0.0f;
+        largest[i] = fmaxf(largest[i], fmaxf(scores[i / 2][j][2 * (i % 2)], scores[i / 2][j][2 * (i % 2) + 1]));
+      largest[i] = fmaxf(largest[i], __shfl_xor_sync(0xffffffffu, largest[i], 1));
+      largest[i] = fmaxf(largest[i], __shfl_xor_sync(0xffffffffu, largest[i], 2));
+      grows = grows || (largest[i] - top[i]) * unit_scale > ROOM;
+    }
+    if (__any_sync(0xffffffffu, grows)) {
+#pragma unroll
+      for (int i = 0; i < 2 * TILES; i++) {
+        float shift = largest[i] == -INFINITE ? 0.0f : largest[i] * unit_scale;
+        float factor = power_of_2(fmaf(top[i], unit_scale, -shift));
+        top[i] = largest[i];
+        total[i] *= factor;
+#pragma unroll
+        for (int j = 0; j < VT; j++) {
+          sums[i / 2][j][2 * (i % 2)] *= factor;
+          sums[i / 2][j][2 * (i % 2) + 1] *= factor;
+        }
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < 2 * TILES; i++) {
+      float shift = top[i] == -INFINITE ? 0.0f : top[i] * unit_scale, sum = 0.0f;
 #pragma unroll
       for (int j = 0; j < KT; j++)
 #pragma unroll
@@ -231,12 +253,7 @@ INLINE void attention_halves(const typename D::T *q, const typename D::T *k, con
           score = power_of_2(fmaf(score, unit_scale, -shift));
           sum += score;
         }
-      total[i] = fmaf(total[i], factor, sum);
-#pragma unroll
-      for (int j = 0; j < VT; j++) {
-        sums[i / 2][j][2 * (i % 2)] *= factor;
-        sums[i / 2][j][2 * (i % 2) + 1] *= factor;
-      }
+      total[i] += sum;
     }
     add_product<D, VP>(sums, scores, of_values);
   }
