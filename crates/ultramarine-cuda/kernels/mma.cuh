@@ -68,8 +68,8 @@ INLINE void load_transposed(u32 (&to)[4], Place row) {
   }
 }
 
-// Copies 16 bytes, or zeros, to shared memory.
-INLINE void copy_async(Place to, const void *from, bool there) {
+// Copies 16 bytes, or zeros, to shared memory. CACHED: by way of L1, for what the processor reads again soon.
+template <bool CACHED = false> INLINE void copy_async(Place to, const void *from, bool there) {
   for (int i = 0; i < 4; i++) ((u32 *)to)[i] = there ? ((const u32 *)from)[i] : 0;
 }
 INLINE void commit_copies() {}
@@ -134,10 +134,12 @@ INLINE void load_transposed(u32 (&to)[4], Place row) {
                : "memory");
 }
 
-// Copies 16 bytes, or zeros, to shared memory.
-INLINE void copy_async(Place to, const void *from, bool there) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there ? 16 : 0)
-               : "memory");
+// Copies 16 bytes, or zeros, to shared memory. CACHED: by way of L1, for what the processor reads again soon.
+template <bool CACHED = false> INLINE void copy_async(Place to, const void *from, bool there) {
+  if (CACHED)
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there ? 16 : 0) : "memory");
+  else
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there ? 16 : 0) : "memory");
 }
 INLINE void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // Waits until at most so many groups of copies are under way.

@@ -1,12 +1,12 @@
-// Implicit products by tiles that pass through shared memory, some chunks of the sum ahead (cp.async): 64 bytes of a row
-// at a time. Halves (and float32 as TF32) on tensor cores, the others by multiply-adds of a thread.
+// Implicit products by tiles that pass through shared memory, a chunk of the sum ahead (cp.async): CHUNK bytes of a row at
+// a time. Neighbouring taps read much the same, so copies go by way of L1. Halves (and float32 as TF32) on tensor cores, the others by multiply-adds of a thread.
 
-enum { ROWS = 128, CHUNK = 64, PITCH = CHUNK + 16, EACH = 8 };  // bytes; results of a thread along each axis
+enum { ROWS = 128, EACH = 8 };  // rows of a tile; results of a thread along each axis
 
 // The products of a tile by tensor cores: warps of 64 rows and 32 columns.
-template <class D, int COLUMNS> struct Cores {
+template <class D, int COLUMNS, int CHUNK> struct Cores {
   typedef typename D::T T;
-  enum { TILES = 4, WIDE = 4, DOWN = ROWS / 64 };
+  enum { TILES = 4, WIDE = 4, DOWN = ROWS / 64, PITCH = CHUNK + 16 };
   float sum[TILES][WIDE][4];
   int row, column;
 
@@ -36,9 +36,9 @@ template <class D, int COLUMNS> struct Cores {
 
 // The same by multiply-adds: a thread has EACH rows and EACH columns, which lie apart: neighbours read neighbours, which are
 // in different banks.
-template <class D, int COLUMNS> struct Threads {
+template <class D, int COLUMNS, int CHUNK> struct Threads {
   typedef typename D::T T;
-  enum { WIDE = COLUMNS / EACH, DOWN = ROWS / EACH, PER = 16 / sizeof(T) };
+  enum { WIDE = COLUMNS / EACH, DOWN = ROWS / EACH, PER = 16 / sizeof(T), PITCH = CHUNK + 16 };
   T sum[EACH][EACH];
   int row, column;
 
@@ -74,8 +74,10 @@ template <class D, int COLUMNS> struct Threads {
   }
 };
 
-template <bool CORES, class D, int COLUMNS> struct Engine { typedef Threads<D, COLUMNS> E; };
-template <class D, int COLUMNS> struct Engine<true, D, COLUMNS> { typedef Cores<D, COLUMNS> E; };
+template <bool CORES, class D, int COLUMNS, int CHUNK> struct Engine { typedef Threads<D, COLUMNS, CHUNK> E; };
+template <class D, int COLUMNS, int CHUNK> struct Engine<true, D, COLUMNS, CHUNK> {
+  typedef Cores<D, COLUMNS, CHUNK> E;
+};
 
 // Where a tile's results go: to y, or to a part's sums.
 template <class D, class I> struct Target {
@@ -109,14 +111,14 @@ template <class D, class I> struct Target {
 
 // A block makes a tile of a group, or a part of its sums: `part` chunks, of which it writes what they add up to.
 // x (n, d, h, w, group, channel) has 16 bytes of channels together; w is (groups, outputs, taps, channels) without gaps.
-template <class D, class I, int COLUMNS, int STAGES, bool CORES>
+template <class D, class I, int COLUMNS, int CHUNK, int STAGES, bool CORES>
 INLINE void convolve_tiles(const typename D::T *x, const typename D::T *w, typename D::T *y, typename D::A *partial,
                            i64 part, const Convolution &s) {
   typedef typename D::T T;
   typedef typename D::A A;
   enum {
     THREADS = ROWS * COLUMNS / (EACH * EACH), PARTS = CHUNK / 16, PER = 16 / sizeof(T), DEEP = CHUNK / sizeof(T),
-    STEP = THREADS / PARTS, A_LOADS = ROWS / STEP, B_LOADS = COLUMNS / STEP, STAGE = (ROWS + COLUMNS) * PITCH
+    PITCH = CHUNK + 16, STEP = THREADS / PARTS, A_LOADS = ROWS / STEP, B_LOADS = COLUMNS / STEP, STAGE = (ROWS + COLUMNS) * PITCH
   };
   DYNAMIC_SHARED(char, stages);
   Row<I> *rows = (Row<I> *)(stages + STAGES * STAGE);
@@ -140,9 +142,7 @@ INLINE void convolve_tiles(const typename D::T *x, const typename D::T *w, typen
   }
   __syncthreads();
   const int lane = (int)threadIdx.x % PARTS, line = (int)threadIdx.x / PARTS;
-  Row<I> own[A_LOADS];
-#pragma unroll
-  for (int l = 0; l < A_LOADS; l++) own[l] = rows[line + l * STEP];
+  const Row<I> *own = rows + line;
   Tap<I> tap;
   I along = first * DEEP + lane * PER;
   tap.begin(s, along, channels);
@@ -154,13 +154,14 @@ INLINE void convolve_tiles(const typename D::T *x, const typename D::T *w, typen
       const I offset = tap.offset(s);
 #pragma unroll
       for (int l = 0; l < A_LOADS; l++) {
-        const bool there = inside && tap.meets(s, own[l]);
-        copy_async(place_of(to + l * STEP * PITCH), there ? x + own[l].from + offset : x, there);
+        const Row<I> row = own[l * STEP];
+        const bool there = inside && tap.meets(s, row);
+        copy_async<true>(place_of(to + l * STEP * PITCH), there ? x + row.from + offset : x, there);
       }
 #pragma unroll
       for (int l = 0; l < B_LOADS; l++) {
         const bool there = inside && column + line + l * STEP < (I)s.outputs;
-        copy_async(place_of(to + (ROWS + l * STEP) * PITCH), there ? w + (i64)(line + l * STEP) * depth + along : w,
+        copy_async<true>(place_of(to + (ROWS + l * STEP) * PITCH), there ? w + (i64)(line + l * STEP) * depth + along : w,
                    there);
       }
       tap.advance(s, DEEP, channels);
@@ -169,7 +170,7 @@ INLINE void convolve_tiles(const typename D::T *x, const typename D::T *w, typen
     commit_copies();
   };
 
-  typename Engine<CORES, D, COLUMNS>::E engine;
+  typename Engine<CORES, D, COLUMNS, CHUNK>::E engine;
   engine.begin();
 #pragma unroll
   for (int stage = 0; stage < STAGES - 1; stage++) load(first + stage);

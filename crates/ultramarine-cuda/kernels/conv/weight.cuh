@@ -4,7 +4,7 @@
 enum { OUTPUTS = 64, TAPS = 128, WEIGHT_THREADS = OUTPUTS * TAPS / (EACH * EACH) };
 
 // A warp has all rows and 32 columns.
-template <class D> struct WeightCores {
+template <class D, int CHUNK> struct WeightCores {
   typedef typename D::T T;
   enum { TILES = 4, WIDE = 4, A_PITCH = OUTPUTS + 8, B_PITCH = TAPS + 8 };
   float sum[TILES][WIDE][4];
@@ -29,7 +29,7 @@ template <class D> struct WeightCores {
   }
 };
 
-template <class D> struct WeightThreads {
+template <class D, int CHUNK> struct WeightThreads {
   typedef typename D::T T;
   enum { PER = 16 / sizeof(T), DOWN = OUTPUTS / EACH, WIDE = TAPS / EACH, A_PITCH = OUTPUTS, B_PITCH = TAPS };
   T sum[EACH][EACH];
@@ -69,17 +69,17 @@ template <class D> struct WeightThreads {
   }
 };
 
-template <bool CORES, class D> struct WeightEngine { typedef WeightThreads<D> E; };
-template <class D> struct WeightEngine<true, D> { typedef WeightCores<D> E; };
+template <bool CORES, class D, int CHUNK> struct WeightEngine { typedef WeightThreads<D, CHUNK> E; };
+template <class D, int CHUNK> struct WeightEngine<true, D, CHUNK> { typedef WeightCores<D, CHUNK> E; };
 
 // ct is (places, groups, outputs), `pitch` elements from a place to the next, with 16 bytes of outputs together; x has 16
 // bytes of channels together. Results are (parts, groups, outputs, taps, channels). Parts have `part` places, a multiple of
 // a chunk's.
-template <class D, class I, int STAGES, bool CORES>
+template <class D, class I, int CHUNK, int STAGES, bool CORES>
 INLINE void convolve_weight_tiles(const typename D::T *x, const typename D::T *ct, typename D::A *partial, i64 part,
                                   i64 pitch, const Convolution &s) {
   typedef typename D::T T;
-  typedef typename WeightEngine<CORES, D>::E E;
+  typedef typename WeightEngine<CORES, D, CHUNK>::E E;
   enum {
     PER = 16 / sizeof(T), DEEP = CHUNK / sizeof(T), A_PARTS = OUTPUTS / PER, B_PARTS = TAPS / PER,
     A_STEP = WEIGHT_THREADS / A_PARTS, B_STEP = WEIGHT_THREADS / B_PARTS, STAGE = DEEP * (E::A_PITCH + E::B_PITCH)
@@ -125,7 +125,7 @@ INLINE void convolve_weight_tiles(const typename D::T *x, const typename D::T *c
       for (int k = b_line; k < DEEP; k += B_STEP) {
         const Row<I> row = rows[chunk % 2 * DEEP + k];
         const bool there = b_there && tap.meets(s, row);
-        copy_async(place_of(b + k * E::B_PITCH + b_lane * PER), there ? inputs + row.from : x, there);
+        copy_async<true>(place_of(b + k * E::B_PITCH + b_lane * PER), there ? inputs + row.from : x, there);
       }
     }
     commit_copies();

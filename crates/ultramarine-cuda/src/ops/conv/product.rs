@@ -22,14 +22,13 @@ pub(super) const ELEMENTS: &[&str] = &[
     include_str!("../../../kernels/conv/elements.cuh"),
 ];
 
-/// `ROWS` of `conv/product.cuh`, and bytes of a row at a time there, without and with what lies between rows.
+/// `ROWS` of `conv/product.cuh`, and bytes between rows there.
 const ROWS: i64 = 128;
-pub(super) const CHUNK: i64 = 64;
-const PITCH: i64 = CHUNK + 16;
+const GAP: i64 = 16;
 /// Results of a thread.
 const EACH: i64 = 64;
 /// Chunks that are on their way or there.
-pub(super) const STAGES: i64 = 3;
+pub(super) const STAGES: i64 = 2;
 /// Rows, columns and length of sums from which the library is worth a call.
 const WORTH: i64 = 16;
 
@@ -118,9 +117,8 @@ impl Forward {
             65.. if blocks(128) >= 2 * processors => 128,
             _ => 64,
         };
-        // Wide enough for padded channels.
-        let padded = w.map_or(conv.channels, |w| w.padded);
-        let chunks = (conv.taps() * padded * conv.bytes as i64 + CHUNK - 1) / CHUNK;
+        let (chunk, padded) = (self.common.chunk(), w.map_or(conv.channels, |w| w.padded));
+        let chunks = (conv.taps() * padded * conv.bytes as i64 + chunk - 1) / chunk;
         let sums = (conv.rows() * conv.groups * conv.outputs) as u64 * self.common.sum_bytes();
         let wanted = (2 * processors / blocks(columns)).min((MOST_SUMS / sums.max(1)) as i64);
         let parts = Parts::of(chunks, wanted.max(1), 8);
@@ -155,17 +153,18 @@ impl Forward {
             (conv.w, conv.channels) = (w.at(to), w.padded);
         }
         let Tile { columns, is_wide } = plan.tile;
-        let (threads, d) = (ROWS * columns / EACH, self.common.dtype.tag());
+        let (threads, d, chunk) =
+            (ROWS * columns / EACH, self.common.dtype.tag(), self.common.chunk());
         let kernel = self.tiles.get(&job.device.programs, plan.tile, || {
             let on_cores = self.on_cores();
-            let arguments = format!("{d}, {}, {columns}, {STAGES}, {on_cores}", index(is_wide));
+            let arguments = format!("{d}, {}, {columns}, {chunk}, {STAGES}, {on_cores}", index(is_wide));
             let parameters = format!(
                 "const {d}::T *x, const {d}::T *w, {d}::T *y, {d}::A *partial, i64 part, const Convolution s"
             );
             Source::instance(TILES, "convolve_tiles", arguments, parameters).bounded(threads)
         })?;
         let places = ROWS * if is_wide { 40 } else { 24 };
-        let shared = (STAGES * (ROWS + columns) * PITCH + places) as u32;
+        let shared = (STAGES * (ROWS + columns) * (chunk + GAP) + places) as u32;
         let grid = Grid::exactly(plan.blocks, threads as u32)?.with_room(job, &kernel, shared)?;
         let is_split = plan.parts.count > 1;
         let partial = if is_split { scratch + plan.bytes[0] + plan.bytes[1] } else { 0 };

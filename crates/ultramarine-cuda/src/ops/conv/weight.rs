@@ -2,11 +2,11 @@
 
 use super::geometry::{Convolution, SMALL, Tensor, pitch};
 use super::pack::Copied;
-use super::product::{CHUNK, ELEMENTS, MOST_SUMS, STAGES};
+use super::product::{ELEMENTS, MOST_SUMS, STAGES};
 use super::{Common, Parts, headers};
 use crate::launch::{Axes, BLOCK, Grid, Job, Work, launch};
 use crate::ops::matmul::{gemm::Gemm, library::Steps, product::Product};
-use crate::program::{Kernels, Source, index};
+use crate::program::{Kernel, Kernels, Source, index};
 use ultramarine_abi::helper::Result;
 
 const TILES: &[&str] = &[
@@ -76,7 +76,7 @@ impl Weight {
             let columns = conv.taps() * shape[5];
             let tiles = ((columns + TAPS - 1) / TAPS) * ((shape[1] + OUTPUTS - 1) / OUTPUTS);
             let blocks = tiles * conv.groups;
-            (blocks, BLOCKS * processors / blocks, 8 * CHUNK / conv.bytes as i64)
+            (blocks, BLOCKS * processors / blocks, 8 * self.common.chunk() / conv.bytes as i64)
         };
         let parts = Parts::of(rows, wanted.min(most).max(1), least);
         let bytes = [&x, &ct].map(|copy| copy.as_ref().map_or(0, |copy| copy.bytes(conv.bytes)));
@@ -147,7 +147,7 @@ impl Weight {
             let kernel = self.tiles(job, plan.is_wide)?;
             let [_, _, ys] = conv.shapes();
             let pitch = pitch(&conv.y, ys).unwrap_or(0);
-            let (bytes, rows) = (conv.bytes as i64, CHUNK / conv.bytes as i64);
+            let (bytes, rows) = (conv.bytes as i64, self.common.chunk() / conv.bytes as i64);
             let place = if plan.is_wide { 32 } else { 16 };
             // Rows of halves have 16 bytes between them.
             let gap = if self.common.dtype.is_half() { 32 } else { 0 };
@@ -161,7 +161,7 @@ impl Weight {
         self.common.packs.join(job, parts, (shape, plan.strides), &gradient)
     }
 
-    fn elements(&self, job: &Job<'_>, is_wide: bool) -> Result<crate::program::Kernel> {
+    fn elements(&self, job: &Job<'_>, is_wide: bool) -> Result<Kernel> {
         self.elements.get(&job.device.programs, is_wide, || {
             let d = self.common.dtype.tag();
             let parameters = format!(
@@ -173,13 +173,14 @@ impl Weight {
         })
     }
 
-    fn tiles(&self, job: &Job<'_>, is_wide: bool) -> Result<crate::program::Kernel> {
+    fn tiles(&self, job: &Job<'_>, is_wide: bool) -> Result<Kernel> {
         self.tiles.get(&job.device.programs, is_wide, || {
             let (d, on_cores) = (self.common.dtype.tag(), self.common.dtype.is_half());
             let parameters = format!(
                 "const {d}::T *x, const {d}::T *ct, {d}::A *partial, i64 part, i64 pitch, const Convolution s"
             );
-            let arguments = format!("{d}, {}, {STAGES}, {on_cores}", index(is_wide));
+            let chunk = self.common.chunk();
+            let arguments = format!("{d}, {}, {chunk}, {STAGES}, {on_cores}", index(is_wide));
             Source::instance(TILES, "convolve_weight_tiles", arguments, parameters).bounded(THREADS)
         })
     }
