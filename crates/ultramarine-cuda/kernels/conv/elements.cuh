@@ -11,16 +11,20 @@ INLINE void convolve_elements(const typename D::T *x, const typename D::T *w, ty
     const Row<I> row = row_of<I>(s, index, y_at);
     const typename D::T *inputs = x + group * s.x[4], *weights = w + group * s.w[0] + output * s.w[1];
     typename D::A sum = 0;
-    Tap<I> tap;
-    for (tap.index[0] = 0; tap.index[0] < (I)s.taps[0]; tap.index[0]++) {
-      for (tap.index[1] = 0; tap.index[1] < (I)s.taps[1]; tap.index[1]++) {
-        for (tap.index[2] = 0; tap.index[2] < (I)s.taps[2]; tap.index[2]++) {
-          if (!tap.meets(s, row)) continue;
-          tap.channel = 0;
-          const typename D::T *from = inputs + row.from + tap.offset(s), *with = weights;
-#pragma unroll
-          for (int d = 0; d < 3; d++) with += tap.index[d] * s.w[d + 2];
-          for (I c = 0; c < (I)s.channels; c++) sum = multiply_add(D::up(from[c * s.x[5]]), D::up(with[c * s.w[5]]), sum);
+    for (I z = 0; z < (I)s.taps[0]; z++) {
+      const I depth = z * (I)s.spread[0];
+      if (!is_inside(row.at[0] + depth, (I)s.in[0])) continue;
+      for (I v = 0; v < (I)s.taps[1]; v++) {
+        const I height = v * (I)s.spread[1];
+        if (!is_inside(row.at[1] + height, (I)s.in[1])) continue;
+        const typename D::T *from = inputs + row.from + depth * (I)s.x[1] + height * (I)s.x[2];
+        const typename D::T *with = weights + z * s.w[2] + v * s.w[3];
+        I width = 0, of_w = 0;
+        for (I u = 0; u < (I)s.taps[2]; u++, width += (I)s.spread[2], of_w += (I)s.w[4]) {
+          if (!is_inside(row.at[2] + width, (I)s.in[2])) continue;
+          const I first = width * (I)s.x[3];
+          for (I c = 0; c < (I)s.channels; c++)
+            sum = multiply_add(D::up(from[first + c * (I)s.x[5]]), D::up(with[of_w + c * (I)s.w[5]]), sum);
         }
       }
     }
@@ -47,9 +51,18 @@ INLINE void convolve_weight_elements(const typename D::T *x, const typename D::T
     tap.channel = of_all - group * (I)s.channels;
     const typename D::T *inputs = x + group * s.x[4] + tap.offset(s), *cts = ct + group * s.y[4] + output * s.y[5];
     typename D::A sum = 0;
-    for (I r = begin; r < end; r++) {
-      i64 y_at;
-      const Row<I> row = row_of<I>(s, r, y_at);
+    Row<I> row;
+    i64 y_at = 0;
+    I left = 0;  // places of the line of outputs
+    for (I r = begin; r < end; r++, left--) {
+      if (left == 0) {
+        row = row_of<I>(s, r, y_at);
+        left = (I)s.out[2] - (r - divide_whole(r, (I)s.out[2]) * (I)s.out[2]);
+      } else {
+        row.at[2] += (I)s.stride[2];
+        row.from += (I)(s.stride[2] * s.x[3]);
+        y_at += s.y[3];
+      }
       if (tap.meets(s, row)) sum = multiply_add(D::up(inputs[row.from]), D::up(cts[y_at]), sum);
     }
     partial[(((share * (I)s.groups + group) * (I)s.outputs + output) * taps + (rest - output * taps)) * (I)s.channels +

@@ -37,6 +37,7 @@ INLINE void convolve_join(const typename D::A *partial, typename D::T *out, i64 
     I at[2];
     locate<2, N, I>(w, i, at);
     typename D::A sum = 0;
+#pragma unroll 8
     for (i64 part = 0; part < parts; part++) sum += partial[at[0] + part * step];
     out[at[1]] = D::down(sum);
   }

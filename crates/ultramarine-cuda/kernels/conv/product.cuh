@@ -122,7 +122,6 @@ INLINE void convolve_tiles(const typename D::T *x, const typename D::T *w, typen
   };
   DYNAMIC_SHARED(char, stages);
   Row<I> *rows = (Row<I> *)(stages + STAGES * STAGE);
-  i64 *places = (i64 *)(rows + ROWS);
 
   const I n_rows = (I)(s.batch * s.out[0] * s.out[1] * s.out[2]), channels = (I)s.channels;
   const I depth = (I)(s.taps[0] * s.taps[1] * s.taps[2]) * channels, chunks = (depth + DEEP - 1) / DEEP;
@@ -136,9 +135,8 @@ INLINE void convolve_tiles(const typename D::T *x, const typename D::T *w, typen
   w += (group * s.outputs + column) * (i64)depth;
 
   for (int r = (int)threadIdx.x; r < ROWS; r += THREADS) {
-    i64 place = 0;
-    rows[r] = row + r < n_rows ? row_of<I>(s, row + r, place) : no_row<I>();
-    places[r] = place;
+    i64 unused;
+    rows[r] = row + r < n_rows ? row_of<I>(s, row + r, unused) : no_row<I>();
   }
   __syncthreads();
   const int lane = (int)threadIdx.x % PARTS, line = (int)threadIdx.x / PARTS;
@@ -184,6 +182,11 @@ INLINE void convolve_tiles(const typename D::T *x, const typename D::T *w, typen
     stage = stage + 1 < STAGES ? stage + 1 : 0;
   }
 
+  wait_for_copies<0>();
+  __syncthreads();
+  i64 *places = (i64 *)stages;  // the tiles are done
+  for (int r = (int)threadIdx.x; r < ROWS && row + r < n_rows; r += THREADS) row_of<I>(s, row + r, places[r]);
+  __syncthreads();
   Target<D, I> to;
   to.pitch = s.groups * s.outputs;
   to.step = s.y[5];

@@ -49,6 +49,11 @@ template <class I> INLINE Row<I> no_row() {
 template <class I> struct Unsigned { typedef u32 U; };
 template <> struct Unsigned<i64> { typedef u64 U; };
 
+template <class I> INLINE bool is_inside(I at, I size) {
+  typedef typename Unsigned<I>::U U;
+  return (U)at < (U)size;
+}
+
 // Steps along the sum: a channel of a tap, how far the tap is from the first one, and whether there is one.
 template <class I> struct Tap {
   I channel, index[3];
@@ -79,10 +84,9 @@ template <class I> struct Tap {
   __device__ __forceinline__ bool is_there(const Convolution &s) const { return index[0] < (I)s.taps[0]; }
   // Whether a row has something there.
   __device__ __forceinline__ bool meets(const Convolution &s, const Row<I> &row) const {
-    typedef typename Unsigned<I>::U U;
     bool inside = true;
 #pragma unroll
-    for (int d = 0; d < 3; d++) inside = inside && (U)(row.at[d] + ahead(s, d)) < (U)s.in[d];
+    for (int d = 0; d < 3; d++) inside = inside && is_inside(row.at[d] + ahead(s, d), (I)s.in[d]);
     return inside;
   }
   // The distance from the row's first place.

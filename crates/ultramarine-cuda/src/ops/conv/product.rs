@@ -121,7 +121,7 @@ impl Forward {
         let chunks = (conv.taps() * padded * conv.bytes as i64 + chunk - 1) / chunk;
         let sums = (conv.rows() * conv.groups * conv.outputs) as u64 * self.common.sum_bytes();
         let wanted = (2 * processors / blocks(columns)).min((MOST_SUMS / sums.max(1)) as i64);
-        let parts = Parts::of(chunks, wanted.max(1), 8);
+        let parts = Parts::of(chunks, wanted.max(1), 2);
         let is_wide =
             !conv.is_small() || x.is_some_and(|x| x.bytes(1) > super::geometry::SMALL as u64);
         let sums = if parts.count > 1 { sums * parts.count as u64 } else { 0 };
@@ -163,8 +163,8 @@ impl Forward {
             );
             Source::instance(TILES, "convolve_tiles", arguments, parameters).bounded(threads)
         })?;
-        let places = ROWS * if is_wide { 40 } else { 24 };
-        let shared = (STAGES * (ROWS + columns) * (chunk + GAP) + places) as u32;
+        let rows = ROWS * if is_wide { 32 } else { 16 };
+        let shared = (STAGES * (ROWS + columns) * (chunk + GAP) + rows) as u32;
         let grid = Grid::exactly(plan.blocks, threads as u32)?.with_room(job, &kernel, shared)?;
         let is_split = plan.parts.count > 1;
         let partial = if is_split { scratch + plan.bytes[0] + plan.bytes[1] } else { 0 };

@@ -76,7 +76,11 @@ impl Weight {
             let columns = conv.taps() * shape[5];
             let tiles = ((columns + TAPS - 1) / TAPS) * ((shape[1] + OUTPUTS - 1) / OUTPUTS);
             let blocks = tiles * conv.groups;
-            (blocks, BLOCKS * processors / blocks, 8 * self.common.chunk() / conv.bytes as i64)
+            (
+                blocks,
+                (BLOCKS * processors + blocks - 1) / blocks,
+                8 * self.common.chunk() / conv.bytes as i64,
+            )
         };
         let parts = Parts::of(rows, wanted.min(most).max(1), least);
         let bytes = [&x, &ct].map(|copy| copy.as_ref().map_or(0, |copy| copy.bytes(conv.bytes)));
