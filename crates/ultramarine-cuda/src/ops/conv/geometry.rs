@@ -7,6 +7,9 @@ use ultramarine_abi::helper::{Failure, Result};
 /// The reach of 32-bit arithmetic, with room for a tile and for a grid's stride.
 pub const SMALL: i64 = 1 << 30;
 
+/// Rows, columns and length of sums from which the library is worth a call.
+const WORTH: i64 = 16;
+
 /// A tensor: the address of its first element, and strides in elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Tensor {
@@ -163,9 +166,12 @@ impl Convolution {
         ]
     }
 
-    /// Outputs read just what is at their own place.
-    pub fn is_pointwise(&self) -> bool {
-        self.axes.iter().all(|a| a.taps == 1 && a.stride == 1 && a.low == 0 && a.input == a.output)
+    /// Outputs read just what is at their own place, which is a product of matrices, and one that is large enough for the
+    /// library.
+    pub fn is_worth_a_call(&self) -> bool {
+        let own = |a: &Axis| a.taps == 1 && a.stride == 1 && a.low == 0 && a.input == a.output;
+        let large = [self.rows(), self.channels, self.outputs].iter().all(|n| *n >= WORTH);
+        large && self.axes.iter().all(own)
     }
 
     /// True if 32-bit arithmetic reaches all elements, and counts them.

@@ -29,8 +29,6 @@ const GAP: i64 = 16;
 const EACH: i64 = 64;
 /// Chunks that are on their way or there.
 pub(super) const STAGES: i64 = 2;
-/// Rows, columns and length of sums from which the library is worth a call.
-const WORTH: i64 = 16;
 
 /// Outputs of a group up to which each element has a thread of its own where tiles would be empty: in many groups, or
 const FEW_OUTPUTS: i64 = 8;
@@ -84,8 +82,7 @@ impl Forward {
     /// The product that a convolution of one tap is, if the library can make it.
     fn by_library(&self, job: &Job<'_>, conv: &Convolution) -> Option<Steps> {
         let library = self.common.library.as_ref()?;
-        let small = conv.rows().min(conv.channels).min(conv.outputs) < WORTH;
-        if small || !conv.is_pointwise() {
+        if !conv.is_worth_a_call() {
             return None;
         }
         let ([xs, _, ys], w) = (conv.shapes(), conv.w.strides);

@@ -25,8 +25,6 @@ const THREADS: u32 = 128;
 const BLOCKS: i64 = 4;
 /// Products of outputs and channels of many groups up to which a thread sums an element.
 const FEW: i64 = 64;
-/// Rows, columns and length of sums from which the library is worth a call.
-const WORTH: i64 = 16;
 
 /// CONVOLVE_WEIGHT.
 pub struct Weight {
@@ -106,8 +104,7 @@ impl Weight {
     /// The product that a convolution of one tap has as gradient, if the library can make it.
     fn by_library(&self, job: &Job<'_>, conv: &Convolution) -> Option<Steps> {
         let library = self.common.library.as_ref()?;
-        let small = conv.rows().min(conv.channels).min(conv.outputs) < WORTH;
-        if small || !conv.is_pointwise() {
+        if !conv.is_worth_a_call() {
             return None;
         }
         let ([xs, _, ys], w) = (conv.shapes(), conv.w.strides);
