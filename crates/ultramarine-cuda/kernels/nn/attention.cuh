@@ -12,7 +12,6 @@ struct Attention {
   i64 q[4], k[4], v[4], out[4], lse[3], mask[4], sinks[2], lengths[1];
 };
 
-enum { UNITS = 16 };
 enum { NO_MASK, BOOL_MASK, ADDED_MASK };
 
 #define LOG2_E 1.4426950408889634f
@@ -29,6 +28,20 @@ INLINE Query query_of_row(const Attention &s, i32 unit_head, i32 row) {
   p.head = unit_head + row / s.queries;
   p.query = row % s.queries;
   return p;
+}
+
+// Which block of which unit this one is: some units at a time, whose tensors stay in the L2 cache, and of these the first
+// blocks first, which have most to do.
+struct Placed { i32 unit, block; };
+
+INLINE Placed placed_of(i32 units, i32 blocks) {
+  enum { TOGETHER = 16 };
+  i32 before = (i32)blockIdx.x / (TOGETHER * blocks) * TOGETHER, of_them = min(TOGETHER, units - before);
+  i32 place = (i32)blockIdx.x - before * blocks;
+  Placed placed;
+  placed.unit = before + place % of_them;
+  placed.block = place / of_them;
+  return placed;
 }
 
 // Loads `count` rows of `size` halves into rows of PITCH halves, of which COLUMNS are used: what is not there is 0.
@@ -108,10 +121,8 @@ INLINE void attention_halves(const typename D::T *q, const typename D::T *k, con
   int lane = lane_of(), warp = (int)threadIdx.x / WARP;
 
   i32 rows = s.span * s.queries, blocks = (rows + ROWS - 1) / ROWS;
-  // Some units at a time, whose keys and values stay in the L2 cache; of these the blocks with most keys first.
-  i32 units = s.heads / s.span * s.batches, together = (i32)(blockIdx.x / (UNITS * blocks)) * UNITS;
-  i32 of_them = min(UNITS, units - together), place = (i32)blockIdx.x - together * blocks;
-  i32 unit = together + place % of_them, first = (blocks - 1 - place / of_them) * ROWS, split = 0;
+  Placed place = placed_of(s.heads / s.span * s.batches, blocks);
+  i32 unit = place.unit, first = (blocks - 1 - place.block) * ROWS, split = 0;
   if (SPLIT) {  // all rows of a unit are one block
     unit = (i32)(blockIdx.x / splits);
     split = (i32)(blockIdx.x % splits);

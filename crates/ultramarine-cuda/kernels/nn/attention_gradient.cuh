@@ -68,13 +68,14 @@ INLINE void attention_by_keys(const typename D::T *q, const typename D::T *k, co
   enum { KEYS = 16 * WARPS, THREADS = WARPS * WARP, QP = HEAD + 8, VP = VALUE + 8, QT = QUERIES / 8 };
   typedef typename D::T T;
   DYNAMIC_SHARED(u16, keys);
-  __shared__ Known known[QUERIES];
-  __shared__ i64 mask_rows[MASK == NO_MASK ? 1 : QUERIES];
-  u16 *values = keys + KEYS * QP, *queries = values + KEYS * VP, *cotangents = queries + QUERIES * QP;
+  __shared__ Known all_known[2][QUERIES];
+  __shared__ i64 all_mask_rows[2][MASK == NO_MASK ? 1 : QUERIES];
+  u16 *values = keys + KEYS * QP, *queries = values + KEYS * VP, *cotangents = queries + 2 * QUERIES * QP;
   int lane = lane_of(), warp = (int)threadIdx.x / WARP;
   i32 blocks = (s.keys + KEYS - 1) / KEYS;
-  i32 unit = (i32)(blockIdx.x / blocks), first = (i32)(blockIdx.x % blocks) * KEYS;
-  i32 key_heads = s.heads / s.group, batch = unit / key_heads, key_head = unit % key_heads;
+  i32 key_heads = s.heads / s.group;
+  Placed place = placed_of(key_heads * s.batches, blocks);
+  i32 first = place.block * KEYS, batch = place.unit / key_heads, key_head = place.unit % key_heads;
   i32 head = key_head * s.group, rows = s.group * s.queries;
   i32 length = s.keys;
   if (lengths) length = min(lengths[batch * s.lengths[0]], s.keys);
@@ -90,27 +91,43 @@ INLINE void attention_by_keys(const typename D::T *q, const typename D::T *k, co
   Place ct_columns = right_columns<VP>(cotangents), ct_rows = right_rows<VP>(cotangents);
   float by_keys[1][HEAD / 8][4] = {}, by_values[1][VALUE / 8][4] = {};
 
-  for (i32 row = 0; row < rows; row += QUERIES) {
+  // The next queries that any of these keys counts for. Those that see no key at all weigh every one.
+  auto next = [&](i32 row) {
+    for (; row < rows; row += QUERIES) {
+      i32 last = min(row + QUERIES, rows) - 1;
+      if (!s.causal || length < s.queries || row / s.queries != last / s.queries ||
+          last % s.queries + length - s.queries + 1 > first)
+        break;
+    }
+    return row;
+  };
+  auto load = [&](i32 row, int at) {
+    if (row >= rows) return;
     i32 last = min(row + QUERIES, rows) - 1;
-    // Queries that come before all of these keys. Those that see no key at all weigh every one.
-    if (s.causal && length >= s.queries && row / s.queries == last / s.queries &&
-        last % s.queries + length - s.queries + 1 <= first)
-      continue;
-    __syncthreads();
-    load_queries<HEAD, QP, QUERIES, THREADS, VECTORS>(queries, q, s.q, s, head, row, rows - row, s.size);
-    load_queries<VALUE, VP, QUERIES, THREADS, VECTORS>(cotangents, ct, g.ct, s, head, row, rows - row, s.value_size);
+    load_queries<HEAD, QP, QUERIES, THREADS, VECTORS>(queries + at * QUERIES * QP, q, s.q, s, head, row, rows - row, s.size);
+    load_queries<VALUE, VP, QUERIES, THREADS, VECTORS>(cotangents + at * QUERIES * VP, ct, g.ct, s, head, row, rows - row,
+                                                       s.value_size);
     commit_copies();
     for (int i = (int)threadIdx.x; i < QUERIES; i += THREADS) {
       Query p = query_of_row(s, head, min(row + i, last));
-      known[i] = row + i <= last ? known_of<SCALED>(s, g, logarithms, delta, batch, p, length) : nothing_known();
-      if (MASK != NO_MASK) mask_rows[i] = batch * s.mask[0] + p.head * s.mask[1] + p.query * s.mask[2];
+      all_known[at][i] = row + i <= last ? known_of<SCALED>(s, g, logarithms, delta, batch, p, length) : nothing_known();
+      if (MASK != NO_MASK) all_mask_rows[at][i] = batch * s.mask[0] + p.head * s.mask[1] + p.query * s.mask[2];
     }
+  };
+
+  i32 row = next(0);
+  load(row, 0);
+  for (int at = 0; row < rows; at ^= 1) {
     wait_for_copies<0>();
     __syncthreads();
-
+    row = next(row + QUERIES);
+    load(row, at ^ 1);
+    const Known *known = all_known[at];
+    const i64 *mask_rows = all_mask_rows[at];
+    Place of_queries = 2 * at * QUERIES * QP + query_columns, of_cts = 2 * at * QUERIES * VP + ct_columns;
     float weights[1][QT][4], slopes[1][QT][4];
-    multiply<D, HEAD, QP>(weights, left_keys, query_columns);
-    multiply<D, VALUE, VP>(slopes, left_values, ct_columns);
+    multiply<D, HEAD, QP>(weights, left_keys, of_queries);
+    multiply<D, VALUE, VP>(slopes, left_values, of_cts);
 #pragma unroll
     for (int j = 0; j < QT; j++)
 #pragma unroll
@@ -123,8 +140,8 @@ INLINE void attention_by_keys(const typename D::T *q, const typename D::T *k, co
         weights[0][j][c] = w;
         slopes[0][j][c] = flat ? 0.0f : w * (slopes[0][j][c] - known[i].delta);
       }
-    add_product<D, VP>(by_values, weights, ct_rows);
-    add_product<D, QP>(by_keys, slopes, query_rows);
+    add_product<D, VP>(by_values, weights, 2 * at * QUERIES * VP + ct_rows);
+    add_product<D, QP>(by_keys, slopes, 2 * at * QUERIES * QP + query_rows);
   }
 
 #pragma unroll
@@ -155,11 +172,12 @@ INLINE void attention_by_queries(const typename D::T *q, const typename D::T *k,
   enum { ROWS = 16 * TILES * WARPS, THREADS = WARPS * WARP, QP = HEAD + 8, VP = VALUE + 8, KT = KEYS / 8 };
   typedef typename D::T T;
   DYNAMIC_SHARED(u16, queries);
-  u16 *cotangents = queries + ROWS * QP, *keys = cotangents + ROWS * VP, *values = keys + KEYS * QP;
+  u16 *cotangents = queries + ROWS * QP, *keys = cotangents + ROWS * VP, *values = keys + 2 * KEYS * QP;
   int lane = lane_of(), warp = (int)threadIdx.x / WARP;
   i32 rows = s.span * s.queries, blocks = (rows + ROWS - 1) / ROWS;
-  i32 unit = (i32)(blockIdx.x / blocks), first = (blocks - 1 - (i32)(blockIdx.x % blocks)) * ROWS;
-  i32 per_batch = s.heads / s.span, batch = unit / per_batch, head = unit % per_batch * s.span;
+  i32 per_batch = s.heads / s.span;
+  Placed place = placed_of(per_batch * s.batches, blocks);
+  i32 first = (blocks - 1 - place.block) * ROWS, batch = place.unit / per_batch, head = place.unit % per_batch * s.span;
   i32 key_head = head / s.group, last = min(first + ROWS, rows) - 1;
   k += batch * s.k[0] + key_head * s.k[1];
   v += batch * s.v[0] + key_head * s.v[1];
@@ -188,17 +206,23 @@ INLINE void attention_by_queries(const typename D::T *q, const typename D::T *k,
   Place value_columns = right_columns<VP>(values);
   float sums[TILES][HEAD / 8][4] = {};
 
-  for (i32 from = 0; from < needed; from += KEYS) {
-    __syncthreads();
-    load_rows<HEAD, QP, KEYS, THREADS, VECTORS>(keys, k + from * s.k[2], s.k[2], s.k[3], s.keys - from, s.size);
-    load_rows<VALUE, VP, KEYS, THREADS, VECTORS>(values, v + from * s.v[2], s.v[2], s.v[3], s.keys - from,
-                                                 s.value_size);
+  auto load = [&](i32 from, int at) {
+    if (from >= needed) return;
+    load_rows<HEAD, QP, KEYS, THREADS, VECTORS>(keys + at * KEYS * QP, k + from * s.k[2], s.k[2], s.k[3], s.keys - from,
+                                                s.size);
+    load_rows<VALUE, VP, KEYS, THREADS, VECTORS>(values + at * KEYS * VP, v + from * s.v[2], s.v[2], s.v[3],
+                                                 s.keys - from, s.value_size);
     commit_copies();
+  };
+  load(0, 0);
+  int at = 0;
+  for (i32 from = 0; from < needed; from += KEYS, at ^= 1) {
     wait_for_copies<0>();
     __syncthreads();
+    load(from + KEYS, at ^ 1);
     float scores[TILES][KT][4], slopes[TILES][KT][4];
-    multiply<D, HEAD, QP>(scores, left_queries, key_columns);
-    multiply<D, VALUE, VP>(slopes, left_ct, value_columns);
+    multiply<D, HEAD, QP>(scores, left_queries, 2 * at * KEYS * QP + key_columns);
+    multiply<D, VALUE, VP>(slopes, left_ct, 2 * at * KEYS * VP + value_columns);
 #pragma unroll
     for (int i = 0; i < TILES; i++)
 #pragma unroll
@@ -210,7 +234,7 @@ INLINE void attention_by_queries(const typename D::T *q, const typename D::T *k,
           float w = weight_of<D, MASK, SCALED>(s, scores[i][j][c], known[row], key, mask, mask_rows[row], flat);
           slopes[i][j][c] = flat ? 0.0f : w * (slopes[i][j][c] - known[row].delta);
         }
-    add_product<D, QP>(sums, slopes, key_rows);
+    add_product<D, QP>(sums, slopes, 2 * at * KEYS * QP + key_rows);
   }
 
 #pragma unroll

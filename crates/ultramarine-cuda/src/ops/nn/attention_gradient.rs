@@ -91,7 +91,7 @@ impl Work for Gradient {
         let [ct, logarithms, delta] = [ct, logarithms, delta].map(|view| view.address);
         let [dq, dk, dv] = [dq, dk, dv].map(|view| view.address);
         let rows = 16 * WARPS;
-        let shared = self.common.shared([rows + self.step(true); 2]);
+        let shared = self.common.shared([rows + 2 * self.step(true); 2]);
         let kernel = self.kernel(job, (true, vectors, call.scaled))?;
         let blocks = (n as u64).div_ceil(rows.into()) * (b * heads) as u64;
         let by_keys = Grid::exactly(blocks, 32 * WARPS)?.with_room(job, &kernel, shared)?;
@@ -99,7 +99,7 @@ impl Work for Gradient {
 
         let kernel = self.kernel(job, (false, vectors, call.scaled))?;
         let rows = rows * self.tiles();
-        let shared = self.common.shared([rows + self.step(false); 2]);
+        let shared = self.common.shared([rows + 2 * self.step(false); 2]);
         let blocks = call.blocks(rows.into());
         let by_queries = Grid::exactly(blocks, 32 * WARPS)?.with_room(job, &kernel, shared)?;
         launch!(job, &kernel, by_queries; q, k, v, mask, lengths, ct, logarithms, delta, dq, words[..], more[..])
