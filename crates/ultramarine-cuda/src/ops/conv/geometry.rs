@@ -7,6 +7,9 @@ use ultramarine_abi::helper::{Failure, Result};
 /// The reach of 32-bit arithmetic, with room for a tile and for a grid's stride.
 pub const SMALL: i64 = 1 << 30;
 
+/// The farthest place: `no_row` of `conv/sizes.cuh` is twice as far below all of them.
+const FAR: i64 = 1 << 61;
+
 /// Rows, columns and length of sums from which the library is worth a call.
 const WORTH: i64 = 16;
 
@@ -93,7 +96,7 @@ impl Convolution {
         if axes.iter().any(|a| a.stride < 1 || a.spread < 1 || a.gaps < 1) {
             return Err(Failure::invalid("a convolution whose steps are below 1"));
         }
-        if axes.iter().any(|a| a.reach().is_none()) {
+        if axes.iter().any(|a| a.reach().is_none_or(|places| places > FAR)) {
             return Err(Failure::invalid("a convolution whose steps or padding are too large"));
         }
         let (channels, outputs, s) = (ws[4], ws[0] / groups, w.strides);
