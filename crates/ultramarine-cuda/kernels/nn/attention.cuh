@@ -44,20 +44,24 @@ INLINE Placed placed_of(i32 units, i32 blocks) {
   return placed;
 }
 
+// Loads 8 halves, of which `count` are there, and zeros. `any` is an address that may be read.
+template <bool VECTORS, class T>
+INLINE void load_part(u16 *to, const T *from, const T *any, i64 step, i32 count) {
+  if (VECTORS) {
+    copy_async(place_of(to), count > 0 ? from : any, count > 0);
+  } else {
+    for (int i = 0; i < 8; i++) to[i] = i < count ? from[i * step].bits : (u16)0;
+  }
+}
+
 // Loads `count` rows of `size` halves into rows of PITCH halves, of which COLUMNS are used: what is not there is 0.
 template <int COLUMNS, int PITCH, int ROWS, int THREADS, bool VECTORS, class T>
 INLINE void load_rows(u16 *to, const T *from, i64 stride, i64 step, i32 count, i32 size) {
   enum { PARTS = COLUMNS / 8 };
   for (int c = (int)threadIdx.x; c < ROWS * PARTS; c += THREADS) {
     int row = c / PARTS, part = c % PARTS * 8;
-    u16 *target = to + row * PITCH + part;
-    const T *source = from + row * stride + part * step;
-    if (VECTORS) {
-      bool there = row < count && part < size;
-      copy_async(place_of(target), there ? source : from, there);
-    } else {
-      for (int i = 0; i < 8; i++) target[i] = row < count && part + i < size ? source[i * step].bits : (u16)0;
-    }
+    load_part<VECTORS>(to + row * PITCH + part, from + row * stride + part * step, from, step,
+                       row < count ? size - part : 0);
   }
 }
 
@@ -94,13 +98,7 @@ INLINE void load_queries(u16 *to, const T *from, const i64 (&strides)[4], const 
     bool in = row < count;
     Query p = query_of_row(s, head, in ? first + row : first);
     const T *source = from + p.head * strides[1] + p.query * strides[2] + part * strides[3];
-    u16 *target = to + row * PITCH + part;
-    if (VECTORS) {
-      bool there = in && part < size;
-      copy_async(place_of(target), there ? source : from, there);
-    } else {
-      for (int i = 0; i < 8; i++) target[i] = in && part + i < size ? source[i * strides[3]].bits : (u16)0;
-    }
+    load_part<VECTORS>(to + row * PITCH + part, source, from, strides[3], in ? size - part : 0);
   }
 }
 
