@@ -1,12 +1,12 @@
 // Implicit products by tiles that pass through shared memory, a chunk of the sum ahead (cp.async): CHUNK bytes of a row at
-// a time. Neighbouring taps read much the same, so copies go by way of L1. Halves (and float32 as TF32) on tensor cores, the others by multiply-adds of a thread.
+// a time. Neighbouring taps read much the same, so copies go by way of L1. Halves (and float32 as TF32) on tensor cores, the
+// others by multiply-adds of a thread.
 
 enum { ROWS = 128, EACH = 8 };  // rows of a tile; results of a thread along each axis
 
-// The products of a tile by tensor cores: warps of 64 rows and 32 columns.
-template <class D, int COLUMNS, int CHUNK> struct Cores {
-  typedef typename D::T T;
-  enum { TILES = 4, WIDE = 4, DOWN = ROWS / 64, PITCH = CHUNK + 16 };
+// Sums of a warp on tensor cores: 64 rows and 32 columns of a tile that is DOWN warps high.
+template <int DOWN> struct WarpTile {
+  enum { TILES = 4, WIDE = 4 };
   float sum[TILES][WIDE][4];
   int row, column;
 
@@ -16,11 +16,7 @@ template <class D, int COLUMNS, int CHUNK> struct Cores {
     column = warp / DOWN * 32;
     clear(sum);
   }
-  __device__ __forceinline__ void add(const char *a, const char *b) {
-    add_rows_product<D, CHUNK / 2, PITCH / 2>(sum, left_rows<PITCH / 2>(a + row * PITCH),
-                                              right_columns<PITCH / 2>(b + column * PITCH));
-  }
-  // Hands results to `store(row, column, value)`, and neighbours in a row to `store(row, column, first, second)`.
+  // Hands results to `store`, two neighbours in a row at a time.
   template <class F> __device__ __forceinline__ void each(F store) const {
     const int lane = lane_of();
 #pragma unroll
@@ -31,6 +27,15 @@ template <class D, int COLUMNS, int CHUNK> struct Cores {
         for (int half = 0; half < 2; half++)
           store(row + i * 16 + half * 8 + lane / 4, column + j * 8 + lane % 4 * 2, sum[i][j][2 * half],
                 sum[i][j][2 * half + 1]);
+  }
+};
+
+// The products of a tile by tensor cores.
+template <class D, int COLUMNS, int CHUNK> struct Cores : WarpTile<ROWS / 64> {
+  enum { PITCH = CHUNK + 16 };
+  __device__ __forceinline__ void add(const char *a, const char *b) {
+    add_rows_product<D, CHUNK / 2, PITCH / 2>(sum, left_rows<PITCH / 2>(a + row * PITCH),
+                                              right_columns<PITCH / 2>(b + column * PITCH));
   }
 };
 

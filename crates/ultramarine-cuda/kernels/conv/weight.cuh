@@ -4,28 +4,11 @@
 enum { OUTPUTS = 64, TAPS = 128, WEIGHT_THREADS = OUTPUTS * TAPS / (EACH * EACH) };
 
 // A warp has all rows and 32 columns.
-template <class D, int CHUNK> struct WeightCores {
+template <class D, int CHUNK> struct WeightCores : WarpTile<1> {
   typedef typename D::T T;
-  enum { TILES = 4, WIDE = 4, A_PITCH = OUTPUTS + 8, B_PITCH = TAPS + 8 };
-  float sum[TILES][WIDE][4];
-  int column;
-
-  __device__ __forceinline__ void begin() {
-    column = (int)threadIdx.x / WARP * 32;
-    clear(sum);
-  }
+  enum { A_PITCH = OUTPUTS + 8, B_PITCH = TAPS + 8 };
   __device__ __forceinline__ void add(const T *a, const T *b) {
     add_columns_product<D, CHUNK / 2, A_PITCH, B_PITCH>(sum, left_columns<A_PITCH>(a), right_rows<B_PITCH>(b + column));
-  }
-  template <class F> __device__ __forceinline__ void each(F store) const {
-    const int lane = lane_of();
-#pragma unroll
-    for (int i = 0; i < TILES; i++)
-#pragma unroll
-      for (int j = 0; j < WIDE; j++)
-#pragma unroll
-        for (int e = 0; e < 4; e++)
-          store(i * 16 + e / 2 * 8 + lane / 4, column + j * 8 + lane % 4 * 2 + e % 2, sum[i][j][e]);
   }
 };
 
@@ -151,8 +134,10 @@ INLINE void convolve_weight_tiles(const typename D::T *x, const typename D::T *c
     stage = stage + 1 < STAGES ? stage + 1 : 0;
   }
 
-  const i64 at = ((i64)share * s.groups + group) * s.outputs;
-  engine.each([&](int r, int c, typename D::A sum) {
-    if (output + r < (I)s.outputs && column + c < columns) partial[(at + output + r) * columns + column + c] = sum;
-  });
+  Target<D, I> to = {};
+  to.partial = partial + (((i64)share * s.groups + group) * s.outputs + output) * columns + column;
+  to.pitch = columns;
+  to.rows = (I)s.outputs - output;
+  to.columns = columns - column;
+  engine.each(to);
 }

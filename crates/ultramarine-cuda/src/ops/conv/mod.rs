@@ -7,10 +7,13 @@ mod pack;
 mod product;
 mod weight;
 
-use super::matmul::library::{Library, Products};
+use super::matmul::gemm::Gemm;
+use super::matmul::kernels::Addresses;
+use super::matmul::library::{Library, Products, Steps};
+use super::matmul::product::Product;
 use super::{headers, unknown};
-use crate::launch::{Dtype, Job, OpRequest, Work};
-use geometry::Convolution;
+use crate::launch::{Axes, Dtype, Job, OpRequest, Work};
+use geometry::{Convolution, pitch};
 use pack::Packs;
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::{ConvolveAttrs, op};
@@ -73,6 +76,50 @@ impl Common {
     /// Convolutions without dilation of the input that make what a command asks for.
     fn phases(&self, job: &Job<'_>) -> Result<Vec<Convolution>> {
         Ok(Convolution::of(job, self.role, self.flip)?.phases())
+    }
+
+    /// How the library makes a convolution of one tap, and of what: between places, channels and outputs there is a product
+    /// for each group.
+    fn steps(&self, job: &Job<'_>, conv: &Convolution) -> Option<(Steps, Addresses)> {
+        let library = self.library.as_ref()?;
+        if !conv.is_worth_a_call() {
+            return None;
+        }
+        let [xs, _, ys] = conv.shapes();
+        let (x, w, y) = (conv.x.strides, conv.w.strides, conv.y.strides);
+        let (rows, channels, outputs) = (conv.rows(), conv.channels, conv.outputs);
+        let [of_x, of_y] = [[pitch(&conv.x, xs)?, x[5]], [pitch(&conv.y, ys)?, y[5]]];
+        let ([m, n, k], [a, b, out], groups, at) = match self.role {
+            Role::Weight => (
+                [outputs, channels, rows],
+                [[of_y[1], of_y[0]], of_x, [w[1], w[5]]],
+                [y[4], x[4], w[0]],
+                [conv.y.address, conv.x.address, conv.w.address],
+            ),
+            Role::Output | Role::Input => (
+                [rows, outputs, channels],
+                [of_x, [w[5], w[1]], of_y],
+                [x[4], w[0], y[4]],
+                [conv.x.address, conv.w.address, conv.y.address],
+            ),
+        };
+        let [of_a, of_b, of_out] = groups.map(|step| [step]);
+        let batch = Axes::join(&[conv.groups], [&of_a, &of_b, &of_out]);
+        let gemm = Gemm::of(&Product { m, n, k, a, b, out, batch }, conv.bytes)?;
+        Some((library.steps(job.device, gemm, at)?, at))
+    }
+
+    /// Bytes of workspace that the library needs for a convolution.
+    fn library_bytes(&self, job: &Job<'_>, conv: &Convolution) -> u64 {
+        self.steps(job, conv).map_or(0, |(steps, _)| steps.workspace())
+    }
+
+    /// True if the library did it.
+    fn by_library(&self, job: &Job<'_>, conv: &Convolution) -> Result<bool> {
+        match (&self.library, self.steps(job, conv)) {
+            (Some(library), Some((steps, at))) => library.run(job, &steps, at, 0),
+            _ => Ok(false),
+        }
     }
 
     /// Bytes of a row of a tile that are there at a time: as was fastest on an H100.

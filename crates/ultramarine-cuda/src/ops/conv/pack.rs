@@ -1,4 +1,4 @@
-//! What comes before and after the products: copies with padded channels, and sums of parts.
+//! Copies with padded channels, which come before the products, and sums of parts, which come after them.
 
 use super::geometry::{SMALL, Tensor};
 use super::headers;

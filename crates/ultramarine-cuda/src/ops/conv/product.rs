@@ -1,11 +1,11 @@
 //! Convolutions, and their gradients by the input: `conv/product.cuh` and `conv/elements.cuh`, or the library for those of
 //! one tap.
 
-use super::geometry::{Convolution, pitch};
+use super::geometry::{Convolution, SMALL};
 use super::pack::Copied;
 use super::{Common, Parts, headers};
-use crate::launch::{Axes, BLOCK, Dtype, Grid, Job, Work, launch};
-use crate::ops::matmul::{self, gemm::Gemm, library::Steps, product::Product};
+use crate::launch::{BLOCK, Dtype, Grid, Job, Work, launch};
+use crate::ops::matmul;
 use crate::program::{Kernels, Source, index};
 use ultramarine_abi::helper::Result;
 
@@ -79,27 +79,6 @@ impl Forward {
         depth == 0 || conv.outputs <= FEW_OUTPUTS && (conv.groups > 1 || depth <= SHORT)
     }
 
-    /// The product that a convolution of one tap is, if the library can make it.
-    fn by_library(&self, job: &Job<'_>, conv: &Convolution) -> Option<Steps> {
-        let library = self.common.library.as_ref()?;
-        if !conv.is_worth_a_call() {
-            return None;
-        }
-        let ([xs, _, ys], w) = (conv.shapes(), conv.w.strides);
-        let (x, y) = (conv.x.strides, conv.y.strides);
-        let product = Product {
-            m: conv.rows(),
-            n: conv.outputs,
-            k: conv.channels,
-            a: [pitch(&conv.x, xs)?, x[5]],
-            b: [w[5], w[1]],
-            out: [pitch(&conv.y, ys)?, y[5]],
-            batch: Axes::join(&[conv.groups], [&[x[4]], &[w[0]], &[y[4]]]),
-        };
-        let gemm = Gemm::of(&product, conv.bytes)?;
-        library.steps(job.device, gemm, [conv.x.address, conv.w.address, conv.y.address])
-    }
-
     fn plan(&self, job: &Job<'_>, conv: &Convolution) -> Plan {
         let [xs, ws, _] = conv.shapes();
         let x = Copied::of(conv.x, xs, conv.bytes, false);
@@ -119,8 +98,7 @@ impl Forward {
         let sums = (conv.rows() * conv.groups * conv.outputs) as u64 * self.common.sum_bytes();
         let wanted = (2 * processors / blocks(columns)).min((MOST_SUMS / sums.max(1)) as i64);
         let parts = Parts::of(chunks, wanted.max(1), 2);
-        let is_wide =
-            !conv.is_small() || x.is_some_and(|x| x.bytes(1) > super::geometry::SMALL as u64);
+        let is_wide = !conv.is_small() || x.is_some_and(|x| x.bytes(1) > SMALL as u64);
         let sums = if parts.count > 1 { sums * parts.count as u64 } else { 0 };
         let bytes = [&x, &w].map(|copy| copy.as_ref().map_or(0, |copy| copy.bytes(conv.bytes)));
         Plan {
@@ -203,7 +181,7 @@ impl Work for Forward {
                 continue;
             }
             // If the library refuses, tiles do it.
-            let library = self.by_library(job, &conv).map_or(0, |steps| steps.workspace());
+            let library = self.common.library_bytes(job, &conv);
             most = most.max(library).max(self.plan(job, &conv).bytes.iter().sum());
         }
         Ok(most)
@@ -216,10 +194,7 @@ impl Work for Forward {
                 self.run_elements(job, &conv)?;
                 continue;
             }
-            if let (Some(library), Some(steps)) =
-                (&self.common.library, self.by_library(job, &conv))
-                && library.run(job, &steps, [conv.x.address, conv.w.address, conv.y.address], 0)?
-            {
+            if self.common.by_library(job, &conv)? {
                 // It may have used the memory of the input's copy.
                 copy_input = true;
                 continue;

@@ -4,8 +4,7 @@ use super::geometry::{Convolution, SMALL, Tensor, pitch};
 use super::pack::Copied;
 use super::product::{ELEMENTS, MOST_SUMS, STAGES};
 use super::{Common, Parts, headers};
-use crate::launch::{Axes, BLOCK, Grid, Job, Work, launch};
-use crate::ops::matmul::{gemm::Gemm, library::Steps, product::Product};
+use crate::launch::{BLOCK, Grid, Job, Work, launch};
 use crate::program::{Kernel, Kernels, Source, index};
 use ultramarine_abi::helper::Result;
 
@@ -101,27 +100,6 @@ impl Weight {
         }
     }
 
-    /// The product that a convolution of one tap has as gradient, if the library can make it.
-    fn by_library(&self, job: &Job<'_>, conv: &Convolution) -> Option<Steps> {
-        let library = self.common.library.as_ref()?;
-        if !conv.is_worth_a_call() {
-            return None;
-        }
-        let ([xs, _, ys], w) = (conv.shapes(), conv.w.strides);
-        let (x, y) = (conv.x.strides, conv.y.strides);
-        let product = Product {
-            m: conv.outputs,
-            n: conv.channels,
-            k: conv.rows(),
-            a: [y[5], pitch(&conv.y, ys)?],
-            b: [pitch(&conv.x, xs)?, x[5]],
-            out: [w[1], w[5]],
-            batch: Axes::join(&[conv.groups], [&[y[4]], &[x[4]], &[w[0]]]),
-        };
-        let gemm = Gemm::of(&product, conv.bytes)?;
-        library.steps(job.device, gemm, [conv.y.address, conv.x.address, conv.w.address])
-    }
-
     fn run_parts(&self, job: &Job<'_>, conv: &Convolution) -> Result<()> {
         let plan = self.plan(job, conv);
         let (mut conv, scratch) = (*conv, job.scratch()?);
@@ -197,7 +175,7 @@ impl Work for Weight {
         let mut most = 0;
         for conv in self.common.phases(job)?.iter().filter(|conv| conv.taps() > 0) {
             // If the library refuses, kernels do it.
-            let library = self.by_library(job, conv).map_or(0, |steps| steps.workspace());
+            let library = self.common.library_bytes(job, conv);
             most = most.max(library).max(self.plan(job, conv).bytes.iter().sum());
         }
         Ok(most)
@@ -212,13 +190,9 @@ impl Work for Weight {
             self.common.packs.join(job, none, (shape, Copied::dense(shape)), &whole.w)?;
         }
         for conv in whole.phases().iter().filter(|conv| conv.taps() > 0) {
-            let at = [conv.y.address, conv.x.address, conv.w.address];
-            if let (Some(library), Some(steps)) = (&self.common.library, self.by_library(job, conv))
-                && library.run(job, &steps, at, 0)?
-            {
-                continue;
+            if !self.common.by_library(job, conv)? {
+                self.run_parts(job, conv)?;
             }
-            self.run_parts(job, conv)?;
         }
         Ok(())
     }
