@@ -76,10 +76,13 @@ static const struct {
     {38, 4 << 20},      {39, 2048},          {40, 2},         {41, 1},
     {78, 1},            {81, 102400},
     {82, 65536},        {83, 1},             {89, 1},         {91, 1},
-    {92, 1},            {93, 1},             {94, 1},         {97, shared_opt_in},
-    {99, 1},            {106, 32},           {111, 1024},     {122, 1},
+    {92, 1},            {93, 1},             {94, 1},         {99, 1},         {106, 32},           {111, 1024},     {122, 1},
     {123, 1},
 };
+
+int compute_capability() { return (int)number_of_environment("EMULATED_CUDA_CAPABILITY", 90); }
+
+int shared_opt_in() { return compute_capability() == 90 ? most_shared : shared_elsewhere; }
 
 } // namespace emulated
 
@@ -163,9 +166,9 @@ CUDA_CALL cuDeviceGetAttribute(int *value, int attribute, CUdevice ordinal) {
   *value = attribute == 33 ? device->ordinal + 1 : 0; // 33: the PCI bus
   for (auto &known : attributes)
     if (known.attribute == attribute) *value = known.value;
-  const int capability = (int)number_of_environment("EMULATED_CUDA_CAPABILITY", 90);
-  if (attribute == 75) *value = capability / 10;
-  if (attribute == 76) *value = capability % 10;
+  if (attribute == 75) *value = compute_capability() / 10;
+  if (attribute == 76) *value = compute_capability() % 10;
+  if (attribute == 97) *value = shared_opt_in();
   return CUDA_SUCCESS;
 }
 

@@ -97,7 +97,7 @@ static std::mutex &run_lock = *new std::mutex;
 static std::vector<char *> &stacks = *new std::vector<char *>;
 // Read by a signal handler: its place must not be allocated there.
 static thread_local bool in_kernel __attribute__((tls_model("initial-exec"))) = false;
-alignas(256) static char dynamic_shared[shared_opt_in];
+alignas(256) static char dynamic_shared[most_shared];
 
 static char *take_stack() {
   if (!stacks.empty()) {

@@ -259,7 +259,7 @@ CUDA_CALL cuFuncSetAttribute(CUfunction handle, int attribute, int value) {
   Function *function = function_of(handle);
   if (!function) return CUDA_ERROR_INVALID_HANDLE;
   if (attribute == 8) { // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-    if (value < 0 || value > shared_opt_in) return CUDA_ERROR_INVALID_VALUE;
+    if (value < 0 || value > shared_opt_in()) return CUDA_ERROR_INVALID_VALUE;
     function->dynamic_limit = value;
   }
   return CUDA_SUCCESS;

@@ -54,7 +54,9 @@ constexpr int warp_size = 32;
 constexpr int max_threads = 1024;
 constexpr int multiprocessors = 4;
 constexpr int shared_default = 49152;
-constexpr int shared_opt_in = 101376;
+// What a block can have of shared memory when it asks: of compute capability 9.0, and of the others.
+constexpr int most_shared = 232448;
+constexpr int shared_elsewhere = 101376;
 
 struct Stream;
 
@@ -154,6 +156,8 @@ void free_memory_of(Device *device);
 
 // A variable of the environment; `otherwise` where it is not set.
 size_t number_of_environment(const char *name, size_t otherwise);
+int compute_capability();
+int shared_opt_in();
 
 void free_modules_of(Device *device);
 // A launch of a kernel as work: its parameters are copied.
