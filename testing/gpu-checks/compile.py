@@ -5,7 +5,7 @@
 DIRECTORY holds the sources that `ULTRAMARINE_CUDA_SOURCES=DIRECTORY` made a run keep. Thousands are instances of a few templates:
 of those whose names differ in dtypes and numbers alone `--each` are compiled, unless `--all` is given. Sources in accepted.txt passed before
 under the same compiler, options and architectures, and are compiled with `--again` only; `--accept` writes that file. An architecture named
-`compute_75` stops before machine code. NVRTC comes from the package nvidia-cuda-nvrtc, or is the system's.
+`compute_75` stops before machine code; sources of warpgroups are compiled for sm_90a alone. NVRTC comes from the package nvidia-cuda-nvrtc, or is the system's.
 """
 
 from __future__ import annotations
@@ -77,6 +77,11 @@ def compile_one(nvrtc: Any, path: Path, arch: str) -> str:
     )
 
 
+def targets(path: Path, archs: list[str]) -> list[str]:
+    """The architectures that a source is compiled for: no other has the products of warpgroups."""
+    return ["sm_90a"] if b"wgmma.mma_async" in path.read_bytes() else archs
+
+
 def conditions(nvrtc: Any, archs: list[str]) -> str:
     """What an accepted source was compiled with."""
     major, minor = ctypes.c_int(), ctypes.c_int()
@@ -126,7 +131,12 @@ def main() -> int:
     archs = asked.arch or ["compute_75", "sm_90"]
     under = conditions(nvrtc, archs)
     accepted = set() if asked.again else accepted_under(under)
-    work = [(path, arch) for key, path in chosen.items() if key not in accepted for arch in archs]
+    work = [
+        (path, arch)
+        for key, path in chosen.items()
+        if key not in accepted
+        for arch in targets(path, archs)
+    ]
     begun = time.monotonic()
     with ThreadPoolExecutor() as pool:
         logs = [log for log in pool.map(lambda w: compile_one(nvrtc, *w), work) if log]

@@ -36,8 +36,8 @@ impl TranslationUnit {
     }
 }
 
-/// The architecture for which NVRTC compiles: the device's own, or, where it is newer than
-/// NVRTC, intermediate code of the newest that NVRTC knows, which the driver compiles.
+/// The architecture for which NVRTC compiles: the device's own, from 9.0 on with what only that one has (such as `wgmma`);
+/// or, where it is newer than NVRTC, intermediate code of the newest that NVRTC knows, which the driver compiles.
 pub fn target((major, minor): (u32, u32)) -> Result<String> {
     let nvrtc = nvrtc::nvrtc()?;
     let wanted = (major * 10 + minor) as c_int;
@@ -48,7 +48,8 @@ pub fn target((major, minor): (u32, u32)) -> Result<String> {
     // SAFETY: there is room for as many as it says.
     said(nvrtc, "nvrtcGetSupportedArchs", unsafe { (nvrtc.archs)(known.as_mut_ptr()) })?;
     if known.contains(&wanted) {
-        return Ok(format!("sm_{wanted}"));
+        let specific = if wanted >= 90 { "a" } else { "" };
+        return Ok(format!("sm_{wanted}{specific}"));
     }
     match known.iter().filter(|arch| **arch <= wanted).max() {
         Some(newest) => Ok(format!("compute_{newest}")),
