@@ -18,6 +18,8 @@ pub struct Backend {
 
 /// The name of the CUDA backend, which runs on the emulated driver.
 const EMULATED: &str = "cuda, emulated";
+/// Its kernels for devices without the products of warpgroups.
+const WITHOUT_WARPGROUPS: &str = "cuda, emulated, compute capability 8.0";
 
 /// Builds the kit and all backends.
 pub fn backends() -> Result<Vec<Backend>> {
@@ -27,6 +29,7 @@ pub fn backends() -> Result<Vec<Backend>> {
         // The slowest first, since others run beside it.
         backend(EMULATED, "complete", Some(plugins::on_emulator()?)),
         backend("opencl", "complete", Some(plugins::opencl()?)),
+        backend(WITHOUT_WARPGROUPS, "complete", Some(plugins::on_emulator()?)),
         backend("linked-in CPU", "complete", None),
         backend("CPU plugin", "complete", Some(plugins::overlay()?)),
         backend("minimal", "basic", Some(plugins::minimal()?)),
@@ -60,7 +63,11 @@ pub fn check(backend: &Backend) -> Result<Outcome> {
     let mut last = String::new();
     let mut kit = kit(&["--grade", backend.grade, &plugin]);
     kit.env("POCL_CACHE_DIR", plugins::pocl_cache());
-    if backend.name == EMULATED {
+    if backend.name == WITHOUT_WARPGROUPS {
+        kit.env("EMULATED_CUDA_CAPABILITY", "80");
+        kit.args(["--group", "ops", "--check", "attention"]);
+    }
+    if [EMULATED, WITHOUT_WARPGROUPS].contains(&backend.name) {
         plugins::emulate(&mut kit);
         // Every kernel is compiled by a C++ compiler at its first use.
         kit.args(["--time-limit", "900"]);

@@ -159,13 +159,13 @@ template <int PITCH> INLINE Place right_rows(const void *p) { return left_rows<P
 // As the left operand whose rows are columns in memory.
 template <int PITCH> INLINE Place left_columns(const void *p) { return right_columns<PITCH>(p); }
 
-template <int TILES, int COLUMNS> INLINE void clear(float (&c)[TILES][COLUMNS][4]) {
+template <class A, int TILES, int COLUMNS> INLINE void clear(A (&c)[TILES][COLUMNS][4]) {
 #pragma unroll
   for (int i = 0; i < TILES; i++)
 #pragma unroll
     for (int j = 0; j < COLUMNS; j++)
 #pragma unroll
-      for (int e = 0; e < 4; e++) c[i][j][e] = 0.0f;
+      for (int e = 0; e < 4; e++) c[i][j][e] = 0;
 }
 
 // Adds the products of TILES rows of matrices and of two columns.
@@ -177,6 +177,14 @@ INLINE void multiply_columns(float (&c)[TILES][COLUMNS][4], int j, const u32 (&a
     multiply_add<D>(c[i][j], a[i], left);
     multiply_add<D>(c[i][j + 1], a[i], right);
   }
+}
+
+// Two results of 8 columns each, as halves of a left operand.
+template <class D> INLINE void pack_fragment(u32 (&to)[4], const float (&low)[4], const float (&high)[4]) {
+  to[0] = pack_halves<D>(low[0], low[1]);
+  to[1] = pack_halves<D>(low[2], low[3]);
+  to[2] = pack_halves<D>(high[0], high[1]);
+  to[3] = pack_halves<D>(high[2], high[3]);
 }
 
 template <class D> INLINE void round_fragment(u32 (&to)[4]) {
@@ -204,13 +212,6 @@ INLINE void add_rows_product(float (&c)[TILES][COLUMNS][4], Place a, Place b) {
       multiply_columns<D>(c, j, rows, columns);
     }
   }
-}
-
-// c = a b, for the same.
-template <class D, int DEPTH, int PITCH, int TILES, int COLUMNS>
-INLINE void multiply(float (&c)[TILES][COLUMNS][4], Place a, Place b) {
-  clear(c);
-  add_rows_product<D, DEPTH, PITCH>(c, a, b);
 }
 
 // c += a^T b, for DEPTH rows of both as they lie.

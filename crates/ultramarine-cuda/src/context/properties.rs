@@ -83,6 +83,11 @@ impl DeviceProperties {
         )
     }
 
+    /// True if four warps can drive tensor cores together (PTX's `wgmma`).
+    pub fn has_warpgroups(&self) -> bool {
+        (self.major, self.minor) == (9, 0)
+    }
+
     /// Threads that the device runs at once.
     pub fn parallelism(&self) -> u64 {
         u64::from(self.multiprocessors) * u64::from(self.threads_per_multiprocessor)

@@ -30,6 +30,8 @@ pub mod headers {
     pub const NUMBER: &str = include_str!("../../kernels/number.cuh");
     /// Tensor cores.
     pub const MMA: &str = include_str!("../../kernels/mma.cuh");
+    /// Tensor cores of warpgroups, behind those.
+    pub const WGMMA: &str = include_str!("../../kernels/wgmma.cuh");
     /// Walking tensors.
     pub const WALK: &str = include_str!("../../kernels/walk.cuh");
 }

@@ -49,7 +49,7 @@ const PLAIN: Shape = Shape {
     counts: &[],
 };
 
-const SHAPES: [Shape; 16] = [
+const SHAPES: [Shape; 18] = [
     PLAIN,
     Shape { what: "one of each", heads: [1, 1], lengths: [1, 1], sizes: [1, 1], ..PLAIN },
     Shape {
@@ -111,6 +111,23 @@ const SHAPES: [Shape; 16] = [
         lengths: [67, 68],
         sizes: [64, 64],
         mask: Bools,
+        ..PLAIN
+    },
+    Shape {
+        what: "several blocks of numbers",
+        heads: [4, 2],
+        lengths: [130, 200],
+        sizes: [72, 128],
+        mask: Numbers,
+        ..PLAIN
+    },
+    Shape {
+        what: "several blocks with lengths",
+        batches: 2,
+        lengths: [140, 300],
+        sizes: [64, 40],
+        causal: true,
+        counts: &[290, 90],
         ..PLAIN
     },
     Shape {

@@ -1,7 +1,6 @@
 //! Attention, cross entropy, softmax, norms and rotary position embeddings.
 
 mod attention;
-mod attention_gradient;
 mod cross_entropy;
 mod norm;
 mod rope;
@@ -20,8 +19,8 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         op::RMS_NORM => norm::prepare_rms_norm(request),
         op::LAYER_NORM => norm::prepare_layer_norm(request),
         op::ROPE => rope::prepare(request),
-        op::ATTENTION => attention::prepare(request),
-        op::ATTENTION_GRADIENT => attention_gradient::prepare(request),
+        op::ATTENTION => attention::forward::prepare(request),
+        op::ATTENTION_GRADIENT => attention::gradient::prepare(request),
         op::CROSS_ENTROPY => cross_entropy::prepare(request),
         op::CROSS_ENTROPY_GRADIENT => cross_entropy::prepare_gradient(request),
         _ => Err(super::unknown(request)),

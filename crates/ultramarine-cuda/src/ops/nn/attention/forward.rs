@@ -1,0 +1,210 @@
+//! ATTENTION: `attention/tiles.cuh` and `attention/warpgroups.cuh`.
+
+use super::{Call, Common, GROUP_ROWS, GROUP_THREADS, GROUPS, TILE, check, in_vectors};
+use crate::launch::{Dtype, Grid, Job, OpRequest, Work, launch};
+use crate::ops::headers;
+use crate::program::{Kernel, Kernels, Source};
+use ultramarine_abi::helper::Result;
+
+const TILES: &[&str] = &[
+    headers::NUMBER,
+    headers::MMA,
+    include_str!("../../../../kernels/nn/attention/rows.cuh"),
+    include_str!("../../../../kernels/nn/attention/products.cuh"),
+    include_str!("../../../../kernels/nn/attention/tiles.cuh"),
+];
+const WARPGROUPS: &[&str] = &[
+    headers::NUMBER,
+    headers::MMA,
+    headers::WGMMA,
+    include_str!("../../../../kernels/nn/attention/rows.cuh"),
+    include_str!("../../../../kernels/nn/attention/warpgroups.cuh"),
+];
+
+/// Keys from which the few rows of a unit get more than one block.
+const SPLIT: i64 = 256;
+/// Blocks of a processor, then.
+const BLOCKS: i64 = 5;
+/// Keys at a time with warpgroups.
+const GROUP_KEYS: u32 = 128;
+
+struct Attention {
+    common: Common,
+    kernels: Kernels<Variant>,
+    join: Kernels,
+}
+
+/// The parameters of a compiled kernel.
+#[derive(Clone, Copy, PartialEq)]
+struct Variant {
+    /// How products are computed.
+    form: Form,
+    /// 16 bytes are moved at once.
+    vectors: bool,
+    /// Scores are scaled before they are compared.
+    scaled: bool,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Form {
+    Warpgroups,
+    /// Tiles of rows of a warp, warps, keys at a time, and whether the keys of a row are cut into parts, which are joined later.
+    Tiles {
+        tiles: u32,
+        warps: u32,
+        keys: u32,
+        split: bool,
+    },
+}
+
+/// ATTENTION.
+pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    let common = Common::of(request, 3, 2)?;
+    let work = Attention { common, kernels: Kernels::default(), join: Kernels::default() };
+    work.common.warps(|warps| work.shared(1, warps, work.keys()))?;
+    Ok(Box::new(work))
+}
+
+impl Attention {
+    /// Keys at a time of tiles: registers hold their scores.
+    fn keys(&self) -> u32 {
+        match (self.common.dtype, self.common.widest() <= 128) {
+            (dtype, true) if dtype.is_half() => 64,
+            (Dtype::Float64, _) => 16,
+            _ => 32,
+        }
+    }
+
+    /// The most tiles of a warp: registers hold their sums.
+    fn most_tiles(&self) -> u32 {
+        let widest = match self.common.dtype {
+            Dtype::Float64 => 0,
+            Dtype::Float32 => 64,
+            _ => 128,
+        };
+        if self.common.widest() <= widest { 2 } else { 1 }
+    }
+
+    /// Bytes of shared memory of a block of tiles.
+    fn shared(&self, tiles: u32, warps: u32, keys: u32) -> u32 {
+        self.common.shared([TILE as u32 * tiles * warps + keys, keys])
+    }
+
+    /// A warp with the rows of a unit, where they are few: others would be empty. Its keys are cut, if they are many.
+    fn form(&self, call: &Call<'_>) -> Result<Form> {
+        let rows = call.span() * call.sizes[2];
+        if self.common.by_groups && rows > GROUP_ROWS.into() {
+            return Ok(Form::Warpgroups);
+        }
+        let (keys, most) = (self.keys(), self.most_tiles());
+        if rows <= i64::from(most) * TILE {
+            let tiles = if rows <= TILE { 1 } else { 2 };
+            return Ok(Form::Tiles { tiles, warps: 1, keys, split: call.sizes[3] >= SPLIT });
+        }
+        let warps = self.common.warps(|warps| self.shared(most, warps, keys))?;
+        Ok(Form::Tiles { tiles: most, warps, keys, split: false })
+    }
+
+    /// The parts of the keys: as many as give each processor some blocks.
+    fn splits(&self, job: &Job<'_>, call: &Call<'_>, form: Form) -> i64 {
+        let Form::Tiles { split: true, keys, .. } = form else { return 1 };
+        let [b, h, _, n, ..] = call.sizes;
+        let wanted = BLOCKS * i64::from(job.device.properties.multiprocessors);
+        let units = b * h / call.span();
+        ((wanted + units - 1) / units).clamp(1, n / i64::from(keys))
+    }
+
+    fn kernel(&self, job: &Job<'_>, variant: Variant) -> Result<Kernel> {
+        self.kernels.get(&job.device.programs, variant, || {
+            let Variant { form, vectors, scaled } = variant;
+            let (d, mask) = (self.common.dtype.tag(), self.common.mask as u32);
+            let [head, value] = self.common.sizes(form == Form::Warpgroups);
+            let mut parameters = format!(
+                "const {d}::T *q, const {d}::T *k, const {d}::T *v, const void *mask, const {d}::T *sinks, \
+                 const i32 *lengths, {d}::T *out, {d}::A *lse, "
+            );
+            match form {
+                Form::Warpgroups => {
+                    let arguments = format!(
+                        "{d}, {head}, {value}, {GROUPS}, {GROUP_KEYS}, {vectors}, {mask}, {scaled}"
+                    );
+                    parameters += "const Attention s";
+                    Source::instance(WARPGROUPS, "attention_warpgroups", arguments, parameters)
+                        .bounded(format!("{GROUP_THREADS}, 1"))
+                }
+                Form::Tiles { tiles, warps, keys, split } => {
+                    let arguments = format!(
+                        "{d}, {head}, {value}, {tiles}, {warps}, {keys}, {vectors}, {mask}, {scaled}, {split}"
+                    );
+                    parameters += &format!("{d}::A *partial, i32 splits, const Attention s");
+                    Source::instance(TILES, "attention_tiles", arguments, parameters).bounded(32 * warps)
+                }
+            }
+        })
+    }
+
+    fn join(&self, job: &Job<'_>) -> Result<Kernel> {
+        self.join.get(&job.device.programs, (), || {
+            let (d, [_, value]) = (self.common.dtype.tag(), self.common.sizes(false));
+            let parameters = format!(
+                "const {d}::A *partial, const {d}::T *v, const {d}::T *sinks, {d}::T *out, {d}::A *lse, i32 splits, \
+                 const Attention s"
+            );
+            Source::instance(TILES, "attention_join", format!("{d}, {value}"), parameters)
+        })
+    }
+}
+
+impl Work for Attention {
+    fn has_workspace(&self) -> bool {
+        true
+    }
+
+    /// A row's sums of each part of the keys, and their largest score and total.
+    fn workspace(&self, job: &Job<'_>) -> Result<u64> {
+        let call = self.common.call(job)?;
+        let splits = self.splits(job, &call, self.form(&call)?);
+        let [b, h, m, ..] = call.sizes;
+        let each =
+            (i64::from(self.common.sizes(false)[1]) + 2) as u64 * self.common.dtype.bytes().max(4);
+        Ok(if splits > 1 { (b * h * m * splits) as u64 * each } else { 0 })
+    }
+
+    fn run(&self, job: &Job<'_>) -> Result<()> {
+        let call = self.common.call(job)?;
+        let (out, lse) = (job.output(0)?, job.output(1)?);
+        let [b, h, m, _, _, e] = call.sizes;
+        check(out, &[b, h, m, e])?;
+        check(lse, &[b, h, m])?;
+        let mut form = self.form(&call)?;
+        let parts = self.splits(job, &call, form);
+        if let Form::Tiles { split, .. } = &mut form {
+            *split = parts > 1;
+        }
+        let vectors = [call.q, call.k, call.v].into_iter().all(in_vectors);
+        let kernel = self.kernel(job, Variant { form, vectors, scaled: call.scaled })?;
+        let words = call.words(self.common.attributes.causal, out.strides, lse.strides);
+        let ([mask, sinks, lengths], [q, k, v]) =
+            (call.optional(), [call.q, call.k, call.v].map(|view| view.address));
+        let (to, logarithms, splits) = (out.address, lse.address, parts as i32);
+        let Form::Tiles { tiles, warps, keys, .. } = form else {
+            let rows = GROUP_ROWS * GROUPS;
+            let shared = self.common.shared_panels([rows + 2 * GROUP_KEYS, 2 * GROUP_KEYS]);
+            let grid = Grid::exactly(call.blocks(rows.into()), GROUP_THREADS)?;
+            let grid = grid.with_room(job, &kernel, shared)?;
+            return launch!(job, &kernel, grid; q, k, v, mask, sinks, lengths, to, logarithms, words[..]);
+        };
+        let blocks = call.blocks((TILE as u32 * tiles * warps).into()) * parts as u64;
+        let shared = self.shared(tiles, warps, keys);
+        let main = Grid::exactly(blocks, 32 * warps)?.with_room(job, &kernel, shared)?;
+        let partial = if parts > 1 { job.scratch()? } else { 0 };
+        launch!(job, &kernel, main; q, k, v, mask, sinks, lengths, to, logarithms, partial, splits, words[..])?;
+        if parts == 1 {
+            return Ok(());
+        }
+        let join = self.join(job)?;
+        let threads = self.common.sizes(false)[1].next_multiple_of(32);
+        let all = Grid::exactly((b * h * m) as u64, threads)?;
+        launch!(job, &join, all; partial, v, sinks, to, logarithms, splits, words[..])
+    }
+}

@@ -1,0 +1,169 @@
+//! ATTENTION_GRADIENT: a launch for keys and values, one for queries (`attention/gradient_tiles.cuh`,
+//! `attention/gradient_warpgroups.cuh`).
+
+use super::{Call, Common, GROUP_ROWS, GROUP_THREADS, GROUPS, TILE, check, in_vectors};
+use crate::launch::{Dtype, Grid, Job, OpRequest, Work, launch};
+use crate::ops::headers;
+use crate::program::{Kernel, Kernels, Source};
+use ultramarine_abi::helper::Result;
+
+const TILES: &[&str] = &[
+    headers::NUMBER,
+    headers::MMA,
+    include_str!("../../../../kernels/nn/attention/rows.cuh"),
+    include_str!("../../../../kernels/nn/attention/products.cuh"),
+    include_str!("../../../../kernels/nn/attention/gradient.cuh"),
+    include_str!("../../../../kernels/nn/attention/gradient_tiles.cuh"),
+];
+const WARPGROUPS: &[&str] = &[
+    headers::NUMBER,
+    headers::MMA,
+    headers::WGMMA,
+    include_str!("../../../../kernels/nn/attention/rows.cuh"),
+    include_str!("../../../../kernels/nn/attention/gradient.cuh"),
+    include_str!("../../../../kernels/nn/attention/gradient_warpgroups.cuh"),
+];
+
+/// Queries, or keys, at a time with warpgroups.
+const GROUP_STEP: [u32; 2] = [64, 128];
+
+struct Gradient {
+    common: Common,
+    kernels: Kernels<Variant>,
+}
+
+/// The parameters of a compiled kernel.
+#[derive(Clone, Copy, PartialEq)]
+struct Variant {
+    /// It sums over queries, for the gradients by keys and values.
+    by_keys: bool,
+    /// Products are those of warpgroups.
+    by_groups: bool,
+    vectors: bool,
+    /// Scores are scaled first.
+    scaled: bool,
+}
+
+/// Rows of a block, threads, and rows of the other side that it handles at a time.
+struct Block {
+    rows: u32,
+    threads: u32,
+    step: u32,
+    shared: u32,
+}
+
+/// ATTENTION_GRADIENT.
+pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    let common = Common::of(request, 6, 3)?;
+    let work = Gradient { common, kernels: Kernels::default() };
+    for by_keys in [true, false] {
+        work.block(by_keys, false)?;
+    }
+    Ok(Box::new(work))
+}
+
+impl Gradient {
+    /// Tiles of queries of a warp. Where a row of sums is short, one with more keys is faster; where it is long,
+    /// registers hold no more.
+    fn tiles(&self) -> u32 {
+        let is_middling = (65..=128).contains(&self.common.widest());
+        if self.common.dtype.is_half() && is_middling { 2 } else { 1 }
+    }
+
+    fn block(&self, by_keys: bool, by_groups: bool) -> Result<Block> {
+        if by_groups {
+            let (rows, step) = (GROUP_ROWS * GROUPS, GROUP_STEP[usize::from(!by_keys)]);
+            let shared = self.common.shared_panels([rows + 2 * step; 2]);
+            return Ok(Block { rows, threads: GROUP_THREADS, step, shared });
+        }
+        // What registers hold of scores.
+        let step = match (self.common.dtype, self.common.widest() <= 128) {
+            (Dtype::Float64, _) | (Dtype::Float32, false) => 16,
+            (dtype, true) if dtype.is_half() && (by_keys || self.tiles() == 1) => 64,
+            _ => 32,
+        };
+        let tiles = if by_keys { 1 } else { self.tiles() };
+        let rows = |warps: u32| TILE as u32 * tiles * warps;
+        let shared = |warps: u32| self.common.shared([rows(warps) + 2 * step; 2]);
+        let warps = self.common.warps(shared)?;
+        Ok(Block { rows: rows(warps), threads: 32 * warps, step, shared: shared(warps) })
+    }
+
+    fn kernel(&self, job: &Job<'_>, variant: Variant, block: &Block) -> Result<Kernel> {
+        self.kernels.get(&job.device.programs, variant, || {
+            let Variant { by_keys, by_groups, vectors, scaled } = variant;
+            let (d, [head, value]) = (self.common.dtype.tag(), self.common.sizes(by_groups));
+            let (step, warps, mask) = (block.step, block.threads / 32, self.common.mask as u32);
+            let size = match (by_groups, by_keys) {
+                (true, _) => format!("{GROUPS}"),
+                (false, true) => format!("{warps}"),
+                (false, false) => format!("{}, {warps}", self.tiles()),
+            };
+            let arguments = format!("{d}, {head}, {value}, {size}, {step}, {vectors}, {mask}, {scaled}");
+            let results = match by_keys {
+                true => format!("{d}::T *dk, {d}::T *dv"),
+                false => format!("{d}::T *dq"),
+            };
+            let parameters = format!(
+                "const {d}::T *q, const {d}::T *k, const {d}::T *v, const void *mask, const i32 *lengths, \
+                 const {d}::T *ct, const {d}::A *logarithms, const {d}::A *delta, {results}, const Attention s, \
+                 const Gradient g"
+            );
+            let (headers, template) = match (by_groups, by_keys) {
+                (true, true) => (WARPGROUPS, "attention_by_keys_warpgroups"),
+                (true, false) => (WARPGROUPS, "attention_by_queries_warpgroups"),
+                (false, true) => (TILES, "attention_by_keys"),
+                (false, false) => (TILES, "attention_by_queries"),
+            };
+            let bounds = format!("{}, 1", block.threads);
+            Source::instance(headers, template, arguments, parameters).bounded(bounds)
+        })
+    }
+
+    /// Warpgroups pay where both sides fill their rows.
+    fn by_groups(&self, call: &Call<'_>) -> bool {
+        let rows = (call.span() * call.sizes[2]).min(call.sizes[3]);
+        self.common.by_groups && rows > GROUP_ROWS.into()
+    }
+}
+
+impl Work for Gradient {
+    fn run(&self, job: &Job<'_>) -> Result<()> {
+        let call = self.common.call(job)?;
+        let [ct, logarithms, delta] = [job.input(3)?, job.input(4)?, job.input(5)?];
+        let [dq, dk, dv] = [job.output(0)?, job.output(1)?, job.output(2)?];
+        let [b, h, m, n, d, e] = call.sizes;
+        let heads = h / call.group;
+        check(ct, &[b, h, m, e])?;
+        check(logarithms, &[b, h, m])?;
+        check(delta, &[b, h, m])?;
+        check(dq, &[b, h, m, d])?;
+        check(dk, &[b, heads, n, d])?;
+        check(dv, &[b, heads, n, e])?;
+        let words = call.words(self.common.attributes.causal, &[0; 4], &[0; 3]);
+        let mut more = Vec::new();
+        for view in [ct, logarithms, delta, dq, dk, dv] {
+            more.extend_from_slice(view.strides);
+        }
+        let [mask, _, lengths] = call.optional();
+        let by_groups = self.by_groups(&call);
+        let vectors = [call.q, call.k, call.v, ct].into_iter().all(in_vectors);
+        let [q, k, v] = [call.q, call.k, call.v].map(|view| view.address);
+        let [ct, logarithms, delta] = [ct, logarithms, delta].map(|view| view.address);
+        let [dq, dk, dv] = [dq, dk, dv].map(|view| view.address);
+
+        let mut variant = Variant { by_keys: true, by_groups, vectors, scaled: call.scaled };
+        let block = self.block(true, by_groups)?;
+        let kernel = self.kernel(job, variant, &block)?;
+        let blocks = (n as u64).div_ceil(block.rows.into()) * (b * heads) as u64;
+        let grid = Grid::exactly(blocks, block.threads)?.with_room(job, &kernel, block.shared)?;
+        launch!(job, &kernel, grid; q, k, v, mask, lengths, ct, logarithms, delta, dk, dv, words[..], more[..])?;
+
+        variant.by_keys = false;
+        let block = self.block(false, by_groups)?;
+        let kernel = self.kernel(job, variant, &block)?;
+        let grid = Grid::exactly(call.blocks(block.rows.into()), block.threads)?;
+        let grid = grid.with_room(job, &kernel, block.shared)?;
+        launch!(job, &kernel, grid; q, k, v, mask, lengths, ct, logarithms, delta, dq, words[..], more[..])
+    }
+}
