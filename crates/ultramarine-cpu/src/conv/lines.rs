@@ -7,7 +7,9 @@
 use super::Conv;
 use crate::matmul::block::TASKS;
 use crate::matmul::micro::Tile;
+use crate::matmul::pack::Panel;
 use crate::scratch::{Scratch, Slot};
+use core::ops::Range;
 
 /// Bytes of a task's lines, about.
 const BYTES: usize = 256 << 10;
@@ -22,8 +24,9 @@ pub(super) struct Lines<'a> {
     conv: &'a Conv<'a>,
     /// Lines of outputs of a block, which are neighbours along the second axis.
     lines: usize,
-    /// Pixels of a line in the copy.
+    /// Pixels of a line in the copy, and from one to the next: the zeros at the end of a line are those before the next one.
     wide: usize,
+    pitch: usize,
     /// Lines that the taps of one place along the first axis see.
     span: usize,
     /// Taps along the last axis that lie next to each other in the copy.
@@ -36,9 +39,10 @@ pub(super) struct Block {
     lines: usize,
 }
 
-/// The copy of a group's lines for a block.
+/// The copy of a group's lines for a block, and memory behind it.
 struct Copy {
     memory: Scratch,
+    behind: *mut u8,
 }
 
 impl<'a> Lines<'a> {
@@ -63,7 +67,19 @@ impl<'a> Lines<'a> {
             return None;
         }
         let joined = if w.dilation == 1 { w.kernel as usize } else { 1 };
-        Some(Lines { conv, lines, wide, span, joined })
+        let mut new = Lines { conv, lines, wide, pitch: wide, span, joined };
+        let inside = new.inside();
+        if !inside.is_empty() {
+            new.pitch -= inside.start.min(wide - inside.end);
+        }
+        Some(new)
+    }
+
+    /// The pixels of a line that are in the input.
+    fn inside(&self) -> Range<usize> {
+        let w = &self.conv.axes[2];
+        let from = w.low.clamp(0, self.wide as i64);
+        from as usize..(w.input + w.low).clamp(from, self.wide as i64) as usize
     }
 
     /// Blocks along the second axis.
@@ -81,20 +97,18 @@ impl<'a> Lines<'a> {
         Block { at: [i / d, i % d, first], lines: self.lines.min(h - first) }
     }
 
-    /// Copies the lines that a block sees of a group's channels.
+    /// Copies the lines that a block sees of a group's channels, into memory with so many bytes behind them.
     ///
     /// # Safety
     /// The input is valid, and its channels lie next to each other.
-    unsafe fn copy(&self, group: usize, block: &Block) -> Copy {
+    unsafe fn copy(&self, group: usize, block: &Block, behind: usize) -> Copy {
         let conv = self.conv;
         let [d, h, w] = &conv.axes;
         let pixel = conv.channels * conv.ops.acc;
-        let line = self.wide * pixel;
-        let memory = Scratch::new(Slot::Task, d.kernel as usize * self.span * line);
-        // The pixels of a line that are in the input.
-        let from = w.low.clamp(0, self.wide as i64);
-        let to = (w.input + w.low).clamp(from, self.wide as i64);
-        let [left, right] = [from, to].map(|p| p as usize);
+        let bytes = (d.kernel as usize * self.span * self.pitch + self.wide) * pixel;
+        let bytes = bytes.next_multiple_of(64);
+        let memory = Scratch::new(Slot::Task, bytes + behind);
+        let Range { start: left, end: right } = self.inside();
         let mut dst = memory.get();
         for tap in 0..d.kernel {
             let z = block.at[1] as i64 * d.stride - d.low + tap * d.dilation;
@@ -104,7 +118,7 @@ impl<'a> Lines<'a> {
                 // SAFETY: a line of the copy; the pixels between `left` and `right` are in the input.
                 unsafe {
                     if !inside || left == right {
-                        dst.write_bytes(0, line);
+                        dst.write_bytes(0, self.wide * pixel);
                     } else {
                         let x = (left as i64 - w.low) as usize;
                         let src = conv.x.at(&[block.at[0], z as usize, y as usize, x]);
@@ -114,10 +128,11 @@ impl<'a> Lines<'a> {
                         dst.add(right * pixel).write_bytes(0, (self.wide - right) * pixel);
                     }
                 }
-                dst = dst.wrapping_add(line);
+                dst = dst.wrapping_add(self.pitch * pixel);
             }
         }
-        Copy { memory }
+        let behind = memory.get().wrapping_add(bytes);
+        Copy { memory, behind }
     }
 
     /// Copies neighbouring pixels.
@@ -141,7 +156,7 @@ impl<'a> Lines<'a> {
     fn meets(&self, copy: &Copy, line: usize, [d, h, w]: [usize; 3]) -> *mut u8 {
         let [_, y, x] = &self.conv.axes;
         let row = d * self.span + line * y.stride as usize + h * y.dilation as usize;
-        let pixel = row * self.wide + w * x.dilation as usize;
+        let pixel = row * self.pitch + w * x.dilation as usize;
         copy.memory.get().wrapping_add(pixel * self.conv.channels * self.conv.ops.acc)
     }
 
@@ -173,7 +188,7 @@ impl<'a> Lines<'a> {
         let (conv, ops) = (self.conv, self.conv.ops);
         let (acc, s) = (ops.acc as isize, conv.y.strides);
         // SAFETY: passed on.
-        let copy = unsafe { self.copy(group, block) };
+        let copy = unsafe { self.copy(group, block, 0) };
         let k = conv.taps() * conv.channels;
         let index = [block.at[0], block.at[1], block.at[2], 0, group * conv.filters];
         let y = conv.y.at(&index);
@@ -211,44 +226,115 @@ impl<'a> Lines<'a> {
         }
     }
 
+    /// Lines of outputs whose windows have a tap's first two places in the input.
+    fn meeting(&self, block: &Block, [tap_d, tap_h, _]: [usize; 3]) -> Range<usize> {
+        let [d, h, _] = &self.conv.axes;
+        let z = block.at[1] as i64 * d.stride - d.low + tap_d as i64 * d.dilation;
+        if !(0..d.input).contains(&z) {
+            return 0..0;
+        }
+        let y = block.at[2] as i64 * h.stride - h.low + tap_h as i64 * h.dilation;
+        let before = |end: i64| {
+            (end - y).div_euclid(h.stride) + i64::from((end - y).rem_euclid(h.stride) > 0)
+        };
+        let [from, to] = [0, h.input].map(|end| before(end).clamp(0, block.lines as i64) as usize);
+        from..to
+    }
+
+    /// Packs the cotangents of a block: for each tile of filters its lines, with zeros between them, so that neighbouring lines
+    /// can be one sum.
+    ///
+    /// # Safety
+    /// As [`Lines::outputs`]; `to` has room for all.
+    unsafe fn pack_cotangents(&self, group: usize, block: &Block, to: *mut u8) {
+        let (conv, ops) = (self.conv, self.conv.ops);
+        let (pixels, s) = (conv.axes[2].output as usize, conv.y.strides);
+        let index = [block.at[0], block.at[1], block.at[2], 0, group * conv.filters];
+        let cotangent = conv.y.at(&index);
+        for filters in self.tiles(conv.filters) {
+            let (n, row) = (filters.len(), filters.len() * ops.acc);
+            for line in 0..block.lines {
+                let dst = to.wrapping_add(
+                    (filters.start * block.lines + n * line) * self.steps() * ops.acc,
+                );
+                let at = line as isize * s[2] + (filters.start * ops.acc) as isize;
+                let panel = Panel {
+                    src: cotangent.wrapping_offset(at),
+                    across: ops.acc as isize,
+                    along: s[3],
+                    width: n,
+                    ld: n,
+                    unit: 1,
+                    k: pixels,
+                    dst,
+                };
+                // SAFETY: cotangents of a line, and memory of the tile's.
+                unsafe {
+                    (ops.pack_a)(&panel);
+                    dst.add(pixels * row).write_bytes(0, (self.steps() - pixels) * row);
+                }
+            }
+        }
+    }
+
+    /// True if the windows of neighbouring lines are as far apart as those of so many neighbouring pixels, so that a sum can go
+    /// over several lines.
+    fn joins(&self) -> bool {
+        self.conv.axes[1].stride == 1 && self.conv.axes[2].stride == 1
+    }
+
+    /// Packed pixels of a line of cotangents.
+    fn steps(&self) -> usize {
+        if self.joins() { self.pitch } else { self.conv.axes[2].output as usize }
+    }
+
+    /// Bytes of the packed cotangents of a block.
+    fn packed(&self, block: &Block) -> usize {
+        self.conv.filters * block.lines * self.steps() * self.conv.ops.acc
+    }
+
     /// Adds the gradients by a group's weights that a block's outputs give to sums, a row of taps and channels for each
-    /// filter; the first block writes them.
+    /// filter.
     ///
     /// # Safety
     /// As [`Lines::outputs`]; the sums are the caller's own.
-    pub unsafe fn weights(&self, group: usize, block: &Block, sums: *mut u8, first: bool) {
+    pub unsafe fn weights(&self, group: usize, block: &Block, sums: *mut u8) {
         let (conv, ops) = (self.conv, self.conv.ops);
-        let (acc, s) = (ops.acc as isize, conv.y.strides);
+        let (pixels, steps) = (conv.axes[2].output as usize, self.steps());
         // SAFETY: passed on.
-        let copy = unsafe { self.copy(group, block) };
-        let row = conv.taps() * conv.channels;
-        let index = [block.at[0], block.at[1], block.at[2], 0, group * conv.filters];
-        let cotangent = conv.y.at(&index);
+        let copy = unsafe {
+            let copy = self.copy(group, block, self.packed(block));
+            self.pack_cotangents(group, block, copy.behind);
+            copy
+        };
+        let (row, joins) = (conv.taps() * conv.channels, self.joins());
         for (place, tap, channels) in self.runs() {
+            let meeting = self.meeting(block, place);
             for col in (0..channels).step_by(2 * ops.lanes) {
                 let cols = (channels - col).min(2 * ops.lanes);
                 let vectors = cols.div_ceil(ops.lanes);
-                for filters in self.tiles(conv.filters) {
-                    for line in 0..block.lines {
-                        let at = line as isize * s[2] + filters.start as isize * acc;
+                let lines = if joins { meeting.len().max(1) } else { 1 };
+                for line in meeting.clone().step_by(lines) {
+                    for filters in self.tiles(conv.filters) {
+                        let a = (filters.start * block.lines + filters.len() * line) * steps;
                         let c = filters.start * row + tap * conv.channels + col;
                         let tile = Tile {
-                            k: conv.axes[2].output as usize,
-                            a: cotangent.wrapping_offset(at),
-                            a_row: 1,
-                            a_k: s[3] / acc,
+                            k: (lines - 1) * steps + pixels,
+                            a: copy.behind.wrapping_add(a * ops.acc),
+                            a_row: 0,
+                            a_k: 0,
                             b: self.meets(&copy, line, place).wrapping_add(col * ops.acc),
                             b_k: self.step(),
                             c: sums.wrapping_add(c * ops.acc),
                             c_row: row as isize,
                             cols,
-                            accumulate: !first || line > 0,
+                            accumulate: true,
                             next: sums,
                             next_step: 0,
                         };
-                        // SAFETY: the cotangents of a line's filters, the pixels that meet the taps, and sums of this
-                        // task; the level was available to `ops`.
-                        unsafe { ops.kernels[filters.len() - 1][vectors - 1][1](&tile) }
+                        // SAFETY: packed cotangents of these lines, the pixels that meet the taps, and sums of this task;
+                        // the level was available to `ops`.
+                        unsafe { ops.kernels[filters.len() - 1][vectors - 1][0](&tile) }
                     }
                 }
             }

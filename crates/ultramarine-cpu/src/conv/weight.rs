@@ -19,6 +19,8 @@ const FILTERS: usize = 168;
 const CHANNELS: usize = 512;
 /// Numbers of a task's sums, at most, unless one tap has more.
 const SUMS: usize = 96 << 10;
+/// Shares of the pixels whose sums are added at the end, where lines are read in place: more cost more than they balance.
+const LINE_SHARES: usize = TASKS / 2;
 /// Pixels of a share, at least.
 const SHARE: usize = 1024;
 
@@ -97,7 +99,7 @@ pub(super) unsafe fn run(conv: &Conv<'_>) {
     let mut cut = Cut::new(conv);
     let lines = Lines::of(conv).filter(Lines::has_whole_vectors);
     if let Some(lines) = &lines {
-        cut.counts = [1, 1, 1, TASKS.div_ceil(conv.groups).min(lines.blocks())];
+        cut.counts = [1, 1, 1, LINE_SHARES.div_ceil(conv.groups).min(lines.blocks())];
     }
     let (ops, groups, pixels) = (conv.ops, conv.groups, conv.pixels());
     let (row, shares) = (cut.taps * cut.channels, cut.counts[3]);
@@ -109,11 +111,13 @@ pub(super) unsafe fn run(conv: &Conv<'_>) {
         let (ranges, share) = cut.task(i, pixels);
         let at = (share * sums + group * cut.filters * row) * ops.acc;
         if let Some(lines) = &lines {
-            let blocks = part(share, shares, lines.blocks());
-            for i in blocks.clone() {
-                let sums = buffer.get().wrapping_add(at);
-                // SAFETY: the tensors are valid; each task has the sums of a group and a share.
-                unsafe { lines.weights(group, &lines.block(i), sums, i == blocks.start) }
+            let sums = buffer.get().wrapping_add(at);
+            // SAFETY: the tensors are valid; each task has the sums of a group and a share.
+            unsafe {
+                sums.write_bytes(0, cut.filters * row * ops.acc);
+                for i in part(share, shares, lines.blocks()) {
+                    lines.weights(group, &lines.block(i), sums);
+                }
             }
             return;
         }

@@ -65,7 +65,7 @@ pub unsafe fn pack<S: Storage, const V4: bool>(p: &Panel) {
     let size = size_of::<S>() as isize;
     if p.across == size {
         // SAFETY: passed on.
-        return unsafe { rows::<S>(p) };
+        return unsafe { rows::<S, V4>(p) };
     }
     let mut i = 0;
     while i < p.width {
@@ -128,7 +128,7 @@ unsafe fn convert<S: Storage, const N: usize>(src: *const S, dst: *mut S::Acc) {
 /// # Safety
 /// As [`pack`].
 #[inline(always)]
-unsafe fn rows<S: Storage>(p: &Panel) {
+unsafe fn rows<S: Storage, const V4: bool>(p: &Panel) {
     let mut q = 0;
     while q < p.k {
         let lines = STREAMS.min(p.k - q);
@@ -141,7 +141,7 @@ unsafe fn rows<S: Storage>(p: &Panel) {
                 let src = p.src.wrapping_offset(r as isize * p.along) as *const S;
                 // SAFETY: row r of the source has elements at.. at + width, of the
                 // panel `ld` numbers.
-                unsafe { row::<S>(src.add(at), width, p.to::<S::Acc>(at).add(r * ld), ld) }
+                unsafe { row::<S, V4>(src.add(at), width, p.to::<S::Acc>(at).add(r * ld), ld) }
             }
             at += width;
         }
@@ -154,7 +154,18 @@ unsafe fn rows<S: Storage>(p: &Panel) {
 /// # Safety
 /// `width` elements are readable, `ld` numbers writable.
 #[inline(always)]
-unsafe fn row<S: Storage>(src: *const S, width: usize, dst: *mut S::Acc, ld: usize) {
+unsafe fn row<S: Storage, const V4: bool>(
+    src: *const S,
+    width: usize,
+    dst: *mut S::Acc,
+    ld: usize,
+) {
+    #[cfg(target_arch = "x86_64")]
+    if V4 && size_of::<S>() == 4 && size_of::<S::Acc>() == 4 {
+        // SAFETY: by this function's contract, V4 is only set where AVX-512 is available. Widening 4 bytes to 4 bytes
+        // changes none.
+        return unsafe { words(src.cast(), width, dst.cast(), ld) };
+    }
     // SAFETY: by this function's contract.
     unsafe {
         let mut i = 0;
@@ -175,6 +186,25 @@ unsafe fn row<S: Storage>(src: *const S, width: usize, dst: *mut S::Acc, ld: usi
             i += 1;
         }
         pad(dst, width, ld);
+    }
+}
+
+/// Packs one row of numbers of 4 bytes, whatever its width in one or two steps a vector.
+///
+/// # Safety
+/// As [`row`], and AVX-512 is available.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn words(src: *const i32, width: usize, dst: *mut i32, ld: usize) {
+    use core::arch::x86_64::{_mm512_mask_storeu_epi32, _mm512_maskz_loadu_epi32};
+    let first = |n: usize| if n < 16 { (1_u16 << n) - 1 } else { u16::MAX };
+    for i in (0..ld).step_by(16) {
+        // SAFETY: by this function's contract, masked numbers are readable and writable.
+        unsafe {
+            let part =
+                _mm512_maskz_loadu_epi32(first(width.saturating_sub(i)), src.wrapping_add(i));
+            _mm512_mask_storeu_epi32(dst.wrapping_add(i), first(ld - i), part);
+        }
     }
 }
 
