@@ -25,6 +25,11 @@ def normal(*shape: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
 
 
+def heads(count: int) -> list[np.ndarray]:
+    """Operands of attention, one batch."""
+    return [normal(1, *ATTENTION, seed=seed) for seed in range(count)]
+
+
 def embedding_data() -> tuple[np.ndarray, np.ndarray]:
     """A table and the rows that are taken."""
     rows, length, taken = EMBEDDING

@@ -15,6 +15,7 @@ from bench.cpu.data import (
     Thunk,
     cache_data,
     embedding_data,
+    heads,
     layer_data,
     mlp_data,
     normal,
@@ -42,6 +43,28 @@ def workloads(mx: ModuleType) -> dict[str, "Thunk"]:  # each makes its inputs, r
     def attention(q, k, v):
         scores = (q * ATTENTION[-1] ** -0.5) @ mx.swapaxes(k, -1, -2)
         return mx.softmax(scores, axis=-1) @ v
+
+    def fast_attention(mask=None):
+        def make(q, k, v):
+            scale = ATTENTION[-1] ** -0.5
+            return mx.fast.scaled_dot_product_attention(q, k, v, scale=scale, mask=mask)
+
+        return make
+
+    def gradient(make, wrt, *arrays):
+        """The gradient by some arguments, of a cotangent of the result's shape, which is the last array."""
+        *inputs, cotangent = map(mx.array, arrays)
+
+        def run():
+            def of(*some):
+                return make(*(dict(zip(wrt, some)).get(i, x) for i, x in enumerate(inputs)))
+
+            mx.eval(mx.vjp(of, [inputs[i] for i in wrt], [cotangent])[1])
+
+        return run
+
+    def conv2d(x, w):
+        return mx.conv2d(x, w, padding=1)
 
     def halves():
         inputs = [mx.array(normal(1024, 1024, seed=s)).astype(mx.bfloat16) for s in (0, 1)]
@@ -153,6 +176,9 @@ def workloads(mx: ModuleType) -> dict[str, "Thunk"]:  # each makes its inputs, r
         "matrix-vector": lambda: over(mx.matmul, normal(N, N), normal(N)),
         "batched matmul": lambda: over(mx.matmul, normal(64, 128, 128), normal(64, 128, 128)),
         "attention": lambda: over(attention, *(normal(*ATTENTION, seed=s) for s in range(3))),
+        "fast attention": lambda: over(fast_attention(), *heads(3)),
+        "fast attention, causal": lambda: over(fast_attention("causal"), *heads(3)),
+        "fast attention gradient": lambda: gradient(fast_attention(), (0, 1, 2), *heads(4)),
         "sort": lambda: over(lambda x: mx.sort(x, axis=-1), normal(*ROWS)),
         "sort 16M": lambda: over(lambda x: mx.sort(x), normal(LONG)),
         "sort columns": lambda: over(lambda x: mx.sort(x, axis=0), normal(N, N)),
@@ -166,9 +192,9 @@ def workloads(mx: ModuleType) -> dict[str, "Thunk"]:  # each makes its inputs, r
         "cumsum columns": lambda: over(lambda x: mx.cumsum(x, axis=0), normal(N, N)),
         "cumsum 16M": lambda: over(lambda x: mx.cumsum(x), normal(LONG)),
         "rfft": lambda: over(lambda x: mx.fft.rfft(x), normal(*ROWS)),
-        "conv2d": lambda: over(
-            lambda x, w: mx.conv2d(x, w, padding=1), *(normal(*s) for s in CONV)
-        ),
+        "conv2d": lambda: over(conv2d, *(normal(*s) for s in CONV)),
+        "conv2d by input": lambda: gradient(conv2d, (0,), *(normal(*s) for s in CONV + CONV[:1])),
+        "conv2d by weight": lambda: gradient(conv2d, (1,), *(normal(*s) for s in CONV + CONV[:1])),
         "normals": lambda: lambda: mx.eval(mx.random.normal((N, N))),
         "1000 tiny ops": tiny,
         "1000 tiny ops, compiled": tiny_compiled,

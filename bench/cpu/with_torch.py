@@ -15,6 +15,7 @@ from bench.cpu.data import (
     Thunk,
     cache_data,
     embedding_data,
+    heads,
     layer_data,
     mlp_data,
     normal,
@@ -40,6 +41,16 @@ def workloads() -> dict[str, "Thunk"]:
     def attention(q, k, v):
         scores = (q * ATTENTION[-1] ** -0.5) @ k.transpose(-1, -2)
         return torch.softmax(scores, -1) @ v
+
+    def fast_attention(causal=False):
+        return lambda q, k, v: torch.nn.functional.scaled_dot_product_attention(
+            q, k, v, is_causal=causal
+        )
+
+    def attention_gradient():
+        q, k, v, cotangent = map(torch.from_numpy, heads(4))
+        leaves = [t.requires_grad_() for t in (q, k, v)]
+        return lambda: torch.autograd.grad(fast_attention()(*leaves), leaves, cotangent)
 
     def halves():
         a, b = (torch.from_numpy(normal(1024, 1024, seed=s)).bfloat16() for s in (0, 1))
@@ -101,6 +112,15 @@ def workloads() -> dict[str, "Thunk"]:
 
         return run
 
+    def conv2d_gradient(wrt):
+        x, w, cotangent = (
+            torch.from_numpy(normal(*s)).permute(0, 3, 1, 2) for s in CONV + CONV[:1]
+        )
+        ones, needed = [1, 1], [wrt == 0, wrt == 1, False]
+        return lambda: torch.ops.aten.convolution_backward(
+            cotangent, x, w, None, ones, ones, ones, False, [0, 0], 1, needed
+        )
+
     def cache():
         cache, row, places = cache_data()
         cache, row, *places = map(torch.from_numpy, (cache, row, *places))
@@ -129,6 +149,9 @@ def workloads() -> dict[str, "Thunk"]:
         "matrix-vector": lambda: over(torch.matmul, normal(N, N), normal(N)),
         "batched matmul": lambda: over(torch.matmul, normal(64, 128, 128), normal(64, 128, 128)),
         "attention": lambda: over(attention, *(normal(*ATTENTION, seed=s) for s in range(3))),
+        "fast attention": lambda: over(fast_attention(), *heads(3)),
+        "fast attention, causal": lambda: over(fast_attention(True), *heads(3)),
+        "fast attention gradient": attention_gradient,
         "sort": lambda: over(lambda x: torch.sort(x, -1), normal(*ROWS)),
         "sort 16M": lambda: over(torch.sort, normal(LONG)),
         "sort columns": lambda: over(lambda x: torch.sort(x, 0), normal(N, N)),
@@ -141,6 +164,8 @@ def workloads() -> dict[str, "Thunk"]:
         "cumsum 16M": lambda: over(lambda x: torch.cumsum(x, 0), normal(LONG)),
         "rfft": lambda: over(torch.fft.rfft, normal(*ROWS)),
         "conv2d": conv2d,
+        "conv2d by input": lambda: conv2d_gradient(0),
+        "conv2d by weight": lambda: conv2d_gradient(1),
         "normals": lambda: lambda: torch.randn(N, N),
         "1000 tiny ops": tiny,
         "small layer, compiled": layer,

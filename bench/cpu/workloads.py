@@ -76,6 +76,13 @@ ORDINARY = (
     "rfft",
     "conv2d",
 )
+# Layers, and their gradients, that are held to the best peer.
+LAYERS = (
+    "fast attention, causal",
+    "fast attention gradient",
+    "conv2d by input",
+    "conv2d by weight",
+)
 
 ROWS: dict[str, Row] = {
     "4x + 2y": Row(streams("axpby"), lambda f, m: 1.25 * streams("axpby")(m), "1.25 x limit"),
@@ -96,6 +103,8 @@ ROWS: dict[str, Row] = {
     "batched matmul": Row(flops(2 * 64 * 128**3)),
     "attention": Row(flops(4 * 8 * 1024**2 * 64)),
     **{name: Row(None, lambda f, m: 1.5 * best_peer(f, m), "1.5 x best") for name in ORDINARY},
+    "fast attention": Row(flops(4 * 8 * 1024**2 * 64), lambda f, m: 8.0, "8 ms"),
+    **{name: Row(None, best_peer, "best peer") for name in LAYERS},
     "64 cache writes": Row(),
     "1000 tiny ops": Row(None, lambda f, m: 0.8, "0.8 ms"),
     "1000 tiny ops, compiled": Row(None, lambda f, m: 0.3, "0.3 ms"),

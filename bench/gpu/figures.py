@@ -1,4 +1,4 @@
-"""Figures of a GPU, beside torch in the same process: bandwidth, elementwise, rows, rope, products, small operations,
+"""Figures of a GPU, beside torch in the same process: bandwidth, elementwise, rows, rope, products, layers, small operations,
 replays, uploads, reads of parts, DLPack.
 
     python -m bench.gpu.figures [--figures FILE] [GROUP ...]
@@ -21,6 +21,7 @@ import numpy as np
 
 import ultramarine as mx
 from bench import record
+from bench.gpu.layers import layers
 from bench.gpu.replays import replays
 from bench.gpu.timing import FIGURES, close, ours, pair, row, seconds, theirs, torch
 
@@ -379,6 +380,7 @@ BOUND: dict[str, Callable[[float], None]] = {
 }
 FREE: dict[str, Callable[[], None]] = {
     "matmul": products,
+    "layers": layers,
     "small": small,
     "cache": cache,
     "uploads": uploads,
