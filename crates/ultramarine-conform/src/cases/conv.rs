@@ -19,7 +19,7 @@ const PLAIN: Convolution = Convolution {
     input_dilation: [1; 3],
 };
 
-const CASES: [(&str, Shapes, Convolution); 12] = [
+const CASES: [(&str, Shapes, Convolution); 14] = [
     ("one axis", [[2, 1, 1, 9, 3], [4, 1, 1, 3, 3], [2, 1, 1, 7, 4]], PLAIN),
     ("one tap", [[2, 1, 3, 4, 5], [6, 1, 1, 1, 5], [2, 1, 3, 4, 6]], PLAIN),
     (
@@ -73,6 +73,16 @@ const CASES: [(&str, Shapes, Convolution); 12] = [
         "several tiles",
         [[2, 1, 9, 9, 40], [70, 1, 3, 3, 40], [2, 1, 9, 9, 70]],
         Convolution { low: [0, 1, 1], ..PLAIN },
+    ),
+    (
+        "planes of taps and many channels",
+        [[1, 3, 9, 11, 72], [12, 2, 3, 2, 72], [1, 3, 8, 12, 12]],
+        Convolution { low: [1, 1, 1], kernel_dilation: [1, 1, 2], ..PLAIN },
+    ),
+    (
+        "depthwise in strips",
+        [[2, 1, 6, 19, 40], [40, 1, 3, 5, 1], [2, 1, 5, 19, 40]],
+        Convolution { low: [0, 1, 2], ..PLAIN },
     ),
 ];
 

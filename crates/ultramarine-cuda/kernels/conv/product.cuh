@@ -47,29 +47,41 @@ template <class D, int COLUMNS, int CHUNK> struct Threads {
   T sum[EACH][EACH];
   int row, column;
 
+  // A warp has 8 threads one way and 4 the other, so that half of it reads 128 different bytes and pairs read the same.
   __device__ __forceinline__ void begin() {
-    row = (int)threadIdx.x / WIDE;
-    column = (int)threadIdx.x % WIDE;
+    const int lane = lane_of(), warp = (int)threadIdx.x / WARP, of_8 = lane / 2 % 8, of_4 = lane % 2 + lane / 16 * 2;
+    row = WIDE < 8 ? warp * 8 + of_8 : warp / (WIDE / 8) * 4 + of_4;
+    column = WIDE < 8 ? of_4 : warp % (WIDE / 8) * 8 + of_8;
 #pragma unroll
     for (int i = 0; i < EACH; i++)
 #pragma unroll
       for (int j = 0; j < EACH; j++) sum[i][j] = 0;
   }
-  __device__ __forceinline__ void add(const char *a, const char *b) {
+  // Adds 16 bytes of each row. Those of rows, or of columns, are held while the others pass: as each kernel was faster.
+  template <bool HOLDS_ROWS>
+  __device__ __forceinline__ void step(const char *const (&a)[EACH], const char *b, int at) {
+    auto of_row = [&](int i) { return *(const Vector<T> *)(a[i] + at * 16); };
+    auto of_column = [&](int j) { return *(const Vector<T> *)(b + (column + j * WIDE) * PITCH + at * 16); };
+    Vector<T> held[EACH];
 #pragma unroll
-    for (int step = 0; step < CHUNK / 16; step++) {
-      Vector<T> rows[EACH];
+    for (int i = 0; i < EACH; i++) held[i] = HOLDS_ROWS ? of_row(i) : of_column(i);
 #pragma unroll
-      for (int i = 0; i < EACH; i++) rows[i] = *(const Vector<T> *)(a + (row + i * DOWN) * PITCH + step * 16);
+    for (int j = 0; j < EACH; j++) {
+      const Vector<T> passing = HOLDS_ROWS ? of_column(j) : of_row(j);
 #pragma unroll
-      for (int j = 0; j < EACH; j++) {
-        const Vector<T> other = *(const Vector<T> *)(b + (column + j * WIDE) * PITCH + step * 16);
+      for (int i = 0; i < EACH; i++) {
+        T &to = HOLDS_ROWS ? sum[i][j] : sum[j][i];
 #pragma unroll
-        for (int i = 0; i < EACH; i++)
-#pragma unroll
-          for (int e = 0; e < PER; e++) sum[i][j] = multiply_add(rows[i].v[e], other.v[e], sum[i][j]);
+        for (int e = 0; e < PER; e++) to = multiply_add(held[i].v[e], passing.v[e], to);
       }
     }
+  }
+  __device__ __forceinline__ void add(const char *a, const char *b) {
+    const char *rows[EACH];
+#pragma unroll
+    for (int i = 0; i < EACH; i++) rows[i] = a + (row + i * DOWN) * PITCH;
+#pragma unroll
+    for (int at = 0; at < CHUNK / 16; at++) step<true>(rows, b, at);
   }
   template <class F> __device__ __forceinline__ void each(F store) const {
 #pragma unroll
@@ -84,6 +96,20 @@ template <class D, int COLUMNS, int CHUNK> struct Engine<true, D, COLUMNS, CHUNK
   typedef Cores<D, COLUMNS, CHUNK> E;
 };
 
+// The tile of a block: its group, first row and column, and which part of the sums it makes.
+template <class I> struct TileAt {
+  I group, row, column, share;
+  __device__ __forceinline__ TileAt(const Convolution &s, I n_rows, int high, int wide) {
+    const u64 across = ((u64)s.outputs + wide - 1) / wide, down = ((u64)n_rows + high - 1) / high;
+    u64 block = blockIdx.x;
+    column = (I)(block % across * wide);
+    row = (I)(block / across % down * high);
+    block /= across * down;
+    group = (I)(block % (u64)s.groups);
+    share = (I)(block / (u64)s.groups);
+  }
+};
+
 // Where a tile's results go: to y, or to a part's sums.
 template <class D, class I> struct Target {
   typedef typename D::T T;
@@ -95,6 +121,24 @@ template <class D, class I> struct Target {
   I rows, columns;    // that there are of the tile
   bool pairs;         // two columns of y are aligned, and go together
 
+  __device__ __forceinline__ void begin(const Convolution &s, const TileAt<I> &tile, I n_rows, T *y_of, A *sums,
+                                        const i64 *places_of) {
+    pitch = s.groups * s.outputs;
+    step = s.y[5];
+    y = y_of + tile.group * s.y[4] + tile.column * step;
+    partial = sums ? sums + ((i64)tile.share * n_rows + tile.row) * pitch + tile.group * s.outputs + tile.column : sums;
+    places = places_of;
+    rows = n_rows - tile.row;
+    columns = (I)s.outputs - tile.column;
+    pairs = fits(s, 2);
+  }
+  // Columns of y lie together, and so many of them are aligned.
+  __device__ __forceinline__ bool fits(const Convolution &s, int together) const {
+    bool aligned = step == 1 && (u64)y % (together * sizeof(T)) == 0;
+#pragma unroll
+    for (int d = 0; d < 4; d++) aligned = aligned && s.y[d] % together == 0;
+    return aligned;
+  }
   __device__ __forceinline__ void operator()(int r, int c, A value) const {
     if (r >= rows || c >= columns) return;
     if (partial) partial[r * pitch + c] = value;
@@ -130,14 +174,11 @@ INLINE void convolve_tiles(const typename D::T *x, const typename D::T *w, typen
 
   const I n_rows = (I)(s.batch * s.out[0] * s.out[1] * s.out[2]), channels = (I)s.channels;
   const I depth = (I)(s.taps[0] * s.taps[1] * s.taps[2]) * channels, chunks = (depth + DEEP - 1) / DEEP;
-  const u64 across = ((u64)s.outputs + COLUMNS - 1) / COLUMNS, down = ((u64)n_rows + ROWS - 1) / ROWS;
-  u64 block = blockIdx.x;
-  const I column = (I)(block % across * COLUMNS), row = (I)(block / across % down * ROWS);
-  block /= across * down;
-  const I group = (I)(block % (u64)s.groups), share = (I)(block / (u64)s.groups);
-  const I first = share * (I)part, last = first + (I)part < chunks ? first + (I)part : chunks;
-  x += group * s.x[4];
-  w += (group * s.outputs + column) * (i64)depth;
+  const TileAt<I> tile(s, n_rows, ROWS, COLUMNS);
+  const I column = tile.column, row = tile.row;
+  const I first = tile.share * (I)part, last = first + (I)part < chunks ? first + (I)part : chunks;
+  x += tile.group * s.x[4];
+  w += (tile.group * s.outputs + column) * (i64)depth;
 
   for (int r = (int)threadIdx.x; r < ROWS; r += THREADS) {
     i64 unused;
@@ -193,15 +234,6 @@ INLINE void convolve_tiles(const typename D::T *x, const typename D::T *w, typen
   for (int r = (int)threadIdx.x; r < ROWS && row + r < n_rows; r += THREADS) row_of<I>(s, row + r, places[r]);
   __syncthreads();
   Target<D, I> to;
-  to.pitch = s.groups * s.outputs;
-  to.step = s.y[5];
-  to.y = y + group * s.y[4] + column * to.step;
-  to.partial = partial ? partial + ((i64)share * n_rows + row) * to.pitch + group * s.outputs + column : partial;
-  to.places = places;
-  to.rows = n_rows - row;
-  to.columns = (I)s.outputs - column;
-  to.pairs = to.step == 1 && (u64)to.y % (2 * sizeof(T)) == 0;
-#pragma unroll
-  for (int d = 0; d < 4; d++) to.pairs = to.pairs && (s.y[d] % 2 == 0);
+  to.begin(s, tile, n_rows, y, partial, places);
   engine.each(to);
 }

@@ -2,7 +2,9 @@
 //! input is a convolution too; that by the weight sums over places (`weight`). What an input dilation leaves is cut into
 //! convolutions without (`geometry`).
 
+mod depthwise;
 mod geometry;
+mod halo;
 mod pack;
 mod product;
 mod weight;

@@ -1,9 +1,9 @@
-//! Convolutions, and their gradients by the input: `conv/product.cuh` and `conv/elements.cuh`, or the library for those of
-//! one tap.
+//! Convolutions, and their gradients by the input: tiles of `conv/halo.cuh` or `conv/product.cuh`, `conv/depthwise.cuh`,
+//! `conv/elements.cuh`, or the library for those of one tap.
 
 use super::geometry::{Convolution, SMALL};
 use super::pack::Copied;
-use super::{Common, Parts, headers};
+use super::{Common, Parts, depthwise, halo, headers};
 use crate::launch::{BLOCK, Dtype, Grid, Job, Work, launch};
 use crate::ops::matmul;
 use crate::program::{Kernels, Source, index};
@@ -42,6 +42,8 @@ pub(super) const MOST_SUMS: u64 = 64 << 20;
 pub struct Forward {
     common: Common,
     tiles: Kernels<Tile>,
+    halos: Kernels<(halo::Tile, bool)>,
+    depthwise: Kernels<depthwise::Variant>,
     elements: Kernels<bool>,
 }
 
@@ -55,6 +57,8 @@ struct Tile {
 /// How tiles make a convolution.
 struct Plan {
     tile: Tile,
+    /// Where tiles of `conv/halo.cuh` make it.
+    ranges: Option<halo::Ranges>,
     x: Option<Copied>,
     w: Option<Copied>,
     /// Of chunks.
@@ -66,7 +70,8 @@ struct Plan {
 
 impl Forward {
     pub fn new(common: Common) -> Self {
-        Self { common, tiles: Kernels::default(), elements: Kernels::default() }
+        let (tiles, halos, depthwise, elements) = Default::default();
+        Self { common, tiles, halos, depthwise, elements }
     }
 
     /// Tensor cores do it.
@@ -97,16 +102,29 @@ impl Forward {
         let chunks = (conv.taps() * padded * conv.bytes as i64 + chunk - 1) / chunk;
         let sums = (conv.rows() * conv.groups * conv.outputs) as u64 * self.common.sum_bytes();
         let wanted = (2 * processors / blocks(columns)).min((MOST_SUMS / sums.max(1)) as i64);
-        let parts = Parts::of(chunks, wanted.max(1), 2);
+        let mut parts = Parts::of(chunks, wanted.max(1), 2);
+        let mut blocks = blocks(columns);
+        let mut padded_conv = Convolution { channels: padded, ..*conv };
+        if let Some(x) = &x {
+            padded_conv.x = x.at(0);
+        }
+        let device = &job.device.properties;
+        // Parts of the other tiles are smaller, and so more where there are few.
+        let ranges = halo::Ranges::of(&padded_conv, self.on_cores(), device, sums)
+            .filter(|r| 2 * r.blocks * r.parts.count >= processors.min(blocks * parts.count));
+        if let Some(ranges) = &ranges {
+            (parts, blocks) = (ranges.parts, ranges.blocks);
+        }
         let is_wide = !conv.is_small() || x.is_some_and(|x| x.bytes(1) > SMALL as u64);
         let sums = if parts.count > 1 { sums * parts.count as u64 } else { 0 };
         let bytes = [&x, &w].map(|copy| copy.as_ref().map_or(0, |copy| copy.bytes(conv.bytes)));
         Plan {
             tile: Tile { columns, is_wide },
+            ranges,
             x,
             w,
             parts,
-            blocks: (blocks(columns) * parts.count) as u64,
+            blocks: (blocks * parts.count) as u64,
             bytes: [bytes[0], bytes[1], sums],
         }
     }
@@ -127,24 +145,12 @@ impl Forward {
             self.common.packs.copy(job, w, to)?;
             (conv.w, conv.channels) = (w.at(to), w.padded);
         }
-        let Tile { columns, is_wide } = plan.tile;
-        let (threads, d, chunk) =
-            (ROWS * columns / EACH, self.common.dtype.tag(), self.common.chunk());
-        let kernel = self.tiles.get(&job.device.programs, plan.tile, || {
-            let on_cores = self.on_cores();
-            let arguments = format!("{d}, {}, {columns}, {chunk}, {STAGES}, {on_cores}", index(is_wide));
-            let parameters = format!(
-                "const {d}::T *x, const {d}::T *w, {d}::T *y, {d}::A *partial, i64 part, const Convolution s"
-            );
-            Source::instance(TILES, "convolve_tiles", arguments, parameters).bounded(threads)
-        })?;
-        let rows = ROWS * if is_wide { 32 } else { 16 };
-        let shared = (STAGES * (ROWS + columns) * (chunk + GAP) + rows) as u32;
-        let grid = Grid::exactly(plan.blocks, threads as u32)?.with_room(job, &kernel, shared)?;
         let is_split = plan.parts.count > 1;
         let partial = if is_split { scratch + plan.bytes[0] + plan.bytes[1] } else { 0 };
-        let (part, words) = (plan.parts.each, conv.words());
-        launch!(job, &kernel, grid; conv.x.address, conv.w.address, conv.y.address, partial, part, words[..])?;
+        match &plan.ranges {
+            Some(ranges) => self.launch_halo(job, &conv, &plan, ranges, partial)?,
+            None => self.launch_tiles(job, &conv, &plan, partial)?,
+        }
         if !is_split {
             return Ok(());
         }
@@ -153,7 +159,55 @@ impl Forward {
         self.common.packs.join(job, (partial, plan.parts.count, step), (shape, sums), &output)
     }
 
+    fn launch_tiles(
+        &self,
+        job: &Job<'_>,
+        conv: &Convolution,
+        plan: &Plan,
+        partial: u64,
+    ) -> Result<()> {
+        let Tile { columns, is_wide } = plan.tile;
+        let (threads, d, chunk) =
+            (ROWS * columns / EACH, self.common.dtype.tag(), self.common.chunk());
+        let kernel = self.tiles.get(&job.device.programs, plan.tile, || {
+            let on_cores = self.on_cores();
+            let arguments =
+                format!("{d}, {}, {columns}, {chunk}, {STAGES}, {on_cores}", index(is_wide));
+            let parameters = format!(
+                "const {d}::T *x, const {d}::T *w, {d}::T *y, {d}::A *partial, i64 part, const Convolution s"
+            );
+            Source::instance(TILES, "convolve_tiles", arguments, parameters).bounded(threads)
+        })?;
+        let rows = ROWS * if is_wide { 32 } else { 16 };
+        let shared = (STAGES * (ROWS + columns) * (chunk + GAP) + rows) as u32;
+        let grid = Grid::exactly(plan.blocks, threads as u32)?.with_room(job, &kernel, shared)?;
+        let (part, words) = (plan.parts.each, conv.words());
+        launch!(job, &kernel, grid; conv.x.address, conv.w.address, conv.y.address, partial, part, words[..])
+    }
+
+    fn launch_halo(
+        &self,
+        job: &Job<'_>,
+        conv: &Convolution,
+        plan: &Plan,
+        ranges: &halo::Ranges,
+        partial: u64,
+    ) -> Result<()> {
+        let (tile, is_wide) = (ranges.tile, plan.tile.is_wide);
+        let kernel = self.halos.get(&job.device.programs, (tile, is_wide), || {
+            halo::source(tile, self.common.dtype, is_wide)
+        })?;
+        let grid = Grid::exactly(plan.blocks, tile.threads())?;
+        let grid = grid.with_room(job, &kernel, ranges.shared)?;
+        let (part, halo, words) = (plan.parts.each, ranges.words(), halo::in_places(*conv).words());
+        launch!(job, &kernel, grid; conv.x.address, conv.w.address, conv.y.address, partial, part, halo, words[..])
+    }
+
     fn run_elements(&self, job: &Job<'_>, conv: &Convolution) -> Result<()> {
+        let processors = i64::from(job.device.properties.multiprocessors);
+        if let Some(blocks) = depthwise::Blocks::of(conv, self.common.sum_bytes(), processors) {
+            return self.run_depthwise(job, conv, &blocks);
+        }
         let is_wide = !conv.is_small();
         let kernel = self.elements.get(&job.device.programs, is_wide, || {
             let d = self.common.dtype.tag();
@@ -165,6 +219,20 @@ impl Forward {
         let n = (conv.rows() * conv.groups * conv.outputs) as u64;
         let (grid, words) = (Grid::over(job.device, n, 1), conv.words());
         launch!(job, &kernel, grid; conv.x.address, conv.w.address, conv.y.address, words[..])
+    }
+
+    fn run_depthwise(
+        &self,
+        job: &Job<'_>,
+        conv: &Convolution,
+        blocks: &depthwise::Blocks,
+    ) -> Result<()> {
+        let variant = blocks.variant;
+        let source = || depthwise::source(variant, self.common.dtype);
+        let kernel = self.depthwise.get(&job.device.programs, variant, source)?;
+        let grid = Grid::exactly(blocks.count, BLOCK)?.with_room(job, &kernel, blocks.shared)?;
+        let (width, words) = (blocks.width, conv.words());
+        launch!(job, &kernel, grid; conv.x.address, conv.w.address, conv.y.address, width, words[..])
     }
 }
 
