@@ -79,7 +79,8 @@ impl Common {
     /// The sizes of queries and values, rounded up to what products take.
     fn sizes(&self, by_groups: bool) -> [u32; 2] {
         let multiple = if by_groups { GROUP_ROWS } else { TILE as u32 };
-        [self.attributes.head_size, self.attributes.value_size].map(|n| n.next_multiple_of(multiple))
+        [self.attributes.head_size, self.attributes.value_size]
+            .map(|n| n.next_multiple_of(multiple))
     }
 
     /// The larger of both sizes.
