@@ -2137,6 +2137,45 @@ def blackman(
         array: Window as float32.
     """
 
+def block_masked_mm(
+    a: array,
+    b: array,
+    /,
+    block_size: int = 64,
+    mask_out: array | None = None,
+    mask_lhs: array | None = None,
+    mask_rhs: array | None = None,
+    *,
+    stream: StreamOrDevice = None,
+) -> array:
+    """Multiplies matrices of which blocks are masked.
+
+    A mask has an element for each block of `block_size` rows and columns, also for the smaller ones
+    at the ends: bools say which blocks are kept, numbers are factors.
+
+    Args:
+        a (array): Array of the shape (..., m, k), of floats or complex numbers.
+        b (array): Array of the shape (..., k, n).
+        block_size (int): Rows and columns of a block, 32 or 64.
+        mask_out (array | None): Mask of the result's blocks.
+        mask_lhs (array | None): Mask of the blocks of `a`.
+        mask_rhs (array | None): Mask of the blocks of `b`.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Array of the shape (..., m, n), in the promoted dtype.
+
+    Raises:
+        ValueError: As `matmul`, for another `block_size`, and if a mask cannot be broadcast to the
+            blocks.
+
+    Example:
+        >>> a = mx.ones((64, 64))
+        >>> mx.block_masked_mm(a, a, 32, mx.array([[True, False], [False, True]]))[0, ::32].tolist()
+        [64.0, 0.0]
+    """
+
 def broadcast_arrays(*arrays: array, stream: StreamOrDevice = None) -> list[array]:
     """Broadcasts arrays against each other, without copies.
 
@@ -3330,6 +3369,26 @@ def from_dlpack(
         TypeError: If `x` is no producer of DLPack.
     """
 
+def from_fp8(x: array, dtype: Dtype | None = None, *, stream: StreamOrDevice = None) -> array:
+    """Converts from 8-bit floats (E4M3), which are uint8.
+
+    Args:
+        x (array): Array of uint8.
+        dtype (Dtype | None): Dtype of the result, a real float; by default bfloat16.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Array of the same shape.
+
+    Raises:
+        ValueError: If the array is not of uint8, or the dtype is no real float.
+
+    Example:
+        >>> mx.from_fp8(mx.array([56, 254], dtype=mx.uint8), mx.float32)
+        array([1, -448], dtype=float32)
+    """
+
 def full(
     shape: int | Sequence[int],
     vals: ArrayLike,
@@ -3385,6 +3444,43 @@ def full_like(
 
     Raises:
         ValueError: If `vals` cannot be broadcast to the shape.
+    """
+
+def gather_mm(
+    a: array,
+    b: array,
+    /,
+    lhs_indices: array | None = None,
+    rhs_indices: array | None = None,
+    *,
+    sorted_indices: bool = False,
+    stream: StreamOrDevice = None,
+) -> array:
+    """Multiplies matrices that indices choose: `a[lhs_indices] @ b[rhs_indices]`.
+
+    Indices are flat ones along all but the last two dimensions, and are broadcast with each other.
+    Those of a mixture of experts choose the experts' matrices.
+
+    Args:
+        a (array): Array of the shape (..., m, k), of real floats.
+        b (array): Array of the shape (..., k, n), of real floats.
+        lhs_indices (array | None): Indices of the matrices of `a`, integers; by default all in order.
+        rhs_indices (array | None): Indices of the matrices of `b`, integers; by default all in order.
+        sorted_indices (bool): The indices ascend, which may be faster.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Array of the indices' shape and (m, n), in the promoted dtype.
+
+    Raises:
+        ValueError: If an operand is no array of real floats, inner sizes differ, indices are no
+            integers, or shapes cannot be broadcast.
+
+    Example:
+        >>> experts = mx.array([[[1.0]], [[10.0]]])
+        >>> mx.gather_mm(mx.array([[[2.0]], [[3.0]]]), experts, rhs_indices=mx.array([1, 0])).tolist()
+        [[[20.0]], [[3.0]]]
     """
 
 def get_active_memory(device: Device | DeviceType | None = None) -> int:
@@ -3532,6 +3628,28 @@ def greater_equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> 
 
     Raises:
         ValueError: If the shapes cannot be broadcast.
+    """
+
+def hadamard_transform(
+    a: array, scale: float | None = None, stream: StreamOrDevice = None
+) -> array:
+    """Computes the Walsh-Hadamard transform along the last axis.
+
+    Args:
+        a (array): Array whose last size is 2^k, or 12, 20 or 28 times that.
+        scale (float | None): Factor of the result; by default 1 / sqrt(size), which makes it orthonormal.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Array of the same shape; float32 for integers, bool and complex numbers.
+
+    Raises:
+        ValueError: If the last axis has another size, or there are no elements.
+
+    Example:
+        >>> mx.hadamard_transform(mx.array([1.0, 2.0, 3.0, 4.0]), scale=1.0)
+        array([10, -2, -4, 0], dtype=float32)
     """
 
 def hamming(
@@ -5048,6 +5166,30 @@ def searchsorted(
         array([1, 3], dtype=uint32)
     """
 
+def segmented_mm(a: array, b: array, /, segments: array, *, stream: StreamOrDevice = None) -> array:
+    """Multiplies matrices over segments of the inner dimension, each for itself.
+
+    Args:
+        a (array): Array of the shape (m, k), of real floats.
+        b (array): Array of the shape (k, n), of real floats.
+        segments (array): Integers of the shape (..., 2): the start of each segment and its end, which
+            is not part of it.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Array of the shape (..., m, n), in the promoted dtype.
+
+    Raises:
+        ValueError: If an operand is no matrix of real floats, inner sizes differ, or segments are no
+            pairs of integers.
+
+    Example:
+        >>> a = mx.array([[1.0, 2.0, 3.0]])
+        >>> mx.segmented_mm(a, mx.ones((3, 1)), mx.array([[0, 2], [2, 3]])).tolist()
+        [[[3.0]], [[3.0]]]
+    """
+
 def set_cache_limit(limit: int, device: Device | DeviceType | None = None) -> int:
     """Sets the number of bytes of freed memory that may be kept for reuse.
 
@@ -5674,6 +5816,28 @@ def tile(a: array, reps: int | Sequence[int], /, *, stream: StreamOrDevice = Non
         >>> mx.tile(mx.array([1, 2]), (2, 2))
         array([[1, 2, 1, 2],
                [1, 2, 1, 2]], dtype=int32)
+    """
+
+def to_fp8(x: array, *, stream: StreamOrDevice = None) -> array:
+    """Converts to 8-bit floats (E4M3), as uint8.
+
+    Numbers are rounded to the nearest, ties to even. What is too large, infinities and NaN give the
+    largest number, 448, with their sign.
+
+    Args:
+        x (array): Array of real floats.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Array of uint8, of the same shape.
+
+    Raises:
+        ValueError: If the array has no real floats.
+
+    Example:
+        >>> mx.to_fp8(mx.array([1.0, -448.0, 0.0]))
+        array([56, 254, 0], dtype=uint8)
     """
 
 def topk(a: array, /, k: int, axis: int | None = ..., *, stream: StreamOrDevice = None) -> array:

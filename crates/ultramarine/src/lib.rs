@@ -76,7 +76,9 @@ pub use ops::{
     matmul::{
         addmm,
         einsum::{einsum, einsum_path},
+        grouped::{BlockMasks, block_masked_mm, gather_mm, segmented_mm},
     },
+    quantized::fp8::{from_fp8, to_fp8},
     select::where_,
     shape::{
         concatenate::{concatenate, stack},

@@ -73,7 +73,7 @@ def same_default(mine: str, default: str) -> bool:
     an argument comes to that is left out is compared by cases."""
     if mine == "Ellipsis":
         return bool(default)
-    return mine == default or (mine == "None" and default in ("float32", "int32"))
+    return mine == default or (mine == "None" and default in ("float32", "int32", "bfloat16"))
 
 
 KINDS = {

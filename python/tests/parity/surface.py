@@ -19,15 +19,9 @@ LATER: dict[str, str] = {
             "qqmm",
             "gather_qmm",
             "gather_qqmm",
-            "to_fp8",
-            "from_fp8",
         ],
         "quantized numbers",
     ),
-    **dict.fromkeys(
-        ["gather_mm", "segmented_mm", "block_masked_mm"], "gathered and masked products of matrices"
-    ),
-    "hadamard_transform": "the Hadamard transform",
     **dict.fromkeys(
         ["export_function", "import_function", "exporter", "FunctionExporter", "export_to_dot"],
         "exported functions",

@@ -18,6 +18,7 @@ pub(crate) mod index;
 pub(crate) mod linalg;
 pub(crate) mod matmul;
 pub(crate) mod nn;
+pub(crate) mod quantized;
 pub(crate) mod random;
 pub(crate) mod reduce;
 /// Parts that the rules of all families use: [`rules::builders`] makes nodes, [`rules::batching`] moves mapped axes,

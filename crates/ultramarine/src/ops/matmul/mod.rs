@@ -3,6 +3,8 @@
 mod decompose;
 pub(crate) mod einsum;
 mod einsum_path;
+pub(crate) mod grouped;
+mod hadamard;
 
 use crate::backend::{Exec, Operand};
 use crate::error::{Error, Result, bail, ensure};
@@ -74,7 +76,11 @@ fn multiply_matrices(op: &str, a: &Array, b: &Array, dtype: Dtype) -> Result<Arr
         Show(left.shape()),
         Show(right.shape())
     );
-    let mut out = product(&left.promoted(dtype), &right.promoted(dtype))?;
+    without_vectors(product(&left.promoted(dtype), &right.promoted(dtype))?, a, b)
+}
+
+/// A product without the axes that vectors among its operands were given.
+fn without_vectors(mut out: Array, a: &Array, b: &Array) -> Result<Array> {
     if a.ndim() == 1 {
         out = without_axis(&out, out.ndim() - 2)?;
     }

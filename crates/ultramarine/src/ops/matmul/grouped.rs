@@ -1,0 +1,209 @@
+//! Products of gathered matrices, of masked blocks and of segments, composed of gathers, selections and products.
+
+use super::{multiply_matrices, without_vectors};
+use crate::error::{Result, ensure};
+use crate::ops::rules::builders::{like, times, with_axis};
+use crate::ops::select::where_;
+use crate::placement::follow;
+use crate::shape::{self, Shape, Show};
+use crate::{array::Array, dtype::Dtype};
+
+/// The floating dtype in which two operands are multiplied; errors name `op`.
+fn real_dtype(op: &str, a: &Array, b: &Array) -> Result<Dtype> {
+    [a, b].into_iter().try_for_each(|x| x.computable(op))?;
+    let dtype = a.dtype().promote(b.dtype());
+    ensure!(
+        dtype.is_inexact() && !dtype.is_complex(),
+        op,
+        "Only real floating point types are supported but {} and {} were provided which results in {dtype}, which is not a real floating point type.",
+        a.dtype(),
+        b.dtype()
+    );
+    Ok(dtype)
+}
+
+/// Products of matrices that indices choose: `a[lhs_indices] @ b[rhs_indices]`.
+///
+/// Indices are flat ones along all but the last two dimensions of `a` (..., m, k) and `b` (..., k, n); they are broadcast
+/// with each other, and the result has their shape and (m, n). Without indices of an operand its matrices are taken in
+/// order. Vectors count as a row of `a` or a column of `b`. Indices out of bounds: see [`Array::take`].
+///
+/// ```
+/// use ultramarine::{Array, gather_mm};
+/// let tokens = Array::from_slice(&[2f32, 3.], &[2, 1, 1])?;
+/// let experts = Array::from_slice(&[1f32, 10., 100.], &[3, 1, 1])?;
+/// let chosen = Array::from_slice(&[2u32, 0], &[2])?;
+/// let y = gather_mm(&tokens, &experts, None, Some(&chosen))?;
+/// assert_eq!(y.to_vec::<f32>()?, [200., 3.]);
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
+///
+/// # Errors
+/// [`crate::Error::Value`] for operands that are no real floats or have no dimensions, inner sizes that differ, indices that
+/// are no integers, or shapes that cannot be broadcast.
+pub fn gather_mm(
+    a: &Array,
+    b: &Array,
+    lhs_indices: Option<&Array>,
+    rhs_indices: Option<&Array>,
+) -> Result<Array> {
+    const OP: &str = "gather_mm";
+    if lhs_indices.is_none() && rhs_indices.is_none() {
+        return a.matmul(b);
+    }
+    let dtype = real_dtype(OP, a, b)?;
+    ensure!(
+        a.ndim() != 0 && b.ndim() != 0,
+        OP,
+        "Got 0 dimension input. Inputs must have at least one dimension."
+    );
+    for indices in [lhs_indices, rhs_indices].into_iter().flatten() {
+        ensure!(
+            indices.dtype().is_integer(),
+            OP,
+            "Got indices with invalid dtype. Indices must be integral."
+        );
+    }
+    let left = if a.ndim() == 1 { with_axis(a, 0)? } else { a.clone() };
+    let right = if b.ndim() == 1 { with_axis(b, 1)? } else { b.clone() };
+    let (k, inner) = (left.shape()[left.ndim() - 1], right.shape()[right.ndim() - 2]);
+    ensure!(
+        k == inner,
+        OP,
+        "Last dimension of first input with shape {} must match second to last dimension of second input with shape {}.",
+        Show(left.shape()),
+        Show(right.shape())
+    );
+    let _placement = follow(&[a, b]);
+    let (left, of_left) = in_a_row(&left.promoted(dtype), lhs_indices)?;
+    let (right, of_right) = in_a_row(&right.promoted(dtype), rhs_indices)?;
+    let batch = shape::broadcast_shapes(of_left.shape(), of_right.shape())?;
+    let left = left.take(&of_left.broadcast_to(&batch)?, Some(0))?;
+    let right = right.take(&of_right.broadcast_to(&batch)?, Some(0))?;
+    without_vectors(multiply_matrices(OP, &left, &right, dtype)?, a, b)
+}
+
+/// An operand's matrices one behind the other, and the given indices of them, or those of all in the shape of its batch.
+fn in_a_row(a: &Array, indices: Option<&Array>) -> Result<(Array, Array)> {
+    let (batch, matrix) = a.shape().split_at(a.ndim() - 2);
+    let count: usize = batch.iter().product();
+    let flat = a.reshape(&[count, matrix[0], matrix[1]])?;
+    let indices = match indices {
+        Some(indices) => indices.clone(),
+        None => Array::arange(0.0, count as f64, 1.0, Dtype::Uint32)?.reshape(batch)?,
+    };
+    Ok((flat, indices))
+}
+
+/// The masks of the blocks of [`block_masked_mm`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BlockMasks<'a> {
+    /// Of the result, (..., rows of blocks, columns of blocks).
+    pub out: Option<&'a Array>,
+    /// Of the left operand.
+    pub lhs: Option<&'a Array>,
+    /// Of the right operand.
+    pub rhs: Option<&'a Array>,
+}
+
+/// A product of matrices of which blocks of `block_size` rows and columns are masked. Masks of bool say which blocks are kept;
+/// if one is of another dtype, all are factors. A mask has an element for each block, also for those at the ends that are
+/// smaller, and is broadcast to them. Without masks it is the plain product.
+///
+/// # Errors
+/// [`crate::Error::Value`] as [`Array::matmul`], and with a mask for operands that are no real floats, a `block_size` other than 32
+/// and 64, and masks that cannot be broadcast to the blocks.
+pub fn block_masked_mm(
+    a: &Array,
+    b: &Array,
+    block_size: usize,
+    masks: BlockMasks<'_>,
+) -> Result<Array> {
+    const OP: &str = "block_masked_mm";
+    let given = [masks.out, masks.lhs, masks.rhs];
+    if given.iter().all(Option::is_none) {
+        return a.matmul(b);
+    }
+    ensure!(
+        [32, 64].contains(&block_size),
+        OP,
+        "Only block_sizes 32, 64 are supported.Got block size {block_size}."
+    );
+    let dtype = real_dtype(OP, a, b)?;
+    let _placement = follow(&[a, b]);
+    let (a, b) = (a.promoted(dtype), b.promoted(dtype));
+    let selects = given.into_iter().flatten().all(|mask| mask.dtype() == Dtype::Bool);
+    let masked = |x: &Array, mask: Option<&Array>| match mask {
+        Some(mask) if x.ndim() >= 2 => mask_blocks(x, mask, block_size, selects),
+        _ => Ok(x.clone()),
+    };
+    let left = if a.ndim() == 1 { with_axis(&a, 0)? } else { a.clone() };
+    let right = if b.ndim() == 1 { with_axis(&b, 1)? } else { b.clone() };
+    let (left, right) = (masked(&left, masks.lhs)?, masked(&right, masks.rhs)?);
+    let out = multiply_matrices(OP, &left, &right, dtype)?;
+    without_vectors(masked(&out, masks.out)?, &a, &b)
+}
+
+/// A matrix whose blocks are kept, or scaled, by a mask.
+fn mask_blocks(x: &Array, mask: &Array, size: usize, selects: bool) -> Result<Array> {
+    let (batch, matrix) = x.shape().split_at(x.ndim() - 2);
+    let blocks = [matrix[0].div_ceil(size), matrix[1].div_ceil(size)];
+    let with_matrix = |sizes: &[usize]| -> Shape { batch.iter().chain(sizes).copied().collect() };
+    let mask = mask.broadcast_to(&with_matrix(&blocks))?;
+    // Each element as often as its block has rows and columns.
+    let n = mask.ndim();
+    let wide = with_matrix(&[blocks[0], size, blocks[1], size]);
+    let mask = with_axis(&with_axis(&mask, n)?, n - 1)?.broadcast_to(&wide)?;
+    let mask = mask.reshape(&with_matrix(&blocks.map(|count| count * size)))?;
+    let stop: Vec<isize> = x.shape().iter().map(|s| *s as isize).collect();
+    let mask = mask.slice(&vec![0; n], &stop, &vec![1; n])?;
+    match selects {
+        true => where_(&mask, x, &like(x, 0.0)),
+        false => times(x, &mask.astype(x.dtype())),
+    }
+}
+
+/// Products over segments of the inner dimension: for each pair `(start, end)` of `segments` (..., 2) the product of the columns
+/// of `a` (m, k) and the rows of `b` (k, n) from `start` up to `end`. The result is (..., m, n). A segment that ends before it
+/// starts is empty, and what lies outside of the inner dimension is left out.
+///
+/// # Errors
+/// [`crate::Error::Value`] for operands that are no matrices of real floats, inner sizes that differ, and segments that are no
+/// integers or no pairs.
+pub fn segmented_mm(a: &Array, b: &Array, segments: &Array) -> Result<Array> {
+    const OP: &str = "segmented_mm";
+    ensure!(a.ndim() == 2 && b.ndim() == 2, OP, "Batched matmul not supported");
+    let dtype = real_dtype(OP, a, b)?;
+    ensure!(
+        segments.dtype().is_integer(),
+        OP,
+        "Got segments with invalid dtype. Segments must be integral."
+    );
+    ensure!(
+        segments.shape().last() == Some(&2),
+        OP,
+        "The segments should have shape (..., 2) but {} was provided.",
+        Show(segments.shape())
+    );
+    let ([m, k], [inner, n]) = ([a.shape()[0], a.shape()[1]], [b.shape()[0], b.shape()[1]]);
+    ensure!(
+        k == inner,
+        OP,
+        "Last dimension of first input with shape {} must match second to last dimension of second input with shape {}.",
+        Show(a.shape()),
+        Show(b.shape())
+    );
+    let _placement = follow(&[a, b]);
+    let (a, b) = (a.promoted(dtype), b.promoted(dtype));
+    let mut shape = Shape::from_slice(&segments.shape()[..segments.ndim() - 1]);
+    let count: usize = shape.iter().product();
+    shape.extend([m, n]);
+    let pairs = segments.astype(Dtype::Int64).reshape(&[count, 2])?;
+    let bound = |i: isize| pairs.slice(&[0, i], &[count as isize, i + 1], &[1, 1]);
+    let place = Array::arange(0.0, k as f64, 1.0, Dtype::Int64)?;
+    let inside = place.greater_equal(&bound(0)?)?.logical_and(&place.less(&bound(1)?)?)?;
+    // Both sides are left out: zero times what is not finite is no zero.
+    let left = where_(&with_axis(&inside, 1)?, &with_axis(&a, 0)?, &like(&a, 0.0))?;
+    let right = where_(&with_axis(&inside, 2)?, &with_axis(&b, 0)?, &like(&b, 0.0))?;
+    left.matmul(&right)?.reshape(&shape)
+}

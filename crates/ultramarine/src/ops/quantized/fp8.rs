@@ -1,0 +1,90 @@
+//! 8-bit floats (E4M3, without infinities: Micikevicius and others, FP8 formats for deep learning, 2022) as uint8.
+
+use crate::error::{Result, ensure};
+use crate::ops::rules::builders::{bin, like, un};
+use crate::ops::select::where_;
+use crate::placement::follow;
+use crate::{array::Array, dtype::Dtype, scalar::Scalar};
+use ultramarine_abi::schema::{binary, unary};
+
+/// The largest number, the smallest one with a full mantissa, and the step below it.
+const LARGEST: f64 = 448.0;
+const SMALLEST_NORMAL: f64 = 0.015625;
+const STEP: f64 = 0.001953125;
+/// Bits of a float32's mantissa that there is no room for, and the difference of the exponents' biases.
+const DROPPED: i64 = 20;
+const BIAS: i64 = 120;
+
+/// An integer constant of the dtype of `a`.
+fn word(a: &Array, value: i64) -> Array {
+    Array::scalar(Scalar::from_i64(a.dtype(), value))
+}
+
+fn is_real_float(dtype: Dtype) -> bool {
+    dtype.is_inexact() && !dtype.is_complex()
+}
+
+/// The array in 8-bit floats (E4M3) as uint8: rounded to the nearest, ties to even. What is too large, infinities and NaN give the
+/// largest number, 448, with their sign.
+///
+/// # Errors
+/// [`crate::Error::Value`] for an array of no real floats.
+pub fn to_fp8(x: &Array) -> Result<Array> {
+    const OP: &str = "to_fp8";
+    x.computable(OP)?;
+    let dtype = x.dtype();
+    ensure!(
+        is_real_float(dtype),
+        OP,
+        "Only real floating types are supported but x.dtype() == {dtype}."
+    );
+    let _placement = follow(&[x]);
+    let bits = x.astype(Dtype::Float32).view(Dtype::Uint32)?;
+    let sign = bin(binary::RIGHT_SHIFT, &bits, &word(&bits, 24))?;
+    let sign = bin(binary::BITWISE_AND, &sign, &word(&sign, 0x80))?;
+    let size = bin(binary::BITWISE_AND, &bits, &word(&bits, 0x7fff_ffff))?;
+    // Bits of floats are in the order of their sizes; those of NaN follow.
+    let most = word(&bits, i64::from((LARGEST as f32).to_bits()));
+    let size = bin(binary::MINIMUM, &size, &most)?;
+    // To the nearest: half a step less one, and one more where the last bit that stays is odd.
+    let odd = bin(binary::RIGHT_SHIFT, &size, &word(&bits, DROPPED))?;
+    let odd = bin(binary::BITWISE_AND, &odd, &word(&bits, 1))?;
+    let half = word(&bits, (1 << (DROPPED - 1)) - 1);
+    let normal = bin(binary::ADD, &bin(binary::ADD, &size, &odd)?, &half)?;
+    let normal = bin(binary::RIGHT_SHIFT, &normal, &word(&bits, DROPPED))?;
+    let normal = bin(binary::SUBTRACT, &normal, &word(&bits, BIAS << (23 - DROPPED)))?;
+    let number = size.view(Dtype::Float32)?;
+    let steps = bin(binary::MULTIPLY, &number, &like(&number, 1.0 / STEP))?;
+    let steps = un(unary::ROUND, &steps).astype(Dtype::Uint32);
+    let small = bin(binary::LESS, &number, &like(&number, SMALLEST_NORMAL))?;
+    let code = where_(&small, &steps, &normal)?;
+    Ok(bin(binary::BITWISE_OR, &code, &sign)?.astype(Dtype::Uint8))
+}
+
+/// 8-bit floats (E4M3), which are uint8, in another dtype.
+///
+/// # Errors
+/// [`crate::Error::Value`] for another array, and for a dtype that is no real float.
+pub fn from_fp8(x: &Array, dtype: Dtype) -> Result<Array> {
+    const OP: &str = "from_fp8";
+    let given = x.dtype();
+    ensure!(given == Dtype::Uint8, OP, "Input must have type uint8 but x.dtype() == {given}.");
+    ensure!(
+        is_real_float(dtype),
+        OP,
+        "Only real floating types are supported but dtype == {dtype}."
+    );
+    let _placement = follow(&[x]);
+    let code = x.astype(Dtype::Uint32);
+    let size = bin(binary::BITWISE_AND, &code, &word(&code, 0x7f))?;
+    let bits = bin(binary::LEFT_SHIFT, &size, &word(&code, DROPPED))?;
+    let normal = bin(binary::ADD, &bits, &word(&code, BIAS << 23))?.view(Dtype::Float32)?;
+    let steps = size.astype(Dtype::Float32);
+    let steps = bin(binary::MULTIPLY, &steps, &like(&steps, STEP))?;
+    let small = bin(binary::LESS, &size, &word(&code, 8))?;
+    let number = where_(&small, &steps, &normal)?;
+    let is_nan = bin(binary::EQUAL, &size, &word(&code, 0x7f))?;
+    let number = where_(&is_nan, &like(&number, f64::NAN), &number)?;
+    let negative = bin(binary::GREATER, &code, &word(&code, 0x7f))?;
+    Ok(where_(&negative, &un(unary::NEGATIVE, &number), &number)?.astype(dtype))
+}

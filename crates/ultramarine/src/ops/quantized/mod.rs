@@ -1,0 +1,3 @@
+//! Numbers of few bits, and what is computed with them.
+
+pub(crate) mod fp8;
