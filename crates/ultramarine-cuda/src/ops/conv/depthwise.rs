@@ -21,7 +21,7 @@ const MOST_WEIGHTS: i64 = 48 << 10;
 /// Blocks of a processor, for which registers are enough.
 const BLOCKS: i64 = 3;
 
-/// What tells kernels apart.
+/// The parameters of a compiled kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Variant {
     vector: i64,

@@ -35,7 +35,7 @@ const TILE_CLOCKS: f64 = 4000.0;
 const JOIN_CLOCKS: f64 = 4000.0;
 const CLOCK_BYTES: f64 = 1500.0;
 
-/// What tells kernels apart: a tile, and the blocks of a processor that registers and shared memory have to be enough for.
+/// The parameters of a compiled kernel: a tile, and the blocks for which a processor needs registers and shared memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tile {
     /// Of 16 rows, for each of 4 warps.
