@@ -58,6 +58,8 @@ pub enum Layout {
     Offset,
     /// The last axis varies slowest.
     Transposed,
+    /// The last axis but one varies fastest, as in a batch of transposed matrices.
+    Swapped,
     /// Every second element of longer rows.
     Gaps,
     /// All axes run backwards.
@@ -76,6 +78,7 @@ impl Layout {
             Layout::Contiguous => "contiguous",
             Layout::Offset => "contiguous at an offset",
             Layout::Transposed => "transposed",
+            Layout::Swapped => "of transposed matrices",
             Layout::Gaps => "with gaps",
             Layout::Negative => "backwards",
             Layout::Broadcast => "broadcast",
@@ -137,6 +140,11 @@ impl Placed {
                 for (stride, n) in strides.iter_mut().zip(&shape) {
                     *stride = step;
                     step *= n;
+                }
+            }
+            Layout::Swapped => {
+                if let [.., rows, columns] = &mut strides[..] {
+                    (*rows, *columns) = (1, shape[rank - 2]);
                 }
             }
             Layout::Gaps => {
@@ -225,7 +233,8 @@ mod tests {
     #[test]
     fn every_layout_holds_the_values() {
         let values: Vec<Num> = (0..24).map(Num::Int).collect();
-        for layout in [Layout::Contiguous, Layout::Offset].into_iter().chain(Layout::STRIDED) {
+        let dense = [Layout::Contiguous, Layout::Offset, Layout::Swapped];
+        for layout in dense.into_iter().chain(Layout::STRIDED) {
             for shape in [&[24][..], &[2, 3, 4], &[]] {
                 let mut array = Array::cycle(DType::I32, shape, &values);
                 let placed = Placed::new(&mut array, layout);

@@ -9,7 +9,7 @@
 //! * `fused`: runs programs of such functions over strided tensors. COPY, FILL, UNARY, BINARY, SELECT and
 //!   REDUCE are programs of one step or none, with the kernels of `copy` and `reduce`;
 //! * the other families have a module of their name: `create`, `arg_reduce`, `scan`, `sort`, `index`, `matmul`,
-//!   `conv`, `fft`, `linalg`, `random`;
+//!   `conv`, `fft`, `linalg`, `random`, `nn`, `quantized`;
 //! * `arith`, `strided`, `scratch`: arithmetic of elements, iteration over strides, memory that threads keep.
 
 #[macro_use(bail, ensure)]
@@ -33,6 +33,7 @@ mod linalg;
 pub mod matmul;
 mod nn;
 pub mod par;
+mod quantized;
 mod random;
 mod reduce;
 mod scan;

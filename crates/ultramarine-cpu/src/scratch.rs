@@ -17,8 +17,13 @@ pub enum Slot {
     Call,
     /// Of a task.
     Task,
+    /// Of a call that calls others: its operands ...
+    Operands,
+    /// ... and parts of them.
+    Slab,
 }
 
+const SLOTS: usize = 4;
 /// Larger buffers are not kept.
 const KEEP: usize = 64 << 20;
 const ALIGN: usize = 4096;
@@ -27,8 +32,8 @@ const ALIGN: usize = 4096;
 const HUGE: usize = 2 << 20;
 
 thread_local! {
-    static KEPT: [Cell<(*mut u8, usize)>; 2] = const {
-        [const { Cell::new((core::ptr::null_mut(), 0)) }; 2]
+    static KEPT: [Cell<(*mut u8, usize)>; SLOTS] = const {
+        [const { Cell::new((core::ptr::null_mut(), 0)) }; SLOTS]
     };
 }
 

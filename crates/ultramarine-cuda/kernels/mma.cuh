@@ -72,6 +72,10 @@ INLINE void load_transposed(u32 (&to)[4], Place row) {
 template <bool CACHED = false> INLINE void copy_async(Place to, const void *from, bool there) {
   for (int i = 0; i < 4; i++) ((u32 *)to)[i] = there ? ((const u32 *)from)[i] : 0;
 }
+// The same of 4, 8 or 16 bytes.
+template <int BYTES> INLINE void copy_part_async(Place to, const void *from, bool there) {
+  for (int i = 0; i < BYTES / 4; i++) ((u32 *)to)[i] = there ? ((const u32 *)from)[i] : 0;
+}
 INLINE void commit_copies() {}
 template <int LEFT> INLINE void wait_for_copies() {}
 
@@ -140,6 +144,13 @@ template <bool CACHED = false> INLINE void copy_async(Place to, const void *from
     asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there ? 16 : 0) : "memory");
   else
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there ? 16 : 0) : "memory");
+}
+// The same of 4, 8 or 16 bytes.
+template <int BYTES> INLINE void copy_part_async(Place to, const void *from, bool there) {
+  if (BYTES == 16) copy_async(to, from, there);
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(BYTES), "r"(there ? BYTES : 0)
+                 : "memory");
 }
 INLINE void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // Waits until at most so many groups of copies are under way.

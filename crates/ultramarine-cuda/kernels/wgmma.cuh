@@ -105,12 +105,17 @@ INLINE Matrix advanced(Matrix m, int bytes) { return m + (bytes >> 4); }
 #define SUMS_16(j) SUMS_4(j), SUMS_4(j + 1), SUMS_4(j + 2), SUMS_4(j + 3)
 #define SUMS_32 SUMS_16(0), SUMS_16(4)
 #define SUMS_64 SUMS_32, SUMS_16(8), SUMS_16(12)
+#define SUMS_128 SUMS_64, SUMS_16(16), SUMS_16(20), SUMS_16(24), SUMS_16(28)
 #define NAMES_32                                                                                                    \
   "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29," \
   "%30,%31"
 #define NAMES_64                                                                                                      \
   NAMES_32 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57," \
            "%58,%59,%60,%61,%62,%63"
+#define NAMES_128                                                                                                    \
+  NAMES_64 ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,%86,%87," \
+           "%88,%89,%90,%91,%92,%93,%94,%95,%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111," \
+           "%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
 // A product of 64 rows and N columns, whose R sums are the first operands, and whose others are the numbers A, B and so on.
 #define PRODUCT(R, N, TYPE, A, B, ADD, LAYOUT, ...)                                                                  \
   asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " ADD ", 0;\n"                                                 \
@@ -134,11 +139,13 @@ INLINE void multiply_group(float (&c)[1][COLUMNS][4], Matrix a, Matrix b, bool a
 }
 template <class D, bool TRANSPOSED, int COLUMNS>
 INLINE void multiply_group(float (&c)[1][COLUMNS][4], const u32 (&a)[4], Matrix b, bool add) {
-  static_assert(COLUMNS == 8 || COLUMNS == 16, "64 or 128 columns");
+  static_assert(COLUMNS == 8 || COLUMNS == 16 || COLUMNS == 32, "64, 128 or 256 columns");
   if constexpr (COLUMNS == 8)
     TYPED_PRODUCT(32, "64", "{%32,%33,%34,%35}", "%36", "%37", "%38", "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]));
-  else
+  else if constexpr (COLUMNS == 16)
     TYPED_PRODUCT(64, "128", "{%64,%65,%66,%67}", "%68", "%69", "%70", "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]));
+  else
+    TYPED_PRODUCT(128, "256", "{%128,%129,%130,%131}", "%132", "%133", "%134", "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]));
 }
 
 // Before the first product after registers that it uses were written.

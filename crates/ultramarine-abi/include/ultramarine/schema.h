@@ -51,7 +51,11 @@
 #define UM_OP_ATTENTION_GRADIENT 42u /* The gradients of ATTENTION by queries, keys and values, in their shapes, from a cotangent (b, h, m, e) of its result, the logarithms that it gave, and delta (b, h, m): the sum of result times cotangent over the last axis, less the cotangent of the logarithm. With w the softmax's weights and s the scores, the gradient by s is w (cotangent values^T - delta); by masked scores it is 0. Logarithms that are the lowest finite number belong to queries all of whose keys are masked, with equal weights. AttentionAttrs. */
 #define UM_OP_CROSS_ENTROPY 43u /* Cross entropy of class indices. From logits (r, c) and targets (r), the losses (r) and the logarithms of the sums of e^logit (r): a loss is the logarithm less the target's logit. Negative targets count from the end; one outside is held to the axis. There is a class at least. NoAttrs. */
 #define UM_OP_CROSS_ENTROPY_GRADIENT 44u /* The gradient of CROSS_ENTROPY by its logits, in their shape, from the logarithms that it gave and a cotangent (r) of its losses: the cotangent times e^(logit - logarithm), less the cotangent at the target. NoAttrs. */
-#define UM_OP_COUNT 45u
+#define UM_OP_DEQUANTIZE 45u /* Numbers of few bits as floats. Words (r, k bits / 32) hold the k elements of each row as a stream of bits, the lowest first: element i is bits i bits to (i + 1) bits. Scales and biases (r, k / group), global scale (1); the output is (r, k). DequantizeAttrs. */
+#define UM_OP_QUANTIZED_MATMUL 46u /* Products with matrices of few bits. x (b, m, k), words (e, rows, columns bits / 32), scales and biases (e, rows, columns / group), as DEQUANTIZE's; global scales (e). A matrix is (k, n), or (n, k) with transpose. Output (t, m, n): item i is the product of matrix lhs_indices[i] of x and matrix rhs_indices[i] of the words; without indices of a factor, of its matrix i, and there are t of them. Indices (t): negative ones count from the end; one outside is held to the range. QuantizedMatmulAttrs. */
+#define UM_OP_GATHER_MATMUL 47u /* Products of matrices that indices choose. a (b, m, k), b (e, k, n), output (t, m, n): item i is the product of matrix lhs_indices[i] of a and matrix rhs_indices[i] of b; without indices of a factor, of its matrix i, and there are t of them. Indices (t): negative ones count from the end; one outside is held to the range. GatherMatmulAttrs. */
+#define UM_OP_SEGMENTED_MATMUL 48u /* Products over segments of the inner dimension. a (m, k), b (k, n), segments (s, 2), output (s, m, n): item i is the product of the columns of a and the rows of b from the first number of segment i up to the second, both held to 0 to k (negative ones to 0). A segment that ends before it starts is empty, and gives 0. NoAttrs. */
+#define UM_OP_COUNT 49u
 
 /* `X(NAME, family)` for each operation. */
 #define UM_EACH_OP(X) \
@@ -99,7 +103,11 @@
   X(ATTENTION, nn) \
   X(ATTENTION_GRADIENT, nn) \
   X(CROSS_ENTROPY, nn) \
-  X(CROSS_ENTROPY_GRADIENT, nn)
+  X(CROSS_ENTROPY_GRADIENT, nn) \
+  X(DEQUANTIZE, quantized) \
+  X(QUANTIZED_MATMUL, quantized) \
+  X(GATHER_MATMUL, matmul) \
+  X(SEGMENTED_MATMUL, matmul)
 
 /* Codes of op. The output has the input's dtype but for the predicates (bool) and REAL, IMAG, ABS of complex (float32). */
 #define UM_UNARY_ABS 0u /* |x| */
@@ -194,6 +202,13 @@
 #define UM_SCATTER_MIN 3u /* Keeps the smaller. */
 #define UM_SCATTER_MAX 4u /* Keeps the larger. */
 #define UM_SCATTER_COUNT 5u
+
+/* Codes of mode: what words, scales and biases mean. */
+#define UM_QUANTIZATION_AFFINE 0u /* Integers q from 0 to 2^bits - 1: scale q + bias. Scales and biases are of the main dtype. 1, 2, 3, 4, 5, 6 or 8 bits, groups of 32, 64 or 128. */
+#define UM_QUANTIZATION_MXFP4 1u /* E2M1 (sign, 2 bits of exponent, 1 of mantissa: 0, 0.5, 1, 1.5, 2, 3, 4, 6) times 2^(scale - 127), of uint8; a scale of 255 is infinite. 4 bits, groups of 32. */
+#define UM_QUANTIZATION_MXFP8 2u /* E4M3 (sign, 4 bits of exponent, 3 of mantissa, to 448; 0x7f and 0xff are NaN) times 2^(scale - 127), as MXFP4's. 8 bits, groups of 32. */
+#define UM_QUANTIZATION_NVFP4 3u /* E2M1 times the scale, an E4M3 of uint8, and times the global scale / 2688 if there is one. 4 bits, groups of 16. */
+#define UM_QUANTIZATION_COUNT 4u
 
 /* Codes of op. */
 #define UM_FFT_FORWARD 0u /* y_k = sum over j of x_j e^(-2 pi i j k / n). */
@@ -330,6 +345,36 @@ typedef struct um_attention_attrs {
   uint32_t value_size; /* Size of a value. */
   uint32_t group; /* Query heads that a key head serves. */
 } um_attention_attrs;
+
+/* Attributes of DEQUANTIZE. */
+typedef struct um_dequantize_attrs {
+  uint32_t size;
+  uint32_t mode; /* A quantization code. */
+  uint32_t bits; /* Bits of an element. */
+  uint32_t group; /* Elements of a row that share a scale. */
+  uint32_t biases; /* 1: there are biases; of AFFINE always. */
+  uint32_t global_scale; /* 1: there is a global scale; of NVFP4 alone. */
+} um_dequantize_attrs;
+
+/* Attributes of QUANTIZED_MATMUL. */
+typedef struct um_quantized_matmul_attrs {
+  uint32_t size;
+  uint32_t mode; /* A quantization code. */
+  uint32_t bits; /* Bits of an element. */
+  uint32_t group; /* Elements of a row that share a scale. */
+  uint32_t transpose; /* 1: rows of words are columns of the second factor. */
+  uint32_t biases; /* 1: there are biases; of AFFINE always. */
+  uint32_t global_scale; /* 1: there are global scales; of NVFP4 alone. */
+  uint32_t lhs_indices; /* 1: there are indices of the first factor's matrices. */
+  uint32_t rhs_indices; /* 1: there are indices of the second factor's matrices. */
+} um_quantized_matmul_attrs;
+
+/* Attributes of GATHER_MATMUL. */
+typedef struct um_gather_matmul_attrs {
+  uint32_t size;
+  uint32_t lhs_indices; /* 1: there are indices of the first factor's matrices. */
+  uint32_t rhs_indices; /* 1: there are indices of the second factor's matrices. */
+} um_gather_matmul_attrs;
 
 /* Dtypes, in the order of the device masks' bits. */
 #define UM_DTYPE_BOOL 0u

@@ -155,6 +155,30 @@ code_module! {
         /// gave and a cotangent `(r)` of its losses: the cotangent times `e^(logit - logarithm)`,
         /// less the cotangent at the target. [`super::NoAttrs`].
         CROSS_ENTROPY_GRADIENT = 44 "cross_entropy_gradient",
+        /// Numbers of few bits as floats. Words `(r, k bits / 32)` hold the k elements of each row
+        /// as a stream of bits, the lowest first: element i is bits `i bits` to `(i + 1) bits`.
+        /// Scales and biases `(r, k / group)`, global scale `(1)`; the output is `(r, k)`.
+        /// [`super::DequantizeAttrs`].
+        DEQUANTIZE = 45 "dequantize",
+        /// Products with matrices of few bits. x `(b, m, k)`, words `(e, rows, columns bits / 32)`,
+        /// scales and biases `(e, rows, columns / group)`, as DEQUANTIZE's; global scales `(e)`. A
+        /// matrix is `(k, n)`, or `(n, k)` with `transpose`. Output `(t, m, n)`: item i is the
+        /// product of matrix `lhs_indices[i]` of x and matrix `rhs_indices[i]` of the words;
+        /// without indices of a factor, of its matrix i, and there are t of them. Indices `(t)`:
+        /// negative ones count from the end; one outside is held to the range.
+        /// [`super::QuantizedMatmulAttrs`].
+        QUANTIZED_MATMUL = 46 "quantized_matmul",
+        /// Products of matrices that indices choose. a `(b, m, k)`, b `(e, k, n)`, output `(t, m,
+        /// n)`: item i is the product of matrix `lhs_indices[i]` of a and matrix `rhs_indices[i]`
+        /// of b; without indices of a factor, of its matrix i, and there are t of them. Indices
+        /// `(t)`: negative ones count from the end; one outside is held to the range.
+        /// [`super::GatherMatmulAttrs`].
+        GATHER_MATMUL = 47 "gather_matmul",
+        /// Products over segments of the inner dimension. a `(m, k)`, b `(k, n)`, segments `(s,
+        /// 2)`, output `(s, m, n)`: item i is the product of the columns of a and the rows of b
+        /// from the first number of segment i up to the second, both held to 0 to k (negative ones
+        /// to 0). A segment that ends before it starts is empty, and gives 0. [`super::NoAttrs`].
+        SEGMENTED_MATMUL = 48 "segmented_matmul",
     }
 }
 
@@ -351,6 +375,25 @@ code_module! {
 }
 
 code_module! {
+    /// Codes of [`DequantizeAttrs::mode`] and [`QuantizedMatmulAttrs::mode`]: what words, scales
+    /// and biases mean.
+    pub mod quantization: u32 {
+        /// Integers q from 0 to 2^bits - 1: scale q + bias. Scales and biases are of the main
+        /// dtype. 1, 2, 3, 4, 5, 6 or 8 bits, groups of 32, 64 or 128.
+        AFFINE = 0 "affine",
+        /// E2M1 (sign, 2 bits of exponent, 1 of mantissa: 0, 0.5, 1, 1.5, 2, 3, 4, 6) times
+        /// 2^(scale - 127), of uint8; a scale of 255 is infinite. 4 bits, groups of 32.
+        MXFP4 = 1 "mxfp4",
+        /// E4M3 (sign, 4 bits of exponent, 3 of mantissa, to 448; 0x7f and 0xff are NaN) times
+        /// 2^(scale - 127), as MXFP4's. 8 bits, groups of 32.
+        MXFP8 = 2 "mxfp8",
+        /// E2M1 times the scale, an E4M3 of uint8, and times the global scale / 2688 if there is
+        /// one. 4 bits, groups of 16.
+        NVFP4 = 3 "nvfp4",
+    }
+}
+
+code_module! {
     /// Codes of [`FftAttrs::op`].
     pub mod fft: u32 {
         /// y_k = sum over j of x_j e^(-2 pi i j k / n).
@@ -373,6 +416,7 @@ pub const NAMES: &[(&str, &[&str])] = &[
     ("reduce", reduce::NAMES),
     ("arg_reduce", arg_reduce::NAMES),
     ("scatter", scatter::NAMES),
+    ("quantization", quantization::NAMES),
     ("fft", fft::NAMES),
 ];
 
@@ -392,6 +436,7 @@ families! {
     Conv "conv",
     Linalg "linalg",
     Nn "nn",
+    Quantized "quantized",
 }
 
 attrs! {
@@ -526,6 +571,45 @@ attrs! {
         value_size: u32,
         /// Query heads that a key head serves.
         group: u32,
+    }
+    /// Attributes of DEQUANTIZE.
+    DequantizeAttrs {
+        /// A [`quantization`] code.
+        mode: u32,
+        /// Bits of an element.
+        bits: u32,
+        /// Elements of a row that share a scale.
+        group: u32,
+        /// 1: there are biases; of AFFINE always.
+        biases: u32,
+        /// 1: there is a global scale; of NVFP4 alone.
+        global_scale: u32,
+    }
+    /// Attributes of QUANTIZED_MATMUL.
+    QuantizedMatmulAttrs {
+        /// A [`quantization`] code.
+        mode: u32,
+        /// Bits of an element.
+        bits: u32,
+        /// Elements of a row that share a scale.
+        group: u32,
+        /// 1: rows of words are columns of the second factor.
+        transpose: u32,
+        /// 1: there are biases; of AFFINE always.
+        biases: u32,
+        /// 1: there are global scales; of NVFP4 alone.
+        global_scale: u32,
+        /// 1: there are indices of the first factor's matrices.
+        lhs_indices: u32,
+        /// 1: there are indices of the second factor's matrices.
+        rhs_indices: u32,
+    }
+    /// Attributes of GATHER_MATMUL.
+    GatherMatmulAttrs {
+        /// 1: there are indices of the first factor's matrices.
+        lhs_indices: u32,
+        /// 1: there are indices of the second factor's matrices.
+        rhs_indices: u32,
     }
 }
 

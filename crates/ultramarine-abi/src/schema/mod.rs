@@ -54,6 +54,7 @@ macro_rules! attrs {
         }
         impl $name {
             /// The struct with its size filled in.
+            #[allow(clippy::too_many_arguments, reason = "an argument for each field")]
             pub fn new($($field: $t),*) -> Self {
                 Self { size: size_of::<Self>() as u32, $($field),* }
             }

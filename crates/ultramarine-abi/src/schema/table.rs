@@ -21,6 +21,10 @@ pub mod dtypes {
     pub const INT: u32 = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8;
     /// uint32.
     pub const KEY: u32 = 1 << 3;
+    /// uint32.
+    pub const PACKED: u32 = 1 << 3;
+    /// uint8, float16, float32, float64, bfloat16.
+    pub const SCALES: u32 = 1 << 1 | 1 << 9 | 1 << 10 | 1 << 11 | 1 << 12;
     /// int8, int16, int32, int64.
     pub const SIGNED: u32 = 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8;
     /// float32.
@@ -223,6 +227,27 @@ attribute_rows! {
         head_size "u32" [None] "Size of a query and of a key.";
         value_size "u32" [None] "Size of a value.";
         group "u32" [None] "Query heads that a key head serves.";
+    }
+    DequantizeAttrs "um_dequantize_attrs" {
+        mode "u32" [Some("quantization")] "A quantization code.";
+        bits "u32" [None] "Bits of an element.";
+        group "u32" [None] "Elements of a row that share a scale.";
+        biases "u32" [None] "1: there are biases; of AFFINE always.";
+        global_scale "u32" [None] "1: there is a global scale; of NVFP4 alone.";
+    }
+    QuantizedMatmulAttrs "um_quantized_matmul_attrs" {
+        mode "u32" [Some("quantization")] "A quantization code.";
+        bits "u32" [None] "Bits of an element.";
+        group "u32" [None] "Elements of a row that share a scale.";
+        transpose "u32" [None] "1: rows of words are columns of the second factor.";
+        biases "u32" [None] "1: there are biases; of AFFINE always.";
+        global_scale "u32" [None] "1: there are global scales; of NVFP4 alone.";
+        lhs_indices "u32" [None] "1: there are indices of the first factor's matrices.";
+        rhs_indices "u32" [None] "1: there are indices of the second factor's matrices.";
+    }
+    GatherMatmulAttrs "um_gather_matmul_attrs" {
+        lhs_indices "u32" [None] "1: there are indices of the first factor's matrices.";
+        rhs_indices "u32" [None] "1: there are indices of the second factor's matrices.";
     }
 }
 
@@ -721,5 +746,49 @@ op_rows! {
         codes: None, &[];
         numbers: ["As CROSS_ENTROPY's."];
         doc: "The gradient of CROSS_ENTROPY by its logits, in their shape, from the logarithms that it gave and a cotangent `(r)` of its losses: the cotangent times `e^(logit - logarithm)`, less the cotangent at the target.";
+    }
+    "dequantize" 45 Quantized 1 Extra Own DequantizeAttrs {
+        inputs: "words" [InputDtype::Of(dtypes::PACKED)] false false, "scales" [InputDtype::Of(dtypes::SCALES)] false false, "biases" [InputDtype::Main] false true, "global_scale" [InputDtype::Of(dtypes::SINGLE)] false true;
+        scalars: [];
+        dtypes: [dtypes::FLOAT];
+        output: [Output::Main];
+        more: [];
+        ulps: 0.0, sums: false;
+        codes: None, &[];
+        numbers: ["Computed in float32 (float64 for float64) and rounded once; what is multiplied by the scale may be rounded to the dtype before the bias is added. The global scale over 2688, and its product with a scale, may be rounded to float32."];
+        doc: "Numbers of few bits as floats. Words `(r, k bits / 32)` hold the k elements of each row as a stream of bits, the lowest first: element i is bits `i bits` to `(i + 1) bits`. Scales and biases `(r, k / group)`, global scale `(1)`; the output is `(r, k)`.";
+    }
+    "quantized_matmul" 46 Quantized 1 Extra Own QuantizedMatmulAttrs {
+        inputs: "x" [InputDtype::Main] false false, "words" [InputDtype::Of(dtypes::PACKED)] false false, "scales" [InputDtype::Of(dtypes::SCALES)] false false, "biases" [InputDtype::Main] false true, "global_scale" [InputDtype::Of(dtypes::SINGLE)] false true, "lhs_indices" [InputDtype::Of(dtypes::COUNTS)] false true, "rhs_indices" [InputDtype::Of(dtypes::COUNTS)] false true;
+        scalars: [];
+        dtypes: [dtypes::FLOAT];
+        output: [Output::Main];
+        more: [];
+        ulps: 0.0, sums: true;
+        codes: None, &[];
+        numbers: ["float16 and bfloat16 accumulate in float32, in any order. Elements may be rounded to the dtype before they meet x; scale and bias may be applied to the sums of a group. Global scales are as DEQUANTIZE's."];
+        doc: "Products with matrices of few bits. x `(b, m, k)`, words `(e, rows, columns bits / 32)`, scales and biases `(e, rows, columns / group)`, as DEQUANTIZE's; global scales `(e)`. A matrix is `(k, n)`, or `(n, k)` with `transpose`. Output `(t, m, n)`: item i is the product of matrix `lhs_indices[i]` of x and matrix `rhs_indices[i]` of the words; without indices of a factor, of its matrix i, and there are t of them. Indices `(t)`: negative ones count from the end; one outside is held to the range.";
+    }
+    "gather_matmul" 47 Matmul 1 Extra Own GatherMatmulAttrs {
+        inputs: "a" [InputDtype::Main] false false, "b" [InputDtype::Main] false false, "lhs_indices" [InputDtype::Of(dtypes::COUNTS)] false true, "rhs_indices" [InputDtype::Of(dtypes::COUNTS)] false true;
+        scalars: [];
+        dtypes: [dtypes::FLOAT];
+        output: [Output::Main];
+        more: [];
+        ulps: 0.0, sums: true;
+        codes: None, &[];
+        numbers: ["As MATMUL's."];
+        doc: "Products of matrices that indices choose. a `(b, m, k)`, b `(e, k, n)`, output `(t, m, n)`: item i is the product of matrix `lhs_indices[i]` of a and matrix `rhs_indices[i]` of b; without indices of a factor, of its matrix i, and there are t of them. Indices `(t)`: negative ones count from the end; one outside is held to the range.";
+    }
+    "segmented_matmul" 48 Matmul 1 Extra Own NoAttrs {
+        inputs: "a" [InputDtype::Main] false false, "b" [InputDtype::Main] false false, "segments" [InputDtype::Of(dtypes::COUNTS)] false false;
+        scalars: [];
+        dtypes: [dtypes::FLOAT];
+        output: [Output::Main];
+        more: [];
+        ulps: 0.0, sums: true;
+        codes: None, &[];
+        numbers: ["As MATMUL's. What is outside of a segment has no influence, also where it is not finite."];
+        doc: "Products over segments of the inner dimension. a `(m, k)`, b `(k, n)`, segments `(s, 2)`, output `(s, m, n)`: item i is the product of the columns of a and the rows of b from the first number of segment i up to the second, both held to 0 to k (negative ones to 0). A segment that ends before it starts is empty, and gives 0.";
     }
 }

@@ -109,7 +109,7 @@ pub fn of(id: OpId, scope: &Scope) -> Vec<OpUnderTest> {
                     Array::cycle(dtype, shape, &ordinary(dtype, n as usize, rng))
                 };
                 let (a, b) = (array(&shapes[first]), array(&shapes[second]));
-                let epsilon = if dtype == DType::F32 { scope.product_epsilon } else { 0.0 };
+                let epsilon = scope.reduced(dtype);
                 let mut made = case(
                     format!(
                         "{what}: {how:?} of {:?} and {:?} {}",

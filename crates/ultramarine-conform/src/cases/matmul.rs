@@ -1,14 +1,24 @@
-//! MATMUL.
+//! Products of matrices.
 
-use super::{OpUnderTest, Scope, case, none};
+use super::{OpUnderTest, Scope, case, grouped, none};
 use crate::dtype::DType;
 use crate::reference::matmul as reference;
 use crate::tensor::{Array, Layout};
 use crate::values::{Rng, ordinary};
-use ultramarine_abi::schema::op;
+use ultramarine_abi::schema::{OpId, op};
+
+/// The cases of an operation of the family, for each dtype.
+pub fn of(op: OpId, scope: &Scope) -> Option<Vec<OpUnderTest>> {
+    Some(match op {
+        op::MATMUL => matmul(scope),
+        op::GATHER_MATMUL => grouped::gather_matmul(scope),
+        op::SEGMENTED_MATMUL => grouped::segmented_matmul(scope),
+        _ => return None,
+    })
+}
 
 /// MATMUL.
-pub fn matmul(scope: &Scope) -> Vec<OpUnderTest> {
+fn matmul(scope: &Scope) -> Vec<OpUnderTest> {
     let rng = &mut Rng::new(9);
     // m, k, n, batch.
     let sizes: [(i64, i64, i64, &[i64]); 8] = [
@@ -33,13 +43,12 @@ pub fn matmul(scope: &Scope) -> Vec<OpUnderTest> {
                 let values = |n: i64, rng: &mut Rng| ordinary(dtype, n as usize, rng);
                 let a = Array::cycle(dtype, &shape(m, k), &values(m * k * 4, rng));
                 let b = Array::cycle(dtype, &shape(k, n), &values(k * n * 4, rng));
-                let epsilon = if dtype == DType::F32 { scope.product_epsilon } else { 0.0 };
                 cases.push(case(
                     format!("{batch:?} ({m}, {k}) x ({k}, {n}) {}", layout.name()),
                     (op::MATMUL, none()),
                     vec![(a, layout), (b, layout)],
                     (dtype, shape(m, n)),
-                    |arrays| reference::matmul(&arrays[0], &arrays[1], epsilon).1,
+                    |arrays| reference::matmul(&arrays[0], &arrays[1], scope.reduced(dtype)).1,
                 ));
             }
         }

@@ -6,11 +6,13 @@ mod copy;
 mod create;
 mod elementwise;
 mod fft;
+mod grouped;
 mod index;
 mod lanes;
 mod linalg;
 mod matmul;
 mod nn;
+mod quantized;
 mod random;
 mod reduce;
 mod scan;
@@ -40,12 +42,13 @@ pub fn of(op: &OpSchema, scope: &Scope) -> Option<Vec<OpUnderTest>> {
         Family::Scan => Some(scan::scan(scope)),
         Family::Sort => sort::of(op.id, scope),
         Family::Index => index::of(op.id, scope),
-        Family::Matmul => Some(matmul::matmul(scope)),
+        Family::Matmul => matmul::of(op.id, scope),
         Family::Conv => Some(conv::of(op.id, scope)),
         Family::Fft => Some(fft::fft(scope)),
         Family::Linalg => Some(linalg::decomposition(op.id, scope)),
         Family::Random => Some(random::random_bits(scope)),
         Family::Nn => nn::of(op.id, scope),
+        Family::Quantized => quantized::of(op.id, scope),
     }
 }
 
@@ -128,6 +131,22 @@ impl Scope {
             all.push(others[n % others.len()]);
         }
         all
+    }
+
+    /// As [`Scope::layouts`], for operands that are matrices: transposed ones are among the others.
+    pub fn matrix_layouts(&self, n: usize) -> Vec<Layout> {
+        let mut all = self.layouts(n / 2);
+        if self.full {
+            all.push(Layout::Swapped);
+        } else if n.is_multiple_of(2) {
+            all[1] = Layout::Swapped;
+        }
+        all
+    }
+
+    /// Epsilon of products of a dtype, if the device shortens the mantissa; else 0.
+    pub fn reduced(&self, dtype: DType) -> f64 {
+        if dtype == DType::F32 { self.product_epsilon } else { 0.0 }
     }
 }
 

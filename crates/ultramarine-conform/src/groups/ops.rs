@@ -196,6 +196,9 @@ fn try_case(
             | op::CONVOLVE
             | op::CONVOLVE_INPUT
             | op::CONVOLVE_WEIGHT
+            | op::QUANTIZED_MATMUL
+            | op::GATHER_MATMUL
+            | op::SEGMENTED_MATMUL
     );
     if floats && sums && device.flag(device_flag::DETERMINISTIC) {
         let again = run::submit(device, stream, plan, &case.request)?;

@@ -15,7 +15,7 @@ fn normal(index: Num, n: i64, width: i64) -> Option<i64> {
 }
 
 /// As [`normal`]; what is outside is moved inside.
-fn clamped(index: Num, n: i64, width: i64) -> i64 {
+pub(super) fn clamped(index: Num, n: i64, width: i64) -> i64 {
     let i = index.int();
     let i = if i < 0 { i + i128::from(n) } else { i };
     i.clamp(0, i128::from(n - width)) as i64

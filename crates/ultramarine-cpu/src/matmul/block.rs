@@ -17,7 +17,7 @@ const FEW_ROWS_KC: usize = 56;
 /// Most tasks that are wanted before they get smaller than [`NC`] x [`MC`].
 pub(crate) const TASKS: usize = 16;
 /// Numbers of a packed operand, at most (more only if k alone is larger).
-const PACKED: usize = 4 << 20;
+pub(crate) const PACKED: usize = 4 << 20;
 /// Stretches of k that are packed at once, where C can hold partial sums: at most as long
 /// as the second, and no longer than the first if their packed operands then exceed
 /// [`PACKED`] together. So these stay in a large cache, and are not written to memory.

@@ -7,7 +7,7 @@ use core::marker::PhantomData;
 
 use super::Product;
 use super::pack::{Block, Panel};
-use super::simd::{Num, Storage};
+use super::simd::{Num, Storage, prefetch};
 use super::skinny::{SkinnyFn, function, mul_acc};
 use crate::level::{Body, Isa, Level, at};
 use crate::par::{Par, Shared};
@@ -58,67 +58,70 @@ struct Axpy<S>(Part, PhantomData<S>);
 
 /// Lanes that a dot product is summed in.
 const LANES: usize = 16;
+/// Bytes ahead of what is read that are fetched.
+const AHEAD: usize = 4096;
+/// Sums of so many lanes that do not wait for each other.
+const CHAINS: usize = 4;
 
 impl<S: Storage> Body for Dot<S> {
     type Output = ();
     #[inline(always)]
     fn call<I: Isa>(self, _isa: I) {
         let p = self.0;
-        let mut r = 0;
-        // SAFETY: rows r.. of the part, by the contract of `GemvFn`.
-        unsafe {
-            while r + 4 <= p.rows {
-                dots::<S, I, 4>(&p, r);
-                r += 4;
-            }
-            while r < p.rows {
-                dots::<S, I, 1>(&p, r);
-                r += 1;
-            }
+        for r in 0..p.rows {
+            // SAFETY: rows of the part, by the contract of `GemvFn`.
+            unsafe { *(p.y as *mut S::Acc).add(r) = dot::<S, I>(&p, r) };
         }
     }
 }
 
-/// `N` dot products from row `r`.
+/// The dot product of row `r`. Rows are read one after the other: a processor fetches one stream of memory ahead better than
+/// several.
 ///
 /// # Safety
-/// `r + N <= rows`; the part is valid.
+/// `r < rows`; the part is valid.
 #[inline(always)]
-unsafe fn dots<S: Storage, I: Isa, const N: usize>(p: &Part, r: usize) {
+unsafe fn dot<S: Storage, I: Isa>(p: &Part, r: usize) -> S::Acc {
     let x = p.x as *const S::Acc;
-    let mut rows = [p.matrix as *const S; N];
-    for i in 0..N {
-        rows[i] = p.matrix.wrapping_offset((r + i) as isize * p.row) as *const S;
-    }
-    let mut sums = [[S::Acc::default(); LANES]; N];
+    let row = p.matrix.wrapping_offset(r as isize * p.row) as *const S;
+    let mut sums = [[S::Acc::default(); LANES]; CHAINS];
     let mut q = 0;
-    // SAFETY: elements q.. of x and of the rows, below k.
+    // SAFETY: elements q.. of x and of the row, below k.
     unsafe {
-        while q + LANES <= p.k {
-            let xs = x.add(q).cast::<[S::Acc; LANES]>().read_unaligned();
-            for i in 0..N {
-                let ms = rows[i].add(q).cast::<[S; LANES]>().read_unaligned();
+        while q + CHAINS * LANES <= p.k {
+            for c in 0..CHAINS {
+                let xs = x.add(q + c * LANES).cast::<[S::Acc; LANES]>().read_unaligned();
+                let from = row.add(q + c * LANES);
+                prefetch(from.cast::<u8>().wrapping_add(AHEAD));
+                let ms = from.cast::<[S; LANES]>().read_unaligned();
                 for l in 0..LANES {
-                    sums[i][l] = mul_acc::<S::Acc, I>(sums[i][l], ms[l].widen(), xs[l]);
+                    sums[c][l] = mul_acc::<S::Acc, I>(sums[c][l], ms[l].widen(), xs[l]);
                 }
             }
-            q += LANES;
+            q += CHAINS * LANES;
         }
-        for i in 0..N {
-            for t in q..p.k {
-                let m = (*rows[i].add(t)).widen();
-                sums[i][t - q] = mul_acc::<S::Acc, I>(sums[i][t - q], m, *x.add(t));
-            }
-            let mut half = LANES / 2;
-            while half > 0 {
-                for l in 0..half {
-                    sums[i][l] = sums[i][l].plus(sums[i][l + half]);
-                }
-                half /= 2;
-            }
-            *(p.y as *mut S::Acc).add(r + i) = sums[i][0];
+        for t in q..p.k {
+            let (c, l) = ((t - q) / LANES, (t - q) % LANES);
+            sums[c][l] = mul_acc::<S::Acc, I>(sums[c][l], (*row.add(t)).widen(), *x.add(t));
         }
     }
+    let mut half = CHAINS / 2;
+    while half > 0 {
+        for c in 0..half {
+            for l in 0..LANES {
+                sums[c][l] = sums[c][l].plus(sums[c + half][l]);
+            }
+        }
+        half /= 2;
+    }
+    let mut half = LANES / 2;
+    while half > 0 {
+        for l in 0..half {
+            sums[0][l] = sums[0][l].plus(sums[0][l + half]);
+        }
+        half /= 2;
+    }
+    sums[0][0]
 }
 
 impl<S: Storage> Body for Axpy<S> {

@@ -17,21 +17,26 @@
 #![allow(clippy::needless_range_loop)]
 
 pub(crate) mod block;
+mod gather;
 mod gemv;
+pub(crate) mod items;
 pub(crate) mod micro;
 pub(crate) mod ops;
 pub(crate) mod pack;
+mod segmented;
 pub(crate) mod simd;
 mod skinny;
 #[cfg(test)]
 mod tests;
 
-use crate::kernel::{Args, Context, Kernel, Prepared, Refusal, Signature, View};
+use crate::kernel::{Args, Context, Kernel, Op, Prepared, Refusal, Signature, View};
 use crate::level::Level;
 use crate::par::{Par, Shared};
+pub(crate) use block::PACKED;
 use block::{multiply, serial};
 use ops::Ops;
-use ultramarine_abi::MAX_NDIM;
+pub(crate) use skinny::mul_acc;
+use ultramarine_abi::{MAX_NDIM, schema::op};
 
 /// A matrix. Strides in bytes.
 #[derive(Clone, Copy)]
@@ -68,6 +73,16 @@ unsafe impl Sync for Product<'_> {}
 
 /// Multiply-adds worth a task of their own (some ten microseconds).
 pub(crate) const GRAIN: usize = 1 << 20;
+
+/// Prepares an operation of the family.
+pub fn prepare_op(op: &Op, signature: &Signature<'_>, level: Level) -> Prepared {
+    match op.id {
+        op::MATMUL => prepare(signature, level),
+        op::GATHER_MATMUL => gather::prepare(op.attributes()?, signature),
+        op::SEGMENTED_MATMUL => segmented::prepare(signature),
+        _ => Err(Refusal::Unsupported),
+    }
+}
 
 /// Prepares MATMUL.
 pub fn prepare(signature: &Signature<'_>, level: Level) -> Prepared {
@@ -126,6 +141,9 @@ fn matrix(v: &View<'_>) -> Matrix {
     }
 }
 
+/// A matrix as its address and the byte strides of its rows and columns.
+pub(crate) type MatrixAt = (*mut u8, [isize; 2]);
+
 /// One product, on all threads if that is worth it: `m x k` times `k x n`, each matrix as
 /// its address and the byte strides of its rows and columns. For real dtypes.
 ///
@@ -135,7 +153,7 @@ pub(crate) unsafe fn matmul(
     cx: &Context,
     ops: &Ops,
     [m, n, k]: [usize; 3],
-    [a, b, c]: [(*mut u8, [isize; 2]); 3],
+    [a, b, c]: [MatrixAt; 3],
 ) {
     let [a, b, c] = [a, b, c].map(|(data, [row, col])| Matrix { data, row, col });
     let product = Product { ops, m, n, k, a, b, c, accumulate: false };

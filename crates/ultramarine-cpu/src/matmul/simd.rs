@@ -150,7 +150,7 @@ pub unsafe trait Simd: Copy {
 /// Lanes as an array, which the compiler turns into the vectors of the level that
 /// the code is compiled for.
 #[derive(Clone, Copy)]
-pub struct Portable<E, const L: usize>([E; L]);
+pub struct Portable<E, const L: usize>(pub(crate) [E; L]);
 
 // SAFETY: plain Rust; pointers are used as the trait promises.
 unsafe impl<E: Num, const L: usize> Simd for Portable<E, L> {
@@ -213,7 +213,7 @@ pub mod x86 {
          $fma:ident $add:ident $(mask $mask:ident $mload:ident $mstore:ident)?) => {
             #[doc = concat!(stringify!($lanes), " lanes of ", stringify!($e), ".")]
             #[derive(Clone, Copy)]
-            pub struct $name($v);
+            pub struct $name(pub(crate) $v);
             // SAFETY: the intrinsics' features are the trait's condition on callers.
             unsafe impl Simd for $name {
                 type E = $e;

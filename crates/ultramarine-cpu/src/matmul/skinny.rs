@@ -156,7 +156,7 @@ unsafe fn add<S: Storage, I: Isa, const Q: usize, const R: usize>(p: &Part, q: u
 }
 
 #[inline(always)]
-pub(super) fn mul_acc<A: Num, I: Isa>(sum: A, a: A, b: A) -> A {
+pub(crate) fn mul_acc<A: Num, I: Isa>(sum: A, a: A, b: A) -> A {
     if I::FMA { sum.mul_acc::<true>(a, b) } else { sum.mul_acc::<false>(a, b) }
 }
 

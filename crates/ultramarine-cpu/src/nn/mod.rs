@@ -3,7 +3,7 @@
 mod attention;
 mod cross_entropy;
 mod real;
-mod tensor;
+pub(crate) mod tensor;
 
 use crate::kernel::{Op, Prepared, Refusal, Signature};
 use crate::level::Level;

@@ -4,7 +4,7 @@ use super::{Plan, no_device, state};
 use crate::kernel::{Desc, Op, Prepared, Refusal, Signature};
 use crate::{
     arg_reduce, conv, create, fft, fused as fused_kernels, index, level::Level, linalg, matmul, nn,
-    random, scan, sort,
+    quantized, random, scan, sort,
 };
 use core::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,12 +22,13 @@ fn prepare_op(family: Family, op: &Op, signature: &Signature<'_>, level: Level) 
         Family::Scan => scan::prepare(op.attributes()?, signature, level),
         Family::Sort => sort::prepare_op(op, signature, level),
         Family::Index => index::prepare(op, signature, level),
-        Family::Matmul => matmul::prepare(signature, level),
+        Family::Matmul => matmul::prepare_op(op, signature, level),
         Family::Conv => conv::prepare_op(op, signature, level),
         Family::Fft => fft::prepare(op.attributes()?, signature, level),
         Family::Linalg => linalg::prepare_op(op, signature),
         Family::Random => random::prepare(signature, level),
         Family::Nn => nn::prepare_op(op, signature, level),
+        Family::Quantized => quantized::prepare_op(op, signature),
     }
 }
 

@@ -9,6 +9,7 @@ pub mod fused;
 pub mod index;
 pub mod matmul;
 pub mod nn;
+pub mod quantized;
 pub mod random;
 pub mod reduce;
 pub mod scan;
@@ -66,6 +67,7 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         Some(Family::Conv) => conv::prepare(request),
         Some(Family::Random) => random::prepare(request),
         Some(Family::Nn) => nn::prepare(request),
+        Some(Family::Quantized) => quantized::prepare(request),
         Some(Family::Fft | Family::Linalg) | None => Err(unknown(request)),
     }
 }

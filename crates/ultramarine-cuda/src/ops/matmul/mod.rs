@@ -1,9 +1,13 @@
-//! MATMUL: by cuBLASLt where it is and can, else by kernels of our own.
+//! MATMUL: by cuBLASLt where it is and can, else by kernels of our own. Products whose items choose their matrices are
+//! `grouped`'s.
 
+mod gather;
 pub mod gemm;
+pub mod grouped;
 pub mod kernels;
 pub mod library;
 pub mod product;
+mod segmented;
 #[cfg(test)]
 mod simulation;
 
@@ -14,6 +18,7 @@ use library::{Library, Products, Steps};
 use product::Product;
 use std::sync::OnceLock;
 use ultramarine_abi::helper::{Failure, Result};
+use ultramarine_abi::schema::op;
 
 /// Variables that say whether float32 products may be made of TF32, which has 10 bits after the
 /// point. The first that is set counts: ours, then that of MLX.
@@ -43,8 +48,18 @@ struct Matmul {
     library: Option<Products>,
 }
 
-/// MATMUL.
+/// Makes the work of an operation of the family.
 pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    match request.op {
+        op::MATMUL => prepare_matmul(request),
+        op::GATHER_MATMUL => gather::prepare(request),
+        op::SEGMENTED_MATMUL => segmented::prepare(request),
+        _ => Err(super::unknown(request)),
+    }
+}
+
+/// MATMUL.
+fn prepare_matmul(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     let (a, b, out) = (request.input(0)?, request.input(1)?, request.output(0)?);
     if a.ndim < 2 || b.ndim != a.ndim || out.ndim != a.ndim || request.inputs.len() != 2 {
         return Err(Failure::invalid(format!(

@@ -1,0 +1,237 @@
+//! Few rows of x times a block of rows of elements, which are decoded as they are read, once.
+
+use super::decode::{Decode, E2M1, E4M3, INTEGER, Kind, Row};
+use super::expand::with_vectors;
+use super::format::Format;
+use crate::level::{self, Body, Isa, Level};
+use core::marker::PhantomData;
+
+/// Most rows of x that are multiplied at a time.
+pub const ROWS: usize = 4;
+/// Rows of elements that are: each number of x is loaded for both.
+pub const PAIR: usize = 2;
+/// Most rows of elements of a block.
+pub const BLOCK: usize = 64;
+/// The products of rows of x with those of a block.
+pub type Products = [[f32; BLOCK]; ROWS];
+/// Bytes ahead of what is read that are fetched: the processor does not see that two rows are one stretch of memory.
+pub const AHEAD: usize = 4096;
+
+/// Rows of float32 numbers, of a length that is known elsewhere.
+#[derive(Clone, Copy)]
+pub struct Rows {
+    pub data: *const f32,
+    /// Numbers from a row to the next.
+    pub row: isize,
+}
+
+impl Rows {
+    #[inline(always)]
+    pub fn at(&self, row: usize) -> *const f32 {
+        self.data.wrapping_offset(row as isize * self.row)
+    }
+}
+
+/// Rows of elements.
+#[derive(Clone, Copy)]
+pub struct Elements {
+    pub words: *const u8,
+    /// Bytes from a row to the next.
+    pub row: isize,
+    /// At most [`BLOCK`], and one at least.
+    pub rows: usize,
+    /// Of a row.
+    pub groups: usize,
+    pub scales: Rows,
+    pub biases: Option<Rows>,
+}
+
+impl Elements {
+    #[inline(always)]
+    pub fn words_at(&self, row: usize) -> *const u8 {
+        self.words.wrapping_offset(row as isize * self.row)
+    }
+
+    /// A row and the one behind it; the last one twice.
+    #[inline(always)]
+    pub fn pair(&self, row: usize) -> [usize; PAIR] {
+        [row, (row + 1).min(self.rows - 1)]
+    }
+}
+
+/// Rows of x as float32.
+#[derive(Clone, Copy)]
+pub struct Factors {
+    /// [`padded`] rows.
+    pub rows: Rows,
+    pub count: usize,
+    /// [`reorder`] was called on them: they are [`ordered`].
+    pub ordered: bool,
+    /// Sums of each row's groups, for elements with biases.
+    pub sums: Rows,
+}
+
+/// The rows of x that there have to be for some: those behind them may be anything.
+#[inline(always)]
+pub fn padded(rows: usize) -> usize {
+    if rows < 2 { rows } else { ROWS }
+}
+
+/// The product of a row of biases and one of sums, added to the lanes of a vector.
+///
+/// # Safety
+/// The vector's instructions are available, and so many numbers are readable.
+#[inline(always)]
+pub unsafe fn with_biases<V: Decode>(
+    mut total: V,
+    biases: *const f32,
+    sums: *const f32,
+    n: usize,
+) -> V {
+    let whole = n / V::LANES * V::LANES;
+    // SAFETY: by this function's contract.
+    unsafe {
+        let mut at = 0;
+        while at < whole {
+            total = total.mul_acc(V::load(biases.add(at)), V::load(sums.add(at)));
+            at += V::LANES;
+        }
+        if whole < n {
+            let (a, b) = (biases.add(whole), sums.add(whole));
+            total = total.mul_acc(V::load_part(a, n - whole), V::load_part(b, n - whole));
+        }
+    }
+    total
+}
+
+struct Dot<'a, V> {
+    format: &'a Format,
+    elements: Elements,
+    x: Factors,
+    to: &'a mut Products,
+    vector: PhantomData<V>,
+}
+
+impl<V: Decode> Dot<'_, V> {
+    /// # Safety
+    /// As [`dot`]; there are M rows, and the vector's instructions are available.
+    #[inline(always)]
+    unsafe fn run<const M: usize, const KIND: u8>(&mut self) {
+        let (bits, of, x) = (&self.format.bits, self.elements, self.x);
+        let (step, vectors) = (bits.step(V::LANES), self.format.group / V::LANES);
+        let bytes = of.groups * self.format.group * bits.size / 8;
+        for first in (0..of.rows).step_by(PAIR) {
+            let pair = of.pair(first);
+            // SAFETY: rows of as many elements and numbers.
+            unsafe {
+                let rows = [
+                    Row::new(of.words_at(pair[0]), bytes, step),
+                    Row::new(of.words_at(pair[1]), bytes, step),
+                ];
+                let mut from = x.rows.data;
+                let mut totals = [[V::zero(); M]; PAIR];
+                let mut at = 0;
+                for g in 0..of.groups {
+                    let mut sums = [[V::zero(); M]; PAIR];
+                    for _ in 0..vectors {
+                        // No closure: it would be compiled without the level's instructions.
+                        let mut numbers = [V::zero(); PAIR];
+                        for i in 0..PAIR {
+                            let from = rows[i].at(at);
+                            V::prefetch(from.wrapping_add(AHEAD).cast());
+                            numbers[i] = V::decode::<KIND>(from, bits);
+                        }
+                        for r in 0..M {
+                            let x = V::load(from.wrapping_offset(r as isize * x.rows.row));
+                            for i in 0..PAIR {
+                                sums[i][r] = sums[i][r].mul_acc(numbers[i], x);
+                            }
+                        }
+                        at += step;
+                        from = from.add(V::LANES);
+                    }
+                    for i in 0..PAIR {
+                        let scale = V::splat(of.scales.at(pair[i]).add(g));
+                        for r in 0..M {
+                            totals[i][r] = totals[i][r].mul_acc(sums[i][r], scale);
+                        }
+                    }
+                }
+                for i in 0..PAIR {
+                    for r in 0..M.min(x.count) {
+                        let mut total = totals[i][r];
+                        if let Some(biases) = of.biases {
+                            total = with_biases(total, biases.at(pair[i]), x.sums.at(r), of.groups);
+                        }
+                        if first + i < of.rows {
+                            self.to[r][first + i] += total.sum();
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`Self::run`].
+    #[inline(always)]
+    unsafe fn of_kind<const M: usize>(&mut self) {
+        // SAFETY: passed on.
+        unsafe {
+            match self.format.bits.kind {
+                Kind::Integer => self.run::<M, INTEGER>(),
+                Kind::E2m1 => self.run::<M, E2M1>(),
+                Kind::E4m3 | Kind::E8m0 => self.run::<M, E4M3>(),
+            }
+        }
+    }
+}
+
+impl<V: Decode> Body for Dot<'_, V> {
+    type Output = ();
+    #[inline(always)]
+    fn call<I: Isa>(mut self, _: I) {
+        // SAFETY: by the contract of `dot`, and by the level.
+        unsafe {
+            match padded(self.x.count) {
+                1 => self.of_kind::<1>(),
+                _ => self.of_kind::<ROWS>(),
+            }
+        }
+    }
+}
+
+/// Returns true if rows of x with so many numbers are to be ordered by [`reorder`].
+pub fn ordered(level: Level, format: &Format, k: usize) -> bool {
+    cfg!(target_arch = "x86_64")
+        && level == Level::V4
+        && format.bits.size == 4
+        && k.is_multiple_of(STRETCH)
+}
+
+#[cfg(target_arch = "x86_64")]
+pub use super::nibbles::{STRETCH, reorder};
+#[cfg(not(target_arch = "x86_64"))]
+pub const STRETCH: usize = 1;
+#[cfg(not(target_arch = "x86_64"))]
+pub fn reorder(_: &mut [f32]) {}
+
+/// Adds the products of rows of x with rows of elements.
+///
+/// # Safety
+/// All that is described is readable.
+pub unsafe fn dot(
+    level: Level,
+    format: &Format,
+    elements: Elements,
+    x: Factors,
+    to: &mut Products,
+) {
+    assert!(x.count <= ROWS && (1..=BLOCK).contains(&elements.rows), "a block of another size");
+    #[cfg(target_arch = "x86_64")]
+    if x.ordered {
+        // SAFETY: by this function's contract; only what is to be ordered is.
+        return unsafe { super::nibbles::dot(format, elements, x, to) };
+    }
+    with_vectors!(level, V => Dot::<V> { format, elements, x, to, vector: PhantomData })
+}

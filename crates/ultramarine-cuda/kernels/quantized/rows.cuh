@@ -1,0 +1,273 @@
+// Products of few rows with matrices of few bits whose rows are columns of the factor. Words go from memory to registers: a
+// lane has the words of 32 numbers of some columns, which are unpacked as the left operand of tensor cores; rows of x are the
+// right one. The order of the depth in a product is that in which words are easily taken apart, and x is permuted alike.
+// Scales pass through shared memory, a chunk of the depth at a time.
+//
+// Four lanes have SLOTS groups of numbers, whose sums a product would add. LATE: rows are so few that each group has columns
+// of its own in the right operand, which are 0 where other groups meet them. Sums are scaled then, and not numbers; and x
+// is in shared memory, too.
+
+enum { RUN = 32, STEP = 4 * RUN };  // numbers of a lane, and of the four lanes of a column
+
+template <int BITS> struct __align__(BITS % 4 == 0 ? 16 : BITS % 2 == 0 ? 8 : 4) RunWords { u32 v[BITS]; };
+
+// Codes of pair `p` of a run, of 16. Where words hold whole codes it is one of the lower and one of the upper half of a word.
+template <int BITS> INLINE u32 run_codes(const RunWords<BITS> &words, int p) {
+  if (32 % BITS == 0) {
+    const int each = 16 / BITS;
+    return words.v[p / each] >> p % each * BITS;
+  }
+  const int bit = 2 * p * BITS, word = bit / 32;
+  const u32 codes = __funnelshift_r(words.v[word], words.v[word + 1 < BITS ? word + 1 : word], bit % 32);
+  return __byte_perm(codes, codes >> BITS, 0x5410);
+}
+
+// What of a run of x they meet.
+template <int BITS> INLINE u32 run_pair(const u32 (&x)[RUN / 2], int p) {
+  if (32 % BITS != 0) return x[p];
+  const int each = 16 / BITS, first = p / each * 2 * each + p % each;
+  return __byte_perm(x[first / 2], x[(first + each) / 2], first % 2 ? 0x7632 : 0x5410);
+}
+
+// What is multiplied where sums are scaled: numbers that are too large by `late_offset`.
+template <class F, class D> INLINE u32 late_numbers(u32 codes) {
+  if (F::mode != AFFINE || (F::bits == 8 && Same<D, BF16>::value)) return numbers_of<F, D>(codes);
+  return (codes & twice((1u << F::bits) - 1)) | (Same<D, BF16>::value ? 0x43004300 : 0x64006400);
+}
+template <class F, class D> INLINE float late_offset() {
+  if (F::mode != AFFINE || (F::bits == 8 && Same<D, BF16>::value)) return 0;
+  return Same<D, BF16>::value ? 128 : 1024;
+}
+
+// Copies `count` elements of each of ROWS rows, as words where they are aligned. A warp has every eighth row.
+template <int ROWS, int WARPS, class T>
+INLINE void stage_rows(T *to, i32 pitch, const T *from, i64 row, i64 step, i32 rows, i32 count) {
+  enum { PER = 4 / sizeof(T) };
+  const bool aligned = step == 1 && ((u64)from | row * sizeof(T) | count * sizeof(T)) % 4 == 0;
+  for (i32 r = (i32)threadIdx.x / WARP; r < ROWS; r += WARPS) {
+    const T *line = from + min(r, rows - 1) * row;
+    T *own = to + r * pitch;
+    if (aligned) {
+      for (i32 c = lane_of() * PER; c < count; c += WARP * PER) copy_part_async<4>(place_of(own + c), line + c, true);
+    } else {
+      for (i32 c = lane_of(); c < count; c += WARP) own[c] = line[c * step];
+    }
+  }
+}
+
+struct __align__(16) Four { u32 v[4]; };
+
+// A warp has 16 columns or, so that x is read less often, twice as many, over one of SPLIT parts of the depth. TILES: of 8
+// rows.
+template <class F, class D, Arrangement HOW, int TILES, int SPLIT, bool LATE>
+INLINE void quantized_rows(const Grouped &s, i32 chunk) {
+  typedef typename D::T T;
+  typedef typename Scales<D, F::mode>::T S;
+  enum {
+    WARPS = 8, THREADS = WARPS * WARP, WIDE = LATE ? 1 : 2, COLUMNS = WARPS / SPLIT * 16 * WIDE, LINES = 2 * WIDE,
+    BITS = F::bits, AHEAD = LATE && BITS <= 4 ? 2 : 1,
+    PARTS = F::group < RUN ? RUN / F::group : 1,                                  // scales of a run
+    SLOTS = !LATE || F::group >= STEP ? 1 : F::group > RUN ? STEP / F::group : 4  // groups with columns of their own
+  };
+  static_assert(!LATE || TILES == 1, "sums are scaled of one tile alone");
+  __shared__ float parts[SPLIT][TILES * 8][COLUMNS];
+  DYNAMIC_SHARED(u32, memory);
+  const i32 across = ((i32)s.columns + COLUMNS - 1) / COLUMNS, item = (i32)blockIdx.x / across;
+  const i32 first = (i32)blockIdx.x % across * COLUMNS, depth = (i32)s.depth, left = (i32)s.columns - first;
+  const i32 rows = HOW == TOGETHER ? (i32)(s.items * s.rows) : (i32)s.rows, first_row = HOW == TOGETHER ? 0 : item * rows;
+  const int lane = lane_of(), g = lane / 4, t = lane % 4, warp = (int)threadIdx.x / WARP, part = warp % SPLIT;
+  const int own = warp / SPLIT * 16 * WIDE + g;  // the first of this lane's columns, which are 8 apart
+  const i64 matrix = factor_matrix(s, HOW == TOGETHER ? 0 : item);
+
+  // A matrix, and where in it the columns begin: 31 bits reach all of a matrix.
+  const u32 *words = (const u32 *)s.factor + matrix * s.factor_step[0];
+  const S *scales = (const S *)s.scales + matrix * s.scale_step[0] + first * s.scale_step[1];
+  const T *biases = (const T *)s.biases + matrix * s.bias_step[0] + first * s.bias_step[1];
+  i32 words_at[LINES];
+#pragma unroll
+  for (int i = 0; i < LINES; i++) words_at[i] = (first + min(own + i * 8, left - 1)) * (i32)s.factor_step[1] + t * BITS;
+
+  // Shared memory: zeros, rows of x, scales and biases of columns.
+  enum { ZEROS = LATE ? STEP / 2 : 0 };
+  const i32 x_pitch = chunk / 2 + 16, pitch = chunk / F::group + 4 / sizeof(S);
+  u32 *xs = memory + ZEROS;
+  S *own_scales = (S *)(xs + (LATE ? rows * x_pitch : 0));
+  T *own_biases = (T *)(own_scales + COLUMNS * pitch);
+  for (int i = (int)threadIdx.x; i < ZEROS; i += THREADS) memory[i] = 0;
+  auto stage = [&](i32 start) {
+    const i32 there = min(chunk, depth - start), count = there / F::group;
+    stage_rows<COLUMNS, WARPS>(own_scales, pitch, scales + start / F::group * s.scale_step[2], s.scale_step[1],
+                                 s.scale_step[2], left, count);
+    if (F::has_biases)
+      stage_rows<COLUMNS, WARPS>(own_biases, pitch, biases + start / F::group * s.bias_step[2], s.bias_step[1],
+                                   s.bias_step[2], left, count);
+    commit_copies();
+    if constexpr (LATE) {
+      // Four lanes read the same part of their runs at once.
+      const i32 runs = (there + STEP - 1) / STEP * 4;
+      for (i32 i = (i32)threadIdx.x; i < rows * runs; i += THREADS) {
+        const i32 r = i / runs, run = i % runs;
+        const Four *from = (const Four *)((const T *)s.x + row_offset(s, first_row + r) + start + run * RUN);
+        u32 x[RUN / 2];
+#pragma unroll
+        for (int v = 0; v < 4; v++) {
+          const Four four = run * RUN < there ? from[v] : Four();
+#pragma unroll
+          for (int e = 0; e < 4; e++) x[v * 4 + e] = four.v[e];
+        }
+#pragma unroll
+        for (int v = 0; v < 4; v++) {
+          Four four;
+#pragma unroll
+          for (int e = 0; e < 4; e++) four.v[e] = run_pair<BITS>(x, v * 4 + e);
+          *(Four *)(xs + r * x_pitch + run / 4 * (STEP / 2) + (v * 4 + run % 4) * 4) = four;
+        }
+      }
+    }
+    wait_for_copies<0>();
+  };
+  // Where this lane reads columns of the right operand: rows of x, or zeros.
+  const u32 *late_x = memory + t * 4;
+  const T *x[TILES];
+  i32 late_step = 0;
+  bool there[TILES];
+#pragma unroll
+  for (int i = 0; i < TILES; i++) {
+    const int row = LATE ? g % (8 / SLOTS) : g + i * 8;
+    there[i] = row < rows && (!LATE || g / (8 / SLOTS) == t * SLOTS / 4);
+    if (!LATE) x[i] = (const T *)s.x + row_offset(s, first_row + (there[i] ? row : 0)) + t * RUN;
+    if (LATE && there[i]) {
+      late_x = xs + row * x_pitch + t * 4;
+      late_step = 1;
+    }
+  }
+
+  struct Ahead { RunWords<BITS> words[LINES]; } ahead[AHEAD];
+  auto load = [&](Ahead &to, i32 at) {
+#pragma unroll
+    for (int i = 0; i < LINES; i++)
+      to.words[i] =
+          at + t * RUN < depth ? *(const RunWords<BITS> *)(words + (words_at[i] + at / RUN * BITS)) : RunWords<BITS>();
+  };
+  float sums[WIDE][TILES][4];
+  clear(sums);
+
+  // Adds the products of a step, `at` being its place in the chunk from `start` on.
+  auto multiply = [&](const Ahead &from, i32 start, i32 at, i32 count) {
+    u32 scale[LINES][PARTS], bias[LINES][PARTS];
+#pragma unroll
+    for (int i = 0; i < LINES; i++)
+#pragma unroll
+      for (int p = 0; p < PARTS; p++) {
+        const i32 group = min(at + t * RUN + p * F::group, count - 1) / F::group, place = (own + i * 8) * pitch + group;
+        scale[i][p] = bits_of(own_scales[place]);
+        bias[i][p] = F::has_biases ? bits_of(own_biases[place]) : 0;
+      }
+    if constexpr (LATE) {
+      float late[4] = {0, 0, 0, 0}, ones[4] = {0, 0, 0, 0};
+#pragma unroll
+      for (int v = 0; v < 4; v++) {
+        const Four run = *(const Four *)(late_x + late_step * (at / 2) + v * 16);
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+          const int p = v * 4 + half * 2;
+          const u32 one = Same<D, BF16>::value ? 0x3f803f80 : 0x3c003c00, all[4] = {one, one, one, one};
+          const u32 b[2] = {run.v[half * 2], run.v[half * 2 + 1]};
+          u32 a[4];
+#pragma unroll
+          for (int i = 0; i < 4; i++) a[i] = late_numbers<F, D>(run_codes<BITS>(from.words[i % 2], p + i / 2));
+          multiply_add<D>(late, a, b);
+          if (F::has_biases) multiply_add<D>(ones, all, b);
+          if ((p + 2) % (RUN / 2 / PARTS) != 0) continue;
+          const int now = p * 2 * PARTS / RUN;
+#pragma unroll
+          for (int e = 0; e < 4; e++) {
+            float by;
+            if constexpr (F::mode == AFFINE) {
+              by = D::up(T{(u16)scale[e / 2][now]});
+              const float base = fmaf(by, -late_offset<F, D>(), D::up(T{(u16)bias[e / 2][now]}));
+              sums[0][0][e] = fmaf(base, ones[e], sums[0][0][e]);
+            } else {
+              by = scale_up<F, D>((u8)scale[e / 2][now]);
+            }
+            sums[0][0][e] = fmaf(by, late[e], sums[0][0][e]);
+            late[e] = 0;
+          }
+        }
+      }
+    } else {
+      u32 runs[TILES][RUN / 2];
+#pragma unroll
+      for (int i = 0; i < TILES; i++)
+#pragma unroll
+        for (int v = 0; v < 4; v++) {
+          const Four four = there[i] && start + at + t * RUN < depth ? *(const Four *)(x[i] + start + at + v * 8) : Four();
+#pragma unroll
+          for (int e = 0; e < 4; e++) runs[i][v * 4 + e] = four.v[e];
+        }
+      Scaling<F, D> scaling[LINES][PARTS];
+#pragma unroll
+      for (int i = 0; i < LINES; i++)
+#pragma unroll
+        for (int p = 0; p < PARTS; p++) scaling[i][p].set(scale[i][p], bias[i][p]);
+#pragma unroll
+      for (int p = 0; p < RUN / 2; p += 2)
+#pragma unroll
+        for (int w = 0; w < WIDE; w++) {
+          u32 a[4];
+#pragma unroll
+          for (int i = 0; i < 4; i++)
+            a[i] = scaling[2 * w + i % 2][(p + i / 2) * 2 * PARTS / RUN].apply(
+                run_codes<BITS>(from.words[2 * w + i % 2], p + i / 2));
+#pragma unroll
+          for (int i = 0; i < TILES; i++) {
+            const u32 b[2] = {run_pair<BITS>(runs[i], p), run_pair<BITS>(runs[i], p + 1)};
+            multiply_add<D>(sums[w][i], a, b);
+          }
+        }
+    }
+  };
+
+  const i32 end = (depth + STEP - 1) / STEP * STEP;
+  i32 at = part * STEP;
+#pragma unroll
+  for (int a = 0; a < AHEAD; a++) load(ahead[a], at + a * SPLIT * STEP);
+  for (i32 start = 0; start < depth; start += chunk) {
+    if (start > 0) __syncthreads();
+    stage(start);
+    __syncthreads();
+    const i32 until = min(start + chunk, end), count = min(chunk, depth - start);
+    // Chunks are as many steps as make the last of these the last one ahead.
+#pragma unroll 1
+    for (; at < until; at += AHEAD * SPLIT * STEP) {
+#pragma unroll
+      for (int a = 0; a < AHEAD; a++) {
+        const i32 now_at = at + a * SPLIT * STEP;
+        if (a > 0 && now_at >= until) break;
+        const Ahead now = ahead[a];
+        load(ahead[a], now_at + AHEAD * SPLIT * STEP);
+        multiply(now, start, now_at - start, count);
+      }
+    }
+  }
+
+#pragma unroll
+  for (int w = 0; w < WIDE; w++)
+#pragma unroll
+    for (int i = 0; i < TILES; i++)
+#pragma unroll
+      for (int e = 0; e < 4; e++) parts[part][i * 8 + t * 2 + e % 2][own + w * 16 + e / 2 * 8] = sums[w][i][e];
+  __syncthreads();
+  const float *global = F::mode == NVFP4 && s.global_scales ? s.global_scales + matrix * s.global_step : nullptr;
+  const float factor = F::mode == NVFP4 ? global_up<float>(global) : 1;
+  for (int i = (int)threadIdx.x; i < rows * COLUMNS; i += THREADS) {
+    const int r = i / COLUMNS, c = i % COLUMNS;
+    if (c >= left) continue;
+    float sum = 0;
+#pragma unroll
+    for (int p = 0; p < SPLIT; p++)
+#pragma unroll
+      for (int slot = 0; slot < SLOTS; slot++) sum += parts[p][r + slot * (8 / SLOTS)][c];
+    ((T *)s.out)[out_offset(s, first_row + r) + (first + c) * s.out_step[2]] = D::down(F::mode == NVFP4 ? sum * factor : sum);
+  }
+}

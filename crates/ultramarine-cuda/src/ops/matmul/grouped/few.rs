@@ -1,0 +1,172 @@
+//! Products of few rows with matrices of few bits whose rows are columns of the factor: `quantized/rows.cuh` on tensor cores,
+//! and `quantized/dots.cuh`.
+
+use super::cores::{is_small, lies_along};
+use super::{Arrangement, Call};
+use crate::launch::{Device, Dtype, Grid, Job, launch};
+use crate::ops::headers;
+use crate::ops::quantized::Format;
+use crate::program::{Kernel, Kernels, Source};
+use ultramarine_abi::helper::Result;
+
+const ROWS: &[&str] = &[
+    headers::NUMBER,
+    headers::MMA,
+    include_str!("../../../../kernels/quantized/unpack.cuh"),
+    include_str!("../../../../kernels/grouped/rows.cuh"),
+    include_str!("../../../../kernels/quantized/rows.cuh"),
+];
+const DOTS: &[&str] = &[
+    headers::NUMBER,
+    headers::MMA,
+    include_str!("../../../../kernels/quantized/unpack.cuh"),
+    include_str!("../../../../kernels/grouped/rows.cuh"),
+    include_str!("../../../../kernels/quantized/dots.cuh"),
+];
+
+/// Rows of a product on tensor cores, and most of them.
+const TILE: i64 = 8;
+const MOST_ROWS: i64 = 16;
+/// Most rows of one by multiply-adds.
+const MOST_DOTS: i64 = 8;
+/// Warps of a block.
+const WARPS: i64 = 8;
+const THREADS: u32 = 256;
+/// Columns of a warp on tensor cores where sums are scaled, and of the others.
+const COLUMNS: [i64; 2] = [16, 32];
+/// Steps of a warp that are on their way at once, at most.
+const AHEAD: i64 = 2;
+/// Numbers of a lane, and of a warp's step along the depth, there.
+const RUN: i64 = 32;
+const STEP: i64 = 128;
+/// Bytes of x and scales that are there at a time.
+const MOST_BYTES: i64 = 52 << 10;
+/// Warps of a processor that keep memory busy.
+const BUSY: i64 = 20;
+
+/// The kernels of one dtype and one format.
+pub struct Few {
+    dtype: Dtype,
+    format: Format,
+    on_cores: bool,
+    kernels: Kernels<(Arrangement, Variant)>,
+}
+
+/// How sums are made.
+#[derive(Clone, Copy, PartialEq)]
+enum Variant {
+    /// On tensor cores: tiles of rows, and parts of the depth. `late`: sums are scaled, not numbers.
+    Rows { tiles: i64, split: i64, late: bool },
+    /// By multiply-adds, of so many rows.
+    Dots(i64),
+}
+
+impl Few {
+    pub fn new(device: &Device, dtype: Dtype, format: Format) -> Self {
+        let on_cores = dtype.is_half() && device.properties.major >= 8;
+        Self { dtype, format, on_cores, kernels: Kernels::default() }
+    }
+
+    /// False: rows are too many.
+    pub fn run(&self, job: &Job<'_>, call: &Call<'_>) -> Result<bool> {
+        let [items, rows, columns, _] = call.sizes()?;
+        let (how, rows, items) = match call.is_shared() {
+            true => (Arrangement::Together, items * rows, 1),
+            false => (Arrangement::Apart, rows, items),
+        };
+        // Where many items meet each matrix, tiles read it once for all of them.
+        if how == Arrangement::Apart
+            && call.rhs.is_some()
+            && items * rows > 2 * call.factor.shape[0]
+        {
+            return Ok(false);
+        }
+        let variant = match self.on_cores && rows <= MOST_ROWS && self.lies_in_runs(call) {
+            true => self.variant(job.device, call, rows, items),
+            false if rows <= MOST_DOTS => Variant::Dots((rows as u64).next_power_of_two() as i64),
+            false => return Ok(false),
+        };
+        let each = match variant {
+            Variant::Rows { split, late, .. } => WARPS / split * columns_of(late),
+            Variant::Dots(_) => WARPS,
+        };
+        let kernel = self.kernel(job, how, variant)?;
+        let grid = Grid::exactly((items * ((columns + each - 1) / each)) as u64, THREADS)?;
+        let words = call.words(0);
+        let Variant::Rows { split, late, .. } = variant else {
+            return launch!(job, &kernel, grid; words[..]).map(|()| true);
+        };
+        let (chunk, bytes) = self.chunk(call, if late { rows } else { 0 }, split);
+        let (chunk, grid) = (chunk as i32, grid.with_room(job, &kernel, bytes as u32)?);
+        launch!(job, &kernel, grid; words[..], chunk).map(|()| true)
+    }
+
+    /// Operands lie as `quantized/rows.cuh` reads them, and 31 bits reach all of a matrix.
+    fn lies_in_runs(&self, call: &Call<'_>) -> bool {
+        let piece = match self.format.bits {
+            4 | 8 => 16,
+            2 | 6 => 8,
+            _ => 4,
+        };
+        call.x.shape[2] % RUN == 0
+            && lies_along(call.x, 2, 16)
+            && lies_along(call.factor, 2, piece)
+            && [Some(call.factor), call.scales, call.biases]
+                .into_iter()
+                .flatten()
+                .all(|view| is_small(view, 1))
+    }
+
+    /// As many parts of the depth as keep all processors busy.
+    fn variant(&self, device: &Device, call: &Call<'_>, rows: i64, items: i64) -> Variant {
+        let (columns, depth) = (call.out.shape[2], call.x.shape[2]);
+        // A lane's 32 numbers have a group of their own, or share it with others of the four lanes of a column.
+        let slots = (STEP / i64::from(self.format.group)).clamp(1, 4);
+        let late = rows * slots <= TILE;
+        let warps = items * ((columns + columns_of(late) - 1) / columns_of(late));
+        let wanted = BUSY * i64::from(device.properties.multiprocessors);
+        let enough = |split: &i64| warps * split >= wanted || split * 2 * STEP > depth;
+        let split = [1, 2, 4].into_iter().find(enough).unwrap_or(8);
+        Variant::Rows { tiles: (rows + TILE - 1) / TILE, split, late }
+    }
+
+    /// A chunk of the depth, and bytes of shared memory for it: scales and so many rows of x.
+    fn chunk(&self, call: &Call<'_>, rows: i64, split: i64) -> (i64, i64) {
+        let group = i64::from(self.format.group);
+        let (each, tensors) = if self.format.is_affine() { (2, 2) } else { (1, 1) };
+        let columns = WARPS / split * columns_of(rows > 0);
+        let bytes = |chunk: i64| {
+            2 * STEP + rows * (2 * chunk + 64) + (chunk / group * each + 4) * tensors * columns
+        };
+        let least = AHEAD * split * STEP;
+        let whole = (call.x.shape[2] + least - 1) / least * least;
+        let per = bytes(least) - bytes(0);
+        let chunk = whole.min(((MOST_BYTES - bytes(0)) / per).max(1) * least);
+        (chunk, bytes(chunk))
+    }
+
+    fn kernel(&self, job: &Job<'_>, how: Arrangement, variant: Variant) -> Result<Kernel> {
+        self.kernels.get(&job.device.programs, (how, variant), || {
+            let common = format!("{}, {}, {}", self.format.tag(), self.dtype.tag(), how.tag());
+            let parameters = "const Grouped s";
+            match variant {
+                Variant::Rows { tiles, split, late } => {
+                    let arguments = format!("{common}, {tiles}, {split}, {late}");
+                    let resident = if late || tiles == 1 && self.format.bits < 8 { 3 } else { 2 };
+                    let parameters = format!("{parameters}, i32 chunk");
+                    Source::instance(ROWS, "quantized_rows", arguments, parameters)
+                        .bounded(format!("{THREADS}, {resident}"))
+                }
+                Variant::Dots(rows) => {
+                    let arguments = format!("{common}, {rows}");
+                    Source::instance(DOTS, "quantized_dots", arguments, parameters).bounded(THREADS)
+                }
+            }
+        })
+    }
+}
+
+/// Columns of a warp on tensor cores.
+fn columns_of(late: bool) -> i64 {
+    if late { COLUMNS[0] } else { COLUMNS[1] }
+}
