@@ -78,7 +78,13 @@ pub use ops::{
         einsum::{einsum, einsum_path},
         grouped::{BlockMasks, block_masked_mm, gather_mm, segmented_mm},
     },
-    quantized::fp8::{from_fp8, to_fp8},
+    quantized::{
+        Quantized,
+        fp8::{from_fp8, to_fp8},
+        mode::{Quantization, QuantizationMode},
+        product::{SecondFactor, gather_qmm, gather_qqmm, qqmm, quantized_matmul},
+        quantize::quantize,
+    },
     select::where_,
     shape::{
         concatenate::{concatenate, stack},

@@ -6,8 +6,8 @@ use super::{
     rules::Rules,
 };
 use crate::ops::{
-    arg_reduce, conv, copy, create, elementwise, fft, index, linalg, matmul, nn, random, reduce,
-    rules, rules::multi_output::MultiOutputRules, scan, select, shape, sort,
+    arg_reduce, conv, copy, create, elementwise, fft, index, linalg, matmul, nn, quantized, random,
+    reduce, rules, rules::multi_output::MultiOutputRules, scan, select, shape, sort,
 };
 use crate::{dtype::Dtype, scalar::Scalar};
 use std::collections::{HashMap, HashSet};
@@ -138,10 +138,15 @@ operations! {
         linalg::lu::Lu,
         linalg::qr::Qr,
         linalg::svd::Svd,
+        matmul::gather::GatherMatmul,
+        matmul::segmented::SegmentedMatmul,
         nn::attention::rules::Attention,
         nn::attention::rules::AttentionGradient,
         nn::cross_entropy::rules::CrossEntropy,
         nn::cross_entropy::rules::CrossEntropyGradient,
+        quantized::rules::Dequantize,
+        quantized::rules::QuantizedMatmul,
+        quantized::straight_through::StraightThrough,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::backend::{Exec, Operand};
 use crate::error::{Error, Result};
-use crate::ops::Call;
+use crate::ops::{Call, matmul::picks::Picks};
 use crate::{dtype::Dtype, scalar::Scalar, shape};
 use smallvec::SmallVec;
 use std::sync::OnceLock;
@@ -16,15 +16,45 @@ use ultramarine_runtime::validation_layer;
 /// [`Error::Index`] for the first index that is out of bounds.
 #[inline]
 pub(in crate::ops) fn validate(op: &str, exec: &Exec, call: &Call<'_>, axes: &[u8]) -> Result<()> {
-    static ON: OnceLock<bool> = OnceLock::new();
-    if *ON.get_or_init(validation_layer::is_enabled) { check(op, exec, call, axes) } else { Ok(()) }
+    if !is_on() {
+        return Ok(());
+    }
+    let source = call.descs[0].0;
+    let each = axes.iter().enumerate().map(|(i, axis)| (i + 1, *axis, source[*axis as usize]));
+    check(op, exec, call, each)
 }
 
+/// Checks the indices of a gathered product, its last operands: those of the first axis of operands 0 and 1.
+pub(in crate::ops) fn validate_picks(
+    op: &str,
+    exec: &Exec,
+    call: &Call<'_>,
+    picks: Picks,
+) -> Result<()> {
+    if !is_on() {
+        return Ok(());
+    }
+    let given = [(picks.lhs, 0), (picks.rhs, 1)].into_iter().filter(|(there, _)| *there);
+    let first = call.inputs.len() - picks.count();
+    let each = given.enumerate().map(|(i, (_, of))| (first + i, 0, call.descs[of].0[0]));
+    check(op, exec, call, each)
+}
+
+fn is_on() -> bool {
+    static ON: OnceLock<bool> = OnceLock::new();
+    *ON.get_or_init(validation_layer::is_enabled)
+}
+
+/// Checks operands that are indices, each given as its number, the axis that it addresses, and that axis' size.
 #[cold]
-fn check(op: &str, exec: &Exec, call: &Call<'_>, axes: &[u8]) -> Result<()> {
-    for (i, axis) in axes.iter().enumerate() {
-        let size = call.descs[0].0[*axis as usize];
-        if let Some(outside) = first_outside(exec, call.operand(i + 1), size as i128)? {
+fn check(
+    op: &str,
+    exec: &Exec,
+    call: &Call<'_>,
+    each: impl Iterator<Item = (usize, u8, usize)>,
+) -> Result<()> {
+    for (operand, axis, size) in each {
+        if let Some(outside) = first_outside(exec, call.operand(operand), size as i128)? {
             return Err(Error::index(
                 op,
                 format!(

@@ -1,12 +1,13 @@
-//! Products of gathered matrices, of masked blocks and of segments, composed of gathers, selections and products.
+//! Products of gathered matrices, of masked blocks and of segments: the user's functions.
 
-use super::{multiply_matrices, without_vectors};
+use super::picks::Indices;
+use super::{gather, multiply_matrices, segmented, without_vectors};
 use crate::error::{Result, ensure};
 use crate::ops::rules::builders::{like, times, with_axis};
 use crate::ops::select::where_;
 use crate::placement::follow;
 use crate::shape::{self, Shape, Show};
-use crate::{array::Array, dtype::Dtype};
+use crate::{array::Array, dtype::Dtype, scalar::Scalar};
 
 /// The floating dtype in which two operands are multiplied; errors name `op`.
 fn real_dtype(op: &str, a: &Array, b: &Array) -> Result<Dtype> {
@@ -75,24 +76,31 @@ pub fn gather_mm(
         Show(right.shape())
     );
     let _placement = follow(&[a, b]);
-    let (left, of_left) = in_a_row(&left.promoted(dtype), lhs_indices)?;
-    let (right, of_right) = in_a_row(&right.promoted(dtype), rhs_indices)?;
-    let batch = shape::broadcast_shapes(of_left.shape(), of_right.shape())?;
-    let left = left.take(&of_left.broadcast_to(&batch)?, Some(0))?;
-    let right = right.take(&of_right.broadcast_to(&batch)?, Some(0))?;
-    without_vectors(multiply_matrices(OP, &left, &right, dtype)?, a, b)
+    let batches = [&left.shape()[..left.ndim() - 2], &right.shape()[..right.ndim() - 2]];
+    let (indices, items) = Indices::new(OP, batches, [lhs_indices, rhs_indices])?;
+    let ([m, n], count) =
+        ([left.shape()[left.ndim() - 2], right.shape()[right.ndim() - 1]], shape::size(&items));
+    let mut shape = items;
+    shape.extend([m, n]);
+    shape::check(OP, &shape)?;
+    let out = if shape.contains(&0) || k == 0 {
+        Array::zeros(&shape, dtype)?
+    } else {
+        let (left, right) = (in_a_row(&left.promoted(dtype))?, in_a_row(&right.promoted(dtype))?);
+        ensure!(
+            left.shape()[0] != 0 && right.shape()[0] != 0,
+            OP,
+            "Cannot choose {count} matrices from none."
+        );
+        gather::product(&left, &right, &indices)?.reshape(&shape)?
+    };
+    without_vectors(out, a, b)
 }
 
-/// An operand's matrices one behind the other, and the given indices of them, or those of all in the shape of its batch.
-fn in_a_row(a: &Array, indices: Option<&Array>) -> Result<(Array, Array)> {
+/// Matrices one behind the other.
+pub(crate) fn in_a_row(a: &Array) -> Result<Array> {
     let (batch, matrix) = a.shape().split_at(a.ndim() - 2);
-    let count: usize = batch.iter().product();
-    let flat = a.reshape(&[count, matrix[0], matrix[1]])?;
-    let indices = match indices {
-        Some(indices) => indices.clone(),
-        None => Array::arange(0.0, count as f64, 1.0, Dtype::Uint32)?.reshape(batch)?,
-    };
-    Ok((flat, indices))
+    a.reshape(&[batch.iter().product(), matrix[0], matrix[1]])
 }
 
 /// The masks of the blocks of [`block_masked_mm`].
@@ -198,12 +206,15 @@ pub fn segmented_mm(a: &Array, b: &Array, segments: &Array) -> Result<Array> {
     let mut shape = Shape::from_slice(&segments.shape()[..segments.ndim() - 1]);
     let count: usize = shape.iter().product();
     shape.extend([m, n]);
-    let pairs = segments.astype(Dtype::Int64).reshape(&[count, 2])?;
-    let bound = |i: isize| pairs.slice(&[0, i], &[count as isize, i + 1], &[1, 1]);
-    let place = Array::arange(0.0, k as f64, 1.0, Dtype::Int64)?;
-    let inside = place.greater_equal(&bound(0)?)?.logical_and(&place.less(&bound(1)?)?)?;
-    // Both sides are left out: zero times what is not finite is no zero.
-    let left = where_(&with_axis(&inside, 1)?, &with_axis(&a, 0)?, &like(&a, 0.0))?;
-    let right = where_(&with_axis(&inside, 2)?, &with_axis(&b, 0)?, &like(&b, 0.0))?;
-    left.matmul(&right)?.reshape(&shape)
+    if shape.contains(&0) || k == 0 {
+        return Array::zeros(&shape, dtype);
+    }
+    let segments = match segments.dtype() {
+        Dtype::Uint64 => segments.clone(),
+        _ => segments.astype(Dtype::Int64),
+    };
+    let bound = |v: i64| Array::scalar(Scalar::from_i64(segments.dtype(), v));
+    // What is far outside would wrap.
+    let segments = segments.clip(Some(&bound(0)), Some(&bound(k as i64)))?.astype(Dtype::Int32);
+    segmented::product(&a, &b, &segments.reshape(&[count, 2])?)?.reshape(&shape)
 }

@@ -3,8 +3,11 @@
 mod decompose;
 pub(crate) mod einsum;
 mod einsum_path;
+pub(crate) mod gather;
 pub(crate) mod grouped;
 mod hadamard;
+pub(crate) mod picks;
+pub(crate) mod segmented;
 
 use crate::backend::{Exec, Operand};
 use crate::error::{Error, Result, bail, ensure};
@@ -270,7 +273,8 @@ pub(crate) fn adjoint(a: &Array) -> Result<Array> {
     Ok(if t.dtype().is_complex() { un(unary::CONJUGATE, &t) } else { t })
 }
 
-fn transposed(a: &Array) -> Result<Array> {
+/// The array with its last two axes swapped.
+pub(crate) fn transposed(a: &Array) -> Result<Array> {
     let n = a.ndim() as isize;
     let mut order: Vec<isize> = (0..n).collect();
     order.swap(n as usize - 1, n as usize - 2);

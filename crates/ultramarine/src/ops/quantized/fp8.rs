@@ -88,3 +88,11 @@ pub fn from_fp8(x: &Array, dtype: Dtype) -> Result<Array> {
     let negative = bin(binary::GREATER, &code, &word(&code, 0x7f))?;
     Ok(where_(&negative, &un(unary::NEGATIVE, &number), &number)?.astype(dtype))
 }
+
+/// 2^(code - 127) of codes of uint32 up to 255, in float32; of 255 infinity.
+pub(super) fn power_of_two(code: &Array) -> Result<Array> {
+    let bits = bin(binary::LEFT_SHIFT, code, &word(code, 23))?;
+    // 2^-127 has no exponent of its own.
+    let is_zero = bin(binary::EQUAL, code, &word(code, 0))?;
+    where_(&is_zero, &word(code, 1 << 22), &bits)?.view(Dtype::Float32)
+}

@@ -1,3 +1,121 @@
 //! Numbers of few bits, and what is computed with them.
 
+mod dequantize;
 pub(crate) mod fp8;
+pub(crate) mod mode;
+mod pack;
+pub(crate) mod product;
+pub(crate) mod quantize;
+pub(crate) mod rules;
+pub(crate) mod straight_through;
+
+use crate::array::Array;
+use crate::error::{Result, ensure};
+use crate::shape::Show;
+use mode::{Quantization, QuantizationMode};
+
+/// An array of numbers of few bits: what [`crate::quantize`] gives, and what products with it take.
+///
+/// The words hold the elements of each row (the last axis) as a stream of bits, the lowest first: element i is bits `i bits` to
+/// `(i + 1) bits`.
+#[derive(Clone, Debug)]
+pub struct Quantized {
+    /// The words, uint32, `(..., columns * bits / 32)`.
+    pub words: Array,
+    /// A scale for each group of a row's elements, `(..., columns / group_size)`: real floats, or uint8 in the modes mxfp4, mxfp8
+    /// and nvfp4.
+    pub scales: Array,
+    /// Biases of the mode affine, in the shape of the scales.
+    pub biases: Option<Array>,
+    /// Scale of all elements, of the mode nvfp4 alone: float32, of one element (one for each matrix where experts are gathered).
+    pub global_scale: Option<Array>,
+    /// Mode, group size and bits.
+    pub how: Quantization,
+}
+
+impl Quantized {
+    /// Elements of a row, were it of whole words.
+    pub(crate) fn columns(&self) -> usize {
+        self.words.shape().last().map_or(0, |words| words * 32 / self.how.bits)
+    }
+
+    pub(crate) fn is_affine(&self) -> bool {
+        self.how.mode == QuantizationMode::Affine
+    }
+
+    /// The operands of operations: words, scales, and those of biases and global scale that there are.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &Array> {
+        [&self.words, &self.scales].into_iter().chain(&self.biases).chain(&self.global_scale)
+    }
+
+    /// The bits of a row of words, and those of the elements that scales are for: the same, if they fit.
+    fn bits_of_rows(&self, words: usize, scales: usize) -> [usize; 2] {
+        let Quantization { group_size, bits, .. } = self.how;
+        [words.saturating_mul(32), scales.saturating_mul(group_size).saturating_mul(bits)]
+    }
+
+    /// Checks sizes, biases and the scales' dtype; errors name `op`.
+    fn check_parts(&self, op: &str) -> Result<()> {
+        self.how.check(op)?;
+        let mode = self.how.mode.name();
+        if self.is_affine() {
+            ensure!(self.biases.is_some(), op, "Biases must be provided for affine quantization.");
+        } else {
+            ensure!(
+                self.biases.is_none(),
+                op,
+                "Biases must be null for quantization mode '{mode}'."
+            );
+            ensure!(
+                self.scales.dtype() == crate::Dtype::Uint8,
+                op,
+                "Scale type must be uint8 but received type {}.",
+                self.scales.dtype()
+            );
+        }
+        [Some(&self.scales), self.biases.as_ref(), self.global_scale.as_ref()]
+            .into_iter()
+            .flatten()
+            .try_for_each(|a| a.computable(op))
+    }
+
+    /// Checks the shapes of what products take; errors name `op`.
+    fn check_matrices(&self, op: &str) -> Result<()> {
+        let (words, scales) = (self.words.shape(), self.scales.shape());
+        ensure!(
+            self.words.dtype() == crate::Dtype::Uint32,
+            op,
+            "The weight matrix should be uint32 but received {}",
+            self.words.dtype()
+        );
+        let batch = |shape: &[usize]| shape.len().checked_sub(2).map(|n| shape[..n].to_vec());
+        ensure!(
+            batch(words).is_some() && batch(words) == batch(scales),
+            op,
+            "Weight and scales should have the same batch shape. Received weight with shape {}, scales with {}.",
+            Show(words),
+            Show(scales)
+        );
+        if let Some(biases) = &self.biases {
+            ensure!(
+                biases.shape() == scales,
+                op,
+                "Scales and biases should have the same shape. Received scales with shape {} and biases with {}",
+                Show(scales),
+                Show(biases.shape())
+            );
+        }
+        let last = words.len() - 1;
+        let [given, needed] = self.bits_of_rows(words[last], scales[last]);
+        ensure!(
+            words[last - 1] == scales[last - 1] && given == needed,
+            op,
+            "The shapes of the weight and scales are incompatible based on bits and group_size. w.shape() == {} and scales.shape() == {} with group_size={} and bits={}",
+            Show(words),
+            Show(scales),
+            self.how.group_size,
+            self.how.bits
+        );
+        Ok(())
+    }
+}

@@ -47,6 +47,7 @@ const OPERATIONS: &[(&str, Where)] = &[
     ("Counted", Not("of tests")),
     ("CrossEntropy", Python(&["fast.cross_entropy"])),
     ("CrossEntropyGradient", Python(&["fast.cross_entropy"])),
+    ("Dequantize", Python(&["dequantize", "dequantize, floats", "dequantize, a global scale"])),
     ("DynamicSlice", Here(&["slice_at"])),
     ("DynamicSliceUpdate", Here(&["slice_update_at"])),
     ("Eig", Python(&["linalg.eig"])),
@@ -58,6 +59,7 @@ const OPERATIONS: &[(&str, Where)] = &[
     ("Fresh", Python(&["copy"])),
     ("Gather", Here(&["take", "index"])),
     ("GatherAxis", Here(&["take_along_axis"])),
+    ("GatherMatmul", Python(&["gather_mm", "gather_mm, in order"])),
     ("Identity", Not("stop_gradient_stops in special.rs; depends in custom_function.rs")),
     (
         "Launched",
@@ -70,6 +72,15 @@ const OPERATIONS: &[(&str, Where)] = &[
     ("OutputOf", Not("calls MultiOutputRules: src/transforms/multi_output_tests.rs")),
     ("Pair", Not("of tests")),
     ("Qr", Python(&["linalg.qr", "linalg.qr, tall", "linalg.qr, wide"])),
+    (
+        "QuantizedMatmul",
+        Python(&[
+            "quantized_matmul",
+            "quantized_matmul, floats",
+            "gather_qmm",
+            "gather_qmm, not transposed",
+        ]),
+    ),
     ("RandomBits", Not("no derivatives; keys are mapped in ops/random.rs")),
     ("Recode", Not("storage dtypes: ops/copy/storage/")),
     ("Reduce", Here(&["sum", "prod", "min", "max"])),
@@ -78,6 +89,7 @@ const OPERATIONS: &[(&str, Where)] = &[
     ("Scatter", Here(&["index_update", "index_update, add", "index_update, multiply"])),
     ("ScatterAxis", Python(&["put_along_axis", "put_along_axis, mapped indices"])),
     ("SearchSorted", Python(&["searchsorted"])),
+    ("SegmentedMatmul", Python(&["segmented_mm"])),
     ("Select", Here(&["where"])),
     ("Shaped", Not("only in shapeless traces: compile/shapeless.rs")),
     ("Share", Not("only in shapeless traces: compile/shapeless.rs")),
@@ -85,6 +97,10 @@ const OPERATIONS: &[(&str, Where)] = &[
     ("Softmax", Not("softmax and logsumexp on devices that have them: src/ops/nn/softmax.rs")),
     ("SolveTriangular", Python(&["linalg.solve_triangular", "linalg.solve_triangular, upper"])),
     ("Sort", Here(&["sort"])),
+    (
+        "StraightThrough",
+        Not("derivatives as if nothing were rounded: beyond_mlx/test_quantized_transforms.py"),
+    ),
     ("Svd", Python(&["linalg.svd", "linalg.svd, tall", "linalg.svd, wide"])),
     ("Transfer", Not("devices/mirrors.rs")),
     ("Transform", Python(&["fft.rfft, real parts"])), // and ops/fft.rs

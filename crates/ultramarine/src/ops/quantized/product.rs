@@ -1,0 +1,353 @@
+//! Products with matrices of few bits: the user's functions.
+
+use super::mode::Quantization;
+use super::quantize::{check_global_scale, quantize};
+use super::rules::QuantizedMatmul;
+use super::straight_through::straight_through;
+use super::{QuantizationMode, Quantized};
+use crate::error::{Error, Result, ensure};
+use crate::ops::matmul::grouped::{gather_mm, in_a_row};
+use crate::ops::matmul::picks::{Indices, Picks};
+use crate::ops::matmul::transposed;
+use crate::ops::rules::builders::{with_axis, without_axis};
+use crate::ops::rules::shapeless::{SymbolicSize, reshaped};
+use crate::placement::follow;
+use crate::shape::{self, Shape, Show};
+use crate::{array::Array, dtype::Dtype};
+use smallvec::smallvec;
+
+/// The dtype of products; checks that there are kernels for the sizes.
+fn result_dtype(op: &str, x: &Array, w: &Quantized) -> Result<Dtype> {
+    w.check_parts(op)?;
+    let mut dtype = x.dtype();
+    if let Some(biases) = &w.biases {
+        let own = w.scales.dtype().promote(biases.dtype());
+        ensure!(
+            own.is_floating(),
+            op,
+            "Only real floating types are supported but scales.dtype() == {} and biases.dtype() == {}.",
+            w.scales.dtype(),
+            biases.dtype()
+        );
+        dtype = dtype.promote(own);
+    }
+    ensure!(
+        dtype.is_floating(),
+        op,
+        "Only real floating types are supported but x.dtype() == {}.",
+        x.dtype()
+    );
+    Ok(dtype)
+}
+
+/// Inner sizes, which have to be the same, and the columns of the result.
+fn sizes(op: &str, x: &Array, w: &Quantized, transpose: bool) -> Result<[usize; 2]> {
+    w.check_matrices(op)?;
+    let (words, columns) = (w.words.shape(), w.columns());
+    let rows = words[words.len() - 2];
+    let [inner, n] = if transpose { [columns, rows] } else { [rows, columns] };
+    let k = x.shape()[x.ndim() - 1];
+    ensure!(
+        k == inner,
+        op,
+        "Last dimension of first input with shape (..., {k}) does not match the expanded quantized matrix ({inner}, {n}) computed from shape {} with group_size={}, bits={} and transpose={transpose}",
+        Show(words),
+        w.how.group_size,
+        w.how.bits
+    );
+    ensure!(w.how.is_known(), op, "{}", unknown(w.how));
+    Ok([k, n])
+}
+
+fn unknown(how: Quantization) -> String {
+    format!(
+        "Products have groups of 32, 64 or 128 and 1, 2, 3, 4, 5, 6 or 8 bits, but got groups of {} and {} bits.",
+        how.group_size, how.bits
+    )
+}
+
+/// The products of matrices of x and those that `w` holds, both `(..., rows, columns)` of at least 2 dimensions.
+fn products(
+    op: &str,
+    x: &Array,
+    w: &Quantized,
+    transpose: bool,
+    given: [Option<&Array>; 2],
+) -> Result<Array> {
+    let dtype = result_dtype(op, x, w)?;
+    let [k, n] = sizes(op, x, w, transpose)?;
+    let batches = [&x.shape()[..x.ndim() - 2], &w.words.shape()[..w.words.ndim() - 2]];
+    let m = x.shape()[x.ndim() - 2];
+    let _placement = follow(&[x, &w.words]);
+    check_global_scales(op, w, batches[1].iter().product())?;
+    let one_for_all = given.iter().all(Option::is_none)
+        && batches[1].iter().all(|size| *size == 1)
+        && batches[0].len() >= batches[1].len();
+    let (indices, mut items) = match one_for_all {
+        true => (Indices::default(), Shape::from_slice(batches[0])),
+        false => Indices::new(op, batches, given)?,
+    };
+    items.extend([m, n]);
+    shape::check(op, &items)?;
+    if items.contains(&0) || k == 0 {
+        return Array::zeros(&items, dtype);
+    }
+    ensure!(!batches.concat().contains(&0), op, "Cannot choose matrices from none.");
+    let x = x.astype(dtype);
+    let wide = |a: &Array| if w.is_affine() { a.astype(dtype) } else { a.clone() };
+    let count: usize = batches[1].iter().product();
+    let global = |a: &Array| a.reshape(&[a.size()])?.broadcast_to(&[count]);
+    let parts = Quantized {
+        words: in_a_row(&w.words)?,
+        scales: in_a_row(&wide(&w.scales))?,
+        biases: w.biases.as_ref().map(|b| in_a_row(&wide(b))).transpose()?,
+        global_scale: w.global_scale.as_ref().map(global).transpose()?,
+        how: w.how,
+    };
+    let global_scale = parts.global_scale.is_some();
+    let product = QuantizedMatmul { how: w.how, transpose, global_scale, picks: Picks::default() };
+    if one_for_all {
+        // One product with all rows.
+        let n = x.ndim() - 1;
+        let rows = smallvec![
+            SymbolicSize::Fixed(1),
+            SymbolicSize::Product(0, n as u8),
+            SymbolicSize::own(n)
+        ];
+        let out = product.of(&reshaped(&x, rows, &[])?, &parts, &indices)?;
+        let sizes = (0..n).map(SymbolicSize::partner).chain([SymbolicSize::own(2)]).collect();
+        return reshaped(&out, sizes, &[&x]);
+    }
+    product.of(&in_a_row(&x)?, &parts, &indices)?.reshape(&items)
+}
+
+/// Checks that there is one global scale for all matrices, or one for each.
+fn check_global_scales(op: &str, w: &Quantized, count: usize) -> Result<()> {
+    let Some(scale) = &w.global_scale else { return Ok(()) };
+    let is_nvfp4 = w.how.mode == QuantizationMode::Nvfp4;
+    if count == 1 || scale.size() == 1 || scale.dtype() != Dtype::Float32 || !is_nvfp4 {
+        return check_global_scale(op, w.how, Some(scale));
+    }
+    ensure!(
+        scale.size() == count,
+        op,
+        "Global scale must have one entry per expert with shape ({count}) but got {}.",
+        Show(scale.shape())
+    );
+    Ok(())
+}
+
+/// The product of x and a matrix of few bits, `x w^T` with `transpose`, else `x w`, without writing the matrix out.
+///
+/// x is `(..., m, k)`, or `(k)`; its leading dimensions are broadcast with those of `w`, `(..., n, k)` with `transpose`, else
+/// `(..., k, n)`. The result has the dtype that x, scales and biases promote to; sums are in float32 (float64 for float64).
+///
+/// ```
+/// use ultramarine::{Array, Dtype, Quantization, quantize, quantized_matmul};
+/// let w = Array::ones(&[8, 64], Dtype::Float32)?;
+/// let q = quantize(&w, Quantization::default(), None)?;
+/// let y = quantized_matmul(&Array::ones(&[3, 64], Dtype::Float32)?, &q, true)?;
+/// assert_eq!((y.shape(), y.to_vec::<f32>()?[0]), (&[3, 8][..], 64.0));
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::Value`] for operands that are no real floats, parts of `w` that do not fit each other or the mode, inner sizes that
+/// differ, and shapes that cannot be broadcast.
+pub fn quantized_matmul(x: &Array, w: &Quantized, transpose: bool) -> Result<Array> {
+    const OP: &str = "quantized_matmul";
+    x.computable(OP)?;
+    if x.ndim() == 0 {
+        return Err(Error::index(OP, "x must have at least 1 dimension but has 0."));
+    }
+    if x.ndim() == 1 {
+        let row = products(OP, &with_axis(x, 0)?, w, transpose, [None; 2])?;
+        return without_axis(&row, row.ndim() - 2);
+    }
+    products(OP, x, w, transpose, [None; 2])
+}
+
+/// Products of matrices that indices choose, with matrices of few bits: `x[lhs_indices] w[rhs_indices]^T`, without `transpose`
+/// `x[lhs_indices] w[rhs_indices]`. Those of a mixture of experts choose the experts' matrices.
+///
+/// Indices are flat ones along all but the last two dimensions of x `(..., m, k)` and `w`; they are broadcast with each other, and
+/// the result has their shape and `(m, n)`. Without indices of an operand its matrices are taken in order. Negative indices count
+/// from the end.
+///
+/// # Errors
+/// As [`quantized_matmul`]; [`Error::Value`] for x of fewer than 2 dimensions, and indices that are no integers.
+pub fn gather_qmm(
+    x: &Array,
+    w: &Quantized,
+    lhs_indices: Option<&Array>,
+    rhs_indices: Option<&Array>,
+    transpose: bool,
+) -> Result<Array> {
+    const OP: &str = "gather_qmm";
+    check_first(OP, x)?;
+    products(OP, x, w, transpose, [lhs_indices, rhs_indices])
+}
+
+fn check_first(op: &str, x: &Array) -> Result<()> {
+    x.computable(op)?;
+    ensure!(
+        x.ndim() >= 2,
+        op,
+        "Input must have at least two dimensions but got input with shape {}.",
+        Show(x.shape())
+    );
+    Ok(())
+}
+
+/// A factor, rounded to numbers of few bits. Derivatives are those of the factor itself.
+fn rounded(
+    op: &str,
+    which: &str,
+    x: &Array,
+    how: Quantization,
+    global_scale: Option<&Array>,
+) -> Result<Array> {
+    let dtype = x.dtype();
+    ensure!(
+        dtype.is_floating() && dtype != Dtype::Float64,
+        op,
+        "Only real floating types except float64 are supported but {which} argument dtype == {dtype}."
+    );
+    let matrix = x.stop_gradient();
+    let matrix = if x.ndim() == 1 { with_axis(&matrix, 0)? } else { matrix };
+    let global_scale = global_scale.map(Array::stop_gradient);
+    let rounded = quantize(&matrix, how, global_scale.as_ref())?.dequantize(Some(dtype))?;
+    let rounded = if x.ndim() == 1 { without_axis(&rounded, 0)? } else { rounded };
+    Ok(straight_through(x, &rounded))
+}
+
+/// The second factor of [`qqmm`] and [`gather_qqmm`].
+#[derive(Clone, Copy, Debug)]
+pub enum SecondFactor<'a> {
+    /// Numbers of few bits.
+    Quantized(&'a Quantized),
+    /// Floats `(..., n, k)`, which are rounded to numbers of few bits, and have gradients.
+    Floats {
+        /// The floats.
+        w: &'a Array,
+        /// What they are rounded to.
+        how: Quantization,
+        /// Their global scale, of nvfp4.
+        global_scale: Option<&'a Array>,
+    },
+}
+
+impl<'a> SecondFactor<'a> {
+    fn matrices(self) -> &'a Array {
+        match self {
+            SecondFactor::Quantized(w) => &w.words,
+            SecondFactor::Floats { w, .. } => w,
+        }
+    }
+
+    fn how(self) -> Quantization {
+        match self {
+            SecondFactor::Quantized(w) => w.how,
+            SecondFactor::Floats { how, .. } => how,
+        }
+    }
+
+    /// Checks the mode, and that both factors have a global scale, or neither.
+    fn check(self, op: &str, of_x: Option<&Array>) -> Result<()> {
+        self.matrices().computable(op)?;
+        ensure!(
+            self.how().mode != QuantizationMode::Affine,
+            op,
+            "Both factors are quantized in the modes 'mxfp4', 'mxfp8' and 'nvfp4', but got mode 'affine'."
+        );
+        check_global_scale(op, self.how(), of_x)?;
+        let own = match self {
+            SecondFactor::Quantized(w) => w.global_scale.as_ref(),
+            SecondFactor::Floats { how, global_scale, .. } => {
+                check_global_scale(op, how, global_scale)?;
+                global_scale
+            }
+        };
+        ensure!(
+            own.is_some() == of_x.is_some(),
+            op,
+            "For nvfp4 mode, either both global_scale_x and global_scale_w must be provided, or neither."
+        );
+        Ok(())
+    }
+}
+
+/// Floats as second factors `(..., k, n)`, rounded.
+fn rounded_second(
+    op: &str,
+    x: &Array,
+    (w, how, global_scale): (&Array, Quantization, Option<&Array>),
+) -> Result<Array> {
+    let last = |a: &Array| a.shape().last().copied();
+    ensure!(
+        last(x) == last(w),
+        op,
+        "Last dimension of first input with shape {} must match last dimension of second input with shape {}.",
+        Show(x.shape()),
+        Show(w.shape())
+    );
+    transposed(&rounded(op, "second", w, how, global_scale)?)
+}
+
+/// The product of x, rounded to numbers of few bits as `w` is, and `w`: `x w^T`, in the dtype of x. In the modes mxfp4, mxfp8 and
+/// nvfp4. `w` may be floats, which are rounded, too. Gradients by what is rounded are those of the product of rounded factors.
+///
+/// `global_scale` is that of x, of nvfp4; both factors have one or neither has.
+///
+/// # Errors
+/// As [`quantized_matmul`] and [`quantize`]; [`Error::Value`] for the mode affine, for float64, and for `w` of more than 2
+/// dimensions.
+pub fn qqmm(x: &Array, w: SecondFactor<'_>, global_scale: Option<&Array>) -> Result<Array> {
+    const OP: &str = "qqmm";
+    x.computable(OP)?;
+    let rank = w.matrices().ndim();
+    if x.ndim() == 0 || rank == 0 {
+        return Err(Error::index(OP, "Operands must have at least 1 dimension but one has 0."));
+    }
+    ensure!(
+        rank == 2,
+        OP,
+        "Only 2D inputs are supported but x.ndim() == {} and w.ndim() == {rank}.",
+        x.ndim()
+    );
+    w.check(OP, global_scale)?;
+    let first = || rounded(OP, "first", x, w.how(), global_scale);
+    let product = match w {
+        SecondFactor::Quantized(w) => quantized_matmul(&first()?, w, true)?,
+        SecondFactor::Floats { w, how, global_scale } => {
+            let second = rounded_second(OP, x, (w, how, global_scale))?;
+            first()?.matmul(&second)?
+        }
+    };
+    Ok(product.astype(x.dtype()))
+}
+
+/// [`gather_qmm`] with x rounded to numbers of few bits as `w` is; see [`qqmm`].
+///
+/// # Errors
+/// As [`gather_qmm`] and [`qqmm`].
+pub fn gather_qqmm(
+    x: &Array,
+    w: SecondFactor<'_>,
+    lhs_indices: Option<&Array>,
+    rhs_indices: Option<&Array>,
+    global_scale: Option<&Array>,
+) -> Result<Array> {
+    const OP: &str = "gather_qqmm";
+    check_first(OP, x)?;
+    w.check(OP, global_scale)?;
+    let first = || rounded(OP, "first", x, w.how(), global_scale);
+    let product = match w {
+        SecondFactor::Quantized(w) => gather_qmm(&first()?, w, lhs_indices, rhs_indices, true)?,
+        SecondFactor::Floats { w, how, global_scale } => {
+            let second = rounded_second(OP, x, (w, how, global_scale))?;
+            gather_mm(&first()?, &second, lhs_indices, rhs_indices)?
+        }
+    };
+    Ok(product.astype(x.dtype()))
+}

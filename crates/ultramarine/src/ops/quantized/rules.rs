@@ -1,0 +1,299 @@
+//! The operations: numbers of few bits as floats, and products with them.
+
+use super::Quantized;
+use super::mode::{Quantization, QuantizationMode};
+use crate::backend::Exec;
+use crate::error::{Error, Result};
+use crate::ops::index::bounds;
+use crate::ops::matmul::picks::{Indices, Picks, gradient_by_second, mapped, summed, taken};
+use crate::ops::matmul::transposed;
+use crate::ops::rules::batching::{all_batched, joined};
+use crate::ops::rules::builders::{compute_dtype, times};
+use crate::ops::rules::multi_output::{MultiOutputJvp, MultiOutputRules, MultiOutputVjp, Results};
+use crate::ops::{Call, Cotangents, Refit, Vmap, attributes};
+use crate::{array::Array, dtype::Dtype, node::Value, shape::Shape};
+use smallvec::{SmallVec, smallvec};
+use ultramarine_abi::schema::{DequantizeAttrs, QuantizedMatmulAttrs, op};
+
+attributes! {
+    /// Numbers of few bits as floats. Operands: words `(rows, columns bits / 32)`, scales `(rows, columns / group)`, biases if the
+    /// mode is affine, a global scale `(1)` if there is one. The result is `(rows, columns)`; affine's has the dtype of its scales.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct Dequantize {
+        pub how: Quantization,
+        pub dtype: Dtype,
+        pub global_scale: bool,
+    }
+}
+
+attributes! {
+    /// Products with matrices of few bits. Operands: x `(b, m, k)`, words `(e, rows, columns bits / 32)` and scales
+    /// `(e, rows, columns / group)`, biases if the mode is affine, global scales `(e)` if there are any, indices. The result is
+    /// `(items, m, n)` in the dtype of x, which affine's scales and biases have, too.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct QuantizedMatmul {
+        pub how: Quantization,
+        /// Rows of words are columns of the second factor.
+        pub transpose: bool,
+        pub global_scale: bool,
+        pub picks: Picks,
+    }
+}
+
+/// The parts among operands that begin with them.
+fn parts(how: Quantization, global_scale: bool, operands: &[Array]) -> Quantized {
+    let affine = how.mode == QuantizationMode::Affine;
+    let mut rest = operands[2..].iter();
+    let mut next = |there: bool| if there { rest.next().cloned() } else { None };
+    Quantized {
+        words: operands[0].clone(),
+        scales: operands[1].clone(),
+        biases: next(affine),
+        global_scale: next(global_scale),
+        how,
+    }
+}
+
+fn single(
+    rules: impl MultiOutputRules + 'static,
+    operands: &[&Array],
+    results: Results,
+) -> Result<Array> {
+    Ok(Array::multi_output(rules, operands, results)?.swap_remove(0))
+}
+
+impl Dequantize {
+    /// The numbers. No size is 0.
+    pub fn of(self, parts: &Quantized) -> Result<Array> {
+        let operands: SmallVec<[&Array; 4]> = parts.parts().collect();
+        single(self, &operands, smallvec![(self.shape(parts.words.shape()), self.dtype)])
+    }
+
+    fn shape(self, words: &[usize]) -> Shape {
+        Shape::from_slice(&[words[0], words[1] * 32 / self.how.bits])
+    }
+}
+
+impl MultiOutputRules for Dequantize {
+    fn name(&self) -> &'static str {
+        "dequantize"
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>, results: &[(Shape, Dtype)]) -> Result<Vec<Value>> {
+        let Quantization { mode, group_size, bits } = self.how;
+        let affine = mode == QuantizationMode::Affine;
+        let attributes = DequantizeAttrs::new(
+            mode.code(),
+            bits as u32,
+            group_size as u32,
+            affine.into(),
+            self.global_scale.into(),
+        );
+        call.run_multi_output(exec, op::DEQUANTIZE, &attributes, &[], results)
+    }
+
+    fn composition(&self, operands: &[Array]) -> Option<Result<Vec<Array>>> {
+        let parts = parts(self.how, self.global_scale, operands);
+        Some(parts.values(self.dtype).map(|a| vec![a]))
+    }
+
+    fn refit(&self, r: &Refit<'_>, before: &[(Shape, Dtype)]) -> Result<Results> {
+        Ok(smallvec![(self.shape(r.inputs[0]), before[0].1)])
+    }
+
+    fn vmap(&self, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
+        let of = |operands: &[Array]| {
+            Ok(vec![self.of(&parts(self.how, self.global_scale, operands))?])
+        };
+        if !self.global_scale {
+            return joined(v, of);
+        }
+        let last = v.inputs.len() - 1;
+        if v.axes[last].is_none() {
+            // One for all rows.
+            let rows = Vmap { inputs: &v.inputs[..last], axes: &v.axes[..last], ..*v };
+            return joined(&rows, |operands| of(&[operands, &v.inputs[last..]].concat()));
+        }
+        let mut operands = all_batched(v)?;
+        operands[last] = operands[last].reshape(&[v.size])?;
+        Ok(vec![(parts(self.how, true, &operands).values(self.dtype)?, Some(0))])
+    }
+}
+
+impl QuantizedMatmul {
+    /// The products. No size is 0.
+    pub fn of(self, x: &Array, w: &Quantized, indices: &Indices) -> Result<Array> {
+        let op = QuantizedMatmul { picks: indices.picks(), ..self };
+        let operands: SmallVec<[&Array; 7]> =
+            [x].into_iter().chain(w.parts()).chain(indices.iter()).collect();
+        let shapes: SmallVec<[&[usize]; 7]> = operands.iter().map(|a| a.shape()).collect();
+        single(op, &operands, smallvec![(op.shape(&shapes), x.dtype())])
+    }
+
+    fn shape(&self, shapes: &[&[usize]]) -> Shape {
+        let (x, words) = (shapes[0], shapes[1]);
+        let n = if self.transpose { words[1] } else { words[2] * 32 / self.how.bits };
+        Shape::from_slice(&[self.picks.items(shapes), x[1], n])
+    }
+
+    /// The second factors' parts, and the indices.
+    fn split(&self, operands: &[Array]) -> (Quantized, Indices) {
+        (parts(self.how, self.global_scale, &operands[1..]), self.picks.of(operands))
+    }
+
+    /// The second factors `(e, k, n)` as floats.
+    fn second(&self, w: &Quantized, dtype: Dtype) -> Result<Array> {
+        let inner = compute_dtype(dtype);
+        // What is rounded to a half is not exact.
+        let wide = |a: &Option<Array>| a.as_ref().map(|a| a.astype(inner));
+        let w = match w.is_affine() {
+            true => {
+                Quantized { scales: w.scales.astype(inner), biases: wide(&w.biases), ..w.clone() }
+            }
+            false => w.clone(),
+        };
+        let values = w.values(inner)?;
+        if self.transpose { transposed(&values) } else { Ok(values) }
+    }
+
+    /// The gradients by scales and biases, of affine: sums over groups of the gradient by what they make.
+    fn by_scales(
+        &self,
+        x: &Array,
+        (w, indices): (&Quantized, &Indices),
+        cotangent: &Array,
+    ) -> Result<[Array; 2]> {
+        let count = w.words.shape()[0];
+        let inner = compute_dtype(x.dtype());
+        let slopes =
+            gradient_by_second(&x.astype(inner), &cotangent.astype(inner), indices, count)?;
+        let slopes = if self.transpose { transposed(&slopes)? } else { slopes };
+        let mut groups = Shape::from_slice(w.scales.shape());
+        groups.push(self.how.group_size);
+        let slopes = slopes.reshape(&groups)?;
+        let codes = super::pack::unpack(self.name(), &w.words, self.how.bits)?.reshape(&groups)?;
+        let by_scale = times(&slopes, &codes.astype(inner))?.sum(Some(&[-1]), false)?;
+        let by_bias = slopes.sum(Some(&[-1]), false)?;
+        Ok([by_scale, by_bias].map(|a| a.astype(x.dtype())))
+    }
+
+    /// Refuses derivatives by what has none, the operands from the second on.
+    fn check_wanted(&self, rule: &str, wanted: impl Fn(usize) -> bool) -> Result<()> {
+        let (affine, mode) = (self.how.mode == QuantizationMode::Affine, self.how.mode.name());
+        if wanted(1) {
+            return Err(Error::runtime(
+                &format!("QuantizedMatmul::{rule}"),
+                "no gradient wrt the quantized weights.",
+            ));
+        }
+        let others = if affine { 0 } else { 1 + usize::from(self.global_scale) };
+        if (2..2 + others).any(&wanted) {
+            return Err(Error::value(
+                &format!("QuantizedMatmul::{rule}"),
+                format!("no gradient wrt scales in {mode} quantization."),
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl MultiOutputRules for QuantizedMatmul {
+    fn name(&self) -> &'static str {
+        "quantized_matmul"
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>, results: &[(Shape, Dtype)]) -> Result<Vec<Value>> {
+        bounds::validate_picks(self.name(), exec, call, self.picks)?;
+        let Quantization { mode, group_size, bits } = self.how;
+        let attributes = QuantizedMatmulAttrs::new(
+            mode.code(),
+            bits as u32,
+            group_size as u32,
+            self.transpose.into(),
+            (mode == QuantizationMode::Affine).into(),
+            self.global_scale.into(),
+            self.picks.lhs.into(),
+            self.picks.rhs.into(),
+        );
+        call.run_multi_output(exec, op::QUANTIZED_MATMUL, &attributes, &[], results)
+    }
+
+    fn composition(&self, operands: &[Array]) -> Option<Result<Vec<Array>>> {
+        let product = || {
+            let (x, (w, indices)) = (&operands[0], self.split(operands));
+            let second = taken(&self.second(&w, x.dtype())?, indices.rhs.as_ref())?;
+            let first = taken(&x.astype(second.dtype()), indices.lhs.as_ref())?;
+            Ok(vec![first.matmul(&second)?.astype(x.dtype())])
+        };
+        Some(product())
+    }
+
+    fn refit(&self, r: &Refit<'_>, before: &[(Shape, Dtype)]) -> Result<Results> {
+        Ok(smallvec![(self.shape(r.inputs), before[0].1)])
+    }
+
+    fn vjp(&self, v: &MultiOutputVjp<'_>) -> Result<Cotangents> {
+        self.check_wanted("vjp", |i| v.wanted[i])?;
+        let (x, (w, indices)) = (&v.primals[0], self.split(v.primals));
+        let cotangent = v.all_cotangents().swap_remove(0);
+        let mut found: Cotangents = smallvec![None; v.primals.len()];
+        if v.wanted[0] {
+            let by_items = Indices { lhs: None, ..indices.clone() };
+            let back = QuantizedMatmul { transpose: !self.transpose, ..*self };
+            let items = back.of(&cotangent, &w, &by_items)?;
+            found[0] = Some(summed(items, indices.lhs.as_ref(), x.shape()[0])?);
+        }
+        if w.is_affine() && (v.wanted[2] || v.wanted[3]) {
+            for (at, slopes) in
+                self.by_scales(x, (&w, &indices), &cotangent)?.into_iter().enumerate()
+            {
+                found[2 + at] = v.wanted[2 + at].then_some(slopes);
+            }
+        }
+        Ok(found)
+    }
+
+    fn jvp(&self, j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
+        self.check_wanted("jvp", |i| j.tangents[i].is_some())?;
+        let (x, (w, indices)) = (&j.primals[0], self.split(j.primals));
+        let by_x = j.tangents[0].as_ref().map(|t| self.of(t, &w, &indices)).transpose()?;
+        let tangent = |at: usize, own: &Array| {
+            let zeros = || Array::zeros(own.shape(), own.dtype());
+            j.tangents[at].clone().map_or_else(zeros, Ok)
+        };
+        let by_parts = match &w.biases {
+            Some(biases) if j.tangents[2].is_some() || j.tangents[3].is_some() => {
+                // Linear in both.
+                let moved = Quantized {
+                    scales: tangent(2, &w.scales)?,
+                    biases: Some(tangent(3, biases)?),
+                    ..w.clone()
+                };
+                Some(self.of(x, &moved, &indices)?)
+            }
+            _ => None,
+        };
+        Ok(vec![crate::ops::rules::builders::plus(by_x, by_parts)?])
+    }
+
+    fn vmap(&self, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
+        let second = 1..v.inputs.len() - self.picks.count();
+        let x_alone = v.axes[second.clone()].iter().all(Option::is_none);
+        let (w, _) = self.split(v.inputs);
+        if let (true, 0, Some(axis)) =
+            (x_alone && w.words.shape()[0] == 1, self.picks.count(), v.axes[0])
+        {
+            // More rows of x.
+            let x = v.inputs[0].moveaxis(axis as isize, 1)?;
+            let [_, size, m, k] = [0, 1, 2, 3].map(|i| x.shape()[i]);
+            let out = self.of(&x.reshape(&[1, size * m, k])?, &w, &Indices::default())?;
+            let n = out.shape()[2];
+            return Ok(vec![(out.reshape(&[1, size, m, n])?, Some(1))]);
+        }
+        let of = |operands: &[Array], indices: &Indices| {
+            let w = parts(self.how, self.global_scale, &operands[1..]);
+            self.of(&operands[0], &w, indices)
+        };
+        Ok(vec![mapped(v, self.picks, second, of)?])
+    }
+}
