@@ -1,5 +1,7 @@
 """The inputs of the workloads, the same for every library, and how a workload is timed."""
 
+import itertools
+import os
 import time
 from collections.abc import Callable
 
@@ -17,12 +19,22 @@ EMBEDDING = (50000, 512, 8192)  # rows of the table, their length, how many are 
 CACHE = (1, 8, 4096, 128)  # of keys: batch, heads, positions, channels
 MLP = (256, 784, 256, 10)
 DIGITS = (64, 64, 128, 10)
+QUANTIZED = (2048, 8192)  # columns and rows of a matrix of few bits, the second factor transposed
+TOKENS = 512  # rows of x that meet it
+SETS = 8  # matrices that are taken in turn, so that no cache holds them
+CORES = os.cpu_count() or 1
 LAYER = (8, 64, 4)  # of a transformer: tokens, channels, heads
 
 
 def normal(*shape: int, seed: int = 0) -> np.ndarray:
     """Seeded standard normals, float32."""
     return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
+
+
+def in_turn(runs: list[Thunk]) -> Thunk:
+    """Runs the next one at each call."""
+    turns = itertools.cycle(runs)
+    return lambda: next(turns)()
 
 
 def heads(count: int) -> list[np.ndarray]:

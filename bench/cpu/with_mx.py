@@ -9,13 +9,17 @@ from bench.cpu.data import (
     LAYER,
     LONG,
     MLP,
+    QUANTIZED,
     ROWS,
+    SETS,
+    TOKENS,
     TOP,
     N,
     Thunk,
     cache_data,
     embedding_data,
     heads,
+    in_turn,
     layer_data,
     mlp_data,
     normal,
@@ -70,6 +74,24 @@ def workloads(mx: ModuleType) -> dict[str, "Thunk"]:  # each makes its inputs, r
         inputs = [mx.array(normal(1024, 1024, seed=s)).astype(mx.bfloat16) for s in (0, 1)]
         mx.eval(inputs)
         return lambda: mx.eval(inputs[0] @ inputs[1])
+
+    def vectors():
+        k, n = QUANTIZED
+        x = mx.array(normal(1, k)).astype(mx.bfloat16)
+        sets = [mx.array(normal(n, k, seed=s)).astype(mx.bfloat16) for s in range(SETS)]
+        mx.eval(x, sets)
+        return in_turn([lambda w=w: mx.eval(x @ w.T) for w in sets])
+
+    def products(rows, bits=None):
+        k, n = QUANTIZED
+        x, sets = mx.array(normal(rows, k)), []
+        for seed in range(SETS):
+            w = mx.array(normal(n, k, seed=seed))
+            sets.append((w,) if bits is None else mx.quantize(w, bits=bits))
+            mx.eval(x, sets[-1])
+        if bits is None:
+            return in_turn([lambda w=w: mx.eval(x @ w.T) for (w,) in sets])
+        return in_turn([lambda q=q: mx.eval(mx.quantized_matmul(x, *q, bits=bits)) for q in sets])
 
     def tiny():
         x0, y = mx.array([1.0, 2.0, 3.0, 4.0]), mx.array([0.5, 0.6, 0.7, 0.8])
@@ -174,6 +196,10 @@ def workloads(mx: ModuleType) -> dict[str, "Thunk"]:  # each makes its inputs, r
         ),
         "matmul 1024 bf16": halves,
         "matrix-vector": lambda: over(mx.matmul, normal(N, N), normal(N)),
+        "matrix-vector bf16": vectors,
+        "4 bits, 1 row": lambda: products(1, 4),
+        "float32, 512 rows": lambda: products(TOKENS),
+        "4 bits, 512 rows": lambda: products(TOKENS, 4),
         "batched matmul": lambda: over(mx.matmul, normal(64, 128, 128), normal(64, 128, 128)),
         "attention": lambda: over(attention, *(normal(*ATTENTION, seed=s) for s in range(3))),
         "fast attention": lambda: over(fast_attention(), *heads(3)),

@@ -9,13 +9,17 @@ from bench.cpu.data import (
     LAYER,
     LONG,
     MLP,
+    QUANTIZED,
     ROWS,
+    SETS,
+    TOKENS,
     TOP,
     N,
     Thunk,
     cache_data,
     embedding_data,
     heads,
+    in_turn,
     layer_data,
     mlp_data,
     normal,
@@ -55,6 +59,30 @@ def workloads() -> dict[str, "Thunk"]:
     def halves():
         a, b = (torch.from_numpy(normal(1024, 1024, seed=s)).bfloat16() for s in (0, 1))
         return lambda: a @ b
+
+    def vectors():
+        k, n = QUANTIZED
+        x = torch.from_numpy(normal(1, k)).bfloat16()
+        sets = [torch.from_numpy(normal(n, k, seed=s)).bfloat16() for s in range(SETS)]
+        return in_turn([lambda w=w: x @ w.T for w in sets])
+
+    def products(rows):
+        k, n = QUANTIZED
+        x = torch.from_numpy(normal(rows, k))
+        sets = [torch.from_numpy(normal(n, k, seed=s)) for s in range(SETS)]
+        return in_turn([lambda w=w: x @ w.T for w in sets])
+
+    def quantized(rows):
+        """4 bits in groups of 64, in the layout that torch has for them; bfloat16, for which it has kernels."""
+        k, n = QUANTIZED
+        x = torch.from_numpy(normal(rows, k)).bfloat16()
+        scales = torch.full((k // 64, n, 2), 0.1, dtype=torch.bfloat16)
+        codes = [torch.from_numpy(normal(n, k, seed=s) * 3 + 8) for s in range(SETS)]
+        codes = [c.round().clamp(0, 15).int() for c in codes]
+        sets = [torch._convert_weight_to_int4pack_for_cpu(c, 1) for c in codes]
+        return in_turn(
+            [lambda w=w: torch._weight_int4pack_mm_for_cpu(x, w, 64, scales) for w in sets]
+        )
 
     def tiny():
         x0, y = torch.tensor([1.0, 2, 3, 4]), torch.tensor([0.5, 0.6, 0.7, 0.8])
@@ -147,6 +175,10 @@ def workloads() -> dict[str, "Thunk"]:
         ),
         "matmul 1024 bf16": halves,
         "matrix-vector": lambda: over(torch.matmul, normal(N, N), normal(N)),
+        "matrix-vector bf16": vectors,
+        "4 bits, 1 row": lambda: quantized(1),
+        "float32, 512 rows": lambda: products(TOKENS),
+        "4 bits, 512 rows": lambda: quantized(TOKENS),
         "batched matmul": lambda: over(torch.matmul, normal(64, 128, 128), normal(64, 128, 128)),
         "attention": lambda: over(attention, *(normal(*ATTENTION, seed=s) for s in range(3))),
         "fast attention": lambda: over(fast_attention(), *heads(3)),

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench import record
-from bench.cpu.data import N, measure
+from bench.cpu.data import QUANTIZED, TOKENS, N, measure
 from bench.table import number, show
 
 # A column: the module that holds the workloads, and what the environment says to it.
@@ -27,8 +27,9 @@ COLUMNS: dict[str, tuple[str, dict[str, str]]] = {
     "torch": ("torch", {}),
     "jax": ("jax", {}),
     "mlx": ("mlx", {}),
+    "llama.cpp": ("ggml", {}),
 }
-PEERS = ("numpy", "torch", "jax", "mlx")
+PEERS = ("numpy", "torch", "jax", "mlx", "llama.cpp")
 
 Figures = dict[str, float]  # of one workload: milliseconds by column
 Limits = dict[str, float]  # of the bench `limits`: GB/s or GFLOP/s by name
@@ -53,6 +54,11 @@ def streams(kind: str) -> Callable[[Limits], float]:
 def flops(count: float) -> Callable[[Limits], float]:
     """Milliseconds of so many operations on all cores."""
     return lambda limits: count / limits["multiply-add, all cores"] / 1e6
+
+
+def read(count: float) -> Callable[[Limits], float]:
+    """Milliseconds in which all cores read so many bytes."""
+    return lambda limits: count / limits["read, all cores"] / 1e6
 
 
 def best_peer(figures: Figures, limits: Limits) -> float:
@@ -84,6 +90,11 @@ LAYERS = (
     "conv2d by weight",
 )
 
+# Multiply-adds of a row with a matrix of few bits, which are its elements.
+ELEMENTS = QUANTIZED[0] * QUANTIZED[1]
+# Bytes of one of 4 bits with a float32 scale and bias for each 64 elements.
+FOUR_BITS = ELEMENTS * (4 / 8 + 8 / 64)
+
 ROWS: dict[str, Row] = {
     "4x + 2y": Row(streams("axpby"), lambda f, m: 1.25 * streams("axpby")(m), "1.25 x limit"),
     "tanh-gelu": Row(streams("map"), lambda f, m: 6.0, "6 ms"),
@@ -100,6 +111,20 @@ ROWS: dict[str, Row] = {
     "matmul 1024 A^T": Row(flops(2 * 1024**3)),
     "matmul 1024 bf16": Row(),
     "matrix-vector": Row(streams("read")),
+    "matrix-vector bf16": Row(
+        read(2 * ELEMENTS), lambda f, m: read(2 * ELEMENTS)(m) / 0.8, "80% of the bytes"
+    ),
+    "4 bits, 1 row": Row(
+        read(FOUR_BITS),
+        lambda f, m: min(read(FOUR_BITS)(m) / 0.8, best_peer(f, m)),
+        "80% of the bytes, best peer",
+    ),
+    "float32, 512 rows": Row(flops(2 * TOKENS * ELEMENTS)),
+    "4 bits, 512 rows": Row(
+        flops(2 * TOKENS * ELEMENTS),
+        lambda f, m: f["float32, 512 rows"] / 0.6,
+        "60% of float32's rate",
+    ),
     "batched matmul": Row(flops(2 * 64 * 128**3)),
     "attention": Row(flops(4 * 8 * 1024**2 * 64)),
     **{name: Row(None, lambda f, m: 1.5 * best_peer(f, m), "1.5 x best") for name in ORDINARY},

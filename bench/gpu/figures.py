@@ -1,5 +1,5 @@
-"""Figures of a GPU, beside torch in the same process: bandwidth, elementwise, rows, rope, products, layers, small operations,
-replays, uploads, reads of parts, DLPack.
+"""Figures of a GPU, beside torch in the same process: bandwidth, elementwise, rows, rope, products, layers, products with
+matrices of few bits, small operations, replays, uploads, reads of parts, DLPack.
 
     python -m bench.gpu.figures [--figures FILE] [GROUP ...]
 
@@ -22,6 +22,7 @@ import numpy as np
 import ultramarine as mx
 from bench import record
 from bench.gpu.layers import layers
+from bench.gpu.quantized import quantized
 from bench.gpu.replays import replays
 from bench.gpu.timing import FIGURES, close, ours, pair, row, seconds, theirs, torch
 
@@ -377,6 +378,7 @@ BOUND: dict[str, Callable[[float], None]] = {
     "rows": rows,
     "rope": ropes,
     "replays": replays,
+    "quantized": quantized,
 }
 FREE: dict[str, Callable[[], None]] = {
     "matmul": products,

@@ -38,7 +38,15 @@ pub fn run(arguments: &[String]) -> Result<()> {
 
 /// Installs the other libraries; those that cannot be had are named.
 fn peers(venv: &Venv, without_jax: bool, exchange: bool) {
-    for peer in ["bench-mlx", "bench-jax", "bench-torch-cpu", "bench-torch", "bench-tvm-ffi"] {
+    let peers = [
+        "bench-mlx",
+        "bench-jax",
+        "bench-torch-cpu",
+        "bench-torch",
+        "bench-llama",
+        "bench-tvm-ffi",
+    ];
+    for peer in peers {
         let unused = match peer {
             "bench-jax" => without_jax,
             "bench-tvm-ffi" => !exchange,
