@@ -21,6 +21,10 @@ const EMULATED: &str = "cuda, emulated";
 /// Its kernels for devices without the products of warpgroups.
 const WITHOUT_WARPGROUPS: &str = "cuda, emulated, compute capability 8.0";
 
+/// The operations whose kernels have a form for both.
+const BY_WARPGROUPS: [&str; 4] =
+    ["attention", "attention_gradient", "quantized_matmul", "gather_matmul"];
+
 /// Builds the kit and all backends.
 pub fn backends() -> Result<Vec<Backend>> {
     Profile::Checked.build()?;
@@ -65,7 +69,9 @@ pub fn check(backend: &Backend) -> Result<Outcome> {
     kit.env("POCL_CACHE_DIR", plugins::pocl_cache());
     if backend.name == WITHOUT_WARPGROUPS {
         kit.env("EMULATED_CUDA_CAPABILITY", "80");
-        kit.args(["--group", "ops", "--check", "attention"]);
+        for group in BY_WARPGROUPS {
+            kit.args(["--group", &format!("ops.{group}")]);
+        }
     }
     if [EMULATED, WITHOUT_WARPGROUPS].contains(&backend.name) {
         plugins::emulate(&mut kit);

@@ -41,6 +41,7 @@ static um_status run(struct job *job) {
 
 um_status prepare_matmul(const struct request *request, struct plan *plan, um_error **error) {
   const struct desc *a = &request->inputs[0], *b = &request->inputs[1], *out = &request->outputs[0];
+  if (request->op != UM_OP_MATMUL) return fail(error, UM_UNSUPPORTED, "gathered and segmented products are composed");
   if (request->n_inputs != 2 || a->dtype != b->dtype || a->dtype != out->dtype) {
     return fail(error, UM_INVALID, "matmul has two inputs and one output of one dtype");
   }

@@ -27,6 +27,7 @@ static um_status prepare_index(const struct request *request, struct plan *plan,
 #define prepare_fft NULL
 #define prepare_linalg NULL
 #define prepare_nn NULL
+#define prepare_quantized NULL
 #define ROW(NAME, FAMILY) [UM_OP_##NAME] = prepare_##FAMILY,
 
 static const prepare_function families[UM_OP_COUNT] = {UM_EACH_OP(ROW)};

@@ -19,6 +19,7 @@ fn files() -> Result<Vec<(&'static str, String)>> {
     let schema = read::schema(&text).with_context(|| format!("in {SCHEMA}"))?;
     Ok(vec![
         ("crates/ultramarine-abi/include/ultramarine/schema.h", c::header(&schema)),
+        ("crates/ultramarine-abi/src/schema/attribute_structs.rs", rust::attributes(&schema)),
         ("crates/ultramarine-abi/src/schema/codes.rs", rust::codes(&schema)),
         ("crates/ultramarine-abi/src/schema/table.rs", rust::table(&schema)),
         ("docs/operations.md", docs::page(&schema)),

@@ -43,8 +43,9 @@ fn constants<'a>(
 
 /// `src/schema/codes.rs`.
 pub fn codes(schema: &Schema) -> String {
-    let mut out = format!("{MARK}\nuse super::{{attrs, code_module, dtype, families}};\n");
-    out.push_str("use ultramarine_dlpack::{DLDataType, type_code};\n");
+    let mut out = format!("{MARK}\nuse super::{{code_module, dtype, families}};\n");
+    out.push_str("use ultramarine_dlpack::{DLDataType, type_code};\n\n");
+    out.push_str("pub use super::attribute_structs::*;\n");
     let ops = schema.op.iter().map(|op| {
         let doc = format!("{} [`super::{}`].", op.doc, op.attributes);
         (op.name.as_str(), op.id, doc.trim().to_owned())
@@ -64,12 +65,29 @@ pub fn codes(schema: &Schema) -> String {
     for family in schema.families() {
         let _ = writeln!(out, "    {} {family:?},", variant(family));
     }
-    out.push_str("}\n\nattrs! {\n");
+    out.push_str("}\n\n/// Dtypes of the contract, in the order of the device masks' bits.\n");
+    let _ = writeln!(out, "pub const DTYPES: [(&str, DLDataType); {}] = [", schema.dtypes.len());
+    for (name, code, bits) in &schema.dtypes {
+        let _ = writeln!(out, "    ({name:?}, dtype(type_code::{code}, {bits})),");
+    }
+    out.push_str("];\n");
+    out
+}
+
+/// `src/schema/attribute_structs.rs`.
+pub fn attributes(schema: &Schema) -> String {
+    let mut out = format!("{MARK}\nuse super::attrs;\n\nattrs! {{\n");
+    // Code modules are beside this one.
+    let linked = |doc: String| {
+        schema.tables.iter().fold(doc, |doc, (module, _)| {
+            doc.replace(&format!("[`{module}`]"), &format!("[`{module}`](super::{module})"))
+        })
+    };
     for attributes in &schema.attributes {
         comment(&mut out, "    ", &attributes.doc);
         let _ = writeln!(out, "    {} {{", attributes.name);
         for field in &attributes.fields {
-            comment(&mut out, "        ", &field.doc());
+            comment(&mut out, "        ", &linked(field.doc()));
             let kind = match field.bytes() {
                 Some(n) => format!("[u8; {n}]"),
                 None => field.kind.clone(),
@@ -78,12 +96,7 @@ pub fn codes(schema: &Schema) -> String {
         }
         out.push_str("    }\n");
     }
-    out.push_str("}\n\n/// Dtypes of the contract, in the order of the device masks' bits.\n");
-    let _ = writeln!(out, "pub const DTYPES: [(&str, DLDataType); {}] = [", schema.dtypes.len());
-    for (name, code, bits) in &schema.dtypes {
-        let _ = writeln!(out, "    ({name:?}, dtype(type_code::{code}, {bits})),");
-    }
-    out.push_str("];\n");
+    out.push_str("}\n");
     out
 }
 

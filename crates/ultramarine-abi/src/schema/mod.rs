@@ -5,6 +5,7 @@
 //! starts with its size. An op's revision grows when its attributes do; an unknown non-zero tail
 //! means "unsupported".
 
+mod attribute_structs;
 mod codes;
 mod rules;
 mod table;

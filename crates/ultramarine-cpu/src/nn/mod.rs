@@ -2,7 +2,7 @@
 
 mod attention;
 mod cross_entropy;
-mod real;
+pub(crate) mod real;
 pub(crate) mod tensor;
 
 use crate::kernel::{Op, Prepared, Refusal, Signature};

@@ -5,6 +5,7 @@ use super::format::{Format, Scales, Words, offset};
 use crate::kernel::{Args, Context, Kernel, Prepared, Refusal, Signature};
 use crate::level::{self, Body, Isa};
 use crate::matmul::simd::{Num, Storage};
+use crate::nn::real::Real;
 use crate::{dtype::DType, scratch::Scratch, scratch::Slot};
 use half::{bf16, f16};
 use ultramarine_abi::schema::DequantizeAttrs;
@@ -58,7 +59,7 @@ struct Round<'a, S: Storage> {
     step: isize,
 }
 
-impl<S: Storage<Acc: From<f32>>> Body for Round<'_, S> {
+impl<S: Storage<Acc: From<f32> + Real>> Body for Round<'_, S> {
     type Output = ();
     #[inline(always)]
     fn call<I: Isa>(self, _: I) {
@@ -67,7 +68,8 @@ impl<S: Storage<Acc: From<f32>>> Body for Round<'_, S> {
         for (g, (codes, to)) in groups.enumerate() {
             let scale = self.scales[g];
             for (to, code) in to.iter_mut().zip(codes) {
-                *to = S::Acc::default().mul_acc::<false>((*code).into(), scale);
+                // Not added to anything: -0 stays.
+                *to = Real::times((*code).into(), scale);
             }
             if let Some(bias) = self.biases.get(g) {
                 for to in to.iter_mut() {
@@ -88,7 +90,7 @@ impl<S: Storage<Acc: From<f32>>> Body for Round<'_, S> {
     }
 }
 
-impl<S: Storage<Acc: From<f32>>> Kernel for Of<S> {
+impl<S: Storage<Acc: From<f32> + Real>> Kernel for Of<S> {
     unsafe fn run(&self, cx: &Context, args: &Args<'_>) -> Result<(), String> {
         let (format, inputs, out) = (&self.format, args.inputs, &args.outputs[0]);
         let ([words, scales], [rows, columns]) =

@@ -1,11 +1,12 @@
-// Products of few rows with matrices of few bits whose rows are columns of the factor. Words go from memory to registers: a
-// lane has the words of 32 numbers of some columns, which are unpacked as the left operand of tensor cores; rows of x are the
-// right one. The order of the depth in a product is that in which words are easily taken apart, and x is permuted alike.
-// Scales pass through shared memory, a chunk of the depth at a time.
+// Products of few rows with matrices of few bits whose rows are columns of the factor. A lane has the words of 32 numbers of
+// some columns, which are unpacked as the left operand of tensor cores; rows of x are the right one. The order of the depth in
+// a product is that in which words are easily taken apart, and x is permuted alike. Words pass through shared memory, where
+// each lane has places of its own for those that are on their way, several steps ahead; so do scales, a chunk of the depth at
+// a time. Scales and x are asked for before words, behind which they would wait.
 //
 // Four lanes have SLOTS groups of numbers, whose sums a product would add. LATE: rows are so few that each group has columns
 // of its own in the right operand, which are 0 where other groups meet them. Sums are scaled then, and not numbers; and x
-// is in shared memory, too.
+// is in shared memory, too, and so are its sums over groups, which biases are multiplied by.
 
 enum { RUN = 32, STEP = 4 * RUN };  // numbers of a lane, and of the four lanes of a column
 
@@ -65,7 +66,8 @@ INLINE void quantized_rows(const Grouped &s, i32 chunk) {
   typedef typename Scales<D, F::mode>::T S;
   enum {
     WARPS = 8, THREADS = WARPS * WARP, WIDE = LATE ? 1 : 2, COLUMNS = WARPS / SPLIT * 16 * WIDE, LINES = 2 * WIDE,
-    BITS = F::bits, AHEAD = LATE && BITS <= 4 ? 2 : 1,
+    BITS = F::bits, AHEAD = LATE && BITS <= 4 ? 4 : 2, PIECE = BITS % 4 == 0 ? 16 : BITS % 2 == 0 ? 8 : 4,
+    RING = WARPS * AHEAD * LINES * WARP * BITS,  // words on their way
     PARTS = F::group < RUN ? RUN / F::group : 1,                                  // scales of a run
     SLOTS = !LATE || F::group >= STEP ? 1 : F::group > RUN ? STEP / F::group : 4  // groups with columns of their own
   };
@@ -87,47 +89,64 @@ INLINE void quantized_rows(const Grouped &s, i32 chunk) {
 #pragma unroll
   for (int i = 0; i < LINES; i++) words_at[i] = (first + min(own + i * 8, left - 1)) * (i32)s.factor_step[1] + t * BITS;
 
-  // Shared memory: zeros, rows of x, scales and biases of columns.
+  // Shared memory: words, zeros, rows of x, their sums, scales and biases of columns.
   enum { ZEROS = LATE ? STEP / 2 : 0 };
-  const i32 x_pitch = chunk / 2 + 16, pitch = chunk / F::group + 4 / sizeof(S);
-  u32 *xs = memory + ZEROS;
-  S *own_scales = (S *)(xs + (LATE ? rows * x_pitch : 0));
+  const i32 x_pitch = chunk / 2 + 16, groups = chunk / F::group, pitch = groups + 4 / sizeof(S);
+  u32 *const zeros = memory + RING, *xs = zeros + ZEROS;
+  float *x_sums = (float *)(xs + (LATE ? rows * x_pitch : 0));
+  S *own_scales = (S *)(x_sums + (LATE && F::has_biases ? rows * groups : 0));
   T *own_biases = (T *)(own_scales + COLUMNS * pitch);
-  for (int i = (int)threadIdx.x; i < ZEROS; i += THREADS) memory[i] = 0;
-  auto stage = [&](i32 start) {
-    const i32 there = min(chunk, depth - start), count = there / F::group;
+  for (int i = (int)threadIdx.x; i < ZEROS; i += THREADS) zeros[i] = 0;
+  const i32 end = (depth + STEP - 1) / STEP * STEP;
+
+  // Asks for scales and biases of a chunk.
+  auto ask = [&](i32 start) {
+    const i32 count = min(chunk, depth - start) / F::group;
     stage_rows<COLUMNS, WARPS>(own_scales, pitch, scales + start / F::group * s.scale_step[2], s.scale_step[1],
                                  s.scale_step[2], left, count);
     if (F::has_biases)
       stage_rows<COLUMNS, WARPS>(own_biases, pitch, biases + start / F::group * s.bias_step[2], s.bias_step[1],
                                    s.bias_step[2], left, count);
     commit_copies();
-    if constexpr (LATE) {
-      // Four lanes read the same part of their runs at once.
-      const i32 runs = (there + STEP - 1) / STEP * 4;
-      for (i32 i = (i32)threadIdx.x; i < rows * runs; i += THREADS) {
-        const i32 r = i / runs, run = i % runs;
-        const Four *from = (const Four *)((const T *)s.x + row_offset(s, first_row + r) + start + run * RUN);
-        u32 x[RUN / 2];
+  };
+  // A run of x, number `i` of a chunk's, to registers and from there to shared memory. All lanes of a warp have one.
+  auto runs_of = [&](i32 start) { return (min(chunk, depth - start) + STEP - 1) / STEP * 4; };
+  auto fetch = [&](u32 (&x)[RUN / 2], i32 start, i32 i) {
+    const i32 runs = runs_of(start), r = min(i / runs, rows - 1), at = start + i % runs * RUN;
+    const Four *from = (const Four *)((const T *)s.x + row_offset(s, first_row + r) + at);
 #pragma unroll
-        for (int v = 0; v < 4; v++) {
-          const Four four = run * RUN < there ? from[v] : Four();
+    for (int v = 0; v < 4; v++) {
+      const Four four = at < depth ? from[v] : Four();
 #pragma unroll
-          for (int e = 0; e < 4; e++) x[v * 4 + e] = four.v[e];
-        }
+      for (int e = 0; e < 4; e++) x[v * 4 + e] = four.v[e];
+    }
+  };
+  auto put = [&](const u32 (&x)[RUN / 2], i32 start, i32 i) {
+    const i32 runs = runs_of(start), r = i / runs, run = i % runs;
+    if (F::has_biases) {
 #pragma unroll
-        for (int v = 0; v < 4; v++) {
-          Four four;
+      for (int p = 0; p < PARTS; p++) {
+        float sum = 0;
 #pragma unroll
-          for (int e = 0; e < 4; e++) four.v[e] = run_pair<BITS>(x, v * 4 + e);
-          *(Four *)(xs + r * x_pitch + run / 4 * (STEP / 2) + (v * 4 + run % 4) * 4) = four;
-        }
+        for (int e = p * (RUN / 2 / PARTS); e < (p + 1) * (RUN / 2 / PARTS); e++)
+          sum += D::up(T{(u16)x[e]}) + D::up(T{(u16)(x[e] >> 16)});
+#pragma unroll
+        for (int lanes = 1; lanes < F::group / RUN; lanes *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, lanes);
+        if (r < rows) x_sums[r * groups + (run * RUN / F::group + p)] = sum;
       }
     }
-    wait_for_copies<0>();
+    if (r >= rows) return;
+    // Four lanes read the same part of their runs at once.
+#pragma unroll
+    for (int v = 0; v < 4; v++) {
+      Four four;
+#pragma unroll
+      for (int e = 0; e < 4; e++) four.v[e] = run_pair<BITS>(x, v * 4 + e);
+      *(Four *)(xs + r * x_pitch + run / 4 * (STEP / 2) + (v * 4 + run % 4) * 4) = four;
+    }
   };
   // Where this lane reads columns of the right operand: rows of x, or zeros.
-  const u32 *late_x = memory + t * 4;
+  const u32 *late_x = zeros + t * 4;
   const T *x[TILES];
   i32 late_step = 0;
   bool there[TILES];
@@ -142,42 +161,71 @@ INLINE void quantized_rows(const Grouped &s, i32 chunk) {
     }
   }
 
-  struct Ahead { RunWords<BITS> words[LINES]; } ahead[AHEAD];
-  auto load = [&](Ahead &to, i32 at) {
+  u32 *const ring = memory + warp * (RING / WARPS);
+  auto place = [&](int slot, int line, int piece) {
+    return (char *)(ring + (slot * LINES + line) * WARP * BITS) + (piece * WARP + lane) * PIECE;
+  };
+  auto copy = [&](int slot, i32 at) {
+    const bool in = at + t * RUN < depth;
 #pragma unroll
     for (int i = 0; i < LINES; i++)
-      to.words[i] =
-          at + t * RUN < depth ? *(const RunWords<BITS> *)(words + (words_at[i] + at / RUN * BITS)) : RunWords<BITS>();
+#pragma unroll
+      for (int p = 0; p < BITS * 4 / PIECE; p++)
+        copy_part_async<PIECE>(place_of(place(slot, i, p)), words + (words_at[i] + (in ? at / RUN * BITS : 0) + p * PIECE / 4), in);
+    commit_copies();
+  };
+  auto take = [&](RunWords<BITS> (&to)[LINES], int slot) {
+    struct __align__(PIECE) Piece { u32 v[PIECE / 4]; };
+#pragma unroll
+    for (int i = 0; i < LINES; i++)
+#pragma unroll
+      for (int p = 0; p < BITS * 4 / PIECE; p++) {
+        const Piece piece = *(const Piece *)place(slot, i, p);
+#pragma unroll
+        for (int e = 0; e < PIECE / 4; e++) to[i].v[p * (PIECE / 4) + e] = piece.v[e];
+      }
+  };
+  // Runs of x of a step, where they are not in shared memory.
+  struct Runs { u32 v[TILES][RUN / 2]; };
+  auto runs_at = [&](Runs &to, i32 at) {
+#pragma unroll
+    for (int i = 0; i < TILES; i++)
+#pragma unroll
+      for (int v = 0; v < 4; v++) {
+        const Four four = there[i] && at + t * RUN < depth ? *(const Four *)(x[i] + at + v * 8) : Four();
+#pragma unroll
+        for (int e = 0; e < 4; e++) to.v[i][v * 4 + e] = four.v[e];
+      }
   };
   float sums[WIDE][TILES][4];
   clear(sums);
 
-  // Adds the products of a step, `at` being its place in the chunk from `start` on.
-  auto multiply = [&](const Ahead &from, i32 start, i32 at, i32 count) {
+  // Adds the products of a step, `at` being its place in the chunk, of `count` numbers.
+  auto multiply = [&](const RunWords<BITS> (&from)[LINES], const Runs &runs, i32 at, i32 count) {
     u32 scale[LINES][PARTS], bias[LINES][PARTS];
+    // Rows of the columns of the right operand that this lane has sums of.
+    const i32 line[2] = {min(t * 2 % (8 / SLOTS), rows - 1) * groups, min((t * 2 + 1) % (8 / SLOTS), rows - 1) * groups};
 #pragma unroll
     for (int i = 0; i < LINES; i++)
 #pragma unroll
       for (int p = 0; p < PARTS; p++) {
-        const i32 group = min(at + t * RUN + p * F::group, count - 1) / F::group, place = (own + i * 8) * pitch + group;
-        scale[i][p] = bits_of(own_scales[place]);
-        bias[i][p] = F::has_biases ? bits_of(own_biases[place]) : 0;
+        const i32 group = min(at + t * RUN + p * F::group, count - 1) / F::group, where = (own + i * 8) * pitch + group;
+        scale[i][p] = bits_of(own_scales[where]);
+        bias[i][p] = F::has_biases ? bits_of(own_biases[where]) : 0;
       }
     if constexpr (LATE) {
-      float late[4] = {0, 0, 0, 0}, ones[4] = {0, 0, 0, 0};
+      float late[4] = {0, 0, 0, 0};
 #pragma unroll
       for (int v = 0; v < 4; v++) {
         const Four run = *(const Four *)(late_x + late_step * (at / 2) + v * 16);
 #pragma unroll
         for (int half = 0; half < 2; half++) {
           const int p = v * 4 + half * 2;
-          const u32 one = Same<D, BF16>::value ? 0x3f803f80 : 0x3c003c00, all[4] = {one, one, one, one};
           const u32 b[2] = {run.v[half * 2], run.v[half * 2 + 1]};
           u32 a[4];
 #pragma unroll
-          for (int i = 0; i < 4; i++) a[i] = late_numbers<F, D>(run_codes<BITS>(from.words[i % 2], p + i / 2));
+          for (int i = 0; i < 4; i++) a[i] = late_numbers<F, D>(run_codes<BITS>(from[i % 2], p + i / 2));
           multiply_add<D>(late, a, b);
-          if (F::has_biases) multiply_add<D>(ones, all, b);
           if ((p + 2) % (RUN / 2 / PARTS) != 0) continue;
           const int now = p * 2 * PARTS / RUN;
 #pragma unroll
@@ -186,7 +234,7 @@ INLINE void quantized_rows(const Grouped &s, i32 chunk) {
             if constexpr (F::mode == AFFINE) {
               by = D::up(T{(u16)scale[e / 2][now]});
               const float base = fmaf(by, -late_offset<F, D>(), D::up(T{(u16)bias[e / 2][now]}));
-              sums[0][0][e] = fmaf(base, ones[e], sums[0][0][e]);
+              sums[0][0][e] = fmaf(base, x_sums[line[e % 2] + (at + t * RUN + now * F::group) / F::group], sums[0][0][e]);
             } else {
               by = scale_up<F, D>((u8)scale[e / 2][now]);
             }
@@ -196,15 +244,6 @@ INLINE void quantized_rows(const Grouped &s, i32 chunk) {
         }
       }
     } else {
-      u32 runs[TILES][RUN / 2];
-#pragma unroll
-      for (int i = 0; i < TILES; i++)
-#pragma unroll
-        for (int v = 0; v < 4; v++) {
-          const Four four = there[i] && start + at + t * RUN < depth ? *(const Four *)(x[i] + start + at + v * 8) : Four();
-#pragma unroll
-          for (int e = 0; e < 4; e++) runs[i][v * 4 + e] = four.v[e];
-        }
       Scaling<F, D> scaling[LINES][PARTS];
 #pragma unroll
       for (int i = 0; i < LINES; i++)
@@ -218,36 +257,54 @@ INLINE void quantized_rows(const Grouped &s, i32 chunk) {
 #pragma unroll
           for (int i = 0; i < 4; i++)
             a[i] = scaling[2 * w + i % 2][(p + i / 2) * 2 * PARTS / RUN].apply(
-                run_codes<BITS>(from.words[2 * w + i % 2], p + i / 2));
+                run_codes<BITS>(from[2 * w + i % 2], p + i / 2));
 #pragma unroll
           for (int i = 0; i < TILES; i++) {
-            const u32 b[2] = {run_pair<BITS>(runs[i], p), run_pair<BITS>(runs[i], p + 1)};
+            const u32 b[2] = {run_pair<BITS>(runs.v[i], p), run_pair<BITS>(runs.v[i], p + 1)};
             multiply_add<D>(sums[w][i], a, b);
           }
         }
     }
   };
 
-  const i32 end = (depth + STEP - 1) / STEP * STEP;
   i32 at = part * STEP;
-#pragma unroll
-  for (int a = 0; a < AHEAD; a++) load(ahead[a], at + a * SPLIT * STEP);
+  int slot = 0;
+  Runs ahead;
+#pragma unroll 1
   for (i32 start = 0; start < depth; start += chunk) {
     if (start > 0) __syncthreads();
-    stage(start);
+    ask(start);
+    const i32 all = LATE ? rows * runs_of(start) : 0;
+    u32 run[RUN / 2];
+    if (LATE) fetch(run, start, (i32)threadIdx.x);
+    if (!LATE && start == 0) runs_at(ahead, at);
+    if (start == 0) {
+#pragma unroll
+      for (int a = 0; a < AHEAD; a++) copy(a, at + a * SPLIT * STEP);
+    }
+    if (LATE) {
+      put(run, start, (i32)threadIdx.x);
+#pragma unroll 1
+      for (i32 i = (i32)threadIdx.x + THREADS; i - lane < all; i += THREADS) {
+        fetch(run, start, i);
+        put(run, start, i);
+      }
+    }
+    if (start == 0) wait_for_copies<AHEAD>();
+    else wait_for_copies<0>();
     __syncthreads();
     const i32 until = min(start + chunk, end), count = min(chunk, depth - start);
-    // Chunks are as many steps as make the last of these the last one ahead.
 #pragma unroll 1
-    for (; at < until; at += AHEAD * SPLIT * STEP) {
-#pragma unroll
-      for (int a = 0; a < AHEAD; a++) {
-        const i32 now_at = at + a * SPLIT * STEP;
-        if (a > 0 && now_at >= until) break;
-        const Ahead now = ahead[a];
-        load(ahead[a], now_at + AHEAD * SPLIT * STEP);
-        multiply(now, start, now_at - start, count);
-      }
+    for (; at < until; at += SPLIT * STEP) {
+      wait_for_copies<AHEAD - 1>();
+      RunWords<BITS> now[LINES];
+      take(now, slot);
+      const Runs runs = ahead;
+      if (!LATE) runs_at(ahead, at + SPLIT * STEP);
+      multiply(now, runs, at - start, count);
+      // Its words were used, so that others may take their place.
+      copy(slot, at + AHEAD * SPLIT * STEP);
+      slot = slot + 1 == AHEAD ? 0 : slot + 1;
     }
   }
 

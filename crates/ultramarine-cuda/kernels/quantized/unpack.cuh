@@ -81,7 +81,6 @@ INLINE u32 bits_of(brain_bits x) { return x.bits; }
 INLINE u32 bits_of(u8 x) { return x; }
 // Two equal halves.
 INLINE u32 twice(u32 half) { return half << 16 | half; }
-template <class D> INLINE u32 pair_of(float x) { return twice((u32)D::down(x).bits); }
 
 // The numbers of two codes, which are the low bits of halves whose other bits are of no account.
 template <class F, class D> INLINE u32 numbers_of(u32 codes) {
@@ -121,8 +120,9 @@ template <class F, class D> struct Scaling {
       scale = twice(of_scale);
       bias = twice(of_bias);
     } else {
-      const float up = scale_up<F, D>((u8)of_scale);
-      scale = wide ? __float_as_uint(up) : pair_of<D>(up);
+      if constexpr (F::mode == NVFP4) scale = numbers_of<Format<MXFP8, 8, 32>, D>(twice(of_scale));
+      else if constexpr (wide) scale = __float_as_uint(scale_up<F, D>((u8)of_scale));
+      else scale = twice(of_scale ? of_scale << 7 : 0x0040);  // 2^-127 is subnormal
       bias = 0x80008000;
     }
   }

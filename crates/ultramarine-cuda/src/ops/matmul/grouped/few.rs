@@ -34,13 +34,12 @@ const WARPS: i64 = 8;
 const THREADS: u32 = 256;
 /// Columns of a warp on tensor cores where sums are scaled, and of the others.
 const COLUMNS: [i64; 2] = [16, 32];
-/// Steps of a warp that are on their way at once, at most.
-const AHEAD: i64 = 2;
 /// Numbers of a lane, and of a warp's step along the depth, there.
 const RUN: i64 = 32;
 const STEP: i64 = 128;
-/// Bytes of x and scales that are there at a time.
-const MOST_BYTES: i64 = 52 << 10;
+/// Bytes of x and scales that are there at a time, and of results.
+const MOST_BYTES: i64 = 40 << 10;
+const RESULT_BYTES: i64 = 17 << 10;
 /// Warps of a processor that keep memory busy.
 const BUSY: i64 = 20;
 
@@ -96,7 +95,7 @@ impl Few {
         let Variant::Rows { split, late, .. } = variant else {
             return launch!(job, &kernel, grid; words[..]).map(|()| true);
         };
-        let (chunk, bytes) = self.chunk(call, if late { rows } else { 0 }, split);
+        let (chunk, bytes) = self.chunk(job.device, call, if late { rows } else { 0 }, split);
         let (chunk, grid) = (chunk as i32, grid.with_room(job, &kernel, bytes as u32)?);
         launch!(job, &kernel, grid; words[..], chunk).map(|()| true)
     }
@@ -130,18 +129,27 @@ impl Few {
         Variant::Rows { tiles: (rows + TILE - 1) / TILE, split, late }
     }
 
-    /// A chunk of the depth, and bytes of shared memory for it: scales and so many rows of x.
-    fn chunk(&self, call: &Call<'_>, rows: i64, split: i64) -> (i64, i64) {
+    /// A chunk of the depth, and bytes of shared memory for it and for words on their way: scales and so many rows of x,
+    /// with their sums.
+    fn chunk(&self, device: &Device, call: &Call<'_>, rows: i64, split: i64) -> (i64, i64) {
         let group = i64::from(self.format.group);
         let (each, tensors) = if self.format.is_affine() { (2, 2) } else { (1, 1) };
         let columns = WARPS / split * columns_of(rows > 0);
+        let late = rows > 0;
+        let bits = i64::from(self.format.bits);
+        let ahead = if late && bits <= 4 { 4 } else { 2 };
+        let ring = ahead * WARPS * columns_of(late) * STEP * bits / 8;
+        let sums = if self.format.is_affine() { 4 } else { 0 };
         let bytes = |chunk: i64| {
-            2 * STEP + rows * (2 * chunk + 64) + (chunk / group * each + 4) * tensors * columns
+            let x = rows * (2 * chunk + 64 + chunk / group * sums);
+            ring + 2 * STEP + x + (chunk / group * each + 4) * tensors * columns
         };
-        let least = AHEAD * split * STEP;
+        let least = split * STEP;
         let whole = (call.x.shape[2] + least - 1) / least * least;
         let per = bytes(least) - bytes(0);
-        let chunk = whole.min(((MOST_BYTES - bytes(0)) / per).max(1) * least);
+        let most = i64::from(device.properties.shared_optin) - RESULT_BYTES;
+        let room = (ring + MOST_BYTES).min(most) - bytes(0);
+        let chunk = whole.min((room / per).max(1) * least);
         (chunk, bytes(chunk))
     }
 
