@@ -2916,6 +2916,47 @@ def depends(inputs: array | Sequence[array], dependencies: array | Sequence[arra
         Any: Array, or list of arrays, with the values of `inputs`.
     """
 
+def dequantize(
+    w: array,
+    /,
+    scales: array,
+    biases: array | None = None,
+    group_size: int | None = None,
+    bits: int | None = None,
+    mode: str = "affine",
+    global_scale: array | None = None,
+    dtype: Dtype | None = None,
+    *,
+    stream: StreamOrDevice = None,
+) -> array:
+    """Converts numbers of few bits to floats.
+
+    Args:
+        w (array): Words, as of `quantize`.
+        scales (array): Scales of the groups.
+        biases (array | None): Biases of the groups, of affine alone.
+        group_size (int | None): Elements that share a scale; by default the mode's.
+        bits (int | None): Bits of an element; by default the mode's. Of affine any number up to 32.
+        mode (str): What the bits mean; see `quantize`.
+        global_scale (array | None): Scale of all elements, of nvfp4 alone: float32, of one element.
+        dtype (Dtype | None): Dtype of the result, a real float; by default that of scales and biases,
+            float32 with a global scale, and else bfloat16.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Array of the shape (..., n, k).
+
+    Raises:
+        ValueError: If the words are not uint32 or have less than two axes, scales and biases do not fit
+            them or the mode, or the dtype is no real float.
+
+    Example:
+        >>> w = mx.array([[1.0, 2.0, 3.0, 6.0] * 8])
+        >>> mx.dequantize(*mx.quantize(w, mode="mxfp4"), mode="mxfp4")[0, :4]
+        array([1, 2, 3, 6], dtype=bfloat16)
+    """
+
 def device_count(device_type: Device | DeviceType) -> int:
     """Counts the devices of a kind.
 
@@ -3481,6 +3522,108 @@ def gather_mm(
         >>> experts = mx.array([[[1.0]], [[10.0]]])
         >>> mx.gather_mm(mx.array([[[2.0]], [[3.0]]]), experts, rhs_indices=mx.array([1, 0])).tolist()
         [[[20.0]], [[3.0]]]
+    """
+
+def gather_qmm(
+    x: array,
+    w: array,
+    /,
+    scales: array,
+    biases: array | None = None,
+    lhs_indices: array | None = None,
+    rhs_indices: array | None = None,
+    transpose: bool = True,
+    group_size: int | None = None,
+    bits: int | None = None,
+    mode: str = "affine",
+    global_scale: array | None = None,
+    *,
+    sorted_indices: bool = False,
+    stream: StreamOrDevice = None,
+) -> array:
+    """Multiplies matrices that indices choose by matrices of few bits that indices choose.
+
+    Indices are flat ones along all but the last two axes, and are broadcast with each other. Those of a
+    mixture of experts choose the experts' matrices.
+
+    Args:
+        x (array): Array of the shape (..., m, k), of real floats (of affine any real numbers).
+        w (array): Words, as of `quantize`, of matrices (..., n, k), or (..., k, n) without `transpose`.
+        scales (array): Scales of the groups.
+        biases (array | None): Biases of the groups, of affine alone.
+        lhs_indices (array | None): Indices of the matrices of `x`, integers; by default all in order.
+        rhs_indices (array | None): Indices of the matrices of `w`, integers; by default all in order.
+        transpose (bool): Multiplies by the transposed matrices.
+        group_size (int | None): Elements that share a scale; by default the mode's.
+        bits (int | None): Bits of an element; by default the mode's.
+        mode (str): What the bits mean; see `quantize`.
+        global_scale (array | None): Scale of all elements of `w`, or one of each matrix, of nvfp4 alone:
+            float32.
+        sorted_indices (bool): The indices ascend, which may be faster.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Array of the indices' shape and (m, n), in the dtype that `x`, scales and biases promote
+            to.
+
+    Raises:
+        ValueError: As `quantized_matmul`; if `x` is a vector, or indices are no integers.
+
+    Example:
+        >>> experts = mx.quantize(mx.full((3, 2, 64), mx.arange(3.0).reshape(3, 1, 1)))
+        >>> x = mx.ones((2, 1, 64))
+        >>> mx.gather_qmm(x, *experts, rhs_indices=mx.array([2, 0])).tolist()
+        [[[128.0, 128.0]], [[0.0, 0.0]]]
+    """
+
+def gather_qqmm(
+    x: array,
+    w: array,
+    /,
+    scales: array | None = None,
+    lhs_indices: array | None = None,
+    rhs_indices: array | None = None,
+    group_size: int | None = None,
+    bits: int | None = None,
+    mode: str = "nvfp4",
+    global_scale_x: array | None = None,
+    global_scale_w: array | None = None,
+    *,
+    sorted_indices: bool = False,
+    stream: StreamOrDevice = None,
+) -> array:
+    """Multiplies matrices that indices choose, with both factors rounded to floats of few bits.
+
+    Indices as of `gather_qmm`, factors as of `qqmm`.
+
+    Args:
+        x (array): Array of the shape (..., m, k): float32, float16 or bfloat16.
+        w (array): Words of matrices (..., n, k), or floats of that shape.
+        scales (array | None): Scales of the groups, if `w` is words.
+        lhs_indices (array | None): Indices of the matrices of `x`, integers; by default all in order.
+        rhs_indices (array | None): Indices of the matrices of `w`, integers; by default all in order.
+        group_size (int | None): Elements that share a scale; by default the mode's.
+        bits (int | None): Bits of an element; by default the mode's.
+        mode (str): What the bits mean: `"nvfp4"`, `"mxfp8"` or `"mxfp4"`; see `quantize`.
+        global_scale_x (array | None): Scale of all elements of `x`, of nvfp4 alone: float32, of one element.
+        global_scale_w (array | None): That of `w`; words may have one for each matrix. Either both have
+            one or neither has.
+        sorted_indices (bool): The indices ascend, which may be faster.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Array of the indices' shape and (m, n), in the dtype of `x`.
+
+    Raises:
+        ValueError: As `qqmm`; if `x` is a vector, or indices are no integers.
+
+    Example:
+        >>> experts = mx.array([[[1.0] * 32], [[2.0] * 32]])
+        >>> x, chosen = mx.ones((1, 32)), mx.array([1, 0])
+        >>> mx.gather_qqmm(x, experts, rhs_indices=chosen, mode="mxfp8").tolist()
+        [[[64.0]], [[32.0]]]
     """
 
 def get_active_memory(device: Device | DeviceType | None = None) -> int:
@@ -4872,6 +5015,138 @@ def put_along_axis(
     Raises:
         IndexError: If the axis is out of range.
         ValueError: If the numbers of dimensions differ.
+    """
+
+def qqmm(
+    x: array,
+    w: array,
+    scales: array | None = None,
+    group_size: int | None = None,
+    bits: int | None = None,
+    mode: str = "nvfp4",
+    global_scale_x: array | None = None,
+    global_scale_w: array | None = None,
+    *,
+    stream: StreamOrDevice = None,
+) -> array:
+    """Multiplies with both factors rounded to floats of few bits: `x @ w.T`.
+
+    `w` is what `quantize` gives of the same mode, or floats, which are rounded, too. The gradients by
+    factors that are rounded here are those of the product of the rounded ones.
+
+    Args:
+        x (array): Array of the shape (..., m, k) or (k): float32, float16 or bfloat16.
+        w (array): Words of a matrix (n, k), or floats of that shape.
+        scales (array | None): Scales of the groups, if `w` is words.
+        group_size (int | None): Elements that share a scale; by default the mode's.
+        bits (int | None): Bits of an element; by default the mode's.
+        mode (str): What the bits mean: `"nvfp4"`, `"mxfp8"` or `"mxfp4"`; see `quantize`.
+        global_scale_x (array | None): Scale of all elements of `x`, of nvfp4 alone: float32, of one element.
+        global_scale_w (array | None): That of `w`; either both have one or neither has.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Array of the shape (..., m, n), or (n) for a vector, in the dtype of `x`.
+
+    Raises:
+        ValueError: If operands have other dtypes, `w` is no matrix, words and scales do not fit each
+            other or the mode, inner sizes differ or are no multiple of the group size, or there is one
+            global scale.
+
+    Example:
+        >>> mx.qqmm(mx.ones((1, 32)), mx.ones((2, 32)), mode="mxfp8")
+        array([[32, 32]], dtype=float32)
+    """
+
+def quantize(
+    w: array,
+    /,
+    group_size: int | None = None,
+    bits: int | None = None,
+    mode: str = "affine",
+    global_scale: array | None = None,
+    *,
+    stream: StreamOrDevice = None,
+) -> tuple[array, array, array]:
+    """Rounds the rows of matrices to numbers of few bits.
+
+    A group of `group_size` elements of a row shares a scale. Words hold the elements of a row one
+    after the other, from the lowest bits on. The modes are:
+
+    * `affine`: integers q of 1, 2, 3, 4, 5, 6 or 8 bits (by default 4) in groups of 32, 64 or 128 (by
+      default 64), which stand for scale * q + bias; scales and biases have the dtype of `w`.
+    * `mxfp4`: floats of 4 bits (E2M1) in groups of 32, whose scale is a power of 2: its exponent plus
+      127, as uint8.
+    * `mxfp8`: floats of 8 bits (E4M3), the rest as of mxfp4.
+    * `nvfp4`: floats of 4 bits (E2M1) in groups of 16, whose scale is a float of 8 bits (E4M3), as
+      uint8, and maybe a global scale: the largest magnitude of all elements.
+
+    Args:
+        w (array): Array of the shape (..., n, k), of real floats.
+        group_size (int | None): Elements that share a scale, of which k is a multiple; by default the mode's.
+        bits (int | None): Bits of an element; by default the mode's.
+        mode (str): What the bits mean: `"affine"`, `"mxfp4"`, `"mxfp8"` or `"nvfp4"`.
+        global_scale (array | None): Scale of all elements, of nvfp4 alone: float32, of one element.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        tuple[array, array, array]: Words, uint32, of the shape (..., n, k * bits / 32); scales of the
+            shape (..., n, k / group_size); and biases of the same shape, of affine alone: of other modes
+            it is a tuple of two.
+
+    Raises:
+        ValueError: If the array is none of real floats with two axes or more, k is not a multiple of the
+            group size, the mode has no such sizes, or the global scale is none.
+
+    Example:
+        >>> w_q, scales, biases = mx.quantize(mx.arange(64.0)[None], bits=8)
+        >>> w_q.shape, scales.shape
+        ((1, 16), (1, 1))
+    """
+
+def quantized_matmul(
+    x: array,
+    w: array,
+    /,
+    scales: array,
+    biases: array | None = None,
+    transpose: bool = True,
+    group_size: int | None = None,
+    bits: int | None = None,
+    mode: str = "affine",
+    *,
+    stream: StreamOrDevice = None,
+) -> array:
+    """Multiplies by a matrix of few bits: `x @ w.T`, or `x @ w` without `transpose`.
+
+    The matrix is not written out. Leading axes are broadcast with each other.
+
+    Args:
+        x (array): Array of the shape (..., m, k) or (k), of real floats (of affine any real numbers).
+        w (array): Words, as of `quantize`, of a matrix (..., n, k), or (..., k, n) without `transpose`.
+        scales (array): Scales of the groups.
+        biases (array | None): Biases of the groups, of affine alone.
+        transpose (bool): Multiplies by the transposed matrix.
+        group_size (int | None): Elements that share a scale; by default the mode's.
+        bits (int | None): Bits of an element; by default the mode's.
+        mode (str): What the bits mean; see `quantize`.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Array of the shape (..., m, n), or (..., n) for a vector, in the dtype that `x`, scales and
+            biases promote to.
+
+    Raises:
+        ValueError: If operands have other dtypes, words, scales and biases do not fit each other or the
+            mode, inner sizes differ, or shapes cannot be broadcast.
+
+    Example:
+        >>> w_q, scales, biases = mx.quantize(mx.ones((2, 64)))
+        >>> mx.quantized_matmul(mx.ones((1, 64)), w_q, scales, biases)
+        array([[64, 64]], dtype=float32)
     """
 
 def radians(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:

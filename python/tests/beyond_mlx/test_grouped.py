@@ -76,6 +76,58 @@ def test_what_mlx_does_not_survive() -> None:
         um.hadamard_transform(um.ones((2, 36)))
 
 
+@pytest.mark.parametrize("dtype", TOLERANCE)
+def test_derivatives_of_gathered_products(dtype: str) -> None:
+    """By both factors, of items that choose one matrix many times, and from the end."""
+    (a, x), (b, y) = given(dtype, 2, 3, 4, 5), given(dtype, 4, 5, 2)
+    index = lambda *i: np.array(i)
+    for lhs, rhs in [
+        (index(5, 0, -1, 5), index(3, 3, 1, -4)),
+        (None, index([0, 3, 0], [0, 0, 2])),
+        (index([2], [0]), index(1, 1, 2)),
+        (index(9, -9), index(-7, 11)),
+        (index(0, 1, 2, 3), None),
+    ]:
+        chosen = [
+            np.arange(n).reshape(batch)
+            if i is None
+            else np.clip(np.where(i < 0, i + n, i), 0, n - 1)
+            for i, n, batch in ((lhs, 6, (2, 3)), (rhs, 4, (4,)))
+        ]
+        of = [None if i is None else um.array(i) for i in (lhs, rhs)]
+        left, right = (
+            np.broadcast_to(i, np.broadcast_shapes(*(c.shape for c in chosen))).ravel()
+            for i in chosen
+        )
+        f = lambda a, b, of=of: um.gather_mm(a, b, *of)
+        out = f(a, b)
+        ct, c = given(dtype, *out.shape)
+        got = um.vjp(f, [a, b], [ct])[1]
+        by_a, by_b = np.zeros((6, 4, 5)), np.zeros((4, 5, 2))
+        for i, j, each in zip(left, right, c.reshape(-1, 4, 2)):
+            by_a[i] += each @ y[j].T
+            by_b[j] += x.reshape(6, 4, 5)[i].T @ each
+        close(got[0], by_a.reshape(x.shape), dtype)
+        close(got[1], by_b, dtype)
+        (da, dx), (db, dy) = given(dtype, *a.shape), given(dtype, *b.shape)
+        moved = um.jvp(f, [a, b], [da, db])[1][0]
+        want = dx.reshape(6, 4, 5)[left] @ y[right] + x.reshape(6, 4, 5)[left] @ dy[right]
+        close(moved, want.reshape(out.shape), dtype)
+
+
+def test_segments_far_outside() -> None:
+    """They are held to the inner dimension, in every dtype; none wraps."""
+    a, b = um.ones((1, 5)), um.arange(5.0).reshape(5, 1)
+    for kind, low, high in [
+        ("int64", -(2**40), 2**40),
+        ("uint64", 0, 2**64 - 1),
+        ("uint32", 0, 2**32 - 1),
+        ("int8", -128, 127),
+    ]:
+        pairs = um.array([[low, high], [2, high], [high, low]], dtype=getattr(um, kind))
+        assert um.segmented_mm(a, b, pairs)[:, 0, 0].tolist() == [10.0, 9.0, 0.0]
+
+
 @pytest.mark.parametrize("n", [12, 20, 28, 40])
 def test_hadamard_matrices(n: int) -> None:
     """They are Hadamard matrices, and the gradient is the product with their transpose."""

@@ -31,6 +31,10 @@ def test_reads_are_held_to_the_axis(dtype: str) -> None:
     assert x[extremes, 0].tolist() == [10, 40]
     beyond = mx.array([2**64 - 1, 4], mx.uint64)
     assert x[beyond, 1].tolist() == [41, 41]
+    rows = x.astype(mx.float32).reshape(4, 1, 2)
+    for chosen in (at, extremes, beyond):
+        products = mx.gather_mm(mx.ones((1, 1)), rows, None, chosen)
+        assert products.tolist() == rows[chosen].tolist()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -58,6 +62,7 @@ def refused(f, *parts):
         raise AssertionError("no error")
 
 x, v = mx.arange(12).reshape(4, 3), mx.ones((2, 3), mx.int32)
+m, words = mx.ones((4, 2, 2)), mx.quantize(mx.ones((4, 2, 64)))
 for dtype in (mx.int8, mx.uint8, mx.int32, mx.uint32, mx.int64, mx.uint64):
     good, bad = mx.array([0, 3], dtype), mx.array([0, 4], dtype)
     mx.eval(x[good], mx.take(x, good, 0), x.at[good].add(v), x.at[good, good - good].add(1))
@@ -68,6 +73,10 @@ for dtype in (mx.int8, mx.uint8, mx.int32, mx.uint32, mx.int64, mx.uint64):
     refused(lambda: x.at[bad].add(v), "index 4")
     refused(lambda: x[:, bad], "index 4", "size 3")
     refused(lambda: x[good, bad], "index 4", "axis 1", "size 3")
+    refused(lambda: mx.gather_mm(m[:1], m, None, bad), "index 4", "size 4")
+    refused(lambda: mx.gather_mm(m, m, bad, good), "index 4", "gather_mm")
+    refused(lambda: mx.gather_qmm(mx.ones((1, 64)), *words, None, bad), "index 4", "size 4")
+    mx.eval(mx.gather_mm(m, m, good, good), mx.gather_qmm(mx.ones((1, 64)), *words, None, good))
     refused(lambda: mx.vmap(lambda i: x[i])(bad), "index 4")
     refused(lambda: mx.compile(lambda i: x[i] + 1)(bad), "index 4")
     def assign():

@@ -12,17 +12,6 @@ from .table import TABLE
 # What is not there yet, by what it waits for.
 LATER: dict[str, str] = {
     **dict.fromkeys(
-        [
-            "quantize",
-            "dequantize",
-            "quantized_matmul",
-            "qqmm",
-            "gather_qmm",
-            "gather_qqmm",
-        ],
-        "quantized numbers",
-    ),
-    **dict.fromkeys(
         ["export_function", "import_function", "exporter", "FunctionExporter", "export_to_dot"],
         "exported functions",
     ),

@@ -117,6 +117,8 @@ LACKS = (
     "got unsupported data type",
     "boolean indices are not yet supported",
     "Cannot vmap over the sorted sequence",
+    "NYI",
+    "only supported on the GPU",
 )
 
 
@@ -490,6 +492,38 @@ PARITY: list[Row] = [
         "fast.gated_delta_update",
         "mlx does not look at all shapes",
         message="expected.* mlx gives",
+    ),
+    Row(
+        "quantize",
+        "a tuple, as mlx's documentation says; mlx returns a list",
+        written("^mx"),
+        r"(?s)^result: \(.* mlx has \[",
+    ),
+    Row(
+        "quantize dequantize quantized_matmul gather_qmm qqmm gather_qqmm",
+        "any number of groups, and matrices without elements; mlx wants 32 elements of 4 bits, and rows",
+        message="mlx raises ValueError: .(reshape|argmin)",
+    ),
+    Row(
+        "quantized_matmul gather_qmm qqmm gather_qqmm",
+        "group size and bits are those of the mode; mlx takes any that fit the words",
+        message="quantization requires",
+    ),
+    Row(
+        "gather_qmm",
+        "a global scale may be one for all matrices",
+        message="one entry per expert",
+    ),
+    Row(
+        "dequantize",
+        "with a global scale the dtype that was asked for; mlx gives float32",
+        message="dtype .*, mlx has float32",
+    ),
+    Row(
+        "quantized_matmul gather_qmm",
+        "a vector or a matrix is multiplied by all matrices; mlx takes the first",
+        lambda case: len(case.shapes) > 1 and len(case.shapes[0]) < 3 < 1 + len(case.shapes[1]),
+        "^result: shape",
     ),
 ]
 
