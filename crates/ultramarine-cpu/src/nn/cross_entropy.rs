@@ -4,7 +4,7 @@
 //! depend on shapes only.
 
 use super::real::Real;
-use super::tensor::{Tensor, widen};
+use super::tensor::{Tensor, narrow, widen};
 use crate::kernel::{Args, Context, Kernel, Prepared, Refusal, Signature, View};
 use crate::level::{self, Isa};
 use crate::matmul::simd::{Num, Storage};
@@ -318,15 +318,8 @@ where
             }
             chunk.iter_mut().for_each(|x| *x = x.times(self.cotangent));
             let to = self.to.wrapping_offset(first as isize * self.to_step);
-            if self.to_step == 1 {
-                // SAFETY: within the gradient, which nothing else reads or writes here.
-                S::narrow_row(chunk, unsafe { core::slice::from_raw_parts_mut(to, chunk.len()) });
-                continue;
-            }
-            for (i, x) in chunk.iter().enumerate() {
-                // SAFETY: as above.
-                unsafe { *to.wrapping_offset(i as isize * self.to_step) = S::narrow(*x) };
-            }
+            // SAFETY: within the gradient, which nothing else reads or writes here.
+            unsafe { narrow(chunk, to, self.to_step) };
         }
     }
 }

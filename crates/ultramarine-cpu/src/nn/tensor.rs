@@ -46,3 +46,20 @@ pub unsafe fn widen<S: Storage>(from: *const S, step: isize, to: &mut [S::Acc]) 
         }
     }
 }
+
+/// Narrows numbers to elements that are `step` apart.
+///
+/// # Safety
+/// There are as many, and nothing else uses them meanwhile.
+#[inline(always)]
+pub unsafe fn narrow<S: Storage>(from: &[S::Acc], to: *mut S, step: isize) {
+    if step == 1 {
+        // SAFETY: by this function's contract.
+        S::narrow_row(from, unsafe { core::slice::from_raw_parts_mut(to, from.len()) });
+        return;
+    }
+    for (i, number) in from.iter().enumerate() {
+        // SAFETY: as above.
+        unsafe { *to.wrapping_offset(i as isize * step) = S::narrow(*number) };
+    }
+}

@@ -5,7 +5,7 @@ use super::format::{Format, Scales, Words, offset};
 use crate::kernel::{Args, Context, Kernel, Prepared, Refusal, Signature};
 use crate::level::{self, Body, Isa};
 use crate::matmul::simd::{Num, Storage};
-use crate::nn::real::Real;
+use crate::nn::{real::Real, tensor::narrow};
 use crate::{dtype::DType, scratch::Scratch, scratch::Slot};
 use half::{bf16, f16};
 use ultramarine_abi::schema::DequantizeAttrs;
@@ -77,16 +77,8 @@ impl<S: Storage<Acc: From<f32> + Real>> Body for Round<'_, S> {
                 }
             }
         }
-        let n = self.numbers.len();
-        if self.step == 1 {
-            // SAFETY: as many elements are writable, and nothing else uses them.
-            S::narrow_row(self.numbers, unsafe { core::slice::from_raw_parts_mut(self.to, n) });
-            return;
-        }
-        for (i, number) in self.numbers.iter().enumerate() {
-            // SAFETY: as above.
-            unsafe { *self.to.wrapping_offset(i as isize * self.step) = S::narrow(*number) };
-        }
+        // SAFETY: as many elements are writable, and nothing else uses them.
+        unsafe { narrow(self.numbers, self.to, self.step) };
     }
 }
 

@@ -77,31 +77,42 @@ pub fn padded(rows: usize) -> usize {
     if rows < 2 { rows } else { ROWS }
 }
 
-/// The product of a row of biases and one of sums, added to the lanes of a vector.
+/// Adds the sums of a pair of rows of elements, with what biases give: products of their rows and of sums of x.
 ///
 /// # Safety
-/// The vector's instructions are available, and so many numbers are readable.
+/// The vector's instructions are available, and what elements and x describe is readable.
 #[inline(always)]
-pub unsafe fn with_biases<V: Decode>(
-    mut total: V,
-    biases: *const f32,
-    sums: *const f32,
-    n: usize,
-) -> V {
+pub unsafe fn finish<V: Decode, const M: usize>(
+    totals: &[[V; M]; PAIR],
+    of: Elements,
+    x: Factors,
+    first: usize,
+    to: &mut Products,
+) {
+    let (pair, n) = (of.pair(first), of.groups);
     let whole = n / V::LANES * V::LANES;
-    // SAFETY: by this function's contract.
-    unsafe {
-        let mut at = 0;
-        while at < whole {
-            total = total.mul_acc(V::load(biases.add(at)), V::load(sums.add(at)));
-            at += V::LANES;
-        }
-        if whole < n {
-            let (a, b) = (biases.add(whole), sums.add(whole));
-            total = total.mul_acc(V::load_part(a, n - whole), V::load_part(b, n - whole));
+    for i in 0..PAIR.min(of.rows - first) {
+        for r in 0..M.min(x.count) {
+            let mut total = totals[i][r];
+            // SAFETY: by this function's contract.
+            unsafe {
+                if let Some(biases) = of.biases {
+                    let (biases, sums) = (biases.at(pair[i]), x.sums.at(r));
+                    let mut at = 0;
+                    while at < whole {
+                        total = total.mul_acc(V::load(biases.add(at)), V::load(sums.add(at)));
+                        at += V::LANES;
+                    }
+                    if whole < n {
+                        let (a, b) = (biases.add(whole), sums.add(whole));
+                        let rest = n - whole;
+                        total = total.mul_acc(V::load_part(a, rest), V::load_part(b, rest));
+                    }
+                }
+                to[r][first + i] += total.sum();
+            }
         }
     }
-    total
 }
 
 struct Dot<'a, V> {
@@ -157,17 +168,7 @@ impl<V: Decode> Dot<'_, V> {
                         }
                     }
                 }
-                for i in 0..PAIR {
-                    for r in 0..M.min(x.count) {
-                        let mut total = totals[i][r];
-                        if let Some(biases) = of.biases {
-                            total = with_biases(total, biases.at(pair[i]), x.sums.at(r), of.groups);
-                        }
-                        if first + i < of.rows {
-                            self.to[r][first + i] += total.sum();
-                        }
-                    }
-                }
+                finish(&totals, of, x, first, self.to);
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Elements of four bits with AVX-512: sixteen words at a time, each shifted to its next element, which a table look-up turns
 //! into a number. So lanes hold elements that are eight apart, and x is brought into that order before.
 
-use super::decode::{Decode, Kind, SIZES};
-use super::dot::{AHEAD, Elements, Factors, PAIR, Products, ROWS, padded, with_biases};
+use super::decode::{Kind, SIZES};
+use super::dot::{AHEAD, Elements, Factors, PAIR, Products, ROWS, finish, padded};
 use super::format::Format;
 use crate::level::{self, Body, Isa};
 use crate::matmul::simd::x86::F32x16;
@@ -90,17 +90,7 @@ impl Dot<'_> {
                         }
                     }
                 }
-                for i in 0..PAIR {
-                    for r in 0..M.min(x.count) {
-                        let mut total = totals[i][r];
-                        if let Some(biases) = of.biases {
-                            total = with_biases(total, biases.at(pair[i]), x.sums.at(r), of.groups);
-                        }
-                        if first + i < of.rows {
-                            self.to[r][first + i] += total.sum();
-                        }
-                    }
-                }
+                finish(&totals, of, x, first, self.to);
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::level::{self, Level};
 use crate::matmul::items::{Item, Picked, by_second};
 use crate::matmul::ops::{Ops, ops};
 use crate::matmul::simd::Storage;
-use crate::nn::tensor::widen;
+use crate::nn::tensor::{narrow, widen};
 use crate::par::Shared;
 use crate::scratch::{Scratch, Slot};
 use half::{bf16, f16};
@@ -285,15 +285,7 @@ impl<S: Storage> level::Body for Narrow<'_, S> {
     type Output = ();
     #[inline(always)]
     fn call<I: level::Isa>(self, _: I) {
-        let n = self.numbers.len();
-        if self.step == 1 {
-            // SAFETY: whoever made this says that there are as many, and that nothing else uses them.
-            S::narrow_row(self.numbers, unsafe { core::slice::from_raw_parts_mut(self.to, n) });
-            return;
-        }
-        for (i, number) in self.numbers.iter().enumerate() {
-            // SAFETY: as above.
-            unsafe { *self.to.wrapping_offset(i as isize * self.step) = S::narrow(*number) };
-        }
+        // SAFETY: whoever made this says that there are as many, and that nothing else uses them.
+        unsafe { narrow(self.numbers, self.to, self.step) };
     }
 }
