@@ -121,10 +121,13 @@ INLINE void grouped_cores(const Grouped &s) {
   char *stages = (char *)aligned_panels(memory), *aside = stages + STAGES * STAGE;  // the latter is a source's
   const i32 across = ((i32)s.columns + WIDE - 1) / WIDE, column = (i32)blockIdx.x % across * WIDE, depth = (i32)s.depth;
   if (!find_tile<HOW, ROWS, THREADS>(s, (i32)blockIdx.x / across, tile, (i32 *)memory)) return;
-  // Where rows begin: the sign is of those that are not there, which are zeros.
-  const i32 *from = (const i32 *)places;
-  for (int r = (int)threadIdx.x; r < ROWS; r += THREADS)
-    ((i32 *)places)[r] = tile.row[r] < 0 ? 1 << 31 : (i32)row_offset(s, tile.row[r]);
+  // Rows that are not there are copies of others, which are not stored: of several, since one alone would be fought for.
+  u32 *from = (u32 *)places;
+  for (int r = (int)threadIdx.x; r < ROWS; r += THREADS) {
+    int other = r;
+    while (tile.row[other] < 0) other /= 2;
+    from[r] = (u32)row_offset(s, tile.row[other]);
+  }
   __syncthreads();
 
   Source source(s, tile.matrix, column);
@@ -133,8 +136,8 @@ INLINE void grouped_cores(const Grouped &s) {
   auto load = [&](char *to, i32 start, int quarter) {
     if (start >= depth) return;
     const bool there = own_part() < depth - start;
-    copy_rows<ROWS, THREADS>((u16 *)to, quarter, x + (there ? start + own_part() : 0),
-                             [&](int r) { return (u32)from[r] & 0x7fffffff; }, [&](int r) { return there && from[r] >= 0; });
+    copy_rows<ROWS, THREADS>((u16 *)to, quarter, x + (there ? start + own_part() : 0), [&](int r) { return from[r]; },
+                             [&](int) { return there; });
     source.copy(to + X, quarter, start, depth);
   };
   float sums[1][ROWS / 8][4];
@@ -148,13 +151,10 @@ INLINE void grouped_cores(const Grouped &s) {
   }
   char *stage = stages, *next = stages + (STAGES - 2) * STAGE;
   const char *const last = stages + (STAGES - 1) * STAGE;
-  auto wait = [&]() {
-    wait_for_copies<STAGES - 3>();
-    if constexpr (WARPGROUPS) show_copies();
-  };
-  wait();
 #pragma unroll 1
   for (i32 start = 0; start < depth; start += DEEP) {
+    wait_for_copies<STAGES - 3>();
+    if constexpr (WARPGROUPS) show_copies();
     __syncthreads();
     source.begin(stage + X, start, aside);
     // Products of a batch run on while the next one is unpacked, and copies are made.
@@ -162,7 +162,6 @@ INLINE void grouped_cores(const Grouped &s) {
 #pragma unroll
     for (int j = 0; j < DEEP / 16; j += BATCH) {
       u32(&batch)[BATCH][4] = a[j / BATCH % 2];
-      if constexpr (WARPGROUPS) wait_for_products<1>();
 #pragma unroll
       for (int i = 0; i < BATCH; i++) source.fragment(batch[i], stage + X, aside, j + i);
       if constexpr (WARPGROUPS) begin_products();
@@ -172,9 +171,9 @@ INLINE void grouped_cores(const Grouped &s) {
       if constexpr (WARPGROUPS) end_products();
 #pragma unroll
       for (int i = 0; i < BATCH; i++) load(next, start + (STAGES - 2) * DEEP, j + i);
+      if constexpr (WARPGROUPS) wait_for_products<1>();
     }
     commit_copies();
-    wait();
     stage = stage == last ? stages : stage + STAGE;
     next = next == last ? stages : next + STAGE;
   }

@@ -121,11 +121,11 @@ template <class F, class D, int GROUPS, bool STAGED> struct PackedByDepth : Pack
       if (F::bits == 4) {
         struct __align__(8) Two { u32 v[2]; };
         const Two two = *(const Two *)(rows + i * 8 * PITCH + step * 8);
-        a[i] = by.apply(__byte_perm(two.v[0], 0, select) * spread);
-        a[i + 2] = by.apply(__byte_perm(two.v[1], 0, select) * spread);
+        a[i] = by.apply(__byte_perm(two.v[0], 0, select) * spread, base_of<D>(true));
+        a[i + 2] = by.apply(__byte_perm(two.v[1], 0, select) * spread, base_of<D>(true));
       } else {
-        a[i] = by.apply(codes(rows + i * 8 * PITCH, step * 2));
-        a[i + 2] = by.apply(codes(rows + i * 8 * PITCH, step * 2 + 1));
+        a[i] = by.apply(codes(rows + i * 8 * PITCH, step * 2), base_of<D>(true));
+        a[i + 2] = by.apply(codes(rows + i * 8 * PITCH, step * 2 + 1), base_of<D>(true));
       }
     }
   }
@@ -175,7 +175,7 @@ template <class F, class D, int GROUPS> struct PackedByColumns : Packed<F, D> {
       for (int p = 0; p < 4; p++) {
         const u32 both = (u32)(all >> 2 * p * F::bits);
         four.v[p] = scaling.apply(F::bits == 4 ? __byte_perm((u32)all, (u32)all >> 4, p * 0x0011 | (p + 4) * 0x1100)
-                                               : __byte_perm(both, both >> F::bits, 0x5410));
+                                               : __byte_perm(both, both >> F::bits, 0x5410), base_of<D>(true));
       }
       *(Four *)((u16 *)aside + first / PANEL * DEEP * PANEL + Swizzled<DEEP>::at(row, first % PANEL)) = four;
     }

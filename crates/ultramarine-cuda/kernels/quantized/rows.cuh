@@ -31,27 +31,37 @@ template <int BITS> INLINE u32 run_pair(const u32 (&x)[RUN / 2], int p) {
 }
 
 // What is multiplied where sums are scaled: numbers that are too large by `late_offset`.
-template <class F, class D> INLINE u32 late_numbers(u32 codes) {
-  if (F::mode != AFFINE || (F::bits == 8 && Same<D, BF16>::value)) return numbers_of<F, D>(codes);
-  return (codes & twice((1u << F::bits) - 1)) | (Same<D, BF16>::value ? 0x43004300 : 0x64006400);
+template <class F, class D> INLINE u32 late_numbers(u32 codes, u32 base) {
+  if (F::mode != AFFINE || (F::bits == 8 && Same<D, BF16>::value)) return numbers_of<F, D>(codes, base);
+  return (codes & twice((1u << F::bits) - 1)) | base;
 }
 template <class F, class D> INLINE float late_offset() {
   if (F::mode != AFFINE || (F::bits == 8 && Same<D, BF16>::value)) return 0;
   return Same<D, BF16>::value ? 128 : 1024;
 }
 
-// Copies `count` elements of each of ROWS rows, as words where they are aligned. A warp has every eighth row.
-template <int ROWS, int WARPS, class T>
-INLINE void stage_rows(T *to, i32 pitch, const T *from, i64 row, i64 step, i32 rows, i32 count) {
-  enum { PER = 4 / sizeof(T) };
-  const bool aligned = step == 1 && ((u64)from | row * sizeof(T) | count * sizeof(T)) % 4 == 0;
-  for (i32 r = (i32)threadIdx.x / WARP; r < ROWS; r += WARPS) {
-    const T *line = from + min(r, rows - 1) * row;
-    T *own = to + r * pitch;
-    if (aligned) {
-      for (i32 c = lane_of() * PER; c < count; c += WARP * PER) copy_part_async<4>(place_of(own + c), line + c, true);
-    } else {
-      for (i32 c = lane_of(); c < count; c += WARP) own[c] = line[c * step];
+// Copies `count` elements of each of `rows` rows to rows of shared memory, in pieces if rows are of whole ones.
+template <int PIECE, class T>
+INLINE void stage_pieces(T *to, i32 pitch, const T *from, i32 row, i32 rows, i32 count, int threads) {
+  const i32 pieces = count * (i32)sizeof(T) / PIECE;
+#pragma unroll 1
+  for (i32 i = (i32)threadIdx.x; i < rows * pieces; i += threads) {
+    const i32 r = i / pieces, at = (i - r * pieces) * (PIECE / (i32)sizeof(T));
+    copy_part_async<PIECE>(place_of(to + (r * pitch + at)), from + (r * row + at), true);
+  }
+}
+template <class T>
+INLINE void stage_rows(T *to, i32 pitch, const T *from, i32 row, i32 step, i32 rows, i32 count, int threads) {
+  const u32 odd = step == 1 ? (u32)(u64)from | (u32)(row * (i32)sizeof(T)) | (u32)(count * (i32)sizeof(T)) : 1;
+  if (odd % 16 == 0) {
+    stage_pieces<16>(to, pitch, from, row, rows, count, threads);
+  } else if (odd % 4 == 0) {
+    stage_pieces<4>(to, pitch, from, row, rows, count, threads);
+  } else {
+#pragma unroll 1
+    for (i32 i = (i32)threadIdx.x; i < rows * count; i += threads) {
+      const i32 r = i / count, at = i - r * count;
+      to[r * pitch + at] = from[r * row + at * step];
     }
   }
 }
@@ -66,7 +76,7 @@ INLINE void quantized_rows(const Grouped &s, i32 chunk) {
   typedef typename Scales<D, F::mode>::T S;
   enum {
     WARPS = 8, THREADS = WARPS * WARP, WIDE = LATE ? 1 : 2, COLUMNS = WARPS / SPLIT * 16 * WIDE, LINES = 2 * WIDE,
-    BITS = F::bits, AHEAD = LATE && BITS <= 4 ? 4 : 2, PIECE = BITS % 4 == 0 ? 16 : BITS % 2 == 0 ? 8 : 4,
+    BITS = F::bits, AHEAD = 2, PIECE = BITS % 4 == 0 ? 16 : BITS % 2 == 0 ? 8 : 4,
     RING = WARPS * AHEAD * LINES * WARP * BITS,  // words on their way
     PARTS = F::group < RUN ? RUN / F::group : 1,                                  // scales of a run
     SLOTS = !LATE || F::group >= STEP ? 1 : F::group > RUN ? STEP / F::group : 4  // groups with columns of their own
@@ -81,48 +91,47 @@ INLINE void quantized_rows(const Grouped &s, i32 chunk) {
   const int own = warp / SPLIT * 16 * WIDE + g;  // the first of this lane's columns, which are 8 apart
   const i64 matrix = factor_matrix(s, HOW == TOGETHER ? 0 : item);
 
-  // A matrix, and where in it the columns begin: 31 bits reach all of a matrix.
-  const u32 *words = (const u32 *)s.factor + matrix * s.factor_step[0];
+  const u32 low = base_of<D>(depth > 0);
+  // Where this lane's words, scales and biases of the columns begin: 31 bits reach all of a matrix.
+  const u32 *const words = (const u32 *)s.factor + matrix * s.factor_step[0] + (part * STEP / RUN + t) * BITS, *next[LINES];
   const S *scales = (const S *)s.scales + matrix * s.scale_step[0] + first * s.scale_step[1];
   const T *biases = (const T *)s.biases + matrix * s.bias_step[0] + first * s.bias_step[1];
-  i32 words_at[LINES];
 #pragma unroll
-  for (int i = 0; i < LINES; i++) words_at[i] = (first + min(own + i * 8, left - 1)) * (i32)s.factor_step[1] + t * BITS;
+  for (int i = 0; i < LINES; i++) next[i] = words + (first + min(own + i * 8, left - 1)) * (i32)s.factor_step[1];
 
   // Shared memory: words, zeros, rows of x, their sums, scales and biases of columns.
   enum { ZEROS = LATE ? STEP / 2 : 0 };
-  const i32 x_pitch = chunk / 2 + 16, groups = chunk / F::group, pitch = groups + 4 / sizeof(S);
+  const i32 x_pitch = chunk / 2 + 16, groups = chunk / F::group, pitch = (groups * (i32)sizeof(S) + 31) / 16 * 16 / (i32)sizeof(S);
   u32 *const zeros = memory + RING, *xs = zeros + ZEROS;
-  float *x_sums = (float *)(xs + (LATE ? rows * x_pitch : 0));
-  S *own_scales = (S *)(x_sums + (LATE && F::has_biases ? rows * groups : 0));
+  S *own_scales = (S *)(xs + (LATE ? rows * x_pitch : 0));
   T *own_biases = (T *)(own_scales + COLUMNS * pitch);
+  float *x_sums = (float *)(own_biases + (F::has_biases ? COLUMNS * pitch : 0));
   for (int i = (int)threadIdx.x; i < ZEROS; i += THREADS) zeros[i] = 0;
   const i32 end = (depth + STEP - 1) / STEP * STEP;
 
   // Asks for scales and biases of a chunk.
   auto ask = [&](i32 start) {
     const i32 count = min(chunk, depth - start) / F::group;
-    stage_rows<COLUMNS, WARPS>(own_scales, pitch, scales + start / F::group * s.scale_step[2], s.scale_step[1],
-                                 s.scale_step[2], left, count);
+    const i32 at = start / F::group, lines = min(left, (i32)COLUMNS);
+    stage_rows(own_scales, pitch, scales + at * s.scale_step[2], (i32)s.scale_step[1], (i32)s.scale_step[2], lines, count,
+               THREADS);
     if (F::has_biases)
-      stage_rows<COLUMNS, WARPS>(own_biases, pitch, biases + start / F::group * s.bias_step[2], s.bias_step[1],
-                                   s.bias_step[2], left, count);
+      stage_rows(own_biases, pitch, biases + at * s.bias_step[2], (i32)s.bias_step[1], (i32)s.bias_step[2], lines, count,
+                 THREADS);
     commit_copies();
   };
-  // A run of x, number `i` of a chunk's, to registers and from there to shared memory. All lanes of a warp have one.
+  // A run of x, number `i` of a chunk's. All lanes of a warp have one.
   auto runs_of = [&](i32 start) { return (min(chunk, depth - start) + STEP - 1) / STEP * 4; };
-  auto fetch = [&](u32 (&x)[RUN / 2], i32 start, i32 i) {
-    const i32 runs = runs_of(start), r = min(i / runs, rows - 1), at = start + i % runs * RUN;
-    const Four *from = (const Four *)((const T *)s.x + row_offset(s, first_row + r) + at);
+  auto put = [&](i32 start, i32 i) {
+    const i32 runs = runs_of(start), r = i / runs, run = i - r * runs, from_at = start + run * RUN;
+    const Four *from = (const Four *)((const T *)s.x + row_offset(s, first_row + min(r, rows - 1)) + from_at);
+    u32 x[RUN / 2];
 #pragma unroll
     for (int v = 0; v < 4; v++) {
-      const Four four = at < depth ? from[v] : Four();
+      const Four four = from_at < depth ? from[v] : Four();
 #pragma unroll
       for (int e = 0; e < 4; e++) x[v * 4 + e] = four.v[e];
     }
-  };
-  auto put = [&](const u32 (&x)[RUN / 2], i32 start, i32 i) {
-    const i32 runs = runs_of(start), r = i / runs, run = i % runs;
     if (F::has_biases) {
 #pragma unroll
       for (int p = 0; p < PARTS; p++) {
@@ -165,13 +174,21 @@ INLINE void quantized_rows(const Grouped &s, i32 chunk) {
   auto place = [&](int slot, int line, int piece) {
     return (char *)(ring + (slot * LINES + line) * WARP * BITS) + (piece * WARP + lane) * PIECE;
   };
+  // Asks for words of the next step, which is that at `at`.
   auto copy = [&](int slot, i32 at) {
     const bool in = at + t * RUN < depth;
 #pragma unroll
-    for (int i = 0; i < LINES; i++)
+    for (int i = 0; i < LINES; i++) {
 #pragma unroll
-      for (int p = 0; p < BITS * 4 / PIECE; p++)
-        copy_part_async<PIECE>(place_of(place(slot, i, p)), words + (words_at[i] + (in ? at / RUN * BITS : 0) + p * PIECE / 4), in);
+      for (int p = 0; p < BITS * 4 / PIECE; p++) {
+        const Place to = place_of(place(slot, i, p));
+        const u32 *from = next[i] + p * (PIECE / 4);
+        // Of a lane's two pieces the cache keeps what the other one needs of the same 32 bytes.
+        if (PIECE == 16 && BITS > 4) copy_async<true>(to, from, in);
+        else copy_part_async<PIECE>(to, from, in);
+      }
+      next[i] += SPLIT * STEP / RUN * BITS;
+    }
     commit_copies();
   };
   auto take = [&](RunWords<BITS> (&to)[LINES], int slot) {
@@ -209,7 +226,7 @@ INLINE void quantized_rows(const Grouped &s, i32 chunk) {
     for (int i = 0; i < LINES; i++)
 #pragma unroll
       for (int p = 0; p < PARTS; p++) {
-        const i32 group = min(at + t * RUN + p * F::group, count - 1) / F::group, where = (own + i * 8) * pitch + group;
+        const u32 group = (u32)min(at + t * RUN + p * F::group, count - 1) / F::group, where = (own + i * 8) * pitch + group;
         scale[i][p] = bits_of(own_scales[where]);
         bias[i][p] = F::has_biases ? bits_of(own_biases[where]) : 0;
       }
@@ -217,14 +234,14 @@ INLINE void quantized_rows(const Grouped &s, i32 chunk) {
       float late[4] = {0, 0, 0, 0};
 #pragma unroll
       for (int v = 0; v < 4; v++) {
-        const Four run = *(const Four *)(late_x + late_step * (at / 2) + v * 16);
+        const Four run = *(const Four *)(late_x + late_step * ((u32)at / 2) + v * 16);
 #pragma unroll
         for (int half = 0; half < 2; half++) {
           const int p = v * 4 + half * 2;
           const u32 b[2] = {run.v[half * 2], run.v[half * 2 + 1]};
           u32 a[4];
 #pragma unroll
-          for (int i = 0; i < 4; i++) a[i] = late_numbers<F, D>(run_codes<BITS>(from[i % 2], p + i / 2));
+          for (int i = 0; i < 4; i++) a[i] = late_numbers<F, D>(run_codes<BITS>(from[i % 2], p + i / 2), low);
           multiply_add<D>(late, a, b);
           if ((p + 2) % (RUN / 2 / PARTS) != 0) continue;
           const int now = p * 2 * PARTS / RUN;
@@ -233,8 +250,8 @@ INLINE void quantized_rows(const Grouped &s, i32 chunk) {
             float by;
             if constexpr (F::mode == AFFINE) {
               by = D::up(T{(u16)scale[e / 2][now]});
-              const float base = fmaf(by, -late_offset<F, D>(), D::up(T{(u16)bias[e / 2][now]}));
-              sums[0][0][e] = fmaf(base, x_sums[line[e % 2] + (at + t * RUN + now * F::group) / F::group], sums[0][0][e]);
+              const float with = fmaf(by, -late_offset<F, D>(), D::up(T{(u16)bias[e / 2][now]}));
+              sums[0][0][e] = fmaf(with, x_sums[line[e % 2] + (u32)(at + t * RUN + now * F::group) / F::group], sums[0][0][e]);
             } else {
               by = scale_up<F, D>((u8)scale[e / 2][now]);
             }
@@ -257,7 +274,7 @@ INLINE void quantized_rows(const Grouped &s, i32 chunk) {
 #pragma unroll
           for (int i = 0; i < 4; i++)
             a[i] = scaling[2 * w + i % 2][(p + i / 2) * 2 * PARTS / RUN].apply(
-                run_codes<BITS>(from[2 * w + i % 2], p + i / 2));
+                run_codes<BITS>(from[2 * w + i % 2], p + i / 2), low);
 #pragma unroll
           for (int i = 0; i < TILES; i++) {
             const u32 b[2] = {run_pair<BITS>(runs.v[i], p), run_pair<BITS>(runs.v[i], p + 1)};
@@ -274,21 +291,14 @@ INLINE void quantized_rows(const Grouped &s, i32 chunk) {
   for (i32 start = 0; start < depth; start += chunk) {
     if (start > 0) __syncthreads();
     ask(start);
-    const i32 all = LATE ? rows * runs_of(start) : 0;
-    u32 run[RUN / 2];
-    if (LATE) fetch(run, start, (i32)threadIdx.x);
     if (!LATE && start == 0) runs_at(ahead, at);
     if (start == 0) {
 #pragma unroll
       for (int a = 0; a < AHEAD; a++) copy(a, at + a * SPLIT * STEP);
     }
-    if (LATE) {
-      put(run, start, (i32)threadIdx.x);
+    if constexpr (LATE) {
 #pragma unroll 1
-      for (i32 i = (i32)threadIdx.x + THREADS; i - lane < all; i += THREADS) {
-        fetch(run, start, i);
-        put(run, start, i);
-      }
+      for (i32 i = (i32)threadIdx.x; i - lane < rows * runs_of(start); i += THREADS) put(start, i);
     }
     if (start == 0) wait_for_copies<AHEAD>();
     else wait_for_copies<0>();

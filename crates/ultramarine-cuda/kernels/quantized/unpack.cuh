@@ -81,9 +81,14 @@ INLINE u32 bits_of(brain_bits x) { return x.bits; }
 INLINE u32 bits_of(u8 x) { return x; }
 // Two equal halves.
 INLINE u32 twice(u32 half) { return half << 16 | half; }
+template <class D> INLINE u32 pair_of(float x) { return twice((u32)D::down(x).bits); }
+
+// 128 (1024), as whose lowest bits codes are numbers. A condition that holds, but is unknown to the compiler, keeps it in a
+// register, instead of one that is set again for each pair.
+template <class D> INLINE u32 base_of(bool yes) { return yes ? Same<D, BF16>::value ? 0x43004300 : 0x64006400 : 0; }
 
 // The numbers of two codes, which are the low bits of halves whose other bits are of no account.
-template <class F, class D> INLINE u32 numbers_of(u32 codes) {
+template <class F, class D> INLINE u32 numbers_of(u32 codes, u32 base) {
   const bool brain = Same<D, BF16>::value;
   const u32 zero = 0x80008000;  // -0, which leaves products their sign
   if constexpr (F::is_e2m1) {
@@ -102,10 +107,9 @@ template <class F, class D> INLINE u32 numbers_of(u32 codes) {
     const float high = __uint_as_float(0x4b000000 | (codes >> 16 & 0xff)) - 8388608.0f;
     return __byte_perm(__float_as_uint(low), __float_as_uint(high), 0x7632);
   } else {
-    // The code as the lowest bits of 128 (1024), which is taken away again.
+    // The code as the lowest bits of the base, which is taken away again.
     const u32 mask = twice((1u << F::bits) - 1);
-    return brain ? multiply_add_pair<D>((codes & mask) | 0x43004300, 0x3f803f80, 0xc300c300)
-                 : multiply_add_pair<D>((codes & mask) | 0x64006400, 0x3c003c00, 0xe400e400);
+    return multiply_add_pair<D>((codes & mask) | base, brain ? 0x3f803f80 : 0x3c003c00, brain ? 0xc300c300 : 0xe400e400);
   }
 }
 
@@ -120,14 +124,13 @@ template <class F, class D> struct Scaling {
       scale = twice(of_scale);
       bias = twice(of_bias);
     } else {
-      if constexpr (F::mode == NVFP4) scale = numbers_of<Format<MXFP8, 8, 32>, D>(twice(of_scale));
-      else if constexpr (wide) scale = __float_as_uint(scale_up<F, D>((u8)of_scale));
-      else scale = twice(of_scale ? of_scale << 7 : 0x0040);  // 2^-127 is subnormal
+      const float up = scale_up<F, D>((u8)of_scale);
+      scale = wide ? __float_as_uint(up) : pair_of<D>(up);
       bias = 0x80008000;
     }
   }
-  __device__ __forceinline__ u32 apply(u32 codes) const {
-    const u32 numbers = numbers_of<F, D>(codes);
+  __device__ __forceinline__ u32 apply(u32 codes, u32 base) const {
+    const u32 numbers = numbers_of<F, D>(codes, base);
     if (!wide) return multiply_add_pair<D>(numbers, scale, bias);
     const float factor = __uint_as_float(scale);
     return pack_halves<D>(half_up((u16)numbers) * factor, half_up((u16)(numbers >> 16)) * factor);

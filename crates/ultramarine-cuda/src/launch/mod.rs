@@ -64,7 +64,8 @@ impl Grid {
 
     /// The same for a kernel, of which more than 48 KiB have to be asked for.
     pub fn with_room(self, job: &Job<'_>, kernel: &Kernel, bytes: u32) -> Result<Self> {
-        if bytes > job.device.properties.shared_per_block {
+        // What a kernel has beside it counts, too: half of what needs no asking is left for that.
+        if bytes > job.device.properties.shared_per_block / 2 {
             let _entered = job.device.enter()?;
             // SAFETY: a loaded function; the context was just entered.
             unsafe { allow_shared(job.device.driver, kernel.handle(), bytes) }?;

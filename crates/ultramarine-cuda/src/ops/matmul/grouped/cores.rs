@@ -32,8 +32,8 @@ const GROUP: u32 = 64;
 const GROUP_THREADS: u32 = 128;
 /// Bytes of shared memory that a kernel has beside its stages.
 const ASIDE: u32 = 4096;
-/// Stages: those with fewer do not hide latency, and more do not help.
-const STAGES: [u32; 6] = [8, 7, 6, 5, 4, 3];
+/// Stages: those with fewer do not hide latency.
+const STAGES: [u32; 4] = [6, 5, 4, 3];
 
 /// The size of a tile.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,6 +44,8 @@ struct Size {
     rows: u32,
     /// Blocks of a processor.
     resident: u32,
+    /// Most stages: more were slower, even where there is room.
+    stages: u32,
     /// Time of a tile among others of a processor, and what the first takes longer: microseconds for a depth of 4096, as
     /// an H100 took with 4 bits.
     times: [f64; 2],
@@ -51,11 +53,11 @@ struct Size {
 
 /// The sizes of which one is chosen.
 const SIZES: [Size; 5] = [
-    Size { groups: 3, rows: 256, resident: 1, times: [99.0, 0.0] },
-    Size { groups: 2, rows: 256, resident: 1, times: [75.0, 0.0] },
-    Size { groups: 2, rows: 128, resident: 2, times: [47.0, 10.0] },
-    Size { groups: 2, rows: 64, resident: 2, times: [40.0, 14.0] },
-    Size { groups: 1, rows: 64, resident: 3, times: [25.0, 29.0] },
+    Size { groups: 3, rows: 256, resident: 1, stages: 4, times: [92.0, 0.0] },
+    Size { groups: 2, rows: 256, resident: 1, stages: 4, times: [68.0, 0.0] },
+    Size { groups: 2, rows: 128, resident: 2, stages: 4, times: [42.0, 5.0] },
+    Size { groups: 2, rows: 64, resident: 2, stages: 6, times: [37.5, 11.0] },
+    Size { groups: 1, rows: 64, resident: 3, stages: 6, times: [22.0, 3.0] },
 ];
 
 /// How the second factor lies.
@@ -144,8 +146,9 @@ impl Cores {
             let (how, tiles) = call.arrangement(size.rows.into());
             let bytes = |stages: u32| self.shared(size, stages, order, call, how);
             let fits = |stages: &u32, blocks: u32| bytes(*stages) <= self.room / blocks - ASIDE;
-            let stages = STAGES.into_iter().find(|stages| fits(stages, size.resident));
-            let least = STAGES[5..].iter().copied().find(|stages| fits(stages, 1));
+            let mut counts = STAGES.into_iter().filter(|stages| *stages <= size.stages);
+            let stages = counts.find(|stages| fits(stages, size.resident));
+            let least = STAGES[3..].iter().copied().find(|stages| fits(stages, 1));
             let Some(stages) = stages.or(least) else { continue };
             let tiles = call.likely_tiles(how, tiles, size.rows.into());
             let blocks = tiles as u64 * (call.out.shape[2] as u64).div_ceil(size.columns());

@@ -37,6 +37,8 @@ const COLUMNS: [i64; 2] = [16, 32];
 /// Numbers of a lane, and of a warp's step along the depth, there.
 const RUN: i64 = 32;
 const STEP: i64 = 128;
+/// Steps of a warp that are on their way at once.
+const AHEAD: i64 = 2;
 /// Bytes of x and scales that are there at a time, and of results.
 const MOST_BYTES: i64 = 40 << 10;
 const RESULT_BYTES: i64 = 17 << 10;
@@ -123,10 +125,13 @@ impl Few {
         let slots = (STEP / i64::from(self.format.group)).clamp(1, 4);
         let late = rows * slots <= TILE;
         let warps = items * ((columns + columns_of(late) - 1) / columns_of(late));
-        let wanted = BUSY * i64::from(device.properties.multiprocessors);
-        let enough = |split: &i64| warps * split >= wanted || split * 2 * STEP > depth;
+        let tiles = (rows + TILE - 1) / TILE;
+        let wanted = BUSY * i64::from(device.properties.multiprocessors) / tiles;
+        let least = if late { 2 } else { 4 };
+        let enough =
+            |split: &i64| *split >= least && warps * split >= wanted || split * 2 * STEP > depth;
         let split = [1, 2, 4].into_iter().find(enough).unwrap_or(8);
-        Variant::Rows { tiles: (rows + TILE - 1) / TILE, split, late }
+        Variant::Rows { tiles, split, late }
     }
 
     /// A chunk of the depth, and bytes of shared memory for it and for words on their way: scales and so many rows of x,
@@ -137,19 +142,18 @@ impl Few {
         let columns = WARPS / split * columns_of(rows > 0);
         let late = rows > 0;
         let bits = i64::from(self.format.bits);
-        let ahead = if late && bits <= 4 { 4 } else { 2 };
-        let ring = ahead * WARPS * columns_of(late) * STEP * bits / 8;
+        let ring = AHEAD * WARPS * columns_of(late) * STEP * bits / 8;
         let sums = if self.format.is_affine() { 4 } else { 0 };
         let bytes = |chunk: i64| {
             let x = rows * (2 * chunk + 64 + chunk / group * sums);
-            ring + 2 * STEP + x + (chunk / group * each + 4) * tensors * columns
+            ring + 2 * STEP + x + (chunk / group * each + 31) / 16 * 16 * tensors * columns
         };
         let least = split * STEP;
         let whole = (call.x.shape[2] + least - 1) / least * least;
-        let per = bytes(least) - bytes(0);
         let most = i64::from(device.properties.shared_optin) - RESULT_BYTES;
-        let room = (ring + MOST_BYTES).min(most) - bytes(0);
-        let chunk = whole.min((room / per).max(1) * least);
+        let room = (ring + MOST_BYTES).min(most);
+        let fits = |steps: &i64| bytes(steps * least) <= room;
+        let chunk = (1..=whole / least).rev().find(fits).unwrap_or(1) * least;
         (chunk, bytes(chunk))
     }
 
