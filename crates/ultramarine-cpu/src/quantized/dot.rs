@@ -8,10 +8,11 @@ use core::marker::PhantomData;
 
 /// Most rows of x that are multiplied at a time.
 pub const ROWS: usize = 4;
-/// Rows of elements that are: each number of x is loaded for both.
+/// Rows of elements that several rows of x meet at a time: each number of x is loaded for both. One row of x meets them one
+/// after the other, as one stream of memory, which a processor fetches ahead.
 pub const PAIR: usize = 2;
 /// Most rows of elements of a block.
-pub const BLOCK: usize = 64;
+pub const BLOCK: usize = 128;
 /// The products of rows of x with those of a block.
 pub type Products = [[f32; BLOCK]; ROWS];
 /// Bytes ahead of what is read that are fetched: the processor does not see that two rows are one stretch of memory.
@@ -52,10 +53,10 @@ impl Elements {
         self.words.wrapping_offset(row as isize * self.row)
     }
 
-    /// A row and the one behind it; the last one twice.
+    /// A row and those behind it; instead of those that are not there the last one.
     #[inline(always)]
-    pub fn pair(&self, row: usize) -> [usize; PAIR] {
-        [row, (row + 1).min(self.rows - 1)]
+    pub fn some<const P: usize>(&self, row: usize) -> [usize; P] {
+        core::array::from_fn(|i| (row + i).min(self.rows - 1))
     }
 }
 
@@ -77,27 +78,27 @@ pub fn padded(rows: usize) -> usize {
     if rows < 2 { rows } else { ROWS }
 }
 
-/// Adds the sums of a pair of rows of elements, with what biases give: products of their rows and of sums of x.
+/// Adds the sums of a few rows of elements, with what biases give: products of their rows and of sums of x.
 ///
 /// # Safety
 /// The vector's instructions are available, and what elements and x describe is readable.
 #[inline(always)]
-pub unsafe fn finish<V: Decode, const M: usize>(
-    totals: &[[V; M]; PAIR],
+pub unsafe fn finish<V: Decode, const M: usize, const P: usize>(
+    totals: &[[V; M]; P],
     of: Elements,
     x: Factors,
     first: usize,
     to: &mut Products,
 ) {
-    let (pair, n) = (of.pair(first), of.groups);
+    let (rows, n) = (of.some::<P>(first), of.groups);
     let whole = n / V::LANES * V::LANES;
-    for i in 0..PAIR.min(of.rows - first) {
+    for i in 0..P.min(of.rows - first) {
         for r in 0..M.min(x.count) {
             let mut total = totals[i][r];
             // SAFETY: by this function's contract.
             unsafe {
                 if let Some(biases) = of.biases {
-                    let (biases, sums) = (biases.at(pair[i]), x.sums.at(r));
+                    let (biases, sums) = (biases.at(rows[i]), x.sums.at(r));
                     let mut at = 0;
                     while at < whole {
                         total = total.mul_acc(V::load(biases.add(at)), V::load(sums.add(at)));
@@ -127,41 +128,38 @@ impl<V: Decode> Dot<'_, V> {
     /// # Safety
     /// As [`dot`]; there are M rows, and the vector's instructions are available.
     #[inline(always)]
-    unsafe fn run<const M: usize, const KIND: u8>(&mut self) {
+    unsafe fn run<const M: usize, const P: usize, const KIND: u8>(&mut self) {
         let (bits, of, x) = (&self.format.bits, self.elements, self.x);
         let (step, vectors) = (bits.step(V::LANES), self.format.group / V::LANES);
         let bytes = of.groups * self.format.group * bits.size / 8;
-        for first in (0..of.rows).step_by(PAIR) {
-            let pair = of.pair(first);
+        for first in (0..of.rows).step_by(P) {
+            let pair = of.some::<P>(first);
             // SAFETY: rows of as many elements and numbers.
             unsafe {
-                let rows = [
-                    Row::new(of.words_at(pair[0]), bytes, step),
-                    Row::new(of.words_at(pair[1]), bytes, step),
-                ];
+                let rows = pair.map(|row| Row::new(of.words_at(row), bytes, step));
                 let mut from = x.rows.data;
-                let mut totals = [[V::zero(); M]; PAIR];
+                let mut totals = [[V::zero(); M]; P];
                 let mut at = 0;
                 for g in 0..of.groups {
-                    let mut sums = [[V::zero(); M]; PAIR];
+                    let mut sums = [[V::zero(); M]; P];
                     for _ in 0..vectors {
                         // No closure: it would be compiled without the level's instructions.
-                        let mut numbers = [V::zero(); PAIR];
-                        for i in 0..PAIR {
+                        let mut numbers = [V::zero(); P];
+                        for i in 0..P {
                             let from = rows[i].at(at);
                             V::prefetch(from.wrapping_add(AHEAD).cast());
                             numbers[i] = V::decode::<KIND>(from, bits);
                         }
                         for r in 0..M {
                             let x = V::load(from.wrapping_offset(r as isize * x.rows.row));
-                            for i in 0..PAIR {
+                            for i in 0..P {
                                 sums[i][r] = sums[i][r].mul_acc(numbers[i], x);
                             }
                         }
                         at += step;
                         from = from.add(V::LANES);
                     }
-                    for i in 0..PAIR {
+                    for i in 0..P {
                         let scale = V::splat(of.scales.at(pair[i]).add(g));
                         for r in 0..M {
                             totals[i][r] = totals[i][r].mul_acc(sums[i][r], scale);
@@ -176,13 +174,13 @@ impl<V: Decode> Dot<'_, V> {
     /// # Safety
     /// As [`Self::run`].
     #[inline(always)]
-    unsafe fn of_kind<const M: usize>(&mut self) {
+    unsafe fn of_kind<const M: usize, const P: usize>(&mut self) {
         // SAFETY: passed on.
         unsafe {
             match self.format.bits.kind {
-                Kind::Integer => self.run::<M, INTEGER>(),
-                Kind::E2m1 => self.run::<M, E2M1>(),
-                Kind::E4m3 | Kind::E8m0 => self.run::<M, E4M3>(),
+                Kind::Integer => self.run::<M, P, INTEGER>(),
+                Kind::E2m1 => self.run::<M, P, E2M1>(),
+                Kind::E4m3 | Kind::E8m0 => self.run::<M, P, E4M3>(),
             }
         }
     }
@@ -195,8 +193,8 @@ impl<V: Decode> Body for Dot<'_, V> {
         // SAFETY: by the contract of `dot`, and by the level.
         unsafe {
             match padded(self.x.count) {
-                1 => self.of_kind::<1>(),
-                _ => self.of_kind::<ROWS>(),
+                1 => self.of_kind::<1, 1>(),
+                _ => self.of_kind::<ROWS, PAIR>(),
             }
         }
     }
