@@ -2,7 +2,7 @@
 
 use crate::matmul::simd::{Portable, Simd};
 
-/// What an element's bits mean.
+/// The meaning of an element's bits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// An integer from 0 on.
@@ -131,7 +131,7 @@ mod x86 {
     use crate::matmul::simd::x86::{F32x8, F32x16};
     use core::arch::x86_64::*;
 
-    /// What E4M3 bits in float32's places lack in exponent.
+    /// Exponent that E4M3 bits in float32's places lack.
     const E4M3_BIAS: i32 = 120 << 23;
     /// The least E4M3 number that is not subnormal. Those that are get its exponent, and lose what that adds: processors take
     /// long over subnormal numbers.

@@ -1,7 +1,7 @@
 //! DEQUANTIZE.
 
 use super::expand::codes;
-use super::format::{Format, Scales, Words, offset};
+use super::format::{Format, Words, offset, read};
 use crate::kernel::{Args, Context, Kernel, Prepared, Refusal, Signature};
 use crate::level::{self, Body, Isa};
 use crate::matmul::simd::{Num, Storage};
@@ -99,9 +99,7 @@ impl<S: Storage<Acc: From<f32> + Real>> Kernel for Of<S> {
             3 if !affine => Some(unsafe { *inputs[2].data.cast::<f32>() }),
             _ => None,
         };
-        let table = format.scales(global);
-        let scales = Scales { view: scales, table: (!affine).then_some(&table) };
-        let biases = affine.then(|| Scales { view: &inputs[2], table: None });
+        let biases = affine.then(|| &inputs[2]);
         let (rows, columns) = (rows as usize, columns as usize);
         let each = TASK.div_ceil(columns);
         let words = Words::new(words);
@@ -127,9 +125,10 @@ impl<S: Storage<Acc: From<f32> + Real>> Kernel for Of<S> {
                 // SAFETY: rows of the tensors; each task writes its own.
                 unsafe {
                     codes(cx.level, &format.bits, words.row(&[row], copy), code);
-                    scales.read::<S>(offset(scales.view, &[row]), scale);
-                    if let Some(biases) = &biases {
-                        biases.read::<S>(offset(biases.view, &[row]), bias);
+                    let at = (scales, offset(scales, &[row]));
+                    format.read_scales::<S>(cx.level, at, global, scale);
+                    if let Some(biases) = biases {
+                        read::<S>(biases, offset(biases, &[row]), bias);
                     }
                     level::at(
                         cx.level,

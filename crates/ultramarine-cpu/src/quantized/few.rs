@@ -1,7 +1,7 @@
 //! Few rows of x for each matrix: elements are decoded as they meet them.
 
 use super::dot::{BLOCK, Elements, Factors, ROWS, Rows, dot, ordered, padded, reorder};
-use super::format::{Scales, offset};
+use super::format::{offset, read};
 use super::product::{Call, Narrow, Part, TASK};
 use crate::kernel::View;
 use crate::level;
@@ -31,12 +31,17 @@ impl Call<'_> {
         let count = if affine { rows * groups } else { 0 };
         let scratch = Scratch::new(Slot::Call, count * 4);
         let sums = Shared(scratch.get().cast::<f32>());
-        let each = TASK.div_ceil(k);
-        self.cx.par.run(rows.div_ceil(each), |task| {
-            for row in task * each..rows.min((task + 1) * each) {
-                if !parts.iter().any(|part| (part.first..part.first + part.rows).contains(&row)) {
-                    continue;
-                }
+        let mut pieces = Vec::new();
+        for part in parts {
+            for first in (0..part.rows).step_by(ROWS) {
+                let rows = ROWS.min(part.rows - first);
+                pieces.push(Part { first: part.first + first, rows, ..*part });
+            }
+        }
+        let each = TASK.div_ceil(k * ROWS);
+        self.cx.par.run(pieces.len().div_ceil(each), |task| {
+            let own = &pieces[task * each..pieces.len().min((task + 1) * each)];
+            for row in own.iter().flat_map(|piece| piece.first..piece.first + piece.rows) {
                 // SAFETY: a row of x, and its sums, for which there is room; each task has its own.
                 unsafe {
                     let of_row = core::slice::from_raw_parts_mut(x.get().add(row * stride), k);
@@ -51,13 +56,6 @@ impl Call<'_> {
                 }
             }
         });
-        let mut pieces = Vec::new();
-        for part in parts {
-            for first in (0..part.rows).step_by(ROWS) {
-                let rows = ROWS.min(part.rows - first);
-                pieces.push(Part { first: part.first + first, rows, ..*part });
-            }
-        }
         let blocks = self.n.div_ceil(BLOCK);
         self.cx.par.run(pieces.len() * blocks, |task| {
             let (piece, from) = (pieces[task / blocks], task % blocks * BLOCK);
@@ -134,18 +132,15 @@ impl Call<'_> {
         let words = memory.wrapping_add(2 * numbers);
         // SAFETY: rows of the matrix; there is room for copies of them.
         unsafe {
-            let table = self.table(second);
             for (i, row) in rows.enumerate() {
                 let part = |to: *mut f32| {
-                    core::slice::from_raw_parts_mut(to.wrapping_add(i * groups), groups)
+                    core::slice::from_raw_parts_mut(to.wrapping_add(i * groups).cast(), groups)
                 };
                 if !in_place(self.scales) {
-                    self.read_row::<S>(&[second, row], table.as_ref(), part(scales));
+                    self.read_scales::<S>([second, row, 0], part(scales));
                 }
                 if let Some(view) = self.biases.filter(|view| !in_place(view)) {
-                    let to = part(biases);
-                    let to = core::slice::from_raw_parts_mut(to.as_mut_ptr().cast(), groups);
-                    Scales { view, table: None }.read::<S>(offset(view, &[second, row]), to);
+                    read::<S>(view, offset(view, &[second, row]), part(biases));
                 }
                 if self.words.room() > 0 {
                     self.words.row(&[second, row], words.wrapping_add(i * self.words.room()));
@@ -167,31 +162,6 @@ impl Call<'_> {
             biases: self.biases.map(|view| rows_of(view, biases)),
         };
         (scratch, elements)
-    }
-
-    /// The scales of a row.
-    ///
-    /// # Safety
-    /// As [`Call::elements`].
-    unsafe fn read_row<S: Storage<Acc: From<f32>>>(
-        &self,
-        index: &[usize; 2],
-        table: Option<&[f32; 256]>,
-        to: &mut [f32],
-    ) {
-        let at = offset(self.scales, index);
-        // SAFETY: by this function's contract.
-        unsafe {
-            if table.is_some() && self.scales.strides[2] == 1 {
-                let from = self.scales.data.wrapping_offset(at);
-                let global = self.global_scale(index[0]);
-                if self.of.format.decode_scales(self.cx.level, from, global, to) {
-                    return;
-                }
-            }
-            let to = core::slice::from_raw_parts_mut(to.as_mut_ptr().cast(), to.len());
-            Scales { view: self.scales, table }.read::<S>(at, to);
-        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Modes, and what their scales mean.
+//! Modes: how elements and scales are encoded, and where they are.
 
 use super::decode::{Bits, Kind, MOST, e4m3, e8m0};
 use super::expand::codes;
@@ -12,7 +12,7 @@ use ultramarine_abi::schema::quantization;
 pub struct Format {
     pub group: usize,
     pub bits: Bits,
-    /// Of scales of uint8.
+    /// Those of scales that are uint8.
     scales: Option<Bits>,
 }
 
@@ -45,80 +45,58 @@ impl Format {
         columns * self.bits.size / 32
     }
 
-    /// The numbers of all scales of uint8, times a global scale over 2688, the largest number without.
-    pub fn scales(&self, global: Option<f32>) -> [f32; 256] {
-        let factor = factor(global);
-        core::array::from_fn(|code| {
-            let scale = match self.scales.as_ref().map(|bits| bits.kind) {
-                Some(Kind::E4m3) => e4m3(code as u8),
-                _ => e8m0(code as u8),
-            };
-            scale * factor
-        })
-    }
-
-    /// Decodes scales of uint8 that lie next to each other, times a global scale over 2688. Returns false, and does nothing, if
-    /// they make no whole vectors.
+    /// Reads scales of a row, times a global scale over 2688, in the type that they are computed with.
     ///
     /// # Safety
-    /// There are as many as there is room for.
-    pub unsafe fn decode_scales(
+    /// The view has scales of uint8, or for affine elements of type `S`; there are as many behind the element at `offset`, along
+    /// the last axis.
+    pub unsafe fn read_scales<S: Storage<Acc: From<f32>>>(
         &self,
         level: Level,
-        from: *const u8,
+        (view, offset): (&View<'_>, isize),
         global: Option<f32>,
-        to: &mut [f32],
-    ) -> bool {
-        let Some(bits) = self.scales.as_ref().filter(|_| to.len().is_multiple_of(MOST)) else {
-            return false;
+        to: &mut [S::Acc],
+    ) {
+        let Some(bits) = &self.scales else {
+            // SAFETY: by this function's contract.
+            return unsafe { read::<S>(view, offset, to) };
         };
-        // SAFETY: by this function's contract.
-        unsafe { codes(level, bits, from, to) };
-        if global.is_some() {
-            let factor = factor(global);
-            to.iter_mut().for_each(|scale| *scale *= factor);
-        }
-        true
-    }
-}
-
-/// What scales are multiplied by.
-fn factor(global: Option<f32>) -> f32 {
-    global.map_or(1.0, |global| global / 2688.0)
-}
-
-/// Scales or biases of rows: an element for each group.
-#[derive(Clone, Copy)]
-pub struct Scales<'a> {
-    pub view: &'a View<'a>,
-    /// Of scales of uint8.
-    pub table: Option<&'a [f32; 256]>,
-}
-
-impl Scales<'_> {
-    /// Some of those of a row, in the type that they are computed with.
-    ///
-    /// # Safety
-    /// `S` is the elements' type if there is no table. There are as many behind the element at `offset`, of the last axis.
-    #[inline(always)]
-    pub unsafe fn read<S: Storage<Acc: From<f32>>>(&self, offset: isize, to: &mut [S::Acc]) {
-        let step = self.view.strides[self.view.strides.len() - 1] as isize;
-        // SAFETY: by this function's contract.
-        unsafe {
-            match self.table {
-                Some(table) => {
-                    let from = self.view.data.wrapping_offset(offset);
-                    for (i, to) in to.iter_mut().enumerate() {
-                        *to = table[*from.wrapping_offset(i as isize * step) as usize].into();
-                    }
-                }
-                None => {
-                    let from = self.view.data.cast::<S>().wrapping_offset(offset);
-                    widen(from.cast_const(), step, to);
+        let (from, step) = (view.data.wrapping_offset(offset), last_step(view));
+        let factor = global.map_or(1.0, |global| global / 2688.0);
+        let mut whole = 0;
+        if step == 1 && size_of::<S::Acc>() == 4 {
+            whole = to.len() / MOST * MOST;
+            // SAFETY: by this function's contract; numbers of four bytes are float32.
+            unsafe {
+                let to = core::slice::from_raw_parts_mut(to.as_mut_ptr().cast::<f32>(), whole);
+                codes(level, bits, from, to);
+                if global.is_some() {
+                    to.iter_mut().for_each(|scale| *scale *= factor);
                 }
             }
         }
+        for (i, to) in to.iter_mut().enumerate().skip(whole) {
+            // SAFETY: by this function's contract.
+            let code = unsafe { *from.wrapping_offset(i as isize * step) };
+            let scale = if bits.kind == Kind::E4m3 { e4m3(code) } else { e8m0(code) };
+            *to = (scale * factor).into();
+        }
     }
+}
+
+/// Reads elements of a row, in the type that they are computed with.
+///
+/// # Safety
+/// There are as many elements of type `S` behind the one at `offset`, along the last axis.
+pub unsafe fn read<S: Storage>(view: &View<'_>, offset: isize, to: &mut [S::Acc]) {
+    let from = view.data.cast::<S>().wrapping_offset(offset);
+    // SAFETY: by this function's contract.
+    unsafe { widen(from.cast_const(), last_step(view), to) }
+}
+
+/// The stride of the last axis.
+fn last_step(view: &View<'_>) -> isize {
+    view.strides[view.strides.len() - 1] as isize
 }
 
 /// The offset of an element, or of a row of the last axis, by its indices along the first axes.

@@ -1,6 +1,7 @@
 //! Many rows of x for a matrix: slabs of it are written out as numbers, and multiplied.
 
 use super::expand::{Scaled, codes};
+use super::format::{offset, read};
 use super::product::{Call, Narrow, Part, TASK};
 use crate::level;
 use crate::matmul::items::Item;
@@ -30,13 +31,11 @@ impl Call<'_> {
         let scratch = Scratch::new(Slot::Slab, numbers * size);
         let slab = Shared(scratch.get().cast::<S::Acc>());
         let sums = Shared(slab.get().wrapping_add(width * self.k));
-        // SAFETY: there is such a matrix.
-        let table = unsafe { self.table(part.second) };
         for from in (0..self.n).step_by(width) {
             let columns = width.min(self.n - from);
             // SAFETY: the slab has room for these columns; products and rows of the result are as many.
             unsafe {
-                self.expand::<S>(part.second, from, columns, table.as_ref(), slab);
+                self.expand::<S>(part.second, from, columns, slab);
                 let bytes = |numbers: usize| (numbers * size) as isize;
                 let second = match self.of.transpose {
                     true => [bytes(1), bytes(self.k)],
@@ -76,7 +75,6 @@ impl Call<'_> {
         second: usize,
         from: usize,
         columns: usize,
-        table: Option<&[f32; 256]>,
         to: Shared<S::Acc>,
     ) {
         let format = &self.of.format;
@@ -115,7 +113,10 @@ impl Call<'_> {
                         numbers,
                     );
                     let at = [second, first + row, skipped / format.group];
-                    self.read_scales::<S>(at, table, scales, biases);
+                    self.read_scales::<S>(at, scales);
+                    if let Some(view) = self.biases {
+                        read::<S>(view, offset(view, &at), biases);
+                    }
                     let to = core::slice::from_raw_parts_mut(to.get().add(row * length), length);
                     level::at(
                         self.cx.level,

@@ -1,7 +1,7 @@
 //! QUANTIZED_MATMUL.
 
 use super::dot::ROWS;
-use super::format::{Format, Scales, Words, offset};
+use super::format::{Format, Words, offset};
 use crate::dtype::DType;
 use crate::kernel::{Args, Context, Kernel, Prepared, Refusal, Signature, View};
 use crate::level::{self, Level};
@@ -215,42 +215,28 @@ impl Call<'_> {
         self.out.data.cast::<S>().wrapping_offset(offset(self.out, &[place, row % self.m]))
     }
 
-    /// Reads scales, and biases if there are any.
+    /// Reads scales, from one's index on.
     ///
     /// # Safety
-    /// There is such a row of such a matrix, with as many groups from `group` on.
+    /// There are as many groups of such a row of such a matrix.
     pub(super) unsafe fn read_scales<S: Storage<Acc: From<f32>>>(
         &self,
-        [second, row, group]: [usize; 3],
-        table: Option<&[f32; 256]>,
-        scales: &mut [S::Acc],
-        biases: &mut [S::Acc],
+        index: [usize; 3],
+        to: &mut [S::Acc],
     ) {
-        let at = |view: &View<'_>| offset(view, &[second, row, group]);
+        let at = (self.scales, offset(self.scales, &index));
         // SAFETY: by this function's contract.
         unsafe {
-            Scales { view: self.scales, table }.read::<S>(at(self.scales), scales);
-            if let Some(view) = self.biases {
-                Scales { view, table: None }.read::<S>(at(view), biases);
-            }
+            let global = self.global_scale(index[0]);
+            self.of.format.read_scales::<S>(self.cx.level, at, global, to);
         }
-    }
-
-    /// The numbers of scales of uint8 of a matrix.
-    ///
-    /// # Safety
-    /// There is such a matrix.
-    pub(super) unsafe fn table(&self, second: usize) -> Option<[f32; 256]> {
-        // SAFETY: by this function's contract.
-        let global = unsafe { self.global_scale(second) };
-        (!self.of.format.is_affine()).then(|| self.of.format.scales(global))
     }
 
     /// The global scale of a matrix.
     ///
     /// # Safety
     /// There is such a matrix.
-    pub(super) unsafe fn global_scale(&self, second: usize) -> Option<f32> {
+    unsafe fn global_scale(&self, second: usize) -> Option<f32> {
         self.global.map(|global| {
             // SAFETY: there is one for each matrix.
             unsafe { *global.data.cast::<f32>().wrapping_offset(offset(global, &[second])) }
