@@ -1,9 +1,9 @@
-//! What words and scales mean.
+//! The meaning of words and scales.
 
 use crate::dtype::{DType, Num};
 use ultramarine_abi::schema::quantization;
 
-/// What words, scales and biases mean.
+/// The meaning of words, scales and biases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
     /// A [`quantization`] code.

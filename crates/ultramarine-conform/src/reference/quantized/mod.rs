@@ -33,7 +33,7 @@ pub struct Packed<'a> {
 /// An element, which is the sum of its parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Element {
-    /// What is multiplied by the scale.
+    /// The number times its scales.
     product: f64,
     bias: f64,
 }
@@ -130,7 +130,7 @@ pub fn dequantize(packed: &Packed<'_>, dtype: DType, allowed: Allowed) -> Vec<Ex
 /// How many epsilons of float32 a global scale's quotient and its product with a scale count.
 const GLOBAL: f64 = 2.0;
 
-/// What an element of a product adds up.
+/// The sums of an element of a product.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     total: f64,

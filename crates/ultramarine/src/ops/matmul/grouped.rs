@@ -1,13 +1,13 @@
 //! Products of gathered matrices, of masked blocks and of segments: the user's functions.
 
-use super::picks::Indices;
+use super::picks::{Indices, narrow};
 use super::{gather, multiply_matrices, segmented, without_vectors};
 use crate::error::{Result, ensure};
 use crate::ops::rules::builders::{like, times, with_axis};
 use crate::ops::select::where_;
 use crate::placement::follow;
 use crate::shape::{self, Shape, Show};
-use crate::{array::Array, dtype::Dtype, scalar::Scalar};
+use crate::{array::Array, dtype::Dtype};
 
 /// The floating dtype in which two operands are multiplied; errors name `op`.
 fn real_dtype(op: &str, a: &Array, b: &Array) -> Result<Dtype> {
@@ -209,12 +209,6 @@ pub fn segmented_mm(a: &Array, b: &Array, segments: &Array) -> Result<Array> {
     if shape.contains(&0) || k == 0 {
         return Array::zeros(&shape, dtype);
     }
-    let segments = match segments.dtype() {
-        Dtype::Uint64 => segments.clone(),
-        _ => segments.astype(Dtype::Int64),
-    };
-    let bound = |v: i64| Array::scalar(Scalar::from_i64(segments.dtype(), v));
-    // What is far outside would wrap.
-    let segments = segments.clip(Some(&bound(0)), Some(&bound(k as i64)))?.astype(Dtype::Int32);
-    segmented::product(&a, &b, &segments.reshape(&[count, 2])?)?.reshape(&shape)
+    let segments = narrow(segments)?.reshape(&[count, 2])?;
+    segmented::product(&a, &b, &segments)?.reshape(&shape)
 }

@@ -2,12 +2,14 @@
 
 use crate::error::{Result, ensure};
 use crate::ops::index::scatter::scatter;
+use crate::ops::rules::batching::batched;
 use crate::ops::rules::builders::{bin, compute_dtype, like};
 use crate::ops::select::where_;
 use crate::ops::sort::search::Side;
 use crate::ops::{Vmap, attributes};
 use crate::shape::{self, Shape};
 use crate::{array::Array, dtype::Dtype, scalar::Scalar};
+use std::ops::Range;
 use ultramarine_abi::schema::{binary, scatter as kind};
 
 attributes! {
@@ -70,7 +72,7 @@ impl Indices {
 }
 
 /// Indices as int32. Those far outside stay outside.
-fn narrow(indices: &Array) -> Result<Array> {
+pub(super) fn narrow(indices: &Array) -> Result<Array> {
     let bound = |v: i64| Array::scalar(Scalar::from_i64(indices.dtype(), v));
     let (low, high) = (bound(i32::MIN.into()), bound(i32::MAX.into()));
     let held = match indices.dtype() {
@@ -167,7 +169,7 @@ pub(crate) fn gradient_by_second(
 pub(crate) fn mapped(
     v: &Vmap<'_>,
     picks: Picks,
-    second: std::ops::Range<usize>,
+    second: Range<usize>,
     of: impl Fn(&[Array], &Indices) -> Result<Array>,
 ) -> Result<(Array, Option<usize>)> {
     let shapes: Vec<Shape> = (v.inputs.iter().zip(v.axes))
@@ -182,8 +184,7 @@ pub(crate) fn mapped(
     let of_one: Vec<&[usize]> = shapes.iter().map(|s| &s[..]).collect();
     let items = picks.items(&of_one);
     let factors = [0..1, second];
-    let is_mapped =
-        |range: &std::ops::Range<usize>| v.axes[range.clone()].iter().any(Option::is_some);
+    let is_mapped = |range: &Range<usize>| v.axes[range.clone()].iter().any(Option::is_some);
     let mut operands = Vec::new();
     for range in &factors {
         for i in range.clone() {
@@ -192,20 +193,20 @@ pub(crate) fn mapped(
                 operands.push(operand.clone());
                 continue;
             }
-            let operand = crate::ops::rules::batching::batched(operand, v.axes[i], v.size)?;
+            let operand = batched(operand, v.axes[i], v.size)?;
             let mut shape = Shape::from_slice(&operand.shape()[1..]);
             shape[0] *= v.size;
             operands.push(operand.reshape(&shape)?);
         }
     }
     let first_index = v.inputs.len() - picks.count();
-    let index = |there: bool, at: usize, range: &std::ops::Range<usize>| -> Result<Option<Array>> {
+    let index = |there: bool, at: usize, range: &Range<usize>| -> Result<Option<Array>> {
         let matrices = shapes[range.start][0];
         let (own, mapped) = match there {
             true => (held(&v.inputs[at], matrices)?, v.axes[at]),
             false => (Array::arange(0.0, items as f64, 1.0, Dtype::Int32)?, None),
         };
-        let own = crate::ops::rules::batching::batched(&own, mapped, v.size)?;
+        let own = batched(&own, mapped, v.size)?;
         let own = match is_mapped(range) {
             true => {
                 let each = Array::arange(0.0, v.size as f64, 1.0, Dtype::Int32)?;

@@ -5,7 +5,7 @@ use crate::ops::attributes;
 use ultramarine_abi::schema::quantization;
 
 attributes! {
-    /// What the bits of an element and its group's scale mean.
+    /// The meaning of an element's bits and of its group's scale.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub enum QuantizationMode {
         /// Integers q from 0 to 2^bits - 1: `scale q + bias`.
@@ -63,7 +63,7 @@ attributes! {
     /// Mode, group size and bits of numbers of few bits.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Quantization {
-        /// What the bits mean.
+        /// The meaning of the bits.
         pub mode: QuantizationMode,
         /// Elements of a row that share a scale.
         pub group_size: usize,

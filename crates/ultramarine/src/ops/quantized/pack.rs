@@ -35,7 +35,7 @@ fn with_last(a: &Array, last: &[usize]) -> Shape {
 pub(super) fn pack(elements: &Array, bits: usize) -> Result<Array> {
     let (n, p) = (elements.shape()[elements.ndim() - 1], pattern(bits));
     let parts = elements.reshape(&with_last(elements, &[n / p.elements, 1, p.elements]))?;
-    // What lies in a word begins in it, or in the one before. Shifts by a word's bits leave nothing.
+    // A word's elements begin in it, or in the one before. Shifts by a word's bits leave nothing.
     let shifts = |of: &dyn Fn(isize) -> isize| -> Result<Array> {
         let each = (0..p.words)
             .flat_map(|w| (0..p.elements).map(move |i| (i * bits) as isize - (w * WORD) as isize));

@@ -230,7 +230,7 @@ pub enum SecondFactor<'a> {
     Floats {
         /// The floats.
         w: &'a Array,
-        /// What they are rounded to.
+        /// The mode, group size and bits of their rounding.
         how: Quantization,
         /// Their global scale, of nvfp4.
         global_scale: Option<&'a Array>,

@@ -8,7 +8,7 @@ use crate::ops::index::bounds;
 use crate::ops::matmul::picks::{Indices, Picks, gradient_by_second, mapped, summed, taken};
 use crate::ops::matmul::transposed;
 use crate::ops::rules::batching::{all_batched, joined};
-use crate::ops::rules::builders::{compute_dtype, times};
+use crate::ops::rules::builders::{compute_dtype, plus, times};
 use crate::ops::rules::multi_output::{MultiOutputJvp, MultiOutputRules, MultiOutputVjp, Results};
 use crate::ops::{Call, Cotangents, Refit, Vmap, attributes};
 use crate::{array::Array, dtype::Dtype, node::Value, shape::Shape};
@@ -144,7 +144,7 @@ impl QuantizedMatmul {
     /// The second factors `(e, k, n)` as floats.
     fn second(&self, w: &Quantized, dtype: Dtype) -> Result<Array> {
         let inner = compute_dtype(dtype);
-        // What is rounded to a half is not exact.
+        // Elements that were rounded to a half would not be exact.
         let wide = |a: &Option<Array>| a.as_ref().map(|a| a.astype(inner));
         let w = match w.is_affine() {
             true => {
@@ -273,7 +273,7 @@ impl MultiOutputRules for QuantizedMatmul {
             }
             _ => None,
         };
-        Ok(vec![crate::ops::rules::builders::plus(by_x, by_parts)?])
+        Ok(vec![plus(by_x, by_parts)?])
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
