@@ -8,15 +8,16 @@ use core::marker::PhantomData;
 
 /// Most rows of x that are multiplied at a time.
 pub const ROWS: usize = 4;
-/// Rows of elements that several rows of x meet at a time: each number of x is loaded for both. One row of x meets them one
-/// after the other, as one stream of memory, which a processor fetches ahead.
+/// Rows of elements that several rows of x meet at a time: each number of x is loaded for both.
 pub const PAIR: usize = 2;
+/// Rows of elements that a single row of x meets at a time.
+pub const FOUR: usize = 4;
 /// Most rows of elements of a block.
 pub const BLOCK: usize = 128;
 /// The products of rows of x with those of a block.
 pub type Products = [[f32; BLOCK]; ROWS];
-/// Bytes ahead of what is read that are fetched: the processor does not see that two rows are one stretch of memory.
-pub const AHEAD: usize = 4096;
+/// Bytes ahead of what is read that are fetched: the processor does not see that several rows are one stretch of memory.
+pub const AHEAD: usize = 8192;
 
 /// Rows of float32 numbers, of a length that is known elsewhere.
 #[derive(Clone, Copy)]
@@ -193,19 +194,16 @@ impl<V: Decode> Body for Dot<'_, V> {
         // SAFETY: by the contract of `dot`, and by the level.
         unsafe {
             match padded(self.x.count) {
-                1 => self.of_kind::<1, 1>(),
+                1 => self.of_kind::<1, FOUR>(),
                 _ => self.of_kind::<ROWS, PAIR>(),
             }
         }
     }
 }
 
-/// Returns true if rows of x with so many numbers are to be ordered by [`reorder`].
-pub fn ordered(level: Level, format: &Format, k: usize) -> bool {
-    cfg!(target_arch = "x86_64")
-        && level == Level::V4
-        && format.bits.size == 4
-        && k.is_multiple_of(STRETCH)
+/// Returns true if rows of x are to be ordered by [`reorder`], with zeros up to a multiple of [`STRETCH`].
+pub fn ordered(level: Level, format: &Format) -> bool {
+    cfg!(target_arch = "x86_64") && level == Level::V4 && format.bits.size == 4
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -1,6 +1,6 @@
 //! Few rows of x for each matrix: elements are decoded as they meet them.
 
-use super::dot::{BLOCK, Elements, Factors, ROWS, Rows, dot, ordered, padded, reorder};
+use super::dot::{BLOCK, Elements, Factors, ROWS, Rows, STRETCH, dot, ordered, padded, reorder};
 use super::format::{offset, read};
 use super::product::{Call, Narrow, Part, TASK};
 use crate::kernel::View;
@@ -27,7 +27,7 @@ impl Call<'_> {
     ) {
         let (k, groups, level) = (self.k, self.k / self.of.format.group, self.cx.level);
         let (affine, stride) = (self.biases.is_some(), self.stride());
-        let is_ordered = ordered(level, &self.of.format, k);
+        let is_ordered = ordered(level, &self.of.format);
         let count = if affine { rows * groups } else { 0 };
         let scratch = Scratch::new(Slot::Call, count * 4);
         let sums = Shared(scratch.get().cast::<f32>());
@@ -44,9 +44,11 @@ impl Call<'_> {
             for row in own.iter().flat_map(|piece| piece.first..piece.first + piece.rows) {
                 // SAFETY: a row of x, and its sums, for which there is room; each task has its own.
                 unsafe {
-                    let of_row = core::slice::from_raw_parts_mut(x.get().add(row * stride), k);
+                    let padded = k.next_multiple_of(STRETCH);
+                    let of_row = core::slice::from_raw_parts_mut(x.get().add(row * stride), padded);
                     if affine {
-                        for (g, group) in of_row.chunks_exact(self.of.format.group).enumerate() {
+                        for (g, group) in of_row[..k].chunks_exact(self.of.format.group).enumerate()
+                        {
                             *sums.get().add(row * groups + g) = sum(group);
                         }
                     }

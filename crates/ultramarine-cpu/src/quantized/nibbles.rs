@@ -2,7 +2,7 @@
 //! into a number. So lanes hold elements that are eight apart, and x is brought into that order before.
 
 use super::decode::{Kind, SIZES};
-use super::dot::{AHEAD, Elements, Factors, PAIR, Products, ROWS, finish, padded};
+use super::dot::{AHEAD, Elements, FOUR, Factors, PAIR, Products, ROWS, finish, padded};
 use super::format::Format;
 use crate::level::{self, Body, Isa};
 use crate::matmul::simd::x86::F32x16;
@@ -14,11 +14,11 @@ pub const STRETCH: usize = 128;
 /// Elements of a word.
 const EACH: usize = 8;
 /// Rows ahead whose scales and biases are fetched.
-const AHEAD_ROWS: usize = 8;
+const AHEAD_ROWS: usize = 24;
 /// Lanes of a vector.
 const LANES: usize = 16;
 
-/// Brings numbers into the order in which elements are decoded.
+/// Brings numbers, of whole stretches, into the order in which elements are decoded.
 pub fn reorder(row: &mut [f32]) {
     for stretch in row.chunks_exact_mut(STRETCH) {
         let mut ordered = [0.0; STRETCH];
@@ -36,6 +36,13 @@ struct Dot<'a> {
     to: &'a mut Products,
 }
 
+/// The rows that a pass multiplies, and where it is in them.
+struct Stretch<const P: usize> {
+    words: [*const u8; P],
+    scales: [*const f32; P],
+    x: *const f32,
+}
+
 impl Dot<'_> {
     /// # Safety
     /// As [`dot`]; there are M rows.
@@ -48,58 +55,97 @@ impl Dot<'_> {
             _ => core::array::from_fn(|code| if code < 8 { SIZES[code] } else { -SIZES[code - 8] }),
         };
         let places: [i32; LANES] = core::array::from_fn(|lane| (lane * EACH / group) as i32);
-        let there = ((1u32 << each) - 1) as __mmask16;
+        let (whole, rest) = (of.groups / each, of.groups % each);
+        let mask = |lanes: usize| ((1u32 << lanes) - 1) as __mmask16;
+        let last = [mask(rest * group / EACH), mask(rest)];
         for first in (0..of.rows).step_by(P) {
             let pair = of.some::<P>(first);
             // Rows of scales and biases are too short for a processor to see streams in them.
             for rows in [Some(of.scales), of.biases].into_iter().flatten() {
-                let later = rows.at(first + AHEAD_ROWS);
-                for g in (0..of.groups).step_by(LANES) {
-                    prefetch(later.wrapping_add(g).cast());
+                for i in 0..P {
+                    let later = rows.at(first + AHEAD_ROWS + i);
+                    for g in (0..of.groups).step_by(LANES) {
+                        prefetch(later.wrapping_add(g).cast());
+                    }
                 }
             }
             // SAFETY: so many stretches of words, of scales and of x, by the contract of `dot`.
             unsafe {
                 let table = _mm512_loadu_ps(numbers.as_ptr());
                 let places = _mm512_loadu_si512(places.as_ptr().cast());
+                let mut at = Stretch::<P> {
+                    words: pair.map(|row| of.words_at(row)),
+                    scales: pair.map(|row| of.scales.at(row)),
+                    x: x.rows.data,
+                };
                 let mut totals = [[F32x16::zero(); M]; P];
-                for at in 0..of.groups / each {
-                    let mut words = [_mm512_setzero_si512(); P];
+                for _ in 0..whole {
+                    at.add(
+                        x.rows.row,
+                        [table, _mm512_castsi512_ps(places)],
+                        [!0, mask(each)],
+                        &mut totals,
+                    );
                     for i in 0..P {
-                        let from = of.words_at(pair[i]).add(at * 4 * LANES);
-                        prefetch(from.wrapping_add(AHEAD));
-                        words[i] = _mm512_loadu_si512(from.cast());
+                        at.words[i] = at.words[i].add(4 * LANES);
+                        at.scales[i] = at.scales[i].add(each);
                     }
-                    let from = x.rows.data.add(at * STRETCH);
-                    let mut sums = [[F32x16::zero(); M]; P];
-                    macro_rules! element {
-                        ($($e:literal)*) => {$({
-                            let mut numbers = [F32x16::zero(); P];
-                            for i in 0..P {
-                                // Of the shifted words the lowest four bits count.
-                                let codes = _mm512_srli_epi32::<{ 4 * $e }>(words[i]);
-                                numbers[i] = F32x16(_mm512_permutexvar_ps(codes, table));
-                            }
-                            for r in 0..M {
-                                let from = from.add($e * LANES);
-                                let x = F32x16::load(from.wrapping_offset(r as isize * x.rows.row));
-                                for i in 0..P {
-                                    sums[i][r] = sums[i][r].mul_acc(numbers[i], x);
-                                }
-                            }
-                        })*};
-                    }
-                    element!(0 1 2 3 4 5 6 7);
-                    for i in 0..P {
-                        let from = of.scales.at(pair[i]).add(at * each);
-                        let scales = _mm512_maskz_loadu_ps(there, from);
-                        let scale = F32x16(_mm512_permutexvar_ps(places, scales));
-                        for r in 0..M {
-                            totals[i][r] = totals[i][r].mul_acc(sums[i][r], scale);
-                        }
-                    }
+                    at.x = at.x.add(STRETCH);
+                }
+                if rest > 0 {
+                    at.add(x.rows.row, [table, _mm512_castsi512_ps(places)], last, &mut totals);
                 }
                 finish(&totals, of, x, first, self.to);
+            }
+        }
+    }
+}
+
+impl<const P: usize> Stretch<P> {
+    /// Adds the products of a stretch. `lanes` are those with words, and those with scales.
+    ///
+    /// # Safety
+    /// AVX-512 is available, and there are as many words and scales, and a stretch of x in each of M rows.
+    #[inline(always)]
+    unsafe fn add<const M: usize>(
+        &self,
+        row: isize,
+        [table, places]: [__m512; 2],
+        lanes: [__mmask16; 2],
+        totals: &mut [[F32x16; M]; P],
+    ) {
+        // SAFETY: by this function's contract.
+        unsafe {
+            let mut words = [_mm512_setzero_si512(); P];
+            for i in 0..P {
+                prefetch(self.words[i].wrapping_add(AHEAD));
+                words[i] = _mm512_maskz_loadu_epi32(lanes[0], self.words[i].cast());
+            }
+            let mut sums = [[F32x16::zero(); M]; P];
+            macro_rules! element {
+                ($($e:literal)*) => {$({
+                    let mut numbers = [F32x16::zero(); P];
+                    for i in 0..P {
+                        // Of the shifted words the lowest four bits count.
+                        let codes = _mm512_srli_epi32::<{ 4 * $e }>(words[i]);
+                        numbers[i] = F32x16(_mm512_permutexvar_ps(codes, table));
+                    }
+                    for r in 0..M {
+                        let from = self.x.add($e * LANES);
+                        let x = F32x16::load(from.wrapping_offset(r as isize * row));
+                        for i in 0..P {
+                            sums[i][r] = sums[i][r].mul_acc(numbers[i], x);
+                        }
+                    }
+                })*};
+            }
+            element!(0 1 2 3 4 5 6 7);
+            for i in 0..P {
+                let scales = _mm512_maskz_loadu_ps(lanes[1], self.scales[i]);
+                let scale = F32x16(_mm512_permutexvar_ps(_mm512_castps_si512(places), scales));
+                for r in 0..M {
+                    totals[i][r] = totals[i][r].mul_acc(sums[i][r], scale);
+                }
             }
         }
     }
@@ -112,7 +158,7 @@ impl Body for Dot<'_> {
         // SAFETY: by the contract of `dot`.
         unsafe {
             match padded(self.x.count) {
-                1 => self.run::<1, 1>(),
+                1 => self.run::<1, FOUR>(),
                 _ => self.run::<ROWS, PAIR>(),
             }
         }
@@ -122,7 +168,7 @@ impl Body for Dot<'_> {
 /// As [`super::dot::dot`], of rows of x that [`reorder`] ordered.
 ///
 /// # Safety
-/// As there. AVX-512 is available, and the elements have four bits and make whole stretches.
+/// As there. AVX-512 is available, and the elements have four bits. Rows of x make whole stretches, with zeros at their ends.
 pub unsafe fn dot(format: &Format, elements: Elements, x: Factors, to: &mut Products) {
     // SAFETY: by this function's contract.
     unsafe { level::v4(Dot { format, elements, x, to }) }

@@ -1,6 +1,6 @@
 //! QUANTIZED_MATMUL.
 
-use super::dot::ROWS;
+use super::dot::{ROWS, STRETCH};
 use super::format::{Format, Words, offset};
 use crate::dtype::DType;
 use crate::kernel::{Args, Context, Kernel, Prepared, Refusal, Signature, View};
@@ -174,8 +174,10 @@ impl Call<'_> {
             for row in task * each..(rows + ROWS).min((task + 1) * each) {
                 // SAFETY: each task writes its own rows.
                 let to = unsafe {
-                    core::slice::from_raw_parts_mut(x.get().wrapping_add(row * stride), self.k)
+                    core::slice::from_raw_parts_mut(x.get().wrapping_add(row * stride), stride)
                 };
+                let (to, behind) = to.split_at_mut(self.k);
+                behind.fill(S::Acc::default());
                 match items.get(row / self.m) {
                     Some(item) => {
                         let at = offset(self.x, &[item.first, row % self.m]);
@@ -203,10 +205,10 @@ impl Call<'_> {
         }
     }
 
-    /// Numbers from a row of x to the next: a line of the cache more than a row's, lest those of a column compete for
+    /// Numbers from a row of x to the next: whole stretches, and a line of the cache more, lest those of a column compete for
     /// the same place in it.
     pub(super) fn stride(&self) -> usize {
-        self.k.next_multiple_of(LINE) + LINE
+        self.k.next_multiple_of(STRETCH.max(LINE)) + LINE
     }
 
     /// Where a row of the result begins.
