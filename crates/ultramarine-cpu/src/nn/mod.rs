@@ -2,7 +2,10 @@
 
 mod attention;
 mod cross_entropy;
+mod norm;
 pub(crate) mod real;
+mod rope;
+mod rows;
 pub(crate) mod tensor;
 
 use crate::kernel::{Op, Prepared, Refusal, Signature};
@@ -14,6 +17,9 @@ pub fn prepare_op(op: &Op, signature: &Signature<'_>, level: Level) -> Prepared 
     match op.id {
         op::ATTENTION => attention::prepare(op, false, signature, level),
         op::ATTENTION_GRADIENT => attention::prepare(op, true, signature, level),
+        op::RMS_NORM => norm::prepare(false, signature),
+        op::LAYER_NORM => norm::prepare(true, signature),
+        op::ROPE => rope::prepare(op, signature),
         op::CROSS_ENTROPY => cross_entropy::prepare(false, signature),
         op::CROSS_ENTROPY_GRADIENT => cross_entropy::prepare(true, signature),
         _ => Err(Refusal::Unsupported),

@@ -15,6 +15,9 @@ pub trait Real: Num + PartialOrd {
     fn value(self) -> f64;
     fn minus(self, other: Self) -> Self;
     fn times(self, other: Self) -> Self;
+    fn over(self, other: Self) -> Self;
+    /// The square root.
+    fn root(self) -> Self;
     fn is_finite(self) -> bool;
     /// `e^x`.
     fn exp<I: Isa>(self) -> Self;
@@ -44,6 +47,14 @@ macro_rules! real {
             #[inline(always)]
             fn times(self, other: $t) -> $t {
                 self * other
+            }
+            #[inline(always)]
+            fn over(self, other: $t) -> $t {
+                self / other
+            }
+            #[inline(always)]
+            fn root(self) -> $t {
+                self.sqrt()
             }
             #[inline(always)]
             fn is_finite(self) -> bool {

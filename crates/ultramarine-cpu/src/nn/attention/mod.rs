@@ -9,6 +9,7 @@
 //! How work is cut depends on shapes and the level only.
 
 mod block;
+mod few;
 mod forward;
 mod gradient;
 mod softmax;
@@ -205,8 +206,15 @@ where
                 return Err("attention has two outputs".into());
             };
             check(&[(result, &[b, h, m, e]), (logarithms, &[b, h, m])])?;
+            let [result, logarithms] = [result, logarithms].map(Tensor::new);
             // SAFETY: the tensors are valid, and their shapes were checked.
-            unsafe { forward::run::<S>(&call, &Tensor::new(result), &Tensor::new(logarithms)) };
+            unsafe {
+                if call.group * m <= few::QUERIES {
+                    few::run::<S>(&call, &result, &logarithms);
+                } else {
+                    forward::run::<S>(&call, &result, &logarithms);
+                }
+            }
             return Ok(());
         }
         let ([_, _, _, ct, logarithms, delta, ..], [dq, dk, dv]) = (args.inputs, args.outputs)
