@@ -73,6 +73,16 @@ impl Array {
     #[inline]
     pub(crate) fn given(value: Value, shape: Shape, dtype: Dtype) -> Array {
         let place = placement::place_value(value.buffer.device());
+        Array::given_at(place, value, shape, dtype)
+    }
+
+    /// An array with a value, which belongs to `place`.
+    pub(crate) fn given_at(
+        place: placement::Place,
+        value: Value,
+        shape: Shape,
+        dtype: Dtype,
+    ) -> Array {
         Array { node: Node::with_outcome(Ok(value), shape, dtype, place) }
     }
 

@@ -20,7 +20,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// Where an operation runs, and why.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub(crate) struct Place {
     pub stream: Stream,
     /// The result is at home on the stream's device.

@@ -5,6 +5,7 @@ use super::{gather, multiply_matrices, segmented, without_vectors};
 use crate::error::{Result, ensure};
 use crate::ops::rules::builders::{like, times, with_axis};
 use crate::ops::select::where_;
+use crate::ops::shape::view::View;
 use crate::placement::follow;
 use crate::shape::{self, Shape, Show};
 use crate::{array::Array, dtype::Dtype};
@@ -100,7 +101,12 @@ pub fn gather_mm(
 /// Matrices one behind the other.
 pub(crate) fn in_a_row(a: &Array) -> Result<Array> {
     let (batch, matrix) = a.shape().split_at(a.ndim() - 2);
-    a.reshape(&[batch.iter().product(), matrix[0], matrix[1]])
+    let shape = [batch.iter().product(), matrix[0], matrix[1]];
+    if *a.shape() == shape {
+        return Ok(a.clone());
+    }
+    // Weights mostly have their values.
+    View::Reshape.of_value(a, &shape).map_or_else(|| a.reshape(&shape), Ok)
 }
 
 /// The masks of the blocks of [`block_masked_mm`].

@@ -70,6 +70,17 @@ impl View {
         })
     }
 
+    /// The view of an array that has its value, without a node for the evaluator. `None` where the array is lazy or part of a
+    /// trace, and where strides cannot express the view.
+    pub fn of_value(&self, a: &Array, shape: &[usize]) -> Option<Array> {
+        let node = a.node();
+        if node.is_traced() || shapeless::shapeless() {
+            return None;
+        }
+        let value = self.of(node.value()?, &node.shape, shape, [node.dtype; 2])?;
+        Some(Array::given_at(node.place, value, Shape::from_slice(shape), node.dtype))
+    }
+
     /// Of a slice or diagonal: elements to its first element, and its strides.
     fn region(&self, strides: &[isize], to: &[usize]) -> (isize, Strides) {
         let (elements, out): (isize, Strides) = match self {

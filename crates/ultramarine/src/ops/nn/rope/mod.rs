@@ -1,12 +1,12 @@
 //! Rotary position embeddings: [`crate::fast::rope`]. [`rotation`] has the operation, which takes cosines and sines.
 
 pub(crate) mod rotation;
+mod tables;
 
+use self::tables::Angles;
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::ops::nn::{compute_dtype, rope::rotation::Rotation};
-use crate::ops::rules::builders::{bin, like, times, un, with_axis};
-use ultramarine_abi::schema::{binary, unary};
 
 /// Attributes of [`rope`].
 #[derive(Clone, Copy, Debug)]
@@ -79,29 +79,16 @@ fn checked(a: &Array, how: Rope, offset: &Array, freqs: Option<&Array>) -> Resul
 /// there are, the offset is no integer or integers, or not one of base and frequencies is given.
 pub fn rope(a: &Array, how: Rope, offset: &Array, freqs: Option<&Array>) -> Result<Array> {
     let pairs = checked(a, how, offset, freqs)?;
-    let inner = compute_dtype(a.dtype());
-
-    let line = |n: usize| Array::arange(0.0, n as f64, 1.0, inner);
-    let mut first = offset.astype(inner);
-    if offset.size() == 1 {
-        first = first.reshape::<usize>(&[])?;
-    } else {
-        while first.ndim() < a.ndim() - 1 {
-            first = with_axis(&first, first.ndim())?;
-        }
-    }
-    let positions = bin(binary::ADD, &line(a.shape()[a.ndim() - 2])?, &first)?;
-    let positions = times(&positions, &like(&positions, how.scale))?;
-    let steps = match freqs {
-        Some(freqs) => un(unary::RECIPROCAL, &freqs.astype(inner)),
-        None => {
-            let (line, step) = (line(pairs)?, -how.base.unwrap_or(1.0).ln() / pairs as f64);
-            un(unary::EXP, &times(&line, &like(&line, step))?)
-        }
+    let angles = Angles {
+        how,
+        pairs,
+        positions: a.shape()[a.ndim() - 2],
+        ndim: a.ndim(),
+        offset,
+        freqs,
+        dtype: compute_dtype(a.dtype()),
     };
-    let angles = times(&with_axis(&positions, positions.ndim())?, &steps)?;
-    let (cos, sin) = (un(unary::COS, &angles), un(unary::SIN, &angles));
-
+    let (cos, sin) = angles.tables()?;
     Rotation { pairs, traditional: how.traditional, inverse: false }.of(a, &cos, &sin)
 }
 
