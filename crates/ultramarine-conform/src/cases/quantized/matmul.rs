@@ -34,6 +34,9 @@ const ROWS: [[i64; 3]; 6] =
 const MANY: [[i64; 3]; 2] = [[130, 200, 192], [130, 256, 72]];
 const MORE: [[i64; 3]; 2] = [[130, 200, 512], [130, 256, 512]];
 
+/// Products of few rows and long sums, for which backends have kernels of their own.
+const DEEP: [[i64; 3]; 3] = [[2, 20, 2048], [3, 35, 4096], [5, 18, 8192]];
+
 /// Cases of QUANTIZED_MATMUL.
 pub fn quantized_matmul(scope: &Scope) -> Vec<OpUnderTest> {
     let rng = &mut Rng::new(52);
@@ -112,6 +115,9 @@ fn large(mode: u32, dtype: DType, full: bool) -> Vec<Shape> {
         if full || format.has_biases() && dtype != DType::F64 {
             let [columns, rows] = if full && format.has_biases() { MORE } else { MANY };
             all.extend([plain(format, true, columns), plain(format, false, rows)]);
+        }
+        if [DType::F16, DType::BF16].contains(&dtype) {
+            all.extend(DEEP.map(|sizes| plain(format, true, sizes)));
         }
         // A mixture of experts.
         let (sizes, rhs) = ([1, 24, 128], |sorted| choices(150, 6, sorted));

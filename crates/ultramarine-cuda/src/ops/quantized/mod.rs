@@ -27,7 +27,8 @@ pub struct Format {
 }
 
 impl Format {
-    fn of(mode: u32, bits: u32, group: u32, has_biases: bool, dtype: Dtype) -> Result<Self> {
+    /// What a request says, if it is known for the dtype.
+    pub fn of(mode: u32, bits: u32, group: u32, has_biases: bool, dtype: Dtype) -> Result<Self> {
         let known = match mode {
             quantization::AFFINE => {
                 matches!(bits, 1..=6 | 8) && matches!(group, 32 | 64 | 128) && has_biases

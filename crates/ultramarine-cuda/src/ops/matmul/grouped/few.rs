@@ -1,7 +1,8 @@
-//! Products of few rows with matrices of few bits whose rows are columns of the factor: `quantized/rows.cuh` on tensor cores,
-//! and `quantized/dots.cuh`.
+//! Products of few rows with matrices of few bits whose rows are columns of the factor: `quantized/rows.cuh` and
+//! `quantized/stream.cuh` on tensor cores, and `quantized/dots.cuh`.
 
 use super::cores::{is_small, lies_along};
+use super::stream::{self, Limits, Stream};
 use super::{Arrangement, Call};
 use crate::launch::{Device, Dtype, Grid, Job, launch};
 use crate::ops::headers;
@@ -15,6 +16,14 @@ const ROWS: &[&str] = &[
     include_str!("../../../../kernels/quantized/unpack.cuh"),
     include_str!("../../../../kernels/grouped/rows.cuh"),
     include_str!("../../../../kernels/quantized/rows.cuh"),
+];
+const STREAM: &[&str] = &[
+    headers::NUMBER,
+    headers::MMA,
+    include_str!("../../../../kernels/quantized/unpack.cuh"),
+    include_str!("../../../../kernels/grouped/rows.cuh"),
+    include_str!("../../../../kernels/quantized/rows.cuh"),
+    include_str!("../../../../kernels/quantized/stream.cuh"),
 ];
 const DOTS: &[&str] = &[
     headers::NUMBER,
@@ -50,6 +59,8 @@ pub struct Few {
     dtype: Dtype,
     format: Format,
     on_cores: bool,
+    /// What processors have that take part in a product as a whole.
+    limits: Option<Limits>,
     kernels: Kernels<(Arrangement, Variant)>,
 }
 
@@ -58,6 +69,8 @@ pub struct Few {
 enum Variant {
     /// On tensor cores: tiles of rows, and parts of the depth. `late`: sums are scaled, not numbers.
     Rows { tiles: i64, split: i64, late: bool },
+    /// The same in one block a processor: parts of the depth that share a product.
+    Stream { slots: i64 },
     /// By multiply-adds, of so many rows.
     Dots(i64),
 }
@@ -65,12 +78,14 @@ enum Variant {
 impl Few {
     pub fn new(device: &Device, dtype: Dtype, format: Format) -> Self {
         let on_cores = dtype.is_half() && device.properties.major >= 8;
-        Self { dtype, format, on_cores, kernels: Kernels::default() }
+        let streams = on_cores && device.properties.major >= 9;
+        let limits = streams.then(|| Limits::of(device));
+        Self { dtype, format, on_cores, limits, kernels: Kernels::default() }
     }
 
     /// False: rows are too many.
     pub fn run(&self, job: &Job<'_>, call: &Call<'_>) -> Result<bool> {
-        let [items, rows, columns, _] = call.sizes()?;
+        let [items, rows, columns, depth] = call.sizes()?;
         let (how, rows, items) = match call.is_shared() {
             true => (Arrangement::Together, items * rows, 1),
             false => (Arrangement::Apart, rows, items),
@@ -82,14 +97,22 @@ impl Few {
         {
             return Ok(false);
         }
-        let variant = match self.on_cores && rows <= MOST_ROWS && self.lies_in_runs(call) {
+        let in_runs = self.on_cores && rows <= MOST_ROWS && self.lies_in_runs(call);
+        let sizes = [items, rows, columns, depth];
+        if let Some(limits) = self.limits.filter(|_| in_runs)
+            && let Some(stream) = Stream::of(limits, self.format, how, sizes)
+        {
+            let blocks = items * ((columns + stream.each - 1) / stream.each);
+            return self.stream(job, call, (how, stream), blocks);
+        }
+        let variant = match in_runs {
             true => self.variant(job.device, call, rows, items),
             false if rows <= MOST_DOTS => Variant::Dots((rows as u64).next_power_of_two() as i64),
             false => return Ok(false),
         };
         let each = match variant {
             Variant::Rows { split, late, .. } => WARPS / split * columns_of(late),
-            Variant::Dots(_) => WARPS,
+            Variant::Stream { .. } | Variant::Dots(_) => WARPS,
         };
         let kernel = self.kernel(job, how, variant)?;
         let grid = Grid::exactly((items * ((columns + each - 1) / each)) as u64, THREADS)?;
@@ -100,6 +123,21 @@ impl Few {
         let (chunk, bytes) = self.chunk(job.device, call, if late { rows } else { 0 }, split);
         let (chunk, grid) = (chunk as i32, grid.with_room(job, &kernel, bytes as u32)?);
         launch!(job, &kernel, grid; words[..], chunk).map(|()| true)
+    }
+
+    /// By `quantized/stream.cuh`.
+    fn stream(
+        &self,
+        job: &Job<'_>,
+        call: &Call<'_>,
+        (how, stream): (Arrangement, Stream),
+        blocks: i64,
+    ) -> Result<bool> {
+        let kernel = self.kernel(job, how, Variant::Stream { slots: stream.slots })?;
+        let grid = Grid::exactly(blocks as u64, stream::THREADS)?;
+        let grid = grid.with_room(job, &kernel, stream.bytes as u32)?;
+        let (words, each) = (call.words(0), stream.each as i32);
+        launch!(job, &kernel, grid; words[..], each).map(|()| true)
     }
 
     /// Operands lie as `quantized/rows.cuh` reads them, and 31 bits reach all of a matrix.
@@ -168,6 +206,12 @@ impl Few {
                     let parameters = format!("{parameters}, i32 chunk");
                     Source::instance(ROWS, "quantized_rows", arguments, parameters)
                         .bounded(format!("{THREADS}, {resident}"))
+                }
+                Variant::Stream { slots } => {
+                    let arguments = format!("{common}, {}, {slots}", stream::AHEAD);
+                    let parameters = format!("{parameters}, i32 each");
+                    Source::instance(STREAM, "quantized_stream", arguments, parameters)
+                        .bounded(format!("{}, 1", stream::THREADS))
                 }
                 Variant::Dots(rows) => {
                     let arguments = format!("{common}, {rows}");

@@ -4,6 +4,7 @@
 mod cores;
 mod few;
 mod kernels;
+mod stream;
 
 pub use kernels::Products;
 
