@@ -1,0 +1,112 @@
+"""Splits of parameters over the processes of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ultramarine as mx
+from ultramarine.utils import tree_map_with_path
+
+# Number of parts of the same size, or where parts after the first begin: as indices, or as fractions of the axis.
+Segments = int | Sequence[int | float]
+
+# The axis of a parameter that is split, maybe with its segments; None if each process has all of it.
+Axis = int | tuple[int, Segments] | None
+Predicate = Callable[[str, mx.array], Axis]
+
+
+def default_group(group: mx.distributed.Group | None) -> mx.distributed.Group:
+    """Returns the group, or the one of all processes."""
+    return mx.distributed.init() if group is None else group
+
+
+def check_divisible(what: str, size: int, group: mx.distributed.Group) -> None:
+    """Raises ValueError unless the processes get parts of the same size."""
+    if size % group.size() != 0:
+        raise ValueError(
+            f"{what} of size {size} cannot be split over {group.size()} processes. "
+            f"Use a multiple of {group.size()}."
+        )
+
+
+def predicate_of(sharding: str | Predicate, segments: Segments) -> Predicate:
+    """Returns the predicate that a name stands for.
+
+    Raises:
+        ValueError: If there is no such name.
+    """
+    if callable(sharding):
+        return sharding
+    if sharding == "all-to-sharded":
+        return all_to_sharded(segments)
+    if sharding == "sharded-to-all":
+        return sharded_to_all(segments)
+    raise ValueError(
+        f"Sharding {sharding!r} is unknown. Use 'all-to-sharded', 'sharded-to-all' or a function."
+    )
+
+
+def all_to_sharded(segments: Segments) -> Predicate:
+    """The predicate that splits outputs: rows of matrices, and biases."""
+    return lambda path, x: (max(x.ndim - 2, 0), segments)
+
+
+def sharded_to_all(segments: Segments) -> Predicate:
+    """The predicate that splits inputs: columns of matrices. Each process has the whole bias."""
+    return lambda path, x: None if path.endswith("bias") else (-1, segments)
+
+
+def shard_parameters(
+    parameters: dict[str, Any], predicate: Predicate, group: mx.distributed.Group
+) -> Any:
+    """Returns a process's parts of a tree of parameters.
+
+    Args:
+        parameters (dict): Tree of arrays.
+        predicate (Callable): Function of a path and an array that returns the axis that is split, maybe with
+            segments, or None.
+        group (Group): The processes, and which of them this one is.
+
+    Returns:
+        Any: Tree of the same structure.
+
+    Raises:
+        ValueError: If an axis or a segment cannot be split into parts of the same size.
+    """
+
+    def part(path: str, x: Any) -> Any:
+        axis = predicate(path, x) if isinstance(x, mx.array) else None
+        if axis is None:
+            return x
+        if isinstance(axis, int):
+            return shard(x, axis, 1, group)
+        return shard(x, *axis, group)
+
+    return tree_map_with_path(part, parameters)
+
+
+def shard(x: mx.array, axis: int, segments: Segments, group: mx.distributed.Group) -> mx.array:
+    """Returns a process's part of an array: of each segment of the axis, in one array.
+
+    Args:
+        x (array): The array.
+        axis (int): Axis that is split.
+        segments (int or list): Parts of the axis that are split each by itself, such as the queries, keys and values
+            of one matrix: their number, or where those after the first begin, as indices or fractions.
+        group (Group): The processes, and which of them this one is.
+
+    Returns:
+        array: Part in memory of its own, so that the whole can be freed.
+    """
+    size, rank = group.size(), group.rank()
+    parts = [mx.split(s, size, axis)[rank] for s in _segments(x, axis, segments)]
+    return mx.concatenate(parts, axis) if len(parts) > 1 else mx.contiguous(parts[0])
+
+
+def _segments(x: mx.array, axis: int, segments: Segments) -> list[mx.array]:
+    if isinstance(segments, int):
+        return list(mx.split(x, segments, axis)) if segments > 1 else [x]
+    length = x.shape[axis]
+    starts = [int(s * length) if isinstance(s, float) else s for s in segments]
+    return list(mx.split(x, starts, axis))
