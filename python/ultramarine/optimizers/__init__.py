@@ -1,0 +1,22 @@
+"""Optimizers, and schedules of their hyperparameters."""
+
+from ultramarine.optimizers import optimizers as optimizers
+from ultramarine.optimizers import schedulers as schedulers
+from ultramarine.optimizers.optimizers import SGD as SGD
+from ultramarine.optimizers.optimizers import AdaDelta as AdaDelta
+from ultramarine.optimizers.optimizers import Adafactor as Adafactor
+from ultramarine.optimizers.optimizers import Adagrad as Adagrad
+from ultramarine.optimizers.optimizers import Adam as Adam
+from ultramarine.optimizers.optimizers import Adamax as Adamax
+from ultramarine.optimizers.optimizers import AdamW as AdamW
+from ultramarine.optimizers.optimizers import Lion as Lion
+from ultramarine.optimizers.optimizers import MultiOptimizer as MultiOptimizer
+from ultramarine.optimizers.optimizers import Muon as Muon
+from ultramarine.optimizers.optimizers import Optimizer as Optimizer
+from ultramarine.optimizers.optimizers import RMSprop as RMSprop
+from ultramarine.optimizers.optimizers import clip_grad_norm as clip_grad_norm
+from ultramarine.optimizers.schedulers import cosine_decay as cosine_decay
+from ultramarine.optimizers.schedulers import exponential_decay as exponential_decay
+from ultramarine.optimizers.schedulers import join_schedules as join_schedules
+from ultramarine.optimizers.schedulers import linear_schedule as linear_schedule
+from ultramarine.optimizers.schedulers import step_decay as step_decay
