@@ -43,6 +43,7 @@ MODULES: dict[str, tuple[ModuleType, str]] = {
     "fft.pyi": (mx.fft, stub_headers.FFT),
     "fast.pyi": (mx.fast, stub_headers.FAST),
     "cuda.pyi": (mx.cuda, stub_headers.CUDA),
+    "distributed/__init__.pyi": (mx.distributed, stub_headers.DISTRIBUTED),
     "metal.pyi": (mx.metal, stub_headers.METAL),
 }
 
@@ -174,6 +175,8 @@ def public(module: ModuleType) -> dict[str, Any]:
 def module_stub(module: ModuleType, header: str) -> str:
     classes, functions, constants, aliases = [], [], [], []
     for name, value in public(module).items():
+        if f"\n{name}: TypeAlias" in header:
+            continue  # a type of annotations, which has a wider meaning for type checkers
         if isinstance(value, type):
             classes.append(class_stub(name, value))
         elif inspect.isroutine(value):

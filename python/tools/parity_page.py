@@ -85,7 +85,7 @@ def counts_of_page() -> Counts:
 def rows(group: str, counts: Counts) -> list[str]:
     entries = {e.name: e for e in table.TABLE}
     out = []
-    for name in sorted({*entries, *surface.LATER} - {"distributed"}):
+    for name in sorted({*entries, *surface.LATER}):
         if surface.group_of(name) != group:
             continue
         if name in surface.LATER:

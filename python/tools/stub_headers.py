@@ -10,6 +10,7 @@ from typing import Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from ultramarine import backends as backends
 from ultramarine import cuda as cuda
+from ultramarine import distributed as distributed
 from ultramarine import fast as fast
 from ultramarine import fft as fft
 from ultramarine import linalg as linalg
@@ -82,6 +83,13 @@ from ultramarine import ArrayLike, Dtype, StreamOrDevice, array
 """
 
 CUDA = ""
+
+DISTRIBUTED = """\
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ultramarine import ArrayLike, Dtype, StreamOrDevice, array
+"""
 
 METAL = """\
 from typing import Any

@@ -6,11 +6,13 @@ from ultramarine import _core
 from ultramarine import _reprlib as _reprlib
 from ultramarine import backends as backends
 from ultramarine import cuda as cuda
+from ultramarine import distributed as distributed
 from ultramarine import fast as fast
 from ultramarine import fft as fft
 from ultramarine import linalg as linalg
 from ultramarine import metal as metal
 from ultramarine import random as random
+from ultramarine._array_like import ArrayLike as ArrayLike
 from ultramarine._core import *
 from ultramarine._errors import InterchangeDeviceError as InterchangeDeviceError
 from ultramarine._errors import InterchangeError as InterchangeError

@@ -9,6 +9,7 @@ from typing import Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from ultramarine import backends as backends
 from ultramarine import cuda as cuda
+from ultramarine import distributed as distributed
 from ultramarine import fast as fast
 from ultramarine import fft as fft
 from ultramarine import linalg as linalg

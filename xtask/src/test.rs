@@ -226,6 +226,10 @@ fn types(report: &mut Report, venv: &Venv) -> Result<()> {
     let package = [
         "python/tests/surface/typing_check.py",
         "python/ultramarine/array_api",
+        "python/ultramarine/as_mlx",
+        "python/ultramarine/nn",
+        "python/ultramarine/optimizers",
+        "python/ultramarine/utils.py",
         "crates/ultramarine-dlpack-check/python/ultramarine_dlpack_check",
     ];
     mypy(report, venv, "mypy", &[&["--strict"][..], &examples, &package].concat())

@@ -100,7 +100,7 @@ def ours(thing: Any) -> list[Parameter] | None:
 def names() -> list[str]:
     """All documented callables of mlx that ultramarine has."""
     out = []
-    for prefix in ("", "random.", "linalg.", "fft.", "array."):
+    for prefix in ("", "random.", "linalg.", "fft.", "distributed.", "array."):
         space = getattr(mlx, prefix.rstrip(".")) if prefix else mlx
         for name in dir(space):
             thing = getattr(space, name)

@@ -16,12 +16,10 @@ LATER: dict[str, str] = {
         "exported functions",
     ),
     "save_gguf": "the GGUF format, in load, too",
-    "distributed": "the module",
 }
 
 # Names that only mlx's own machinery has.
 INNER = {
-    "ArrayLike": "a type of annotations",
     "get_array_buffer_size": "of arrays in mlx's own memory; x.nbytes is there",
     "array.__div__": "of Python 2",
     "array.__rdiv__": "of Python 2",
@@ -55,6 +53,7 @@ GROUPS = {
     "linalg": "Linear algebra",
     "fft": "Fourier transforms",
     "fast": "Kernels of your own, and fused layers",
+    "distributed": "Groups of processes",
     "array": "The array class",
 }
 
@@ -62,7 +61,7 @@ GROUPS = {
 def all_names() -> list[str]:
     """Every public name of mlx.core, its modules and its array class."""
     out: list[str] = []
-    for prefix in ("", "random.", "linalg.", "fft.", "fast.", "array."):
+    for prefix in ("", "random.", "linalg.", "fft.", "fast.", "distributed.", "array."):
         space: Any = getattr(mlx, prefix.rstrip(".")) if prefix else mlx
         for name in dir(space):
             special = prefix == "array." and name.startswith("__")
@@ -71,7 +70,7 @@ def all_names() -> list[str]:
             ):
                 continue
             out.append(prefix + name)
-    return [*out, "distributed", "metal.is_available", "cuda.is_available"]
+    return [*out, "metal.is_available", "cuda.is_available"]
 
 
 def unlisted() -> list[str]:

@@ -11,6 +11,7 @@ from .calls import (
     attention,
     conv,
     create,
+    distributed,
     elementwise,
     fft,
     grouped,
@@ -46,6 +47,7 @@ TABLE: list[Entry] = [
     *fft.ENTRIES,
     *random.ENTRIES,
     *arrays.ENTRIES,
+    *distributed.ENTRIES,
     *others.ENTRIES,
 ]
 

@@ -61,6 +61,7 @@ WITHOUT_ARRAYS = [
 CLASSES = [
     "ArrayAt",
     "ArrayIterator",
+    "ArrayLike",
     "Device",
     "DeviceType",
     "Dtype",

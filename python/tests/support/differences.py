@@ -525,6 +525,11 @@ PARITY: list[Row] = [
         lambda case: len(case.shapes) > 1 and len(case.shapes[0]) < 3 < 1 + len(case.shapes[1]),
         "^result: shape",
     ),
+    Row(
+        "distributed.is_available",
+        "there is no communication among processes yet; mlx's wheel has the ring",
+        message="False, mlx has True",
+    ),
 ]
 
 # What mlx does not survive: a crash, a hang, or memory without end. Ours must.

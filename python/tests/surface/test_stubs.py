@@ -20,6 +20,7 @@ MODULES = [
     "ultramarine.random",
     "ultramarine.backends",
     "ultramarine.cuda",
+    "ultramarine.distributed",
     "ultramarine.metal",
 ]
 
