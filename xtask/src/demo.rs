@@ -4,11 +4,17 @@ use crate::python::Venv;
 use crate::sh;
 use anyhow::Result;
 
-/// Builds, makes `.venv`, trains on the digits and says where figure and weights are.
+/// Programs that run, in this order. Each says where it leaves what it has learnt.
+const EXAMPLES: [&str; 2] = ["examples/digits.py", "examples/text.py"];
+
+/// Builds, makes `.venv`, and trains two models: one of handwritten digits, one of a book's text.
 pub fn run() -> Result<()> {
     let venv = Venv::open(".venv")?;
     venv.require("demo")?;
     venv.install_wheel()?;
-    sh::say("examples/digits.py");
-    sh::run(venv.python(&["examples/digits.py"]))
+    for example in EXAMPLES {
+        sh::say(example);
+        sh::run(venv.python(&[example]))?;
+    }
+    Ok(())
 }
