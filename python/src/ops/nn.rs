@@ -264,6 +264,25 @@ fn cross_entropy(logits: ArrayArg, targets: ArrayArg, stream: Option<StreamArg>)
     Ok(PyArray::new(on(stream, loss)?))
 }
 
+/// Computes `x @ weight.T + bias`, as `nn.Linear` does.
+///
+/// Args:
+///     x (array): Input, (..., inputs).
+///     weight (array): Weight, (outputs, inputs).
+///     bias (array, optional): Bias, (outputs,).
+///
+/// Returns:
+///     array: Output, (..., outputs).
+///
+/// Raises:
+///     ValueError: If the shapes do not fit, or all are integers.
+#[pyfunction]
+#[pyo3(signature = (x, weight, bias=None, /))]
+fn _linear(x: ArrayArg, weight: ArrayArg, bias: Option<ArrayArg>) -> Res<PyArray> {
+    let bias = bias.as_ref().map(|bias| &bias.0);
+    Ok(PyArray::new(ultramarine::fast::linear(&x.0, &weight.0, bias)?))
+}
+
 /// Takes steps of a linear attention whose state forgets and corrects itself (gated delta rule).
 ///
 /// A step is `S = gamma * S; S = S + beta * outer(v - S @ k, k); o = S @ q`. Steps are computed in
@@ -318,7 +337,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// The functions of the module `ultramarine.fast`.
 pub fn register_fast(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    crate::functions!(m: rms_norm layer_norm rope scaled_dot_product_attention cross_entropy
+    crate::functions!(m: _linear rms_norm layer_norm rope scaled_dot_product_attention cross_entropy
         gated_delta_update);
     Ok(())
 }

@@ -27,6 +27,7 @@ mod kernel;
 mod op;
 mod source;
 
+pub use crate::ops::matmul::linear::linear;
 pub use crate::ops::nn::attention::{
     AttentionMask, has_attention_kernel, scaled_dot_product_attention,
 };

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import ultramarine as mx
+from ultramarine import _core  # type: ignore[attr-defined]
 from ultramarine.nn.layers.base import Module
 from ultramarine.nn.layers.quantized import QQLinear, QuantizedLinear
 
@@ -72,9 +73,7 @@ class Linear(Module):
         Returns:
             array: Array of the shape (..., output_dims).
         """
-        if "bias" in self:
-            return mx.addmm(self["bias"], x, self["weight"].T)
-        result: mx.array = x @ self["weight"].T
+        result: mx.array = _core._fast._linear(x, self["weight"], self.get("bias"))
         return result
 
     def to_quantized(

@@ -6,6 +6,7 @@ mod einsum_path;
 pub(crate) mod gather;
 pub(crate) mod grouped;
 mod hadamard;
+pub(crate) mod linear;
 pub(crate) mod picks;
 pub(crate) mod segmented;
 
@@ -17,6 +18,7 @@ use crate::ops::{
     Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
     reduce::axes_of,
     rules::batching::{all_batched, batched},
+    shape::view::View,
 };
 use crate::shape::{self, Shape, Show};
 use crate::{array::Array, dtype::Dtype, node::Value, scalar::Scalar};
@@ -28,6 +30,17 @@ use ultramarine_abi::status;
 fn product(a: &Array, b: &Array) -> Result<Array> {
     let (ra, rb) = (a.ndim(), b.ndim());
     let (m, k, n) = (a.shape()[ra - 2], a.shape()[ra - 1], b.shape()[rb - 1]);
+    if rb == 2
+        && ra == 3
+        && a.shape()[0] == 1
+        && k > 0
+        && let Some(b) = View::Broadcast.of_value(b, &[1, k, n])
+    {
+        // The rows of one matrix already.
+        let shape = smallvec![1, m, n];
+        shape::check("matmul", &shape)?;
+        return Array::try_of(Matmul, &[a, &b], shape, a.dtype());
+    }
     if rb == 2 && ra > 2 {
         // One product with all rows, instead of a small one for each matrix.
         let rows = smallvec![SymbolicSize::Product(0, ra as u8 - 1), SymbolicSize::own(ra - 1)];

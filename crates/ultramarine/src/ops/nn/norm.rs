@@ -85,6 +85,9 @@ fn spread(parameter: &Array, x: &Array) -> Result<Array> {
     if shapeless() || parameter.shape() == x.shape() {
         return broadcast_with(parameter, x.shape(), &[x]);
     }
+    if let Some(view) = View::Broadcast.of_value(parameter, x.shape()) {
+        return Ok(view);
+    }
     Array::try_of(View::Broadcast, &[parameter], Shape::from_slice(x.shape()), parameter.dtype())
 }
 

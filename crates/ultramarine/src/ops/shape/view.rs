@@ -70,11 +70,12 @@ impl View {
         })
     }
 
-    /// The view of an array that has its value, without a node for the evaluator. `None` where the array is lazy or part of a
-    /// trace, and where strides cannot express the view.
+    /// The view of an array that has its value, without a node for the evaluator: graphs of models have a view of each weight.
+    /// `None` where the array is lazy, a constant or part of a trace, and where strides cannot express the view. The view is where
+    /// the array is: it is for operations that are placed themselves.
     pub fn of_value(&self, a: &Array, shape: &[usize]) -> Option<Array> {
         let node = a.node();
-        if node.is_traced() || shapeless::shapeless() {
+        if !node.is_done() || node.is_traced() || node.op.is_constant() || shapeless::shapeless() {
             return None;
         }
         let value = self.of(node.value()?, &node.shape, shape, [node.dtype; 2])?;
