@@ -162,15 +162,48 @@ struct Lines {
 
 template <class T> struct __align__(16) Pack { T v[16 / sizeof(T)]; };
 
-// TEAM threads make a result: a warp, or a block of 256 where rows are few. PACKED: k is contiguous in both, and all
-// rows begin at multiples of 16 bytes.
-template <class D, int N, class I, int TEAM, bool PACKED>
+// Numbers of a matrix, which are read once, and so take no place in L1.
+template <class T> INLINE Pack<T> read_once(const Pack<T> *from) {
+#ifdef __EMULATED_CUDA__
+  return *from;
+#else
+  Pack<T> pack;
+  uint4 &words = *(uint4 *)&pack;
+  asm("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+      : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
+      : "l"(from));
+  return pack;
+#endif
+}
+
+// Adds the products of COUNT packs of a thread, STEP apart, all of which are on their way before the first is used.
+template <class D, int COUNT, int STEP, class S, int SUMS>
+INLINE void add_packs(S (&sum)[SUMS], const Pack<typename D::T> *line, const Pack<typename D::T> *x) {
+  typedef Sum<D, D::kind> Sums;
+  enum { PER = 16 / sizeof(typename D::T) };
+  Pack<typename D::T> p[COUNT], q[COUNT];
+#pragma unroll
+  for (int u = 0; u < COUNT; u++) p[u] = read_once(line + u * STEP), q[u] = x[u * STEP];
+#pragma unroll
+  for (int u = 0; u < COUNT; u++) {
+#pragma unroll
+    for (int e = 0; e < PER; e++) {
+      S &to = sum[(u * PER + e) % SUMS];
+      to = Sums::dot(to, Sums::load(p[u].v[e]), Sums::load(q[u].v[e]));
+    }
+  }
+}
+
+// TEAM threads make a result: a warp, or a block of 256 where rows are few. Where k is contiguous in both, and all rows
+// begin at multiples of 16 bytes, PACKS is how many of 16 bytes a thread reads at once: 1, 2, 4 or 8. Else it is 0. The
+// compiler has to be told that blocks may be few, or it saves registers and waits for each pack.
+template <class D, int N, class I, int TEAM, int PACKS>
 INLINE void multiply_rows(const typename D::T *matrix, const typename D::T *vector, typename D::T *out, const Lines &s,
                           const Walk<3, N> &w) {
   typedef Sum<D, D::kind> Sums;
   typedef typename Sums::S S;
   typedef typename D::T T;
-  enum { PER = 16 / sizeof(T), DEEP = 4, TEAMS = 256 / TEAM };
+  enum { PER = 16 / sizeof(T), SUMS = 4, TEAMS = TEAM > 32 ? 1 : 4 };
   __shared__ S parts[TEAM > 32 ? TEAM / 32 : 1];
   const int lane = (int)threadIdx.x % TEAM;
   const u64 rows = (u64)s.rows * (u64)w.n;
@@ -181,34 +214,34 @@ INLINE void multiply_rows(const typename D::T *matrix, const typename D::T *vect
     locate<3, N, i64>(w, (i64)(r / (u64)s.rows), at);
     const i64 row = (i64)(r % (u64)s.rows);
     const T *line = matrix + at[0] + row * s.row, *x = vector + at[1];
-    S sum[DEEP];
+    S sum[SUMS];
 #pragma unroll
-    for (int u = 0; u < DEEP; u++) sum[u] = Sums::zero();
+    for (int u = 0; u < SUMS; u++) sum[u] = Sums::zero();
     I i = lane;
-    if (PACKED) {
+    if constexpr (PACKS > 0) {
       const Pack<T> *lines = (const Pack<T> *)line, *xs = (const Pack<T> *)x;
       const I packs = (I)s.k / PER;
-      for (; i + (DEEP - 1) * TEAM < packs; i += DEEP * TEAM) {
-        Pack<T> p[DEEP], q[DEEP];
-#pragma unroll
-        for (int u = 0; u < DEEP; u++) p[u] = lines[i + u * TEAM], q[u] = xs[i + u * TEAM];
-#pragma unroll
-        for (int u = 0; u < DEEP; u++) {
-#pragma unroll
-          for (int e = 0; e < PER; e++) sum[u] = Sums::dot(sum[u], Sums::load(p[u].v[e]), Sums::load(q[u].v[e]));
+#pragma unroll 1
+      for (; i + (PACKS - 1) * TEAM < packs; i += PACKS * TEAM) add_packs<D, PACKS, TEAM>(sum, lines + i, xs + i);
+      if constexpr (PACKS > 4) {
+        if (i + 3 * TEAM < packs) {
+          add_packs<D, 4, TEAM>(sum, lines + i, xs + i);
+          i += 4 * TEAM;
         }
       }
-      for (; i < packs; i += TEAM) {
-        const Pack<T> p = lines[i], q = xs[i];
-#pragma unroll
-        for (int e = 0; e < PER; e++) sum[e % DEEP] = Sums::dot(sum[e % DEEP], Sums::load(p.v[e]), Sums::load(q.v[e]));
+      if constexpr (PACKS > 2) {
+        if (i + TEAM < packs) {
+          add_packs<D, 2, TEAM>(sum, lines + i, xs + i);
+          i += 2 * TEAM;
+        }
       }
+      if (i < packs) add_packs<D, 1, TEAM>(sum, lines + i, xs + i);
       i = packs * PER + lane;
     }
     const I col = (I)s.col, step = (I)s.vector;
-    for (; i + (DEEP - 1) * TEAM < (I)s.k; i += DEEP * TEAM) {
+    for (; i + (SUMS - 1) * TEAM < (I)s.k; i += SUMS * TEAM) {
 #pragma unroll
-      for (int u = 0; u < DEEP; u++) {
+      for (int u = 0; u < SUMS; u++) {
         const I j = i + u * TEAM;
         sum[u] = Sums::dot(sum[u], Sums::load(line[j * col]), Sums::load(x[j * step]));
       }

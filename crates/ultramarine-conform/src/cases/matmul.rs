@@ -20,8 +20,8 @@ pub fn of(op: OpId, scope: &Scope) -> Option<Vec<OpUnderTest>> {
 /// MATMUL.
 fn matmul(scope: &Scope) -> Vec<OpUnderTest> {
     let rng = &mut Rng::new(9);
-    // m, k, n, batch.
-    let sizes: [(i64, i64, i64, &[i64]); 8] = [
+    // m, k, n, batch. A matrix and a vector may have a kernel of their own, with rows read in whole words.
+    let sizes: [(i64, i64, i64, &[i64]); 10] = [
         (3, 5, 4, &[]),
         (1, 64, 1, &[]),
         (1, 33, 17, &[]),
@@ -30,6 +30,8 @@ fn matmul(scope: &Scope) -> Vec<OpUnderTest> {
         (5, 7, 6, &[3]),
         (2, 3, 2, &[2, 2]),
         (130, 257, 70, &[]),
+        (801, 1096, 1, &[]),
+        (5, 2320, 1, &[]),
     ];
     let under_test = |dtype: DType| {
         let mut cases = Vec::new();

@@ -11,10 +11,11 @@ const HEADERS: &[&str] =
 
 /// Side of a tile, as `matmul.cuh` has it.
 const TILE: u64 = 64;
-/// Threads that make one result where results are few.
+/// Threads that make one result where results are few: a block.
 const WIDE_TEAM: u32 = 256;
-/// The same where they are many.
+/// The same where they are many, and how many such teams a block has.
 const WARP: u32 = 32;
+const WARPS: u32 = 4;
 
 /// Addresses of the first elements of `a`, `b` and `out`.
 pub type Addresses = [u64; 3];
@@ -38,8 +39,50 @@ enum ProductKernel {
     Tiles,
     /// One of a matrix and a vector, by threads along the results.
     Columns,
-    /// The same, by teams of threads for each result; 16 bytes are read at once if so.
-    Rows { team: u32, packed: bool },
+    /// The same, by teams of threads for each result.
+    Rows(Team),
+}
+
+/// The threads that make one result along `k`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Team {
+    threads: u32,
+    /// Parts of 16 bytes that a thread reads at once: 8, 4, 2 or 1. 0: it reads elements.
+    packs: u32,
+}
+
+impl Team {
+    /// For so many results of `k` products of elements of so many bytes.
+    fn of(results: u64, k: i64, bytes: u64, packed: bool, parallelism: u64) -> Self {
+        let k = k as u64;
+        if !packed {
+            let wide = results * u64::from(WARP) < parallelism && k >= 8 * u64::from(WIDE_TEAM);
+            return Self { threads: if wide { WIDE_TEAM } else { WARP }, packs: 0 };
+        }
+        let packs = k * bytes / 16;
+        // Blocks are worth their barriers while they run at once, and all threads have something to read.
+        let wide =
+            results * u64::from(WIDE_TEAM) * 4 <= parallelism * 3 && packs >= u64::from(WIDE_TEAM);
+        let (threads, most) = if wide { (WIDE_TEAM, 4) } else { (WARP, 8) };
+        // As many as whole teams have.
+        let each = (packs / u64::from(threads)).clamp(1, most) as u32;
+        Self { threads, packs: 1 << each.ilog2() }
+    }
+
+    /// Threads of a block.
+    fn block(self) -> u32 {
+        self.threads.max(WARP * WARPS)
+    }
+
+    /// The bounds of the kernel. Registers have to hold what is read at once: the compiler would rather save them, and wait
+    /// for each part.
+    fn bounds(self) -> String {
+        match (self.packs, self.threads) {
+            (..4, _) => self.block().to_string(),
+            (_, WIDE_TEAM) => format!("{}, 4", self.block()),
+            _ => format!("{}, 1", self.block()),
+        }
+    }
 }
 
 /// How a matrix and a vector are multiplied.
@@ -76,9 +119,10 @@ impl Products {
                     Source::instance(HEADERS, "multiply_tiles", common, parameters)
                 }
                 ProductKernel::Columns => Source::instance(HEADERS, "multiply_columns", common, lines),
-                ProductKernel::Rows { team, packed } => {
-                    let arguments = format!("{common}, {team}, {packed}");
+                ProductKernel::Rows(team) => {
+                    let arguments = format!("{common}, {}, {}", team.threads, team.packs);
                     Source::instance(HEADERS, "multiply_rows", arguments, lines)
+                        .bounded(team.bounds())
                 }
             }
         })
@@ -96,7 +140,7 @@ impl Products {
         let kernel = self.kernel(job, ProductKernel::Tiles, p)?;
         let tiles = (p.m as u64).div_ceil(TILE) * (p.n as u64).div_ceil(TILE) * p.batch.len();
         let sides = [p.m, p.n, p.k, p.a[0], p.a[1], p.b[0], p.b[1], p.out[0], p.out[1]];
-        let (batch, grid) = (p.batch.parameter_in(rank_of(p.batch.count)), grid(tiles));
+        let (batch, grid) = (p.batch.parameter_in(rank_of(p.batch.count)), grid(tiles, BLOCK));
         launch!(job, &kernel, grid; at[0], at[1], at[2], sides, batch[..])
     }
 
@@ -105,23 +149,27 @@ impl Products {
         let lines = [p.m, p.k, p.a[0], p.a[1], p.b[0], p.out[0]];
         let (results, batch) =
             (p.m as u64 * p.batch.len(), p.batch.parameter_in(rank_of(p.batch.count)));
-        let (part, blocks) = match how(p, self.dtype.bytes(), at) {
-            Vector::Columns => (ProductKernel::Columns, (p.m as u64).div_ceil(32) * p.batch.len()),
+        let bytes = self.dtype.bytes();
+        let (part, blocks, threads) = match how(p, bytes, at) {
+            Vector::Columns => {
+                (ProductKernel::Columns, (p.m as u64).div_ceil(32) * p.batch.len(), BLOCK)
+            }
             Vector::Rows { packed } => {
-                let few = results * u64::from(WARP) < job.device.properties.parallelism();
-                let wide = few && p.k >= 8 * i64::from(WIDE_TEAM);
-                let team = if wide { WIDE_TEAM } else { WARP };
-                (ProductKernel::Rows { team, packed }, results.div_ceil(u64::from(BLOCK / team)))
+                let parallelism = job.device.properties.parallelism();
+                let team = Team::of(results, p.k, bytes, packed, parallelism);
+                let blocks = results.div_ceil(u64::from(team.block() / team.threads));
+                (ProductKernel::Rows(team), blocks, team.block())
             }
         };
         let kernel = self.kernel(job, part, p)?;
-        launch!(job, &kernel, grid(blocks); at[0], at[1], at[2], lines, batch[..])
+        let grid = grid(blocks, threads);
+        launch!(job, &kernel, grid; at[0], at[1], at[2], lines, batch[..])
     }
 }
 
 /// Blocks that go on by the grid's size.
-fn grid(blocks: u64) -> Grid {
-    Grid::line(blocks.min(i32::MAX as u64) as u32, BLOCK)
+fn grid(blocks: u64, threads: u32) -> Grid {
+    Grid::line(blocks.min(i32::MAX as u64) as u32, threads)
 }
 
 /// How a product with `n` of 1 is made.
@@ -163,5 +211,65 @@ impl Packer {
         })?;
         let (words, grid) = (axes.parameter_in(rank), Grid::over(job.device, axes.len(), 4));
         launch!(job, &kernel, grid; from, to, words[..])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Threads that 132 processors run at once.
+    const PARALLELISM: u64 = 132 * 2048;
+
+    fn team(results: u64, k: i64, bytes: u64) -> (u32, u32) {
+        let team = Team::of(results, k, bytes, true, PARALLELISM);
+        (team.threads, team.packs)
+    }
+
+    #[test]
+    fn warps_make_many_results_and_blocks_few() {
+        assert_eq!(team(2048, 2048, 2), (32, 8));
+        assert_eq!(team(2048, 8192, 2), (32, 8));
+        assert_eq!(team(792, 8192, 2), (256, 4));
+        assert_eq!(team(793, 8192, 2), (32, 8));
+        // Not all threads of a block would read.
+        assert_eq!(team(16, 2047, 2), (32, 4));
+        assert_eq!(team(16, 2048, 2), (256, 1));
+        // More results than threads can be multiplied.
+        assert_eq!(team(1 << 50, 64, 4), (32, 1));
+    }
+
+    #[test]
+    fn no_more_is_read_at_once_than_rows_have() {
+        for (k, packs) in
+            [(1, 1), (511, 1), (512, 2), (1023, 2), (1024, 4), (2048, 8), (1 << 40, 8)]
+        {
+            assert_eq!(team(1 << 20, k, 2), (32, packs), "{k}");
+        }
+        for (k, packs) in [(1024, 1), (2048, 2), (4095, 2), (4096, 4), (65536, 4)] {
+            assert_eq!(team(128, k, 4), (256, packs), "{k}");
+        }
+    }
+
+    #[test]
+    fn elements_are_read_one_by_one_where_rows_are_not_packed() {
+        let team = |results, k| Team::of(results, k, 2, false, PARALLELISM);
+        assert_eq!(team(512, 2048), Team { threads: 256, packs: 0 });
+        assert_eq!(team(512, 2047), Team { threads: 32, packs: 0 });
+        assert_eq!(team(1 << 20, 2048), Team { threads: 32, packs: 0 });
+    }
+
+    #[test]
+    fn blocks_are_whole_teams_and_registers_hold_what_is_read_at_once() {
+        for (threads, packs, block, bounds) in [
+            (32, 0, 128, "128"),
+            (32, 2, 128, "128"),
+            (32, 8, 128, "128, 1"),
+            (256, 1, 256, "256"),
+            (256, 4, 256, "256, 4"),
+        ] {
+            let team = Team { threads, packs };
+            assert_eq!((team.block(), team.bounds().as_str()), (block, bounds));
+        }
     }
 }
