@@ -112,36 +112,65 @@ INLINE void attention_tiles(const typename D::T *q, const typename D::T *k, cons
   softmax.store(sums, out, lse, s, r);
 }
 
-// Joins the parts of the keys of a row: a block for each, a thread for each element of the result.
-template <class D, int VALUE>
+// Joins the parts of the keys of a row: a block for each. SHARES groups of threads, one of them for each element of the
+// result, have every SHARES-th part each.
+template <class D, int VALUE, int SHARES>
 INLINE void attention_join(const typename D::A *partial, const typename D::T *v, const typename D::T *sinks,
                            typename D::T *out, typename D::A *lse, i32 splits, const Attention &s) {
   typedef typename D::A A;
-  i32 rows = s.span * s.queries, per_batch = s.heads / s.span;
-  i32 unit = (i32)(blockIdx.x / rows), row = (i32)(blockIdx.x % rows);
-  i32 batch = unit / per_batch, head = unit % per_batch * s.span;
-  Query p = query_of_row(s, head, row);
-  i64 at = ((i64)unit * rows + row) * splits;
+  enum { WIDTH = (VALUE + WARP - 1) / WARP * WARP };
+  __shared__ A sums[SHARES][WIDTH], tops[SHARES], totals[SHARES];
+  const i32 rows = s.span * s.queries, per_batch = s.heads / s.span;
+  const i32 unit = (i32)blockIdx.x / rows, row = (i32)blockIdx.x % rows;
+  const i32 batch = unit / per_batch, head = unit % per_batch * s.span;
+  const i32 e = (i32)threadIdx.x % WIDTH, share = (i32)threadIdx.x / WIDTH;
+  const i64 at = ((i64)unit * rows + row) * splits;
   const A *states = partial + (i64)per_batch * s.batches * rows * splits * VALUE + 2 * at;
-  A sink = sinks ? D::up(sinks[batch * s.sinks[0] + p.head * s.sinks[1]]) * LOG2_E : -INFINITE;
-  A top = sink;
-  for (i32 i = 0; i < splits; i++) top = larger(top, states[2 * i]);
-  A shift = top == -INFINITE ? (A)0 : top, total = power_of_2(sink - shift);
-  for (i32 i = 0; i < splits; i++) total = multiply_add(states[2 * i + 1], power_of_2(states[2 * i] - shift), total);
-  bool whole = total == 0;
-  for (i32 e = (i32)threadIdx.x; e < s.value_size; e += (i32)blockDim.x) {
-    A sum = 0;
-    if (whole) {
-      const typename D::T *values = v + batch * s.v[0] + p.head / s.group * s.v[1] + e * s.v[3];
-      for (i32 key = 0; key < s.keys; key++) sum += D::up(values[key * s.v[2]]);
-      sum /= (A)s.keys;
-    } else {
-      for (i32 i = 0; i < splits; i++)
-        sum = multiply_add(partial[(at + i) * VALUE + e], power_of_2(states[2 * i] - shift), sum);
-      sum /= total;
-    }
-    out[batch * s.out[0] + p.head * s.out[1] + p.query * s.out[2] + e * s.out[3]] = D::down(sum);
+  const A *own = partial + at * VALUE + (e < VALUE ? e : 0);
+  A top = -INFINITE, total = 0, sum = 0;
+#pragma unroll 4
+  for (i32 i = share; i < splits; i += SHARES) {
+    const A next = larger(top, states[2 * i]), shift = next == -INFINITE ? (A)0 : next;
+    const A before = power_of_2(top - shift), now = power_of_2(states[2 * i] - shift);
+    total = multiply_add(states[2 * i + 1], now, total * before);
+    sum = multiply_add(own[i * VALUE], now, sum * before);
+    top = next;
   }
+  sums[share][e] = sum;
+  if (e == 0) {
+    tops[share] = top;
+    totals[share] = total;
+  }
+  const Query p = query_of_row(s, head, row);
+  const A sink = sinks ? D::up(sinks[batch * s.sinks[0] + p.head * s.sinks[1]]) * LOG2_E : -INFINITE;
+  __syncthreads();
+  top = sink;
+#pragma unroll
+  for (int i = 0; i < SHARES; i++) top = larger(top, tops[i]);
+  const A shift = top == -INFINITE ? (A)0 : top;
+  total = power_of_2(sink - shift);
+  sum = 0;
+#pragma unroll
+  for (int i = 0; i < SHARES; i++) {
+    const A factor = power_of_2(tops[i] - shift);
+    total = multiply_add(totals[i], factor, total);
+    sum = multiply_add(sums[i][e], factor, sum);
+  }
+  const bool whole = total == 0;  // no key is seen: all count alike
+  if (whole) {
+    const typename D::T *values = v + batch * s.v[0] + p.head / s.group * s.v[1] + e * s.v[3];
+    sum = 0;
+    if (e < s.value_size)
+      for (i32 key = share; key < s.keys; key += SHARES) sum += D::up(values[key * s.v[2]]);
+    __syncthreads();
+    sums[share][e] = sum;
+    __syncthreads();
+    sum = 0;
+    for (int i = 0; i < SHARES; i++) sum += sums[i][e];
+    total = (A)s.keys;
+  }
+  if (share == 0 && e < s.value_size)
+    out[batch * s.out[0] + p.head * s.out[1] + p.query * s.out[2] + e * s.out[3]] = D::down(sum / total);
   if (threadIdx.x == 0)
     lse[batch * s.lse[0] + p.head * s.lse[1] + p.query * s.lse[2]] = whole ? LOWEST : (top + log_2(total)) * LN_2;
 }

@@ -24,7 +24,10 @@ const WARPGROUPS: &[&str] = &[
 /// Keys from which the few rows of a unit get more than one block.
 const SPLIT: i64 = 256;
 /// Blocks of a processor, then.
-const BLOCKS: i64 = 5;
+const BLOCKS: u64 = 5;
+/// The most groups of threads of a block that joins parts, and its most threads.
+const SHARES: u32 = 8;
+const JOINING: u32 = 512;
 /// Keys at a time with warpgroups.
 const GROUP_KEYS: u32 = 128;
 
@@ -109,9 +112,15 @@ impl Attention {
     fn splits(&self, job: &Job<'_>, call: &Call<'_>, form: Form) -> i64 {
         let Form::Tiles { split: true, keys, .. } = form else { return 1 };
         let [b, h, _, n, ..] = call.sizes;
-        let wanted = BLOCKS * i64::from(job.device.properties.multiprocessors);
-        let units = b * h / call.span();
-        ((wanted + units - 1) / units).clamp(1, n / i64::from(keys))
+        let wanted = BLOCKS * u64::from(job.device.properties.multiprocessors);
+        let units = (b * h / call.span()) as u64;
+        parts(wanted.div_ceil(units), (n as u64).div_ceil(keys.into())) as i64
+    }
+
+    /// Groups of threads that share the parts of a row, and threads of each.
+    fn joining(&self) -> [u32; 2] {
+        let threads = self.common.sizes(false)[1].next_multiple_of(32);
+        [(JOINING / threads).clamp(1, SHARES), threads]
     }
 
     fn kernel(&self, job: &Job<'_>, variant: Variant) -> Result<Kernel> {
@@ -150,7 +159,9 @@ impl Attention {
                 "const {d}::A *partial, const {d}::T *v, const {d}::T *sinks, {d}::T *out, {d}::A *lse, i32 splits, \
                  const Attention s"
             );
-            Source::instance(TILES, "attention_join", format!("{d}, {value}"), parameters)
+            let [shares, threads] = self.joining();
+            let arguments = format!("{d}, {value}, {shares}");
+            Source::instance(TILES, "attention_join", arguments, parameters).bounded(shares * threads)
         })
     }
 }
@@ -203,8 +214,31 @@ impl Work for Attention {
             return Ok(());
         }
         let join = self.join(job)?;
-        let threads = self.common.sizes(false)[1].next_multiple_of(32);
-        let all = Grid::exactly((b * h * m) as u64, threads)?;
+        let [shares, threads] = self.joining();
+        let all = Grid::exactly((b * h * m) as u64, shares * threads)?;
         launch!(job, &join, all; partial, v, sinks, to, logarithms, splits, words[..])
+    }
+}
+
+/// Equal parts of so many blocks of keys, no more than wanted. None of them is empty.
+fn parts(wanted: u64, blocks: u64) -> u64 {
+    let each = blocks.div_ceil(wanted.clamp(1, blocks));
+    blocks.div_ceil(each)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parts;
+
+    #[test]
+    fn no_part_of_the_keys_is_empty() {
+        assert_eq!(parts(83, 33), 33);
+        assert_eq!(parts(32, 33), 17);
+        assert_eq!(parts(83, 125), 63);
+        assert_eq!((parts(0, 5), parts(1, 5), parts(9, 1)), (1, 1, 1));
+        for (wanted, blocks) in (1..40).flat_map(|w| (1..40).map(move |b| (w, b))) {
+            let (found, each) = (parts(wanted, blocks), blocks.div_ceil(parts(wanted, blocks)));
+            assert!(found <= wanted && (found - 1) * each < blocks && found * each >= blocks);
+        }
     }
 }
