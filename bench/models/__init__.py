@@ -1,0 +1,1 @@
+"""Language models: tokens a second of whole programs, beside other libraries."""
