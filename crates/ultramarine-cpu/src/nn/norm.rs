@@ -136,10 +136,7 @@ fn term<T: Real, const SQUARES: bool>(x: T, from: T) -> T {
 /// # Safety
 /// There are as many elements as `room` has numbers.
 #[inline(always)]
-unsafe fn numbers<'a, S: Storage>(
-    (from, step): (*const S, isize),
-    room: &'a mut [S::Acc],
-) -> &'a [S::Acc] {
+unsafe fn numbers<S: Storage>((from, step): (*const S, isize), room: &mut [S::Acc]) -> &[S::Acc] {
     // The same size says the same type: of 4 and 8 bytes there is one each.
     if step == 1 && size_of::<S>() == size_of::<S::Acc>() {
         // SAFETY: by this function's contract.

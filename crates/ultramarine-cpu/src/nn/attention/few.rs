@@ -234,10 +234,8 @@ impl<T: Real> Add<'_, T> {
             top = if *score > top { *score } else { top };
         }
         let mut lanes = [T::ZERO; LANES];
-        for chunk in weights.as_chunks_mut::<LANES>().0 {
-            for l in 0..LANES {
-                chunk[l] = chunk[l].minus(top).power_of_two::<I>();
-            }
+        for weight in &mut weights {
+            *weight = weight.minus(top).power_of_two::<I>();
         }
         // Not keys: the power of what is behind them may be anything.
         weights[self.n..].fill(T::ZERO);
@@ -379,8 +377,8 @@ unsafe fn store<S: Element>(
     let tools = Tools::<S>::new(call);
     let pitch = tools.pitch(call.sizes[1]);
     let unit = std::f64::consts::LOG2_E;
-    for row in 0..call.group * call.queries {
-        let Sums { top, sum } = sums[row];
+    let rows = call.group * call.queries;
+    for (row, Sums { top, sum }) in sums.iter().copied().take(rows).enumerate() {
         let index = [batch, head * call.group + row / call.queries, row % call.queries];
         let factor = S::Acc::of(1.0 / sum.value());
         let logarithm = match top > S::Acc::LOWEST || top.value().is_nan() {
