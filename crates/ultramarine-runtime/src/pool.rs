@@ -9,14 +9,18 @@
 //! worker joins by a compare-and-swap that succeeds only while the loop is open, and only then reads the
 //! description; the caller, once the indices are given out, closes the loop and waits for those who joined. So no
 //! worker reads a description after `parallel_for` returned, and a worker that wakes up late costs nothing.
+//!
+//! A thread that has given work to a stream and goes on computes itself, until it waits: a model's next step is built
+//! while this one is evaluated. Loops of such work leave it a processor ([`Submitter`]), since a worker that has to share one
+//! keeps the whole loop waiting. As soon as the thread waits, all workers may join.
 
 use crate::fork::{self, ForkStage, Hook};
 use std::any::Any;
-use std::cell::{Cell, UnsafeCell};
+use std::cell::{Cell, RefCell, UnsafeCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
@@ -43,6 +47,94 @@ type Payload = Box<dyn Any + Send>;
 thread_local! {
     /// True while this thread is inside a parallel loop; always true for a worker.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// How long a thread that submitted work and went on counts as one that computes.
+const ABSENCE: Duration = Duration::from_millis(50);
+
+/// A thread that gives work to streams, as the pool sees it.
+pub struct Submitter {
+    /// It waits for something, or is gone.
+    waits: AtomicBool,
+    /// The last time that it submitted something, in nanoseconds since `begin`.
+    submitted: AtomicU64,
+    begin: Instant,
+}
+
+impl Submitter {
+    fn new() -> Submitter {
+        let begin = Instant::now();
+        Submitter { waits: AtomicBool::new(true), submitted: AtomicU64::new(0), begin }
+    }
+
+    fn now(&self) -> u64 {
+        self.begin.elapsed().as_nanos() as u64
+    }
+
+    /// Returns true if it is presumed to need a processor.
+    fn computes(&self) -> bool {
+        let absence = || self.now().saturating_sub(self.submitted.load(Ordering::Relaxed));
+        !self.waits.load(Ordering::SeqCst) && absence() < ABSENCE.as_nanos() as u64
+    }
+}
+
+/// This thread's own; a thread that ends waits for ever.
+struct Own(Arc<Submitter>);
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        self.0.waits.store(true, Ordering::Relaxed);
+    }
+}
+
+thread_local! {
+    static OWN: Own = Own(Arc::new(Submitter::new()));
+    /// The thread that this one works for.
+    static WORKS_FOR: RefCell<Option<Arc<Submitter>>> = const { RefCell::new(None) };
+}
+
+/// The calling thread, which gives work to another one and goes on.
+pub fn submitter() -> Option<Arc<Submitter>> {
+    OWN.try_with(|own| {
+        own.0.submitted.store(own.0.now(), Ordering::Relaxed);
+        own.0.waits.store(false, Ordering::Relaxed);
+        own.0.clone()
+    })
+    .ok()
+}
+
+/// Calls `work` for a thread that may have gone on.
+pub fn for_submitter<T>(submitter: Option<Arc<Submitter>>, work: impl FnOnce() -> T) -> T {
+    /// Puts back what was there, after a panic, too.
+    struct Back(Option<Arc<Submitter>>);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            WORKS_FOR.set(self.0.take());
+        }
+    }
+    let _back = Back(WORKS_FOR.replace(submitter));
+    work()
+}
+
+/// Calls `wait`, during which this thread needs no processor.
+pub fn waiting<T>(wait: impl FnOnce() -> T) -> T {
+    let own = OWN.try_with(|own| own.0.clone()).ok();
+    let Some(own) = own.filter(|own| !own.waits.swap(true, Ordering::SeqCst)) else {
+        return wait();
+    };
+    let pool = POOL.load(Ordering::Acquire);
+    if !pool.is_null() && pool != building() {
+        // SAFETY: a pool that `build` leaked; pools are never freed.
+        unsafe { &*pool }.admit_all();
+    }
+    let result = wait();
+    own.waits.store(false, Ordering::Relaxed);
+    result
+}
+
+/// Returns true if the thread that this one works for needs a processor.
+fn submitter_computes() -> bool {
+    WORKS_FOR.with_borrow(|of| of.as_ref().is_some_and(|of| of.computes()))
 }
 
 /// The pool in use: null before the first loop and in a forked child, `building()` while a thread makes it.
@@ -248,12 +340,18 @@ impl Pool {
         self.next.0.store(0, Ordering::Relaxed);
         let number = (self.state.0.load(Ordering::Relaxed) >> NUMBER_SHIFT).wrapping_add(1)
             & u64::from(u32::MAX);
-        let wanted = (count - 1).min(self.workers.len()) as u64;
+        let all = (count - 1).min(self.workers.len());
+        let shares = submitter_computes();
+        let wanted = (if shares { all.min(self.workers.len() - 1) } else { all }) as u64;
         // SeqCst orders this store before the look at `parked`, as the worker orders the reverse.
         self.state
             .0
             .store(number << NUMBER_SHIFT | wanted << WANTED_SHIFT | OPEN, Ordering::SeqCst);
         self.wake(0, wanted as usize);
+        // It may have begun to wait after it was asked, and before the loop was open.
+        if shares && !submitter_computes() {
+            self.admit_all();
+        }
 
         INSIDE.set(true);
         let own = drain(|| self.claim(count), body);
@@ -274,6 +372,18 @@ impl Pool {
             return own.or(theirs);
         }
         None
+    }
+
+    /// Lets all workers join the open loop, if there is one.
+    fn admit_all(&self) {
+        let wanted = self.workers.len() as u64;
+        let open = |state: u64| {
+            let all = state & !(WANTED << WANTED_SHIFT) | wanted << WANTED_SHIFT;
+            (state & OPEN != 0 && state != all).then_some(all)
+        };
+        if self.state.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, open).is_ok() {
+            self.wake(0, wanted as usize);
+        }
     }
 
     #[inline]

@@ -16,7 +16,7 @@ pub use crate::device::Stream;
 use crate::error::{Error, Result};
 use crate::fork::{self, ForkStage, Hook};
 use crate::memory::{self, deferred_deleters};
-use crate::{backend, device::Device, devices, interrupt, sync::lock};
+use crate::{backend, device::Device, devices, interrupt, pool, sync::lock};
 pub use scope::{
     Scope, current, default_device, default_stream, scoped, scoped_device, set_default_device,
     set_default_stream, with_stream,
@@ -331,7 +331,7 @@ impl StreamState {
         longest: Duration,
     ) -> (MutexGuard<'a, Queue>, bool) {
         queue.waiting += 1;
-        let waited = self.changed.wait_timeout(queue, longest);
+        let waited = pool::waiting(|| self.changed.wait_timeout(queue, longest));
         let (mut queue, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
         queue.waiting -= 1;
         (queue, !timeout.timed_out())

@@ -49,7 +49,7 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use ultramarine_runtime::fork::{self, ForkStage, Hook};
-use ultramarine_runtime::interrupt;
+use ultramarine_runtime::{interrupt, pool};
 
 static SCHEDULER: Mutex<()> = Mutex::new(());
 
@@ -133,7 +133,7 @@ pub(crate) fn submit(array: &Array) -> Result<()> {
             start(std::slice::from_ref(array), true)?;
         } else if deferred_deleters::in_job() {
             run::await_node(array.node())?;
-        } else if !array.node().wait(interrupt::is_requested) {
+        } else if !pool::waiting(|| array.node().wait(interrupt::is_requested)) {
             interrupt::handle()?;
         }
     }
@@ -282,15 +282,20 @@ impl Work for Tape {
 /// The job that computes a part of an evaluation, or fails it. Of work that nobody waits for the first failure stays with the
 /// stream.
 fn job(work: impl Work, sync: bool, profile: Option<Recorder>) -> stream::Job {
+    // A thread that does not wait goes on, on a processor of its own.
+    let submitter = if sync { None } else { pool::submitter() };
     Box::new(move |ready| {
         let run = || match ready {
             Ok(()) => work.run(profile),
             Err(error) => run::fail(work.tasks(), error),
         };
-        deferred_deleters::job(|| match sync {
-            true => run(),
-            false => run::keeping_failure(run),
-        });
+        let run = || {
+            deferred_deleters::job(|| match sync {
+                true => run(),
+                false => run::keeping_failure(run),
+            });
+        };
+        pool::for_submitter(submitter, run);
     })
 }
 

@@ -3,9 +3,11 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use ultramarine::pool::{parallel_for, threads};
+use ultramarine_test_support::own_process;
+
+use ultramarine::pool::{for_submitter, parallel_for, submitter, threads, waiting};
 
 /// Each index of a loop must have come exactly once.
 fn once_each(count: usize) {
@@ -156,4 +158,36 @@ fn other_numbers_of_threads() {
         let ran = printed.contains("test result: ok. 9 passed");
         assert!(run.status.success() && ran, "{asked} threads: {printed}");
     }
+}
+
+/// Returns true if two threads run a loop of two indices at once.
+fn is_shared() -> bool {
+    let begun = AtomicUsize::new(0);
+    let met = AtomicUsize::new(0);
+    parallel_for(2, &|_| {
+        begun.fetch_add(1, Relaxed);
+        let start = Instant::now();
+        while begun.load(Relaxed) < 2 && start.elapsed() < Duration::from_millis(500) {
+            std::thread::yield_now();
+        }
+        met.fetch_add(usize::from(begun.load(Relaxed) == 2), Relaxed);
+    });
+    // Alone, the second index comes when the first one has given up.
+    met.load(Relaxed) == 2
+}
+
+#[test]
+fn a_submitter_keeps_a_processor_until_it_waits() {
+    own_process!("ULTRAMARINE_NUM_THREADS" = "2");
+    assert!(is_shared(), "the loop of a thread that nobody gave work to");
+    let own = submitter();
+    let run = |own| std::thread::spawn(move || for_submitter(own, is_shared)).join().unwrap();
+    assert!(!run(own.clone()), "the submitter computes");
+    let again = own.clone();
+    assert!(waiting(move || run(again)), "the submitter waits");
+    // It begins to wait while the loop runs.
+    submitter();
+    let late = std::thread::spawn(move || for_submitter(own, is_shared));
+    std::thread::sleep(Duration::from_millis(20));
+    assert!(waiting(|| late.join().unwrap()), "the loop is open to all then");
 }
