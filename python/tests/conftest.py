@@ -26,8 +26,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leaves `interchange` to a run of its own, which names it: its libraries take seconds to import."""
-    apart = collection_path == TESTS / "interchange"
+    """Leaves these to runs of their own, which name them: their libraries take seconds to import."""
+    apart = collection_path in (TESTS / "interchange", TESTS / "models")
     return True if apart or devices.outside(config, collection_path) else None
 
 

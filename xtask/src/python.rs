@@ -207,6 +207,12 @@ impl Venv {
         install().or_else(|_| install())
     }
 
+    /// The same, without what the packages depend on.
+    pub fn require_alone(&self, list: &str) -> Result<()> {
+        let install = || self.require_with(list, &["--no-compile", "--no-deps"]);
+        install().or_else(|_| install())
+    }
+
     fn require_with(&self, list: &str, options: &[&str]) -> Result<()> {
         let file = format!("python/requirements/{list}.txt");
         let text = std::fs::read_to_string(sh::root().join(&file))

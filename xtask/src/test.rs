@@ -80,14 +80,18 @@ fn run(full: bool) -> Result<()> {
 }
 
 /// The environment with the packages of the tests. The libraries that arrays are exchanged with are large, and a thread
-/// of their own installs them; they may be missing: their tests are skipped, unless `ULTRAMARINE_NEEDS_PEERS=1`.
+/// of their own installs them, with language models' programs and weights; they may be missing: their tests are skipped, unless
+/// `ULTRAMARINE_NEEDS_PEERS=1` and `ULTRAMARINE_NEEDS_MODELS=1`.
 fn packages() -> Result<JoinHandle<()>> {
     let venv = Venv::open(".venv")?;
     venv.require("demo")?;
     venv.require("test")?;
     Ok(std::thread::spawn(move || {
-        let installed =
-            minutes::step("Python packages: other libraries", || venv.require_large("interchange"));
+        let installed = minutes::step("Python packages: other libraries", || {
+            venv.require_large("interchange")?;
+            venv.require_large("models")?;
+            venv.require_alone("models-weights")
+        });
         if let Err(error) = installed {
             eprintln!("left out: the tests with libraries that are missing: {error:#}");
         }
@@ -197,6 +201,9 @@ fn steps<'a>(venv: &'a Venv, built: &'a Built, full: bool) -> Vec<Step<'a>> {
     }
     steps.push(step("interchange with numpy, torch, jax, tvm-ffi, pyarrow, mlx", move |report| {
         pytest(report, "interchange", &["python/tests/interchange"])
+    }));
+    steps.push(step("language models", move |report| {
+        pytest(report, "language models", &["python/tests/models"])
     }));
     steps.push(step("mypy", move |report| types(report, venv)));
     steps.push(step("examples of extensions", move |report| {
