@@ -27,7 +27,7 @@ pub struct Format {
 }
 
 impl Format {
-    /// What a request says, if it is known for the dtype.
+    /// The format of a request, if there are kernels of it for the dtype.
     pub fn of(mode: u32, bits: u32, group: u32, has_biases: bool, dtype: Dtype) -> Result<Self> {
         let known = match mode {
             quantization::AFFINE => {

@@ -254,7 +254,7 @@ mod tests {
                 true => rms_norm(&v[0], Some(&v[1]), 1e-3),
                 false => {
                     let rules = LayerNorm { centered, weight: true, bias: centered, eps: 1e-3 };
-                    rules.compose(&v[..if centered { 3 } else { 2 }], v[0].dtype())
+                    rules.compose(&v[..if centered { 3 } else { 2 }], v[1].dtype())
                 }
             }
         })
@@ -273,6 +273,18 @@ mod tests {
     #[track_caller]
     fn near(a: &Array, b: &Array) -> Result<()> {
         assert_near(a, b, 2e-5)
+    }
+
+    /// Kernels take no integers.
+    #[test]
+    fn without_a_kernel_the_composition_runs() -> Result<()> {
+        let mut v = operands()?;
+        v[0] = times(&v[0], &like(&v[0], 4.0))?.astype(Dtype::Int32);
+        for centered in [false, true] {
+            let [own, parts] = pair(centered);
+            assert_eq!(own(&v)?.to_vec::<f32>()?, parts(&v)?.to_vec::<f32>()?);
+        }
+        Ok(())
     }
 
     #[test]

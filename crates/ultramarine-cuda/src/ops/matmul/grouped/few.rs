@@ -59,7 +59,7 @@ pub struct Few {
     dtype: Dtype,
     format: Format,
     on_cores: bool,
-    /// What processors have that take part in a product as a whole.
+    /// Properties of the device, for products that are shared out among all its processors.
     limits: Option<Limits>,
     kernels: Kernels<(Arrangement, Variant)>,
 }

@@ -23,7 +23,7 @@ const PITCH: i64 = 20;
 /// Most blocks that a processor has, one after the other.
 const MOST_TURNS: i64 = 12;
 
-/// What a device has.
+/// Properties of a device that bound the arrangement.
 #[derive(Clone, Copy)]
 pub struct Limits {
     /// Processors.
@@ -41,7 +41,7 @@ impl Limits {
     }
 }
 
-/// A way to share a product out.
+/// The arrangement of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stream {
     /// Parts of the depth that are columns of one product of tensor cores.
@@ -53,7 +53,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// That of so many items, rows, columns and numbers of the depth; `None` where `quantized/rows.cuh` is as good.
+    /// The arrangement for the sizes: items, rows, columns and depth. `None` where `quantized/rows.cuh` is as fast.
     pub fn of(limits: Limits, format: Format, how: Arrangement, sizes: [i64; 4]) -> Option<Self> {
         let [items, rows, columns, depth] = sizes;
         if format.bits != 4 || rows > ROWS || depth % SLICE != 0 || !pays(format, how, rows, depth)
@@ -78,7 +78,7 @@ impl Stream {
     }
 }
 
-/// Whether this is quicker: enough warps have a slice in each pass over the depth, and scales of sums are few where there are
+/// Returns true if this kernel is the faster one: enough warps have a slice in each pass over the depth, and scales of sums are few where there are
 /// several passes.
 fn pays(format: Format, how: Arrangement, rows: i64, depth: i64) -> bool {
     let whole = (depth + PASS - 1) / PASS * PASS;
