@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 import ultramarine as mx
+from ultramarine.nn.layers._affine import affine
 from ultramarine.nn.layers._fully_sharded import FullyShardedModule, fully_shard
 from ultramarine.nn.layers._sharding import (
     Axis,
@@ -180,9 +181,7 @@ class AllToShardedLinear(Module):
             array: This process's part of the output, of the shape (..., output_dims / size of the group).
         """
         x = sum_gradients(self.group)(x)
-        if "bias" in self:
-            return mx.addmm(self["bias"], x, self["weight"].T)
-        return mx.matmul(x, self["weight"].T)
+        return affine(x, self["weight"], self.get("bias"))
 
     @classmethod
     def from_linear(
@@ -264,7 +263,7 @@ class ShardedToAllLinear(Module):
         Returns:
             array: Array of the shape (..., output_dims), the same in all processes.
         """
-        y = mx.distributed.all_sum(x @ self["weight"].T, group=self.group)
+        y = mx.distributed.all_sum(affine(x, self["weight"]), group=self.group)
         return y + self["bias"] if "bias" in self else y
 
     @classmethod

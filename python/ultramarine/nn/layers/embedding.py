@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import ultramarine as mx
-from ultramarine import _core  # type: ignore[attr-defined]
+from ultramarine.nn.layers._affine import affine
 from ultramarine.nn.layers.base import Module
 from ultramarine.nn.layers.quantized import QuantizedEmbedding
 
@@ -55,7 +55,7 @@ class Embedding(Module):
         Returns:
             array: Array of the shape (..., num_embeddings).
         """
-        products: mx.array = _core._fast._linear(x, self["weight"])
+        products: mx.array = affine(x, self["weight"])
         return products
 
     def to_quantized(

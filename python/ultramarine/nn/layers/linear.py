@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import ultramarine as mx
-from ultramarine import _core  # type: ignore[attr-defined]
+from ultramarine.nn.layers._affine import affine
 from ultramarine.nn.layers.base import Module
 from ultramarine.nn.layers.quantized import QQLinear, QuantizedLinear
 
@@ -73,8 +73,7 @@ class Linear(Module):
         Returns:
             array: Array of the shape (..., output_dims).
         """
-        result: mx.array = _core._fast._linear(x, self["weight"], self.get("bias"))
-        return result
+        return affine(x, self["weight"], self.get("bias"))
 
     def to_quantized(
         self,
