@@ -5,11 +5,15 @@ use super::StreamState;
 use crate::backend::shutdown;
 use crate::sync::lock;
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
 
 /// How long a thread waits for a stream before it ends.
 const IDLE: Duration = Duration::from_secs(2);
+
+/// How long a thread waits again that may not end.
+const SHORTEST: Duration = Duration::from_millis(100);
 
 /// Threads that may wait at one time; one more ends at once.
 const MOST_IDLE: usize = 8;
@@ -17,12 +21,12 @@ const MOST_IDLE: usize = 8;
 pub(super) struct Workers {
     /// Streams that have jobs and no thread yet: each has been promised one of those that wait.
     ready: VecDeque<Arc<StreamState>>,
-    /// Threads that wait.
-    idle: usize,
+    /// Threads that wait and have been promised none. The one that ran last is at the end and comes first: what it worked
+    /// on may be in its processor's caches still.
+    idle: Vec<Thread>,
 }
 
-static WORKERS: Mutex<Workers> = Mutex::new(Workers { ready: VecDeque::new(), idle: 0 });
-static READY: Condvar = Condvar::new();
+static WORKERS: Mutex<Workers> = Mutex::new(Workers { ready: VecDeque::new(), idle: Vec::new() });
 
 /// Has a thread run a stream's jobs: one that waits, or a new one.
 ///
@@ -30,10 +34,10 @@ static READY: Condvar = Condvar::new();
 /// The system's, if it has no thread.
 pub(super) fn start(state: &Arc<StreamState>) -> std::io::Result<()> {
     let mut workers = lock(&WORKERS);
-    if workers.idle > workers.ready.len() {
+    if let Some(thread) = workers.idle.pop() {
         workers.ready.push_back(state.clone());
         drop(workers);
-        READY.notify_one();
+        thread.unpark();
         return Ok(());
     }
     drop(workers);
@@ -54,23 +58,25 @@ fn run(first: Arc<StreamState>) {
 
 /// A stream that has jobs; `None` when it is time to end.
 fn await_stream() -> Option<Arc<StreamState>> {
+    let own = std::thread::current();
     let mut workers = lock(&WORKERS);
     // A stream that was promised a thread is left to those that wait.
-    if workers.idle >= MOST_IDLE && may_end() {
+    if workers.idle.len() >= MOST_IDLE && may_end() {
         return None;
     }
-    workers.idle += 1;
+    let end = Instant::now() + IDLE;
     loop {
-        let waited = READY.wait_timeout(workers, IDLE);
-        let timeout;
-        (workers, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-        if let Some(state) = workers.ready.pop_front() {
-            workers.idle -= 1;
-            return Some(state);
+        if !workers.idle.iter().any(|thread| thread.id() == own.id()) {
+            workers.idle.push(own.clone());
         }
-        if timeout.timed_out() && may_end() {
-            workers.idle -= 1;
-            return None;
+        drop(workers);
+        std::thread::park_timeout(end.saturating_duration_since(Instant::now()).max(SHORTEST));
+        workers = lock(&WORKERS);
+        let found = workers.ready.pop_front();
+        let ends = found.is_none() && Instant::now() >= end && may_end();
+        if found.is_some() || ends {
+            workers.idle.retain(|thread| thread.id() != own.id());
+            return found;
         }
     }
 }
@@ -89,6 +95,6 @@ impl Workers {
     /// In a forked child: the threads stayed behind.
     pub fn forget(&mut self) {
         self.ready.clear();
-        self.idle = 0;
+        self.idle.clear();
     }
 }
