@@ -328,8 +328,8 @@ fn record(exec: &Exec, tape: Tape, structure: Structure) -> bool {
 fn results(node: &Node, values: &mut Vec<Value>) -> Result<()> {
     match node.outcome() {
         Some(Ok(value)) => match node.op.get::<MultiOutput>() {
-            Some(multi) => values.extend(multi.values().iter().cloned()),
-            None => values.push(value.clone()),
+            Some(multi) if !multi.is_result() => values.extend(multi.values().iter().cloned()),
+            _ => values.push(value.clone()),
         },
         Some(Err(error)) => return Err(Error::clone(error)),
         None if node.op.is_constant() => {}

@@ -218,7 +218,7 @@ impl Scratch {
             None => {
                 // Another evaluation computes it, or it failed; results of several outputs are more than the value.
                 node.value()?;
-                if node.op.is::<MultiOutput>() {
+                if node.op.get::<MultiOutput>().is_some_and(|multi| !multi.is_result()) {
                     return None;
                 }
                 externals.push(External { node: node.clone(), edges: 0, taken: 0 });

@@ -77,7 +77,12 @@ pub(super) fn push_forward(
                 tangents: &tangents,
                 push_forward: |f, x, t| forward(f, x, &[], t),
             })?;
-            bundles.insert(Arc::as_ptr(node), found);
+            match multi.is_result() {
+                true => found.into_iter().flatten().for_each(|tangent| {
+                    known.insert(Arc::as_ptr(node), tangent);
+                }),
+                false => drop(bundles.insert(Arc::as_ptr(node), found)),
+            }
             continue;
         }
         let output = Array::from_node(node.clone());

@@ -80,7 +80,12 @@ pub(super) fn pull_back(
         let id = Arc::as_ptr(node);
         join(&mut slices, &mut pending, node)?;
         let cotangent = pending.remove(&id);
-        let all = bundles.remove(&id);
+        let all = match node.op.get::<MultiOutput>() {
+            Some(multi) if multi.is_result() && cotangent.is_some() => {
+                Some(vec![cotangent.clone()])
+            }
+            _ => bundles.remove(&id),
+        };
         let Some(rules) = node.op.rules().filter(|_| cotangent.is_some() || all.is_some()) else {
             continue;
         };

@@ -118,7 +118,11 @@ pub(crate) fn batch(
         let (inputs, axes) = (&inputs[..], &axes[..]);
         let what = Vmap { inputs, axes, operands, size, shape: &node.shape, dtype: node.dtype };
         if let Some(multi) = node.op.get::<MultiOutput>() {
-            bundles.insert(Arc::as_ptr(node), multi.vmap(&what)?);
+            let found = multi.vmap(&what)?;
+            match multi.is_result() {
+                true => known.extend(found.into_iter().map(|mapped| (Arc::as_ptr(node), mapped))),
+                false => drop(bundles.insert(Arc::as_ptr(node), found)),
+            }
             continue;
         }
         let found = rules.vmap(&what)?;

@@ -2,8 +2,8 @@
 //! takes its value from it.
 //!
 //! The node that runs (the *bundle*) keeps all values while it lives: as long as a result that has not been
-//! computed yet, or a trace, needs it. Its own shape, dtype and value are the first result's. Transforms hand
-//! its rules what belongs to all results at once.
+//! computed yet, or a trace, needs it. Its own shape, dtype and value are the first result's; if there is no other, it is
+//! the result itself. Transforms hand its rules what belongs to all results at once.
 
 use crate::backend::{Exec, Operand};
 use crate::error::{Error, Result};
@@ -207,8 +207,17 @@ impl MultiOutput {
         self.0.results.len()
     }
 
+    /// Returns true if the node that runs is the only result.
+    pub fn is_result(&self) -> bool {
+        let rules = self.rules();
+        self.len() == 1 && !rules.forwards_operands() && rules.subgraph().is_none()
+    }
+
     /// An array for each result of `node`, whose operation this is.
     pub fn outputs(&self, node: &Arc<Node>) -> Vec<Array> {
+        if self.is_result() {
+            return vec![Array::from_node(node.clone())];
+        }
         let of = self.0.rules.name();
         let output = |(index, (shape, dtype)): (usize, &(Shape, Dtype))| {
             let inputs: Inputs = std::iter::once(node.clone()).collect();
@@ -224,7 +233,7 @@ impl MultiOutput {
         &self.0.results
     }
 
-    /// The values of the results, once the node was evaluated.
+    /// The values of the results, once the node was evaluated. None if it is the only result.
     pub fn values(&self) -> &[Value] {
         self.0.values.get().map_or(&[], |values| values)
     }
@@ -277,7 +286,9 @@ impl MultiOutput {
             }
         };
         let first = values[0].clone();
-        let _ = self.0.values.set(values);
+        if !self.is_result() {
+            let _ = self.0.values.set(values);
+        }
         Ok(first)
     }
 
