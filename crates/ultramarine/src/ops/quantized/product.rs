@@ -15,6 +15,7 @@ use crate::placement::follow;
 use crate::shape::{self, Shape, Show};
 use crate::{array::Array, dtype::Dtype};
 use smallvec::smallvec;
+use std::borrow::Cow;
 
 /// The dtype of products; checks that there are kernels for the sizes.
 fn result_dtype(op: &str, x: &Array, w: &Quantized) -> Result<Dtype> {
@@ -97,12 +98,21 @@ fn products(
     let wide = |a: &Array| if w.is_affine() { a.astype(dtype) } else { a.clone() };
     let count: usize = batches[1].iter().product();
     let global = |a: &Array| a.reshape(&[a.size()])?.broadcast_to(&[count]);
-    let parts = Quantized {
-        words: in_a_row(&w.words)?,
-        scales: in_a_row(&wide(&w.scales))?,
-        biases: w.biases.as_ref().map(|b| in_a_row(&wide(b))).transpose()?,
-        global_scale: w.global_scale.as_ref().map(global).transpose()?,
-        how: w.how,
+    // The one matrix of all rows stays as it is.
+    let one = one_for_all && w.words.ndim() == 2;
+    let is_wide = |a: &Array| !w.is_affine() || a.dtype() == dtype;
+    let is_ready =
+        one && is_wide(&w.scales) && w.biases.iter().all(is_wide) && w.global_scale.is_none();
+    let stacked = |a: &Array| if one { Ok(a.clone()) } else { in_a_row(a) };
+    let parts = match is_ready {
+        true => Cow::Borrowed(w),
+        false => Cow::Owned(Quantized {
+            words: stacked(&w.words)?,
+            scales: stacked(&wide(&w.scales))?,
+            biases: w.biases.as_ref().map(|b| stacked(&wide(b))).transpose()?,
+            global_scale: w.global_scale.as_ref().map(global).transpose()?,
+            how: w.how,
+        }),
     };
     let global_scale = parts.global_scale.is_some();
     let product = QuantizedMatmul { how: w.how, transpose, global_scale, picks: Picks::default() };

@@ -8,7 +8,7 @@ use crate::ops::index::bounds;
 use crate::ops::matmul::picks::{Indices, Picks, gradient_by_second, mapped, summed, taken};
 use crate::ops::matmul::transposed;
 use crate::ops::rules::batching::{all_batched, joined};
-use crate::ops::rules::builders::{compute_dtype, plus, times};
+use crate::ops::rules::builders::{compute_dtype, plus, times, with_axis};
 use crate::ops::rules::multi_output::{MultiOutputJvp, MultiOutputRules, MultiOutputVjp, Results};
 use crate::ops::{Call, Cotangents, Refit, Vmap, attributes};
 use crate::{array::Array, dtype::Dtype, node::Value, shape::Shape};
@@ -29,7 +29,8 @@ attributes! {
 attributes! {
     /// Products with matrices of few bits. Operands: x `(b, m, k)`, words `(e, rows, columns bits / 32)` and scales
     /// `(e, rows, columns / group)`, biases if the mode is affine, global scales `(e)` if there are any, indices. The result is
-    /// `(items, m, n)` in the dtype of x, which affine's scales and biases have, too.
+    /// `(items, m, n)` in the dtype of x, which affine's scales and biases have, too. Without the axis e it is the one matrix
+    /// of the one item: weights are operands as they are then.
     #[derive(Clone, Copy, Debug)]
     pub(crate) struct QuantizedMatmul {
         pub how: Quantization,
@@ -52,6 +53,28 @@ fn parts(how: Quantization, global_scale: bool, operands: &[Array]) -> Quantized
         global_scale: next(global_scale),
         how,
     }
+}
+
+/// Calls `run` with operands as kernels have them: a matrix without the axis of matrices gets it.
+fn stacked<R>(call: &Call<'_>, run: impl FnOnce(&Call<'_>) -> R) -> R {
+    if call.descs[1].0.len() == 3 {
+        return run(call);
+    }
+    let is_matrix = |i: usize| call.descs[i].0.len() == 2;
+    let shapes: SmallVec<[Shape; 5]> = (call.descs.iter().enumerate())
+        .map(|(i, (shape, _))| match is_matrix(i) {
+            true => [&[1], *shape].concat().into(),
+            false => Shape::from_slice(shape),
+        })
+        .collect();
+    let mut inputs: SmallVec<[Value; 5]> = call.inputs.iter().cloned().collect();
+    for (i, value) in inputs.iter_mut().enumerate().filter(|(i, _)| is_matrix(*i)) {
+        let stride = value.strides[0] * call.descs[i].0[0] as isize;
+        value.strides.insert(0, stride);
+    }
+    let descs: SmallVec<[(&[usize], Dtype); 5]> =
+        shapes.iter().zip(call.descs).map(|(shape, (_, dtype))| (&shape[..], *dtype)).collect();
+    run(&Call { inputs: &inputs, descs: &descs, ..*call })
 }
 
 fn single(
@@ -132,7 +155,8 @@ impl QuantizedMatmul {
 
     fn shape(&self, shapes: &[&[usize]]) -> Shape {
         let (x, words) = (shapes[0], shapes[1]);
-        let n = if self.transpose { words[1] } else { words[2] * 32 / self.how.bits };
+        let [rows, words] = [words[words.len() - 2], words[words.len() - 1]];
+        let n = if self.transpose { rows } else { words * 32 / self.how.bits };
         Shape::from_slice(&[self.picks.items(shapes), x[1], n])
     }
 
@@ -163,7 +187,7 @@ impl QuantizedMatmul {
         (w, indices): (&Quantized, &Indices),
         cotangent: &Array,
     ) -> Result<[Array; 2]> {
-        let count = w.words.shape()[0];
+        let count = if w.words.ndim() == 2 { 1 } else { w.words.shape()[0] };
         let inner = compute_dtype(x.dtype());
         let slopes =
             gradient_by_second(&x.astype(inner), &cotangent.astype(inner), indices, count)?;
@@ -215,7 +239,9 @@ impl MultiOutputRules for QuantizedMatmul {
             self.picks.lhs.into(),
             self.picks.rhs.into(),
         );
-        call.run_multi_output(exec, op::QUANTIZED_MATMUL, &attributes, &[], results)
+        stacked(call, |call| {
+            call.run_multi_output(exec, op::QUANTIZED_MATMUL, &attributes, &[], results)
+        })
     }
 
     fn composition(&self, operands: &[Array]) -> Option<Result<Vec<Array>>> {
@@ -280,8 +306,9 @@ impl MultiOutputRules for QuantizedMatmul {
         let second = 1..v.inputs.len() - self.picks.count();
         let x_alone = v.axes[second.clone()].iter().all(Option::is_none);
         let (w, _) = self.split(v.inputs);
+        let alone = w.words.ndim() == 2;
         if let (true, 0, Some(axis)) =
-            (x_alone && w.words.shape()[0] == 1, self.picks.count(), v.axes[0])
+            (x_alone && (alone || w.words.shape()[0] == 1), self.picks.count(), v.axes[0])
         {
             // More rows of x.
             let x = v.inputs[0].moveaxis(axis as isize, 1)?;
@@ -294,6 +321,17 @@ impl MultiOutputRules for QuantizedMatmul {
             let w = parts(self.how, self.global_scale, &operands[1..]);
             self.of(&operands[0], &w, indices)
         };
-        Ok(vec![mapped(v, self.picks, second, of)?])
+        // With the axis of matrices.
+        let stacked = |i: usize| match (v.operands[i].ndim(), v.axes[i]) {
+            (2, None) => Ok((with_axis(&v.inputs[i], 0)?, None)),
+            (2, Some(axis)) => {
+                Ok((with_axis(&v.inputs[i].moveaxis(axis as isize, 0)?, 1)?, Some(0)))
+            }
+            (_, axis) => Ok((v.inputs[i].clone(), axis)),
+        };
+        let each = (0..v.inputs.len()).map(stacked).collect::<Result<Vec<_>>>()?;
+        let (inputs, axes): (Vec<Array>, Vec<Option<usize>>) = each.into_iter().unzip();
+        let v = Vmap { inputs: &inputs, axes: &axes, ..*v };
+        Ok(vec![mapped(&v, self.picks, second, of)?])
     }
 }
