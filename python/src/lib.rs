@@ -51,6 +51,11 @@ mod vmap;
 
 use pyo3::prelude::*;
 
+/// One thread makes the nodes of a graph, and that of their stream frees them: with the system's allocator they wait for
+/// each other's lock.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Adds functions to a module.
 #[macro_export]
 #[doc(hidden)]
