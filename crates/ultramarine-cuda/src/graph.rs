@@ -6,16 +6,20 @@
 //! size), the writer says so, and the graph is made anew. So nothing has to be known of how a
 //! command's launches follow from its tensors.
 //!
+//! A kernel may begin before the one before it has ended, where it says that it waits itself. What it reads until then
+//! nothing in the graph writes: the graph as a whole waits for what precedes it.
+//!
 //! Calls of cuBLASLt are captured, in thread-local mode: other threads allocate and wait meanwhile.
 
 use crate::context::failure::{self, cuda};
 use crate::context::{self, Context, lock};
 use crate::streams::Stream;
 use crate::sys::driver::{
-    Code, CopyNode, Driver, ExecHandle, FillNode, GraphHandle, KernelNode, NodeHandle,
+    Code, CopyNode, Driver, Edge, ExecHandle, FillNode, GraphHandle, KernelNode, NodeHandle,
     StreamHandle, code,
 };
 use core::ffi::c_int;
+use core::ops::Range;
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -143,22 +147,24 @@ impl Drop for Graph {
 }
 
 impl Graph {
-    /// Makes a graph of commands, each of which `write` enqueues into a writer. Returns the nodes of
-    /// each. The context is current.
+    /// Makes a graph of commands, each of which `write` enqueues into a writer; together they write to the addresses
+    /// `written`. Returns the nodes of each. The context is current.
     pub fn new(
         context: &Arc<Context>,
         capture: &Capture,
         commands: usize,
+        written: &[Range<u64>],
         mut write: impl FnMut(usize, &Writer<'_>) -> Result<()>,
     ) -> Result<(Self, Vec<Vec<Node>>)> {
         let (driver, mut handle) = (context.driver(), std::ptr::null_mut());
         // SAFETY: the place is valid; flags have to be 0.
         unsafe { cuda!(driver.graph_create(&mut handle, 0)) }?;
         let draft = Draft { driver, handle };
-        let (mut nodes, mut last) = (Vec::with_capacity(commands), std::ptr::null_mut());
+        let (mut nodes, mut last) = (Vec::with_capacity(commands), None);
         for i in 0..commands {
-            let drawn = Drawn { graph: handle, last: Cell::new(last), nodes: RefCell::default() };
-            let writer = Writer { context, capture, way: Way::Draw(drawn) };
+            let (last_node, nodes_of_command) = (Cell::new(last), RefCell::default());
+            let drawn = Drawn { graph: handle, last: last_node, nodes: nodes_of_command };
+            let writer = Writer { context, capture, written, way: Way::Draw(drawn) };
             write(i, &writer)?;
             let Way::Draw(drawn) = writer.way else { break };
             last = drawn.last.get();
@@ -184,6 +190,8 @@ impl Graph {
         let writer = Writer {
             context: &self.context,
             capture,
+            // Nodes keep their edges.
+            written: &[],
             way: Way::Change { exec: self.exec, nodes, next, fits },
         };
         let written = write(&writer);
@@ -207,7 +215,7 @@ impl Graph {
 struct Drawn {
     graph: GraphHandle,
     /// The node that the next one comes after.
-    last: Cell<NodeHandle>,
+    last: Cell<Option<Node>>,
     nodes: RefCell<Vec<Node>>,
 }
 
@@ -223,32 +231,50 @@ enum Way<'a> {
 pub struct Writer<'a> {
     context: &'a Arc<Context>,
     capture: &'a Capture,
+    written: &'a [Range<u64>],
     way: Way<'a>,
 }
 
 impl Writer<'_> {
+    /// Returns true if nothing in the graph writes to these addresses.
+    pub fn leaves(&self, addresses: &Range<u64>) -> bool {
+        self.written.iter().all(|w| w.end <= addresses.start || addresses.end <= w.start)
+    }
+
     /// Makes a node, or changes the next one. The functions get what they have to be given besides
     /// the parameters: the place for the node, the graph, the nodes before it and their number; the
-    /// instantiated graph and the node.
+    /// instantiated graph and the node. `early`: it is a kernel that waits itself for one before it.
     fn node(
         &self,
-        kind: Kind,
+        (kind, early): (Kind, bool),
         add: impl FnOnce(*mut NodeHandle, GraphHandle, *const NodeHandle, usize) -> Code,
         set: impl FnOnce(ExecHandle, NodeHandle) -> Code,
     ) -> Result<()> {
         let driver = self.context.driver();
         match &self.way {
             Way::Draw(drawn) => {
-                let (mut handle, before) = (std::ptr::null_mut(), drawn.last.get());
-                let n = usize::from(!before.is_null());
+                let (mut handle, last) = (std::ptr::null_mut(), drawn.last.get());
+                let before = last.map_or(std::ptr::null_mut(), |node| node.handle);
+                let is_early = early && last.is_some_and(|node| node.kind == Kind::Kernel);
+                let add_edges = driver.graph_add_edges.filter(|_| is_early);
+                let n = usize::from(last.is_some() && add_edges.is_none());
                 failure::check(
                     driver,
                     "cuGraphAddNode",
                     add(&mut handle, drawn.graph, &before, n),
                 )?;
+                if let Some(add_edges) = add_edges {
+                    // SAFETY: both are nodes of this graph.
+                    let edge =
+                        |edge: Edge| unsafe { add_edges(drawn.graph, &before, &handle, &edge, 1) };
+                    if edge(Edge::PROGRAMMATIC) != code::SUCCESS {
+                        failure::check(driver, "cuGraphAddDependencies", edge(Edge::FULL))?;
+                    }
+                }
                 count(&COUNTERS.nodes);
-                drawn.last.set(handle);
-                drawn.nodes.borrow_mut().push(Node { kind, handle });
+                let node = Node { kind, handle };
+                drawn.last.set(Some(node));
+                drawn.nodes.borrow_mut().push(node);
                 Ok(())
             }
             Way::Change { exec, nodes, next, fits } => {
@@ -273,17 +299,17 @@ impl Writer<'_> {
         }
     }
 
-    /// Enqueues a kernel.
+    /// Enqueues a kernel; `early`: it may begin before the one before it has ended.
     ///
     /// # Safety
     /// The parameters are the kernel's, and what it does with them stays inside of the memory that
-    /// it is given.
-    pub unsafe fn kernel(&self, node: &KernelNode) -> Result<()> {
+    /// it is given. One that begins early waits before it reads what the graph writes, and before it writes.
+    pub unsafe fn kernel(&self, node: &KernelNode, early: bool) -> Result<()> {
         let driver = self.context.driver();
         // SAFETY: handles are those of this graph, the kernel by this function's contract.
         unsafe {
             self.node(
-                Kind::Kernel,
+                (Kind::Kernel, early),
                 |place, graph, before, n| (driver.graph_add_kernel)(place, graph, before, n, node),
                 |exec, handle| (driver.exec_set_kernel)(exec, handle, node),
             )
@@ -299,7 +325,7 @@ impl Writer<'_> {
         // SAFETY: handles are those of this graph, the memory by this function's contract.
         unsafe {
             self.node(
-                Kind::Fill,
+                (Kind::Fill, false),
                 |place, graph, before, n| {
                     (driver.graph_add_fill)(place, graph, before, n, node, context)
                 },
@@ -317,7 +343,7 @@ impl Writer<'_> {
         // SAFETY: handles are those of this graph, the memory by this function's contract.
         unsafe {
             self.node(
-                Kind::Copy,
+                (Kind::Copy, false),
                 |place, graph, before, n| {
                     (driver.graph_add_copy)(place, graph, before, n, node, context)
                 },
@@ -362,7 +388,7 @@ impl Writer<'_> {
         // SAFETY: handles are those of this graph; the child is copied.
         unsafe {
             self.node(
-                Kind::Library,
+                (Kind::Library, false),
                 |place, graph, before, n| {
                     (driver.graph_add_child)(place, graph, before, n, draft.handle)
                 },

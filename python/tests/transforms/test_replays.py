@@ -53,6 +53,39 @@ def test_later_calls_are_replays() -> None:
     assert replays() - before == (6 if records() else 0)
 
 
+@pytest.mark.parametrize("mode", ["affine", "mxfp4"])
+def test_products_that_ask_for_their_matrix_early(mode: str) -> None:
+    """Kernels of a replay that begin before the one before them has ended read its result all the same; and a matrix that
+    the replay itself writes."""
+
+    def halves(*shape: int, seed: int) -> mx.array:
+        return numbers(*shape, seed=seed).astype(mx.bfloat16)
+
+    # On an emulated device kernels take a hundredth of a second, and none begins early.
+    emulated = "Emulated" in mx.device_info(mx.default_device())["device_name"]
+    n = 64 if emulated else 2048
+    deep, wide = (
+        [mx.quantize(halves(*shape, seed=i) * 0.1, mode=mode) for i in range(2)]
+        for shape in ((n, 2048), (2048, n))
+    )
+    mx.eval(deep, wide)
+
+    def step(x: mx.array, by: mx.array) -> mx.array:
+        for down, up in zip(deep, wide, strict=True):
+            x = mx.quantized_matmul(mx.tanh(x), *down, mode=mode)
+            x = mx.quantized_matmul(x, *up, mode=mode)
+        made = mx.quantize(by * 0.1, mode=mode)
+        return mx.quantized_matmul(mx.tanh(x), *made, mode=mode)
+
+    f = mx.compile(step)
+    given = [[halves(1, 2048, seed=i), halves(64, 2048, seed=9 + i)] for i in range(2)]
+    mx.eval(given)
+    until_replayed(f, *given[0])
+    want = [bits(step(*pair)) for pair in given]
+    for _ in range(1 if emulated else 50):
+        assert [bits(f(*pair)) for pair in given] == want
+
+
 def test_memory_that_changes() -> None:
     """Operands and results in other memory each time, and a slice of a larger array."""
     f = mx.compile(chain)

@@ -143,7 +143,6 @@ INLINE void quantized_stream(const Grouped &s, i32 each) {
         for (int e = 0; e < 4; e++) raw[h][v * 4 + e] = four.v[e];
       }
   };
-  ask_x(0);
   stream_rows(scales, pitch, (const S *)s.scales + matrix * s.scale_step[0] + first * s.scale_step[1], (i32)s.scale_step[1],
               (i32)s.scale_step[2], own, groups);
   if (F::has_biases)
@@ -157,6 +156,9 @@ INLINE void quantized_stream(const Grouped &s, i32 each) {
     copy(i);
     commit_copies();
   }
+  // What precedes may write x, but not the matrix.
+  begin_early();
+  ask_x(0);
 
   u32 b[4 * PARTS][STEPS][2];
   float x_sums[ROUNDS][2];  // of the two columns of the right operand that this lane has sums of

@@ -29,6 +29,11 @@ pub struct DeviceProperties {
 }
 
 impl DeviceProperties {
+    /// Returns true if a kernel may begin before the one before it has ended (programmatic dependent launch).
+    pub fn starts_early(&self) -> bool {
+        self.major >= 9
+    }
+
     /// Queries the driver, which is initialised.
     pub fn of(driver: &'static Driver, index: c_int) -> Result<Self> {
         let (mut ordinal, mut memory, mut driver_version) = (0, 0usize, 0);

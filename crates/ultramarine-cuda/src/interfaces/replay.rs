@@ -4,7 +4,7 @@
 
 use crate::context::{self, Context};
 use crate::graph::{Graph, Node};
-use crate::launch::Device;
+use crate::launch::{Device, View};
 use crate::memory::Buffer;
 use crate::streams::Stream;
 use crate::sys::driver::{EventHandle, code};
@@ -75,12 +75,19 @@ fn name_of(commands: &RecordedCommands<Device>) -> Result<Arc<str>> {
 
 /// Makes the graph of commands. The context is current.
 fn draw(device: &Device, commands: &RecordedCommands<Device>) -> Result<Drawn> {
-    let (graph, nodes) =
-        Graph::new(&device.context, &device.capture, commands.len(), |i, writer| {
-            let command = commands.command(i)?;
-            let workspace = commands.workspace_offset(i);
-            command.plan()?.record(device, writer, &command, workspace)
-        })?;
+    let mut written = Vec::with_capacity(commands.len());
+    for i in 0..commands.len() {
+        let command = commands.command(i)?;
+        for output in 0..command.n_outputs() {
+            written.push(View::of(&command.output(output)?)?.range());
+        }
+    }
+    let (context, capture) = (&device.context, &device.capture);
+    let (graph, nodes) = Graph::new(context, capture, commands.len(), &written, |i, writer| {
+        let command = commands.command(i)?;
+        let workspace = commands.workspace_offset(i);
+        command.plan()?.record(device, writer, &command, workspace)
+    })?;
     Ok(Drawn { graph, nodes })
 }
 

@@ -32,12 +32,15 @@ pub struct Grid {
     pub threads: [u32; 3],
     /// Bytes of dynamic shared memory.
     pub shared: u32,
+    /// The kernel may begin before the one before it has ended: it waits itself (`begin_early` in `mma.cuh`) before it reads
+    /// what others write, and before it writes.
+    pub early: bool,
 }
 
 impl Grid {
     /// One-dimensional.
     pub fn line(blocks: u32, threads: u32) -> Self {
-        Self { blocks: [blocks, 1, 1], threads: [threads, 1, 1], shared: 0 }
+        Self { blocks: [blocks, 1, 1], threads: [threads, 1, 1], shared: 0, early: false }
     }
 
     /// For a kernel whose threads go on by the grid's size until `items` are done, `each` at a
@@ -113,7 +116,7 @@ pub unsafe fn enqueue(
             context: std::ptr::null_mut(),
         };
         // SAFETY: by this function's contract.
-        return unsafe { graph.kernel(&node) };
+        return unsafe { graph.kernel(&node, grid.early) };
     }
     let ([bx, by, bz], [tx, ty, tz]) = (grid.blocks, grid.threads);
     // SAFETY: by this function's contract.

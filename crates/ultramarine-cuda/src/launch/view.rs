@@ -1,6 +1,7 @@
 //! Tensors of commands as kernels address them.
 
 use super::{Device, Dtype};
+use core::ops::Range;
 use ultramarine_abi::dlpack::element_range;
 use ultramarine_abi::helper::{Failure, Result, TensorRef};
 
@@ -70,6 +71,16 @@ impl<'a> View<'a> {
     /// Distance of its lowest from its highest element, in elements.
     pub fn span(&self) -> u64 {
         span(self.shape.iter().copied().zip(self.strides.iter().copied()))
+    }
+
+    /// Addresses of its elements.
+    pub fn range(&self) -> Range<u64> {
+        let axes = self.shape.iter().copied().zip(self.strides.iter().copied());
+        let Some((low, high)) = element_range(axes) else { return 0..u64::MAX };
+        let at = |element: i64| {
+            self.address.wrapping_add_signed(element.wrapping_mul(self.dtype.bytes() as i64))
+        };
+        at(low)..at(high).wrapping_add(self.dtype.bytes())
     }
 
     /// True if the first element lies at a multiple of `bytes`.

@@ -150,6 +150,25 @@ impl CopyNode {
     }
 }
 
+/// `CUgraphEdgeData`: when the node behind an edge may begin.
+#[repr(C)]
+pub struct Edge {
+    /// What of the node before it is waited for.
+    from: u8,
+    /// 0: all of the node behind it waits.
+    to: u8,
+    kind: u8,
+    reserved: [u8; 5],
+}
+
+impl Edge {
+    /// When the node before it has ended.
+    pub const FULL: Self = Self { from: 0, to: 0, kind: 0, reserved: [0; 5] };
+    /// When all blocks of the kernel before it allow it, or have ended; the kernel behind it waits itself for that one's end
+    /// (`CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC`, `CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC`).
+    pub const PROGRAMMATIC: Self = Self { from: 1, to: 0, kind: 1, reserved: [0; 5] };
+}
+
 #[cfg(target_pointer_width = "64")]
 const _: () = assert!(
     size_of::<KernelNode>() == 72 && size_of::<FillNode>() == 40 && size_of::<CopyNode>() == 200
@@ -232,6 +251,7 @@ functions! {
         error_string = "cuGetErrorString" fn(Code, *mut *const c_char) -> Code;
         can_access_peer = "cuDeviceCanAccessPeer" fn(*mut c_int, Ordinal, Ordinal) -> Code;
         enable_peer = "cuCtxEnablePeerAccess" fn(ContextHandle, c_uint) -> Code;
+        ? graph_add_edges = "cuGraphAddDependencies_v2" fn(GraphHandle, *const NodeHandle, *const NodeHandle, *const Edge, usize) -> Code;
         ? parameter_info = "cuFuncGetParamInfo" fn(FunctionHandle, usize, *mut usize, *mut usize) -> Code;
     }
 }

@@ -4,6 +4,7 @@
 use super::cores::{is_small, lies_along};
 use super::stream::{self, Limits, Stream};
 use super::{Arrangement, Call};
+use crate::graph::Writer;
 use crate::launch::{Device, Dtype, Grid, Job, launch};
 use crate::ops::headers;
 use crate::ops::quantized::Format;
@@ -136,6 +137,7 @@ impl Few {
         let kernel = self.kernel(job, how, Variant::Stream { slots: stream.slots })?;
         let grid = Grid::exactly(blocks as u64, stream::THREADS)?;
         let grid = grid.with_room(job, &kernel, stream.bytes as u32)?;
+        let grid = Grid { early: is_early(job, call), ..grid };
         let (words, each) = (call.words(0), stream.each as i32);
         launch!(job, &kernel, grid; words[..], each).map(|()| true)
     }
@@ -220,6 +222,16 @@ impl Few {
             }
         })
     }
+}
+
+/// Returns true if the matrix is the same all through the job's graph, so that its words may be asked for before the kernel
+/// that makes x has ended.
+fn is_early(job: &Job<'_>, call: &Call<'_>) -> bool {
+    let parts = [Some(call.factor), call.scales, call.biases];
+    let stays = |graph: &Writer<'_>| {
+        call.rhs.is_none() && parts.into_iter().flatten().all(|part| graph.leaves(&part.range()))
+    };
+    job.device.properties.starts_early() && job.graph.is_some_and(stays)
 }
 
 /// Columns of a warp on tensor cores.
