@@ -50,6 +50,7 @@ type Check = (&'static str, fn() -> Result<()>);
 const CHECKS: &[Check] = &[
     ("rustfmt", rustfmt),
     ("clippy", clippy),
+    ("clippy without features", clippy_without_features),
     ("clippy of the extensions", clippy_of_extensions),
     ("rustdoc", rustdoc),
     ("ruff", ruff),
@@ -75,6 +76,13 @@ fn rustfmt() -> Result<()> {
 fn clippy() -> Result<()> {
     let profile = Profile::Checked.argument();
     let clippy = ["clippy", "--workspace", "--all-targets", "--quiet", &profile];
+    sh::run(sh::cargo(&[&clippy[..], &LINTS].concat()))
+}
+
+/// The smallest build that a program can have.
+fn clippy_without_features() -> Result<()> {
+    let profile = Profile::Checked.argument();
+    let clippy = ["clippy", "-p", "ultramarine", "--no-default-features", "--quiet", &profile];
     sh::run(sh::cargo(&[&clippy[..], &LINTS].concat()))
 }
 

@@ -24,11 +24,13 @@ mod conv;
 mod copy;
 mod create;
 pub mod elementwise;
+#[cfg(feature = "fft")]
 mod fft;
 mod fused;
 mod index;
 pub mod kernel;
 pub mod level;
+#[cfg(feature = "linalg")]
 mod linalg;
 pub mod matmul;
 mod nn;

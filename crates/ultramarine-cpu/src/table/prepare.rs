@@ -1,10 +1,14 @@
 //! Plans: requests decoded and handed to the families of kernels.
 
 use super::{Plan, no_device, state};
+#[cfg(feature = "fft")]
+use crate::fft;
 use crate::kernel::{Desc, Op, Prepared, Refusal, Signature};
+#[cfg(feature = "linalg")]
+use crate::linalg;
 use crate::{
-    arg_reduce, conv, create, fft, fused as fused_kernels, index, level::Level, linalg, matmul, nn,
-    quantized, random, scan, sort,
+    arg_reduce, conv, create, fused as fused_kernels, index, level::Level, matmul, nn, quantized,
+    random, scan, sort,
 };
 use core::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,12 +28,26 @@ fn prepare_op(family: Family, op: &Op, signature: &Signature<'_>, level: Level) 
         Family::Index => index::prepare(op, signature, level),
         Family::Matmul => matmul::prepare_op(op, signature, level),
         Family::Conv => conv::prepare_op(op, signature, level),
+        #[cfg(feature = "fft")]
         Family::Fft => fft::prepare(op.attributes()?, signature, level),
+        #[cfg(not(feature = "fft"))]
+        Family::Fft => left_out("Fourier transforms", "fft"),
+        #[cfg(feature = "linalg")]
         Family::Linalg => linalg::prepare_op(op, signature),
+        #[cfg(not(feature = "linalg"))]
+        Family::Linalg => left_out("decompositions of matrices", "linalg"),
         Family::Random => random::prepare(signature, level),
         Family::Nn => nn::prepare_op(op, signature, level),
         Family::Quantized => quantized::prepare_op(op, signature),
     }
+}
+
+/// Refuses what this build has no kernels for.
+#[cfg(not(all(feature = "fft", feature = "linalg")))]
+fn left_out(what: &str, feature: &str) -> Prepared {
+    Err(Refusal::Invalid(format!(
+        "this build has no {what} on the CPU: enable the feature `{feature}` of the crate `ultramarine`"
+    )))
 }
 
 /// The descriptions of a request; `None` for a dtype or rank that is not known.

@@ -8,6 +8,7 @@
 //! Files are little-endian, as are all hosts that this crate supports.
 
 pub mod npy;
+#[cfg(feature = "npz")]
 pub mod npz;
 pub mod safetensors;
 
@@ -96,7 +97,10 @@ pub fn load(path: impl AsRef<Path>) -> Result<Loaded> {
 pub fn load_as(path: impl AsRef<Path>, format: Format) -> Result<Loaded> {
     Ok(match format {
         Format::Npy => Loaded::Array(npy::load(path)?),
+        #[cfg(feature = "npz")]
         Format::Npz => Loaded::Arrays(npz::load(path)?),
+        #[cfg(not(feature = "npz"))]
+        Format::Npz => return Err(without_npz()),
         Format::Safetensors => {
             let (arrays, metadata) = safetensors::load(path)?;
             Loaded::Safetensors(arrays, metadata)
@@ -111,12 +115,21 @@ pub fn load_as(path: impl AsRef<Path>, format: Format) -> Result<Loaded> {
 pub fn read(reader: &mut dyn ReadSeek, format: Format, name: &str) -> Result<Loaded> {
     Ok(match format {
         Format::Npy => Loaded::Array(npy::read(reader, name)?),
+        #[cfg(feature = "npz")]
         Format::Npz => Loaded::Arrays(npz::read(reader, name)?),
+        #[cfg(not(feature = "npz"))]
+        Format::Npz => return Err(without_npz()),
         Format::Safetensors => {
             let (arrays, metadata) = safetensors::read(reader, name)?;
             Loaded::Safetensors(arrays, metadata)
         }
     })
+}
+
+#[cfg(not(feature = "npz"))]
+fn without_npz() -> Error {
+    let text = "This build reads no npz files: enable the feature `npz` of the crate `ultramarine`";
+    Error::value("load", text)
 }
 
 /// Which file is worked on, and by which operation: for errors.

@@ -60,6 +60,7 @@ pub fn read(reader: &mut dyn ReadSeek, name: &str) -> Result<Array> {
 }
 
 /// Bytes that `array` takes in a file.
+#[cfg(feature = "npz")]
 pub(super) fn file_bytes(array: &Array) -> u64 {
     (array.nbytes() + header(array, false).map_or(0, |h| h.len())) as u64
 }
