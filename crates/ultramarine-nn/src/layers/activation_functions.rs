@@ -1,0 +1,120 @@
+//! Activation functions, elementwise unless they say otherwise.
+
+use std::f64::consts::{FRAC_1_SQRT_2, PI};
+use ultramarine::{Array, Result, where_};
+
+/// The larger of elements and a number.
+fn at_least(x: &Array, bound: f64) -> Result<Array> {
+    x.maximum(&x.scalar_like(bound)?)
+}
+
+/// The smaller of elements and a number.
+fn at_most(x: &Array, bound: f64) -> Result<Array> {
+    x.minimum(&x.scalar_like(bound)?)
+}
+
+fn is_positive(x: &Array) -> Result<Array> {
+    x.greater(&x.scalar_like(0)?)
+}
+
+macro_rules! functions {
+    ($($(#[$doc:meta])* $name:ident($x:ident $(, $argument:ident: $of:ty)*) $body:expr;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Errors
+        /// Those of its operations, for dtypes that they are not made for.
+        pub fn $name($x: &Array $(, $argument: $of)*) -> Result<Array> {
+            $body
+        }
+    )*};
+}
+
+functions! {
+    /// `1 / (1 + exp(-x))`.
+    sigmoid(x) x.sigmoid();
+    /// The hyperbolic tangent.
+    tanh(x) x.tanh();
+    /// `max(x, 0)`.
+    relu(x) x.maximum(&x.scalar_like(0)?);
+    /// `max(x, 0)^2`.
+    relu2(x) relu(x)?.square();
+    /// `min(max(x, 0), 6)`.
+    relu6(x) at_most(&relu(x)?, 6.0);
+    /// `max(x, negative_slope x)`. The slope is usually 0.01.
+    leaky_relu(x, negative_slope: f64) (x * negative_slope)?.maximum(x);
+    /// `max(x, 0) + alpha min(x, 0)`, with an array of slopes that is broadcast.
+    prelu(x, alpha: &Array) {
+        relu(x)?.add(&alpha.multiply(&x.minimum(&x.scalar_like(0)?)?)?)
+    };
+    /// `x`, or `alpha (exp(x) - 1)` below 0. Alpha is usually 1.
+    elu(x, alpha: f64) {
+        let (positive, zero) = (is_positive(x)?, x.scalar_like(0)?);
+        where_(&positive, x, &(&where_(&positive, &zero, x)?.expm1()? * alpha)?)
+    };
+    /// `x`, or `alpha (exp(x / alpha) - 1)` below 0. Alpha is usually 1.
+    celu(x, alpha: f64) {
+        let (positive, zero) = (is_positive(x)?, x.scalar_like(0)?);
+        let below = (&(&where_(&positive, &zero, x)? / alpha)?.expm1()? * alpha)?;
+        where_(&positive, x, &below)
+    };
+    /// [`elu`] with alpha 1.67326, times 1.0507 (Klambauer et al., 2017).
+    selu(x) &elu(x, 1.67326)? * 1.0507;
+    /// `x sigmoid(x)`.
+    silu(x) x.multiply(&x.sigmoid()?);
+    /// `x (1 + erf(x / sqrt(2))) / 2`.
+    gelu(x) {
+        let part = (&(x * FRAC_1_SQRT_2)?.erf()? + 1.0)?;
+        &x.multiply(&part)? / 2.0
+    };
+    /// [`gelu`] by a hyperbolic tangent.
+    gelu_approx(x) {
+        let cube = x.multiply(x)?.multiply(x)?;
+        let inner = (&x.add(&(&cube * 0.044715)?)? * (2.0 / PI).sqrt())?;
+        (x * 0.5)?.multiply(&(&inner.tanh()? + 1.0)?)
+    };
+    /// [`gelu`] by a sigmoid: `x sigmoid(1.702 x)`.
+    gelu_fast_approx(x) x.multiply(&(x * 1.702)?.sigmoid()?);
+    /// `a sigmoid(b)`, where a and b are the halves of an axis, usually the last one, -1.
+    glu(x, axis: isize) {
+        let halves = x.split(2, axis)?;
+        halves[0].multiply(&halves[1].sigmoid()?)
+    };
+    /// `log(1 + exp(x))`.
+    softplus(x) x.softplus();
+    /// `x tanh(softplus(x))`.
+    mish(x) x.multiply(&x.softplus()?.tanh()?);
+    /// `log(sigmoid(x))`.
+    log_sigmoid(x) x.negative()?.softplus()?.negative();
+    /// `x / (1 + |x|)`.
+    softsign(x) x.divide(&(&x.abs()? + 1.0)?);
+    /// `x min(max(x + 3, 0), 6) / 6`.
+    hardswish(x) {
+        let gate = at_most(&at_least(&(x + 3.0)?, 0.0)?, 6.0)?;
+        &x.multiply(&gate)? / 6.0
+    };
+    /// `min(max(x, min_val), max_val)`, usually of -1 and 1.
+    hard_tanh(x, min_val: f64, max_val: f64) at_most(&at_least(x, min_val)?, max_val);
+    /// `x`, or 0 where its absolute is at most `lambd`, usually 0.5.
+    hard_shrink(x, lambd: f64) {
+        where_(&x.abs()?.greater(&x.scalar_like(lambd)?)?, x, &x.scalar_like(0)?)
+    };
+    /// `x` moved by `lambd` towards 0, or 0 where its absolute is at most that. Usually 0.5.
+    softshrink(x, lambd: f64) {
+        let moved = x.subtract(&(&x.sign()? * lambd)?)?;
+        where_(&x.abs()?.greater(&x.scalar_like(lambd)?)?, &moved, &x.scalar_like(0)?)
+    };
+    /// 1 from the threshold on, usually 0, and else 0: int32.
+    step(x, threshold: f64) {
+        let reached = x.greater_equal(&x.scalar_like(threshold)?)?;
+        where_(&reached, &Array::scalar(1i32), &Array::scalar(0i32))
+    };
+    /// `exp(x) / sum(exp(x))` along an axis, usually the last one, -1.
+    softmax(x, axis: isize) x.softmax(Some(&[axis]), false);
+    /// [`softmax`] of `-x`.
+    softmin(x, axis: isize) x.negative()?.softmax(Some(&[axis]), false);
+    /// `x - log(sum(exp(x)))` along an axis, usually the last one, -1.
+    log_softmax(x, axis: isize) {
+        let x = x.subtract(&x.max(Some(&[axis]), true)?.stop_gradient())?;
+        x.subtract(&x.logsumexp(Some(&[axis]), true)?)
+    };
+}

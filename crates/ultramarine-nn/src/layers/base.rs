@@ -1,0 +1,346 @@
+//! Modules: trees of named parameters.
+
+use super::param::{Param, State};
+use super::weights;
+use crate::Parameters;
+use crate::layers::quantized::Quantizable;
+use std::path::Path;
+use ultramarine::{Array, Dtype, Result};
+pub use ultramarine_nn_derive::Module;
+
+/// A layer or a model: parameters, and other modules, each under the name of its field.
+///
+/// `#[derive(Module)]` implements it for structs and enums. Names are paths of fields, such as `layers.0.weight`, as the Python
+/// package has them, so that one reads the other's files. Fields may be [`Param`], [`State`], [`Training`](crate::Training), other
+/// modules, and options, vectors, arrays, tuples, boxes and maps of those. Numbers, bools and strings are left out by themselves,
+/// what else is no module by `#[module(skip)]`; `#[module(rename = "...")]` gives a field another name.
+///
+/// ```
+/// use ultramarine::{Array, Result};
+/// use ultramarine_nn::{Layer, Linear, Module, Param};
+///
+/// #[derive(Module, Clone)]
+/// struct Scaled {
+///     inner: Linear,
+///     #[module(rename = "gain")]
+///     scale: Param,
+///     size: usize,
+/// }
+///
+/// impl Layer for Scaled {
+///     fn forward(&self, x: &Array) -> Result<Array> {
+///         self.inner.forward(x)?.multiply(&self.scale)
+///     }
+/// }
+///
+/// let scale = Param::from(Array::scalar(2.0f32));
+/// let mut model = Scaled { inner: Linear::new(3, 2)?, scale, size: 3 };
+/// let names: Vec<String> = model.parameters().into_keys().collect();
+/// assert_eq!(names, ["gain", "inner.bias", "inner.weight"]);
+/// model.freeze_where(|name| name.starts_with("inner."));
+/// assert_eq!(model.trainable_parameters().len(), 1);
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no module",
+    note = "a parameter is a `Param`, which `Param::from(array)` makes of an array",
+    note = "a field that is neither module nor parameter is left out by `#[module(skip)]`"
+)]
+pub trait Module {
+    /// Shows the parameters and the other leaves, in the order of the fields.
+    fn visit(&self, visitor: &mut Visitor<'_>);
+
+    /// As [`Module::visit`], with leaves that can be changed.
+    fn visit_mut(&mut self, visitor: &mut VisitorMut<'_>);
+
+    /// All parameters by name, frozen ones and [`State`] included.
+    fn parameters(&self) -> Parameters {
+        let mut found = Parameters::new();
+        self.visit(&mut Visitor::new(&mut |name, leaf| {
+            found.insert(name.to_owned(), leaf.array());
+        }));
+        found
+    }
+
+    /// The parameters that are not frozen, by name.
+    fn trainable_parameters(&self) -> Parameters {
+        let mut found = Parameters::new();
+        self.visit(&mut Visitor::new(&mut |name, leaf| {
+            if !leaf.is_frozen() {
+                found.insert(name.to_owned(), leaf.array());
+            }
+        }));
+        found
+    }
+
+    /// All parameters, to be evaluated: `eval(&model.arrays())`.
+    fn arrays(&self) -> Vec<Array> {
+        self.parameters().into_values().collect()
+    }
+
+    /// Number of elements of all parameters.
+    fn num_parameters(&self) -> usize {
+        self.parameters().values().map(Array::size).sum()
+    }
+
+    /// Freezes all parameters: they get no gradients, and are no longer updated.
+    fn freeze(&mut self) {
+        set_frozen(self, true, &|_| true);
+    }
+
+    /// Lets all parameters be trained. [`State`] stays frozen.
+    fn unfreeze(&mut self) {
+        set_frozen(self, false, &|_| true);
+    }
+
+    /// Freezes the parameters whose names a function selects.
+    fn freeze_where(&mut self, select: impl Fn(&str) -> bool)
+    where
+        Self: Sized,
+    {
+        set_frozen(self, true, &select);
+    }
+
+    /// Lets the parameters be trained whose names a function selects.
+    fn unfreeze_where(&mut self, select: impl Fn(&str) -> bool)
+    where
+        Self: Sized,
+    {
+        set_frozen(self, false, &select);
+    }
+
+    /// Sets training mode, in which new modules are: dropout drops, and batch norm takes the batch's statistics.
+    fn train(&mut self) {
+        set_training(self, true);
+    }
+
+    /// Sets evaluation mode, the opposite of [`Module::train`].
+    fn eval(&mut self) {
+        set_training(self, false);
+    }
+
+    /// Replaces parameters. Those that are not in `arrays` stay.
+    ///
+    /// # Errors
+    /// [`Error::Value`](ultramarine::Error::Value) that names the arrays that are no parameters, or have another shape. Then
+    /// nothing is changed.
+    fn update(&mut self, arrays: &Parameters) -> Result<()> {
+        weights::check(&self.parameters(), arrays, "update", None, false)?;
+        weights::assign(self, arrays);
+        Ok(())
+    }
+
+    /// Replaces all parameters.
+    ///
+    /// # Errors
+    /// As [`Module::update`], and for parameters that are missing.
+    fn update_all(&mut self, arrays: &Parameters) -> Result<()> {
+        weights::check(&self.parameters(), arrays, "update_all", None, true)?;
+        weights::assign(self, arrays);
+        Ok(())
+    }
+
+    /// Replaces the parameters by those of a file, `.safetensors` or `.npz`.
+    ///
+    /// # Errors
+    /// What reading returns, and [`Error::Value`](ultramarine::Error::Value) that names the file, and the weights that are no
+    /// parameters, are missing, or have another shape. Then nothing is changed.
+    fn load_weights(&mut self, path: impl AsRef<Path>) -> Result<()>
+    where
+        Self: Sized,
+    {
+        let path = path.as_ref();
+        let arrays = weights::read(path)?;
+        weights::check(&self.parameters(), &arrays, "load_weights", Some(path), true)?;
+        weights::assign(self, &arrays);
+        Ok(())
+    }
+
+    /// As [`Module::load_weights`], of the parameters that are in the file: weights that are no parameters are left out, and
+    /// parameters that are missing stay.
+    ///
+    /// # Errors
+    /// What reading returns, and [`Error::Value`](ultramarine::Error::Value) that names the weights of another shape.
+    fn load_known_weights(&mut self, path: impl AsRef<Path>) -> Result<()>
+    where
+        Self: Sized,
+    {
+        let path = path.as_ref();
+        let mut arrays = weights::read(path)?;
+        let present = self.parameters();
+        arrays.retain(|name, _| present.contains_key(name));
+        weights::check(&present, &arrays, "load_known_weights", Some(path), false)?;
+        weights::assign(self, &arrays);
+        Ok(())
+    }
+
+    /// Writes all parameters to a file, `.safetensors` or `.npz`.
+    ///
+    /// # Errors
+    /// [`Error::Value`](ultramarine::Error::Value) for another extension, and what writing returns.
+    fn save_weights(&self, path: impl AsRef<Path>) -> Result<()>
+    where
+        Self: Sized,
+    {
+        weights::write(path.as_ref(), &self.parameters())
+    }
+
+    /// Casts the parameters of floats to another dtype.
+    fn set_dtype(&mut self, dtype: Dtype) {
+        self.visit_mut(&mut VisitorMut::new(&mut |_, leaf| {
+            let array = leaf.array();
+            if let Some(array) = array.filter(|a| a.dtype().is_floating()) {
+                leaf.set(array.astype(dtype));
+            }
+        }));
+    }
+}
+
+/// A function of one array, with or without parameters: what [`Sequential`](crate::Sequential) is made of.
+pub trait Layer {
+    /// Computes the layer.
+    ///
+    /// # Errors
+    /// Those of its operations, for shapes and dtypes that do not fit.
+    fn forward(&self, x: &Array) -> Result<Array>;
+}
+
+/// A leaf of a module that is looked at.
+#[derive(Clone, Copy, Debug)]
+pub enum Leaf<'a> {
+    /// A parameter.
+    Param(&'a Param),
+    /// Numbers that calls change, such as running statistics.
+    State(&'a State),
+}
+
+impl Leaf<'_> {
+    /// The array of either.
+    pub fn array(self) -> Array {
+        match self {
+            Leaf::Param(param) => Array::clone(param),
+            Leaf::State(state) => state.get(),
+        }
+    }
+
+    /// True if it is not trained. State never is.
+    pub fn is_frozen(self) -> bool {
+        match self {
+            Leaf::Param(param) => param.is_frozen(),
+            Leaf::State(_) => true,
+        }
+    }
+}
+
+/// A leaf of a module that may be changed.
+#[non_exhaustive]
+pub enum LeafMut<'a> {
+    /// A parameter.
+    Param(&'a mut Param),
+    /// Numbers that calls change.
+    State(&'a State),
+    /// Something that is different in training.
+    Mode(&'a mut dyn Mode),
+    /// A layer of which there is a variant with numbers of few bits.
+    Quantizable(&'a mut dyn Quantizable),
+}
+
+impl LeafMut<'_> {
+    /// The array of a parameter or a state.
+    fn array(&self) -> Option<Array> {
+        match self {
+            LeafMut::Param(param) => Some(Array::clone(param)),
+            LeafMut::State(state) => Some(state.get()),
+            _ => None,
+        }
+    }
+
+    /// Replaces the array of a parameter or a state.
+    pub(crate) fn set(self, array: Array) {
+        match self {
+            LeafMut::Param(param) => param.set(array),
+            LeafMut::State(state) => state.set(array),
+            _ => {}
+        }
+    }
+}
+
+/// Something that differs in training and in evaluation.
+pub trait Mode {
+    /// Sets training mode or evaluation mode.
+    fn set_training(&mut self, training: bool);
+}
+
+/// The names of the fields that lead to where a visit is.
+#[derive(Default)]
+struct Names(String);
+
+impl Names {
+    /// Goes to a field; returns the length to go back to.
+    fn enter(&mut self, name: &str) -> usize {
+        let before = self.0.len();
+        if before > 0 {
+            self.0.push('.');
+        }
+        self.0.push_str(name);
+        before
+    }
+
+    fn leave(&mut self, before: usize) {
+        self.0.truncate(before);
+    }
+}
+
+macro_rules! visitors {
+    ($($(#[$doc:meta])* $visitor:ident $leaf:ident $visit:ident [$($reference:tt)+];)*) => {$(
+        $(#[$doc])*
+        pub struct $visitor<'v> {
+            names: Names,
+            found: &'v mut dyn FnMut(&str, $leaf<'_>),
+        }
+
+        impl<'v> $visitor<'v> {
+            /// A visit that hands each leaf, with its path, to a function.
+            pub fn new(found: &'v mut dyn FnMut(&str, $leaf<'_>)) -> Self {
+                $visitor { names: Names::default(), found }
+            }
+
+            /// Visits a field.
+            pub fn field<M: Module + ?Sized>(&mut self, name: &str, module: $($reference)+ M) {
+                let before = self.names.enter(name);
+                module.$visit(self);
+                self.names.leave(before);
+            }
+
+            /// Hands over a leaf, which has the path of the field that is visited.
+            pub fn leaf(&mut self, leaf: $leaf<'_>) {
+                (self.found)(&self.names.0, leaf);
+            }
+        }
+    )*};
+}
+
+visitors! {
+    /// A walk over the leaves of a module; see [`Module::visit`].
+    Visitor Leaf visit [&];
+    /// A walk over the leaves of a module that may change them; see [`Module::visit_mut`].
+    VisitorMut LeafMut visit_mut [&mut];
+}
+
+fn set_frozen<M: Module + ?Sized>(module: &mut M, frozen: bool, select: &dyn Fn(&str) -> bool) {
+    module.visit_mut(&mut VisitorMut::new(&mut |name, leaf| {
+        if let LeafMut::Param(param) = leaf
+            && select(name)
+        {
+            param.set_frozen(frozen);
+        }
+    }));
+}
+
+fn set_training<M: Module + ?Sized>(module: &mut M, training: bool) {
+    module.visit_mut(&mut VisitorMut::new(&mut |_, leaf| {
+        if let LeafMut::Mode(mode) = leaf {
+            mode.set_training(training);
+        }
+    }));
+}

@@ -1,0 +1,143 @@
+//! Layers in a row.
+
+use super::base::{Layer, Module};
+use std::fmt;
+use std::sync::Arc;
+use ultramarine::{Array, Result};
+
+/// Layers that are computed one after the other. Their names are `layers.0`, `layers.1` and so on.
+///
+/// ```
+/// use ultramarine::{Array, Dtype};
+/// use ultramarine_nn::{Layer, Linear, Module, relu, sequential};
+/// let model = sequential![Linear::new(4, 8)?, relu, Linear::new(8, 2)?];
+/// assert_eq!(model.forward(&Array::ones(&[3, 4], Dtype::Float32)?)?.shape(), [3, 2]);
+/// assert!(model.parameters().contains_key("layers.2.weight"));
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
+#[derive(Module, Clone, Default)]
+pub struct Sequential {
+    /// The layers, in their order.
+    pub layers: Vec<Box<dyn SequentialLayer>>,
+}
+
+impl Sequential {
+    /// No layers yet.
+    pub fn new() -> Sequential {
+        Sequential::default()
+    }
+
+    /// Appends a layer, or a function.
+    pub fn push<Kind>(&mut self, layer: impl IntoLayer<Kind>) {
+        self.layers.push(layer.into_layer());
+    }
+
+    /// The layers, followed by another one, or by a function.
+    #[must_use]
+    pub fn then<Kind>(mut self, layer: impl IntoLayer<Kind>) -> Sequential {
+        self.push(layer);
+        self
+    }
+}
+
+impl Layer for Sequential {
+    fn forward(&self, x: &Array) -> Result<Array> {
+        self.layers.iter().try_fold(x.clone(), |x, layer| layer.forward(&x))
+    }
+}
+
+impl fmt::Debug for Sequential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.layers.iter().map(|l| l.type_name())).finish()
+    }
+}
+
+/// A [`Sequential`] of layers and functions: `sequential![Linear::new(4, 8)?, relu]`.
+#[macro_export]
+macro_rules! sequential {
+    ($($layer:expr),* $(,)?) => { $crate::Sequential::new()$(.then($layer))* };
+}
+
+/// A layer in a [`Sequential`]: any layer that is a module and can be cloned.
+pub trait SequentialLayer: Layer + Module + Send + Sync {
+    /// A copy, whose parameters are the same arrays.
+    fn boxed_clone(&self) -> Box<dyn SequentialLayer>;
+
+    /// The name of its type.
+    fn type_name(&self) -> &'static str;
+}
+
+impl<L: Layer + Module + Clone + Send + Sync + 'static> SequentialLayer for L {
+    fn boxed_clone(&self) -> Box<dyn SequentialLayer> {
+        Box::new(self.clone())
+    }
+
+    fn type_name(&self) -> &'static str {
+        std::any::type_name::<L>()
+    }
+}
+
+impl Clone for Box<dyn SequentialLayer> {
+    fn clone(&self) -> Self {
+        (**self).boxed_clone()
+    }
+}
+
+/// What [`Sequential`] takes: layers, and functions of an array. `Kind` tells the two apart, and is inferred.
+pub trait IntoLayer<Kind> {
+    /// The layer in a box.
+    fn into_layer(self) -> Box<dyn SequentialLayer>;
+}
+
+/// Says that something is a layer; see [`IntoLayer`].
+pub enum IsLayer {}
+
+/// Says that something is a function; see [`IntoLayer`].
+pub enum IsFunction {}
+
+impl<L: Layer + Module + Clone + Send + Sync + 'static> IntoLayer<IsLayer> for L {
+    fn into_layer(self) -> Box<dyn SequentialLayer> {
+        Box::new(self)
+    }
+}
+
+impl<F: Fn(&Array) -> Result<Array> + Send + Sync + 'static> IntoLayer<IsFunction> for F {
+    fn into_layer(self) -> Box<dyn SequentialLayer> {
+        Box::new(Activation::from(self))
+    }
+}
+
+/// A function of an array as a layer, which has no parameters.
+///
+/// ```
+/// use ultramarine::Array;
+/// use ultramarine_nn::{Activation, Layer, relu};
+/// let activation = Activation::from(relu);
+/// assert_eq!(activation.forward(&Array::scalar(-1.0f32))?.item::<f32>()?, 0.0);
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
+#[derive(Module, Clone)]
+pub struct Activation {
+    #[module(skip)]
+    function: Arc<Function>,
+}
+
+type Function = dyn Fn(&Array) -> Result<Array> + Send + Sync;
+
+impl<F: Fn(&Array) -> Result<Array> + Send + Sync + 'static> From<F> for Activation {
+    fn from(function: F) -> Activation {
+        Activation { function: Arc::new(function) }
+    }
+}
+
+impl Layer for Activation {
+    fn forward(&self, x: &Array) -> Result<Array> {
+        (self.function)(x)
+    }
+}
+
+impl fmt::Debug for Activation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Activation")
+    }
+}

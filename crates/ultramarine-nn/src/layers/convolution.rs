@@ -1,0 +1,190 @@
+//! Convolutions.
+
+use super::base::{Layer, Module};
+use super::linear::with_bias;
+use super::param::Param;
+use crate::init::drawn_uniform;
+use ultramarine::{Array, Dtype, Error, Result, conv1d, conv2d, conv3d};
+
+/// A size for each of the spatial axes: of one number, it is that of all.
+///
+/// ```
+/// use ultramarine_nn::PerAxis;
+/// assert_eq!(PerAxis::<2>::from(3), PerAxis::from([3, 3]));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PerAxis<const N: usize>(pub [usize; N]);
+
+impl<const N: usize> From<usize> for PerAxis<N> {
+    fn from(size: usize) -> Self {
+        PerAxis([size; N])
+    }
+}
+
+impl<const N: usize> From<[usize; N]> for PerAxis<N> {
+    fn from(sizes: [usize; N]) -> Self {
+        PerAxis(sizes)
+    }
+}
+
+impl From<(usize, usize)> for PerAxis<2> {
+    fn from((a, b): (usize, usize)) -> Self {
+        PerAxis([a, b])
+    }
+}
+
+impl From<(usize, usize, usize)> for PerAxis<3> {
+    fn from((a, b, c): (usize, usize, usize)) -> Self {
+        PerAxis([a, b, c])
+    }
+}
+
+impl<const N: usize> PerAxis<N> {
+    /// As the core takes them. Beyond i64 no array has an axis.
+    pub(super) fn signed(self) -> [i64; N] {
+        self.0.map(|n| i64::try_from(n).unwrap_or(i64::MAX))
+    }
+}
+
+impl<const N: usize> Module for PerAxis<N> {
+    fn visit(&self, _: &mut super::base::Visitor<'_>) {}
+    fn visit_mut(&mut self, _: &mut super::base::VisitorMut<'_>) {}
+}
+
+/// A weight `(outputs, kernel..., inputs)`, drawn uniformly from ±1 / sqrt(inputs of an output).
+pub(super) fn drawn_weight(outputs: usize, kernel: &[usize], inputs: usize) -> Result<Param> {
+    let fan = (inputs * kernel.iter().product::<usize>()).max(1) as f64;
+    let shape = [&[outputs], kernel, &[inputs]].concat();
+    Ok(drawn_uniform(&shape, 1.0 / fan.sqrt())?.into())
+}
+
+/// A bias of zeros.
+pub(super) fn zeros_bias(outputs: usize) -> Result<Option<Param>> {
+    Ok(Some(Array::zeros(&[outputs], Dtype::Float32)?.into()))
+}
+
+macro_rules! convolutions {
+    ($($(#[$doc:meta])* $name:ident $n:literal $function:ident $one:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Module, Clone, Debug)]
+        pub struct $name {
+            /// `(out_channels, kernel..., in_channels / groups)`.
+            pub weight: Param,
+            /// `(out_channels)`, zeros at first.
+            pub bias: Option<Param>,
+            /// From window to window; 1 by default.
+            pub stride: PerAxis<$n>,
+            /// Zeros on both sides; 0 by default.
+            pub padding: PerAxis<$n>,
+            /// From tap to tap of the kernel; 1 by default.
+            pub dilation: PerAxis<$n>,
+            /// Groups of channels, each of which goes to a group of the outputs; 1 by default.
+            pub groups: usize,
+        }
+
+        impl $name {
+            /// A layer with a bias and a random weight.
+            ///
+            /// # Errors
+            /// Those of drawing.
+            pub fn new(
+                in_channels: usize,
+                out_channels: usize,
+                kernel_size: impl Into<PerAxis<$n>>,
+            ) -> Result<$name> {
+                Ok($name {
+                    weight: drawn_weight(out_channels, &kernel_size.into().0, in_channels)?,
+                    bias: zeros_bias(out_channels)?,
+                    stride: 1.into(),
+                    padding: 0.into(),
+                    dilation: 1.into(),
+                    groups: 1,
+                })
+            }
+
+            /// The layer without a bias.
+            #[must_use]
+            pub fn without_bias(mut self) -> Self {
+                self.bias = None;
+                self
+            }
+
+            /// Sets the stride.
+            #[must_use]
+            pub fn stride(mut self, stride: impl Into<PerAxis<$n>>) -> Self {
+                self.stride = stride.into();
+                self
+            }
+
+            /// Sets the padding.
+            #[must_use]
+            pub fn padding(mut self, padding: impl Into<PerAxis<$n>>) -> Self {
+                self.padding = padding.into();
+                self
+            }
+
+            /// Sets the dilation.
+            #[must_use]
+            pub fn dilation(mut self, dilation: impl Into<PerAxis<$n>>) -> Self {
+                self.dilation = dilation.into();
+                self
+            }
+
+            /// Sets the number of groups, and draws the weight anew, in the shape that it has with them.
+            ///
+            /// # Errors
+            /// [`Error::Value`] if the number of input channels is no multiple of it.
+            pub fn groups(mut self, groups: usize) -> Result<Self> {
+                let [outputs, kernel @ .., inputs] = self.weight.shape() else { return Ok(self) };
+                let channels = inputs * self.groups;
+                if groups == 0 || !channels.is_multiple_of(groups) {
+                    let text = format!(
+                        "{channels} input channels cannot be divided into {groups} groups. Pass a divisor."
+                    );
+                    return Err(Error::value(stringify!($name), text));
+                }
+                self.weight = drawn_weight(*outputs, kernel, channels / groups)?;
+                self.groups = groups;
+                Ok(self)
+            }
+        }
+
+        impl Layer for $name {
+            fn forward(&self, x: &Array) -> Result<Array> {
+                let [stride, padding, dilation] =
+                    [self.stride, self.padding, self.dilation].map(|s| $one(s.signed()));
+                let groups = self.groups as i64;
+                let y = $function(x, &self.weight, stride, padding, dilation, groups)?;
+                with_bias(y, self.bias.as_ref())
+            }
+        }
+    )*};
+}
+
+/// Of one axis, the core takes a number.
+pub(super) fn number([size]: [i64; 1]) -> i64 {
+    size
+}
+
+/// Of several, an array.
+pub(super) fn array<const N: usize>(sizes: [i64; N]) -> [i64; N] {
+    sizes
+}
+
+convolutions! {
+    /// A convolution along one axis: from `(batch, length, in_channels)` to `(batch, length', out_channels)`.
+    Conv1d 1 conv1d number;
+    /// A convolution along two axes: from `(batch, height, width, in_channels)` to `(batch, height', width', out_channels)`.
+    ///
+    /// ```
+    /// use ultramarine::{Array, Dtype};
+    /// use ultramarine_nn::{Conv2d, Layer};
+    /// let layer = Conv2d::new(3, 8, 3)?.stride(2).padding(1);
+    /// let x = Array::ones(&[1, 8, 8, 3], Dtype::Float32)?;
+    /// assert_eq!(layer.forward(&x)?.shape(), [1, 4, 4, 8]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
+    Conv2d 2 conv2d array;
+    /// A convolution along three axes: from `(batch, depth, height, width, in_channels)` to the same with `out_channels`.
+    Conv3d 3 conv3d array;
+}

@@ -1,0 +1,104 @@
+//! Transposed convolutions.
+
+use super::base::{Layer, Module};
+use super::convolution::{PerAxis, array, drawn_weight, number, zeros_bias};
+use super::linear::with_bias;
+use super::param::Param;
+use ultramarine::{Array, Result, conv_transpose1d, conv_transpose2d, conv_transpose3d};
+
+macro_rules! convolutions {
+    ($($(#[$doc:meta])* $name:ident $n:literal $function:ident $one:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Module, Clone, Debug)]
+        pub struct $name {
+            /// `(out_channels, kernel..., in_channels)`.
+            pub weight: Param,
+            /// `(out_channels)`, zeros at first.
+            pub bias: Option<Param>,
+            /// From window to window of the output; 1 by default.
+            pub stride: PerAxis<$n>,
+            /// Elements of the output that are left out on both sides; 0 by default.
+            pub padding: PerAxis<$n>,
+            /// From tap to tap of the kernel; 1 by default.
+            pub dilation: PerAxis<$n>,
+            /// Elements that the output has more, at its end; 0 by default.
+            pub output_padding: PerAxis<$n>,
+        }
+
+        impl $name {
+            /// A layer with a bias and a random weight.
+            ///
+            /// # Errors
+            /// Those of drawing.
+            pub fn new(
+                in_channels: usize,
+                out_channels: usize,
+                kernel_size: impl Into<PerAxis<$n>>,
+            ) -> Result<$name> {
+                Ok($name {
+                    weight: drawn_weight(out_channels, &kernel_size.into().0, in_channels)?,
+                    bias: zeros_bias(out_channels)?,
+                    stride: 1.into(),
+                    padding: 0.into(),
+                    dilation: 1.into(),
+                    output_padding: 0.into(),
+                })
+            }
+
+            /// The layer without a bias.
+            #[must_use]
+            pub fn without_bias(mut self) -> Self {
+                self.bias = None;
+                self
+            }
+
+            /// Sets the stride.
+            #[must_use]
+            pub fn stride(mut self, stride: impl Into<PerAxis<$n>>) -> Self {
+                self.stride = stride.into();
+                self
+            }
+
+            /// Sets the padding.
+            #[must_use]
+            pub fn padding(mut self, padding: impl Into<PerAxis<$n>>) -> Self {
+                self.padding = padding.into();
+                self
+            }
+
+            /// Sets the dilation.
+            #[must_use]
+            pub fn dilation(mut self, dilation: impl Into<PerAxis<$n>>) -> Self {
+                self.dilation = dilation.into();
+                self
+            }
+
+            /// Sets the output padding.
+            #[must_use]
+            pub fn output_padding(mut self, padding: impl Into<PerAxis<$n>>) -> Self {
+                self.output_padding = padding.into();
+                self
+            }
+        }
+
+        impl Layer for $name {
+            fn forward(&self, x: &Array) -> Result<Array> {
+                let [stride, padding, dilation, output_padding] =
+                    [self.stride, self.padding, self.dilation, self.output_padding]
+                        .map(|s| $one(s.signed()));
+                let y = $function(x, &self.weight, stride, padding, dilation, output_padding, 1)?;
+                with_bias(y, self.bias.as_ref())
+            }
+        }
+    )*};
+}
+
+convolutions! {
+    /// A transposed convolution along one axis: from `(batch, length, in_channels)` to `(batch, length', out_channels)`.
+    ConvTranspose1d 1 conv_transpose1d number;
+    /// A transposed convolution along two axes: from `(batch, height, width, in_channels)` to the same with `out_channels`.
+    ConvTranspose2d 2 conv_transpose2d array;
+    /// A transposed convolution along three axes: from `(batch, depth, height, width, in_channels)` to the same with
+    /// `out_channels`.
+    ConvTranspose3d 3 conv_transpose3d array;
+}

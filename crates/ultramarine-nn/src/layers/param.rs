@@ -1,0 +1,188 @@
+//! The leaves of modules.
+
+use super::base::{Leaf, LeafMut, Mode, Module, Visitor, VisitorMut};
+use std::fmt;
+use std::ops::Deref;
+use std::sync::{Mutex, PoisonError};
+use ultramarine::Array;
+
+/// A parameter: an array that is trained, unless it is frozen.
+///
+/// It can be used wherever a reference to an array is expected.
+///
+/// ```
+/// use ultramarine::Array;
+/// use ultramarine_nn::Param;
+/// let weight = Param::from(Array::from_slice(&[1.0f32, 2.0], &[2])?);
+/// assert_eq!((weight.shape(), weight.is_frozen()), (&[2][..], false));
+/// assert_eq!(weight.square()?.to_vec::<f32>()?, [1.0, 4.0]);
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Param {
+    array: Array,
+    frozen: bool,
+}
+
+impl Param {
+    /// A parameter that is not trained.
+    pub fn frozen(array: Array) -> Param {
+        Param { array, frozen: true }
+    }
+
+    /// Replaces the array.
+    pub fn set(&mut self, array: Array) {
+        self.array = array;
+    }
+
+    /// True if it is not trained.
+    pub fn is_frozen(&self) -> bool {
+        self.frozen
+    }
+
+    /// Freezes it, or lets it be trained.
+    pub fn set_frozen(&mut self, frozen: bool) {
+        self.frozen = frozen;
+    }
+}
+
+impl From<Array> for Param {
+    fn from(array: Array) -> Param {
+        Param { array, frozen: false }
+    }
+}
+
+impl From<Param> for Array {
+    fn from(param: Param) -> Array {
+        param.array
+    }
+}
+
+impl Deref for Param {
+    type Target = Array;
+
+    fn deref(&self) -> &Array {
+        &self.array
+    }
+}
+
+impl AsRef<Array> for Param {
+    fn as_ref(&self) -> &Array {
+        &self.array
+    }
+}
+
+/// Shows dtype and shape; the values would have to be computed.
+impl fmt::Debug for Param {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let frozen = if self.frozen { ", frozen" } else { "" };
+        write!(f, "Param({} {:?}{frozen})", self.dtype(), self.shape())
+    }
+}
+
+impl Module for Param {
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        visitor.leaf(Leaf::Param(self));
+    }
+
+    fn visit_mut(&mut self, visitor: &mut VisitorMut<'_>) {
+        visitor.leaf(LeafMut::Param(self));
+    }
+}
+
+/// An array that calls of a layer change, such as running statistics: a parameter in files, which is never trained.
+///
+/// ```
+/// use ultramarine::Array;
+/// use ultramarine_nn::State;
+/// let count = State::from(Array::scalar(0.0f32));
+/// count.set((&count.get() + 1.0)?);
+/// assert_eq!(count.get().item::<f32>()?, 1.0);
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
+pub struct State(Mutex<Array>);
+
+impl State {
+    /// The array at present.
+    pub fn get(&self) -> Array {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Replaces the array.
+    pub fn set(&self, array: Array) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = array;
+    }
+}
+
+impl From<Array> for State {
+    fn from(array: Array) -> State {
+        State(Mutex::new(array))
+    }
+}
+
+impl Clone for State {
+    fn clone(&self) -> State {
+        State::from(self.get())
+    }
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let array = self.get();
+        write!(f, "State({} {:?})", array.dtype(), array.shape())
+    }
+}
+
+impl Module for State {
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        visitor.leaf(Leaf::State(self));
+    }
+
+    fn visit_mut(&mut self, visitor: &mut VisitorMut<'_>) {
+        visitor.leaf(LeafMut::State(self));
+    }
+}
+
+/// Whether a layer is in training mode: a field of layers that differ in it. New ones are.
+///
+/// ```
+/// use ultramarine_nn::{Module, Training};
+/// #[derive(Module, Default)]
+/// struct Noise {
+///     training: Training,
+/// }
+/// let mut noise = Noise::default();
+/// assert!(*noise.training);
+/// noise.eval();
+/// assert!(!*noise.training);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Training(bool);
+
+impl Default for Training {
+    fn default() -> Training {
+        Training(true)
+    }
+}
+
+impl Deref for Training {
+    type Target = bool;
+
+    fn deref(&self) -> &bool {
+        &self.0
+    }
+}
+
+impl Mode for Training {
+    fn set_training(&mut self, training: bool) {
+        self.0 = training;
+    }
+}
+
+impl Module for Training {
+    fn visit(&self, _: &mut Visitor<'_>) {}
+
+    fn visit_mut(&mut self, visitor: &mut VisitorMut<'_>) {
+        visitor.leaf(LeafMut::Mode(self));
+    }
+}

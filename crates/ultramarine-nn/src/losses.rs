@@ -1,0 +1,285 @@
+//! Losses. Those that Python reduces by other defaults are named in its documentation; here the reduction is said in each call.
+
+use std::f64::consts::{LN_2, PI};
+use ultramarine::{Array, Error, Result, fast, linalg, where_};
+
+/// What is returned of the losses of all elements.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reduction {
+    /// Each of them.
+    #[default]
+    None,
+    /// Their mean.
+    Mean,
+    /// Their sum.
+    Sum,
+}
+
+impl Reduction {
+    fn of(self, loss: Array) -> Result<Array> {
+        match self {
+            Reduction::None => Ok(loss),
+            Reduction::Mean => loss.mean(None, false),
+            Reduction::Sum => loss.sum(None, false),
+        }
+    }
+}
+
+/// Checks that arrays have the same shape.
+fn same_shape(op: &str, arrays: &[(&str, &Array)]) -> Result<()> {
+    let (first, a) = arrays[0];
+    match arrays.iter().find(|(_, b)| b.shape() != a.shape()) {
+        None => Ok(()),
+        Some((other, b)) => {
+            let text = format!(
+                "{first} of the shape {:?} and {other} of the shape {:?}. Pass arrays of the same shape.",
+                a.shape(),
+                b.shape()
+            );
+            Err(Error::value(op, text))
+        }
+    }
+}
+
+fn weighted(op: &str, loss: Array, weights: Option<&Array>) -> Result<Array> {
+    let Some(weights) = weights else { return Ok(loss) };
+    same_shape(op, &[("weights", weights), ("losses", &loss)])?;
+    loss.multiply(weights)
+}
+
+/// The score of each target; `axis`, which the targets lack, goes away.
+fn picked(scores: &Array, targets: &Array, axis: isize) -> Result<Array> {
+    scores.take_along_axis(&targets.expand_dims(&[axis])?, Some(axis))?.squeeze(Some(&[axis]))
+}
+
+/// What [`cross_entropy_with`] can be told.
+#[derive(Clone, Copy, Debug)]
+pub struct CrossEntropy<'a> {
+    /// Factor of each loss.
+    pub weights: Option<&'a Array>,
+    /// Axis of the classes; the last by default.
+    pub axis: isize,
+    /// Part of the target that is spread over all classes, in [0, 1); 0 by default.
+    pub label_smoothing: f64,
+}
+
+impl Default for CrossEntropy<'_> {
+    fn default() -> Self {
+        CrossEntropy { weights: None, axis: -1, label_smoothing: 0.0 }
+    }
+}
+
+/// The cross entropy of logits and targets along the last axis.
+///
+/// For class indices, of the shape of the logits without the axis, that is `logsumexp(logits) - logits[target]`; for probabilities of
+/// the classes, of the shape of the logits, `logsumexp(logits) - sum(targets * logits)`.
+///
+/// ```
+/// use ultramarine::Array;
+/// use ultramarine_nn::losses::{Reduction, cross_entropy};
+/// let logits = Array::from_slice(&[2.0f32, -1.0, -1.0, 2.0], &[2, 2])?;
+/// let targets = Array::from_slice(&[0i32, 1], &[2])?;
+/// let loss = cross_entropy(&logits, &targets, Reduction::Mean)?.item::<f32>()?;
+/// assert!((loss - 0.0485873).abs() < 1e-6);
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::Value`] for shapes that do not fit.
+pub fn cross_entropy(logits: &Array, targets: &Array, reduction: Reduction) -> Result<Array> {
+    cross_entropy_with(logits, targets, CrossEntropy::default(), reduction)
+}
+
+/// As [`cross_entropy`], with weights, an axis and label smoothing.
+///
+/// # Errors
+/// As [`cross_entropy`], and for a label smoothing that is not in [0, 1).
+pub fn cross_entropy_with(
+    logits: &Array,
+    targets: &Array,
+    how: CrossEntropy<'_>,
+    reduction: Reduction,
+) -> Result<Array> {
+    const NAME: &str = "cross_entropy";
+    let CrossEntropy { weights, axis, label_smoothing: smoothing } = how;
+    if !(0.0..1.0).contains(&smoothing) {
+        let text = format!("label_smoothing is {smoothing}. Pass a number in [0, 1).");
+        return Err(Error::value(NAME, text));
+    }
+    let rank = logits.ndim();
+    let from_front = if axis < 0 { axis + rank as isize } else { axis };
+    if !(0..rank as isize).contains(&from_front) {
+        let text = format!("axis is {axis}, and the logits have {rank} axes.");
+        return Err(Error::index(NAME, text));
+    }
+    let probabilities = targets.ndim() == rank;
+    let mut expected = logits.shape().to_vec();
+    if !probabilities {
+        expected.remove(from_front as usize);
+    }
+    if targets.shape() != expected {
+        let (shape, of) = (targets.shape(), logits.shape());
+        let text = format!(
+            "targets of the shape {shape:?} for logits of the shape {of:?}. Pass class indices of the shape {expected:?}, or \
+             probabilities of the logits' shape."
+        );
+        return Err(Error::value(NAME, text));
+    }
+    let dtype = logits.dtype();
+    let fused = dtype.is_floating() && dtype != ultramarine::Dtype::Float64;
+    if from_front + 1 == rank as isize && !probabilities && smoothing == 0.0 && fused {
+        let loss = fast::cross_entropy(logits, targets)?.astype(dtype);
+        return reduction.of(weighted(NAME, loss, weights)?);
+    }
+    // Small numbers lose less where the difference is taken.
+    let logits = logits.subtract(&logits.max(Some(&[axis]), true)?.stop_gradient())?;
+    let mut score = match probabilities {
+        true => logits.multiply(targets)?.sum(Some(&[axis]), false)?,
+        false => picked(&logits, targets, axis)?,
+    };
+    if smoothing > 0.0 {
+        let spread = (&logits.mean(Some(&[axis]), false)? * smoothing)?;
+        score = (&score * (1.0 - smoothing))?.add(&spread)?;
+    }
+    let loss = logits.logsumexp(Some(&[axis]), false)?.subtract(&score)?;
+    reduction.of(weighted(NAME, loss, weights)?)
+}
+
+macro_rules! losses {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident($($argument:ident: $of:ty),*) [$($first:ident $(, $other:ident)*)?] $body:expr;
+    )*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Errors
+        /// [`Error::Value`] for shapes that do not fit.
+        #[allow(clippy::too_many_arguments)] // As many as in Python.
+        pub fn $name($($argument: $of,)* reduction: Reduction) -> Result<Array> {
+            $(same_shape(
+                stringify!($name),
+                &[(stringify!($first), $first) $(, (stringify!($other), $other))*],
+            )?;)?
+            let loss: Result<Array> = $body;
+            reduction.of(loss?)
+        }
+    )*};
+}
+
+/// The absolute of a difference.
+fn error_of(a: &Array, b: &Array) -> Result<Array> {
+    a.subtract(b)?.abs()
+}
+
+losses! {
+    /// The cross entropy of two classes. For logits x that is `log(1 + exp(x)) - x t`; for probabilities p, without `with_logits`,
+    /// `-(t log(p) + (1 - t) log(1 - p))`, where logarithms are at least -100. `weights` are factors of the losses.
+    binary_cross_entropy(inputs: &Array, targets: &Array, weights: Option<&Array>, with_logits: bool)
+    [inputs, targets]
+    match with_logits {
+        true => inputs.softplus()?.subtract(&inputs.multiply(targets)?),
+        false => {
+            let log = |x: &Array| x.log()?.maximum(&x.scalar_like(-100.0)?);
+            let hit = targets.multiply(&log(inputs)?)?;
+            let miss = (1.0 - targets)?.multiply(&log(&(1.0 - inputs)?)?)?;
+            hit.add(&miss)?.negative()
+        }
+    }.and_then(|loss| weighted("binary_cross_entropy", loss, weights));
+
+    /// The absolute error.
+    l1_loss(predictions: &Array, targets: &Array) [predictions, targets]
+    error_of(predictions, targets);
+
+    /// The squared error.
+    mse_loss(predictions: &Array, targets: &Array) [predictions, targets]
+    predictions.subtract(targets)?.square();
+
+    /// The negative log likelihood, `-inputs[target]`, of log probabilities along an axis, usually -1, and class indices, which
+    /// lack the axis.
+    nll_loss(inputs: &Array, targets: &Array, axis: isize) []
+    picked(inputs, targets, axis)?.negative();
+
+    /// The negative log likelihood of normal distributions, with the means `inputs`. With `v = max(vars, eps)` that is
+    /// `(log(v) + (inputs - targets)^2 / v) / 2`, and the constant `log(2 pi) / 2`, if `full`. `eps` is usually 1e-6.
+    gaussian_nll_loss(inputs: &Array, targets: &Array, vars: &Array, full: bool, eps: f64)
+    [inputs, targets, vars]
+    {
+        let vars = vars.maximum(&vars.scalar_like(eps)?)?;
+        let errors = targets.subtract(inputs)?.square()?.divide(&vars)?;
+        let loss = (&vars.log()?.add(&errors)? * 0.5)?;
+        if full { &loss + 0.5 * (2.0 * PI).ln() } else { Ok(loss) }
+    };
+
+    /// The Kullback-Leibler divergence of log probabilities along an axis, usually -1:
+    /// `sum(exp(targets) (targets - inputs))`.
+    kl_div_loss(inputs: &Array, targets: &Array, axis: isize) []
+    targets.exp()?.multiply(&targets.subtract(inputs)?)?.sum(Some(&[axis]), false);
+
+    /// The absolute error, made smooth around 0: an error d is `d^2 / (2 beta)` below beta, usually 1, and `d - beta / 2` from
+    /// there on.
+    smooth_l1_loss(predictions: &Array, targets: &Array, beta: f64) [predictions, targets]
+    {
+        let error = error_of(predictions, targets)?;
+        if beta == 0.0 {
+            Ok(error)
+        } else {
+            let square = (&error.square()? * (0.5 / beta))?;
+            where_(&error.less(&error.scalar_like(beta)?)?, &square, &(&error - 0.5 * beta)?)
+        }
+    };
+
+    /// Huber's loss: an error d is `d^2 / 2` up to delta, usually 1, and `delta (d - delta / 2)` beyond.
+    huber_loss(inputs: &Array, targets: &Array, delta: f64) []
+    {
+        let error = error_of(inputs, targets)?;
+        let least = error.minimum(&error.scalar_like(delta)?)?;
+        least.multiply(&error.subtract(&(&least * 0.5)?)?)
+    };
+
+    /// `log(cosh(inputs - targets))`: a half of the square of small errors, the absolute of large ones.
+    log_cosh_loss(inputs: &Array, targets: &Array) []
+    {
+        let error = inputs.subtract(targets)?;
+        &error.logaddexp(&error.negative()?)? - LN_2
+    };
+
+    /// The hinge loss, `max(0, 1 - inputs targets)`, of classes that are 1 or -1.
+    hinge_loss(inputs: &Array, targets: &Array) []
+    {
+        let loss = (1.0 - &inputs.multiply(targets)?)?;
+        loss.maximum(&loss.scalar_like(0)?)
+    };
+
+    /// The margin ranking loss, `max(0, margin - targets (inputs1 - inputs2))`. Targets are 1 where the first score should be the
+    /// higher, else -1. The margin is usually 0.
+    margin_ranking_loss(inputs1: &Array, inputs2: &Array, targets: &Array, margin: f64)
+    [inputs1, inputs2, targets]
+    {
+        let loss = (margin - &targets.multiply(&inputs1.subtract(inputs2)?)?)?;
+        loss.maximum(&loss.scalar_like(0)?)
+    };
+
+    /// The cosine of the angle between vectors along an axis, usually 1: `sum(x1 x2) / max(|x1| |x2|, eps)`, with an eps of
+    /// usually 1e-8.
+    cosine_similarity_loss(x1: &Array, x2: &Array, axis: isize, eps: f64) []
+    {
+        let norm = |x: &Array| linalg::norm(x, None, Some(&[axis]), false);
+        let norms = norm(x1)?.multiply(&norm(x2)?)?;
+        let product = x1.multiply(x2)?.sum(Some(&[axis]), false)?;
+        product.divide(&norms.maximum(&norms.scalar_like(eps)?)?)
+    };
+
+    /// The triplet loss, `max(0, |anchors - positives| - |anchors - negatives| + margin)`, with the distances
+    /// `(sum(|difference|^p) + eps)^(1 / p)` along an axis. Usual are the axis -1, p 2, the margin 1 and an eps of 1e-6.
+    triplet_loss(anchors: &Array, positives: &Array, negatives: &Array, axis: isize, p: i64, margin: f64, eps: f64) []
+    {
+        let distance = |other: &Array| {
+            let difference = error_of(anchors, other)?;
+            let powers = difference.power(&difference.scalar_like(p)?)?;
+            let sum = (&powers.sum(Some(&[axis]), false)? + eps)?;
+            sum.power(&sum.scalar_like(1.0 / p as f64)?)
+        };
+        let loss = (&distance(positives)?.subtract(&distance(negatives)?)? + margin)?;
+        loss.maximum(&loss.scalar_like(0)?)
+    };
+}

@@ -1,0 +1,107 @@
+//! Gradients by the parameters of a model.
+
+use crate::layers::base::{LeafMut, Module, Visitor, VisitorMut};
+use crate::{Gradients, Layer};
+use ultramarine::shape::Show;
+use ultramarine::{Array, Error, Result, transforms};
+
+/// Computes a function of a model, which has to be a scalar, and its gradients by the parameters that are not frozen.
+///
+/// The function may hand out other results through variables that it captures. What layers keep of a call, such as the running
+/// statistics of [`BatchNorm`](crate::BatchNorm), is in the model afterwards.
+///
+/// ```
+/// use ultramarine::Array;
+/// use ultramarine_nn::{Layer, Linear, losses::{Reduction, mse_loss}, value_and_grad};
+/// let mut model = Linear::new(3, 1)?;
+/// let (x, y) = (Array::scalar(1.0f32).broadcast_to(&[4, 3])?, Array::scalar(0.0f32).broadcast_to(&[4, 1])?);
+/// let mut predicted = None;
+/// let (loss, gradients) = value_and_grad(&mut model, |model| {
+///     let p = model.forward(&x)?;
+///     predicted = Some(p.clone());
+///     mse_loss(&p, &y, Reduction::Mean)
+/// })?;
+/// assert_eq!(loss.ndim(), 0);
+/// assert_eq!(gradients["weight"].shape(), [1, 3]);
+/// assert_eq!(predicted.map(|p| p.shape().to_vec()), Some(vec![4, 1]));
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
+///
+/// # Errors
+/// What the function returns; [`Error::Value`] if its result is no scalar, nothing is to be trained, or a parameter that is not
+/// frozen has no dtype of floats.
+pub fn value_and_grad<M: Module + ?Sized>(
+    model: &mut M,
+    f: impl FnOnce(&M) -> Result<Array>,
+) -> Result<(Array, Gradients)> {
+    const NAME: &str = "value_and_grad";
+    let (mut names, mut arrays, mut wrong) = (Vec::new(), Vec::new(), None);
+    model.visit(&mut Visitor::new(&mut |name, leaf| {
+        if !leaf.is_frozen() {
+            let array = leaf.array();
+            if !array.dtype().is_inexact() {
+                wrong = Some(format!(
+                    "the parameter {name} is of {}, which has no gradients. Freeze it.",
+                    array.dtype()
+                ));
+            }
+            names.push(name.to_owned());
+            arrays.push(array);
+        }
+    }));
+    if let Some(text) = wrong {
+        return Err(Error::value(NAME, text));
+    }
+    if names.is_empty() {
+        return Err(Error::value(NAME, "the model has no parameters to train. Unfreeze some."));
+    }
+    let run = |traced: &[Array]| {
+        replace(model, traced);
+        let result = f(model);
+        replace(model, &arrays);
+        Ok(vec![result?])
+    };
+    let (mut outputs, gradients) = transforms::vjp_with(run, &arrays, |outputs| {
+        if outputs[0].ndim() != 0 {
+            let text = "the function has to return a scalar, and returned an array of shape";
+            let shape = Show(outputs[0].shape());
+            return Err(Error::value(NAME, format!("{text} {shape}. Take its mean or sum.")));
+        }
+        Ok(vec![outputs[0].ones_like()])
+    })?;
+    Ok((outputs.remove(0), names.into_iter().zip(gradients).collect()))
+}
+
+/// Gives each parameter that is not frozen the next one of `arrays`.
+fn replace<M: Module + ?Sized>(model: &mut M, arrays: &[Array]) {
+    let mut arrays = arrays.iter();
+    model.visit_mut(&mut VisitorMut::new(&mut |_, leaf| {
+        if let LeafMut::Param(param) = leaf
+            && !param.is_frozen()
+            && let Some(array) = arrays.next()
+        {
+            param.set(array.clone());
+        }
+    }));
+}
+
+/// Computes a layer so that its gradient computes it again, instead of keeping what lies between: less memory for more work.
+///
+/// See [`checkpointed`](ultramarine::transforms::checkpointed). What the layer draws at random, as in dropout, it draws anew when
+/// it is computed again.
+///
+/// # Errors
+/// What the layer returns.
+pub fn checkpoint<L: Layer + Clone + Send + Sync + 'static>(layer: &L, x: &Array) -> Result<Array> {
+    let layer = layer.clone();
+    checkpointed(move |x| layer.forward(&x[0]), std::slice::from_ref(x))
+}
+
+/// As [`checkpoint`], of a function of any arrays.
+pub(crate) fn checkpointed(
+    f: impl Fn(&[Array]) -> Result<Array> + Send + Sync + 'static,
+    arguments: &[Array],
+) -> Result<Array> {
+    let mut outputs = transforms::checkpointed(move |x| Ok(vec![f(x)?]), arguments)?;
+    outputs.pop().ok_or_else(|| Error::runtime("checkpoint", "there is no result"))
+}
