@@ -6,6 +6,7 @@ extern crate self as ultramarine_nn;
 pub mod init;
 pub mod layers;
 pub mod losses;
+pub mod optimizers;
 pub mod utils;
 
 pub use layers::*;

@@ -150,7 +150,7 @@ pub trait Module {
         Self: Sized,
     {
         let path = path.as_ref();
-        let arrays = weights::read(path)?;
+        let arrays = weights::read("load_weights", path)?;
         weights::check(&self.parameters(), &arrays, "load_weights", Some(path), true)?;
         weights::assign(self, &arrays);
         Ok(())
@@ -166,7 +166,7 @@ pub trait Module {
         Self: Sized,
     {
         let path = path.as_ref();
-        let mut arrays = weights::read(path)?;
+        let mut arrays = weights::read("load_known_weights", path)?;
         let present = self.parameters();
         arrays.retain(|name, _| present.contains_key(name));
         weights::check(&present, &arrays, "load_known_weights", Some(path), false)?;
@@ -182,7 +182,7 @@ pub trait Module {
     where
         Self: Sized,
     {
-        weights::write(path.as_ref(), &self.parameters())
+        weights::write("save_weights", path.as_ref(), &self.parameters())
     }
 
     /// Casts the parameters of floats to another dtype.

@@ -60,7 +60,7 @@ fn listed(names: &[&str]) -> String {
 }
 
 /// Replaces the parameters that `arrays` has.
-pub(super) fn assign<M: Module + ?Sized>(module: &mut M, arrays: &Parameters) {
+pub(crate) fn assign<M: Module + ?Sized>(module: &mut M, arrays: &Parameters) {
     module.visit_mut(&mut VisitorMut::new(&mut |name, leaf| {
         if let Some(array) = arrays.get(name) {
             leaf.set(array.clone());
@@ -69,19 +69,19 @@ pub(super) fn assign<M: Module + ?Sized>(module: &mut M, arrays: &Parameters) {
 }
 
 /// The arrays of a file.
-pub(super) fn read(path: &Path) -> Result<Parameters> {
+pub(crate) fn read(op: &str, path: &Path) -> Result<Parameters> {
     match io::load(path)? {
         Loaded::Arrays(arrays) | Loaded::Safetensors(arrays, _) => Ok(arrays),
-        Loaded::Array(_) => Err(unknown("load_weights", path)),
+        Loaded::Array(_) => Err(unknown(op, path)),
     }
 }
 
 /// Writes a file.
-pub(crate) fn write(path: &Path, arrays: &Parameters) -> Result<()> {
+pub(crate) fn write(op: &str, path: &Path, arrays: &Parameters) -> Result<()> {
     match Format::from_path(path) {
         Ok(Format::Npz) => io::npz::save(path, arrays),
         Ok(Format::Safetensors) => io::safetensors::save(path, arrays, &io::Metadata::new()),
-        _ => Err(unknown("save_weights", path)),
+        _ => Err(unknown(op, path)),
     }
 }
 

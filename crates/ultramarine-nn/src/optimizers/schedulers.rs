@@ -1,0 +1,137 @@
+//! Schedules of learning rates.
+
+use std::f64::consts::PI;
+use std::fmt;
+use std::sync::Arc;
+use ultramarine::{Array, Error, Result, where_};
+
+/// A learning rate: a number, or a function of the number of updates before, which is an array of uint64.
+///
+/// ```
+/// use ultramarine::Array;
+/// use ultramarine_nn::optimizers::{SGD, Schedule, exponential_decay};
+/// SGD::new(0.1);
+/// SGD::new(exponential_decay(0.1, 0.9));
+/// SGD::new(|step: &Array| 1.0 / &(step + 1.0)?);
+/// let halved = Schedule::from(|step: &Array| step.scalar_like(0.5)?.power(step));
+/// assert_eq!(halved.at(&Array::scalar(2u64))?.item::<f32>()?, 0.25);
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Schedule(Kind);
+
+#[derive(Clone)]
+enum Kind {
+    Constant(f64),
+    Function(Arc<dyn Fn(&Array) -> Result<Array> + Send + Sync>),
+}
+
+impl Schedule {
+    /// The rate after so many updates.
+    ///
+    /// # Errors
+    /// What the function returns.
+    pub fn at(&self, step: &Array) -> Result<Array> {
+        match &self.0 {
+            Kind::Constant(rate) => Ok(Array::scalar(*rate as f32)),
+            Kind::Function(rate) => rate(step),
+        }
+    }
+
+    /// The number, if it is no function.
+    pub(super) fn constant(&self) -> Option<f64> {
+        match self.0 {
+            Kind::Constant(rate) => Some(rate),
+            Kind::Function(_) => None,
+        }
+    }
+}
+
+impl From<f64> for Schedule {
+    fn from(rate: f64) -> Schedule {
+        Schedule(Kind::Constant(rate))
+    }
+}
+
+impl From<f32> for Schedule {
+    fn from(rate: f32) -> Schedule {
+        Schedule(Kind::Constant(rate.into()))
+    }
+}
+
+impl<F: Fn(&Array) -> Result<Array> + Send + Sync + 'static> From<F> for Schedule {
+    fn from(rate: F) -> Schedule {
+        Schedule(Kind::Function(Arc::new(rate)))
+    }
+}
+
+impl fmt::Debug for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Kind::Constant(rate) => write!(f, "{rate}"),
+            Kind::Function(_) => f.write_str("a function"),
+        }
+    }
+}
+
+/// A schedule over a number of steps, which may not be 0.
+fn over(
+    op: &'static str,
+    steps: u64,
+    rate: impl Fn(&Array, i64) -> Result<Array> + Send + Sync + 'static,
+) -> Schedule {
+    Schedule::from(move |step: &Array| match i64::try_from(steps) {
+        Ok(steps) if steps > 0 => rate(step, steps),
+        _ => Err(Error::value(op, format!("{steps} steps. Pass a positive number."))),
+    })
+}
+
+/// `init decay_rate^step`.
+pub fn exponential_decay(init: f64, decay_rate: f64) -> Schedule {
+    Schedule::from(move |step: &Array| &step.scalar_like(decay_rate)?.power(step)? * init)
+}
+
+/// `init decay_rate^(step / step_size)`, with the quotient rounded down.
+pub fn step_decay(init: f64, decay_rate: f64, step_size: u64) -> Schedule {
+    over("step_decay", step_size, move |step, size| {
+        let decays = step.floor_divide(&step.scalar_like(size)?)?;
+        &decays.scalar_like(decay_rate)?.power(&decays)? * init
+    })
+}
+
+/// A half of a cosine's period from `init` to `end` in so many steps; then `end`.
+pub fn cosine_decay(init: f64, decay_steps: u64, end: f64) -> Schedule {
+    over("cosine_decay", decay_steps, move |step, steps| {
+        let phase = (&step.minimum(&step.scalar_like(steps)?)? * (PI / steps as f64))?;
+        let part = (&(&phase.cos()? + 1.0)? * 0.5)?;
+        &(&part * (init - end))? + end
+    })
+}
+
+/// A line from `init` to `end` in so many steps; then `end`.
+pub fn linear_schedule(init: f64, end: f64, steps: u64) -> Schedule {
+    over("linear_schedule", steps, move |step, steps| {
+        let done = step.minimum(&step.scalar_like(steps)?)?;
+        &(&done * ((end - init) / steps as f64))? + init
+    })
+}
+
+/// Schedules one after the other: each begins, at 0, at its boundary. There is one boundary less than there are schedules.
+pub fn join_schedules(schedules: Vec<Schedule>, boundaries: Vec<u64>) -> Schedule {
+    Schedule::from(move |step: &Array| {
+        let (count, given) = (schedules.len(), boundaries.len());
+        let Some((first, others)) = schedules.split_first().filter(|_| given + 1 == count) else {
+            let text = format!(
+                "{count} schedules have {given} boundaries. Pass one between two schedules each."
+            );
+            return Err(Error::value("join_schedules", text));
+        };
+        let mut rate = first.at(step)?;
+        for (boundary, next) in boundaries.iter().zip(others) {
+            let boundary = Array::scalar(*boundary).astype(step.dtype());
+            let next = next.at(&step.subtract(&boundary)?)?;
+            rate = where_(&step.less(&boundary)?, &rate, &next)?;
+        }
+        Ok(rate)
+    })
+}
