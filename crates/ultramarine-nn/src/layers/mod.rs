@@ -12,7 +12,12 @@ mod fields;
 pub mod linear;
 pub mod normalization;
 mod param;
+pub mod pooling;
+pub mod positional_encoding;
 pub mod quantized;
+pub mod recurrent;
+pub mod transformer;
+pub mod upsample;
 pub(crate) mod weights;
 
 pub use activation_functions::*;
@@ -26,7 +31,15 @@ pub use embedding::Embedding;
 pub use linear::{Bilinear, Identity, Linear};
 pub use normalization::{BatchNorm, GroupNorm, InstanceNorm, LayerNorm, RMSNorm};
 pub use param::{Param, State, Training};
+pub use pooling::{AvgPool1d, AvgPool2d, AvgPool3d, MaxPool1d, MaxPool2d, MaxPool3d};
+pub use positional_encoding::{ALiBi, RoPE, SinusoidalPositionalEncoding};
 pub use quantized::{
     MaybeQuantized, QQLinear, Quantizable, QuantizedEmbedding, QuantizedLinear, ToQuantized,
     quantize, quantize_where,
 };
+pub use recurrent::{GRU, LSTM, RNN};
+pub use transformer::{
+    AttentionSizes, MultiHeadAttention, Transformer, TransformerDecoder, TransformerDecoderLayer,
+    TransformerEncoder, TransformerEncoderLayer, TransformerOptions,
+};
+pub use upsample::{Interpolation, Upsample};
