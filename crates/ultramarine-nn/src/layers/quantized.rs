@@ -203,7 +203,7 @@ impl QQLinear {
         if self.scales.is_none() {
             let Parts { weight, scales, .. } = Parts::of(&self.weight, self.how)?;
             self.weight.set(Array::clone(&weight));
-            self.scales = Some(scales);
+            self.scales = Some(Array::from(scales).into());
         }
         Ok(())
     }

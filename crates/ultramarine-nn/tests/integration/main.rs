@@ -1,0 +1,10 @@
+//! The tests of the crate, in one program. Most compare with tables that the Python package wrote: `tests/tables/make.py`.
+
+mod files;
+mod init;
+mod inventory;
+mod layers;
+mod losses;
+mod modules;
+mod optimizers;
+mod support;
