@@ -31,13 +31,13 @@ pub(super) fn check(
     let mut wrong = Vec::new();
     let mut say = |names: &[&str], text: &str| {
         if !names.is_empty() {
-            wrong.push(format!("{} {text}: {}.", names.len(), listed(names)));
+            wrong.push(format!("{text}: {}.", listed(names)));
         }
     };
-    say(&surplus, "of the arrays are no parameters of the model");
-    say(&missing, "parameters of the model are missing");
+    say(&surplus, "no parameters of the model");
+    say(&missing, "missing");
     let misshapen: Vec<&str> = misshapen.iter().map(String::as_str).collect();
-    say(&misshapen, "arrays have another shape than their parameters");
+    say(&misshapen, "of another shape than their parameters");
     if wrong.is_empty() {
         return Ok(());
     }
