@@ -54,10 +54,11 @@ fn implement(input: &DeriveInput) -> Result<TokenStream> {
             let bound = parts.iter().map(|p| (&p.member, &p.binding));
             let (members, bindings): (Vec<_>, Vec<_>) = bound.unzip();
             let visits = parts.iter().map(|p| {
-                let binding = &p.binding;
+                // The type is written out, so that errors are at the field.
+                let (binding, of) = (&p.binding, &p.field.ty);
                 match &p.name {
-                    Some(name) => quote!(visitor.field(#name, #binding);),
-                    None => quote!(::ultramarine_nn::Module::#call(#binding, visitor);),
+                    Some(name) => quote!(visitor.field::<#of>(#name, #binding);),
+                    None => quote!(<#of as ::ultramarine_nn::Module>::#call(#binding, visitor);),
                 }
             });
             quote!(#path { #(#members: #bindings,)* .. } => { #(#visits)* })

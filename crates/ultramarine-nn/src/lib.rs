@@ -1,4 +1,63 @@
-//! Neural networks on [`ultramarine`].
+//! Neural networks on [`ultramarine`]: modules by derive, layers, losses, initialisers and optimizers.
+//!
+//! Names of parameters, defaults and formulas are those of the Python package `ultramarine.nn`: weights and states of optimizers
+//! that one saves, the other loads.
+//!
+//! ```
+//! use ultramarine::{Array, Dtype, Result, eval};
+//! use ultramarine_nn::losses::{Reduction, mse_loss};
+//! use ultramarine_nn::optimizers::{Adam, Optimizer};
+//! use ultramarine_nn::{Layer, Linear, Module, relu, value_and_grad};
+//!
+//! #[derive(Module, Clone)]
+//! struct Mlp {
+//!     hidden: Linear,
+//!     out: Linear,
+//! }
+//!
+//! impl Layer for Mlp {
+//!     fn forward(&self, x: &Array) -> Result<Array> {
+//!         self.out.forward(&relu(&self.hidden.forward(x)?)?)
+//!     }
+//! }
+//!
+//! let mut model = Mlp { hidden: Linear::new(2, 16)?, out: Linear::new(16, 1)? };
+//! let mut optimizer = Adam::new(0.05);
+//! let x = Array::from_slice(&[0.0f32, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0], &[4, 2])?;
+//! let y = Array::from_slice(&[0.0f32, 1.0, 1.0, 0.0], &[4, 1])?;
+//! let mut losses = Vec::new();
+//! for _ in 0..100 {
+//!     let (loss, gradients) =
+//!         value_and_grad(&mut model, |m| mse_loss(&m.forward(&x)?, &y, Reduction::Mean))?;
+//!     optimizer.update(&mut model, &gradients)?;
+//!     eval(&[model.arrays(), optimizer.arrays()].concat())?;
+//!     losses.push(loss.item::<f32>()?);
+//! }
+//! assert!(losses[99] < losses[0] / 4.0);
+//!
+//! let path = std::env::temp_dir().join("ultramarine-nn-front-page.safetensors");
+//! model.save_weights(&path)?;
+//! let mut loaded = Mlp { hidden: Linear::new(2, 16)?, out: Linear::new(16, 1)? };
+//! loaded.load_weights(&path)?;
+//! assert_eq!(loaded.forward(&x)?.to_vec::<f32>()?, model.forward(&x)?.to_vec::<f32>()?);
+//! # let _ = std::fs::remove_file(&path);
+//! # Ok::<(), ultramarine::Error>(())
+//! ```
+//!
+//! # What is where
+//! - [`Module`] and its derive: parameters by name, freezing, modes, files. [`Param`], [`State`] and [`Training`] are its leaves.
+//! - [`Layer`]: what has one input and one output; [`Sequential`] puts them in a row. Layers of other inputs have a method
+//!   `forward` of their own.
+//! - [`value_and_grad`]: gradients by a model's parameters.
+//! - [`losses`], [`init`], [`optimizers`] with their schedules.
+//! - [`quantize`]: weights of few bits, of the layers that a model holds as [`MaybeQuantized`].
+//!
+//! # Names
+//! A field's name is a parameter's: `hidden.weight`, `layers.0.bias`. Maps of parameters and gradients are in the order of their
+//! names. Python's names that are no Rust names are kept in files: [`RNN`]'s `wxh` is `Wxh` there.
+//!
+//! # Randomness
+//! Layers draw first values as Python's do: after `ultramarine::random::seed` both have the same.
 
 // The derive macro names this crate.
 extern crate self as ultramarine_nn;

@@ -3,7 +3,7 @@
 use crate::layers::base::{LeafMut, Module, Visitor, VisitorMut};
 use crate::{Gradients, Layer};
 use ultramarine::shape::Show;
-use ultramarine::{Array, Error, Result, transforms};
+use ultramarine::{Array, Error, Result, random, transforms};
 
 /// Computes a function of a model, which has to be a scalar, and its gradients by the parameters that are not frozen.
 ///
@@ -87,8 +87,8 @@ fn replace<M: Module + ?Sized>(model: &mut M, arrays: &[Array]) {
 
 /// Computes a layer so that its gradient computes it again, instead of keeping what lies between: less memory for more work.
 ///
-/// See [`checkpointed`](ultramarine::transforms::checkpointed). What the layer draws at random, as in dropout, it draws anew when
-/// it is computed again.
+/// See [`checkpointed`](ultramarine::transforms::checkpointed). When it is computed again, the layer draws the same random numbers:
+/// what dropout dropped stays dropped.
 ///
 /// # Errors
 /// What the layer returns.
@@ -102,6 +102,12 @@ pub(crate) fn checkpointed(
     f: impl Fn(&[Array]) -> Result<Array> + Send + Sync + 'static,
     arguments: &[Array],
 ) -> Result<Array> {
-    let mut outputs = transforms::checkpointed(move |x| Ok(vec![f(x)?]), arguments)?;
+    // A key of its own for the whole call, so that this thread's state goes on as it would without.
+    let key = random::bits(&[2], 4, None)?;
+    let call = move |x: &[Array]| {
+        let _drawn_of_key = random::StateScope::new(&key)?;
+        Ok(vec![f(x)?])
+    };
+    let mut outputs = transforms::checkpointed(call, arguments)?;
     outputs.pop().ok_or_else(|| Error::runtime("checkpoint", "there is no result"))
 }

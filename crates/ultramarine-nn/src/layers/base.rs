@@ -41,6 +41,15 @@ pub use ultramarine_nn_derive::Module;
 /// assert_eq!(model.trainable_parameters().len(), 1);
 /// # Ok::<(), ultramarine::Error>(())
 /// ```
+///
+/// An array by itself is no field, since it would be no parameter:
+///
+/// ```compile_fail
+/// #[derive(ultramarine_nn::Module)]
+/// struct Wrong {
+///     weight: ultramarine::Array,
+/// }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no module",
     note = "a parameter is a `Param`, which `Param::from(array)` makes of an array",

@@ -23,8 +23,10 @@ pub struct Schedule(Kind);
 #[derive(Clone)]
 enum Kind {
     Constant(f64),
-    Function(Arc<dyn Fn(&Array) -> Result<Array> + Send + Sync>),
+    Function(Arc<Function>),
 }
+
+type Function = dyn Fn(&Array) -> Result<Array> + Send + Sync;
 
 impl Schedule {
     /// The rate after so many updates.

@@ -273,6 +273,25 @@ fn checkpoints_have_the_same_gradients() -> Result<()> {
 }
 
 #[test]
+fn checkpoints_draw_the_same_numbers_again() -> Result<()> {
+    let layer = Dropout::new(0.5)?;
+    let x = Array::ones(&[64], Dtype::Float32)?;
+    let mut output = None;
+    let state = std::cell::RefCell::new(&mut output);
+    let loss = |x: &Array| {
+        let y = utils::checkpoint(&layer, x)?;
+        **state.borrow_mut() = Some(y.clone());
+        y.sum(None, false)
+    };
+    let (_, gradient) = ultramarine::transforms::value_and_grad(loss)(&x)?;
+    let output = output.expect("the function was called").to_vec::<f32>()?;
+    assert_eq!(gradient.to_vec::<f32>()?, output);
+    // And others in the next call.
+    assert_ne!(utils::checkpoint(&layer, &x)?.to_vec::<f32>()?, output);
+    Ok(())
+}
+
+#[test]
 fn wrong_inputs_are_named() -> Result<()> {
     let x = Array::ones(&[2], Dtype::Float32)?;
     let error = |outcome: Result<Array>| outcome.expect_err("an error").to_string();
