@@ -19,6 +19,7 @@ const BELOW: &[&str] = &[
     "ultramarine-cuda",
     "ultramarine-conform",
     "ultramarine-extension",
+    "ultramarine-nn-derive",
 ];
 
 /// Backends that we know of. The core must do without knowing any.

@@ -29,7 +29,7 @@ pub use ultramarine_nn_derive::Module;
 ///
 /// impl Layer for Scaled {
 ///     fn forward(&self, x: &Array) -> Result<Array> {
-///         self.inner.forward(x)?.multiply(&self.scale)
+///         &self.inner.forward(x)? * &self.scale
 ///     }
 /// }
 ///

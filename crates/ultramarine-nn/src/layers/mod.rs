@@ -11,6 +11,7 @@ pub mod embedding;
 mod fields;
 pub mod linear;
 pub mod normalization;
+mod operators;
 mod param;
 pub mod pooling;
 pub mod positional_encoding;

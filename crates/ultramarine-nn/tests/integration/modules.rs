@@ -130,6 +130,29 @@ fn names_are_paths_of_fields() {
 }
 
 #[test]
+fn parameters_have_operators() -> Result<()> {
+    let (x, p) = (Array::scalar(6.0f32), param(3.0));
+    let results = [
+        &x * &p,
+        &p * &x,
+        &x / &p,
+        &p - &x,
+        &p - &p,
+        &p + 1.0,
+        1.0 - &p,
+        2 * &p,
+        &p / 2,
+        x.clone() + &p,
+        &p + x.clone(),
+        -&p,
+    ];
+    let values = results.into_iter().map(|r| r?.item::<f32>());
+    let values = values.collect::<Result<Vec<_>>>()?;
+    assert_eq!(values, [18.0, 18.0, 2.0, -3.0, 0.0, 4.0, -2.0, 6.0, 1.5, 9.0, 9.0, -3.0]);
+    Ok(())
+}
+
+#[test]
 fn parameters_are_frozen_by_name_and_state_always_is() {
     let mut model = fields();
     let all = names(&model).len();

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 import ultramarine as mx
 import ultramarine.nn as nn
 import ultramarine.optimizers as optimizers
@@ -152,7 +153,7 @@ def layers() -> None:
     case("Linear(3, 2) without bias", lambda: nn.Linear(3, 2, bias=False), floats(2, 4, 3))
     case("Bilinear(3, 2, 4)", lambda: nn.Bilinear(3, 2, 4), floats(5, 3), floats(5, 2))
     case("Embedding(5, 3)", lambda: nn.Embedding(5, 3), ((2, 3), "int"))
-    as_linear = lambda m, x: m.as_linear(x)  # noqa: E731
+    as_linear = lambda m, x: m.as_linear(x)
     case("Embedding(5, 3) as linear", lambda: nn.Embedding(5, 3), floats(2, 3), call=as_linear)
 
     case("Conv1d(4, 6, 3)", lambda: nn.Conv1d(4, 6, 3), floats(2, 7, 4))
@@ -199,7 +200,7 @@ def layers() -> None:
     )
 
     for name in ("Max", "Avg"):
-        pool = lambda n, *a, name=name: getattr(nn, f"{name}Pool{n}d")(*a)  # noqa: E731
+        pool = lambda n, *a, name=name: getattr(nn, f"{name}Pool{n}d")(*a)
         case(f"{name}Pool1d(3) stride 2 padding 1", lambda p=pool: p(1, 3, 2, 1), floats(2, 9, 3))
         case(f"{name}Pool1d(11) stride 2", lambda p=pool: p(1, 11, 2), floats(1, 20, 2))
         case(f"{name}Pool1d(13) stride 1", lambda p=pool: p(1, 13, 1), floats(1, 20, 2))
@@ -229,11 +230,11 @@ def layers() -> None:
 
     case("RNN(3, 4)", lambda: nn.RNN(3, 4), floats(2, 3, 3))
     case("RNN(3, 4) with relu", lambda: nn.RNN(3, 4, False, nn.relu), floats(3, 3))
-    hidden = lambda m, x, h: m(x, h)  # noqa: E731
+    hidden = lambda m, x, h: m(x, h)
     case("GRU(3, 4)", lambda: nn.GRU(3, 4), floats(2, 3, 3))
     case("GRU(3, 4) from a state", lambda: nn.GRU(3, 4), floats(2, 2, 3, 3), floats(4), call=hidden)
     case("GRU(3, 4) without bias", lambda: nn.GRU(3, 4, bias=False), floats(3, 3))
-    both = lambda m, *x: mx.concatenate(m(*x), -1)  # noqa: E731
+    both = lambda m, *x: mx.concatenate(m(*x), -1)
     case("LSTM(3, 4)", lambda: nn.LSTM(3, 4), floats(2, 3, 3), call=both)
     case(
         "LSTM(3, 4) from a state",
@@ -259,7 +260,7 @@ def layers() -> None:
         floats(1, 3, 7),
         call=lambda m, q, k, v: m(q, k, v, "causal"),
     )
-    unmasked = lambda m, x: m(x, None)  # noqa: E731
+    unmasked = lambda m, x: m(x, None)
     encoder = nn.TransformerEncoderLayer
     case("TransformerEncoderLayer(8, 2)", lambda: encoder(8, 2), floats(1, 3, 8), call=unmasked)
     case(
@@ -299,37 +300,75 @@ def layers() -> None:
     for mode in ("nearest", "linear", "cubic"):
         case(f"Upsample(2) {mode}", lambda m=mode: nn.Upsample(2, m), floats(1, 3, 4, 2))
         case(f"Upsample(0.6) {mode}", lambda m=mode: nn.Upsample(0.6, m), floats(1, 7, 2))
-        factors = (1.5, 3.0)
-        case(f"Upsample(1.5, 3) {mode}", lambda m=mode: nn.Upsample(factors, m), floats(1, 4, 3, 2))
+        case(
+            f"Upsample(1.5, 3) {mode}",
+            lambda m=mode: nn.Upsample((1.5, 3.0), m),
+            floats(1, 4, 3, 2),
+        )
         if mode != "nearest":
-            corners = lambda m=mode: nn.Upsample(1.7, m, align_corners=True)  # noqa: E731
+            corners = lambda m=mode: nn.Upsample(1.7, m, align_corners=True)
             case(f"Upsample(1.7) {mode} with corners", corners, floats(1, 5, 2))
-            smooth = lambda m=mode: nn.Upsample(0.4, m, antialias=True)  # noqa: E731
+            smooth = lambda m=mode: nn.Upsample(0.4, m, antialias=True)
             case(f"Upsample(0.4) {mode} antialiased", smooth, floats(1, 9, 2))
-            case(f"Upsample(1.5) {mode} of a long axis", lambda m=mode: nn.Upsample(1.5, m), floats(1, 300, 1))
+            case(
+                f"Upsample(1.5) {mode} of a long axis",
+                lambda m=mode: nn.Upsample(1.5, m),
+                floats(1, 300, 1),
+            )
 
     case(
         "Sequential",
-        lambda: nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Sequential(nn.PReLU(), nn.tanh), nn.Linear(4, 2)),
+        lambda: nn.Sequential(
+            nn.Linear(3, 4), nn.ReLU(), nn.Sequential(nn.PReLU(), nn.tanh), nn.Linear(4, 2)
+        ),
         floats(5, 3),
     )
     for mode, group, bits in (("affine", 32, 8), ("affine", 64, 4), ("mxfp4", 32, 4)):
-        quantized = lambda m=mode, g=group, b=bits: nn.QuantizedLinear(64, 4, True, g, b, m)  # noqa: E731
+        quantized = lambda m=mode, g=group, b=bits: nn.QuantizedLinear(64, 4, True, g, b, m)
         case(f"QuantizedLinear(64, 4) {mode} {bits}", quantized, floats(2, 64), drawn=True)
-    from_linear = lambda: nn.QuantizedLinear.from_linear(nn.Linear(64, 4), 32, 4)  # noqa: E731
+    from_linear = lambda: nn.QuantizedLinear.from_linear(nn.Linear(64, 4), 32, 4)
     case("QuantizedLinear from Linear", from_linear, floats(2, 64), drawn=True)
-    embedding = lambda: nn.QuantizedEmbedding(5, 64)  # noqa: E731
+    embedding = lambda: nn.QuantizedEmbedding(5, 64)
     case("QuantizedEmbedding(5, 64)", embedding, ((2, 3), "int"), drawn=True)
-    case("QuantizedEmbedding(5, 64) as linear", embedding, floats(2, 64), call=as_linear, drawn=True)
+    case(
+        "QuantizedEmbedding(5, 64) as linear", embedding, floats(2, 64), call=as_linear, drawn=True
+    )
     case("QQLinear(64, 4)", lambda: nn.QQLinear(64, 4), floats(2, 64), drawn=True)
-    case("QQLinear(64, 4) in evaluation", lambda: nn.QQLinear(64, 4).eval(), floats(2, 64), drawn=True)
+    case(
+        "QQLinear(64, 4) in evaluation",
+        lambda: nn.QQLinear(64, 4).eval(),
+        floats(2, 64),
+        drawn=True,
+    )
 
     activations: dict[str, Callable[[], Any]] = {
         name: getattr(nn, name)
-        for name in (
-            "Sigmoid Tanh ReLU ReLU2 ReLU6 LeakyReLU PReLU ELU CELU SELU SiLU GELU GLU Softplus Mish LogSigmoid Softsign "
-            "Hardswish HardTanh HardShrink Softshrink Softmax Softmin LogSoftmax"
-        ).split()
+        for name in [
+            "Sigmoid",
+            "Tanh",
+            "ReLU",
+            "ReLU2",
+            "ReLU6",
+            "LeakyReLU",
+            "PReLU",
+            "ELU",
+            "CELU",
+            "SELU",
+            "SiLU",
+            "GELU",
+            "GLU",
+            "Softplus",
+            "Mish",
+            "LogSigmoid",
+            "Softsign",
+            "Hardswish",
+            "HardTanh",
+            "HardShrink",
+            "Softshrink",
+            "Softmax",
+            "Softmin",
+            "LogSoftmax",
+        ]
     }
     activations |= {
         "LeakyReLU(0.3)": lambda: nn.LeakyReLU(0.3),
@@ -350,63 +389,69 @@ def layers() -> None:
 def losses() -> None:
     table = Table()
 
-    def case(name: str, loss: Callable[..., Any], *inputs: Input) -> None:
+    def case(name: str, of: Callable[..., Any], *inputs: Input) -> None:
         table.add("case", name)
         arrays = [argument(i, *x) for i, x in enumerate(inputs)]
         for shape, kind in inputs:
             table.add("input", kind, "x".join(map(str, shape)))
 
         def scalar(x: mx.array) -> Any:
-            y = loss(x, *arrays[1:])
+            y = of(x, *arrays[1:])
             return total(y), y
 
         (_, y), gradient = mx.value_and_grad(scalar)(arrays[0])
         table.add("output", described(y))
         table.add("gradient", "input0", described(gradient))
 
-    x, l = floats(3, 5), nn.losses
+    x, loss = floats(3, 5), nn.losses
     positive = ((3, 5), "positive")
     classes = ((3,), "int")
-    case("cross_entropy", lambda x, t: l.cross_entropy(x, t), x, classes)
-    case("cross_entropy mean", lambda x, t: l.cross_entropy(x, t, reduction="mean"), x, classes)
-    case("cross_entropy of probabilities", lambda x, t: l.cross_entropy(x, t), x, positive)
+    case("cross_entropy", lambda x, t: loss.cross_entropy(x, t), x, classes)
+    case("cross_entropy mean", lambda x, t: loss.cross_entropy(x, t, reduction="mean"), x, classes)
+    case("cross_entropy of probabilities", lambda x, t: loss.cross_entropy(x, t), x, positive)
     case(
         "cross_entropy otherwise",
-        lambda x, t, w: l.cross_entropy(x, t, w, axis=0, label_smoothing=0.1, reduction="sum"),
+        lambda x, t, w: loss.cross_entropy(x, t, w, axis=0, label_smoothing=0.1, reduction="sum"),
         floats(5, 3),
         classes,
         ((3,), "positive"),
     )
-    case("binary_cross_entropy", lambda x, t: l.binary_cross_entropy(x, t), x, positive)
+    case("binary_cross_entropy", lambda x, t: loss.binary_cross_entropy(x, t), x, positive)
     case(
         "binary_cross_entropy of probabilities",
-        lambda x, t, w: l.binary_cross_entropy(x, t, w, False, "none"),
+        lambda x, t, w: loss.binary_cross_entropy(x, t, w, False, "none"),
         positive,
         positive,
         positive,
     )
-    case("l1_loss", lambda x, t: l.l1_loss(x, t), x, x)
-    case("mse_loss", lambda x, t: l.mse_loss(x, t), x, x)
-    case("nll_loss", lambda x, t: l.nll_loss(x, t), x, classes)
-    case("gaussian_nll_loss", lambda x, t, v: l.gaussian_nll_loss(x, t, v), x, x, positive)
+    case("l1_loss", lambda x, t: loss.l1_loss(x, t), x, x)
+    case("mse_loss", lambda x, t: loss.mse_loss(x, t), x, x)
+    case("nll_loss", lambda x, t: loss.nll_loss(x, t), x, classes)
+    case("gaussian_nll_loss", lambda x, t, v: loss.gaussian_nll_loss(x, t, v), x, x, positive)
     case(
         "gaussian_nll_loss full",
-        lambda x, t, v: l.gaussian_nll_loss(x, t, v, True, 0.3, "none"),
+        lambda x, t, v: loss.gaussian_nll_loss(x, t, v, True, 0.3, "none"),
         x,
         x,
         positive,
     )
-    case("kl_div_loss", lambda x, t: l.kl_div_loss(x, t), x, x)
-    case("smooth_l1_loss", lambda x, t: l.smooth_l1_loss(x, t), x, x)
-    case("smooth_l1_loss 0.5", lambda x, t: l.smooth_l1_loss(x, t, 0.5, "none"), x, x)
-    case("huber_loss", lambda x, t: l.huber_loss(x, t), x, x)
-    case("huber_loss 0.5", lambda x, t: l.huber_loss(x, t, 0.5, "sum"), x, x)
-    case("log_cosh_loss", lambda x, t: l.log_cosh_loss(x, t), x, x)
-    case("hinge_loss", lambda x, t: l.hinge_loss(x, t), x, x)
-    case("margin_ranking_loss", lambda a, b, t: l.margin_ranking_loss(a, b, t, 0.2), x, x, x)
-    case("cosine_similarity_loss", lambda a, b: l.cosine_similarity_loss(a, b), x, x)
-    case("triplet_loss", lambda a, p, n: l.triplet_loss(a, p, n), x, x, x)
-    case("triplet_loss otherwise", lambda a, p, n: l.triplet_loss(a, p, n, 0, 3, 0.5, 1e-3), x, x, x)
+    case("kl_div_loss", lambda x, t: loss.kl_div_loss(x, t), x, x)
+    case("smooth_l1_loss", lambda x, t: loss.smooth_l1_loss(x, t), x, x)
+    case("smooth_l1_loss 0.5", lambda x, t: loss.smooth_l1_loss(x, t, 0.5, "none"), x, x)
+    case("huber_loss", lambda x, t: loss.huber_loss(x, t), x, x)
+    case("huber_loss 0.5", lambda x, t: loss.huber_loss(x, t, 0.5, "sum"), x, x)
+    case("log_cosh_loss", lambda x, t: loss.log_cosh_loss(x, t), x, x)
+    case("hinge_loss", lambda x, t: loss.hinge_loss(x, t), x, x)
+    case("margin_ranking_loss", lambda a, b, t: loss.margin_ranking_loss(a, b, t, 0.2), x, x, x)
+    case("cosine_similarity_loss", lambda a, b: loss.cosine_similarity_loss(a, b), x, x)
+    case("triplet_loss", lambda a, p, n: loss.triplet_loss(a, p, n), x, x, x)
+    case(
+        "triplet_loss otherwise",
+        lambda a, p, n: loss.triplet_loss(a, p, n, 0, 3, 0.5, 1e-3),
+        x,
+        x,
+        x,
+    )
     table.write("losses.txt")
 
 
@@ -482,7 +527,7 @@ def optimizer_states() -> None:
     case("Muon", o.Muon(0.1))
     case("Muon plain", o.Muon(0.1, 0.8, 0.0, False, 3))
     case("Adam scheduled", o.Adam(o.linear_schedule(0.0, 0.1, 5)))
-    matrices = lambda _, g: g.ndim >= 2  # noqa: E731
+    matrices = lambda _, g: g.ndim >= 2
     case("MultiOptimizer", o.MultiOptimizer([o.Lion(0.1), o.SGD(0.2, 0.9)], [matrices]))
 
     clipped, norm = o.clip_grad_norm(tree(parameters(0)), 0.5)
@@ -496,7 +541,9 @@ def optimizer_states() -> None:
         "step_decay": o.step_decay(0.1, 0.9, 3),
         "cosine_decay": o.cosine_decay(0.1, 8, 0.01),
         "linear_schedule": o.linear_schedule(0.01, 0.1, 5),
-        "join_schedules": o.join_schedules([o.linear_schedule(0.0, 0.1, 4), o.exponential_decay(0.1, 0.9)], [4]),
+        "join_schedules": o.join_schedules(
+            [o.linear_schedule(0.0, 0.1, 4), o.exponential_decay(0.1, 0.9)], [4]
+        ),
     }
     for name, schedule in schedules.items():
         table.add("case", name)
