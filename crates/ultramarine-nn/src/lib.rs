@@ -48,7 +48,7 @@
 //! - [`Module`] and its derive: parameters by name, freezing, modes, files. [`Param`], [`State`] and [`Training`] are its leaves.
 //! - [`Layer`]: what has one input and one output; [`Sequential`] puts them in a row. Layers of other inputs have a method
 //!   `forward` of their own.
-//! - [`value_and_grad`]: gradients by a model's parameters.
+//! - [`value_and_grad`]: gradients by a model's parameters. [`CompiledStep`] makes one graph of a whole step of training.
 //! - [`losses`], [`init`], [`optimizers`] with their schedules.
 //! - [`quantize`]: weights of few bits, of the layers that a model holds as [`MaybeQuantized`].
 //!
@@ -62,12 +62,14 @@
 // The derive macro names this crate.
 extern crate self as ultramarine_nn;
 
+mod compiled;
 pub mod init;
 pub mod layers;
 pub mod losses;
 pub mod optimizers;
 pub mod utils;
 
+pub use compiled::CompiledStep;
 pub use layers::*;
 pub use utils::value_and_grad;
 

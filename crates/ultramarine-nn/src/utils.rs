@@ -1,4 +1,4 @@
-//! Gradients by the parameters of a model.
+//! Gradients by the parameters of a model, and layers that are computed again.
 
 use crate::layers::base::{LeafMut, Module, Visitor, VisitorMut};
 use crate::{Gradients, Layer};
@@ -37,8 +37,7 @@ pub fn value_and_grad<M: Module + ?Sized>(
     const NAME: &str = "value_and_grad";
     let (mut names, mut arrays, mut wrong) = (Vec::new(), Vec::new(), None);
     model.visit(&mut Visitor::new(&mut |name, leaf| {
-        if !leaf.is_frozen() {
-            let array = leaf.array();
+        if let Some(array) = leaf.trainable() {
             if !array.dtype().is_inexact() {
                 wrong = Some(format!(
                     "the parameter {name} is of {}, which has no gradients. Freeze it.",

@@ -66,7 +66,9 @@ pub trait Module {
     fn parameters(&self) -> Parameters {
         let mut found = Parameters::new();
         self.visit(&mut Visitor::new(&mut |name, leaf| {
-            found.insert(name.to_owned(), leaf.array());
+            if let Some(array) = leaf.array() {
+                found.insert(name.to_owned(), array);
+            }
         }));
         found
     }
@@ -75,8 +77,8 @@ pub trait Module {
     fn trainable_parameters(&self) -> Parameters {
         let mut found = Parameters::new();
         self.visit(&mut Visitor::new(&mut |name, leaf| {
-            if !leaf.is_frozen() {
-                found.insert(name.to_owned(), leaf.array());
+            if let Some(array) = leaf.trainable() {
+                found.insert(name.to_owned(), array);
             }
         }));
         found
@@ -216,27 +218,31 @@ pub trait Layer {
 
 /// A leaf of a module that is looked at.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum Leaf<'a> {
     /// A parameter.
     Param(&'a Param),
     /// Numbers that calls change, such as running statistics.
     State(&'a State),
+    /// Whether something that is different in training is in training mode.
+    Mode(bool),
 }
 
 impl Leaf<'_> {
-    /// The array of either.
-    pub fn array(self) -> Array {
+    /// The array of a parameter or a state.
+    pub fn array(self) -> Option<Array> {
         match self {
-            Leaf::Param(param) => Array::clone(param),
-            Leaf::State(state) => state.get(),
+            Leaf::Param(param) => Some(Array::clone(param)),
+            Leaf::State(state) => Some(state.get()),
+            Leaf::Mode(_) => None,
         }
     }
 
-    /// True if it is not trained. State never is.
-    pub fn is_frozen(self) -> bool {
+    /// The parameter, if it is one that is not frozen.
+    pub fn trainable(self) -> Option<Array> {
         match self {
-            Leaf::Param(param) => param.is_frozen(),
-            Leaf::State(_) => true,
+            Leaf::Param(param) if !param.is_frozen() => Some(Array::clone(param)),
+            _ => None,
         }
     }
 }

@@ -180,7 +180,9 @@ impl Mode for Training {
 }
 
 impl Module for Training {
-    fn visit(&self, _: &mut Visitor<'_>) {}
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        visitor.leaf(Leaf::Mode(self.0));
+    }
 
     fn visit_mut(&mut self, visitor: &mut VisitorMut<'_>) {
         visitor.leaf(LeafMut::Mode(self));

@@ -1,6 +1,6 @@
 //! Layers whose weights are numbers of few bits.
 
-use super::base::{Layer, LeafMut, Mode, Module, Visitor, VisitorMut};
+use super::base::{Layer, Leaf, LeafMut, Mode, Module, Visitor, VisitorMut};
 use super::embedding::Embedding;
 use super::linear::{Linear, bound, with_bias};
 use super::param::Param;
@@ -231,6 +231,7 @@ impl Mode for QQLinear {
 
 impl Module for QQLinear {
     fn visit(&self, visitor: &mut Visitor<'_>) {
+        visitor.leaf(Leaf::Mode(self.scales.is_none()));
         visitor.field("weight", &self.weight);
         visitor.field("scales", &self.scales);
     }

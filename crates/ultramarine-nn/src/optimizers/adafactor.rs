@@ -129,7 +129,7 @@ fn rms(x: &Array) -> Result<Array> {
 impl UpdateRule for Adafactor {
     const NAME: &'static str = "Adafactor";
 
-    fn init(&self, parameter: &Array) -> Result<Vec<(&'static str, Array)>> {
+    fn first_state(&self, parameter: &Array) -> Result<Vec<(&'static str, Array)>> {
         let dtype = parameter.dtype();
         let mut state = match parameter.shape() {
             [outer @ .., rows, columns] => vec![

@@ -43,7 +43,7 @@ impl UpdateRule for RMSprop {
         check_numbers(Self::NAME, &[alpha, ("eps", self.eps, Bound::Positive)])
     }
 
-    fn init(&self, parameter: &Array) -> Result<Vec<(&'static str, Array)>> {
+    fn first_state(&self, parameter: &Array) -> Result<Vec<(&'static str, Array)>> {
         zeros(["v"], parameter)
     }
 
@@ -61,7 +61,7 @@ impl UpdateRule for Adagrad {
         check_numbers(Self::NAME, &[("eps", self.eps, Bound::Positive)])
     }
 
-    fn init(&self, parameter: &Array) -> Result<Vec<(&'static str, Array)>> {
+    fn first_state(&self, parameter: &Array) -> Result<Vec<(&'static str, Array)>> {
         zeros(["v"], parameter)
     }
 
@@ -80,7 +80,7 @@ impl UpdateRule for AdaDelta {
         check_numbers(Self::NAME, &[rho, ("eps", self.eps, Bound::Positive)])
     }
 
-    fn init(&self, parameter: &Array) -> Result<Vec<(&'static str, Array)>> {
+    fn first_state(&self, parameter: &Array) -> Result<Vec<(&'static str, Array)>> {
         zeros(["v", "u"], parameter)
     }
 

@@ -87,7 +87,7 @@ impl UpdateRule for Adam {
         check(Self::NAME, self.betas, self.eps)
     }
 
-    fn init(&self, parameter: &Array) -> Result<Vec<(&'static str, Array)>> {
+    fn first_state(&self, parameter: &Array) -> Result<Vec<(&'static str, Array)>> {
         zeros(["m", "v"], parameter)
     }
 
@@ -104,7 +104,7 @@ impl UpdateRule for AdamW {
         check(Self::NAME, self.betas, self.eps)
     }
 
-    fn init(&self, parameter: &Array) -> Result<Vec<(&'static str, Array)>> {
+    fn first_state(&self, parameter: &Array) -> Result<Vec<(&'static str, Array)>> {
         zeros(["m", "v"], parameter)
     }
 
@@ -122,7 +122,7 @@ impl UpdateRule for Adamax {
         check(Self::NAME, self.betas, self.eps)
     }
 
-    fn init(&self, parameter: &Array) -> Result<Vec<(&'static str, Array)>> {
+    fn first_state(&self, parameter: &Array) -> Result<Vec<(&'static str, Array)>> {
         zeros(["m", "v"], parameter)
     }
 

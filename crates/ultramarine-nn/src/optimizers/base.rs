@@ -25,6 +25,12 @@ pub trait Optimizer {
         parameters: &Parameters,
     ) -> Result<Parameters>;
 
+    /// Makes the state of parameters that have none yet, as their first update would.
+    ///
+    /// # Errors
+    /// What making it and a schedule return.
+    fn init(&mut self, parameters: &Parameters) -> Result<()>;
+
     /// The state, by names.
     fn state(&self) -> Parameters;
 
@@ -203,6 +209,13 @@ impl Slots<'_> {
         self.state.get(&key).cloned().ok_or_else(|| missing(self.of, &key))
     }
 
+    /// Adds the entries that are missing.
+    fn fill(&mut self, first: Vec<(&'static str, Array)>) {
+        for (entry, array) in first {
+            self.state.entry(self.key(entry)).or_insert(array);
+        }
+    }
+
     /// Replaces an entry.
     pub fn set(&mut self, name: &str, array: &Array) {
         self.state.insert(self.key(name), array.clone());
@@ -260,7 +273,7 @@ pub trait UpdateRule: AsRef<Common> + AsMut<Common> {
     ///
     /// # Errors
     /// Those of making it.
-    fn init(&self, parameter: &Array) -> Result<Vec<(&'static str, Array)>> {
+    fn first_state(&self, parameter: &Array) -> Result<Vec<(&'static str, Array)>> {
         let _ = parameter;
         Ok(Vec::new())
     }
@@ -296,17 +309,30 @@ impl<R: UpdateRule> Optimizer for R {
         let mut updated = Parameters::new();
         let outcome = gradients.iter().try_for_each(|(name, gradient)| {
             let mut slots = Slots { of: R::NAME, parameter: name, state: &mut state };
-            for (entry, first) in self.init(gradient)? {
-                if !slots.state.contains_key(&slots.key(entry)) {
-                    slots.set(entry, &first);
-                }
-            }
+            slots.fill(self.first_state(gradient)?);
             let new = self.apply(&now, gradient, &parameters[name], &mut slots)?;
             updated.insert(name.clone(), new);
             Ok(())
         });
         self.as_mut().state = state;
         outcome.map(|()| updated)
+    }
+
+    fn init(&mut self, parameters: &Parameters) -> Result<()> {
+        self.check()?;
+        for (name, parameter) in parameters {
+            let first = self.first_state(parameter)?;
+            let state = &mut self.as_mut().state;
+            Slots { of: R::NAME, parameter: name, state }.fill(first);
+        }
+        let Common { schedule, state } = self.as_mut();
+        if let (Some(schedule), Some(step), false) =
+            (schedule, state.get(STEP), state.contains_key(RATE))
+        {
+            let rate = schedule.at(step)?;
+            state.insert(RATE.to_owned(), rate);
+        }
+        Ok(())
     }
 
     fn state(&self) -> Parameters {

@@ -25,7 +25,7 @@ impl UpdateRule for Lion {
         check_numbers(Self::NAME, &betas)
     }
 
-    fn init(&self, parameter: &Array) -> Result<Vec<(&'static str, Array)>> {
+    fn first_state(&self, parameter: &Array) -> Result<Vec<(&'static str, Array)>> {
         zeros(["m"], parameter)
     }
 

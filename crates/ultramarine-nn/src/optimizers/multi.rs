@@ -49,10 +49,15 @@ impl MultiOptimizer {
         filtered.chain([self.default.as_mut()])
     }
 
-    /// The number of the optimizer that a parameter belongs to.
-    fn place(&self, name: &str, gradient: &Array) -> usize {
-        let found = self.filtered.iter().position(|(select, _)| select(name, gradient));
-        found.unwrap_or(self.filtered.len())
+    /// The arrays of each optimizer.
+    fn split(&self, arrays: &Parameters) -> Vec<Parameters> {
+        let mut parts = vec![Parameters::new(); self.filtered.len() + 1];
+        for (name, array) in arrays {
+            let found = self.filtered.iter().position(|(select, _)| select(name, array));
+            let place = found.unwrap_or(self.filtered.len());
+            parts[place].insert(name.clone(), array.clone());
+        }
+        parts
     }
 }
 
@@ -62,15 +67,17 @@ impl Optimizer for MultiOptimizer {
         gradients: &Gradients,
         parameters: &Parameters,
     ) -> Result<Parameters> {
-        let mut parts = vec![Gradients::new(); self.filtered.len() + 1];
-        for (name, gradient) in gradients {
-            parts[self.place(name, gradient)].insert(name.clone(), gradient.clone());
-        }
+        let parts = self.split(gradients);
         let mut updated = Parameters::new();
         for (optimizer, part) in self.all_mut().zip(&parts) {
             updated.append(&mut optimizer.apply_gradients(part, parameters)?);
         }
         Ok(updated)
+    }
+
+    fn init(&mut self, parameters: &Parameters) -> Result<()> {
+        let parts = self.split(parameters);
+        self.all_mut().zip(&parts).try_for_each(|(optimizer, part)| optimizer.init(part))
     }
 
     fn state(&self) -> Parameters {

@@ -41,7 +41,7 @@ fn orthogonal(x: &Array, steps: usize) -> Result<Array> {
 impl UpdateRule for Muon {
     const NAME: &'static str = "Muon";
 
-    fn init(&self, parameter: &Array) -> Result<Vec<(&'static str, Array)>> {
+    fn first_state(&self, parameter: &Array) -> Result<Vec<(&'static str, Array)>> {
         zeros(["v"], parameter)
     }
 

@@ -33,7 +33,7 @@ impl UpdateRule for SGD {
         Ok(())
     }
 
-    fn init(&self, parameter: &Array) -> Result<Vec<(&'static str, Array)>> {
+    fn first_state(&self, parameter: &Array) -> Result<Vec<(&'static str, Array)>> {
         zeros(["v"], parameter)
     }
 
