@@ -23,7 +23,7 @@ struct Part<'a> {
     field: &'a Field,
     /// Its name in patterns: of the field, or of its number.
     member: TokenStream,
-    /// What a pattern binds it to.
+    /// The name that a pattern binds it to.
     binding: proc_macro2::Ident,
     /// Its name in paths; `None` if its parts take the place of the whole.
     name: Option<String>,

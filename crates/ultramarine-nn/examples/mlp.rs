@@ -3,7 +3,7 @@
 //! ```sh
 //! cargo run --release -p ultramarine-nn --example mlp
 //! ```
-#![allow(clippy::print_stdout)] // It tells its results.
+#![allow(clippy::print_stdout)] // It prints its results.
 
 use std::f64::consts::TAU;
 use ultramarine::{Array, Dtype, Result, eval, random};

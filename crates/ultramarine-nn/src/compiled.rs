@@ -53,7 +53,7 @@ impl<R> Default for CompiledStep<R> {
     }
 }
 
-/// What a step begins with.
+/// The arrays before a step.
 struct Before {
     key: [u64; 2],
     parameters: Parameters,
@@ -122,7 +122,7 @@ impl<R: Tree> CompiledStep<R> {
     /// Makes a step, by the function or by the graph that it built before. It has to be the same function in each call.
     ///
     /// # Errors
-    /// What the function returns; then all parameters and the optimizer's state are as they were. [`Error::Value`] if it changes
+    /// The function's; then all parameters and the optimizer's state are as they were. [`Error::Value`] if it changes
     /// their names.
     pub fn call<M: Module, O: Optimizer>(
         &self,
@@ -139,7 +139,7 @@ impl<R: Tree> CompiledStep<R> {
         let (outputs, trace) = match known {
             Some(called) => called,
             None => {
-                // What the first update adds to the state would be no input.
+                // Else entries that the first update adds to the state would be no inputs.
                 optimizer.init(&model.trainable_parameters())?;
                 before = Before::of(model, optimizer, inputs.len())?;
                 let all = before.arrays(inputs);

@@ -57,7 +57,7 @@ fn wrong(op: &str, a: &Array, remedy: &str) -> Error {
     Error::value(op, format!("the array has the shape {:?}. {remedy}", a.shape()))
 }
 
-/// Which sizes of a parameter [`he_normal`] and [`he_uniform`] go by.
+/// The sizes of a parameter that [`he_normal`] and [`he_uniform`] scale by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fan {
     /// The inputs of an output: elements of all axes but the first.

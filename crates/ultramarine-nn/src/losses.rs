@@ -1,9 +1,9 @@
-//! Losses. Those that Python reduces by other defaults are named in its documentation; here the reduction is said in each call.
+//! Losses. The reduction is an argument of each: it has no default here, and one in Python that differs from loss to loss.
 
 use std::f64::consts::{LN_2, PI};
 use ultramarine::{Array, Error, Result, fast, linalg, where_};
 
-/// What is returned of the losses of all elements.
+/// The reduction of the losses of all elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reduction {
     /// Each of them.
@@ -52,7 +52,7 @@ fn picked(scores: &Array, targets: &Array, axis: isize) -> Result<Array> {
     scores.take_along_axis(&targets.expand_dims(&[axis])?, Some(axis))?.squeeze(Some(&[axis]))
 }
 
-/// What [`cross_entropy_with`] can be told.
+/// Options of [`cross_entropy_with`].
 #[derive(Clone, Copy, Debug)]
 pub struct CrossEntropy<'a> {
     /// Factor of each loss.

@@ -28,7 +28,7 @@ use ultramarine::{Array, Error, Result, random, transforms};
 /// ```
 ///
 /// # Errors
-/// What the function returns; [`Error::Value`] if its result is no scalar, nothing is to be trained, or a parameter that is not
+/// The function's; [`Error::Value`] if its result is no scalar, nothing is to be trained, or a parameter that is not
 /// frozen has no dtype of floats.
 pub fn value_and_grad<M: Module + ?Sized>(
     model: &mut M,
@@ -90,7 +90,7 @@ fn replace<M: Module + ?Sized>(model: &mut M, arrays: &[Array]) {
 /// what dropout dropped stays dropped.
 ///
 /// # Errors
-/// What the layer returns.
+/// The layer's.
 pub fn checkpoint<L: Layer + Clone + Send + Sync + 'static>(layer: &L, x: &Array) -> Result<Array> {
     let layer = layer.clone();
     checkpointed(move |x| layer.forward(&x[0]), std::slice::from_ref(x))

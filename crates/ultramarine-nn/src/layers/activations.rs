@@ -131,12 +131,12 @@ layers_with_numbers! {
     }
     /// The layer of [`gelu`] and its approximations.
     GELU gelu_of {
-        /// Which one; [`gelu`] itself by default.
+        /// The approximation; [`gelu`] itself by default.
         approximation: Approximation = Approximation::None,
     }
 }
 
-/// How [`GELU`] is computed.
+/// The function of [`GELU`].
 #[derive(Module, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Approximation {
     /// [`gelu`].

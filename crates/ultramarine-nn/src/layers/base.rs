@@ -13,7 +13,7 @@ pub use ultramarine_nn_derive::Module;
 /// `#[derive(Module)]` implements it for structs and enums. Names are paths of fields, such as `layers.0.weight`, as the Python
 /// package has them, so that one reads the other's files. Fields may be [`Param`], [`State`], [`Training`](crate::Training), other
 /// modules, and options, vectors, arrays, tuples, boxes and maps of those. Numbers, bools and strings are left out by themselves,
-/// what else is no module by `#[module(skip)]`; `#[module(rename = "...")]` gives a field another name.
+/// other fields by `#[module(skip)]`; `#[module(rename = "...")]` gives a field another name.
 ///
 /// ```
 /// use ultramarine::{Array, Result};
@@ -154,7 +154,7 @@ pub trait Module {
     /// Replaces the parameters by those of a file, `.safetensors` or `.npz`.
     ///
     /// # Errors
-    /// What reading returns, and [`Error::Value`](ultramarine::Error::Value) that names the file, and the weights that are no
+    /// Those of reading, and [`Error::Value`](ultramarine::Error::Value) that names the file, and the weights that are no
     /// parameters, are missing, or have another shape. Then nothing is changed.
     fn load_weights(&mut self, path: impl AsRef<Path>) -> Result<()>
     where
@@ -171,7 +171,7 @@ pub trait Module {
     /// parameters that are missing stay.
     ///
     /// # Errors
-    /// What reading returns, and [`Error::Value`](ultramarine::Error::Value) that names the weights of another shape.
+    /// Those of reading, and [`Error::Value`](ultramarine::Error::Value) that names the weights of another shape.
     fn load_known_weights(&mut self, path: impl AsRef<Path>) -> Result<()>
     where
         Self: Sized,
@@ -188,7 +188,7 @@ pub trait Module {
     /// Writes all parameters to a file, `.safetensors` or `.npz`.
     ///
     /// # Errors
-    /// [`Error::Value`](ultramarine::Error::Value) for another extension, and what writing returns.
+    /// [`Error::Value`](ultramarine::Error::Value) for another extension, and those of writing.
     fn save_weights(&self, path: impl AsRef<Path>) -> Result<()>
     where
         Self: Sized,

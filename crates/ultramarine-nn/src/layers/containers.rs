@@ -83,16 +83,16 @@ impl Clone for Box<dyn SequentialLayer> {
     }
 }
 
-/// What [`Sequential`] takes: layers, and functions of an array. `Kind` tells the two apart, and is inferred.
+/// Items of a [`Sequential`]: layers, and functions of an array. `Kind` distinguishes the two, and is inferred.
 pub trait IntoLayer<Kind> {
     /// The layer in a box.
     fn into_layer(self) -> Box<dyn SequentialLayer>;
 }
 
-/// Says that something is a layer; see [`IntoLayer`].
+/// The kind of layers; see [`IntoLayer`].
 pub enum IsLayer {}
 
-/// Says that something is a function; see [`IntoLayer`].
+/// The kind of functions; see [`IntoLayer`].
 pub enum IsFunction {}
 
 impl<L: Layer + Module + Clone + Send + Sync + 'static> IntoLayer<IsLayer> for L {

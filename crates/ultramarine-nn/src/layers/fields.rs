@@ -1,4 +1,4 @@
-//! What fields of modules may be, besides modules: collections of them, and plain values, which have no parameters.
+//! Fields of modules: collections of modules, and plain values, which have no parameters.
 
 use super::base::{Module, Visitor, VisitorMut};
 use std::collections::BTreeMap;

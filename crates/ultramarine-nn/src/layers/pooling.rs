@@ -9,7 +9,7 @@ const DIRECT: usize = 8;
 /// Windows from this size on that do not overlap are reduced along an axis of their own.
 const REDUCED: usize = 4;
 
-/// What becomes of a window.
+/// The reduction of a window.
 #[derive(Module, Clone, Copy, Debug, PartialEq, Eq)]
 enum Pooling {
     Max,

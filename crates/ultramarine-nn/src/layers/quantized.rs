@@ -190,7 +190,7 @@ impl QQLinear {
     }
 
     fn of(weight: Param, how: Quantization) -> Result<QQLinear> {
-        // What cannot be rounded is refused here, so that a change of mode has no error.
+        // Refuses weights that cannot be rounded, so that a change of mode has no error.
         Parts::of(&weight, how)?;
         Ok(QQLinear { weight, scales: None, how })
     }

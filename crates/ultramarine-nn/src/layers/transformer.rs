@@ -127,7 +127,7 @@ impl MultiHeadAttention {
     }
 }
 
-/// What the layers of transformers can be told.
+/// Options of the layers of transformers.
 #[derive(Clone, Debug)]
 pub struct TransformerOptions {
     /// Size of the hidden layer; four times `dims` by default.

@@ -8,7 +8,7 @@ const MOST_PHASES: f64 = 8.0;
 /// Axes up to this length are resampled by a product with a matrix.
 const LONGEST_MATRIX: usize = 256;
 
-/// How [`Upsample`] computes elements between those of the input.
+/// The method by which [`Upsample`] computes elements between those of the input.
 #[derive(Module, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Interpolation {
     /// The nearest element.
@@ -34,7 +34,7 @@ pub enum Interpolation {
 pub struct Upsample {
     /// The factors of the spatial axes; one is that of all.
     pub scale_factor: Vec<f64>,
-    /// How elements are computed.
+    /// The method.
     pub mode: Interpolation,
     /// The first and the last elements of input and output are at the same places.
     pub align_corners: bool,

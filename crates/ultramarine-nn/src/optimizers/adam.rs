@@ -40,7 +40,7 @@ optimizers! {
     }
 }
 
-/// What Adam and AdamW have in common.
+/// The update that Adam and AdamW share.
 struct Moments {
     betas: (f64, f64),
     eps: f64,

@@ -1,4 +1,4 @@
-//! What optimizers have in common.
+//! The traits of optimizers, and the state that they share.
 
 use super::schedulers::Schedule;
 use crate::layers::{base::Module, weights};
@@ -28,7 +28,7 @@ pub trait Optimizer {
     /// Makes the state of parameters that have none yet, as their first update would.
     ///
     /// # Errors
-    /// What making it and a schedule return.
+    /// Those of making it, and of a schedule.
     fn init(&mut self, parameters: &Parameters) -> Result<()>;
 
     /// The state, by names.
@@ -43,7 +43,7 @@ pub trait Optimizer {
     /// The learning rate of the last update, or of the first one.
     ///
     /// # Errors
-    /// [`Error::Value`] if there is none; what a schedule returns.
+    /// [`Error::Value`] if there is none; those of a schedule.
     fn learning_rate(&self) -> Result<Array>;
 
     /// Sets the learning rate, in place of a schedule, too.
@@ -78,7 +78,7 @@ pub trait Optimizer {
     /// Replaces the state by that of a file.
     ///
     /// # Errors
-    /// What reading and [`Optimizer::set_state`] return.
+    /// Those of reading and of [`Optimizer::set_state`].
     fn load_state(&mut self, path: impl AsRef<Path>) -> Result<()>
     where
         Self: Sized,
@@ -142,7 +142,7 @@ fn missing(of: &str, name: &str) -> Error {
     Error::value(of, format!("the state has no {name:?}. Set the state that the optimizer had."))
 }
 
-/// The update that is under way: what all parameters share.
+/// The update that is under way, which all parameters share.
 pub struct Step {
     of: String,
     count: Array,
@@ -168,7 +168,7 @@ impl Step {
     /// Something that is computed for the first parameter of a dtype, and kept under a name for the others.
     ///
     /// # Errors
-    /// What computing it returns.
+    /// Those of computing it.
     pub fn once(
         &self,
         name: &'static str,
@@ -222,7 +222,7 @@ impl Slots<'_> {
     }
 }
 
-/// How an optimizer updates one parameter. What has a rule and a [`Common`] is an [`Optimizer`].
+/// The update of one parameter. A type with a rule and a [`Common`] is an [`Optimizer`].
 ///
 /// ```
 /// use ultramarine::{Array, Result};
@@ -438,7 +438,7 @@ pub(super) fn check_numbers(of: &str, numbers: &[(&str, f64, Bound)]) -> Result<
     Ok(())
 }
 
-/// What a number may be.
+/// The range of a number.
 #[derive(Clone, Copy)]
 pub(super) enum Bound {
     Fraction,

@@ -32,7 +32,7 @@ impl Schedule {
     /// The rate after so many updates.
     ///
     /// # Errors
-    /// What the function returns.
+    /// Those of the function.
     pub fn at(&self, step: &Array) -> Result<Array> {
         match &self.0 {
             Kind::Constant(rate) => Ok(Array::scalar(*rate as f32)),
