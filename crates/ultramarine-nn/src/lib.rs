@@ -4,7 +4,7 @@
 //! that one saves, the other loads.
 //!
 //! ```
-//! use ultramarine::{Array, Dtype, Result, eval};
+//! use ultramarine::{Array, Result, eval, random};
 //! use ultramarine_nn::losses::{Reduction, mse_loss};
 //! use ultramarine_nn::optimizers::{Adam, Optimizer};
 //! use ultramarine_nn::{Layer, Linear, Module, relu, value_and_grad};
@@ -21,6 +21,7 @@
 //!     }
 //! }
 //!
+//! random::seed(0)?;
 //! let mut model = Mlp { hidden: Linear::new(2, 16)?, out: Linear::new(16, 1)? };
 //! let mut optimizer = Adam::new(0.05);
 //! let x = Array::from_slice(&[0.0f32, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0], &[4, 2])?;
