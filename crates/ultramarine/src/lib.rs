@@ -71,7 +71,7 @@ pub use ops::{
         fill::meshgrid,
         window_functions::{bartlett, blackman, hamming, hanning},
     },
-    elementwise::binary::Number,
+    elementwise::operand::{Number, Operand, OptionalOperand},
     index::indexing::{Index, Update},
     matmul::{
         addmm,

@@ -103,11 +103,11 @@ macro_rules! operators {
     };
 }
 operators! {
-    "addition" __add__ __radd__ __iadd__ = Array::add;
-    "subtraction" __sub__ __rsub__ __isub__ = Array::subtract;
-    "multiplication" __mul__ __rmul__ __imul__ = Array::multiply;
-    "floor division" __floordiv__ __rfloordiv__ __ifloordiv__ = Array::floor_divide;
-    "modulus" __mod__ __rmod__ __imod__ = Array::remainder;
+    "addition" __add__ __radd__ __iadd__ = |a, b| a.add(b);
+    "subtraction" __sub__ __rsub__ __isub__ = |a, b| a.subtract(b);
+    "multiplication" __mul__ __rmul__ __imul__ = |a, b| a.multiply(b);
+    "floor division" __floordiv__ __rfloordiv__ __ifloordiv__ = |a, b| a.floor_divide(b);
+    "modulus" __mod__ __rmod__ __imod__ = |a, b| a.remainder(b);
     "bitwise and" __and__ __rand__ __iand__ = bits!(bitwise_and, "bitwise and");
     "bitwise or" __or__ __ror__ __ior__ = bits!(bitwise_or, "bitwise or");
     "bitwise xor" __xor__ __rxor__ __ixor__ = bits!(bitwise_xor, "bitwise xor");
@@ -118,11 +118,11 @@ operators! {
 #[pymethods]
 impl PyArray {
     fn __truediv__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<PyArray> {
-        Ok(PyArray::new(apply(slf, other, "division", Side::Right, Array::divide)?))
+        Ok(PyArray::new(apply(slf, other, "division", Side::Right, |a, b| a.divide(b))?))
     }
 
     fn __rtruediv__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<PyArray> {
-        Ok(PyArray::new(apply(slf, other, "division", Side::Left, Array::divide)?))
+        Ok(PyArray::new(apply(slf, other, "division", Side::Left, |a, b| a.divide(b))?))
     }
 
     /// Division, under its name in Python 2, as mlx has it.
@@ -140,7 +140,7 @@ impl PyArray {
         if !dtype.is_inexact() && !dtype.is_storage() {
             return Err(value("In place division cannot cast to non-floating point type."));
         }
-        let made = apply(slf, other, "division", Side::Right, Array::divide)?;
+        let made = apply(slf, other, "division", Side::Right, |a, b| a.divide(b))?;
         slf.get().set(slf.py(), made);
         Ok(())
     }
@@ -184,7 +184,7 @@ impl PyArray {
         modulo: Option<&Bound<'_, PyAny>>,
     ) -> Res<PyArray> {
         no_modulo(modulo)?;
-        Ok(PyArray::new(apply(slf, other, "power", Side::Right, Array::power)?))
+        Ok(PyArray::new(apply(slf, other, "power", Side::Right, |a, b| a.power(b))?))
     }
 
     fn __rpow__(
@@ -193,7 +193,7 @@ impl PyArray {
         modulo: Option<&Bound<'_, PyAny>>,
     ) -> Res<PyArray> {
         no_modulo(modulo)?;
-        Ok(PyArray::new(apply(slf, other, "power", Side::Left, Array::power)?))
+        Ok(PyArray::new(apply(slf, other, "power", Side::Left, |a, b| a.power(b))?))
     }
 
     fn __ipow__(
@@ -202,7 +202,7 @@ impl PyArray {
         modulo: Option<&Bound<'_, PyAny>>,
     ) -> Res<()> {
         no_modulo(modulo)?;
-        let made = apply(slf, other, "power", Side::Right, Array::power)?;
+        let made = apply(slf, other, "power", Side::Right, |a, b| a.power(b))?;
         slf.get().set(slf.py(), made);
         Ok(())
     }
@@ -214,12 +214,12 @@ impl PyArray {
     ) -> Res<Bound<'py, PyAny>> {
         let py = slf.py();
         let f: Function = match op {
-            CompareOp::Lt => Array::less,
-            CompareOp::Le => Array::less_equal,
-            CompareOp::Eq => Array::equal,
-            CompareOp::Ne => Array::not_equal,
-            CompareOp::Gt => Array::greater,
-            CompareOp::Ge => Array::greater_equal,
+            CompareOp::Lt => |a, b| a.less(b),
+            CompareOp::Le => |a, b| a.less_equal(b),
+            CompareOp::Eq => |a, b| a.equal(b),
+            CompareOp::Ne => |a, b| a.not_equal(b),
+            CompareOp::Gt => |a, b| a.greater(b),
+            CompareOp::Ge => |a, b| a.greater_equal(b),
         };
         if matches!(op, CompareOp::Eq | CompareOp::Ne) && exact(other).is_none() {
             let a = slf.get().get(py);
@@ -279,7 +279,7 @@ fn divmod(
         _ => other.clone(),
     };
     let part = |f| apply(slf, &held, "division", side, f).map(PyArray::new);
-    Ok((part(Array::floor_divide)?, part(Array::remainder)?))
+    Ok((part(|a, b| a.floor_divide(b))?, part(|a, b| a.remainder(b))?))
 }
 
 fn no_modulo(modulo: Option<&Bound<'_, PyAny>>) -> Res<()> {

@@ -33,6 +33,12 @@ impl Clone for Array {
     }
 }
 
+impl AsRef<Array> for Array {
+    fn as_ref(&self) -> &Array {
+        self
+    }
+}
+
 impl Drop for Array {
     #[inline]
     fn drop(&mut self) {

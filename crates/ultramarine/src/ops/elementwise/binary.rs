@@ -4,7 +4,7 @@ use crate::error::{Error, Result, bail};
 use crate::ops::rules::{batching, shapeless::broadcast_with};
 use crate::ops::{
     Call, Candidates, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, attributes,
-    select::where_,
+    elementwise::operand::Operand, select::where_,
 };
 use crate::shape::{self, Shape};
 use crate::{array::Array, backend::Exec, dtype::Dtype, node::Value, scalar::Scalar};
@@ -89,8 +89,8 @@ macro_rules! functions {
                 /// [`Error::Value`] when the shapes cannot be broadcast, or for a dtype
                 /// that the function is not made for ([`Error::Runtime`] for a bitwise
                 /// function of floats).
-                pub fn $name(&self, other: &Array) -> Result<Array> {
-                    apply(binary::$code, Types::$types, self, other)
+                pub fn $name(&self, other: impl Operand) -> Result<Array> {
+                    apply(binary::$code, Types::$types, self, &*other.beside(self)?)
                 }
             )*
         }
@@ -157,7 +157,8 @@ impl Array {
     ///
     /// # Errors
     /// [`Error::Value`] when the shapes cannot be broadcast.
-    pub fn power(&self, other: &Array) -> Result<Array> {
+    pub fn power(&self, other: impl Operand) -> Result<Array> {
+        let other = &*other.beside(self)?;
         let dtype = self.dtype().promote(other.dtype());
         let base = || -> Result<Array> {
             let (a, _, _) = operands(self, other, dtype)?;
@@ -178,7 +179,8 @@ impl Array {
     ///
     /// # Errors
     /// [`Error::Value`] when the shapes cannot be broadcast.
-    pub fn floor_divide(&self, other: &Array) -> Result<Array> {
+    pub fn floor_divide(&self, other: impl Operand) -> Result<Array> {
+        let other = &*other.beside(self)?;
         if self.dtype().promote(other.dtype()).is_complex() {
             return Ok(self.divide(other)?.stop_gradient());
         }
@@ -189,7 +191,8 @@ impl Array {
     ///
     /// # Errors
     /// [`Error::Value`] when the shapes cannot be broadcast, and for complex64.
-    pub fn divmod(&self, other: &Array) -> Result<(Array, Array)> {
+    pub fn divmod(&self, other: impl Operand) -> Result<(Array, Array)> {
+        let other = &*other.beside(self)?;
         if self.dtype().promote(other.dtype()).is_complex() {
             bail!("divmod", "Complex type not supported.");
         }
@@ -201,7 +204,14 @@ impl Array {
     ///
     /// # Errors
     /// [`Error::Value`] when the shapes cannot be broadcast.
-    pub fn isclose(&self, other: &Array, rtol: f64, atol: f64, equal_nan: bool) -> Result<Array> {
+    pub fn isclose(
+        &self,
+        other: impl Operand,
+        rtol: f64,
+        atol: f64,
+        equal_nan: bool,
+    ) -> Result<Array> {
+        let other = &*other.beside(self)?;
         let dtype = self.dtype().promote(other.dtype()).to_inexact();
         let (a, b, _) = operands(self, other, dtype)?;
         let size = b.abs()?;
@@ -215,7 +225,13 @@ impl Array {
     ///
     /// # Errors
     /// [`Error::Value`] when the shapes cannot be broadcast.
-    pub fn allclose(&self, other: &Array, rtol: f64, atol: f64, equal_nan: bool) -> Result<Array> {
+    pub fn allclose(
+        &self,
+        other: impl Operand,
+        rtol: f64,
+        atol: f64,
+        equal_nan: bool,
+    ) -> Result<Array> {
         self.isclose(other, rtol, atol, equal_nan)?.all(None, false)
     }
 
@@ -346,56 +362,5 @@ impl Rules for Binary {
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
         batching::elementwise(self.clone(), v)
-    }
-}
-
-/// A number of the host language beside an array: it adopts the array's dtype unless
-/// that cannot hold its kind (a float beside integers gives float32, an integer
-/// beside bool int32).
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Number {
-    /// A truth value; stays bool.
-    Bool(bool),
-    /// An integer.
-    Int(i64),
-    /// A real number.
-    Float(f64),
-    /// A complex number; complex64.
-    Complex(crate::Complex32),
-}
-
-macro_rules! numbers {
-    ($($t:ty => $variant:ident,)*) => {$(
-        impl From<$t> for Number {
-            fn from(v: $t) -> Number { Number::$variant(v.into()) }
-        }
-    )*};
-}
-numbers! { bool => Bool, i32 => Int, i64 => Int, f32 => Float, f64 => Float, crate::Complex32 => Complex, }
-
-impl Array {
-    /// A 0-d constant of `number` in the dtype that it takes beside this array.
-    ///
-    /// # Errors
-    /// [`Error::Value`] when an integer does not fit the array's integer dtype.
-    pub fn scalar_like(&self, number: impl Into<Number>) -> Result<Array> {
-        let own = self.dtype();
-        Ok(Array::scalar(match number.into() {
-            Number::Bool(v) => Scalar::from(v),
-            Number::Int(v) if own == Dtype::Bool => Scalar::from_i64(Dtype::Int32, v),
-            Number::Int(v) => {
-                // uint64 takes all, as in MLX: negative ones wrap.
-                let fits = own == Dtype::Uint64
-                    || crate::iinfo(own).is_none_or(|i| (i.min..=i.max).contains(&i128::from(v)));
-                if !fits {
-                    return Err(Error::Value(format!(
-                        "Converting {v} to {own} would result in overflow."
-                    )));
-                }
-                Scalar::from_i64(own, v)
-            }
-            Number::Float(v) => Scalar::from_f64(own.to_inexact(), v),
-            Number::Complex(v) => Scalar::from_complex(Dtype::Complex64, v),
-        }))
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod binary;
 mod decompose;
+pub(crate) mod operand;
 mod operators;
 pub(crate) mod unary;
 pub(crate) mod xlogy;

@@ -1,42 +1,49 @@
-//! The operators of Rust on arrays and numbers.
+//! The operators of Rust on arrays, results of operators, and numbers.
 //!
-//! They give a `Result`, since shapes may not fit: `(&x * 2.0)?`. A number adopts
-//! the array's dtype, as [`Array::scalar_like`] has it. Numbers are f64 and i64 only:
-//! with more types a literal would be ambiguous.
+//! They give a `Result`, since shapes may not fit. On the right of an array, owned or borrowed, any [`Operand`] may
+//! stand: `&x * 2.0`, `x + &y`, `&x - &y * 0.5f32`. On the left of an array, the result of another operator may stand
+//! (`&x * &w + &b`), or a number (`1.0 - &x`).
+//!
+//! Two things Rust does not permit. A `Result` beside a number or another `Result` has no operators, since none of the
+//! types is this crate's: `(&x * 2.0)? + 1.0`. And numbers on the left are `f64`, `i64`, `f16`, `bf16` and
+//! `Complex32` only: with `f32` and `i32` beside them, `2.0 * &x` would be ambiguous.
 
-use crate::{array::Array, error::Result};
+use crate::ops::elementwise::operand::Operand;
+use crate::{Complex32, array::Array, error::Result};
+use half::{bf16, f16};
 
-macro_rules! binary {
-    ($($trait:ident $method:ident $function:ident [$($number:ty)*];)*) => {$(
-        impl std::ops::$trait<&Array> for &Array {
+macro_rules! operator {
+    ([$($generic:tt)*] $trait:ident $method:ident $left:ty, $right:ty, |$a:ident, $b:ident| $result:expr) => {
+        impl<$($generic)*> std::ops::$trait<$right> for $left {
             type Output = Result<Array>;
-            fn $method(self, other: &Array) -> Result<Array> {
-                self.$function(other)
+            fn $method(self, $b: $right) -> Result<Array> {
+                let $a = self;
+                $result
             }
         }
+    };
+}
+
+// `Array::f(a)` instead of `a.f()`, which would be the operator itself inside of its impl.
+macro_rules! binary {
+    ($($trait:ident $method:ident $function:ident [$($number:ty)*];)*) => {$(
+        operator!([T: Operand] $trait $method Array, T, |a, b| Array::$function(&a, b));
+        operator!([T: Operand] $trait $method &Array, T, |a, b| Array::$function(a, b));
+        operator!([] $trait $method Result<Array>, Array, |a, b| Array::$function(&a?, b));
+        operator!([] $trait $method Result<Array>, &Array, |a, b| Array::$function(&a?, b));
         $(
-            impl std::ops::$trait<$number> for &Array {
-                type Output = Result<Array>;
-                fn $method(self, other: $number) -> Result<Array> {
-                    self.$function(&self.scalar_like(other)?)
-                }
-            }
-            impl std::ops::$trait<&Array> for $number {
-                type Output = Result<Array>;
-                fn $method(self, other: &Array) -> Result<Array> {
-                    other.scalar_like(self)?.$function(other)
-                }
-            }
+            operator!([] $trait $method $number, Array, |a, b| Array::$function(&b.scalar_like(a)?, b));
+            operator!([] $trait $method $number, &Array, |a, b| Array::$function(&b.scalar_like(a)?, b));
         )*
     )*};
 }
 
 binary! {
-    Add add add [f64 i64];
-    Sub sub subtract [f64 i64];
-    Mul mul multiply [f64 i64];
-    Div div divide [f64 i64];
-    Rem rem remainder [f64 i64];
+    Add add add [f64 i64 f16 bf16 Complex32];
+    Sub sub subtract [f64 i64 f16 bf16 Complex32];
+    Mul mul multiply [f64 i64 f16 bf16 Complex32];
+    Div div divide [f64 i64 f16 bf16 Complex32];
+    Rem rem remainder [f64 i64 f16 bf16];
     BitAnd bitand bitwise_and [bool i64];
     BitOr bitor bitwise_or [bool i64];
     BitXor bitxor bitwise_xor [bool i64];
@@ -44,16 +51,24 @@ binary! {
     Shr shr right_shift [i64];
 }
 
-impl std::ops::Neg for &Array {
-    type Output = Result<Array>;
-    fn neg(self) -> Result<Array> {
-        self.negative()
-    }
+macro_rules! unary {
+    ($($trait:ident $method:ident $function:ident;)*) => {$(
+        impl std::ops::$trait for Array {
+            type Output = Result<Array>;
+            fn $method(self) -> Result<Array> {
+                self.$function()
+            }
+        }
+        impl std::ops::$trait for &Array {
+            type Output = Result<Array>;
+            fn $method(self) -> Result<Array> {
+                self.$function()
+            }
+        }
+    )*};
 }
 
-impl std::ops::Not for &Array {
-    type Output = Result<Array>;
-    fn not(self) -> Result<Array> {
-        self.bitwise_invert()
-    }
+unary! {
+    Neg neg negative;
+    Not not bitwise_invert;
 }

@@ -76,7 +76,7 @@ pub fn gated_delta_update(
         for (i, a) in steps.iter_mut().enumerate() {
             let kept = mask.reshape(&[&[b, t][..], &vec![1; a.ndim() - 2]].concat())?;
             // The state neither decays nor learns.
-            *a = where_(&kept, a, &like(a, if i == 3 { 1.0 } else { 0.0 }))?;
+            *a = where_(&kept, &*a, &like(a, if i == 3 { 1.0 } else { 0.0 }))?;
         }
     }
     let chunk = CHUNK.min(t.next_power_of_two());
@@ -96,7 +96,7 @@ pub fn gated_delta_update(
     let inverse = inverse(&system, chunk)?;
     let scores = times(&q.matmul(&keys)?, &decays)?;
     let total = column(&gamma.cumprod(Some(3), false, true)?)?;
-    let part = |a: &Array, i: usize| slice_axis(a, 2, i, 1)?.squeeze(Some(&[2]));
+    let part = |a: &Array, i: usize| slice_axis(a, 2, i, 1)?.squeeze(2);
 
     let mut outputs = Vec::with_capacity(chunks);
     for i in 0..chunks {
@@ -222,7 +222,7 @@ fn inverse(a: &Array, n: usize) -> Result<Array> {
         let diagonal = diagonal.moveaxis(5, 3)?;
         let below = slice_axis(&slice_axis(&diagonal, 4, size, size)?, 5, 0, size)?;
         let halves = blocks.reshape(&shape(&[pairs, 2, size, size]))?;
-        let half = |i: usize| slice_axis(&halves, 4, i, 1)?.squeeze(Some(&[4]));
+        let half = |i: usize| slice_axis(&halves, 4, i, 1)?.squeeze(4);
         let (first, second) = (half(0)?, half(1)?);
         let corner = un(unary::NEGATIVE, &second.matmul(&below)?.matmul(&first)?);
         let top = concatenate(&[first.clone(), first.zeros_like()], 5)?;

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::ops::rules::{batching, shapeless::broadcast_with};
 use crate::ops::{
     Call, Candidates, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, attributes,
+    elementwise::operand::{Operand, OptionalOperand, pair},
 };
 use crate::{array::Array, backend::Exec, dtype::Dtype, node::Value, shape};
 use smallvec::smallvec;
@@ -17,7 +18,19 @@ use ultramarine_abi::schema::{NoAttrs, op};
 ///
 /// # Errors
 /// [`Error::Value`] when the shapes cannot be broadcast.
-pub fn where_(condition: &Array, x: &Array, y: &Array) -> Result<Array> {
+///
+/// ```
+/// use ultramarine::{Array, where_};
+/// let x = Array::from_slice(&[-1.0f32, 2.0], &[2])?;
+/// assert_eq!(where_(&x.less(0)?, &x * 0.1, &x)?.to_vec::<f32>()?, [-0.1, 2.0]);
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
+pub fn where_(condition: &Array, x: impl Operand, y: impl Operand) -> Result<Array> {
+    let (x, y) = pair(&x, &y)?;
+    select(condition, &x, &y)
+}
+
+fn select(condition: &Array, x: &Array, y: &Array) -> Result<Array> {
     let dtype = x.dtype().promote(y.dtype());
     let mut shape = shape::broadcast_shapes(condition.shape(), x.shape())?;
     if shape[..] != *y.shape() {
@@ -37,16 +50,25 @@ impl Array {
     ///
     /// # Errors
     /// [`Error::Value`] when neither bound is given, or the shapes cannot be broadcast.
-    pub fn clip(&self, min: Option<&Array>, max: Option<&Array>) -> Result<Array> {
+    ///
+    /// ```
+    /// use ultramarine::Array;
+    /// let x = Array::from_slice(&[-1.0f32, 0.5, 2.0], &[3])?;
+    /// assert_eq!(x.clip(0.0, 1.0)?.to_vec::<f32>()?, [0.0, 0.5, 1.0]);
+    /// assert_eq!(x.clip(None, 1.0)?.to_vec::<f32>()?, [-1.0, 0.5, 1.0]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
+    pub fn clip(&self, min: impl OptionalOperand, max: impl OptionalOperand) -> Result<Array> {
+        let (min, max) = (min.if_given_beside(self)?, max.if_given_beside(self)?);
         if min.is_none() && max.is_none() {
             return Err(Error::Value("At most one of a_min and a_max may be None".into()));
         }
         let mut a = self.clone();
         if let Some(min) = min {
-            a = a.maximum(min)?;
+            a = a.maximum(&*min)?;
         }
         if let Some(max) = max {
-            a = a.minimum(max)?;
+            a = a.minimum(&*max)?;
         }
         Ok(a)
     }
