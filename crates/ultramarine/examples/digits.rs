@@ -92,8 +92,8 @@ fn logits(params: &Params, x: &Array) -> Result<Array> {
 /// Mean cross-entropy of the scores against the digits y.
 fn loss(params: &Params, x: &Array, y: &Array) -> Result<Array> {
     let scores = logits(params, x)?;
-    let right = scores.take_along_axis(&y.expand_dims(&[1])?, Some(1))?.squeeze(Some(&[1]))?;
-    (&scores.logsumexp(Some(&[1]), false)? - &right)?.mean(None, false)
+    let right = scores.take_along_axis(&y.expand_dims(&[1])?, Some(1))?.squeeze(1)?;
+    (&scores.logsumexp(1, false)? - &right)?.mean(None, false)
 }
 
 /// Every array of the parameters, in order.

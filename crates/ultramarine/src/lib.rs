@@ -87,6 +87,7 @@ pub use ops::{
     },
     select::where_,
     shape::{
+        axes::{Axes, Axis},
         concatenate::{concatenate, stack},
         pad::PadMode,
         reshape::{Dim, broadcast_arrays},

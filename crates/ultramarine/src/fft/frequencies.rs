@@ -1,40 +1,35 @@
 //! Frequencies that elements of a spectrum stand for, and their order.
 
 use crate::error::{Result, ensure};
-use crate::ops::{rules::builders::like, shape::concatenate::concatenate};
+use crate::ops::rules::builders::like;
+use crate::ops::shape::{axes::Axes, concatenate::concatenate};
 use crate::{array::Array, dtype::Dtype, shape::normalize_axis};
 use smallvec::SmallVec;
 
-/// Moves elements so that the zero frequency comes to the middle, along `axes` (`None`: all).
+/// Moves elements so that the zero frequency comes to the middle, along `axes` (`..`: all).
 ///
 /// # Errors
 /// [`crate::Error::Index`] for an axis out of range.
-pub fn fftshift(a: &Array, axes: Option<&[isize]>) -> Result<Array> {
-    shifted("fftshift", a, axes, |n| n / 2)
+pub fn fftshift(a: &Array, axes: impl Into<Axes>) -> Result<Array> {
+    shifted("fftshift", a, axes.into(), |n| n / 2)
 }
 
 /// The inverse of [`fftshift`], from which it differs for axes of odd length.
 ///
 /// # Errors
 /// [`crate::Error::Index`] for an axis out of range.
-pub fn ifftshift(a: &Array, axes: Option<&[isize]>) -> Result<Array> {
-    shifted("ifftshift", a, axes, |n| -(n / 2))
+pub fn ifftshift(a: &Array, axes: impl Into<Axes>) -> Result<Array> {
+    shifted("ifftshift", a, axes.into(), |n| -(n / 2))
 }
 
-fn shifted(
-    op: &str,
-    a: &Array,
-    axes: Option<&[isize]>,
-    by: impl Fn(isize) -> isize,
-) -> Result<Array> {
+fn shifted(op: &str, a: &Array, axes: Axes, by: impl Fn(isize) -> isize) -> Result<Array> {
     a.computable(op)?;
-    let all: SmallVec<[isize; 4]> = (0..a.ndim() as isize).collect();
-    let axes = axes.unwrap_or(&all);
+    let axes = axes.listed(a.ndim());
     let shifts = axes
         .iter()
         .map(|axis| Ok(by(a.shape()[normalize_axis(op, *axis, a.ndim())?] as isize)))
         .collect::<Result<SmallVec<[isize; 4]>>>()?;
-    a.roll(&shifts, Some(axes))
+    a.roll(&shifts, &axes)
 }
 
 /// Checks arguments; the step between frequencies.

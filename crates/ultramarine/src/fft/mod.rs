@@ -44,7 +44,8 @@ pub use short_time::{IstftOptions, StftOptions, istft, stft};
 use crate::error::{Error, Result, bail, ensure};
 use crate::ops::fft::{Transform, half};
 use crate::ops::rules::builders::{like, slice_axis};
-use crate::{array::Array, dtype::Dtype, ops::shape::pad::PadMode, shape};
+use crate::ops::shape::{axes::Axes, pad::PadMode};
+use crate::{array::Array, dtype::Dtype, shape};
 use smallvec::SmallVec;
 use std::str::FromStr;
 use ultramarine_abi::schema::fft as code;
@@ -215,23 +216,24 @@ macro_rules! transforms {
 
         $(#[$two_doc])*
         ///
-        /// `s` are the transforms' lengths (`None`: the axes' own), `axes` the axes (`None`: the last two).
+        /// `s` are the transforms' lengths (`None`: the axes' own), `axes` the axes (`None` or `..`: the last two).
         ///
         /// # Errors
         #[doc = concat!("As [`", stringify!($many), "`].")]
         pub fn $two(
             a: &Array,
             s: Option<&[usize]>,
-            axes: Option<&[isize]>,
+            axes: impl Into<Axes>,
             norm: Norm,
         ) -> Result<Array> {
             let family = Family { name: stringify!($two), real: $real, inverse: $inverse };
-            family.run(a, s, Some(axes.unwrap_or(&[-2, -1])), norm)
+            let axes = axes.into().named(a.ndim());
+            family.run(a, s, Some(axes.as_deref().unwrap_or(&[-2, -1])), norm)
         }
 
         $(#[$many_doc])*
         ///
-        /// `s` are the transforms' lengths (`None`: the axes' own), `axes` the axes (`None`: all; not with `s`).
+        /// `s` are the transforms' lengths (`None`: the axes' own), `axes` the axes (`..`: all; not with `s`).
         /// Without any axis the array is given back as it is.
         ///
         /// # Errors
@@ -240,11 +242,11 @@ macro_rules! transforms {
         pub fn $many(
             a: &Array,
             s: Option<&[usize]>,
-            axes: Option<&[isize]>,
+            axes: impl Into<Axes>,
             norm: Norm,
         ) -> Result<Array> {
             let family = Family { name: stringify!($many), real: $real, inverse: $inverse };
-            family.run(a, s, axes, norm)
+            family.run(a, s, axes.into().named(a.ndim()).as_deref(), norm)
         }
     };
 }

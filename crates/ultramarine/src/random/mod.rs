@@ -263,7 +263,7 @@ pub fn categorical(
 fn inverted(logits: &Array, out: &[usize], key: Option<&Array>) -> Result<Array> {
     let classes = logits.size();
     let logits = logits.reshape(&[classes])?.astype(Dtype::Float32);
-    let below = logits.softmax(Some(&[0]), false)?.cumsum(Some(0), false, true)?;
+    let below = logits.softmax(0, false)?.cumsum(Some(0), false, true)?;
     let u = unit_interval(0.0, out, Dtype::Float32, key)?;
     // How many sums are below: a binary search of all samples at once.
     let mut found = Array::zeros(out, Dtype::Uint32)?;
@@ -378,5 +378,5 @@ pub fn multivariate_normal(
     let (u, s, vt) = crate::linalg::svd(&covariance.astype(dtype))?;
     let root = u.multiply(&un(unary::SQRT, &s).expand_dims(&[-2])?)?.matmul(&vt)?;
     let z = normal(&out, dtype, None, None, key)?.expand_dims(&[-2])?;
-    mean.add(&z.matmul(&root)?.squeeze(Some(&[-2]))?)
+    mean.add(&z.matmul(&root)?.squeeze(-2)?)
 }

@@ -88,7 +88,7 @@ impl MultiOutputRules for Pair {
             (Some(a), Some(b)) => Some(a.add(&b)?),
             (a, b) => a.or(b),
         };
-        let sum = j.tangents[0].as_ref().map(|t| t.sum(Some(&[-1]), false)).transpose()?;
+        let sum = j.tangents[0].as_ref().map(|t| t.sum(-1, false)).transpose()?;
         Ok(vec![product, sum])
     }
 

@@ -6,7 +6,7 @@ use crate::error::{Result, ensure};
 use crate::ops::reduce::{axes_of, dropped, kept};
 use crate::ops::{
     Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
-    no_derivatives, rules::builders::flat,
+    no_derivatives, rules::builders::flat, shape::axes::Axis,
 };
 use crate::{array::Array, backend::Exec, dtype::Dtype, node::Value, shape::Shape};
 use ultramarine_abi::schema::{ArgReduceAttrs, arg_reduce, op};
@@ -27,20 +27,20 @@ impl Array {
     }
 
     /// Index (uint32) of the smallest element along `axis`, or in the flattened
-    /// array for `None`; the first of equals, a NaN before all.
+    /// array for `..`; the first of equals, a NaN before all.
     ///
     /// # Errors
     /// [`crate::Error::Index`] for an axis out of range, [`crate::Error::Value`] for an empty array.
-    pub fn argmin(&self, axis: Option<isize>, keepdims: bool) -> Result<Array> {
-        self.extreme_at(arg_reduce::ARGMIN, axis, keepdims)
+    pub fn argmin(&self, axis: impl Into<Axis>, keepdims: bool) -> Result<Array> {
+        self.extreme_at(arg_reduce::ARGMIN, axis.into().0, keepdims)
     }
 
     /// Index (uint32) of the largest element; see [`Array::argmin`].
     ///
     /// # Errors
     /// As [`Array::argmin`].
-    pub fn argmax(&self, axis: Option<isize>, keepdims: bool) -> Result<Array> {
-        self.extreme_at(arg_reduce::ARGMAX, axis, keepdims)
+    pub fn argmax(&self, axis: impl Into<Axis>, keepdims: bool) -> Result<Array> {
+        self.extreme_at(arg_reduce::ARGMAX, axis.into().0, keepdims)
     }
 }
 

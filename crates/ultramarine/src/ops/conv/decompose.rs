@@ -86,7 +86,7 @@ fn to_weight(of: &Convolve, x: &Array, ct: &Array, kernel: [usize; 3], run: Run)
     let x = join(&split(x, 4, of.groups)?.swapaxes(0, 5)?, 4)?;
     let order = |a: &Array| a.transpose_axes(&[4, 1, 2, 3, 0]);
     let out = order(&run(&back, &x, &order(ct)?, kernel)?)?;
-    if of.flip { out.flip(Some(&[1, 2, 3])) } else { Ok(out) }
+    if of.flip { out.flip([1, 2, 3]) } else { Ok(out) }
 }
 
 /// The input as windows see it along `axis`: dilated, and `length` elements from the first one
@@ -152,7 +152,7 @@ fn product(of: &Convolve, x: &Array, w: &Array, output: [usize; 3]) -> Result<Ar
     strides.push(1);
     let windows = x.as_strided(&shape, &strides, 0)?;
     let windows = windows.reshape(&[groups, pixels, taps * channels])?;
-    let w = if of.flip { w.flip(Some(&[1, 2, 3]))? } else { w.clone() };
+    let w = if of.flip { w.flip([1, 2, 3])? } else { w.clone() };
     let w = w.reshape(&[groups, filters, taps * channels])?.swapaxes(1, 2)?;
     let sums = Array::of(Matmul, &[&windows, &w], smallvec![groups, pixels, filters], x.dtype());
     let [d, h, k] = output;

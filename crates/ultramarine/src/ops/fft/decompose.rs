@@ -35,13 +35,13 @@ fn transformed(t: &Transform, a: &Array) -> Result<Array> {
             let (mut im, mut re) = (slice_axis(&im, last, 1, beside)?, vec![re]);
             let mut all = vec![like(&im, 0.0).broadcast_to(&with_last(&im, 1))?];
             if beside > 0 {
-                re.push(slice_axis(&re[0], last, 1, beside)?.flip(Some(&[-1]))?);
+                re.push(slice_axis(&re[0], last, 1, beside)?.flip(-1)?);
             }
             all.push(im.clone());
             if n.is_multiple_of(2) {
                 all.push(all[0].clone());
             }
-            im = bin(binary::SUBTRACT, &like(&im, 0.0), &im.flip(Some(&[-1]))?)?;
+            im = bin(binary::SUBTRACT, &like(&im, 0.0), &im.flip(-1)?)?;
             all.push(im);
             Parts(concatenate(&re, -1)?, Some(concatenate(&all, -1)?))
         }

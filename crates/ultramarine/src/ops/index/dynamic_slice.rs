@@ -8,6 +8,7 @@ use crate::ops::index::scatter::scatter;
 use crate::ops::rules::batching::batched;
 use crate::ops::rules::builders::move_axis;
 use crate::ops::rules::shapeless::{cannot, shapeless, zeros_like};
+use crate::ops::shape::axes::Axes;
 use crate::ops::shape::{concatenate::broadcast_constant, view::View};
 use crate::ops::{Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes};
 use crate::placement::follow;
@@ -70,7 +71,8 @@ impl Array {
     /// # Errors
     /// [`crate::Error::Value`] when `size` does not fit the array or `start` the axes,
     /// [`crate::Error::Index`] for an axis out of range.
-    pub fn slice_at(&self, start: &Array, axes: &[isize], size: &[usize]) -> Result<Array> {
+    pub fn slice_at(&self, start: &Array, axes: impl Into<Axes>, size: &[usize]) -> Result<Array> {
+        let axes = &axes.into().listed(self.ndim())[..];
         const OP: &str = "slice";
         self.computable(OP)?;
         if size.len() != self.ndim() {
@@ -101,7 +103,13 @@ impl Array {
     /// # Errors
     /// [`crate::Error::Value`] when the update is larger than the array or `start` does not
     /// fit the axes, [`crate::Error::Index`] for an axis out of range.
-    pub fn slice_update_at(&self, update: &Array, start: &Array, axes: &[isize]) -> Result<Array> {
+    pub fn slice_update_at(
+        &self,
+        update: &Array,
+        start: &Array,
+        axes: impl Into<Axes>,
+    ) -> Result<Array> {
+        let axes = &axes.into().listed(self.ndim())[..];
         const OP: &str = "slice_update";
         self.computable(OP)?;
         update.computable(OP)?;

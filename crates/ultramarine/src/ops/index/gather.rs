@@ -10,6 +10,7 @@ use crate::ops::{
     index::{bounds, scatter::scatter},
     rules::batching::{all_batched, batched},
     scan::axis_of,
+    shape::axes::Axis,
 };
 use crate::shape::{self, Shape};
 use crate::{array::Array, backend::Exec, dtype::Dtype, node::Value, placement::follow};
@@ -100,7 +101,7 @@ pub(crate) fn spread(source: &[usize], indices: &Array, axis: usize) -> Result<O
 }
 
 impl Array {
-    /// Elements at `indices` along `axis` (`None`: of the flattened array); the axis
+    /// Elements at `indices` along `axis` (`..`: of the flattened array); the axis
     /// is replaced by the shape of the indices. Negative indices count from the end; those that
     /// are out of bounds give the first or the last element, whichever is nearer.
     ///
@@ -108,7 +109,11 @@ impl Array {
     /// [`Error::Index`] for an axis out of range; [`Error::Value`] for indices that
     /// are no integers, or a non-empty take from an empty axis. Under `ULTRAMARINE_VALIDATE=1`
     /// evaluation fails with [`Error::Index`] for an index out of bounds.
-    pub fn take(&self, indices: &Array, axis: Option<isize>) -> Result<Array> {
+    pub fn take(&self, indices: &Array, axis: impl Into<Axis>) -> Result<Array> {
+        self.taken(indices, axis.into().0)
+    }
+
+    fn taken(&self, indices: &Array, axis: Option<isize>) -> Result<Array> {
         self.computable("take")?;
         let _home = follow(&[self, indices]);
         let Some(axis) = axis else { return flat(self)?.take(indices, Some(0)) };
@@ -135,13 +140,15 @@ impl Array {
 
     /// Elements at `indices`, which have this array's dimensions, along `axis`:
     /// `out[.., i, ..] = self[.., indices[.., i, ..], ..]`; other axes are broadcast.
-    /// `None`: of the flattened array, with 1-d indices. Indices out of bounds: see [`Array::take`].
+    /// `..`: of the flattened array, with 1-d indices. Indices out of bounds: see [`Array::take`].
     ///
     /// # Errors
     /// [`Error::Index`] for an axis out of range, [`Error::Value`] for indices of
     /// another rank or that are no integers.
-    pub fn take_along_axis(&self, indices: &Array, axis: Option<isize>) -> Result<Array> {
-        let Some(axis) = axis else { return flat(self)?.take_along_axis(indices, Some(0)) };
+    pub fn take_along_axis(&self, indices: &Array, axis: impl Into<Axis>) -> Result<Array> {
+        let Some(axis) = axis.into().0 else {
+            return flat(self)?.take_along_axis(indices, Some(0));
+        };
         let (source, indices, axis) = self.along_axis("take_along_axis", indices, axis)?;
         check_take(source.shape()[axis] == 0, indices.size() > 0)?;
         Ok(source.gather_axis(&indices, axis))

@@ -128,7 +128,7 @@ fn eig_jvp(j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
     let (w, v) = (&j.outputs[0], &j.outputs[1]);
     let inner = solve(v, &t.astype(v.dtype()).matmul(v)?)?;
     let dv = v.matmul(&gaps(w)?.multiply(&inner)?)?;
-    let length = un(unary::CONJUGATE, v).multiply(&dv)?.sum(Some(&[-2]), true)?;
+    let length = un(unary::CONJUGATE, v).multiply(&dv)?.sum(-2, true)?;
     let dv = minus(&dv, &v.multiply(&real(&length)?)?)?;
     Ok(vec![Some(diagonal(&inner)?), Some(dv)])
 }

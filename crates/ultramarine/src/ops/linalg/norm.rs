@@ -3,7 +3,7 @@
 use crate::error::{Error, Result, bail};
 use crate::ops::linalg::{matrices::check, svd::SingularValues};
 use crate::ops::rules::builders::{bin, compute_dtype, like, un};
-use crate::ops::{reduce::axes_of, select::where_};
+use crate::ops::{reduce::axes_of, select::where_, shape::axes::Axes};
 use crate::{array::Array, dtype::Dtype, shape};
 use ultramarine_abi::schema::{binary, unary};
 
@@ -99,18 +99,17 @@ fn of_matrices(a: &Array, ord: NormOrder, axes: [usize; 2], keepdims: bool) -> R
     let [row, column] = signed;
     // The largest, or smallest, along one axis of the sums along the other.
     let sums = |over: isize, of: isize, largest: bool| -> Result<Array> {
-        let sums = sizes(a)?.sum(Some(&[over]), true)?;
-        let most =
-            if largest { sums.max(Some(&[of]), true)? } else { sums.min(Some(&[of]), true)? };
+        let sums = sizes(a)?.sum(over, true)?;
+        let most = if largest { sums.max(of, true)? } else { sums.min(of, true)? };
         Ok(finished(most, a))
     };
     let values = || singular_values(a, axes);
     let (norm, kept) = match ord {
         NormOrder::Frobenius => return euclidean(a, &signed, keepdims),
         // The one that MLX leaves real.
-        NormOrder::Nuclear => (values()?.sum(Some(&[-1]), false)?, false),
-        NormOrder::Number(2.0) => (values()?.max(Some(&[-1]), false)?, false),
-        NormOrder::Number(-2.0) => (values()?.min(Some(&[-1]), false)?, false),
+        NormOrder::Nuclear => (values()?.sum(-1, false)?, false),
+        NormOrder::Number(2.0) => (values()?.max(-1, false)?, false),
+        NormOrder::Number(-2.0) => (values()?.min(-1, false)?, false),
         NormOrder::Number(1.0) => (sums(row, column, true)?, true),
         NormOrder::Number(-1.0) => (sums(row, column, false)?, true),
         NormOrder::Number(f64::INFINITY) => (sums(column, row, true)?, true),
@@ -120,7 +119,7 @@ fn of_matrices(a: &Array, ord: NormOrder, axes: [usize; 2], keepdims: bool) -> R
     let of_values =
         |norm: Array| Ok(if ord == NormOrder::Nuclear { norm } else { finished(norm, a) });
     match (kept, keepdims) {
-        (true, false) => norm.squeeze(Some(&signed)),
+        (true, false) => norm.squeeze(&signed),
         (false, true) => {
             let mut sorted = signed;
             sorted.sort_unstable();
@@ -143,7 +142,7 @@ fn of_matrices(a: &Array, ord: NormOrder, axes: [usize; 2], keepdims: bool) -> R
 /// use ultramarine::{Array, linalg::{NormOrder, norm}};
 /// let a = Array::from_slice(&[3.0f32, -4.0, 0.0, 1.0], &[2, 2])?;
 /// assert_eq!(norm(&a, Some(NormOrder::Number(1.0)), None, false)?.item::<f32>()?, 5.0);
-/// assert_eq!(norm(&a, None, Some(&[1]), false)?.to_vec::<f32>()?, [5.0, 1.0]);
+/// assert_eq!(norm(&a, None, 1, false)?.to_vec::<f32>()?, [5.0, 1.0]);
 /// # Ok::<(), ultramarine::Error>(())
 /// ```
 ///
@@ -153,10 +152,12 @@ fn of_matrices(a: &Array, ord: NormOrder, axes: [usize; 2], keepdims: bool) -> R
 pub fn norm(
     a: &Array,
     ord: Option<NormOrder>,
-    axes: Option<&[isize]>,
+    axes: impl Into<Axes>,
     keepdims: bool,
 ) -> Result<Array> {
     a.computable(OP)?;
+    let axes = axes.into().named(a.ndim());
+    let axes = axes.as_deref();
     let many = || Error::value(OP, "Received too many axes for norm.");
     let Some(ord) = ord else {
         if axes.is_some_and(|x| x.len() > 2) {

@@ -18,7 +18,7 @@ use crate::ops::{
     Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
     reduce::axes_of,
     rules::batching::{all_batched, batched},
-    shape::view::View,
+    shape::{axes::Axes, view::View},
 };
 use crate::shape::{self, Shape, Show};
 use crate::{array::Array, dtype::Dtype, node::Value, scalar::Scalar};
@@ -221,7 +221,14 @@ impl Array {
     /// # Errors
     /// [`Error::Index`] for an axis out of range, [`Error::Value`] when sizes or the
     /// numbers of axes differ, or an axis is named twice.
-    pub fn tensordot_axes(&self, other: &Array, left: &[isize], right: &[isize]) -> Result<Array> {
+    pub fn tensordot_axes(
+        &self,
+        other: &Array,
+        left: impl Into<Axes>,
+        right: impl Into<Axes>,
+    ) -> Result<Array> {
+        let left = &left.into().listed(self.ndim())[..];
+        let right = &right.into().listed(other.ndim())[..];
         ensure!(left.len() == right.len(), "tensordot", "axes must have the same size.");
         let normal = |a: &Array, axes: &[isize]| -> Result<Vec<usize>> {
             axes_of(a, Some(axes))?;
@@ -270,7 +277,7 @@ impl Array {
             bail!("vecdot", "axis {axis} must have one size in both, got shapes {a} and {b}.");
         }
         let a = if self.dtype().is_complex() { un(unary::CONJUGATE, self) } else { self.clone() };
-        a.multiply(other)?.sum(Some(&[at as isize]), false)
+        a.multiply(other)?.sum([at as isize], false)
     }
 }
 

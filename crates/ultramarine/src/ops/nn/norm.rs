@@ -92,7 +92,7 @@ fn spread(parameter: &Array, x: &Array) -> Result<Array> {
 }
 
 fn mean(a: &Array) -> Result<Array> {
-    a.mean(Some(&[-1]), true)
+    a.mean(-1, true)
 }
 
 impl LayerNorm {

@@ -6,39 +6,42 @@ use crate::ops::reduce::{Reduce, axes_of, squeezed};
 use crate::ops::rules::builders::{bin, like, times, un};
 use crate::ops::{
     Call, Composite, Cotangents, Fitted, Jvp, Offers, Refit, Rules, Vjp, Vmap, attributes,
+    shape::axes::Axes,
 };
 use crate::{array::Array, backend::Exec, dtype::Dtype, node::Value, shape::Shape};
 use smallvec::smallvec;
 use ultramarine_abi::schema::{AxesAttrs, binary, op, reduce, unary};
 
 impl Array {
-    /// The logarithm of the sum of exponentials over `axes` (`None`: all), computed
+    /// The logarithm of the sum of exponentials over `axes` (`..`: all), computed
     /// without overflow; float32 for integers.
     ///
     /// # Errors
     /// As [`Array::sum`]; [`crate::Error::Value`] for an empty array, and for axes of a 0-d one.
-    pub fn logsumexp(&self, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
+    pub fn logsumexp(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
+        let axes = axes.into().named(self.ndim());
         ensure!(self.size() != 0, "logsumexp", "Received empty array.");
-        if self.ndim() == 0 && axes.is_some_and(|a| !a.is_empty()) {
+        if self.ndim() == 0 && axes.as_deref().is_some_and(|a| !a.is_empty()) {
             bail!("logsumexp", "Received non-empty axes for array with 0 dimensions.");
         }
-        let named = axes_of(self, axes)?;
+        let named = axes_of(self, axes.as_deref())?;
         let a = self.astype(self.dtype().to_inexact());
         let out = Softmax::new(true, &named, true).of(&a)?;
         if keepdims { Ok(out) } else { squeezed(&out, &named) }
     }
 
-    /// The exponentials over their sum along `axes` (`None`: all); float32 for
+    /// The exponentials over their sum along `axes` (`..`: all); float32 for
     /// integers. `precise`: 16-bit floats are computed in float32.
     ///
     /// # Errors
     /// As [`Array::sum`]; [`crate::Error::Value`] for axes of a 0-d array.
-    pub fn softmax(&self, axes: Option<&[isize]>, precise: bool) -> Result<Array> {
-        if self.ndim() == 0 && axes.is_some_and(|a| !a.is_empty()) {
+    pub fn softmax(&self, axes: impl Into<Axes>, precise: bool) -> Result<Array> {
+        let axes = axes.into().named(self.ndim());
+        if self.ndim() == 0 && axes.as_deref().is_some_and(|a| !a.is_empty()) {
             bail!("softmax", "Received non-empty axes for array with 0 dimensions.");
         }
         self.computable("softmax")?;
-        let named = axes_of(self, axes)?;
+        let named = axes_of(self, axes.as_deref())?;
         let dtype = self.dtype().to_inexact();
         if self.size() == 0 {
             return Ok(self.astype(dtype));
@@ -150,16 +153,16 @@ impl Composite for Softmax {
             return Ok(composed_logsumexp(a, &shift(a, &axes)?, &axes, inner)?.astype(dtype));
         }
         // The largest is the same in any dtype; so the wide operand has one reader, into which its cast is fused.
-        let top = a.max(Some(&axes), true)?.astype(inner);
+        let top = a.max(&axes, true)?.astype(inner);
         if inner != dtype {
             // Each pass widens anew, in registers: kept, the exponentials would take more memory than operand and result.
             let e = || bin(binary::SUBTRACT, &a.astype(inner), &top)?.exp();
-            let sum = e()?.sum(Some(&axes), true)?;
+            let sum = e()?.sum(&axes, true)?;
             return Ok(bin(binary::DIVIDE, &e()?, &sum)?.astype(dtype));
         }
         let a = a.astype(inner);
         let e = bin(binary::SUBTRACT, &a, &top)?.exp()?;
-        let sum = e.sum(Some(&axes), true)?;
+        let sum = e.sum(&axes, true)?;
         Ok(bin(binary::DIVIDE, &e, &sum)?.astype(dtype))
     }
 }
@@ -225,8 +228,8 @@ mod tests {
 
     /// The operation and its composition.
     const PAIRS: [(Function, Function); 2] = [
-        (|a| a.softmax(Some(&[1]), false), |a| composed(false, a)),
-        (|a| a.logsumexp(Some(&[1]), true), |a| composed(true, a)),
+        (|a| a.softmax(1, false), |a| composed(false, a)),
+        (|a| a.logsumexp(1, true), |a| composed(true, a)),
     ];
 
     fn sample() -> Result<Array> {

@@ -11,7 +11,7 @@ use crate::ops::rules::builders::{bin, compute_dtype, flat, move_axis, without_a
 use crate::ops::rules::shapeless::{SymbolicSize, broadcast_by, reshaped};
 use crate::ops::{
     Call, Candidates, Cotangents, Decompose, Epilogue, Fitted, Jvp, Refit, Rules, Vjp, Vmap,
-    attributes,
+    attributes, shape::axes::Axes,
 };
 use crate::shape::{self, Shape};
 use crate::{array::Array, backend::Exec, node::Value, scalar::Scalar};
@@ -57,9 +57,9 @@ fn accumulated(dtype: Dtype) -> Dtype {
 }
 
 impl Array {
-    fn total(&self, code: u32, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
+    fn total(&self, code: u32, axes: Axes, keepdims: bool) -> Result<Array> {
         self.computable(reduce::NAMES[code as usize])?;
-        let named = axes_of(self, axes)?;
+        let named = axes_of(self, axes.named(self.ndim()).as_deref())?;
         if named.is_empty() {
             return Ok(self.clone());
         }
@@ -67,9 +67,9 @@ impl Array {
         reduced(&self.astype(dtype), code, &named, keepdims, dtype)
     }
 
-    fn extreme(&self, code: u32, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
+    fn extreme(&self, code: u32, axes: Axes, keepdims: bool) -> Result<Array> {
         self.computable(reduce::NAMES[code as usize])?;
-        let named = axes_of(self, axes)?;
+        let named = axes_of(self, axes.named(self.ndim()).as_deref())?;
         if let Some(axis) = named.iter().find(|a| self.shape()[**a] == 0) {
             let name = reduce::NAMES[code as usize];
             bail!(name, "Cannot {name} reduce over axis {axis} with size 0.");
@@ -80,62 +80,62 @@ impl Array {
         reduced(self, code, &named, keepdims, self.dtype())
     }
 
-    fn truth(&self, code: u32, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
+    fn truth(&self, code: u32, axes: Axes, keepdims: bool) -> Result<Array> {
         self.computable(reduce::NAMES[code as usize])?;
-        let named = axes_of(self, axes)?;
+        let named = axes_of(self, axes.named(self.ndim()).as_deref())?;
         if named.is_empty() {
             return Ok(self.astype(Dtype::Bool));
         }
         reduced(self, code, &named, keepdims, Dtype::Bool)
     }
 
-    /// The sum over `axes` (`None`: all); `keepdims` keeps them with size 1. Bools
+    /// The sum over `axes` (see [`Axes`]; `..`: all); `keepdims` keeps them with size 1. Bools
     /// and small integers are summed in 32 bits; over no axes the array stays as it is.
     ///
     /// # Errors
     /// [`Error::Index`] for an axis out of range, [`Error::Value`] for one named twice.
-    pub fn sum(&self, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
-        self.total(reduce::SUM, axes, keepdims)
+    pub fn sum(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
+        self.total(reduce::SUM, axes.into(), keepdims)
     }
 
     /// The product over `axes`; see [`Array::sum`].
     ///
     /// # Errors
     /// As [`Array::sum`].
-    pub fn prod(&self, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
-        self.total(reduce::PROD, axes, keepdims)
+    pub fn prod(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
+        self.total(reduce::PROD, axes.into(), keepdims)
     }
 
     /// The smallest element over `axes`; NaN if there is one.
     ///
     /// # Errors
     /// As [`Array::sum`]; [`Error::Value`] when an axis to reduce has size 0.
-    pub fn min(&self, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
-        self.extreme(reduce::MIN, axes, keepdims)
+    pub fn min(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
+        self.extreme(reduce::MIN, axes.into(), keepdims)
     }
 
     /// The largest element over `axes`; NaN if there is one.
     ///
     /// # Errors
     /// As [`Array::min`].
-    pub fn max(&self, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
-        self.extreme(reduce::MAX, axes, keepdims)
+    pub fn max(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
+        self.extreme(reduce::MAX, axes.into(), keepdims)
     }
 
     /// True if all elements over `axes` are non-zero: bool.
     ///
     /// # Errors
     /// As [`Array::sum`].
-    pub fn all(&self, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
-        self.truth(reduce::ALL, axes, keepdims)
+    pub fn all(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
+        self.truth(reduce::ALL, axes.into(), keepdims)
     }
 
     /// True if any element over `axes` is non-zero: bool.
     ///
     /// # Errors
     /// As [`Array::sum`].
-    pub fn any(&self, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
-        self.truth(reduce::ANY, axes, keepdims)
+    pub fn any(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
+        self.truth(reduce::ANY, axes.into(), keepdims)
     }
 }
 

@@ -3,7 +3,9 @@
 use crate::error::{Result, bail, ensure};
 use crate::ops::reduce::{axes_of, joined, kept, signed};
 use crate::ops::rules::builders::{bin, compute_dtype, like, slice_axis, un, without_axis};
-use crate::ops::{elementwise::unary::Unary, rules::shapeless::share, select::where_};
+use crate::ops::{
+    elementwise::unary::Unary, rules::shapeless::share, select::where_, shape::axes::Axes,
+};
 use crate::{array::Array, dtype::Dtype};
 use ultramarine_abi::schema::{binary, unary};
 
@@ -13,11 +15,11 @@ fn count(a: &Array, axes: &[usize]) -> usize {
 }
 
 impl Array {
-    /// How many elements over `axes` (`None`: all) are not zero: int32.
+    /// How many elements over `axes` (`..`: all) are not zero: int32.
     ///
     /// # Errors
     /// As [`Array::sum`].
-    pub fn count_nonzero(&self, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
+    pub fn count_nonzero(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
         let hit = bin(binary::NOT_EQUAL, self, &like(self, 0.0))?;
         hit.astype(Dtype::Int32).sum(axes, keepdims)
     }
@@ -26,8 +28,9 @@ impl Array {
     ///
     /// # Errors
     /// As [`Array::min`].
-    pub fn minmax(&self, axes: Option<&[isize]>, keepdims: bool) -> Result<(Array, Array)> {
-        Ok((self.min(axes, keepdims)?, self.max(axes, keepdims)?))
+    pub fn minmax(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<(Array, Array)> {
+        let axes = axes.into();
+        Ok((self.min(axes.clone(), keepdims)?, self.max(axes, keepdims)?))
     }
 
     /// The array in the dtype that a statistic of it is computed in. Each reader has a cast of its own, which
@@ -36,19 +39,19 @@ impl Array {
         self.astype(compute_dtype(self.dtype().to_inexact()))
     }
 
-    /// The mean over `axes` (`None`: all); float32 for integers. NaN of no elements. That of halves is computed in
+    /// The mean over `axes` (`..`: all); float32 for integers. NaN of no elements. That of halves is computed in
     /// float32: their sum may be more than they hold.
     ///
     /// # Errors
     /// As [`Array::sum`].
-    pub fn mean(&self, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
-        Ok(self.wide_mean(axes, keepdims)?.astype(self.dtype().to_inexact()))
+    pub fn mean(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
+        Ok(self.wide_mean(axes.into(), keepdims)?.astype(self.dtype().to_inexact()))
     }
 
-    fn wide_mean(&self, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
-        let named = axes_of(self, axes)?;
+    fn wide_mean(&self, axes: Axes, keepdims: bool) -> Result<Array> {
+        let named = axes_of(self, axes.named(self.ndim()).as_deref())?;
         let a = self.widened();
-        let sum = a.sum(Some(&signed(&named)), keepdims)?;
+        let sum = a.sum(&signed(&named), keepdims)?;
         sum.multiply(&share(&a, &named, 0, sum.dtype()))
     }
 
@@ -57,8 +60,8 @@ impl Array {
     ///
     /// # Errors
     /// As [`Array::sum`].
-    pub fn var(&self, axes: Option<&[isize]>, keepdims: bool, ddof: usize) -> Result<Array> {
-        Ok(self.narrowed(self.wide_var(axes, keepdims, ddof)?))
+    pub fn var(&self, axes: impl Into<Axes>, keepdims: bool, ddof: usize) -> Result<Array> {
+        Ok(self.narrowed(self.wide_var(axes.into(), keepdims, ddof)?))
     }
 
     /// A statistic of this array, in the array's dtype if that is a half.
@@ -67,9 +70,9 @@ impl Array {
         if compute_dtype(dtype) == dtype { statistic } else { statistic.astype(dtype) }
     }
 
-    fn wide_var(&self, axes: Option<&[isize]>, keepdims: bool, ddof: usize) -> Result<Array> {
-        let named = axes_of(self, axes)?;
-        let mean = self.wide_mean(Some(&signed(&named)), true)?;
+    fn wide_var(&self, axes: Axes, keepdims: bool, ddof: usize) -> Result<Array> {
+        let named = axes_of(self, axes.named(self.ndim()).as_deref())?;
+        let mean = self.wide_mean((&signed(&named)).into(), true)?;
         let away = bin(binary::SUBTRACT, &self.widened(), &mean)?;
         let squares = if away.dtype().is_complex() {
             let shape = away.shape().into();
@@ -79,7 +82,7 @@ impl Array {
         } else {
             un(unary::SQUARE, &away)
         };
-        let sum = squares.sum(Some(&signed(&named)), keepdims)?;
+        let sum = squares.sum(&signed(&named), keepdims)?;
         sum.multiply(&share(&away, &named, ddof, sum.dtype()))
     }
 
@@ -87,8 +90,8 @@ impl Array {
     ///
     /// # Errors
     /// As [`Array::sum`].
-    pub fn std(&self, axes: Option<&[isize]>, keepdims: bool, ddof: usize) -> Result<Array> {
-        Ok(self.narrowed(un(unary::SQRT, &self.wide_var(axes, keepdims, ddof)?)))
+    pub fn std(&self, axes: impl Into<Axes>, keepdims: bool, ddof: usize) -> Result<Array> {
+        Ok(self.narrowed(un(unary::SQRT, &self.wide_var(axes.into(), keepdims, ddof)?)))
     }
 
     /// The median over `axes`: of an even number of elements, the mean of the middle
@@ -96,8 +99,9 @@ impl Array {
     ///
     /// # Errors
     /// As [`Array::sum`]; [`crate::Error::Value`] when there is nothing to take it of.
-    pub fn median(&self, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
-        let named = axes_of(self, axes)?;
+    pub fn median(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
+        let axes = axes.into().named(self.ndim());
+        let named = axes_of(self, axes.as_deref())?;
         if named.is_empty() && axes.is_some() && self.ndim() > 0 {
             bail!("median", "No axes to take the median over.");
         }

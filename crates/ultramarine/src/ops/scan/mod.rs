@@ -6,7 +6,7 @@ mod diff;
 use crate::ops::rules::builders::{bin, flat, like, un};
 use crate::ops::{
     Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
-    rules::shapeless::zeros_like, select::where_,
+    rules::shapeless::zeros_like, select::where_, shape::axes::Axis,
 };
 use crate::{array::Array, backend::Exec, dtype::Dtype, error::Result, node::Value, shape::Shape};
 use smallvec::smallvec;
@@ -17,16 +17,21 @@ macro_rules! scans {
         impl Array {
             $($(#[$m])*
             ///
-            /// Along `axis`, or over the flattened array for `None`; `reverse`: from the
+            /// Along `axis`, or over the flattened array for `..`; `reverse`: from the
             /// end; not `inclusive`: an element does not include itself.
             ///
             /// # Errors
             /// [`crate::Error::Index`] for an axis out of range.
-            pub fn $name(&self, axis: Option<isize>, reverse: bool, inclusive: bool) -> Result<Array> {
+            pub fn $name(
+                &self,
+                axis: impl Into<Axis>,
+                reverse: bool,
+                inclusive: bool,
+            ) -> Result<Array> {
                 let dtype: fn(Dtype) -> Dtype = $dtype;
                 let a = self.astype(dtype(self.dtype()));
                 let scan = Scan { code: reduce::$code, axis: 0, reverse, inclusive };
-                scan.along(stringify!($name), &a, axis)
+                scan.along(stringify!($name), &a, axis.into().0)
             })*
         }
     };

@@ -1,5 +1,6 @@
 //! Views of arrays, and arrays put together from others.
 
+pub(crate) mod axes;
 pub(crate) mod concatenate;
 pub(crate) mod pad;
 pub(crate) mod reshape;

@@ -6,7 +6,10 @@ use crate::error::{Error, Result, bail, ensure};
 use crate::ops::rules::shapeless::{
     SymbolicShape, SymbolicSize, aligned, broadcast_with, literal, reshaped, shapeless,
 };
-use crate::ops::{create::fill::Fill, shape::view::View};
+use crate::ops::{
+    create::fill::Fill,
+    shape::{axes::Axes, view::View},
+};
 use crate::shape::{self, Shape, Show};
 use smallvec::SmallVec;
 
@@ -182,7 +185,7 @@ impl Array {
     /// None that is known.
     pub fn transpose(&self) -> Result<Array> {
         let axes: SmallVec<[isize; 8]> = (0..self.ndim() as isize).rev().collect();
-        self.transpose_axes(&axes)
+        self.permuted(&axes)
     }
 
     /// The axes in another order: axis `i` of the result is axis `axes[i]`.
@@ -190,7 +193,11 @@ impl Array {
     /// # Errors
     /// [`Error::Value`] when `axes` is not a permutation of the axes, [`Error::Index`]
     /// for one out of range.
-    pub fn transpose_axes(&self, axes: &[isize]) -> Result<Array> {
+    pub fn transpose_axes(&self, axes: impl Into<Axes>) -> Result<Array> {
+        self.permuted(&axes.into().listed(self.ndim()))
+    }
+
+    fn permuted(&self, axes: &[isize]) -> Result<Array> {
         if axes.len() != self.ndim() {
             bail!(
                 "transpose",
@@ -221,7 +228,7 @@ impl Array {
         let b = shape::normalize_axis("swapaxes", b, self.ndim())?;
         let mut axes: SmallVec<[isize; 8]> = (0..self.ndim() as isize).collect();
         axes.swap(a, b);
-        self.transpose_axes(&axes)
+        self.permuted(&axes)
     }
 
     /// One axis moved to another place, the others in their order.
@@ -234,32 +241,35 @@ impl Array {
         let mut axes: SmallVec<[isize; 8]> = (0..self.ndim() as isize).collect();
         let axis = axes.remove(from);
         axes.insert(to, axis);
-        self.transpose_axes(&axes)
+        self.permuted(&axes)
     }
 
     /// New axes of size 1, at `axes` of the result.
     ///
     /// # Errors
     /// [`Error::Index`] for an axis out of range, [`Error::Value`] for one named twice.
-    pub fn expand_dims(&self, axes: &[isize]) -> Result<Array> {
+    pub fn expand_dims(&self, axes: impl Into<Axes>) -> Result<Array> {
+        let Some(axes) = axes.into().named(self.ndim()) else {
+            bail!("expand_dims", "The new axes have to be named.");
+        };
         let ndim = self.ndim() + axes.len();
-        let axes = named_axes("expand_dims", axes, ndim)?;
+        let axes = named_axes("expand_dims", &axes, ndim)?;
         let mut sizes: SymbolicShape = (0..self.ndim()).map(SymbolicSize::own).collect();
         // Ascending, so that each lands where it will stay.
         axes.iter().for_each(|a| sizes.insert(*a, SymbolicSize::Fixed(1)));
         reshaped(self, sizes, &[])
     }
 
-    /// Axes of size 1 removed: those named, or all (`None`).
+    /// Axes of size 1 removed: those named, or all of them (`..`).
     ///
     /// # Errors
     /// [`Error::Index`] for an axis out of range, [`Error::Value`] for one named twice
     /// or of another size.
-    pub fn squeeze(&self, axes: Option<&[isize]>) -> Result<Array> {
+    pub fn squeeze(&self, axes: impl Into<Axes>) -> Result<Array> {
         let own = self.shape();
-        let axes = match axes {
+        let axes = match axes.into().named(own.len()) {
             None => (0..own.len()).filter(|i| own[*i] == 1).collect(),
-            Some(axes) => named_axes("squeeze", axes, own.len())?,
+            Some(axes) => named_axes("squeeze", &axes, own.len())?,
         };
         if let Some(a) = axes.iter().find(|a| own[**a] != 1) {
             bail!(

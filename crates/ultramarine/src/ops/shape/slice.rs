@@ -2,9 +2,13 @@
 //! elements under another type.
 
 use crate::error::{Error, Result, bail, ensure};
-use crate::ops::shape::reshape::{out_of_bounds, view};
+use crate::ops::shape::{
+    axes::Axes,
+    reshape::{out_of_bounds, view},
+    view::View,
+};
 use crate::shape::{self, Shape, Show, Strides};
-use crate::{array::Array, dtype::Dtype, ops::shape::view::View};
+use crate::{array::Array, dtype::Dtype};
 use smallvec::SmallVec;
 
 impl Array {
@@ -47,18 +51,19 @@ impl Array {
         self.slice(&first, &last, &steps)
     }
 
-    /// The order of the elements reversed along `axes` (`None`: all).
+    /// The order of the elements reversed along `axes` (`..`: all).
     ///
     /// # Errors
     /// [`Error::Index`] for an axis out of range.
-    pub fn flip(&self, axes: Option<&[isize]>) -> Result<Array> {
+    pub fn flip(&self, axes: impl Into<Axes>) -> Result<Array> {
         let n = self.ndim();
+        let axes = axes.into().named(n);
         let mut step = Strides::from_elem(1, n);
         match axes {
             None => step.iter_mut().for_each(|s| *s = -1),
             Some(axes) => {
                 for a in axes {
-                    step[out_of_bounds("flip", *a, n)?] = -1;
+                    step[out_of_bounds("flip", a, n)?] = -1;
                 }
             }
         }
@@ -165,9 +170,7 @@ impl Array {
     /// [`Error::Index`] for an axis out of range.
     pub fn unstack(&self, axis: isize) -> Result<Vec<Array>> {
         let at = out_of_bounds("unstack", axis, self.ndim())?;
-        (0..self.shape()[at])
-            .map(|i| self.along(at, i, i + 1, 1)?.squeeze(Some(&[at as isize])))
-            .collect()
+        (0..self.shape()[at]).map(|i| self.along(at, i, i + 1, 1)?.squeeze([at as isize])).collect()
     }
 
     /// `sections` equal parts along an axis.

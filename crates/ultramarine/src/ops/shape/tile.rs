@@ -2,16 +2,22 @@
 
 use crate::array::Array;
 use crate::error::{Result, ensure};
-use crate::ops::shape::{concatenate::concatenate, reshape::out_of_bounds};
+use crate::ops::shape::{
+    axes::{Axes, Axis},
+    concatenate::concatenate,
+    reshape::out_of_bounds,
+};
 use crate::shape::{self, Shape};
 
 impl Array {
-    /// Each element `repeats` times in a row along an axis (`None`: of the flat array).
+    /// Each element `repeats` times in a row along an axis (`..`: of the flat array).
     ///
     /// # Errors
     /// [`crate::Error::Index`] for the axis; [`crate::Error::Value`] when the result is too large.
-    pub fn repeat(&self, repeats: usize, axis: Option<isize>) -> Result<Array> {
-        let Some(axis) = axis else { return self.flatten(0, -1)?.repeat(repeats, Some(0)) };
+    pub fn repeat(&self, repeats: usize, axis: impl Into<Axis>) -> Result<Array> {
+        let Some(axis) = axis.into().0 else {
+            return self.flatten(0, -1)?.repeat(repeats, Some(0));
+        };
         let at = out_of_bounds("repeat", axis, self.ndim())?;
         if repeats == 1 {
             return Ok(self.clone());
@@ -50,17 +56,17 @@ impl Array {
 
     /// The elements moved on by `shifts[i]` positions along `axes[i]`, those beyond the
     /// end to the front. Along one axis the shifts add up, as those of an axis that is named
-    /// several times. Without axes: of the flat array, by the sum of the shifts.
+    /// several times. `..`: of the flat array, by the sum of the shifts.
     ///
     /// # Errors
     /// [`crate::Error::Index`] for an axis; [`crate::Error::Value`] for fewer shifts than axes
     /// (unless there is one axis).
-    pub fn roll(&self, shifts: &[isize], axes: Option<&[isize]>) -> Result<Array> {
-        let Some(axes) = axes else {
-            return self.flatten(0, -1)?.roll(shifts, Some(&[0]))?.reshape(self.shape());
+    pub fn roll(&self, shifts: &[isize], axes: impl Into<Axes>) -> Result<Array> {
+        let Some(axes) = axes.into().named(self.ndim()) else {
+            return self.flatten(0, -1)?.roll(shifts, 0)?.reshape(self.shape());
         };
-        if let [axis] = axes {
-            return self.rolled(shifts, *axis);
+        if let [axis] = axes[..] {
+            return self.rolled(shifts, axis);
         }
         ensure!(
             shifts.len() >= axes.len(),
@@ -69,7 +75,7 @@ impl Array {
             shifts.len(),
             axes.len()
         );
-        let mut pairs = shifts.iter().zip(axes);
+        let mut pairs = shifts.iter().zip(&axes);
         pairs.try_fold(self.clone(), |a, (shift, axis)| a.rolled(&[*shift], *axis))
     }
 

@@ -209,7 +209,7 @@ impl Rules for View {
                     .filter(|i| *i < lead || from[i - lead] != c.shape()[*i])
                     .map(|i| i as isize)
                     .collect();
-                reshaped_like(&c.sum(Some(&summed), true)?, x)?
+                reshaped_like(&c.sum(&summed, true)?, x)?
             }
             View::Reshape => reshaped_like(c, x)?,
             View::Transpose(order) => {

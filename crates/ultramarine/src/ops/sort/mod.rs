@@ -8,7 +8,7 @@ use crate::error::{Result, bail, ensure};
 use crate::ops::rules::builders::{flat, slice_axis};
 use crate::ops::{
     Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
-    rules::shapeless::zeros_like, scan::axis_of,
+    rules::shapeless::zeros_like, scan::axis_of, shape::axes::Axis,
 };
 use crate::shape::{Shape, Show};
 use crate::{array::Array, backend::Exec, dtype::Dtype, node::Value, scalar::Scalar};
@@ -34,21 +34,21 @@ impl Array {
         }
     }
 
-    /// Sorted along `axis` (`None`: flattened first): ascending, stable, NaN last;
+    /// Sorted along `axis` (`..`: flattened first): ascending, stable, NaN last;
     /// complex numbers by real, then imaginary part.
     ///
     /// # Errors
     /// [`crate::Error::Index`] for an axis out of range.
-    pub fn sort(&self, axis: Option<isize>) -> Result<Array> {
-        self.sorted("sort", axis, false, None)
+    pub fn sort(&self, axis: impl Into<Axis>) -> Result<Array> {
+        self.sorted("sort", axis.into().0, false, None)
     }
 
     /// Indices (uint32) that sort; see [`Array::sort`].
     ///
     /// # Errors
     /// [`crate::Error::Index`] for an axis out of range.
-    pub fn argsort(&self, axis: Option<isize>) -> Result<Array> {
-        self.sorted("argsort", axis, true, None)
+    pub fn argsort(&self, axis: impl Into<Axis>) -> Result<Array> {
+        self.sorted("argsort", axis.into().0, true, None)
     }
 
     fn check_kth(&self, name: &str, kth: isize, axis: Option<isize>) -> Result<()> {
@@ -73,7 +73,8 @@ impl Array {
     ///
     /// # Errors
     /// [`crate::Error::Index`] for an axis out of range, [`crate::Error::Value`] for `kth` out of range.
-    pub fn partition(&self, kth: isize, axis: Option<isize>) -> Result<Array> {
+    pub fn partition(&self, kth: isize, axis: impl Into<Axis>) -> Result<Array> {
+        let Axis(axis) = axis.into();
         self.check_kth("partition", kth, axis)?;
         self.sorted("partition", axis, false, Some(kth))
     }
@@ -82,18 +83,20 @@ impl Array {
     ///
     /// # Errors
     /// As [`Array::partition`].
-    pub fn argpartition(&self, kth: isize, axis: Option<isize>) -> Result<Array> {
+    pub fn argpartition(&self, kth: isize, axis: impl Into<Axis>) -> Result<Array> {
+        let Axis(axis) = axis.into();
         self.check_kth("argpartition", kth, axis)?;
         self.sorted("argpartition", axis, true, Some(kth))
     }
 
-    /// The `k` largest elements along `axis` (`None`: of the flattened array), in
+    /// The `k` largest elements along `axis` (`..`: of the flattened array), in
     /// ascending order.
     ///
     /// # Errors
     /// [`crate::Error::Index`] for an axis out of range, [`crate::Error::Value`] for a `k` that is
     /// negative or above the axis' size.
-    pub fn topk(&self, k: isize, axis: Option<isize>) -> Result<Array> {
+    pub fn topk(&self, k: isize, axis: impl Into<Axis>) -> Result<Array> {
+        let Axis(axis) = axis.into();
         self.computable("topk")?;
         let a = if axis.is_none() { flat(self)? } else { self.clone() };
         let at = axis_of("topk", axis.unwrap_or(0), &a)?;

@@ -38,7 +38,7 @@ fn results() -> Result<Vec<Vec<f32>>> {
     let x = random::normal(&[64, 96], Dtype::Float32, None, None, Some(&key))?;
     let all = [
         x.matmul(&x.transpose_axes(&[1, 0])?)?,
-        x.multiply(&x)?.add(&x)?.exp()?.sum(Some(&[1]), false)?,
+        x.multiply(&x)?.add(&x)?.exp()?.sum(1, false)?,
         x.sort(Some(0))?,
         x.cumsum(Some(1), false, true)?,
         x.take(&x.argmax(Some(1), false)?, Some(1))?,

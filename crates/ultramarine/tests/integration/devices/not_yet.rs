@@ -10,7 +10,7 @@ const TIMES: u64 = 3;
 /// Three ops that are one program, and a program that a reduction closes.
 fn work(x: &Array) -> Result<[Array; 2]> {
     let y = x.multiply(x)?.add(x)?.sqrt()?;
-    let z = x.subtract(x)?.exp()?.sum(Some(&[1]), true)?;
+    let z = x.subtract(x)?.exp()?.sum(1, true)?;
     Ok([y, z])
 }
 

@@ -66,7 +66,7 @@ fn rows(x: &Array, from: usize, to: usize) -> Result<Array> {
 
 fn column(x: &Array, at: usize) -> Result<Array> {
     let (rows, at) = (ROWS as isize, at as isize);
-    x.slice(&[0, at], &[rows, at + 1], &[1, 1])?.squeeze(Some(&[1]))
+    x.slice(&[0, at], &[rows, at + 1], &[1, 1])?.squeeze(1)
 }
 
 /// Twice an array, computed on a device, whose result is read there by nobody.

@@ -48,7 +48,7 @@ fn a_closing_reduction_writes_only_its_result() -> Result<()> {
     own_process!();
     let n = 300 * 70;
     let x = Array::from_slice(&numbers(n, 1), &[300, 70])?;
-    let out = x.multiply(&x)?.exp()?.sum(Some(&[1]), false)?;
+    let out = x.multiply(&x)?.exp()?.sum(1, false)?;
     reset_stats();
     out.eval()?;
     let s = stats();
@@ -112,7 +112,7 @@ fn softmax_writes_exp_while_it_is_summed() -> Result<()> {
     own_process!();
     let x = Array::from_slice(&numbers(64 * 50, 1), &[64, 50])?;
     let e = x.exp()?;
-    let sum = e.sum(Some(&[1]), true)?;
+    let sum = e.sum(1, true)?;
     let out = e.multiply(&sum)?;
     drop(e);
     reset_stats();
@@ -147,10 +147,10 @@ fn long_chains_peak_at_three_buffers() -> Result<()> {
 #[test]
 fn constants_alone_can_be_reduced() -> Result<()> {
     let two = Array::full(&[3, 4], 2.0f32)?;
-    assert_eq!(two.sum(Some(&[0, 1]), false)?.item::<f32>()?, 24.0);
-    assert_eq!(two.exp()?.multiply(&two)?.sum(Some(&[1]), false)?.to_vec::<f32>()?.len(), 3);
+    assert_eq!(two.sum([0, 1], false)?.item::<f32>()?, 24.0);
+    assert_eq!(two.exp()?.multiply(&two)?.sum(1, false)?.to_vec::<f32>()?.len(), 3);
     let nothing = Array::zeros(&[0, 4], Dtype::Float32)?;
-    assert_eq!(nothing.exp()?.sum(Some(&[0]), false)?.to_vec::<f32>()?, [0.0; 4]);
+    assert_eq!(nothing.exp()?.sum(0, false)?.to_vec::<f32>()?, [0.0; 4]);
     Ok(())
 }
 

@@ -27,7 +27,7 @@ fn a_composition_counts_as_one_operation() -> Result<()> {
         set_fusion(fusion);
         reset_op_counts();
         eval(&[
-            x.softmax(Some(&[1]), false)?,
+            x.softmax(1, false)?,
             x.logsumexp(None, false)?,
             rms_norm(&x, None, 1e-5)?,
             layer_norm(&x, None, None, 1e-5)?,
@@ -57,10 +57,10 @@ fn parts_fuse_with_their_neighbours() -> Result<()> {
         f()?.eval()?;
         Ok(stats().commands - before)
     };
-    let alone = commands(&|| x.softmax(Some(&[1]), false))?;
-    let more = commands(&|| &(&x.exp()?.softmax(Some(&[1]), false)? * 3.0)? + 1.0)?;
+    let alone = commands(&|| x.softmax(1, false))?;
+    let more = commands(&|| &(&x.exp()?.softmax(1, false)? * 3.0)? + 1.0)?;
     assert!(more <= alone + 1, "{more} commands, {alone} for softmax alone");
-    let last = commands(&|| x.softmax(Some(&[1]), false)?.square())?;
+    let last = commands(&|| x.softmax(1, false)?.square())?;
     assert_eq!(last, alone, "the last part fuses with what reads it");
     Ok(())
 }
@@ -70,7 +70,7 @@ fn parts_fuse_with_their_neighbours() -> Result<()> {
 fn traced_nodes_stay_what_they_are() -> Result<()> {
     let x = sample(&[4, 6]);
     let loss = |x: &Array| {
-        let y = x.square()?.softmax(Some(&[1]), false)?;
+        let y = x.square()?.softmax(1, false)?;
         let z = rms_norm(&y, None, 1e-3)?;
         z.multiply(&y)?.multiply(x)?.sum(None, false)
     };
@@ -95,11 +95,11 @@ fn traced_nodes_stay_what_they_are() -> Result<()> {
 fn no_elements_and_no_axes() -> Result<()> {
     let empty = Array::zeros(&[0, 3], Dtype::Float32)?;
     assert!(rms_norm(&empty, None, 1e-5)?.to_vec::<f32>()?.is_empty());
-    assert!(empty.softmax(Some(&[1]), true)?.to_vec::<f32>()?.is_empty());
+    assert!(empty.softmax(1, true)?.to_vec::<f32>()?.is_empty());
     let one = sample(&[]);
     assert_eq!(one.softmax(None, false)?.to_vec::<f32>()?, [1.0]);
     assert_eq!(one.logsumexp(None, false)?.to_vec::<f32>()?, one.to_vec::<f32>()?);
     // Over no axis each element is all there is.
-    assert_eq!(sample(&[2]).softmax(Some(&[]), false)?.to_vec::<f32>()?, [1.0, 1.0]);
+    assert_eq!(sample(&[2]).softmax([0; 0], false)?.to_vec::<f32>()?, [1.0, 1.0]);
     Ok(())
 }

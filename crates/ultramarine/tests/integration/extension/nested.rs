@@ -163,7 +163,7 @@ fn unwanted_results_may_be_left_out() {
 /// The kind of an error survives the way through rules.
 #[test]
 fn errors_keep_their_variant() {
-    let y = Table::new("indexing").compose(|x| Ok(vec![Some(x[0].sum(Some(&[9]), true)?)]));
+    let y = Table::new("indexing").compose(|x| Ok(vec![Some(x[0].sum(9, true)?)]));
     let error = y.one(&[x()]).unwrap().eval().unwrap_err();
     assert!(matches!(error.root(), Error::Index(_)), "{error:?}");
     assert!(error.to_string().starts_with("[indexing] Invalid axis 9"), "{error}");

@@ -116,18 +116,18 @@ fn operations_do_what_they_do() {
     same("exp", &[], x.exp());
     same("astype", &[("dtype", Dtype(self::Dtype::Int32))], Ok(x.astype(self::Dtype::Int32)));
     same("sum", &[], x.sum(None, false));
-    same("sum", &[("axis", Int(1)), ("keepdims", Int(1))], x.sum(Some(&[1]), true));
+    same("sum", &[("axis", Int(1)), ("keepdims", Int(1))], x.sum(1, true));
     same("mean", &[("axis", Ints(vec![0, 1]))], x.mean(None, false));
-    same("max", &[("axis", Int(-1))], x.max(Some(&[-1]), false));
-    same("all", &[("axis", Int(0))], x.all(Some(&[0]), false));
+    same("max", &[("axis", Int(-1))], x.max(-1, false));
+    same("all", &[("axis", Int(0))], x.all(0, false));
     same("argmax", &[("axis", Int(1))], x.argmax(Some(1), false));
     same(
         "cumsum",
         &[("axis", Int(1)), ("reverse", Int(1)), ("inclusive", Int(0))],
         x.cumsum(Some(1), true, false),
     );
-    same("softmax", &[("axis", Int(1)), ("precise", Int(1))], x.softmax(Some(&[1]), true));
-    same("logsumexp", &[("axis", Int(0))], x.logsumexp(Some(&[0]), false));
+    same("softmax", &[("axis", Int(1)), ("precise", Int(1))], x.softmax(1, true));
+    same("logsumexp", &[("axis", Int(0))], x.logsumexp(0, false));
     same("reshape", &[("shape", Ints(vec![3, -1]))], x.reshape(&[3isize, -1]));
     same("transpose", &[], x.transpose());
     same("transpose", &[("axes", Ints(vec![1, 0]))], x.transpose());

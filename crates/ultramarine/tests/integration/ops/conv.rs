@@ -137,8 +137,8 @@ fn random_configurations_in_every_dtype() {
 fn views_as_operands() -> Result<()> {
     let mut r = Rng::new(5);
     let how = Convolution { padding_low: vec![1], padding_high: vec![2], ..Convolution::default() };
-    let x = eighths(&mut r, &[6, 7, 8, 2]).transpose_axes(&[3, 1, 2, 0])?.flip(Some(&[1, 3]))?;
-    let w = eighths(&mut r, &[6, 3, 2, 5]).transpose_axes(&[3, 1, 2, 0])?.flip(Some(&[2]))?;
+    let x = eighths(&mut r, &[6, 7, 8, 2]).transpose_axes(&[3, 1, 2, 0])?.flip([1, 3])?;
+    let w = eighths(&mut r, &[6, 3, 2, 5]).transpose_axes(&[3, 1, 2, 0])?.flip(2)?;
     let (shape, want) = naive(&x, &w, &how);
     near(&conv_general(&x, &w, &how)?, &shape, &want, 1e-13, "transposed");
     let x = eighths(&mut r, &[1, 1, 8, 1]).broadcast_to(&[2, 5, 8, 3])?;

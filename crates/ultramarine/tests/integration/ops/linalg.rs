@@ -229,10 +229,9 @@ fn general_eigenvalues() -> Result<()> {
                 assert_eq!((w.dtype(), v.dtype()), (Dtype::Complex64, Dtype::Complex64));
                 assert_eq!((w.shape(), v.shape()), (&[&batch[..], &[n]].concat()[..], a.shape()));
                 near(&a.astype(Dtype::Complex64).matmul(&v)?, &scaled(&v, &w)?, 1e-5 * n as f64);
-                let norms = v.multiply(&v.conjugate()?)?.sum(Some(&[-2]), false)?;
+                let norms = v.multiply(&v.conjugate()?)?.sum(-2, false)?;
                 near(&norms, &norms.ones_like(), 1e-5);
-                let (sum, trace) =
-                    (eigvals(&a)?.sum(Some(&[-1]), false)?, w.sum(Some(&[-1]), false)?);
+                let (sum, trace) = (eigvals(&a)?.sum(-1, false)?, w.sum(-1, false)?);
                 near(&sum, &trace, 1e-4);
             }
         }

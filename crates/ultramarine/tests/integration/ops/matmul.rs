@@ -92,7 +92,7 @@ fn values_of_any_layout() -> Result<()> {
         // Row-major, transposed in memory, and reversed along an axis.
         let lay = |x: &Array| -> Result<[Array; 3]> {
             let t = x.swapaxes(-1, -2)?.contiguous().swapaxes(-1, -2)?;
-            let r = x.flip(Some(&[-1]))?.contiguous().flip(Some(&[-1]))?;
+            let r = x.flip(-1)?.contiguous().flip(-1)?;
             Ok([x.clone(), t, r])
         };
         for a in lay(&a)? {
@@ -147,9 +147,9 @@ fn derivatives() -> Result<()> {
         grad(|(a, b): &(Array, Array)| a.matmul(b)?.sum(None, false))(&(a.clone(), b.clone()))?;
     assert_eq!((da.shape(), db.shape()), (a.shape(), b.shape()));
     // d/da: the sums of b's rows, once for each batch; d/db: those of a's columns.
-    let rows = b.sum(Some(&[0, 2]), false)?.to_vec::<f64>()?;
+    let rows = b.sum([0, 2], false)?.to_vec::<f64>()?;
     assert_eq!(da.to_vec::<f64>()?[..4], rows[..]);
-    let columns = a.sum(Some(&[0, 1, 2]), false)?.to_vec::<f64>()?;
+    let columns = a.sum([0, 1, 2], false)?.to_vec::<f64>()?;
     assert!(db.to_vec::<f64>()?.chunks(2).zip(columns.iter().cycle()).all(|(d, c)| d == [*c; 2]));
     let z = |re, im| Array::from_slice(&[Complex32::new(re, im)], &[1, 1]);
     let f = |x: &[Array]| Ok::<_, Error>(vec![x[0].matmul(&x[1])?]);

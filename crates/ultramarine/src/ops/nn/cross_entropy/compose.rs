@@ -17,7 +17,7 @@ impl CrossEntropy {
         let inner = compute_dtype(logits.dtype());
         let own = logits.take_along_axis(&with_axis(targets, 1)?, Some(-1))?.astype(inner);
         let total = if inner == logits.dtype() {
-            logits.logsumexp(Some(&[-1]), true)?
+            logits.logsumexp(-1, true)?
         } else {
             // The cast of a half is part of the pass that sums: there is no float32 copy of the logits.
             // The shift has no influence on the result, and so no derivative.

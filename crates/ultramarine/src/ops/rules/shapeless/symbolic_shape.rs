@@ -144,7 +144,7 @@ impl Rules for Shaped {
                     .filter(|i| *i < lead || from[i - lead] != c.shape()[*i])
                     .map(|i| i as isize)
                     .collect();
-                c.sum(Some(&summed), true)?
+                c.sum(&summed, true)?
             }
             _ => c.clone(),
         };

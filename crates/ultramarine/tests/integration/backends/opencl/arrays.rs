@@ -31,7 +31,7 @@ fn a_layer_and_its_gradient() -> Result<()> {
     opencl_process!();
     let loss = |w: &Array| {
         let x = matrix(64, 32)?;
-        let y = x.matmul(w)?.tanh()?.softmax(Some(&[1]), false)?;
+        let y = x.matmul(w)?.tanh()?.softmax(1, false)?;
         y.log()?.mean(None, false)
     };
     both(|| grad(loss)(&matrix(32, 10)?))
@@ -90,7 +90,7 @@ fn nothing_goes_to_the_cpu_and_memory_comes_back() -> Result<()> {
     let x = matrix(100, 100)?;
     x.eval()?;
     let mirrors = stats().mirrors;
-    let y = with_stream(gpu, || x.matmul(&x)?.exp()?.sum(Some(&[0]), false)?.sort(None))?;
+    let y = with_stream(gpu, || x.matmul(&x)?.exp()?.sum(0, false)?.sort(None))?;
     y.eval()?;
     assert_eq!(stats().mirrors - mirrors, 1, "only x was copied to the device");
     for count in op_counts().iter().filter(|c| c.backend == "opencl") {

@@ -46,17 +46,17 @@ fn windows_without_a_place_to_choose() -> Result<()> {
     let none = Array::from_slice::<i32>(&[], &[0])?;
     let at = |v: &[i32]| Array::from_slice(v, &[v.len()]).expect("the shape fits");
     // No starts, starts along axes that are covered whole, and a 0-d start.
-    assert_eq!(x.slice_at(&none, &[], &[2, 3])?.to_vec::<i32>()?, [0, 1, 2, 4, 5, 6]);
+    assert_eq!(x.slice_at(&none, [0; 0], &[2, 3])?.to_vec::<i32>()?, [0, 1, 2, 4, 5, 6]);
     assert_eq!(x.slice_at(&at(&[2]), &[0], &[3, 1])?.to_vec::<i32>()?, [0, 4, 8]);
     assert_eq!(x.slice_at(&at(&[2]), &[0], &[3, 4])?.to_vec::<i32>()?, x.to_vec::<i32>()?);
     assert_eq!(x.slice_at(&Array::scalar(2u8), &[0], &[1, 2])?.to_vec::<i32>()?, [8, 9]);
     let nine = Array::scalar(9i32);
-    let written = x.slice_update_at(&nine, &none, &[])?.to_vec::<i32>()?;
+    let written = x.slice_update_at(&nine, &none, [0; 0])?.to_vec::<i32>()?;
     assert_eq!(written[..2], [9, 1]);
     // Of 0-d arrays, and empty ones.
     let scalar = Array::scalar(5i32);
-    assert_eq!(scalar.slice_at(&none, &[], &[])?.item::<i32>()?, 5);
-    assert_eq!(scalar.slice_update_at(&nine, &none, &[])?.item::<i32>()?, 9);
+    assert_eq!(scalar.slice_at(&none, [0; 0], &[])?.item::<i32>()?, 5);
+    assert_eq!(scalar.slice_update_at(&nine, &none, [0; 0])?.item::<i32>()?, 9);
     let empty = x.slice_at(&at(&[1]), &[0], &[0, 4])?;
     assert_eq!((empty.shape(), empty.to_vec::<i32>()?.len()), (&[0, 4][..], 0));
     let same = x.slice_update_at(&empty, &at(&[1]), &[0])?;

@@ -26,8 +26,8 @@ fn gelu(x: &[Array]) -> Result<Vec<Array>> {
 }
 
 fn layer_norm(x: &[Array]) -> Result<Vec<Array>> {
-    let centred = x[0].subtract(&x[0].mean(Some(&[-1]), true)?)?;
-    let var = centred.square()?.mean(Some(&[-1]), true)?;
+    let centred = x[0].subtract(&x[0].mean(-1, true)?)?;
+    let var = centred.square()?.mean(-1, true)?;
     Ok(vec![centred.multiply(&(&var + 1e-5)?.rsqrt()?)?.multiply(&x[1])?.add(&x[2])?])
 }
 
@@ -36,9 +36,8 @@ fn cross_entropy(x: &[Array]) -> Result<Vec<Array>> {
     let labels = x[1].astype(Dtype::Int32);
     let loss = move |logits: &Array| {
         let scaled = (logits * 0.5)?;
-        let picked =
-            scaled.take_along_axis(&labels.expand_dims(&[1])?, Some(1))?.squeeze(Some(&[1]))?;
-        scaled.logsumexp(Some(&[1]), false)?.subtract(&picked)?.mean(None, false)
+        let picked = scaled.take_along_axis(&labels.expand_dims(&[1])?, Some(1))?.squeeze(1)?;
+        scaled.logsumexp(1, false)?.subtract(&picked)?.mean(None, false)
     };
     Ok(vec![loss(&x[0])?, grad(loss)(&x[0])?])
 }
@@ -67,8 +66,8 @@ fn adam(x: &[Array]) -> Result<Vec<Array>> {
 /// Normalised rows: the centred values are used by three programs.
 fn standardised(x: &[Array]) -> Result<Vec<Array>> {
     let centred = (&x[0] - &x[1])?;
-    let spread = centred.abs()?.max(Some(&[1]), true)?;
-    let total = centred.square()?.sum(Some(&[1]), true)?;
+    let spread = centred.abs()?.max(1, true)?;
+    let total = centred.square()?.sum(1, true)?;
     Ok(vec![centred.divide(&spread)?, total])
 }
 
@@ -236,12 +235,12 @@ fn views_move_only_where_results_stay_the_same() {
         ("reshaped columns", |x| {
             let column = x[1].index(&index![.., ..1])?;
             let y = x[0].multiply(&column)?.reshape(&[2, 8, 16])?;
-            Ok(vec![y.negative()?.sum(Some(&[2]), false)?])
+            Ok(vec![y.negative()?.sum(2, false)?])
         }),
         ("flat", |x| Ok(vec![x[0].transpose()?.add(&x[1])?.reshape(&[256])?.square()?])),
         ("several readers", |x| {
             let y = x[0].subtract(&x[1])?;
-            Ok(vec![y.sum(Some(&[0]), false)?, y.max(Some(&[1]), false)?, y.abs()?])
+            Ok(vec![y.sum(0, false)?, y.max(1, false)?, y.abs()?])
         }),
     ];
     let inputs = [data(&[16, 16], 5), data(&[16, 16], 6)];

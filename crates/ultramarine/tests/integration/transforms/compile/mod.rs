@@ -266,7 +266,7 @@ fn different_attributes_are_different_operations() -> Result<()> {
     let f = |x: &[Array]| {
         let of = |norm| fft::fft(&x[0], None, -1, norm)?.abs();
         let a = of(Norm::Backward)?.add(&of(Norm::Forward)?)?;
-        let b = x[0].sum(Some(&[0]), true)?.add(&x[0].max(Some(&[0]), true)?)?;
+        let b = x[0].sum(0, true)?.add(&x[0].max(0, true)?)?;
         Ok(vec![a, b])
     };
     let c = compile(f);

@@ -64,19 +64,19 @@ fn shapeless_results_are_right_for_every_size() {
         ("window update", |x| {
             x.slice_update_at(&x.slice_at(&start(0), &[0], &[1, 1])?, &start(1), &[0])
         }),
-        ("sum over an axis", |x| x.sum(Some(&[1]), false)),
-        ("sum, kept", |x| x.sum(Some(&[0]), true)),
-        ("max", |x| x.max(Some(&[1]), false)),
+        ("sum over an axis", |x| x.sum(1, false)),
+        ("sum, kept", |x| x.sum(0, true)),
+        ("max", |x| x.max(1, false)),
         ("mean", |x| x.mean(None, false)),
-        ("mean over an axis", |x| x.mean(Some(&[0]), false)),
-        ("variance", |x| x.var(Some(&[1]), false, 0)),
-        ("less its mean", |x| x.subtract(&x.mean(Some(&[1]), true)?)),
+        ("mean over an axis", |x| x.mean(0, false)),
+        ("variance", |x| x.var(1, false, 0)),
+        ("less its mean", |x| x.subtract(&x.mean(1, true)?)),
         ("less its first row", |x| x.subtract(&x.index(&index![0])?)),
         ("less its last column", |x| x.subtract(&x.index(&index![.., -1])?.expand_dims(&[1])?)),
         ("argmax", |x| x.argmax(Some(1), false)),
         ("argmax of all", |x| x.argmax(None, true)),
-        ("softmax", |x| x.softmax(Some(&[-1]), false)),
-        ("logsumexp", |x| x.logsumexp(Some(&[0]), false)),
+        ("softmax", |x| x.softmax(-1, false)),
+        ("logsumexp", |x| x.logsumexp(0, false)),
         ("x xT", |x| x.matmul(&x.transpose()?)),
         ("stacks of products", |x| {
             let a = stack(&[x.clone(), x.clone()], 0)?;
@@ -84,7 +84,7 @@ fn shapeless_results_are_right_for_every_size() {
         }),
         ("vector", |x| x.matmul(&x.index(&index![0])?)),
         ("addmm", |x| addmm(x, &x.matmul(&x.transpose()?)?, x, 2.0, 0.5)),
-        ("expand and squeeze", |x| x.expand_dims(&[0, 2])?.squeeze(Some(&[0]))),
+        ("expand and squeeze", |x| x.expand_dims(&[0, 2])?.squeeze(0)),
         ("flatten", |x| x.flatten(0, -1)),
         ("reshape to a row", |x| x.reshape(&[1isize, -1])),
         ("reshape by its sizes", |x| x.reshape(&[x.shape()[0], 1, x.shape()[1]])),
@@ -96,7 +96,7 @@ fn shapeless_results_are_right_for_every_size() {
         ("sort", |x| x.sort(Some(0))),
         ("sort of all", |x| x.sort(None)),
         ("cumsum", |x| x.cumsum(Some(0), false, true)),
-        ("flip", |x| x.flip(Some(&[1]))),
+        ("flip", |x| x.flip(1)),
         ("zeros like", |x| x.zeros_like().add(&x.ones_like())),
         ("where", |x| where_(&x.greater(&Array::scalar(0f32))?, x, &Array::scalar(0f32))),
         ("clip", |x| x.clip(Some(&Array::scalar(0f32)), Some(&Array::scalar(1f32)))),
@@ -126,20 +126,20 @@ fn derivatives_follow() {
     let all: &[(&str, Function)] = &[
         ("squares", |x| x.square()?.sum(None, false)),
         ("mean of squares", |x| x.square()?.mean(None, false)),
-        ("softmax", |x| x.softmax(Some(&[-1]), false)?.multiply(x)?.sum(None, false)),
-        ("maximum", |x| x.max(Some(&[0]), false)?.sum(None, false)),
-        ("variance", |x| x.var(Some(&[1]), true, 0)?.multiply(x)?.sum(None, false)),
+        ("softmax", |x| x.softmax(-1, false)?.multiply(x)?.sum(None, false)),
+        ("maximum", |x| x.max(0, false)?.sum(None, false)),
+        ("variance", |x| x.var(1, true, 0)?.multiply(x)?.sum(None, false)),
         ("first row", |x| x.multiply(&x.index(&index![0])?)?.sum(None, false)),
         ("product", |x| x.matmul(&x.transpose()?)?.square()?.sum(None, false)),
         ("sorted", |x| x.sort(Some(1))?.multiply(x)?.sum(None, false)),
         ("cumsum", |x| x.cumsum(Some(1), false, true)?.multiply(x)?.sum(None, false)),
-        ("logsumexp", |x| x.logsumexp(Some(&[1]), false)?.sum(None, false)),
+        ("logsumexp", |x| x.logsumexp(1, false)?.sum(None, false)),
         ("window", |x| x.square()?.slice_at(&start(1), &[1], &[1, 1])?.sum(None, false)),
         ("window update", |x| {
             let part = x.square()?.slice_at(&start(0), &[1], &[1, 1])?;
             x.slice_update_at(&part, &start(9), &[0])?.multiply(x)?.sum(None, false)
         }),
-        ("column", |x| x.sum(Some(&[1]), true)?.multiply(x)?.sum(None, false)),
+        ("column", |x| x.sum(1, true)?.multiply(x)?.sum(None, false)),
     ];
     for (name, f) in all {
         check(name, gradient(*f));
@@ -148,7 +148,7 @@ fn derivatives_follow() {
 
 #[test]
 fn mapped_functions_follow() {
-    let row: Function = |r| r.softmax(Some(&[-1]), false)?.subtract(&r.mean(None, false)?);
+    let row: Function = |r| r.softmax(-1, false)?.subtract(&r.mean(None, false)?);
     check("rows", move |x| {
         let f = |a: &[Array]| Ok::<_, Error>(vec![row(&a[0])?]);
         Ok(vmap(f, std::slice::from_ref(x), &[Some(0)], |n| Ok(vec![Some(0); n]))?.remove(0))

@@ -21,7 +21,7 @@ fn extremes_share_their_derivative() -> Result<()> {
         let x = Array::from_slice(&[1i32, 5, 5, 2], &[4])?.astype(dtype);
         let max = both(|x| x.max(None, false), &x, &[1.0, 2.0, 4.0, 8.0])?;
         assert_eq!(max, [vec![0.0, 0.5, 0.5, 0.0], vec![3.0]], "{dtype}");
-        let min = both(|x| x.min(Some(&[0]), true), &x, &[3.0, 2.0, 4.0, 8.0])?;
+        let min = both(|x| x.min(0, true), &x, &[3.0, 2.0, 4.0, 8.0])?;
         assert_eq!(min, [vec![1.0, 0.0, 0.0, 0.0], vec![3.0]], "{dtype}");
     }
     let x = Array::from_slice(&[true, false, true], &[3])?;

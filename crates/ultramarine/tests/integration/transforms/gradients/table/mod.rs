@@ -125,11 +125,9 @@ fn shapes() -> Vec<Case> {
         case("reshape of a transpose", &[X], |x| x[0].transpose()?.reshape(&[6usize])),
         case("broadcast_to", &[(&[3, 1], -1.0, 1.0)], |x| x[0].broadcast_to(&[2, 3, 4])),
         case("swapaxes", &[(&[2, 3, 2], -1.0, 1.0)], |x| x[0].swapaxes(0, 2)),
-        case("expand_dims and squeeze", &[X], |x| {
-            x[0].expand_dims(&[1])?.square()?.squeeze(Some(&[1]))
-        }),
+        case("expand_dims and squeeze", &[X], |x| x[0].expand_dims(&[1])?.square()?.squeeze(1)),
         case("slice", &[(&[5, 4], -1.0, 1.0)], |x| x[0].slice(&[1, 0], &[5, 4], &[2, 3])),
-        case("slice backwards", &[(&[5, 2], -1.0, 1.0)], |x| x[0].flip(Some(&[0]))),
+        case("slice backwards", &[(&[5, 2], -1.0, 1.0)], |x| x[0].flip(0)),
         case("diagonal", &[(&[3, 4], -1.0, 1.0)], |x| x[0].diagonal(1, 0, 1)),
         case("diag", &[(&[3], -1.0, 1.0)], |x| x[0].diag(1)),
         case("as_strided", &[(&[7], -1.0, 1.0)], |x| x[0].as_strided(&[3, 2], &[2, 1], 1)),
@@ -156,7 +154,7 @@ fn shapes() -> Vec<Case> {
         }),
         case("repeat", &[X], |x| x[0].repeat(2, Some(1))),
         case("tile", &[X], |x| x[0].tile(&[2, 1])),
-        case("roll", &[X], |x| x[0].roll(&[1], Some(&[1]))),
+        case("roll", &[X], |x| x[0].roll(&[1], [1])),
         case("tril", &[(&[3, 3], -1.0, 1.0)], |x| x[0].tril(0)),
         case("diff", &[X], |x| x[0].diff(2, 1)),
         case("meshgrid", &[(&[2], -1.0, 1.0), (&[3], -1.0, 1.0)], |x| {
@@ -177,21 +175,21 @@ fn shapes() -> Vec<Case> {
 fn reductions() -> Vec<Case> {
     const X: (&[usize], f64, f64) = (&[2, 3, 2], 0.3, 1.5);
     vec![
-        case("sum", &[X], |x| x[0].sum(Some(&[0, 2]), false)),
+        case("sum", &[X], |x| x[0].sum([0, 2], false)),
         case("sum of all", &[X], |x| x[0].sum(None, false)),
-        case("prod", &[X], |x| x[0].prod(Some(&[1]), true)),
+        case("prod", &[X], |x| x[0].prod(1, true)),
         case("prod with a zero", &[X], |x| {
             let zero = Array::from_slice(&[1.0f64, 0.0, 1.0], &[3, 1])?;
-            x[0].multiply(&zero)?.prod(Some(&[1]), false)
+            x[0].multiply(&zero)?.prod(1, false)
         }),
-        case("min", &[X], |x| x[0].min(Some(&[1]), false)),
-        case("max", &[X], |x| x[0].max(Some(&[0, 1]), true)),
-        case("mean", &[X], |x| x[0].mean(Some(&[1]), false)),
-        case("var", &[X], |x| x[0].var(Some(&[1]), false, 1)),
-        case("std", &[X], |x| x[0].std(Some(&[1]), true, 0)),
-        case("median", &[(&[5, 2], -1.0, 1.0)], |x| x[0].median(Some(&[0]), false)),
-        case("logsumexp", &[X], |x| x[0].logsumexp(Some(&[1]), false)),
-        case("softmax", &[X], |x| x[0].softmax(Some(&[1]), false)),
+        case("min", &[X], |x| x[0].min(1, false)),
+        case("max", &[X], |x| x[0].max([0, 1], true)),
+        case("mean", &[X], |x| x[0].mean(1, false)),
+        case("var", &[X], |x| x[0].var(1, false, 1)),
+        case("std", &[X], |x| x[0].std(1, true, 0)),
+        case("median", &[(&[5, 2], -1.0, 1.0)], |x| x[0].median(0, false)),
+        case("logsumexp", &[X], |x| x[0].logsumexp(1, false)),
+        case("softmax", &[X], |x| x[0].softmax(1, false)),
         case("cumsum", &[X], |x| x[0].cumsum(Some(1), false, true)),
         case("cumsum from the end, exclusive", &[X], |x| x[0].cumsum(Some(1), true, false)),
         case("cumprod", &[X], |x| x[0].cumprod(Some(1), false, true)),

@@ -1,0 +1,242 @@
+//! Axes as arguments.
+
+use crate::shape::MAX_NDIM;
+use smallvec::SmallVec;
+use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
+
+/// Axes of an array, as functions of them take them (`impl Into<Axes>`): a number, an array, a slice or a `Vec` of numbers,
+/// a range, or `..` for all. Negative numbers count from the last axis; so do those of ranges: `-2..` are the last two.
+/// `None` is `..`, for axes that are an `Option<&[isize]>` of the caller's.
+///
+/// ```
+/// use ultramarine::{Array, Dtype};
+/// let x = Array::ones(&[2, 3, 4], Dtype::Float32)?;
+/// assert_eq!(x.sum(1, false)?.shape(), [2, 4]);
+/// assert_eq!(x.sum([0, -1], false)?.shape(), [3]);
+/// assert_eq!(x.sum(1.., true)?.shape(), [2, 1, 1]);
+/// assert_eq!(x.sum(-2.., false)?.shape(), [2]);
+/// assert_eq!(x.sum(.., false)?.item::<f32>()?, 24.0);
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Axes(Named);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Named {
+    All,
+    List(SmallVec<[isize; 4]>),
+    /// From the first (`None`: 0) to before the second (`None`: the number of axes).
+    Range(Option<isize>, Option<isize>),
+}
+
+impl Axes {
+    /// The numbers for an array of `ndim` axes, as they were given; `None`: all axes. Those out of range are the
+    /// function's to refuse.
+    pub(crate) fn named(self, ndim: usize) -> Option<SmallVec<[isize; 4]>> {
+        let n = ndim as isize;
+        let (start, stop) = match self.0 {
+            Named::All => return None,
+            Named::List(axes) => return Some(axes),
+            Named::Range(start, stop) => (start.unwrap_or(0), stop.unwrap_or(n)),
+        };
+        let from_start = |axis: isize| if axis < 0 { axis.saturating_add(n) } else { axis };
+        // The end of a range is an axis at most one beyond the last. One axis too many is enough to be refused.
+        Some(
+            (from_start(start)..from_start(stop))
+                .take(MAX_NDIM + 1)
+                .map(|axis| {
+                    // One before the first axis stays that, and does not become the last.
+                    if axis < 0 { axis.saturating_sub(n) } else { axis }
+                })
+                .collect(),
+        )
+    }
+
+    /// The numbers, where all axes have to be named one by one.
+    pub(crate) fn listed(self, ndim: usize) -> SmallVec<[isize; 4]> {
+        self.named(ndim).unwrap_or_else(|| (0..ndim as isize).collect())
+    }
+}
+
+/// One axis of an array, as functions along an axis take it (`impl Into<Axis>`): a number, negative from the last axis, or
+/// `..` for the flattened array. `None` is `..`, for an axis that is an `Option<isize>` of the caller's.
+///
+/// ```
+/// use ultramarine::Array;
+/// let x = Array::from_slice(&[3, 1, 2, 0], &[2, 2])?;
+/// assert_eq!(x.sort(-1)?.to_vec::<i32>()?, [1, 3, 0, 2]);
+/// assert_eq!(x.sort(..)?.to_vec::<i32>()?, [0, 1, 2, 3]);
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Axis(pub(crate) Option<isize>);
+
+impl From<RangeFull> for Axes {
+    fn from(_: RangeFull) -> Axes {
+        Axes(Named::All)
+    }
+}
+
+impl From<RangeFull> for Axis {
+    fn from(_: RangeFull) -> Axis {
+        Axis(None)
+    }
+}
+
+// Of options there is one type each, so that `None` needs no annotation.
+impl From<Option<&[isize]>> for Axes {
+    fn from(axes: Option<&[isize]>) -> Axes {
+        axes.map_or(Axes(Named::All), Axes::from)
+    }
+}
+
+impl From<Option<isize>> for Axis {
+    fn from(axis: Option<isize>) -> Axis {
+        Axis(axis)
+    }
+}
+
+impl<const N: usize> From<&SmallVec<[isize; N]>> for Axes
+where
+    [isize; N]: smallvec::Array<Item = isize>,
+{
+    fn from(axes: &SmallVec<[isize; N]>) -> Axes {
+        Axes::from(&axes[..])
+    }
+}
+
+/// A number as an axis; one beyond all axes stays beyond them.
+fn number(axis: impl TryInto<isize>) -> isize {
+    axis.try_into().unwrap_or(isize::MAX)
+}
+
+macro_rules! from_integers {
+    ($($t:ty)*) => {$(
+        impl From<$t> for Axis {
+            fn from(axis: $t) -> Axis {
+                Axis(Some(number(axis)))
+            }
+        }
+
+        impl From<$t> for Axes {
+            fn from(axis: $t) -> Axes {
+                Axes::from(&[axis][..])
+            }
+        }
+
+        impl From<&[$t]> for Axes {
+            fn from(axes: &[$t]) -> Axes {
+                Axes(Named::List(axes.iter().map(|axis| number(*axis)).collect()))
+            }
+        }
+
+        impl<const N: usize> From<[$t; N]> for Axes {
+            fn from(axes: [$t; N]) -> Axes {
+                Axes::from(&axes[..])
+            }
+        }
+
+        impl<const N: usize> From<&[$t; N]> for Axes {
+            fn from(axes: &[$t; N]) -> Axes {
+                Axes::from(&axes[..])
+            }
+        }
+
+        impl From<Vec<$t>> for Axes {
+            fn from(axes: Vec<$t>) -> Axes {
+                Axes::from(&axes[..])
+            }
+        }
+
+        impl From<&Vec<$t>> for Axes {
+            fn from(axes: &Vec<$t>) -> Axes {
+                Axes::from(&axes[..])
+            }
+        }
+
+        impl From<Range<$t>> for Axes {
+            fn from(r: Range<$t>) -> Axes {
+                Axes(Named::Range(Some(number(r.start)), Some(number(r.end))))
+            }
+        }
+
+        impl From<RangeInclusive<$t>> for Axes {
+            fn from(r: RangeInclusive<$t>) -> Axes {
+                Axes(Named::Range(Some(number(*r.start())), after(number(*r.end()))))
+            }
+        }
+
+        impl From<RangeFrom<$t>> for Axes {
+            fn from(r: RangeFrom<$t>) -> Axes {
+                Axes(Named::Range(Some(number(r.start)), None))
+            }
+        }
+
+        impl From<RangeTo<$t>> for Axes {
+            fn from(r: RangeTo<$t>) -> Axes {
+                Axes(Named::Range(None, Some(number(r.end))))
+            }
+        }
+
+        impl From<RangeToInclusive<$t>> for Axes {
+            fn from(r: RangeToInclusive<$t>) -> Axes {
+                Axes(Named::Range(None, after(number(r.end))))
+            }
+        }
+    )*};
+}
+from_integers! { isize usize i32 i64 }
+
+/// What a range that includes `last` ends before; `None`: the end, since 0 is the first axis.
+fn after(last: isize) -> Option<isize> {
+    (last != -1).then(|| last.saturating_add(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(axes: impl Into<Axes>, want: &[isize]) {
+        assert_eq!(axes.into().named(3).as_deref(), Some(want));
+    }
+
+    #[test]
+    fn forms() {
+        assert_eq!(Axes::from(..).named(3), None);
+        assert_eq!(Axes::from(None).named(3), None);
+        check(Some(&[1isize][..]), &[1]);
+        check(1, &[1]);
+        check(2usize, &[2]);
+        check(-1isize, &[-1]);
+        check([0, -1], &[0, -1]);
+        check(&[0i64, 1], &[0, 1]);
+        check(vec![2usize, 0], &[2, 0]);
+        check(&vec![1], &[1]);
+        check(&[1isize, 2][..], &[1, 2]);
+    }
+
+    #[test]
+    fn ranges() {
+        check(0..2, &[0, 1]);
+        check(0..=2, &[0, 1, 2]);
+        check(1.., &[1, 2]);
+        check(..2, &[0, 1]);
+        check(..=1, &[0, 1]);
+        check(-2.., &[1, 2]);
+        check(..-1, &[0, 1]);
+        check(1..-1, &[1]);
+        check(-3..=-1, &[0, 1, 2]);
+        check(..=-1, &[0, 1, 2]);
+        check(2..2, &[]);
+    }
+
+    /// Numbers that no axis has stay that.
+    #[test]
+    fn out_of_range() {
+        check(2..5, &[2, 3, 4]);
+        check(-4..-2, &[-4, 0]);
+        assert!(Axes::from(0..usize::MAX).named(3).is_some_and(|axes| axes.len() == MAX_NDIM + 1));
+        assert_eq!(Axis::from(u32::MAX as usize).0, Some(u32::MAX as isize));
+    }
+}
