@@ -71,7 +71,7 @@ fn new_params() -> Result<Params> {
         .windows(2)
         .map(|pair| {
             let scale = (2.0 / pair[0] as f64).sqrt();
-            let weights = random::normal(pair, Dtype::Float32, None, None, None)?;
+            let weights = random::normal(pair, None, None, Dtype::Float32, None)?;
             Ok(((&weights * scale)?, Array::zeros(&pair[1..], Dtype::Float32)?))
         })
         .collect()

@@ -2,6 +2,19 @@
 //!
 //! Every function takes a key (two uint32) or, for `None`, splits one off the global
 //! state.
+//!
+//! Arguments come in one order: the shape of the result (or the array that is drawn from), the parameters of the
+//! distribution, the dtype, the key. Parameters are numbers or arrays, which are broadcast to the shape.
+//!
+//! ```
+//! use ultramarine::{Dtype, random};
+//! let key = random::key(7)?;
+//! let weights = random::normal(&[64, 10], None, 0.02, Dtype::Float32, Some(&key))?;
+//! let noise = random::uniform(&[10], -1, 1, Dtype::Float32, None)?;
+//! let digits = random::randint(&[100], 0, 10, Dtype::Int32, None)?;
+//! assert_eq!((weights.shape(), noise.shape(), digits.shape()), (&[64, 10][..], &[10][..], &[100][..]));
+//! # Ok::<(), ultramarine::Error>(())
+//! ```
 
 // The public functions. The operation that makes their random bits, with its rules, is in `ops/random`.
 
@@ -9,13 +22,17 @@ mod state;
 
 use crate::error::{Error, Result, bail, ensure};
 use crate::ops::rules::builders::{bin, like, un};
-use crate::ops::{random::bits_of, select::where_};
+use crate::ops::{
+    elementwise::operand::{Given, Operand, OptionalOperand, alone},
+    random::bits_of,
+    select::where_,
+};
 use crate::shape::{self, Shape, Show};
 use crate::{array::Array, dtype::Dtype, placement::follow, scalar::Scalar};
 use smallvec::SmallVec;
 pub use state::{StateScope, key, seed, set_state, split, state};
 use state::{check_key, key_or_next};
-use std::f64::consts::SQRT_2;
+use std::{borrow::Cow, f64::consts::SQRT_2};
 use ultramarine_abi::schema::{binary, unary};
 
 /// Uniformly random bits: unsigned integers of `width` (1, 2 or 4) bytes.
@@ -53,9 +70,19 @@ const ABOVE_MINUS_ONE: f32 = -1.0 + f32::EPSILON / 2.0;
 /// ([`Error::Runtime`] for float64), bounds that cannot be broadcast to `shape`, or
 /// when `key` is no key.
 pub fn uniform(
+    shape: &[usize],
+    low: impl Operand,
+    high: impl Operand,
+    dtype: Dtype,
+    key: Option<&Array>,
+) -> Result<Array> {
+    between(shape, &*alone(&low)?, &*alone(&high)?, dtype, key)
+}
+
+fn between(
+    shape: &[usize],
     low: &Array,
     high: &Array,
-    shape: &[usize],
     dtype: Dtype,
     key: Option<&Array>,
 ) -> Result<Array> {
@@ -93,7 +120,7 @@ pub fn uniform(
 
 fn unit_interval(low: f32, shape: &[usize], dtype: Dtype, key: Option<&Array>) -> Result<Array> {
     let high = Array::scalar(Scalar::from_f64(dtype, 1.0));
-    uniform(&Array::scalar(Scalar::from_f64(dtype, low as f64)), &high, shape, dtype, key)
+    between(shape, &Array::scalar(Scalar::from_f64(dtype, low as f64)), &high, dtype, key)
 }
 
 /// Random integers from `low` to below `high`, which are broadcast to `shape`. They
@@ -102,14 +129,24 @@ fn unit_interval(low: f32, shape: &[usize], dtype: Dtype, key: Option<&Array>) -
 /// # Errors
 /// [`Error::Value`] for a dtype that is no integer or bool; else as [`uniform`].
 pub fn randint(
+    shape: &[usize],
+    low: impl Operand,
+    high: impl Operand,
+    dtype: Dtype,
+    key: Option<&Array>,
+) -> Result<Array> {
+    integers(shape, &*alone(&low)?, &*alone(&high)?, dtype, key)
+}
+
+fn integers(
+    shape: &[usize],
     low: &Array,
     high: &Array,
-    shape: &[usize],
     dtype: Dtype,
     key: Option<&Array>,
 ) -> Result<Array> {
     ensure!(!dtype.is_inexact(), "randint", "randint only accepts integer dtypes and bool.");
-    let real = uniform(low, high, shape, Dtype::Float32, key)?;
+    let real = between(shape, low, high, Dtype::Float32, key)?;
     let out = un(unary::FLOOR, &real).astype(dtype);
     if dtype == Dtype::Bool {
         return Ok(out);
@@ -123,16 +160,32 @@ pub fn randint(
     bin(binary::MAXIMUM, &bin(binary::MINIMUM, &out, &last)?, &low)
 }
 
-/// Normally distributed numbers, times `scale`, plus `loc` (both broadcast). Complex
+/// Normally distributed numbers, times `scale` (`None`: 1), plus `loc` (`None`: 0). Complex
 /// ones have a variance of one half in each part.
 ///
 /// # Errors
 /// [`Error::Value`] for integer dtypes, or when `key` is no key.
 pub fn normal(
     shape: &[usize],
+    loc: impl OptionalOperand,
+    scale: impl OptionalOperand,
     dtype: Dtype,
+    key: Option<&Array>,
+) -> Result<Array> {
+    let (loc, scale) = (optional(&loc)?, optional(&scale)?);
+    normal_of(shape, loc.as_deref(), scale.as_deref(), dtype, key)
+}
+
+/// A parameter as an array.
+fn optional(parameter: &impl OptionalOperand) -> Result<Option<Cow<'_, Array>>> {
+    Ok(parameter.if_given()?.map(Given::alone))
+}
+
+fn normal_of(
+    shape: &[usize],
     loc: Option<&Array>,
     scale: Option<&Array>,
+    dtype: Dtype,
     key: Option<&Array>,
 ) -> Result<Array> {
     ensure!(dtype.is_inexact(), "normal", "Only floating point and complex64 types are supported.");
@@ -168,7 +221,8 @@ pub fn normal(
 ///
 /// # Errors
 /// [`Error::Value`] when `p` is no float or cannot be broadcast, or `key` is no key.
-pub fn bernoulli(p: &Array, shape: Option<&[usize]>, key: Option<&Array>) -> Result<Array> {
+pub fn bernoulli(shape: Option<&[usize]>, p: impl Operand, key: Option<&Array>) -> Result<Array> {
+    let p = &*alone(&p)?;
     if !p.dtype().is_floating() {
         bail!("bernoulli", "bernoulli probability `p` must be a float type.");
     }
@@ -286,9 +340,9 @@ fn inverted(logits: &Array, out: &[usize], key: Option<&Array>) -> Result<Array>
 /// [`Error::Value`] for other than real floating dtypes, or when `key` is no key.
 pub fn laplace(
     shape: &[usize],
-    dtype: Dtype,
     loc: f64,
     scale: f64,
+    dtype: Dtype,
     key: Option<&Array>,
 ) -> Result<Array> {
     ensure!(dtype.is_floating(), "laplace", "Only real floating point types are supported.");
@@ -307,12 +361,13 @@ pub fn laplace(
 /// # Errors
 /// [`Error::Value`] for integer dtypes; else as [`uniform`].
 pub fn truncated_normal(
-    lower: &Array,
-    upper: &Array,
     shape: Option<&[usize]>,
+    lower: impl Operand,
+    upper: impl Operand,
     dtype: Dtype,
     key: Option<&Array>,
 ) -> Result<Array> {
+    let (lower, upper) = (&*alone(&lower)?, &*alone(&upper)?);
     if !dtype.is_floating() {
         bail!("trunc_normal", "trunc_normal only accepts floating point dtypes.");
     }
@@ -325,7 +380,7 @@ pub fn truncated_normal(
     };
     let root = like(&lower, SQRT_2);
     let end = |x: &Array| Ok(un(unary::ERF, &bin(binary::DIVIDE, x, &root)?));
-    let u = uniform(&end(&lower)?, &end(&upper)?, &shape, dtype, key)?;
+    let u = between(&shape, &end(&lower)?, &end(&upper)?, dtype, key)?;
     let out = root.multiply(&un(unary::ERFINV, &u))?;
     bin(binary::MAXIMUM, &bin(binary::MINIMUM, &out, &upper)?, &lower)
 }
@@ -355,9 +410,9 @@ pub fn permute(a: &Array, axis: isize, key: Option<&Array>) -> Result<Array> {
 /// # Errors
 /// [`Error::Value`] for a dtype other than float32, shapes that do not fit, or when `key` is no key.
 pub fn multivariate_normal(
+    shape: &[usize],
     mean: &Array,
     covariance: &Array,
-    shape: &[usize],
     dtype: Dtype,
     key: Option<&Array>,
 ) -> Result<Array> {
@@ -377,6 +432,6 @@ pub fn multivariate_normal(
     out.push(*n);
     let (u, s, vt) = crate::linalg::svd(&covariance.astype(dtype))?;
     let root = u.multiply(&un(unary::SQRT, &s).expand_dims(&[-2])?)?.matmul(&vt)?;
-    let z = normal(&out, dtype, None, None, key)?.expand_dims(&[-2])?;
+    let z = normal_of(&out, None, None, dtype, key)?.expand_dims(&[-2])?;
     mean.add(&z.matmul(&root)?.squeeze(-2)?)
 }

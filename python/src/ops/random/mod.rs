@@ -192,7 +192,7 @@ fn uniform(
     let (shape, dtype) = (sizes("uniform", shape)?, or(dtype, Dtype::Float32));
     made::<Fail>(placed_on(stream, device)?, || {
         let (low, high) = (parameter(low, 0.0)?, parameter(high, 1.0)?);
-        Ok(random::uniform(&low, &high, &shape, dtype, key_of(&key))?)
+        Ok(random::uniform(&shape, &low, &high, dtype, key_of(&key))?)
     })
 }
 
@@ -228,7 +228,7 @@ fn normal(
     let (shape, dtype) = (sizes("normal", shape)?, or(dtype, Dtype::Float32));
     made::<Fail>(placed_on(stream, device)?, || {
         let (loc, scale) = (parameter_if(loc)?, parameter_if(scale)?);
-        Ok(random::normal(&shape, dtype, loc.as_ref(), scale.as_ref(), key_of(&key))?)
+        Ok(random::normal(&shape, loc.as_ref(), scale.as_ref(), dtype, key_of(&key))?)
     })
 }
 
@@ -264,7 +264,7 @@ fn randint(
     let (shape, dtype) = (sizes("randint", shape)?, or(dtype, Dtype::Int32));
     made::<Fail>(placed_on(stream, device)?, || {
         let (low, high) = (operand(low, None)?, operand(high, None)?);
-        Ok(random::randint(&low, &high, &shape, dtype, key_of(&key))?)
+        Ok(random::randint(&shape, &low, &high, dtype, key_of(&key))?)
     })
 }
 
@@ -295,7 +295,7 @@ fn bernoulli(
 ) -> Res<PyArray> {
     let shape = sizes_if("bernoulli", shape)?;
     made::<Fail>(placed_on(stream, device)?, || {
-        Ok(random::bernoulli(&parameter(p, 0.5)?, shape.as_deref(), key_of(&key))?)
+        Ok(random::bernoulli(shape.as_deref(), &parameter(p, 0.5)?, key_of(&key))?)
     })
 }
 
@@ -334,7 +334,7 @@ fn truncated_normal(
     let dtype = or(dtype, Dtype::Float32);
     made::<Fail>(placed_on(stream, device)?, || {
         let (lower, upper) = (operand(lower, None)?, operand(upper, None)?);
-        Ok(random::truncated_normal(&lower, &upper, shape.as_deref(), dtype, key_of(&key))?)
+        Ok(random::truncated_normal(shape.as_deref(), &lower, &upper, dtype, key_of(&key))?)
     })
 }
 
@@ -398,7 +398,7 @@ fn laplace(
     device: Option<DeviceArg>,
 ) -> Res<PyArray> {
     let (shape, dtype) = (sizes("laplace", shape)?, or(dtype, Dtype::Float32));
-    made(placed_on(stream, device)?, || random::laplace(&shape, dtype, loc, scale, key_of(&key)))
+    made(placed_on(stream, device)?, || random::laplace(&shape, loc, scale, dtype, key_of(&key)))
 }
 
 /// Draws indices along an axis with the probabilities `softmax(logits, axis)`.
@@ -513,7 +513,7 @@ fn multivariate_normal(
     let shape = sizes("multivariate_normal", shape)?;
     let dtype = or(dtype, Dtype::Float32);
     made(placed_on(stream, device)?, || {
-        random::multivariate_normal(&mean.0, &cov.0, &shape, dtype, key_of(&key))
+        random::multivariate_normal(&shape, &mean.0, &cov.0, dtype, key_of(&key))
     })
 }
 

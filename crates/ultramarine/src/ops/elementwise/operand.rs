@@ -87,6 +87,21 @@ pub trait Operand {
     }
 }
 
+impl<'a> Given<'a> {
+    /// The array, or the number as an array of its own.
+    pub(crate) fn alone(self) -> Cow<'a, Array> {
+        match self {
+            Given::Array(array) => Cow::Borrowed(array),
+            Given::Number(number) => Cow::Owned(number.alone()),
+        }
+    }
+}
+
+/// An operand beside no other: a number is an array of its own.
+pub(crate) fn alone(operand: &impl Operand) -> Result<Cow<'_, Array>> {
+    operand.given().map(Given::alone)
+}
+
 /// Two operands as arrays: a number is one beside the other operand.
 pub(crate) fn pair<'a>(
     a: &'a impl Operand,

@@ -35,7 +35,7 @@ fn build(variant: &str) -> PathBuf {
 /// Something of every family.
 fn results() -> Result<Vec<Vec<f32>>> {
     let key = random::key(3)?;
-    let x = random::normal(&[64, 96], Dtype::Float32, None, None, Some(&key))?;
+    let x = random::normal(&[64, 96], None, None, Dtype::Float32, Some(&key))?;
     let all = [
         x.matmul(&x.transpose_axes(&[1, 0])?)?,
         x.multiply(&x)?.add(&x)?.exp()?.sum(1, false)?,

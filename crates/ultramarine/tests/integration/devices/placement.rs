@@ -83,15 +83,15 @@ fn composed_operations_stay_with_their_operands() -> Result<()> {
         x.pad(&[(3, 3), (3, 3)], ultramarine::PadMode::Symmetric, &Array::scalar(0.0f32))?,
         x.softmax(None, false)?,
         x.var(None, false, 0)?,
-        random::bernoulli(&x, None, None)?,
+        random::bernoulli(None, &x, None)?,
         random::permute(&x, 0, None)?,
         random::categorical(&x, -1, random::Samples::One, None)?,
     ];
     assert!(parts.iter().all(|p| p.device() == GPU1));
     // The state of the generator serves both devices by turns.
     let stream = default_stream(GPU1)?;
-    with_stream(stream, || random::normal(&[2], Dtype::Float32, None, None, None))?;
-    random::normal(&[2], Dtype::Float32, None, None, None)?;
+    with_stream(stream, || random::normal(&[2], None, None, Dtype::Float32, None))?;
+    random::normal(&[2], None, None, Dtype::Float32, None)?;
     Ok(())
 }
 

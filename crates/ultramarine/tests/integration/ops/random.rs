@@ -45,7 +45,7 @@ fn keys() -> Result<()> {
 #[test]
 fn uniform_is_exact() -> Result<()> {
     let k = key()?;
-    let of = |n: usize| random::uniform(&num(0.0), &num(1.0), &[n], Dtype::Float32, Some(&k));
+    let of = |n: usize| random::uniform(&[n], &num(0.0), &num(1.0), Dtype::Float32, Some(&k));
     near("1", of(1)?, &[0.45246776938438416], 0.0)?;
     near("2", of(2)?, &[0.919212281703949, 0.9360038042068481], 0.0)?;
     near("3", of(3)?, &[0.8074188232421875, 0.08221369981765747, 0.45523738861083984], 0.0)?;
@@ -63,8 +63,8 @@ fn uniform_is_exact() -> Result<()> {
         (Dtype::Float16, [4.6015625, 5.3671875, -0.482421875, 3.0546875, -1.330078125]),
         (Dtype::Bfloat16, [4.625, 5.375, -0.484375, 3.0625, -1.328125]),
     ] {
-        near(d.name(), random::uniform(&num(-3.0), &num(7.0), &[5], d, Some(&k))?, &wanted, 0.0)?;
-        let many = random::uniform(&num(0.0), &num(1.0), &[20000], d, Some(&k))?;
+        near(d.name(), random::uniform(&[5], &num(-3.0), &num(7.0), d, Some(&k))?, &wanted, 0.0)?;
+        let many = random::uniform(&[20000], &num(0.0), &num(1.0), d, Some(&k))?;
         assert!(f64s(&many.max(None, false)?)[0] < 1.0);
     }
     Ok(())
@@ -74,11 +74,11 @@ fn uniform_is_exact() -> Result<()> {
 fn randint_is_exact() -> Result<()> {
     let k = key()?;
     let of = |low: f64, high: f64, n: usize, d| {
-        random::randint(&num(low), &num(high), &[n], d, Some(&k))
+        random::randint(&[n], &num(low), &num(high), d, Some(&k))
     };
     near("i32", of(-5.0, 5.0, 8, Dtype::Int32)?, &[4., -2., 1., 4., -1., 0., -3., 0.], 0.0)?;
     let int = |v: i64| Array::scalar(Scalar::from_i64(Dtype::Int32, v));
-    let wrapped = random::randint(&int(0), &int(300), &[8], Dtype::Uint8, Some(&k))?;
+    let wrapped = random::randint(&[8], &int(0), &int(300), Dtype::Uint8, Some(&k))?;
     near("u8", wrapped, &[38., 43., 43., 37., 43., 43., 43., 43.], 0.0)?;
     let i8s = [122., -38., 39., 121., -26., 0., -62., 14.];
     near("i8", of(-128.0, 127.0, 8, Dtype::Int8)?, &i8s, 0.0)?;
@@ -93,7 +93,7 @@ fn randint_is_exact() -> Result<()> {
 fn distributions() -> Result<()> {
     let k = key()?;
     let k = Some(&k);
-    let normal = |d| random::normal(&[5], d, None, None, k);
+    let normal = |d| random::normal(&[5], None, None, d, k);
     let f32s = [
         0.707868754863739,
         0.9820488691329956,
@@ -104,10 +104,10 @@ fn distributions() -> Result<()> {
     near("normal", normal(Dtype::Float32)?, &f32s, 1e-6)?;
     let f16s = [0.70751953125, 0.98193359375, -0.6689453125, 0.26708984375, -0.9658203125];
     near("normal", normal(Dtype::Float16)?, &f16s, 1e-3)?;
-    let moved = random::normal(&[5], Dtype::Float32, Some(&num(2.0)), Some(&num(3.0)), k)?;
+    let moved = random::normal(&[5], Some(&num(2.0)), Some(&num(3.0)), Dtype::Float32, k)?;
     let wanted: Vec<f64> = f32s.iter().map(|v| v * 3.0 + 2.0).collect();
     near("normal", moved, &wanted, 1e-5)?;
-    let z = random::normal(&[3], Dtype::Complex64, None, None, k)?.to_vec::<Complex32>()?;
+    let z = random::normal(&[3], None, None, Dtype::Complex64, k)?.to_vec::<Complex32>()?;
     for (z, (re, im)) in z.iter().zip([
         (0.500_538_8, 0.6944134),
         (-0.41237977, 0.18897432),
@@ -124,7 +124,7 @@ fn distributions() -> Result<()> {
         -0.5819311738014221,
     ];
     near("gumbel", g, &wanted, 1e-5)?;
-    let l = random::laplace(&[5], Dtype::Float32, 0.0, 1.0, k)?;
+    let l = random::laplace(&[5], 0.0, 1.0, Dtype::Float32, k)?;
     let wanted = [
         -0.7359988689422607,
         -1.120625615119934,
@@ -133,10 +133,10 @@ fn distributions() -> Result<()> {
         1.0963435173034668,
     ];
     near("laplace", l, &wanted, 1e-6)?;
-    let l = random::laplace(&[5], Dtype::Float32, 1.0, 2.0, k)?;
+    let l = random::laplace(&[5], 1.0, 2.0, Dtype::Float32, k)?;
     let wanted: Vec<f64> = wanted.iter().map(|v| v * 2.0 + 1.0).collect();
     near("laplace", l, &wanted, 1e-5)?;
-    let t = random::truncated_normal(&num(-1.0), &num(2.0), Some(&[5]), Dtype::Float32, k)?;
+    let t = random::truncated_normal(Some(&[5]), &num(-1.0), &num(2.0), Dtype::Float32, k)?;
     let wanted = [
         0.7762033939361572,
         1.010148525238037,
@@ -145,7 +145,7 @@ fn distributions() -> Result<()> {
         -0.5376840829849243,
     ];
     near("truncated", t, &wanted, 1e-6)?;
-    let b = random::bernoulli(&num(0.3), Some(&[10]), k)?;
+    let b = random::bernoulli(Some(&[10]), &num(0.3), k)?;
     near("bernoulli", b, &[1., 0., 0., 0., 0., 0., 0., 1., 0., 0.], 0.0)?;
     near("permutation", random::permutation(9, k)?, &[0., 7., 5., 4., 1., 3., 6., 2., 8.], 0.0)?;
     Ok(())
@@ -178,16 +178,16 @@ fn errors() -> Result<()> {
     assert!(value(random::split(&Array::zeros(&[3], Dtype::Uint32)?, 2)));
     assert!(value(random::bits(&[2], 3, Some(&k))));
     for (d, is_value) in [(Dtype::Int32, true), (Dtype::Complex64, true), (Dtype::Float64, false)] {
-        let r = random::uniform(&zero, &one, &[2], d, Some(&k));
+        let r = random::uniform(&[2], &zero, &one, d, Some(&k));
         assert_eq!(value(r), is_value);
     }
     let two = Array::zeros(&[2], Dtype::Float32)?;
-    assert!(value(random::uniform(&two, &one, &[], Dtype::Float32, Some(&k))));
-    assert!(value(random::uniform(&two, &one, &[3], Dtype::Float32, Some(&k))));
-    assert!(value(random::randint(&zero, &one, &[2], Dtype::Float32, Some(&k))));
-    assert!(value(random::normal(&[2], Dtype::Int32, None, None, Some(&k))));
-    assert!(value(random::bernoulli(&Array::scalar(1i32), None, Some(&k))));
-    assert!(value(random::bernoulli(&two, Some(&[3]), Some(&k))));
+    assert!(value(random::uniform(&[], &two, &one, Dtype::Float32, Some(&k))));
+    assert!(value(random::uniform(&[3], &two, &one, Dtype::Float32, Some(&k))));
+    assert!(value(random::randint(&[2], &zero, &one, Dtype::Float32, Some(&k))));
+    assert!(value(random::normal(&[2], None, None, Dtype::Int32, Some(&k))));
+    assert!(value(random::bernoulli(None, &Array::scalar(1i32), Some(&k))));
+    assert!(value(random::bernoulli(Some(&[3]), &two, Some(&k))));
     let none = random::categorical(&one, -1, Samples::One, Some(&k));
     assert!(matches!(none, Err(Error::Index(_))));
     // As in MLX: of one distribution no samples are none, of several there is nothing to choose from.
@@ -195,13 +195,13 @@ fn errors() -> Result<()> {
     assert_eq!(none.shape(), [0]);
     let rows = Array::zeros(&[3, 2], Dtype::Float32)?;
     assert!(value(random::categorical(&rows, -1, Samples::Count(0), Some(&k))));
-    assert!(value(random::laplace(&[2], Dtype::Int32, 0.0, 1.0, Some(&k))));
+    assert!(value(random::laplace(&[2], 0.0, 1.0, Dtype::Int32, Some(&k))));
     Ok(())
 }
 
 #[test]
 fn state_of_a_thread() -> Result<()> {
-    let draw = || random::uniform(&num(0.0), &num(1.0), &[2], Dtype::Float32, None);
+    let draw = || random::uniform(&[2], &num(0.0), &num(1.0), Dtype::Float32, None);
     random::seed(7)?;
     let (first, second) = (draw()?, draw()?);
     near("second", second, &[0.8012937307357788, 0.18442964553833008], 0.0)?;
@@ -216,7 +216,7 @@ fn state_of_a_thread() -> Result<()> {
 
 #[test]
 fn threads_leave_each_others_state_alone() -> Result<()> {
-    let draw = || random::uniform(&num(0.0), &num(1.0), &[4], Dtype::Float32, None);
+    let draw = || random::uniform(&[4], &num(0.0), &num(1.0), Dtype::Float32, None);
     let in_thread = |f: &(dyn Fn() -> Result<Vec<f64>> + Sync)| -> Result<Vec<f64>> {
         std::thread::scope(|scope| scope.spawn(f).join()).expect("no panic")
     };
@@ -273,10 +273,37 @@ fn bits_mapped_over_keys() -> Result<()> {
 #[test]
 fn moments() -> Result<()> {
     let k = key()?;
-    let z = random::normal(&[100_000], Dtype::Float32, None, None, Some(&k))?;
+    let z = random::normal(&[100_000], None, None, Dtype::Float32, Some(&k))?;
     let (mean, var) = (z.mean(None, false)?.item::<f32>()?, z.var(None, false, 0)?.item::<f32>()?);
     assert!(mean.abs() < 0.02 && (var - 1.0).abs() < 0.02, "{mean} {var}");
     let shuffled = random::permute(&z, 0, Some(&k))?.sort(None)?.to_vec::<f32>()?;
     assert_eq!(shuffled, z.sort(None)?.to_vec::<f32>()?);
+    Ok(())
+}
+
+/// Numbers are parameters as arrays are, of whatever type they are.
+#[test]
+fn parameters_are_numbers_or_arrays() -> Result<()> {
+    let k = &random::key(5)?;
+    let same = |a: Result<Array>, b: Result<Array>| -> Result<()> {
+        assert_eq!(a?.to_vec::<f32>()?, b?.to_vec::<f32>()?);
+        Ok(())
+    };
+    let (d, two) = (Dtype::Float32, &num(2.0));
+    same(
+        random::uniform(&[4], 0, 2.0, d, Some(k)),
+        random::uniform(&[4], num(0.0), two, d, Some(k)),
+    )?;
+    same(random::normal(&[4], 2, None, d, Some(k)), random::normal(&[4], two, None, d, Some(k)))?;
+    same(
+        random::normal(&[4], None, 2.0, d, Some(k)),
+        random::normal(&[4], None, Some(two), d, Some(k)),
+    )?;
+    let cut = |lower: f32| random::truncated_normal(Some(&[4]), lower, 2, d, Some(k));
+    same(cut(-1.0), random::truncated_normal(Some(&[4]), &num(-1.0), two, d, Some(k)))?;
+    let coins = random::bernoulli(Some(&[4]), 0.5, Some(k))?.to_vec::<bool>()?;
+    assert_eq!(coins, random::bernoulli(Some(&[4]), &num(0.5), Some(k))?.to_vec::<bool>()?);
+    let dice = random::randint(&[4], 1, 7, Dtype::Int32, Some(k))?.to_vec::<i32>()?;
+    assert!(dice.iter().all(|n| (1..7).contains(n)), "{dice:?}");
     Ok(())
 }

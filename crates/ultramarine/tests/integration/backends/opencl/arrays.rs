@@ -23,7 +23,7 @@ fn both(f: impl Fn() -> Result<Array>) -> Result<()> {
 }
 
 fn matrix(rows: usize, columns: usize) -> Result<Array> {
-    random::normal(&[rows, columns], Dtype::Float32, None, None, Some(&random::key(rows as u64)?))
+    random::normal(&[rows, columns], None, None, Dtype::Float32, Some(&random::key(rows as u64)?))
 }
 
 #[test]

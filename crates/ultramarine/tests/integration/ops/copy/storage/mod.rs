@@ -164,7 +164,7 @@ fn no_arithmetic() -> Result<()> {
                 Array::zeros(&[4], Dtype::Float32)?.slice_update(&x, &[0], &[4], &[1]),
             ),
             ("pad", x.pad(&[(1, 1)], ultramarine::PadMode::Constant, &one)),
-            ("uniform", ultramarine::random::uniform(&x, &one, &[4], Dtype::Float32, None)),
+            ("uniform", ultramarine::random::uniform(&[4], &x, &one, Dtype::Float32, None)),
             ("eye", Array::eye(3, 3, 0, Dtype::Float32)?.matmul(&Array::ones(&[3, 3], dtype)?)),
             ("arange", Array::arange(0.0, 4.0, 1.0, dtype)),
         ];
