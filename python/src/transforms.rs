@@ -377,7 +377,7 @@ fn pair((outputs, products): (Vec<Array>, Vec<Array>)) -> Pair {
 ///     ([array(9, dtype=float32)], [array(6, dtype=float32)])
 #[pyfunction]
 fn vjp(fun: &Bound<'_, PyAny>, primals: Arrays, cotangents: Arrays) -> Res<Pair> {
-    Ok(pair(transforms::vjp::<Fail>(|a| call(fun, a), &primals.0, &cotangents.0)?))
+    Ok(pair(transforms::vjp_with::<Fail>(|a| call(fun, a), &primals.0, |_| Ok(cotangents.0))?))
 }
 
 /// Computes a function and the products of its Jacobian with tangents: forward mode.
@@ -399,7 +399,7 @@ fn vjp(fun: &Bound<'_, PyAny>, primals: Arrays, cotangents: Arrays) -> Res<Pair>
 ///     ([array(9, dtype=float32)], [array(6, dtype=float32)])
 #[pyfunction]
 fn jvp(fun: &Bound<'_, PyAny>, primals: Arrays, tangents: Arrays) -> Res<Pair> {
-    Ok(pair(transforms::jvp::<Fail>(|a| call(fun, a), &primals.0, &tangents.0)?))
+    Ok(pair(transforms::jvp_with::<Fail>(|a| call(fun, a), &primals.0, &tangents.0)?))
 }
 
 /// Returns a function that computes `fun`, and computes it again for a gradient.

@@ -93,7 +93,7 @@ pub fn called<'py>(
     argument_axes(args, in_axes, &mut axes)?;
     // Filled by the first closure, read by the second.
     let (result, wanted_axes) = (RefCell::new(None), RefCell::new(Vec::new()));
-    let outputs = transforms::vmap::<Fail>(
+    let outputs = transforms::vmap_with::<Fail>(
         |traced| {
             let given = tree::rebuild(args, &mut traced.iter().cloned())?;
             let given = given.cast_into::<PyTuple>().map_err(PyErr::from)?;

@@ -243,8 +243,7 @@ pub fn main() -> Result<()> {
     let batch = with_stream(stream, || -> Result<Array> {
         let each =
             |a: &[Array]| -> Result<Vec<Array>> { Ok(vec![interp(&xs, &xps, &a[0], false)?]) };
-        Ok(vmap(each, std::slice::from_ref(&tables), &[Some(0)], |n| Ok(vec![Some(0); n]))?
-            .remove(0))
+        Ok(vmap(each, std::slice::from_ref(&tables), &[Some(0)], 0)?.remove(0))
     })?;
     assert_eq!((batch.shape(), batch.stream()), (&[2, 5][..], stream));
     let squares = fp.iter().map(|y| y * y).collect::<Vec<_>>();
@@ -256,7 +255,7 @@ pub fn main() -> Result<()> {
     let grid = Array::from_slice(&x.map(|x| x * 0.5), &[5])?;
     let both = ultramarine::stack(&[xs, grid], 1)?;
     let each = |a: &[Array]| -> Result<Vec<Array>> { Ok(vec![interp(&a[0], &xps, &fps, true)?]) };
-    let found = vmap(each, &[both], &[Some(1)], |n| Ok(vec![Some(0); n]))?.remove(0);
+    let found = vmap(each, &[both], &[Some(1)], 0)?.remove(0);
     assert_eq!(found.shape(), [2, 5]);
 
     // What does not fit is said at the call.

@@ -30,7 +30,7 @@ mod submission;
 mod values;
 
 use crate::{
-    array::Array,
+    array::{Array, borrowed},
     backend, devices,
     error::{Error, Result},
     graph::op::Transform,
@@ -101,9 +101,19 @@ pub fn set_executables(on: bool) {
 /// # Errors
 /// The first array's error, if any failed: [`Error::Memory`], [`Error::Runtime`]
 /// ...; [`Error::Value`] inside a transform that has no values, such as `vmap`.
-pub fn eval(arrays: &[Array]) -> Result<()> {
-    start(arrays, true)?;
-    arrays.iter().try_for_each(wait)
+///
+/// ```
+/// use ultramarine::{Array, eval};
+/// let x = Array::scalar(2.0f32);
+/// let (y, z) = ((&x * 3)?, (&x + 3)?);
+/// eval(&[&y, &z])?;
+/// assert!(y.is_evaluated() && z.is_evaluated());
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
+pub fn eval(arrays: &[impl AsRef<Array>]) -> Result<()> {
+    let arrays = borrowed(arrays);
+    start(&arrays, true)?;
+    arrays.into_iter().try_for_each(wait)
 }
 
 /// Starts computing arrays and returns; whoever needs their values waits.
@@ -111,8 +121,8 @@ pub fn eval(arrays: &[Array]) -> Result<()> {
 /// # Errors
 /// As [`eval`], for what is known at once; later failures are raised to whoever
 /// needs the values, and by [`crate::synchronize`] of the stream.
-pub fn async_eval(arrays: &[Array]) -> Result<()> {
-    start(arrays, false)
+pub fn async_eval(arrays: &[impl AsRef<Array>]) -> Result<()> {
+    start(&borrowed(arrays), false)
 }
 
 /// Waits until an array has its values.
@@ -130,7 +140,7 @@ pub(crate) fn submit(array: &Array) -> Result<()> {
         }
         if !array.node().is_claimed() {
             // Another evaluation gave it up, or nobody has asked for it.
-            start(std::slice::from_ref(array), true)?;
+            start(&[array], true)?;
         } else if deferred_deleters::in_job() {
             run::await_node(array.node())?;
         } else if !pool::waiting(|| array.node().wait(interrupt::is_requested)) {
@@ -150,11 +160,11 @@ fn raise(error: &Arc<Error>) -> Error {
 
 /// Computes arrays together, but does not wait for devices that run ahead.
 pub(crate) fn compute(arrays: &[Array]) -> Result<()> {
-    start(arrays, true)?;
+    start(&borrowed(arrays), true)?;
     arrays.iter().try_for_each(submit)
 }
 
-fn start(arrays: &[Array], sync: bool) -> Result<()> {
+fn start(arrays: &[&Array], sync: bool) -> Result<()> {
     if arrays.iter().all(|a| a.node().is_done()) {
         return Ok(());
     }
@@ -167,7 +177,7 @@ fn start(arrays: &[Array], sync: bool) -> Result<()> {
 }
 
 /// False if the evaluation was given up, with its nodes.
-fn start_once(arrays: &[Array], sync: bool) -> Result<bool> {
+fn start_once(arrays: &[&Array], sync: bool) -> Result<bool> {
     // What runs already goes on during a fork; what is new waits until it is over.
     while FORKING.load(Ordering::Relaxed) && !deferred_deleters::in_job() {
         std::thread::sleep(std::time::Duration::from_micros(50));
@@ -364,7 +374,7 @@ struct Claimed {
 }
 
 /// Claims every lazy node that the arrays need. Call it with the scheduler's lock.
-fn claim(arrays: &[Array]) -> Result<Claimed> {
+fn claim(arrays: &[&Array]) -> Result<Claimed> {
     let mark = next_mark();
     let mut tape = Tape::new(mark, 0);
     let mut stack: SmallVec<[(Arc<Node>, bool); 8]> = SmallVec::new();

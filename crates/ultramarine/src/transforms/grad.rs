@@ -10,7 +10,7 @@ use crate::{array::Array, scalar::Scalar};
 ///
 /// ```
 /// use ultramarine::{Array, transforms::value_and_grad};
-/// let f = |(x, y): &(Array, Array)| x.multiply(x)?.multiply(y);
+/// let f = |(x, y): &(Array, Array)| x * x * y;
 /// let at = (Array::scalar(3.0f32), Array::scalar(2.0f32));
 /// let (value, (dx, dy)) = value_and_grad(f)(&at)?;
 /// assert_eq!((value.item::<f32>()?, dx.item::<f32>()?, dy.item::<f32>()?), (18.0, 12.0, 9.0));

@@ -4,7 +4,13 @@ use super::trace::{NodeMap, Trace, operands};
 use super::vjp::zeros_like;
 use crate::error::{Error, Result, ensure};
 use crate::ops::rules::multi_output::{Function, MultiOutput, MultiOutputJvp, OutputOf};
-use crate::{array::Array, graph::tracing::Tracing, ops::Jvp, placement, shape::Show};
+use crate::{
+    array::{Array, owned},
+    graph::tracing::Tracing,
+    ops::Jvp,
+    placement,
+    shape::Show,
+};
 use std::sync::Arc;
 
 /// The outputs of `f` at `primals`, and the Jacobian-vector product with `tangents`
@@ -13,7 +19,27 @@ use std::sync::Arc;
 /// # Errors
 /// What `f` returns; [`Error::Value`] when the tangents do not fit the primals or
 /// an operation has no forward rule.
-pub fn jvp<E: From<Error>>(
+///
+/// ```
+/// use ultramarine::{Array, transforms::jvp};
+/// let (x, one) = (Array::scalar(3.0f32), Array::scalar(1.0f32));
+/// let (_, slopes) = jvp(|x| Ok(vec![x[0].square()?]), &[&x], &[&one])?;
+/// assert_eq!(slopes[0].item::<f32>()?, 6.0);
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
+pub fn jvp(
+    f: impl FnOnce(&[Array]) -> Result<Vec<Array>>,
+    primals: &[impl AsRef<Array>],
+    tangents: &[impl AsRef<Array>],
+) -> Result<(Vec<Array>, Vec<Array>)> {
+    jvp_with(f, &owned(primals), &owned(tangents))
+}
+
+/// As [`jvp`], of a function that has an error type of its own.
+///
+/// # Errors
+/// As [`jvp`].
+pub fn jvp_with<E: From<Error>>(
     f: impl FnOnce(&[Array]) -> Result<Vec<Array>, E>,
     primals: &[Array],
     tangents: &[Array],

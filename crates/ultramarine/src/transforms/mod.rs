@@ -22,8 +22,8 @@ pub use compile::{Compiled, compile, compile_enabled, compiles_here, set_compile
 pub use custom::CustomFunction;
 pub(crate) use enclosed::Function;
 pub use grad::{grad, value_and_grad};
-pub use jvp::jvp;
+pub use jvp::{jvp, jvp_with};
 pub use tree::Tree;
 pub use vjp::{vjp, vjp_with};
-pub use vmap::vmap;
+pub use vmap::{MappedAxes, vmap, vmap_with};
 pub(crate) use vmap::{batch, stand_in};

@@ -229,7 +229,7 @@ fn transforms_nest() -> Result<()> {
     let batch = crate::stack(&[x.clone(), y.clone()], 1)?;
     let rows = |g: &dyn Fn(&Array) -> Result<Array>| -> Result<Vec<f32>> {
         let run = |a: &[Array]| Ok::<_, Error>(vec![g(&a[0])?]);
-        vmap(run, &[batch.clone()], &[Some(1)], |_| Ok(vec![Some(0)]))?[0].to_vec::<f32>()
+        vmap(run, &[batch.clone()], &[Some(1)], 0)?[0].to_vec::<f32>()
     };
     assert_eq!(rows(&f)?, [216.0, 6075.0]);
     let alone = |g: &dyn Fn(&Array) -> Result<Array>| -> Result<Vec<f32>> {
@@ -242,7 +242,7 @@ fn transforms_nest() -> Result<()> {
     assert_eq!(rows(&mixed)?, alone(&mixed)?);
     let through = |b: &Array| -> Result<Array> {
         let run = |a: &[Array]| Ok::<_, Error>(vec![f(&a[0])?]);
-        vmap(run, &[b.clone()], &[Some(1)], |_| Ok(vec![Some(0)]))?[0].sum(None, false)
+        vmap(run, &[b.clone()], &[Some(1)], 0)?[0].sum(None, false)
     };
     let g = grad(through)(&batch)?.transpose()?;
     assert_eq!(g.to_vec::<f32>()?, alone(&grad(f))?);

@@ -6,7 +6,11 @@ use crate::error::{Error, Result, ensure};
 use crate::node::Node;
 use crate::ops::rules::multi_output::{Function, MultiOutput, MultiOutputVjp, OutputOf};
 use crate::ops::{Cotangents, Vjp, shape::view::View};
-use crate::{array::Array, graph::tracing::Tracing, placement};
+use crate::{
+    array::{Array, owned},
+    graph::tracing::Tracing,
+    placement,
+};
 use crate::{scalar::Scalar, shape::Show};
 use std::sync::Arc;
 
@@ -16,26 +20,23 @@ use std::sync::Arc;
 /// # Errors
 /// What `f` returns; [`Error::Value`] when the cotangents do not fit the outputs or
 /// an operation has no reverse rule.
-pub fn vjp<E: From<Error>>(
-    f: impl FnOnce(&[Array]) -> Result<Vec<Array>, E>,
-    primals: &[Array],
-    cotangents: &[Array],
-) -> Result<(Vec<Array>, Vec<Array>), E> {
-    let mut given = Some(cotangents.to_vec());
-    vjp_with(f, primals, |outputs| {
-        let cotangents = given.take().unwrap_or_default();
-        ensure!(
-            cotangents.len() == outputs.len(),
-            "vjp",
-            "Number of outputs ({}) does not match number of cotangents ({}).",
-            outputs.len(),
-            cotangents.len()
-        );
-        Ok(cotangents)
-    })
+///
+/// ```
+/// use ultramarine::{Array, transforms::vjp};
+/// let x = Array::from_slice(&[3.0f32, 4.0], &[2])?;
+/// let (_, gradients) = vjp(|x| Ok(vec![x[0].square()?]), &[&x], &[x.ones_like()])?;
+/// assert_eq!(gradients[0].to_vec::<f32>()?, [6.0, 8.0]);
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
+pub fn vjp(
+    f: impl FnOnce(&[Array]) -> Result<Vec<Array>>,
+    primals: &[impl AsRef<Array>],
+    cotangents: &[impl AsRef<Array>],
+) -> Result<(Vec<Array>, Vec<Array>)> {
+    vjp_with(f, &owned(primals), |_| Ok(owned(cotangents)))
 }
 
-/// As [`vjp`], with the cotangents made from the outputs.
+/// As [`vjp`], with the cotangents made from the outputs, of a function that may have an error type of its own.
 ///
 /// # Errors
 /// As [`vjp`], and what `cotangents` returns.
@@ -48,6 +49,13 @@ pub fn vjp_with<E: From<Error>>(
     let arguments: Vec<Array> = primals.iter().map(|p| p.traced(&tracing)).collect();
     let outputs = f(&arguments)?;
     let cotangents = cotangents(&outputs)?;
+    ensure!(
+        cotangents.len() == outputs.len(),
+        "vjp",
+        "Number of outputs ({}) does not match number of cotangents ({}).",
+        outputs.len(),
+        cotangents.len()
+    );
     let gradients = pull_back(&arguments, &outputs, cotangents)?;
     Ok((outputs, gradients))
 }

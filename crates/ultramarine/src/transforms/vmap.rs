@@ -6,18 +6,86 @@ use crate::graph::{op::Transform, tracing::Tracing};
 use crate::ops::rules::multi_output::{MultiOutput, OutputOf};
 use crate::ops::{Vmap, rules::builders::move_axis};
 use crate::shape::{self, Shape};
-use crate::{array::Array, placement};
+use crate::{
+    array::{Array, owned},
+    placement,
+};
 use std::sync::Arc;
 
 /// Calls `f` once on arguments without their mapped axes and returns its outputs
 /// for the whole batch. `in_axes` names the mapped axis of each input (`None`: the
-/// input is the same for all); `out_axes`, given the number of outputs, names where
-/// the batch axis goes in each (`None`: the output must not depend on the batch).
+/// input is the same for all); `out_axes` names where the batch axis goes in each output
+/// (`None`: the output must not depend on the batch).
+///
+/// ```
+/// use ultramarine::{Array, Dtype, transforms::vmap};
+/// let (rows, w) = (Array::ones(&[5, 3], Dtype::Float32)?, Array::ones(&[3], Dtype::Float32)?);
+/// let dot = |x: &[Array]| Ok(vec![x[0].inner(&x[1])?]);
+/// assert_eq!(vmap(dot, &[&rows, &w], [Some(0), None], 0)?[0].shape(), [5]);
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
 ///
 /// # Errors
 /// What `f` returns; [`Error::Value`] when no input is mapped, mapped sizes differ,
 /// the axes do not fit, or an operation has no batching rule.
-pub fn vmap<E: From<Error>>(
+pub fn vmap(
+    f: impl FnOnce(&[Array]) -> Result<Vec<Array>>,
+    inputs: &[impl AsRef<Array>],
+    in_axes: impl Into<MappedAxes>,
+    out_axes: impl Into<MappedAxes>,
+) -> Result<Vec<Array>> {
+    let in_axes = in_axes.into().of(inputs.len());
+    vmap_with(f, &owned(inputs), &in_axes, |n| Ok(out_axes.into().of(n)))
+}
+
+/// The mapped axis of each input or output of [`vmap`]: a number for all of them, or a list with an axis, or `None`, for
+/// each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MappedAxes {
+    /// The same axis of all.
+    All(isize),
+    /// That of each.
+    Each(Vec<Option<isize>>),
+}
+
+impl MappedAxes {
+    fn of(self, n: usize) -> Vec<Option<isize>> {
+        match self {
+            MappedAxes::All(axis) => vec![Some(axis); n],
+            MappedAxes::Each(axes) => axes,
+        }
+    }
+}
+
+impl From<&[Option<isize>]> for MappedAxes {
+    fn from(axes: &[Option<isize>]) -> MappedAxes {
+        MappedAxes::Each(axes.to_vec())
+    }
+}
+
+macro_rules! mapped_axes {
+    ([$($n:tt)*] $t:ty, |$axes:ident| $mapped:expr) => {
+        impl<$($n)*> From<$t> for MappedAxes {
+            fn from($axes: $t) -> MappedAxes {
+                $mapped
+            }
+        }
+    };
+}
+
+mapped_axes!([] isize, |axis| MappedAxes::All(axis));
+mapped_axes!([] i32, |axis| MappedAxes::All(axis as isize));
+mapped_axes!([] usize, |axis| MappedAxes::All(axis.try_into().unwrap_or(isize::MAX)));
+mapped_axes!([] Vec<Option<isize>>, |axes| MappedAxes::Each(axes));
+mapped_axes!([] &Vec<Option<isize>>, |axes| MappedAxes::Each(axes.clone()));
+mapped_axes!([const N: usize] [Option<isize>; N], |axes| MappedAxes::Each(axes.to_vec()));
+mapped_axes!([const N: usize] &[Option<isize>; N], |axes| MappedAxes::Each(axes.to_vec()));
+
+/// As [`vmap`], of a function that has an error type of its own. `out_axes` is called with the number of outputs.
+///
+/// # Errors
+/// As [`vmap`], and what `out_axes` returns.
+pub fn vmap_with<E: From<Error>>(
     f: impl FnOnce(&[Array]) -> Result<Vec<Array>, E>,
     inputs: &[Array],
     in_axes: &[Option<isize>],

@@ -47,7 +47,8 @@ impl Array {
     }
 
     /// The same array, which has its value only when `others` have theirs.
-    pub(crate) fn after(&self, others: &[Array]) -> Array {
+    pub(crate) fn after(&self, others: &[impl AsRef<Array>]) -> Array {
+        let others = others.iter().map(AsRef::as_ref);
         let inputs = std::iter::once(self).chain(others).map(|a| a.node().clone()).collect();
         let shape = Shape::from_slice(self.shape());
         let place = self.node().place;
@@ -58,8 +59,8 @@ impl Array {
 /// The same arrays, each of which has its value only when all of `dependencies` have theirs:
 /// what has an effect, or takes memory, can be put in an order. Derivatives flow through to
 /// `inputs`, none to `dependencies`.
-pub fn depends(inputs: &[Array], dependencies: &[Array]) -> Vec<Array> {
-    inputs.iter().map(|x| x.after(dependencies)).collect()
+pub fn depends(inputs: &[impl AsRef<Array>], dependencies: &[impl AsRef<Array>]) -> Vec<Array> {
+    inputs.iter().map(|x| x.as_ref().after(dependencies)).collect()
 }
 
 attributes! {

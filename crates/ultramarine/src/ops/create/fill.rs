@@ -9,7 +9,13 @@ use crate::ops::{
 };
 use crate::placement::{self, follow};
 use crate::shape::{self, Shape, Strides};
-use crate::{array::Array, devices, dtype::Dtype, node::Value, scalar::Scalar};
+use crate::{
+    array::{Array, borrowed},
+    devices,
+    dtype::Dtype,
+    node::Value,
+    scalar::Scalar,
+};
 use ultramarine_abi::schema::{NoAttrs, op};
 
 /// An array with every element equal to `value`.
@@ -234,7 +240,7 @@ fn plane(op: &str, n: usize, m: usize, k: isize) -> Result<(Array, Array)> {
 ///
 /// # Errors
 /// [`Error::Value`] for another `indexing` than "xy" and "ij".
-pub fn meshgrid(arrays: &[Array], sparse: bool, indexing: &str) -> Result<Vec<Array>> {
+pub fn meshgrid(arrays: &[impl AsRef<Array>], sparse: bool, indexing: &str) -> Result<Vec<Array>> {
     ensure!(
         matches!(indexing, "xy" | "ij"),
         "meshgrid",
@@ -242,8 +248,8 @@ pub fn meshgrid(arrays: &[Array], sparse: bool, indexing: &str) -> Result<Vec<Ar
     );
     let n = arrays.len();
     let place = |i: usize| if indexing == "xy" && n > 1 && i < 2 { 1 - i } else { i };
-    let grids: Vec<Array> = arrays
-        .iter()
+    let grids: Vec<Array> = borrowed(arrays)
+        .into_iter()
         .enumerate()
         .map(|(i, a)| {
             let mut shape = Shape::from_elem(1, n);

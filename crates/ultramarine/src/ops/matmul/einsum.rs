@@ -2,7 +2,11 @@
 
 use crate::error::{Result, bail};
 use crate::ops::matmul::einsum_path::{Label, Parsed, parse, set};
-use crate::{array::Array, ops::rules::builders::without_axis, shape::Shape};
+use crate::{
+    array::{Array, borrowed},
+    ops::rules::builders::without_axis,
+    shape::Shape,
+};
 
 /// The sum of products that `subscripts` name: a letter for each axis of each operand, commas between the
 /// operands, and behind `->` the letters of the result. Letters that are not in the result are summed over; a
@@ -13,7 +17,7 @@ use crate::{array::Array, ops::rules::builders::without_axis, shape::Shape};
 /// ```
 /// use ultramarine::{Array, einsum};
 /// let a = Array::from_slice(&[1f32, 2., 3., 4., 5., 6.], &[2, 3])?;
-/// assert_eq!(einsum("ij,kj->ik", &[a.clone(), a.clone()])?.to_vec::<f32>()?, [14., 32., 32., 77.]);
+/// assert_eq!(einsum("ij,kj->ik", &[&a, &a])?.to_vec::<f32>()?, [14., 32., 32., 77.]);
 /// assert_eq!(einsum("ij->j", &[a])?.to_vec::<f32>()?, [5., 7., 9.]);
 /// # Ok::<(), ultramarine::Error>(())
 /// ```
@@ -21,12 +25,16 @@ use crate::{array::Array, ops::rules::builders::without_axis, shape::Shape};
 /// # Errors
 /// [`crate::Error::Value`] when the subscripts are malformed or do not fit the operands, or integers are to be
 /// contracted (that is done by [`Array::matmul`]).
-pub fn einsum(subscripts: &str, operands: &[Array]) -> Result<Array> {
+pub fn einsum(subscripts: &str, operands: &[impl AsRef<Array>]) -> Result<Array> {
+    contracted(subscripts, &borrowed(operands))
+}
+
+fn contracted(subscripts: &str, operands: &[&Array]) -> Result<Array> {
     let parsed = parse("einsum", subscripts, operands)?;
     operands.iter().try_for_each(|a| a.computable("einsum"))?;
     let mut terms: Vec<Term> = Vec::with_capacity(operands.len());
     for (a, labels) in operands.iter().zip(&parsed.inputs) {
-        let term = Term { array: a.clone(), labels: labels.clone(), named: set(labels) };
+        let term = Term { array: Array::clone(a), labels: labels.clone(), named: set(labels) };
         terms.push(term.distinct()?);
     }
     for step in parsed.path().steps {
@@ -52,8 +60,11 @@ pub fn einsum(subscripts: &str, operands: &[Array]) -> Result<Array> {
 ///
 /// # Errors
 /// [`crate::Error::Value`] when the subscripts are malformed or do not fit the operands.
-pub fn einsum_path(subscripts: &str, operands: &[Array]) -> Result<(Vec<Vec<usize>>, String)> {
-    let path = parse("einsum_path", subscripts, operands)?.path();
+pub fn einsum_path(
+    subscripts: &str,
+    operands: &[impl AsRef<Array>],
+) -> Result<(Vec<Vec<usize>>, String)> {
+    let path = parse("einsum_path", subscripts, &borrowed(operands))?.path();
     let about = [
         ("Complete contraction", subscripts.to_string()),
         ("Naive scaling", path.naive.scaling.to_string()),

@@ -93,7 +93,7 @@ fn implied(inputs: &[Vec<Option<Label>>]) -> Vec<Option<Label>> {
 }
 
 /// Reads subscripts and holds them against the operands.
-pub(crate) fn parse(op: &str, subscripts: &str, operands: &[Array]) -> Result<Parsed> {
+pub(crate) fn parse(op: &str, subscripts: &str, operands: &[&Array]) -> Result<Parsed> {
     ensure!(!operands.is_empty(), op, "At least one operand is required.");
     let text: String = subscripts.chars().filter(|c| *c != ' ').collect();
     let (left, right) = match text.split_once("->") {
@@ -137,7 +137,7 @@ pub(crate) fn parse(op: &str, subscripts: &str, operands: &[Array]) -> Result<Pa
 }
 
 /// The size of each index: axes of size 1 are broadcast.
-fn sizes(op: &str, inputs: &[Vec<Label>], operands: &[Array]) -> Result<[usize; 128]> {
+fn sizes(op: &str, inputs: &[Vec<Label>], operands: &[&Array]) -> Result<[usize; 128]> {
     let mut sizes = [1; 128];
     let mut known = 0u128;
     for (i, (labels, a)) in inputs.iter().zip(operands).enumerate() {

@@ -8,7 +8,11 @@ use crate::ops::{
     Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes, create::fill,
 };
 use crate::shape::{self, Shape, Show};
-use crate::{array::Array, dtype::Dtype, node::Value};
+use crate::{
+    array::{Array, borrowed},
+    dtype::Dtype,
+    node::Value,
+};
 use smallvec::SmallVec;
 
 /// The arrays one after the other along an axis, in their promoted dtype.
@@ -16,11 +20,22 @@ use smallvec::SmallVec;
 /// # Errors
 /// [`crate::Error::Value`] for no array, or shapes that differ elsewhere; [`crate::Error::Index`] for
 /// the axis.
-pub fn concatenate(arrays: &[Array], axis: isize) -> Result<Array> {
+///
+/// ```
+/// use ultramarine::{Array, concatenate};
+/// let (x, y) = (Array::from_slice(&[1, 2], &[2])?, Array::from_slice(&[3], &[1])?);
+/// assert_eq!(concatenate(&[&x, &y, &x], 0)?.to_vec::<i32>()?, [1, 2, 3, 1, 2]);
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
+pub fn concatenate(arrays: &[impl AsRef<Array>], axis: isize) -> Result<Array> {
+    concatenated(&borrowed(arrays), axis)
+}
+
+fn concatenated(arrays: &[&Array], axis: isize) -> Result<Array> {
     const OP: &str = "concatenate";
     let Some(first) = arrays.first() else { bail!(OP, "No arrays provided for concatenation") };
     if arrays.len() == 1 {
-        return Ok(first.clone());
+        return Ok(Array::clone(first));
     }
     let at = out_of_bounds(OP, axis, first.ndim())?;
     let mut shape = Shape::from_slice(first.shape());
@@ -62,7 +77,11 @@ fn joined(arrays: &[Array], axis: usize, shape: Shape, dtype: Dtype) -> Array {
 ///
 /// # Errors
 /// [`crate::Error::Value`] for no array, or shapes that differ; [`crate::Error::Index`] for the axis.
-pub fn stack(arrays: &[Array], axis: isize) -> Result<Array> {
+pub fn stack(arrays: &[impl AsRef<Array>], axis: isize) -> Result<Array> {
+    stacked(&borrowed(arrays), axis)
+}
+
+fn stacked(arrays: &[&Array], axis: isize) -> Result<Array> {
     let Some(first) = arrays.first() else { bail!("stack", "No arrays provided for stacking") };
     if arrays.iter().any(|a| a.shape() != first.shape()) {
         bail!("stack", "All arrays must have the same shape");

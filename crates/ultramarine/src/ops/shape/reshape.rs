@@ -1,7 +1,7 @@
 //! Views that rearrange axes; those that pick elements stand in `slice.rs`, and what
 //! a view is for the evaluator and the transforms in `view_rules.rs`.
 
-use crate::array::Array;
+use crate::array::{Array, borrowed};
 use crate::error::{Error, Result, bail, ensure};
 use crate::ops::rules::shapeless::{
     SymbolicShape, SymbolicSize, aligned, broadcast_with, literal, reshaped, shapeless,
@@ -320,12 +320,12 @@ impl Array {
 ///
 /// # Errors
 /// [`Error::Value`] when there is none.
-pub fn broadcast_arrays(arrays: &[Array]) -> Result<Vec<Array>> {
+pub fn broadcast_arrays(arrays: &[impl AsRef<Array>]) -> Result<Vec<Array>> {
+    let arrays = borrowed(arrays);
     let shape = arrays
         .iter()
         .try_fold(Shape::new(), |shape, a| shape::broadcast_shapes(&shape, a.shape()))?;
-    let partners: Vec<&Array> = arrays.iter().collect();
-    arrays.iter().map(|a| broadcast_with(a, &shape, &partners)).collect()
+    arrays.iter().map(|a| broadcast_with(a, &shape, &arrays)).collect()
 }
 
 fn no_such_axis(op: &str, axis: isize, ndim: usize) -> Error {

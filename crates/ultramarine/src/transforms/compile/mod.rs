@@ -25,7 +25,10 @@ use trace_key::TraceKey;
 
 use crate::error::{Error, Result};
 use crate::ops::rules::shapeless::{Shapeless, shapeless as shapeless_now};
-use crate::{array::Array, sync::lock};
+use crate::{
+    array::{Array, owned},
+    sync::lock,
+};
 use call::Callable;
 use graph::Graph;
 use placed::Homes;
@@ -237,9 +240,9 @@ impl fmt::Debug for Compiled {
 ///
 /// ```
 /// use ultramarine::{Array, transforms::compile};
-/// let f = compile(|x: &[Array]| Ok(vec![x[0].exp()?.add(&x[0].exp()?)?]));
+/// let f = compile(|x| Ok(vec![(x[0].exp()? + x[0].exp()?)?]));
 /// let x = Array::from_slice(&[0.0f32, 1.0], &[2])?;
-/// let y = f.call(&[x.clone()])?;
+/// let y = f.call(&[&x])?;
 /// assert_eq!(y[0].to_vec::<f32>()?, (&x.exp()? * 2.0)?.to_vec::<f32>()?);
 /// assert_eq!(f.traces(), 1);
 /// # Ok::<(), ultramarine::Error>(())
@@ -267,7 +270,11 @@ impl Compiled {
     /// # Errors
     /// What the function returns where it is traced; [`Error::Value`] if it evaluates what depends on an
     /// argument.
-    pub fn call(&self, inputs: &[Array]) -> Result<Vec<Array>> {
+    pub fn call(&self, inputs: &[impl AsRef<Array>]) -> Result<Vec<Array>> {
+        self.call_owned(&owned(inputs))
+    }
+
+    fn call_owned(&self, inputs: &[Array]) -> Result<Vec<Array>> {
         if !compiles_here() {
             return (self.f)(inputs);
         }

@@ -9,7 +9,7 @@ const BYTES: u64 = 4 * N as u64;
 /// Bytes written by evaluating what `f` makes.
 fn written(f: impl FnOnce() -> Result<Array>) -> Result<u64> {
     let y = f()?;
-    eval(&[])?;
+    eval(&[] as &[Array])?;
     reset_stats();
     y.eval()?;
     Ok(stats().bytes_written)
@@ -64,7 +64,7 @@ fn an_update_of_a_cache_writes_the_update() -> Result<()> {
             cache = step(&cache, i)?;
             cache.eval()?;
         }
-        eval(&[])?;
+        eval(&[] as &[Array])?;
         let counts = stats();
         Ok((counts.bytes_written, counts.donations, cache.to_vec()?))
     };
@@ -86,7 +86,7 @@ fn an_update_of_a_cache_writes_the_update() -> Result<()> {
     reset_stats();
     let part = kept.slice_at(&offsets[7], &[2], &[1, 8, 1, 16])?;
     part.eval()?;
-    eval(&[])?;
+    eval(&[] as &[Array])?;
     assert_eq!(stats().bytes_written, bytes);
     Ok(())
 }

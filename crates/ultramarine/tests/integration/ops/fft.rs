@@ -422,7 +422,7 @@ fn vmap_as_loop() -> Result<()> {
                 |a: &[Array]| Ok::<_, Error>(vec![f(&a[0])?]),
                 std::slice::from_ref(&x),
                 &[Some(axis as isize)],
-                |_| Ok(vec![Some(0)]),
+                0,
             )?;
             let each: Vec<Array> =
                 x.unstack(axis as isize)?.iter().map(f).collect::<Result<_>>()?;

@@ -440,8 +440,7 @@ fn mapped_is_a_loop() -> Result<()> {
         for axis in [0isize, 2] {
             // The mapped axis may be anywhere.
             let moved = stack.moveaxis(0, axis)?;
-            let mapped =
-                vmap(|x| f(&x[0]), &[moved], &[Some(axis)], |n| Ok::<_, Error>(vec![Some(0); n]))?;
+            let mapped = vmap(|x| f(&x[0]), &[moved], &[Some(axis)], 0)?;
             for i in 0..3 {
                 let at = Array::scalar(i);
                 let single = f(&stack.take(&at, Some(0))?)?;
@@ -459,7 +458,7 @@ fn mapped_is_a_loop() -> Result<()> {
     // One of the operands is mapped.
     let b = random(&[4, 2], Dtype::Float32)?;
     let f = |x: &[Array]| Ok::<_, Error>(vec![solve_triangular(&x[0], &x[1], false)?]);
-    let each = |n| Ok::<_, Error>(vec![Some(0); n]);
+    let each = 0;
     let left = vmap(f, &[stack.clone(), b.clone()], &[Some(0), None], each)?;
     near(&left[0], &solve_triangular(&stack, &b, false)?, 0.0);
     let many = random(&[5, 4, 2], Dtype::Float32)?;

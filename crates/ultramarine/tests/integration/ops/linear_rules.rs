@@ -2,7 +2,7 @@
 
 use Dtype::*;
 use ultramarine::transforms::{jvp, vjp, vmap};
-use ultramarine::{Array, Dtype, Error, PadMode, Result, concatenate, stack};
+use ultramarine::{Array, Dtype, PadMode, Result, concatenate, stack};
 
 /// 1, 2, 3 ... in a shape.
 fn counted(shape: &[usize]) -> Array {
@@ -55,12 +55,12 @@ fn rules_of_linear_functions() -> Result<()> {
         let x = counted(shape);
         let t = x.square()?.subtract(&x.scalar_like(2.0)?)?;
         let call = |p: &[Array]| Ok(vec![f(&p[0])?]);
-        let (_, forward) = jvp::<Error>(call, std::slice::from_ref(&x), std::slice::from_ref(&t))?;
+        let (_, forward) = jvp(call, std::slice::from_ref(&x), std::slice::from_ref(&t))?;
         let expected = f(&t)?;
         assert_eq!(forward[0].shape(), expected.shape(), "{name}");
         assert_eq!(forward[0].to_vec::<f32>()?, expected.to_vec::<f32>()?, "{name} forward");
         let c = counted(expected.shape());
-        let (_, reverse) = vjp::<Error>(call, std::slice::from_ref(&x), std::slice::from_ref(&c))?;
+        let (_, reverse) = vjp(call, std::slice::from_ref(&x), std::slice::from_ref(&c))?;
         assert_eq!(reverse[0].shape(), *shape, "{name}");
         let dot = |a: &Array, b: &Array| a.multiply(b)?.sum(None, false)?.item::<f32>();
         assert_eq!(dot(&c, &expected)?, dot(&reverse[0], &t)?, "{name} reverse");
@@ -69,7 +69,7 @@ fn rules_of_linear_functions() -> Result<()> {
         let rows = counted(&batch);
         for axis in 0..=shape.len() as isize {
             let moved = rows.moveaxis(0, axis)?;
-            let mapped = vmap::<Error>(call, &[moved], &[Some(axis)], |n| Ok(vec![Some(-1); n]))?;
+            let mapped = vmap(call, &[moved], &[Some(axis)], -1)?;
             let alone = rows.unstack(0)?.iter().map(f).collect::<Result<Vec<_>>>()?;
             let alone = stack(&alone, -1)?;
             assert_eq!(mapped[0].shape(), alone.shape(), "{name} over {axis}");
@@ -86,15 +86,14 @@ fn rules_with_operands_left_out() -> Result<()> {
     let write = |x: &Array, u: &Array| x.slice_update(u, &[0, 1], &[3, 3], &[2, 1]);
     let ones = Array::ones(&[3, 4], Float32)?;
     let run = |p: &[Array]| Ok(vec![write(&p[0], &p[1])?]);
-    let (_, g) = vjp::<Error>(run, &[x.clone(), u.clone()], &[ones])?;
+    let (_, g) = vjp(run, &[x.clone(), u.clone()], &[ones])?;
     assert_eq!(g[0].to_vec::<f32>()?, [1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 1.0]);
     assert_eq!(g[1].to_vec::<f32>()?, [2.0, 2.0]);
     // Only one operand is mapped.
     let rows = counted(&[5, 2]);
     let only =
         |p: &[Array]| Ok(vec![write(&x, &p[0])?, concatenate(&[p[0].clone(), u.clone()], 0)?]);
-    let mapped =
-        vmap::<Error>(only, std::slice::from_ref(&rows), &[Some(0)], |n| Ok(vec![Some(0); n]))?;
+    let mapped = vmap(only, std::slice::from_ref(&rows), &[Some(0)], 0)?;
     for (i, row) in rows.unstack(0)?.iter().enumerate() {
         assert_eq!(mapped[0].unstack(0)?[i].to_vec::<f32>()?, write(&x, row)?.to_vec::<f32>()?);
         let joined = concatenate(&[row.clone(), u.clone()], 0)?;

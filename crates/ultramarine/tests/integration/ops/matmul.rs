@@ -176,7 +176,7 @@ fn mapped_over_either_side() -> Result<()> {
                 |x: &[Array]| Ok::<_, Error>(vec![x[0].matmul(&x[1])?]),
                 &[a.clone(), b.clone()],
                 &[left, right],
-                |_| Ok(vec![Some(0)]),
+                0,
             )?;
             for i in 0..6 {
                 let at = Array::scalar(i);

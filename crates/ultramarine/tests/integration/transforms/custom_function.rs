@@ -35,7 +35,7 @@ fn square() -> CustomFunction {
 
 fn mapped(f: &dyn Fn(&Array) -> Result<Array>, x: &Array) -> Result<Array> {
     let run = |x: &[Array]| Ok::<_, Error>(vec![f(&x[0])?]);
-    Ok(vmap(run, std::slice::from_ref(x), &[Some(0)], |_| Ok(vec![Some(0)]))?.swap_remove(0))
+    Ok(vmap(run, std::slice::from_ref(x), &[Some(0)], 0)?.swap_remove(0))
 }
 
 fn pushed(f: &CustomFunction, x: &Array) -> Result<Vec<f32>> {
@@ -306,7 +306,7 @@ fn dependencies_come_first() -> Result<()> {
     assert_eq!(after[1].to_vec::<f32>()?, [1.0, 4.0]);
     assert!(first.is_evaluated());
     assert_eq!(after[0].to_vec::<f32>()?, [1.0, 2.0]);
-    assert!(depends(&[], &[first]).is_empty());
+    assert!(depends(&[] as &[Array], &[first]).is_empty());
 
     // Its error is theirs.
     let bad = x.item_scalar().err();

@@ -340,10 +340,9 @@ fn complex_derivatives() -> Result<()> {
         let primals = [z.clone()];
         let real = f(&z)?.dtype() == Float32;
         let cotangent = if real { Array::ones(&[1], Float32)? } else { one_two.clone() };
-        let (_, got) = vjp::<Error>(|p| Ok(vec![f(&p[0])?]), &primals, &[cotangent])?;
+        let (_, got) = vjp(|p| Ok(vec![f(&p[0])?]), &primals, &[cotangent])?;
         near(name, &got[0], reverse)?;
-        let (_, got) =
-            jvp::<Error>(|p| Ok(vec![f(&p[0])?]), &primals, std::slice::from_ref(&one_two))?;
+        let (_, got) = jvp(|p| Ok(vec![f(&p[0])?]), &primals, std::slice::from_ref(&one_two))?;
         near(name, &got[0], forward)?;
     }
     let w = Array::from_slice(&[c(1.0, -2.0)], &[1])?;
@@ -363,10 +362,10 @@ fn complex_derivatives() -> Result<()> {
     for (name, f, reverse, forward) in table {
         let primals = [z.clone(), w.clone()];
         let run = |p: &[Array]| Ok(vec![f(&p[0], &p[1])?]);
-        let (_, got) = vjp::<Error>(run, &primals, std::slice::from_ref(&one_two))?;
+        let (_, got) = vjp(run, &primals, std::slice::from_ref(&one_two))?;
         near(name, &got[0], reverse[0])?;
         near(name, &got[1], reverse[1])?;
-        let (_, got) = jvp::<Error>(run, &primals, &[one_two.clone(), one_two.clone()])?;
+        let (_, got) = jvp(run, &primals, &[one_two.clone(), one_two.clone()])?;
         near(name, &got[0], forward)?;
     }
     Ok(())
@@ -386,7 +385,7 @@ fn derivatives_at_ties() -> Result<()> {
     ];
     for (name, f, expected) in table {
         let run = |p: &[Array]| Ok(vec![f(&p[0], &p[1])?]);
-        let (_, got) = vjp::<Error>(run, &[a.clone(), b.clone()], std::slice::from_ref(&ones))?;
+        let (_, got) = vjp(run, &[a.clone(), b.clone()], std::slice::from_ref(&ones))?;
         assert_eq!(got[0].to_vec::<f32>()?, expected[0], "{name}");
         assert_eq!(got[1].to_vec::<f32>()?, expected[1], "{name}");
     }
@@ -395,7 +394,7 @@ fn derivatives_at_ties() -> Result<()> {
     let twos = Array::from_slice(&[2.0f32, 2.0], &[2])?;
     let run = |p: &[Array]| Ok(vec![p[0].power(&p[1])?]);
     let one = Array::ones(&[2], Float32)?;
-    let (_, got) = vjp::<Error>(run, &[base, twos], &[one])?;
+    let (_, got) = vjp(run, &[base, twos], &[one])?;
     assert_eq!(got[0].to_vec::<f32>()?, [0.0, 4.0]);
     let by_exponent = got[1].to_vec::<f32>()?;
     assert!(by_exponent[0] == 0.0 && (by_exponent[1] - 4.0 * 2f32.ln()).abs() < 1e-5);
@@ -417,7 +416,7 @@ fn mapped_with_every_combination_of_axes() -> Result<()> {
         ([row, b], [None, Some(1)]),
     ];
     for (inputs, axes) in cases {
-        let mapped = vmap::<Error>(f, &inputs, &axes, |n| Ok(vec![Some(0); n]))?;
+        let mapped = vmap(f, &inputs, &axes, 0)?;
         for i in 0..4 {
             let at = |k: usize| match axes[k] {
                 Some(axis) => Ok::<_, Error>(inputs[k].unstack(axis)?[i].clone()),

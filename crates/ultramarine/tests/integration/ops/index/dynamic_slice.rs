@@ -113,12 +113,7 @@ fn mapped_windows_are_those_of_a_loop() -> Result<()> {
             let given: Vec<Array> = (0..3)
                 .map(|k| if axes[k].is_some() { Ok(whole[k].clone()) } else { row(k, 0) })
                 .collect::<Result<_>>()?;
-            let mapped = vmap(
-                |a: &[Array]| Ok(vec![f(a)?]),
-                &given,
-                &axes,
-                |n| Ok::<_, Error>(vec![Some(0); n]),
-            )?;
+            let mapped = vmap(|a: &[Array]| Ok(vec![f(a)?]), &given, &axes, 0)?;
             for i in 0..3 {
                 let one = f(&[row(0, i)?, row(1, i)?, row(2, i)?])?;
                 // What depends on nothing that is mapped is not mapped either, but repeated.

@@ -342,12 +342,7 @@ fn mapped_like_one_by_one() -> Result<()> {
                     }
                 })
                 .collect::<Result<_>>()?;
-            let got = vmap(
-                |a: &[Array]| Ok::<_, Error>(vec![f(a)?]),
-                &inputs,
-                &axes,
-                |n| Ok(vec![Some(0); n]),
-            )?;
+            let got = vmap(|a: &[Array]| Ok::<_, Error>(vec![f(a)?]), &inputs, &axes, 0)?;
             for n in 0..b {
                 let one: Vec<Array> = (0..4)
                     .map(|k| all[k].take(&pick(if mask >> k & 1 == 1 { n } else { 0 }), Some(0)))

@@ -23,14 +23,14 @@ fn joined() -> Result<()> {
     assert_eq!((mixed.dtype(), mixed.shape()), (Float16, &[4usize, 3][..]));
     let value = |r: Result<Array>| matches!(r, Err(Error::Value(_)));
     let index = |r: Result<Array>| matches!(r, Err(Error::Index(_)));
-    assert!(value(concatenate(&[], 0)));
+    assert!(value(concatenate(&[] as &[Array], 0)));
     assert!(value(concatenate(&[x.clone(), ints(&[1, 2], &[2, 1])], 0)));
     assert!(value(concatenate(&[x.clone(), ints(&[1, 2], &[2])], 0)));
     assert!(index(concatenate(&[x.clone(), x.clone()], 2)));
     assert!(index(concatenate(&[Array::scalar(1i32), Array::scalar(2i32)], 0)));
     let s = stack(&[x.clone(), x.clone()], -1)?;
     assert_eq!((s.shape(), &s.to_vec::<i32>()?[..4]), (&[2usize, 3, 2][..], &[0, 0, 1, 1][..]));
-    assert!(value(stack(&[], 0)) && value(stack(&[x.clone(), ints(&[1], &[1])], 0)));
+    assert!(value(stack(&[] as &[Array], 0)) && value(stack(&[x.clone(), ints(&[1], &[1])], 0)));
     assert!(index(stack(&[x.clone(), x], 4)));
     Ok(())
 }

@@ -227,7 +227,7 @@ fn broadcasting() -> Result<()> {
     }
     let both = broadcast_arrays(&[x.clone(), counted(&[2, 1])])?;
     assert_eq!(both[1].to_vec::<i32>()?, [0, 0, 0, 1, 1, 1]);
-    assert!(broadcast_arrays(&[])?.is_empty());
+    assert!(broadcast_arrays(&[] as &[Array])?.is_empty());
     assert!(broadcast_arrays(&[x.clone(), counted(&[4])]).is_err());
     let (a, b) = (counted(&[2]), counted(&[3]));
     let xy = meshgrid(&[a.clone(), b.clone()], false, "xy")?;

@@ -151,7 +151,7 @@ fn mapped_functions_follow() {
     let row: Function = |r| r.softmax(-1, false)?.subtract(&r.mean(None, false)?);
     check("rows", move |x| {
         let f = |a: &[Array]| Ok::<_, Error>(vec![row(&a[0])?]);
-        Ok(vmap(f, std::slice::from_ref(x), &[Some(0)], |n| Ok(vec![Some(0); n]))?.remove(0))
+        Ok(vmap(f, std::slice::from_ref(x), &[Some(0)], 0)?.remove(0))
     });
 }
 

@@ -3,7 +3,7 @@
 use super::{close, for_each_case, listed, operands};
 use crate::support::arrays::uniform;
 use ultramarine::transforms::{vjp, vmap};
-use ultramarine::{Array, Error, Result, stack};
+use ultramarine::{Array, Result, stack};
 use ultramarine_test_support::Rng;
 
 /// Which operands are mapped, and along which axis, as `vmap` takes it.
@@ -46,7 +46,7 @@ fn batching_rules() {
                 })
                 .collect::<Result<_>>()?;
             let f = listed(case.f);
-            let got = &vmap(f, &inputs, &axes, |_| Ok(vec![Some(0)]))?[0];
+            let got = &vmap(f, &inputs, &axes, 0)?[0];
             let want: Vec<Array> =
                 (0..BATCH).map(|i| (case.f)(&example(i)?)).collect::<Result<_>>()?;
             let want = stack(&want, 0)?;
@@ -58,7 +58,7 @@ fn batching_rules() {
             let slopes = |x: &[Array]| -> Result<Vec<Array>> {
                 Ok(vjp(f, x, std::slice::from_ref(&weight))?.1)
             };
-            let got = vmap(slopes, &inputs, &axes, |n| Ok::<_, Error>(vec![Some(0); n]))?;
+            let got = vmap(slopes, &inputs, &axes, 0)?;
             for (k, got) in got.iter().enumerate() {
                 let want: Vec<Array> = (0..BATCH)
                     .map(|i| Ok(slopes(&example(i)?)?.swap_remove(k)))
@@ -67,7 +67,7 @@ fn batching_rules() {
                 close(case.name, &format!("vmap {axes:?} of vjp {k}"), got, &want);
             }
             let summed = |x: &[Array]| -> Result<Vec<Array>> {
-                let out = vmap(f, x, &axes, |_| Ok(vec![Some(0)]))?;
+                let out = vmap(f, x, &axes, 0)?;
                 Ok(vec![out[0].multiply(&weight)?.sum(None, false)?])
             };
             let (_, through) = vjp(summed, &inputs, &[Array::scalar(1.0f64)])?;

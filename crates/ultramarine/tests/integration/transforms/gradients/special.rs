@@ -37,7 +37,7 @@ fn trees_and_errors() -> Result<()> {
         |x: &[Array]| Ok::<_, Error>(vec![Array::scalar(x[0].item::<f32>()?)]),
         &[x(1.0)?],
         &[Some(0)],
-        |_| Ok(vec![Some(0)]),
+        0,
     );
     assert!(matches!(inside, Err(Error::Value(_))), "{inside:?}");
     Ok(())

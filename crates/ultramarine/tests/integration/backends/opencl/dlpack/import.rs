@@ -137,7 +137,7 @@ fn nothing_is_released_while_work_uses_it() -> Result<()> {
     let y = (&x + 1.0)?;
     let z = with_stream(side, || x.square())?;
     async_eval(&[y.clone(), z.clone()])?;
-    ultramarine::eval(&[])?;
+    ultramarine::eval(&[] as &[Array])?;
     while !(y.is_evaluated() && z.is_evaluated()) {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
