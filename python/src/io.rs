@@ -10,6 +10,7 @@ use std::cell::RefCell;
 use std::ffi::OsString;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
+use ultramarine::Error;
 use ultramarine::io::{self as files, Format, Loaded, Metadata};
 
 /// A Python file object as Rust's.
@@ -290,7 +291,11 @@ fn load<'py>(
         return Err(value(format!("[load] metadata not supported for format {name}")));
     }
     let loaded = on(stream, || match target {
-        Target::Path(path) => Ok(py.detach(|| files::load_as(path, format))?),
+        // An archive that is missing is a ValueError in mlx, another file a RuntimeError.
+        Target::Path(path) => match py.detach(|| files::load_as(path, format)) {
+            Err(error @ Error::Io { .. }) if format == Format::Npz => Err(value(error.to_string())),
+            loaded => Ok(loaded?),
+        },
         Target::Object(file) => {
             with_file(file, |mut reader| files::read(&mut reader, format, "file object"))
         }

@@ -34,12 +34,11 @@ pub enum Error {
     /// Anything that fails while running. Python: `RuntimeError`.
     #[error("{0}")]
     Runtime(String),
-    /// A file could not be read or written. Python: `RuntimeError`, or the `OSError`
-    /// where the operating system refused.
-    #[error("{path}: {source}")]
+    /// The operating system refused to open or write a file ([`Error::io_kind`]). Python: `RuntimeError`.
+    #[error("{what}: {source}")]
     Io {
-        /// The file.
-        path: String,
+        /// The file, and what was tried.
+        what: String,
         /// The system's reason.
         source: Arc<std::io::Error>,
     },
@@ -100,6 +99,26 @@ impl Error {
     /// An error of the caller's own, for functions that are handed to a transform.
     pub fn other(error: impl std::error::Error + Send + Sync + 'static) -> Self {
         Error::Other(Arc::new(error))
+    }
+
+    /// The kind of the system's error, where that is why a file was not opened or written.
+    ///
+    /// ```
+    /// # use ultramarine_runtime::error::Error;
+    /// use std::io::ErrorKind;
+    /// let missing = std::fs::File::open("missing.npy").err().map(|e| Error::io("missing.npy", e));
+    /// assert_eq!(missing.and_then(|e| e.io_kind()), Some(ErrorKind::NotFound));
+    /// ```
+    pub fn io_kind(&self) -> Option<std::io::ErrorKind> {
+        match self.root() {
+            Error::Io { source, .. } => Some(source.kind()),
+            _ => None,
+        }
+    }
+
+    /// A [`Error::Io`].
+    pub fn io(what: impl Into<String>, source: std::io::Error) -> Self {
+        Error::Io { what: what.into(), source: Arc::new(source) }
     }
 
     /// The first cause, below any [`Error::Poisoned`].

@@ -72,7 +72,10 @@ pub use ops::{
         window_functions::{bartlett, blackman, hamming, hanning},
     },
     elementwise::operand::{Number, Operand, OptionalOperand},
-    index::indexing::{Index, Update},
+    index::{
+        entry::{Index, Stepped},
+        indexing::Update,
+    },
     matmul::{
         addmm,
         einsum::{einsum, einsum_path},

@@ -24,7 +24,7 @@ mod types;
 
 pub use errors::{give_error, take_error};
 pub use handles::{borrow_handle, own_handle, take_handle};
-pub use native::{connect_here, from_library, library_place, to_library};
+pub use native::{call, call_one, connect_here, from_library, library_place, to_library};
 pub use operations::operations;
 pub use poison::{poison, set_poison};
 pub use table::host_table;

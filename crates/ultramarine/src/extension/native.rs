@@ -1,7 +1,12 @@
 //! Extensions of the program itself: the library of primitives that is linked in belongs to this core.
 
 use super::{errors::code_of, handles, table::host_table};
-use crate::{array::Array, device::DeviceType, error::Error, stream::Stream};
+use crate::{
+    array::Array,
+    device::DeviceType,
+    error::{Error, Result},
+    stream::Stream,
+};
 use std::sync::Once;
 use ultramarine_abi::status;
 use ultramarine_extension as library;
@@ -44,8 +49,38 @@ impl From<library::Array> for Array {
     }
 }
 
-/// An error of the library's as one of the core's: `apply(..).map_err(from_library)?`. (As a `From` it would
-/// take from closures that end in `Ok(..)` the only error type that they can have.)
+/// The results of a primitive, evaluated when somebody needs them. It runs where the operands are at home, or on the stream
+/// of the scope ([`with_stream`](crate::with_stream)), as any operation does.
+///
+/// # Errors
+/// What [`infer`](library::Primitive::infer) says; operands that are on accelerators that do not mix.
+pub fn call<P: library::Primitive>(
+    primitive: P,
+    inputs: &[impl AsRef<Array>],
+) -> Result<Vec<Array>> {
+    let inputs: Vec<library::Array> = inputs.iter().map(|a| a.as_ref().into()).collect();
+    let inputs: Vec<&library::Array> = inputs.iter().collect();
+    let results = library::apply(primitive, &inputs, library::Place::Default);
+    Ok(results.map_err(from_library)?.into_iter().map(Array::from).collect())
+}
+
+/// [`call`] of a primitive with one result.
+///
+/// # Errors
+/// As [`call`]; [`Error::Runtime`] for a primitive that has several results.
+pub fn call_one<P: library::Primitive>(
+    primitive: P,
+    inputs: &[impl AsRef<Array>],
+) -> Result<Array> {
+    let name = primitive.name().to_owned();
+    let mut results = call(primitive, inputs)?;
+    match (results.pop(), results.is_empty()) {
+        (Some(one), true) => Ok(one),
+        _ => Err(Error::runtime(&name, "The primitive has several results; use `call`.")),
+    }
+}
+
+/// An error of the library's as one of the core's, as [`call`] converts it.
 pub fn from_library(error: library::Error) -> Error {
     let text = error.text().to_owned();
     match error.code() {

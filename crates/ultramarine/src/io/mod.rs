@@ -83,9 +83,16 @@ impl Format {
 /// Loads a file; its extension says which format it has.
 ///
 /// # Errors
-/// [`Error::Value`] for an unknown extension or something that is no zip archive
-/// where one should be, [`Error::Runtime`] for other files that are missing, cut
-/// short or wrong, [`Error::Memory`] when there is no memory.
+/// [`Error::Io`] for a file that cannot be opened ([`Error::io_kind`] says why), [`Error::Value`] for an
+/// unknown extension or something that is no zip archive where one should be, [`Error::Runtime`] for other files that are
+/// cut short or wrong, [`Error::Memory`] when there is no memory.
+///
+/// ```
+/// use std::io::ErrorKind;
+/// use ultramarine::io::load;
+/// let error = load("missing.npz").err();
+/// assert_eq!(error.and_then(|e| e.io_kind()), Some(ErrorKind::NotFound));
+/// ```
 pub fn load(path: impl AsRef<Path>) -> Result<Loaded> {
     load_as(&path, Format::from_path(&path)?)
 }
@@ -151,9 +158,9 @@ impl At<'_> {
     fn not_opened(&self, error: io::Error) -> Error {
         if self.op == "savez" {
             // MLX leaves this one to Python's zipfile, which raises the system's error.
-            return Error::Io { path: self.name.to_owned(), source: error.into() };
+            return Error::io(self.name, error);
         }
-        Error::runtime(self.op, format!("Failed to open file {}: {error}", self.name))
+        Error::io(format!("[{}] Failed to open file {}", self.op, self.name), error)
     }
 
     /// The error for an array whose dtype a file format does not have.
@@ -171,7 +178,7 @@ impl At<'_> {
     fn replace(self, path: &Path, write: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
         let failed = |step, error| match step {
             Step::Open => self.not_opened(error),
-            Step::Write => self.not_written(error),
+            Step::Write => Error::io(format!("[{}] Failed to write {}", self.op, self.name), error),
         };
         files::replace(path, failed, write)
     }

@@ -42,7 +42,7 @@ pub fn write(writer: &mut dyn Write, array: &Array, name: &str) -> Result<()> {
 /// Loads the array of a file.
 ///
 /// # Errors
-/// [`Error::Runtime`] when the file is missing, cut short or no npy file;
+/// [`Error::Io`] when the file cannot be opened, [`Error::Runtime`] when it is cut short or no npy file;
 /// [`Error::Value`] when arrays have no such dtype.
 pub fn load(path: impl AsRef<Path>) -> Result<Array> {
     let name = path.as_ref().display().to_string();

@@ -1,7 +1,7 @@
 //! NumPy's format of several arrays: a zip archive with a `.npy` file for each.
 
 use super::{Arrays, At, ReadSeek, Source, npy, remaining, with_extension};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use zip::{CompressionMethod, ZipArchive, ZipWriter, write::SimpleFileOptions};
@@ -40,13 +40,16 @@ pub fn write(writer: &mut dyn Write, arrays: &Arrays, compressed: bool, name: &s
 /// Loads the arrays of a file.
 ///
 /// # Errors
-/// [`crate::Error::Value`] when the file is missing or no zip archive,
+/// [`crate::Error::Io`] when the file cannot be opened, [`crate::Error::Value`] when it is no zip archive,
 /// [`crate::Error::Runtime`] when a member is damaged or no npy file.
 pub fn load(path: impl AsRef<Path>) -> Result<Arrays> {
     let name = path.as_ref().display().to_string();
     let at = At { op: "load_npz", name: &name };
     let file = std::fs::File::open(path);
-    read(&mut file.map_err(|e| at.value(format!("Failed to open file: {e}")))?, &name)
+    read(
+        &mut file.map_err(|e| Error::io(format!("[{}] {name}: Failed to open file", at.op), e))?,
+        &name,
+    )
 }
 
 /// Reads the archive that `reader` is; `name` stands for it in errors.

@@ -43,7 +43,7 @@ pub fn write(
 /// Loads the arrays and the metadata (empty if there is none) of a file.
 ///
 /// # Errors
-/// [`Error::Runtime`] when the file is missing, cut short or no safetensors file,
+/// [`Error::Io`] when the file cannot be opened, [`Error::Runtime`] when it is cut short or no safetensors file,
 /// or holds a dtype that arrays do not have.
 pub fn load(path: impl AsRef<Path>) -> Result<(Arrays, Metadata)> {
     let name = path.as_ref().display().to_string();

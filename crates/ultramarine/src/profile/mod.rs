@@ -25,7 +25,6 @@ pub use table::Row;
 use crate::error::{Error, Result};
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
 
 /// A profile that runs, of all evaluations of the process. It ends with [`Profile::finish`]; dropped without that, what
 /// it recorded is lost.
@@ -128,8 +127,7 @@ impl Report {
     /// [`Error::Io`] if the file cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
-        std::fs::write(path, self.trace())
-            .map_err(|e| Error::Io { path: path.display().to_string(), source: Arc::new(e) })
+        std::fs::write(path, self.trace()).map_err(|e| Error::io(path.display().to_string(), e))
     }
 }
 

@@ -187,7 +187,7 @@ fn tensordot(x: &[Array], v: &Values<'_>) -> Result<Array> {
 fn trace(x: &Array, v: &Values<'_>) -> Result<Array> {
     let (offset, a, b) =
         (v.integer_or("offset", 0), v.integer_or("axis1", 0), v.integer_or("axis2", 1));
-    let sum = x.diagonal(offset, a, b)?.sum(-1, false)?;
+    let sum = x.trace(offset, a, b)?;
     v.dtype("dtype").map_or(Ok(sum.clone()), |d| sum.try_astype(d))
 }
 

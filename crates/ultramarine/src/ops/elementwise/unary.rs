@@ -158,6 +158,21 @@ impl Array {
         node(unary::NEGATIVE, self).placed()
     }
 
+    /// The elements that are above zero, and zero in place of the others, in the array's dtype.
+    ///
+    /// ```
+    /// use ultramarine::Array;
+    /// let x = Array::from_slice(&[-1.0f32, 2.0], &[2])?;
+    /// assert_eq!(x.relu()?.to_vec::<f32>()?, [0.0, 2.0]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`crate::Error::Value`] for a dtype that is only stored.
+    pub fn relu(&self) -> Result<Array> {
+        self.maximum(0)
+    }
+
     /// `log(1 + e^x)` without overflow. Integers and bool give float32.
     ///
     /// ```

@@ -5,94 +5,12 @@
 //! or in front if a slice or a new axis separates them.
 
 use crate::error::{Error, Result, bail};
-use crate::ops::index::{gather::gather, resolve::Resolved};
+use crate::ops::index::{entry::Index, gather::gather, resolve::Resolved};
 use crate::ops::rules::shapeless::{SymbolicSize, reshaped};
-use crate::ops::{rules::builders::bin, select::where_};
+use crate::ops::{elementwise::operand::Operand, rules::builders::bin, select::where_};
 use crate::shape::{self, Shape, Show};
 use crate::{array::Array, dtype::Dtype, placement::follow, scalar::Scalar};
-use std::ops::{Range, RangeFrom, RangeFull, RangeTo};
 use ultramarine_abi::schema::{binary, scatter as kind};
-
-/// One entry of an index.
-#[derive(Clone)]
-pub enum Index {
-    /// One position of an axis, which goes away; negative from the end.
-    Int(i64),
-    /// Python's `start:stop:step`.
-    Slice {
-        /// First position.
-        start: Option<i64>,
-        /// The position before which it ends.
-        stop: Option<i64>,
-        /// The step, not zero.
-        step: Option<i64>,
-    },
-    /// A whole axis: `:`.
-    Full,
-    /// A new axis of size 1.
-    NewAxis,
-    /// As many whole axes as are left: `...`.
-    Ellipsis,
-    /// Positions of an axis: any integer dtype.
-    Array(Array),
-    /// A bool array over the first axes. Only by itself.
-    Mask(Array),
-}
-
-impl From<Array> for Index {
-    fn from(a: Array) -> Index {
-        if a.dtype() == Dtype::Bool { Index::Mask(a) } else { Index::Array(a) }
-    }
-}
-
-impl From<&Array> for Index {
-    fn from(a: &Array) -> Index {
-        a.clone().into()
-    }
-}
-
-impl From<RangeFull> for Index {
-    fn from(_: RangeFull) -> Index {
-        Index::Full
-    }
-}
-
-/// A position; one beyond all arrays stays beyond them.
-fn place(i: impl TryInto<i64>) -> i64 {
-    i.try_into().unwrap_or(i64::MAX)
-}
-
-macro_rules! from_integers {
-    ($($t:ty)*) => {$(
-        impl From<$t> for Index {
-            fn from(i: $t) -> Index {
-                Index::Int(place(i))
-            }
-        }
-        impl From<Range<$t>> for Index {
-            fn from(r: Range<$t>) -> Index {
-                Index::Slice { start: Some(place(r.start)), stop: Some(place(r.end)), step: None }
-            }
-        }
-        impl From<RangeFrom<$t>> for Index {
-            fn from(r: RangeFrom<$t>) -> Index {
-                Index::Slice { start: Some(place(r.start)), stop: None, step: None }
-            }
-        }
-        impl From<RangeTo<$t>> for Index {
-            fn from(r: RangeTo<$t>) -> Index {
-                Index::Slice { start: None, stop: Some(place(r.end)), step: None }
-            }
-        }
-    )*};
-}
-from_integers! { i32 i64 isize usize }
-
-/// A list of [`Index`] entries: `x.index(&index![0, 1..3, .., &positions])`.
-#[macro_export]
-macro_rules! index {
-    ($($entry:expr),* $(,)?) => { [$($crate::Index::from($entry)),*] };
-}
 
 /// How an update combines with what is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,7 +82,20 @@ impl Array {
     /// [`Error::Value`] for too many entries, boolean masks that do not fit, are beside other
     /// entries or traced, index arrays that are no integers or cannot be broadcast;
     /// [`Error::Index`] for an integer out of range.
-    pub fn index(&self, entries: &[Index]) -> Result<Array> {
+    ///
+    /// ```
+    /// use ultramarine::{Array, Dtype, index};
+    /// let x = Array::arange(0.0, 12.0, 1.0, Dtype::Int32)?.reshape(&[3, 4])?;
+    /// assert_eq!(x.index(index![-1])?.to_vec::<i32>()?, [8, 9, 10, 11]);
+    /// assert_eq!(x.index(index![.., 0..4; 2])?.to_vec::<i32>()?, [0, 2, 4, 6, 8, 10]);
+    /// assert_eq!(x.index(index![x.greater(8)?])?.to_vec::<i32>()?, [9, 10, 11]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
+    pub fn index(&self, entries: impl AsRef<[Index]>) -> Result<Array> {
+        self.indexed(entries.as_ref())
+    }
+
+    fn indexed(&self, entries: &[Index]) -> Result<Array> {
         let _home = follow(&[self]);
         if let [Index::Mask(mask)] = entries {
             return self.masked(mask);
@@ -214,7 +145,24 @@ impl Array {
     /// # Errors
     /// As [`Array::index`], but for masks by themselves; [`Error::Value`] when the
     /// updates cannot be broadcast or a mask does not fit.
-    pub fn index_update(&self, entries: &[Index], updates: &Array, kind: Update) -> Result<Array> {
+    ///
+    /// ```
+    /// use ultramarine::{Array, Dtype, Update, index};
+    /// let x = Array::zeros(&[2, 3], Dtype::Float32)?;
+    /// let y = x.index_update(index![0, ..], 1.5, Update::Set)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [1.5, 1.5, 1.5, 0.0, 0.0, 0.0]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
+    pub fn index_update(
+        &self,
+        entries: impl AsRef<[Index]>,
+        updates: impl Operand,
+        kind: Update,
+    ) -> Result<Array> {
+        self.updated(entries.as_ref(), &*updates.beside(self)?, kind)
+    }
+
+    fn updated(&self, entries: &[Index], updates: &Array, kind: Update) -> Result<Array> {
         let _home = follow(&[self, updates]);
         self.computable("scatter")?;
         updates.computable("scatter")?;

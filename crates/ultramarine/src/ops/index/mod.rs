@@ -3,6 +3,7 @@
 pub(in crate::ops) mod bounds;
 mod decompose;
 pub(crate) mod dynamic_slice;
+pub(crate) mod entry;
 pub(crate) mod gather;
 pub(crate) mod indexing;
 mod resolve;

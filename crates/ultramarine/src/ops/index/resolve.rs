@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result, bail};
 use crate::ops::index::gather::{common, gathered, spread};
-use crate::ops::index::indexing::{Index, Update};
+use crate::ops::index::{entry::Index, indexing::Update};
 use crate::ops::{index::scatter::scatter, rules::shapeless::shapeless};
 use crate::{array::Array, dtype::Dtype, scalar::Scalar, shape::Shape};
 use ultramarine_abi::schema::scatter as kind;

@@ -188,6 +188,31 @@ impl Array {
         self.permuted(&axes)
     }
 
+    /// The axes in reverse order, as [`Array::transpose`]: of a matrix its transpose.
+    ///
+    /// ```
+    /// use ultramarine::{Array, Dtype};
+    /// let (x, w) = (Array::ones(&[5, 3], Dtype::Float32)?, Array::ones(&[4, 3], Dtype::Float32)?);
+    /// assert_eq!(x.matmul(&w.t()?)?.shape(), [5, 4]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// None that is known.
+    pub fn t(&self) -> Result<Array> {
+        self.transpose()
+    }
+
+    /// The last two axes exchanged: each matrix of a batch transposed.
+    ///
+    /// # Errors
+    /// [`Error::Value`] for fewer than two dimensions.
+    pub fn matrix_transpose(&self) -> Result<Array> {
+        let n = self.ndim();
+        ensure!(n >= 2, "matrix_transpose", "An array of {n} dimensions has no matrices.");
+        self.swapaxes(-2, -1)
+    }
+
     /// The axes in another order: axis `i` of the result is axis `axes[i]`.
     ///
     /// # Errors

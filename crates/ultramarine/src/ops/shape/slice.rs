@@ -130,6 +130,20 @@ impl Array {
         view(View::Diagonal { offset, a, b }, self, shape)
     }
 
+    /// The sum of the diagonal of two axes; see [`Array::diagonal`].
+    ///
+    /// ```
+    /// use ultramarine::{Array, Dtype};
+    /// assert_eq!(Array::identity(3, Dtype::Float32)?.trace(0, 0, 1)?.item::<f32>()?, 3.0);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Array::diagonal`].
+    pub fn trace(&self, offset: isize, axis1: isize, axis2: isize) -> Result<Array> {
+        self.diagonal(offset, axis1, axis2)?.sum(-1, false)
+    }
+
     /// The elements' bits as another type. When the sizes differ, the last axis
     /// changes its length. As bool, a byte is true unless it is zero.
     ///
