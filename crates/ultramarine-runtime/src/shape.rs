@@ -86,6 +86,14 @@ pub fn is_contiguous(shape: &[usize], strides: &[isize]) -> bool {
 /// # Errors
 /// [`Error::Value`] when they do not.
 pub fn broadcast_shapes(a: &[usize], b: &[usize]) -> Result<Shape> {
+    broadcast("broadcast_shapes", a, b)
+}
+
+/// [`broadcast_shapes`] of the operands of `op`, which errors name.
+///
+/// # Errors
+/// [`Error::Value`] when they do not broadcast.
+pub fn broadcast(op: &str, a: &[usize], b: &[usize]) -> Result<Shape> {
     if a == b {
         return Ok(Shape::from_slice(a));
     }
@@ -98,7 +106,7 @@ pub fn broadcast_shapes(a: &[usize], b: &[usize]) -> Result<Shape> {
             *m = n;
         } else if n != 1 && n != *m {
             return Err(Error::value(
-                "broadcast_shapes",
+                op,
                 format!("Shapes {} and {} cannot be broadcast.", Show(a), Show(b)),
             ));
         }

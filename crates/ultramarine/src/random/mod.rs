@@ -95,9 +95,9 @@ fn between(
     [low, high].into_iter().try_for_each(|a| a.computable("uniform"))?;
     let _home = follow(&[low, high]);
     let (low, high) = (low.astype(dtype), high.astype(dtype));
-    let bounds = shape::broadcast_shapes(low.shape(), high.shape())?;
+    let bounds = shape::broadcast("uniform", low.shape(), high.shape())?;
     ensure!(
-        shape::broadcast_shapes(shape, &bounds)?[..] == *shape,
+        shape::broadcast("uniform", shape, &bounds)?[..] == *shape,
         "uniform",
         "Cannot generate random values of shape {} from broadcasted shape {}.",
         Show(shape),
@@ -227,7 +227,7 @@ pub fn bernoulli(shape: Option<&[usize]>, p: impl Operand, key: Option<&Array>) 
         bail!("bernoulli", "bernoulli probability `p` must be a float type.");
     }
     let shape = Shape::from_slice(shape.unwrap_or(p.shape()));
-    let out = shape::broadcast_shapes(&shape, p.shape())?;
+    let out = shape::broadcast("bernoulli", &shape, p.shape())?;
     if out != shape {
         bail!("bernoulli", "shape {} cannot be broadcast to {}.", Show(p.shape()), Show(&shape));
     }
@@ -280,7 +280,7 @@ pub fn categorical(
         Samples::Count(count) => out.push(count),
         Samples::Shape(shape) => {
             ensure!(
-                shape::broadcast_shapes(shape, &rest)?[..] == *shape,
+                shape::broadcast("categorical", shape, &rest)?[..] == *shape,
                 "categorical",
                 "Requested shape {} is not compatible with logits of shape {}.",
                 Show(shape),
@@ -376,7 +376,7 @@ pub fn truncated_normal(
     let (lower, upper) = (lower.astype(dtype), upper.astype(dtype));
     let shape = match shape {
         Some(shape) => Shape::from_slice(shape),
-        None => shape::broadcast_shapes(lower.shape(), upper.shape())?,
+        None => shape::broadcast("trunc_normal", lower.shape(), upper.shape())?,
     };
     let root = like(&lower, SQRT_2);
     let end = |x: &Array| Ok(un(unary::ERF, &bin(binary::DIVIDE, x, &root)?));
@@ -428,7 +428,7 @@ pub fn multivariate_normal(
     ensure!(n == columns, OP, "mean and cov must have compatible shapes.");
     [mean, covariance].into_iter().try_for_each(|a| a.computable(OP))?;
     let _home = follow(&[mean, covariance]);
-    let mut out = shape::broadcast_shapes(shape, &shape::broadcast_shapes(batch, others)?)?;
+    let mut out = shape::broadcast(OP, shape, &shape::broadcast(OP, batch, others)?)?;
     out.push(*n);
     let (u, s, vt) = crate::linalg::svd(&covariance.astype(dtype))?;
     let root = u.multiply(&un(unary::SQRT, &s).expand_dims(&[-2])?)?.matmul(&vt)?;

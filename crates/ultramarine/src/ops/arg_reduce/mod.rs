@@ -15,7 +15,7 @@ impl Array {
     fn extreme_at(&self, code: u32, axis: Option<isize>, keepdims: bool) -> Result<Array> {
         let name = arg_reduce::NAMES[code as usize];
         self.computable(name)?;
-        let axes = axis.map(|a| axes_of(self, Some(&[a]))).transpose()?;
+        let axes = axis.map(|a| axes_of(name, self, Some(&[a]))).transpose()?;
         ensure!(self.size() != 0, name, "Cannot {name} reduce zero size array.");
         match axes {
             Some(axes) => dropped(&ArgReduce { code, axis: axes[0] }.of(self), axes[0], keepdims),

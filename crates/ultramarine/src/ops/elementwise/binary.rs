@@ -12,14 +12,14 @@ use smallvec::{SmallVec, smallvec};
 use ultramarine_abi::fused::family;
 use ultramarine_abi::schema::{BinaryAttrs, binary, op};
 
-/// Both operands with the given dtype and the common shape.
-fn operands(a: &Array, b: &Array, dtype: Dtype) -> Result<(Array, Array, Shape)> {
+/// Both operands of `op` with the given dtype and the common shape.
+fn operands(op: &str, a: &Array, b: &Array, dtype: Dtype) -> Result<(Array, Array, Shape)> {
     let (a, b) = (a.promoted(dtype), b.promoted(dtype));
     if a.shape() == b.shape() {
         let shape = Shape::from_slice(a.shape());
         return Ok((a, b, shape));
     }
-    let shape = shape::broadcast_shapes(a.shape(), b.shape())?;
+    let shape = shape::broadcast(op, a.shape(), b.shape())?;
     let (x, y) = (broadcast_with(&a, &shape, &[&b])?, broadcast_with(&b, &shape, &[&a])?);
     Ok((x, y, shape))
 }
@@ -45,8 +45,8 @@ enum Types {
     Shift,
 }
 
-fn apply(code: u32, types: Types, a: &Array, b: &Array) -> Result<Array> {
-    let name = binary::NAMES[code as usize];
+/// A function by its code, of which errors say `name`.
+fn apply(name: &str, code: u32, types: Types, a: &Array, b: &Array) -> Result<Array> {
     let promoted = a.dtype().promote(b.dtype());
     let dtype = match types {
         Types::Real | Types::RealInexact if promoted.is_complex() => {
@@ -74,7 +74,7 @@ fn apply(code: u32, types: Types, a: &Array, b: &Array) -> Result<Array> {
     if types == Types::Logical {
         [a, b].into_iter().try_for_each(|x| x.computable(name))?;
     }
-    let (a, b, shape) = operands(a, b, dtype)?;
+    let (a, b, shape) = operands(name, a, b, dtype)?;
     let out = if types == Types::Compare { Dtype::Bool } else { dtype };
     Array::try_of(Binary { code }, &[&a, &b], shape, out)
 }
@@ -90,7 +90,7 @@ macro_rules! functions {
                 /// that the function is not made for ([`Error::Runtime`] for a bitwise
                 /// function of floats).
                 pub fn $name(&self, other: impl Operand) -> Result<Array> {
-                    apply(binary::$code, Types::$types, self, &*other.beside(self)?)
+                    apply(stringify!($name), binary::$code, Types::$types, self, &*other.beside(self)?)
                 }
             )*
         }
@@ -161,7 +161,7 @@ impl Array {
         let other = &*other.beside(self)?;
         let dtype = self.dtype().promote(other.dtype());
         let base = || -> Result<Array> {
-            let (a, _, _) = operands(self, other, dtype)?;
+            let (a, _, _) = operands("power", self, other, dtype)?;
             Ok(a)
         };
         match constant(other) {
@@ -170,7 +170,7 @@ impl Array {
                 let a = base()?;
                 a.square()?.multiply(&a)
             }
-            _ => apply(binary::POWER, Types::Keep, self, other),
+            _ => apply("power", binary::POWER, Types::Keep, self, other),
         }
     }
 
@@ -184,7 +184,7 @@ impl Array {
         if self.dtype().promote(other.dtype()).is_complex() {
             return Ok(self.divide(other)?.stop_gradient());
         }
-        apply(binary::FLOOR_DIVIDE, Types::Keep, self, other)
+        apply("floor_divide", binary::FLOOR_DIVIDE, Types::Keep, self, other)
     }
 
     /// Quotient rounded down, and remainder.
@@ -213,12 +213,12 @@ impl Array {
     ) -> Result<Array> {
         let other = &*other.beside(self)?;
         let dtype = self.dtype().promote(other.dtype()).to_inexact();
-        let (a, b, _) = operands(self, other, dtype)?;
+        let (a, b, _) = operands("isclose", self, other, dtype)?;
         let size = b.abs()?;
         let bound = size.multiply(&size.like(rtol))?.add(&size.like(atol))?;
         let near = a.subtract(&b)?.abs()?.less_equal(&bound)?.logical_and(&b.isfinite()?)?;
         let code = if equal_nan { binary::EQUAL_NAN } else { binary::EQUAL };
-        near.logical_or(&apply(code, Types::Compare, &a, &b)?)
+        near.logical_or(&apply("isclose", code, Types::Compare, &a, &b)?)
     }
 
     /// True if all elements are close, as [`Array::isclose`] has it: a 0-d bool.
@@ -245,7 +245,7 @@ impl Array {
             return Ok(Array::scalar(false));
         }
         let code = if equal_nan { binary::EQUAL_NAN } else { binary::EQUAL };
-        apply(code, Types::Compare, self, other)?.all(None, false)
+        apply("array_equal", code, Types::Compare, self, other)?.all(None, false)
     }
 }
 

@@ -32,7 +32,7 @@ impl Array {
         let promoted = self.dtype().promote(other.dtype());
         ensure!(!promoted.is_complex(), "xlogy", "Not supported for complex64.");
         let dtype = promoted.to_inexact();
-        let shape = shape::broadcast_shapes(self.shape(), other.shape())?;
+        let shape = shape::broadcast("xlogy", self.shape(), other.shape())?;
         let (x, y) = (self.promoted(dtype), other.promoted(dtype));
         let (x, y) = (broadcast_with(&x, &shape, &[&y])?, broadcast_with(&y, &shape, &[&x])?);
         Array::try_of(Xlogy, &[&x, &y], shape, dtype)

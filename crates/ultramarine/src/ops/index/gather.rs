@@ -30,7 +30,7 @@ pub(crate) fn common(op: &str, indices: &[Array]) -> Result<Vec<Array>> {
             op,
             "Got indices with invalid dtype. Indices must be integral."
         );
-        shape = shape::broadcast_shapes(&shape, i.shape())?;
+        shape = shape::broadcast(op, &shape, i.shape())?;
         dtype = Some(dtype.map_or(i.dtype(), |d: Dtype| d.promote(i.dtype())));
     }
     // uint64 with a signed type: the indices that make sense fit int64.
@@ -178,7 +178,7 @@ impl Array {
             s.remove(at);
             s
         };
-        let rest = shape::broadcast_shapes(&without(self), &without(indices))?;
+        let rest = shape::broadcast(name, &without(self), &without(indices))?;
         let with = |n: usize| {
             let mut s = rest.clone();
             s.insert(at, n);

@@ -32,7 +32,7 @@ fn solve_matrices(a: &Array, b: &Array) -> Result<Array> {
     let _home = follow(&[a]);
     let (n, k) = sizes(b);
     let batch = |x: &Array| Shape::from_slice(&x.shape()[..x.ndim() - 2]);
-    let mut shape = shape::broadcast_shapes(&batch(a), &batch(b))?;
+    let mut shape = shape::broadcast("linalg::solve", &batch(a), &batch(b))?;
     shape.extend([n, k]);
     shape::check("linalg::solve", &shape)?;
     let [lu, _, rows] = Lu.of(a)?;

@@ -163,7 +163,7 @@ pub fn norm(
         if axes.is_some_and(|x| x.len() > 2) {
             return Err(many());
         }
-        let named: Vec<isize> = axes_of(a, axes)?.iter().map(|i| *i as isize).collect();
+        let named: Vec<isize> = axes_of(OP, a, axes)?.iter().map(|i| *i as isize).collect();
         return euclidean(a, &named, keepdims);
     };
     let all: Vec<isize> = (0..a.ndim() as isize).collect();
@@ -172,7 +172,7 @@ pub fn norm(
         (NormOrder::Number(p), [_]) => of_vectors(a, p, axes, keepdims),
         (_, [row, column]) => {
             known_of_matrices(ord)?;
-            axes_of(a, Some(axes))?;
+            axes_of(OP, a, Some(axes))?;
             let at = |axis: isize| shape::normalize_axis(OP, axis, a.ndim());
             of_matrices(a, ord, [at(*row)?, at(*column)?], keepdims)
         }

@@ -101,7 +101,7 @@ impl SolveTriangular {
     /// The solutions for matrices `(..., n, n)` and `(..., n, k)` of one dtype; batches are broadcast.
     pub fn of(self, a: &Array, b: &Array) -> Result<Array> {
         let batch = |x: &Array| Shape::from_slice(&x.shape()[..x.ndim() - 2]);
-        let mut shape = shape::broadcast_shapes(&batch(a), &batch(b))?;
+        let mut shape = shape::broadcast("linalg::solve_triangular", &batch(a), &batch(b))?;
         let (axes, (n, k)) = (shape.len(), matrices::sizes(b));
         shape.extend([n, n]);
         let a = a.broadcast_to(&shape)?;

@@ -88,10 +88,16 @@ fn multiply_matrices(op: &str, a: &Array, b: &Array, dtype: Dtype) -> Result<Arr
     ensure!(
         left.shape()[left.ndim() - 1] == right.shape()[right.ndim() - 2],
         op,
-        "Last dimension of first input with shape {} must match second to last dimension of second input with shape {}.",
-        Show(left.shape()),
-        Show(right.shape())
+        "Last dimension of first input with shape {} must match {} dimension of second input with shape {}.",
+        Show(a.shape()),
+        if b.ndim() == 1 { "the" } else { "second to last" },
+        Show(b.shape())
     );
+    let batch = |x: &Array| Shape::from_slice(&x.shape()[..x.ndim() - 2]);
+    if shape::broadcast_shapes(&batch(&left), &batch(&right)).is_err() {
+        let (a, b) = (Show(a.shape()), Show(b.shape()));
+        bail!(op, "Leading dimensions of shapes {a} and {b} cannot be broadcast.");
+    }
     without_vectors(product(&left.promoted(dtype), &right.promoted(dtype))?, a, b)
 }
 
@@ -122,7 +128,7 @@ pub fn addmm(c: &Array, a: &Array, b: &Array, alpha: f64, beta: f64) -> Result<A
         b.dtype()
     );
     let product = multiply_matrices("addmm", a, b, dtype)?;
-    let shape = shape::broadcast_shapes(c.shape(), product.shape())?;
+    let shape = shape::broadcast("addmm", c.shape(), product.shape())?;
     ensure!(shape[..] == *product.shape(), "addmm", "input c must broadcast to the output shape");
     let c = c.promoted(dtype);
     if alpha == 1.0 && beta == 1.0 {
@@ -231,7 +237,7 @@ impl Array {
         let right = &right.into().listed(other.ndim())[..];
         ensure!(left.len() == right.len(), "tensordot", "axes must have the same size.");
         let normal = |a: &Array, axes: &[isize]| -> Result<Vec<usize>> {
-            axes_of(a, Some(axes))?;
+            axes_of("tensordot", a, Some(axes))?;
             axes.iter().map(|x| shape::normalize_axis("tensordot", *x, a.ndim())).collect()
         };
         let (l, r) = (normal(self, left)?, normal(other, right)?);

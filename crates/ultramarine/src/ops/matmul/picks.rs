@@ -45,7 +45,7 @@ impl Indices {
             );
         }
         let shapes = [0, 1].map(|i| given[i].map_or(batches[i], Array::shape));
-        let items = shape::broadcast_shapes(shapes[0], shapes[1])?;
+        let items = shape::broadcast(op, shapes[0], shapes[1])?;
         let of = |i: usize| -> Result<Option<Array>> {
             let indices = match given[i] {
                 None if batches[i] == &items[..] => return Ok(None),

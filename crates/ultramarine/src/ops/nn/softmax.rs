@@ -24,7 +24,7 @@ impl Array {
         if self.ndim() == 0 && axes.as_deref().is_some_and(|a| !a.is_empty()) {
             bail!("logsumexp", "Received non-empty axes for array with 0 dimensions.");
         }
-        let named = axes_of(self, axes.as_deref())?;
+        let named = axes_of("logsumexp", self, axes.as_deref())?;
         let a = self.astype(self.dtype().to_inexact());
         let out = Softmax::new(true, &named, true).of(&a)?;
         if keepdims { Ok(out) } else { squeezed(&out, &named) }
@@ -41,7 +41,7 @@ impl Array {
             bail!("softmax", "Received non-empty axes for array with 0 dimensions.");
         }
         self.computable("softmax")?;
-        let named = axes_of(self, axes.as_deref())?;
+        let named = axes_of("softmax", self, axes.as_deref())?;
         let dtype = self.dtype().to_inexact();
         if self.size() == 0 {
             return Ok(self.astype(dtype));

@@ -18,13 +18,13 @@ use crate::{array::Array, backend::Exec, node::Value, scalar::Scalar};
 use smallvec::{SmallVec, smallvec};
 use ultramarine_abi::schema::{NoAttrs, ReduceAttrs, binary, op, reduce};
 
-/// Axes to reduce: all for `None`; sorted, from the start, without repetition.
-pub(crate) fn axes_of(a: &Array, axes: Option<&[isize]>) -> Result<SmallVec<[usize; 4]>> {
+/// Axes that `op` reduces: all for `None`; sorted, from the start, without repetition.
+pub(crate) fn axes_of(op: &str, a: &Array, axes: Option<&[isize]>) -> Result<SmallVec<[usize; 4]>> {
     let Some(axes) = axes else { return Ok((0..a.ndim()).collect()) };
     let n = a.ndim();
     let invalid =
-        |axis| Error::Index(format!("Invalid axis {axis} for array with {n} dimensions."));
-    let twice = || Error::Value("Duplicate axes detected in reduction.".into());
+        |axis| Error::index(op, format!("Invalid axis {axis} for array with {n} dimensions."));
+    let twice = || Error::value(op, "Duplicate axes detected in reduction.");
     shape::distinct_axes(axes, n, invalid, twice)
 }
 
@@ -59,7 +59,8 @@ fn accumulated(dtype: Dtype) -> Dtype {
 impl Array {
     fn total(&self, code: u32, axes: Axes, keepdims: bool) -> Result<Array> {
         self.computable(reduce::NAMES[code as usize])?;
-        let named = axes_of(self, axes.named(self.ndim()).as_deref())?;
+        let named =
+            axes_of(reduce::NAMES[code as usize], self, axes.named(self.ndim()).as_deref())?;
         if named.is_empty() {
             return Ok(self.clone());
         }
@@ -69,7 +70,8 @@ impl Array {
 
     fn extreme(&self, code: u32, axes: Axes, keepdims: bool) -> Result<Array> {
         self.computable(reduce::NAMES[code as usize])?;
-        let named = axes_of(self, axes.named(self.ndim()).as_deref())?;
+        let named =
+            axes_of(reduce::NAMES[code as usize], self, axes.named(self.ndim()).as_deref())?;
         if let Some(axis) = named.iter().find(|a| self.shape()[**a] == 0) {
             let name = reduce::NAMES[code as usize];
             bail!(name, "Cannot {name} reduce over axis {axis} with size 0.");
@@ -82,7 +84,8 @@ impl Array {
 
     fn truth(&self, code: u32, axes: Axes, keepdims: bool) -> Result<Array> {
         self.computable(reduce::NAMES[code as usize])?;
-        let named = axes_of(self, axes.named(self.ndim()).as_deref())?;
+        let named =
+            axes_of(reduce::NAMES[code as usize], self, axes.named(self.ndim()).as_deref())?;
         if named.is_empty() {
             return Ok(self.astype(Dtype::Bool));
         }

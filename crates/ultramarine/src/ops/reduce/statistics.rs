@@ -45,11 +45,11 @@ impl Array {
     /// # Errors
     /// As [`Array::sum`].
     pub fn mean(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
-        Ok(self.wide_mean(axes.into(), keepdims)?.astype(self.dtype().to_inexact()))
+        Ok(self.wide_mean("mean", axes.into(), keepdims)?.astype(self.dtype().to_inexact()))
     }
 
-    fn wide_mean(&self, axes: Axes, keepdims: bool) -> Result<Array> {
-        let named = axes_of(self, axes.named(self.ndim()).as_deref())?;
+    fn wide_mean(&self, op: &str, axes: Axes, keepdims: bool) -> Result<Array> {
+        let named = axes_of(op, self, axes.named(self.ndim()).as_deref())?;
         let a = self.widened();
         let sum = a.sum(&signed(&named), keepdims)?;
         sum.multiply(&share(&a, &named, 0, sum.dtype()))
@@ -61,7 +61,7 @@ impl Array {
     /// # Errors
     /// As [`Array::sum`].
     pub fn var(&self, axes: impl Into<Axes>, keepdims: bool, ddof: usize) -> Result<Array> {
-        Ok(self.narrowed(self.wide_var(axes.into(), keepdims, ddof)?))
+        Ok(self.narrowed(self.wide_var("var", axes.into(), keepdims, ddof)?))
     }
 
     /// A statistic of this array, in the array's dtype if that is a half.
@@ -70,9 +70,9 @@ impl Array {
         if compute_dtype(dtype) == dtype { statistic } else { statistic.astype(dtype) }
     }
 
-    fn wide_var(&self, axes: Axes, keepdims: bool, ddof: usize) -> Result<Array> {
-        let named = axes_of(self, axes.named(self.ndim()).as_deref())?;
-        let mean = self.wide_mean((&signed(&named)).into(), true)?;
+    fn wide_var(&self, op: &str, axes: Axes, keepdims: bool, ddof: usize) -> Result<Array> {
+        let named = axes_of(op, self, axes.named(self.ndim()).as_deref())?;
+        let mean = self.wide_mean(op, (&signed(&named)).into(), true)?;
         let away = bin(binary::SUBTRACT, &self.widened(), &mean)?;
         let squares = if away.dtype().is_complex() {
             let shape = away.shape().into();
@@ -91,7 +91,7 @@ impl Array {
     /// # Errors
     /// As [`Array::sum`].
     pub fn std(&self, axes: impl Into<Axes>, keepdims: bool, ddof: usize) -> Result<Array> {
-        Ok(self.narrowed(un(unary::SQRT, &self.wide_var(axes.into(), keepdims, ddof)?)))
+        Ok(self.narrowed(un(unary::SQRT, &self.wide_var("std", axes.into(), keepdims, ddof)?)))
     }
 
     /// The median over `axes`: of an even number of elements, the mean of the middle
@@ -101,7 +101,7 @@ impl Array {
     /// As [`Array::sum`]; [`crate::Error::Value`] when there is nothing to take it of.
     pub fn median(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
         let axes = axes.into().named(self.ndim());
-        let named = axes_of(self, axes.as_deref())?;
+        let named = axes_of("median", self, axes.as_deref())?;
         if named.is_empty() && axes.is_some() && self.ndim() > 0 {
             bail!("median", "No axes to take the median over.");
         }

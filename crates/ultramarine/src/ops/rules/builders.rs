@@ -9,7 +9,7 @@ use ultramarine_abi::schema::binary;
 /// A binary op of a code of [`binary`], broadcast, in the promoted dtype.
 pub(crate) fn bin(code: u32, a: &Array, b: &Array) -> Result<Array> {
     let dtype = a.dtype().promote(b.dtype());
-    let shape = shape::broadcast_shapes(a.shape(), b.shape())?;
+    let shape = shape::broadcast(binary::NAMES[code as usize], a.shape(), b.shape())?;
     let out = match code {
         binary::EQUAL..=binary::LOGICAL_OR | binary::EQUAL_NAN => Dtype::Bool,
         _ => dtype,

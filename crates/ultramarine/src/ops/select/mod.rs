@@ -8,7 +8,13 @@ use crate::ops::{
     Call, Candidates, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, attributes,
     elementwise::operand::{Operand, OptionalOperand, pair},
 };
-use crate::{array::Array, backend::Exec, dtype::Dtype, node::Value, shape};
+use crate::{
+    array::Array,
+    backend::Exec,
+    dtype::Dtype,
+    node::Value,
+    shape::{self, Show},
+};
 use smallvec::smallvec;
 use ultramarine_abi::fused::family;
 use ultramarine_abi::schema::{NoAttrs, op};
@@ -32,9 +38,16 @@ pub fn where_(condition: &Array, x: impl Operand, y: impl Operand) -> Result<Arr
 
 fn select(condition: &Array, x: &Array, y: &Array) -> Result<Array> {
     let dtype = x.dtype().promote(y.dtype());
-    let mut shape = shape::broadcast_shapes(condition.shape(), x.shape())?;
-    if shape[..] != *y.shape() {
-        shape = shape::broadcast_shapes(&shape, y.shape())?;
+    let (c, p, q) = (condition.shape(), x.shape(), y.shape());
+    let broadcast = |a: &[usize], b: &[usize]| {
+        shape::broadcast_shapes(a, b).map_err(|_| {
+            let (c, p, q) = (Show(c), Show(p), Show(q));
+            Error::value("where", format!("Shapes {c}, {p} and {q} cannot be broadcast."))
+        })
+    };
+    let mut shape = broadcast(c, p)?;
+    if shape[..] != *q {
+        shape = broadcast(&shape, q)?;
     }
     condition.computable("where")?;
     let (c, p, q) = (condition.astype(Dtype::Bool), x.promoted(dtype), y.promoted(dtype));

@@ -80,7 +80,7 @@ fn infer<D: Dim>(
         out[i] = size / known;
     }
     if out.iter().try_fold(1usize, |n, d| n.checked_mul(*d)) != Some(size) {
-        return Err(misfit(Show(&out).to_string()));
+        return Err(misfit(show(dims)));
     }
     Ok(out)
 }
@@ -94,14 +94,16 @@ impl Array {
         if self.shape() == shape {
             return Ok(self.clone());
         }
-        let out = shape::broadcast_shapes(self.shape(), shape)?;
-        if out[..] != *shape {
-            return Err(Error::Value(format!(
+        let Some(out) =
+            shape::broadcast_shapes(self.shape(), shape).ok().filter(|s| s[..] == *shape)
+        else {
+            bail!(
+                "broadcast_to",
                 "Cannot broadcast array of shape {} into shape {}.",
                 Show(self.shape()),
                 Show(shape)
-            )));
-        }
+            );
+        };
         shape::check("broadcast_to", shape)?;
         view(View::Broadcast, self, out)
     }
@@ -347,9 +349,9 @@ impl Array {
 /// [`Error::Value`] when there is none.
 pub fn broadcast_arrays(arrays: &[impl AsRef<Array>]) -> Result<Vec<Array>> {
     let arrays = borrowed(arrays);
-    let shape = arrays
-        .iter()
-        .try_fold(Shape::new(), |shape, a| shape::broadcast_shapes(&shape, a.shape()))?;
+    let shape = arrays.iter().try_fold(Shape::new(), |shape, a| {
+        shape::broadcast("broadcast_arrays", &shape, a.shape())
+    })?;
     arrays.iter().map(|a| broadcast_with(a, &shape, &arrays)).collect()
 }
 

@@ -166,7 +166,7 @@ fn errors_keep_their_variant() {
     let y = Table::new("indexing").compose(|x| Ok(vec![Some(x[0].sum(9, true)?)]));
     let error = y.one(&[x()]).unwrap().eval().unwrap_err();
     assert!(matches!(error.root(), Error::Index(_)), "{error:?}");
-    assert!(error.to_string().starts_with("[indexing] Invalid axis 9"), "{error}");
+    assert!(error.to_string().starts_with("[indexing] compose: [sum] Invalid axis 9"), "{error}");
     let memory = Table::new("huge").eval(|_| Err(Error::Memory("none left".into()).into()));
     let error = memory.one(&[x()]).unwrap().eval().unwrap_err();
     assert!(matches!(error.root(), Error::Memory(_)), "{error:?}");

@@ -12,6 +12,7 @@ mod limits;
 mod linalg;
 mod linear_rules;
 mod matmul;
+mod messages;
 mod nn;
 mod printing;
 mod random;
