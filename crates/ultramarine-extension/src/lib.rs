@@ -79,6 +79,7 @@ pub use half::{bf16, f16};
 pub use host::{connect, connected, version};
 pub use num_complex::Complex32;
 pub use operations::{Attribute, concatenate, operation, stack, where_};
+pub use operators::Operand;
 pub use place::{DeviceKind, Place};
 pub use primitive::{Attributes, Jvp, Primitive, Vjp, Vmap, apply, apply_one};
 pub use tensor::TensorType;

@@ -1,30 +1,75 @@
-//! The operators of Rust on arrays and numbers.
+//! The operators of Rust on arrays, results of operators, and numbers.
 //!
-//! They give a `Result`, since shapes may not fit: `(&x * 2.0)?`. A number adopts the array's dtype
-//! ([`Array::scalar_like`]).
+//! They give a `Result`, since shapes may not fit. On the right of an array any [`Operand`] may stand: `&x * 2.0`,
+//! `&x - &y * &z`; on its left the result of another operator (`&x * &y + &z`) or an `f64` (`1.0 - &x`).
 
-use crate::{array::Array, error::Result};
+use crate::{
+    array::Array,
+    error::{Error, Result},
+};
+use std::borrow::Cow;
+
+/// What stands on the right of an operator: an array, owned or borrowed, a number, which adopts the dtype of the array on
+/// the left ([`Array::scalar_like`]), or a result, whose error is then the operator's.
+pub trait Operand {
+    /// The operand as an array beside `array`.
+    ///
+    /// # Errors
+    /// The operand's own, and those of [`Array::scalar_like`].
+    #[doc(hidden)]
+    fn beside(&self, array: &Array) -> Result<Cow<'_, Array>>;
+}
+
+impl Operand for Array {
+    fn beside(&self, _: &Array) -> Result<Cow<'_, Array>> {
+        Ok(Cow::Borrowed(self))
+    }
+}
+
+impl<T: Operand> Operand for &T {
+    fn beside(&self, array: &Array) -> Result<Cow<'_, Array>> {
+        (**self).beside(array)
+    }
+}
+
+impl Operand for Result<Array> {
+    fn beside(&self, _: &Array) -> Result<Cow<'_, Array>> {
+        self.as_ref().map(Cow::Borrowed).map_err(Error::clone)
+    }
+}
+
+impl Operand for f64 {
+    fn beside(&self, array: &Array) -> Result<Cow<'_, Array>> {
+        array.scalar_like(*self).map(Cow::Owned)
+    }
+}
+
+impl Operand for f32 {
+    fn beside(&self, array: &Array) -> Result<Cow<'_, Array>> {
+        array.scalar_like(f64::from(*self)).map(Cow::Owned)
+    }
+}
+
+macro_rules! operator {
+    ([$($generic:tt)*] $trait:ident $method:ident $left:ty, $right:ty, |$a:ident, $b:ident| $result:expr) => {
+        impl<$($generic)*> std::ops::$trait<$right> for $left {
+            type Output = Result<Array>;
+            fn $method(self, $b: $right) -> Result<Array> {
+                let $a = self;
+                $result
+            }
+        }
+    };
+}
 
 macro_rules! operators {
     ($($trait:ident $method:ident $function:ident;)*) => {$(
-        impl std::ops::$trait<&Array> for &Array {
-            type Output = Result<Array>;
-            fn $method(self, other: &Array) -> Result<Array> {
-                self.$function(other)
-            }
-        }
-        impl std::ops::$trait<f64> for &Array {
-            type Output = Result<Array>;
-            fn $method(self, other: f64) -> Result<Array> {
-                self.$function(&self.scalar_like(other)?)
-            }
-        }
-        impl std::ops::$trait<&Array> for f64 {
-            type Output = Result<Array>;
-            fn $method(self, other: &Array) -> Result<Array> {
-                other.scalar_like(self)?.$function(other)
-            }
-        }
+        operator!([T: Operand] $trait $method Array, T, |a, b| Array::$function(&a, &*b.beside(&a)?));
+        operator!([T: Operand] $trait $method &Array, T, |a, b| Array::$function(a, &*b.beside(a)?));
+        operator!([] $trait $method Result<Array>, Array, |a, b| Array::$function(&a?, &b));
+        operator!([] $trait $method Result<Array>, &Array, |a, b| Array::$function(&a?, b));
+        operator!([] $trait $method f64, Array, |a, b| Array::$function(&b.scalar_like(a)?, &b));
+        operator!([] $trait $method f64, &Array, |a, b| Array::$function(&b.scalar_like(a)?, b));
     )*};
 }
 
@@ -34,6 +79,13 @@ operators! {
     Mul mul multiply;
     Div div divide;
     Rem rem remainder;
+}
+
+impl std::ops::Neg for Array {
+    type Output = Result<Array>;
+    fn neg(self) -> Result<Array> {
+        self.negative()
+    }
 }
 
 impl std::ops::Neg for &Array {

@@ -19,7 +19,7 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Instant;
 use ultramarine::transforms::value_and_grad;
-use ultramarine::{Array, Dtype, Result, backends, eval, io, random};
+use ultramarine::{Array, Dtype, Result, backends, eval, index, io, random};
 
 const LAYERS: [usize; 4] = [64, 128, 64, 10];
 const EPOCHS: usize = 40;
@@ -71,8 +71,8 @@ fn new_params() -> Result<Params> {
         .windows(2)
         .map(|pair| {
             let scale = (2.0 / pair[0] as f64).sqrt();
-            let weights = random::normal(pair, None, None, Dtype::Float32, None)?;
-            Ok(((&weights * scale)?, Array::zeros(&pair[1..], Dtype::Float32)?))
+            let weights = random::normal(pair, None, scale, Dtype::Float32, None)?;
+            Ok((weights, Array::zeros(&pair[1..], Dtype::Float32)?))
         })
         .collect()
 }
@@ -81,9 +81,9 @@ fn new_params() -> Result<Params> {
 fn logits(params: &Params, x: &Array) -> Result<Array> {
     let mut x = x.clone();
     for (i, (weights, bias)) in params.iter().enumerate() {
-        x = (&x.matmul(weights)? + bias)?;
+        x = (x.matmul(weights)? + bias)?;
         if i + 1 < params.len() {
-            x = x.maximum(&x.scalar_like(0.0)?)?;
+            x = x.relu()?;
         }
     }
     Ok(x)
@@ -92,8 +92,8 @@ fn logits(params: &Params, x: &Array) -> Result<Array> {
 /// Mean cross-entropy of the scores against the digits y.
 fn loss(params: &Params, x: &Array, y: &Array) -> Result<Array> {
     let scores = logits(params, x)?;
-    let right = scores.take_along_axis(&y.expand_dims(&[1])?, Some(1))?.squeeze(1)?;
-    (&scores.logsumexp(1, false)? - &right)?.mean(None, false)
+    let right = scores.take_along_axis(&y.expand_dims(1)?, 1)?.squeeze(1)?;
+    (scores.logsumexp(1, false)? - right)?.mean(.., false)
 }
 
 /// Every array of the parameters, in order.
@@ -120,10 +120,10 @@ impl Adam {
         let scale = 1.0 / (1.0 - 0.99f64.powi(self.steps));
         let mut updated = Vec::new();
         for (i, (p, g)) in flat(params).zip(flat(gradients)).enumerate() {
-            self.first[i] = (&(&self.first[i] * 0.9)? + &(g * 0.1)?)?;
-            self.second[i] = (&(&self.second[i] * 0.99)? + &(&g.square()? * 0.01)?)?;
-            let size = (&(&self.second[i] * scale)?.sqrt()? + 1e-8)?;
-            updated.push((p - &(&(&self.first[i] * rate)? / &size)?)?);
+            self.first[i] = ((&self.first[i] * 0.9)? + g * 0.1)?;
+            self.second[i] = ((&self.second[i] * 0.99)? + g.square()? * 0.01)?;
+            let size = (&self.second[i] * scale)?.sqrt()? + 1e-8;
+            updated.push((p - (&self.first[i] * rate)? / size)?);
         }
         Ok(updated.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect())
     }
@@ -144,15 +144,14 @@ fn train(images: &Array, labels: &Array) -> Result<(Params, Vec<f32>)> {
         let rate = 2e-3 * (1.0 - epoch as f64 / EPOCHS as f64);
         let order = random::permutation(n, None)?;
         let mut total = Array::scalar(0.0f32);
-        for i in 0..batches as isize {
-            let rows = order.slice(&[i * BATCH as isize], &[(i + 1) * BATCH as isize], &[1])?;
-            let (x, y) = (images.take(&rows, Some(0))?, labels.take(&rows, Some(0))?);
+        for i in 0..batches {
+            let rows = order.index(index![i * BATCH..(i + 1) * BATCH])?;
+            let (x, y) = (images.take(&rows, 0)?, labels.take(&rows, 0)?);
             let (value, gradients) = value_and_grad(|p: &Params| loss(p, &x, &y))(&params)?;
             params = adam.step(&params, &gradients, rate)?;
-            total = (&total + &value)?;
+            total = (total + value)?;
             let moments = adam.first.iter().chain(&adam.second);
-            let outputs: Vec<Array> =
-                flat(&params).chain(moments).chain([&total]).cloned().collect();
+            let outputs: Vec<&Array> = flat(&params).chain(moments).chain([&total]).collect();
             eval(&outputs)?;
             bar.inc(1);
         }
@@ -225,9 +224,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let seconds = started.elapsed().as_secs_f64();
 
     let (images, labels) = test.arrays()?;
-    let guessed = logits(&params, &images)?.argmax(Some(1), false)?;
+    let guessed = logits(&params, &images)?.argmax(1, false)?;
     let right = guessed.astype(Dtype::Int32).equal(&labels)?;
-    let accuracy = right.astype(Dtype::Float32).mean(None, false)?.item::<f32>()?;
+    let accuracy = right.astype(Dtype::Float32).mean(.., false)?.item::<f32>()?;
     println!("Trained in {seconds:.1} s. Held-out accuracy: {:.2} %", 100.0 * accuracy);
 
     let out = root.join("out");

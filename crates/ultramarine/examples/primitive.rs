@@ -15,7 +15,7 @@ use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 use ultramarine::extension::{
     self, Array as Operand, Attributes, CpuCall, Dtype, Error, Number, Place, Primitive,
-    TensorType, Vjp, Vmap, apply_one, from_library, match_dtype, parallel, where_,
+    TensorType, Vjp, Vmap, apply_one, call_one, match_dtype, parallel, where_,
 };
 use ultramarine::{
     Array, Device, Result, new_stream,
@@ -89,17 +89,17 @@ impl Primitive for Interp {
         let piece = next.subtract(&number(1)?)?;
         let (x0, y0) = (xp.take(&piece, 0)?, fp.take(&piece, 0)?);
         let (x1, y1) = (xp.take(&next, 0)?, fp.take(&next, 0)?);
-        let slope = (&(&y1 - &y0)? / &(&x1 - &x0)?)?;
+        let slope = ((&y1 - &y0)? / (&x1 - &x0))?;
         let found = match (self.look, self.clamped) {
             (Look::Slope, false) => slope,
             (Look::Slope, true) => {
                 let outside = x.less(&x0)?.logical_or(&x.greater(&x1)?)?;
                 where_(&outside, &x.scalar_like(0.0)?, &slope)?
             }
-            (Look::Value, false) => (&y0 + &(&slope * &(x - &x0)?)?)?,
+            (Look::Value, false) => (&y0 + &slope * (x - &x0))?,
             (Look::Value, true) => {
                 let inside = x.maximum(&x0)?.minimum(&x1)?;
-                (&y0 + &(&slope * &(&inside - &x0)?)?)?
+                (&y0 + &slope * (&inside - &x0))?
             }
         };
         Ok(vec![found])
@@ -115,7 +115,7 @@ impl Primitive for Interp {
         }
         let slope = Interp { look: Look::Slope, ..*self };
         let slope = apply_one(slope, &[x, xp, fp], Place::Default)?;
-        Ok(vec![Some((cotangent * &slope)?), None, None])
+        Ok(vec![Some((cotangent * slope)?), None, None])
     }
 
     /// A batch of x is an x with an axis more. Tables of their own for each are left to `compose`.
@@ -198,10 +198,7 @@ impl Real for f64 {
 pub fn interp(x: &Array, xp: &Array, fp: &Array, clamped: bool) -> Result<Array> {
     let wide = [x, xp, fp].iter().any(|a| a.dtype() == ultramarine::Dtype::Float64);
     let dtype = if wide { ultramarine::Dtype::Float64 } else { ultramarine::Dtype::Float32 };
-    let operands = [x, xp, fp].map(|a| Operand::from(a.astype(dtype)));
-    let operation = Interp { look: Look::Value, clamped };
-    let found = apply_one(operation, &operands.each_ref(), Place::Default);
-    found.map(Array::from).map_err(from_library)
+    call_one(Interp { look: Look::Value, clamped }, &[x, xp, fp].map(|a| a.astype(dtype)))
 }
 
 /// Looks numbers up in a table of sines; it asserts what it tells.
@@ -241,9 +238,8 @@ pub fn main() -> Result<()> {
     let tables =
         Array::from_slice(&[fp.clone(), fp.iter().map(|y| y * y).collect()].concat(), &[2, 9])?;
     let batch = with_stream(stream, || -> Result<Array> {
-        let each =
-            |a: &[Array]| -> Result<Vec<Array>> { Ok(vec![interp(&xs, &xps, &a[0], false)?]) };
-        Ok(vmap(each, std::slice::from_ref(&tables), &[Some(0)], 0)?.remove(0))
+        let each = |a: &[Array]| Ok(vec![interp(&xs, &xps, &a[0], false)?]);
+        Ok(vmap(each, &[&tables], 0, 0)?.remove(0))
     })?;
     assert_eq!((batch.shape(), batch.stream()), (&[2, 5][..], stream));
     let squares = fp.iter().map(|y| y * y).collect::<Vec<_>>();
@@ -254,8 +250,7 @@ pub fn main() -> Result<()> {
     // A batch of numbers stays one look into one table.
     let grid = Array::from_slice(&x.map(|x| x * 0.5), &[5])?;
     let both = ultramarine::stack(&[xs, grid], 1)?;
-    let each = |a: &[Array]| -> Result<Vec<Array>> { Ok(vec![interp(&a[0], &xps, &fps, true)?]) };
-    let found = vmap(each, &[both], &[Some(1)], 0)?.remove(0);
+    let found = vmap(|a| Ok(vec![interp(&a[0], &xps, &fps, true)?]), &[both], 1, 0)?.remove(0);
     assert_eq!(found.shape(), [2, 5]);
 
     // What does not fit is said at the call.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use ultramarine::extension::{
     self as ext, CpuCall, Error, Place, Primitive, Result, TensorType, Vjp, apply, apply_one,
-    from_library, library_place,
+    call_one, from_library, library_place,
 };
 use ultramarine::transforms::{grad, jvp, vjp, vmap};
 use ultramarine::{Array, Dtype};
@@ -31,14 +31,12 @@ impl Primitive for Axpby {
     }
 
     fn compose(&self, inputs: &[ext::Array]) -> Result<Vec<ext::Array>> {
-        let (x, y) = ((&inputs[0] * self.0 as f64)?, (&inputs[1] * self.1 as f64)?);
-        Ok(vec![(&x + &y)?])
+        Ok(vec![((&inputs[0] * self.0)? + &inputs[1] * self.1)?])
     }
 }
 
 fn axpby(x: &Array, y: &Array) -> ultramarine::Result<Array> {
-    let z = apply_one(Axpby(2.0, -3.0), &[&x.into(), &y.into()], Place::Default);
-    Ok(z.map_err(from_library)?.into())
+    call_one(Axpby(2.0, -3.0), &[x, y])
 }
 
 fn values(a: &Array) -> Vec<f32> {
@@ -202,4 +200,31 @@ fn several_results_and_places() {
     // (x + 1)(x - 1)' = 2 x; with one result unused, its cotangent is zero.
     assert_eq!(values(&grad(f)(&x).unwrap()), [2.0, 4.0, 6.0, 8.0]);
     assert_eq!(x.dtype(), Dtype::Float32);
+}
+
+/// Operators take arrays and results in every mix, and numbers.
+#[test]
+fn operators() {
+    ext::connect_here();
+    let (x, y) = (ext::Array::scalar(6.0f32).unwrap(), ext::Array::scalar(2.0f32).unwrap());
+    for (got, want) in [
+        (&x + &y, 8.0),
+        (x.clone() - &y, 4.0),
+        (&x * y.clone(), 12.0),
+        (&x / 2.0, 3.0),
+        (x.clone() % 4.0f32, 2.0),
+        (1.0 - &x, -5.0),
+        (1.0 / y.clone(), 0.5),
+        (-&x, -6.0),
+        (-x.clone(), -6.0),
+        (&x * &y + &y, 14.0),
+        (&x * 2.0 - y.clone(), 10.0),
+        (&x - &y * 2.0, 2.0),
+    ] {
+        assert_eq!(Array::from(got.unwrap()).item::<f32>().unwrap(), want);
+    }
+    let misfit = ext::Array::zeros(&TensorType::new(&[2], ext::Dtype::Float32)).unwrap()
+        + ext::Array::zeros(&TensorType::new(&[3], ext::Dtype::Float32)).unwrap();
+    let text = misfit.as_ref().unwrap_err().to_string();
+    assert_eq!((&x + misfit).unwrap_err().to_string(), text);
 }
