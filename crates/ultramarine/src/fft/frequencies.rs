@@ -41,7 +41,7 @@ fn step(op: &str, n: usize, d: f64) -> Result<f64> {
 
 fn numbers(from: f64, to: f64, step: f64) -> Result<Array> {
     let all = Array::arange(from, to, 1.0, Dtype::Float32)?;
-    all.multiply(&like(&all, step))
+    all.multiply(like(&all, step))
 }
 
 /// The frequency of each element of a transform of `n` samples that are `d` apart, as float32: first those from

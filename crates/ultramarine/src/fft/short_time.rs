@@ -185,7 +185,7 @@ pub fn istft(spectra: &Array, options: &IstftOptions) -> Result<Array> {
     let signal = overlapped(&parts, hop)?;
     let squares = window.square()?.broadcast_to(&[frames, n_fft])?;
     let envelope = overlapped(&squares, hop)?;
-    let signal = signal.divide(&envelope.maximum(&like(&envelope, LEAST))?)?;
+    let signal = signal.divide(&envelope.maximum(like(&envelope, LEAST))?)?;
     let axis = signal.ndim() - 1;
     let whole = signal.shape()[axis];
     let start = if options.center { n_fft / 2 } else { 0 };

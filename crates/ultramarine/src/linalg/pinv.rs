@@ -44,9 +44,9 @@ fn by_singular_values(a: &Array) -> Result<Array> {
     let [u, s, vt] = Svd { full: false }.of(a)?;
     let share = 10.0 * m.max(n) as f64 * crate::finfo(s.dtype()).map_or(0.0, |i| i.eps);
     let largest = s.max(-1, true)?;
-    let kept = bin(binary::GREATER, &s, &largest.multiply(&like(&s, share))?)?;
-    let inverse = un(unary::RECIPROCAL, &where_(&kept, &s, &like(&s, 1.0))?);
-    let inverse = where_(&kept, &inverse, &like(&s, 0.0))?.astype(u.dtype());
+    let kept = bin(binary::GREATER, &s, &largest.multiply(like(&s, share))?)?;
+    let inverse = un(unary::RECIPROCAL, &where_(&kept, &s, like(&s, 1.0))?);
+    let inverse = where_(&kept, &inverse, like(&s, 0.0))?.astype(u.dtype());
     adjoint(&vt)?.multiply(&with_axis(&inverse, inverse.ndim() - 1)?)?.matmul(&adjoint(&u)?)
 }
 

@@ -104,7 +104,7 @@ fn between(
         Show(&bounds)
     );
     let bits = bits(shape, 4, key)?.astype(Dtype::Float32);
-    let unit = bits.multiply(&like(&bits, 1.0 / 4294967296.0))?.astype(dtype);
+    let unit = bits.multiply(like(&bits, 1.0 / 4294967296.0))?.astype(dtype);
     let unit = bin(binary::MINIMUM, &unit, &like(&unit, below_one(dtype)))?;
     if let (Some(l), Some(h)) = (low.node().constant(), high.node().constant()) {
         // The difference of two narrower floats is the same by way of float64.
@@ -112,7 +112,7 @@ fn between(
         if (l, h) == (0.0, 1.0) {
             return Ok(unit);
         }
-        return unit.multiply(&like(&unit, h - l))?.add(&like(&unit, l));
+        return unit.multiply(like(&unit, h - l))?.add(like(&unit, l));
     }
     let range = bin(binary::SUBTRACT, &high, &low)?;
     range.multiply(&unit)?.add(&low)
@@ -212,7 +212,7 @@ fn normal_of(
         out = out.multiply(&factor)?;
     }
     match loc {
-        Some(loc) => out.add(&loc.astype(dtype)),
+        Some(loc) => out.add(loc.astype(dtype)),
         None => Ok(out),
     }
 }
@@ -323,15 +323,15 @@ fn inverted(logits: &Array, out: &[usize], key: Option<&Array>) -> Result<Array>
     let mut found = Array::zeros(out, Dtype::Uint32)?;
     let mut step = classes.next_power_of_two();
     while step > 0 {
-        let further = found.add(&like(&found, step as f64))?;
-        let last = further.minimum(&like(&found, classes as f64))?;
-        let sum = below.take(&last.subtract(&like(&found, 1.0))?, Some(0))?;
-        let fits = further.less_equal(&like(&found, classes as f64))?;
+        let further = found.add(like(&found, step as f64))?;
+        let last = further.minimum(like(&found, classes as f64))?;
+        let sum = below.take(&last.subtract(like(&found, 1.0))?, Some(0))?;
+        let fits = further.less_equal(like(&found, classes as f64))?;
         found = where_(&fits.logical_and(&sum.less(&u)?)?, &further, &found)?;
         step /= 2;
     }
     // Where rounding leaves the last sum short of one.
-    found.minimum(&like(&found, (classes - 1) as f64))
+    found.minimum(like(&found, (classes - 1) as f64))
 }
 
 /// Laplace's distribution: `loc + scale * sign(u) * log(1 - |u|)` for `u` in (-1, 1).
@@ -348,11 +348,11 @@ pub fn laplace(
     ensure!(dtype.is_floating(), "laplace", "Only real floating point types are supported.");
     let u = unit_interval(ABOVE_MINUS_ONE, shape, Dtype::Float32, key)?;
     let size = un(unary::NEGATIVE, &un(unary::ABS, &u));
-    let mut out = un(unary::SIGN, &u).multiply(&un(unary::LOG1P, &size))?.astype(dtype);
+    let mut out = un(unary::SIGN, &u).multiply(un(unary::LOG1P, &size))?.astype(dtype);
     if scale != 1.0 {
-        out = out.multiply(&like(&out, scale))?;
+        out = out.multiply(like(&out, scale))?;
     }
-    if loc != 0.0 { out.add(&like(&out, loc)) } else { Ok(out) }
+    if loc != 0.0 { out.add(like(&out, loc)) } else { Ok(out) }
 }
 
 /// The normal distribution cut off to `(lower, upper)`, which are broadcast to `shape`
@@ -381,7 +381,7 @@ pub fn truncated_normal(
     let root = like(&lower, SQRT_2);
     let end = |x: &Array| Ok(un(unary::ERF, &bin(binary::DIVIDE, x, &root)?));
     let u = between(&shape, &end(&lower)?, &end(&upper)?, dtype, key)?;
-    let out = root.multiply(&un(unary::ERFINV, &u))?;
+    let out = root.multiply(un(unary::ERFINV, &u))?;
     bin(binary::MAXIMUM, &bin(binary::MINIMUM, &out, &upper)?, &lower)
 }
 
@@ -431,7 +431,7 @@ pub fn multivariate_normal(
     let mut out = shape::broadcast(OP, shape, &shape::broadcast(OP, batch, others)?)?;
     out.push(*n);
     let (u, s, vt) = crate::linalg::svd(&covariance.astype(dtype))?;
-    let root = u.multiply(&un(unary::SQRT, &s).expand_dims(&[-2])?)?.matmul(&vt)?;
-    let z = normal_of(&out, None, None, dtype, key)?.expand_dims(&[-2])?;
+    let root = u.multiply(&un(unary::SQRT, &s).expand_dims([-2])?)?.matmul(&vt)?;
+    let z = normal_of(&out, None, None, dtype, key)?.expand_dims([-2])?;
     mean.add(&z.matmul(&root)?.squeeze(-2)?)
 }

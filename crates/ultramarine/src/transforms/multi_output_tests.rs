@@ -71,7 +71,7 @@ impl MultiOutputRules for Pair {
         assert_eq!(v.outputs.len(), 2);
         let of_product = product.as_ref().map(|c| c.multiply(y)).transpose()?;
         let of_sum = match sum {
-            Some(c) => Some(c.expand_dims(&[-1])?.broadcast_to(x.shape())?),
+            Some(c) => Some(c.expand_dims([-1])?.broadcast_to(x.shape())?),
             None => None,
         };
         let x_ = match (of_product, of_sum) {
@@ -229,7 +229,7 @@ fn transforms_nest() -> Result<()> {
     let batch = crate::stack(&[x.clone(), y.clone()], 1)?;
     let rows = |g: &dyn Fn(&Array) -> Result<Array>| -> Result<Vec<f32>> {
         let run = |a: &[Array]| Ok::<_, Error>(vec![g(&a[0])?]);
-        vmap(run, &[batch.clone()], &[Some(1)], 0)?[0].to_vec::<f32>()
+        vmap(run, &[batch.clone()], [Some(1)], 0)?[0].to_vec::<f32>()
     };
     assert_eq!(rows(&f)?, [216.0, 6075.0]);
     let alone = |g: &dyn Fn(&Array) -> Result<Array>| -> Result<Vec<f32>> {
@@ -242,7 +242,7 @@ fn transforms_nest() -> Result<()> {
     assert_eq!(rows(&mixed)?, alone(&mixed)?);
     let through = |b: &Array| -> Result<Array> {
         let run = |a: &[Array]| Ok::<_, Error>(vec![f(&a[0])?]);
-        vmap(run, &[b.clone()], &[Some(1)], 0)?[0].sum(None, false)
+        vmap(run, &[b.clone()], [Some(1)], 0)?[0].sum(None, false)
     };
     let g = grad(through)(&batch)?.transpose()?;
     assert_eq!(g.to_vec::<f32>()?, alone(&grad(f))?);

@@ -262,7 +262,7 @@ table! {
         |x, v| x[0].moveaxis(v.integer_or("source", 0), v.integer_or("destination", 0));
     "swapaxes" 1, [axis1 Integer, axis2 Integer]
         |x, v| x[0].swapaxes(v.integer_or("axis1", 0), v.integer_or("axis2", 0));
-    "expand_dims" 1, [axis Integers] |x, v| x[0].expand_dims(&axes(v).unwrap_or_default());
+    "expand_dims" 1, [axis Integers] |x, v| x[0].expand_dims(axes(v).unwrap_or_default());
     "squeeze" 1, [axis Integers = "all of size 1"] |x, v| x[0].squeeze(axes(v).as_deref());
     "broadcast_to" 1, [shape Integers] |x, v| x[0].broadcast_to(&v.sizes("shape")?);
     "broadcast_arrays" 1 .. MANY, [] |x, _v| broadcast_arrays(x);

@@ -84,7 +84,7 @@ fn to_weight(of: &Convolve, x: &Array, ct: &Array, kernel: [usize; 3], run: Run)
     };
     // The batch is what is summed over, so it takes the channels' place.
     let x = join(&split(x, 4, of.groups)?.swapaxes(0, 5)?, 4)?;
-    let order = |a: &Array| a.transpose_axes(&[4, 1, 2, 3, 0]);
+    let order = |a: &Array| a.transpose_axes([4, 1, 2, 3, 0]);
     let out = order(&run(&back, &x, &order(ct)?, kernel)?)?;
     if of.flip { out.flip([1, 2, 3]) } else { Ok(out) }
 }

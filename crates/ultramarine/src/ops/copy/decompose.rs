@@ -16,7 +16,7 @@ pub(crate) fn candidates(d: &Decompose<'_>, candidates: &mut Candidates) {
     }
     if from == Dtype::Bool {
         let (one, zero) = (Scalar::from_i64(to, 1), Scalar::from_i64(to, 0));
-        candidates.add(where_(x, &Array::scalar(one), &Array::scalar(zero)));
+        candidates.add(where_(x, Array::scalar(one), Array::scalar(zero)));
         candidates.add(Ok(bitcast(x, Dtype::Uint8).astype(to)));
     } else if to == Dtype::Bool {
         let zero = if from.is_inexact() { like(x, 0.0) } else { int(x, 0) };
@@ -52,5 +52,5 @@ fn unsigned(x: &Array, signed: Dtype, to: Dtype) -> Result<Array> {
     let above = x.greater_equal(&limit)?;
     let high = Array::scalar(Scalar::from_bits(signed, 1 << (width - 1)));
     let large = bin(binary::ADD, &x.subtract(&limit)?.astype(signed), &high)?;
-    Ok(bitcast(&where_(&above, &large, &x.astype(signed))?, to))
+    Ok(bitcast(&where_(&above, &large, x.astype(signed))?, to))
 }

@@ -147,7 +147,7 @@ impl Array {
     pub fn tril(&self, k: isize) -> Result<Array> {
         let _home = follow(&[self]);
         let mask = self.below("tril", k)?;
-        where_(&mask, self, &self.zeros_like())
+        where_(&mask, self, self.zeros_like())
     }
 
     /// The matrices with zeros below the `k`-th diagonal.
@@ -157,7 +157,7 @@ impl Array {
     pub fn triu(&self, k: isize) -> Result<Array> {
         let _home = follow(&[self]);
         let mask = self.below("triu", k.saturating_sub(1))?;
-        where_(&mask, &self.zeros_like(), self)
+        where_(&mask, self.zeros_like(), self)
     }
 
     fn below(&self, op: &str, k: isize) -> Result<Array> {
@@ -182,9 +182,9 @@ impl Array {
         let steps = if endpoint { num.saturating_sub(1) } else { num };
         let index =
             Array::of(Arange { start: 0.0, step: 1.0 }, &[], Shape::from_elem(num, 1), float);
-        let t = index.divide(&index.like(steps.max(1) as f64))?;
+        let t = index.divide(index.like(steps.max(1) as f64))?;
         let rest = t.like(1.0).subtract(&t)?;
-        let a = rest.multiply(&t.like(start))?.add(&t.multiply(&t.like(stop))?)?;
+        let a = rest.multiply(t.like(start))?.add(&t.multiply(t.like(stop))?)?;
         Ok(a.astype(dtype))
     }
 

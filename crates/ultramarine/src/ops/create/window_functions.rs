@@ -17,10 +17,10 @@ fn window(m: usize, f: impl Fn(&Array) -> Result<Array>) -> Result<Array> {
 /// `a0 - a1 cos(2 pi t) + a2 cos(4 pi t)`.
 fn cosines(m: usize, [a0, a1, a2]: [f64; 3]) -> Result<Array> {
     window(m, |t| {
-        let wave = |factor: f64| t.multiply(&like(t, factor))?.cos();
-        let first = wave(TAU)?.multiply(&like(t, a1))?;
+        let wave = |factor: f64| t.multiply(like(t, factor))?.cos();
+        let first = wave(TAU)?.multiply(like(t, a1))?;
         let sum = bin(binary::SUBTRACT, &like(t, a0), &first)?;
-        if a2 == 0.0 { Ok(sum) } else { sum.add(&wave(2.0 * TAU)?.multiply(&like(t, a2))?) }
+        if a2 == 0.0 { Ok(sum) } else { sum.add(&wave(2.0 * TAU)?.multiply(like(t, a2))?) }
     })
 }
 
@@ -35,7 +35,7 @@ fn cosines(m: usize, [a0, a1, a2]: [f64; 3]) -> Result<Array> {
 /// [`Error::Value`](crate::Error::Value) for an absurd length.
 pub fn bartlett(m: usize) -> Result<Array> {
     window(m, |t| {
-        let off = bin(binary::SUBTRACT, &t.multiply(&like(t, 2.0))?, &like(t, 1.0))?;
+        let off = bin(binary::SUBTRACT, &t.multiply(like(t, 2.0))?, &like(t, 1.0))?;
         bin(binary::SUBTRACT, &like(t, 1.0), &off.abs()?)
     })
 }

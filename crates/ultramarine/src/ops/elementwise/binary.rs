@@ -215,7 +215,7 @@ impl Array {
         let dtype = self.dtype().promote(other.dtype()).to_inexact();
         let (a, b, _) = operands("isclose", self, other, dtype)?;
         let size = b.abs()?;
-        let bound = size.multiply(&size.like(rtol))?.add(&size.like(atol))?;
+        let bound = size.multiply(size.like(rtol))?.add(size.like(atol))?;
         let near = a.subtract(&b)?.abs()?.less_equal(&bound)?.logical_and(&b.isfinite()?)?;
         let code = if equal_nan { binary::EQUAL_NAN } else { binary::EQUAL };
         near.logical_or(&apply("isclose", code, Types::Compare, &a, &b)?)
@@ -279,7 +279,7 @@ impl Factor {
             Factor::One => Some(a.clone()),
             Factor::MinusOne => Some(negated(a)?),
             Factor::Of(f) => Some(a.multiply(&if conjugate { f.conjugate()? } else { f })?),
-            Factor::Where(mask) => Some(where_(&mask, a, &a.like(0.0))?),
+            Factor::Where(mask) => Some(where_(&mask, a, a.like(0.0))?),
         })
     }
 }
@@ -299,11 +299,11 @@ impl Binary {
             binary::DIVIDE => Of(y.divide(b)?.negative()?),
             binary::REMAINDER if first => One,
             binary::REMAINDER => Of(negated(&a.floor_divide(b)?)?),
-            binary::POWER if first => Of(b.multiply(&a.power(&b.subtract(&b.like(1.0))?)?)?),
+            binary::POWER if first => Of(b.multiply(&a.power(&b.subtract(b.like(1.0))?)?)?),
             binary::POWER => {
                 // 0 ** b does not change with a positive b.
                 let grown = a.log()?.multiply(y)?;
-                Of(where_(&a.equal(&a.like(0.0))?, &y.like(0.0), &grown)?)
+                Of(where_(&a.equal(a.like(0.0))?, y.like(0.0), &grown)?)
             }
             binary::MAXIMUM if first => Where(a.greater(b)?),
             binary::MAXIMUM => Where(a.less_equal(b)?),

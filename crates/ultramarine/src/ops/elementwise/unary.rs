@@ -184,7 +184,7 @@ impl Array {
     pub fn softplus(&self) -> Result<Array> {
         self.computable("softplus")?;
         let x = self.astype(self.dtype().to_inexact());
-        x.logaddexp(&x.constant_beside(Scalar::from_f64(x.dtype(), 0.0)))
+        x.logaddexp(x.constant_beside(Scalar::from_f64(x.dtype(), 0.0)))
     }
 
     /// True where an element is zero: bool.
@@ -243,7 +243,7 @@ impl Array {
         if !self.dtype().is_inexact() {
             return Ok(filled_like(self, false.into()));
         }
-        self.equal(&self.like(value))
+        self.equal(self.like(value))
     }
 
     /// The complex conjugate; anything real as it is.
@@ -291,7 +291,7 @@ impl Array {
     fn scaled(&self, factor: f64) -> Result<Array> {
         self.computable("multiply")?;
         let a = self.astype(self.dtype().to_inexact());
-        a.multiply(&a.like(factor))
+        a.multiply(a.like(factor))
     }
 
     /// Rounds to `decimals` places after the point (before it, if negative), ties to
@@ -301,9 +301,9 @@ impl Array {
             return apply(unary::ROUND, Types::Keep, self);
         }
         let a = self.astype(self.dtype().to_inexact());
-        let scaled = a.multiply(&a.like(10f64.powi(decimals)))?;
+        let scaled = a.multiply(a.like(10f64.powi(decimals)))?;
         let rounded = apply(unary::ROUND, Types::Keep, &scaled)?;
-        Ok(rounded.multiply(&a.like(10f64.powi(decimals.saturating_neg())))?.astype(self.dtype()))
+        Ok(rounded.multiply(a.like(10f64.powi(decimals.saturating_neg())))?.astype(self.dtype()))
     }
 
     /// Replaces NaN by `nan`, and the infinities by `posinf` and `neginf` (`None`: the
@@ -317,7 +317,7 @@ impl Array {
         }
         self.computable("nan_to_num")?;
         let Some(limits) = finfo(self.dtype()) else { return Ok(self.clone()) };
-        let a = crate::ops::select::where_(&self.isnan()?, &self.like(nan), self)?;
+        let a = crate::ops::select::where_(&self.isnan()?, self.like(nan), self)?;
         let high = self.like(posinf.unwrap_or(limits.max));
         let a = crate::ops::select::where_(&self.isposinf()?, &high, &a)?;
         let low = self.like(neginf.unwrap_or(limits.min));
@@ -344,10 +344,10 @@ impl Unary {
     fn derivative(&self, x: &Array, y: &Array) -> Result<Option<Array>> {
         use unary::*;
         let one = || x.like(1.0);
-        let times = |a: Array, c: f64| a.multiply(&a.like(c));
+        let times = |a: Array, c: f64| a.multiply(a.like(c));
         // 1 - x², 1 + x² and the like, in an order that is exact near |x| = 1.
         let one_minus_square = || one().subtract(x)?.multiply(&one().add(x)?);
-        let one_plus_square = || x.square()?.add(&one());
+        let one_plus_square = || x.square()?.add(one());
         Ok(Some(match self.code {
             ABS => x.sign()?,
             SQUARE => times(x.clone(), 2.0)?,
@@ -355,14 +355,14 @@ impl Unary {
             RSQRT => times(y.divide(x)?, -0.5)?,
             RECIPROCAL => y.square()?.negative()?,
             EXP => y.clone(),
-            EXPM1 => y.add(&one())?,
+            EXPM1 => y.add(one())?,
             LOG => x.reciprocal()?,
             LOG2 => x.like(std::f64::consts::LOG2_E).divide(x)?,
             LOG10 => x.like(std::f64::consts::LOG10_E).divide(x)?,
-            LOG1P => x.add(&one())?.reciprocal()?,
+            LOG1P => x.add(one())?.reciprocal()?,
             SIN => x.cos()?,
             COS => x.sin()?.negative()?,
-            TAN => y.square()?.add(&one())?,
+            TAN => y.square()?.add(one())?,
             ARCSIN => one_minus_square()?.rsqrt()?,
             ARCCOS => one_minus_square()?.rsqrt()?.negative()?,
             ARCTAN => one_plus_square()?.reciprocal()?,
@@ -371,7 +371,7 @@ impl Unary {
             TANH => one().subtract(&y.square()?)?,
             ARCSINH => one_plus_square()?.rsqrt()?,
             // sqrt(x - 1) sqrt(x + 1) has the branch cuts of arccosh itself.
-            ARCCOSH => x.subtract(&one())?.rsqrt()?.multiply(&x.add(&one())?.rsqrt()?)?,
+            ARCCOSH => x.subtract(one())?.rsqrt()?.multiply(&x.add(one())?.rsqrt()?)?,
             ARCTANH => one_minus_square()?.reciprocal()?,
             ERF => times(x.square()?.negative()?.exp()?, std::f64::consts::FRAC_2_SQRT_PI)?,
             ERFINV => times(y.square()?.exp()?, 1.0 / std::f64::consts::FRAC_2_SQRT_PI)?,
@@ -403,7 +403,7 @@ impl Rules for Unary {
             unary::REAL => Some(c.astype(x.dtype())),
             unary::IMAG => {
                 let i = Scalar::from_complex(x.dtype(), crate::Complex32::new(0.0, 1.0));
-                Some(c.astype(x.dtype()).multiply(&Array::scalar(i))?)
+                Some(c.astype(x.dtype()).multiply(Array::scalar(i))?)
             }
             // Real-valued: its gradient is the direction in which it grows.
             unary::ABS => Some(c.astype(x.dtype()).multiply(&x.sign()?)?),

@@ -55,7 +55,7 @@ fn at_zero(x: &Array, y: &Array) -> Result<Array> {
 fn slopes(x: &Array, y: &Array) -> Result<(Array, Array)> {
     let limit = at_zero(x, y)?;
     // Ones instead of what has no logarithm and no reciprocal, so that derivatives of this are finite.
-    let safe = where_(&limit, &like(y, 1.0), y)?;
+    let safe = where_(&limit, like(y, 1.0), y)?;
     Ok((un(unary::LOG, &safe), bin(binary::DIVIDE, x, &safe)?))
 }
 
@@ -74,7 +74,7 @@ impl Rules for Xlogy {
             let product = bin(binary::MULTIPLY, x, &un(unary::LOG, y))?;
             let zero = bin(binary::EQUAL, x, &like(x, 0.0))?;
             let known = bin(binary::EQUAL, y, y)?;
-            where_(&bin(binary::LOGICAL_AND, &zero, &known)?, &like(x, 0.0), &product)
+            where_(&bin(binary::LOGICAL_AND, &zero, &known)?, like(x, 0.0), &product)
         })());
     }
 

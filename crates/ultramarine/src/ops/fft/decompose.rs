@@ -51,7 +51,7 @@ fn transformed(t: &Transform, a: &Array) -> Result<Array> {
         }
     };
     let Parts(re, im) = lines(from, n, sign)?;
-    let scaled = |a: Array| if t.scale == 1.0 { Ok(a) } else { a.multiply(&like(&a, t.scale)) };
+    let scaled = |a: Array| if t.scale == 1.0 { Ok(a) } else { a.multiply(like(&a, t.scale)) };
     let re = scaled(re)?;
     let whole = match (t.code, im) {
         (fft::REAL_BACKWARD, _) => re,

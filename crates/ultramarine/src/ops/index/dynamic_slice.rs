@@ -411,7 +411,7 @@ impl Windows {
 fn clamped(starts: &Array, last: usize) -> Result<Array> {
     let bound = |n: usize| Array::scalar(n as i64);
     if starts.dtype() == Dtype::Uint64 {
-        return Ok(starts.minimum(&Array::scalar(last as u64))?.astype(Dtype::Int64));
+        return Ok(starts.minimum(Array::scalar(last as u64))?.astype(Dtype::Int64));
     }
     starts.astype(Dtype::Int64).clip(Some(&bound(0)), Some(&bound(last)))
 }

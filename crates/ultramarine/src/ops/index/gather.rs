@@ -135,7 +135,7 @@ impl Array {
         let out = without_axis(&out, k + at)?;
         // The index axes come first; they belong where the axis was.
         let order: Vec<usize> = (k..k + at).chain(0..k).chain(k + at..out.ndim()).collect();
-        out.transpose_axes(&order.iter().map(|i| *i as isize).collect::<Vec<_>>())
+        out.transpose_axes(order.iter().map(|i| *i as isize).collect::<Vec<_>>())
     }
 
     /// Elements at `indices`, which have this array's dimensions, along `axis`:

@@ -257,6 +257,6 @@ impl Array {
                 );
             }
         };
-        where_(&condition, &new.astype(self.dtype()), self)
+        where_(&condition, new.astype(self.dtype()), self)
     }
 }

@@ -187,7 +187,7 @@ impl Rules for Scatter {
             kind::SUM => (ct.clone(), self.read(ct, &p)?),
             kind::PROD => {
                 let by = conjugate(&self.factors(&p)?);
-                let whole = ct.multiply(&conjugate(v.output))?;
+                let whole = ct.multiply(conjugate(v.output))?;
                 let updates = bin(binary::DIVIDE, &self.read(&whole, &p)?, &conjugate(p.updates))?;
                 (ct.multiply(&by)?, updates)
             }

@@ -35,7 +35,7 @@ pub(crate) fn negated(a: &Array) -> Array {
 /// Half of each: the Hermitian part.
 pub(crate) fn hermitian(a: &Array) -> Result<Array> {
     let sum = a.add(&adjoint(a)?)?;
-    sum.multiply(&like(&sum, 0.5))
+    sum.multiply(like(&sum, 0.5))
 }
 
 /// The main diagonals, `(..., k)`.
@@ -76,8 +76,8 @@ pub(crate) fn of_columns(d: &Array) -> Result<Array> {
 /// `1 / x`, and 0 for zero.
 pub(crate) fn safe_inverse(x: &Array) -> Result<Array> {
     let zero = bin(binary::EQUAL, x, &like(x, 0.0))?;
-    let inverse = un(unary::RECIPROCAL, &where_(&zero, &like(x, 1.0), x)?);
-    where_(&zero, &like(x, 0.0), &inverse)
+    let inverse = un(unary::RECIPROCAL, &where_(&zero, like(x, 1.0), x)?);
+    where_(&zero, like(x, 0.0), &inverse)
 }
 
 /// `1 / (w_j - w_i)` in row i, column j; 0 where they are equal.

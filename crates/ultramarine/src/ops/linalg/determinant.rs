@@ -19,9 +19,9 @@ fn factors(op: &str, a: &Array) -> Result<(Array, Array)> {
     let [lu, pivots, _] = Lu.of(&a.astype(dtype))?;
     let here = Array::arange(0.0, sizes(a).1 as f64, 1.0, Dtype::Uint32)?;
     let swaps = bin(binary::NOT_EQUAL, &pivots, &here)?.astype(Dtype::Int32);
-    let odd = swaps.sum(-1, false)?.remainder(&Array::scalar(2i32))?;
+    let odd = swaps.sum(-1, false)?.remainder(Array::scalar(2i32))?;
     let odd = odd.astype(dtype);
-    let sign = bin(binary::SUBTRACT, &like(&odd, 1.0), &odd.multiply(&like(&odd, 2.0))?)?;
+    let sign = bin(binary::SUBTRACT, &like(&odd, 1.0), &odd.multiply(like(&odd, 2.0))?)?;
     Ok((diagonal(&lu)?, sign))
 }
 
@@ -61,7 +61,7 @@ pub fn slogdet(a: &Array) -> Result<(Array, Array)> {
     let size = diagonal.abs()?;
     // Unlike a sign that is a number, one on the circle has a derivative.
     let each = if diagonal.dtype().is_complex() {
-        diagonal.multiply(&safe_inverse(&size)?.astype(diagonal.dtype()))?
+        diagonal.multiply(safe_inverse(&size)?.astype(diagonal.dtype()))?
     } else {
         un(unary::SIGN, &diagonal)
     };

@@ -42,8 +42,8 @@ fn finished(norm: Array, a: &Array) -> Array {
 /// The root, whose derivative at 0 is 0.
 fn root(squares: &Array) -> Result<Array> {
     let zero = bin(binary::EQUAL, squares, &like(squares, 0.0))?;
-    let safe = where_(&zero, &like(squares, 1.0), squares)?;
-    where_(&zero, &like(squares, 0.0), &un(unary::SQRT, &safe))
+    let safe = where_(&zero, like(squares, 1.0), squares)?;
+    where_(&zero, like(squares, 0.0), un(unary::SQRT, &safe))
 }
 
 fn euclidean(a: &Array, axes: &[isize], keepdims: bool) -> Result<Array> {
@@ -66,8 +66,8 @@ fn of_vectors(a: &Array, p: f64, axes: &[isize], keepdims: bool) -> Result<Array
     } else if p == f64::NEG_INFINITY {
         size.min(Some(axes), keepdims)?
     } else {
-        let sum = size.power(&like(&size, p))?.sum(Some(axes), keepdims)?;
-        sum.power(&like(&sum, 1.0 / p))?
+        let sum = size.power(like(&size, p))?.sum(Some(axes), keepdims)?;
+        sum.power(like(&sum, 1.0 / p))?
     };
     Ok(finished(norm, a))
 }
@@ -119,11 +119,11 @@ fn of_matrices(a: &Array, ord: NormOrder, axes: [usize; 2], keepdims: bool) -> R
     let of_values =
         |norm: Array| Ok(if ord == NormOrder::Nuclear { norm } else { finished(norm, a) });
     match (kept, keepdims) {
-        (true, false) => norm.squeeze(&signed),
+        (true, false) => norm.squeeze(signed),
         (false, true) => {
             let mut sorted = signed;
             sorted.sort_unstable();
-            of_values(norm)?.expand_dims(&sorted)
+            of_values(norm)?.expand_dims(sorted)
         }
         (false, false) => of_values(norm),
         (true, true) => Ok(norm),

@@ -172,7 +172,7 @@ fn mask_blocks(x: &Array, mask: &Array, size: usize, selects: bool) -> Result<Ar
     let stop: Vec<isize> = x.shape().iter().map(|s| *s as isize).collect();
     let mask = mask.slice(&vec![0; n], &stop, &vec![1; n])?;
     match selects {
-        true => where_(&mask, x, &like(x, 0.0)),
+        true => where_(&mask, x, like(x, 0.0)),
         false => times(x, &mask.astype(x.dtype())),
     }
 }

@@ -138,7 +138,7 @@ pub fn addmm(c: &Array, a: &Array, b: &Array, alpha: f64, beta: f64) -> Result<A
     let inner = compute_dtype(dtype);
     let scaled = |x: &Array, by: f64| -> Result<Array> {
         let x = x.astype(inner);
-        if by == 1.0 { Ok(x) } else { x.multiply(&like(&x, by)) }
+        if by == 1.0 { Ok(x) } else { x.multiply(like(&x, by)) }
     };
     Ok(scaled(&product, alpha)?.add(&scaled(&c, beta)?)?.astype(dtype))
 }
@@ -173,7 +173,7 @@ impl Array {
         if self.shape().last() != other.shape().last() {
             bail!("inner", "a and b must have the same last dimension.");
         }
-        self.tensordot_axes(other, &[-1], &[-1])
+        self.tensordot_axes(other, [-1], [-1])
     }
 
     /// The products of all pairs of elements of the flattened operands, in a matrix.
@@ -256,8 +256,8 @@ impl Array {
         let k: usize = l.iter().map(|i| self.shape()[*i]).product();
         let m: usize = fl.iter().map(|i| self.shape()[*i]).product();
         let n: usize = fr.iter().map(|i| other.shape()[*i]).product();
-        let a = self.transpose_axes(&order(&fl, &l))?.reshape(&[m, k])?;
-        let b = other.transpose_axes(&order(&r, &fr))?.reshape(&[k, n])?;
+        let a = self.transpose_axes(order(&fl, &l))?.reshape(&[m, k])?;
+        let b = other.transpose_axes(order(&r, &fr))?.reshape(&[k, n])?;
         let shape: Shape = (fl.iter().map(|i| self.shape()[*i]))
             .chain(fr.iter().map(|i| other.shape()[*i]))
             .collect();

@@ -141,7 +141,7 @@ pub(crate) fn gradient_by_second(
 ) -> Result<Array> {
     let Some(rhs) = &indices.rhs else {
         let left = taken(left, indices.lhs.as_ref())?;
-        return left.transpose_axes(&[0, 2, 1])?.matmul(cotangent);
+        return left.transpose_axes([0, 2, 1])?.matmul(cotangent);
     };
     // Items of a matrix lie next to each other, then their rows are a segment.
     let rhs = held(rhs, count)?;
@@ -161,7 +161,7 @@ pub(crate) fn gradient_by_second(
     let [starts, ends] = ends;
     let segments = crate::stack(&[starts?, ends?], 1)?.astype(Dtype::Int32);
     let segments = bin(binary::MULTIPLY, &segments, &like(&segments, cotangent.shape()[1] as f64))?;
-    super::segmented::product(&left.transpose_axes(&[1, 0])?, &right, &segments)
+    super::segmented::product(&left.transpose_axes([1, 0])?, &right, &segments)
 }
 
 /// The batching rule of gathered products of factors that are each the operands of a range: the mapped axis is joined to their

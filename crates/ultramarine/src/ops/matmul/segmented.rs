@@ -35,8 +35,8 @@ fn composed(a: &Array, b: &Array, segments: &Array) -> Result<Array> {
     let place = Array::arange(0.0, b.shape()[0] as f64, 1.0, Dtype::Int32)?;
     let inside = place.greater_equal(&bound(0)?)?.logical_and(&place.less(&bound(1)?)?)?;
     // Both sides are left out: zero times what is not finite is no zero.
-    let left = where_(&with_axis(&inside, 1)?, &with_axis(a, 0)?, &like(a, 0.0))?;
-    let right = where_(&with_axis(&inside, 2)?, &with_axis(b, 0)?, &like(b, 0.0))?;
+    let left = where_(&with_axis(&inside, 1)?, &with_axis(a, 0)?, like(a, 0.0))?;
+    let right = where_(&with_axis(&inside, 2)?, &with_axis(b, 0)?, like(b, 0.0))?;
     left.matmul(&right)
 }
 
@@ -63,7 +63,7 @@ impl MultiOutputRules for SegmentedMatmul {
         let operands = all_batched(v)?;
         let [a, b, segments] = &operands[..] else { unreachable!("three operands") };
         let ([m, k], n, count) = ([a.shape()[1], a.shape()[2]], b.shape()[2], segments.shape()[1]);
-        let a = a.transpose_axes(&[1, 0, 2])?.reshape(&[m, v.size * k])?;
+        let a = a.transpose_axes([1, 0, 2])?.reshape(&[m, v.size * k])?;
         let b = b.reshape(&[v.size * k, n])?;
         let held = segments.clip(Some(&like(segments, 0.0)), Some(&like(segments, k as f64)))?;
         let each =

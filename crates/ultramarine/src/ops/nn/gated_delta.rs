@@ -76,7 +76,7 @@ pub fn gated_delta_update(
         for (i, a) in steps.iter_mut().enumerate() {
             let kept = mask.reshape(&[&[b, t][..], &vec![1; a.ndim() - 2]].concat())?;
             // The state neither decays nor learns.
-            *a = where_(&kept, &*a, &like(a, if i == 3 { 1.0 } else { 0.0 }))?;
+            *a = where_(&kept, &*a, like(a, if i == 3 { 1.0 } else { 0.0 }))?;
         }
     }
     let chunk = CHUNK.min(t.next_power_of_two());

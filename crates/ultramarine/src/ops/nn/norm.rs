@@ -330,7 +330,7 @@ mod tests {
                 let [own, parts] = pair(centered);
                 let mapped = |f: &dyn Fn(&[Array]) -> Result<Array>| {
                     let axes = [Some(axis), None, None];
-                    transforms::vmap(|v: &[Array]| Ok(vec![f(v)?]), &v, &axes, 0)
+                    transforms::vmap(|v: &[Array]| Ok(vec![f(v)?]), &v, axes, 0)
                 };
                 near(&mapped(&own)?[0], &mapped(&parts)?[0])?;
             }

@@ -277,7 +277,7 @@ mod tests {
             for axis in 0..3 {
                 let mapped = |f: Function| {
                     let x = [x.clone()];
-                    transforms::vmap(|v: &[Array]| Ok(vec![f(&v[0])?]), &x, &[Some(axis)], 0)
+                    transforms::vmap(|v: &[Array]| Ok(vec![f(&v[0])?]), &x, [Some(axis)], 0)
                 };
                 let (a, b): (Result<Vec<Array>>, Result<Vec<Array>>) = (mapped(own), mapped(parts));
                 near(&a?[0], &b?[0])?;

@@ -84,9 +84,9 @@ pub fn from_fp8(x: &Array, dtype: Dtype) -> Result<Array> {
     let small = bin(binary::LESS, &size, &word(&code, 8))?;
     let number = where_(&small, &steps, &normal)?;
     let is_nan = bin(binary::EQUAL, &size, &word(&code, 0x7f))?;
-    let number = where_(&is_nan, &like(&number, f64::NAN), &number)?;
+    let number = where_(&is_nan, like(&number, f64::NAN), &number)?;
     let negative = bin(binary::GREATER, &code, &word(&code, 0x7f))?;
-    Ok(where_(&negative, &un(unary::NEGATIVE, &number), &number)?.astype(dtype))
+    Ok(where_(&negative, un(unary::NEGATIVE, &number), &number)?.astype(dtype))
 }
 
 /// 2^(code - 127) of codes of uint32 up to 255, in float32; of 255 infinity.
@@ -94,5 +94,5 @@ pub(super) fn power_of_two(code: &Array) -> Result<Array> {
     let bits = bin(binary::LEFT_SHIFT, code, &word(code, 23))?;
     // 2^-127 has no exponent of its own.
     let is_zero = bin(binary::EQUAL, code, &word(code, 0))?;
-    where_(&is_zero, &word(code, 1 << 22), &bits)?.view(Dtype::Float32)
+    where_(&is_zero, word(code, 1 << 22), &bits)?.view(Dtype::Float32)
 }

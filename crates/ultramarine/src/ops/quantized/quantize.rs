@@ -157,7 +157,7 @@ fn affine_codes(groups: &Array, bits: usize) -> Result<(Array, Array, Array)> {
     let is_nan = un_bool(unary::ISNAN, groups);
     // Of elements that are numbers.
     let end = |infinity: f64, largest: bool| -> Result<Array> {
-        let numbers = where_(&is_nan, &like(groups, infinity), groups)?;
+        let numbers = where_(&is_nan, like(groups, infinity), groups)?;
         match (bits, largest) {
             // Zeros of both signs: the first one, which is the bias.
             (1, false) => numbers.take_along_axis(&numbers.argmin(Some(-1), true)?, Some(-1)),
@@ -175,17 +175,17 @@ fn affine_codes(groups: &Array, bits: usize) -> Result<(Array, Array, Array)> {
     } else {
         // From the end of the larger size, so that it is exact; an integer of steps from zero, so that this is.
         let below = bin(binary::GREATER, &un(unary::ABS, &low), &un(unary::ABS, &high))?;
-        let scale = where_(&below, &scale, &un(unary::NEGATIVE, &scale))?;
+        let scale = where_(&below, &scale, un(unary::NEGATIVE, &scale))?;
         let edge = where_(&below, &low, &high)?;
         let from_zero = un(unary::ROUND, &bin(binary::DIVIDE, &edge, &scale)?);
         let is_zero = bin(binary::EQUAL, &from_zero, &like(groups, 0.0))?;
         let fitted = bin(binary::DIVIDE, &edge, &from_zero)?;
-        (where_(&is_zero, &scale, &fitted)?, where_(&is_zero, &like(groups, 0.0), &edge)?)
+        (where_(&is_zero, &scale, &fitted)?, where_(&is_zero, like(groups, 0.0), &edge)?)
     };
     let codes = bin(binary::DIVIDE, &bin(binary::SUBTRACT, groups, &bias)?, &scale)?;
     let codes = un(unary::ROUND, &codes);
     // NaN has code 0.
-    let codes = where_(&un_bool(unary::ISNAN, &codes), &like(groups, 0.0), &codes)?;
+    let codes = where_(&un_bool(unary::ISNAN, &codes), like(groups, 0.0), &codes)?;
     let codes = codes.clip(Some(&like(groups, 0.0)), Some(&like(groups, steps)))?;
     Ok((codes.astype(Dtype::Uint32), scale.astype(dtype), bias.astype(dtype)))
 }
@@ -253,14 +253,14 @@ fn power_of_two_above(scale: &Array) -> Result<(Array, Array)> {
     let code = bin(binary::RIGHT_SHIFT, &up, &word(&up, 23))?;
     // The least scale, 2^-127, has no exponent of its own.
     let is_least = bin(binary::LESS_EQUAL, &bits, &word(&bits, 1 << 22))?;
-    let code = where_(&is_least, &word(&code, 0), &code)?;
+    let code = where_(&is_least, word(&code, 0), &code)?;
     let is_zero = bin(binary::EQUAL, &wide, &like(&wide, 0.0))?;
-    let code = where_(&is_zero, &word(&code, 127), &code)?;
+    let code = where_(&is_zero, word(&code, 127), &code)?;
     // Infinities and NaN, which have no scale, as MLX encodes them.
     let infinite = word(&code, if scale.dtype() == Dtype::Float32 { 128 } else { 0 });
     let is_finite = un_bool(unary::ISFINITE, &wide);
     let value = fp8::power_of_two(&code)?;
-    let value = where_(&is_finite, &value, &like(&value, 0.0))?;
+    let value = where_(&is_finite, &value, like(&value, 0.0))?;
     let code = where_(&is_finite, &code, &infinite)?;
     Ok((code.astype(Dtype::Uint8), value.astype(scale.dtype())))
 }
@@ -281,6 +281,6 @@ fn nearest_e2m1(elements: &Array) -> Result<Array> {
     // There is no negative zero, and what is infinite comes of a scale that is 0.
     let none = Array::scalar(crate::Scalar::from_i64(Dtype::Uint32, 0));
     let is_zero = bin(binary::EQUAL, &code, &none)?;
-    let is_zero = is_zero.logical_or(&un_bool(unary::ISINF, &size))?;
+    let is_zero = is_zero.logical_or(un_bool(unary::ISINF, &size))?;
     where_(&is_zero, &none, &bin(binary::ADD, &code, &sign)?)
 }

@@ -254,7 +254,7 @@ impl Rules for Reduce {
             _ => {
                 let (hit, count) = self.extremes(x, v.output)?;
                 let shares = bin(binary::DIVIDE, &hit.astype(count.dtype()), &count)?;
-                let all = shares.multiply(&v.cotangent.astype(shares.dtype()))?;
+                let all = shares.multiply(v.cotangent.astype(shares.dtype()))?;
                 smallvec![Some(all.astype(x.dtype().to_inexact()))]
             }
         })
@@ -270,7 +270,7 @@ impl Rules for Reduce {
             _ => {
                 let (hit, count) = self.extremes(&j.primals[0], j.output)?;
                 let inner = count.dtype();
-                let total = sum.of(&hit.astype(inner).multiply(&t.astype(inner))?);
+                let total = sum.of(&hit.astype(inner).multiply(t.astype(inner))?);
                 Some(bin(binary::DIVIDE, &total, &count)?.astype(j.output.dtype()))
             }
         })

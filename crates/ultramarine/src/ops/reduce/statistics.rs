@@ -52,7 +52,7 @@ impl Array {
         let named = axes_of(op, self, axes.named(self.ndim()).as_deref())?;
         let a = self.widened();
         let sum = a.sum(&signed(&named), keepdims)?;
-        sum.multiply(&share(&a, &named, 0, sum.dtype()))
+        sum.multiply(share(&a, &named, 0, sum.dtype()))
     }
 
     /// The variance over `axes`: the sum of squared distances from the mean, divided
@@ -83,7 +83,7 @@ impl Array {
             un(unary::SQUARE, &away)
         };
         let sum = squares.sum(&signed(&named), keepdims)?;
-        sum.multiply(&share(&away, &named, ddof, sum.dtype()))
+        sum.multiply(share(&away, &named, ddof, sum.dtype()))
     }
 
     /// The square root of the variance; see [`Array::var`].
@@ -114,8 +114,8 @@ impl Array {
         let mut middle = at(n / 2)?;
         if n.is_multiple_of(2) {
             // Of halves in float32: the sum may be more than they hold.
-            let sum = at(n / 2 - 1)?.widened().add(&middle.widened())?;
-            middle = sum.multiply(&like(&sum, 0.5))?.astype(a.dtype());
+            let sum = at(n / 2 - 1)?.widened().add(middle.widened())?;
+            middle = sum.multiply(like(&sum, 0.5))?.astype(a.dtype());
         }
         // A NaN sorts last. Its product with zero spoils the middle; that of anything
         // finite does not. An infinity must not, so it is cut off first.
@@ -123,7 +123,7 @@ impl Array {
         if let Some(info) = crate::finfo(a.dtype()).filter(|_| a.dtype().is_floating()) {
             let low = bin(binary::MAXIMUM, &last, &like(&last, info.min))?;
             let finite = bin(binary::MINIMUM, &low, &like(&last, info.max))?;
-            middle = middle.add(&finite.stop_gradient().multiply(&like(&last, 0.0))?)?;
+            middle = middle.add(&finite.stop_gradient().multiply(like(&last, 0.0))?)?;
         }
         if a.dtype().is_complex() {
             // Of complex numbers, too, those with a NaN in either part sort last.

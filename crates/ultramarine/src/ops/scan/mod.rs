@@ -138,8 +138,8 @@ impl Scan {
         let nothing = if t.dtype() == Dtype::Float16 { -3e4 } else { -1e30 };
         let part = |t: &Array| -> Result<Array> {
             let positive = bin(binary::GREATER, t, &like(t, 0.0))?;
-            let log = un(unary::LOG, &where_(&positive, t, &like(t, 1.0))?);
-            Ok(un(unary::EXP, &f(where_(&positive, &log, &like(t, nothing))?)?))
+            let log = un(unary::LOG, &where_(&positive, t, like(t, 1.0))?);
+            Ok(un(unary::EXP, &f(where_(&positive, &log, like(t, nothing))?)?))
         };
         bin(binary::SUBTRACT, &part(t)?, &part(&un(unary::NEGATIVE, t))?)
     }
@@ -200,7 +200,7 @@ impl Rules for Scan {
                 let zeros = zeros_like(x, ct.dtype());
                 let (at, real) = self.sources(x)?;
                 let ct = match real {
-                    Some(real) => ct.multiply(&real.astype(ct.dtype()))?,
+                    Some(real) => ct.multiply(real.astype(ct.dtype()))?,
                     None => ct.clone(),
                 };
                 zeros.scatter_add_axis(&at, &ct, self.axis)?
@@ -233,7 +233,7 @@ impl Rules for Scan {
                 let (at, real) = self.sources(x)?;
                 let taken = t.gather_axis(&at, self.axis);
                 match real {
-                    Some(real) => taken.multiply(&real.astype(t.dtype()))?,
+                    Some(real) => taken.multiply(real.astype(t.dtype()))?,
                     None => taken,
                 }
             }

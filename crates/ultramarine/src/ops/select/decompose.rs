@@ -14,12 +14,12 @@ pub(crate) fn candidates(d: &Decompose<'_>, candidates: &mut Candidates) {
         candidates.add(of_pairs(condition, x, y));
     }
     for other in same_size(d.dtype) {
-        let picked = where_(condition, &bitcast(x, other), &bitcast(y, other));
+        let picked = where_(condition, bitcast(x, other), bitcast(y, other));
         candidates.add(picked.map(|p| bitcast(&p, d.dtype)));
     }
     if let Some(wide) = wider(d.dtype) {
         candidates
-            .add(where_(condition, &x.astype(wide), &y.astype(wide)).map(|p| p.astype(d.dtype)));
+            .add(where_(condition, x.astype(wide), y.astype(wide)).map(|p| p.astype(d.dtype)));
     }
     if d.dtype == Dtype::Bool {
         candidates.add(either(condition, x, y));

@@ -210,13 +210,14 @@ mod tests {
         check(2usize, &[2]);
         check(-1isize, &[-1]);
         check([0, -1], &[0, -1]);
-        check(&[0i64, 1], &[0, 1]);
+        check([0i64, 1], &[0, 1]);
         check(vec![2usize, 0], &[2, 0]);
-        check(&vec![1], &[1]);
+        check(vec![1], &[1]);
         check(&[1isize, 2][..], &[1, 2]);
     }
 
     #[test]
+    #[allow(clippy::reversed_empty_ranges)] // From the end, they are not.
     fn ranges() {
         check(0..2, &[0, 1]);
         check(0..=2, &[0, 1, 2]);

@@ -87,7 +87,7 @@ fn stacked(arrays: &[&Array], axis: isize) -> Result<Array> {
         bail!("stack", "All arrays must have the same shape");
     }
     let at = out_of_bounds("stack", axis, first.ndim() + 1)? as isize;
-    let parts: Vec<Array> = arrays.iter().map(|a| a.expand_dims(&[at])).collect::<Result<_>>()?;
+    let parts: Vec<Array> = arrays.iter().map(|a| a.expand_dims([at])).collect::<Result<_>>()?;
     concatenate(&parts, at)
 }
 

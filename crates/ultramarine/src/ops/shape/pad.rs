@@ -120,8 +120,8 @@ impl Array {
         let number = |i: usize| Array::scalar(i as i64);
         let stop = (first + low + n + high) as f64;
         let phase = Array::arange(first as f64, stop, 1.0, Dtype::Int64)?;
-        let phase = phase.remainder(&number(cycle))?;
+        let phase = phase.remainder(number(cycle))?;
         let back = number(cycle + skip - 1).subtract(&phase)?;
-        self.take(&where_(&phase.less(&number(n))?, &phase, &back)?, Some(axis as isize))
+        self.take(&where_(&phase.less(number(n))?, &phase, &back)?, Some(axis as isize))
     }
 }

@@ -314,7 +314,7 @@ impl Array {
     /// # Errors
     /// None that is known.
     pub fn atleast_1d(&self) -> Result<Array> {
-        if self.ndim() == 0 { self.expand_dims(&[0]) } else { Ok(self.clone()) }
+        if self.ndim() == 0 { self.expand_dims([0]) } else { Ok(self.clone()) }
     }
 
     /// At least 2-d: (n,) becomes (1, n).
@@ -323,8 +323,8 @@ impl Array {
     /// None that is known.
     pub fn atleast_2d(&self) -> Result<Array> {
         match self.ndim() {
-            0 => self.expand_dims(&[0, 1]),
-            1 => self.expand_dims(&[0]),
+            0 => self.expand_dims([0, 1]),
+            1 => self.expand_dims([0]),
             _ => Ok(self.clone()),
         }
     }
@@ -335,9 +335,9 @@ impl Array {
     /// None that is known.
     pub fn atleast_3d(&self) -> Result<Array> {
         match self.ndim() {
-            0 => self.expand_dims(&[0, 1, 2]),
-            1 => self.expand_dims(&[0, 2]),
-            2 => self.expand_dims(&[2]),
+            0 => self.expand_dims([0, 1, 2]),
+            1 => self.expand_dims([0, 2]),
+            2 => self.expand_dims([2]),
             _ => Ok(self.clone()),
         }
     }

@@ -27,7 +27,7 @@ impl Array {
         let mut flat = Shape::from_slice(self.shape());
         flat[at] = flat[at].saturating_mul(repeats);
         shape::check("repeat", &flat)?;
-        self.expand_dims(&[at as isize + 1])?.broadcast_to(&shape)?.reshape(&flat)
+        self.expand_dims([at as isize + 1])?.broadcast_to(&shape)?.reshape(&flat)
     }
 
     /// The array repeated `reps[i]` times along axis `i`; missing axes and counts in

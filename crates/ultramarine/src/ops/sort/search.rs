@@ -138,14 +138,14 @@ impl SearchSorted {
         let mut passed = Array::zeros(&line, index)?;
         let mut step = n.checked_ilog2().map_or(0, |bits| 1usize << bits);
         while step > 0 {
-            let next = passed.add(&number(step))?;
-            let last = next.minimum(&number(n))?.subtract(&number(1))?;
+            let next = passed.add(number(step))?;
+            let last = next.minimum(number(n))?.subtract(number(1))?;
             let element = rows.gather_axis(&last, axis);
             let passes = match self.right {
                 false => before(&element, &flat)?,
                 true => before(&flat, &element)?.logical_not()?,
             };
-            let passes = passes.logical_and(&next.less_equal(&number(n))?)?;
+            let passes = passes.logical_and(&next.less_equal(number(n))?)?;
             passed = where_(&passes, &next, &passed)?;
             step /= 2;
         }
@@ -204,7 +204,7 @@ pub(crate) fn packed(hit: &Array, rank: &Array, n: usize, dtype: Dtype) -> Resul
     }
     let number = |v: usize| Array::scalar(v as i64).astype(dtype);
     // What is not hit goes to a place behind the others.
-    let place = where_(hit, &rank.astype(dtype).subtract(&number(1))?, &number(n))?;
+    let place = where_(hit, &rank.astype(dtype).subtract(number(1))?, number(n))?;
     let from = Array::arange(0.0, n as f64, 1.0, dtype)?;
     let none = number(n).broadcast_to(&[n + 1])?;
     none.put_along_axis(&place, &from, Some(0))?.along(0, 0, n, 1)

@@ -68,17 +68,16 @@ impl Ordered {
         };
         let (begins, ends) = (begin(0)?, begin(1)?);
         let there = begins.less(&end)?;
-        let begins = where_(&there, &begins, &Array::scalar(0u32))?;
+        let begins = where_(&there, &begins, Array::scalar(0u32))?;
         let index = self.order.take(&begins, Some(0))?;
         let values = self.flat.take(&index, Some(0))?;
         let values = match fill {
-            Some(fill) => where_(&there, &values, &fill.astype(a.dtype()))?,
+            Some(fill) => where_(&there, &values, fill.astype(a.dtype()))?,
             None => values,
         };
-        let counts = where_(&there, &ends.subtract(&begins)?, &Array::scalar(0u32))?;
+        let counts = where_(&there, &ends.subtract(&begins)?, Array::scalar(0u32))?;
         let most = Array::scalar(size.saturating_sub(1) as i64).astype(Dtype::Uint32);
-        let rank =
-            self.rank.subtract(&Array::scalar(1i32))?.astype(Dtype::Uint32).minimum(&most)?;
+        let rank = self.rank.subtract(Array::scalar(1i32))?.astype(Dtype::Uint32).minimum(&most)?;
         let inverse = Array::zeros(&[n], Dtype::Uint32)?
             .put_along_axis(&self.order, &rank, Some(0))?
             .reshape(a.shape())?;

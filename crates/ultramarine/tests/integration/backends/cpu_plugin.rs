@@ -37,7 +37,7 @@ fn results() -> Result<Vec<Vec<f32>>> {
     let key = random::key(3)?;
     let x = random::normal(&[64, 96], None, None, Dtype::Float32, Some(&key))?;
     let all = [
-        x.matmul(&x.transpose_axes(&[1, 0])?)?,
+        x.matmul(&x.transpose_axes([1, 0])?)?,
         x.multiply(&x)?.add(&x)?.exp()?.sum(1, false)?,
         x.sort(Some(0))?,
         x.cumsum(Some(1), false, true)?,

@@ -70,7 +70,7 @@ fn unary_functions() -> Result<()> {
     let before = stats().commands;
     let x = floats()?;
     for (name, f) in table {
-        for x in [&x, &x.transpose_axes(&[1, 0])?] {
+        for x in [&x, &x.transpose_axes([1, 0])?] {
             let (got, want) = both(gpu, || f(x))?;
             assert_equal(name, &got, &want)?;
         }
@@ -120,7 +120,7 @@ fn binary_functions() -> Result<()> {
         ("add", |a, b| a.add(b)),
         ("multiply", |a, b| a.multiply(b)),
     ] {
-        let (got, want) = both(gpu, || f(&bools, &bools.transpose_axes(&[1, 0])?))?;
+        let (got, want) = both(gpu, || f(&bools, &bools.transpose_axes([1, 0])?))?;
         assert_equal(name, &got, &want)?;
     }
     Ok(())
@@ -139,13 +139,13 @@ fn copies_fills_and_choices() -> Result<()> {
     }
     // Elements of every dtype are moved as they are.
     let wide = Array::from_slice(&[1u64 << 63, 2, 3, 4, 5, 6], &[2, 3])?;
-    let moved = with_stream(gpu, || wide.transpose_axes(&[1, 0])?.to_contiguous())?;
+    let moved = with_stream(gpu, || wide.transpose_axes([1, 0])?.to_contiguous())?;
     assert_eq!(moved.to_vec::<u64>()?, [1 << 63, 4, 2, 5, 3, 6]);
     let complex = Complex32::new(1.0, -2.0);
     let filled = with_stream(gpu, || Array::full(&[3], complex))?;
     assert_eq!(filled.to_vec::<Complex32>()?, [complex; 3]);
     let chosen = with_stream(gpu, || {
-        where_(&bools, &floats()?.slice(&[0, 0], &[2, 2], &[1, 1])?, &Array::scalar(9.0f32))
+        where_(&bools, &floats()?.slice(&[0, 0], &[2, 2], &[1, 1])?, Array::scalar(9.0f32))
     })?;
     assert_eq!(chosen.to_vec::<f32>()?[1], 9.0);
     Ok(())
@@ -162,7 +162,7 @@ fn reductions_and_products() -> Result<()> {
     let table: [(&str, Reduce); 6] = functions!(reduce: sum prod min max all any);
     for (name, f) in table {
         for axes in [None, Some(&[1isize, 3][..]), Some(&[0]), Some(&[-1]), Some(&[1, 2])] {
-            for x in [&x, &n, &x.transpose_axes(&[3, 1, 0, 2])?] {
+            for x in [&x, &n, &x.transpose_axes([3, 1, 0, 2])?] {
                 let (got, want) = both(gpu, || f(x, axes, false))?;
                 assert_equal(&format!("{name} over {axes:?}"), &got, &want)?;
             }
@@ -180,7 +180,7 @@ fn reductions_and_products() -> Result<()> {
     let (got, want) = both(gpu, || a.matmul(&b))?;
     assert_equal("matmul", &got, &want)?;
     assert_eq!(stats().contiguous_copies, before);
-    let (got, want) = both(gpu, || a.matmul(&a.transpose_axes(&[0, 2, 1])?))?;
+    let (got, want) = both(gpu, || a.matmul(&a.transpose_axes([0, 2, 1])?))?;
     assert_equal("matmul with a transpose", &got, &want)?;
     assert_eq!(stats().contiguous_copies - before, 1);
     Ok(())

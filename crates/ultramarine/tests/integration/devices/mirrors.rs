@@ -32,7 +32,7 @@ fn a_registered_device() -> Result<()> {
 
     // A host op reads a device value, also through a view; so does the user.
     let cpu = default_stream(Device::CPU)?;
-    let t = with_stream(cpu, || z.transpose_axes(&[1, 0])?.exp())?;
+    let t = with_stream(cpu, || z.transpose_axes([1, 0])?.exp())?;
     let want: Vec<f32> = [3.0f32, 9.0, 6.0, 12.0].iter().map(|v| v.exp()).collect();
     for (a, b) in t.to_vec::<f32>()?.iter().zip(&want) {
         assert!((a - b).abs() < 1e-5 * b);
@@ -42,7 +42,7 @@ fn a_registered_device() -> Result<()> {
 
     // What the device does not take contiguously is copied there, and counted.
     let copies = stats().contiguous_copies;
-    let s = with_stream(gpu, || z.transpose_axes(&[1, 0])?.add(&z))?;
+    let s = with_stream(gpu, || z.transpose_axes([1, 0])?.add(&z))?;
     assert_eq!(s.to_vec::<f32>()?, [6.0, 15.0, 15.0, 24.0]);
     assert_eq!(stats().contiguous_copies - copies, 1);
 
@@ -76,7 +76,7 @@ fn a_registered_device() -> Result<()> {
     set_strict(false, &[]);
 
     // A dtype that it cannot even store has no fallback.
-    let wide = with_stream(gpu, || x.astype(Dtype::Float64).add(&x.astype(Dtype::Float64)))?;
+    let wide = with_stream(gpu, || x.astype(Dtype::Float64).add(x.astype(Dtype::Float64)))?;
     let error = wide.eval().expect_err("no float64 there");
     assert!(
         matches!(&error.root(), Error::Value(t) if t.contains("float64") && t.contains("gpu:0")),

@@ -135,7 +135,7 @@ fn troublesome() -> Result<()> {
         }),
     );
     let x = Array::arange(0.0, 12.0, 1.0, Dtype::Float32)?.reshape(&[3, 4])?;
-    let t = x.transpose_axes(&[1, 0])?;
+    let t = x.transpose_axes([1, 0])?;
     assert_eq!(t.contiguous().to_vec::<f32>()?[..3], [0.0, 4.0, 8.0]);
     let row = Array::ones(&[3, 1], Dtype::Float32)?;
     let updated = x.slice_update(&row, &[0, 1], &[3, 2], &[1, 1])?;

@@ -82,7 +82,7 @@ fn a_small_buffer_moves_once() -> Result<()> {
     own_process!();
     let gpu = register_mock();
     let few = rows(&on_device(gpu), 0, 100)?;
-    let x = with_stream(gpu, || few.add(&Array::scalar(0.0f32)))?;
+    let x = with_stream(gpu, || few.add(Array::scalar(0.0f32)))?;
     x.eval()?;
     let (_, bytes) = moved(|| {
         for row in 0..10 {

@@ -42,7 +42,7 @@ fn operations_follow_the_scope_their_operands_or_the_default() -> Result<()> {
     let on1 = x.copy_to(GPU1)?;
     assert_eq!((on0.device(), on1.device()), (GPU0, GPU1));
     // Operands at home on an accelerator, beside those of the host on either side.
-    for y in [on1.add(&x)?, x.add(&on1)?, on1.add(&Array::scalar(1.0f32))?] {
+    for y in [on1.add(&x)?, x.add(&on1)?, on1.add(Array::scalar(1.0f32))?] {
         assert_eq!(y.device(), GPU1);
         assert_eq!(y.add(&y)?.device(), GPU1, "results are at home there too");
     }
@@ -114,7 +114,7 @@ fn accelerators_mix_only_by_copy_or_policy() -> Result<()> {
     refused(with_stream(gpu1, || a.negative()));
     // By the default device at different times.
     set_default_device(GPU0)?;
-    let c = array(&[1.0]).add(&array(&[1.0]))?;
+    let c = array(&[1.0]).add(array(&[1.0]))?;
     set_default_device(GPU1)?;
     refused(c.add(&b));
     set_default_device(Device::CPU)?;
@@ -167,7 +167,7 @@ fn copies_are_lazy_and_reverse() -> Result<()> {
 
     // The gradient comes back to where the operand is.
     let start = x.copy_to(GPU0)?;
-    let f = |a: &[Array]| Ok(vec![a[0].add(&a[0])?.copy_to(GPU1)?.add(&Array::scalar(1.0f32))?]);
+    let f = |a: &[Array]| Ok(vec![a[0].add(&a[0])?.copy_to(GPU1)?.add(Array::scalar(1.0f32))?]);
     let seed = array(&[1.0, 10.0, 100.0]);
     let (_, grads) = transforms::vjp(f, std::slice::from_ref(&start), std::slice::from_ref(&seed))?;
     assert_eq!(grads[0].device(), GPU0);

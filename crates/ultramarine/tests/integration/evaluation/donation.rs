@@ -57,7 +57,7 @@ fn an_update_of_a_cache_writes_the_update() -> Result<()> {
     let offsets: Vec<Array> =
         (0..100).map(|i| Array::from_slice(&[i], &[1])).collect::<Result<_>>()?;
     let run = |step: &dyn Fn(&Array, usize) -> Result<Array>| -> Result<(u64, u64, Vec<f32>)> {
-        let mut cache = Array::full(&shape, 0.0f32)?.add(&Array::scalar(0.0f32))?;
+        let mut cache = Array::full(&shape, 0.0f32)?.add(Array::scalar(0.0f32))?;
         cache.eval()?;
         reset_stats();
         for i in 0..100 {
@@ -68,7 +68,7 @@ fn an_update_of_a_cache_writes_the_update() -> Result<()> {
         let counts = stats();
         Ok((counts.bytes_written, counts.donations, cache.to_vec()?))
     };
-    let computed = run(&|cache, i| cache.slice_update_at(&update, &offsets[i], &[2]))?;
+    let computed = run(&|cache, i| cache.slice_update_at(&update, &offsets[i], [2]))?;
     let known = run(&|cache, i| {
         let i = i as isize;
         cache.slice_update(&update, &[0, 0, i, 0], &[1, 8, i + 1, 16], &[1; 4])
@@ -77,14 +77,14 @@ fn an_update_of_a_cache_writes_the_update() -> Result<()> {
     assert_eq!((computed.0, computed.1), (100 * bytes, 100));
     assert_eq!(computed.2.iter().sum::<f32>(), 1.5 * 100.0 * 8.0 * 16.0);
     // A step whose cache is needed afterwards writes a copy.
-    let kept = Array::full(&shape, 0.0f32)?.add(&Array::scalar(0.0f32))?;
+    let kept = Array::full(&shape, 0.0f32)?.add(Array::scalar(0.0f32))?;
     kept.eval()?;
     let whole = 4 * shape.iter().product::<usize>() as u64;
-    assert_eq!(written(|| kept.slice_update_at(&update, &offsets[3], &[2]))?, whole);
+    assert_eq!(written(|| kept.slice_update_at(&update, &offsets[3], [2]))?, whole);
     assert_eq!(kept.sum(None, false)?.item::<f32>()?, 0.0);
     // Its window is read alone.
     reset_stats();
-    let part = kept.slice_at(&offsets[7], &[2], &[1, 8, 1, 16])?;
+    let part = kept.slice_at(&offsets[7], [2], &[1, 8, 1, 16])?;
     part.eval()?;
     eval(&[] as &[Array])?;
     assert_eq!(stats().bytes_written, bytes);

@@ -7,11 +7,11 @@ use ultramarine_test_support::own_process;
 fn arithmetic_and_reduction() -> Result<()> {
     let x = Array::from_slice(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], &[2, 3])?;
     let row = Array::from_slice(&[10.0f32, 20.0, 30.0], &[3])?;
-    let y = x.multiply(&row)?.add(&Array::scalar(1.0f32))?;
+    let y = x.multiply(&row)?.add(Array::scalar(1.0f32))?;
     assert_eq!(y.to_vec::<f32>()?, [11.0, 41.0, 91.0, 41.0, 101.0, 181.0]);
     let s = y.sum(1, false)?;
     assert_eq!(s.to_vec::<f32>()?, [143.0, 323.0]);
-    let t = x.transpose_axes(&[1, 0])?.add(&Array::ones(&[3, 2], Dtype::Float32)?)?;
+    let t = x.transpose_axes([1, 0])?.add(&Array::ones(&[3, 2], Dtype::Float32)?)?;
     assert_eq!(t.to_vec::<f32>()?, [2.0, 5.0, 3.0, 6.0, 4.0, 7.0]);
     let ones = Array::ones(&[5, 7], Dtype::Int32)?;
     assert_eq!(ones.add(&ones)?.sum([0, 1], false)?.item::<i32>()?, 70);
@@ -77,7 +77,7 @@ fn queued_work_is_held_back_over_the_memory_limit() -> Result<()> {
     let mut held = Vec::new();
     // Each result is as large as the limit; the submitter waits, and all finish.
     for i in 0..20 {
-        let y = with_stream(stream, || x.add(&Array::scalar(i as f32)))?;
+        let y = with_stream(stream, || x.add(Array::scalar(i as f32)))?;
         async_eval(std::slice::from_ref(&y))?;
         held.push(y);
     }

@@ -14,7 +14,7 @@ fn constant(v: f64) -> Array {
 
 /// `0.5 * x * (1 + y * exp(x)) + row`, as one writes it.
 fn formula(x: &Array, y: &Array, row: &Array) -> Result<Array> {
-    let inner = y.multiply(&x.exp()?)?.add(&constant(1.0))?;
+    let inner = y.multiply(&x.exp()?)?.add(constant(1.0))?;
     constant(0.5).multiply(x)?.multiply(&inner)?.add(row)
 }
 
@@ -64,7 +64,7 @@ fn fused_equals_unfused_to_the_bit() -> Result<()> {
         let x = Array::from_slice(&numbers(n, 4), &[rows, columns])?;
         let t = Array::from_slice(&numbers(n, 5), &[columns, rows])?;
         let row = Array::from_slice(&numbers(columns, 6), &[columns])?;
-        let f = || formula(&x, &t.transpose_axes(&[1, 0])?, &row);
+        let f = || formula(&x, &t.transpose_axes([1, 0])?, &row);
         assert_eq!(run(f, true)?, run(f, false)?, "{rows}x{columns}");
         for axes in [&[0][..], &[1], &[0, 1]] {
             let g = || f()?.sum(Some(axes), true);
@@ -72,7 +72,7 @@ fn fused_equals_unfused_to_the_bit() -> Result<()> {
         }
         let h = || {
             f()?.astype(Dtype::Bfloat16)
-                .add(&row.astype(Dtype::Bfloat16))
+                .add(row.astype(Dtype::Bfloat16))
                 .map(|a| a.astype(Dtype::Float32))
         };
         assert_eq!(run(h, true)?, run(h, false)?, "through bfloat16 {rows}x{columns}");
@@ -158,7 +158,7 @@ fn constants_alone_can_be_reduced() -> Result<()> {
 fn a_constant_operand_is_not_written_out() -> Result<()> {
     own_process!();
     let x = Array::from_slice(&numbers(1000, 1), &[10, 100])?;
-    let y = x.add(&constant(1.0))?;
+    let y = x.add(constant(1.0))?;
     reset_stats();
     y.eval()?;
     let s = stats();

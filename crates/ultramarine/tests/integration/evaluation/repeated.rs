@@ -14,7 +14,7 @@ fn repeated() -> u64 {
 fn step(x: &Array, w: &Array) -> Result<Array> {
     let mut y = x.clone();
     for _ in 0..4 {
-        y = y.matmul(w)?.tanh()?.add(&Array::scalar(0.5f32))?;
+        y = y.matmul(w)?.tanh()?.add(Array::scalar(0.5f32))?;
     }
     Ok(y)
 }

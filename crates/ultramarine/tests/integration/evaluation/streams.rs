@@ -78,7 +78,7 @@ fn released_streams_are_given_out_again() -> Result<()> {
     drop(owned);
     assert_eq!(new_stream(Device::CPU)?, a);
     // Arrays that are to be computed on a released stream are.
-    let x = with_stream(b, || Array::ones(&[4], Dtype::Float32)?.add(&Array::scalar(1.0f32)))?;
+    let x = with_stream(b, || Array::ones(&[4], Dtype::Float32)?.add(Array::scalar(1.0f32)))?;
     release_stream(b);
     assert_eq!((x.stream(), x.to_vec::<f32>()?), (b, vec![2.0; 4]));
     Ok(())

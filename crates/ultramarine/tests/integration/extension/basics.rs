@@ -83,13 +83,13 @@ fn derivatives_and_batches_follow_from_compose() {
     let g = |x: &[Array]| Ok::<_, Error>(vec![affine().one(&[x[0].clone()])?]);
     let (_, t) = jvp(g, &[x()], &[x()]).unwrap();
     assert_eq!(values(&t[0]), [2.0, 4.0, 6.0, 8.0, 10.0, 12.0]);
-    let b = vmap(g, &[x()], &[Some(1)], 1).unwrap();
+    let b = vmap(g, &[x()], [Some(1)], 1).unwrap();
     assert_eq!(values(&b[0]), values(&composed(&x()).unwrap()));
     // Nested: the gradient of a batch of gradients.
     let inner = |x: &Array| affine().one(&[x.square()?.multiply(x)?])?.sum(None, false);
     let outer = |x: &Array| {
         let each = |x: &[Array]| Ok::<_, Error>(vec![grad(inner)(&x[0])?]);
-        vmap(each, std::slice::from_ref(x), &[Some(0)], 0)?[0].sum(None, false)
+        vmap(each, std::slice::from_ref(x), [Some(0)], 0)?[0].sum(None, false)
     };
     assert_eq!(values(&grad(outer)(&x()).unwrap()), [12.0, 24.0, 36.0, 48.0, 60.0, 72.0]);
 }
@@ -115,7 +115,7 @@ fn rules_of_its_own_come_first() {
     assert_eq!(values(&d[0]), [10.0; 6]);
     let (_, t) = jvp(g, &[x()], &[ones]).unwrap();
     assert_eq!(values(&t[0]), [100.0; 6]);
-    let b = vmap(g, &[x()], &[Some(1)], 1).unwrap();
+    let b = vmap(g, &[x()], [Some(1)], 1).unwrap();
     assert_eq!(values(&b[0])[..2], [1000.0, 2000.0]);
 }
 

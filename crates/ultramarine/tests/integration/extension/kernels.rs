@@ -144,7 +144,7 @@ fn kernels_run_where_the_operands_are() {
     // Also where it would allocate on the CPU.
     assert_eq!(values(&on(&base, table().allocates())), [2.0, 4.0, 6.0, 8.0, 10.0, 12.0]);
     let f = |x: &[Array]| Ok::<_, Error>(vec![table().one(&x[..1])?]);
-    let error = with_stream(gpu, || vmap(f, std::slice::from_ref(&base), &[Some(0)], 0));
+    let error = with_stream(gpu, || vmap(f, std::slice::from_ref(&base), [Some(0)], 0));
     assert!(error.unwrap_err().to_string().contains("scaled has no vmap rule"));
 }
 

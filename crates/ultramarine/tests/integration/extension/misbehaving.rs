@@ -178,7 +178,7 @@ fn missing_rules_are_errors_that_name_both() {
     let f = |x: &[Array]| Ok::<_, Error>(vec![bad().one(&[x[0].clone()])?]);
     says(vjp(f, &[x()], &[x()]), "[vjp] bad has no vjp rule, and no compose");
     says(jvp(f, &[x()], &[x()]), "[jvp] bad has no jvp rule, and no compose");
-    says(vmap(f, &[x()], &[Some(0)], 0), "[vmap] bad has no vmap rule, and no");
+    says(vmap(f, &[x()], [Some(0)], 0), "[vmap] bad has no vmap rule, and no");
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn results_of_rules_are_validated() {
     );
     drop((four(), ones()));
     let mapped = |make: fn(Table) -> Table| {
-        vmap(g(make), &[Array::ones(&[2, 3], Dtype::Float32).unwrap()], &[Some(0)], 0)
+        vmap(g(make), &[Array::ones(&[2, 3], Dtype::Float32).unwrap()], [Some(0)], 0)
     };
     says(mapped(|t| t.vmap(|x, _, _| Ok((vec![Some(x[0].clone())], vec![5])))), "no axis 5");
     says(mapped(|t| t.vmap(|x, _, _| Ok((vec![Some(x[0].clone())], vec![-7])))), "no axis -7");

@@ -83,16 +83,16 @@ fn gradients_of_batches_of_gradients() {
     let row = |x: &Array| sine(x)?.sum(None, false);
     let rows = |x: &Array| {
         let each = |x: &[Array]| Ok::<_, Error>(vec![grad(row)(&x[0])?]);
-        let all = vmap(each, std::slice::from_ref(x), &[Some(0)], 0)?;
+        let all = vmap(each, std::slice::from_ref(x), [Some(0)], 0)?;
         all[0].sum(None, false)
     };
     close(&grad(rows)(&x()).unwrap(), |x| -x.sin());
     // A batch in a batch.
     let columns = |x: &[Array]| {
         let each = |x: &[Array]| Ok::<_, Error>(vec![sine(&x[0])?]);
-        vmap(each, x, &[Some(0)], 0)
+        vmap(each, x, [Some(0)], 0)
     };
-    let all = vmap(columns, &[x()], &[Some(1)], 1).unwrap();
+    let all = vmap(columns, &[x()], [Some(1)], 1).unwrap();
     close(&all[0], f32::sin);
 }
 

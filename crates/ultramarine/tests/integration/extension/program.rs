@@ -69,7 +69,7 @@ fn values_slopes_and_batches() {
 
             // A batch of numbers.
             let two = ultramarine::stack(&[x.clone(), x.negative().expect("-x")], 1).expect("two");
-            let found = vmap(by_x, &[two], &[Some(1)], 0);
+            let found = vmap(by_x, &[two], [Some(1)], 0);
             let found = found.expect("vmap").remove(0);
             let flipped = X.iter().map(|&x| reference(-x, clamped).0);
             let want: Vec<f64> = values.iter().copied().chain(flipped).collect();
@@ -89,7 +89,7 @@ fn batches_of_tables_second_derivatives_and_compiled() {
     let heights = ultramarine::stack(&[fp.clone(), fp.add(&fp).expect("2 fp")], 1).expect("two");
     let points = ultramarine::stack(&[xp.clone(), xp.clone()], 0).expect("two");
     let axes = [None, Some(0), Some(1)];
-    let found = vmap(all, &[x.clone(), points, heights], &axes, 0);
+    let found = vmap(all, &[x.clone(), points, heights], axes, 0);
     let found = found.expect("vmap").remove(0).reshape(&[16]).expect("flat");
     let want: Vec<f64> = values.iter().copied().chain(values.iter().map(|v| 2.0 * v)).collect();
     close(&found, &want, 1e-12);

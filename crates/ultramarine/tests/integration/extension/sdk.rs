@@ -60,7 +60,7 @@ fn a_primitive_in_a_program() {
     let t = jvp(f, &[x.clone(), y.clone()], &[x.clone(), y.clone()]).unwrap().1;
     assert_eq!(values(&t[0]), values(&z));
     for axes in [[Some(0), Some(0)], [Some(1), Some(1)], [Some(1), Some(0)]] {
-        let b = vmap(f, &[x.clone(), y.clone()], &axes, 0).unwrap();
+        let b = vmap(f, &[x.clone(), y.clone()], axes, 0).unwrap();
         let part = |a: &Array, axis: Option<isize>| a.moveaxis(axis.unwrap(), 0).unwrap();
         let want = axpby(&part(&x, axes[0]), &part(&y, axes[1])).unwrap();
         assert_eq!(values(&b[0]), values(&want), "{axes:?}");
@@ -143,7 +143,7 @@ fn panics_are_errors_that_name_the_primitive() {
         let outcome = match at {
             "vjp" => vjp(f, one, one).map(drop),
             "jvp" => jvp(f, one, one).map(drop),
-            "vmap" => vmap(f, one, &[Some(0)], 0).map(drop),
+            "vmap" => vmap(f, one, [Some(0)], 0).map(drop),
             _ => f(one).and_then(|y| y[0].eval()),
         };
         let error = outcome.unwrap_err().to_string();

@@ -132,7 +132,7 @@ fn operations_do_what_they_do() {
     same("transpose", &[], x.transpose());
     same("transpose", &[("axes", Ints(vec![1, 0]))], x.transpose());
     same("moveaxis", &[("source", Int(0)), ("destination", Int(1))], x.moveaxis(0, 1));
-    same("expand_dims", &[("axis", Int(0))], x.expand_dims(&[0]));
+    same("expand_dims", &[("axis", Int(0))], x.expand_dims([0]));
     same("broadcast_to", &[("shape", Ints(vec![4, 2, 3]))], x.broadcast_to(&[4, 2, 3]));
     same("sort", &[("axis", Int(0))], x.sort(Some(0)));
     same("argsort", &[], x.argsort(Some(-1)));

@@ -59,7 +59,7 @@ fn samples() -> Result<Arrays> {
         let layouts = [
             ("rows", a.clone()),
             ("columns", a.transpose()?),
-            ("permuted", a.transpose_axes(&[1, 0, 2])?),
+            ("permuted", a.transpose_axes([1, 0, 2])?),
             ("part", a.slice(&[0, 1, 1], &[2, 3, 4], &[1, 1, 2])?),
             ("reversed", row.flip(None)?),
             ("broadcast", row.broadcast_to(&[3, 4])?),

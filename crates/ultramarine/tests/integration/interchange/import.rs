@@ -91,7 +91,7 @@ fn nothing_at_all() -> Result<()> {
             let (made, count) = tensor.make();
             let x = Array::from_dlpack_with(made, options)?;
             assert!(x.to_vec::<f32>()?.is_empty());
-            let y = x.flip(None)?.transpose()?.add(&Array::scalar(1.0f32))?;
+            let y = x.flip(None)?.transpose()?.add(Array::scalar(1.0f32))?;
             assert!(y.to_vec::<f32>()?.is_empty());
             let again = x.to_dlpack()?;
             assert!(again.tensor().data.is_null() && again.tensor().byte_offset == 0);

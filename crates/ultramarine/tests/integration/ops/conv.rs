@@ -137,8 +137,8 @@ fn random_configurations_in_every_dtype() {
 fn views_as_operands() -> Result<()> {
     let mut r = Rng::new(5);
     let how = Convolution { padding_low: vec![1], padding_high: vec![2], ..Convolution::default() };
-    let x = eighths(&mut r, &[6, 7, 8, 2]).transpose_axes(&[3, 1, 2, 0])?.flip([1, 3])?;
-    let w = eighths(&mut r, &[6, 3, 2, 5]).transpose_axes(&[3, 1, 2, 0])?.flip(2)?;
+    let x = eighths(&mut r, &[6, 7, 8, 2]).transpose_axes([3, 1, 2, 0])?.flip([1, 3])?;
+    let w = eighths(&mut r, &[6, 3, 2, 5]).transpose_axes([3, 1, 2, 0])?.flip(2)?;
     let (shape, want) = naive(&x, &w, &how);
     near(&conv_general(&x, &w, &how)?, &shape, &want, 1e-13, "transposed");
     let x = eighths(&mut r, &[1, 1, 8, 1]).broadcast_to(&[2, 5, 8, 3])?;
@@ -169,7 +169,7 @@ fn mapped() -> Result<()> {
         ];
         for (inputs, axes) in cases {
             let places = axes.map(|a| a.map(|a| a as isize));
-            let got = vmap(f, &inputs, &places, 0)?.remove(0);
+            let got = vmap(f, &inputs, places, 0)?.remove(0);
             for k in 0..3 {
                 let part = |a: &Array, axis: Option<usize>| match axis {
                     Some(axis) => a.take(&Array::scalar(k), Some(axis as isize)),

@@ -421,7 +421,7 @@ fn vmap_as_loop() -> Result<()> {
             let mapped = vmap(
                 |a: &[Array]| Ok::<_, Error>(vec![f(&a[0])?]),
                 std::slice::from_ref(&x),
-                &[Some(axis as isize)],
+                [Some(axis as isize)],
                 0,
             )?;
             let each: Vec<Array> =

@@ -49,7 +49,7 @@ fn sizes_that_overflow() -> Result<()> {
     let rows = Array::scalar(0u8).broadcast_to(&[1 << 30, 1 << 29])?;
     let joined =
         |p: &[Array]| Ok(vec![concatenate(&[p[0].clone(), p[0].clone(), p[0].clone()], 0)?]);
-    let mapped = transforms::vmap(joined, &[rows], &[Some(0)], 0);
+    let mapped = transforms::vmap(joined, &[rows], [Some(0)], 0);
     assert!(is_value(mapped));
     Ok(())
 }

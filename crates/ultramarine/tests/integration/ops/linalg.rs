@@ -55,7 +55,7 @@ fn near(a: &Array, b: &Array, error: f64) {
 fn scaled(columns: &Array, by: &Array) -> Result<Array> {
     let mut shape = by.shape().to_vec();
     shape.insert(shape.len() - 1, 1);
-    columns.multiply(&by.reshape(&shape)?.astype(columns.dtype()))
+    columns.multiply(by.reshape(&shape)?.astype(columns.dtype()))
 }
 
 fn columns(a: &Array, k: usize) -> Result<Array> {
@@ -440,7 +440,7 @@ fn mapped_is_a_loop() -> Result<()> {
         for axis in [0isize, 2] {
             // The mapped axis may be anywhere.
             let moved = stack.moveaxis(0, axis)?;
-            let mapped = vmap(|x| f(&x[0]), &[moved], &[Some(axis)], 0)?;
+            let mapped = vmap(|x| f(&x[0]), &[moved], [Some(axis)], 0)?;
             for i in 0..3 {
                 let at = Array::scalar(i);
                 let single = f(&stack.take(&at, Some(0))?)?;
@@ -459,11 +459,11 @@ fn mapped_is_a_loop() -> Result<()> {
     let b = random(&[4, 2], Dtype::Float32)?;
     let f = |x: &[Array]| Ok::<_, Error>(vec![solve_triangular(&x[0], &x[1], false)?]);
     let each = 0;
-    let left = vmap(f, &[stack.clone(), b.clone()], &[Some(0), None], each)?;
+    let left = vmap(f, &[stack.clone(), b.clone()], [Some(0), None], each)?;
     near(&left[0], &solve_triangular(&stack, &b, false)?, 0.0);
     let many = random(&[5, 4, 2], Dtype::Float32)?;
     let a = positive(&[4, 4], Dtype::Float32)?;
-    let right = vmap(f, &[a.clone(), many.clone()], &[None, Some(0)], each)?;
+    let right = vmap(f, &[a.clone(), many.clone()], [None, Some(0)], each)?;
     near(&right[0], &solve_triangular(&a, &many, false)?, 0.0);
     Ok(())
 }

@@ -16,7 +16,7 @@ type Linear = (&'static str, &'static [usize], fn(&Array) -> Result<Array>);
 const LINEAR: &[Linear] = &[
     ("broadcast", &[3, 1], |x| x.broadcast_to(&[2, 3, 4])),
     ("reshape", &[2, 6], |x| x.transpose()?.reshape(&[3, 4])),
-    ("transpose", &[2, 3, 4], |x| x.transpose_axes(&[2, 0, 1])),
+    ("transpose", &[2, 3, 4], |x| x.transpose_axes([2, 0, 1])),
     ("slice", &[4, 5], |x| x.slice(&[3, 1], &[isize::MIN, 5], &[-2, 3])),
     ("diagonal", &[3, 4, 2], |x| x.diagonal(-1, 1, 0)),
     ("diag", &[3], |x| x.diag(1)),
@@ -69,7 +69,7 @@ fn rules_of_linear_functions() -> Result<()> {
         let rows = counted(&batch);
         for axis in 0..=shape.len() as isize {
             let moved = rows.moveaxis(0, axis)?;
-            let mapped = vmap(call, &[moved], &[Some(axis)], -1)?;
+            let mapped = vmap(call, &[moved], [Some(axis)], -1)?;
             let alone = rows.unstack(0)?.iter().map(f).collect::<Result<Vec<_>>>()?;
             let alone = stack(&alone, -1)?;
             assert_eq!(mapped[0].shape(), alone.shape(), "{name} over {axis}");
@@ -93,7 +93,7 @@ fn rules_with_operands_left_out() -> Result<()> {
     let rows = counted(&[5, 2]);
     let only =
         |p: &[Array]| Ok(vec![write(&x, &p[0])?, concatenate(&[p[0].clone(), u.clone()], 0)?]);
-    let mapped = vmap(only, std::slice::from_ref(&rows), &[Some(0)], 0)?;
+    let mapped = vmap(only, std::slice::from_ref(&rows), [Some(0)], 0)?;
     for (i, row) in rows.unstack(0)?.iter().enumerate() {
         assert_eq!(mapped[0].unstack(0)?[i].to_vec::<f32>()?, write(&x, row)?.to_vec::<f32>()?);
         let joined = concatenate(&[row.clone(), u.clone()], 0)?;

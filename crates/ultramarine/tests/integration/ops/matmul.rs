@@ -121,10 +121,10 @@ fn values_of_any_layout() -> Result<()> {
 fn relatives() -> Result<()> {
     let x = numbers(&[2, 3], 2)?;
     let y = numbers(&[2, 3], 4)?;
-    let t = |a: &Array| a.transpose_axes(&[1, 0]);
+    let t = |a: &Array| a.transpose_axes([1, 0]);
     let product = x.matmul(&t(&y)?)?.to_vec::<f64>()?;
     assert_eq!(x.inner(&y)?.to_vec::<f64>()?, product);
-    assert_eq!(x.tensordot_axes(&y, &[1], &[-1])?.to_vec::<f64>()?, product);
+    assert_eq!(x.tensordot_axes(&y, [1], [-1])?.to_vec::<f64>()?, product);
     let all: f64 = x.multiply(&y)?.sum(None, false)?.item()?;
     assert_eq!(x.tensordot(&y, 2)?.item::<f64>()?, all);
     assert_eq!(x.tensordot(&y, 0)?.shape(), [2, 3, 2, 3]);
@@ -175,7 +175,7 @@ fn mapped_over_either_side() -> Result<()> {
             let got = vmap(
                 |x: &[Array]| Ok::<_, Error>(vec![x[0].matmul(&x[1])?]),
                 &[a.clone(), b.clone()],
-                &[left, right],
+                [left, right],
                 0,
             )?;
             for i in 0..6 {

@@ -40,7 +40,7 @@ fn shapes() -> Result<()> {
         shown(&Array::zeros(&[2, 0], Dtype::Float32)?),
         "array([[],\n       []], dtype=float32)"
     );
-    let t = Array::from_slice(&[1, 2, 3, 4, 5, 6], &[2, 3])?.transpose_axes(&[1, 0])?;
+    let t = Array::from_slice(&[1, 2, 3, 4, 5, 6], &[2, 3])?.transpose_axes([1, 0])?;
     assert_eq!(shown(&t), "array([[1, 4],\n       [2, 5],\n       [3, 6]], dtype=int32)");
     let rows = shown(&Array::zeros(&[9, 1], Dtype::Int32)?);
     assert_eq!(rows.matches("[0]").count(), 6);

@@ -45,7 +45,7 @@ fn keys() -> Result<()> {
 #[test]
 fn uniform_is_exact() -> Result<()> {
     let k = key()?;
-    let of = |n: usize| random::uniform(&[n], &num(0.0), &num(1.0), Dtype::Float32, Some(&k));
+    let of = |n: usize| random::uniform(&[n], num(0.0), num(1.0), Dtype::Float32, Some(&k));
     near("1", of(1)?, &[0.45246776938438416], 0.0)?;
     near("2", of(2)?, &[0.919212281703949, 0.9360038042068481], 0.0)?;
     near("3", of(3)?, &[0.8074188232421875, 0.08221369981765747, 0.45523738861083984], 0.0)?;
@@ -63,8 +63,8 @@ fn uniform_is_exact() -> Result<()> {
         (Dtype::Float16, [4.6015625, 5.3671875, -0.482421875, 3.0546875, -1.330078125]),
         (Dtype::Bfloat16, [4.625, 5.375, -0.484375, 3.0625, -1.328125]),
     ] {
-        near(d.name(), random::uniform(&[5], &num(-3.0), &num(7.0), d, Some(&k))?, &wanted, 0.0)?;
-        let many = random::uniform(&[20000], &num(0.0), &num(1.0), d, Some(&k))?;
+        near(d.name(), random::uniform(&[5], num(-3.0), num(7.0), d, Some(&k))?, &wanted, 0.0)?;
+        let many = random::uniform(&[20000], num(0.0), num(1.0), d, Some(&k))?;
         assert!(f64s(&many.max(None, false)?)[0] < 1.0);
     }
     Ok(())
@@ -73,12 +73,11 @@ fn uniform_is_exact() -> Result<()> {
 #[test]
 fn randint_is_exact() -> Result<()> {
     let k = key()?;
-    let of = |low: f64, high: f64, n: usize, d| {
-        random::randint(&[n], &num(low), &num(high), d, Some(&k))
-    };
+    let of =
+        |low: f64, high: f64, n: usize, d| random::randint(&[n], num(low), num(high), d, Some(&k));
     near("i32", of(-5.0, 5.0, 8, Dtype::Int32)?, &[4., -2., 1., 4., -1., 0., -3., 0.], 0.0)?;
     let int = |v: i64| Array::scalar(Scalar::from_i64(Dtype::Int32, v));
-    let wrapped = random::randint(&[8], &int(0), &int(300), Dtype::Uint8, Some(&k))?;
+    let wrapped = random::randint(&[8], int(0), int(300), Dtype::Uint8, Some(&k))?;
     near("u8", wrapped, &[38., 43., 43., 37., 43., 43., 43., 43.], 0.0)?;
     let i8s = [122., -38., 39., 121., -26., 0., -62., 14.];
     near("i8", of(-128.0, 127.0, 8, Dtype::Int8)?, &i8s, 0.0)?;
@@ -136,7 +135,7 @@ fn distributions() -> Result<()> {
     let l = random::laplace(&[5], 1.0, 2.0, Dtype::Float32, k)?;
     let wanted: Vec<f64> = wanted.iter().map(|v| v * 2.0 + 1.0).collect();
     near("laplace", l, &wanted, 1e-5)?;
-    let t = random::truncated_normal(Some(&[5]), &num(-1.0), &num(2.0), Dtype::Float32, k)?;
+    let t = random::truncated_normal(Some(&[5]), num(-1.0), num(2.0), Dtype::Float32, k)?;
     let wanted = [
         0.7762033939361572,
         1.010148525238037,
@@ -145,7 +144,7 @@ fn distributions() -> Result<()> {
         -0.5376840829849243,
     ];
     near("truncated", t, &wanted, 1e-6)?;
-    let b = random::bernoulli(Some(&[10]), &num(0.3), k)?;
+    let b = random::bernoulli(Some(&[10]), num(0.3), k)?;
     near("bernoulli", b, &[1., 0., 0., 0., 0., 0., 0., 1., 0., 0.], 0.0)?;
     near("permutation", random::permutation(9, k)?, &[0., 7., 5., 4., 1., 3., 6., 2., 8.], 0.0)?;
     Ok(())
@@ -186,7 +185,7 @@ fn errors() -> Result<()> {
     assert!(value(random::uniform(&[3], &two, &one, Dtype::Float32, Some(&k))));
     assert!(value(random::randint(&[2], &zero, &one, Dtype::Float32, Some(&k))));
     assert!(value(random::normal(&[2], None, None, Dtype::Int32, Some(&k))));
-    assert!(value(random::bernoulli(None, &Array::scalar(1i32), Some(&k))));
+    assert!(value(random::bernoulli(None, Array::scalar(1i32), Some(&k))));
     assert!(value(random::bernoulli(Some(&[3]), &two, Some(&k))));
     let none = random::categorical(&one, -1, Samples::One, Some(&k));
     assert!(matches!(none, Err(Error::Index(_))));
@@ -201,7 +200,7 @@ fn errors() -> Result<()> {
 
 #[test]
 fn state_of_a_thread() -> Result<()> {
-    let draw = || random::uniform(&[2], &num(0.0), &num(1.0), Dtype::Float32, None);
+    let draw = || random::uniform(&[2], num(0.0), num(1.0), Dtype::Float32, None);
     random::seed(7)?;
     let (first, second) = (draw()?, draw()?);
     near("second", second, &[0.8012937307357788, 0.18442964553833008], 0.0)?;
@@ -216,7 +215,7 @@ fn state_of_a_thread() -> Result<()> {
 
 #[test]
 fn threads_leave_each_others_state_alone() -> Result<()> {
-    let draw = || random::uniform(&[4], &num(0.0), &num(1.0), Dtype::Float32, None);
+    let draw = || random::uniform(&[4], num(0.0), num(1.0), Dtype::Float32, None);
     let in_thread = |f: &(dyn Fn() -> Result<Vec<f64>> + Sync)| -> Result<Vec<f64>> {
         std::thread::scope(|scope| scope.spawn(f).join()).expect("no panic")
     };
@@ -252,12 +251,12 @@ fn a_thread_ends_with_a_deep_state() -> Result<()> {
 #[test]
 fn bits_mapped_over_keys() -> Result<()> {
     let keys = random::split(&key()?, 4)?;
-    for (axis, keys_) in [(0, keys.clone()), (1, keys.transpose_axes(&[1, 0])?)] {
+    for (axis, keys_) in [(0, keys.clone()), (1, keys.transpose_axes([1, 0])?)] {
         for width in [1, 2, 4] {
             let all = vmap(
                 |k: &[Array]| Ok::<_, Error>(vec![random::bits(&[5, 3], width, Some(&k[0]))?]),
                 std::slice::from_ref(&keys_),
-                &[Some(axis)],
+                [Some(axis)],
                 0,
             )?;
             for i in 0..4 {
@@ -300,9 +299,9 @@ fn parameters_are_numbers_or_arrays() -> Result<()> {
         random::normal(&[4], None, Some(two), d, Some(k)),
     )?;
     let cut = |lower: f32| random::truncated_normal(Some(&[4]), lower, 2, d, Some(k));
-    same(cut(-1.0), random::truncated_normal(Some(&[4]), &num(-1.0), two, d, Some(k)))?;
+    same(cut(-1.0), random::truncated_normal(Some(&[4]), num(-1.0), two, d, Some(k)))?;
     let coins = random::bernoulli(Some(&[4]), 0.5, Some(k))?.to_vec::<bool>()?;
-    assert_eq!(coins, random::bernoulli(Some(&[4]), &num(0.5), Some(k))?.to_vec::<bool>()?);
+    assert_eq!(coins, random::bernoulli(Some(&[4]), num(0.5), Some(k))?.to_vec::<bool>()?);
     let dice = random::randint(&[4], 1, 7, Dtype::Int32, Some(k))?.to_vec::<i32>()?;
     assert!(dice.iter().all(|n| (1..7).contains(n)), "{dice:?}");
     Ok(())

@@ -146,13 +146,13 @@ fn values_over_all_axes_and_layouts() -> Result<()> {
     let shape = [3, 4, 2, 5];
     let v = numbers(120, 1);
     let x = array(&v, &shape)?;
-    let turned = x.transpose_axes(&[3, 1, 0, 2])?;
+    let turned = x.transpose_axes([3, 1, 0, 2])?;
     for mask in 1..16usize {
         let axes: Vec<usize> = (0..4).filter(|i| mask >> i & 1 == 1).collect();
         let signed: Vec<isize> = axes.iter().map(|a| *a as isize - 4 * (a % 2) as isize).collect();
         // The same axes of the transposed array, whose result is turned back.
         let places: Vec<isize> = axes.iter().map(|a| [2isize, 1, 3, 0][*a]).collect();
-        let back = |a: Array| a.transpose_axes(&[2, 1, 3, 0]);
+        let back = |a: Array| a.transpose_axes([2, 1, 3, 0]);
         type Fold = fn(f64, f64) -> f64;
         let table: [(&str, f64, Fold); 4] = [
             ("sum", 0.0, |a, b| a + b),
@@ -266,7 +266,7 @@ fn mapped_like_row_by_row() -> Result<()> {
             let all = vmap(
                 |a: &[Array]| Ok::<_, Error>(vec![f(&a[0])?]),
                 std::slice::from_ref(&x),
-                &[Some(axis as isize)],
+                [Some(axis as isize)],
                 0,
             )?;
             let mut wanted = Vec::new();

@@ -6,7 +6,7 @@ use ultramarine::{Array, Dtype, Error, Result, where_};
 #[test]
 fn choice_and_bounds() -> Result<()> {
     let c = Array::from_slice(&[1i32, 0, -3], &[3])?;
-    let y = where_(&c, &Array::scalar(1i32), &Array::ones(&[2, 1], Float16)?)?;
+    let y = where_(&c, Array::scalar(1i32), &Array::ones(&[2, 1], Float16)?)?;
     assert_eq!((y.dtype(), y.shape()), (Float16, &[2usize, 3][..]));
     let (a, b) = (Array::from_slice(&[1.0f32, 2.0, f32::NAN], &[3])?, Array::scalar(9.0f32));
     assert_eq!(where_(&c, &a, &b)?.to_vec::<f32>()?[..2], [1.0, 9.0]);

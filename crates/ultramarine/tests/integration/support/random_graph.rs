@@ -21,7 +21,7 @@ pub fn random_graph(seed: u64, streams: &[Stream]) -> Result<Vec<f32>> {
         let made = with_stream(streams[s], || match op {
             0 => a.subtract(&b),
             1 => a.maximum(&b),
-            2 => a.transpose_axes(&[1, 0])?.reshape(&[3, 4])?.subtract(&b),
+            2 => a.transpose_axes([1, 0])?.reshape(&[3, 4])?.subtract(&b),
             _ => a.maximum(&b)?.subtract(&a)?.maximum(&a),
         })?;
         match random.below(6) {

@@ -20,7 +20,7 @@ fn one(f: impl Fn(&Array) -> Result<Array>) -> impl Fn(&[Array]) -> Result<Vec<A
 }
 
 fn times(x: &Array, factor: f32) -> Result<Array> {
-    x.multiply(&Array::scalar(factor))
+    x.multiply(Array::scalar(factor))
 }
 
 /// The sum of what a function of one array gives.
@@ -35,7 +35,7 @@ fn square() -> CustomFunction {
 
 fn mapped(f: &dyn Fn(&Array) -> Result<Array>, x: &Array) -> Result<Array> {
     let run = |x: &[Array]| Ok::<_, Error>(vec![f(&x[0])?]);
-    Ok(vmap(run, std::slice::from_ref(x), &[Some(0)], 0)?.swap_remove(0))
+    Ok(vmap(run, std::slice::from_ref(x), [Some(0)], 0)?.swap_remove(0))
 }
 
 fn pushed(f: &CustomFunction, x: &Array) -> Result<Vec<f32>> {

@@ -41,7 +41,7 @@ fn beside_traces<T>(f: impl FnOnce() -> T) -> T {
                 over.wait();
                 one(&y)
             };
-            let mapped = |x: &[Array]| vmap(inner, x, &[Some(0)], 0);
+            let mapped = |x: &[Array]| vmap(inner, x, [Some(0)], 0);
             let x = of(&[1.0, 2.0]);
             let outcome: Result<_> = vjp(mapped, &[x.clone()], &[x]);
             assert!(outcome.is_ok());
@@ -58,7 +58,7 @@ fn train(mut w: Array, steps: usize) -> Result<Array> {
     let loss = |w: &Array| w.square()?.sin()?.sum(None, false);
     for _ in 0..steps {
         let gradient = grad(loss)(&w)?;
-        w = w.subtract(&gradient.multiply(&Array::scalar(0.01f32))?)?;
+        w = w.subtract(&gradient.multiply(Array::scalar(0.01f32))?)?;
         w.eval()?;
     }
     Ok(w)
@@ -104,7 +104,7 @@ fn results_of_transforms_are_donated_beside_traces() -> Result<()> {
         let gradient = grad(|x: &Array| x.exp()?.sum(None, false))(&filled(1.0))?;
         gradient.eval()?;
         let memory = gradient.value()?.buffer.as_ptr();
-        let y = gradient.multiply(&Array::scalar(3.0f32))?;
+        let y = gradient.multiply(Array::scalar(3.0f32))?;
         drop(gradient);
         y.eval()?;
         assert_eq!(y.value()?.buffer.as_ptr(), memory);

@@ -105,7 +105,7 @@ fn truth(code: u32, a: &Array, b: &Array, candidates: &mut Candidates) {
     match code {
         LOGICAL_AND => candidates.add(where_(a, b, &no)),
         LOGICAL_OR => candidates.add(where_(a, &yes, b)),
-        NOT_EQUAL => candidates.add(where_(a, &not(b), b)),
+        NOT_EQUAL => candidates.add(where_(a, not(b), b)),
         LESS => candidates.add(bin(LOGICAL_AND, &not(a), b)),
         GREATER | REMAINDER => candidates.add(bin(LOGICAL_AND, a, &not(b))),
         LESS_EQUAL => candidates.add(bin(LOGICAL_OR, &not(a), b)),
@@ -180,7 +180,7 @@ fn divided(a: &Array, b: &Array) -> Result<Array> {
     let quotient = bin(DIVIDE, &a.astype(float), &b.astype(float))?;
     // The smallest over -1 wraps when it is narrowed.
     let whole = un(unary::FLOOR, &quotient).astype(wide).astype(a.dtype());
-    where_(&zero, &int(a, 0), &whole)
+    where_(&zero, int(a, 0), &whole)
 }
 
 fn floating(code: u32, a: &Array, b: &Array, candidates: &mut Candidates) {

@@ -46,7 +46,7 @@ fn truth(code: u32, x: &Array, candidates: &mut Candidates) {
         candidates.add(Ok(un(other, x)));
         candidates.add(bin(binary::NOT_EQUAL, x, &yes));
         candidates.add(bin(binary::BITWISE_XOR, x, &yes));
-        candidates.add(where_(x, &Array::scalar(false), &yes));
+        candidates.add(where_(x, Array::scalar(false), &yes));
         let byte = bitcast(x, Dtype::Uint8);
         candidates.add(bin(binary::EQUAL, &byte, &int(&byte, 0)));
         candidates
@@ -87,9 +87,9 @@ fn sign(x: &Array) -> Result<Array> {
     let zero = like(x, 0.0);
     let below = match x.dtype().kind() {
         Kind::Unsigned => zero.clone(),
-        _ => where_(&bin(binary::LESS, x, &zero)?, &like(x, -1.0), &zero)?,
+        _ => where_(&bin(binary::LESS, x, &zero)?, like(x, -1.0), &zero)?,
     };
-    where_(&bin(binary::GREATER, x, &zero)?, &like(x, 1.0), &below)
+    where_(&bin(binary::GREATER, x, &zero)?, like(x, 1.0), &below)
 }
 
 fn floating(code: u32, x: &Array, candidates: &mut Candidates) {
@@ -129,7 +129,7 @@ fn floating(code: u32, x: &Array, candidates: &mut Candidates) {
         }
         TRUNC => {
             let below = bin(binary::LESS, x, &c(0.0));
-            candidates.add(below.and_then(|b| where_(&b, &un(CEIL, x), &un(FLOOR, x))));
+            candidates.add(below.and_then(|b| where_(&b, un(CEIL, x), un(FLOOR, x))));
             candidates.add(truncated(x));
         }
         ROUND => candidates.add(rounded(x)),
@@ -162,28 +162,28 @@ fn halves_of_exp(x: &Array) -> Result<(Array, Array)> {
 fn sinh(x: &Array) -> Result<Array> {
     let (zero, one) = (like(x, 0.0), like(x, 1.0));
     let small = un(unary::EXPM1, x);
-    let small = small.add(&small.divide(&small.add(&one)?)?)?.multiply(&like(x, 0.5))?;
+    let small = small.add(&small.divide(&small.add(&one)?)?)?.multiply(like(x, 0.5))?;
     let (grown, rest) = halves_of_exp(x)?;
     let large = grown.subtract(&rest)?;
-    let large = where_(&x.less(&zero)?, &un(unary::NEGATIVE, &large), &large)?;
+    let large = where_(&x.less(&zero)?, un(unary::NEGATIVE, &large), &large)?;
     where_(&un(unary::ABS, x).less(&one)?, &small, &large)
 }
 
 /// `-t / (t + 2)` with `t = e^(-2 |x|) - 1`, which lies in (-1, 0].
 fn tanh(x: &Array) -> Result<Array> {
     let zero = like(x, 0.0);
-    let t = un(unary::EXPM1, &un(unary::ABS, x).multiply(&like(x, -2.0))?);
-    let size = un(unary::NEGATIVE, &t).divide(&t.add(&like(x, 2.0))?)?;
+    let t = un(unary::EXPM1, &un(unary::ABS, x).multiply(like(x, -2.0))?);
+    let size = un(unary::NEGATIVE, &t).divide(&t.add(like(x, 2.0))?)?;
     // A zero keeps its sign.
     let size = where_(&x.equal(&zero)?, x, &size)?;
-    where_(&x.less(&zero)?, &un(unary::NEGATIVE, &size), &size)
+    where_(&x.less(&zero)?, un(unary::NEGATIVE, &size), &size)
 }
 
 fn sigmoid(x: &Array) -> Result<Array> {
     let one = like(x, 1.0);
     let e = un(unary::EXP, &un(unary::NEGATIVE, &un(unary::ABS, x)));
     let above = one.divide(&one.add(&e)?)?;
-    where_(&x.less(&like(x, 0.0))?, &e.multiply(&above)?, &above)
+    where_(&x.less(like(x, 0.0))?, &e.multiply(&above)?, &above)
 }
 
 /// The integer on one side of x: that towards zero, or one further where x lies beyond it.
@@ -216,8 +216,8 @@ fn truncated(x: &Array) -> Result<Array> {
 fn rounded(x: &Array) -> Result<Array> {
     let (size, (large, _)) = (un(unary::ABS, x), whole_from(x));
     let size = size.add(&large)?.subtract(&large)?;
-    let below = x.less(&like(x, 0.0))?;
-    where_small(x, &where_(&below, &un(unary::NEGATIVE, &size), &size)?)
+    let below = x.less(like(x, 0.0))?;
+    where_small(x, &where_(&below, un(unary::NEGATIVE, &size), &size)?)
 }
 
 /// Of complex numbers what their parts give.

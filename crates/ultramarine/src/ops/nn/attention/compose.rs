@@ -25,14 +25,14 @@ impl Attention {
         let scores = rows.matmul(&k.swapaxes(2, 3)?)?.reshape(&[b, n, t, s])?;
         let mut scores = match extra.mask {
             None => scores,
-            Some(mask) if mask.dtype() == Dtype::Bool => where_(mask, &scores, &lowest(&scores))?,
+            Some(mask) if mask.dtype() == Dtype::Bool => where_(mask, &scores, lowest(&scores))?,
             Some(mask) => {
                 let sum = bin(binary::ADD, &scores, &mask.astype(inner))?;
                 bin(binary::MAXIMUM, &sum, &lowest(&scores))?
             }
         };
         if let Some(seen) = self.seen(t, s, extra)? {
-            scores = where_(&seen, &scores, &lowest(&scores))?;
+            scores = where_(&seen, &scores, lowest(&scores))?;
         }
         Ok(scores)
     }
@@ -103,7 +103,7 @@ impl Attention {
         let zero = Array::scalar(Scalar::from_f64(inner, 0.0));
         let shift = where_(&masked, &zero, &logarithms)?;
         let weights = un(unary::EXP, &bin(binary::SUBTRACT, &scores, &shift)?);
-        let weights = where_(&masked, &like(&scores, 1.0 / s as f64), &weights)?;
+        let weights = where_(&masked, like(&scores, 1.0 / s as f64), &weights)?;
         let rows = cotangent.astype(inner).reshape(&[b, heads, n / heads * t, e])?;
         let products = rows.matmul(&v.astype(inner).swapaxes(2, 3)?)?.reshape(&[b, n, t, s])?;
         let slopes = times(&weights, &bin(binary::SUBTRACT, &products, &delta)?)?;

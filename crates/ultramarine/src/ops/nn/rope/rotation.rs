@@ -302,7 +302,7 @@ mod tests {
                     }
                 }
                 let result = |f: &dyn Fn(&[Array]) -> Result<Vec<Array>>| {
-                    transforms::vmap(f, &mapped, &axes, 0)
+                    transforms::vmap(f, &mapped, axes, 0)
                 };
                 near(&result(&own)?, &result(&parts)?)?;
             }

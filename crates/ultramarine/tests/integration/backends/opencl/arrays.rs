@@ -59,7 +59,7 @@ fn conditions_and_vectorised_functions() -> Result<()> {
             let row = &rows[0];
             Ok(vec![where_(&row.greater(&row.mean(None, false)?)?, row, &row.square()?)?])
         };
-        let out = vmap(f, &[x], &[Some(0)], 0)?;
+        let out = vmap(f, &[x], [Some(0)], 0)?;
         out.into_iter().next().ok_or_else(|| Error::Runtime("no output".into()))
     })
 }

@@ -141,7 +141,7 @@ fn operand(dtype: Dtype, turn: usize) -> Array {
     let x = Array::from_slice(&x, &shape).expect("24 elements");
     // Bools of both sorts.
     let x =
-        if dtype == Dtype::Bool { x.bitwise_and(&Array::scalar(1i64)).expect("ints") } else { x };
+        if dtype == Dtype::Bool { x.bitwise_and(Array::scalar(1i64)).expect("ints") } else { x };
     x.astype(dtype)
 }
 
@@ -314,26 +314,26 @@ fn other_cases(dtype: Dtype, out: &mut Vec<Case>) {
         }),
     );
     let start = Array::from_slice(&[1u16, 9], &[2]).expect("2 starts");
-    case("window", &[&x, &start], true, Box::new(|i| i[0].slice_at(&i[1], &[1, 0], &[2, 3])));
+    case("window", &[&x, &start], true, Box::new(|i| i[0].slice_at(&i[1], [1, 0], &[2, 3])));
     case(
         "window update",
         &[&x, &y, &start],
         true,
         Box::new(|i| {
             let row = i[1].take(&Array::scalar(1i32), Some(0))?;
-            i[0].slice_update_at(&row.slice(&[5], &[1], &[-2])?, &i[2], &[1, 0])
+            i[0].slice_update_at(&row.slice(&[5], &[1], &[-2])?, &i[2], [1, 0])
         }),
     );
-    case("transpose", &[&x], true, Box::new(|i| Ok(i[0].transpose_axes(&[1, 0])?.contiguous())));
+    case("transpose", &[&x], true, Box::new(|i| Ok(i[0].transpose_axes([1, 0])?.contiguous())));
     if dtype.is_inexact() {
-        let turned = small.transpose_axes(&[1, 0]).expect("2 axes");
+        let turned = small.transpose_axes([1, 0]).expect("2 axes");
         case("matmul", &[&small, &turned], false, Box::new(|i| i[0].matmul(&i[1])));
         let stack = small.reshape(&[2, 2, 6]).expect("24 elements");
         case(
             "matmuls",
             &[&stack, &stack],
             false,
-            Box::new(|i| i[0].transpose_axes(&[0, 2, 1])?.matmul(&i[1])),
+            Box::new(|i| i[0].transpose_axes([0, 2, 1])?.matmul(&i[1])),
         );
     }
     if dtype.is_inexact() && !dtype.is_complex() {

@@ -392,9 +392,9 @@ fn operands_survive_a_refusal() {
         // Each operand's memory may be taken over: nobody else has it.
         let base = Array::arange(0.0, 12.0, 1.0, Dtype::Float32)?.reshape(&[3, 4])?;
         let one = Array::ones(&[3, 2], Dtype::Float32)?;
-        let a = base.add(&Array::scalar(1f32))?.slice_update(&one, &[0, 0], &[3, 4], &[1, 2])?;
+        let a = base.add(Array::scalar(1f32))?.slice_update(&one, &[0, 0], &[3, 4], &[1, 2])?;
         let start = Array::from_slice(&[2i32], &[1])?;
-        let a = a.slice_update_at(&Array::full(&[1, 4], 5f32)?, &start, &[0])?;
+        let a = a.slice_update_at(&Array::full(&[1, 4], 5f32)?, &start, [0])?;
         let at = Array::from_slice(&[1i32, 0, 2, 1], &[1, 4])?;
         a.put_along_axis(&at, &Array::scalar(7f32), Some(0))?.exp()?.negative()
     };

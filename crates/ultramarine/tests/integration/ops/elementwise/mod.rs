@@ -416,7 +416,7 @@ fn mapped_with_every_combination_of_axes() -> Result<()> {
         ([row, b], [None, Some(1)]),
     ];
     for (inputs, axes) in cases {
-        let mapped = vmap(f, &inputs, &axes, 0)?;
+        let mapped = vmap(f, &inputs, axes, 0)?;
         for i in 0..4 {
             let at = |k: usize| match axes[k] {
                 Some(axis) => Ok::<_, Error>(inputs[k].unstack(axis)?[i].clone()),

@@ -149,7 +149,7 @@ fn methods_take_numbers() -> Result<()> {
     assert_eq!(x.less_equal(0.5)?.to_vec::<bool>()?, [true, true, false]);
     assert_eq!(x.logical_and(true)?.to_vec::<bool>()?, [true; 3]);
     assert_eq!(x.clip(0, 1)?.to_vec::<f32>()?, [0.0, 0.5, 1.0]);
-    assert_eq!(x.clip(&Array::scalar(0.0f32), None)?.to_vec::<f32>()?, [0.0, 0.5, 3.0]);
+    assert_eq!(x.clip(Array::scalar(0.0f32), None)?.to_vec::<f32>()?, [0.0, 0.5, 3.0]);
     assert_eq!(x.clip(None, Some(&six()))?.to_vec::<f32>()?, x.to_vec::<f32>()?);
     assert!(x.clip(None, None).is_err());
     assert!(x.allclose(&x + 1e-9, 1e-5, 1e-8, false)?.item::<bool>()?);

@@ -46,7 +46,7 @@ fn mapped_over_one_operand() -> Result<()> {
     let x = Array::arange(0.0, 6.0, 1.0, Dtype::Float64)?.reshape(&[2, 3])?;
     let y = Array::from_slice(&[0.5f64, 1.5, 2.5], &[3])?;
     let f = |a: &[Array]| Ok::<_, Error>(vec![a[0].xlogy(&a[1])?]);
-    let got = vmap(f, &[x.clone(), y.clone()], &[Some(0), None], 0)?;
+    let got = vmap(f, &[x.clone(), y.clone()], [Some(0), None], 0)?;
     assert_eq!(got[0].to_vec::<f64>()?, x.xlogy(&y)?.to_vec::<f64>()?);
     Ok(())
 }

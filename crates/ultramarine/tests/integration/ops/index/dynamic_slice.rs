@@ -27,9 +27,9 @@ fn slices_at_computed_positions() -> Result<()> {
     assert!(value(cut(&[1, 1], &[0], &[2, 2])) && value(cut(&[1], &[0], &[2, 5])));
     assert!(value(cut(&[1], &[0], &[2])) && value(cut(&[1, 1], &[0, 0], &[2, 4])));
     assert!(matches!(cut(&[1], &[7], &[2, 4]), Err(Error::Index(_))));
-    assert!(matches!(x.slice_at(&Array::scalar(1.0f32), &[0], &[2, 4]), Err(Error::Value(_))));
+    assert!(matches!(x.slice_at(&Array::scalar(1.0f32), [0], &[2, 4]), Err(Error::Value(_))));
     let write = |shape: &[usize], start: &[i32], axes: &[isize]| {
-        let update = counted(shape).add(&Array::scalar(100i32))?;
+        let update = counted(shape).add(Array::scalar(100i32))?;
         x.slice_update_at(&update, &at(start), axes)?.to_vec::<i32>()
     };
     assert_eq!(write(&[2, 2], &[1, 2], &[0, 1])?, [0, 1, 2, 3, 4, 5, 100, 101, 8, 9, 102, 103]);
@@ -47,9 +47,9 @@ fn windows_without_a_place_to_choose() -> Result<()> {
     let at = |v: &[i32]| Array::from_slice(v, &[v.len()]).expect("the shape fits");
     // No starts, starts along axes that are covered whole, and a 0-d start.
     assert_eq!(x.slice_at(&none, [0; 0], &[2, 3])?.to_vec::<i32>()?, [0, 1, 2, 4, 5, 6]);
-    assert_eq!(x.slice_at(&at(&[2]), &[0], &[3, 1])?.to_vec::<i32>()?, [0, 4, 8]);
-    assert_eq!(x.slice_at(&at(&[2]), &[0], &[3, 4])?.to_vec::<i32>()?, x.to_vec::<i32>()?);
-    assert_eq!(x.slice_at(&Array::scalar(2u8), &[0], &[1, 2])?.to_vec::<i32>()?, [8, 9]);
+    assert_eq!(x.slice_at(&at(&[2]), [0], &[3, 1])?.to_vec::<i32>()?, [0, 4, 8]);
+    assert_eq!(x.slice_at(&at(&[2]), [0], &[3, 4])?.to_vec::<i32>()?, x.to_vec::<i32>()?);
+    assert_eq!(x.slice_at(&Array::scalar(2u8), [0], &[1, 2])?.to_vec::<i32>()?, [8, 9]);
     let nine = Array::scalar(9i32);
     let written = x.slice_update_at(&nine, &none, [0; 0])?.to_vec::<i32>()?;
     assert_eq!(written[..2], [9, 1]);
@@ -57,11 +57,11 @@ fn windows_without_a_place_to_choose() -> Result<()> {
     let scalar = Array::scalar(5i32);
     assert_eq!(scalar.slice_at(&none, [0; 0], &[])?.item::<i32>()?, 5);
     assert_eq!(scalar.slice_update_at(&nine, &none, [0; 0])?.item::<i32>()?, 9);
-    let empty = x.slice_at(&at(&[1]), &[0], &[0, 4])?;
+    let empty = x.slice_at(&at(&[1]), [0], &[0, 4])?;
     assert_eq!((empty.shape(), empty.to_vec::<i32>()?.len()), (&[0, 4][..], 0));
-    let same = x.slice_update_at(&empty, &at(&[1]), &[0])?;
+    let same = x.slice_update_at(&empty, &at(&[1]), [0])?;
     assert_eq!(same.to_vec::<i32>()?, x.to_vec::<i32>()?);
-    assert_eq!(empty.slice_at(&at(&[1]), &[1], &[0, 2])?.shape(), [0, 2]);
+    assert_eq!(empty.slice_at(&at(&[1]), [1], &[0, 2])?.shape(), [0, 2]);
     Ok(())
 }
 
@@ -69,18 +69,18 @@ fn windows_without_a_place_to_choose() -> Result<()> {
 fn windows_of_every_dtype_and_layout() -> Result<()> {
     let start = Array::from_slice(&[1i64, 2], &[2])?.slice(&[1], &[isize::MIN], &[-1])?;
     for dtype in Dtype::ALL {
-        let x = counted(&[4, 5]).astype(dtype).transpose_axes(&[1, 0])?;
+        let x = counted(&[4, 5]).astype(dtype).transpose_axes([1, 0])?;
         let plain = x.contiguous();
-        let window = x.slice_at(&start, &[0, 1], &[3, 2])?;
+        let window = x.slice_at(&start, [0, 1], &[3, 2])?;
         let wanted = plain.slice(&[2, 1], &[5, 3], &[1, 1])?;
         assert!(window.array_equal(&wanted, true)?.item::<bool>()?, "{dtype}");
         let update = window.flip(None)?;
-        let got = x.slice_update_at(&update, &start, &[0, 1])?;
+        let got = x.slice_update_at(&update, &start, [0, 1])?;
         let wanted = plain.slice_update(&update, &[2, 1], &[5, 3], &[1, 1])?;
         assert!(got.array_equal(&wanted, true)?.item::<bool>()?, "{dtype}");
         // A constant is written as often as the window is large.
         let ones = Array::ones(&[3, 2], dtype)?;
-        let got = x.slice_update_at(&ones, &start, &[0, 1])?;
+        let got = x.slice_update_at(&ones, &start, [0, 1])?;
         let wanted = plain.slice_update(&ones, &[2, 1], &[5, 3], &[1, 1])?;
         assert!(got.array_equal(&wanted, true)?.item::<bool>()?, "{dtype}");
     }
@@ -91,16 +91,16 @@ fn windows_of_every_dtype_and_layout() -> Result<()> {
 fn mapped_windows_are_those_of_a_loop() -> Result<()> {
     type F = fn(&[Array]) -> Result<Array>;
     let functions: [F; 4] = [
-        |a| a[0].slice_at(&a[1], &[2, 0], &[2, 3, 4]),
-        |a| a[0].slice_update_at(&a[2], &a[1], &[2, 0]),
+        |a| a[0].slice_at(&a[1], [2, 0], &[2, 3, 4]),
+        |a| a[0].slice_update_at(&a[2], &a[1], [2, 0]),
         // All of the window's axes are cut; one has no start.
-        |a| a[0].slice_at(&a[1], &[2, 0], &[2, 1, 4]),
-        |a| a[0].slice_update_at(&a[2].slice(&[0, 1, 0], &[2, 3, 4], &[1; 3])?, &a[1], &[2, 0]),
+        |a| a[0].slice_at(&a[1], [2, 0], &[2, 1, 4]),
+        |a| a[0].slice_update_at(&a[2].slice(&[0, 1, 0], &[2, 3, 4], &[1; 3])?, &a[1], [2, 0]),
     ];
     let whole = [
         counted(&[3, 4, 3, 6]),
         Array::from_slice(&[1i16, 0, -3, 1, 9, 2], &[3, 2])?,
-        counted(&[3, 2, 3, 4]).add(&Array::scalar(1000i32))?,
+        counted(&[3, 2, 3, 4]).add(Array::scalar(1000i32))?,
     ];
     for f in functions {
         for mapped in 1..8 {

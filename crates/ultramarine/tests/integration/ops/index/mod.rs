@@ -117,8 +117,8 @@ fn reads_and_writes_of_the_table() -> Result<()> {
     for dtype in [Dtype::Int32, Dtype::Float32] {
         let x = counted(&[3, 3, 4, 3], 0, dtype)?;
         // The same array in another memory order.
-        let turned = x.transpose_axes(&[2, 0, 3, 1])?.contiguous();
-        let turned = turned.transpose_axes(&[1, 3, 0, 2])?;
+        let turned = x.transpose_axes([2, 0, 3, 1])?.contiguous();
+        let turned = turned.transpose_axes([1, 3, 0, 2])?;
         for (text, shape, read, set, added) in CASES {
             let at = parse(text)?;
             for x in [&x, &turned] {
@@ -172,7 +172,7 @@ fn kinds_of_updates() -> Result<()> {
     let twice = Array::from_slice(&[1i32, 1], &[2])?;
     let of = |v: f32| Array::scalar(v);
     let run = |at: &[Index], v: f32, kind| -> Result<Vec<f32>> {
-        y.index_update(at, &of(v), kind)?.to_vec::<f32>()
+        y.index_update(at, of(v), kind)?.to_vec::<f32>()
     };
     let at = index![&twice];
     assert_eq!(run(&at, 1.0, Update::Add)?, [0.0, 1.0, 2.0, 5.0, 6.0, 7.0]);
@@ -186,7 +186,7 @@ fn kinds_of_updates() -> Result<()> {
     assert_eq!(run(&part, 10.0, Update::Add)?, [0.0, 11.0, 12.0, 3.0, 14.0, 15.0]);
     // Updates take the array's dtype first; leading axes of size 1 are dropped.
     let whole = counted(&[4], 0, Dtype::Int32)?;
-    let sum = whole.index_update(&index![1..3], &of(1.7), Update::Add)?;
+    let sum = whole.index_update(&index![1..3], of(1.7), Update::Add)?;
     assert_eq!(sum.to_vec::<i32>()?, [0, 2, 3, 3]);
     let wide = counted(&[1, 1, 3], 7, Dtype::Int32)?;
     let set = y.index_update(&index![0], &wide, Update::Set)?;
@@ -207,13 +207,13 @@ fn masks() -> Result<()> {
     let wanted = [1.0, 2.0, 0.0, 0.0, 1.0, 2.0, 0.0, 0.0, 1.0, 2.0, 0.0, 0.0f32];
     assert_eq!(set.to_vec::<f32>()?, wanted);
     let all = Array::scalar(true);
-    let set = a.index_update(&index![&all], &Array::scalar(4.0f32), Update::Add)?;
+    let set = a.index_update(&index![&all], Array::scalar(4.0f32), Update::Add)?;
     assert_eq!(set.to_vec::<f32>()?, [4.0; 12]);
     let flat = counted(&[5], 1, Dtype::Int32)?;
     let odd = Array::from_slice(&[false, true, false, true, true], &[5])?;
     let set = flat.index_update(&index![&odd], &counted(&[3], 70, Dtype::Int32)?, Update::Set)?;
     assert_eq!(set.to_vec::<i32>()?, [1, 70, 3, 71, 72]);
-    let set = flat.index_update(&index![&odd], &Array::scalar(10i32), Update::Multiply)?;
+    let set = flat.index_update(&index![&odd], Array::scalar(10i32), Update::Multiply)?;
     assert_eq!(set.to_vec::<i32>()?, [1, 20, 3, 40, 50]);
     let few = flat.index_update(&index![&odd], &counted(&[2], 1, Dtype::Int32)?, Update::Set)?;
     for late in [few.eval(), few.add(&few)?.eval()] {

@@ -48,12 +48,12 @@ fn axes_moved_added_removed() -> Result<()> {
     assert_eq!(x.swapaxes(0, -1)?.shape(), [4, 3, 2]);
     assert_eq!(x.moveaxis(0, -1)?.shape(), [3, 4, 2]);
     assert!(matches!(x.moveaxis(0, 3), Err(Error::Index(_))));
-    assert!(matches!(x.transpose_axes(&[0, 1, 1]), Err(Error::Value(_))));
-    assert!(matches!(x.transpose_axes(&[0, 1, 7]), Err(Error::Index(_))));
-    assert_eq!(x.expand_dims(&[0, -1])?.shape(), [1, 2, 3, 4, 1]);
-    assert_eq!(x.expand_dims(&[-1, 0])?.shape(), [1, 2, 3, 4, 1]);
-    assert!(matches!(x.expand_dims(&[0, 0]), Err(Error::Value(_))));
-    assert!(matches!(x.expand_dims(&[0, 5]), Err(Error::Index(_))));
+    assert!(matches!(x.transpose_axes([0, 1, 1]), Err(Error::Value(_))));
+    assert!(matches!(x.transpose_axes([0, 1, 7]), Err(Error::Index(_))));
+    assert_eq!(x.expand_dims([0, -1])?.shape(), [1, 2, 3, 4, 1]);
+    assert_eq!(x.expand_dims([-1, 0])?.shape(), [1, 2, 3, 4, 1]);
+    assert!(matches!(x.expand_dims([0, 0]), Err(Error::Value(_))));
+    assert!(matches!(x.expand_dims([0, 5]), Err(Error::Index(_))));
     let s = Array::ones(&[1, 2, 1], Dtype::Int32)?;
     assert_eq!(s.squeeze(None)?.shape(), [2]);
     assert_eq!(s.squeeze(0)?.shape(), [2, 1]);

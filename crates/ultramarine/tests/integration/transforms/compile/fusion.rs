@@ -36,7 +36,7 @@ fn cross_entropy(x: &[Array]) -> Result<Vec<Array>> {
     let labels = x[1].astype(Dtype::Int32);
     let loss = move |logits: &Array| {
         let scaled = (logits * 0.5)?;
-        let picked = scaled.take_along_axis(&labels.expand_dims(&[1])?, Some(1))?.squeeze(1)?;
+        let picked = scaled.take_along_axis(&labels.expand_dims([1])?, Some(1))?.squeeze(1)?;
         scaled.logsumexp(1, false)?.subtract(&picked)?.mean(None, false)
     };
     Ok(vec![loss(&x[0])?, grad(loss)(&x[0])?])
@@ -44,7 +44,7 @@ fn cross_entropy(x: &[Array]) -> Result<Vec<Array>> {
 
 /// Rotated halves of each head, with the heads moved in front: x is scaled before it is transposed and sliced.
 fn rope(x: &[Array]) -> Result<Vec<Array>> {
-    let heads = (&x[0] * 0.125)?.reshape(&[N, 4, N / 4])?.transpose_axes(&[1, 0, 2])?;
+    let heads = (&x[0] * 0.125)?.reshape(&[N, 4, N / 4])?.transpose_axes([1, 0, 2])?;
     let half = (N / 8) as i64;
     let (a, b) = (heads.index(&index![.., .., ..half])?, heads.index(&index![.., .., half..])?);
     let (cos, sin) = (&x[1], &x[2]);
@@ -204,8 +204,8 @@ fn exact_operations_are_merged_and_others_are_not() {
         false,
     );
     check("of a float to integers", &x, |x| Ok(x.astype(Dtype::Float64).astype(Dtype::Bool)), true);
-    check("i + 0", &i, |x| x.add(&Array::scalar(0i32)), true);
-    check("i * 1", &i, |x| x.multiply(&Array::scalar(1i32)), true);
+    check("i + 0", &i, |x| x.add(Array::scalar(0i32)), true);
+    check("i * 1", &i, |x| x.multiply(Array::scalar(1i32)), true);
     check("x + 0", &x, |x| x + 0.0, false);
     check("x * 1", &x, |x| x * 1.0, false);
 }

@@ -142,7 +142,7 @@ fn forward_mode_and_batches_go_through_and_inside() -> Result<()> {
 
     let batch = Array::from_slice(&[0.1f32, 0.2, 0.3, 0.4, 0.5, 0.6], &[2, 3])?;
     let mapped = |f: &dyn Fn(&[Array]) -> Result<Vec<Array>>, b: &Array| {
-        vmap(f, std::slice::from_ref(b), &[Some(0)], 0)
+        vmap(f, std::slice::from_ref(b), [Some(0)], 0)
     };
     let expected = mapped(&f, &batch)?;
     let inside = compile(move |b| mapped(&f, &b[0]));
@@ -281,7 +281,7 @@ fn numbers_are_folded() -> Result<()> {
     // Without a program for the numbers, only the product is left.
     let f = |x: &[Array]| {
         let two = Array::full(&[3, 3], 2.0f32)?;
-        let k = two.exp()?.sin()?.add(&two.astype(Dtype::Int32).astype(Dtype::Float32))?;
+        let k = two.exp()?.sin()?.add(two.astype(Dtype::Int32).astype(Dtype::Float32))?;
         Ok(vec![x[0].matmul(&x[0])?, x[0].multiply(&k)?])
     };
     let m = Array::ones(&[3, 3], Dtype::Float32)?;

@@ -60,9 +60,9 @@ fn shapeless_results_are_right_for_every_size() {
         ("numbers", |x| &(x * 2.0)? + 1.0),
         ("cast", |x| Ok(x.astype(Dtype::Float16))),
         ("sum", |x| x.sum(None, false)),
-        ("window", |x| x.slice_at(&start(1), &[1], &[1, 1])),
+        ("window", |x| x.slice_at(&start(1), [1], &[1, 1])),
         ("window update", |x| {
-            x.slice_update_at(&x.slice_at(&start(0), &[0], &[1, 1])?, &start(1), &[0])
+            x.slice_update_at(&x.slice_at(&start(0), [0], &[1, 1])?, &start(1), [0])
         }),
         ("sum over an axis", |x| x.sum(1, false)),
         ("sum, kept", |x| x.sum(0, true)),
@@ -72,7 +72,7 @@ fn shapeless_results_are_right_for_every_size() {
         ("variance", |x| x.var(1, false, 0)),
         ("less its mean", |x| x.subtract(&x.mean(1, true)?)),
         ("less its first row", |x| x.subtract(&x.index(&index![0])?)),
-        ("less its last column", |x| x.subtract(&x.index(&index![.., -1])?.expand_dims(&[1])?)),
+        ("less its last column", |x| x.subtract(&x.index(&index![.., -1])?.expand_dims([1])?)),
         ("argmax", |x| x.argmax(Some(1), false)),
         ("argmax of all", |x| x.argmax(None, true)),
         ("softmax", |x| x.softmax(-1, false)),
@@ -84,11 +84,11 @@ fn shapeless_results_are_right_for_every_size() {
         }),
         ("vector", |x| x.matmul(&x.index(&index![0])?)),
         ("addmm", |x| addmm(x, &x.matmul(&x.transpose()?)?, x, 2.0, 0.5)),
-        ("expand and squeeze", |x| x.expand_dims(&[0, 2])?.squeeze(0)),
+        ("expand and squeeze", |x| x.expand_dims([0, 2])?.squeeze(0)),
         ("flatten", |x| x.flatten(0, -1)),
         ("reshape to a row", |x| x.reshape(&[1isize, -1])),
         ("reshape by its sizes", |x| x.reshape(&[x.shape()[0], 1, x.shape()[1]])),
-        ("merged by its sizes", |x| x.expand_dims(&[0])?.reshape(&[x.shape()[0], x.shape()[1]])),
+        ("merged by its sizes", |x| x.expand_dims([0])?.reshape(&[x.shape()[0], x.shape()[1]])),
         ("concatenate", |x| concatenate(&[x.clone(), (x * 2.0)?], 1)),
         ("stack", |x| stack(&[x.clone(), x.exp()?], 1)),
         ("take", |x| x.take(&Array::from_slice(&[0i32, -1], &[2])?, Some(0))),
@@ -97,8 +97,8 @@ fn shapeless_results_are_right_for_every_size() {
         ("sort of all", |x| x.sort(None)),
         ("cumsum", |x| x.cumsum(Some(0), false, true)),
         ("flip", |x| x.flip(1)),
-        ("zeros like", |x| x.zeros_like().add(&x.ones_like())),
-        ("where", |x| where_(&x.greater(&Array::scalar(0f32))?, x, &Array::scalar(0f32))),
+        ("zeros like", |x| x.zeros_like().add(x.ones_like())),
+        ("where", |x| where_(&x.greater(Array::scalar(0f32))?, x, Array::scalar(0f32))),
         ("clip", |x| x.clip(Some(&Array::scalar(0f32)), Some(&Array::scalar(1f32)))),
         ("outer", |x| x.outer(x)),
         ("inner", |x| x.inner(x)),
@@ -134,10 +134,10 @@ fn derivatives_follow() {
         ("sorted", |x| x.sort(Some(1))?.multiply(x)?.sum(None, false)),
         ("cumsum", |x| x.cumsum(Some(1), false, true)?.multiply(x)?.sum(None, false)),
         ("logsumexp", |x| x.logsumexp(1, false)?.sum(None, false)),
-        ("window", |x| x.square()?.slice_at(&start(1), &[1], &[1, 1])?.sum(None, false)),
+        ("window", |x| x.square()?.slice_at(&start(1), [1], &[1, 1])?.sum(None, false)),
         ("window update", |x| {
-            let part = x.square()?.slice_at(&start(0), &[1], &[1, 1])?;
-            x.slice_update_at(&part, &start(9), &[0])?.multiply(x)?.sum(None, false)
+            let part = x.square()?.slice_at(&start(0), [1], &[1, 1])?;
+            x.slice_update_at(&part, &start(9), [0])?.multiply(x)?.sum(None, false)
         }),
         ("column", |x| x.sum(1, true)?.multiply(x)?.sum(None, false)),
     ];
@@ -151,7 +151,7 @@ fn mapped_functions_follow() {
     let row: Function = |r| r.softmax(-1, false)?.subtract(&r.mean(None, false)?);
     check("rows", move |x| {
         let f = |a: &[Array]| Ok::<_, Error>(vec![row(&a[0])?]);
-        Ok(vmap(f, std::slice::from_ref(x), &[Some(0)], 0)?.remove(0))
+        Ok(vmap(f, std::slice::from_ref(x), [Some(0)], 0)?.remove(0))
     });
 }
 

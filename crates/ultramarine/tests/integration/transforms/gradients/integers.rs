@@ -84,7 +84,7 @@ fn steps_are_flat() -> Result<()> {
 fn differences_of_bool_and_unsigned_integers_have_derivatives() -> Result<()> {
     let cases: [(&str, Function); 3] = [
         ("remainder", |x| x.ones_like().remainder(x)),
-        ("remainder of itself", |x| x.remainder(&x.ones_like())),
+        ("remainder of itself", |x| x.remainder(x.ones_like())),
         ("subtract", |x| x.ones_like().subtract(x)),
     ];
     for (name, f) in cases {

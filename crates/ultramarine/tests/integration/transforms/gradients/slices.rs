@@ -26,7 +26,7 @@ fn weighted(x: &Array, sections: &[Section], part: Part) -> Result<Array> {
     let mut sum = x.square()?.sum(None, false)?;
     for (i, (axis, start, stop)) in sections.iter().enumerate() {
         let squares = part(x, *axis, *start, *stop)?.square()?.sum(None, false)?;
-        sum = sum.add(&squares.multiply(&Array::scalar(i as f32 + 2.0).astype(x.dtype()))?)?;
+        sum = sum.add(&squares.multiply(Array::scalar(i as f32 + 2.0).astype(x.dtype()))?)?;
     }
     Ok(sum)
 }
@@ -90,7 +90,7 @@ fn slices_go_through_every_transform() -> Result<()> {
         for axis in [0, 2, 3] {
             let f = |x: &[Array]| Ok::<_, Error>(vec![slope(cut)(&x[0])?]);
             let mapped = [batch.moveaxis(0, axis)?];
-            let got = vmap(f, &mapped, &[Some(axis)], 0)?;
+            let got = vmap(f, &mapped, [Some(axis)], 0)?;
             let want = stack(&[slope(gathered)(&x)?, slope(gathered)(&x.square()?)?], 0)?;
             assert_eq!(f64s(&got[0]), f64s(&want), "vmap of grad by {axis}, {sections:?}");
         }
@@ -180,7 +180,7 @@ fn traffic(f: impl Fn(&Array) -> Result<Array>, x: &Array) -> Result<f64> {
 #[test]
 fn gradients_of_a_recurrent_net_are_linear_in_its_steps() -> Result<()> {
     own_process!();
-    let weight = sample(&[4, 4], Dtype::Float32)?.multiply(&Array::scalar(0.1f32))?;
+    let weight = sample(&[4, 4], Dtype::Float32)?.multiply(Array::scalar(0.1f32))?;
     eval(std::slice::from_ref(&weight))?;
     for reading in [Reading::Split, Reading::Unstack, Reading::Index] {
         let first = |x: &Array| grad(|x: &Array| loss(x, &weight, reading))(x);

@@ -36,7 +36,7 @@ fn trees_and_errors() -> Result<()> {
     let inside = vmap(
         |x: &[Array]| Ok::<_, Error>(vec![Array::scalar(x[0].item::<f32>()?)]),
         &[x(1.0)?],
-        &[Some(0)],
+        [Some(0)],
         0,
     );
     assert!(matches!(inside, Err(Error::Value(_))), "{inside:?}");

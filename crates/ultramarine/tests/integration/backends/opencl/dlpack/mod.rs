@@ -92,7 +92,7 @@ impl Drop for Bench {
 /// An array on a device, with values of its own there.
 fn on(device: Device, values: &[f32]) -> Result<Array> {
     let there = Array::from_slice(values, &[values.len()])?.copy_to(device)?;
-    let own = with_stream(default_stream(device)?, || there.add(&Array::scalar(0.0f32)))?;
+    let own = with_stream(default_stream(device)?, || there.add(Array::scalar(0.0f32)))?;
     own.eval()?;
     Ok(own)
 }

@@ -31,7 +31,7 @@ fn views() -> Result<Vec<Array>> {
         x.transpose()?,
         x.slice(&[2, 0], &[3, 6], &[1, 1])?.broadcast_to(&[5, 6])?,
         x.slice(&[3, 5], &[-5, -7], &[-1, -2])?,
-        count(&[2, 3, 4])?.transpose_axes(&[2, 0, 1])?,
+        count(&[2, 3, 4])?.transpose_axes([2, 0, 1])?,
     ])
 }
 
@@ -50,7 +50,7 @@ fn strides_are_walked_or_made_contiguous() -> Result<()> {
         assert_eq!(run(gpu, &plain, &[&x], &launch)?.to_vec::<f32>()?, want, "{:?}", x.shape());
         assert_eq!(run(gpu, &walking, &[&x], &launch)?.to_vec::<f32>()?, want, "{:?}", x.shape());
         // The same on the device's own memory.
-        let there = with_stream(gpu, || x.add(&Array::scalar(0.0f32)))?;
+        let there = with_stream(gpu, || x.add(Array::scalar(0.0f32)))?;
         assert_eq!(run(gpu, &walking, &[&there], &launch)?.to_vec::<f32>()?, want);
     }
     Ok(())

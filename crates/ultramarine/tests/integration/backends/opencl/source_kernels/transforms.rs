@@ -24,7 +24,7 @@ fn without_rules_the_error_says_what_to_do() -> Result<()> {
             .contains("[vjp] the kernel myexp has no vjp rule; wrap its call in custom_function")
     );
     let rows = |x: &[Array]| with_stream(gpu, || k.call(&[&x[0]], &line(3)));
-    let failed = vmap(rows, &[count(&[2, 3])?], &[Some(0)], 0);
+    let failed = vmap(rows, &[count(&[2, 3])?], [Some(0)], 0);
     assert!(error(failed).contains("[vmap] the kernel myexp has no vmap rule"));
     Ok(())
 }
@@ -37,7 +37,7 @@ fn kernels_follow_their_operands_and_run_ahead() -> Result<()> {
         kernel("step", &["x"], &["y"], "uint i = thread_position_in_grid.x; y[i] = x[i] + 1;")?;
     let other = ultramarine::new_stream(gpu.device)?;
     let mut x = with_stream(gpu, || {
-        Array::from_slice(&[0.0f32; 1000], &[1000])?.add(&Array::scalar(0.0f32))
+        Array::from_slice(&[0.0f32; 1000], &[1000])?.add(Array::scalar(0.0f32))
     })?;
     let before = stats().commands;
     for i in 0..50 {
@@ -45,7 +45,7 @@ fn kernels_follow_their_operands_and_run_ahead() -> Result<()> {
         let next = match i % 3 {
             0 => step.call(&[&x], &line(1000))?,
             1 => with_stream(other, || step.call(&[&x], &line(1000)))?,
-            _ => vec![with_stream(gpu, || x.add(&Array::scalar(1.0f32)))?],
+            _ => vec![with_stream(gpu, || x.add(Array::scalar(1.0f32)))?],
         };
         x = next[0].clone();
         if i % 7 == 0 {

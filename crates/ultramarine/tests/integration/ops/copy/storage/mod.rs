@@ -102,7 +102,7 @@ fn views_and_copies() -> Result<()> {
             |a| a.reshape(&[4, 6]),
             |a| a.transpose()?.reshape(&[24]),
             |a| along(a, 2, 1, 4, 2),
-            |a| a.expand_dims(&[1])?.broadcast_to(&[2, 5, 3, 4]),
+            |a| a.expand_dims([1])?.broadcast_to(&[2, 5, 3, 4]),
             |a| a.diagonal(0, 0, 1),
             |a| a.as_strided(&[3, 2], &[-1, 4], 5),
             |a| a.stop_gradient().contiguous().copy_to(Device::CPU),
@@ -232,7 +232,7 @@ fn derivatives_flow_through() -> Result<()> {
         let f = |v: &[Array]| -> Result<Vec<Array>> {
             let q = v[0].astype(dtype);
             let q = if dtype.is_packed() || pair { q } else { q.transpose()?.transpose()? };
-            let q = q.astype(Dtype::Float32).multiply(&w)?.add(&q.astype(Dtype::Float32))?;
+            let q = q.astype(Dtype::Float32).multiply(&w)?.add(q.astype(Dtype::Float32))?;
             Ok(vec![q])
         };
         let ones = Array::ones(&[2, 2], Dtype::Float32)?;
@@ -268,7 +268,7 @@ fn derivatives_flow_through() -> Result<()> {
 
 #[test]
 fn mapped() -> Result<()> {
-    let x = Array::arange(0.0, 24.0, 1.0, Dtype::Float32)?.multiply(&Array::scalar(0.25f32))?;
+    let x = Array::arange(0.0, 24.0, 1.0, Dtype::Float32)?.multiply(Array::scalar(0.25f32))?;
     let x = x.reshape(&[2, 3, 4])?;
     for dtype in Dtype::STORAGE {
         let f = |v: &[Array]| Ok::<_, Error>(vec![v[0].astype(dtype).astype(Dtype::Float32)]);
@@ -287,7 +287,7 @@ fn mapped() -> Result<()> {
         let got = transforms::vmap(
             |v| Ok::<_, Error>(vec![v[0].astype(Dtype::Float16)]),
             from_ref(&stored),
-            &[Some(0)],
+            [Some(0)],
             0,
         )?;
         let n = stored.size();

@@ -25,7 +25,7 @@ const OF_A_MATRIX: &[(&str, Function)] = &[
     ("logcumsumexp reverse, of a matrix", |x| x[0].logcumsumexp(Some(0), true, true)),
     ("sort, of a matrix", |x| x[0].sort(Some(1))),
     ("topk, of a matrix", |x| x[0].topk(2, Some(0))),
-    ("matmul, of a matrix", |x| x[0].matmul(&x[0].transpose_axes(&[1, 0])?)),
+    ("matmul, of a matrix", |x| x[0].matmul(&x[0].transpose_axes([1, 0])?)),
     ("matmul vector, of a matrix", |x| x[0].matmul(&x[0].index(&index![1])?)),
     ("addmm, of a matrix", |x| addmm(&x[0], &x[0].index(&index![.., ..3])?, &x[0], 2.0, 3.0)),
     ("tensordot, of a matrix", |x| x[0].tensordot(&x[0], 2)),

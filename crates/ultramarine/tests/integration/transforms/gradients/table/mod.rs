@@ -125,7 +125,7 @@ fn shapes() -> Vec<Case> {
         case("reshape of a transpose", &[X], |x| x[0].transpose()?.reshape(&[6usize])),
         case("broadcast_to", &[(&[3, 1], -1.0, 1.0)], |x| x[0].broadcast_to(&[2, 3, 4])),
         case("swapaxes", &[(&[2, 3, 2], -1.0, 1.0)], |x| x[0].swapaxes(0, 2)),
-        case("expand_dims and squeeze", &[X], |x| x[0].expand_dims(&[1])?.square()?.squeeze(1)),
+        case("expand_dims and squeeze", &[X], |x| x[0].expand_dims([1])?.square()?.squeeze(1)),
         case("slice", &[(&[5, 4], -1.0, 1.0)], |x| x[0].slice(&[1, 0], &[5, 4], &[2, 3])),
         case("slice backwards", &[(&[5, 2], -1.0, 1.0)], |x| x[0].flip(0)),
         case("diagonal", &[(&[3, 4], -1.0, 1.0)], |x| x[0].diagonal(1, 0, 1)),
@@ -141,10 +141,10 @@ fn shapes() -> Vec<Case> {
             x[0].slice_update(&x[1], &[0, 0], &[4, 3], &[2, 1])
         }),
         case("slice_at", &[(&[4, 3], -1.0, 1.0)], |x| {
-            x[0].slice_at(&ints(&[1, 1], &[2])?, &[1, 0], &[2, 2])
+            x[0].slice_at(&ints(&[1, 1], &[2])?, [1, 0], &[2, 2])
         }),
         case("slice_update_at", &[(&[4, 3], -1.0, 1.0), (&[2, 2], -1.0, 1.0)], |x| {
-            x[0].slice_update_at(&x[1], &ints(&[1], &[1])?, &[0])
+            x[0].slice_update_at(&x[1], &ints(&[1], &[1])?, [0])
         }),
         case("pad", &[X, (&[], -1.0, 1.0)], |x| {
             x[0].pad(&[(1, 0), (0, 2)], PadMode::Constant, &x[1])
