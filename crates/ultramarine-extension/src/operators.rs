@@ -51,7 +51,12 @@ impl Operand for f32 {
 }
 
 macro_rules! operator {
-    ([$($generic:tt)*] $trait:ident $method:ident $left:ty, $right:ty, |$a:ident, $b:ident| $result:expr) => {
+    // Of types that are foreign on the left: messages about them would list these impls, with the macro around them.
+    (foreign $($operator:tt)*) => {
+        operator! { #[diagnostic::do_not_recommend] [] $($operator)* }
+    };
+    ($(#[$attribute:meta])* [$($generic:tt)*] $trait:ident $method:ident $left:ty, $right:ty, |$a:ident, $b:ident| $result:expr) => {
+        $(#[$attribute])*
         impl<$($generic)*> std::ops::$trait<$right> for $left {
             type Output = Result<Array>;
             fn $method(self, $b: $right) -> Result<Array> {
@@ -66,10 +71,10 @@ macro_rules! operators {
     ($($trait:ident $method:ident $function:ident;)*) => {$(
         operator!([T: Operand] $trait $method Array, T, |a, b| Array::$function(&a, &*b.beside(&a)?));
         operator!([T: Operand] $trait $method &Array, T, |a, b| Array::$function(a, &*b.beside(a)?));
-        operator!([] $trait $method Result<Array>, Array, |a, b| Array::$function(&a?, &b));
-        operator!([] $trait $method Result<Array>, &Array, |a, b| Array::$function(&a?, b));
-        operator!([] $trait $method f64, Array, |a, b| Array::$function(&b.scalar_like(a)?, &b));
-        operator!([] $trait $method f64, &Array, |a, b| Array::$function(&b.scalar_like(a)?, b));
+        operator!(foreign $trait $method Result<Array>, Array, |a, b| Array::$function(&a?, &b));
+        operator!(foreign $trait $method Result<Array>, &Array, |a, b| Array::$function(&a?, b));
+        operator!(foreign $trait $method f64, Array, |a, b| Array::$function(&b.scalar_like(a)?, &b));
+        operator!(foreign $trait $method f64, &Array, |a, b| Array::$function(&b.scalar_like(a)?, b));
     )*};
 }
 

@@ -14,6 +14,17 @@ impl Array {
     /// value is true. Storage dtypes ([`Dtype::is_storage`]) are converted by way of float32;
     /// `float4_e2m1fn_x2` has two numbers in an element, so the last axis changes its length
     /// (a 0-d array becomes one of shape (2,)).
+    ///
+    /// It gives the array itself, and no `Result`, as [`Array::zeros_like`], [`Array::contiguous`] and
+    /// [`Array::stop_gradient`] do: between the dtypes that there is arithmetic with, every conversion is possible. What is left
+    /// ([`Array::try_astype`]) fails when the array is evaluated.
+    ///
+    /// ```
+    /// use ultramarine::{Array, Dtype};
+    /// let x = Array::from_slice(&[1.7f32, -1.7], &[2])?;
+    /// assert_eq!(x.astype(Dtype::Int32).to_vec::<i32>()?, [1, -1]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
     pub fn astype(&self, dtype: Dtype) -> Array {
         self.try_astype(dtype)
             .unwrap_or_else(|error| Array::failed(error, Shape::from_slice(self.shape()), dtype))

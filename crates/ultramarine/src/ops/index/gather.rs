@@ -7,6 +7,7 @@ use crate::ops::rules::shapeless::{
 };
 use crate::ops::{
     Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
+    elementwise::operand::{Operand, alone},
     index::{bounds, scatter::scatter},
     rules::batching::{all_batched, batched},
     scan::axis_of,
@@ -109,14 +110,22 @@ impl Array {
     /// [`Error::Index`] for an axis out of range; [`Error::Value`] for indices that
     /// are no integers, or a non-empty take from an empty axis. Under `ULTRAMARINE_VALIDATE=1`
     /// evaluation fails with [`Error::Index`] for an index out of bounds.
-    pub fn take(&self, indices: &Array, axis: impl Into<Axis>) -> Result<Array> {
-        self.taken(indices, axis.into().0)
+    ///
+    /// ```
+    /// use ultramarine::Array;
+    /// let x = Array::from_slice(&[1, 2, 3, 4], &[2, 2])?;
+    /// assert_eq!(x.take(-1, 0)?.to_vec::<i32>()?, [3, 4]);
+    /// assert_eq!(x.take(&Array::from_slice(&[1, 1], &[2])?, 1)?.to_vec::<i32>()?, [2, 2, 4, 4]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
+    pub fn take(&self, indices: impl Operand, axis: impl Into<Axis>) -> Result<Array> {
+        self.taken(&*alone(&indices)?, axis.into().0)
     }
 
     fn taken(&self, indices: &Array, axis: Option<isize>) -> Result<Array> {
         self.computable("take")?;
         let _home = follow(&[self, indices]);
-        let Some(axis) = axis else { return flat(self)?.take(indices, Some(0)) };
+        let Some(axis) = axis else { return flat(self)?.taken(indices, Some(0)) };
         let n = self.ndim();
         let at = shape::from_start(axis, n).ok_or_else(|| {
             let text = format!("Received invalid axis {axis} for array with {n} dimensions.");

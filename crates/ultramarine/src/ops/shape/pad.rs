@@ -2,7 +2,9 @@
 
 use crate::error::{Error, Result, bail};
 use crate::ops::rules::shapeless::shapeless;
-use crate::ops::{create::fill, select::where_, shape::concatenate::concatenate};
+use crate::ops::{
+    create::fill, elementwise::operand::Operand, select::where_, shape::concatenate::concatenate,
+};
 use crate::shape::{self, Shape};
 use crate::{array::Array, dtype::Dtype, placement::follow};
 use smallvec::SmallVec;
@@ -45,7 +47,23 @@ impl Array {
     /// # Errors
     /// [`Error::Value`] for another number of pairs, a value that cannot be broadcast,
     /// or mirrored padding of an empty axis.
-    pub fn pad(&self, widths: &[(usize, usize)], mode: PadMode, value: &Array) -> Result<Array> {
+    ///
+    /// ```
+    /// use ultramarine::{Array, PadMode};
+    /// let x = Array::from_slice(&[1, 2], &[2])?;
+    /// assert_eq!(x.pad(&[(1, 2)], PadMode::Constant, 0)?.to_vec::<i32>()?, [0, 1, 2, 0, 0]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
+    pub fn pad(
+        &self,
+        widths: &[(usize, usize)],
+        mode: PadMode,
+        value: impl Operand,
+    ) -> Result<Array> {
+        self.padded(widths, mode, &*value.beside(self)?)
+    }
+
+    fn padded(&self, widths: &[(usize, usize)], mode: PadMode, value: &Array) -> Result<Array> {
         if widths.len() != self.ndim() {
             return Err(Error::Value(format!(
                 "Invalid number of padding sizes passed to pad with axes of size {}",

@@ -4,7 +4,7 @@ use crate::error::{Result, bail, ensure};
 use crate::ops::rules::{batching::all_batched, builders::flat};
 use crate::ops::{
     Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
-    no_derivatives, select::where_,
+    elementwise::operand::Operand, no_derivatives, select::where_,
 };
 use crate::shape::{self, Shape, Show};
 use crate::{array::Array, backend::Exec, dtype::Dtype, node::Value, placement::follow};
@@ -51,7 +51,11 @@ impl Array {
     ///
     /// # Errors
     /// [`crate::Error::Value`] when the array has another number of dimensions than one.
-    pub fn searchsorted(&self, values: &Array, side: Side) -> Result<Array> {
+    pub fn searchsorted(&self, values: impl Operand, side: Side) -> Result<Array> {
+        self.searched(&*values.beside(self)?, side)
+    }
+
+    fn searched(&self, values: &Array, side: Side) -> Result<Array> {
         const OP: &str = "searchsorted";
         if self.ndim() != 1 {
             let n = self.ndim();
