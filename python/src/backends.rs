@@ -156,7 +156,7 @@ fn _load_all<'py>(
         asked.map_err(|error| {
             let message = error.to_string();
             *raised = Some(error);
-            ultramarine::Error::Runtime(message)
+            ultramarine::Error::Runtime(message.into())
         })
     };
     let allowed: Option<Vec<&str>> =

@@ -405,7 +405,7 @@ fn precompiled_cuda_kernel(
     three(of, "grid", grid)?;
     three(of, "threadgroup", threadgroup)?;
     let text = "backends take kernels in source form, not as PTX or cubin; use cuda_kernel.";
-    Err(ultramarine::Error::Runtime(format!("[{of}] {text}")).into())
+    Err(ultramarine::Error::Runtime(format!("[{of}] {text}").into()).into())
 }
 
 pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -156,7 +156,7 @@ fn check_object(call: &str, code: Status, error: *mut abi::Error) -> Result<()> 
         None => (code, mute()),
     };
     Err(match code {
-        status::OUT_OF_MEMORY => Error::Memory(message),
-        _ => Error::Runtime(message),
+        status::OUT_OF_MEMORY => Error::Memory(message.into()),
+        _ => Error::Runtime(message.into()),
     })
 }

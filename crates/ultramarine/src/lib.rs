@@ -57,7 +57,7 @@ pub use device::{Device, DeviceType};
 pub use devices::device_info;
 pub use devices::{DeviceInfo, device_count, is_available};
 pub use dtype::{Category, Dtype, Element, FloatInfo, IntInfo, Kind, finfo, iinfo};
-pub use error::{Error, Result};
+pub use error::{Error, Message, Result};
 pub use eval::{async_eval, eval, executables, fusion, set_executables, set_fusion};
 pub use half::{bf16, f16};
 pub use num_complex::Complex32;

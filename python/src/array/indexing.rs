@@ -51,10 +51,9 @@ fn entry(object: &Bound<'_, PyAny>) -> Res<Index> {
         return Ok(Index::Int(match object.extract::<i64>() {
             Ok(v) => v,
             Err(_) => {
-                return Err(crate::error::Fail::Core(ultramarine::Error::Index(format!(
-                    "Index {} is out of bounds.",
-                    crate::error::shown(object)
-                ))));
+                return Err(crate::error::Fail::Core(ultramarine::Error::Index(
+                    format!("Index {} is out of bounds.", crate::error::shown(object)).into(),
+                )));
             }
         }));
     }

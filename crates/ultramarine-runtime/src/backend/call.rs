@@ -164,7 +164,7 @@ impl Exec {
         let elements = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
         let bytes = elements.map(|n| dtype.bytes_of(n)).filter(|n| *n < usize::MAX);
         let bytes = bytes.ok_or_else(|| {
-            Error::Memory(format!("no memory for an array of shape {}", shape::Show(shape)))
+            Error::Memory(format!("no memory for an array of shape {}", shape::Show(shape)).into())
         })?;
         let buffer = self.buffer(bytes)?;
         Ok(Value { buffer, offset: 0, strides: shape::contiguous_strides(shape) })

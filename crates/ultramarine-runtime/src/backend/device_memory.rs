@@ -85,12 +85,15 @@ impl DeviceState {
         let active = self.memory.active.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         let limit = self.memory.limits[Limit::Memory as usize].load(Ordering::Relaxed);
         let made = if active > limit {
-            Err(Error::Memory(format!(
-                "no memory for {bytes} bytes on {} {}: {} are in use, the limit is {limit}",
-                self.backend,
-                self.device,
-                active - bytes
-            )))
+            Err(Error::Memory(
+                format!(
+                    "no memory for {bytes} bytes on {} {}: {} are in use, the limit is {limit}",
+                    self.backend,
+                    self.device,
+                    active - bytes
+                )
+                .into(),
+            ))
         } else {
             let (mut handle, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
             let size = bytes as u64;
@@ -226,6 +229,6 @@ impl DeviceState {
     }
 
     pub(super) fn lacks(&self, what: &str) -> Error {
-        Error::Runtime(format!("backend {} lacks {what}", self.backend))
+        Error::Runtime(format!("backend {} lacks {what}", self.backend).into())
     }
 }

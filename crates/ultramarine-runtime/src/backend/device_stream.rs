@@ -395,8 +395,8 @@ impl Use {
         let DeviceState { backend, device, .. } = self.stream.device;
         let message = format!("[{}] failed on {backend} {device}: {error}", self.op);
         match error {
-            Error::Memory(_) => Error::Memory(message),
-            _ => Error::Runtime(message),
+            Error::Memory(_) => Error::Memory(message.into()),
+            _ => Error::Runtime(message.into()),
         }
     }
 }

@@ -108,7 +108,7 @@ impl KernelList {
 /// [`Error::Runtime`] when it is no plugin for the CPU, lacks a function, has no device, or
 /// does not compute in host memory before `submit` returns.
 pub fn overlay(table: abi::BackendTable, name: &str, variant: &str, score: u32) -> Result<()> {
-    let refuse = |why: &str| Err(Error::Runtime(format!("backend {name} {why}")));
+    let refuse = |why: &str| Err(Error::Runtime(format!("backend {name} {why}").into()));
     if table.device_type != device_type::CPU {
         return refuse("is not of device type CPU, so it cannot overlay cpu:0");
     }

@@ -28,9 +28,7 @@ impl Registration {
         let mut owner = lock(&OWNER);
         while let Some(other) = *owner {
             if other == me {
-                return Err(Error::Runtime(
-                    "backends cannot be loaded from within a load".to_owned(),
-                ));
+                return Err(Error::Runtime("backends cannot be loaded from within a load".into()));
             }
             owner = FREE.wait(owner).unwrap_or_else(PoisonError::into_inner);
         }

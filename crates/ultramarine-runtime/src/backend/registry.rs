@@ -131,10 +131,10 @@ pub fn unknown(device: Device, hint: &str) -> Error {
         .iter()
         .flat_map(|b| b.devices.iter().map(move |d| format!("{d} ({})", b.name)))
         .collect();
-    Error::Value(format!(
-        "No backend loaded for device {device}; loaded: {}.{hint}",
-        loaded.join(", ")
-    ))
+    Error::Value(
+        format!("No backend loaded for device {device}; loaded: {}.{hint}", loaded.join(", "))
+            .into(),
+    )
 }
 
 /// The loaded backends, the built-in CPU first. Loads nothing.

@@ -65,7 +65,7 @@ pub(super) fn check_wait(device: &DeviceState) -> Result<()> {
 
 #[cold]
 fn gone(device: &DeviceState, why: &str) -> Error {
-    Error::Runtime(format!("{} {} {why}.", device.backend, device.device))
+    Error::Runtime(format!("{} {} {why}.", device.backend, device.device).into())
 }
 
 /// A call that compiles: [`quiesce`] waits for it.

@@ -54,9 +54,9 @@ impl StartError {
     pub fn into_error(self) -> Error {
         match self {
             StartError::Failed(error) => error,
-            StartError::Table(text) => Error::Runtime(text),
-            StartError::NoDevice => Error::Runtime("the backend has no device".to_owned()),
-            StartError::Served => Error::Runtime("its devices are served already".to_owned()),
+            StartError::Table(text) => Error::Runtime(text.into()),
+            StartError::NoDevice => Error::Runtime("the backend has no device".into()),
+            StartError::Served => Error::Runtime("its devices are served already".into()),
         }
     }
 }

@@ -112,9 +112,9 @@ pub fn load_best(name: &str) -> Result<BackendInfo> {
     Err(Error::Runtime(if whys.is_empty() {
         let places: Vec<String> =
             search_paths().iter().map(|s| s.path.display().to_string()).collect();
-        format!("There is no backend {name} in {}", one_of(&places))
+        format!("There is no backend {name} in {}", one_of(&places)).into()
     } else {
-        format!("Cannot load backend {name}: {}", whys.join("; "))
+        format!("Cannot load backend {name}: {}", whys.join("; ")).into()
     }))
 }
 
@@ -142,8 +142,8 @@ pub fn load(path: impl AsRef<Path>) -> Result<BackendInfo> {
         return Ok(info);
     }
     Err(Error::Runtime(match why {
-        Some(reason) => format!("Cannot load backend {}: {reason}", path.display()),
-        None => format!("Cannot load backend {}", path.display()),
+        Some(reason) => format!("Cannot load backend {}: {reason}", path.display()).into(),
+        None => format!("Cannot load backend {}", path.display()).into(),
     }))
 }
 

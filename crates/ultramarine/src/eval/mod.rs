@@ -221,7 +221,7 @@ fn submit_single(
 ) -> Result<bool> {
     let Some(state) = stream::state(stream) else {
         tape.entries.iter().for_each(|e| e.node.release_claim());
-        return Err(Error::Value(format!("[eval] There is no {stream:?}.")));
+        return Err(Error::Value(format!("[eval] There is no {stream:?}.").into()));
     };
     let here = sync || submission::is_cheap(&tape, stream);
     if here && let Some(owner) = state.try_own() {
@@ -336,7 +336,7 @@ fn submit_split(
     // Nobody else's releases may wait for the scheduler either.
     stranded.into_iter().for_each(Stranded::fail);
     homeless.into_iter().for_each(|(job, stream)| {
-        run::fail(job, Error::Value(format!("[eval] There is no {stream:?}.")));
+        run::fail(job, Error::Value(format!("[eval] There is no {stream:?}.").into()));
     });
     states.iter().for_each(|s| s.throttle());
     deferred_deleters::release();

@@ -66,7 +66,7 @@ fn too_large(task: &Task) -> Option<Error> {
         Show(&node.shape),
         node.dtype,
         device.device,
-    )))
+    ).into()))
 }
 
 /// True if the node's value needs memory of its size: it is no view, no constant and no operand's own.

@@ -117,7 +117,7 @@ fn give_up(task: &Task) {
 
 /// The error of a task that is not finished. Nobody sees it: the evaluation is given up.
 pub(super) fn interrupted() -> Error {
-    Error::Runtime("the evaluation was interrupted.".to_owned())
+    Error::Runtime("the evaluation was interrupted.".into())
 }
 
 fn run_task(exec: &Exec, task: &mut Task, notes: Notes) {

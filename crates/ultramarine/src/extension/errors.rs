@@ -73,9 +73,9 @@ pub(super) unsafe extern "C" fn error_new(
     // SAFETY: the extension's text, by contract.
     let text = unsafe { message(text, length) };
     let error = match code {
-        status::INVALID => Error::Value(text.clone()),
-        status::OUT_OF_MEMORY => Error::Memory(text.clone()),
-        _ => Error::Runtime(text.clone()),
+        status::INVALID => Error::Value(text.clone().into()),
+        status::OUT_OF_MEMORY => Error::Memory(text.clone().into()),
+        _ => Error::Runtime(text.clone().into()),
     };
     Box::into_raw(Box::new(Object { error, text, code })).cast()
 }
@@ -119,7 +119,9 @@ pub(super) unsafe fn answer(
     match (code, object) {
         (status::OK, _) => Ok(true),
         (status::UNSUPPORTED, None) => Ok(false),
-        (status::OUT_OF_MEMORY, None) => Err(Error::Memory(format!("[{name}] {rule}: no memory."))),
+        (status::OUT_OF_MEMORY, None) => {
+            Err(Error::Memory(format!("[{name}] {rule}: no memory.").into()))
+        }
         (_, None) => {
             Err(Error::runtime(name, format!("{rule} failed without saying why (status {code}).")))
         }
@@ -142,11 +144,11 @@ pub(super) fn named(name: &str, rule: &str, error: Error) -> Error {
         }
     };
     match error {
-        Error::Value(t) => Error::Value(add(t)),
-        Error::Type(t) => Error::Type(add(t)),
-        Error::Index(t) => Error::Index(add(t)),
-        Error::Memory(t) => Error::Memory(add(t)),
-        Error::Runtime(t) => Error::Runtime(add(t)),
+        Error::Value(t) => Error::Value(t.map(add)),
+        Error::Type(t) => Error::Type(t.map(add)),
+        Error::Index(t) => Error::Index(t.map(add)),
+        Error::Memory(t) => Error::Memory(t.map(add)),
+        Error::Runtime(t) => Error::Runtime(t.map(add)),
         other => other,
     }
 }

@@ -112,7 +112,7 @@ pub(in super::super) unsafe extern "C" fn temporary(
             on_device(state, NAME)?;
             ensure!(!to.is_null(), NAME, "NULL for the result.");
             let n = usize::try_from(bytes).ok().filter(|n| *n <= isize::MAX as usize);
-            let no_memory = || Error::Memory(format!("no memory for {bytes} bytes"));
+            let no_memory = || Error::Memory(format!("no memory for {bytes} bytes").into());
             let value = state.exec.alloc(&[n.ok_or_else(no_memory)?], Dtype::Uint8)?;
             let mut all = state.temporaries.borrow_mut();
             to.write(all.len() as u32);

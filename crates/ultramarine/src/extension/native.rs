@@ -84,9 +84,9 @@ pub fn call_one<P: library::Primitive>(
 pub fn from_library(error: library::Error) -> Error {
     let text = error.text().to_owned();
     match error.code() {
-        status::INVALID => Error::Value(text),
-        status::OUT_OF_MEMORY => Error::Memory(text),
-        _ => Error::Runtime(text),
+        status::INVALID => Error::Value(text.into()),
+        status::OUT_OF_MEMORY => Error::Memory(text.into()),
+        _ => Error::Runtime(text.into()),
     }
 }
 

@@ -48,7 +48,7 @@ pub(super) fn validated(function: &str, what: &str, of: &TensorType) -> Result<(
         bail!(function, "{what} has a negative size: {:?}.", &of.shape[..ndim]);
     };
     let in_words = |error: Error| match error {
-        Error::Value(t) => Error::Value(t.replacen("] ", &format!("] {what}: "), 1)),
+        Error::Value(t) => Error::Value(t.map(|t| t.replacen("] ", &format!("] {what}: "), 1))),
         other => other,
     };
     shape::check(function, &sizes).map_err(in_words)?;

@@ -195,7 +195,7 @@ fn fitted(a: &Array, axes: &[(usize, usize)], last: (usize, usize)) -> Result<Ar
         }
         widths[axis].1 = n.saturating_sub(own);
     }
-    a.pad(&widths, PadMode::Constant, &like(&a, 0.0))
+    a.pad(&widths, PadMode::Constant, like(&a, 0.0))
 }
 
 macro_rules! transforms {

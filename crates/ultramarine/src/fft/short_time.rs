@@ -106,7 +106,7 @@ fn window(op: &str, given: Option<&Array>, length: Option<usize>, n_fft: usize) 
     let n = window.size();
     ensure!(n <= n_fft, op, "window length must not exceed n_fft.");
     let left = (n_fft - n) / 2;
-    window.pad(&[(left, n_fft - n - left)], PadMode::Constant, &like(&window, 0.0))
+    window.pad(&[(left, n_fft - n - left)], PadMode::Constant, like(&window, 0.0))
 }
 
 /// The spectra of overlapping frames of the last axis, each times a window: complex64 of the shape
@@ -142,7 +142,7 @@ pub fn stft(x: &Array, options: &StftOptions) -> Result<Array> {
     if options.center {
         let mut widths = vec![(0, 0); x.ndim()];
         widths[last] = (n_fft / 2, n_fft / 2);
-        x = x.pad(&widths, options.pad_mode, &like(&x, 0.0))?;
+        x = x.pad(&widths, options.pad_mode, like(&x, 0.0))?;
     }
     let length = x.shape()[last];
     ensure!(length >= n_fft, "stft", "Input is too short for the given n_fft.");
@@ -195,7 +195,7 @@ pub fn istft(spectra: &Array, options: &IstftOptions) -> Result<Array> {
     let there = length.min(whole - start);
     let mut widths = vec![(0, 0); signal.ndim()];
     widths[axis].1 = length - there;
-    slice_axis(&signal, axis, start, there)?.pad(&widths, PadMode::Constant, &like(&signal, 0.0))
+    slice_axis(&signal, axis, start, there)?.pad(&widths, PadMode::Constant, like(&signal, 0.0))
 }
 
 /// Parts of a frame that are added as whole arrays; of more, elements are scattered.
@@ -226,7 +226,7 @@ fn overlapped(frames: &Array, hop: usize) -> Result<Array> {
         let mut widths = vec![(0, 0); lead + 2];
         widths[lead] = (i, parts - 1 - i);
         widths[lead + 1].1 = hop - part.shape()[lead + 1];
-        let part = part.pad(&widths, PadMode::Constant, &like(&part, 0.0))?.reshape(&shape)?;
+        let part = part.pad(&widths, PadMode::Constant, like(&part, 0.0))?.reshape(&shape)?;
         whole = plus(whole, Some(part))?;
     }
     let whole = whole.unwrap_or(Array::zeros(&shape, frames.dtype())?);

@@ -249,16 +249,16 @@ pub(crate) trait Rules: Attribute + Debug + Send + Sync + 'static {
 
     /// Reverse rule.
     fn vjp(&self, _: &Vjp<'_>) -> Result<Cotangents> {
-        Err(Error::Value(format!("[vjp] {} has no vjp rule.", self.name())))
+        Err(Error::Value(format!("[vjp] {} has no vjp rule.", self.name()).into()))
     }
 
     /// Forward rule; `None`: the tangent is zero.
     fn jvp(&self, _: &Jvp<'_>) -> Result<Option<Array>> {
-        Err(Error::Value(format!("[jvp] {} has no jvp rule.", self.name())))
+        Err(Error::Value(format!("[jvp] {} has no jvp rule.", self.name()).into()))
     }
 
     /// Batching rule: the mapped result and its mapped axis.
     fn vmap(&self, _: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
-        Err(Error::Value(format!("[vmap] {} has no vmap rule.", self.name())))
+        Err(Error::Value(format!("[vmap] {} has no vmap rule.", self.name()).into()))
     }
 }

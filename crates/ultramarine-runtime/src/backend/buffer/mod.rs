@@ -121,8 +121,9 @@ impl Buffer {
         let (pointer, handle, owner) = if bytes == 0 {
             (NonNull::<u128>::dangling().as_ptr().cast(), std::ptr::null_mut(), Owner::Host)
         } else if device.is_host() {
-            let pointer =
-                retrying(|| alloc::alloc(bytes).map_err(|e| crate::Error::Memory(e.to_string())))?;
+            let pointer = retrying(|| {
+                alloc::alloc(bytes).map_err(|e| crate::Error::Memory(e.to_string().into()))
+            })?;
             (pointer.as_ptr(), std::ptr::null_mut(), Owner::Host)
         } else {
             let (handle, pointer) = retrying_on(device, || device.alloc(bytes, stream))?;

@@ -355,7 +355,7 @@ fn locate(tensor: &mut Tensor, buffer: &Buffer) {
 }
 
 fn interrupted() -> Error {
-    Error::Runtime("the evaluation was interrupted.".to_owned())
+    Error::Runtime("the evaluation was interrupted.".into())
 }
 
 /// The memory of a run's slots.

@@ -106,7 +106,7 @@ fn seen(of: &Convolve, x: &Array, i: usize, length: usize) -> Result<Array> {
         shape.insert(axis + 1, 1);
         let mut zeros = vec![(0, 0); 6];
         zeros[axis + 1] = (0, by - 1);
-        let gaps = x.reshape(&shape)?.pad(&zeros, PadMode::Constant, &like(&x, 0.0))?;
+        let gaps = x.reshape(&shape)?.pad(&zeros, PadMode::Constant, like(&x, 0.0))?;
         shape.remove(axis + 1);
         shape[axis] = n * by;
         x = gaps.reshape(&shape)?;
@@ -122,7 +122,7 @@ fn seen(of: &Convolve, x: &Array, i: usize, length: usize) -> Result<Array> {
     }
     let x = x.along(axis, first as usize, last as usize, 1)?;
     let high = length as i64 - low - n;
-    x.pad(&widths(axis, low, high), PadMode::Constant, &like(&x, 0.0))
+    x.pad(&widths(axis, low, high), PadMode::Constant, like(&x, 0.0))
 }
 
 fn product(of: &Convolve, x: &Array, w: &Array, output: [usize; 3]) -> Result<Array> {

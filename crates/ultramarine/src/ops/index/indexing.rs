@@ -115,7 +115,7 @@ impl Array {
         if let Some(axis) = plan.axes.iter().find(|a| part.shape()[**a as usize] == 0)
             && shape::size(plan.index_shape()) > 0
         {
-            return Err(Error::Index(format!("axis {axis} has no elements to index.")));
+            return Err(Error::Index(format!("axis {axis} has no elements to index.").into()));
         }
         if let ([positions], true) = (&plan.arrays[..], plan.ints.is_empty()) {
             return part.take(positions, Some(plan.axes[0] as isize))?.reshape(&shape);

@@ -31,7 +31,7 @@ fn too_many(ndim: usize) -> Error {
     if ndim == 0 {
         return Error::Value("too many indices for array: array is 0-dimensional".into());
     }
-    Error::Value(format!("Too many indices for array with {ndim} dimensions."))
+    Error::Value(format!("Too many indices for array with {ndim} dimensions.").into())
 }
 
 /// A position counted from the start.
@@ -41,7 +41,7 @@ fn within(i: i64, axis: usize, n: usize) -> Result<i64> {
         true => Ok(at),
         false => {
             let text = format!("Index {i} is out of bounds for axis {axis} with size {n}.");
-            Err(Error::Index(text))
+            Err(Error::Index(text.into()))
         }
     }
 }

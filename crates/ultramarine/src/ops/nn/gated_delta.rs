@@ -188,7 +188,7 @@ fn in_chunks(a: &Array, [b, chunks, chunk]: [usize; 3], value: f64) -> Result<Ar
     let a = if widths[1].1 == 0 {
         a.clone()
     } else {
-        a.pad(&widths, PadMode::Constant, &like(a, value))?
+        a.pad(&widths, PadMode::Constant, like(a, value))?
     };
     a.reshape(&[&[b, chunks, chunk], &a.shape()[2..]].concat())?.moveaxis(3, 1)
 }

@@ -101,14 +101,16 @@ pub(crate) trait MultiOutputRules: Attribute + Debug + Send + Sync {
 
     /// Reverse rule: one cotangent for each operand.
     fn vjp(&self, v: &MultiOutputVjp<'_>) -> Result<Cotangents> {
-        let missing = || Err(Error::Value(format!("[vjp] {} has no vjp rule.", self.name())));
+        let missing =
+            || Err(Error::Value(format!("[vjp] {} has no vjp rule.", self.name()).into()));
         let f = |operands: &[Array]| self.composition(operands).unwrap_or_else(missing);
         (v.pull_back)(&f, v.primals, v.all_cotangents())
     }
 
     /// Forward rule: one tangent for each result.
     fn jvp(&self, j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
-        let missing = || Err(Error::Value(format!("[jvp] {} has no jvp rule.", self.name())));
+        let missing =
+            || Err(Error::Value(format!("[jvp] {} has no jvp rule.", self.name()).into()));
         let f = |operands: &[Array]| self.composition(operands).unwrap_or_else(missing);
         (j.push_forward)(&f, j.primals, j.tangents)
     }
@@ -132,7 +134,7 @@ pub(crate) trait MultiOutputRules: Attribute + Debug + Send + Sync {
     /// Batching rule: each mapped result with its mapped axis. `shape` and `dtype` of the
     /// argument are the first result's.
     fn vmap(&self, _: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
-        Err(Error::Value(format!("[vmap] {} has no vmap rule.", self.name())))
+        Err(Error::Value(format!("[vmap] {} has no vmap rule.", self.name()).into()))
     }
 }
 

@@ -34,7 +34,9 @@ impl PadMode {
             "reflect" => PadMode::Reflect,
             "symmetric" => PadMode::Symmetric,
             _ => {
-                return Err(Error::Value(format!("Invalid padding mode ({name}) passed to pad")));
+                return Err(Error::Value(
+                    format!("Invalid padding mode ({name}) passed to pad").into(),
+                ));
             }
         })
     }
@@ -65,10 +67,13 @@ impl Array {
 
     fn padded(&self, widths: &[(usize, usize)], mode: PadMode, value: &Array) -> Result<Array> {
         if widths.len() != self.ndim() {
-            return Err(Error::Value(format!(
-                "Invalid number of padding sizes passed to pad with axes of size {}",
-                self.ndim()
-            )));
+            return Err(Error::Value(
+                format!(
+                    "Invalid number of padding sizes passed to pad with axes of size {}",
+                    self.ndim()
+                )
+                .into(),
+            ));
         }
         self.computable("pad")?;
         value.computable("pad")?;

@@ -201,7 +201,7 @@ impl Array {
                 "Array split does not result in sub arrays with equal size: attempting {sections} \
                  splits along axis {axis} for shape {}.",
                 Show(self.shape())
-            )));
+            ).into()));
         }
         let part = n / sections;
         (0..sections).map(|i| self.along(at, i * part, (i + 1) * part, 1)).collect()

@@ -289,7 +289,7 @@ fn refit_slice(r: &Refit<'_>, start: &[usize], step: &[isize]) -> Result<Fitted>
         } else if start[i] >= now[i] {
             let text =
                 format!("Index {} is out of bounds for axis {i} with size {}.", start[i], now[i]);
-            return Err(Error::Index(text));
+            return Err(Error::Index(text.into()));
         }
     }
     let view = View::Slice { start, step: Strides::from_slice(step) };

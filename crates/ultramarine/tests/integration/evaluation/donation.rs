@@ -35,7 +35,7 @@ fn each_element_is_written_once_or_little_more() -> Result<()> {
     let before = x.to_vec::<f32>()?;
     assert!(before.iter().all(|v| *v == 1.0));
     // A padded array: the filling, then the elements.
-    let padded = || x.pad(&[(1, 1)], PadMode::Constant, &Array::scalar(0.0f32));
+    let padded = || x.pad(&[(1, 1)], PadMode::Constant, Array::scalar(0.0f32));
     assert!(written(padded)? <= 2 * BYTES + 8);
     // Constants are not written out before they are joined.
     let zeros = Array::zeros(&[N], Dtype::Float32)?;

@@ -144,7 +144,7 @@ fn operations_do_what_they_do() {
     same(
         "pad",
         &[("pad_width", Int(1)), ("mode", text("edge"))],
-        x.pad(&[(1, 1), (1, 1)], ultramarine::PadMode::Edge, &Array::scalar(0.0f32)),
+        x.pad(&[(1, 1), (1, 1)], ultramarine::PadMode::Edge, Array::scalar(0.0f32)),
     );
     same("einsum", &[("subscripts", text("ij->ji"))], x.transpose());
     same("round", &[("decimals", Int(1))], x.round(1));

@@ -2,6 +2,7 @@
 
 use super::foreign::{Memory, Tensor};
 use super::own_stream;
+use std::mem::discriminant;
 use ultramarine::interchange::dlpack::{DLDataType, check, device_type, type_code};
 use ultramarine::interchange::{Import, ImportOptions};
 use ultramarine::{Array, Device, Dtype, Error, Result, shape};
@@ -17,11 +18,14 @@ fn refused(tensor: &Tensor, options: ImportOptions) -> String {
     assert_eq!(count.get(), 0);
     let outcome = Array::from_dlpack_with(made, options).map(|_| ());
     assert_eq!(count.get(), 1);
-    if validated.is_err() {
-        assert_eq!(format!("{validated:?}"), format!("{outcome:?}"));
+    if let (Err(validated), Err(outcome)) = (&validated, &outcome) {
+        assert_eq!(validated.to_string(), outcome.to_string());
+        assert_eq!(discriminant(validated), discriminant(outcome));
+    } else {
+        assert!(validated.is_ok(), "{validated:?}");
     }
     match outcome {
-        Err(Error::Buffer(text) | Error::BufferDevice(text)) => text,
+        Err(Error::Buffer(text) | Error::BufferDevice(text)) => text.to_string(),
         other => panic!("{other:?}"),
     }
 }

@@ -172,12 +172,12 @@ fn mapped() -> Result<()> {
             let got = vmap(f, &inputs, places, 0)?.remove(0);
             for k in 0..3 {
                 let part = |a: &Array, axis: Option<usize>| match axis {
-                    Some(axis) => a.take(&Array::scalar(k), Some(axis as isize)),
+                    Some(axis) => a.take(Array::scalar(k), Some(axis as isize)),
                     None => Ok(a.clone()),
                 };
                 let (x, w) = (part(&inputs[0], axes[0])?, part(&inputs[1], axes[1])?);
                 let (shape, want) = naive(&x, &w, &how);
-                let got = got.take(&Array::scalar(k), Some(0))?;
+                let got = got.take(Array::scalar(k), Some(0))?;
                 near(&got, &shape, &want, 1e-13, &format!("{how:?} {axes:?}"));
             }
         }

@@ -452,7 +452,7 @@ fn short_time() -> Result<()> {
             let part = x.slice(&[0, start], &[2, start + n_fft as isize], &[1, 1])?;
             let part = part.multiply(window.as_ref().unwrap_or(&part))?;
             let want = fft::rfft(&part, None, -1, Norm::Backward)?;
-            let got = spectra.take(&Array::scalar(3i32), Some(-1))?;
+            let got = spectra.take(Array::scalar(3i32), Some(-1))?;
             assert_near("a frame", &got, &Reference::of(&want)?)?;
         }
         let options = fft::IstftOptions {

@@ -249,7 +249,7 @@ fn naga_takes_the_wgsl() -> Result<()> {
     let path = std::env::temp_dir().join(format!("ultramarine-{}.wgsl", std::process::id()));
     let file = path.to_string_lossy().into_owned();
     for text in [whole(&guarded())?, prelude("wgsl").unwrap_or("").to_owned()] {
-        std::fs::write(&path, &text).map_err(|e| Error::Runtime(e.to_string()))?;
+        std::fs::write(&path, &text).map_err(|e| Error::Runtime(e.to_string().into()))?;
         if let Some((good, message)) = check("naga", &[&file], "") {
             assert!(good, "{message}\n{text}");
         }

@@ -151,7 +151,7 @@ fn mirrors_of_mirrors() -> Result<()> {
         let x = Array::arange(0.0, n as f64, 1.0, Dtype::Int32)?;
         for mode in [PadMode::Reflect, PadMode::Symmetric] {
             for (low, high) in [(0, 1), (1, 0), (2, 3), (7, 0), (0, 8), (9, 11), (n, n)] {
-                let got = x.pad(&[(low, high)], mode, &Array::scalar(0i32))?.to_vec::<i32>()?;
+                let got = x.pad(&[(low, high)], mode, Array::scalar(0i32))?.to_vec::<i32>()?;
                 // Walks to and fro, at the ends turning at once or standing for a step.
                 let walk = |steps: usize, from_end: bool| -> Vec<i32> {
                     let (mut at, mut by) = (if from_end { n as i64 - 1 } else { 0 }, 1);
@@ -181,7 +181,7 @@ fn mirrors_of_mirrors() -> Result<()> {
         }
     }
     let x = Array::from_slice(&[1i32, 2], &[2])?;
-    let long = x.pad(&[(1 << 20, 1)], PadMode::Reflect, &Array::scalar(0i32))?;
+    let long = x.pad(&[(1 << 20, 1)], PadMode::Reflect, Array::scalar(0i32))?;
     assert_eq!(long.sum(None, false)?.item::<i32>()?, 3 * (1 << 19) + 3 + 1);
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Errors name the operation that was called, and the shapes that it got.
 
-use ultramarine::{Array, Dtype, Result, addmm, broadcast_arrays, where_};
+use ultramarine::{Array, Dtype, Error, Result, addmm, broadcast_arrays, where_};
 
 /// An operation that fails, and its message.
 type Case = (fn(&Array, &Array, &Array) -> Result<Array>, &'static str);
@@ -60,6 +60,23 @@ fn operations_and_shapes_are_named() -> Result<()> {
     let (v, m, s) = (of(&[4])?, of(&[2, 3])?, of(&[5, 2, 3])?);
     for (f, wanted) in CASES {
         assert_eq!(f(&v, &m, &s).err().map(|e| e.to_string()).as_deref(), Some(*wanted));
+    }
+    Ok(())
+}
+
+/// Where backtraces are on and there is debug information, messages know the line of the call.
+#[test]
+fn the_line_is_the_programs() -> Result<()> {
+    let (x, y) = (Array::ones(&[2], Dtype::Float32)?, Array::ones(&[3], Dtype::Float32)?);
+    for error in [(&x * 2.0 + &y).err(), x.sum(1, false).err(), x.matmul(&y).err()] {
+        let Some(Error::Value(message) | Error::Index(message)) = error else {
+            panic!("{error:?}")
+        };
+        if let Some(line) = message.line() {
+            assert!(line.contains("messages.rs"), "{line}");
+            assert!(format!("{message:?}").ends_with(&line), "{message:?}");
+        }
+        assert!(!message.to_string().contains("messages.rs"), "{message}");
     }
     Ok(())
 }

@@ -271,7 +271,7 @@ fn mapped_like_row_by_row() -> Result<()> {
             )?;
             let mut wanted = Vec::new();
             for i in 0..x.shape()[axis] {
-                let row = x.take(&Array::scalar(i as i32), Some(axis as isize))?;
+                let row = x.take(Array::scalar(i as i32), Some(axis as isize))?;
                 wanted.extend(f(&row)?.astype(Dtype::Float64).to_vec::<f64>()?);
             }
             close(&all[0], &wanted, 1e-12, name)?;

@@ -117,11 +117,14 @@ impl Rules for Shaped {
         let from = r.inputs[0];
         if matches!(self.view, View::Broadcast) {
             if shape::broadcast_shapes(from, &shape)? != shape {
-                return Err(Error::Value(format!(
-                    "Cannot broadcast array of shape {} into shape {}.",
-                    Show(from),
-                    Show(&shape)
-                )));
+                return Err(Error::Value(
+                    format!(
+                        "Cannot broadcast array of shape {} into shape {}.",
+                        Show(from),
+                        Show(&shape)
+                    )
+                    .into(),
+                ));
             }
         } else if shape::size(from) != shape::size(&shape) {
             let size = shape::size(from);

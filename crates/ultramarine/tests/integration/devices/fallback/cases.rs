@@ -198,7 +198,7 @@ macro_rules! binaries {
 /// One element of [`operand`], 0-d.
 fn item(dtype: Dtype, turn: usize) -> Array {
     let flat = operand(dtype, turn).reshape(&[24]).expect("24 elements");
-    flat.take(&Array::scalar(4i32), Some(0)).expect("an element")
+    flat.take(Array::scalar(4i32), Some(0)).expect("an element")
 }
 
 fn elementwise_cases(operand: fn(Dtype, usize) -> Array, dtype: Dtype, out: &mut Vec<Case>) {
@@ -290,7 +290,7 @@ fn other_cases(dtype: Dtype, out: &mut Vec<Case>) {
         &[&x, &along, &y],
         true,
         Box::new(|i| {
-            i[0].put_along_axis(&i[1], &i[2].take(&Array::scalar(1i32), Some(0))?, Some(0))
+            i[0].put_along_axis(&i[1], &i[2].take(Array::scalar(1i32), Some(0))?, Some(0))
         }),
     );
     // Sums, of which one index occurs twice, and extremes.
@@ -309,7 +309,7 @@ fn other_cases(dtype: Dtype, out: &mut Vec<Case>) {
         &[&x, &y],
         true,
         Box::new(|i| {
-            let row = i[1].take(&Array::scalar(1i32), Some(0))?;
+            let row = i[1].take(Array::scalar(1i32), Some(0))?;
             i[0].slice_update(&row, &[1, 0], &[4, 6], &[2, 1])
         }),
     );
@@ -320,7 +320,7 @@ fn other_cases(dtype: Dtype, out: &mut Vec<Case>) {
         &[&x, &y, &start],
         true,
         Box::new(|i| {
-            let row = i[1].take(&Array::scalar(1i32), Some(0))?;
+            let row = i[1].take(Array::scalar(1i32), Some(0))?;
             i[0].slice_update_at(&row.slice(&[5], &[1], &[-2])?, &i[2], [1, 0])
         }),
     );

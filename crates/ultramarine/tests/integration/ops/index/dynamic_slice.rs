@@ -108,7 +108,7 @@ fn mapped_windows_are_those_of_a_loop() -> Result<()> {
                 (0..3).map(|k| (mapped >> k & 1 == 1).then_some(0)).collect();
             let row = |k: usize, i: usize| -> Result<Array> {
                 let i = if axes[k].is_some() { i } else { 1 };
-                whole[k].take(&Array::scalar(i as i32), Some(0))
+                whole[k].take(Array::scalar(i as i32), Some(0))
             };
             let given: Vec<Array> = (0..3)
                 .map(|k| if axes[k].is_some() { Ok(whole[k].clone()) } else { row(k, 0) })
@@ -117,7 +117,7 @@ fn mapped_windows_are_those_of_a_loop() -> Result<()> {
             for i in 0..3 {
                 let one = f(&[row(0, i)?, row(1, i)?, row(2, i)?])?;
                 // What depends on nothing that is mapped is not mapped either, but repeated.
-                let got = mapped[0].take(&Array::scalar(i as i32), Some(0))?;
+                let got = mapped[0].take(Array::scalar(i as i32), Some(0))?;
                 assert_eq!(got.to_vec::<i32>()?, one.to_vec::<i32>()?, "{axes:?} {i}");
             }
         }

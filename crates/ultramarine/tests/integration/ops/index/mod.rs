@@ -242,8 +242,8 @@ fn taking_and_putting() -> Result<()> {
     let t = x.take(&j, Some(1))?;
     assert_eq!(t.shape(), [2, 2, 1, 4]);
     assert_eq!(t.to_vec::<i32>()?[4..8], [8, 9, 10, 11]);
-    assert_eq!(x.take(&Array::scalar(2i32), Some(-2))?.shape(), [2, 4]);
-    assert_eq!(x.take(&Array::scalar(-1i32), None)?.item::<i32>()?, 23);
+    assert_eq!(x.take(Array::scalar(2i32), Some(-2))?.shape(), [2, 4]);
+    assert_eq!(x.take(Array::scalar(-1i32), None)?.item::<i32>()?, 23);
     let pairs = Array::from_slice(&[0i32, 1], &[1, 1, 2])?;
     let t = x.take_along_axis(&pairs, Some(2))?;
     assert_eq!(t.shape(), [2, 3, 2]);
@@ -338,17 +338,17 @@ fn mapped_like_one_by_one() -> Result<()> {
                     if mask >> k & 1 == 1 {
                         Ok(all[k].clone())
                     } else {
-                        all[k].take(&pick(0), Some(0))
+                        all[k].take(pick(0), Some(0))
                     }
                 })
                 .collect::<Result<_>>()?;
             let got = vmap(|a: &[Array]| Ok::<_, Error>(vec![f(a)?]), &inputs, &axes, 0)?;
             for n in 0..b {
                 let one: Vec<Array> = (0..4)
-                    .map(|k| all[k].take(&pick(if mask >> k & 1 == 1 { n } else { 0 }), Some(0)))
+                    .map(|k| all[k].take(pick(if mask >> k & 1 == 1 { n } else { 0 }), Some(0)))
                     .collect::<Result<_>>()?;
                 let wanted = f(&one)?.to_vec::<f32>()?;
-                let row = got[0].take(&pick(n), Some(0))?.to_vec::<f32>()?;
+                let row = got[0].take(pick(n), Some(0))?.to_vec::<f32>()?;
                 assert_eq!(row, wanted, "{name} {mask} {n}");
             }
         }

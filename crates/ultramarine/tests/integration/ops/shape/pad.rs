@@ -38,7 +38,7 @@ fn padding() -> Result<()> {
         }
     }
     let x = ints(&[1, 2], &[1, 2]);
-    let y = x.pad(&[(1, 0), (0, 1)], PadMode::Constant, &Array::scalar(2.5f32))?;
+    let y = x.pad(&[(1, 0), (0, 1)], PadMode::Constant, Array::scalar(2.5f32))?;
     assert_eq!((y.dtype(), y.to_vec::<i32>()?), (Int32, vec![2, 2, 2, 1, 2, 2]));
     assert!(matches!(x.pad(&[(1, 1)], PadMode::Constant, &zero), Err(Error::Value(_))));
     let empty = Array::zeros(&[0, 3], Float32)?;

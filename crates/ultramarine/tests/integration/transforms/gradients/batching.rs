@@ -33,7 +33,7 @@ fn batching_rules() {
                     .zip(&axes)
                     .map(|(a, axis)| {
                         let i = if axis.is_some() { i } else { 0 };
-                        a.take(&Array::scalar(i as i32), Some(0))
+                        a.take(Array::scalar(i as i32), Some(0))
                     })
                     .collect()
             };
@@ -42,7 +42,7 @@ fn batching_rules() {
                 .zip(&axes)
                 .map(|(a, axis)| match axis {
                     Some(axis) => a.moveaxis(0, *axis),
-                    None => a.take(&Array::scalar(0i32), Some(0)),
+                    None => a.take(Array::scalar(0i32), Some(0)),
                 })
                 .collect::<Result<_>>()?;
             let f = listed(case.f);

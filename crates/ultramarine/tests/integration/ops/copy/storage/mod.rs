@@ -42,7 +42,7 @@ fn bytes(a: &Array) -> Vec<u8> {
 
 fn text_of<T: std::fmt::Debug>(result: Result<T>) -> String {
     match result {
-        Err(Error::Type(text)) => text,
+        Err(Error::Type(text)) => text.to_string(),
         other => panic!("no TypeError: {other:?}"),
     }
 }

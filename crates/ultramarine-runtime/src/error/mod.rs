@@ -1,39 +1,43 @@
 //! The one error type.
 
+mod message;
+
+pub use message::Message;
 use std::sync::Arc;
 
 /// Result of a fallible call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An error. The variant is its kind (each has its exception in Python);
-/// the text names the operation and the offending shapes, dtypes or values.
+/// the text names the operation and the offending shapes, dtypes or values. Under `RUST_BACKTRACE=1` its `Debug` form, which
+/// `main` and `unwrap` print, has the line of the program, too ([`Message::line`]).
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// An argument has a value that does not do: shapes that cannot be broadcast,
     /// an empty reduction, mixed devices. Python: `ValueError`.
     #[error("{0}")]
-    Value(String),
+    Value(Message),
     /// An argument has the wrong type. Python: `TypeError`.
     #[error("{0}")]
-    Type(String),
+    Type(Message),
     /// An axis or index out of range. Python: `IndexError`.
     #[error("{0}")]
-    Index(String),
+    Index(Message),
     /// Memory cannot be exported or imported as asked. Python: `InterchangeError`, which is
     /// a `BufferError` and a `ValueError`.
     #[error("{0}")]
-    Buffer(String),
+    Buffer(Message),
     /// Memory cannot be exported or imported because of the device that it is on. Python:
     /// `InterchangeDeviceError`, which is an `InterchangeError` and a `TypeError`.
     #[error("{0}")]
-    BufferDevice(String),
+    BufferDevice(Message),
     /// No memory. Python: `MemoryError`.
     #[error("{0}")]
-    Memory(String),
+    Memory(Message),
     /// Anything that fails while running. Python: `RuntimeError`.
     #[error("{0}")]
-    Runtime(String),
+    Runtime(Message),
     /// The operating system refused to open or write a file ([`Error::io_kind`]). Python: `RuntimeError`.
     #[error("{what}: {source}")]
     Io {
@@ -68,32 +72,32 @@ impl Error {
 
     /// A [`Error::Value`] about `op`: `[op] text`.
     pub fn value(op: &str, text: impl std::fmt::Display) -> Self {
-        Error::Value(format!("[{op}] {text}"))
+        Error::Value(format!("[{op}] {text}").into())
     }
 
     /// A [`Error::Type`] about `op`.
     pub fn type_(op: &str, text: impl std::fmt::Display) -> Self {
-        Error::Type(format!("[{op}] {text}"))
+        Error::Type(format!("[{op}] {text}").into())
     }
 
     /// A [`Error::Index`] about `op`.
     pub fn index(op: &str, text: impl std::fmt::Display) -> Self {
-        Error::Index(format!("[{op}] {text}"))
+        Error::Index(format!("[{op}] {text}").into())
     }
 
     /// A [`Error::Buffer`] about `op`.
     pub fn buffer(op: &str, text: impl std::fmt::Display) -> Self {
-        Error::Buffer(format!("[{op}] {text}"))
+        Error::Buffer(format!("[{op}] {text}").into())
     }
 
     /// A [`Error::BufferDevice`] about `op`.
     pub fn buffer_device(op: &str, text: impl std::fmt::Display) -> Self {
-        Error::BufferDevice(format!("[{op}] {text}"))
+        Error::BufferDevice(format!("[{op}] {text}").into())
     }
 
     /// A [`Error::Runtime`] about `op`.
     pub fn runtime(op: &str, text: impl std::fmt::Display) -> Self {
-        Error::Runtime(format!("[{op}] {text}"))
+        Error::Runtime(format!("[{op}] {text}").into())
     }
 
     /// An error of the caller's own, for functions that are handed to a transform.
