@@ -22,12 +22,11 @@ pub(crate) fn drawn_uniform(shape: &[usize], bound: f64) -> Result<Array> {
 
 fn normal_numbers(shape: &[usize], dtype: Dtype, mean: f64, std: f64) -> Result<Array> {
     let mean = (mean != 0.0).then(|| Array::scalar(mean as f32));
-    random::normal(shape, dtype, mean.as_ref(), Some(&Array::scalar(std as f32)), None)
+    random::normal(shape, mean.as_ref(), std, dtype, None)
 }
 
 fn uniform_numbers(shape: &[usize], dtype: Dtype, low: f64, high: f64) -> Result<Array> {
-    let (low, high) = (Array::scalar(low as f32), Array::scalar(high as f32));
-    random::uniform(&low, &high, shape, dtype, None)
+    random::uniform(shape, low, high, dtype, None)
 }
 
 /// An initialiser with one value for all elements.

@@ -49,7 +49,7 @@ fn weighted(op: &str, loss: Array, weights: Option<&Array>) -> Result<Array> {
 
 /// The score of each target; `axis`, which the targets lack, goes away.
 fn picked(scores: &Array, targets: &Array, axis: isize) -> Result<Array> {
-    scores.take_along_axis(&targets.expand_dims(&[axis])?, Some(axis))?.squeeze(Some(&[axis]))
+    scores.take_along_axis(&targets.expand_dims(axis)?, Some(axis))?.squeeze(axis)
 }
 
 /// Options of [`cross_entropy_with`].
@@ -132,16 +132,16 @@ pub fn cross_entropy_with(
         return reduction.of(weighted(NAME, loss, weights)?);
     }
     // Small numbers lose less where the difference is taken.
-    let logits = logits.subtract(&logits.max(Some(&[axis]), true)?.stop_gradient())?;
+    let logits = logits.subtract(&logits.max(axis, true)?.stop_gradient())?;
     let mut score = match probabilities {
-        true => logits.multiply(targets)?.sum(Some(&[axis]), false)?,
+        true => logits.multiply(targets)?.sum(axis, false)?,
         false => picked(&logits, targets, axis)?,
     };
     if smoothing > 0.0 {
-        let spread = (&logits.mean(Some(&[axis]), false)? * smoothing)?;
+        let spread = (&logits.mean(axis, false)? * smoothing)?;
         score = (&score * (1.0 - smoothing))?.add(&spread)?;
     }
-    let loss = logits.logsumexp(Some(&[axis]), false)?.subtract(&score)?;
+    let loss = logits.logsumexp(axis, false)?.subtract(&score)?;
     reduction.of(weighted(NAME, loss, weights)?)
 }
 
@@ -179,7 +179,7 @@ losses! {
     match with_logits {
         true => inputs.softplus()?.subtract(&inputs.multiply(targets)?),
         false => {
-            let log = |x: &Array| x.log()?.maximum(&x.scalar_like(-100.0)?);
+            let log = |x: &Array| x.log()?.maximum(-100.0);
             let hit = targets.multiply(&log(inputs)?)?;
             let miss = (1.0 - targets)?.multiply(&log(&(1.0 - inputs)?)?)?;
             hit.add(&miss)?.negative()
@@ -204,7 +204,7 @@ losses! {
     gaussian_nll_loss(inputs: &Array, targets: &Array, vars: &Array, full: bool, eps: f64)
     [inputs, targets, vars]
     {
-        let vars = vars.maximum(&vars.scalar_like(eps)?)?;
+        let vars = vars.maximum(eps)?;
         let errors = targets.subtract(inputs)?.square()?.divide(&vars)?;
         let loss = (&vars.log()?.add(&errors)? * 0.5)?;
         if full { &loss + 0.5 * (2.0 * PI).ln() } else { Ok(loss) }
@@ -213,7 +213,7 @@ losses! {
     /// The Kullback-Leibler divergence of log probabilities along an axis, usually -1:
     /// `sum(exp(targets) (targets - inputs))`.
     kl_div_loss(inputs: &Array, targets: &Array, axis: isize) []
-    targets.exp()?.multiply(&targets.subtract(inputs)?)?.sum(Some(&[axis]), false);
+    targets.exp()?.multiply(&targets.subtract(inputs)?)?.sum(axis, false);
 
     /// The absolute error, made smooth around 0: an error d is `d^2 / (2 beta)` below beta, usually 1, and `d - beta / 2` from
     /// there on.
@@ -224,7 +224,7 @@ losses! {
             Ok(error)
         } else {
             let square = (&error.square()? * (0.5 / beta))?;
-            where_(&error.less(&error.scalar_like(beta)?)?, &square, &(&error - 0.5 * beta)?)
+            where_(&error.less(beta)?, &square, &(&error - 0.5 * beta)?)
         }
     };
 
@@ -232,7 +232,7 @@ losses! {
     huber_loss(inputs: &Array, targets: &Array, delta: f64) []
     {
         let error = error_of(inputs, targets)?;
-        let least = error.minimum(&error.scalar_like(delta)?)?;
+        let least = error.minimum(delta)?;
         least.multiply(&error.subtract(&(&least * 0.5)?)?)
     };
 
@@ -247,7 +247,7 @@ losses! {
     hinge_loss(inputs: &Array, targets: &Array) []
     {
         let loss = (1.0 - &inputs.multiply(targets)?)?;
-        loss.maximum(&loss.scalar_like(0)?)
+        loss.maximum(0)
     };
 
     /// The margin ranking loss, `max(0, margin - targets (inputs1 - inputs2))`. Targets are 1 where the first score should be the
@@ -256,17 +256,17 @@ losses! {
     [inputs1, inputs2, targets]
     {
         let loss = (margin - &targets.multiply(&inputs1.subtract(inputs2)?)?)?;
-        loss.maximum(&loss.scalar_like(0)?)
+        loss.maximum(0)
     };
 
     /// The cosine of the angle between vectors along an axis, usually 1: `sum(x1 x2) / max(|x1| |x2|, eps)`, with an eps of
     /// usually 1e-8.
     cosine_similarity_loss(x1: &Array, x2: &Array, axis: isize, eps: f64) []
     {
-        let norm = |x: &Array| linalg::norm(x, None, Some(&[axis]), false);
+        let norm = |x: &Array| linalg::norm(x, None, axis, false);
         let norms = norm(x1)?.multiply(&norm(x2)?)?;
-        let product = x1.multiply(x2)?.sum(Some(&[axis]), false)?;
-        product.divide(&norms.maximum(&norms.scalar_like(eps)?)?)
+        let product = x1.multiply(x2)?.sum(axis, false)?;
+        product.divide(&norms.maximum(eps)?)
     };
 
     /// The triplet loss, `max(0, |anchors - positives| - |anchors - negatives| + margin)`, with the distances
@@ -275,11 +275,11 @@ losses! {
     {
         let distance = |other: &Array| {
             let difference = error_of(anchors, other)?;
-            let powers = difference.power(&difference.scalar_like(p)?)?;
-            let sum = (&powers.sum(Some(&[axis]), false)? + eps)?;
-            sum.power(&sum.scalar_like(1.0 / p as f64)?)
+            let powers = difference.power(p)?;
+            let sum = (&powers.sum(axis, false)? + eps)?;
+            sum.power(1.0 / p as f64)
         };
         let loss = (&distance(positives)?.subtract(&distance(negatives)?)? + margin)?;
-        loss.maximum(&loss.scalar_like(0)?)
+        loss.maximum(0)
     };
 }

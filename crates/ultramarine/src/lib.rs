@@ -71,7 +71,7 @@ pub use ops::{
         fill::meshgrid,
         window_functions::{bartlett, blackman, hamming, hanning},
     },
-    elementwise::operand::{Number, Operand, OptionalOperand},
+    elementwise::operand::{Given, Number, Operand, OptionalOperand},
     index::{
         entry::{Index, Stepped},
         indexing::Update,

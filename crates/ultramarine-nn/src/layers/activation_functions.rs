@@ -5,16 +5,16 @@ use ultramarine::{Array, Result, where_};
 
 /// The larger of elements and a number.
 fn at_least(x: &Array, bound: f64) -> Result<Array> {
-    x.maximum(&x.scalar_like(bound)?)
+    x.maximum(bound)
 }
 
 /// The smaller of elements and a number.
 fn at_most(x: &Array, bound: f64) -> Result<Array> {
-    x.minimum(&x.scalar_like(bound)?)
+    x.minimum(bound)
 }
 
 fn is_positive(x: &Array) -> Result<Array> {
-    x.greater(&x.scalar_like(0)?)
+    x.greater(0)
 }
 
 macro_rules! functions {
@@ -35,7 +35,7 @@ functions! {
     /// The hyperbolic tangent.
     tanh(x) x.tanh();
     /// `max(x, 0)`.
-    relu(x) x.maximum(&x.scalar_like(0)?);
+    relu(x) x.maximum(0);
     /// `max(x, 0)^2`.
     relu2(x) relu(x)?.square();
     /// `min(max(x, 0), 6)`.
@@ -44,7 +44,7 @@ functions! {
     leaky_relu(x, negative_slope: f64) (x * negative_slope)?.maximum(x);
     /// `max(x, 0) + alpha min(x, 0)`, with an array of slopes that is broadcast.
     prelu(x, alpha: &Array) {
-        relu(x)?.add(&alpha.multiply(&x.minimum(&x.scalar_like(0)?)?)?)
+        relu(x)?.add(&alpha.multiply(&x.minimum(0)?)?)
     };
     /// `x`, or `alpha (exp(x) - 1)` below 0. Alpha is usually 1.
     elu(x, alpha: f64) {
@@ -96,25 +96,25 @@ functions! {
     hard_tanh(x, min_val: f64, max_val: f64) at_most(&at_least(x, min_val)?, max_val);
     /// `x`, or 0 where its absolute is at most `lambd`, usually 0.5.
     hard_shrink(x, lambd: f64) {
-        where_(&x.abs()?.greater(&x.scalar_like(lambd)?)?, x, &x.scalar_like(0)?)
+        where_(&x.abs()?.greater(lambd)?, x, 0)
     };
     /// `x` moved by `lambd` towards 0, or 0 where its absolute is at most that. Usually 0.5.
     softshrink(x, lambd: f64) {
         let moved = x.subtract(&(&x.sign()? * lambd)?)?;
-        where_(&x.abs()?.greater(&x.scalar_like(lambd)?)?, &moved, &x.scalar_like(0)?)
+        where_(&x.abs()?.greater(lambd)?, &moved, 0)
     };
     /// 1 from the threshold on, usually 0, and else 0: int32.
     step(x, threshold: f64) {
-        let reached = x.greater_equal(&x.scalar_like(threshold)?)?;
+        let reached = x.greater_equal(threshold)?;
         where_(&reached, &Array::scalar(1i32), &Array::scalar(0i32))
     };
     /// `exp(x) / sum(exp(x))` along an axis, usually the last one, -1.
-    softmax(x, axis: isize) x.softmax(Some(&[axis]), false);
+    softmax(x, axis: isize) x.softmax(axis, false);
     /// [`softmax`] of `-x`.
-    softmin(x, axis: isize) x.negative()?.softmax(Some(&[axis]), false);
+    softmin(x, axis: isize) x.negative()?.softmax(axis, false);
     /// `x - log(sum(exp(x)))` along an axis, usually the last one, -1.
     log_softmax(x, axis: isize) {
-        let x = x.subtract(&x.max(Some(&[axis]), true)?.stop_gradient())?;
-        x.subtract(&x.logsumexp(Some(&[axis]), true)?)
+        let x = x.subtract(&x.max(axis, true)?.stop_gradient())?;
+        x.subtract(&x.logsumexp(axis, true)?)
     };
 }

@@ -7,8 +7,8 @@ use ultramarine::{Array, Error, Result, random, where_};
 /// Zeros with probability `p`, of a mask of the shape `shape`, and the rest divided by `1 - p`.
 fn dropped(x: &Array, p: f64, shape: &[usize]) -> Result<Array> {
     let keep = 1.0 - p;
-    let mask = random::bernoulli(&Array::scalar(keep as f32), Some(shape), None)?;
-    where_(&mask, &(x * (1.0 / keep))?, &x.scalar_like(0)?)
+    let mask = random::bernoulli(Some(shape), keep, None)?;
+    where_(&mask, x * (1.0 / keep), 0.0)
 }
 
 macro_rules! dropouts {

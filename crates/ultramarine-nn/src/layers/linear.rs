@@ -117,7 +117,7 @@ impl Bilinear {
         let flat = self.weight.reshape(&[outputs * inputs2, inputs1])?;
         let matrices = x1.matmul(&flat.transpose()?)?;
         let matrices = matrices.unflatten(-1, &[outputs, inputs2])?;
-        let y = matrices.matmul(&x2.expand_dims(&[-1])?)?.squeeze(Some(&[-1]))?;
+        let y = matrices.matmul(&x2.expand_dims(-1)?)?.squeeze(-1)?;
         with_bias(y, self.bias.as_ref())
     }
 }

@@ -72,7 +72,7 @@ fn normalised(
     }
     let axes: Vec<isize> = (1..x.ndim() as isize - 1).collect();
     // Over no axes a mean is the array itself.
-    let mean = |a: &Array| if axes.is_empty() { Ok(a.clone()) } else { a.mean(Some(&axes), true) };
+    let mean = |a: &Array| if axes.is_empty() { Ok(a.clone()) } else { a.mean(&axes, true) };
     let wide = widened(x);
     let centred = wide.subtract(&pool(mean(&wide)?)?)?;
     let variance = pool(mean(&centred.square()?)?)?;
@@ -260,7 +260,7 @@ impl GroupNorm {
             false => ([batch, -1, groups], 1),
         };
         let grouped = statistics.reshape(&sizes)?;
-        grouped.mean(Some(&[axis]), true)?.broadcast_to(grouped.shape())?.reshape(shape)
+        grouped.mean(axis, true)?.broadcast_to(grouped.shape())?.reshape(shape)
     }
 }
 
@@ -374,9 +374,9 @@ impl Layer for BatchNorm {
             ));
         }
         let axes: Vec<isize> = (0..shape.len() as isize - 1).collect();
-        let mean = wide.mean(Some(&axes), false)?;
+        let mean = wide.mean(&axes, false)?;
         let centred = wide.subtract(&mean)?;
-        let variance = centred.square()?.mean(Some(&axes), false)?;
+        let variance = centred.square()?.mean(&axes, false)?;
         if let (true, Some(running_mean), Some(running_var)) =
             (*self.training, &self.running_mean, &self.running_var)
         {

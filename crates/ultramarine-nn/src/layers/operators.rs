@@ -1,31 +1,31 @@
-//! Operators of parameters with arrays, numbers and parameters, as arrays have them: `(&x * &self.weight)?`.
+//! Operators of parameters, as arrays have them: `(&x * &self.weight)?`. On the right of an array a parameter is one of its
+//! operands.
 
 use super::param::Param;
-use ultramarine::{Array, Result};
+use ultramarine::{Array, Operand, Result};
 
 macro_rules! operators {
-    ($($trait:ident $method:ident;)*) => {
-        $(operators!(one $trait $method {
-            [&Param] [&Param] |a, b| (&**a, &**b);
-            [&Param] [&Array] |a, b| (&**a, b);
-            [&Param] [Array] |a, b| (&**a, &b);
-            [&Array] [&Param] |a, b| (a, &**b);
-            [Array] [&Param] |a, b| (&a, &**b);
-            [&Param] [f64] |a, b| (&**a, b);
-            [&Param] [i64] |a, b| (&**a, b);
-            [f64] [&Param] |a, b| (a, &**b);
-            [i64] [&Param] |a, b| (a, &**b);
-        });)*
-    };
-    (one $trait:ident $method:ident
-        {$([$left:ty] [$right:ty] |$a:ident, $b:ident| ($x:expr, $y:expr);)*}
-    ) => {$(
-        impl std::ops::$trait<$right> for $left {
+    ($($trait:ident $method:ident;)*) => {$(
+        impl<T: Operand> std::ops::$trait<T> for &Param {
             type Output = Result<Array>;
 
-            fn $method(self, other: $right) -> Result<Array> {
-                let ($a, $b) = (self, other);
-                std::ops::$trait::$method($x, $y)
+            fn $method(self, other: T) -> Result<Array> {
+                std::ops::$trait::$method(&**self, other)
+            }
+        }
+
+        operators! {
+            Result<Array>, $trait $method;
+            f64, $trait $method;
+            i64, $trait $method;
+        }
+    )*};
+    ($($left:ty, $trait:ident $method:ident;)*) => {$(
+        impl std::ops::$trait<&Param> for $left {
+            type Output = Result<Array>;
+
+            fn $method(self, other: &Param) -> Result<Array> {
+                std::ops::$trait::$method(self, &**other)
             }
         }
     )*};

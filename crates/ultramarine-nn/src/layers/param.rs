@@ -4,7 +4,7 @@ use super::base::{Leaf, LeafMut, Mode, Module, Visitor, VisitorMut};
 use std::fmt;
 use std::ops::Deref;
 use std::sync::{Mutex, PoisonError};
-use ultramarine::Array;
+use ultramarine::{Array, Given, Operand, Result};
 
 /// A parameter: an array that is trained, unless it is frozen.
 ///
@@ -63,6 +63,12 @@ impl Deref for Param {
 
     fn deref(&self) -> &Array {
         &self.array
+    }
+}
+
+impl Operand for Param {
+    fn given(&self) -> Result<Given<'_>> {
+        self.array.given()
     }
 }
 

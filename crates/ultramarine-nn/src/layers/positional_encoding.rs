@@ -121,7 +121,7 @@ impl SinusoidalPositionalEncoding {
 
 impl Layer for SinusoidalPositionalEncoding {
     fn forward(&self, x: &Array) -> Result<Array> {
-        let angles = x.expand_dims(&[-1])?.multiply(&self.sigmas)?;
+        let angles = x.expand_dims(-1)?.multiply(&self.sigmas)?;
         let mut parts = [angles.sin()?, angles.cos()?];
         if self.cos_first {
             parts.reverse();
@@ -164,10 +164,10 @@ impl ALiBi {
     ) -> Result<Array> {
         let positions =
             |from: usize, to: usize| Array::arange(from as f64, to as f64, 1.0, Dtype::Int32);
-        let queries = positions(offset, queries)?.expand_dims(&[1])?;
+        let queries = positions(offset, queries)?.expand_dims(1)?;
         let biases = queries.subtract(&positions(0, keys)?)?.abs()?.negative()?;
         let biases = biases.multiply(&ALiBi::create_alibi_slope(num_heads)?)?;
-        Ok(biases.expand_dims(&[0])?.astype(dtype))
+        Ok(biases.expand_dims(0)?.astype(dtype))
     }
 
     /// Adds biases to scores `(batch, heads, queries, keys)`, of queries from `offset` on, and a mask.

@@ -187,8 +187,7 @@ impl GRU {
         let size = self.wh.shape()[self.wh.ndim() - 1];
         let sequences = Sequences::new("GRU", x, &self.wx, self.b.as_deref(), size)?;
         let (mut h, weight) = (sequences.state(hidden)?, self.wh.transpose()?);
-        let zeros_before =
-            |bhn: &Param| bhn.pad(&[(2 * size, 0)], PadMode::Constant, &bhn.scalar_like(0)?);
+        let zeros_before = |bhn: &Param| bhn.pad(&[(2 * size, 0)], PadMode::Constant, 0);
         let bias = self.bhn.as_ref().map(zeros_before).transpose()?;
         let mut states = Vec::new();
         for projected in &sequences.steps {

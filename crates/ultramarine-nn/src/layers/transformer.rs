@@ -121,7 +121,7 @@ impl MultiHeadAttention {
             return Err(Error::value("create_additive_causal_mask", text));
         };
         let positions = Array::arange(0.0, n as f64, 1.0, Dtype::Int32)?;
-        let later = positions.expand_dims(&[1])?.less(&positions)?;
+        let later = positions.expand_dims(1)?.less(&positions)?;
         let number = |v: f64| Array::scalar(Scalar::from_f64(dtype, v));
         where_(&later, &number(info.min), &number(0.0))
     }

@@ -187,7 +187,7 @@ fn by_phases(x: &Array, axis: usize, multiple: usize, taps: Taps) -> Result<Arra
     let margin = taps.len() / 2;
     let mut widths = vec![(0, 0); x.ndim()];
     widths[axis] = (margin, margin);
-    let padded = x.pad(&widths, PadMode::Edge, &x.scalar_like(0)?)?;
+    let padded = x.pad(&widths, PadMode::Edge, 0)?;
     let mut phases = Vec::new();
     for i in 0..multiple {
         let position = (i as f64 + 0.5) / multiple as f64 - 0.5;
@@ -231,8 +231,8 @@ fn by_taps(x: &Array, axis: usize, positions: &Array, taps: Taps) -> Result<Arra
     if n <= LONGEST_MATRIX {
         let inputs = Array::arange(0.0, n as f64, 1.0, positions.dtype())?;
         let row = |(index, weight): &(Array, Array)| {
-            let chosen = index.expand_dims(&[1])?.equal(&inputs)?;
-            where_(&chosen, &weight.expand_dims(&[1])?, &weight.scalar_like(0)?)
+            let chosen = index.expand_dims(1)?.equal(&inputs)?;
+            where_(&chosen, &weight.expand_dims(1)?, 0)
         };
         let rows = weighted.iter().map(row).collect::<Result<_>>()?;
         return by_matrix(x, axis, &sum_of(rows)?);
@@ -255,12 +255,12 @@ fn antialiased(
     mode: Interpolation,
 ) -> Result<Array> {
     let inputs = Array::arange(0.0, x.shape()[axis] as f64, 1.0, positions.dtype())?;
-    let distances = (&positions.expand_dims(&[1])?.subtract(&inputs)?.abs()? * factor.min(1.0))?;
+    let distances = (&positions.expand_dims(1)?.subtract(&inputs)?.abs()? * factor.min(1.0))?;
     let weights = match mode {
         Interpolation::Cubic => smooth_cubic(&distances)?,
-        _ => (1.0 - &distances)?.maximum(&distances.scalar_like(0)?)?,
+        _ => (1.0 - &distances)?.maximum(0)?,
     };
-    by_matrix(x, axis, &weights.divide(&weights.sum(Some(&[1]), true)?)?)
+    by_matrix(x, axis, &weights.divide(&weights.sum(1, true)?)?)
 }
 
 /// Keys' kernel with a = -0.5, of distances.
@@ -268,8 +268,8 @@ fn smooth_cubic(d: &Array) -> Result<Array> {
     let near = (&(&(d * 1.5)? - 2.5)?.multiply(d)?.multiply(d)? + 1.0)?;
     let far = (&(&(d * -0.5)? + 2.5)?.multiply(d)? - 4.0)?;
     let far = (&far.multiply(d)? + 2.0)?;
-    let far = where_(&d.less(&d.scalar_like(2.0)?)?, &far, &d.scalar_like(0)?)?;
-    where_(&d.less(&d.scalar_like(1.0)?)?, &near, &far)
+    let far = where_(&d.less(2.0)?, &far, 0)?;
+    where_(&d.less(1.0)?, &near, &far)
 }
 
 /// Whole factors repeat elements; others take them.

@@ -113,7 +113,7 @@ impl Adafactor {
     /// The coefficient of the running means.
     fn coefficient(&self, now: &Step, dtype: Dtype) -> Result<Array> {
         now.once("coefficient", dtype, || {
-            let power = now.count().power(&now.count().scalar_like(self.decay_rate)?)?;
+            let power = now.count().power(self.decay_rate)?;
             1.0 - &power.astype(dtype)
         })
     }
@@ -149,7 +149,7 @@ impl UpdateRule for Adafactor {
         let mut size = self.size(now, dtype)?;
         if self.scale_parameter {
             let rms = rms(w)?;
-            size = rms.maximum(&rms.scalar_like(self.eps.1)?)?.multiply(&size)?;
+            size = rms.maximum(self.eps.1)?.multiply(&size)?;
         }
         let old = self.coefficient(now, dtype)?;
         let new = (1.0 - &old)?;
@@ -161,17 +161,16 @@ impl UpdateRule for Adafactor {
         let square = (&g.square()? + self.eps.0)?;
         let factor = match g.ndim() >= 2 {
             true => {
-                let row = mean("exp_avg_sq_row", &square.mean(Some(&[-1]), false)?)?;
-                let column = mean("exp_avg_sq_col", &square.mean(Some(&[-2]), false)?)?;
-                let row = row.divide(&row.mean(Some(&[-1]), true)?)?.rsqrt()?;
-                row.expand_dims(&[-1])?.multiply(&column.rsqrt()?.expand_dims(&[-2])?)?
+                let row = mean("exp_avg_sq_row", &square.mean(-1, false)?)?;
+                let column = mean("exp_avg_sq_col", &square.mean(-2, false)?)?;
+                let row = row.divide(&row.mean(-1, true)?)?.rsqrt()?;
+                row.expand_dims(-1)?.multiply(&column.rsqrt()?.expand_dims(-2)?)?
             }
             false => mean("exp_avg_sq", &square)?.rsqrt()?,
         };
         let update = factor.multiply(g)?;
         let excess = (&rms(&update)? / self.clip_threshold)?;
-        let mut update =
-            size.multiply(&update.divide(&excess.maximum(&excess.scalar_like(1.0)?)?)?)?;
+        let mut update = size.multiply(&update.divide(&excess.maximum(1.0)?)?)?;
         if let Some(beta) = self.beta_1 {
             update = super::base::running_mean(&state.get("exp_avg")?, &update, beta)?;
             state.set("exp_avg", &update);

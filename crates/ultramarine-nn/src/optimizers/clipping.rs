@@ -28,7 +28,7 @@ pub fn clip_grad_norm(gradients: &Gradients, max_norm: f64) -> Result<(Gradients
     }
     let norm = total.sqrt()?;
     let factor = (max_norm / &(&norm + 1e-6)?)?;
-    let factor = factor.minimum(&factor.scalar_like(1.0)?)?;
+    let factor = factor.minimum(1.0)?;
     let scaled = gradients.iter().map(|(name, gradient)| {
         let scaled = gradient.multiply(&factor)?;
         let dtype = gradient.dtype();

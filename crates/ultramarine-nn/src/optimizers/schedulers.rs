@@ -96,7 +96,7 @@ pub fn exponential_decay(init: f64, decay_rate: f64) -> Schedule {
 /// `init decay_rate^(step / step_size)`, with the quotient rounded down.
 pub fn step_decay(init: f64, decay_rate: f64, step_size: u64) -> Schedule {
     over("step_decay", step_size, move |step, size| {
-        let decays = step.floor_divide(&step.scalar_like(size)?)?;
+        let decays = step.floor_divide(size)?;
         &decays.scalar_like(decay_rate)?.power(&decays)? * init
     })
 }
@@ -104,7 +104,7 @@ pub fn step_decay(init: f64, decay_rate: f64, step_size: u64) -> Schedule {
 /// A half of a cosine's period from `init` to `end` in so many steps; then `end`.
 pub fn cosine_decay(init: f64, decay_steps: u64, end: f64) -> Schedule {
     over("cosine_decay", decay_steps, move |step, steps| {
-        let phase = (&step.minimum(&step.scalar_like(steps)?)? * (PI / steps as f64))?;
+        let phase = (&step.minimum(steps)? * (PI / steps as f64))?;
         let part = (&(&phase.cos()? + 1.0)? * 0.5)?;
         &(&part * (init - end))? + end
     })
@@ -113,7 +113,7 @@ pub fn cosine_decay(init: f64, decay_steps: u64, end: f64) -> Schedule {
 /// A line from `init` to `end` in so many steps; then `end`.
 pub fn linear_schedule(init: f64, end: f64, steps: u64) -> Schedule {
     over("linear_schedule", steps, move |step, steps| {
-        let done = step.minimum(&step.scalar_like(steps)?)?;
+        let done = step.minimum(steps)?;
         &(&done * ((end - init) / steps as f64))? + init
     })
 }

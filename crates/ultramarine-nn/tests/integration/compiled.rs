@@ -24,7 +24,7 @@ fn optimizer() -> MultiOptimizer {
 fn batch(i: usize) -> Result<[Array; 2]> {
     let x = (0..12).map(|j| ((i * 12 + j) as f32 * 0.7).sin()).collect::<Vec<_>>();
     let x = Array::from_slice(&x, &[4, 3])?;
-    let y = x.sum(Some(&[-1]), true)?;
+    let y = x.sum(-1, true)?;
     Ok([x, y])
 }
 
