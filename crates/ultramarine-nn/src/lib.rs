@@ -74,6 +74,11 @@ pub use compiled::CompiledStep;
 pub use layers::*;
 pub use utils::value_and_grad;
 
+/// The page's examples are tested.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/rust.md")]
+pub struct RustPage;
+
 /// Parameters by their names, in the names' order.
 pub type Parameters = ultramarine::io::Arrays;
 /// Gradients by the names of their parameters.
