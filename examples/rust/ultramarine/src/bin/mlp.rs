@@ -3,7 +3,7 @@
 use ultramarine::{Array, Dtype, Result, eval, random};
 use ultramarine_nn::losses::{Reduction, mse_loss};
 use ultramarine_nn::optimizers::{Adam, Optimizer};
-use ultramarine_nn::{Layer, Linear, Module, tanh, value_and_grad};
+use ultramarine_nn::{Layer, Linear, Module, value_and_grad};
 
 #[derive(Module)]
 struct Mlp {
@@ -22,8 +22,8 @@ impl Mlp {
     }
 
     fn forward(&self, x: &Array) -> Result<Array> {
-        let x = tanh(&self.first.forward(x)?)?;
-        let x = tanh(&self.second.forward(&x)?)?;
+        let x = self.first.forward(x)?.tanh()?;
+        let x = self.second.forward(&x)?.tanh()?;
         self.last.forward(&x)
     }
 }
