@@ -6,9 +6,7 @@
 //! ```
 #![allow(clippy::print_stdout)] // It tells its results.
 
-use ultramarine::{
-    Array, Device, Dtype, Result, default_stream, device_info, register, with_stream,
-};
+use ultramarine::{Array, Device, Dtype, Result, device_info, register, with_device};
 
 /// The first GPU, else the CPU.
 fn device() -> Device {
@@ -28,8 +26,7 @@ fn main() -> Result<()> {
     println!("{device}: {}", device_info(device)?.name);
     let x = Array::arange(0.0, 65536.0, 1.0, Dtype::Float32)?.sin()?.reshape(&[256, 256])?;
     let on = |device| -> Result<f32> {
-        with_stream(default_stream(device)?, || x.matmul(&x.transpose()?)?.abs()?.max(.., false))?
-            .item()
+        with_device(device, || x.matmul(x.transpose())?.abs()?.max(.., false))?.item()
     };
     let (here, on_cpu) = (on(device)?, on(Device::CPU)?);
     println!("largest number of the product: {here} here, {on_cpu} on the CPU");

@@ -6,7 +6,7 @@
 #![allow(clippy::print_stdout)] // It prints its results.
 
 use std::f64::consts::TAU;
-use ultramarine::{Array, Dtype, Result, eval, random};
+use ultramarine::{Array, Dtype, Result, random};
 use ultramarine_nn::losses::{Reduction, cross_entropy};
 use ultramarine_nn::optimizers::{Adam, Optimizer, cosine_decay};
 use ultramarine_nn::{Layer, Linear, Module, gelu, value_and_grad};
@@ -62,8 +62,7 @@ fn main() -> Result<()> {
         let (loss, gradients) = value_and_grad(&mut model, |model| {
             cross_entropy(&model.forward(&x)?, &y, Reduction::Mean)
         })?;
-        optimizer.update(&mut model, &gradients)?;
-        eval(&[model.arrays(), optimizer.arrays()].concat())?;
+        optimizer.step(&mut model, &gradients)?;
         if step % 100 == 0 {
             println!("step {step}: loss {:.4}", loss.item::<f32>()?);
         }

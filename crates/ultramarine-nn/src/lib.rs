@@ -4,7 +4,7 @@
 //! that one saves, the other loads.
 //!
 //! ```
-//! use ultramarine::{Array, Result, eval, random};
+//! use ultramarine::{Array, Result, random};
 //! use ultramarine_nn::losses::{Reduction, mse_loss};
 //! use ultramarine_nn::optimizers::{Adam, Optimizer};
 //! use ultramarine_nn::{Layer, Linear, Module, relu, value_and_grad};
@@ -30,8 +30,7 @@
 //! for _ in 0..100 {
 //!     let (loss, gradients) =
 //!         value_and_grad(&mut model, |m| mse_loss(&m.forward(&x)?, &y, Reduction::Mean))?;
-//!     optimizer.update(&mut model, &gradients)?;
-//!     eval(&[model.arrays(), optimizer.arrays()].concat())?;
+//!     optimizer.step(&mut model, &gradients)?;
 //!     losses.push(loss.item::<f32>()?);
 //! }
 //! assert!(losses[99] < losses[0] / 4.0);

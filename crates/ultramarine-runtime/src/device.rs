@@ -1,6 +1,7 @@
 //! The names of devices and streams.
 
 use std::fmt;
+use std::str::FromStr;
 
 /// The kind of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -47,6 +48,42 @@ impl Device {
     pub(crate) const fn unpack(bits: u32) -> Device {
         let kind = if bits >> 16 == 0 { DeviceType::Cpu } else { DeviceType::Gpu };
         Device { kind, index: bits as u16 }
+    }
+}
+
+/// Reads `cpu`, `gpu` and `gpu:1`.
+///
+/// ```
+/// use ultramarine_runtime::device::Device;
+/// assert_eq!("gpu:1".parse(), Ok(Device::gpu(1)));
+/// assert!("tpu".parse::<Device>().is_err());
+/// ```
+impl FromStr for Device {
+    type Err = UnknownDevice;
+
+    fn from_str(name: &str) -> Result<Device, UnknownDevice> {
+        let unknown = || UnknownDevice(name.to_owned());
+        let (kind, index) = name.split_once(':').unwrap_or((name, "0"));
+        let index = index.parse().map_err(|_| unknown())?;
+        match kind {
+            "cpu" if index == 0 => Ok(Device::CPU),
+            "gpu" => Ok(Device::gpu(index)),
+            _ => Err(unknown()),
+        }
+    }
+}
+
+/// A text that names no device.
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0:?} names no device. Devices are `cpu`, `gpu` and, of several, `gpu:0`, `gpu:1` and so on."
+)]
+pub struct UnknownDevice(String);
+
+/// As people read it: `main` and `unwrap` print it.
+impl fmt::Debug for UnknownDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -47,7 +47,7 @@ pub use backend::{
     BackendInfo, OpCount, Stats, backends, op_counts, register, reset_op_counts, reset_stats,
     set_strict, stats, strict,
 };
-pub use device::{Device, DeviceType};
+pub use device::{Device, DeviceType, UnknownDevice};
 /// ```
 /// use ultramarine::{Device, device_info};
 /// let info = device_info(Device::CPU)?;
@@ -55,6 +55,14 @@ pub use device::{Device, DeviceType};
 /// # Ok::<(), ultramarine::Error>(())
 /// ```
 pub use devices::device_info;
+/// ```
+/// use ultramarine::{Array, Device, devices, with_device};
+/// let last = devices().pop().unwrap_or(Device::CPU);
+/// let y = with_device(last, || Array::ones(&[3], ultramarine::Dtype::Float32)?.sum(.., false))?;
+/// assert_eq!((y.device(), y.item::<f32>()?), (last, 3.0));
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
+pub use devices::devices;
 pub use devices::{DeviceInfo, device_count, is_available};
 pub use dtype::{Category, Dtype, Element, FloatInfo, IntInfo, Kind, finfo, iinfo};
 pub use error::{Error, Message, Result};
@@ -102,7 +110,7 @@ pub use profile::profile;
 pub use scalar::Scalar;
 pub use stream::{
     Scope, Stream, clear_streams, default_device, default_stream, new_stream, release_stream,
-    set_default_device, set_default_stream, shutdown, synchronize, with_stream,
+    set_default_device, set_default_stream, shutdown, synchronize, with_device, with_stream,
 };
 
 /// ```

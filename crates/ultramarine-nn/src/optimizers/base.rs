@@ -59,6 +59,15 @@ pub trait Optimizer {
         Ok(())
     }
 
+    /// Updates a model's parameters, and evaluates them and the optimizer's state: the end of a step of training.
+    ///
+    /// # Errors
+    /// As [`Optimizer::update`], and those of evaluation.
+    fn step(&mut self, model: &mut dyn Module, gradients: &Gradients) -> Result<()> {
+        self.update(model, gradients)?;
+        ultramarine::eval(&[model.arrays(), self.arrays()].concat())
+    }
+
     /// The arrays of the state, to be evaluated.
     fn arrays(&self) -> Vec<Array> {
         self.state().into_values().collect()

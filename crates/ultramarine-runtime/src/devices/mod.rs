@@ -56,6 +56,12 @@ pub fn device_count(kind: DeviceType) -> usize {
     }
 }
 
+/// All devices: the CPU first. The first need of GPUs loads the backends that can be found.
+pub fn devices() -> Vec<Device> {
+    let gpus = (0..device_count(DeviceType::Gpu)).filter_map(|i| u16::try_from(i).ok());
+    [Device::CPU].into_iter().chain(gpus.map(Device::gpu)).collect()
+}
+
 /// True if a device can be used.
 #[inline]
 pub fn is_available(device: Device) -> bool {

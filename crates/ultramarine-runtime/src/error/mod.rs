@@ -3,6 +3,7 @@
 mod message;
 
 pub use message::Message;
+use std::fmt;
 use std::sync::Arc;
 
 /// Result of a fallible call.
@@ -11,7 +12,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// An error. The variant is its kind (each has its exception in Python);
 /// the text names the operation and the offending shapes, dtypes or values. Under `RUST_BACKTRACE=1` its `Debug` form, which
 /// `main` and `unwrap` print, has the line of the program, too ([`Message::line`]).
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// An argument has a value that does not do: shapes that cannot be broadcast,
@@ -59,7 +60,32 @@ pub enum Error {
     },
 }
 
+/// The text, as people read it, and the line where it is known: what `main` and `unwrap` print.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")?;
+        match self.message().and_then(Message::line) {
+            Some(line) => write!(f, " at {line}"),
+            None => Ok(()),
+        }
+    }
+}
+
 impl Error {
+    /// The text of the first cause, where it is one of this library's.
+    fn message(&self) -> Option<&Message> {
+        match self.root() {
+            Error::Value(text)
+            | Error::Type(text)
+            | Error::Index(text)
+            | Error::Buffer(text)
+            | Error::BufferDevice(text)
+            | Error::Memory(text)
+            | Error::Runtime(text) => Some(text),
+            _ => None,
+        }
+    }
+
     /// The failure that an error began with: that of the operation which an array's other
     /// operations depend on.
     pub fn cause(error: &Arc<Error>) -> &Arc<Error> {

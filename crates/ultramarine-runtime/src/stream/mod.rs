@@ -19,7 +19,7 @@ use crate::memory::{self, deferred_deleters};
 use crate::{backend, device::Device, devices, interrupt, pool, sync::lock};
 pub use scope::{
     Scope, current, default_device, default_stream, scoped, scoped_device, set_default_device,
-    set_default_stream, with_stream,
+    set_default_stream, with_device, with_stream,
 };
 pub use shutdown::shutdown;
 use std::cell::RefCell;

@@ -65,6 +65,14 @@ pub fn with_stream<T>(stream: Stream, f: impl FnOnce() -> T) -> T {
     f()
 }
 
+/// Calls `f` with a device, and its default stream, as this thread's default.
+///
+/// # Errors
+/// [`Error::Value`](crate::Error::Value) when there is no such device; those of `f`.
+pub fn with_device<T>(device: Device, f: impl FnOnce() -> Result<T>) -> Result<T> {
+    with_stream(default_stream(device)?, f)
+}
+
 /// Where this thread's operations run.
 struct Scoped {
     device: Cell<Option<Device>>,

@@ -85,9 +85,13 @@ impl Array {
     /// # Errors
     /// [`Error::Type`] when `T` is not the array's type; else as [`Array::eval`].
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        self.elements("to_vec")
+    }
+
+    fn elements<T: Element>(&self, op: &str) -> Result<Vec<T>> {
         if T::DTYPE != self.dtype() {
             return Err(Error::type_(
-                "to_vec",
+                op,
                 format!(
                     "asked for {} of an array of {}; use astype first.",
                     T::DTYPE,
@@ -121,7 +125,7 @@ impl Array {
         if self.size() != 1 {
             bail!("item", "Array of shape {} has not one element.", Show(self.shape()));
         }
-        Ok(self.to_vec::<T>()?[0])
+        self.elements::<T>("item").map(|all| all[0])
     }
 
     /// The only element of an array of size 1, as a [`Scalar`].

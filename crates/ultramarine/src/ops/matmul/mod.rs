@@ -149,7 +149,11 @@ impl Array {
     ///
     /// # Errors
     /// [`Error::Value`] for 0-d operands, inner sizes that differ, or integers.
-    pub fn matmul(&self, other: &Array) -> Result<Array> {
+    pub fn matmul(&self, other: impl crate::ops::elementwise::operand::Operand) -> Result<Array> {
+        self.product(&*other.beside(self)?)
+    }
+
+    fn product(&self, other: &Array) -> Result<Array> {
         let dtype = self.dtype().promote(other.dtype());
         [self, other].into_iter().try_for_each(|x| x.computable("matmul"))?;
         ensure!(

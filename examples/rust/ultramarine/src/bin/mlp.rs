@@ -1,6 +1,6 @@
 //! A network of three layers learns the sine, with Adam.
 
-use ultramarine::{Array, Dtype, Result, eval, random};
+use ultramarine::{Array, Dtype, Result, random};
 use ultramarine_nn::losses::{Reduction, mse_loss};
 use ultramarine_nn::optimizers::{Adam, Optimizer};
 use ultramarine_nn::{Layer, Linear, Module, value_and_grad};
@@ -37,8 +37,7 @@ fn main() -> Result<()> {
     for step in 1..=300 {
         let (loss, gradients) =
             value_and_grad(&mut model, |m| mse_loss(&m.forward(&x)?, &y, Reduction::Mean))?;
-        optimizer.update(&mut model, &gradients)?;
-        eval(&[model.arrays(), optimizer.arrays()].concat())?;
+        optimizer.step(&mut model, &gradients)?;
         if step % 100 == 0 {
             println!("step {step}: loss {:.6}", loss.item::<f32>()?);
         }
