@@ -24,6 +24,11 @@ use std::time::Instant;
 use text::Text;
 use ultramarine::{random, set_default_device};
 
+/// One thread makes the nodes of a graph, and that of their stream frees them: with the system's allocator they wait for each
+/// other's lock.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let options = match Options::parse() {
         Ok(options) => options,

@@ -3,6 +3,7 @@
 mod compiled;
 mod dtypes;
 mod files;
+mod generate;
 mod init;
 mod inventory;
 mod layers;
