@@ -51,6 +51,8 @@
 //! - [`value_and_grad`]: gradients by a model's parameters. [`CompiledStep`] makes one graph of a whole step of training.
 //! - [`losses`], [`init`], [`optimizers`] with their schedules.
 //! - [`quantize`]: weights of few bits, of the layers that a model holds as [`MaybeQuantized`].
+//! - The example `generate` is a language model of this crate's layers (Llama, Qwen2, Qwen3), with weights as Hugging Face and MLX
+//!   write them: `cargo run --release -p ultramarine-nn --example generate -- --help`.
 //!
 //! # Names
 //! A field's name is a parameter's: `hidden.weight`, `layers.0.bias`. Maps of parameters and gradients are in the order of their
