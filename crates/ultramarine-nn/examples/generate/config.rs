@@ -214,7 +214,7 @@ impl Json {
         let bytes = fs::read(path).map_err(|error| match error.kind() {
             ErrorKind::NotFound => {
                 let text = "is missing. Pass a folder in Hugging Face's layout.";
-                Error::io(format!("[generate] {} {text}", path.display()), error)
+                Error::value("generate", format!("{} {text}", path.display()))
             }
             _ => Error::io(format!("[generate] {}", path.display()), error),
         })?;
