@@ -132,7 +132,7 @@ pub fn cross_entropy_with(
         return reduction.of(weighted(NAME, loss, weights)?);
     }
     // Small numbers lose less where the difference is taken.
-    let logits = logits.subtract(&logits.max(axis, true)?.stop_gradient())?;
+    let logits = logits.subtract(logits.max(axis, true)?.stop_gradient())?;
     let mut score = match probabilities {
         true => logits.multiply(targets)?.sum(axis, false)?,
         false => picked(&logits, targets, axis)?,

@@ -106,7 +106,7 @@ functions! {
     /// 1 from the threshold on, usually 0, and else 0: int32.
     step(x, threshold: f64) {
         let reached = x.greater_equal(threshold)?;
-        where_(&reached, &Array::scalar(1i32), &Array::scalar(0i32))
+        where_(&reached, Array::scalar(1i32), Array::scalar(0i32))
     };
     /// `exp(x) / sum(exp(x))` along an axis, usually the last one, -1.
     softmax(x, axis: isize) x.softmax(axis, false);
@@ -114,7 +114,7 @@ functions! {
     softmin(x, axis: isize) x.negative()?.softmax(axis, false);
     /// `x - log(sum(exp(x)))` along an axis, usually the last one, -1.
     log_softmax(x, axis: isize) {
-        let x = x.subtract(&x.max(axis, true)?.stop_gradient())?;
+        let x = x.subtract(x.max(axis, true)?.stop_gradient())?;
         x.subtract(&x.logsumexp(axis, true)?)
     };
 }

@@ -88,7 +88,7 @@ impl MultiHeadAttention {
     /// `(batch, positions, heads * size)` as `(batch, heads, positions, size)`.
     fn heads(&self, projected: &Array) -> Result<Array> {
         let heads = projected.unflatten(-1, &[self.num_heads as isize, -1])?;
-        heads.transpose_axes(&[0, 2, 1, 3])
+        heads.transpose_axes([0, 2, 1, 3])
     }
 
     /// Attends from queries `(batch, n, query_input_dims)` to keys and values `(batch, m, ...)`: `(batch, n, value_output_dims)`.
@@ -107,7 +107,7 @@ impl MultiHeadAttention {
         let v = self.heads(&self.value_proj.forward(values)?)?;
         let scale = 1.0 / (q.shape()[3] as f64).sqrt();
         let y = scaled_dot_product_attention(&q, &k, &v, scale, mask, None, None)?;
-        self.out_proj.forward(&y.transpose_axes(&[0, 2, 1, 3])?.flatten(-2, -1)?)
+        self.out_proj.forward(&y.transpose_axes([0, 2, 1, 3])?.flatten(-2, -1)?)
     }
 
     /// A mask `(n, n)` to add to scores: the dtype's lowest number for keys after the query, else 0.
@@ -123,7 +123,7 @@ impl MultiHeadAttention {
         let positions = Array::arange(0.0, n as f64, 1.0, Dtype::Int32)?;
         let later = positions.expand_dims(1)?.less(&positions)?;
         let number = |v: f64| Array::scalar(Scalar::from_f64(dtype, v));
-        where_(&later, &number(info.min), &number(0.0))
+        where_(&later, number(info.min), number(0.0))
     }
 }
 

@@ -240,7 +240,7 @@ fn by_taps(x: &Array, axis: usize, positions: &Array, taps: Taps) -> Result<Arra
     let mut shape = vec![1isize; x.ndim()];
     shape[axis] = -1;
     let term = |(index, weight): &(Array, Array)| {
-        let taken = x.take(&index.astype(Dtype::Int32), Some(axis as isize))?;
+        let taken = x.take(index.astype(Dtype::Int32), Some(axis as isize))?;
         taken.multiply(&weight.reshape(&shape)?)
     };
     sum_of(weighted.iter().map(term).collect::<Result<_>>()?)
@@ -288,7 +288,7 @@ fn nearest(x: &Array, factors: &[f64]) -> Result<Array> {
             true => (&(&(&outputs + 0.5)? * step)? - 0.5)?.round(0)?,
             false => (&outputs * step)?,
         };
-        x = x.take(&indices.astype(Dtype::Int32), Some(axis as isize))?;
+        x = x.take(indices.astype(Dtype::Int32), Some(axis as isize))?;
     }
     let (batch, channels) = (x.shape()[0], x.shape()[x.ndim() - 1]);
     let (mut split, mut repeated, mut merged) = (vec![batch], vec![batch], vec![batch]);

@@ -229,7 +229,7 @@ fn gradients_are_of_trained_parameters() -> Result<()> {
     }
     let mut model = Model { a: param(3.0), b: param(2.0), calls: Array::scalar(0.0f32).into() };
     let product = |m: &Model| {
-        m.calls.set((&m.calls.get() + 1.0)?.multiply(&m.a.stop_gradient())?);
+        m.calls.set((&m.calls.get() + 1.0)?.multiply(m.a.stop_gradient())?);
         m.a.multiply(&*m.a)?.multiply(&*m.b)
     };
     let (value, gradients) = value_and_grad(&mut model, product)?;

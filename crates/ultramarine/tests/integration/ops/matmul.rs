@@ -98,7 +98,7 @@ fn values_of_any_layout() -> Result<()> {
         for a in lay(&a)? {
             for b in lay(&b)? {
                 for d in [Dtype::Float64, Dtype::Float32, Dtype::Bfloat16] {
-                    let got = a.astype(d).matmul(&b.astype(d))?.astype(Dtype::Float64);
+                    let got = a.astype(d).matmul(b.astype(d))?.astype(Dtype::Float64);
                     let tolerance = if d == Dtype::Bfloat16 { 0.01 } else { 1e-4 };
                     for (g, w) in got.to_vec::<f64>()?.iter().zip(&wanted) {
                         assert!((g - w).abs() <= tolerance * (1.0 + w.abs()), "{d}: {g} {w}");

@@ -79,7 +79,7 @@ impl Attention {
         }
         let weights = bin(binary::DIVIDE, &weights, &sum)?;
         let rows = weights.reshape(&[b, heads, n / heads * t, s])?;
-        let result = rows.matmul(&v.astype(inner))?.reshape(&[b, n, t, e])?.astype(q.dtype());
+        let result = rows.matmul(v.astype(inner))?.reshape(&[b, n, t, e])?.astype(q.dtype());
         let logarithms = bin(binary::ADD, &top, &un(unary::LOG, &sum))?.reshape(&[b, n, t])?;
         Ok(vec![result, logarithms])
     }
@@ -121,7 +121,7 @@ impl AttentionGradient {
         let (inner, dtype) = (weights.dtype(), q.dtype());
         let rows = |a: &Array, last: usize| a.reshape(&[b, heads, n / heads * t, last]);
         let slopes = rows(&times(&slopes, &like(&slopes, self.of.scale))?, s)?;
-        let by_queries = slopes.matmul(&k.astype(inner))?.reshape(&[b, n, t, d])?;
+        let by_queries = slopes.matmul(k.astype(inner))?.reshape(&[b, n, t, d])?;
         let by_keys = slopes.swapaxes(2, 3)?.matmul(&rows(&q.astype(inner), d)?)?;
         let cotangent = rows(&given[0].astype(inner), e)?;
         let by_values = rows(&weights, s)?.swapaxes(2, 3)?.matmul(&cotangent)?;
