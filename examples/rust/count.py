@@ -64,7 +64,9 @@ def main() -> None:
     if "--check" not in sys.argv[1:]:
         readme.write_text(new)
     elif new != text:
-        sys.exit("The table in examples/rust/README.md is out of date: python examples/rust/count.py")
+        sys.exit(
+            "The table in examples/rust/README.md is out of date: python examples/rust/count.py"
+        )
     print(table(), end="")
 
 
