@@ -63,6 +63,27 @@ pub(super) fn zeros_bias(outputs: usize) -> Result<Option<Param>> {
     Ok(Some(Array::zeros(&[outputs], Dtype::Float32)?.into()))
 }
 
+/// Methods that layers with and without transposition have: each sets a size, by one number or by one for each axis.
+macro_rules! setters {
+    ($n:literal: $($field:ident $what:literal),*) => {
+        /// The layer without a bias.
+        #[must_use]
+        pub fn without_bias(mut self) -> Self {
+            self.bias = None;
+            self
+        }
+        $(
+            #[doc = concat!("Sets the ", $what, ".")]
+            #[must_use]
+            pub fn $field(mut self, size: impl Into<PerAxis<$n>>) -> Self {
+                self.$field = size.into();
+                self
+            }
+        )*
+    };
+}
+pub(super) use setters;
+
 macro_rules! convolutions {
     ($($(#[$doc:meta])* $name:ident $n:literal $function:ident $one:ident;)*) => {$(
         $(#[$doc])*
@@ -102,33 +123,7 @@ macro_rules! convolutions {
                 })
             }
 
-            /// The layer without a bias.
-            #[must_use]
-            pub fn without_bias(mut self) -> Self {
-                self.bias = None;
-                self
-            }
-
-            /// Sets the stride.
-            #[must_use]
-            pub fn stride(mut self, stride: impl Into<PerAxis<$n>>) -> Self {
-                self.stride = stride.into();
-                self
-            }
-
-            /// Sets the padding.
-            #[must_use]
-            pub fn padding(mut self, padding: impl Into<PerAxis<$n>>) -> Self {
-                self.padding = padding.into();
-                self
-            }
-
-            /// Sets the dilation.
-            #[must_use]
-            pub fn dilation(mut self, dilation: impl Into<PerAxis<$n>>) -> Self {
-                self.dilation = dilation.into();
-                self
-            }
+            setters! { $n: stride "stride", padding "padding", dilation "dilation" }
 
             /// Sets the number of groups, and draws the weight anew, in the shape that it has with them.
             ///

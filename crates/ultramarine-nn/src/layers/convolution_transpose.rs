@@ -1,7 +1,7 @@
 //! Transposed convolutions.
 
 use super::base::{Layer, Module};
-use super::convolution::{PerAxis, array, drawn_weight, number, zeros_bias};
+use super::convolution::{PerAxis, array, drawn_weight, number, setters, zeros_bias};
 use super::linear::with_bias;
 use super::param::Param;
 use ultramarine::{Array, Result, conv_transpose1d, conv_transpose2d, conv_transpose3d};
@@ -45,39 +45,8 @@ macro_rules! convolutions {
                 })
             }
 
-            /// The layer without a bias.
-            #[must_use]
-            pub fn without_bias(mut self) -> Self {
-                self.bias = None;
-                self
-            }
-
-            /// Sets the stride.
-            #[must_use]
-            pub fn stride(mut self, stride: impl Into<PerAxis<$n>>) -> Self {
-                self.stride = stride.into();
-                self
-            }
-
-            /// Sets the padding.
-            #[must_use]
-            pub fn padding(mut self, padding: impl Into<PerAxis<$n>>) -> Self {
-                self.padding = padding.into();
-                self
-            }
-
-            /// Sets the dilation.
-            #[must_use]
-            pub fn dilation(mut self, dilation: impl Into<PerAxis<$n>>) -> Self {
-                self.dilation = dilation.into();
-                self
-            }
-
-            /// Sets the output padding.
-            #[must_use]
-            pub fn output_padding(mut self, padding: impl Into<PerAxis<$n>>) -> Self {
-                self.output_padding = padding.into();
-                self
+            setters! {
+                $n: stride "stride", padding "padding", dilation "dilation", output_padding "output padding"
             }
         }
 
