@@ -162,8 +162,7 @@ impl Graph {
         let draft = Draft { driver, handle };
         let (mut nodes, mut last) = (Vec::with_capacity(commands), None);
         for i in 0..commands {
-            let (last_node, nodes_of_command) = (Cell::new(last), RefCell::default());
-            let drawn = Drawn { graph: handle, last: last_node, nodes: nodes_of_command };
+            let drawn = Drawn { graph: handle, last: Cell::new(last), nodes: RefCell::default() };
             let writer = Writer { context, capture, written, way: Way::Draw(drawn) };
             write(i, &writer)?;
             let Way::Draw(drawn) = writer.way else { break };

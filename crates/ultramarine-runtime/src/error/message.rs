@@ -45,6 +45,11 @@ impl Message {
         let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent()?;
         line_in(&backtrace, &std::env::current_dir().ok()?, crates).map(str::to_owned)
     }
+
+    /// Writes the line behind a text, where it is known.
+    pub(super) fn write_line(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.line().map_or(Ok(()), |line| write!(f, " at {line}"))
+    }
 }
 
 impl Deref for Message {
@@ -64,10 +69,7 @@ impl fmt::Display for Message {
 impl fmt::Debug for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.text, f)?;
-        match self.line() {
-            Some(line) => write!(f, " at {line}"),
-            None => Ok(()),
-        }
+        self.write_line(f)
     }
 }
 

@@ -64,10 +64,7 @@ pub enum Error {
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")?;
-        match self.message().and_then(Message::line) {
-            Some(line) => write!(f, " at {line}"),
-            None => Ok(()),
-        }
+        self.message().map_or(Ok(()), |message| message.write_line(f))
     }
 }
 

@@ -306,7 +306,7 @@ impl MultiOutputRules for QuantizedMatmul {
         let second = 1..v.inputs.len() - self.picks.count();
         let x_alone = v.axes[second.clone()].iter().all(Option::is_none);
         let (w, _) = self.split(v.inputs);
-        let alone = w.words.ndim() == 2;
+        let alone = v.operands[1].ndim() == 2;
         if let (true, 0, Some(axis)) =
             (x_alone && (alone || w.words.shape()[0] == 1), self.picks.count(), v.axes[0])
         {
