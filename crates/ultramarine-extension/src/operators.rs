@@ -9,7 +9,7 @@ use crate::{
 };
 use std::borrow::Cow;
 
-/// What stands on the right of an operator: an array, owned or borrowed, a number, which adopts the dtype of the array on
+/// The right side of an operator: an array, owned or borrowed, a number, which adopts the dtype of the array on
 /// the left ([`Array::scalar_like`]), or a result, whose error is then the operator's.
 pub trait Operand {
     /// The operand as an array beside `array`.

@@ -156,7 +156,7 @@ INLINE void quantized_stream(const Grouped &s, i32 each) {
     copy(i);
     commit_copies();
   }
-  // What precedes may write x, but not the matrix.
+  // Kernels before this one may write x, but not the matrix.
   begin_early();
   ask_x(0);
 

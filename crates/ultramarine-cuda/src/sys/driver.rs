@@ -153,7 +153,7 @@ impl CopyNode {
 /// `CUgraphEdgeData`: when the node behind an edge may begin.
 #[repr(C)]
 pub struct Edge {
-    /// What of the node before it is waited for.
+    /// The event of the node before it that is waited for: 0 its end, 1 the permission of its blocks.
     from: u8,
     /// 0: all of the node behind it waits.
     to: u8,

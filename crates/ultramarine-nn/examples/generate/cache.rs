@@ -32,7 +32,7 @@ impl Cache {
         Ok((all_keys?, all_values?))
     }
 
-    /// What an evaluation has to compute.
+    /// The arrays of an evaluation.
     pub fn arrays(&self) -> &[Array] {
         self.stores.as_ref().map_or(&[], |s| &s[..])
     }

@@ -1,4 +1,4 @@
-//! What `config.json` says about a model, and JSON files with errors that name them.
+//! The contents of `config.json`, and JSON files with errors that name them.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -58,7 +58,7 @@ pub struct Rotary {
     pub scaling: Scaling,
 }
 
-/// How rotations are stretched for more positions than a model was first trained on.
+/// The stretching of rotations for more positions than a model was first trained on.
 #[derive(Clone, Copy, Debug)]
 pub enum Scaling {
     None,
@@ -75,10 +75,10 @@ pub enum Scaling {
     },
 }
 
-/// Which weights are of few bits.
+/// The weights of few bits.
 #[derive(Clone, Debug)]
 pub struct Quantized {
-    /// How they are, unless a layer says otherwise.
+    /// Their format, unless a layer says otherwise.
     pub how: Quantization,
     /// Layers that say otherwise, by path; `None` for floats.
     pub layers: BTreeMap<String, Option<Quantization>>,

@@ -32,7 +32,7 @@ need --raw.
 The text goes to the standard output, tokens a second to the standard error.
 ";
 
-/// What the user asks for.
+/// The user's options.
 pub struct Options {
     pub model: PathBuf,
     pub prompt: String,

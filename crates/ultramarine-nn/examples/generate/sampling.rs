@@ -3,7 +3,7 @@
 use ultramarine::random::{Samples, categorical};
 use ultramarine::{Array, Dtype, Result, where_};
 
-/// How tokens are chosen by their logits.
+/// The choice of tokens by their logits.
 #[derive(Clone, Copy, Debug)]
 pub struct Sampler {
     /// Logits are divided by it; 0 takes the most probable token.

@@ -5,7 +5,7 @@ use std::path::Path;
 use tokenizers::Tokenizer;
 use ultramarine::{Error, Result};
 
-/// What begins a message in ChatML, and what ends it.
+/// The beginning and the end of a message in ChatML.
 const START: &str = "<|im_start|>";
 const END: &str = "<|im_end|>";
 

@@ -224,7 +224,7 @@ pub enum Leaf<'a> {
     Param(&'a Param),
     /// Numbers that calls change, such as running statistics.
     State(&'a State),
-    /// Whether something that is different in training is in training mode.
+    /// The mode of something that is different in training: true in training mode.
     Mode(bool),
 }
 

@@ -149,7 +149,7 @@ impl Module for State {
     }
 }
 
-/// Whether a layer is in training mode: a field of layers that differ in it. New ones are.
+/// The mode of a layer, a field of layers that differ in it: true in training mode, which new ones are in.
 ///
 /// ```
 /// use ultramarine_nn::{Module, Training};

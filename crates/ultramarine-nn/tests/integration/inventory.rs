@@ -1,9 +1,9 @@
-//! What the Python package exports has a counterpart of the same name here, or a reason why not.
+//! Names that the Python package exports have a counterpart of the same name here, or a reason why not.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// What has no counterpart, and why.
+/// Names without a counterpart, and why.
 const LEFT_OUT: &[(&str, &str, &[&str])] = &[
     (
         "layers",

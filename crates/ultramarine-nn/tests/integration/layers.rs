@@ -12,7 +12,7 @@ use ultramarine_nn::*;
 const EXACT: f64 = 1e-10;
 const ROUNDED: f64 = 2e-5;
 
-/// What a case is computed with.
+/// The numbers that a case is computed with.
 #[derive(Clone, Copy, PartialEq)]
 enum Values {
     /// Numbers of the formula, in float64.

@@ -236,7 +236,7 @@ fn gradients_are_of_trained_parameters() -> Result<()> {
     assert_eq!(value.item::<f32>()?, 18.0);
     assert_eq!(gradients["a"].item::<f32>()?, 12.0);
     assert_eq!(gradients["b"].item::<f32>()?, 9.0);
-    // What the call kept was computed with the parameters, and is there afterwards.
+    // The array that the call kept was computed with the parameters, and is there afterwards.
     eval(&model.arrays())?;
     assert_eq!(model.calls.get().item::<f32>()?, 3.0);
 

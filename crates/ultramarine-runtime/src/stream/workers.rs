@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// How long a thread waits for a stream before it ends.
 const IDLE: Duration = Duration::from_secs(2);
 
-/// How long a thread waits again that may not end.
+/// Least time that a thread waits that may not end.
 const SHORTEST: Duration = Duration::from_millis(100);
 
 /// Threads that may wait at one time; one more ends at once.

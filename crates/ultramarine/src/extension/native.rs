@@ -53,7 +53,7 @@ impl From<library::Array> for Array {
 /// of the scope ([`with_stream`](crate::with_stream)), as any operation does.
 ///
 /// # Errors
-/// What [`infer`](library::Primitive::infer) says; operands that are on accelerators that do not mix.
+/// Errors of [`infer`](library::Primitive::infer); operands that are on accelerators that do not mix.
 pub fn call<P: library::Primitive>(
     primitive: P,
     inputs: &[impl AsRef<Array>],

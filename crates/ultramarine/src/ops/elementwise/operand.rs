@@ -1,4 +1,4 @@
-//! What stands beside an array in functions of several operands: another array, or a number of Rust's.
+//! Operands beside an array in functions of several: another array, or a number of Rust's.
 
 use crate::error::{Error, Result};
 use crate::{array::Array, dtype::Dtype, scalar::Scalar};
@@ -35,7 +35,7 @@ impl Number {
     }
 }
 
-/// What an operand is.
+/// The kinds of operands.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
 pub enum Given<'a> {

@@ -15,7 +15,7 @@ fn count(a: &Array, axes: &[usize]) -> usize {
 }
 
 impl Array {
-    /// How many elements over `axes` (`..`: all) are not zero: int32.
+    /// The number of elements over `axes` (`..`: all) that are not zero: int32.
     ///
     /// # Errors
     /// As [`Array::sum`].

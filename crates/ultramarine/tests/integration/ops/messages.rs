@@ -64,7 +64,7 @@ fn operations_and_shapes_are_named() -> Result<()> {
     Ok(())
 }
 
-/// Where backtraces are on and there is debug information, messages know the line of the call.
+/// Messages know the line of the call if backtraces are on and there is debug information.
 #[test]
 fn the_line_is_the_programs() -> Result<()> {
     let (x, y) = (Array::ones(&[2], Dtype::Float32)?, Array::ones(&[3], Dtype::Float32)?);

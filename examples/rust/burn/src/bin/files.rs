@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     arrays.steps.val().into_data().assert_eq(&loaded.steps.val().into_data(), true);
     println!("{}: weight {}, steps {}", path.display(), loaded.weight.val(), loaded.steps.val());
 
-    // What went wrong is in the text only.
+    // The text alone says what went wrong.
     match loaded.load_from(&mut SafetensorsStore::from_file("missing.safetensors")) {
         Err(error) => println!("{error}"),
         Ok(_) => panic!("there is a file that is missing"),
