@@ -1,5 +1,5 @@
 """Figures of a GPU, beside torch in the same process: bandwidth, elementwise, rows, rope, products, layers, products with
-matrices of few bits, small operations, replays, uploads, reads of parts, DLPack.
+matrices of few bits, small operations, replays, uploads, reads of parts, DLPack, what vendors have libraries for, models.
 
     python -m bench.gpu.figures [--figures FILE] [GROUP ...]
 
@@ -22,6 +22,8 @@ import numpy as np
 import ultramarine as mx
 from bench import record
 from bench.gpu.layers import layers
+from bench.gpu.libraries import libraries
+from bench.gpu.models import models
 from bench.gpu.quantized import quantized
 from bench.gpu.replays import replays
 from bench.gpu.timing import FIGURES, close, ours, pair, row, seconds, theirs, torch
@@ -379,6 +381,8 @@ BOUND: dict[str, Callable[[float], None]] = {
     "rope": ropes,
     "replays": replays,
     "quantized": quantized,
+    "libraries": libraries,
+    "models": models,
 }
 FREE: dict[str, Callable[[], None]] = {
     "matmul": products,
