@@ -55,7 +55,9 @@
 #define UM_OP_QUANTIZED_MATMUL 46u /* Products with matrices of few bits. x (b, m, k), words (e, rows, columns bits / 32), scales and biases (e, rows, columns / group), as DEQUANTIZE's; global scales (e). A matrix is (k, n), or (n, k) with transpose. Output (t, m, n): item i is the product of matrix lhs_indices[i] of x and matrix rhs_indices[i] of the words; without indices of a factor, of its matrix i, and there are t of them. Indices (t): negative ones count from the end; one outside is held to the range. QuantizedMatmulAttrs. */
 #define UM_OP_GATHER_MATMUL 47u /* Products of matrices that indices choose. a (b, m, k), b (e, k, n), output (t, m, n): item i is the product of matrix lhs_indices[i] of a and matrix rhs_indices[i] of b; without indices of a factor, of its matrix i, and there are t of them. Indices (t): negative ones count from the end; one outside is held to the range. GatherMatmulAttrs. */
 #define UM_OP_SEGMENTED_MATMUL 48u /* Products over segments of the inner dimension. a (m, k), b (k, n), segments (s, 2), output (s, m, n): item i is the product of the columns of a and the rows of b from the first number of segment i up to the second, both held to 0 to k (negative ones to 0). A segment that ends before it starts is empty, and gives 0. NoAttrs. */
-#define UM_OP_COUNT 49u
+#define UM_OP_RMS_NORM_GRADIENT 49u /* The gradients of RMS_NORM of rows. From x (r, n), weight (n) and a cotangent (r, n) of the result, with y the normalised x, s the factor that made it and t the cotangent times the weight: the gradient by x, s (t - y mean(t y)), the means being those of a row, (r, n); and the gradient by the weight, the sum over the rows of the cotangent times y, (n). Scalar 0 is the norm's. NormGradientAttrs. */
+#define UM_OP_LAYER_NORM_GRADIENT 50u /* The gradients of LAYER_NORM of rows, as RMS_NORM_GRADIENT's: the gradient by x is s (t - mean(t) - y mean(t y)), and the last output is that by the bias, the sum over the rows of the cotangent, (n). NormGradientAttrs. */
+#define UM_OP_COUNT 51u
 
 /* `X(NAME, family)` for each operation. */
 #define UM_EACH_OP(X) \
@@ -107,7 +109,9 @@
   X(DEQUANTIZE, quantized) \
   X(QUANTIZED_MATMUL, quantized) \
   X(GATHER_MATMUL, matmul) \
-  X(SEGMENTED_MATMUL, matmul)
+  X(SEGMENTED_MATMUL, matmul) \
+  X(RMS_NORM_GRADIENT, nn) \
+  X(LAYER_NORM_GRADIENT, nn)
 
 /* Codes of op. The output has the input's dtype but for the predicates (bool) and REAL, IMAG, ABS of complex (float32). */
 #define UM_UNARY_ABS 0u /* |x| */
@@ -375,6 +379,12 @@ typedef struct um_gather_matmul_attrs {
   uint32_t lhs_indices; /* 1: there are indices of the first factor's matrices. */
   uint32_t rhs_indices; /* 1: there are indices of the second factor's matrices. */
 } um_gather_matmul_attrs;
+
+/* Attributes of the norms' gradients. */
+typedef struct um_norm_gradient_attrs {
+  uint32_t size;
+  uint32_t parameters; /* 1: the gradients by weight and bias are wanted too, else those outputs may be left as they are. */
+} um_norm_gradient_attrs;
 
 /* Dtypes, in the order of the device masks' bits. */
 #define UM_DTYPE_BOOL 0u

@@ -174,4 +174,10 @@ attrs! {
         /// 1: there are indices of the second factor's matrices.
         rhs_indices: u32,
     }
+    /// Attributes of the norms' gradients.
+    NormGradientAttrs {
+        /// 1: the gradients by weight and bias are wanted too, else those outputs may be left as
+        /// they are.
+        parameters: u32,
+    }
 }

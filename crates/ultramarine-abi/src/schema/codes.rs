@@ -181,6 +181,16 @@ code_module! {
         /// from the first number of segment i up to the second, both held to 0 to k (negative ones
         /// to 0). A segment that ends before it starts is empty, and gives 0. [`super::NoAttrs`].
         SEGMENTED_MATMUL = 48 "segmented_matmul",
+        /// The gradients of RMS_NORM of rows. From x `(r, n)`, weight `(n)` and a cotangent `(r,
+        /// n)` of the result, with y the normalised x, s the factor that made it and t the
+        /// cotangent times the weight: the gradient by x, `s (t - y mean(t y))`, the means being
+        /// those of a row, `(r, n)`; and the gradient by the weight, the sum over the rows of the
+        /// cotangent times y, `(n)`. Scalar 0 is the norm's. [`super::NormGradientAttrs`].
+        RMS_NORM_GRADIENT = 49 "rms_norm_gradient",
+        /// The gradients of LAYER_NORM of rows, as RMS_NORM_GRADIENT's: the gradient by x is `s (t
+        /// - mean(t) - y mean(t y))`, and the last output is that by the bias, the sum over the
+        /// rows of the cotangent, `(n)`. [`super::NormGradientAttrs`].
+        LAYER_NORM_GRADIENT = 50 "layer_norm_gradient",
     }
 }
 

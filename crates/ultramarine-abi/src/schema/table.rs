@@ -249,6 +249,9 @@ attribute_rows! {
         lhs_indices "u32" [None] "1: there are indices of the first factor's matrices.";
         rhs_indices "u32" [None] "1: there are indices of the second factor's matrices.";
     }
+    NormGradientAttrs "um_norm_gradient_attrs" {
+        parameters "u32" [None] "1: the gradients by weight and bias are wanted too, else those outputs may be left as they are.";
+    }
 }
 
 op_rows! {
@@ -790,5 +793,27 @@ op_rows! {
         codes: None, &[];
         numbers: ["As MATMUL's. What is outside of a segment has no influence, also where it is not finite."];
         doc: "Products over segments of the inner dimension. a `(m, k)`, b `(k, n)`, segments `(s, 2)`, output `(s, m, n)`: item i is the product of the columns of a and the rows of b from the first number of segment i up to the second, both held to 0 to k (negative ones to 0). A segment that ends before it starts is empty, and gives 0.";
+    }
+    "rms_norm_gradient" 49 Nn 1 Extra Own NormGradientAttrs {
+        inputs: "x" [InputDtype::Main] false false, "weight" [InputDtype::Main] false false, "cotangent" [InputDtype::Main] false false;
+        scalars: [Scalar::Float64];
+        dtypes: [dtypes::FLOAT];
+        output: [Output::Main];
+        more: [Output::Main];
+        ulps: 0.0, sums: false;
+        codes: None, &[];
+        numbers: ["Sums in any order, as REDUCE's; float16 and bfloat16 are widened as they are read, and each result is rounded once."];
+        doc: "The gradients of RMS_NORM of rows. From x `(r, n)`, weight `(n)` and a cotangent `(r, n)` of the result, with y the normalised x, s the factor that made it and t the cotangent times the weight: the gradient by x, `s (t - y mean(t y))`, the means being those of a row, `(r, n)`; and the gradient by the weight, the sum over the rows of the cotangent times y, `(n)`. Scalar 0 is the norm's.";
+    }
+    "layer_norm_gradient" 50 Nn 1 Extra Own NormGradientAttrs {
+        inputs: "x" [InputDtype::Main] false false, "weight" [InputDtype::Main] false false, "cotangent" [InputDtype::Main] false false;
+        scalars: [Scalar::Float64];
+        dtypes: [dtypes::FLOAT];
+        output: [Output::Main];
+        more: [Output::Main, Output::Main];
+        ulps: 0.0, sums: false;
+        codes: None, &[];
+        numbers: ["As RMS_NORM_GRADIENT's."];
+        doc: "The gradients of LAYER_NORM of rows, as RMS_NORM_GRADIENT's: the gradient by x is `s (t - mean(t) - y mean(t y))`, and the last output is that by the bias, the sum over the rows of the cotangent, `(n)`.";
     }
 }

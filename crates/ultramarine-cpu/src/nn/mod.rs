@@ -3,6 +3,7 @@
 mod attention;
 mod cross_entropy;
 mod norm;
+mod norm_gradient;
 pub(crate) mod real;
 mod rope;
 mod rows;
@@ -19,6 +20,8 @@ pub fn prepare_op(op: &Op, signature: &Signature<'_>, level: Level) -> Prepared 
         op::ATTENTION_GRADIENT => attention::prepare(op, true, signature, level),
         op::RMS_NORM => norm::prepare(false, signature),
         op::LAYER_NORM => norm::prepare(true, signature),
+        op::RMS_NORM_GRADIENT => norm_gradient::prepare(op, false, signature),
+        op::LAYER_NORM_GRADIENT => norm_gradient::prepare(op, true, signature),
         op::ROPE => rope::prepare(op, signature),
         op::CROSS_ENTROPY => cross_entropy::prepare(false, signature),
         op::CROSS_ENTROPY_GRADIENT => cross_entropy::prepare(true, signature),

@@ -131,12 +131,27 @@ fn term<T: Real, const SQUARES: bool>(x: T, from: T) -> T {
     if SQUARES { distance.times(distance) } else { distance }
 }
 
+/// The mean of a row, or 0 unless it is `centered`, and the mean square of the distances from it.
+#[inline(always)]
+pub(super) fn moments<T: Real>(x: &[T], centered: bool) -> (T, T) {
+    let size = T::of(x.len() as f64);
+    let mean = match centered {
+        // From the first number, so that a row of equal numbers has no distances from its mean.
+        true => x[0].plus(sum::<T, false>(x, x[0]).over(size)),
+        false => T::ZERO,
+    };
+    (mean, sum::<T, true>(x, mean).over(size))
+}
+
 /// Elements as numbers: where they are, if they are numbers next to each other, else in `room`.
 ///
 /// # Safety
 /// There are as many elements as `room` has numbers.
 #[inline(always)]
-unsafe fn numbers<S: Storage>((from, step): (*const S, isize), room: &mut [S::Acc]) -> &[S::Acc] {
+pub(super) unsafe fn numbers<S: Storage>(
+    (from, step): (*const S, isize),
+    room: &mut [S::Acc],
+) -> &[S::Acc] {
     // The same size says the same type: of 4 and 8 bytes there is one each.
     if step == 1 && size_of::<S>() == size_of::<S::Acc>() {
         // SAFETY: by this function's contract.
@@ -156,19 +171,13 @@ where
     fn call<I: Isa>(self, _: I) {
         let [first, second, third] = self.parts;
         let n = first.len();
-        let size = S::Acc::of(n as f64);
         // SAFETY: the row has n elements in each tensor.
         let (x, weight, bias) = unsafe {
             let bias = self.bias.map(|bias| numbers(bias, third));
             (numbers(self.x, first), numbers(self.weight, second), bias)
         };
-        let mean = match self.centered {
-            // From the first number, so that a row of equal numbers has no distances from its mean.
-            true => x[0].plus(sum::<S::Acc, false>(x, x[0]).over(size)),
-            false => S::Acc::ZERO,
-        };
-        let variance = sum::<S::Acc, true>(x, mean).over(size).plus(self.epsilon);
-        let scale = S::Acc::ONE.over(variance.root());
+        let (mean, variance) = moments(x, self.centered);
+        let scale = S::Acc::ONE.over(variance.plus(self.epsilon).root());
         let (to, step) = self.to;
         // No closures: they would be compiled without the level's instructions.
         match bias {

@@ -3,6 +3,7 @@
 mod attention;
 mod cross_entropy;
 mod norm;
+mod norm_gradient;
 mod rope;
 mod softmax;
 
@@ -16,6 +17,8 @@ pub fn of(op: OpId, scope: &Scope) -> Option<Vec<OpUnderTest>> {
         op::LOGSUMEXP => softmax::logsumexp(scope),
         op::RMS_NORM => norm::rms_norm(scope),
         op::LAYER_NORM => norm::layer_norm(scope),
+        op::RMS_NORM_GRADIENT => norm_gradient::norm_gradient(scope, false),
+        op::LAYER_NORM_GRADIENT => norm_gradient::norm_gradient(scope, true),
         op::ROPE => rope::rope(scope),
         op::ATTENTION => attention::attention(scope),
         op::ATTENTION_GRADIENT => attention::attention_gradient(scope),

@@ -3,6 +3,7 @@
 pub mod attention;
 pub mod cross_entropy;
 pub mod norm;
+pub mod norm_gradient;
 pub mod rope;
 pub mod softmax;
 

@@ -3,6 +3,7 @@
 mod attention;
 mod cross_entropy;
 mod norm;
+mod norm_gradient;
 mod rope;
 mod row_kernels;
 mod softmax;
@@ -18,6 +19,8 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         op::LOGSUMEXP => softmax::prepare_logsumexp(request),
         op::RMS_NORM => norm::prepare_rms_norm(request),
         op::LAYER_NORM => norm::prepare_layer_norm(request),
+        op::RMS_NORM_GRADIENT => norm_gradient::prepare(request, false),
+        op::LAYER_NORM_GRADIENT => norm_gradient::prepare(request, true),
         op::ROPE => rope::prepare(request),
         op::ATTENTION => attention::forward::prepare(request),
         op::ATTENTION_GRADIENT => attention::gradient::prepare(request),

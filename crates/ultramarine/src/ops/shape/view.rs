@@ -43,14 +43,7 @@ impl View {
             strides,
         };
         Some(match self {
-            View::Broadcast => {
-                let lead = to.len() - from.len();
-                let mut strides = Strides::from_elem(0, lead);
-                for (i, &n) in from.iter().enumerate() {
-                    strides.push(if n == to[lead + i] { input.strides[i] } else { 0 });
-                }
-                at(0, strides)
-            }
+            View::Broadcast => at(0, spread(&input.strides, from, to)),
             View::Transpose(order) => {
                 at(0, order.iter().map(|a| input.strides[*a as usize]).collect())
             }
@@ -80,6 +73,15 @@ impl View {
         }
         let value = self.of(node.value()?, &node.shape, shape, [node.dtype; 2])?;
         Some(Array::given_at(node.place, value, Shape::from_slice(shape), node.dtype))
+    }
+
+    /// An evaluated array in a shape that it broadcasts to, for kernels that want operands of one shape.
+    pub fn broadcast_value(of: &Value, from: &[usize], to: &[usize]) -> Value {
+        Value {
+            buffer: of.buffer.clone(),
+            offset: of.offset,
+            strides: spread(&of.strides, from, to),
+        }
     }
 
     /// Of a slice or diagonal: elements to its first element, and its strides.
@@ -276,6 +278,16 @@ impl Rules for View {
 
 /// A slice of an operand of other sizes. Whole axes follow (in either direction), and one element is that element
 /// still; where another slice ends when the axis is longer, nobody can tell.
+/// Strides of an array of shape `from` in the shape `to` that it broadcasts to.
+fn spread(strides: &[isize], from: &[usize], to: &[usize]) -> Strides {
+    let lead = to.len() - from.len();
+    let mut spread = Strides::from_elem(0, lead);
+    for (i, &n) in from.iter().enumerate() {
+        spread.push(if n == to[lead + i] { strides[i] } else { 0 });
+    }
+    spread
+}
+
 fn refit_slice(r: &Refit<'_>, start: &[usize], step: &[isize]) -> Result<Fitted> {
     let (before, now) = (r.traced[0], r.inputs[0]);
     let (mut shape, mut start) = (Shape::from_slice(r.shape), SmallVec::from_slice(start));

@@ -1,15 +1,18 @@
 //! Norms of the last axis: [`crate::fast::rms_norm`] and [`crate::fast::layer_norm`].
 
+mod gradient;
+
 use super::compute_dtype;
 use crate::backend::{Exec, Operand};
 use crate::error::{Error, Result, bail, ensure};
-use crate::ops::rules::builders::{bin, like, plus, times, un};
-use crate::ops::rules::shapeless::{broadcast_with, shapeless};
+use crate::ops::rules::builders::{bin, like, plus, times, un, with_axis};
+use crate::ops::rules::shapeless::broadcast_with;
 use crate::ops::{
     Call, Composite, Cotangents, Fitted, Jvp, Offers, Refit, Rules, Vjp, Vmap, attributes,
     create::fill::broadcast_constant, rules::batching, shape::view::View,
 };
 use crate::{array::Array, dtype::Dtype, node::Value, scalar::Scalar, shape::Shape};
+use gradient::NormGradient;
 use smallvec::SmallVec;
 use ultramarine_abi::schema::{NoAttrs, binary, op, unary};
 
@@ -69,7 +72,7 @@ pub fn layer_norm(
 
 attributes! {
     /// A norm of x, times a weight, plus a bias. The operands are x, in the dtype of the result or an integer one, and those of weight
-    /// and bias that there are, in the result's shape and dtype.
+    /// and bias that there are, in the result's dtype: of the last axis alone, or of the result's shape.
     #[derive(Clone, Copy, Debug)]
     pub(crate) struct LayerNorm {
         /// Distances from the mean are taken.
@@ -82,17 +85,20 @@ attributes! {
 
 /// A parameter in the shape of x. A constant stays one element, or one row, in memory.
 fn spread(parameter: &Array, x: &Array) -> Result<Array> {
-    if shapeless() || parameter.shape() == x.shape() {
-        return broadcast_with(parameter, x.shape(), &[x]);
+    match parameter.shape() == x.shape() {
+        true => Ok(parameter.clone()),
+        false => broadcast_with(parameter, x.shape(), &[x]),
     }
-    if let Some(view) = View::Broadcast.of_value(parameter, x.shape()) {
-        return Ok(view);
-    }
-    Array::try_of(View::Broadcast, &[parameter], Shape::from_slice(x.shape()), parameter.dtype())
 }
 
 fn mean(a: &Array) -> Result<Array> {
     a.mean(-1, true)
+}
+
+/// The sum over all axes but the last.
+fn sum_rows(a: &Array) -> Result<Array> {
+    let axes: SmallVec<[isize; 4]> = (0..a.ndim() as isize - 1).collect();
+    a.sum(&axes[..], false)
 }
 
 impl LayerNorm {
@@ -107,7 +113,7 @@ impl LayerNorm {
         let x = if x.dtype().is_floating() { x.astype(dtype) } else { x.clone() };
         let mut operands: SmallVec<[Array; 3]> = SmallVec::from_elem(x.clone(), 1);
         for parameter in [weight, bias].into_iter().flatten() {
-            operands.push(spread(&parameter.astype(dtype), &x)?);
+            operands.push(parameter.astype(dtype));
         }
         let rules = LayerNorm { centered, weight: weight.is_some(), bias: bias.is_some(), eps };
         rules.node(&operands, Shape::from_slice(x.shape()), dtype)
@@ -160,9 +166,9 @@ impl Composite for LayerNorm {
         let mut y = self.normal(dtype, &operands[0])?.0.astype(dtype);
         let (weight, bias) = self.parameters(operands);
         if let Some(weight) = weight {
-            y = times(&y, weight)?;
+            y = times(&y, &spread(weight, &y)?)?;
         }
-        bias.map_or(Ok(y.clone()), |bias| y.add(bias))
+        bias.map_or(Ok(y.clone()), |bias| y.add(&spread(bias, &y)?))
     }
 }
 
@@ -173,8 +179,17 @@ impl Rules for LayerNorm {
 
     /// Kernels have a weight always and, if it is centered, a bias.
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
-        let all: SmallVec<[Operand<'_>; 3]> =
-            (0..call.inputs.len()).map(|i| call.operand(i)).collect();
+        let spread = |i: usize| {
+            let (shape, _) = call.descs[i];
+            let lacks = shape.len() < call.shape.len();
+            lacks.then(|| View::broadcast_value(&call.inputs[i], shape, call.shape))
+        };
+        let spread: SmallVec<[Option<Value>; 3]> = (0..call.inputs.len()).map(spread).collect();
+        let operand = |i: usize| match &spread[i] {
+            Some(value) => call.output(value),
+            None => call.operand(i),
+        };
+        let all: SmallVec<[Operand<'_>; 3]> = (0..call.inputs.len()).map(operand).collect();
         let constant =
             |v: f64| broadcast_constant(exec, Scalar::from_f64(call.dtype, v), call.shape);
         let (weight, bias) = self.parameters(&all);
@@ -198,21 +213,34 @@ impl Rules for LayerNorm {
     }
 
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
-        let dtype = v.cotangent.dtype();
-        let (normal, t) =
-            (self.normal(dtype, &v.primals[0])?, v.cotangent.astype(compute_dtype(dtype)));
-        let (weight, _) = self.parameters(v.primals);
+        let (dtype, x) = (v.cotangent.dtype(), &v.primals[0]);
         let mut all = Cotangents::from_elem(None, v.primals.len());
+        if v.primals[1..].iter().all(|p| p.ndim() == 1) && x.dtype() == dtype && x.size() > 0 {
+            let wanted = v.wanted[1..].contains(&true);
+            let (weight, _) = self.parameters(v.primals);
+            let found = NormGradient::of(*self, x, weight, v.cotangent, wanted)?;
+            let of = [Some(0), self.weight.then_some(1), self.bias.then_some(2)];
+            for (to, i) in all.iter_mut().zip(of.into_iter().flatten()) {
+                *to = Some(found[i].clone());
+            }
+            return Ok(all);
+        }
+        let (normal, t) = (self.normal(dtype, x)?, v.cotangent.astype(compute_dtype(dtype)));
+        let (weight, bias) = self.parameters(v.primals);
+        let over_rows = |t: &Array, parameter: &Array| match parameter.ndim() < x.ndim() {
+            true => sum_rows(t),
+            false => Ok(t.clone()),
+        };
         if v.wanted[0] {
-            let t = weight.map_or(Ok(t.clone()), |weight| times(&t, weight))?;
+            let t = weight.map_or(Ok(t.clone()), |weight| times(&t, &spread(weight, &t)?))?;
             all[0] = Some(self.jacobian_product(&normal, &t)?.astype(dtype));
         }
-        if self.weight && v.wanted[1] {
-            all[1] = Some(times(&t, &normal.0)?.astype(dtype));
+        if let Some(weight) = weight.filter(|_| v.wanted[1]) {
+            all[1] = Some(over_rows(&times(&t, &normal.0)?, weight)?.astype(dtype));
         }
-        if self.bias {
-            let bias = all.len() - 1;
-            all[bias] = v.wanted[bias].then(|| v.cotangent.clone());
+        if let Some(bias) = bias.filter(|_| v.wanted[v.wanted.len() - 1]) {
+            let last = all.len() - 1;
+            all[last] = Some(over_rows(&t, bias)?.astype(dtype));
         }
         Ok(all)
     }
@@ -221,22 +249,37 @@ impl Rules for LayerNorm {
         let dtype = j.output.dtype();
         let normal = self.normal(dtype, &j.primals[0])?;
         let up = |t: &Array| t.astype(compute_dtype(dtype));
+        let whole = |t: &Array| spread(&up(t), &normal.0);
         let (weight, _) = self.parameters(j.primals);
         let of_x = |t: &Array| {
             let t = self.jacobian_product(&normal, &up(t))?;
-            weight.map_or(Ok(t.clone()), |weight| times(&t, weight))
+            weight.map_or(Ok(t.clone()), |weight| times(&t, &spread(weight, &t)?))
         };
-        let of_weight = |t: &Array| times(&normal.0, &up(t));
+        let of_weight = |t: &Array| times(&normal.0, &whole(t)?);
         let (of_w, of_b) = self.parameters(j.tangents);
         let x = j.tangents[0].as_ref().map(of_x).transpose()?;
         let weight = of_w.and_then(Option::as_ref).map(of_weight).transpose()?;
-        let bias = of_b.and_then(Option::as_ref).map(up);
+        let bias = of_b.and_then(Option::as_ref).map(whole).transpose()?;
         Ok(plus(plus(x, weight)?, bias)?.map(|t| t.astype(dtype)))
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
-        let operands = batching::all_batched(v)?;
-        Ok((self.node(&operands, batching::batched_shape(v), v.dtype)?, Some(0)))
+        // Parameters that are not mapped stay those of the last axis.
+        let shared = v.axes[1..].iter().all(Option::is_none) && v.axes[0].is_some();
+        if shared && v.inputs[1..].iter().all(|p| p.ndim() == 1) {
+            let mut operands: SmallVec<[Array; 3]> = v.inputs.iter().cloned().collect();
+            operands[0] = batching::batched(&v.inputs[0], v.axes[0], v.size)?;
+            return Ok((self.node(&operands, batching::batched_shape(v), v.dtype)?, Some(0)));
+        }
+        let (mut operands, shape) = (batching::all_batched(v)?, batching::batched_shape(v));
+        let (x, parameters) = operands.split_at_mut(1);
+        for parameter in parameters {
+            while parameter.ndim() < shape.len() {
+                *parameter = with_axis(parameter, 1)?;
+            }
+            *parameter = spread(parameter, &x[0])?;
+        }
+        Ok((self.node(&operands, shape, v.dtype)?, Some(0)))
     }
 }
 
@@ -333,6 +376,36 @@ mod tests {
                     transforms::vmap(|v: &[Array]| Ok(vec![f(v)?]), &v, axes, 0)
                 };
                 near(&mapped(&own)?[0], &mapped(&parts)?[0])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All rows, and each row on its own, whose gradients by parameters then add up.
+    #[test]
+    fn gradients_of_rows_add_up() -> Result<()> {
+        let x = sample(&[2, 3, 4])?;
+        let (weight, bias) = (sample(&[4])?.exp()?, sample(&[4])?);
+        let cotangent = sample(&[2, 3, 4])?.cos()?;
+        for centered in [false, true] {
+            let [own, _] = pair(centered);
+            let n = if centered { 3 } else { 2 };
+            let slopes = |x: &Array, cotangent: &Array| {
+                let operands = [x.clone(), weight.clone(), bias.clone()];
+                let f = |v: &[Array]| Ok(vec![own(v)?]);
+                transforms::vjp(f, &operands[..n], &[cotangent.clone()]).map(|(_, all)| all)
+            };
+            let whole = slopes(&x, &cotangent)?;
+            assert_eq!(whole[1].shape(), [4]);
+            let mapped = transforms::vmap(
+                |v: &[Array]| slopes(&v[0], &v[1]),
+                &[x.clone(), cotangent.clone()],
+                [Some(0), Some(0)],
+                0,
+            )?;
+            near(&mapped[0], &whole[0])?;
+            for (mapped, whole) in mapped[1..].iter().zip(&whole[1..]) {
+                near(&mapped.sum(0, false)?, whole)?;
             }
         }
         Ok(())
