@@ -8,6 +8,7 @@
 //! dtype.rs     Dtype, categories, finfo, iinfo
 //! stream.rs    devices and streams
 //! memory.rs    counters and limits of memory
+//! precision.rs how exactly products are made
 //! transfer.rs  copies between devices
 //! backends.rs  the loaded backends, and what they ran; profile.rs: when, and for how long
 //! extension.rs arrays for modules in other languages: the capsule `ultramarine._C_API`
@@ -39,6 +40,7 @@ mod io;
 mod lease;
 mod memory;
 mod ops;
+mod precision;
 mod print;
 mod profile;
 mod stack;
@@ -165,6 +167,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     compile::register(m)?;
     fast::register(m)?;
     memory::register(m)?;
+    precision::register(m)?;
     transfer::register(m)?;
     backends::register(m)?;
     profile::register(m)?;

@@ -207,6 +207,15 @@ class InterchangeError(BufferError, ValueError):
     no array can be that tensor, read-only memory in a form that cannot say so.
     """
 
+class PrecisionContext:
+    """Context manager in which products of float32 have a precision.
+
+    Args:
+        s (Literal["highest", "high", "medium"]): Precision; see `set_matmul_precision`.
+    """
+
+    def __init__(self, s: Literal["highest", "high", "medium"]) -> None: ...
+
 class PrintOptions:
     """Options of printing numbers.
 
@@ -3670,6 +3679,18 @@ def get_include() -> str:
         str: Path of the directory.
     """
 
+def get_matmul_precision(
+    *, device: Device | DeviceType, optional=None
+) -> Literal["highest", "high", "medium"]:
+    """Returns how exactly matrix products and convolutions of float32 are made.
+
+    Args:
+        device (Device | DeviceType, optional): Device asked about. Default: those that have no precision of their own.
+
+    Returns:
+        Literal["highest", "high", "medium"]: The precision; see `set_matmul_precision`.
+    """
+
 def get_memory_limit(device: Device | DeviceType | None = None) -> int:
     """Returns the number of bytes that arrays and cache should take at most.
 
@@ -4399,6 +4420,16 @@ def matmul(a: array, b: array, /, *, stream: StreamOrDevice = None) -> array:
     Example:
         >>> mx.matmul(mx.array([[1.0, 2.0]]), mx.array([[3.0], [4.0]]))
         array([[11]], dtype=float32)
+    """
+
+def matmul_precision(precision: Literal["highest", "high", "medium"]) -> PrecisionContext:
+    """Returns a context manager in which this thread's products of float32 have a precision, on all devices.
+
+    Args:
+        precision (Literal["highest", "high", "medium"]): Precision; see `set_matmul_precision`.
+
+    Returns:
+        PrecisionContext: Context manager.
     """
 
 def matrix_norm(
@@ -5502,6 +5533,32 @@ def set_default_stream(stream: Stream) -> None:
 
     Args:
         stream (Stream): Stream.
+    """
+
+def set_matmul_precision(
+    precision: Literal["highest", "high", "medium"],
+    /,
+    *,
+    device: Device | DeviceType,
+    optional=None,
+) -> Literal["highest", "high", "medium"]:
+    """Sets how exactly matrix products and convolutions of float32 are made, in all threads.
+
+    It holds for operations that are called from now on, for their derivatives, and for functions that are compiled
+    from now on. It says what is allowed: a device that is no faster with less stays more exact, as the CPU does. Sums
+    are in float32, and other dtypes are not concerned. The first setting is "highest"; the environment can name
+    another (``ULTRAMARINE_MATMUL_PRECISION``, or ``MLX_ENABLE_TF32=1`` for "high").
+
+    Args:
+        precision (Literal["highest", "high", "medium"]): "highest" for factors in float32, of 24 significant bits; "high"
+            for TensorFloat-32, of 11; "medium" for bfloat16, of 8.
+        device (Device | DeviceType, optional): Device it is for. Default: all devices.
+
+    Returns:
+        Literal["highest", "high", "medium"]: The former precision.
+
+    Raises:
+        ValueError: If the precision is another word.
     """
 
 def set_memory_limit(limit: int, device: Device | DeviceType | None = None) -> int:

@@ -14,6 +14,21 @@ pub mod layout {
     pub const STRIDED: u32 = 1;
 }
 
+/// How far factors of float32 may be rounded: values of the attribute `precision` of products and convolutions.
+pub mod precision {
+    /// Not at all.
+    pub const HIGHEST: u32 = 0;
+    /// To TensorFloat-32, of 11 significant bits.
+    pub const HIGH: u32 = 1;
+    /// To bfloat16, of 8 significant bits.
+    pub const MEDIUM: u32 = 2;
+
+    /// Returns true for a value that has a meaning.
+    pub fn is_known(value: u32) -> bool {
+        value <= MEDIUM
+    }
+}
+
 /// A tensor as `prepare` sees it: without sizes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

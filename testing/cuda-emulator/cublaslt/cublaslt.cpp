@@ -2,6 +2,7 @@
 // or write astray: attributes have their sizes, matrices and the workspace lie inside of allocations, addresses are
 // aligned as the preference promised. EMULATED_CUBLASLT=0: cublasLtCreate fails, as on a device that is too old.
 #include <algorithm>
+#include <cmath>
 #include <complex>
 #include <cstdint>
 #include <cstdio>
@@ -17,7 +18,7 @@ extern "C" int cuCtxGetCurrent(void **context);
 
 enum { SUCCESS = 0, NOT_INITIALIZED = 1, INVALID_VALUE = 7, EXECUTION_FAILED = 13, NOT_SUPPORTED = 15 };
 enum { R_32F = 0, R_64F = 1, R_16F = 2, C_32F = 4, R_16BF = 14 };
-enum { COMPUTE_32F = 68, COMPUTE_64F = 70, COMPUTE_32F_FAST_TF32 = 77 };
+enum { COMPUTE_32F = 68, COMPUTE_64F = 70, COMPUTE_32F_FAST_16BF = 75, COMPUTE_32F_FAST_TF32 = 77 };
 
 struct Operation {
   int compute, scale;
@@ -91,7 +92,7 @@ static int bytes_of(int type) {
 }
 
 static bool numbers_are_known(int type, const Operation *o) {
-  bool single = o->compute == COMPUTE_32F || o->compute == COMPUTE_32F_FAST_TF32;
+  bool single = o->compute == COMPUTE_32F || o->compute == COMPUTE_32F_FAST_TF32 || o->compute == COMPUTE_32F_FAST_16BF;
   switch (type) {
     case R_32F: return single && o->scale == R_32F;
     case R_16F: case R_16BF: return o->compute == COMPUTE_32F && o->scale == R_32F;
@@ -113,7 +114,23 @@ struct Job {
   size_t workspace_bytes;
 };
 
+// A factor as tensor cores take it.
+template <class T> static T factor(T x, int) { return x; }
+static float factor(float x, int compute) {
+  if (compute == COMPUTE_32F_FAST_16BF) {
+    Brain rounded;
+    return rounded = x;
+  }
+  if (compute != COMPUTE_32F_FAST_TF32 || !std::isfinite(x)) return x;
+  uint32_t bits;
+  memcpy(&bits, &x, 4);
+  bits = (bits + 0x1000) & 0xffffe000;
+  memcpy(&x, &bits, 4);
+  return x;
+}
+
 template <class T, class Sum> static void multiply(const Job &job) {
+  const int compute = job.operation.compute;
   for (int64_t i = 0; i < job.d.batch; i++) {
     const T *a = (const T *)job.left + i * job.a.step, *b = (const T *)job.right + i * job.b.step;
     T *d = (T *)job.out + i * job.d.step;
@@ -123,7 +140,8 @@ template <class T, class Sum> static void multiply(const Job &job) {
     for (uint64_t col = 0; col < job.n; col++)
       for (uint64_t row = 0; row < job.m; row++) {
         Sum sum = Sum(0);
-        for (uint64_t j = 0; j < job.k; j++) sum += (Sum)a[row * a_row + j * a_col] * (Sum)b[j * b_row + col * b_col];
+        for (uint64_t j = 0; j < job.k; j++) 
+          sum += (Sum)factor(a[row * a_row + j * a_col], compute) * (Sum)factor(b[j * b_row + col * b_col], compute);
         d[row + col * job.d.ld] = sum;
       }
   }

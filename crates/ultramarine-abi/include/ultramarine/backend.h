@@ -147,6 +147,11 @@ typedef struct um_host_table {
 #define UM_LAYOUT_CONTIGUOUS 0u /* row-major without gaps */
 #define UM_LAYOUT_STRIDED 1u    /* any strides: negative, zero (broadcast), permuted */
 
+/* How far factors of float32 may be rounded: values of the attribute `precision` of products and convolutions. */
+#define UM_PRECISION_HIGHEST 0u /* not at all */
+#define UM_PRECISION_HIGH 1u    /* to TensorFloat-32, of 11 significant bits */
+#define UM_PRECISION_MEDIUM 2u  /* to bfloat16, of 8 significant bits */
+
 /* A tensor as `prepare` sees it: without sizes. */
 typedef struct um_tensor_desc {
   uint32_t size;

@@ -15,7 +15,7 @@
 #define UM_OP_REDUCE 6u /* The output keeps reduced axes with size 1. ReduceAttrs. */
 #define UM_OP_ARG_REDUCE 7u /* Index (uint32) of the extreme along an axis, the first of equals; the output keeps the axis with size 1. ArgReduceAttrs. */
 #define UM_OP_SCAN 8u /* Running reduction along an axis. ScanAttrs. */
-#define UM_OP_MATMUL 9u /* (..., m, k) x (..., k, n) -> (..., m, n), equal batch dimensions (broadcast by strides). float16 and bfloat16 accumulate in float32. NoAttrs. */
+#define UM_OP_MATMUL 9u /* (..., m, k) x (..., k, n) -> (..., m, n), equal batch dimensions (broadcast by strides). float16 and bfloat16 accumulate in float32. PrecisionAttrs. */
 #define UM_OP_GATHER 10u /* Inputs: source, then n_indices index arrays of one shape and dtype. Output: index shape followed by a slice of source.ndim dimensions (1 along indexed axes). Negative indices count from the end; an index outside is clamped, never read past the buffer. GatherAttrs. */
 #define UM_OP_SCATTER 11u /* Inputs: source, indices, updates (shaped as GATHER's output). The output is the source with the updates combined in; out-of-range indices are skipped. ScatterAttrs. */
 #define UM_OP_GATHER_AXIS 12u /* out[.., i, ..] = source[.., index[.., i, ..], ..]. AxisAttrs. */
@@ -302,7 +302,14 @@ typedef struct um_fft_attrs {
 typedef struct um_convolve_attrs {
   uint32_t size;
   uint32_t flip; /* 1: the kernel is reversed along its spatial axes. */
+  uint32_t precision; /* How far factors of float32 may be rounded. 0: not at all; 1: to TensorFloat-32, of 11 significant bits; 2: to bfloat16, of 8. A device may be more exact, and may refuse all but 0. */
 } um_convolve_attrs;
+
+/* Attributes of MATMUL. */
+typedef struct um_precision_attrs {
+  uint32_t size;
+  uint32_t precision; /* How far factors of float32 may be rounded. 0: not at all; 1: to TensorFloat-32, of 11 significant bits; 2: to bfloat16, of 8. A device may be more exact, and may refuse all but 0. */
+} um_precision_attrs;
 
 /* Attributes of SOFTMAX and LOGSUMEXP. */
 typedef struct um_axes_attrs {

@@ -84,6 +84,17 @@ attrs! {
     ConvolveAttrs {
         /// 1: the kernel is reversed along its spatial axes.
         flip: u32,
+        /// How far factors of float32 may be rounded. 0: not at all; 1: to TensorFloat-32, of 11
+        /// significant bits; 2: to bfloat16, of 8. A device may be more exact, and may refuse all
+        /// but 0.
+        precision: u32,
+    }
+    /// Attributes of MATMUL.
+    PrecisionAttrs {
+        /// How far factors of float32 may be rounded. 0: not at all; 1: to TensorFloat-32, of 11
+        /// significant bits; 2: to bfloat16, of 8. A device may be more exact, and may refuse all
+        /// but 0.
+        precision: u32,
     }
     /// Attributes of SOFTMAX and LOGSUMEXP.
     AxesAttrs {

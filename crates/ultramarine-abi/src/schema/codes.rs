@@ -29,7 +29,7 @@ code_module! {
         /// Running reduction along an axis. [`super::ScanAttrs`].
         SCAN = 8 "scan",
         /// `(..., m, k) x (..., k, n) -> (..., m, n)`, equal batch dimensions (broadcast by
-        /// strides). float16 and bfloat16 accumulate in float32. [`super::NoAttrs`].
+        /// strides). float16 and bfloat16 accumulate in float32. [`super::PrecisionAttrs`].
         MATMUL = 9 "matmul",
         /// Inputs: source, then `n_indices` index arrays of one shape and dtype. Output: index
         /// shape followed by a slice of `source.ndim` dimensions (1 along indexed axes). Negative

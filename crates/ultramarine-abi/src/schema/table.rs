@@ -199,6 +199,10 @@ attribute_rows! {
     }
     ConvolveAttrs "um_convolve_attrs" {
         flip "u32" [None] "1: the kernel is reversed along its spatial axes.";
+        precision "u32" [None] "How far factors of float32 may be rounded. 0: not at all; 1: to TensorFloat-32, of 11 significant bits; 2: to bfloat16, of 8. A device may be more exact, and may refuse all but 0.";
+    }
+    PrecisionAttrs "um_precision_attrs" {
+        precision "u32" [None] "How far factors of float32 may be rounded. 0: not at all; 1: to TensorFloat-32, of 11 significant bits; 2: to bfloat16, of 8. A device may be more exact, and may refuse all but 0.";
     }
     AxesAttrs "um_axes_attrs" {
         reserved "u32" [None] "0.";
@@ -354,7 +358,7 @@ op_rows! {
         numbers: ["Any order of adding, as in REDUCE. An exclusive scan begins with the neutral element: 0, 1, the largest value (infinity), the smallest, -infinity for logaddexp.", "The imaginary part of a complex logaddexp is what the order of adding makes it: it may be off by multiples of 2 pi."];
         doc: "Running reduction along an axis.";
     }
-    "matmul" 9 Matmul 1 Basic Matmul NoAttrs {
+    "matmul" 9 Matmul 1 Basic Matmul PrecisionAttrs {
         inputs: "a" [InputDtype::Main] false false, "b" [InputDtype::Main] false false;
         scalars: [];
         dtypes: [dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];

@@ -1,11 +1,12 @@
 //! CONVOLVE and its gradients.
 
-use super::{OpUnderTest, Scope, case};
+use super::{OpUnderTest, PRECISIONS, Scope, case};
 use crate::device::words;
 use crate::dtype::{DType, Num};
 use crate::reference::conv::Convolution;
 use crate::tensor::{Array, Layout};
 use crate::values::{Rng, ordinary};
+use ultramarine_abi::precision;
 use ultramarine_abi::schema::{ConvolveAttrs, OpId, op};
 
 /// Shapes of input, weight and output.
@@ -96,7 +97,7 @@ pub fn of(id: OpId, scope: &Scope) -> Vec<OpUnderTest> {
         _ => [0, 1, 2],
     };
     let [first, second, result] = places;
-    let under_test = |dtype: DType| {
+    let mut cases = |dtype: DType, precision: u32, epsilon: f64| {
         let mut cases = Vec::new();
         for (i, (what, shapes, how)) in CASES.into_iter().enumerate() {
             for layout in scope.layouts(i) {
@@ -109,7 +110,6 @@ pub fn of(id: OpId, scope: &Scope) -> Vec<OpUnderTest> {
                     Array::cycle(dtype, shape, &ordinary(dtype, n as usize, rng))
                 };
                 let (a, b) = (array(&shapes[first]), array(&shapes[second]));
-                let epsilon = scope.reduced(dtype);
                 let mut made = case(
                     format!(
                         "{what}: {how:?} of {:?} and {:?} {}",
@@ -117,7 +117,7 @@ pub fn of(id: OpId, scope: &Scope) -> Vec<OpUnderTest> {
                         shapes[second],
                         layout.name()
                     ),
-                    (id, words(&ConvolveAttrs::new(how.flip.into()))),
+                    (id, words(&ConvolveAttrs::new(how.flip.into(), precision))),
                     vec![(a, layout), (b, layout)],
                     (dtype, shapes[result].to_vec()),
                     |arrays| how.of(places, [&arrays[0], &arrays[1]], &shapes, epsilon),
@@ -131,7 +131,16 @@ pub fn of(id: OpId, scope: &Scope) -> Vec<OpUnderTest> {
                 cases.push(made);
             }
         }
-        OpUnderTest::new(scope, id, None, dtype, cases)
+        cases
     };
-    scope.dtypes(id, None).into_iter().map(under_test).collect()
+    let mut all = Vec::new();
+    for dtype in scope.dtypes(id, None) {
+        let cases = cases(dtype, precision::HIGHEST, scope.reduced(dtype));
+        all.push(OpUnderTest::new(scope, id, None, dtype, cases));
+    }
+    for (name, precision, epsilon) in PRECISIONS {
+        let cases = cases(DType::F32, precision, epsilon);
+        all.push(OpUnderTest::in_precision(id, name, cases));
+    }
+    all
 }

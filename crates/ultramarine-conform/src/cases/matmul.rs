@@ -1,11 +1,13 @@
 //! Products of matrices.
 
-use super::{OpUnderTest, Scope, case, grouped, none};
+use super::{OpUnderTest, PRECISIONS, Scope, case, grouped};
+use crate::device::words;
 use crate::dtype::DType;
 use crate::reference::matmul as reference;
 use crate::tensor::{Array, Layout};
 use crate::values::{Rng, ordinary};
-use ultramarine_abi::schema::{OpId, op};
+use ultramarine_abi::precision;
+use ultramarine_abi::schema::{OpId, PrecisionAttrs, op};
 
 /// The cases of an operation of the family, for each dtype.
 pub fn of(op: OpId, scope: &Scope) -> Option<Vec<OpUnderTest>> {
@@ -33,7 +35,7 @@ fn matmul(scope: &Scope) -> Vec<OpUnderTest> {
         (801, 1096, 1, &[]),
         (5, 2320, 1, &[]),
     ];
-    let under_test = |dtype: DType| {
+    let mut cases = |dtype: DType, precision: u32, epsilon: f64| {
         let mut cases = Vec::new();
         for (i, (m, k, n, batch)) in sizes.into_iter().enumerate() {
             for layout in scope.layouts(if i == 5 { 2 } else { i }) {
@@ -47,14 +49,23 @@ fn matmul(scope: &Scope) -> Vec<OpUnderTest> {
                 let b = Array::cycle(dtype, &shape(k, n), &values(k * n * 4, rng));
                 cases.push(case(
                     format!("{batch:?} ({m}, {k}) x ({k}, {n}) {}", layout.name()),
-                    (op::MATMUL, none()),
+                    (op::MATMUL, words(&PrecisionAttrs::new(precision))),
                     vec![(a, layout), (b, layout)],
                     (dtype, shape(m, n)),
-                    |arrays| reference::matmul(&arrays[0], &arrays[1], scope.reduced(dtype)).1,
+                    |arrays| reference::matmul(&arrays[0], &arrays[1], epsilon).1,
                 ));
             }
         }
-        OpUnderTest::new(scope, op::MATMUL, None, dtype, cases)
+        cases
     };
-    scope.dtypes(op::MATMUL, None).into_iter().map(under_test).collect()
+    let mut all = Vec::new();
+    for dtype in scope.dtypes(op::MATMUL, None) {
+        let cases = cases(dtype, precision::HIGHEST, scope.reduced(dtype));
+        all.push(OpUnderTest::new(scope, op::MATMUL, None, dtype, cases));
+    }
+    for (name, precision, epsilon) in PRECISIONS {
+        let cases = cases(DType::F32, precision, epsilon);
+        all.push(OpUnderTest::in_precision(op::MATMUL, name, cases));
+    }
+    all
 }

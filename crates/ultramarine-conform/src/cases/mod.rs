@@ -25,6 +25,7 @@ use crate::dtype::{DType, Num};
 use crate::rules;
 use crate::run::Request;
 use crate::tensor::{Array, Layout, Placed};
+use ultramarine_abi::precision;
 use ultramarine_abi::schema::{Family, NoAttrs, OpId, OpSchema};
 
 /// Checks the outputs for the given inputs. Returns the largest error in units of the last place, or what is wrong.
@@ -90,7 +91,16 @@ impl OpUnderTest {
         let need = rules::need(family, code, dtype, scope.arithmetic);
         OpUnderTest { family, code: name.to_owned(), dtype, need, cases }
     }
+
+    /// An op of float32 in a precision, which a device may refuse.
+    pub fn in_precision(family: OpId, name: &str, cases: Vec<Case>) -> Self {
+        OpUnderTest { family, code: name.to_owned(), dtype: DType::F32, need: "optional", cases }
+    }
 }
+
+/// Precisions that products and convolutions of float32 may have, with names and epsilons.
+pub const PRECISIONS: [(&str, u32, f64); 2] =
+    [("high", precision::HIGH, 1.0 / 1024.0), ("medium", precision::MEDIUM, 1.0 / 128.0)];
 
 /// The device properties that decide which cases are made.
 #[derive(Clone, Copy)]

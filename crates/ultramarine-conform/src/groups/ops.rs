@@ -88,6 +88,10 @@ fn one(recorder: &mut Recorder, device: &Device<'_>, stream: Handle, under_test:
             Some(first) => Err(first),
         }
     });
+    if cases::PRECISIONS.iter().any(|(name, ..)| *name == cell.code) {
+        // What is rounded on purpose tells nothing of the sheet's units of the last place.
+        cell.ulp = 0.0;
+    }
     if ran {
         recorder.cell(&cell);
     }

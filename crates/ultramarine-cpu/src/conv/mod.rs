@@ -46,6 +46,7 @@ fn prepare(id: OpId, attrs: ConvolveAttrs, signature: &Signature<'_>, level: Lev
         op::CONVOLVE_WEIGHT => Role::Weight,
         _ => return Err(Refusal::Unsupported),
     };
+    matmul::check_precision(attrs.precision)?;
     if attrs.flip > 1 || !matches!(a.dtype, DType::F16 | DType::BF16 | DType::F32 | DType::F64) {
         return Err(Refusal::Unsupported);
     }

@@ -104,7 +104,7 @@ impl Config {
         let signature = [desc(&x.view()), desc(&w.view())];
         let kernel = prepare(
             op::CONVOLVE,
-            ConvolveAttrs::new(self.flip as u32),
+            ConvolveAttrs::new(self.flip as u32, 0),
             &Signature { inputs: &signature, outputs: &[desc(&y.view())] },
             level,
         )
@@ -219,7 +219,7 @@ fn misfits_are_refused() {
     let outputs = [desc(&y.view())];
     let signature = Signature { inputs: &signature, outputs: &outputs };
     let level = Level::detected();
-    let kernel = prepare(op::CONVOLVE, ConvolveAttrs::new(0), &signature, level).unwrap();
+    let kernel = prepare(op::CONVOLVE, ConvolveAttrs::new(0, 0), &signature, level).unwrap();
     let run = |scalars: &[[u64; 2]]| {
         let args = Args { inputs: &[x.view(), w.view()], outputs: &[y.view()], scalars };
         // SAFETY: the views are of live arrays.

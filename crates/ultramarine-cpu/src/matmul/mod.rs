@@ -36,7 +36,8 @@ pub(crate) use block::PACKED;
 use block::{multiply, serial};
 use ops::Ops;
 pub(crate) use skinny::mul_acc;
-use ultramarine_abi::{MAX_NDIM, schema::op};
+use ultramarine_abi::schema::{PrecisionAttrs, op};
+use ultramarine_abi::{MAX_NDIM, precision};
 
 /// A matrix. Strides in bytes.
 #[derive(Clone, Copy)]
@@ -77,11 +78,19 @@ pub(crate) const GRAIN: usize = 1 << 20;
 /// Prepares an operation of the family.
 pub fn prepare_op(op: &Op, signature: &Signature<'_>, level: Level) -> Prepared {
     match op.id {
-        op::MATMUL => prepare(signature, level),
+        op::MATMUL => {
+            check_precision(op.attributes::<PrecisionAttrs>()?.precision)?;
+            prepare(signature, level)
+        }
         op::GATHER_MATMUL => gather::prepare(op.attributes()?, signature),
         op::SEGMENTED_MATMUL => segmented::prepare(signature),
         _ => Err(Refusal::Unsupported),
     }
+}
+
+/// Refuses precisions that are not known here. What may be rounded is not.
+pub(crate) fn check_precision(code: u32) -> Result<(), Refusal> {
+    if precision::is_known(code) { Ok(()) } else { Err(Refusal::Unsupported) }
 }
 
 /// Prepares MATMUL.

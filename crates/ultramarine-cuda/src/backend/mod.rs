@@ -51,9 +51,6 @@ impl Backend for Cuda {
         info.fused_max_inputs = crate::ops::FUSED_INPUTS;
         info.memory = properties.memory;
         info.flags = device_flag::UPLOADS_IN_ORDER;
-        if crate::ops::matmul_shortens() {
-            info.flags |= device_flag::REDUCED_PRECISION;
-        }
         info.alignment = crate::memory::ALIGNMENT as u32;
         info.kernel_languages = inline_text("cuda-c");
         info.name = inline_text(&properties.describe());

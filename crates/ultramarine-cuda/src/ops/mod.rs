@@ -37,11 +37,6 @@ pub mod headers {
     pub const WALK: &str = include_str!("../../kernels/walk.cuh");
 }
 
-/// True if float32 products may use a shorter mantissa.
-pub fn matmul_shortens() -> bool {
-    matmul::shortens()
-}
-
 /// Makes a plan, or says why not. The context is current.
 pub fn plan(device: &Device, request: &Request<'_>) -> Result<Plan> {
     let request = OpRequest::of(device, request)?;

@@ -25,6 +25,7 @@ pub mod code {
 pub mod compute {
     use core::ffi::c_int;
     pub const F32: c_int = 68;
+    pub const F32_FAST_16BF: c_int = 75;
     pub const F32_FAST_TF32: c_int = 77;
     pub const F64: c_int = 70;
 }

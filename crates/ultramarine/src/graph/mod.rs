@@ -12,6 +12,7 @@ pub(crate) mod node;
 pub(crate) mod op;
 pub(crate) mod operation_key;
 pub(crate) mod placement;
+pub(crate) mod precision;
 pub(crate) mod refit;
 pub(crate) mod rules;
 #[cfg(test)]

@@ -69,6 +69,9 @@ pub fn all() -> Vec<(String, Value)> {
         UM_MAX_NDIM = MAX_NDIM;
         UM_LAYOUT_CONTIGUOUS = layout::CONTIGUOUS;
         UM_LAYOUT_STRIDED = layout::STRIDED;
+        UM_PRECISION_HIGHEST = precision::HIGHEST;
+        UM_PRECISION_HIGH = precision::HIGH;
+        UM_PRECISION_MEDIUM = precision::MEDIUM;
         UM_DEVICE_DETERMINISTIC = device_flag::DETERMINISTIC;
         UM_DEVICE_FLUSHES_SUBNORMALS = device_flag::FLUSHES_SUBNORMALS;
         UM_DEVICE_REDUCED_PRECISION = device_flag::REDUCED_PRECISION;

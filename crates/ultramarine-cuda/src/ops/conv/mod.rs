@@ -9,6 +9,7 @@ mod pack;
 mod product;
 mod weight;
 
+use super::matmul::check_precision;
 use super::matmul::gemm::Gemm;
 use super::matmul::kernels::Addresses;
 use super::matmul::library::{Library, Products, Steps};
@@ -18,6 +19,7 @@ use crate::launch::{Axes, Dtype, Job, OpRequest, Work};
 use geometry::{Convolution, pitch};
 use pack::Packs;
 use ultramarine_abi::helper::{Failure, Result};
+use ultramarine_abi::precision;
 use ultramarine_abi::schema::{ConvolveAttrs, op};
 
 /// The tensor that is computed.
@@ -51,12 +53,14 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
             b.dtype.name()
         )));
     }
-    let ConvolveAttrs { flip, .. } = request.attributes()?;
+    let ConvolveAttrs { flip, precision, .. } = request.attributes()?;
+    check_precision(precision)?;
     let common = Common {
         role,
         flip: flip != 0,
         dtype,
-        library: Products::new(dtype).filter(|_| Library::of(request.device).is_some()),
+        shortens: dtype == Dtype::Float32 && precision != precision::HIGHEST,
+        library: Products::new(dtype, precision).filter(|_| Library::of(request.device).is_some()),
         packs: Packs::new(dtype),
     };
     Ok(match role {
@@ -70,6 +74,8 @@ struct Common {
     role: Role,
     flip: bool,
     dtype: Dtype,
+    /// It is float32 that may be rounded to TF32.
+    shortens: bool,
     library: Option<Products>,
     packs: Packs,
 }

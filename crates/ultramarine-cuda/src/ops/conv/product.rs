@@ -4,8 +4,7 @@
 use super::geometry::{Convolution, SMALL};
 use super::pack::Copied;
 use super::{Common, Parts, depthwise, halo, headers};
-use crate::launch::{BLOCK, Dtype, Grid, Job, Work, launch};
-use crate::ops::matmul;
+use crate::launch::{BLOCK, Grid, Job, Work, launch};
 use crate::program::{Kernels, Source, index};
 use ultramarine_abi::helper::Result;
 
@@ -76,7 +75,7 @@ impl Forward {
 
     /// Tensor cores do it.
     fn on_cores(&self) -> bool {
-        self.common.dtype.is_half() || (self.common.dtype == Dtype::Float32 && matmul::shortens())
+        self.common.dtype.is_half() || self.common.shortens
     }
 
     fn is_by_elements(conv: &Convolution) -> bool {

@@ -14,7 +14,7 @@ use core::ffi::{CStr, c_int, c_void};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use ultramarine_abi::helper::{Failure, Level, Result};
-use ultramarine_abi::status;
+use ultramarine_abi::{precision, status};
 
 /// Calls that a plan keeps.
 const MOST_KEPT: usize = 256;
@@ -166,9 +166,13 @@ struct Key {
     alignment: [u32; 3],
 }
 
-/// How numbers of a dtype are multiplied: its name, the sums, and their factor's dtype.
-fn numbers(dtype: Dtype) -> Option<(c_int, c_int, c_int)> {
-    let f32_sums = if super::shortens() { compute::F32_FAST_TF32 } else { compute::F32 };
+/// How numbers of a dtype are multiplied, float32 in a precision: its name, the sums, and their factor's dtype.
+fn numbers(dtype: Dtype, code: u32) -> Option<(c_int, c_int, c_int)> {
+    let f32_sums = match code {
+        precision::HIGH => compute::F32_FAST_TF32,
+        precision::MEDIUM => compute::F32_FAST_16BF,
+        _ => compute::F32,
+    };
     Some(match dtype {
         Dtype::Float32 => (data::R_32F, f32_sums, data::R_32F),
         Dtype::Float64 => (data::R_64F, compute::F64, data::R_64F),
@@ -201,15 +205,18 @@ impl Steps {
 /// Products of one dtype by cuBLASLt.
 pub struct Products {
     dtype: Dtype,
+    /// A code of [`precision`].
+    precision: u32,
     pack: super::kernels::Packer,
     kept: Mutex<HashMap<Key, Option<Arc<Call>>>>,
 }
 
 impl Products {
     /// `None`: the library has no such products.
-    pub fn new(dtype: Dtype) -> Option<Self> {
-        numbers(dtype)?;
-        Some(Self { dtype, pack: super::kernels::Packer::new(dtype), kept: Mutex::default() })
+    pub fn new(dtype: Dtype, precision: u32) -> Option<Self> {
+        numbers(dtype, precision)?;
+        let pack = super::kernels::Packer::new(dtype);
+        Some(Self { dtype, precision, pack, kept: Mutex::default() })
     }
 
     /// How the library makes a product. `None`: it cannot. The device's context is current.
@@ -270,7 +277,7 @@ impl Products {
 
     fn make(&self, device: &Device, library: &Library, key: &Key) -> Option<Call> {
         let (table, [m, n, k]) = (library.table, key.sizes);
-        let (element, sums, factor) = numbers(self.dtype)?;
+        let (element, sums, factor) = numbers(self.dtype, self.precision)?;
         let mut handle = std::ptr::null_mut();
         // SAFETY: the place is valid.
         let made = unsafe { (table.operation_create)(&mut handle, sums, factor) };

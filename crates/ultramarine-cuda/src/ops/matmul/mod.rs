@@ -16,25 +16,9 @@ use gemm::Gemm;
 use kernels::{Addresses, Vector};
 use library::{Library, Products, Steps};
 use product::Product;
-use std::sync::OnceLock;
 use ultramarine_abi::helper::{Failure, Result};
-use ultramarine_abi::schema::op;
-
-/// Variables that say whether float32 products may be made of TF32, which has 10 bits after the
-/// point. The first that is set counts: ours, then that of MLX.
-const SHORTENS: [&str; 2] = ["ULTRAMARINE_CUDA_TF32", "MLX_ENABLE_TF32"];
-
-/// True if float32 products may use a shorter mantissa, which has to be asked for.
-pub fn shortens() -> bool {
-    static SAID: OnceLock<bool> = OnceLock::new();
-    *SAID.get_or_init(|| says_yes(SHORTENS.map(|name| std::env::var(name).ok())))
-}
-
-/// The meaning of the first value that is set and not empty.
-fn says_yes(values: [Option<String>; 2]) -> bool {
-    let said = values.into_iter().flatten().find(|value| !value.trim().is_empty());
-    said.is_some_and(|value| value.trim() != "0")
-}
+use ultramarine_abi::precision;
+use ultramarine_abi::schema::{PrecisionAttrs, op};
 
 /// Length of sums for which a block of threads is too few,
 const LONG: i64 = 1 << 16;
@@ -73,9 +57,20 @@ fn prepare_matmul(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     if a.dtype == Dtype::Bool {
         return Err(Failure::unsupported("bool has no products of matrices"));
     }
+    let PrecisionAttrs { precision, .. } = request.attributes()?;
+    check_precision(precision)?;
     // The library is opened here, not between commands.
-    let library = Products::new(a.dtype).filter(|_| Library::of(request.device).is_some());
+    let library =
+        Products::new(a.dtype, precision).filter(|_| Library::of(request.device).is_some());
     Ok(Box::new(Matmul { dtype: a.dtype, kernels: kernels::Products::new(a.dtype), library }))
+}
+
+/// Refuses precisions that are not known here.
+pub fn check_precision(code: u32) -> Result<()> {
+    match precision::is_known(code) {
+        true => Ok(()),
+        false => Err(Failure::unsupported(format!("products of precision {code}"))),
+    }
 }
 
 impl Matmul {
@@ -126,19 +121,5 @@ impl Work for Matmul {
             return Ok(());
         }
         self.kernels.run(job, &product, at)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::says_yes;
-
-    #[test]
-    fn our_variable_comes_before_that_of_mlx() {
-        let yes = |ours: Option<&str>, mlx: Option<&str>| {
-            says_yes([ours.map(str::to_owned), mlx.map(str::to_owned)])
-        };
-        assert!(!yes(None, None) && !yes(Some("0"), Some("1")) && !yes(None, Some("0")));
-        assert!(yes(Some("1"), None) && yes(Some("1"), Some("0")) && yes(Some(""), Some("1")));
     }
 }

@@ -4,6 +4,8 @@
 //! of input, weight and cotangent. Its three derivatives are the operations: each computes the tensor of one [`Role`] from
 //! those of the two others, and the derivatives of each are the other two.
 
+use crate::graph::precision::MatmulPrecision;
+use crate::ops::matmul::taken;
 use crate::ops::rules::{batching::to_front, builders::plus};
 use crate::ops::{Call, Candidates, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, attributes};
 use crate::shape::{self, Shape};
@@ -41,6 +43,7 @@ attributes! {
         pub input_dilation: [i64; 3],
         pub groups: usize,
         pub flip: bool,
+        pub precision: MatmulPrecision,
     }
 }
 
@@ -166,7 +169,9 @@ impl Rules for Convolve {
             Weight => op::CONVOLVE_WEIGHT,
             Output => op::CONVOLVE,
         };
-        call.run(exec, id, &ConvolveAttrs::new(self.flip as u32), &scalars)
+        let attributes = |precision| ConvolveAttrs::new(self.flip.into(), precision);
+        let attributes = taken(exec, call, id, self.precision, attributes)?;
+        call.run(exec, id, &attributes, &scalars)
     }
 
     fn decompose(&self, d: &Decompose<'_>, candidates: &mut Candidates) {

@@ -65,6 +65,7 @@ fn to_input(of: &Convolve, w: &Array, ct: &Array, input: [usize; 3], run: Run) -
         input_dilation: of.stride,
         groups: of.groups,
         flip: !of.flip,
+        precision: of.precision,
     };
     // Filters and channels change places within each group.
     let w = split(w, 0, of.groups)?.swapaxes(1, 5)?;
@@ -81,6 +82,7 @@ fn to_weight(of: &Convolve, x: &Array, ct: &Array, kernel: [usize; 3], run: Run)
         input_dilation: of.input_dilation,
         groups: of.groups,
         flip: false,
+        precision: of.precision,
     };
     // The batch is what is summed over, so it takes the channels' place.
     let x = join(&split(x, 4, of.groups)?.swapaxes(0, 5)?, 4)?;
@@ -154,7 +156,8 @@ fn product(of: &Convolve, x: &Array, w: &Array, output: [usize; 3]) -> Result<Ar
     let windows = windows.reshape(&[groups, pixels, taps * channels])?;
     let w = if of.flip { w.flip([1, 2, 3])? } else { w.clone() };
     let w = w.reshape(&[groups, filters, taps * channels])?.swapaxes(1, 2)?;
-    let sums = Array::of(Matmul, &[&windows, &w], smallvec![groups, pixels, filters], x.dtype());
+    let product = Matmul { precision: of.precision };
+    let sums = Array::of(product, &[&windows, &w], smallvec![groups, pixels, filters], x.dtype());
     let [d, h, k] = output;
     sums.swapaxes(0, 1)?.reshape(&[x.shape()[0], d, h, k, groups * filters])
 }

@@ -5,6 +5,7 @@ pub(crate) mod convolve;
 mod decompose;
 
 use crate::error::{Result, ensure};
+use crate::graph::precision;
 use crate::shape::{self, Shape, Show};
 use crate::{array::Array, dtype::Dtype, ops::rules::builders::flat, placement::follow};
 use convolve::{Convolve, Role};
@@ -183,6 +184,7 @@ pub fn conv_general(x: &Array, w: &Array, how: &Convolution) -> Result<Array> {
         input_dilation: [1; 3],
         groups: how.groups as usize,
         flip: how.flip,
+        precision: precision::of_product(&[&x, &w]),
     };
     let mut output = [1usize; 3];
     for i in 0..n {

@@ -12,10 +12,11 @@ use ultramarine_abi::schema::{binary, reduce};
 const MAX_PRODUCTS: usize = 1 << 22;
 
 /// Candidates for a matrix product.
-pub(crate) fn candidates(d: &Decompose<'_>, candidates: &mut Candidates) {
+pub(crate) fn candidates(of: &Matmul, d: &Decompose<'_>, candidates: &mut Candidates) {
     let [a, b] = d.inputs else { return };
-    let product =
-        |a: &Array, b: &Array| Array::of(Matmul, &[a, b], Shape::from_slice(d.shape), a.dtype());
+    let product = |a: &Array, b: &Array| {
+        Array::of(of.clone(), &[a, b], Shape::from_slice(d.shape), a.dtype())
+    };
     if let Some(wide) = wider(a.dtype()) {
         candidates.add(Ok(product(&a.astype(wide), &b.astype(wide)).astype(d.dtype)));
         return;

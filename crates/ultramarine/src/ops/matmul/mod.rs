@@ -12,6 +12,7 @@ pub(crate) mod segmented;
 
 use crate::backend::{Exec, Operand};
 use crate::error::{Error, Result, bail, ensure};
+use crate::graph::precision::{self, MatmulPrecision};
 use crate::ops::rules::builders::{compute_dtype, flat, like, plus, un, with_axis, without_axis};
 use crate::ops::rules::shapeless::{SymbolicShape, SymbolicSize, broadcast_by, reshaped};
 use crate::ops::{
@@ -22,12 +23,12 @@ use crate::ops::{
 };
 use crate::shape::{self, Shape, Show};
 use crate::{array::Array, dtype::Dtype, node::Value, scalar::Scalar};
-use smallvec::smallvec;
-use ultramarine_abi::schema::{NoAttrs, op, unary};
+use smallvec::{SmallVec, smallvec};
+use ultramarine_abi::schema::{OpId, PrecisionAttrs, op, unary};
 use ultramarine_abi::status;
 
 /// The product of two stacks of matrices of one dtype and at least two dimensions.
-fn product(a: &Array, b: &Array) -> Result<Array> {
+fn product(a: &Array, b: &Array, precision: MatmulPrecision) -> Result<Array> {
     let (ra, rb) = (a.ndim(), b.ndim());
     let (m, k, n) = (a.shape()[ra - 2], a.shape()[ra - 1], b.shape()[rb - 1]);
     if rb == 2
@@ -39,12 +40,12 @@ fn product(a: &Array, b: &Array) -> Result<Array> {
         // The rows of one matrix already.
         let shape = smallvec![1, m, n];
         shape::check("matmul", &shape)?;
-        return Array::try_of(Matmul, &[a, &b], shape, a.dtype());
+        return Array::try_of(Matmul { precision }, &[a, &b], shape, a.dtype());
     }
     if rb == 2 && ra > 2 {
         // One product with all rows, instead of a small one for each matrix.
         let rows = smallvec![SymbolicSize::Product(0, ra as u8 - 1), SymbolicSize::own(ra - 1)];
-        let rows = product(&reshaped(a, rows, &[])?, b)?;
+        let rows = product(&reshaped(a, rows, &[])?, b, precision)?;
         let sizes = (0..ra - 1).map(SymbolicSize::partner).chain([SymbolicSize::own(1)]).collect();
         return reshaped(&rows, sizes, &[a]);
     }
@@ -60,7 +61,7 @@ fn product(a: &Array, b: &Array) -> Result<Array> {
     if k == 0 {
         return Array::full(&shape, Scalar::from_i64(a.dtype(), 0));
     }
-    Array::try_of(Matmul, &[&a, &b], shape, a.dtype())
+    Array::try_of(Matmul { precision }, &[&a, &b], shape, a.dtype())
 }
 
 /// The sizes of `a`'s matrices broadcast to those of leading dimensions of `shape`, which may be `b`'s.
@@ -98,7 +99,9 @@ fn multiply_matrices(op: &str, a: &Array, b: &Array, dtype: Dtype) -> Result<Arr
         let (a, b) = (Show(a.shape()), Show(b.shape()));
         bail!(op, "Leading dimensions of shapes {a} and {b} cannot be broadcast.");
     }
-    without_vectors(product(&left.promoted(dtype), &right.promoted(dtype))?, a, b)
+    let (left, right) = (left.promoted(dtype), right.promoted(dtype));
+    let precision = precision::of_product(&[&left, &right]);
+    without_vectors(product(&left, &right, precision)?, a, b)
 }
 
 /// A product without the axes that vectors among its operands were given.
@@ -294,7 +297,9 @@ impl Array {
 attributes! {
     /// Products of matrices in the last two axes; equal batch dimensions.
     #[derive(Clone, Debug)]
-    pub(crate) struct Matmul;
+    pub(crate) struct Matmul {
+        pub precision: MatmulPrecision,
+    }
 }
 
 /// The transposed matrices, conjugated if complex.
@@ -313,7 +318,7 @@ pub(crate) fn transposed(a: &Array) -> Result<Array> {
 
 /// A product with one row or one column as that of the transposed operands, where the device would have a transposed
 /// matrix copied: the transposed operands are contiguous then.
-fn flipped(exec: &Exec, call: &Call<'_>) -> Result<Option<Value>> {
+fn flipped(exec: &Exec, call: &Call<'_>, attributes: &PrecisionAttrs) -> Result<Option<Value>> {
     let n = call.shape.len();
     let contiguous = |i: usize| shape::is_contiguous(call.descs[i].0, &call.inputs[i].strides);
     if exec.device.is_host()
@@ -337,10 +342,10 @@ fn flipped(exec: &Exec, call: &Call<'_>) -> Result<Option<Value>> {
         return Ok(None);
     }
     let dtype = call.dtype;
-    let (attributes, given) = (NoAttrs::new(), [call.operand(0), call.operand(1)]);
+    let given = [call.operand(0), call.operand(1)];
     // Plans know nothing of memory.
     let result = Value { strides: shape::contiguous_strides(call.shape), ..values[0].clone() };
-    let plan = exec.plan(op::MATMUL, &attributes, &given, &[call.output(&result)])?;
+    let plan = exec.plan(op::MATMUL, attributes, &given, &[call.output(&result)])?;
     if plan.status != status::NEEDS_CONTIGUOUS {
         return Ok(None);
     }
@@ -350,7 +355,7 @@ fn flipped(exec: &Exec, call: &Call<'_>) -> Result<Option<Value>> {
     value.strides = shape::contiguous_strides(&shape);
     exec.run(
         op::MATMUL,
-        &attributes,
+        attributes,
         &inputs,
         &[Operand { value: &value, shape: &shape, dtype }],
         &[],
@@ -359,15 +364,44 @@ fn flipped(exec: &Exec, call: &Call<'_>) -> Result<Option<Value>> {
     Ok(Some(value))
 }
 
+impl Matmul {
+    /// Another product, of the same precision.
+    fn product(&self, a: &Array, b: &Array) -> Result<Array> {
+        product(a, b, self.precision)
+    }
+}
+
+/// The precision that a device takes for an operation; the highest where it refuses what is allowed.
+pub(crate) fn taken<A: Copy>(
+    exec: &Exec,
+    call: &Call<'_>,
+    id: OpId,
+    precision: MatmulPrecision,
+    attributes: impl Fn(u32) -> A,
+) -> Result<A> {
+    let (asked, plain) = (attributes(precision.code()), attributes(0));
+    if precision == MatmulPrecision::Highest {
+        return Ok(plain);
+    }
+    // Plans know nothing of memory.
+    let strides = shape::contiguous_strides(call.shape);
+    let result = Value { strides, ..call.inputs[0].clone() };
+    let inputs: SmallVec<[Operand<'_>; 2]> =
+        (0..call.inputs.len()).map(|i| call.operand(i)).collect();
+    let plan = exec.plan(id, &asked, &inputs, &[call.output(&result)])?;
+    Ok(if plan.status == status::UNSUPPORTED { plain } else { asked })
+}
+
 impl Rules for Matmul {
     fn name(&self) -> &'static str {
         "matmul"
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
-        match flipped(exec, call)? {
+        let attributes = taken(exec, call, op::MATMUL, self.precision, PrecisionAttrs::new)?;
+        match flipped(exec, call, &attributes)? {
             Some(value) => Ok(value),
-            None => call.run(exec, op::MATMUL, &NoAttrs::new(), &[]),
+            None => call.run(exec, op::MATMUL, &attributes, &[]),
         }
     }
 
@@ -387,35 +421,36 @@ impl Rules for Matmul {
 
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
         let (a, b, ct) = (&v.primals[0], &v.primals[1], v.cotangent);
-        let left = v.wanted[0].then(|| product(ct, &adjoint(b)?)).transpose()?;
-        let right = v.wanted[1].then(|| product(&adjoint(a)?, ct)).transpose()?;
+        let left = v.wanted[0].then(|| self.product(ct, &adjoint(b)?)).transpose()?;
+        let right = v.wanted[1].then(|| self.product(&adjoint(a)?, ct)).transpose()?;
         Ok(smallvec![left, right])
     }
 
     fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
         let (a, b) = (&j.primals[0], &j.primals[1]);
-        let left = j.tangents[0].as_ref().map(|t| product(t, b)).transpose()?;
-        let right = j.tangents[1].as_ref().map(|t| product(a, t)).transpose()?;
+        let left = j.tangents[0].as_ref().map(|t| self.product(t, b)).transpose()?;
+        let right = j.tangents[1].as_ref().map(|t| self.product(a, t)).transpose()?;
         plus(left, right)
     }
 
     fn decompose(&self, d: &Decompose<'_>, candidates: &mut Candidates) {
-        decompose::candidates(d, candidates);
+        decompose::candidates(self, d, candidates);
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
         let (a, b) = (&v.inputs[0], &v.inputs[1]);
         let out = match (v.axes[0], v.axes[1]) {
-            (None, None) => return Ok((product(a, b)?, None)),
+            (None, None) => return Ok((self.product(a, b)?, None)),
             // Shared matrices: the mapped axis joins the rows, or the columns.
-            (Some(i), None) if b.ndim() == 2 => product(&batched(a, Some(i), v.size)?, b)?,
+            (Some(i), None) if b.ndim() == 2 => self.product(&batched(a, Some(i), v.size)?, b)?,
             (None, Some(i)) if a.ndim() == 2 => {
-                let rows = product(&transposed(&batched(b, Some(i), v.size)?)?, &transposed(a)?)?;
+                let rows =
+                    self.product(&transposed(&batched(b, Some(i), v.size)?)?, &transposed(a)?)?;
                 transposed(&rows)?
             }
             _ => {
                 let operands = all_batched(v)?;
-                product(&operands[0], &operands[1])?
+                self.product(&operands[0], &operands[1])?
             }
         };
         Ok((out, Some(0)))

@@ -1,0 +1,219 @@
+//! How exactly products of float32 are made: a setting of the process or of a device, and a scope. Operations keep the one that
+//! holds where they are called, and so do their derivatives and traces of compiled functions.
+
+use super::attribute::attributes;
+use crate::{array::Array, device::Device, dtype::Dtype, stream};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::{LazyLock, Mutex, PoisonError};
+use ultramarine_runtime::log::{Level, log};
+
+attributes! {
+    /// How exactly matrix products and convolutions of float32 are made. It says what is allowed: a device that is no faster
+    /// with less stays more exact, as the CPU does. Other dtypes are not concerned.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum MatmulPrecision {
+        /// Factors in float32, of 24 significant bits.
+        #[default]
+        Highest,
+        /// Factors may be rounded to TensorFloat-32, of 11 significant bits; sums are in float32.
+        High,
+        /// Factors may be rounded to bfloat16, of 8 significant bits; sums are in float32.
+        Medium,
+    }
+}
+
+impl MatmulPrecision {
+    const ALL: [MatmulPrecision; 3] =
+        [MatmulPrecision::Highest, MatmulPrecision::High, MatmulPrecision::Medium];
+
+    /// Its name: `highest`, `high` or `medium`.
+    pub fn name(self) -> &'static str {
+        match self {
+            MatmulPrecision::Highest => "highest",
+            MatmulPrecision::High => "high",
+            MatmulPrecision::Medium => "medium",
+        }
+    }
+
+    /// The precision of a name.
+    pub fn from_name(name: &str) -> Option<MatmulPrecision> {
+        MatmulPrecision::ALL.into_iter().find(|p| p.name() == name)
+    }
+
+    /// Its code in the backend contract.
+    pub(crate) fn code(self) -> u32 {
+        self as u32
+    }
+}
+
+/// Of all devices, and of those that have one of their own.
+struct Settings {
+    all: MatmulPrecision,
+    devices: Vec<(Device, MatmulPrecision)>,
+}
+
+/// What nobody has set.
+const UNKNOWN: u8 = u8::MAX;
+/// The precision if all devices have the same, and [`VARIED`] if not.
+static COMMON: AtomicU8 = AtomicU8::new(UNKNOWN);
+const VARIED: u8 = 3;
+/// Changes that made devices vary, for the keys of traces.
+static CHANGES: AtomicU32 = AtomicU32::new(0);
+
+static SETTINGS: LazyLock<Mutex<Settings>> = LazyLock::new(|| {
+    let all = from_environment(|name| std::env::var(name).ok());
+    Mutex::new(Settings { all, devices: Vec::new() })
+});
+
+thread_local! {
+    static SCOPED: Cell<Option<MatmulPrecision>> = const { Cell::new(None) };
+}
+
+/// `ULTRAMARINE_MATMUL_PRECISION`, else what MLX's `MLX_ENABLE_TF32` says, else the highest.
+fn from_environment(variable: impl Fn(&str) -> Option<String>) -> MatmulPrecision {
+    let said = |name| variable(name).map(|v| v.trim().to_lowercase()).filter(|v| !v.is_empty());
+    if let Some(name) = said("ULTRAMARINE_MATMUL_PRECISION") {
+        return MatmulPrecision::from_name(&name).unwrap_or_else(|| {
+            let text = format!(
+                "ULTRAMARINE_MATMUL_PRECISION is \"{name}\", expected \"highest\", \"high\" or \"medium\": products are made in float32"
+            );
+            log(Level::Warning, text);
+            MatmulPrecision::Highest
+        });
+    }
+    match said("MLX_ENABLE_TF32") {
+        Some(value) if value != "0" => MatmulPrecision::High,
+        _ => MatmulPrecision::Highest,
+    }
+}
+
+fn with_settings<T>(f: impl FnOnce(&mut Settings) -> T) -> T {
+    let mut settings = SETTINGS.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = f(&mut settings);
+    let common = if settings.devices.is_empty() { settings.all as u8 } else { VARIED };
+    COMMON.store(common, Ordering::Release);
+    found
+}
+
+fn of_device(settings: &Settings, device: Device) -> MatmulPrecision {
+    let own = settings.devices.iter().find(|(d, _)| *d == device);
+    own.map_or(settings.all, |(_, precision)| *precision)
+}
+
+/// The precision of products of float32 on a device, or without one on those that have none of their own; in a
+/// [`PrecisionScope`] the scope's.
+pub fn matmul_precision(device: Option<Device>) -> MatmulPrecision {
+    SCOPED
+        .get()
+        .unwrap_or_else(|| with_settings(|s| device.map_or(s.all, |device| of_device(s, device))))
+}
+
+/// Sets the precision of products of float32 on a device, or without one on all devices, in every thread; a
+/// [`PrecisionScope`] goes before it. Returns what was set before.
+///
+/// It holds for operations that are called from now on. The first setting is `ULTRAMARINE_MATMUL_PRECISION` (`highest`, `high`
+/// or `medium`), else `high` where `MLX_ENABLE_TF32` is 1, else `highest`.
+///
+/// # Examples
+/// ```
+/// use ultramarine::{MatmulPrecision, matmul_precision, set_matmul_precision};
+///
+/// set_matmul_precision(MatmulPrecision::High, None);
+/// assert_eq!(matmul_precision(None), MatmulPrecision::High);
+/// ```
+pub fn set_matmul_precision(precision: MatmulPrecision, device: Option<Device>) -> MatmulPrecision {
+    with_settings(|s| {
+        let before = device.map_or(s.all, |device| of_device(s, device));
+        match device {
+            None => {
+                s.all = precision;
+                s.devices.clear();
+            }
+            Some(device) => {
+                s.devices.retain(|(d, _)| *d != device);
+                s.devices.push((device, precision));
+                CHANGES.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        before
+    })
+}
+
+/// While it lives, this thread's products of float32 have a precision, on all devices. Scopes nest; drop them in the reverse
+/// order.
+#[derive(Debug)]
+pub struct PrecisionScope {
+    before: Option<MatmulPrecision>,
+    // Belongs to the thread that made it.
+    _thread: std::marker::PhantomData<*const ()>,
+}
+
+impl PrecisionScope {
+    /// Enters the scope of a precision.
+    pub fn new(precision: MatmulPrecision) -> PrecisionScope {
+        PrecisionScope {
+            before: SCOPED.replace(Some(precision)),
+            _thread: std::marker::PhantomData,
+        }
+    }
+}
+
+impl Drop for PrecisionScope {
+    fn drop(&mut self) {
+        SCOPED.set(self.before);
+    }
+}
+
+/// The setting of all devices, if they have the same.
+fn common() -> Option<MatmulPrecision> {
+    let read = || MatmulPrecision::ALL.get(COMMON.load(Ordering::Acquire) as usize).copied();
+    read().or_else(|| {
+        // Nobody has asked yet, or they differ.
+        with_settings(|_| ());
+        read()
+    })
+}
+
+/// The precision of a product of these, which have one dtype.
+pub(crate) fn of_product(operands: &[&Array]) -> MatmulPrecision {
+    if operands.iter().any(|a| a.dtype() != Dtype::Float32) {
+        return MatmulPrecision::Highest;
+    }
+    if let Some(precision) = SCOPED.get().or_else(common) {
+        return precision;
+    }
+    let home = operands.iter().find_map(|a| a.node().home());
+    let device = home.unwrap_or_else(|| stream::current().0.device);
+    with_settings(|s| of_device(s, device))
+}
+
+/// What the key of a trace has of it.
+pub(crate) fn key() -> u64 {
+    match (SCOPED.get(), common()) {
+        (Some(precision), _) | (None, Some(precision)) => u64::from(precision.code()),
+        (None, None) => u64::from(VARIED) + u64::from(CHANGES.load(Ordering::Relaxed)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_variable_that_is_set_counts() {
+        let of = |ours: Option<&str>, mlx: Option<&str>| {
+            let [ours, mlx] = [ours, mlx].map(|v| v.map(str::to_owned));
+            from_environment(
+                |name| if name.starts_with("MLX") { mlx.clone() } else { ours.clone() },
+            )
+        };
+        use MatmulPrecision::{High, Highest, Medium};
+        assert_eq!(
+            [of(None, None), of(None, Some("0")), of(None, Some("1"))],
+            [Highest, Highest, High]
+        );
+        assert_eq!([of(Some("highest"), Some("1")), of(Some(""), Some("1"))], [Highest, High]);
+        assert_eq!([of(Some(" Medium "), None), of(Some("half"), None)], [Medium, Highest]);
+    }
+}
