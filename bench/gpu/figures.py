@@ -21,12 +21,14 @@ import numpy as np
 
 import ultramarine as mx
 from bench import record
+from bench.gpu import timing
 from bench.gpu.layers import layers
 from bench.gpu.libraries import libraries
 from bench.gpu.models import models
 from bench.gpu.quantized import quantized
 from bench.gpu.replays import replays
 from bench.gpu.timing import FIGURES, close, ours, pair, row, seconds, theirs, torch
+from bench.gpu.training import training
 
 
 def bandwidth() -> float:
@@ -392,6 +394,7 @@ FREE: dict[str, Callable[[], None]] = {
     "uploads": uploads,
     "parts": parts,
     "dlpack": exchange,
+    "training": training,
 }
 
 
@@ -401,7 +404,9 @@ def main() -> int:
     )
     parser.add_argument("groups", nargs="*", metavar="GROUP", help=", ".join([*BOUND, *FREE]))
     parser.add_argument("--figures", type=Path, help="file for the figures")
+    parser.add_argument("--torch-compile", action="store_true", help="time torch.compile as well")
     asked = parser.parse_args()
+    timing.TORCH_COMPILE = asked.torch_compile
     if unknown := set(asked.groups) - {*BOUND, *FREE}:
         parser.error(f"no group {', '.join(sorted(unknown))}")
     if not mx.is_available(mx.gpu):

@@ -1,4 +1,4 @@
-"""Whole models of random weights beside torch: Llama blocks over a prompt and one token at a time, and training a GPT.
+"""Llama blocks of random weights beside torch, over a prompt and one token at a time.
 
 Torch runs each as written, and as a graph of its launches where shapes are fixed; its bare products alone, as a graph, are
 what a prompt cannot go below.
@@ -7,17 +7,13 @@ what a prompt cannot go below.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 import ultramarine as mx
 import ultramarine.nn as nn
-import ultramarine.optimizers as optim
-from bench.gpu.timing import close, pair, row, seconds, theirs, torch
+from bench.gpu.timing import close, pair, row, theirs, torch, warmed
 
 BLOCKS, WIDE, HEADS, INNER, PROMPT, CACHED = 4, 2048, 16, 5632, 1024, 512
 EACH = WIDE // HEADS
@@ -167,150 +163,7 @@ def run(name: str, both: Any, rate: float, length: int, cached: int) -> None:
         print(f"{label}: products alone, by torch, {products * 1e3:.3f} ms")
 
 
-def llama(rate: float) -> None:
+def models(rate: float) -> None:
     both = weights()
     run(f"prompt of {PROMPT}", both, rate, PROMPT, 0)
     run(f"one token after {CACHED}", both, rate, 1, CACHED)
-
-
-# Seconds before a model is timed.
-WARM = 3.0
-DIM, LAYERS, TOKENS, BATCH, CONTEXT = 512, 4, 8192, 8, 256
-
-
-class Block(nn.Module):
-    def __init__(self, dim: int, heads: int) -> None:
-        super().__init__()
-        self.norm1, self.norm2 = nn.LayerNorm(dim), nn.LayerNorm(dim)
-        self.qkv, self.o = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
-        self.up, self.down = nn.Linear(dim, 4 * dim), nn.Linear(4 * dim, dim)
-        self.heads = heads
-
-    def __call__(self, x: mx.array) -> mx.array:
-        b, n, d = x.shape
-        split = self.qkv(self.norm1(x)).reshape(b, n, 3, self.heads, -1).transpose(2, 0, 3, 1, 4)
-        scale = (d // self.heads) ** -0.5
-        a = mx.fast.scaled_dot_product_attention(*split, scale=scale, mask="causal")
-        x = x + self.o(a.transpose(0, 2, 1, 3).reshape(b, n, d))
-        return x + self.down(nn.gelu_approx(self.up(self.norm2(x))))
-
-
-class Gpt(nn.Module):
-    def __init__(self, dim: int, layers: int, heads: int) -> None:
-        super().__init__()
-        self.tokens, self.places = nn.Embedding(TOKENS, dim), nn.Embedding(CONTEXT, dim)
-        self.blocks = [Block(dim, heads) for _ in range(layers)]
-        self.norm, self.head = nn.LayerNorm(dim), nn.Linear(dim, TOKENS)
-
-    def __call__(self, ids: mx.array) -> mx.array:
-        x = self.tokens(ids) + self.places(mx.arange(ids.shape[1]))
-        for block in self.blocks:
-            x = block(x)
-        return self.head(self.norm(x))
-
-
-def torch_gpt(model: Gpt, dim: int, heads: int) -> Any:
-    """The same network with the same weights."""
-    f, tnn = torch.nn.functional, torch.nn
-
-    class TorchBlock(tnn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.norm1, self.norm2 = tnn.LayerNorm(dim), tnn.LayerNorm(dim)
-            self.qkv, self.o = tnn.Linear(dim, 3 * dim), tnn.Linear(dim, dim)
-            self.up, self.down = tnn.Linear(dim, 4 * dim), tnn.Linear(4 * dim, dim)
-
-        def forward(self, x: Any) -> Any:
-            b, n, d = x.shape
-            split = self.qkv(self.norm1(x)).view(b, n, 3, heads, -1).permute(2, 0, 3, 1, 4)
-            a = f.scaled_dot_product_attention(*split, is_causal=True)
-            x = x + self.o(a.transpose(1, 2).reshape(b, n, d))
-            return x + self.down(f.gelu(self.up(self.norm2(x)), approximate="tanh"))
-
-    class TorchGpt(tnn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.tokens, self.places = tnn.Embedding(TOKENS, dim), tnn.Embedding(CONTEXT, dim)
-            self.blocks = tnn.ModuleList([TorchBlock() for _ in model.blocks])
-            self.norm, self.head = tnn.LayerNorm(dim), tnn.Linear(dim, TOKENS)
-
-        def forward(self, ids: Any) -> Any:
-            x = self.tokens(ids) + self.places.weight[: ids.shape[1]]
-            for block in self.blocks:
-                x = block(x)
-            return self.head(self.norm(x))
-
-    from ultramarine.utils import tree_flatten
-
-    other = TorchGpt()
-    other.load_state_dict(
-        {name: torch.from_numpy(np.array(w)) for name, w in tree_flatten(model.parameters())}
-    )
-    return other.cuda()
-
-
-def training(compiled: bool) -> None:
-    heads = DIM // 64
-    mx.random.seed(0)
-    model = Gpt(DIM, LAYERS, heads)
-    mx.eval(model.parameters())
-    other = torch_gpt(model, DIM, heads) if torch is not None else None
-    host = np.random.default_rng(0).integers(0, TOKENS, (BATCH, CONTEXT + 1))
-    ids, targets = mx.array(host[:, :-1]), mx.array(host[:, 1:])
-    optimizer = optim.Adam(learning_rate=1e-4)
-
-    def loss_of(model: Gpt) -> mx.array:
-        return nn.losses.cross_entropy(model(ids), targets, reduction="mean")
-
-    def step() -> mx.array:
-        loss, gradients = nn.value_and_grad(model, loss_of)(model)
-        optimizer.update(model, gradients)
-        return loss
-
-    state = [model.state, optimizer.state]
-    whole = mx.compile(step, inputs=state, outputs=state)
-    theirs_eager = theirs_compiled = None
-    first = step()
-    mx.eval(first, state)
-    if other is not None:
-        tids, ttargets = (torch.from_numpy(a.copy()).cuda() for a in (host[:, :-1], host[:, 1:]))
-        adam = torch.optim.Adam(other.parameters(), lr=1e-4, fused=True)
-
-        def torch_step(net: Any) -> Any:
-            adam.zero_grad(set_to_none=True)
-            loss = torch.nn.functional.cross_entropy(net(tids).flatten(0, 1), ttargets.flatten())
-            loss.backward()
-            adam.step()
-            return loss
-
-        close("loss of a GPT", first, torch_step(other).detach(), 1e-4)
-        theirs_eager = theirs(lambda: torch_step(other))
-        if compiled:
-            fast = torch.compile(other)
-            theirs_compiled = theirs(lambda: torch_step(fast))
-
-    def update(f: Callable[[], mx.array]) -> None:
-        mx.async_eval(f(), state)
-
-    name = f"Adam step of a GPT, {LAYERS} x {DIM}, float32"
-    row("models", name, warmed(lambda: update(step), mx.synchronize), theirs_eager)
-    row(
-        "models",
-        f"{name}, compiled",
-        warmed(lambda: update(whole), mx.synchronize),
-        theirs_compiled,
-    )
-
-
-def warmed(step: Callable[[], Any], wait: Callable[[], Any]) -> float:
-    """Seconds of a step, once its kernels are compiled, which goes on in the background, and its commands are recorded."""
-    end = time.monotonic() + WARM
-    while time.monotonic() < end:
-        step()
-        wait()
-    return seconds(step, wait)
-
-
-def models(rate: float, compiled: bool = False) -> None:
-    llama(rate)
-    training(compiled)

@@ -21,6 +21,7 @@ if torch is not None and not torch.cuda.is_available():
 
 FIGURES: list[record.Figure] = []
 RUNS = 5
+TORCH_COMPILE = False
 
 
 def seconds(step: Callable[[], Any], wait: Callable[[], Any], least: float = 0.1) -> float:
@@ -40,6 +41,20 @@ def seconds(step: Callable[[], Any], wait: Callable[[], Any], least: float = 0.1
         wait()
         runs.append((time.perf_counter() - begun) / count)
     return statistics.median(runs)
+
+
+def warmed(step: Callable[[], Any], wait: Callable[[], Any], least: float = 3.0) -> float:
+    """Seconds of a step, once its kernels are compiled, which goes on in the background, and its commands are recorded."""
+    end = time.monotonic() + least
+    while time.monotonic() < end:
+        step()
+        wait()
+    return seconds(step, wait)
+
+
+def compiled(module: Any) -> Any:
+    """A network compiled by torch, which takes a minute, if that was asked for."""
+    return torch.compile(module) if TORCH_COMPILE else None
 
 
 def ours(make: Callable[[], mx.array]) -> float:
