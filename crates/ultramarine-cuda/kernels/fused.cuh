@@ -15,7 +15,55 @@ INLINE typename D::T fused_constant(u64 bits) {
 }
 
 template <class T, int V>
-struct __align__(sizeof(T) * V < 16 ? sizeof(T) * V : 16) FusedPack { T at[V]; };
+struct __align__(sizeof(T) * V < 16 ? sizeof(T) * V : 16) FusedPack {
+  union {
+    T at[V];
+    u32 pair[sizeof(T) * V < 4 ? 1 : sizeof(T) * V / 4];  // of halves
+  };
+};
+
+// Pairs of halves in a word. Their sums, differences and products are what float32 gives, rounded: with 24 bits, two roundings
+// are one (S. A. Figueroa, When is double rounding innocuous?, 1995).
+
+template <class D>
+INLINE float pair_up(u32 x, int i) {
+  typename D::T one;
+  one.bits = (u16)(i ? x >> 16 : x);
+  return D::up(one);
+}
+#if defined(__EMULATED_CUDA__) || __CUDA_ARCH__ < 900
+template <class D>
+INLINE u32 pair_down(float a, float b) { return D::down(a).bits | (u32)D::down(b).bits << 16; }
+#define PAIRS(name, sign)                                                                      \
+  template <class D>                                                                           \
+  INLINE u32 pair_##name(u32 a, u32 b) {                                                       \
+    return pair_down<D>(pair_up<D>(a, 0) sign pair_up<D>(b, 0), pair_up<D>(a, 1) sign pair_up<D>(b, 1)); \
+  }
+PAIRS(add, +)
+PAIRS(subtract, -)
+PAIRS(multiply, *)
+#undef PAIRS
+#else
+template <class D>
+INLINE u32 pair_down(float a, float b) {
+  u32 both;
+  if constexpr (Same<D, BF16>::value) asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(b), "f"(a));
+  else asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(b), "f"(a));
+  return both;
+}
+#define PAIRS(name, ptx)                                                                                     \
+  template <class D>                                                                                         \
+  INLINE u32 pair_##name(u32 a, u32 b) {                                                                     \
+    u32 both;                                                                                                \
+    if constexpr (Same<D, BF16>::value) asm(ptx ".rn.bf16x2 %0, %1, %2;" : "=r"(both) : "r"(a), "r"(b));     \
+    else asm(ptx ".rn.f16x2 %0, %1, %2;" : "=r"(both) : "r"(a), "r"(b));                                     \
+    return both;                                                                                             \
+  }
+PAIRS(add, "add")
+PAIRS(subtract, "sub")
+PAIRS(multiply, "mul")
+#undef PAIRS
+#endif
 
 // The pack at element i of p, which is aligned.
 template <class T, int V>

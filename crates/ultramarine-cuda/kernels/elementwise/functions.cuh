@@ -48,7 +48,6 @@ FLOATING(arccos)
 FLOATING(arctan)
 FLOATING(sinh)
 FLOATING(cosh)
-FLOATING(tanh)
 FLOATING(arcsinh)
 FLOATING(arccosh)
 FLOATING(arctanh)
@@ -63,6 +62,11 @@ ROUNDING(trunc)
 #undef REALS
 #undef ROUNDING
 
+UNARY(tanh, VALUE) {
+  IF_COMPLEX { return z_down(z_tanh(z_up(x))); }
+  else if constexpr (Same<D, BF16>::value) { return brain_tanh(x); }
+  else { return r_tanh(x); }
+}
 UNARY(reciprocal, VALUE) {
   IF_COMPLEX { return z_down(z_reciprocal(z_up(x))); }
   else { return 1 / x; }

@@ -6,6 +6,7 @@ use crate::ops::elementwise::{self, rule};
 use crate::ops::reduce::fold;
 use crate::program::Source;
 use std::fmt::Write;
+use ultramarine_abi::schema::{binary, unary};
 
 const MOVES: &str = include_str!("../../../kernels/fused.cuh");
 const HEADERS: &[&str] = &functions_and::<1, { FUNCTIONS + 1 }>([MOVES]);
@@ -93,8 +94,72 @@ pub fn function(program: &Program) -> String {
     for (i, value) in program.outputs.iter().enumerate() {
         let _ = writeln!(text, "    o{i} = s{value};");
     }
-    text.push_str("  }\n};\n");
+    text.push_str("  }\n");
+    if in_pairs(program) {
+        text.push_str(&pairs(program));
+    }
+    text.push_str("};\n");
     text
+}
+
+/// True if elements are computed in pairs: all are of one half dtype, and there is arithmetic that pairs have.
+fn in_pairs(program: &Program) -> bool {
+    let first = program.dtypes[0];
+    let is_paired = |step: &Step| match *step {
+        Step::Unary(code, a) => pair_expression(program, Step::Unary(code, a)).is_some(),
+        Step::Binary(code, a, b) => pair_expression(program, Step::Binary(code, a, b)).is_some(),
+        Step::Select(..) | Step::Cast(_) => false,
+    };
+    first.is_half()
+        && program.dtypes.iter().all(|d| *d == first)
+        && program.steps.iter().any(is_paired)
+}
+
+/// The function of two elements at once, in words.
+fn pairs(program: &Program) -> String {
+    let d = program.dtypes[0].tag();
+    let inputs = (0..program.inputs).map(|i| format!("const u32 s{i}"));
+    let outputs = (0..program.outputs.len()).map(|i| format!("u32 &o{i}"));
+    let parameters: Vec<String> = inputs.chain(outputs).collect();
+    let mut text =
+        format!("  __device__ __forceinline__ void pair({}) const {{\n", parameters.join(", "));
+    for value in program.inputs..program.first() {
+        let _ =
+            writeln!(text, "    const u32 s{value} = c{value}.bits | (u32)c{value}.bits << 16;");
+    }
+    for (i, step) in program.steps.iter().enumerate() {
+        let of = |k: u32| match *step {
+            Step::Unary(code, a) => {
+                format!("un_{}<{d}>(pair_up<{d}>(s{a}, {k}))", rule::unary_name(code))
+            }
+            Step::Binary(code, a, b) => {
+                let name = rule::binary_name(code);
+                format!("bi_{name}<{d}>(pair_up<{d}>(s{a}, {k}), pair_up<{d}>(s{b}, {k}))")
+            }
+            // There is none: all are of one dtype.
+            Step::Select(_, a, _) | Step::Cast(a) => format!("pair_up<{d}>(s{a}, {k})"),
+        };
+        let made = pair_expression(program, *step)
+            .unwrap_or_else(|| format!("pair_down<{d}>({}, {})", of(0), of(1)));
+        let _ = writeln!(text, "    const u32 s{} = {made};", program.first() + i);
+    }
+    for (i, value) in program.outputs.iter().enumerate() {
+        let _ = writeln!(text, "    o{i} = s{value};");
+    }
+    text.push_str("  }\n");
+    text
+}
+
+/// The expression of a step that pairs have.
+fn pair_expression(program: &Program, step: Step) -> Option<String> {
+    let d = program.dtypes[0].tag();
+    Some(match step {
+        Step::Binary(binary::ADD, a, b) => format!("pair_add<{d}>(s{a}, s{b})"),
+        Step::Binary(binary::SUBTRACT, a, b) => format!("pair_subtract<{d}>(s{a}, s{b})"),
+        Step::Binary(binary::MULTIPLY, a, b) => format!("pair_multiply<{d}>(s{a}, s{b})"),
+        Step::Unary(unary::SQUARE, a) => format!("pair_multiply<{d}>(s{a}, s{a})"),
+        _ => return None,
+    })
 }
 
 /// The expression that a step stores.
@@ -139,10 +204,14 @@ pub fn make_function(program: &Program) -> String {
     text
 }
 
-/// `f(...)` of element `v` of packs called `x0`, `x1` and so on, with `index` behind them.
-fn call(tensors: usize, index: &str) -> String {
-    let all: Vec<String> = (0..tensors).map(|k| format!("x{k}{index}.at[v]")).collect();
-    format!("f({})", all.join(", "))
+/// The loop over the elements of packs called `x0`, `x1` and so on, with `[u]` behind them.
+fn calls(program: &Program, pack: usize) -> String {
+    let tensors = program.inputs + program.outputs.len();
+    let pairs = pack > 1 && in_pairs(program);
+    let (function, part, count) =
+        if pairs { ("f.pair", "pair", pack / 2) } else { ("f", "at", pack) };
+    let all: Vec<String> = (0..tensors).map(|k| format!("x{k}[u].{part}[v]")).collect();
+    format!("for (int v = 0; v < {count}; v++) {function}({});", all.join(", "))
 }
 
 /// The name of a variant's source.
@@ -226,11 +295,11 @@ fn flat(text: &mut String, program: &Program, pack: usize, u: usize) {
 #pragma unroll
   for (int u = 0; u < {u}; u++) {{
 #pragma unroll
-    for (int v = 0; v < {pack}; v++) {};
+    {}
   }}
   if (full) {{
 {every}",
-        call(tensors, "[u]")
+        calls(program, pack)
     );
     outputs.clone().for_each(|k| put(text, "fused_store", k, ""));
     let _ = write!(text, "    }}\n  }} else {{\n{every}");
@@ -271,9 +340,9 @@ fn walked(text: &mut String, program: &Program, pack: usize, u: usize, wide: boo
   for (int u = 0; u < {u}; u++) {{
     if (count[u] > 0) {{
 #pragma unroll
-      for (int v = 0; v < {pack}; v++) {};
+      {}
 ",
-        call(tensors, "[u]")
+        calls(program, pack)
     );
     for k in program.inputs..tensors {
         let _ = writeln!(text, "      fused_store{}", place(k));
