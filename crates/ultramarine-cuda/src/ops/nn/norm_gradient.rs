@@ -20,6 +20,8 @@ const HEADERS: &[&str] = &[
 /// Columns of a block that sums over rows, and its lines of threads.
 const COLUMNS: u64 = 32;
 const LINES: u64 = 8;
+/// Registers for a thread's part of x, and as many for its part of the cotangent.
+const HELD: u32 = 32;
 /// Blocks of a processor that sum over rows.
 const EACH: u64 = 4;
 
@@ -28,9 +30,10 @@ struct Gradient {
     centered: bool,
     /// Gradients by weight and bias are wanted.
     parameters: bool,
-    /// For a team's threads, and neighbours that a thread reads at once.
-    rows: Kernels<(u32, u32)>,
-    columns: Kernels,
+    /// For a team's threads, how often it reads to have all of a row, and neighbours that a thread reads at once.
+    rows: Kernels<(u32, u32, u32)>,
+    /// For neighbours that a thread reads at once.
+    columns: Kernels<u32>,
     sums: Kernels,
 }
 
@@ -60,14 +63,15 @@ pub fn prepare(request: &OpRequest<'_>, centered: bool) -> Result<Box<dyn Work>>
 /// How sums over rows are cut: rows of a part, and parts.
 fn parts(job: &Job<'_>, rows: u64, n: u64) -> (u64, u64) {
     let wanted = u64::from(job.device.properties.multiprocessors) * EACH;
-    let parts = wanted.div_ceil(n.div_ceil(COLUMNS)).min(rows.div_ceil(4 * LINES)).max(1);
+    // A thread has one column or two.
+    let parts = wanted.div_ceil(n.div_ceil(2 * COLUMNS)).min(rows.div_ceil(4 * LINES)).max(1);
     let each = rows.div_ceil(parts);
     (each, rows.div_ceil(each))
 }
 
 impl Gradient {
     /// Rows and strides, as the kernels' `NormGradient`.
-    fn words(&self, job: &Job<'_>) -> Result<[u64; 11]> {
+    fn sizes(&self, job: &Job<'_>) -> Result<[u64; 11]> {
         let (x, weight, t) = (job.input(0)?, job.input(1)?, job.input(2)?);
         let (out, by_weight) = (job.output(0)?, job.output(1)?);
         let by_bias = if self.centered { job.output(2)? } else { by_weight };
@@ -89,9 +93,14 @@ impl Gradient {
         Ok(all.map(|n| n as u64))
     }
 
+    /// Registers of a number.
+    fn words(&self) -> u32 {
+        if self.dtype == Dtype::Float64 { 2 } else { 1 }
+    }
+
     /// Bytes of the rows' means and scales, and of the sums of parts.
     fn bytes(&self, job: &Job<'_>, rows: u64, n: u64) -> [u64; 2] {
-        let size = if self.dtype == Dtype::Float64 { 8 } else { 4 };
+        let size = 4 * u64::from(self.words());
         let sums = if self.parameters { parts(job, rows, n).1 * 2 * n * size } else { 0 };
         [(2 * rows * size).next_multiple_of(256), sums]
     }
@@ -115,30 +124,33 @@ impl Work for Gradient {
     }
 
     fn workspace(&self, job: &Job<'_>) -> Result<u64> {
-        let [rows, n, ..] = self.words(job)?;
+        let [rows, n, ..] = self.sizes(job)?;
         Ok(self.bytes(job, rows, n).iter().sum())
     }
 
     fn run(&self, job: &Job<'_>) -> Result<()> {
-        let words = self.words(job)?;
+        let words = self.sizes(job)?;
         let [rows, n, ..] = words;
         let (x, weight, t, out) = (job.input(0)?, job.input(1)?, job.input(2)?, job.output(0)?);
         let v = self.vector([x, t, out], weight, n);
-        let team = match n.div_ceil(u64::from(v)) {
-            ..=256 => 32,
+        let reads = n.div_ceil(u64::from(v));
+        let team: u32 = match reads {
+            ..=128 => 32,
             ..=2048 => 256,
             _ => 1024,
         };
+        let times = reads.div_ceil(u64::from(team)).next_power_of_two() as u32;
+        let held = if times * v * self.words() <= HELD { times } else { 0 };
         let threads = team.max(256);
         let (d, centered, programs) = (self.dtype.tag(), self.centered, &job.device.programs);
         let stats = job.scratch()?;
         let partial = stats + self.bytes(job, rows, n)[0];
-        let kernel = self.rows.get(programs, (team, v), || {
+        let kernel = self.rows.get(programs, (team, held, v), || {
             let parameters = format!(
                 "const {d}::T *x, const {d}::T *weight, const {d}::T *cotangent, {d}::T *out, {d}::A *stats, double eps, \
                  const NormGradient s"
             );
-            let arguments = format!("{d}, {centered}, {team}, {v}");
+            let arguments = format!("{d}, {centered}, {team}, {held}, {v}");
             Source::instance(HEADERS, "norm_gradient_rows", arguments, parameters)
                 .bounded(threads.to_string())
         })?;
@@ -150,13 +162,16 @@ impl Work for Gradient {
             return Ok(());
         }
         let (each, parts) = parts(job, rows, n);
-        let kernel = self.columns.get(programs, (), || {
+        // A thread reads four bytes of a half.
+        let v = if v > 1 && self.dtype.is_half() { 2 } else { 1 };
+        let kernel = self.columns.get(programs, v, || {
             let parameters = format!(
                 "const {d}::T *x, const {d}::T *cotangent, const {d}::A *stats, {d}::A *partial, i64 each, const NormGradient s"
             );
-            Source::instance(HEADERS, "norm_gradient_columns", d.to_string(), parameters)
+            Source::instance(HEADERS, "norm_gradient_columns", format!("{d}, {v}"), parameters)
         })?;
-        let grid = Grid::exactly(n.div_ceil(COLUMNS) * parts, (COLUMNS * LINES) as u32)?;
+        let grid =
+            Grid::exactly(n.div_ceil(COLUMNS * u64::from(v)) * parts, (COLUMNS * LINES) as u32)?;
         launch!(job, &kernel, grid; from, cotangent, stats, partial, each, words[..])?;
         let kernel = self.sums.get(programs, (), || {
             let parameters = format!(

@@ -34,7 +34,7 @@ impl Team {
             let times = count.div_ceil(vector).div_ceil(threads).next_power_of_two();
             (times * vector * words <= registers).then_some(Self { threads, times, vector })
         };
-        [(32, 16), (256, 32), (1024, 32)].into_iter().find_map(held)
+        [(32, 32), (256, 32), (1024, 32)].into_iter().find_map(held)
     }
 
     /// Threads of a block.
@@ -198,6 +198,7 @@ mod tests {
             Team::of(count, most, words).map(|t| (t.threads, t.times, t.vector))
         };
         assert_eq!(team(512, 4, 1), Some((32, 4, 4)));
+        assert_eq!(team(768, 8, 1), Some((32, 4, 8)));
         assert_eq!(team(4096, 4, 1), Some((256, 4, 4)));
         assert_eq!(team(4098, 4, 1), Some((256, 16, 2)));
         assert_eq!(team(32_768, 8, 1), Some((1024, 4, 8)));
