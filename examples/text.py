@@ -68,7 +68,7 @@ def read_text() -> Corpus:
     """The book: one entry a line, of which a tenth, drawn at random, is held out."""
     with gzip.open(HERE / "data" / "devil.txt.gz", "rt", encoding="ascii") as file:
         entries = file.readlines()
-    mixed = np.random.default_rng(2026).permutation(len(entries))
+    mixed = np.array(mx.random.permutation(len(entries), key=mx.random.key(2026)))
     parts = ["".join(entries[i] for i in part) for part in np.split(mixed, [len(entries) // 10])]
     whole = Corpus("".join(sorted(set("".join(entries)))), np.empty(0), np.empty(0))
     held_out, train = (whole.encode(part) for part in parts)
@@ -204,12 +204,13 @@ def new_step(
     return step, state
 
 
-def train(model: Writer, corpus: Corpus, seconds: float) -> Curve:
-    """Trains for a number of seconds.
+def train(model: Writer, corpus: Corpus, seconds: float, limit: int | None) -> Curve:
+    """Trains for a number of seconds, or of steps if there is a limit.
 
     The learning rate is a function of the time that has passed, in thousandths of the whole, so that it ends where it
     should on any machine.
     """
+    whole, unit = (limit, "steps") if limit else (seconds, "s")
     warm_up = optim.linear_schedule(0, RATE, 50)
     schedule = optim.join_schedules([warm_up, optim.cosine_decay(RATE, 950, RATE / 20)], [50])
     optimizer = optim.AdamW(RATE, betas=[0.9, 0.99], weight_decay=0.1)
@@ -218,15 +219,16 @@ def train(model: Writer, corpus: Corpus, seconds: float) -> Curve:
     recent: list[float] = []
     steps, passed = 0, 0.0
     started = time.perf_counter()
-    layout = "{desc} {percentage:3.0f}%|{bar}| {n:.0f}/{total:.0f} s{postfix}"
-    with tqdm(total=seconds, desc="training", bar_format=layout) as bar:
+    layout = f"{{desc}} {{percentage:3.0f}}%|{{bar}}| {{n:.0f}}/{{total:.0f}} {unit}{{postfix}}"
+    with tqdm(total=whole, desc="training", bar_format=layout) as bar:
         while passed < 1:
             optimizer.learning_rate = schedule(mx.array(1000 * passed))
             value = step()
             mx.eval(value, state)
             recent.append(value.item() / math.log(2))
             steps += 1
-            passed = (time.perf_counter() - started) / seconds
+            elapsed = time.perf_counter() - started
+            passed = (steps if limit else elapsed) / whole
             if passed * 60 >= len(curve.train) + 1:
                 curve.train.append((passed, sum(recent) / len(recent)))
                 recent.clear()
@@ -235,9 +237,9 @@ def train(model: Writer, corpus: Corpus, seconds: float) -> Curve:
                     curve.held_out.append((passed, held_out_bits(model, part)))
                 bar.set_postfix_str(
                     f"{curve.train[-1][1]:.2f} bits a character, held out "
-                    f"{curve.held_out[-1][1]:.2f}, {steps / (passed * seconds):.0f} steps/s"
+                    f"{curve.held_out[-1][1]:.2f}, {steps / elapsed:.0f} steps/s"
                 )
-            bar.update(min(passed, 1) * seconds - bar.n)
+            bar.update(min(passed, 1) * whole - bar.n)
     return Curve(steps, time.perf_counter() - started, curve.train, curve.held_out)
 
 
@@ -285,11 +287,12 @@ def main() -> int:
     """Runs it all; 0 where the model predicts better than frequencies do."""
     parser = argparse.ArgumentParser(description="Train a language model on a book.")
     parser.add_argument("--seconds", type=float, default=45, help="how long to train")
+    parser.add_argument("--steps", type=int, metavar="N", help="train N steps instead")
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="where it runs")
     parser.add_argument("--out", type=Path, default=OUT, metavar="DIR", help="for the weights")
     arguments = parser.parse_args()
-    if arguments.seconds <= 0:
-        parser.error("--seconds is not positive. Pass more than 0.")
+    if arguments.seconds <= 0 or (arguments.steps is not None and arguments.steps <= 0):
+        parser.error("--seconds or --steps is not positive. Pass more than 0.")
     if arguments.device == "gpu" and not mx.is_available(mx.gpu):
         print("There is no GPU here; `python -m ultramarine backends` says why.", file=sys.stderr)
         return 1
@@ -301,7 +304,7 @@ def main() -> int:
     count = sum(p.size for _, p in tree_flatten(model.parameters()))
     print(f"{len(corpus.train):,} characters to train on, {len(corpus.held_out):,} held out")
     print(f"A transformer of {LAYERS} layers, {count:,} parameters")
-    curve = train(model, corpus, arguments.seconds)
+    curve = train(model, corpus, arguments.seconds, arguments.steps)
     uniform, unigram = corpus.guesses()
     bits = held_out_bits(model, corpus.held_out)
     curve.held_out.append((1.0, bits))
