@@ -23,7 +23,7 @@ COMMIT = "ULTRAMARINE_BENCH_COMMIT"
 
 # Units by the direction that is better.
 LESS = ("ns", "us", "ms", "s")
-MORE = ("GB/s", "GFLOP/s", "TFLOP/s", "tokens/s")
+MORE = ("GB/s", "GFLOP/s", "TFLOP/s", "tokens/s", "steps/s")
 
 
 @dataclass(frozen=True)

@@ -141,6 +141,9 @@ GROUPS: dict[str, Group] = {
         300,
         usual=False,
     ),
+    "jobs": Group(
+        "whole programs, in Rust and in Python", python("bench.cpu.jobs"), 900, usual=False
+    ),
     "workloads": Group(
         "the workloads, beside other libraries", python("bench.cpu.workloads"), 1800
     ),

@@ -14,12 +14,22 @@ pub fn run(arguments: &[String]) -> Result<()> {
         arguments.iter().map(String::as_str).filter(|name| !name.starts_with('-')).collect();
     let only = |groups: &[&str]| !names.is_empty() && names.iter().all(|n| groups.contains(n));
     let has = |group| names.is_empty() || names.contains(&group);
+    let jobs = names.contains(&"jobs");
     // An environment of its own: what is measured does not depend on what the tests need.
     let venv = Venv::open(".venv-bench")?;
     venv.require("bench")?;
     if !only(&NATIVE) {
-        peers(&venv, only(&[&NATIVE[..], &["dlpack"]].concat()), has("dlpack"));
+        if !only(&[&NATIVE[..], &["jobs"]].concat()) {
+            peers(&venv, only(&[&NATIVE[..], &["dlpack"]].concat()), has("dlpack"));
+        }
         venv.install_wheel()?;
+    }
+    if jobs {
+        // Both languages' programs: packages of the one, builds of the other.
+        venv.require("demo")?;
+        let examples = ["--example", "digits", "--example", "text"];
+        let build = ["build", "--quiet", "--release", "-p", "ultramarine-nn"];
+        sh::run(sh::cargo(&[&build[..], &examples].concat()))?;
     }
     if has("axpby") {
         // In a release build of its own, as a user installs it.
@@ -28,7 +38,7 @@ pub fn run(arguments: &[String]) -> Result<()> {
             eprintln!("left out: {folder}: {error:#}");
         }
     }
-    if !only(&["dlpack"]) {
+    if !only(&["dlpack", "jobs"]) {
         sh::run(sh::cargo(&["build", "--quiet", "--release", "-p", "ultramarine-bench"]))?;
     }
     let program = ["-m", "bench.run", "--native", "target/release", "--out", "target/bench"];
