@@ -1,7 +1,8 @@
 //! The functions of a wrapped table. Each looks its backend up by its slot, checks, passes
 //! the call on with the handles as they are, and checks the answer.
 
-use super::commands::{interface, plan_workspace, prepare, submit};
+use super::commands::interface;
+use super::commands::of_slot::{plan_workspace, prepare, submit};
 use super::state::{BufferState, HandleKey, State, key};
 use super::{CONTEXTS, Check, Context, SLOTS};
 use core::ffi::c_void;
@@ -21,25 +22,30 @@ pub(super) fn context(slot: usize) -> Option<&'static Context> {
 macro_rules! fallible {
     ($name:ident($($arg:ident: $t:ty),*), stream: $stream:expr, before: $before:expr, after: $after:expr) => {
         unsafe extern "C" fn $name<const S: usize>($($arg: $t,)* error: ErrorOut) -> Status {
-            let Some(cx) = context(S) else { return status::ERROR };
-            let Some(real) = cx.real.$name else { return status::UNSUPPORTED };
-            // SAFETY: the arguments are the caller's, who keeps to the contract of the function,
-            // and `e` is a place of ours for the error.
-            let real = |e| unsafe { real($($arg,)* e) };
-            let (stream, before, after) = ($stream, check($before), $after(cx));
-            // SAFETY: the caller's place for the error.
-            unsafe { cx.call(stringify!($name), error, stream, before, real, after) }
+            #[allow(clippy::too_many_arguments)] // Those of the contract.
+            unsafe fn of(slot: usize, $($arg: $t,)* error: ErrorOut) -> Status {
+                let Some(cx) = context(slot) else { return status::ERROR };
+                let Some(real) = cx.real.$name else { return status::UNSUPPORTED };
+                // SAFETY: the arguments are the caller's, who keeps to the contract of the function,
+                // and `e` is a place of ours for the error.
+                let real = |e| unsafe { real($($arg,)* e) };
+                let (stream, before, after) = ($stream, check($before), $after(cx));
+                // SAFETY: the caller's place for the error.
+                unsafe { cx.call(stringify!($name), error, stream, &before, &real, &after) }
+            }
+            // SAFETY: the caller's arguments.
+            unsafe { of(S, $($arg,)* error) }
         }
     };
 }
 
 /// A check, by its type.
-fn check<F: FnOnce(&mut State) -> Check>(f: F) -> F {
+fn check<F: Fn(&mut State) -> Check>(f: F) -> F {
     f
 }
 
 /// Nothing to check after a call.
-fn nothing(_: &Context) -> impl FnOnce(&mut State) -> Check {
+fn nothing(_: &Context) -> impl Fn(&mut State) -> Check {
     |_| Ok(())
 }
 

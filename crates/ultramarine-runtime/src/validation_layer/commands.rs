@@ -5,6 +5,7 @@ use super::state::{State, key};
 use super::{Context, signature::Signature, tensors};
 use crate::host_table;
 use core::ffi::{CStr, c_char, c_void};
+use std::cell::Cell;
 use std::sync::Arc;
 use ultramarine_abi::fused::{self, FusedInterface, Program};
 use ultramarine_abi::interface::{kernel, memory, replay, stream_memory, timing};
@@ -20,27 +21,27 @@ unsafe fn keep(
     signature: Result<Signature, String>,
     plan: HandleOut,
     error: ErrorOut,
-    real: impl FnOnce(ErrorOut) -> Status,
+    real: &dyn Fn(ErrorOut) -> Status,
 ) -> Status {
     let (signature, wrong) = match signature {
         Ok(signature) => (Some(Arc::new(signature)), None),
         Err(wrong) => (None, Some(wrong)),
     };
     let contiguous = signature.as_ref().is_some_and(|s| s.all_contiguous());
-    let mut refused = false;
-    let before = |s: &mut State| match wrong {
-        Some(wrong) => Err(wrong),
+    let refused = Cell::new(false);
+    let before = |s: &mut State| match &wrong {
+        Some(wrong) => Err(wrong.clone()),
         None => s.device(device).map(|_| ()),
     };
     let real = |e| {
         let code = real(e);
-        refused = code == status::NEEDS_CONTIGUOUS && contiguous;
+        refused.set(code == status::NEEDS_CONTIGUOUS && contiguous);
         code
     };
     let after = |s: &mut State| {
         // SAFETY: by this function's contract; the backend has filled it.
         let plan = key(device, unsafe { made(plan, "plan") }?);
-        let Some(signature) = signature else { return Ok(()) };
+        let Some(signature) = signature.clone() else { return Ok(()) };
         match s.plans.get_mut(plan) {
             Ok(known) => known.push(signature),
             Err(_) => s.plans.add(plan, vec![signature])?,
@@ -48,8 +49,8 @@ unsafe fn keep(
         Ok(())
     };
     // SAFETY: the caller's place for the error.
-    let code = unsafe { cx.call("prepare", error, None, before, real, after) };
-    if refused {
+    let code = unsafe { cx.call("prepare", error, None, &before, &real, &after) };
+    if refused.get() {
         // SAFETY: as above; a refusal comes without words, or with words that nobody reads.
         return unsafe {
             let what = "it needs contiguous inputs, and all are";
@@ -60,7 +61,8 @@ unsafe fn keep(
 }
 
 #[allow(clippy::too_many_arguments, reason = "the contract has it so")]
-pub(super) unsafe extern "C" fn prepare<const S: usize>(
+unsafe fn prepare(
+    slot: usize,
     device: Handle,
     op: u32,
     revision: u32,
@@ -72,7 +74,7 @@ pub(super) unsafe extern "C" fn prepare<const S: usize>(
     plan: HandleOut,
     error: ErrorOut,
 ) -> Status {
-    let Some(cx) = context(S) else { return status::ERROR };
+    let Some(cx) = context(slot) else { return status::ERROR };
     let Some(real) = cx.real.prepare else { return status::UNSUPPORTED };
     let (scalars, donates) = (Signature::scalars_of(op), Signature::donates_of(op));
     // SAFETY: the caller's descriptions, as many as it says.
@@ -84,10 +86,11 @@ pub(super) unsafe extern "C" fn prepare<const S: usize>(
         real(device, op, revision, attributes, inputs, n_inputs, outputs, n_outputs, plan, e)
     };
     // SAFETY: the caller's places.
-    unsafe { keep(cx, device, signature, plan, error, real) }
+    unsafe { keep(cx, device, signature, plan, error, &real) }
 }
 
-unsafe extern "C" fn prepare_fused<const S: usize>(
+unsafe fn prepare_fused(
+    slot: usize,
     device: Handle,
     program: *const Program,
     inputs: *const TensorDesc,
@@ -95,7 +98,7 @@ unsafe extern "C" fn prepare_fused<const S: usize>(
     plan: HandleOut,
     error: ErrorOut,
 ) -> Status {
-    let Some(cx) = context(S) else { return status::ERROR };
+    let Some(cx) = context(slot) else { return status::ERROR };
     let Some(real) = cx.fused.get().and_then(|f| f.0.prepare) else { return status::UNSUPPORTED };
     // SAFETY: the caller's program, and its descriptions, as many as the program says.
     let signature = unsafe {
@@ -113,22 +116,23 @@ unsafe extern "C" fn prepare_fused<const S: usize>(
     // SAFETY: arguments of the caller, who keeps to the contract.
     let real = |e| unsafe { real(device, program, inputs, outputs, plan, e) };
     // SAFETY: the caller's places.
-    unsafe { keep(cx, device, signature, plan, error, real) }
+    unsafe { keep(cx, device, signature, plan, error, &real) }
 }
 
-pub(super) unsafe extern "C" fn submit<const S: usize>(
+unsafe fn submit(
+    slot: usize,
     device: Handle,
     stream: Handle,
     commands: *const Command,
     n_commands: u32,
     error: ErrorOut,
 ) -> Status {
-    let Some(cx) = context(S) else { return status::ERROR };
+    let Some(cx) = context(slot) else { return status::ERROR };
     let Some(real) = cx.real.submit else { return status::UNSUPPORTED };
     // The CPU's streams are the host's alone.
     let own = cx.real.stream_create.is_some() && !(cx.is_cpu() && stream.is_null());
     let on = own.then(|| key(device, stream));
-    let (mut refused, mut failed) = (false, None);
+    let (refused, failed) = (Cell::new(false), Cell::new(None));
     let before = |s: &mut State| {
         s.device(device)?;
         ensure!(n_commands == 0 || !commands.is_null(), "no commands");
@@ -150,33 +154,34 @@ pub(super) unsafe extern "C" fn submit<const S: usize>(
         // SAFETY: arguments of the caller, who keeps to the contract; the place is the layer's.
         let code = unsafe {
             let code = real(device, stream, commands, n_commands, e);
-            failed = host_table::failed_command(*e);
+            failed.set(host_table::failed_command(*e));
             code
         };
-        refused = matches!(code, status::UNSUPPORTED | status::NEEDS_CONTIGUOUS);
+        refused.set(matches!(code, status::UNSUPPORTED | status::NEEDS_CONTIGUOUS));
         code
     };
     // SAFETY: the caller's place for the error.
-    let code = unsafe { cx.call("submit", error, on, before, real, |_| Ok(())) };
+    let code = unsafe { cx.call("submit", error, on, &before, &real, &|_| Ok(())) };
     // Of a longer list, the commands before the failure may be running.
-    if code != status::OK && !cx.forked() && (n_commands <= 1 || failed == Some(0)) {
+    if code != status::OK && !cx.forked() && (n_commands <= 1 || failed.get() == Some(0)) {
         on.into_iter().for_each(|on| cx.state().not_submitted(on));
     }
-    if let Some(index) = failed.filter(|index| *index >= n_commands) {
+    if let Some(index) = failed.get().filter(|index| *index >= n_commands) {
         cx.finding("submit", &format!("command {index} of a list of {n_commands} failed"));
     }
-    if refused {
+    if refused.get() {
         cx.finding("submit", "it made a plan and then refused its command");
     }
     code
 }
 
-pub(super) unsafe extern "C" fn plan_workspace<const S: usize>(
+unsafe fn plan_workspace(
+    slot: usize,
     device: Handle,
     plan: Handle,
     command: *const Command,
 ) -> u64 {
-    let Some(cx) = open_context(S) else { return 0 };
+    let Some(cx) = open_context(slot) else { return 0 };
     let Some(real) = cx.real.plan_workspace else { return 0 };
     if !cx.forked() {
         let known = cx.state().plans.get(key(device, plan)).map(|_| ());
@@ -187,6 +192,22 @@ pub(super) unsafe extern "C" fn plan_workspace<const S: usize>(
     }
     // SAFETY: the plan is alive; the command is the caller's.
     unsafe { real(device, plan, command) }
+}
+
+slots! {
+    fn prepare(
+        device: Handle, op: u32, revision: u32, attributes: *const c_void,
+        inputs: *const TensorDesc, n_inputs: u32, outputs: *const TensorDesc, n_outputs: u32,
+        plan: HandleOut, error: ErrorOut
+    ) -> Status;
+    fn prepare_fused(
+        device: Handle, program: *const Program, inputs: *const TensorDesc,
+        outputs: *const TensorDesc, plan: HandleOut, error: ErrorOut
+    ) -> Status;
+    fn submit(
+        device: Handle, stream: Handle, commands: *const Command, n_commands: u32, error: ErrorOut
+    ) -> Status;
+    fn plan_workspace(device: Handle, plan: Handle, command: *const Command) -> u64;
 }
 
 pub(super) unsafe extern "C" fn interface<const S: usize>(
@@ -223,7 +244,7 @@ pub(super) unsafe extern "C" fn interface<const S: usize>(
         return found;
     }
     let ours = |real: FusedInterface| FusedInterface {
-        prepare: real.prepare.map(|_| prepare_fused::<S> as _),
+        prepare: real.prepare.map(|_| of_slot::prepare_fused::<S> as _),
         ..real
     };
     // SAFETY: a static struct that begins with its size; all-zero is a valid one.

@@ -14,13 +14,14 @@ fn interface(cx: &Context) -> Option<&KernelInterface> {
     cx.kernel.get().map(|(real, _)| real)
 }
 
-unsafe extern "C" fn compile<const S: usize>(
+unsafe fn compile(
+    slot: usize,
     device: Handle,
     source: *const KernelSource,
     kernel: HandleOut,
     error: ErrorOut,
 ) -> Status {
-    let Some(cx) = context(S) else { return status::ERROR };
+    let Some(cx) = context(slot) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.compile) else { return status::UNSUPPORTED };
     let before = |s: &mut State| {
         let languages = inline_str(&s.device(device)?.info.kernel_languages);
@@ -45,17 +46,18 @@ unsafe extern "C" fn compile<const S: usize>(
         s.kernels.add(key(device, kernel), Vec::new())
     };
     // SAFETY: the caller's place for the error.
-    unsafe { cx.call("compile", error, None, before, real, after) }
+    unsafe { cx.call("compile", error, None, &before, &real, &after) }
 }
 
-unsafe extern "C" fn launch<const S: usize>(
+unsafe fn launch(
+    slot: usize,
     device: Handle,
     stream: Handle,
     kernel: Handle,
     launch: *const KernelLaunch,
     error: ErrorOut,
 ) -> Status {
-    let Some(cx) = context(S) else { return status::ERROR };
+    let Some(cx) = context(slot) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.launch) else { return status::UNSUPPORTED };
     let own = cx.real.stream_create.is_some() && !(cx.is_cpu() && stream.is_null());
     let on = own.then(|| key(device, stream));
@@ -93,15 +95,15 @@ unsafe extern "C" fn launch<const S: usize>(
     // SAFETY: the caller's arguments.
     let real = |e| unsafe { real(device, stream, kernel, launch, e) };
     // SAFETY: the caller's place for the error.
-    let code = unsafe { cx.call("launch", error, on, before, real, |_| Ok(())) };
+    let code = unsafe { cx.call("launch", error, on, &before, &real, &|_| Ok(())) };
     if code != status::OK && !cx.forked() {
         on.into_iter().for_each(|on| cx.state().not_submitted(on));
     }
     code
 }
 
-unsafe extern "C" fn release<const S: usize>(device: Handle, kernel: Handle) {
-    let Some(cx) = open_context(S) else { return };
+unsafe fn release(slot: usize, device: Handle, kernel: Handle) {
+    let Some(cx) = open_context(slot) else { return };
     if !cx.forked()
         && let Err(what) = cx.state().kernel_gone(key(device, kernel))
     {
@@ -114,19 +116,31 @@ unsafe extern "C" fn release<const S: usize>(device: Handle, kernel: Handle) {
     }
 }
 
-unsafe extern "C" fn info<const S: usize>(
+unsafe fn info(
+    slot: usize,
     device: Handle,
     kernel: Handle,
     info: *mut KernelInfo,
     error: ErrorOut,
 ) -> Status {
-    let Some(cx) = context(S) else { return status::ERROR };
+    let Some(cx) = context(slot) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.info) else { return status::UNSUPPORTED };
     let before = |s: &mut State| s.kernels.get(key(device, kernel)).map(|_| ());
     // SAFETY: the caller's arguments.
     let real = |e| unsafe { real(device, kernel, info, e) };
     // SAFETY: the caller's place for the error.
-    unsafe { cx.call("info", error, None, before, real, |_| Ok(())) }
+    unsafe { cx.call("info", error, None, &before, &real, &|_| Ok(())) }
+}
+
+slots! {
+    fn compile(
+        device: Handle, source: *const KernelSource, kernel: HandleOut, error: ErrorOut
+    ) -> Status;
+    fn launch(
+        device: Handle, stream: Handle, kernel: Handle, launch: *const KernelLaunch, error: ErrorOut
+    ) -> Status;
+    fn release(device: Handle, kernel: Handle);
+    fn info(device: Handle, kernel: Handle, info: *mut KernelInfo, error: ErrorOut) -> Status;
 }
 
 /// The interface of a slot in place of the backend's own.
@@ -138,10 +152,10 @@ pub(super) unsafe fn watched<const S: usize>(
     found: *const c_void,
 ) -> *const c_void {
     let ours = |real: KernelInterface| KernelInterface {
-        compile: real.compile.map(|_| compile::<S> as _),
-        launch: real.launch.map(|_| launch::<S> as _),
-        release: real.release.map(|_| release::<S> as _),
-        info: real.info.map(|_| info::<S> as _),
+        compile: real.compile.map(|_| of_slot::compile::<S> as _),
+        launch: real.launch.map(|_| of_slot::launch::<S> as _),
+        release: real.release.map(|_| of_slot::release::<S> as _),
+        info: real.info.map(|_| of_slot::info::<S> as _),
         ..real
     };
     // SAFETY: by this function's contract.

@@ -44,13 +44,14 @@ fn interface(cx: &Context) -> Option<&MemoryInterface> {
     cx.memory.get().map(|(real, _)| real)
 }
 
-unsafe extern "C" fn import<const S: usize>(
+unsafe fn import(
+    slot: usize,
     device: Handle,
     memory: *const ForeignMemory,
     buffer: HandleOut,
     error: ErrorOut,
 ) -> Status {
-    let Some(cx) = context(S) else { return status::ERROR };
+    let Some(cx) = context(slot) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.import) else { return status::UNSUPPORTED };
     // SAFETY: the caller's struct says its size; all-zero is a valid one.
     let block = unsafe { abi::read_sized(memory) };
@@ -98,17 +99,18 @@ unsafe extern "C" fn import<const S: usize>(
         s.buffers.add(key(device, buffer), BufferState::imported(bytes))
     };
     // SAFETY: the caller's place for the error.
-    unsafe { cx.call("import", error, None, before, real, after) }
+    unsafe { cx.call("import", error, None, &before, &real, &after) }
 }
 
-unsafe extern "C" fn export<const S: usize>(
+unsafe fn export(
+    slot: usize,
     device: Handle,
     buffer: Handle,
     kind: u32,
     memory: *mut ForeignMemory,
     error: ErrorOut,
 ) -> Status {
-    let Some(cx) = context(S) else { return status::ERROR };
+    let Some(cx) = context(slot) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.export) else { return status::UNSUPPORTED };
     let before = |s: &mut State| s.buffers.get(key(device, buffer)).map(|_| ());
     // SAFETY: the caller's arguments.
@@ -130,16 +132,17 @@ unsafe extern "C" fn export<const S: usize>(
         }
     };
     // SAFETY: the caller's place for the error.
-    unsafe { cx.call("export", error, None, before, real, after) }
+    unsafe { cx.call("export", error, None, &before, &real, &after) }
 }
 
-unsafe extern "C" fn wait_foreign<const S: usize>(
+unsafe fn wait_foreign(
+    slot: usize,
     device: Handle,
     stream: Handle,
     foreign: u64,
     error: ErrorOut,
 ) -> Status {
-    let Some(cx) = context(S) else { return status::ERROR };
+    let Some(cx) = context(slot) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.wait_foreign) else {
         return status::UNSUPPORTED;
     };
@@ -147,17 +150,18 @@ unsafe extern "C" fn wait_foreign<const S: usize>(
     // SAFETY: the caller's arguments.
     let real = |e| unsafe { real(device, stream, foreign, e) };
     // SAFETY: the caller's place for the error.
-    unsafe { cx.call("wait_foreign", error, on, |_| Ok(()), real, |_| Ok(())) }
+    unsafe { cx.call("wait_foreign", error, on, &|_| Ok(()), &real, &|_| Ok(())) }
 }
 
-unsafe extern "C" fn signal_foreign<const S: usize>(
+unsafe fn signal_foreign(
+    slot: usize,
     device: Handle,
     foreign: u64,
     event: Handle,
     value: u64,
     error: ErrorOut,
 ) -> Status {
-    let Some(cx) = context(S) else { return status::ERROR };
+    let Some(cx) = context(slot) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.signal_foreign) else {
         return status::UNSUPPORTED;
     };
@@ -165,15 +169,11 @@ unsafe extern "C" fn signal_foreign<const S: usize>(
     // SAFETY: the caller's arguments.
     let real = |e| unsafe { real(device, foreign, event, value, e) };
     // SAFETY: the caller's place for the error.
-    unsafe { cx.call("signal_foreign", error, None, before, real, |_| Ok(())) }
+    unsafe { cx.call("signal_foreign", error, None, &before, &real, &|_| Ok(())) }
 }
 
-unsafe extern "C" fn retain_foreign<const S: usize>(
-    device: Handle,
-    foreign: u64,
-    error: ErrorOut,
-) -> Status {
-    let Some(cx) = context(S) else { return status::ERROR };
+unsafe fn retain_foreign(slot: usize, device: Handle, foreign: u64, error: ErrorOut) -> Status {
+    let Some(cx) = context(slot) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.retain_foreign) else {
         return status::UNSUPPORTED;
     };
@@ -184,11 +184,11 @@ unsafe extern "C" fn retain_foreign<const S: usize>(
     // SAFETY: the caller's arguments.
     let real = |e| unsafe { real(device, foreign, e) };
     // SAFETY: the caller's place for the error.
-    unsafe { cx.call("retain_foreign", error, None, |_| Ok(()), real, after) }
+    unsafe { cx.call("retain_foreign", error, None, &|_| Ok(()), &real, &after) }
 }
 
-unsafe extern "C" fn release_foreign<const S: usize>(device: Handle, foreign: u64) {
-    let Some(cx) = open_context(S) else { return };
+unsafe fn release_foreign(slot: usize, device: Handle, foreign: u64) {
+    let Some(cx) = open_context(slot) else { return };
     let Some(real) = interface(cx).and_then(|i| i.release_foreign) else { return };
     if !cx.state().release_stream(key(device, foreign as Handle)) {
         cx.finding("release_foreign", "the stream is not retained");
@@ -198,8 +198,8 @@ unsafe extern "C" fn release_foreign<const S: usize>(device: Handle, foreign: u6
     unsafe { real(device, foreign) }
 }
 
-unsafe extern "C" fn native_stream<const S: usize>(device: Handle, stream: Handle) -> u64 {
-    let Some(cx) = open_context(S) else { return 0 };
+unsafe fn native_stream(slot: usize, device: Handle, stream: Handle) -> u64 {
+    let Some(cx) = open_context(slot) else { return 0 };
     let Some(real) = interface(cx).and_then(|i| i.native_stream) else { return 0 };
     let known = cx.state().streams.get(key(device, stream)).map(|_| ());
     if !stream.is_null()
@@ -212,6 +212,22 @@ unsafe extern "C" fn native_stream<const S: usize>(device: Handle, stream: Handl
     unsafe { real(device, stream) }
 }
 
+slots! {
+    fn import(
+        device: Handle, memory: *const ForeignMemory, buffer: HandleOut, error: ErrorOut
+    ) -> Status;
+    fn export(
+        device: Handle, buffer: Handle, kind: u32, memory: *mut ForeignMemory, error: ErrorOut
+    ) -> Status;
+    fn wait_foreign(device: Handle, stream: Handle, foreign: u64, error: ErrorOut) -> Status;
+    fn signal_foreign(
+        device: Handle, foreign: u64, event: Handle, value: u64, error: ErrorOut
+    ) -> Status;
+    fn retain_foreign(device: Handle, foreign: u64, error: ErrorOut) -> Status;
+    fn release_foreign(device: Handle, foreign: u64);
+    fn native_stream(device: Handle, stream: Handle) -> u64;
+}
+
 /// The interface of a slot in place of the backend's own.
 ///
 /// # Safety
@@ -222,13 +238,13 @@ pub(super) unsafe fn watched<const S: usize>(
 ) -> *const c_void {
     let ours = |real: MemoryInterface| MemoryInterface {
         size: size_of::<MemoryInterface>() as u32,
-        import: real.import.map(|_| import::<S> as _),
-        export: real.export.map(|_| export::<S> as _),
-        wait_foreign: real.wait_foreign.map(|_| wait_foreign::<S> as _),
-        native_stream: real.native_stream.map(|_| native_stream::<S> as _),
-        signal_foreign: real.signal_foreign.map(|_| signal_foreign::<S> as _),
-        retain_foreign: real.retain_foreign.map(|_| retain_foreign::<S> as _),
-        release_foreign: real.release_foreign.map(|_| release_foreign::<S> as _),
+        import: real.import.map(|_| of_slot::import::<S> as _),
+        export: real.export.map(|_| of_slot::export::<S> as _),
+        wait_foreign: real.wait_foreign.map(|_| of_slot::wait_foreign::<S> as _),
+        native_stream: real.native_stream.map(|_| of_slot::native_stream::<S> as _),
+        signal_foreign: real.signal_foreign.map(|_| of_slot::signal_foreign::<S> as _),
+        retain_foreign: real.retain_foreign.map(|_| of_slot::retain_foreign::<S> as _),
+        release_foreign: real.release_foreign.map(|_| of_slot::release_foreign::<S> as _),
         ..real
     };
     // SAFETY: by this function's contract.

@@ -8,6 +8,21 @@
 //!
 //! (The loader validates the files of plugins: `loader/mod.rs`.)
 
+/// Functions of a slot, in a module `of_slot`: they pass its number on to those of the same names, whose bodies are compiled once
+/// and not for each slot.
+macro_rules! slots {
+    ($(fn $name:ident($($arg:ident: $t:ty),*) $(-> $r:ty)?;)*) => {
+        pub(super) mod of_slot {
+            use super::*;
+
+            $(pub unsafe extern "C" fn $name<const S: usize>($($arg: $t),*) $(-> $r)? {
+                // SAFETY: the caller's arguments.
+                unsafe { super::$name(S, $($arg),*) }
+            })*
+        }
+    };
+}
+
 mod calls;
 mod commands;
 mod kernel;
@@ -154,7 +169,7 @@ impl Context {
         code
     }
 
-    /// Runs a call that can fail: checks it, passes it on, checks the answer.
+    /// Runs a call that can fail: checks it, passes it on, checks the answer. Compiled once, not for each caller.
     ///
     /// # Safety
     /// `error` is NULL or writable.
@@ -163,9 +178,9 @@ impl Context {
         call: &str,
         error: *mut *mut abi::Error,
         stream: Option<state::HandleKey>,
-        before: impl FnOnce(&mut State) -> Check,
-        real: impl FnOnce(*mut *mut abi::Error) -> Status,
-        after: impl FnOnce(&mut State) -> Check,
+        before: &dyn Fn(&mut State) -> Check,
+        real: &dyn Fn(*mut *mut abi::Error) -> Status,
+        after: &dyn Fn(&mut State) -> Check,
     ) -> Status {
         if self.forked() {
             if self.is_cpu() {

@@ -6,6 +6,7 @@ use super::state::{HandleKey, State, key};
 use super::{Check, Context, replaced, tensors};
 use crate::sync::lock;
 use core::ffi::c_void;
+use std::cell::Cell;
 use std::sync::{Arc, Mutex};
 use ultramarine_abi::helper::{Failure, RecordedCommands};
 use ultramarine_abi::interface::replay::{
@@ -111,14 +112,15 @@ fn find(s: &State, device: Handle, recording: Handle) -> Result<Arc<Mutex<Record
     s.recordings.get(key(device, recording)).cloned()
 }
 
-unsafe extern "C" fn record<const S: usize>(
+unsafe fn record(
+    slot: usize,
     device: Handle,
     request: *const RecordingRequest,
     recording: HandleOut,
     arena_bytes: *mut u64,
     error: ErrorOut,
 ) -> Status {
-    let Some(cx) = context(S) else { return status::ERROR };
+    let Some(cx) = context(slot) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.record) else { return status::UNSUPPORTED };
     // SAFETY: the caller's request.
     let read = unsafe { RecordedCommands::<()>::read(request) };
@@ -130,7 +132,7 @@ unsafe extern "C" fn record<const S: usize>(
     let before = |s: &mut State| {
         s.device(device)?;
         ensure!(!arena_bytes.is_null(), "no place for the arena's size");
-        wrong.map_or(Ok(()), Err)?;
+        wrong.clone().map_or(Ok(()), Err)?;
         kept.as_ref().map_or(Ok(()), |kept| {
             kept.fits(s, device)?;
             for i in 0..kept.commands.len() {
@@ -146,19 +148,19 @@ unsafe extern "C" fn record<const S: usize>(
     };
     // SAFETY: the caller's arguments.
     let real = |e| unsafe { real(device, request, recording, arena_bytes, e) };
-    let mut made_here = None;
+    let made_here = Cell::new(None);
     let after = |s: &mut State| {
         // SAFETY: the caller's places, which the backend has filled.
         let (recording, bytes) = unsafe { (made(recording, "recording")?, *arena_bytes) };
         ensure!(!recording.is_null(), "it returned OK and no recording");
         ensure!(bytes >= asked, "an arena of {bytes} bytes, although {asked} are used");
-        made_here = Some(key(device, recording));
+        made_here.set(Some(key(device, recording)));
         let _ = s;
         Ok(())
     };
     // SAFETY: the caller's place for the error.
-    let code = unsafe { cx.call("record", error, None, before, real, after) };
-    if let Some((at, kept)) = made_here.zip(kept)
+    let code = unsafe { cx.call("record", error, None, &before, &real, &after) };
+    if let Some((at, kept)) = made_here.get().zip(kept)
         && let Err(what) = cx.state().recordings.add(at, Arc::new(Mutex::new(kept)))
     {
         cx.finding("record", &what);
@@ -166,14 +168,15 @@ unsafe extern "C" fn record<const S: usize>(
     code
 }
 
-unsafe extern "C" fn replay<const S: usize>(
+unsafe fn replay(
+    slot: usize,
     device: Handle,
     stream: Handle,
     recording: Handle,
     bindings: *const ReplayBindings,
     error: ErrorOut,
 ) -> Status {
-    let Some(cx) = context(S) else { return status::ERROR };
+    let Some(cx) = context(slot) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.replay) else { return status::UNSUPPORTED };
     let own = cx.real.stream_create.is_some() && !(cx.is_cpu() && stream.is_null());
     let on = own.then(|| key(device, stream));
@@ -196,21 +199,22 @@ unsafe extern "C" fn replay<const S: usize>(
     // SAFETY: the caller's arguments.
     let real = |e| unsafe { real(device, stream, recording, bindings, e) };
     // SAFETY: the caller's place for the error.
-    let code = unsafe { cx.call("replay", error, on, before, real, |_| Ok(())) };
+    let code = unsafe { cx.call("replay", error, on, &before, &real, &|_| Ok(())) };
     if code != status::OK && !cx.forked() {
         on.into_iter().for_each(|on| cx.state().not_submitted(on));
     }
     code
 }
 
-unsafe extern "C" fn update<const S: usize>(
+unsafe fn update(
+    slot: usize,
     device: Handle,
     recording: Handle,
     index: u32,
     command: *const RecordedCommand,
     error: ErrorOut,
 ) -> Status {
-    let Some(cx) = context(S) else { return status::ERROR };
+    let Some(cx) = context(slot) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.update) else { return status::UNSUPPORTED };
     let before = |s: &mut State| find(s, device, recording).map(|_| ());
     // SAFETY: the caller's arguments.
@@ -226,11 +230,11 @@ unsafe extern "C" fn update<const S: usize>(
         Ok(())
     };
     // SAFETY: the caller's place for the error.
-    unsafe { cx.call("update", error, None, before, real, after) }
+    unsafe { cx.call("update", error, None, &before, &real, &after) }
 }
 
-unsafe extern "C" fn release<const S: usize>(device: Handle, recording: Handle) {
-    let Some(cx) = open_context(S) else { return };
+unsafe fn release(slot: usize, device: Handle, recording: Handle) {
+    let Some(cx) = open_context(slot) else { return };
     if !cx.forked()
         && let Err(what) = cx.state().recording_gone(key(device, recording))
     {
@@ -243,6 +247,22 @@ unsafe extern "C" fn release<const S: usize>(device: Handle, recording: Handle) 
     }
 }
 
+slots! {
+    fn record(
+        device: Handle, request: *const RecordingRequest, recording: HandleOut,
+        arena_bytes: *mut u64, error: ErrorOut
+    ) -> Status;
+    fn replay(
+        device: Handle, stream: Handle, recording: Handle, bindings: *const ReplayBindings,
+        error: ErrorOut
+    ) -> Status;
+    fn update(
+        device: Handle, recording: Handle, index: u32, command: *const RecordedCommand,
+        error: ErrorOut
+    ) -> Status;
+    fn release(device: Handle, recording: Handle);
+}
+
 /// The interface of a slot in place of the backend's own.
 ///
 /// # Safety
@@ -253,10 +273,10 @@ pub(super) unsafe fn watched<const S: usize>(
 ) -> *const c_void {
     let ours = |real: ReplayInterface| ReplayInterface {
         size: size_of::<ReplayInterface>() as u32,
-        record: real.record.map(|_| record::<S> as _),
-        replay: real.replay.map(|_| replay::<S> as _),
-        update: real.update.map(|_| update::<S> as _),
-        release: real.release.map(|_| release::<S> as _),
+        record: real.record.map(|_| of_slot::record::<S> as _),
+        replay: real.replay.map(|_| of_slot::replay::<S> as _),
+        update: real.update.map(|_| of_slot::update::<S> as _),
+        release: real.release.map(|_| of_slot::release::<S> as _),
         ..real
     };
     // SAFETY: by this function's contract.

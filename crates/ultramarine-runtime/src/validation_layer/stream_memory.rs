@@ -11,14 +11,15 @@ fn interface(cx: &Context) -> Option<&StreamMemoryInterface> {
     cx.stream_memory.get().map(|(real, _)| real)
 }
 
-unsafe extern "C" fn alloc<const S: usize>(
+unsafe fn alloc(
+    slot: usize,
     device: Handle,
     stream: Handle,
     bytes: u64,
     buffer: HandleOut,
     error: ErrorOut,
 ) -> Status {
-    let Some(cx) = context(S) else { return status::ERROR };
+    let Some(cx) = context(slot) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.alloc) else { return status::UNSUPPORTED };
     let before = |s: &mut State| match bytes {
         0 => Err("a buffer of no bytes".into()),
@@ -33,11 +34,11 @@ unsafe extern "C" fn alloc<const S: usize>(
         s.buffers.add(key(device, buffer), BufferState::new(bytes))
     };
     // SAFETY: the caller's place for the error.
-    unsafe { cx.call("alloc", error, None, before, real, after) }
+    unsafe { cx.call("alloc", error, None, &before, &real, &after) }
 }
 
-unsafe extern "C" fn free<const S: usize>(device: Handle, stream: Handle, buffer: Handle) {
-    let Some(cx) = open_context(S) else { return };
+unsafe fn free(slot: usize, device: Handle, stream: Handle, buffer: Handle) {
+    let Some(cx) = open_context(slot) else { return };
     let Some(real) = interface(cx).and_then(|i| i.free) else { return };
     let (stream_key, buffer_key) = (key(device, stream), key(device, buffer));
     if let Err(what) = cx.state().buffer_gone_in_order(buffer_key, stream_key) {
@@ -46,6 +47,13 @@ unsafe extern "C" fn free<const S: usize>(device: Handle, stream: Handle, buffer
     }
     // SAFETY: the buffer was alive, and is given back once.
     unsafe { real(device, stream, buffer) }
+}
+
+slots! {
+    fn alloc(
+        device: Handle, stream: Handle, bytes: u64, buffer: HandleOut, error: ErrorOut
+    ) -> Status;
+    fn free(device: Handle, stream: Handle, buffer: Handle);
 }
 
 /// The interface of a slot in place of the backend's own.
@@ -58,8 +66,8 @@ pub(super) unsafe fn watched<const S: usize>(
 ) -> *const c_void {
     let ours = |real: StreamMemoryInterface| StreamMemoryInterface {
         size: size_of::<StreamMemoryInterface>() as u32,
-        alloc: real.alloc.map(|_| alloc::<S> as _),
-        free: real.free.map(|_| free::<S> as _),
+        alloc: real.alloc.map(|_| of_slot::alloc::<S> as _),
+        free: real.free.map(|_| of_slot::free::<S> as _),
         ..real
     };
     // SAFETY: by this function's contract.

@@ -11,13 +11,14 @@ fn interface(cx: &Context) -> Option<&TimingInterface> {
     cx.timing.get().map(|(real, _)| real)
 }
 
-unsafe extern "C" fn mark<const S: usize>(
+unsafe fn mark(
+    index: usize,
     device: Handle,
     stream: Handle,
     slot: HandleOut,
     error: ErrorOut,
 ) -> Status {
-    let Some(cx) = context(S) else { return status::ERROR };
+    let Some(cx) = context(index) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.mark) else { return status::UNSUPPORTED };
     // The CPU's streams are the host's alone.
     let own = cx.real.stream_create.is_some() && !(cx.is_cpu() && stream.is_null());
@@ -32,17 +33,18 @@ unsafe extern "C" fn mark<const S: usize>(
         s.slots.add(key(device, slot), None)
     };
     // SAFETY: the caller's place for the error.
-    unsafe { cx.call("mark", error, on, before, real, after) }
+    unsafe { cx.call("mark", error, on, &before, &real, &after) }
 }
 
-unsafe extern "C" fn resolve<const S: usize>(
+unsafe fn resolve(
+    index: usize,
     device: Handle,
     slot: Handle,
     nanoseconds: *mut u64,
     ready: *mut u32,
     error: ErrorOut,
 ) -> Status {
-    let Some(cx) = context(S) else { return status::ERROR };
+    let Some(cx) = context(index) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.resolve) else { return status::UNSUPPORTED };
     let slot_key = key(device, slot);
     let before = |s: &mut State| {
@@ -66,11 +68,11 @@ unsafe extern "C" fn resolve<const S: usize>(
         }
     };
     // SAFETY: the caller's place for the error.
-    unsafe { cx.call("resolve", error, None, before, real, after) }
+    unsafe { cx.call("resolve", error, None, &before, &real, &after) }
 }
 
-unsafe extern "C" fn release<const S: usize>(device: Handle, slot: Handle) {
-    let Some(cx) = open_context(S) else { return };
+unsafe fn release(index: usize, device: Handle, slot: Handle) {
+    let Some(cx) = open_context(index) else { return };
     if !cx.forked()
         && let Err(what) = cx.state().slots.remove(key(device, slot))
     {
@@ -83,6 +85,14 @@ unsafe extern "C" fn release<const S: usize>(device: Handle, slot: Handle) {
     }
 }
 
+slots! {
+    fn mark(device: Handle, stream: Handle, slot: HandleOut, error: ErrorOut) -> Status;
+    fn resolve(
+        device: Handle, slot: Handle, nanoseconds: *mut u64, ready: *mut u32, error: ErrorOut
+    ) -> Status;
+    fn release(device: Handle, slot: Handle);
+}
+
 /// The interface of a slot in place of the backend's own. Ranges are the backend's as they are.
 ///
 /// # Safety
@@ -93,9 +103,9 @@ pub(super) unsafe fn watched<const S: usize>(
 ) -> *const c_void {
     let ours = |real: TimingInterface| TimingInterface {
         size: size_of::<TimingInterface>() as u32,
-        mark: real.mark.map(|_| mark::<S> as _),
-        resolve: real.resolve.map(|_| resolve::<S> as _),
-        release: real.release.map(|_| release::<S> as _),
+        mark: real.mark.map(|_| of_slot::mark::<S> as _),
+        resolve: real.resolve.map(|_| of_slot::resolve::<S> as _),
+        release: real.release.map(|_| of_slot::release::<S> as _),
         ..real
     };
     // SAFETY: by this function's contract.
