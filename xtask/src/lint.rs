@@ -27,10 +27,15 @@ const FUZZ: &str = "crates/ultramarine-dlpack/fuzz";
 const EXTENSIONS: &[&str] =
     &["examples/extensions/axpby", "python/tests/extensions/sources/panicking"];
 
-/// Checks all of it, also after a failure.
-pub fn run() -> Result<()> {
+/// `cargo xtask lint [--full]`: checks all of it, also after a failure.
+pub fn command(args: &[String]) -> Result<()> {
+    let full = match args {
+        [] => None,
+        [full] if full == "--full" => Some(SEMVER),
+        _ => bail!("usage: cargo xtask lint [--full]"),
+    };
     let mut failed = Vec::new();
-    for (name, check) in CHECKS {
+    for (name, check) in CHECKS.iter().chain(&full) {
         sh::say(name);
         if let Err(error) = minutes::step(&format!("lint: {name}"), check) {
             eprintln!("error: {error:#}");
@@ -60,6 +65,9 @@ const CHECKS: &[Check] = &[
     ("length of files", lengths),
     ("files in folders", folders),
 ];
+
+/// Builds the documentation of two revisions, which takes minutes: for `--full` alone.
+const SEMVER: Check = ("semver", crate::semver::lint);
 
 const LINTS: [&str; 5] = ["--", "-D", "warnings", "-D", "clippy::undocumented_unsafe_blocks"];
 

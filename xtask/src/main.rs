@@ -19,6 +19,7 @@ mod profile;
 mod python;
 mod report;
 mod sanitize;
+mod semver;
 mod sh;
 mod test;
 
@@ -31,7 +32,7 @@ usage: cargo xtask COMMAND
   demo             build, make .venv, train a classifier of digits and show what it learnt
   test [--full]    Rust tests, Python tests, type checks, comparison with mlx; --full: also what takes hours
                    (every combination of operation, dtype and layout, long fuzzing, all sanitizers)
-  lint             formatting, clippy, documentation, ruff, length of files
+  lint [--full]    formatting, clippy, documentation, ruff, length of files; --full: semver, too
   bench [NAME...]  our figures beside numpy, torch, jax and mlx, as tables and JSON in target/bench/; NAMEs pick
                    groups (dlpack, axpby, gemm ...) or workloads; --keep copies the JSON to bench/history/
   plugins          build the plugins that are made of this repository into target/backends/
@@ -42,6 +43,8 @@ usage: cargo xtask COMMAND
   sanitize         the tests of the interchange under address, leak and thread sanitizer
   boundaries       who may know whom: dependencies, names, the plugins' binaries, the core without
                    its loader (lint runs it, too)
+  semver           what changed in the public crates and breaks programs since the last release: --baseline REV
+                   another revision; --install: the tool cargo-semver-checks, too, where it is missing
   generate         make the header, tables and docs of the operations from schema.toml
   package          build the wheel into dist/, check its size, install it afresh, import it
 
@@ -52,13 +55,15 @@ fn run() -> Result<()> {
     let mut args = std::env::args().skip(1);
     let command = args.next();
     let rest: Vec<String> = args.collect();
-    if !matches!(command.as_deref(), Some("bench" | "fuzz" | "test")) && !rest.is_empty() {
+    if !matches!(command.as_deref(), Some("bench" | "fuzz" | "lint" | "semver" | "test"))
+        && !rest.is_empty()
+    {
         bail!("{} takes no arguments\n\n{HELP}", command.unwrap_or_default());
     }
     match command.as_deref() {
         Some("demo") => demo::run(),
         Some("test") => test::command(&rest),
-        Some("lint") => lint::run(),
+        Some("lint") => lint::command(&rest),
         Some("bench") => bench::run(&rest),
         Some("package") => package::run(),
         Some("generate") => generate::run(),
@@ -68,6 +73,7 @@ fn run() -> Result<()> {
         Some("boundaries") => boundaries::run(),
         Some("fuzz") => fuzz::run(&rest),
         Some("sanitize") => sanitize::run(),
+        Some("semver") => semver::command(&rest),
         None | Some("help" | "-h" | "--help") => {
             println!("{HELP}");
             Ok(())
