@@ -113,12 +113,12 @@ def main() -> int:
                 values, results[language] = run(job, language)
                 for what, value in values.items():
                     taken.setdefault(what, {}).setdefault(language, []).append(value)
-        for (name, unit), values in taken.items():
-            ours = {language: best(unit, values[language]) for language in LIBRARIES}
+        for (name, unit), runs in taken.items():
+            ours = {language: best(unit, runs[language]) for language in LIBRARIES}
             ratio = f"{ours['Rust'] / ours['Python']:.2f}"
             rows.append([job.name, name, unit, *(number(v) for v in ours.values()), ratio])
             for language, library in LIBRARIES.items():
-                samples = len(values[language])
+                samples = len(runs[language])
                 figures.append(
                     Figure(
                         "jobs",
