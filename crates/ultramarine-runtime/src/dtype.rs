@@ -79,7 +79,7 @@ use sealed::Sealed;
 
 /// A Rust type that arrays hold. No others can be added.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no type of elements",
+    message = "`{Self}` is not an element type",
     label = "not an element",
     note = "elements are numbers: name their type, as in `x.item::<f32>()?` and `x.to_vec::<i32>()?`",
     note = "data is one flat slice beside a shape: `Array::from_slice(&[1.0f32, 2.0, 3.0, 4.0], &[2, 2])`"

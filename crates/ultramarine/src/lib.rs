@@ -23,7 +23,7 @@ pub mod random;
 mod testing;
 pub mod transforms;
 
-use graph::{array, node, placement};
+use graph::{array, arrays, node, placement};
 pub use ultramarine_runtime::shape;
 use ultramarine_runtime::{backend, device, devices, dtype, error, once, scalar, stream, sync};
 #[doc(hidden)]
@@ -41,6 +41,7 @@ pub fn set_interrupt_handler(handler: interrupt::Handler) {
 }
 
 pub use array::Array;
+pub use arrays::Arrays;
 pub use backend::buffer::{Buffer, BufferRef, Export};
 pub use backend::value::Value;
 pub use backend::{
@@ -84,7 +85,7 @@ pub use ops::{
     },
     elementwise::operand::{Given, Number, Operand, OptionalOperand},
     index::{
-        entry::{Index, Stepped},
+        entry::{Entries, Index, Stepped},
         indexing::Update,
     },
     matmul::{

@@ -12,7 +12,7 @@ pub use ultramarine_runtime::{
 #[doc(hidden)]
 pub use ultramarine_runtime::memory::{AllocError, alloc, free, size_class};
 
-use crate::array::Array;
+use crate::arrays::Arrays;
 use crate::error::{Result, bail};
 
 /// Bytes of the blocks that hold evaluated arrays, as they were taken from the allocator, so
@@ -20,11 +20,11 @@ use crate::error::{Result, bail};
 ///
 /// # Errors
 /// [`crate::Error::Value`] for an array that was not evaluated.
-pub fn buffer_bytes(arrays: &[impl AsRef<Array>]) -> Result<usize> {
+pub fn buffer_bytes(arrays: impl Arrays) -> Result<usize> {
     let mut seen = std::collections::HashSet::new();
     let mut bytes = 0;
-    for array in arrays {
-        let Some(value) = array.as_ref().node().value() else {
+    for array in arrays.borrowed() {
+        let Some(value) = array.node().value() else {
             bail!("get_array_buffer_size", "Arrays must be evaluated before querying buffer size.");
         };
         if seen.insert(std::ptr::from_ref(&*value.buffer)) {

@@ -30,7 +30,8 @@ mod submission;
 mod values;
 
 use crate::{
-    array::{Array, borrowed},
+    array::Array,
+    arrays::Arrays,
     backend, devices,
     error::{Error, Result},
     graph::op::Transform,
@@ -110,8 +111,8 @@ pub fn set_executables(on: bool) {
 /// assert!(y.is_evaluated() && z.is_evaluated());
 /// # Ok::<(), ultramarine::Error>(())
 /// ```
-pub fn eval(arrays: &[impl AsRef<Array>]) -> Result<()> {
-    let arrays = borrowed(arrays);
+pub fn eval(arrays: impl Arrays) -> Result<()> {
+    let arrays = arrays.borrowed();
     start(&arrays, true)?;
     arrays.into_iter().try_for_each(wait)
 }
@@ -121,8 +122,8 @@ pub fn eval(arrays: &[impl AsRef<Array>]) -> Result<()> {
 /// # Errors
 /// As [`eval`], for what is known at once; later failures are raised to whoever
 /// needs the values, and by [`crate::synchronize`] of the stream.
-pub fn async_eval(arrays: &[impl AsRef<Array>]) -> Result<()> {
-    start(&borrowed(arrays), false)
+pub fn async_eval(arrays: impl Arrays) -> Result<()> {
+    start(&arrays.borrowed(), false)
 }
 
 /// Waits until an array has its values.
@@ -160,7 +161,7 @@ fn raise(error: &Arc<Error>) -> Error {
 
 /// Computes arrays together, but does not wait for devices that run ahead.
 pub(crate) fn compute(arrays: &[Array]) -> Result<()> {
-    start(&borrowed(arrays), true)?;
+    start(&arrays.borrowed(), true)?;
     arrays.iter().try_for_each(submit)
 }
 

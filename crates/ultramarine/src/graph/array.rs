@@ -6,7 +6,6 @@ use crate::error::{Error, Result, bail, ensure};
 use crate::node::{Node, Value};
 use crate::shape::{self, Shape, Show};
 use crate::{device::Device, placement, stream::Stream};
-use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -38,16 +37,6 @@ impl AsRef<Array> for Array {
     fn as_ref(&self) -> &Array {
         self
     }
-}
-
-/// Arrays of a list, which may be of arrays, of references to them, or of what has one.
-pub(crate) fn borrowed(arrays: &[impl AsRef<Array>]) -> SmallVec<[&Array; 8]> {
-    arrays.iter().map(AsRef::as_ref).collect()
-}
-
-/// Handles of the arrays of such a list.
-pub(crate) fn owned(arrays: &[impl AsRef<Array>]) -> Vec<Array> {
-    arrays.iter().map(|a| a.as_ref().clone()).collect()
 }
 
 impl Drop for Array {

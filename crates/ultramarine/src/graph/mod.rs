@@ -3,6 +3,7 @@
 //! The lowest floor of the crate. It knows no operation: families are in `ops`, and what computes values is in `eval`.
 
 pub(crate) mod array;
+pub(crate) mod arrays;
 pub(crate) mod attribute;
 pub(crate) mod composite;
 pub(crate) mod elements;

@@ -4,7 +4,8 @@ use super::enclosed::{self, Enclosing, Function, Operands};
 use super::jvp::forward;
 use super::vjp::reverse;
 use super::vmap::{batch, stand_in};
-use crate::array::{Array, owned};
+use crate::array::Array;
+use crate::arrays::Arrays;
 use crate::error::{Error, Result, bail};
 use crate::graph::tracing::Tracing;
 use crate::ops::rules::multi_output::{MultiOutputJvp, MultiOutputVjp};
@@ -104,8 +105,8 @@ impl CustomFunction {
     /// # Errors
     /// What the function returns. Transforms return what a rule returns, and [`Error::Value`] for a rule that
     /// returns another number of arrays, or others, than it should.
-    pub fn call(&self, arguments: &[impl AsRef<Array>]) -> Result<Vec<Array>> {
-        let arguments = &owned(arguments)[..];
+    pub fn call(&self, arguments: impl Arrays) -> Result<Vec<Array>> {
+        let arguments = &arguments.owned()[..];
         if self.vjp.is_none() && self.jvp.is_none() && self.vmap.is_none() {
             return (self.f)(arguments);
         }

@@ -5,11 +5,7 @@ use super::vjp::zeros_like;
 use crate::error::{Error, Result, ensure};
 use crate::ops::rules::multi_output::{Function, MultiOutput, MultiOutputJvp, OutputOf};
 use crate::{
-    array::{Array, owned},
-    graph::tracing::Tracing,
-    ops::Jvp,
-    placement,
-    shape::Show,
+    array::Array, arrays::Arrays, graph::tracing::Tracing, ops::Jvp, placement, shape::Show,
 };
 use std::sync::Arc;
 
@@ -29,10 +25,10 @@ use std::sync::Arc;
 /// ```
 pub fn jvp(
     f: impl FnOnce(&[Array]) -> Result<Vec<Array>>,
-    primals: &[impl AsRef<Array>],
-    tangents: &[impl AsRef<Array>],
+    primals: impl Arrays,
+    tangents: impl Arrays,
 ) -> Result<(Vec<Array>, Vec<Array>)> {
-    jvp_with(f, &owned(primals), &owned(tangents))
+    jvp_with(f, &primals.owned(), &tangents.owned())
 }
 
 /// As [`jvp`], of a function that has an error type of its own.

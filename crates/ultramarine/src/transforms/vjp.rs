@@ -6,11 +6,7 @@ use crate::error::{Error, Result, ensure};
 use crate::node::Node;
 use crate::ops::rules::multi_output::{Function, MultiOutput, MultiOutputVjp, OutputOf};
 use crate::ops::{Cotangents, Vjp, shape::view::View};
-use crate::{
-    array::{Array, owned},
-    graph::tracing::Tracing,
-    placement,
-};
+use crate::{array::Array, arrays::Arrays, graph::tracing::Tracing, placement};
 use crate::{scalar::Scalar, shape::Show};
 use std::sync::Arc;
 
@@ -30,10 +26,10 @@ use std::sync::Arc;
 /// ```
 pub fn vjp(
     f: impl FnOnce(&[Array]) -> Result<Vec<Array>>,
-    primals: &[impl AsRef<Array>],
-    cotangents: &[impl AsRef<Array>],
+    primals: impl Arrays,
+    cotangents: impl Arrays,
 ) -> Result<(Vec<Array>, Vec<Array>)> {
-    vjp_with(f, &owned(primals), |_| Ok(owned(cotangents)))
+    vjp_with(f, &primals.owned(), |_| Ok(cotangents.owned()))
 }
 
 /// As [`vjp`], with the cotangents made from the outputs, of a function that may have an error type of its own.

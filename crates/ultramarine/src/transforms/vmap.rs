@@ -6,10 +6,7 @@ use crate::graph::{op::Transform, tracing::Tracing};
 use crate::ops::rules::multi_output::{MultiOutput, OutputOf};
 use crate::ops::{Vmap, rules::builders::move_axis};
 use crate::shape::{self, Shape};
-use crate::{
-    array::{Array, owned},
-    placement,
-};
+use crate::{array::Array, arrays::Arrays, placement};
 use std::sync::Arc;
 
 /// Calls `f` once on arguments without their mapped axes and returns its outputs
@@ -30,12 +27,13 @@ use std::sync::Arc;
 /// the axes do not fit, or an operation has no batching rule.
 pub fn vmap(
     f: impl FnOnce(&[Array]) -> Result<Vec<Array>>,
-    inputs: &[impl AsRef<Array>],
+    inputs: impl Arrays,
     in_axes: impl Into<MappedAxes>,
     out_axes: impl Into<MappedAxes>,
 ) -> Result<Vec<Array>> {
+    let inputs = inputs.owned();
     let in_axes = in_axes.into().of(inputs.len());
-    vmap_with(f, &owned(inputs), &in_axes, |n| Ok(out_axes.into().of(n)))
+    vmap_with(f, &inputs, &in_axes, |n| Ok(out_axes.into().of(n)))
 }
 
 /// The mapped axis of each input or output of [`vmap`]: a number for all of them, or a list with an axis, or `None`, for

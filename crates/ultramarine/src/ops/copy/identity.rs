@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::graph::tracing::Tracing;
 use crate::node::{Node, Value};
 use crate::ops::{Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes};
-use crate::{array::Array, backend::Exec, dtype::Dtype, shape::Shape};
+use crate::{array::Array, arrays::Arrays, backend::Exec, dtype::Dtype, shape::Shape};
 use smallvec::smallvec;
 
 impl Array {
@@ -47,9 +47,9 @@ impl Array {
     }
 
     /// The same array, which has its value only when `others` have theirs.
-    pub(crate) fn after(&self, others: &[impl AsRef<Array>]) -> Array {
-        let others = others.iter().map(AsRef::as_ref);
-        let inputs = std::iter::once(self).chain(others).map(|a| a.node().clone()).collect();
+    pub(crate) fn after(&self, others: impl Arrays) -> Array {
+        let inputs =
+            std::iter::once(self).chain(others.borrowed()).map(|a| a.node().clone()).collect();
         let shape = Shape::from_slice(self.shape());
         let place = self.node().place;
         Array::from_node(Node::new(Identity::After.into(), inputs, shape, self.dtype(), place))
@@ -59,8 +59,8 @@ impl Array {
 /// The same arrays, each of which has its value only when all of `dependencies` have theirs:
 /// what has an effect, or takes memory, can be put in an order. Derivatives flow through to
 /// `inputs`, none to `dependencies`.
-pub fn depends(inputs: &[impl AsRef<Array>], dependencies: &[impl AsRef<Array>]) -> Vec<Array> {
-    inputs.iter().map(|x| x.as_ref().after(dependencies)).collect()
+pub fn depends(inputs: impl Arrays, dependencies: impl Arrays) -> Vec<Array> {
+    inputs.borrowed().into_iter().map(|x| x.after(&dependencies)).collect()
 }
 
 attributes! {

@@ -9,13 +9,7 @@ use crate::ops::{
 };
 use crate::placement::{self, follow};
 use crate::shape::{self, Shape, Strides};
-use crate::{
-    array::{Array, borrowed},
-    devices,
-    dtype::Dtype,
-    node::Value,
-    scalar::Scalar,
-};
+use crate::{array::Array, arrays::Arrays, devices, dtype::Dtype, node::Value, scalar::Scalar};
 use ultramarine_abi::schema::{NoAttrs, op};
 
 /// An array with every element equal to `value`.
@@ -240,15 +234,16 @@ fn plane(op: &str, n: usize, m: usize, k: isize) -> Result<(Array, Array)> {
 ///
 /// # Errors
 /// [`Error::Value`] for another `indexing` than "xy" and "ij".
-pub fn meshgrid(arrays: &[impl AsRef<Array>], sparse: bool, indexing: &str) -> Result<Vec<Array>> {
+pub fn meshgrid(arrays: impl Arrays, sparse: bool, indexing: &str) -> Result<Vec<Array>> {
     ensure!(
         matches!(indexing, "xy" | "ij"),
         "meshgrid",
         "Invalid indexing value. Valid values are 'xy' and 'ij'."
     );
+    let arrays = arrays.borrowed();
     let n = arrays.len();
     let place = |i: usize| if indexing == "xy" && n > 1 && i < 2 { 1 - i } else { i };
-    let grids: Vec<Array> = borrowed(arrays)
+    let grids: Vec<Array> = arrays
         .into_iter()
         .enumerate()
         .map(|(i, a)| {

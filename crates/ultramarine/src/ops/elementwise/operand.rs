@@ -61,7 +61,7 @@ pub enum Given<'a> {
 /// # Ok::<(), ultramarine::Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no operand beside an array",
+    message = "`{Self}` is not an operand beside an array",
     label = "neither an array, nor a number, nor a `Result<Array>`",
     note = "operands are `Array`, `&Array`, `Result<Array>`, and numbers such as `2`, `0.5f32`, `half::f16`"
 )]

@@ -99,6 +99,27 @@ fn after(last: i64) -> Option<i64> {
     (last != -1).then(|| last.saturating_add(1))
 }
 
+/// The entries of an index, one for each axis from the first: an array, a slice or a `Vec` of [`Index`], by value or by
+/// reference. [`index!`](crate::index!) makes them.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a list of index entries",
+    label = "write `index![...]`",
+    note = "`index!` lists the entries, one for each axis: `x.index(index![0, 1..3, ..])`"
+)]
+pub trait Entries {
+    /// The entries in their order.
+    #[doc(hidden)]
+    fn entries(&self) -> &[Index];
+}
+
+// Messages are about the index, and not about `AsRef`.
+#[diagnostic::do_not_recommend]
+impl<T: AsRef<[Index]>> Entries for T {
+    fn entries(&self) -> &[Index] {
+        self.as_ref()
+    }
+}
+
 /// A range, which may have a step.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(

@@ -5,7 +5,11 @@
 //! or in front if a slice or a new axis separates them.
 
 use crate::error::{Error, Result, bail};
-use crate::ops::index::{entry::Index, gather::gather, resolve::Resolved};
+use crate::ops::index::{
+    entry::{Entries, Index},
+    gather::gather,
+    resolve::Resolved,
+};
 use crate::ops::rules::shapeless::{SymbolicSize, reshaped};
 use crate::ops::{elementwise::operand::Operand, rules::builders::bin, select::where_};
 use crate::shape::{self, Shape, Show};
@@ -91,8 +95,8 @@ impl Array {
     /// assert_eq!(x.index(index![x.greater(8)?])?.to_vec::<i32>()?, [9, 10, 11]);
     /// # Ok::<(), ultramarine::Error>(())
     /// ```
-    pub fn index(&self, entries: impl AsRef<[Index]>) -> Result<Array> {
-        self.indexed(entries.as_ref())
+    pub fn index(&self, entries: impl Entries) -> Result<Array> {
+        self.indexed(entries.entries())
     }
 
     fn indexed(&self, entries: &[Index]) -> Result<Array> {
@@ -155,11 +159,11 @@ impl Array {
     /// ```
     pub fn index_update(
         &self,
-        entries: impl AsRef<[Index]>,
+        entries: impl Entries,
         updates: impl Operand,
         kind: Update,
     ) -> Result<Array> {
-        self.updated(entries.as_ref(), &*updates.beside(self)?, kind)
+        self.updated(entries.entries(), &*updates.beside(self)?, kind)
     }
 
     fn updated(&self, entries: &[Index], updates: &Array, kind: Update) -> Result<Array> {

@@ -2,11 +2,7 @@
 
 use crate::error::{Result, bail};
 use crate::ops::matmul::einsum_path::{Label, Parsed, parse, set};
-use crate::{
-    array::{Array, borrowed},
-    ops::rules::builders::without_axis,
-    shape::Shape,
-};
+use crate::{array::Array, arrays::Arrays, ops::rules::builders::without_axis, shape::Shape};
 
 /// The sum of products that `subscripts` name: a letter for each axis of each operand, commas between the
 /// operands, and behind `->` the letters of the result. Letters that are not in the result are summed over; a
@@ -25,8 +21,8 @@ use crate::{
 /// # Errors
 /// [`crate::Error::Value`] when the subscripts are malformed or do not fit the operands, or integers are to be
 /// contracted (that is done by [`Array::matmul`]).
-pub fn einsum(subscripts: &str, operands: &[impl AsRef<Array>]) -> Result<Array> {
-    contracted(subscripts, &borrowed(operands))
+pub fn einsum(subscripts: &str, operands: impl Arrays) -> Result<Array> {
+    contracted(subscripts, &operands.borrowed())
 }
 
 fn contracted(subscripts: &str, operands: &[&Array]) -> Result<Array> {
@@ -60,11 +56,8 @@ fn contracted(subscripts: &str, operands: &[&Array]) -> Result<Array> {
 ///
 /// # Errors
 /// [`crate::Error::Value`] when the subscripts are malformed or do not fit the operands.
-pub fn einsum_path(
-    subscripts: &str,
-    operands: &[impl AsRef<Array>],
-) -> Result<(Vec<Vec<usize>>, String)> {
-    let path = parse("einsum_path", subscripts, &borrowed(operands))?.path();
+pub fn einsum_path(subscripts: &str, operands: impl Arrays) -> Result<(Vec<Vec<usize>>, String)> {
+    let path = parse("einsum_path", subscripts, &operands.borrowed())?.path();
     let about = [
         ("Complete contraction", subscripts.to_string()),
         ("Naive scaling", path.naive.scaling.to_string()),

@@ -4,8 +4,8 @@ use crate::shape::MAX_NDIM;
 use smallvec::SmallVec;
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
-/// Axes of an array, as functions of them take them (`impl Into<Axes>`): a number, an array, a slice or a `Vec` of numbers,
-/// a range, or `..` for all. Negative numbers count from the last axis; so do those of ranges: `-2..` are the last two.
+/// Axes of an array, as functions of them take them (`impl Into<Axes>`): a number, an array, a tuple, a slice or a `Vec`
+/// of numbers, a range, or `..` for all. Negative numbers count from the last axis; so do those of ranges: `-2..` are the last two.
 /// `None` is `..`, for axes that are an `Option<&[isize]>` of the caller's.
 ///
 /// ```
@@ -84,6 +84,7 @@ impl From<RangeFull> for Axis {
 }
 
 // Of options there is one type each, so that `None` needs no annotation.
+#[diagnostic::do_not_recommend]
 impl From<Option<&[isize]>> for Axes {
     fn from(axes: Option<&[isize]>) -> Axes {
         axes.map_or(Axes(Named::All), Axes::from)
@@ -96,6 +97,7 @@ impl From<Option<isize>> for Axis {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<const N: usize> From<&SmallVec<[isize; N]>> for Axes
 where
     [isize; N]: smallvec::Array<Item = isize>,
@@ -110,82 +112,112 @@ fn number(axis: impl TryInto<isize>) -> isize {
     axis.try_into().unwrap_or(isize::MAX)
 }
 
-macro_rules! from_integers {
-    ($($t:ty)*) => {$(
+macro_rules! from_integer {
+    ($(#[$attribute:meta])* $t:ty) => {
+        $(#[$attribute])*
         impl From<$t> for Axis {
             fn from(axis: $t) -> Axis {
                 Axis(Some(number(axis)))
             }
         }
 
+        $(#[$attribute])*
         impl From<$t> for Axes {
             fn from(axis: $t) -> Axes {
                 Axes::from(&[axis][..])
             }
         }
 
+        $(#[$attribute])*
         impl From<&[$t]> for Axes {
             fn from(axes: &[$t]) -> Axes {
                 Axes(Named::List(axes.iter().map(|axis| number(*axis)).collect()))
             }
         }
 
+        $(#[$attribute])*
         impl<const N: usize> From<[$t; N]> for Axes {
             fn from(axes: [$t; N]) -> Axes {
                 Axes::from(&axes[..])
             }
         }
 
+        #[diagnostic::do_not_recommend]
         impl<const N: usize> From<&[$t; N]> for Axes {
             fn from(axes: &[$t; N]) -> Axes {
                 Axes::from(&axes[..])
             }
         }
 
+        $(#[$attribute])*
+        impl From<($t, $t)> for Axes {
+            fn from((a, b): ($t, $t)) -> Axes {
+                Axes::from([a, b])
+            }
+        }
+
+        #[diagnostic::do_not_recommend]
+        impl From<($t, $t, $t)> for Axes {
+            fn from((a, b, c): ($t, $t, $t)) -> Axes {
+                Axes::from([a, b, c])
+            }
+        }
+
+        $(#[$attribute])*
         impl From<Vec<$t>> for Axes {
             fn from(axes: Vec<$t>) -> Axes {
                 Axes::from(&axes[..])
             }
         }
 
+        #[diagnostic::do_not_recommend]
         impl From<&Vec<$t>> for Axes {
             fn from(axes: &Vec<$t>) -> Axes {
                 Axes::from(&axes[..])
             }
         }
 
+        $(#[$attribute])*
         impl From<Range<$t>> for Axes {
             fn from(r: Range<$t>) -> Axes {
                 Axes(Named::Range(Some(number(r.start)), Some(number(r.end))))
             }
         }
 
+        #[diagnostic::do_not_recommend]
         impl From<RangeInclusive<$t>> for Axes {
             fn from(r: RangeInclusive<$t>) -> Axes {
                 Axes(Named::Range(Some(number(*r.start())), after(number(*r.end()))))
             }
         }
 
+        #[diagnostic::do_not_recommend]
         impl From<RangeFrom<$t>> for Axes {
             fn from(r: RangeFrom<$t>) -> Axes {
                 Axes(Named::Range(Some(number(r.start)), None))
             }
         }
 
+        #[diagnostic::do_not_recommend]
         impl From<RangeTo<$t>> for Axes {
             fn from(r: RangeTo<$t>) -> Axes {
                 Axes(Named::Range(None, Some(number(r.end))))
             }
         }
 
+        #[diagnostic::do_not_recommend]
         impl From<RangeToInclusive<$t>> for Axes {
             fn from(r: RangeToInclusive<$t>) -> Axes {
                 Axes(Named::Range(None, after(number(r.end))))
             }
         }
-    )*};
+    };
 }
-from_integers! { isize usize i32 i64 }
+// Messages list the main forms, with one type of integers.
+from_integer! { isize }
+from_integer! { #[diagnostic::do_not_recommend] usize }
+from_integer! { #[diagnostic::do_not_recommend] i32 }
+from_integer! { #[diagnostic::do_not_recommend] i64 }
 
 /// What a range that includes `last` ends before; `None`: the end, since 0 is the first axis.
 fn after(last: isize) -> Option<isize> {
@@ -210,6 +242,8 @@ mod tests {
         check(2usize, &[2]);
         check(-1isize, &[-1]);
         check([0, -1], &[0, -1]);
+        check((0, -1), &[0, -1]);
+        check((0, 1, 2usize), &[0, 1, 2]);
         check([0i64, 1], &[0, 1]);
         check(vec![2usize, 0], &[2, 0]);
         check(vec![1], &[1]);

@@ -8,11 +8,7 @@ use crate::ops::{
     Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes, create::fill,
 };
 use crate::shape::{self, Shape, Show};
-use crate::{
-    array::{Array, borrowed},
-    dtype::Dtype,
-    node::Value,
-};
+use crate::{array::Array, arrays::Arrays, dtype::Dtype, node::Value};
 use smallvec::SmallVec;
 
 /// The arrays one after the other along an axis, in their promoted dtype.
@@ -27,8 +23,8 @@ use smallvec::SmallVec;
 /// assert_eq!(concatenate(&[&x, &y, &x], 0)?.to_vec::<i32>()?, [1, 2, 3, 1, 2]);
 /// # Ok::<(), ultramarine::Error>(())
 /// ```
-pub fn concatenate(arrays: &[impl AsRef<Array>], axis: isize) -> Result<Array> {
-    concatenated(&borrowed(arrays), axis)
+pub fn concatenate(arrays: impl Arrays, axis: isize) -> Result<Array> {
+    concatenated(&arrays.borrowed(), axis)
 }
 
 fn concatenated(arrays: &[&Array], axis: isize) -> Result<Array> {
@@ -77,8 +73,8 @@ fn joined(arrays: &[Array], axis: usize, shape: Shape, dtype: Dtype) -> Array {
 ///
 /// # Errors
 /// [`crate::Error::Value`] for no array, or shapes that differ; [`crate::Error::Index`] for the axis.
-pub fn stack(arrays: &[impl AsRef<Array>], axis: isize) -> Result<Array> {
-    stacked(&borrowed(arrays), axis)
+pub fn stack(arrays: impl Arrays, axis: isize) -> Result<Array> {
+    stacked(&arrays.borrowed(), axis)
 }
 
 fn stacked(arrays: &[&Array], axis: isize) -> Result<Array> {

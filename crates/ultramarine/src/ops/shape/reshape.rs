@@ -1,7 +1,8 @@
 //! Views that rearrange axes; those that pick elements stand in `slice.rs`, and what
 //! a view is for the evaluator and the transforms in `view_rules.rs`.
 
-use crate::array::{Array, borrowed};
+use crate::array::Array;
+use crate::arrays::Arrays;
 use crate::error::{Error, Result, bail, ensure};
 use crate::ops::rules::shapeless::{
     SymbolicShape, SymbolicSize, aligned, broadcast_with, literal, reshaped, shapeless,
@@ -347,8 +348,8 @@ impl Array {
 ///
 /// # Errors
 /// [`Error::Value`] when there is none.
-pub fn broadcast_arrays(arrays: &[impl AsRef<Array>]) -> Result<Vec<Array>> {
-    let arrays = borrowed(arrays);
+pub fn broadcast_arrays(arrays: impl Arrays) -> Result<Vec<Array>> {
+    let arrays = arrays.borrowed();
     let shape = arrays.iter().try_fold(Shape::new(), |shape, a| {
         shape::broadcast("broadcast_arrays", &shape, a.shape())
     })?;

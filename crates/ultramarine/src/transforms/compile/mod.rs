@@ -25,10 +25,7 @@ use trace_key::TraceKey;
 
 use crate::error::{Error, Result};
 use crate::ops::rules::shapeless::{Shapeless, shapeless as shapeless_now};
-use crate::{
-    array::{Array, owned},
-    sync::lock,
-};
+use crate::{array::Array, arrays::Arrays, sync::lock};
 use call::Callable;
 use graph::Graph;
 use placed::Homes;
@@ -270,8 +267,8 @@ impl Compiled {
     /// # Errors
     /// What the function returns where it is traced; [`Error::Value`] if it evaluates what depends on an
     /// argument.
-    pub fn call(&self, inputs: &[impl AsRef<Array>]) -> Result<Vec<Array>> {
-        self.call_owned(&owned(inputs))
+    pub fn call(&self, inputs: impl Arrays) -> Result<Vec<Array>> {
+        self.call_owned(&inputs.owned())
     }
 
     fn call_owned(&self, inputs: &[Array]) -> Result<Vec<Array>> {
