@@ -54,11 +54,13 @@ fn implement(input: &DeriveInput) -> Result<TokenStream> {
             let bound = parts.iter().map(|p| (&p.member, &p.binding));
             let (members, bindings): (Vec<_>, Vec<_>) = bound.unzip();
             let visits = parts.iter().map(|p| {
-                // The type is written out, so that errors are at the field.
+                // The type is written out, so that errors are at the field, and the trait, so that both functions
+                // give the same error: the compiler shows it once.
                 let (binding, of) = (&p.binding, &p.field.ty);
+                let visit = quote!(<#of as ::ultramarine_nn::Module>::#call(#binding, visitor));
                 match &p.name {
-                    Some(name) => quote!(visitor.field::<#of>(#name, #binding);),
-                    None => quote!(<#of as ::ultramarine_nn::Module>::#call(#binding, visitor);),
+                    Some(name) => quote!(visitor.within(#name, |visitor| #visit);),
+                    None => quote!(#visit;),
                 }
             });
             quote!(#path { #(#members: #bindings,)* .. } => { #(#visits)* })

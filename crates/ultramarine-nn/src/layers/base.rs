@@ -51,7 +51,7 @@ pub use ultramarine_nn_derive::Module;
 /// }
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no module",
+    message = "`{Self}` is not a module",
     note = "a parameter is a `Param`, which `Param::from(array)` makes of an array",
     note = "a field that is neither module nor parameter is left out by `#[module(skip)]`"
 )]
@@ -322,8 +322,14 @@ macro_rules! visitors {
 
             /// Visits a field.
             pub fn field<M: Module + ?Sized>(&mut self, name: &str, module: $($reference)+ M) {
+                self.within(name, |visitor| module.$visit(visitor));
+            }
+
+            /// Visits what has a name, by a function. The derive macro calls it.
+            #[doc(hidden)]
+            pub fn within(&mut self, name: &str, visit: impl FnOnce(&mut Self)) {
                 let before = self.names.enter(name);
-                module.$visit(self);
+                visit(self);
                 self.names.leave(before);
             }
 
