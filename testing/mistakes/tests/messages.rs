@@ -82,6 +82,7 @@ fn remedies_compile() {
 }
 
 #[rustfmt::skip]
+#[allow(clippy::print_stdout)] // A mistake to show is about printing.
 fn remedies() -> Result<()> {
     let x = Array::ones(&[2, 3], Dtype::Float32)?;
     (&x * 2.0)?.reshape(&[6])?;
@@ -93,7 +94,7 @@ fn remedies() -> Result<()> {
     (&x + Array::from_slice(&[1.0f32, 2.0, 3.0], &[3])?)?;
     (&x + 1.0)?;
     let mut y = x.clone();
-    if x.array_equal(&y, false)?.item::<bool>()? {}
+    if x.array_equal(&y, false)?.item::<bool>()? { eval([&y])?; }
     y = (y + 1.0)?;
     Linear::new(3, 2)?.forward(&(&x * 2.0)?)?;
     println!("{}", (&x + &y)?);
