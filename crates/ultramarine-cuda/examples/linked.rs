@@ -26,7 +26,7 @@ fn main() -> Result<()> {
     println!("{device}: {}", device_info(device)?.name);
     let x = Array::arange(0.0, 65536.0, 1.0, Dtype::Float32)?.sin()?.reshape(&[256, 256])?;
     let on = |device| -> Result<f32> {
-        with_device(device, || x.matmul(x.transpose())?.abs()?.max(.., false))?.item()
+        with_device(device, || x.matmul(x.transpose())?.abs()?.max(..))?.item()
     };
     let (here, on_cpu) = (on(device)?, on(Device::CPU)?);
     println!("largest number of the product: {here} here, {on_cpu} on the CPU");

@@ -27,7 +27,7 @@ use ultramarine_abi::{
 ///
 /// # fn main() -> ultramarine_extension::Result<()> {
 /// let x = Array::from_slice(&[1f32, 2.0, 3.0, 4.0], &[2, 2])?;
-/// let rows = x.sum(&[1], false)?;
+/// let rows = x.sum(&[1])?;
 /// assert_eq!(rows.shape(), [2]);
 /// assert_eq!(rows.to_vec::<f32>()?, [3.0, 7.0]);
 /// # Ok(())

@@ -52,6 +52,7 @@
 //! with unwinding panics for that, as is the default.
 
 mod array;
+mod axes;
 mod cpu;
 mod dtype;
 mod error;
@@ -69,6 +70,7 @@ mod tensor;
 pub use array::{
     Array, broadcast_arrays, broadcast_shapes, broadcast_types, eval, issubdtype, promote_types,
 };
+pub use axes::{Axes, Axis, KeepDims, Reduced};
 pub use cpu::{
     CpuCall, Half, Rows, RowsMut, Taken, View, ViewMut, copy_past_cache, parallel, thread_count,
 };

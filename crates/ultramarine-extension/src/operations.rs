@@ -2,6 +2,7 @@
 
 use crate::{
     array::{Array, handles, owned},
+    axes::{Axes, Reduced},
     dtype::Dtype,
     error::{Error, Result},
     host::{self, asked, lent},
@@ -162,12 +163,13 @@ macro_rules! methods {
                 one(stringify!($binary), &[self, other], &[])
             })*
             $($(#[$rm])* ///
-            /// Along `axes`, negative ones from the end; of all axes if there are none.
-            pub fn $reduction(&self, axes: &[isize], keepdims: bool) -> Result<Array> {
+            /// Over `axes` (`..`: all), which the result has not; [`KeepDims`](crate::KeepDims) keeps them, with size 1.
+            pub fn $reduction(&self, axes: impl Into<Reduced<Axes>>) -> Result<Array> {
+                let Reduced { axes, keepdims } = axes.into();
                 let keep = Attribute::Int("keepdims", i64::from(keepdims));
-                match axes {
-                    [] => one(stringify!($reduction), &[self], &[keep]),
-                    _ => one(stringify!($reduction), &[self], &[Attribute::axes("axis", axes), keep]),
+                match axes.named(self.ndim()) {
+                    None => one(stringify!($reduction), &[self], &[keep]),
+                    Some(axes) => one(stringify!($reduction), &[self], &[Attribute::axes("axis", &axes), keep]),
                 }
             })*
             $($(#[$am])* pub fn $along(&self, axis: isize) -> Result<Array> {

@@ -48,8 +48,8 @@ fn spirals() -> Result<(Array, Array)> {
 
 /// The part of the points whose arm is found.
 fn accuracy(model: &Mlp, x: &Array, y: &Array) -> Result<f32> {
-    let found = model.forward(x)?.argmax(Some(-1), false)?.equal(y)?;
-    found.astype(Dtype::Float32).mean(None, false)?.item()
+    let found = model.forward(x)?.argmax(Some(-1))?.equal(y)?;
+    found.astype(Dtype::Float32).mean(None)?.item()
 }
 
 fn main() -> Result<()> {

@@ -28,7 +28,7 @@ const NAME: &str = "CompiledStep";
 /// let step = CompiledStep::new();
 /// for i in 0..10 {
 ///     let x = (&Array::ones(&[4, 3], Dtype::Float32)? * f64::from(i))?;
-///     let y = x.sum(-1, true)?;
+///     let y = x.sum(KeepDims(-1))?;
 ///     let loss: Array = step.call(&mut model, &mut optimizer, &[x, y], |model, optimizer, batch| {
 ///         let (loss, gradients) = value_and_grad(model, |m| {
 ///             mse_loss(&m.forward(&batch[0])?, &batch[1], Reduction::Mean)

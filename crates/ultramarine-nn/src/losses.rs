@@ -1,7 +1,7 @@
 //! Losses. The reduction is an argument of each: it has no default here, and one in Python that differs from loss to loss.
 
 use std::f64::consts::{LN_2, PI};
-use ultramarine::{Array, Error, Result, fast, linalg, where_};
+use ultramarine::{Array, Axes, Axis, Error, KeepDims, Result, fast, linalg, where_};
 
 /// The reduction of the losses of all elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,8 +19,8 @@ impl Reduction {
     fn of(self, loss: Array) -> Result<Array> {
         match self {
             Reduction::None => Ok(loss),
-            Reduction::Mean => loss.mean(None, false),
-            Reduction::Sum => loss.sum(None, false),
+            Reduction::Mean => loss.mean(None),
+            Reduction::Sum => loss.sum(None),
         }
     }
 }
@@ -48,8 +48,8 @@ fn weighted(op: &str, loss: Array, weights: Option<&Array>) -> Result<Array> {
 }
 
 /// The score of each target; `axis`, which the targets lack, goes away.
-fn picked(scores: &Array, targets: &Array, axis: isize) -> Result<Array> {
-    scores.take_along_axis(&targets.expand_dims(axis)?, Some(axis))?.squeeze(axis)
+fn picked(scores: &Array, targets: &Array, axis: Axis) -> Result<Array> {
+    scores.take_along_axis(&targets.expand_dims(axis)?, axis)?.squeeze(axis)
 }
 
 /// Options of [`cross_entropy_with`].
@@ -132,16 +132,16 @@ pub fn cross_entropy_with(
         return reduction.of(weighted(NAME, loss, weights)?);
     }
     // Small numbers lose less where the difference is taken.
-    let logits = logits.subtract(logits.max(axis, true)?.stop_gradient())?;
+    let logits = logits.subtract(logits.max(KeepDims(axis))?.stop_gradient())?;
     let mut score = match probabilities {
-        true => logits.multiply(targets)?.sum(axis, false)?,
-        false => picked(&logits, targets, axis)?,
+        true => logits.multiply(targets)?.sum(axis)?,
+        false => picked(&logits, targets, axis.into())?,
     };
     if smoothing > 0.0 {
-        let spread = (&logits.mean(axis, false)? * smoothing)?;
+        let spread = (&logits.mean(axis)? * smoothing)?;
         score = (&score * (1.0 - smoothing))?.add(&spread)?;
     }
-    let loss = logits.logsumexp(axis, false)?.subtract(&score)?;
+    let loss = logits.logsumexp(axis)?.subtract(&score)?;
     reduction.of(weighted(NAME, loss, weights)?)
 }
 
@@ -196,8 +196,8 @@ losses! {
 
     /// The negative log likelihood, `-inputs[target]`, of log probabilities along an axis, usually -1, and class indices, which
     /// lack the axis.
-    nll_loss(inputs: &Array, targets: &Array, axis: isize) []
-    picked(inputs, targets, axis)?.negative();
+    nll_loss(inputs: &Array, targets: &Array, axis: impl Into<Axis>) []
+    picked(inputs, targets, axis.into())?.negative();
 
     /// The negative log likelihood of normal distributions, with the means `inputs`. With `v = max(vars, eps)` that is
     /// `(log(v) + (inputs - targets)^2 / v) / 2`, and the constant `log(2 pi) / 2`, if `full`. `eps` is usually 1e-6.
@@ -210,10 +210,10 @@ losses! {
         if full { &loss + 0.5 * (2.0 * PI).ln() } else { Ok(loss) }
     };
 
-    /// The Kullback-Leibler divergence of log probabilities along an axis, usually -1:
+    /// The Kullback-Leibler divergence of log probabilities along axes, usually -1:
     /// `sum(exp(targets) (targets - inputs))`.
-    kl_div_loss(inputs: &Array, targets: &Array, axis: isize) []
-    targets.exp()?.multiply(&targets.subtract(inputs)?)?.sum(axis, false);
+    kl_div_loss(inputs: &Array, targets: &Array, axis: impl Into<Axes>) []
+    targets.exp()?.multiply(&targets.subtract(inputs)?)?.sum(axis);
 
     /// The absolute error, made smooth around 0: an error d is `d^2 / (2 beta)` below beta, usually 1, and `d - beta / 2` from
     /// there on.
@@ -261,22 +261,24 @@ losses! {
 
     /// The cosine of the angle between vectors along an axis, usually 1: `sum(x1 x2) / max(|x1| |x2|, eps)`, with an eps of
     /// usually 1e-8.
-    cosine_similarity_loss(x1: &Array, x2: &Array, axis: isize, eps: f64) []
+    cosine_similarity_loss(x1: &Array, x2: &Array, axis: impl Into<Axis>, eps: f64) []
     {
-        let norm = |x: &Array| linalg::norm(x, None, axis, false);
+        let axis = axis.into();
+        let norm = |x: &Array| linalg::norm(x, None, axis);
         let norms = norm(x1)?.multiply(&norm(x2)?)?;
-        let product = x1.multiply(x2)?.sum(axis, false)?;
+        let product = x1.multiply(x2)?.sum(axis)?;
         product.divide(&norms.maximum(eps)?)
     };
 
     /// The triplet loss, `max(0, |anchors - positives| - |anchors - negatives| + margin)`, with the distances
     /// `(sum(|difference|^p) + eps)^(1 / p)` along an axis. Usual are the axis -1, p 2, the margin 1 and an eps of 1e-6.
-    triplet_loss(anchors: &Array, positives: &Array, negatives: &Array, axis: isize, p: i64, margin: f64, eps: f64) []
+    triplet_loss(anchors: &Array, positives: &Array, negatives: &Array, axis: impl Into<Axis>, p: i64, margin: f64, eps: f64) []
     {
+        let axis = axis.into();
         let distance = |other: &Array| {
             let difference = error_of(anchors, other)?;
             let powers = difference.power(p)?;
-            let sum = (&powers.sum(axis, false)? + eps)?;
+            let sum = (&powers.sum(axis)? + eps)?;
             sum.power(1.0 / p as f64)
         };
         let loss = (&distance(positives)?.subtract(&distance(negatives)?)? + margin)?;

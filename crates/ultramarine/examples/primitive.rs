@@ -83,8 +83,7 @@ impl Primitive for Interp {
         let [x, xp, fp] = inputs else { return Err(Error::missing()) };
         let number = |n: usize| Operand::scalar(n as i32);
         // The piece that x is in: as many points as are not above it, less one.
-        let below =
-            xp.less_equal(&x.expand_dims(&[-1])?)?.astype(Dtype::Int32)?.sum(&[-1], false)?;
+        let below = xp.less_equal(&x.expand_dims(&[-1])?)?.astype(Dtype::Int32)?.sum(&[-1])?;
         let next = below.maximum(&number(1)?)?.minimum(&number(xp.shape()[0] - 1)?)?;
         let piece = next.subtract(&number(1)?)?;
         let (x0, y0) = (xp.take(&piece, 0)?, fp.take(&piece, 0)?);
@@ -224,12 +223,12 @@ pub fn main() -> Result<()> {
     );
 
     // The slope by the rule; by the table through `compose`: each value draws on the two points beside it.
-    let slopes = grad(|x: &Array| interp(x, &xps, &fps, true)?.sum(None, false))(&xs)?;
+    let slopes = grad(|x: &Array| interp(x, &xps, &fps, true)?.sum(None))(&xs)?;
     let first = (fp[1] - fp[0]) / 0.5;
     let slopes = slopes.to_vec::<f32>()?;
     assert!((slopes[0] - first).abs() < 1e-5 && slopes[3] == 0.0, "{slopes:?}");
     let weights =
-        grad(|fp: &Array| interp(&xs, &xps, fp, true)?.sum(None, false))(&fps)?.to_vec::<f32>()?;
+        grad(|fp: &Array| interp(&xs, &xps, fp, true)?.sum(None))(&fps)?.to_vec::<f32>()?;
     println!("by the table: {weights:.2?}");
     assert!((weights.iter().sum::<f32>() - 5.0).abs() < 1e-5 && weights[0] == 1.5, "{weights:?}");
 

@@ -59,7 +59,7 @@ pub use devices::device_info;
 /// ```
 /// use ultramarine::{Array, Device, devices, with_device};
 /// let last = devices().pop().unwrap_or(Device::CPU);
-/// let y = with_device(last, || Array::ones(&[3], ultramarine::Dtype::Float32)?.sum(.., false))?;
+/// let y = with_device(last, || Array::ones(&[3], ultramarine::Dtype::Float32)?.sum(..))?;
 /// assert_eq!((y.device(), y.item::<f32>()?), (last, 3.0));
 /// # Ok::<(), ultramarine::Error>(())
 /// ```
@@ -75,8 +75,9 @@ pub use half::{bf16, f16};
 pub use num_complex::Complex32;
 pub use ops::{
     conv::{
-        Convolution, ConvolveMode, conv_general, conv_transpose1d, conv_transpose2d,
-        conv_transpose3d, conv1d, conv2d, conv3d, convolve,
+        ConvolveMode, conv_general, conv_transpose1d, conv_transpose2d, conv_transpose3d, conv1d,
+        conv2d, conv3d, convolve,
+        options::{Convolution, Sizes},
     },
     copy::identity::depends,
     create::{
@@ -102,7 +103,7 @@ pub use ops::{
     },
     select::where_,
     shape::{
-        axes::{Axes, Axis},
+        axes::{Axes, Axis, KeepDims, Reduced},
         concatenate::{concatenate, stack},
         pad::PadMode,
         reshape::{Dim, broadcast_arrays},

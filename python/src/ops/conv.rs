@@ -81,9 +81,18 @@ fn made(stream: Option<StreamArg>, f: impl FnOnce() -> Result<Array>) -> Res<PyA
     Ok(PyArray::new(on(stream, f)?))
 }
 
+fn options<const N: usize>(
+    stride: Each<N>,
+    padding: Each<N>,
+    dilation: Each<N>,
+    groups: Each<1>,
+) -> Convolution {
+    let how = Convolution::default().stride(stride.0).padding(padding.0);
+    how.dilation(dilation.0).groups(groups.0[0])
+}
+
 macro_rules! forms {
-    ($n:literal: $(#[doc = $doc:literal])* $name:ident, $(#[doc = $tdoc:literal])* $transposed:ident;
-     |$v:ident| $one:expr) => {
+    ($n:literal: $(#[doc = $doc:literal])* $name:ident, $(#[doc = $tdoc:literal])* $transposed:ident;) => {
         $(#[doc = $doc])*
         #[pyfunction]
         #[pyo3(
@@ -100,10 +109,8 @@ macro_rules! forms {
             groups: Each<1>,
             stream: Option<StreamArg>,
         ) -> Res<PyArray> {
-            let [stride, padding, dilation] = [stride, padding, dilation].map(|Each($v)| $one);
-            made(stream, || {
-                ultramarine::$name(&input.0, &weight.0, stride, padding, dilation, groups.0[0])
-            })
+            let how = options(stride, padding, dilation, groups);
+            made(stream, || ultramarine::$name(&input.0, &weight.0, how))
         }
 
         $(#[doc = $tdoc])*
@@ -125,12 +132,8 @@ macro_rules! forms {
             groups: Each<1>,
             stream: Option<StreamArg>,
         ) -> Res<PyArray> {
-            let [stride, padding, dilation, more] =
-                [stride, padding, dilation, output_padding].map(|Each($v)| $one);
-            let (x, w, groups) = (&input.0, &weight.0, groups.0[0]);
-            made(stream, || {
-                ultramarine::$transposed(x, w, stride, padding, dilation, more, groups)
-            })
+            let how = options(stride, padding, dilation, groups).output_padding(output_padding.0);
+            made(stream, || ultramarine::$transposed(&input.0, &weight.0, how))
         }
     };
 }
@@ -183,7 +186,6 @@ forms! {
     /// Raises:
     ///     ValueError: If the shapes do not fit, or the dtypes are not floats.
     conv_transpose1d;
-    |v| v[0]
 }
 forms! {
     2:
@@ -235,7 +237,6 @@ forms! {
     /// Raises:
     ///     ValueError: If the shapes do not fit, or the dtypes are not floats.
     conv_transpose2d;
-    |v| v
 }
 forms! {
     3:
@@ -287,7 +288,6 @@ forms! {
     /// Raises:
     ///     ValueError: If the shapes do not fit, or the dtypes are not floats.
     conv_transpose3d;
-    |v| v
 }
 
 /// Computes a convolution along one to three axes, with all options.
@@ -341,6 +341,7 @@ fn conv_general(
         padding_high,
         kernel_dilation: kernel_dilation.0,
         input_dilation: input_dilation.0,
+        output_padding: Vec::new(),
         groups: groups.0[0],
         flip,
     };

@@ -7,7 +7,7 @@ use crate::stream::{StreamArg, on};
 use pyo3::prelude::*;
 use pyo3::types::PyComplex;
 use ultramarine::linalg::{self, NormOrder};
-use ultramarine::{Array, Result};
+use ultramarine::{Array, Reduced, Result};
 
 type Two = (PyArray, PyArray);
 type Three = (PyArray, PyArray, PyArray);
@@ -372,7 +372,7 @@ fn norm(
 ) -> Res<PyArray> {
     let ord = ord.map(order).transpose()?;
     let axes = axis.as_ref().map(|i| &i.0[..]);
-    one(stream, || linalg::norm(&a.0, ord, axes, keepdims))
+    one(stream, || linalg::norm(&a.0, ord, Reduced::new(axes, keepdims)))
 }
 
 /// Computes the cross products of vectors along an axis.

@@ -5,6 +5,7 @@ use crate::convert::{ArrayArg, Ints, axes};
 use crate::error::{Res, type_, type_name, value};
 use crate::stream::{StreamArg, on};
 use pyo3::prelude::*;
+use ultramarine::Reduced;
 
 /// The method of a reduction.
 macro_rules! reduction_method {
@@ -75,7 +76,8 @@ macro_rules! reductions {
             keepdims: bool,
             stream: Option<StreamArg>,
         ) -> Res<PyArray> {
-            Ok(PyArray::new(on(stream, || a.0.$name($as(&axis), keepdims))?))
+            let over = ultramarine::Reduced::new($as(&axis), keepdims);
+            Ok(PyArray::new(on(stream, || a.0.$name(over))?))
         }
         )*
 
@@ -185,7 +187,7 @@ macro_rules! deviations {
             let ddof = usize::try_from(correction.unwrap_or(ddof)).map_err(|_| {
                 value(concat!("[", stringify!($name), "] ddof must not be negative."))
             })?;
-            Ok(PyArray::new(on(stream, || a.0.$name(axes(&axis), keepdims, ddof))?))
+            Ok(PyArray::new(on(stream, || a.0.$name(Reduced::new(axes(&axis), keepdims), ddof))?))
         }
         )*
 
@@ -272,7 +274,7 @@ fn median(
     keepdims: bool,
     stream: Option<StreamArg>,
 ) -> Res<PyArray> {
-    Ok(PyArray::new(on(stream, || a.0.median(axes(&axis), keepdims))?))
+    Ok(PyArray::new(on(stream, || a.0.median(Reduced::new(axes(&axis), keepdims)))?))
 }
 
 /// Counts the elements that are not zero.
@@ -301,7 +303,7 @@ fn count_nonzero(
     keepdims: bool,
     stream: Option<StreamArg>,
 ) -> Res<PyArray> {
-    Ok(PyArray::new(on(stream, || a.0.count_nonzero(axes(&axis), keepdims))?))
+    Ok(PyArray::new(on(stream, || a.0.count_nonzero(Reduced::new(axes(&axis), keepdims)))?))
 }
 
 /// Finds the smallest and the largest element; both are NaN if there is one.
@@ -327,7 +329,7 @@ fn minmax(
     keepdims: bool,
     stream: Option<StreamArg>,
 ) -> Res<(PyArray, PyArray)> {
-    let (min, max) = on(stream, || a.0.minmax(axes(&axis), keepdims))?;
+    let (min, max) = on(stream, || a.0.minmax(Reduced::new(axes(&axis), keepdims)))?;
     Ok((PyArray::new(min), PyArray::new(max)))
 }
 

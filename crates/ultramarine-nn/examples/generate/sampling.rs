@@ -1,7 +1,7 @@
 //! The choice of the next token.
 
 use ultramarine::random::{Samples, categorical};
-use ultramarine::{Array, Dtype, Result, where_};
+use ultramarine::{Array, Dtype, KeepDims, Result, where_};
 
 /// The choice of tokens by their logits.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +16,7 @@ impl Sampler {
     /// The next tokens, `(batch)` of uint32, by logits `(batch, vocabulary)`.
     pub fn sample(&self, logits: &Array) -> Result<Array> {
         if self.temperature == 0.0 {
-            return logits.argmax(-1, false);
+            return logits.argmax(-1);
         }
         let mut logits = logits.astype(Dtype::Float32);
         if self.top_p < 1.0 {
@@ -33,7 +33,7 @@ fn nucleus(logits: &Array, p: f64) -> Result<Array> {
     let up_to = rising.softmax(-1, true)?.cumsum(-1, false, true)?;
     // The last one is kept, whatever the sum of all is rounded to.
     let kept = up_to.greater(1.0 - p)?;
-    let least = where_(&kept, &rising, f64::INFINITY)?.min(-1, true)?;
-    let least = least.minimum(&rising.max(-1, true)?)?;
+    let least = where_(&kept, &rising, f64::INFINITY)?.min(KeepDims(-1))?;
+    let least = least.minimum(&rising.max(KeepDims(-1))?)?;
     where_(&logits.greater_equal(&least)?, logits, f64::NEG_INFINITY)
 }

@@ -1,7 +1,7 @@
 //! Activation functions, elementwise unless they say otherwise.
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
-use ultramarine::{Array, Result, where_};
+use ultramarine::{Array, Axes, Axis, KeepDims, Result, where_};
 
 /// The larger of elements and a number.
 fn at_least(x: &Array, bound: f64) -> Result<Array> {
@@ -75,7 +75,7 @@ functions! {
     /// [`gelu`] by a sigmoid: `x sigmoid(1.702 x)`.
     gelu_fast_approx(x) x.multiply(&(x * 1.702)?.sigmoid()?);
     /// `a sigmoid(b)`, where a and b are the halves of an axis, usually the last one, -1.
-    glu(x, axis: isize) {
+    glu(x, axis: impl Into<Axis>) {
         let halves = x.split(2, axis)?;
         halves[0].multiply(&halves[1].sigmoid()?)
     };
@@ -108,13 +108,14 @@ functions! {
         let reached = x.greater_equal(threshold)?;
         where_(&reached, Array::scalar(1i32), Array::scalar(0i32))
     };
-    /// `exp(x) / sum(exp(x))` along an axis, usually the last one, -1.
-    softmax(x, axis: isize) x.softmax(axis, false);
+    /// `exp(x) / sum(exp(x))` along axes, usually the last one, -1.
+    softmax(x, axes: impl Into<Axes>) x.softmax(axes, false);
     /// [`softmax`] of `-x`.
-    softmin(x, axis: isize) x.negative()?.softmax(axis, false);
-    /// `x - log(sum(exp(x)))` along an axis, usually the last one, -1.
-    log_softmax(x, axis: isize) {
-        let x = x.subtract(x.max(axis, true)?.stop_gradient())?;
-        x.subtract(&x.logsumexp(axis, true)?)
+    softmin(x, axes: impl Into<Axes>) x.negative()?.softmax(axes, false);
+    /// `x - log(sum(exp(x)))` along axes, usually the last one, -1.
+    log_softmax(x, axes: impl Into<Axes>) {
+        let axes = axes.into();
+        let x = x.subtract(x.max(KeepDims(axes.clone()))?.stop_gradient())?;
+        x.subtract(&x.logsumexp(KeepDims(axes))?)
     };
 }

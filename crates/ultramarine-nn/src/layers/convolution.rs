@@ -39,13 +39,6 @@ impl From<(usize, usize, usize)> for PerAxis<3> {
     }
 }
 
-impl<const N: usize> PerAxis<N> {
-    /// As the core takes them. Beyond i64 no array has an axis.
-    pub(super) fn signed(self) -> [i64; N] {
-        self.0.map(|n| i64::try_from(n).unwrap_or(i64::MAX))
-    }
-}
-
 impl<const N: usize> Module for PerAxis<N> {
     fn visit(&self, _: &mut super::base::Visitor<'_>) {}
     fn visit_mut(&mut self, _: &mut super::base::VisitorMut<'_>) {}
@@ -82,10 +75,17 @@ macro_rules! setters {
         )*
     };
 }
-pub(super) use setters;
+
+/// The sizes of a layer as the core's options.
+macro_rules! options {
+    ($layer:ident: $($field:ident)*) => {
+        ultramarine::Convolution::default()$(.$field($layer.$field.0))*
+    };
+}
+pub(super) use {options, setters};
 
 macro_rules! convolutions {
-    ($($(#[$doc:meta])* $name:ident $n:literal $function:ident $one:ident;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident $n:literal $function:ident;)*) => {$(
         $(#[$doc])*
         #[derive(Module, Clone, Debug)]
         pub struct $name {
@@ -146,29 +146,16 @@ macro_rules! convolutions {
 
         impl Layer for $name {
             fn forward(&self, x: &Array) -> Result<Array> {
-                let [stride, padding, dilation] =
-                    [self.stride, self.padding, self.dilation].map(|s| $one(s.signed()));
-                let groups = self.groups as i64;
-                let y = $function(x, &self.weight, stride, padding, dilation, groups)?;
-                with_bias(y, self.bias.as_ref())
+                let how = options!(self: stride padding dilation).groups(self.groups);
+                with_bias($function(x, &self.weight, how)?, self.bias.as_ref())
             }
         }
     )*};
 }
 
-/// Of one axis, the core takes a number.
-pub(super) fn number([size]: [i64; 1]) -> i64 {
-    size
-}
-
-/// Of several, an array.
-pub(super) fn array<const N: usize>(sizes: [i64; N]) -> [i64; N] {
-    sizes
-}
-
 convolutions! {
     /// A convolution along one axis: from `(batch, length, in_channels)` to `(batch, length', out_channels)`.
-    Conv1d 1 conv1d number;
+    Conv1d 1 conv1d;
     /// A convolution along two axes: from `(batch, height, width, in_channels)` to `(batch, height', width', out_channels)`.
     ///
     /// ```
@@ -179,7 +166,7 @@ convolutions! {
     /// assert_eq!(layer.forward(&x)?.shape(), [1, 4, 4, 8]);
     /// # Ok::<(), ultramarine::Error>(())
     /// ```
-    Conv2d 2 conv2d array;
+    Conv2d 2 conv2d;
     /// A convolution along three axes: from `(batch, depth, height, width, in_channels)` to the same with `out_channels`.
-    Conv3d 3 conv3d array;
+    Conv3d 3 conv3d;
 }

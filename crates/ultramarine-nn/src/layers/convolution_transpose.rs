@@ -1,13 +1,13 @@
 //! Transposed convolutions.
 
 use super::base::{Layer, Module};
-use super::convolution::{PerAxis, array, drawn_weight, number, setters, zeros_bias};
+use super::convolution::{PerAxis, drawn_weight, options, setters, zeros_bias};
 use super::linear::with_bias;
 use super::param::Param;
 use ultramarine::{Array, Result, conv_transpose1d, conv_transpose2d, conv_transpose3d};
 
 macro_rules! convolutions {
-    ($($(#[$doc:meta])* $name:ident $n:literal $function:ident $one:ident;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident $n:literal $function:ident;)*) => {$(
         $(#[$doc])*
         #[derive(Module, Clone, Debug)]
         pub struct $name {
@@ -52,11 +52,8 @@ macro_rules! convolutions {
 
         impl Layer for $name {
             fn forward(&self, x: &Array) -> Result<Array> {
-                let [stride, padding, dilation, output_padding] =
-                    [self.stride, self.padding, self.dilation, self.output_padding]
-                        .map(|s| $one(s.signed()));
-                let y = $function(x, &self.weight, stride, padding, dilation, output_padding, 1)?;
-                with_bias(y, self.bias.as_ref())
+                let how = options!(self: stride padding dilation output_padding);
+                with_bias($function(x, &self.weight, how)?, self.bias.as_ref())
             }
         }
     )*};
@@ -64,10 +61,10 @@ macro_rules! convolutions {
 
 convolutions! {
     /// A transposed convolution along one axis: from `(batch, length, in_channels)` to `(batch, length', out_channels)`.
-    ConvTranspose1d 1 conv_transpose1d number;
+    ConvTranspose1d 1 conv_transpose1d;
     /// A transposed convolution along two axes: from `(batch, height, width, in_channels)` to the same with `out_channels`.
-    ConvTranspose2d 2 conv_transpose2d array;
+    ConvTranspose2d 2 conv_transpose2d;
     /// A transposed convolution along three axes: from `(batch, depth, height, width, in_channels)` to the same with
     /// `out_channels`.
-    ConvTranspose3d 3 conv_transpose3d array;
+    ConvTranspose3d 3 conv_transpose3d;
 }

@@ -2,7 +2,7 @@
 
 use super::base::{Layer, Module};
 use super::param::{Param, State, Training};
-use ultramarine::{Array, Dtype, Error, Result, fast};
+use ultramarine::{Array, Dtype, Error, KeepDims, Result, fast};
 
 /// The default term that keeps variances from zero.
 const EPS: f64 = 1e-5;
@@ -72,7 +72,7 @@ fn normalised(
     }
     let axes: Vec<isize> = (1..x.ndim() as isize - 1).collect();
     // Over no axes a mean is the array itself.
-    let mean = |a: &Array| if axes.is_empty() { Ok(a.clone()) } else { a.mean(&axes, true) };
+    let mean = |a: &Array| if axes.is_empty() { Ok(a.clone()) } else { a.mean(KeepDims(&axes)) };
     let wide = widened(x);
     let centred = wide.subtract(&pool(mean(&wide)?)?)?;
     let variance = pool(mean(&centred.square()?)?)?;
@@ -260,7 +260,7 @@ impl GroupNorm {
             false => ([batch, -1, groups], 1),
         };
         let grouped = statistics.reshape(&sizes)?;
-        grouped.mean(axis, true)?.broadcast_to(grouped.shape())?.reshape(shape)
+        grouped.mean(KeepDims(axis))?.broadcast_to(grouped.shape())?.reshape(shape)
     }
 }
 
@@ -374,9 +374,9 @@ impl Layer for BatchNorm {
             ));
         }
         let axes: Vec<isize> = (0..shape.len() as isize - 1).collect();
-        let mean = wide.mean(&axes, false)?;
+        let mean = wide.mean(&axes)?;
         let centred = wide.subtract(&mean)?;
-        let variance = centred.square()?.mean(&axes, false)?;
+        let variance = centred.square()?.mean(&axes)?;
         if let (true, Some(running_mean), Some(running_var)) =
             (*self.training, &self.running_mean, &self.running_var)
         {

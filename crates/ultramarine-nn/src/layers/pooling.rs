@@ -27,8 +27,8 @@ impl Pooling {
     fn reduce(self, x: &Array, axis: usize) -> Result<Array> {
         let axes = Some(&[axis as isize][..]);
         match self {
-            Pooling::Max => x.max(axes, false),
-            Pooling::Sum => x.sum(axes, false),
+            Pooling::Max => x.max(axes),
+            Pooling::Sum => x.sum(axes),
         }
     }
 

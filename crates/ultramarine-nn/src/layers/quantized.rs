@@ -42,7 +42,7 @@ fn joined(weight: &Array, scales: &Array, biases: Option<&Array>, how: Quantizat
 /// let layer = QuantizedLinear::from_linear(&linear, Quantization::affine(8, 32))?;
 /// let x = Array::ones(&[1, 64], Dtype::Float32)?;
 /// let difference = (&linear.forward(&x)? - &layer.forward(&x)?)?;
-/// assert!(difference.abs()?.max(None, false)?.item::<f32>()? < 0.05);
+/// assert!(difference.abs()?.max(None)?.item::<f32>()? < 0.05);
 /// # Ok::<(), ultramarine::Error>(())
 /// ```
 #[derive(Module, Clone, Debug)]

@@ -1,7 +1,7 @@
 //! Resampling of spatial axes.
 
 use super::base::{Layer, Module};
-use ultramarine::{Array, Dtype, Error, PadMode, Result, stack, where_};
+use ultramarine::{Array, Dtype, Error, KeepDims, PadMode, Result, stack, where_};
 
 /// Whole factors up to this one are computed a phase at a time.
 const MOST_PHASES: f64 = 8.0;
@@ -260,7 +260,7 @@ fn antialiased(
         Interpolation::Cubic => smooth_cubic(&distances)?,
         _ => (1.0 - &distances)?.maximum(0)?,
     };
-    by_matrix(x, axis, &weights.divide(&weights.sum(1, true)?)?)
+    by_matrix(x, axis, &weights.divide(&weights.sum(KeepDims(1))?)?)
 }
 
 /// Keys' kernel with a = -0.5, of distances.

@@ -2,7 +2,7 @@
 
 use super::base::{Common, Slots, Step, UpdateRule, has_common};
 use super::schedulers::Schedule;
-use ultramarine::{Array, Dtype, Result};
+use ultramarine::{Array, Dtype, KeepDims, Result};
 
 /// Adafactor, whose second moments of a matrix take as much memory as a row and a column (Shazeer and Stern, 2018).
 ///
@@ -123,7 +123,7 @@ has_common!(Adafactor);
 
 /// The root of the mean square.
 fn rms(x: &Array) -> Result<Array> {
-    x.square()?.mean(None, false)?.sqrt()
+    x.square()?.mean(None)?.sqrt()
 }
 
 impl UpdateRule for Adafactor {
@@ -161,9 +161,9 @@ impl UpdateRule for Adafactor {
         let square = (&g.square()? + self.eps.0)?;
         let factor = match g.ndim() >= 2 {
             true => {
-                let row = mean("exp_avg_sq_row", &square.mean(-1, false)?)?;
-                let column = mean("exp_avg_sq_col", &square.mean(-2, false)?)?;
-                let row = row.divide(&row.mean(-1, true)?)?.rsqrt()?;
+                let row = mean("exp_avg_sq_row", &square.mean(-1)?)?;
+                let column = mean("exp_avg_sq_col", &square.mean(-2)?)?;
+                let row = row.divide(&row.mean(KeepDims(-1))?)?.rsqrt()?;
                 row.expand_dims(-1)?.multiply(&column.rsqrt()?.expand_dims(-2)?)?
             }
             false => mean("exp_avg_sq", &square)?.rsqrt()?,

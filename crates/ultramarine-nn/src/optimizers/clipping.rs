@@ -45,5 +45,5 @@ fn sum_of_squares(gradient: &Array) -> Result<Array> {
         Dtype::Complex64 => gradient.abs()?,
         _ => gradient.clone(),
     };
-    gradient.square()?.sum(None, false)
+    gradient.square()?.sum(None)
 }

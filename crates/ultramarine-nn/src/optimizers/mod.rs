@@ -8,7 +8,7 @@
 //! let mut optimizer = AdamW::new(cosine_decay(0.1, 100, 0.0)).weight_decay(0.1);
 //! let x = Array::ones(&[4, 3], Dtype::Float32)?;
 //! for _ in 0..3 {
-//!     let (_, gradients) = value_and_grad(&mut model, |m| m.forward(&x)?.square()?.mean(None, false))?;
+//!     let (_, gradients) = value_and_grad(&mut model, |m| m.forward(&x)?.square()?.mean(None))?;
 //!     optimizer.update(&mut model, &gradients)?;
 //!     eval(&[model.arrays(), optimizer.arrays()].concat())?;
 //! }

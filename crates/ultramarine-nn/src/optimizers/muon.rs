@@ -1,7 +1,7 @@
 //! Muon.
 
 use super::base::{Slots, Step, UpdateRule, optimizers, zeros};
-use ultramarine::{Array, Result, addmm, linalg};
+use ultramarine::{Array, KeepDims, Result, addmm, linalg};
 
 optimizers! {
     /// Muon, whose steps of matrices are made orthogonal (Jordan et al., 2024): `v = momentum v + (1 - momentum) g`, then
@@ -29,7 +29,7 @@ const C: f64 = 2.0315;
 fn orthogonal(x: &Array, steps: usize) -> Result<Array> {
     let tall = x.shape()[0] > x.shape()[1];
     let x = if tall { x.transpose()? } else { x.clone() };
-    let mut x = x.divide(&(&linalg::norm(&x, None, None, true)? + 1e-7)?)?;
+    let mut x = x.divide(&(&linalg::norm(&x, None, KeepDims(..))? + 1e-7)?)?;
     for _ in 0..steps {
         let a = x.matmul(&x.transpose()?)?;
         let polynomial = addmm(&(&a * B)?, &a, &a, C, 1.0)?;

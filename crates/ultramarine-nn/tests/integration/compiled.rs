@@ -1,7 +1,7 @@
 //! Compiled steps do what the steps themselves do.
 
 use std::cell::Cell;
-use ultramarine::{Array, Dtype, Error, Result, eval, random};
+use ultramarine::{Array, Dtype, Error, KeepDims, Result, eval, random};
 use ultramarine_nn::losses::{Reduction, mse_loss};
 use ultramarine_nn::optimizers::{Adam, MultiOptimizer, Optimizer, SGD, linear_schedule};
 use ultramarine_nn::*;
@@ -24,7 +24,7 @@ fn optimizer() -> MultiOptimizer {
 fn batch(i: usize) -> Result<[Array; 2]> {
     let x = (0..12).map(|j| ((i * 12 + j) as f32 * 0.7).sin()).collect::<Vec<_>>();
     let x = Array::from_slice(&x, &[4, 3])?;
-    let y = x.sum(-1, true)?;
+    let y = x.sum(KeepDims(-1))?;
     Ok([x, y])
 }
 
@@ -118,8 +118,7 @@ fn the_learning_rate_is_set_between_steps() -> Result<()> {
     for rate in [0.0, 1.0, 3.0] {
         optimizer.set_learning_rate(rate);
         compiled.call(&mut model, &mut optimizer, &x, |model, optimizer, inputs| {
-            let (loss, gradients) =
-                value_and_grad(model, |m| m.forward(&inputs[0])?.sum(None, false))?;
+            let (loss, gradients) = value_and_grad(model, |m| m.forward(&inputs[0])?.sum(None))?;
             optimizer.update(model, &gradients)?;
             Ok(loss)
         })?;

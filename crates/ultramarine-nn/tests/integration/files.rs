@@ -71,8 +71,7 @@ fn training_goes_on_where_python_stopped() -> Result<()> {
     let mut model = model()?;
     model.load_weights(path("model.safetensors"))?;
     let x = Array::ones(&[5, 3], Dtype::Float32)?;
-    let (_, gradients) =
-        value_and_grad(&mut model, |m| m.forward(&x)?.square()?.mean(None, false))?;
+    let (_, gradients) = value_and_grad(&mut model, |m| m.forward(&x)?.square()?.mean(None))?;
     optimizer.update(&mut model, &gradients)?;
     assert_eq!(optimizer.state()["step"].item::<u64>()?, 2);
     assert!(optimizer.state().contains_key("layers.3.weight.v"));

@@ -136,7 +136,7 @@ fn check_generation(name: &str, model: &LanguageModel, length: usize) -> Result<
     let generated: Vec<u32> = generate(model, &tokens, 12, GREEDY)?.collect::<Result<_>>()?;
     assert_eq!(generated.len(), 12, "{name}");
     tokens.extend(&generated);
-    let best = logits(model, &tokens[..tokens.len() - 1])?.argmax(-1, false)?.to_vec::<u32>()?;
+    let best = logits(model, &tokens[..tokens.len() - 1])?.argmax(-1)?.to_vec::<u32>()?;
     assert_eq!(generated, best[length - 1..], "{name}, after {length} tokens");
     assert!(generated.iter().any(|t| *t != generated[0]), "{name}: one token again and again");
     Ok(())
@@ -210,8 +210,8 @@ fn bfloat16_is_kept() -> Result<()> {
     let model = folder.load()?;
     let (near, exact) = (logits(&model, &prompt(9))?, logits(&floats, &prompt(9))?);
     assert_eq!(near.dtype(), Dtype::Bfloat16);
-    let difference = (&near.astype(Dtype::Float32) - &exact)?.abs()?.max(.., false)?;
-    let size = exact.abs()?.max(.., false)?.item::<f32>()?;
+    let difference = (&near.astype(Dtype::Float32) - &exact)?.abs()?.max(..)?;
+    let size = exact.abs()?.max(..)?.item::<f32>()?;
     assert!(difference.item::<f32>()? < 0.1 * size, "{difference:?} of {size}");
     check_generation("bfloat16", &model, 7)
 }

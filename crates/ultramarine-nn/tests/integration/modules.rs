@@ -287,8 +287,8 @@ fn sequential_holds_layers_and_functions() -> Result<()> {
 fn checkpoints_have_the_same_gradients() -> Result<()> {
     let mut model = sequential![Linear::new(3, 3)?, tanh, Linear::new(3, 1)?];
     let x = Array::from_slice(&[0.5f32, -1.0, 2.0], &[1, 3])?;
-    let (_, plain) = value_and_grad(&mut model, |m| m.forward(&x)?.sum(None, false))?;
-    let (_, again) = value_and_grad(&mut model, |m| utils::checkpoint(m, &x)?.sum(None, false))?;
+    let (_, plain) = value_and_grad(&mut model, |m| m.forward(&x)?.sum(None))?;
+    let (_, again) = value_and_grad(&mut model, |m| utils::checkpoint(m, &x)?.sum(None))?;
     for (name, gradient) in &plain {
         assert_eq!(again[name].to_vec::<f32>()?, gradient.to_vec::<f32>()?, "{name}");
     }
@@ -304,7 +304,7 @@ fn checkpoints_draw_the_same_numbers_again() -> Result<()> {
     let loss = |x: &Array| {
         let y = utils::checkpoint(&layer, x)?;
         **state.borrow_mut() = Some(y.clone());
-        y.sum(None, false)
+        y.sum(None)
     };
     let (_, gradient) = ultramarine::transforms::value_and_grad(loss)(&x)?;
     let output = output.expect("the function was called").to_vec::<f32>()?;

@@ -200,7 +200,7 @@ fn frozen_parameters_stay() -> Result<()> {
     let before = model.parameters();
     let x = Array::ones(&[1, 2], Dtype::Float32)?;
     let (_, gradients) = ultramarine_nn::value_and_grad(&mut model, |m| {
-        ultramarine_nn::Layer::forward(m, &x)?.sum(None, false)
+        ultramarine_nn::Layer::forward(m, &x)?.sum(None)
     })?;
     SGD::new(1.0).update(&mut model, &gradients)?;
     let after = model.parameters();

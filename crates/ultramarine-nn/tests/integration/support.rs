@@ -154,7 +154,7 @@ pub fn argument(number: usize, shape: &[usize], kind: &str, dtype: Dtype) -> Arr
 pub fn total(y: &Array) -> Result<Array> {
     let weights: Vec<f64> = (0..y.size()).map(|i| (0.2 + 1.1 * i as f64).cos()).collect();
     let weights = Array::from_slice(&weights, y.shape())?.astype(y.dtype());
-    y.multiply(&weights)?.sum(None, false)
+    y.multiply(&weights)?.sum(None)
 }
 
 /// Numbers of the formula for each parameter, in a dtype of floats.

@@ -28,7 +28,7 @@
 //! assert_eq!(found, [5.0, 12.0]);
 //!
 //! let back = fft::irfft(&spectrum, Some(64), -1, fft::Norm::Backward)?;
-//! let off = back.subtract(&signal)?.abs()?.max(None, false)?;
+//! let off = back.subtract(&signal)?.abs()?.max(None)?;
 //! assert!(off.item::<f32>()? < 1e-5);
 //! # Ok::<(), ultramarine::Error>(())
 //! ```
@@ -44,6 +44,7 @@ pub use short_time::{IstftOptions, StftOptions, istft, stft};
 use crate::error::{Error, Result, bail, ensure};
 use crate::ops::fft::{Transform, half};
 use crate::ops::rules::builders::{like, slice_axis};
+use crate::ops::shape::axes::{Axis, one};
 use crate::ops::shape::{axes::Axes, pad::PadMode};
 use crate::{array::Array, dtype::Dtype, shape};
 use smallvec::SmallVec;
@@ -209,7 +210,8 @@ macro_rules! transforms {
         ///
         /// # Errors
         /// [`Error::Index`] for an axis out of range, [`Error::Value`] for a length of 0.
-        pub fn $one(a: &Array, n: Option<usize>, axis: isize, norm: Norm) -> Result<Array> {
+        pub fn $one(a: &Array, n: Option<usize>, axis: impl Into<Axis>, norm: Norm) -> Result<Array> {
+            let axis = one(stringify!($one), axis)?;
             let family = Family { name: stringify!($one), real: $real, inverse: $inverse };
             family.run(a, n.as_ref().map(std::slice::from_ref), Some(&[axis]), norm)
         }

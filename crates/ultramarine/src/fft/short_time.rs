@@ -126,7 +126,7 @@ fn window(op: &str, given: Option<&Array>, length: Option<usize>, n_fft: usize) 
 /// assert_eq!(spectra.shape(), [33, 26]);
 /// let options = fft::IstftOptions { window, length: Some(400), ..Default::default() };
 /// let back = fft::istft(&spectra, &options)?;
-/// assert!(back.subtract(&signal)?.abs()?.max(None, false)?.item::<f32>()? < 1e-4);
+/// assert!(back.subtract(&signal)?.abs()?.max(None)?.item::<f32>()? < 1e-4);
 /// # Ok::<(), ultramarine::Error>(())
 /// ```
 pub fn stft(x: &Array, options: &StftOptions) -> Result<Array> {

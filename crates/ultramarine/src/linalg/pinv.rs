@@ -2,6 +2,7 @@
 
 use crate::ops::linalg::matrices::{check, nothing, sizes};
 use crate::ops::rules::builders::{bin, like, un, with_axis};
+use crate::ops::shape::axes::KeepDims;
 use crate::ops::{linalg::svd::Svd, matmul::adjoint, select::where_};
 use crate::{array::Array, error::Result, placement::follow, transforms::CustomFunction};
 use ultramarine_abi::schema::{binary, unary};
@@ -43,7 +44,7 @@ fn by_singular_values(a: &Array) -> Result<Array> {
     let (m, n) = sizes(a);
     let [u, s, vt] = Svd { full: false }.of(a)?;
     let share = 10.0 * m.max(n) as f64 * crate::finfo(s.dtype()).map_or(0.0, |i| i.eps);
-    let largest = s.max(-1, true)?;
+    let largest = s.max(KeepDims(-1))?;
     let kept = bin(binary::GREATER, &s, &largest.multiply(like(&s, share))?)?;
     let inverse = un(unary::RECIPROCAL, &where_(&kept, &s, like(&s, 1.0))?);
     let inverse = where_(&kept, &inverse, like(&s, 0.0))?.astype(u.dtype());

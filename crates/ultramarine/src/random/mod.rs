@@ -22,6 +22,7 @@ mod state;
 
 use crate::error::{Error, Result, bail, ensure};
 use crate::ops::rules::builders::{bin, like, un};
+use crate::ops::shape::axes::{Axis, one};
 use crate::ops::{
     elementwise::operand::{Given, Operand, OptionalOperand, alone},
     random::bits_of,
@@ -262,10 +263,11 @@ pub enum Samples<'a> {
 /// broadcast, nothing is to be drawn, or `key` is no key.
 pub fn categorical(
     logits: &Array,
-    axis: isize,
+    axis: impl Into<Axis>,
     samples: Samples<'_>,
     key: Option<&Array>,
 ) -> Result<Array> {
+    let axis = one("categorical", axis)?;
     let _home = follow(&[logits]);
     let n = logits.ndim();
     let at = shape::from_start(axis, n).ok_or_else(|| {
@@ -309,7 +311,7 @@ pub fn categorical(
         }
     };
     let noise = gumbel(&noise, Dtype::Float32, key)?;
-    logits.add(&noise)?.argmax(Some(at as isize), false)
+    logits.add(&noise)?.argmax(Some(at as isize))
 }
 
 /// Indices drawn from one distribution, by looking uniform numbers up among the sums of the
@@ -397,9 +399,9 @@ pub fn permutation(n: usize, key: Option<&Array>) -> Result<Array> {
 ///
 /// # Errors
 /// [`Error::Index`] for an axis out of range; else as [`permutation`].
-pub fn permute(a: &Array, axis: isize, key: Option<&Array>) -> Result<Array> {
+pub fn permute(a: &Array, axis: impl Into<Axis>, key: Option<&Array>) -> Result<Array> {
     let _home = follow(&[a]);
-    let at = shape::normalize_axis("permutation", axis, a.ndim())?;
+    let at = shape::normalize_axis("permutation", one("permutation", axis)?, a.ndim())?;
     a.take(&permutation(a.shape()[at], key)?, Some(at as isize))
 }
 

@@ -19,8 +19,8 @@ use std::sync::{Arc, Mutex};
 /// use ultramarine::{Array, transforms::{checkpoint, grad}};
 /// let block = checkpoint(|x: &Array| x.exp()?.sin()?.exp());
 /// let x = Array::from_slice(&[0.1f32, 0.2], &[2])?;
-/// let d = grad(|x: &Array| block(x)?.sum(None, false))(&x)?;
-/// # let e = grad(|x: &Array| x.exp()?.sin()?.exp()?.sum(None, false))(&x)?;
+/// let d = grad(|x: &Array| block(x)?.sum(None))(&x)?;
+/// # let e = grad(|x: &Array| x.exp()?.sin()?.exp()?.sum(None))(&x)?;
 /// # assert_eq!(d.to_vec::<f32>()?, e.to_vec::<f32>()?);
 /// # Ok::<(), ultramarine::Error>(())
 /// ```

@@ -88,7 +88,7 @@ impl MultiOutputRules for Pair {
             (Some(a), Some(b)) => Some(a.add(&b)?),
             (a, b) => a.or(b),
         };
-        let sum = j.tangents[0].as_ref().map(|t| t.sum(-1, false)).transpose()?;
+        let sum = j.tangents[0].as_ref().map(|t| t.sum(-1)).transpose()?;
         Ok(vec![product, sum])
     }
 
@@ -168,12 +168,12 @@ fn gradients_of_one_result_and_of_all() -> Result<()> {
 
     let sum = |x: &Array| -> Result<Array> { Ok(pair(x, &y, false)?[1].clone()) };
     assert_eq!(grad(sum)(&x)?.to_vec::<f32>()?, [1.0; 3]);
-    let product = |x: &Array| pair(&y, x, false)?[0].sum(None, false);
+    let product = |x: &Array| pair(&y, x, false)?[0].sum(None);
     assert_eq!(grad(product)(&x)?.to_vec::<f32>()?, [4.0, 5.0, 6.0]);
     // The same result twice, and an operand twice.
     let twice = |x: &Array| -> Result<Array> {
         let [product, sum] = pair(x, x, false)?;
-        product.add(&product)?.sum(None, false)?.multiply(&sum)
+        product.add(&product)?.sum(None)?.multiply(&sum)
     };
     // d/dx_i 2 sum(x^2) sum(x) = 4 x_i sum(x) + 2 sum(x^2)
     assert_eq!(grad(twice)(&x)?.to_vec::<f32>()?, [52.0, 76.0, 100.0]);
@@ -199,7 +199,7 @@ fn results_that_were_read_stay_traced() -> Result<()> {
                 1 => outputs[1].eval()?,
                 _ => crate::eval(&outputs)?,
             }
-            outputs[0].sum(None, false)?.multiply(&outputs[1])
+            outputs[0].sum(None)?.multiply(&outputs[1])
         };
         // sum(x * y) = 32, sum(x) = 6
         assert_eq!(grad(f)(&x)?.to_vec::<f32>()?, [56.0, 62.0, 68.0], "{read}");
@@ -212,10 +212,10 @@ fn transforms_nest() -> Result<()> {
     let (x, y) = operands()?;
     let f = |x: &Array| -> Result<Array> {
         let [product, sum] = pair(x, &x.multiply(x)?, false)?;
-        product.sum(None, false)?.multiply(&sum)
+        product.sum(None)?.multiply(&sum)
     };
     // s = sum(x), c = sum(x^3): gradient 3 x_i^2 s + c, and its sum's gradient.
-    let slope = |x: &Array| grad(f)(x)?.sum(None, false);
+    let slope = |x: &Array| grad(f)(x)?.sum(None);
     assert_eq!(grad(f)(&x)?.to_vec::<f32>()?, [54.0, 108.0, 198.0]);
     // sum_i (3 x_i^2 s + c): 6 x_j s + 3 sum(x^2) + 9 x_j^2
     assert_eq!(grad(slope)(&x)?.to_vec::<f32>()?, [87.0, 150.0, 231.0]);
@@ -242,7 +242,7 @@ fn transforms_nest() -> Result<()> {
     assert_eq!(rows(&mixed)?, alone(&mixed)?);
     let through = |b: &Array| -> Result<Array> {
         let run = |a: &[Array]| Ok::<_, Error>(vec![f(&a[0])?]);
-        vmap(run, &[b.clone()], [Some(1)], 0)?[0].sum(None, false)
+        vmap(run, &[b.clone()], [Some(1)], 0)?[0].sum(None)
     };
     let g = grad(through)(&batch)?.transpose()?;
     assert_eq!(g.to_vec::<f32>()?, alone(&grad(f))?);
@@ -274,7 +274,7 @@ fn other_streams() -> Result<()> {
     let other = new_stream(crate::Device::CPU)?;
     let outputs = crate::with_stream(other, || pair(&x.square()?, &y, false))?;
     assert_eq!((outputs[0].stream(), outputs[1].stream()), (other, other));
-    let total = outputs[0].sum(None, false)?.add(&outputs[1])?;
+    let total = outputs[0].sum(None)?.add(&outputs[1])?;
     crate::async_eval(&[total.clone(), outputs[1].clone()])?;
     assert_eq!(total.item::<f32>()?, 78.0 + 14.0);
     assert_eq!(outputs[1].item::<f32>()?, 14.0);
@@ -300,7 +300,7 @@ fn another_device() -> Result<()> {
     let count = crate::op_counts().into_iter().find(|c| c.device == device && c.op == "pair");
     assert_eq!(count.map(|c| (c.native, c.decomposed, c.cpu)), Some((0, 0, 1)));
 
-    let f = |x: &Array| pair(x, &y, false)?[0].sum(None, false);
+    let f = |x: &Array| pair(x, &y, false)?[0].sum(None);
     let gradient = crate::with_stream(gpu, || grad(f)(&x))?;
     assert_eq!(gradient.to_vec::<f32>()?, [4.0, 5.0, 6.0]);
 

@@ -290,7 +290,7 @@ fn trace(
 ) -> Res<PyArray> {
     made(stream, || {
         let diagonal = a.0.diagonal(offset, axis1, axis2)?;
-        dtype.map_or_else(|| diagonal.clone(), |d| diagonal.astype(*d)).sum(-1, false)
+        dtype.map_or_else(|| diagonal.clone(), |d| diagonal.astype(*d)).sum(-1)
     })
 }
 

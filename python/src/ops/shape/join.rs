@@ -8,7 +8,6 @@ use crate::ops::list;
 use crate::stream::{StreamArg, on};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use ultramarine::{Array, Result};
 
 /// Splits an array along an axis.
 ///
@@ -134,13 +133,7 @@ fn unstack<'py>(
 #[pyfunction]
 #[pyo3(signature = (arrays, axis=0, *, stream=None))]
 fn concatenate(arrays: Arrays, axis: Option<isize>, stream: Option<StreamArg>) -> Res<PyArray> {
-    made(stream, || match axis {
-        Some(axis) => ultramarine::concatenate(&arrays.0, axis),
-        None => {
-            let flat: Result<Vec<Array>> = arrays.0.iter().map(|a| a.flatten(0, -1)).collect();
-            ultramarine::concatenate(&flat?, 0)
-        }
-    })
+    made(stream, || ultramarine::concatenate(&arrays.0, axis))
 }
 
 /// Joins arrays of one shape along a new axis. Dtypes are promoted.

@@ -5,6 +5,7 @@ use super::Operation;
 use super::values::{Kind, Spec, Values};
 use crate::error::{Error, Result, ensure};
 use crate::ops::matmul::{addmm, einsum::einsum};
+use crate::ops::shape::axes::Reduced;
 use crate::ops::shape::concatenate::{concatenate, stack};
 use crate::ops::shape::{pad::PadMode, reshape::broadcast_arrays};
 use crate::{array::Array, dtype::Dtype, ops::select::where_, scalar::Scalar};
@@ -216,13 +217,13 @@ methods! {
 
 methods! {
     REDUCE: 1, [axis Integers = "all", keepdims Flag = "0"]
-    |x, v| (axes(v).as_deref(), v.flag("keepdims", false))
+    |x, v| (Reduced::new(axes(v).as_deref(), v.flag("keepdims", false)))
     sum prod mean max min any all median logsumexp
 }
 
 methods! {
     ARG_REDUCE: 1, [axis Integer = "flattened", keepdims Flag = "0"]
-    |x, v| (v.integer("axis"), v.flag("keepdims", false))
+    |x, v| (Reduced::new(v.integer("axis"), v.flag("keepdims", false)))
     argmax argmin
 }
 
@@ -268,9 +269,9 @@ table! {
     "broadcast_arrays" 1 .. MANY, [] |x, _v| broadcast_arrays(x);
 
     "var" 1, [axis Integers = "all", keepdims Flag = "0", ddof Integer = "0"]
-        |x, v| x[0].var(axes(v).as_deref(), v.flag("keepdims", false), v.size("ddof")?.unwrap_or(0));
+        |x, v| x[0].var(Reduced::new(axes(v).as_deref(), v.flag("keepdims", false)), v.size("ddof")?.unwrap_or(0));
     "std" 1, [axis Integers = "all", keepdims Flag = "0", ddof Integer = "0"]
-        |x, v| x[0].std(axes(v).as_deref(), v.flag("keepdims", false), v.size("ddof")?.unwrap_or(0));
+        |x, v| x[0].std(Reduced::new(axes(v).as_deref(), v.flag("keepdims", false)), v.size("ddof")?.unwrap_or(0));
     "softmax" 1, [axis Integers = "all", precise Flag = "0"]
         |x, v| x[0].softmax(axes(v).as_deref(), v.flag("precise", false));
 

@@ -6,22 +6,26 @@ use crate::error::{Result, ensure};
 use crate::ops::reduce::{axes_of, dropped, kept};
 use crate::ops::{
     Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
-    no_derivatives, rules::builders::flat, shape::axes::Axis,
+    no_derivatives,
+    rules::builders::flat,
+    shape::axes::{Axis, Reduced},
 };
 use crate::{array::Array, backend::Exec, dtype::Dtype, node::Value, shape::Shape};
 use ultramarine_abi::schema::{ArgReduceAttrs, arg_reduce, op};
 
 impl Array {
-    fn extreme_at(&self, code: u32, axis: Option<isize>, keepdims: bool) -> Result<Array> {
+    fn extreme_at(&self, code: u32, over: Reduced<Axis>) -> Result<Array> {
         let name = arg_reduce::NAMES[code as usize];
         self.computable(name)?;
-        let axes = axis.map(|a| axes_of(name, self, Some(&[a]))).transpose()?;
+        let axes = over.axes.number().map(|a| axes_of(name, self, Some(&[a]))).transpose()?;
         ensure!(self.size() != 0, name, "Cannot {name} reduce zero size array.");
         match axes {
-            Some(axes) => dropped(&ArgReduce { code, axis: axes[0] }.of(self), axes[0], keepdims),
+            Some(axes) => {
+                dropped(&ArgReduce { code, axis: axes[0] }.of(self), axes[0], over.keepdims)
+            }
             None => {
                 let out = ArgReduce { code, axis: 0 }.of(&flat(self)?).reshape(&[] as &[usize])?;
-                kept(&out, self, &(0..self.ndim()).collect::<Vec<_>>(), keepdims)
+                kept(&out, self, &(0..self.ndim()).collect::<Vec<_>>(), over.keepdims)
             }
         }
     }
@@ -31,16 +35,16 @@ impl Array {
     ///
     /// # Errors
     /// [`crate::Error::Index`] for an axis out of range, [`crate::Error::Value`] for an empty array.
-    pub fn argmin(&self, axis: impl Into<Axis>, keepdims: bool) -> Result<Array> {
-        self.extreme_at(arg_reduce::ARGMIN, axis.into().0, keepdims)
+    pub fn argmin(&self, axis: impl Into<Reduced<Axis>>) -> Result<Array> {
+        self.extreme_at(arg_reduce::ARGMIN, axis.into())
     }
 
     /// Index (uint32) of the largest element; see [`Array::argmin`].
     ///
     /// # Errors
     /// As [`Array::argmin`].
-    pub fn argmax(&self, axis: impl Into<Axis>, keepdims: bool) -> Result<Array> {
-        self.extreme_at(arg_reduce::ARGMAX, axis.into().0, keepdims)
+    pub fn argmax(&self, axis: impl Into<Reduced<Axis>>) -> Result<Array> {
+        self.extreme_at(arg_reduce::ARGMAX, axis.into())
     }
 }
 

@@ -3,6 +3,7 @@
 
 pub(crate) mod convolve;
 mod decompose;
+pub(crate) mod options;
 
 use crate::error::{Result, ensure};
 use crate::graph::precision;
@@ -10,47 +11,8 @@ use crate::shape::{self, Shape, Show};
 use crate::{array::Array, dtype::Dtype, ops::rules::builders::flat, placement::follow};
 use convolve::{Convolve, Role};
 use num_complex::Complex32;
+use options::Convolution;
 use smallvec::SmallVec;
-
-/// How [`conv_general`] places its windows. Lists have a number for each spatial axis; one
-/// number is for all axes, and none is the default: 1, for padding 0.
-///
-/// ```
-/// use ultramarine::Convolution;
-/// let how = Convolution { stride: vec![2], padding_high: vec![1, 0], ..Convolution::default() };
-/// assert_eq!(how.groups, 1);
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Convolution {
-    /// From window to window.
-    pub stride: Vec<i64>,
-    /// Zeros before the first element; negative: elements that are left out.
-    pub padding_low: Vec<i64>,
-    /// Zeros behind the last element; negative: elements that are left out.
-    pub padding_high: Vec<i64>,
-    /// From tap to tap of the kernel.
-    pub kernel_dilation: Vec<i64>,
-    /// From element to element of the input, with zeros between them.
-    pub input_dilation: Vec<i64>,
-    /// Groups of channels, each of which goes to a group of the outputs.
-    pub groups: i64,
-    /// Reverse the kernel along its spatial axes: a convolution as signal processing has it.
-    pub flip: bool,
-}
-
-impl Default for Convolution {
-    fn default() -> Self {
-        Convolution {
-            stride: Vec::new(),
-            padding_low: Vec::new(),
-            padding_high: Vec::new(),
-            kernel_dilation: Vec::new(),
-            input_dilation: Vec::new(),
-            groups: 1,
-            flip: false,
-        }
-    }
-}
 
 /// The part of the full convolution that [`convolve`] returns, for operands of n >= m elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,15 +104,24 @@ fn check(x: &Array, w: &Array, groups: i64) -> Result<usize> {
 /// # use ultramarine::{Array, Convolution, Dtype, conv_general};
 /// let x = Array::from_slice(&[0f32, 1., 2., 3., 4.], &[1, 5, 1])?;
 /// let w = Array::from_slice(&[0f32, 1., 2.], &[1, 3, 1])?;
-/// let how = Convolution { flip: true, ..Convolution::default() };
-/// assert_eq!(conv_general(&x, &w, &how)?.to_vec::<f32>()?, [1., 4., 7.]);
+/// let y = conv_general(&x, &w, Convolution::default().flip(true))?;
+/// assert_eq!(y.to_vec::<f32>()?, [1., 4., 7.]);
 /// # Ok::<(), ultramarine::Error>(())
 /// ```
 ///
 /// # Errors
 /// [`crate::Error::Value`] for an input that is not floating point, for shapes, groups or lists that do
 /// not fit, and where the kernel is larger than the padded input.
-pub fn conv_general(x: &Array, w: &Array, how: &Convolution) -> Result<Array> {
+pub fn conv_general(x: &Array, w: &Array, how: impl Into<Convolution>) -> Result<Array> {
+    general(x, w, &how.into())
+}
+
+fn general(x: &Array, w: &Array, how: &Convolution) -> Result<Array> {
+    ensure!(
+        how.output_padding.is_empty(),
+        "conv",
+        "Only transposed convolutions have an output padding. Leave it out."
+    );
     let n = check(x, w, how.groups)?;
     let stride = spread(&how.stride, 1, n);
     let low = spread(&how.padding_low, 0, n);
@@ -232,170 +203,125 @@ pub fn conv_general(x: &Array, w: &Array, how: &Convolution) -> Result<Array> {
     made.of(&x.astype(dtype), &w.astype(dtype), &outputs)?.reshape(&out)
 }
 
-/// The convolution of `(n, l, c)` with a weight `(o, k, c / groups)`: `(n, out, o)`, where `out`
-/// is `(l + 2 padding - dilation (k - 1) - 1) / stride + 1`.
-///
-/// ```
-/// # use ultramarine::{Array, Dtype, conv1d};
-/// let x = Array::ones(&[1, 5, 2], Dtype::Float32)?;
-/// let w = Array::ones(&[3, 3, 2], Dtype::Float32)?;
-/// assert_eq!(conv1d(&x, &w, 1, 1, 1, 1)?.shape(), [1, 5, 3]);
-/// # Ok::<(), ultramarine::Error>(())
-/// ```
-///
-/// # Errors
-/// As [`conv_general`].
-pub fn conv1d(
-    x: &Array,
-    w: &Array,
-    stride: i64,
-    padding: i64,
-    dilation: i64,
-    groups: i64,
-) -> Result<Array> {
-    forward(x, w, &[stride], &[padding], &[dilation], groups)
+/// Options as a convolution along `N` axes takes them: a list that is left out, or has one number, is of `N`.
+fn along<const N: usize>(how: &Convolution) -> Convolution {
+    let all = |list: &[i64], default| spread(list, default, N).to_vec();
+    Convolution {
+        stride: all(&how.stride, 1),
+        padding_low: all(&how.padding_low, 0),
+        padding_high: all(&how.padding_high, 0),
+        kernel_dilation: all(&how.kernel_dilation, 1),
+        ..how.clone()
+    }
 }
 
-/// The convolution of `(n, h, w, c)` with a weight `(o, kh, kw, c / groups)`, as [`conv1d`] along
-/// each of two axes.
-///
-/// # Errors
-/// As [`conv_general`].
-pub fn conv2d(
-    x: &Array,
-    w: &Array,
-    stride: [i64; 2],
-    padding: [i64; 2],
-    dilation: [i64; 2],
-    groups: i64,
-) -> Result<Array> {
-    forward(x, w, &stride, &padding, &dilation, groups)
+macro_rules! convolutions {
+    ($($(#[$doc:meta])* $name:ident $transposed:ident $(#[$transposed_doc:meta])* along $n:literal;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Errors
+        /// As [`conv_general`].
+        pub fn $name(x: &Array, w: &Array, how: impl Into<Convolution>) -> Result<Array> {
+            general(x, w, &along::<$n>(&how.into()))
+        }
+
+        $(#[$transposed_doc])*
+        ///
+        /// # Errors
+        /// As [`conv_general`]; [`crate::Error::Value`] for an input dilation or a flip.
+        pub fn $transposed(x: &Array, w: &Array, how: impl Into<Convolution>) -> Result<Array> {
+            let how = how.into();
+            let output_padding = spread(&how.output_padding, 0, $n).to_vec();
+            transposed(x, w, &Convolution { output_padding, ..along::<$n>(&how) })
+        }
+    )*};
 }
 
-/// The convolution of `(n, d, h, w, c)` with a weight `(o, kd, kh, kw, c / groups)`, as [`conv1d`]
-/// along each of three axes.
-///
-/// # Errors
-/// As [`conv_general`].
-pub fn conv3d(
-    x: &Array,
-    w: &Array,
-    stride: [i64; 3],
-    padding: [i64; 3],
-    dilation: [i64; 3],
-    groups: i64,
-) -> Result<Array> {
-    forward(x, w, &stride, &padding, &dilation, groups)
+convolutions! {
+    /// The convolution of `(n, l, c)` with a weight `(o, k, c / groups)`: `(n, out, o)`, where `out`
+    /// is `(l + 2 padding - dilation (k - 1) - 1) / stride + 1`.
+    ///
+    /// ```
+    /// # use ultramarine::{Array, Convolution, Dtype, conv1d};
+    /// let x = Array::ones(&[1, 5, 2], Dtype::Float32)?;
+    /// let w = Array::ones(&[3, 3, 2], Dtype::Float32)?;
+    /// assert_eq!(conv1d(&x, &w, ())?.shape(), [1, 3, 3]);
+    /// assert_eq!(conv1d(&x, &w, Convolution::default().padding(1))?.shape(), [1, 5, 3]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
+    conv1d
+    conv_transpose1d
+    /// The transposed convolution of `(n, l, c)` with a weight `(o, k, c / groups)`: `(n, out, o)`,
+    /// where `out` is `stride (l - 1) - 2 padding + dilation (k - 1) + 1 + output_padding`. It maps as
+    /// the derivative of [`conv1d`] does.
+    ///
+    /// ```
+    /// # use ultramarine::{Array, Convolution, conv_transpose1d};
+    /// let x = Array::from_slice(&[1f32, 2.], &[1, 2, 1])?;
+    /// let w = Array::from_slice(&[1f32, 10., 100.], &[1, 3, 1])?;
+    /// let y = conv_transpose1d(&x, &w, Convolution::default().stride(2))?;
+    /// assert_eq!(y.to_vec::<f32>()?, [1., 10., 102., 20., 200.]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
+    along 1;
+    /// The convolution of `(n, h, w, c)` with a weight `(o, kh, kw, c / groups)`, as [`conv1d`] along
+    /// each of two axes.
+    ///
+    /// ```
+    /// # use ultramarine::{Array, Convolution, Dtype, conv2d};
+    /// let x = Array::ones(&[1, 8, 8, 4], Dtype::Float32)?;
+    /// let w = Array::ones(&[6, 3, 3, 2], Dtype::Float32)?;
+    /// let how = Convolution::default().stride([2, 1]).padding(1).groups(2);
+    /// assert_eq!(conv2d(&x, &w, how)?.shape(), [1, 4, 8, 6]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
+    conv2d
+    conv_transpose2d
+    /// As [`conv_transpose1d`], along two axes.
+    along 2;
+    /// The convolution of `(n, d, h, w, c)` with a weight `(o, kd, kh, kw, c / groups)`, as [`conv1d`]
+    /// along each of three axes.
+    conv3d
+    conv_transpose3d
+    /// As [`conv_transpose1d`], along three axes.
+    along 3;
 }
 
-fn forward(
-    x: &Array,
-    w: &Array,
-    stride: &[i64],
-    padding: &[i64],
-    dilation: &[i64],
-    groups: i64,
-) -> Result<Array> {
-    let how = Convolution {
-        stride: stride.to_vec(),
-        padding_low: padding.to_vec(),
-        padding_high: padding.to_vec(),
-        kernel_dilation: dilation.to_vec(),
-        groups,
-        ..Convolution::default()
-    };
-    conv_general(x, w, &how)
-}
-
-/// The transposed convolution of `(n, l, c)` with a weight `(o, k, c / groups)`: `(n, out, o)`,
-/// where `out` is `stride (l - 1) - 2 padding + dilation (k - 1) + 1 + output_padding`. It maps as
-/// the derivative of [`conv1d`] does.
-///
-/// ```
-/// # use ultramarine::{Array, conv_transpose1d};
-/// let x = Array::from_slice(&[1f32, 2.], &[1, 2, 1])?;
-/// let w = Array::from_slice(&[1f32, 10., 100.], &[1, 3, 1])?;
-/// let y = conv_transpose1d(&x, &w, 2, 0, 1, 0, 1)?;
-/// assert_eq!(y.to_vec::<f32>()?, [1., 10., 102., 20., 200.]);
-/// # Ok::<(), ultramarine::Error>(())
-/// ```
-///
-/// # Errors
-/// As [`conv_general`].
-pub fn conv_transpose1d(
-    x: &Array,
-    w: &Array,
-    stride: i64,
-    padding: i64,
-    dilation: i64,
-    output_padding: i64,
-    groups: i64,
-) -> Result<Array> {
-    transposed(x, w, [&[stride], &[padding], &[dilation], &[output_padding]], groups)
-}
-
-/// As [`conv_transpose1d`], along two axes.
-///
-/// # Errors
-/// As [`conv_general`].
-pub fn conv_transpose2d(
-    x: &Array,
-    w: &Array,
-    stride: [i64; 2],
-    padding: [i64; 2],
-    dilation: [i64; 2],
-    output_padding: [i64; 2],
-    groups: i64,
-) -> Result<Array> {
-    transposed(x, w, [&stride, &padding, &dilation, &output_padding], groups)
-}
-
-/// As [`conv_transpose1d`], along three axes.
-///
-/// # Errors
-/// As [`conv_general`].
-pub fn conv_transpose3d(
-    x: &Array,
-    w: &Array,
-    stride: [i64; 3],
-    padding: [i64; 3],
-    dilation: [i64; 3],
-    output_padding: [i64; 3],
-    groups: i64,
-) -> Result<Array> {
-    transposed(x, w, [&stride, &padding, &dilation, &output_padding], groups)
-}
-
-fn transposed(x: &Array, w: &Array, lists: [&[i64]; 4], groups: i64) -> Result<Array> {
-    let n = check(x, w, groups)?;
-    let [stride, padding, dilation, more] = lists;
-    let (stride, dilation) = (spread(stride, 1, n), spread(dilation, 1, n));
-    let (padding, more) = (spread(padding, 0, n), spread(more, 0, n));
+fn transposed(x: &Array, w: &Array, how: &Convolution) -> Result<Array> {
+    let n = check(x, w, how.groups)?;
+    ensure!(
+        how.input_dilation.is_empty() && !how.flip,
+        "conv",
+        "Transposed convolutions have neither an input dilation nor a flip. Leave them out."
+    );
+    let (stride, dilation) = (spread(&how.stride, 1, n), spread(&how.kernel_dilation, 1, n));
+    let (low, high) = (spread(&how.padding_low, 0, n), spread(&how.padding_high, 0, n));
+    let more = spread(&how.output_padding, 0, n);
     let named = [
         ("strides", &stride),
-        ("padding", &padding),
+        ("padding", &low),
+        ("padding", &high),
         ("dilation", &dilation),
         ("output padding", &more),
     ];
     for (name, list) in named {
         ensure!(list.len() == n, "conv", "Invalid {name} {} for {n}D convolution.", List(list));
     }
-    let low: Vec<i64> = (0..n)
-        .map(|i| {
-            let taps = w.shape()[1 + i] as i64 - 1;
-            dilation[i].saturating_mul(taps).saturating_sub(padding[i])
-        })
-        .collect();
+    let rest = |i: usize, padding: i64| {
+        let taps = w.shape()[1 + i] as i64 - 1;
+        dilation[i].saturating_mul(taps).saturating_sub(padding)
+    };
     let how = Convolution {
         stride: Vec::new(),
-        padding_high: low.iter().zip(&more).map(|(l, m)| l.saturating_add(*m)).collect(),
-        padding_low: low,
+        padding_low: (0..n).map(|i| rest(i, low[i])).collect(),
+        padding_high: (0..n).map(|i| rest(i, high[i]).saturating_add(more[i])).collect(),
         kernel_dilation: dilation.to_vec(),
         input_dilation: stride.to_vec(),
-        groups,
+        output_padding: Vec::new(),
+        groups: how.groups,
         flip: true,
     };
-    conv_general(x, w, &how)
+    general(x, w, &how)
 }
 
 /// The discrete convolution of two vectors, the shorter of which is reversed.
@@ -420,12 +346,7 @@ pub fn convolve(a: &Array, v: &Array, mode: ConvolveMode) -> Result<Array> {
         // As NumPy: the extra one of an even length is in front.
         ConvolveMode::Same => (m / 2, m - 1 - m / 2),
     };
-    let how = Convolution {
-        padding_low: vec![low],
-        padding_high: vec![high],
-        flip: true,
-        ..Convolution::default()
-    };
+    let how = Convolution::default().padding_low(low).padding_high(high).flip(true);
     let line = |a: &Array| a.reshape(&[1, a.size(), 1]);
-    flat(&conv_general(&line(long)?, &line(short)?, &how)?)
+    flat(&general(&line(long)?, &line(short)?, &how)?)
 }

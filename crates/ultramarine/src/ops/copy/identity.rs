@@ -141,7 +141,7 @@ impl Rules for Identity {
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
         if let (Identity::Enough { rows }, [x, count]) = (self, v.inputs) {
-            return Ok((x.enough(&count.max(None, false)?, *rows), v.axes[0]));
+            return Ok((x.enough(&count.max(None)?, *rows), v.axes[0]));
         }
         if *self == Identity::After {
             return Ok((v.inputs[0].after(&v.inputs[1..]), v.axes[0]));

@@ -232,7 +232,7 @@ impl Array {
         atol: f64,
         equal_nan: bool,
     ) -> Result<Array> {
-        self.isclose(other, rtol, atol, equal_nan)?.all(None, false)
+        self.isclose(other, rtol, atol, equal_nan)?.all(None)
     }
 
     /// True if shapes and elements are equal (in the promoted dtype): a 0-d bool. With
@@ -245,7 +245,7 @@ impl Array {
             return Ok(Array::scalar(false));
         }
         let code = if equal_nan { binary::EQUAL_NAN } else { binary::EQUAL };
-        apply("array_equal", code, Types::Compare, self, other)?.all(None, false)
+        apply("array_equal", code, Types::Compare, self, other)?.all(None)
     }
 }
 

@@ -21,7 +21,7 @@ impl Array {
     /// ```
     /// use ultramarine::Array;
     /// let p = Array::from_slice(&[0.0f32, 0.5, 0.5], &[3])?;
-    /// let entropy = p.xlogy(&p)?.sum(None, false)?.negative()?;
+    /// let entropy = p.xlogy(&p)?.sum(None)?.negative()?;
     /// assert!((entropy.item::<f32>()? - 2.0f32.ln()).abs() < 1e-6);
     /// # Ok::<(), ultramarine::Error>(())
     /// ```

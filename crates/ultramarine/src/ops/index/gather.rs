@@ -119,7 +119,7 @@ impl Array {
     /// # Ok::<(), ultramarine::Error>(())
     /// ```
     pub fn take(&self, indices: impl Operand, axis: impl Into<Axis>) -> Result<Array> {
-        self.taken(&*alone(&indices)?, axis.into().0)
+        self.taken(&*alone(&indices)?, axis.into().number())
     }
 
     fn taken(&self, indices: &Array, axis: Option<isize>) -> Result<Array> {
@@ -155,7 +155,7 @@ impl Array {
     /// [`Error::Index`] for an axis out of range, [`Error::Value`] for indices of
     /// another rank or that are no integers.
     pub fn take_along_axis(&self, indices: &Array, axis: impl Into<Axis>) -> Result<Array> {
-        let Some(axis) = axis.into().0 else {
+        let Some(axis) = axis.into().number() else {
             return flat(self)?.take_along_axis(indices, Some(0));
         };
         let (source, indices, axis) = self.along_axis("take_along_axis", indices, axis)?;

@@ -240,7 +240,7 @@ impl Array {
                 shape.extend_from_slice(rest);
                 let updates = updates.broadcast_to(&shape)?;
                 let mask = mask.flatten(0, -1)?.astype(Dtype::Int32);
-                let count = mask.sum(None, false)?;
+                let count = mask.sum(None)?;
                 if rows == 0 {
                     return Ok(self.enough(&count, 0));
                 }

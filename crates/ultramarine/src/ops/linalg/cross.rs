@@ -2,8 +2,8 @@
 
 use crate::error::{Error, Result, bail, ensure};
 use crate::ops::rules::builders::{bin, slice_axis};
+use crate::ops::shape::axes::{Axis, one};
 use crate::{array::Array, concatenate, shape};
-
 use ultramarine_abi::schema::binary;
 
 /// The cross product along `axis`, where both operands have size 3, or 2, whose third element counts as zero. Other
@@ -19,8 +19,9 @@ use ultramarine_abi::schema::binary;
 ///
 /// # Errors
 /// [`Error::Index`] for an axis out of range, [`Error::Value`] for other sizes or shapes that cannot be broadcast.
-pub fn cross(a: &Array, b: &Array, axis: isize) -> Result<Array> {
+pub fn cross(a: &Array, b: &Array, axis: impl Into<Axis>) -> Result<Array> {
     const OP: &str = "linalg::cross";
+    let axis = one(OP, axis)?;
     let dtype = a.dtype().promote(b.dtype());
     let parts = |x: &Array| -> Result<(usize, Vec<Array>)> {
         let n = x.ndim();

@@ -19,7 +19,7 @@ fn factors(op: &str, a: &Array) -> Result<(Array, Array)> {
     let [lu, pivots, _] = Lu.of(&a.astype(dtype))?;
     let here = Array::arange(0.0, sizes(a).1 as f64, 1.0, Dtype::Uint32)?;
     let swaps = bin(binary::NOT_EQUAL, &pivots, &here)?.astype(Dtype::Int32);
-    let odd = swaps.sum(-1, false)?.remainder(Array::scalar(2i32))?;
+    let odd = swaps.sum(-1)?.remainder(Array::scalar(2i32))?;
     let odd = odd.astype(dtype);
     let sign = bin(binary::SUBTRACT, &like(&odd, 1.0), &odd.multiply(like(&odd, 2.0))?)?;
     Ok((diagonal(&lu)?, sign))
@@ -39,7 +39,7 @@ fn factors(op: &str, a: &Array) -> Result<(Array, Array)> {
 /// [`crate::Error::Value`] for fewer than two dimensions, or matrices that are not square.
 pub fn det(a: &Array) -> Result<Array> {
     let (diagonal, sign) = factors("linalg::det", a)?;
-    Ok(diagonal.prod(-1, false)?.multiply(&sign)?.astype(a.dtype().to_inexact()))
+    Ok(diagonal.prod(-1)?.multiply(&sign)?.astype(a.dtype().to_inexact()))
 }
 
 /// Signs, and logarithms of the sizes, of determinants: `det = sign * exp(logabsdet)`. The sign is 0, and the
@@ -65,8 +65,8 @@ pub fn slogdet(a: &Array) -> Result<(Array, Array)> {
     } else {
         un(unary::SIGN, &diagonal)
     };
-    let sign = each.prod(-1, false)?.multiply(&sign)?;
-    let log = un(unary::LOG, &size).sum(-1, false)?;
+    let sign = each.prod(-1)?.multiply(&sign)?;
+    let log = un(unary::LOG, &size).sum(-1)?;
     let dtype = a.dtype().to_inexact();
     let real = crate::ops::linalg::matrices::real_of(dtype);
     Ok((sign.astype(dtype), log.astype(real)))

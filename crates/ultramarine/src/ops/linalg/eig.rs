@@ -6,6 +6,7 @@ use crate::ops::linalg::derivatives::{
 use crate::ops::linalg::{inverse::solve, matrices};
 use crate::ops::rules::builders::{plus, un, with_axis};
 use crate::ops::rules::multi_output::{MultiOutputJvp, MultiOutputVjp};
+use crate::ops::shape::axes::KeepDims;
 use crate::ops::{Cotangents, Jvp, Rules, Vjp, attributes, matmul::adjoint};
 use crate::{array::Array, dtype::Dtype, error::Result, shape::Shape};
 use smallvec::smallvec;
@@ -128,7 +129,7 @@ fn eig_jvp(j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
     let (w, v) = (&j.outputs[0], &j.outputs[1]);
     let inner = solve(v, &t.astype(v.dtype()).matmul(v)?)?;
     let dv = v.matmul(&gaps(w)?.multiply(&inner)?)?;
-    let length = un(unary::CONJUGATE, v).multiply(&dv)?.sum(-2, true)?;
+    let length = un(unary::CONJUGATE, v).multiply(&dv)?.sum(KeepDims(-2))?;
     let dv = minus(&dv, &v.multiply(&real(&length)?)?)?;
     Ok(vec![Some(diagonal(&inner)?), Some(dv)])
 }

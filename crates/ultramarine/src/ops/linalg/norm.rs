@@ -3,6 +3,8 @@
 use crate::error::{Error, Result, bail};
 use crate::ops::linalg::{matrices::check, svd::SingularValues};
 use crate::ops::rules::builders::{bin, compute_dtype, like, un};
+use crate::ops::shape::axes::KeepDims;
+use crate::ops::shape::axes::Reduced;
 use crate::ops::{reduce::axes_of, select::where_, shape::axes::Axes};
 use crate::{array::Array, dtype::Dtype, shape};
 use ultramarine_abi::schema::{binary, unary};
@@ -46,27 +48,27 @@ fn root(squares: &Array) -> Result<Array> {
     where_(&zero, like(squares, 0.0), un(unary::SQRT, &safe))
 }
 
-fn euclidean(a: &Array, axes: &[isize], keepdims: bool) -> Result<Array> {
-    let norm = root(&un(unary::SQUARE, &sizes(a)?).sum(Some(axes), keepdims)?)?;
+fn euclidean(a: &Array, over: Reduced<Axes>) -> Result<Array> {
+    let norm = root(&un(unary::SQUARE, &sizes(a)?).sum(over)?)?;
     // Complex numbers have real sizes.
     Ok(if a.dtype().is_floating() { norm.astype(a.dtype()) } else { norm })
 }
 
-fn of_vectors(a: &Array, p: f64, axes: &[isize], keepdims: bool) -> Result<Array> {
+fn of_vectors(a: &Array, p: f64, over: Reduced<Axes>) -> Result<Array> {
     if p == 2.0 {
-        return euclidean(a, axes, keepdims);
+        return euclidean(a, over);
     }
     let size = sizes(a)?;
     let norm = if p == 0.0 {
-        bin(binary::NOT_EQUAL, &size, &like(&size, 0.0))?.sum(Some(axes), keepdims)?
+        bin(binary::NOT_EQUAL, &size, &like(&size, 0.0))?.sum(over)?
     } else if p == 1.0 {
-        size.sum(Some(axes), keepdims)?
+        size.sum(over)?
     } else if p == f64::INFINITY {
-        size.max(Some(axes), keepdims)?
+        size.max(over)?
     } else if p == f64::NEG_INFINITY {
-        size.min(Some(axes), keepdims)?
+        size.min(over)?
     } else {
-        let sum = size.power(like(&size, p))?.sum(Some(axes), keepdims)?;
+        let sum = size.power(like(&size, p))?.sum(over)?;
         sum.power(like(&sum, 1.0 / p))?
     };
     Ok(finished(norm, a))
@@ -99,17 +101,17 @@ fn of_matrices(a: &Array, ord: NormOrder, axes: [usize; 2], keepdims: bool) -> R
     let [row, column] = signed;
     // The largest, or smallest, along one axis of the sums along the other.
     let sums = |over: isize, of: isize, largest: bool| -> Result<Array> {
-        let sums = sizes(a)?.sum(over, true)?;
-        let most = if largest { sums.max(of, true)? } else { sums.min(of, true)? };
+        let sums = sizes(a)?.sum(KeepDims(over))?;
+        let most = if largest { sums.max(KeepDims(of))? } else { sums.min(KeepDims(of))? };
         Ok(finished(most, a))
     };
     let values = || singular_values(a, axes);
     let (norm, kept) = match ord {
-        NormOrder::Frobenius => return euclidean(a, &signed, keepdims),
+        NormOrder::Frobenius => return euclidean(a, Reduced::new(signed, keepdims)),
         // The one that MLX leaves real.
-        NormOrder::Nuclear => (values()?.sum(-1, false)?, false),
-        NormOrder::Number(2.0) => (values()?.max(-1, false)?, false),
-        NormOrder::Number(-2.0) => (values()?.min(-1, false)?, false),
+        NormOrder::Nuclear => (values()?.sum(-1)?, false),
+        NormOrder::Number(2.0) => (values()?.max(-1)?, false),
+        NormOrder::Number(-2.0) => (values()?.min(-1)?, false),
         NormOrder::Number(1.0) => (sums(row, column, true)?, true),
         NormOrder::Number(-1.0) => (sums(row, column, false)?, true),
         NormOrder::Number(f64::INFINITY) => (sums(column, row, true)?, true),
@@ -141,22 +143,18 @@ fn of_matrices(a: &Array, ord: NormOrder, axes: [usize; 2], keepdims: bool) -> R
 /// ```
 /// use ultramarine::{Array, linalg::{NormOrder, norm}};
 /// let a = Array::from_slice(&[3.0f32, -4.0, 0.0, 1.0], &[2, 2])?;
-/// assert_eq!(norm(&a, Some(NormOrder::Number(1.0)), None, false)?.item::<f32>()?, 5.0);
-/// assert_eq!(norm(&a, None, 1, false)?.to_vec::<f32>()?, [5.0, 1.0]);
+/// assert_eq!(norm(&a, Some(NormOrder::Number(1.0)), ..)?.item::<f32>()?, 5.0);
+/// assert_eq!(norm(&a, None, 1)?.to_vec::<f32>()?, [5.0, 1.0]);
 /// # Ok::<(), ultramarine::Error>(())
 /// ```
 ///
 /// # Errors
 /// [`Error::Index`] for an axis out of range; [`Error::Value`] for one that is named twice, more than two axes, an
 /// `ord` that vectors or matrices do not have, or the largest or smallest of nothing.
-pub fn norm(
-    a: &Array,
-    ord: Option<NormOrder>,
-    axes: impl Into<Axes>,
-    keepdims: bool,
-) -> Result<Array> {
+pub fn norm(a: &Array, ord: Option<NormOrder>, axes: impl Into<Reduced<Axes>>) -> Result<Array> {
     a.computable(OP)?;
-    let axes = axes.into().named(a.ndim());
+    let Reduced { axes, keepdims } = axes.into();
+    let axes = axes.named(a.ndim());
     let axes = axes.as_deref();
     let many = || Error::value(OP, "Received too many axes for norm.");
     let Some(ord) = ord else {
@@ -164,12 +162,12 @@ pub fn norm(
             return Err(many());
         }
         let named: Vec<isize> = axes_of(OP, a, axes)?.iter().map(|i| *i as isize).collect();
-        return euclidean(a, &named, keepdims);
+        return euclidean(a, Reduced::new(named, keepdims));
     };
     let all: Vec<isize> = (0..a.ndim() as isize).collect();
     let axes = axes.unwrap_or(&all);
     match (ord, axes) {
-        (NormOrder::Number(p), [_]) => of_vectors(a, p, axes, keepdims),
+        (NormOrder::Number(p), [_]) => of_vectors(a, p, Reduced::new(axes, keepdims)),
         (_, [row, column]) => {
             known_of_matrices(ord)?;
             axes_of(OP, a, Some(axes))?;

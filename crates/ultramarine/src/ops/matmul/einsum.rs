@@ -115,7 +115,7 @@ impl Term {
         if axes.is_empty() {
             return Ok(self);
         }
-        let array = self.array.sum(&axes, false)?;
+        let array = self.array.sum(&axes)?;
         let labels = self.labels.into_iter().filter(|l| !gone(l)).collect();
         Ok(Term { array, labels, named: self.named & keep })
     }

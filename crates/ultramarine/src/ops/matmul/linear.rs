@@ -39,7 +39,7 @@ mod tests {
         for w in [&w, &lazy] {
             assert_eq!(linear(&x, w, Some(&bias))?.to_vec::<f32>()?, expected);
         }
-        let loss = |v: &[Array]| Ok(vec![linear(&x, &v[0], None)?.sum(None, false)?]);
+        let loss = |v: &[Array]| Ok(vec![linear(&x, &v[0], None)?.sum(None)?]);
         let one = Array::from_slice(&[1f32], &[])?;
         let (_, slopes) = transforms::vjp(loss, &[w], &[one])?;
         assert_eq!(slopes[0].to_vec::<f32>()?, [4f32, 6., 4., 6., 4., 6.]);

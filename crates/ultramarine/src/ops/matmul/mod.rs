@@ -19,7 +19,10 @@ use crate::ops::{
     Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
     reduce::axes_of,
     rules::batching::{all_batched, batched},
-    shape::{axes::Axes, view::View},
+    shape::{
+        axes::{Axes, Axis, one},
+        view::View,
+    },
 };
 use crate::shape::{self, Shape, Show};
 use crate::{array::Array, dtype::Dtype, node::Value, scalar::Scalar};
@@ -276,7 +279,8 @@ impl Array {
     /// # Errors
     /// [`Error::Value`] for 0-d operands or shapes that differ there, [`Error::Index`]
     /// for an axis out of range.
-    pub fn vecdot(&self, other: &Array, axis: isize) -> Result<Array> {
+    pub fn vecdot(&self, other: &Array, axis: impl Into<Axis>) -> Result<Array> {
+        let axis = one("vecdot", axis)?;
         let (n, least) = (self.ndim().max(other.ndim()), self.ndim().min(other.ndim()));
         ensure!(least != 0, "vecdot", "inputs must be at least 1D.");
         let Some(at) = shape::from_start(axis, n) else {
@@ -290,7 +294,7 @@ impl Array {
             bail!("vecdot", "axis {axis} must have one size in both, got shapes {a} and {b}.");
         }
         let a = if self.dtype().is_complex() { un(unary::CONJUGATE, self) } else { self.clone() };
-        a.multiply(other)?.sum([at as isize], false)
+        a.multiply(other)?.sum([at as isize])
     }
 }
 

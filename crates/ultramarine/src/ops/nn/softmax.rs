@@ -6,7 +6,7 @@ use crate::ops::reduce::{Reduce, axes_of, squeezed};
 use crate::ops::rules::builders::{bin, like, times, un};
 use crate::ops::{
     Call, Composite, Cotangents, Fitted, Jvp, Offers, Refit, Rules, Vjp, Vmap, attributes,
-    shape::axes::Axes,
+    shape::axes::{Axes, KeepDims, Reduced},
 };
 use crate::{array::Array, backend::Exec, dtype::Dtype, node::Value, shape::Shape};
 use smallvec::smallvec;
@@ -18,8 +18,9 @@ impl Array {
     ///
     /// # Errors
     /// As [`Array::sum`]; [`crate::Error::Value`] for an empty array, and for axes of a 0-d one.
-    pub fn logsumexp(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
-        let axes = axes.into().named(self.ndim());
+    pub fn logsumexp(&self, axes: impl Into<Reduced<Axes>>) -> Result<Array> {
+        let Reduced { axes, keepdims } = axes.into();
+        let axes = axes.named(self.ndim());
         ensure!(self.size() != 0, "logsumexp", "Received empty array.");
         if self.ndim() == 0 && axes.as_deref().is_some_and(|a| !a.is_empty()) {
             bail!("logsumexp", "Received non-empty axes for array with 0 dimensions.");
@@ -53,7 +54,7 @@ impl Array {
 /// The largest elements over axes, cut off to what is finite, to subtract before `exp`: a maximum of either infinity then
 /// gives what the limit is.
 pub(super) fn shift(a: &Array, axes: &[isize]) -> Result<Array> {
-    let top = a.max(Some(axes), true)?;
+    let top = a.max(KeepDims(Some(axes)))?;
     let Some(info) = crate::finfo(a.dtype()).filter(|_| a.dtype().is_floating()) else {
         return Ok(top);
     };
@@ -70,7 +71,7 @@ pub(super) fn composed_logsumexp(
 ) -> Result<Array> {
     let top = top.astype(inner);
     let e = bin(binary::SUBTRACT, &a.astype(inner), &top)?.exp()?;
-    un(unary::LOG, &e.sum(Some(axes), true)?).add(&top)
+    un(unary::LOG, &e.sum(KeepDims(Some(axes)))?).add(&top)
 }
 
 attributes! {
@@ -153,16 +154,16 @@ impl Composite for Softmax {
             return Ok(composed_logsumexp(a, &shift(a, &axes)?, &axes, inner)?.astype(dtype));
         }
         // The largest is the same in any dtype; so the wide operand has one reader, into which its cast is fused.
-        let top = a.max(&axes, true)?.astype(inner);
+        let top = a.max(KeepDims(&axes))?.astype(inner);
         if inner != dtype {
             // Each pass widens anew, in registers: kept, the exponentials would take more memory than operand and result.
             let e = || bin(binary::SUBTRACT, &a.astype(inner), &top)?.exp();
-            let sum = e()?.sum(&axes, true)?;
+            let sum = e()?.sum(KeepDims(&axes))?;
             return Ok(bin(binary::DIVIDE, &e()?, &sum)?.astype(dtype));
         }
         let a = a.astype(inner);
         let e = bin(binary::SUBTRACT, &a, &top)?.exp()?;
-        let sum = e.sum(&axes, true)?;
+        let sum = e.sum(KeepDims(&axes))?;
         Ok(bin(binary::DIVIDE, &e, &sum)?.astype(dtype))
     }
 }
@@ -229,7 +230,7 @@ mod tests {
     /// The operation and its composition.
     const PAIRS: [(Function, Function); 2] = [
         (|a| a.softmax(1, false), |a| composed(false, a)),
-        (|a| a.logsumexp(1, true), |a| composed(true, a)),
+        (|a| a.logsumexp(KeepDims(1)), |a| composed(true, a)),
     ];
 
     fn sample() -> Result<Array> {
@@ -256,7 +257,7 @@ mod tests {
         let x = sample()?;
         let t = x.square()?;
         for (own, parts) in PAIRS {
-            let weighted = |f: Function, x: &Array| f(x)?.multiply(&f(x)?.exp()?)?.sum(None, false);
+            let weighted = |f: Function, x: &Array| f(x)?.multiply(&f(x)?.exp()?)?.sum(None);
             let slope = |f: Function| transforms::grad(|x: &Array| weighted(f, x))(&x);
             near(&slope(own)?, &slope(parts)?)?;
             let along = |f: Function| -> Result<Vec<Array>> {

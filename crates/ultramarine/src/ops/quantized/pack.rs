@@ -54,7 +54,7 @@ pub(super) fn pack(elements: &Array, bits: usize) -> Result<Array> {
         bin(binary::BITWISE_OR, &left, &right)?
     };
     // No two have a bit in common.
-    all.sum(-1, false)?.reshape(&with_last(elements, &[n * bits / WORD]))
+    all.sum(-1)?.reshape(&with_last(elements, &[n * bits / WORD]))
 }
 
 /// Words `(..., n bits / 32)` as elements `(..., n)` of uint32.

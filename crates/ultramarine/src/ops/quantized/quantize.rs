@@ -7,6 +7,7 @@ use crate::error::{Result, ensure};
 use crate::ops::rules::builders::{bin, compute_dtype, like, times, un, with_axis, without_axis};
 use crate::ops::rules::shapeless::{SymbolicSize, reshaped};
 use crate::ops::select::where_;
+use crate::ops::shape::axes::KeepDims;
 use crate::placement::follow;
 use crate::shape::{Shape, Show};
 use crate::{array::Array, dtype::Dtype};
@@ -160,9 +161,9 @@ fn affine_codes(groups: &Array, bits: usize) -> Result<(Array, Array, Array)> {
         let numbers = where_(&is_nan, like(groups, infinity), groups)?;
         match (bits, largest) {
             // Zeros of both signs: the first one, which is the bias.
-            (1, false) => numbers.take_along_axis(&numbers.argmin(Some(-1), true)?, Some(-1)),
-            (_, true) => numbers.max(-1, true),
-            (_, false) => numbers.min(-1, true),
+            (1, false) => numbers.take_along_axis(&numbers.argmin(KeepDims(Some(-1)))?, Some(-1)),
+            (_, true) => numbers.max(KeepDims(-1)),
+            (_, false) => numbers.min(KeepDims(-1)),
         }
     };
     let (high, low) = (end(f64::NEG_INFINITY, true)?, end(f64::INFINITY, false)?);
@@ -209,7 +210,7 @@ fn float_codes(
     } else {
         groups.clone()
     };
-    let largest = un(unary::ABS, &groups).max(-1, true)?;
+    let largest = un(unary::ABS, &groups).max(KeepDims(-1))?;
     let of_element = if mode == QuantizationMode::Mxfp8 { E4M3_LARGEST } else { E2M1_LARGEST };
     let scale = bin(binary::DIVIDE, &largest, &like(&groups, of_element))?;
     let (code, elements) = if mode == QuantizationMode::Nvfp4 {
@@ -272,7 +273,7 @@ fn nearest_e2m1(elements: &Array) -> Result<Array> {
     let middles = Array::from_slice(&[0.25f32, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0], &[7])?;
     let n = size.ndim();
     let above = bin(binary::GREATER, &with_axis(&size, n)?, &middles)?;
-    let code = above.astype(Dtype::Uint32).sum(-1, false)?;
+    let code = above.astype(Dtype::Uint32).sum(-1)?;
     let negative = bin(binary::LESS, elements, &like(elements, 0.0))?;
     let sign = times(
         &negative.astype(Dtype::Uint32),

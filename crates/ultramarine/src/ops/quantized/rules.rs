@@ -196,8 +196,8 @@ impl QuantizedMatmul {
         groups.push(self.how.group_size);
         let slopes = slopes.reshape(&groups)?;
         let codes = super::pack::unpack(self.name(), &w.words, self.how.bits)?.reshape(&groups)?;
-        let by_scale = times(&slopes, &codes.astype(inner))?.sum(-1, false)?;
-        let by_bias = slopes.sum(-1, false)?;
+        let by_scale = times(&slopes, &codes.astype(inner))?.sum(-1)?;
+        let by_bias = slopes.sum(-1)?;
         Ok([by_scale, by_bias].map(|a| a.astype(x.dtype())))
     }
 

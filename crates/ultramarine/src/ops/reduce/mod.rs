@@ -11,7 +11,8 @@ use crate::ops::rules::builders::{bin, compute_dtype, flat, move_axis, without_a
 use crate::ops::rules::shapeless::{SymbolicSize, broadcast_by, reshaped};
 use crate::ops::{
     Call, Candidates, Cotangents, Decompose, Epilogue, Fitted, Jvp, Refit, Rules, Vjp, Vmap,
-    attributes, shape::axes::Axes,
+    attributes,
+    shape::axes::{Axes, Reduced},
 };
 use crate::shape::{self, Shape};
 use crate::{array::Array, backend::Exec, node::Value, scalar::Scalar};
@@ -57,21 +58,21 @@ fn accumulated(dtype: Dtype) -> Dtype {
 }
 
 impl Array {
-    fn total(&self, code: u32, axes: Axes, keepdims: bool) -> Result<Array> {
+    fn total(&self, code: u32, over: Reduced<Axes>) -> Result<Array> {
         self.computable(reduce::NAMES[code as usize])?;
         let named =
-            axes_of(reduce::NAMES[code as usize], self, axes.named(self.ndim()).as_deref())?;
+            axes_of(reduce::NAMES[code as usize], self, over.axes.named(self.ndim()).as_deref())?;
         if named.is_empty() {
             return Ok(self.clone());
         }
         let dtype = accumulated(self.dtype());
-        reduced(&self.astype(dtype), code, &named, keepdims, dtype)
+        reduced(&self.astype(dtype), code, &named, over.keepdims, dtype)
     }
 
-    fn extreme(&self, code: u32, axes: Axes, keepdims: bool) -> Result<Array> {
+    fn extreme(&self, code: u32, over: Reduced<Axes>) -> Result<Array> {
         self.computable(reduce::NAMES[code as usize])?;
         let named =
-            axes_of(reduce::NAMES[code as usize], self, axes.named(self.ndim()).as_deref())?;
+            axes_of(reduce::NAMES[code as usize], self, over.axes.named(self.ndim()).as_deref())?;
         if let Some(axis) = named.iter().find(|a| self.shape()[**a] == 0) {
             let name = reduce::NAMES[code as usize];
             bail!(name, "Cannot {name} reduce over axis {axis} with size 0.");
@@ -79,66 +80,77 @@ impl Array {
         if named.is_empty() {
             return Ok(self.clone());
         }
-        reduced(self, code, &named, keepdims, self.dtype())
+        reduced(self, code, &named, over.keepdims, self.dtype())
     }
 
-    fn truth(&self, code: u32, axes: Axes, keepdims: bool) -> Result<Array> {
+    fn truth(&self, code: u32, over: Reduced<Axes>) -> Result<Array> {
         self.computable(reduce::NAMES[code as usize])?;
         let named =
-            axes_of(reduce::NAMES[code as usize], self, axes.named(self.ndim()).as_deref())?;
+            axes_of(reduce::NAMES[code as usize], self, over.axes.named(self.ndim()).as_deref())?;
         if named.is_empty() {
             return Ok(self.astype(Dtype::Bool));
         }
-        reduced(self, code, &named, keepdims, Dtype::Bool)
+        reduced(self, code, &named, over.keepdims, Dtype::Bool)
     }
 
-    /// The sum over `axes` (see [`Axes`]; `..`: all); `keepdims` keeps them with size 1. Bools
-    /// and small integers are summed in 32 bits; over no axes the array stays as it is.
+    /// The sum over `axes` (see [`Axes`]; `..`: all), which the result has not;
+    /// [`KeepDims`](crate::KeepDims) keeps them, with size 1. Bools and small integers are summed in 32 bits; over no axes
+    /// the array stays as it is.
+    ///
+    /// ```
+    /// use ultramarine::{Array, Dtype, KeepDims};
+    /// let x = Array::ones(&[2, 3, 4], Dtype::Float32)?;
+    /// assert_eq!(x.sum(1)?.shape(), [2, 4]);
+    /// assert_eq!(x.sum([0, -1])?.shape(), [3]);
+    /// assert_eq!(x.sum(..)?.item::<f32>()?, 24.0);
+    /// assert_eq!(x.sum(KeepDims(1..))?.shape(), [2, 1, 1]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Index`] for an axis out of range, [`Error::Value`] for one named twice.
-    pub fn sum(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
-        self.total(reduce::SUM, axes.into(), keepdims)
+    pub fn sum(&self, axes: impl Into<Reduced<Axes>>) -> Result<Array> {
+        self.total(reduce::SUM, axes.into())
     }
 
     /// The product over `axes`; see [`Array::sum`].
     ///
     /// # Errors
     /// As [`Array::sum`].
-    pub fn prod(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
-        self.total(reduce::PROD, axes.into(), keepdims)
+    pub fn prod(&self, axes: impl Into<Reduced<Axes>>) -> Result<Array> {
+        self.total(reduce::PROD, axes.into())
     }
 
     /// The smallest element over `axes`; NaN if there is one.
     ///
     /// # Errors
     /// As [`Array::sum`]; [`Error::Value`] when an axis to reduce has size 0.
-    pub fn min(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
-        self.extreme(reduce::MIN, axes.into(), keepdims)
+    pub fn min(&self, axes: impl Into<Reduced<Axes>>) -> Result<Array> {
+        self.extreme(reduce::MIN, axes.into())
     }
 
     /// The largest element over `axes`; NaN if there is one.
     ///
     /// # Errors
     /// As [`Array::min`].
-    pub fn max(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
-        self.extreme(reduce::MAX, axes.into(), keepdims)
+    pub fn max(&self, axes: impl Into<Reduced<Axes>>) -> Result<Array> {
+        self.extreme(reduce::MAX, axes.into())
     }
 
     /// True if all elements over `axes` are non-zero: bool.
     ///
     /// # Errors
     /// As [`Array::sum`].
-    pub fn all(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
-        self.truth(reduce::ALL, axes.into(), keepdims)
+    pub fn all(&self, axes: impl Into<Reduced<Axes>>) -> Result<Array> {
+        self.truth(reduce::ALL, axes.into())
     }
 
     /// True if any element over `axes` is non-zero: bool.
     ///
     /// # Errors
     /// As [`Array::sum`].
-    pub fn any(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
-        self.truth(reduce::ANY, axes.into(), keepdims)
+    pub fn any(&self, axes: impl Into<Reduced<Axes>>) -> Result<Array> {
+        self.truth(reduce::ANY, axes.into())
     }
 }
 

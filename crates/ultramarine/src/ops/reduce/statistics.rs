@@ -4,7 +4,10 @@ use crate::error::{Result, bail, ensure};
 use crate::ops::reduce::{axes_of, joined, kept, signed};
 use crate::ops::rules::builders::{bin, compute_dtype, like, slice_axis, un, without_axis};
 use crate::ops::{
-    elementwise::unary::Unary, rules::shapeless::share, select::where_, shape::axes::Axes,
+    elementwise::unary::Unary,
+    rules::shapeless::share,
+    select::where_,
+    shape::axes::{Axes, KeepDims, Reduced},
 };
 use crate::{array::Array, dtype::Dtype};
 use ultramarine_abi::schema::{binary, unary};
@@ -19,18 +22,18 @@ impl Array {
     ///
     /// # Errors
     /// As [`Array::sum`].
-    pub fn count_nonzero(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
+    pub fn count_nonzero(&self, axes: impl Into<Reduced<Axes>>) -> Result<Array> {
         let hit = bin(binary::NOT_EQUAL, self, &like(self, 0.0))?;
-        hit.astype(Dtype::Int32).sum(axes, keepdims)
+        hit.astype(Dtype::Int32).sum(axes)
     }
 
     /// The smallest and the largest element over `axes`.
     ///
     /// # Errors
     /// As [`Array::min`].
-    pub fn minmax(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<(Array, Array)> {
+    pub fn minmax(&self, axes: impl Into<Reduced<Axes>>) -> Result<(Array, Array)> {
         let axes = axes.into();
-        Ok((self.min(axes.clone(), keepdims)?, self.max(axes, keepdims)?))
+        Ok((self.min(axes.clone())?, self.max(axes)?))
     }
 
     /// The array in the dtype that a statistic of it is computed in. Each reader has a cast of its own, which
@@ -44,14 +47,14 @@ impl Array {
     ///
     /// # Errors
     /// As [`Array::sum`].
-    pub fn mean(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
-        Ok(self.wide_mean("mean", axes.into(), keepdims)?.astype(self.dtype().to_inexact()))
+    pub fn mean(&self, axes: impl Into<Reduced<Axes>>) -> Result<Array> {
+        Ok(self.wide_mean("mean", axes.into())?.astype(self.dtype().to_inexact()))
     }
 
-    fn wide_mean(&self, op: &str, axes: Axes, keepdims: bool) -> Result<Array> {
-        let named = axes_of(op, self, axes.named(self.ndim()).as_deref())?;
+    fn wide_mean(&self, op: &str, over: Reduced<Axes>) -> Result<Array> {
+        let named = axes_of(op, self, over.axes.named(self.ndim()).as_deref())?;
         let a = self.widened();
-        let sum = a.sum(&signed(&named), keepdims)?;
+        let sum = a.sum(Reduced::new(&signed(&named), over.keepdims))?;
         sum.multiply(share(&a, &named, 0, sum.dtype()))
     }
 
@@ -60,8 +63,8 @@ impl Array {
     ///
     /// # Errors
     /// As [`Array::sum`].
-    pub fn var(&self, axes: impl Into<Axes>, keepdims: bool, ddof: usize) -> Result<Array> {
-        Ok(self.narrowed(self.wide_var("var", axes.into(), keepdims, ddof)?))
+    pub fn var(&self, axes: impl Into<Reduced<Axes>>, ddof: usize) -> Result<Array> {
+        Ok(self.narrowed(self.wide_var("var", axes.into(), ddof)?))
     }
 
     /// A statistic of this array, in the array's dtype if that is a half.
@@ -70,9 +73,9 @@ impl Array {
         if compute_dtype(dtype) == dtype { statistic } else { statistic.astype(dtype) }
     }
 
-    fn wide_var(&self, op: &str, axes: Axes, keepdims: bool, ddof: usize) -> Result<Array> {
-        let named = axes_of(op, self, axes.named(self.ndim()).as_deref())?;
-        let mean = self.wide_mean(op, (&signed(&named)).into(), true)?;
+    fn wide_var(&self, op: &str, over: Reduced<Axes>, ddof: usize) -> Result<Array> {
+        let named = axes_of(op, self, over.axes.named(self.ndim()).as_deref())?;
+        let mean = self.wide_mean(op, KeepDims(&signed(&named)).into())?;
         let away = bin(binary::SUBTRACT, &self.widened(), &mean)?;
         let squares = if away.dtype().is_complex() {
             let shape = away.shape().into();
@@ -82,7 +85,7 @@ impl Array {
         } else {
             un(unary::SQUARE, &away)
         };
-        let sum = squares.sum(&signed(&named), keepdims)?;
+        let sum = squares.sum(Reduced::new(&signed(&named), over.keepdims))?;
         sum.multiply(share(&away, &named, ddof, sum.dtype()))
     }
 
@@ -90,8 +93,8 @@ impl Array {
     ///
     /// # Errors
     /// As [`Array::sum`].
-    pub fn std(&self, axes: impl Into<Axes>, keepdims: bool, ddof: usize) -> Result<Array> {
-        Ok(self.narrowed(un(unary::SQRT, &self.wide_var("std", axes.into(), keepdims, ddof)?)))
+    pub fn std(&self, axes: impl Into<Reduced<Axes>>, ddof: usize) -> Result<Array> {
+        Ok(self.narrowed(un(unary::SQRT, &self.wide_var("std", axes.into(), ddof)?)))
     }
 
     /// The median over `axes`: of an even number of elements, the mean of the middle
@@ -99,8 +102,9 @@ impl Array {
     ///
     /// # Errors
     /// As [`Array::sum`]; [`crate::Error::Value`] when there is nothing to take it of.
-    pub fn median(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
-        let axes = axes.into().named(self.ndim());
+    pub fn median(&self, axes: impl Into<Reduced<Axes>>) -> Result<Array> {
+        let Reduced { axes, keepdims } = axes.into();
+        let axes = axes.named(self.ndim());
         let named = axes_of("median", self, axes.as_deref())?;
         if named.is_empty() && axes.is_some() && self.ndim() > 0 {
             bail!("median", "No axes to take the median over.");

@@ -1,6 +1,7 @@
 //! Differences of neighbours.
 
 use crate::error::{Error, Result};
+use crate::ops::shape::axes::{Axis, one};
 use crate::{array::Array, dtype::Dtype, ops::rules::builders::bin, shape::from_start};
 use ultramarine_abi::schema::binary;
 
@@ -18,7 +19,8 @@ impl Array {
     ///
     /// # Errors
     /// [`Error::Index`] for an axis out of range.
-    pub fn diff(&self, n: usize, axis: isize) -> Result<Array> {
+    pub fn diff(&self, n: usize, axis: impl Into<Axis>) -> Result<Array> {
+        let axis = one("diff", axis)?;
         self.computable("diff")?;
         let at = from_start(axis, self.ndim())
             .ok_or_else(|| Error::index("diff", "Axis is out of bounds for the array."))?;

@@ -31,7 +31,7 @@ macro_rules! scans {
                 let dtype: fn(Dtype) -> Dtype = $dtype;
                 let a = self.astype(dtype(self.dtype()));
                 let scan = Scan { code: reduce::$code, axis: 0, reverse, inclusive };
-                scan.along(stringify!($name), &a, axis.into().0)
+                scan.along(stringify!($name), &a, axis.into().number())
             })*
         }
     };

@@ -2,8 +2,13 @@
 
 use crate::backend::{Exec, Operand};
 use crate::error::{Result, bail, ensure};
+use crate::ops::rules::builders::flat;
 use crate::ops::rules::{batching, shapeless::shapeless};
-use crate::ops::shape::{reshape::out_of_bounds, view::View};
+use crate::ops::shape::{
+    axes::{Axis, one},
+    reshape::out_of_bounds,
+    view::View,
+};
 use crate::ops::{
     Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes, create::fill,
 };
@@ -11,7 +16,7 @@ use crate::shape::{self, Shape, Show};
 use crate::{array::Array, arrays::Arrays, dtype::Dtype, node::Value};
 use smallvec::SmallVec;
 
-/// The arrays one after the other along an axis, in their promoted dtype.
+/// The arrays one after the other along an axis (`..`: flattened), in their promoted dtype.
 ///
 /// # Errors
 /// [`crate::Error::Value`] for no array, or shapes that differ elsewhere; [`crate::Error::Index`] for
@@ -21,10 +26,18 @@ use smallvec::SmallVec;
 /// use ultramarine::{Array, concatenate};
 /// let (x, y) = (Array::from_slice(&[1, 2], &[2])?, Array::from_slice(&[3], &[1])?);
 /// assert_eq!(concatenate(&[&x, &y, &x], 0)?.to_vec::<i32>()?, [1, 2, 3, 1, 2]);
+/// assert_eq!(concatenate(&[&x.reshape(&[1, 2])?, &y], ..)?.to_vec::<i32>()?, [1, 2, 3]);
 /// # Ok::<(), ultramarine::Error>(())
 /// ```
-pub fn concatenate(arrays: impl Arrays, axis: isize) -> Result<Array> {
-    concatenated(&arrays.borrowed(), axis)
+pub fn concatenate(arrays: impl Arrays, axis: impl Into<Axis>) -> Result<Array> {
+    match axis.into().number() {
+        Some(axis) => concatenated(&arrays.borrowed(), axis),
+        None => {
+            let rows: Vec<Array> =
+                arrays.borrowed().into_iter().map(flat).collect::<Result<_>>()?;
+            concatenated(&rows.borrowed(), 0)
+        }
+    }
 }
 
 fn concatenated(arrays: &[&Array], axis: isize) -> Result<Array> {
@@ -73,8 +86,8 @@ fn joined(arrays: &[Array], axis: usize, shape: Shape, dtype: Dtype) -> Array {
 ///
 /// # Errors
 /// [`crate::Error::Value`] for no array, or shapes that differ; [`crate::Error::Index`] for the axis.
-pub fn stack(arrays: impl Arrays, axis: isize) -> Result<Array> {
-    stacked(&arrays.borrowed(), axis)
+pub fn stack(arrays: impl Arrays, axis: impl Into<Axis>) -> Result<Array> {
+    stacked(&arrays.borrowed(), one("stack", axis)?)
 }
 
 fn stacked(arrays: &[&Array], axis: isize) -> Result<Array> {

@@ -9,7 +9,10 @@ use crate::ops::rules::shapeless::{
 };
 use crate::ops::{
     create::fill::Fill,
-    shape::{axes::Axes, view::View},
+    shape::{
+        axes::{Axes, Axis, one},
+        view::View,
+    },
 };
 use crate::shape::{self, Shape, Show};
 use smallvec::SmallVec;
@@ -145,7 +148,8 @@ impl Array {
     ///
     /// # Errors
     /// [`Error::Value`] when `start` lies behind `end`.
-    pub fn flatten(&self, start: isize, end: isize) -> Result<Array> {
+    pub fn flatten(&self, start: impl Into<Axis>, end: impl Into<Axis>) -> Result<Array> {
+        let (start, end) = (one("flatten", start)?, one("flatten", end)?);
         let n = self.ndim() as isize;
         if n == 0 {
             return self.reshape(&[1usize]);
@@ -164,7 +168,8 @@ impl Array {
     ///
     /// # Errors
     /// [`Error::Index`] for the axis; [`Error::Value`] when the sizes differ.
-    pub fn unflatten<D: Dim>(&self, axis: isize, shape: &[D]) -> Result<Array> {
+    pub fn unflatten<D: Dim>(&self, axis: impl Into<Axis>, shape: &[D]) -> Result<Array> {
+        let axis = one("unflatten", axis)?;
         ensure!(!shape.is_empty(), "unflatten", "Shape to unflatten to cannot be empty.");
         let at = shape::normalize_axis("unflatten", axis, self.ndim())?;
         let size = self.shape()[at];
@@ -251,9 +256,9 @@ impl Array {
     ///
     /// # Errors
     /// [`Error::Index`] for an axis out of range.
-    pub fn swapaxes(&self, a: isize, b: isize) -> Result<Array> {
-        let a = shape::normalize_axis("swapaxes", a, self.ndim())?;
-        let b = shape::normalize_axis("swapaxes", b, self.ndim())?;
+    pub fn swapaxes(&self, a: impl Into<Axis>, b: impl Into<Axis>) -> Result<Array> {
+        let a = shape::normalize_axis("swapaxes", one("swapaxes", a)?, self.ndim())?;
+        let b = shape::normalize_axis("swapaxes", one("swapaxes", b)?, self.ndim())?;
         let mut axes: SmallVec<[isize; 8]> = (0..self.ndim() as isize).collect();
         axes.swap(a, b);
         self.permuted(&axes)
@@ -263,9 +268,9 @@ impl Array {
     ///
     /// # Errors
     /// [`Error::Index`] for an axis out of range.
-    pub fn moveaxis(&self, source: isize, destination: isize) -> Result<Array> {
-        let from = shape::normalize_axis("moveaxis", source, self.ndim())?;
-        let to = shape::normalize_axis("moveaxis", destination, self.ndim())?;
+    pub fn moveaxis(&self, source: impl Into<Axis>, destination: impl Into<Axis>) -> Result<Array> {
+        let from = shape::normalize_axis("moveaxis", one("moveaxis", source)?, self.ndim())?;
+        let to = shape::normalize_axis("moveaxis", one("moveaxis", destination)?, self.ndim())?;
         let mut axes: SmallVec<[isize; 8]> = (0..self.ndim() as isize).collect();
         let axis = axes.remove(from);
         axes.insert(to, axis);

@@ -3,7 +3,7 @@
 
 use crate::error::{Error, Result, bail, ensure};
 use crate::ops::shape::{
-    axes::Axes,
+    axes::{Axes, Axis, one},
     reshape::{out_of_bounds, view},
     view::View,
 };
@@ -112,7 +112,13 @@ impl Array {
     /// # Errors
     /// [`Error::Value`] with fewer than two axes or equal ones, [`Error::Index`] for an
     /// axis out of range.
-    pub fn diagonal(&self, offset: isize, axis1: isize, axis2: isize) -> Result<Array> {
+    pub fn diagonal(
+        &self,
+        offset: isize,
+        axis1: impl Into<Axis>,
+        axis2: impl Into<Axis>,
+    ) -> Result<Array> {
+        let (axis1, axis2) = (one("diagonal", axis1)?, one("diagonal", axis2)?);
         let ndim = self.ndim();
         ensure!(
             ndim >= 2,
@@ -140,8 +146,13 @@ impl Array {
     ///
     /// # Errors
     /// As [`Array::diagonal`].
-    pub fn trace(&self, offset: isize, axis1: isize, axis2: isize) -> Result<Array> {
-        self.diagonal(offset, axis1, axis2)?.sum(-1, false)
+    pub fn trace(
+        &self,
+        offset: isize,
+        axis1: impl Into<Axis>,
+        axis2: impl Into<Axis>,
+    ) -> Result<Array> {
+        self.diagonal(offset, axis1, axis2)?.sum(-1)
     }
 
     /// The elements' bits as another type. When the sizes differ, the last axis
@@ -182,8 +193,8 @@ impl Array {
     ///
     /// # Errors
     /// [`Error::Index`] for an axis out of range.
-    pub fn unstack(&self, axis: isize) -> Result<Vec<Array>> {
-        let at = out_of_bounds("unstack", axis, self.ndim())?;
+    pub fn unstack(&self, axis: impl Into<Axis>) -> Result<Vec<Array>> {
+        let at = out_of_bounds("unstack", one("unstack", axis)?, self.ndim())?;
         (0..self.shape()[at]).map(|i| self.along(at, i, i + 1, 1)?.squeeze([at as isize])).collect()
     }
 
@@ -192,7 +203,8 @@ impl Array {
     /// # Errors
     /// [`Error::Index`] for an axis out of range, [`Error::Value`] when it cannot be
     /// cut evenly.
-    pub fn split(&self, sections: usize, axis: isize) -> Result<Vec<Array>> {
+    pub fn split(&self, sections: usize, axis: impl Into<Axis>) -> Result<Vec<Array>> {
+        let axis = one("split", axis)?;
         let at = out_of_bounds("split", axis, self.ndim())?;
         ensure!(sections != 0, "split", "num_splits must be positive and non-zero but got 0.");
         let n = self.shape()[at];
@@ -211,8 +223,8 @@ impl Array {
     ///
     /// # Errors
     /// [`Error::Index`] for an axis out of range.
-    pub fn split_at(&self, indices: &[isize], axis: isize) -> Result<Vec<Array>> {
-        let at = out_of_bounds("split", axis, self.ndim())?;
+    pub fn split_at(&self, indices: &[isize], axis: impl Into<Axis>) -> Result<Vec<Array>> {
+        let at = out_of_bounds("split", one("split", axis)?, self.ndim())?;
         let n = self.shape()[at];
         let place = |i: isize| {
             (if i < 0 { i.saturating_add(n as isize) } else { i }).clamp(0, n as isize) as usize

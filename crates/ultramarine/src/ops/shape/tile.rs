@@ -15,7 +15,7 @@ impl Array {
     /// # Errors
     /// [`crate::Error::Index`] for the axis; [`crate::Error::Value`] when the result is too large.
     pub fn repeat(&self, repeats: usize, axis: impl Into<Axis>) -> Result<Array> {
-        let Some(axis) = axis.into().0 else {
+        let Some(axis) = axis.into().number() else {
             return self.flatten(0, -1)?.repeat(repeats, Some(0));
         };
         let at = out_of_bounds("repeat", axis, self.ndim())?;

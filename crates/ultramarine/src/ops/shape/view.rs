@@ -4,6 +4,7 @@
 use crate::backend::Exec;
 use crate::error::{Error, Result, bail, ensure};
 use crate::ops::rules::shapeless::{self, filled_like, reshaped_like};
+use crate::ops::shape::axes::KeepDims;
 use crate::ops::{
     Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes, index::update::Update,
     rules::batching, shape::reshape::view,
@@ -211,7 +212,7 @@ impl Rules for View {
                     .filter(|i| *i < lead || from[i - lead] != c.shape()[*i])
                     .map(|i| i as isize)
                     .collect();
-                reshaped_like(&c.sum(&summed, true)?, x)?
+                reshaped_like(&c.sum(KeepDims(&summed))?, x)?
             }
             View::Reshape => reshaped_like(c, x)?,
             View::Transpose(order) => {

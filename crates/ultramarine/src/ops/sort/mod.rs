@@ -40,7 +40,7 @@ impl Array {
     /// # Errors
     /// [`crate::Error::Index`] for an axis out of range.
     pub fn sort(&self, axis: impl Into<Axis>) -> Result<Array> {
-        self.sorted("sort", axis.into().0, false, None)
+        self.sorted("sort", axis.into().number(), false, None)
     }
 
     /// Indices (uint32) that sort; see [`Array::sort`].
@@ -48,7 +48,7 @@ impl Array {
     /// # Errors
     /// [`crate::Error::Index`] for an axis out of range.
     pub fn argsort(&self, axis: impl Into<Axis>) -> Result<Array> {
-        self.sorted("argsort", axis.into().0, true, None)
+        self.sorted("argsort", axis.into().number(), true, None)
     }
 
     fn check_kth(&self, name: &str, kth: isize, axis: Option<isize>) -> Result<()> {
@@ -74,7 +74,7 @@ impl Array {
     /// # Errors
     /// [`crate::Error::Index`] for an axis out of range, [`crate::Error::Value`] for `kth` out of range.
     pub fn partition(&self, kth: isize, axis: impl Into<Axis>) -> Result<Array> {
-        let Axis(axis) = axis.into();
+        let axis = axis.into().number();
         self.check_kth("partition", kth, axis)?;
         self.sorted("partition", axis, false, Some(kth))
     }
@@ -84,7 +84,7 @@ impl Array {
     /// # Errors
     /// As [`Array::partition`].
     pub fn argpartition(&self, kth: isize, axis: impl Into<Axis>) -> Result<Array> {
-        let Axis(axis) = axis.into();
+        let axis = axis.into().number();
         self.check_kth("argpartition", kth, axis)?;
         self.sorted("argpartition", axis, true, Some(kth))
     }
@@ -96,7 +96,7 @@ impl Array {
     /// [`crate::Error::Index`] for an axis out of range, [`crate::Error::Value`] for a `k` that is
     /// negative or above the axis' size.
     pub fn topk(&self, k: isize, axis: impl Into<Axis>) -> Result<Array> {
-        let Axis(axis) = axis.into();
+        let axis = axis.into().number();
         self.computable("topk")?;
         let a = if axis.is_none() { flat(self)? } else { self.clone() };
         let at = axis_of("topk", axis.unwrap_or(0), &a)?;

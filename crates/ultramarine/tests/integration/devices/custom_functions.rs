@@ -47,7 +47,7 @@ fn results_stay_where_they_are() -> Result<()> {
 
     let block = |x: &Array| -> Result<Array> {
         let run = move |a: &[Array]| Ok::<_, Error>(vec![with_stream(gpu, || a[0].add(&a[0]))?]);
-        checkpointed(run, std::slice::from_ref(x))?[0].sum(None, false)
+        checkpointed(run, std::slice::from_ref(x))?[0].sum(None)
     };
     assert_eq!(grad(block)(&x)?.to_vec::<f32>()?, [2.0, 2.0]);
     drop((x, on_gpu, cotangents, out, g, elsewhere, after));

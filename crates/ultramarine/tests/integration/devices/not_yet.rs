@@ -1,7 +1,7 @@
 //! Programs that a backend is still compiling run one op at a time, and are asked for again.
 
 use crate::support::partial_backend::{Like, PLAIN, register};
-use ultramarine::{Array, Result, default_stream, stats, with_stream};
+use ultramarine::{Array, KeepDims, Result, default_stream, stats, with_stream};
 use ultramarine_abi::status;
 use ultramarine_test_support::own_process;
 
@@ -10,7 +10,7 @@ const TIMES: u64 = 3;
 /// Three ops that are one program, and a program that a reduction closes.
 fn work(x: &Array) -> Result<[Array; 2]> {
     let y = x.multiply(x)?.add(x)?.sqrt()?;
-    let z = x.subtract(x)?.exp()?.sum(1, true)?;
+    let z = x.subtract(x)?.exp()?.sum(KeepDims(1))?;
     Ok([y, z])
 }
 

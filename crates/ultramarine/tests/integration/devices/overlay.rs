@@ -64,7 +64,7 @@ fn over_the_built_in_kernels() -> Result<()> {
     assert!(count("cpu", "exp").is_none());
     // What it refuses is the built-in kernels' own, no fallback.
     let m = x.reshape(&[100, 100])?;
-    let product = m.matmul(&m)?.sum(None, false)?;
+    let product = m.matmul(&m)?.sum(None)?;
     product.eval()?;
     assert_eq!(count("cpu", "matmul").map(|c| c.native), Some(1));
     assert!(op_counts().iter().all(|c| c.decomposed + c.cpu == 0));
@@ -96,7 +96,7 @@ fn over_the_built_in_kernels() -> Result<()> {
 fn an_overlay_arrives_during_evaluations() -> Result<()> {
     let x = numbers();
     x.eval()?;
-    let want = x.square()?.add(&x)?.sum(None, false)?.to_vec::<f32>()?;
+    let want = x.square()?.add(&x)?.sum(None)?.to_vec::<f32>()?;
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let work = || -> Result<usize> {
@@ -104,7 +104,7 @@ fn an_overlay_arrives_during_evaluations() -> Result<()> {
             while !stop.load(Ordering::Relaxed) || rounds < 10 {
                 let y = x.square()?.add(&x)?;
                 y.eval()?;
-                assert_eq!(y.sum(None, false)?.to_vec::<f32>()?, want);
+                assert_eq!(y.sum(None)?.to_vec::<f32>()?, want);
                 rounds += 1;
             }
             Ok(rounds)

@@ -82,7 +82,7 @@ fn composed_operations_stay_with_their_operands() -> Result<()> {
         x.subtract(&Array::ones(&[2, 1], Dtype::Float32)?)?,
         x.pad(&[(3, 3), (3, 3)], ultramarine::PadMode::Symmetric, Array::scalar(0.0f32))?,
         x.softmax(None, false)?,
-        x.var(None, false, 0)?,
+        x.var(None, 0)?,
         random::bernoulli(None, &x, None)?,
         random::permute(&x, 0, None)?,
         random::categorical(&x, -1, random::Samples::One, None)?,

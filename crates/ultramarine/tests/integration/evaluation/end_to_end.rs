@@ -9,12 +9,12 @@ fn arithmetic_and_reduction() -> Result<()> {
     let row = Array::from_slice(&[10.0f32, 20.0, 30.0], &[3])?;
     let y = x.multiply(&row)?.add(Array::scalar(1.0f32))?;
     assert_eq!(y.to_vec::<f32>()?, [11.0, 41.0, 91.0, 41.0, 101.0, 181.0]);
-    let s = y.sum(1, false)?;
+    let s = y.sum(1)?;
     assert_eq!(s.to_vec::<f32>()?, [143.0, 323.0]);
     let t = x.transpose_axes([1, 0])?.add(&Array::ones(&[3, 2], Dtype::Float32)?)?;
     assert_eq!(t.to_vec::<f32>()?, [2.0, 5.0, 3.0, 6.0, 4.0, 7.0]);
     let ones = Array::ones(&[5, 7], Dtype::Int32)?;
-    assert_eq!(ones.add(&ones)?.sum([0, 1], false)?.item::<i32>()?, 70);
+    assert_eq!(ones.add(&ones)?.sum([0, 1])?.item::<i32>()?, 70);
     Ok(())
 }
 
@@ -46,7 +46,7 @@ fn threads_share_lazy_arrays() -> Result<()> {
         let shared = x.add(&x)?.exp()?;
         let sum: Vec<_> = std::thread::scope(|s| {
             let work = || {
-                let y = shared.multiply(&shared)?.sum(0, false)?;
+                let y = shared.multiply(&shared)?.sum(0)?;
                 eval(std::slice::from_ref(&y))?;
                 y.item::<f32>()
             };

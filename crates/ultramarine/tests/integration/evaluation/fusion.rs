@@ -1,7 +1,9 @@
 //! What fusion promises: inputs read once, outputs written once, the same bits, and
 //! no memory for what nobody holds.
 
-use ultramarine::{Array, Dtype, Result, Scalar, eval, memory, reset_stats, set_fusion, stats};
+use ultramarine::{
+    Array, Dtype, KeepDims, Result, Scalar, eval, memory, reset_stats, set_fusion, stats,
+};
 use ultramarine_test_support::{Rng, own_process};
 
 fn numbers(n: usize, seed: u64) -> Vec<f32> {
@@ -48,7 +50,7 @@ fn a_closing_reduction_writes_only_its_result() -> Result<()> {
     own_process!();
     let n = 300 * 70;
     let x = Array::from_slice(&numbers(n, 1), &[300, 70])?;
-    let out = x.multiply(&x)?.exp()?.sum(1, false)?;
+    let out = x.multiply(&x)?.exp()?.sum(1)?;
     reset_stats();
     out.eval()?;
     let s = stats();
@@ -67,7 +69,7 @@ fn fused_equals_unfused_to_the_bit() -> Result<()> {
         let f = || formula(&x, &t.transpose_axes([1, 0])?, &row);
         assert_eq!(run(f, true)?, run(f, false)?, "{rows}x{columns}");
         for axes in [&[0][..], &[1], &[0, 1]] {
-            let g = || f()?.sum(Some(axes), true);
+            let g = || f()?.sum(KeepDims(Some(axes)));
             assert_eq!(run(g, true)?, run(g, false)?, "sum over {axes:?} of {rows}x{columns}");
         }
         let h = || {
@@ -112,7 +114,7 @@ fn softmax_writes_exp_while_it_is_summed() -> Result<()> {
     own_process!();
     let x = Array::from_slice(&numbers(64 * 50, 1), &[64, 50])?;
     let e = x.exp()?;
-    let sum = e.sum(1, true)?;
+    let sum = e.sum(KeepDims(1))?;
     let out = e.multiply(&sum)?;
     drop(e);
     reset_stats();
@@ -147,10 +149,10 @@ fn long_chains_peak_at_three_buffers() -> Result<()> {
 #[test]
 fn constants_alone_can_be_reduced() -> Result<()> {
     let two = Array::full(&[3, 4], 2.0f32)?;
-    assert_eq!(two.sum([0, 1], false)?.item::<f32>()?, 24.0);
-    assert_eq!(two.exp()?.multiply(&two)?.sum(1, false)?.to_vec::<f32>()?.len(), 3);
+    assert_eq!(two.sum([0, 1])?.item::<f32>()?, 24.0);
+    assert_eq!(two.exp()?.multiply(&two)?.sum(1)?.to_vec::<f32>()?.len(), 3);
     let nothing = Array::zeros(&[0, 4], Dtype::Float32)?;
-    assert_eq!(nothing.exp()?.sum(0, false)?.to_vec::<f32>()?, [0.0; 4]);
+    assert_eq!(nothing.exp()?.sum(0)?.to_vec::<f32>()?, [0.0; 4]);
     Ok(())
 }
 

@@ -87,7 +87,7 @@ fn operations_with_their_tensors_and_means() {
     let x = ramp(12).reshape(&[3, 4]).unwrap();
     x.eval().unwrap();
     let running = profile().unwrap();
-    let y = (&x.exp().unwrap() * &x).unwrap().sum(1, true).unwrap();
+    let y = (&x.exp().unwrap() * &x).unwrap().sum(KeepDims(1)).unwrap();
     y.eval().unwrap();
     x.transpose().unwrap().eval().unwrap();
     let report = running.finish().unwrap();
@@ -150,8 +150,8 @@ fn replayed_commands_have_the_events_of_their_recording() {
     own_process!();
     let f = transforms::compile(|x: &[Array]| {
         let y = (&x[0].matmul(&x[1])?.exp()? + &x[0])?;
-        let z = y.matmul(&x[1])?.transpose()?.sum(0, false)?;
-        Ok(vec![(&z.sin()? * &z)?, y.max(1, true)?])
+        let z = y.matmul(&x[1])?.transpose()?.sum(0)?;
+        Ok(vec![(&z.sin()? * &z)?, y.max(KeepDims(1))?])
     });
     let x = ramp(16).reshape(&[4, 4]).unwrap();
     let call = || {

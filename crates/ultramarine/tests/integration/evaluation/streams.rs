@@ -10,7 +10,7 @@ use ultramarine_test_support::own_process;
 
 /// Has the stream's thread compute something.
 fn use_stream(stream: Stream) -> Result<()> {
-    let x = with_stream(stream, || Array::ones(&[100], Dtype::Float32)?.exp()?.sum(None, false))?;
+    let x = with_stream(stream, || Array::ones(&[100], Dtype::Float32)?.exp()?.sum(None))?;
     async_eval(std::slice::from_ref(&x))?;
     synchronize(stream)?;
     assert!((x.item::<f32>()? - 100.0 * 1f32.exp()).abs() < 1e-3);

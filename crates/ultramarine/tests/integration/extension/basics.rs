@@ -77,7 +77,7 @@ fn several_outputs_come_of_one_evaluation() {
 
 #[test]
 fn derivatives_and_batches_follow_from_compose() {
-    let f = |x: &Array| affine().one(&[x.square()?])?.sum(None, false);
+    let f = |x: &Array| affine().one(&[x.square()?])?.sum(None);
     let d = grad(f)(&x()).unwrap();
     assert_eq!(values(&d), [4.0, 8.0, 12.0, 16.0, 20.0, 24.0]);
     let g = |x: &[Array]| Ok::<_, Error>(vec![affine().one(&[x[0].clone()])?]);
@@ -86,10 +86,10 @@ fn derivatives_and_batches_follow_from_compose() {
     let b = vmap(g, &[x()], [Some(1)], 1).unwrap();
     assert_eq!(values(&b[0]), values(&composed(&x()).unwrap()));
     // Nested: the gradient of a batch of gradients.
-    let inner = |x: &Array| affine().one(&[x.square()?.multiply(x)?])?.sum(None, false);
+    let inner = |x: &Array| affine().one(&[x.square()?.multiply(x)?])?.sum(None);
     let outer = |x: &Array| {
         let each = |x: &[Array]| Ok::<_, Error>(vec![grad(inner)(&x[0])?]);
-        vmap(each, std::slice::from_ref(x), [Some(0)], 0)?[0].sum(None, false)
+        vmap(each, std::slice::from_ref(x), [Some(0)], 0)?[0].sum(None)
     };
     assert_eq!(values(&grad(outer)(&x()).unwrap()), [12.0, 24.0, 36.0, 48.0, 60.0, 72.0]);
 }

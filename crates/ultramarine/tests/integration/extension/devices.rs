@@ -56,7 +56,7 @@ fn without_kernels_compose_runs_on_the_device() {
             .compose(move |x| {
                 own.fetch_add(1, Ordering::SeqCst);
                 assert!(x[0].device().kind == ultramarine::DeviceType::Gpu);
-                Ok(vec![Some((&x[0] * 2.0)?), Some(x[0].sum(None, false)?)])
+                Ok(vec![Some((&x[0] * 2.0)?), Some(x[0].sum(None)?)])
             })
             .apply(&[x()])
             .unwrap()
@@ -124,7 +124,7 @@ fn derivatives_stay_on_the_device() {
         let f = |x: &Array| {
             let table =
                 Table::new("cube").compose(|x| Ok(vec![Some(x[0].square()?.multiply(&x[0])?)]));
-            table.one(std::slice::from_ref(x))?.sum(None, false)
+            table.one(std::slice::from_ref(x))?.sum(None)
         };
         grad(f)(&x()).unwrap()
     });

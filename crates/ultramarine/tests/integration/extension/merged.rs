@@ -83,7 +83,7 @@ fn shapeless_traces_infer_types_again() {
             write(&call.output(0), elements::<f32>(&call.input(0)).iter().map(|x| 2.0 * x));
             Ok(())
         });
-        Ok(vec![table.one(&[inputs[0].square()?])?.sum(None, false)?])
+        Ok(vec![table.one(&[inputs[0].square()?])?.sum(None)?])
     })
     .shapeless();
     for n in [1usize, 2, 5, 2] {

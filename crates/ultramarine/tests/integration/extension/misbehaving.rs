@@ -254,9 +254,7 @@ fn results_of_compose_are_validated() {
     let y = Table::new("bad").compose(circle).one(&[x()]).unwrap();
     let error = y.eval().unwrap_err().to_string();
     assert!(error.contains("[bad] compose leads to itself"), "{error}");
-    let f = |x: &Array| {
-        Table::new("bad").compose(circle).one(std::slice::from_ref(x))?.sum(None, false)
-    };
+    let f = |x: &Array| Table::new("bad").compose(circle).one(std::slice::from_ref(x))?.sum(None);
     let error = grad(f)(&x()).unwrap_err().to_string();
     assert!(error.contains("compose leads to itself"), "{error}");
 }

@@ -5,7 +5,7 @@ use crate::support::arrays::assert_near;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use ultramarine::extension::{borrow_handle, host_table};
 use ultramarine::transforms::{grad, jvp, vjp, vmap};
-use ultramarine::{Array, Dtype, Error, Result};
+use ultramarine::{Array, Dtype, Error, KeepDims, Result};
 use ultramarine_test_support::Tolerance;
 
 fn x() -> Array {
@@ -60,10 +60,10 @@ fn close(got: &Array, want: impl Fn(f32) -> f32) {
 
 #[test]
 fn derivatives_of_derivatives() {
-    let sum = |x: &Array| sine(x)?.sum(None, false);
+    let sum = |x: &Array| sine(x)?.sum(None);
     let first = |x: &Array| grad(sum)(x);
-    let second = |x: &Array| grad(|x: &Array| first(x)?.sum(None, false))(x);
-    let third = |x: &Array| grad(|x: &Array| second(x)?.sum(None, false))(x);
+    let second = |x: &Array| grad(|x: &Array| first(x)?.sum(None))(x);
+    let third = |x: &Array| grad(|x: &Array| second(x)?.sum(None))(x);
     close(&first(&x()).unwrap(), f32::cos);
     close(&second(&x()).unwrap(), |x| -x.sin());
     close(&third(&x()).unwrap(), |x| -x.cos());
@@ -80,11 +80,11 @@ fn derivatives_of_derivatives() {
 
 #[test]
 fn gradients_of_batches_of_gradients() {
-    let row = |x: &Array| sine(x)?.sum(None, false);
+    let row = |x: &Array| sine(x)?.sum(None);
     let rows = |x: &Array| {
         let each = |x: &[Array]| Ok::<_, Error>(vec![grad(row)(&x[0])?]);
         let all = vmap(each, std::slice::from_ref(x), [Some(0)], 0)?;
-        all[0].sum(None, false)
+        all[0].sum(None)
     };
     close(&grad(rows)(&x()).unwrap(), |x| -x.sin());
     // A batch in a batch.
@@ -156,14 +156,14 @@ fn unwanted_results_may_be_left_out() {
         })
     };
     let other = Array::full(&[2, 3], 7.0f32).unwrap();
-    let f = |x: &Array| table().apply(&[other.clone(), x.clone()])?.remove(0).sum(None, false);
+    let f = |x: &Array| table().apply(&[other.clone(), x.clone()])?.remove(0).sum(None);
     assert_eq!(grad(f)(&x()).unwrap().to_vec::<f32>().unwrap(), [7.0; 6]);
 }
 
 /// The kind of an error survives the way through rules.
 #[test]
 fn errors_keep_their_variant() {
-    let y = Table::new("indexing").compose(|x| Ok(vec![Some(x[0].sum(9, true)?)]));
+    let y = Table::new("indexing").compose(|x| Ok(vec![Some(x[0].sum(KeepDims(9))?)]));
     let error = y.one(&[x()]).unwrap().eval().unwrap_err();
     assert!(matches!(error.root(), Error::Index(_)), "{error:?}");
     assert!(error.to_string().starts_with("[indexing] compose: [sum] Invalid axis 9"), "{error}");

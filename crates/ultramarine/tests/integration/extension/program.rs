@@ -64,7 +64,7 @@ fn values_slopes_and_batches() {
             let by_fp =
                 |a: &[Array]| Ok::<_, ultramarine::Error>(vec![interp(&x, &xp, &a[0], clamped)?]);
             let back = vjp(by_fp, std::slice::from_ref(&fp), &[ones]).expect("vjp").1.remove(0);
-            let total = back.multiply(&fp).and_then(|s| s.sum(None, false)).expect("a sum");
+            let total = back.multiply(&fp).and_then(|s| s.sum(None)).expect("a sum");
             close(&total, &[values.iter().sum()], 20.0 * bound);
 
             // A batch of numbers.

@@ -53,7 +53,7 @@ fn a_primitive_in_a_program() {
     let (x, y) = xy();
     let z = axpby(&x, &y).unwrap();
     assert_eq!(values(&z), [-1.0, -5.0, 0.0, -4.0]);
-    let d = grad(|x: &Array| axpby(x, &y)?.square()?.sum(None, false))(&x).unwrap();
+    let d = grad(|x: &Array| axpby(x, &y)?.square()?.sum(None))(&x).unwrap();
     let want = (&z * 4.0).unwrap();
     assert_eq!(values(&d), values(&want));
     let f = |a: &[Array]| Ok::<_, ultramarine::Error>(vec![axpby(&a[0], &a[1])?]);
@@ -195,7 +195,7 @@ fn several_results_and_places() {
     let f = |x: &Array| {
         let all = apply(Both, &[&x.into()], Place::Default).map_err(from_library)?;
         let (a, b): (Array, Array) = (all[0].clone().into(), all[1].clone().into());
-        a.multiply(&b)?.sum(None, false)
+        a.multiply(&b)?.sum(None)
     };
     // (x + 1)(x - 1)' = 2 x; with one result unused, its cotangent is zero.
     assert_eq!(values(&grad(f)(&x).unwrap()), [2.0, 4.0, 6.0, 8.0]);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ultramarine::extension::{
     borrow_handle, host_table, operations, own_handle, place_of, stream_of, take_handle,
 };
-use ultramarine::{Array, Device, Dtype, Error, default_stream, new_stream, with_stream};
+use ultramarine::{Array, Device, Dtype, Error, KeepDims, default_stream, new_stream, with_stream};
 use ultramarine_abi::{Error as Raw, dlpack::DLDataType, extension as ext, status};
 
 const NONE: *mut c_void = std::ptr::null_mut();
@@ -115,19 +115,19 @@ fn operations_do_what_they_do() {
     };
     same("exp", &[], x.exp());
     same("astype", &[("dtype", Dtype(self::Dtype::Int32))], Ok(x.astype(self::Dtype::Int32)));
-    same("sum", &[], x.sum(None, false));
-    same("sum", &[("axis", Int(1)), ("keepdims", Int(1))], x.sum(1, true));
-    same("mean", &[("axis", Ints(vec![0, 1]))], x.mean(None, false));
-    same("max", &[("axis", Int(-1))], x.max(-1, false));
-    same("all", &[("axis", Int(0))], x.all(0, false));
-    same("argmax", &[("axis", Int(1))], x.argmax(Some(1), false));
+    same("sum", &[], x.sum(None));
+    same("sum", &[("axis", Int(1)), ("keepdims", Int(1))], x.sum(KeepDims(1)));
+    same("mean", &[("axis", Ints(vec![0, 1]))], x.mean(None));
+    same("max", &[("axis", Int(-1))], x.max(-1));
+    same("all", &[("axis", Int(0))], x.all(0));
+    same("argmax", &[("axis", Int(1))], x.argmax(Some(1)));
     same(
         "cumsum",
         &[("axis", Int(1)), ("reverse", Int(1)), ("inclusive", Int(0))],
         x.cumsum(Some(1), true, false),
     );
     same("softmax", &[("axis", Int(1)), ("precise", Int(1))], x.softmax(1, true));
-    same("logsumexp", &[("axis", Int(0))], x.logsumexp(0, false));
+    same("logsumexp", &[("axis", Int(0))], x.logsumexp(0));
     same("reshape", &[("shape", Ints(vec![3, -1]))], x.reshape(&[3isize, -1]));
     same("transpose", &[], x.transpose());
     same("transpose", &[("axes", Ints(vec![1, 0]))], x.transpose());

@@ -120,7 +120,7 @@ fn arrays_are_dropped_and_used_on_other_threads() -> Result<()> {
                     let mut sum = 0.0;
                     for _ in 0..50 {
                         let y = Array::from_dlpack(x.to_dlpack()?)?;
-                        sum = (&y + 1.0)?.sum(None, false)?.item::<f32>()?;
+                        sum = (&y + 1.0)?.sum(None)?.item::<f32>()?;
                     }
                     Ok(sum)
                 })
@@ -205,7 +205,7 @@ fn a_forked_child_has_imports_of_its_own() -> Result<()> {
     let mut held = Some((x, ours, tensor));
     let mut works = || -> Result<bool> {
         let Some((x, ours, tensor)) = held.take() else { return Ok(false) };
-        let sum = (&x + &ours)?.sum(None, false)?.item::<f32>()?;
+        let sum = (&x + &ours)?.sum(None)?.item::<f32>()?;
         drop(tensor);
         let again = Array::from_dlpack(ours.to_dlpack()?)?;
         drop((x, ours));

@@ -4,8 +4,8 @@
 use crate::support::arrays::assert_near;
 use ultramarine::transforms::vmap;
 use ultramarine::{
-    Array, Convolution, ConvolveMode, Dtype, Error, Result, conv_general, conv_transpose2d, conv1d,
-    conv2d, convolve,
+    Array, Convolution, ConvolveMode, Dtype, Error, Result, conv_general, conv_transpose1d,
+    conv_transpose2d, conv1d, conv2d, convolve,
 };
 use ultramarine_test_support::{Rng, Tolerance};
 
@@ -87,6 +87,7 @@ fn random(r: &mut Rng) -> (Array, Array, Convolution) {
             padding_high: list(r, &pad),
             kernel_dilation: list(r, &step),
             input_dilation: list(r, &step),
+            output_padding: Vec::new(),
             groups: [1, 1, 2, 3][r.below(4)],
             flip: r.below(2) == 0,
         };
@@ -190,15 +191,16 @@ fn transposed_is_the_derivative() -> Result<()> {
     // The weight of a transposed convolution has the channels that come out first.
     let mut r = Rng::new(4);
     let (x, w) = (eighths(&mut r, &[2, 7, 8, 3]), eighths(&mut r, &[4, 3, 2, 3]));
-    let y = conv2d(&x, &w, [2, 3], [1, 0], [1, 2], 1)?;
+    let how = Convolution::default().stride([2, 3]).padding([1, 0]).dilation([1, 2]);
+    let y = conv2d(&x, &w, &how)?;
     let ct = eighths(&mut r, y.shape());
-    let f = |a: &[Array]| Ok::<_, Error>(vec![conv2d(&a[0], &w, [2, 3], [1, 0], [1, 2], 1)?]);
+    let f = |a: &[Array]| Ok::<_, Error>(vec![conv2d(&a[0], &w, &how)?]);
     let (_, back) =
         ultramarine::transforms::vjp(f, std::slice::from_ref(&x), std::slice::from_ref(&ct))?;
     let turned = w.swapaxes(0, 3)?;
-    let plain = conv_transpose2d(&ct, &turned, [2, 3], [1, 0], [1, 2], [0, 0], 1)?;
+    let plain = conv_transpose2d(&ct, &turned, &how)?;
     let more = [1, 2].map(|i| x.shape()[i] as i64 - plain.shape()[i] as i64);
-    let want = conv_transpose2d(&ct, &turned, [2, 3], [1, 0], [1, 2], more, 1)?;
+    let want = conv_transpose2d(&ct, &turned, how.output_padding(more))?;
     near(&back[0], want.shape(), &want.to_vec::<f64>()?, 1e-13, "vjp");
     Ok(())
 }
@@ -206,17 +208,19 @@ fn transposed_is_the_derivative() -> Result<()> {
 #[test]
 fn empty_and_huge() -> Result<()> {
     let one = |s: &[usize]| Array::ones(s, Dtype::Float32);
-    assert_eq!(conv1d(&one(&[0, 5, 2])?, &one(&[3, 3, 2])?, 1, 0, 1, 1)?.shape(), [0, 3, 3]);
-    assert_eq!(conv1d(&one(&[1, 5, 2])?, &one(&[0, 3, 2])?, 1, 0, 1, 1)?.shape(), [1, 3, 0]);
-    let none = conv1d(&one(&[1, 5, 0])?, &one(&[3, 3, 0])?, 1, 0, 1, 1)?;
+    assert_eq!(conv1d(&one(&[0, 5, 2])?, &one(&[3, 3, 2])?, ())?.shape(), [0, 3, 3]);
+    assert_eq!(conv1d(&one(&[1, 5, 2])?, &one(&[0, 3, 2])?, ())?.shape(), [1, 3, 0]);
+    let none = conv1d(&one(&[1, 5, 0])?, &one(&[3, 3, 0])?, ())?;
     assert_eq!(none.to_vec::<f32>()?, [0.0; 9]);
-    let padded = conv1d(&one(&[1, 0, 2])?, &one(&[1, 3, 2])?, 1, 2, 1, 1)?;
+    let padded = conv1d(&one(&[1, 0, 2])?, &one(&[1, 3, 2])?, Convolution::default().padding(2))?;
     assert_eq!(padded.to_vec::<f32>()?, [0.0; 2]);
-    let far = conv1d(&one(&[1, 5, 2])?, &one(&[3, 3, 2])?, 1, i64::MAX, 1, 1);
+    let far =
+        conv1d(&one(&[1, 5, 2])?, &one(&[3, 3, 2])?, Convolution::default().padding(i64::MAX));
     assert!(matches!(far, Err(Error::Value(_))), "{far:?}");
     // Strides beyond the input are fine: there is one window.
     assert_eq!(
-        conv1d(&one(&[1, 5, 2])?, &one(&[1, 3, 2])?, 1 << 40, 0, 1, 1)?.to_vec::<f32>()?,
+        conv1d(&one(&[1, 5, 2])?, &one(&[1, 3, 2])?, Convolution::default().stride(1 << 40))?
+            .to_vec::<f32>()?,
         [6.0]
     );
     Ok(())
@@ -230,17 +234,21 @@ fn refused() -> Result<()> {
         Err(Error::Value(text)) => assert!(text.contains(what), "{text} does not say {what}"),
         other => panic!("{what}: {other:?}"),
     };
-    no(conv1d(&one(&[5, 4]), &w, 1, 0, 1, 1), "1-3 spatial dimensions");
-    no(conv1d(&x.astype(Dtype::Int32), &w, 1, 0, 1, 1), "floating point");
-    no(conv1d(&x, &one(&[4, 4]), 1, 0, 1, 1), "Invalid weight array with 2 dimensions");
-    no(conv1d(&x, &one(&[4, 3, 3]), 1, 0, 1, 1), "channels");
-    no(conv1d(&x, &w, 1, 0, 1, 0), "groups");
-    no(conv1d(&x, &w, 1, 0, 1, 3), "divisible");
-    no(conv1d(&x, &w, 1, 0, 1, 2), "expected to have 8 input channels");
-    no(conv1d(&x, &w, 0, 0, 1, 1), "Stride sizes");
-    no(conv1d(&x, &w, 1, 0, -1, 1), "Kernel dilation sizes");
-    no(conv1d(&x, &w, 1, 0, 3, 1), "cannot be smaller");
-    no(conv2d(&x, &w, [1; 2], [0; 2], [1; 2], 1), "1D convolution");
+    no(conv1d(&one(&[5, 4]), &w, ()), "1-3 spatial dimensions");
+    no(conv1d(&x.astype(Dtype::Int32), &w, ()), "floating point");
+    no(conv1d(&x, &one(&[4, 4]), ()), "Invalid weight array with 2 dimensions");
+    no(conv1d(&x, &one(&[4, 3, 3]), ()), "channels");
+    no(conv1d(&x, &w, Convolution::default().groups(0)), "groups");
+    no(conv1d(&x, &w, Convolution::default().groups(3)), "divisible");
+    no(conv1d(&x, &w, Convolution::default().groups(2)), "expected to have 8 input channels");
+    no(conv1d(&x, &w, Convolution::default().stride(0)), "Stride sizes");
+    no(conv1d(&x, &w, Convolution::default().dilation(-1)), "Kernel dilation sizes");
+    no(conv1d(&x, &w, Convolution::default().dilation(3)), "cannot be smaller");
+    no(conv2d(&x, &w, ()), "1D convolution");
+    no(conv1d(&x, &w, Convolution::default().stride([1, 2])), "Invalid strides (1,2)");
+    no(conv1d(&x, &w, Convolution::default().output_padding(1)), "Only transposed convolutions");
+    no(conv_transpose1d(&x, &w, Convolution::default().flip(true)), "nor a flip");
+    no(conv_transpose1d(&x, &w, Convolution::default().input_dilation(2)), "input dilation");
     no(convolve(&x, &w, ConvolveMode::Full), "1D");
     no(convolve(&one(&[0]), &one(&[2]), ConvolveMode::Full), "empty");
     Ok(())
@@ -269,7 +277,7 @@ fn complex_weight() -> Result<()> {
         (eighths(&mut r, &[1, 5, 2]), eighths(&mut r, &[3, 2, 2]), eighths(&mut r, &[3, 2, 2]));
     let i = Array::scalar(ultramarine::Complex32::new(0.0, 1.0));
     let w = re.astype(Dtype::Complex64).add(&im.astype(Dtype::Complex64).multiply(&i)?)?;
-    let y = conv1d(&x.astype(Dtype::Float32), &w, 1, 0, 1, 1)?;
+    let y = conv1d(&x.astype(Dtype::Float32), &w, ())?;
     for (part, of) in [(y.real()?, re), (y.imag()?, im)] {
         let (shape, want) = naive(&x, &of, &Convolution::default());
         near(&part, &shape, &want, 1e-5, "complex");

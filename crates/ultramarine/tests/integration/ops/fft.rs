@@ -384,7 +384,7 @@ fn finite_differences_and_second_derivatives() -> Result<()> {
     let energy = |x: &Array| {
         let y = fft::rfft(x, Some(5), -1, Norm::Ortho)?;
         let y = fft::irfft(&y.multiply(&y)?, Some(6), -1, Norm::Backward)?;
-        y.multiply(&y)?.sum(None, false)
+        y.multiply(&y)?.sum(None)
     };
     let x = real(&[6], 4)?;
     let slope = grad(energy)(&x)?;
@@ -468,7 +468,7 @@ fn short_time() -> Result<()> {
         // Without room at the end the last samples may be in no frame.
         let whole = |a: &Array| a.slice(&[0, 0], &[2, 44], &[1, 1]);
         let (back, x) = (whole(&back)?, whole(&x)?);
-        let off = back.subtract(&x)?.abs()?.max(None, false)?.item::<f32>()?;
+        let off = back.subtract(&x)?.abs()?.max(None)?.item::<f32>()?;
         assert!(off < 1e-4, "{n_fft} {hop}: {off}");
     }
     Ok(())

@@ -229,9 +229,9 @@ fn general_eigenvalues() -> Result<()> {
                 assert_eq!((w.dtype(), v.dtype()), (Dtype::Complex64, Dtype::Complex64));
                 assert_eq!((w.shape(), v.shape()), (&[&batch[..], &[n]].concat()[..], a.shape()));
                 near(&a.astype(Dtype::Complex64).matmul(&v)?, &scaled(&v, &w)?, 1e-5 * n as f64);
-                let norms = v.multiply(&v.conjugate()?)?.sum(-2, false)?;
+                let norms = v.multiply(&v.conjugate()?)?.sum(-2)?;
                 near(&norms, &norms.ones_like(), 1e-5);
-                let (sum, trace) = (eigvals(&a)?.sum(-1, false)?, w.sum(-1, false)?);
+                let (sum, trace) = (eigvals(&a)?.sum(-1)?, w.sum(-1)?);
                 near(&sum, &trace, 1e-4);
             }
         }
@@ -487,8 +487,8 @@ fn results_one_by_one() -> Result<()> {
     s.eval()?;
     drop(a);
     near(
-        &scaled(&u, &s)?.matmul(&vt)?.sum(None, false)?,
-        &random(&[4, 4], Dtype::Float64)?.sum(None, false)?,
+        &scaled(&u, &s)?.matmul(&vt)?.sum(None)?,
+        &random(&[4, 4], Dtype::Float64)?.sum(None)?,
         1e-12,
     );
     Ok(())

@@ -62,7 +62,7 @@ fn rules_of_linear_functions() -> Result<()> {
         let c = counted(expected.shape());
         let (_, reverse) = vjp(call, std::slice::from_ref(&x), std::slice::from_ref(&c))?;
         assert_eq!(reverse[0].shape(), *shape, "{name}");
-        let dot = |a: &Array, b: &Array| a.multiply(b)?.sum(None, false)?.item::<f32>();
+        let dot = |a: &Array, b: &Array| a.multiply(b)?.sum(None)?.item::<f32>();
         assert_eq!(dot(&c, &expected)?, dot(&reverse[0], &t)?, "{name} reverse");
         let mut batch = vec![5];
         batch.extend_from_slice(shape);

@@ -125,7 +125,7 @@ fn relatives() -> Result<()> {
     let product = x.matmul(&t(&y)?)?.to_vec::<f64>()?;
     assert_eq!(x.inner(&y)?.to_vec::<f64>()?, product);
     assert_eq!(x.tensordot_axes(&y, [1], [-1])?.to_vec::<f64>()?, product);
-    let all: f64 = x.multiply(&y)?.sum(None, false)?.item()?;
+    let all: f64 = x.multiply(&y)?.sum(None)?.item()?;
     assert_eq!(x.tensordot(&y, 2)?.item::<f64>()?, all);
     assert_eq!(x.tensordot(&y, 0)?.shape(), [2, 3, 2, 3]);
     assert_eq!(x.outer(&y)?.shape(), [6, 6]);
@@ -143,13 +143,12 @@ fn relatives() -> Result<()> {
 fn derivatives() -> Result<()> {
     let a = numbers(&[2, 1, 3, 4], 1)?;
     let b = numbers(&[5, 4, 2], 3)?;
-    let (da, db) =
-        grad(|(a, b): &(Array, Array)| a.matmul(b)?.sum(None, false))(&(a.clone(), b.clone()))?;
+    let (da, db) = grad(|(a, b): &(Array, Array)| a.matmul(b)?.sum(None))(&(a.clone(), b.clone()))?;
     assert_eq!((da.shape(), db.shape()), (a.shape(), b.shape()));
     // d/da: the sums of b's rows, once for each batch; d/db: those of a's columns.
-    let rows = b.sum([0, 2], false)?.to_vec::<f64>()?;
+    let rows = b.sum([0, 2])?.to_vec::<f64>()?;
     assert_eq!(da.to_vec::<f64>()?[..4], rows[..]);
-    let columns = a.sum([0, 1, 2], false)?.to_vec::<f64>()?;
+    let columns = a.sum([0, 1, 2])?.to_vec::<f64>()?;
     assert!(db.to_vec::<f64>()?.chunks(2).zip(columns.iter().cycle()).all(|(d, c)| d == [*c; 2]));
     let z = |re, im| Array::from_slice(&[Complex32::new(re, im)], &[1, 1]);
     let f = |x: &[Array]| Ok::<_, Error>(vec![x[0].matmul(&x[1])?]);

@@ -42,7 +42,7 @@ fn derivatives_of_partitions_follow_their_order() -> Result<()> {
         for (place, value) in parted.iter().enumerate() {
             went[*value as usize] = place as f32;
         }
-        let slopes = grad(|x: &Array| x.partition(k, None)?.multiply(&w)?.sum(None, false))(&x)?;
+        let slopes = grad(|x: &Array| x.partition(k, None)?.multiply(&w)?.sum(None))(&x)?;
         let wanted: Vec<f32> = v.iter().map(|value| went[*value as usize]).collect();
         assert_eq!(slopes.to_vec::<f32>()?, wanted, "{k}");
         let one =

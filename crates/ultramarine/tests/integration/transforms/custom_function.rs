@@ -25,7 +25,7 @@ fn times(x: &Array, factor: f32) -> Result<Array> {
 
 /// The sum of what a function of one array gives.
 fn summed(f: &CustomFunction) -> impl Fn(&Array) -> Result<Array> + '_ {
-    |x| f.call(std::slice::from_ref(x))?[0].sum(None, false)
+    |x| f.call(std::slice::from_ref(x))?[0].sum(None)
 }
 
 /// The square, whose derivatives say which rule made them.
@@ -71,12 +71,11 @@ fn each_transform_has_its_rule_or_the_functions_own() -> Result<()> {
     assert_eq!(made.to_vec::<f32>()?, [100.0; 3]);
     let cube = CustomFunction::new(one(|x| x.square()?.multiply(x)))
         .with_vjp(|x, c, _| Ok(vec![Some(times(&x[0].square()?.multiply(&c[0])?, 5.0)?)]));
-    let slope = |x: &Array| grad(summed(&cube))(x)?.sum(None, false);
+    let slope = |x: &Array| grad(summed(&cube))(x)?.sum(None);
     assert_eq!(grad(slope)(&x)?.to_vec::<f32>()?, [10.0, 20.0, 30.0]);
     assert_eq!(mapped(&grad(slope), &x)?.to_vec::<f32>()?, [10.0, 20.0, 30.0]);
     // Through a mapped function go the derivatives of its operations, as in MLX.
-    let through =
-        |x: &Array| mapped(&|x| Ok(reverse.call(&[x.clone()])?[0].clone()), x)?.sum(None, false);
+    let through = |x: &Array| mapped(&|x| Ok(reverse.call(&[x.clone()])?[0].clone()), x)?.sum(None);
     assert_eq!(grad(through)(&x)?.to_vec::<f32>()?, own);
     Ok(())
 }
@@ -97,7 +96,7 @@ fn rules_see_arguments_outputs_and_cotangents() -> Result<()> {
     assert_eq!(g[0].to_vec::<f32>()?, [9.0, 32.0]);
     assert_eq!(g[1].to_vec::<f32>()?, [4.0, 12.0]);
     // An output that is not used has a cotangent of zeros.
-    let first = |x: &Array| f.call(&[x.clone(), y.clone()])?[1].sum(None, false);
+    let first = |x: &Array| f.call(&[x.clone(), y.clone()])?[1].sum(None);
     assert_eq!(grad(first)(&x)?.to_vec::<f32>()?, [0.0, 0.0]);
     let of_y = |a: &[Array]| f.call(&[x.clone(), a[0].clone()]);
     let (_, t) = jvp(of_y, &[y.clone()], &[y.clone()])?;
@@ -143,7 +142,7 @@ fn closed_over_arrays() -> Result<()> {
             let other = a.1.square()?;
             let f = CustomFunction::new(one(move |x| x.multiply(&other)));
             let f = if rule { f.with_vjp(|_, c, _| Ok(vec![Some(c[0].clone())])) } else { f };
-            f.call(&[a.0.clone()])?[0].sum(None, false)
+            f.call(&[a.0.clone()])?[0].sum(None)
         }
     };
     let at = (x.clone(), y.clone());
@@ -170,7 +169,7 @@ fn closed_over_arrays() -> Result<()> {
     let block = |a: &(Array, Array)| {
         let other = a.1.square()?;
         let outputs = checkpointed(one(move |x| x.multiply(&other)), &[a.0.clone()])?;
-        outputs[0].sum(None, false)
+        outputs[0].sum(None)
     };
     let (dx, dy) = grad(block)(&at)?;
     assert_eq!((dx.to_vec::<f32>()?, dy.to_vec::<f32>()?), (vec![9.0, 16.0], vec![6.0, 16.0]));
@@ -180,7 +179,7 @@ fn closed_over_arrays() -> Result<()> {
     assert_eq!(t[0].item::<f32>()?, 129.0);
     let batched = mapped(&|y| block(&(x.clone(), y.clone())), &y)?;
     assert_eq!(batched.to_vec::<f32>()?, [27.0, 48.0]);
-    let through = |y: &Array| mapped(&|y| block(&(x.clone(), y.clone())), y)?.sum(None, false);
+    let through = |y: &Array| mapped(&|y| block(&(x.clone(), y.clone())), y)?.sum(None);
     assert_eq!(grad(through)(&y)?.to_vec::<f32>()?, [18.0, 24.0]);
     Ok(())
 }
@@ -207,7 +206,7 @@ fn checkpoints_have_the_same_gradients() -> Result<()> {
     };
     type Out = (Array, Vec<Array>);
     let total =
-        |(a, more): Out| -> Result<Array> { a.add(&more[0])?.multiply(&more[1])?.sum(None, false) };
+        |(a, more): Out| -> Result<Array> { a.add(&more[0])?.multiply(&more[1])?.sum(None) };
     let at = (of(&[0.1, 0.7]), vec![of(&[0.3, -0.2]), of(&[1.0, 2.0])]);
     let (v, (dx, more)) = value_and_grad(|a: &Out| total(block(a)?))(&at)?;
     let (w, (ex, want)) = value_and_grad(|a: &Out| total(plain(a)?))(&at)?;
@@ -223,7 +222,7 @@ fn checkpoints_have_the_same_gradients() -> Result<()> {
     let twice = |x: &Array| steps(&steps(x)?)?.square();
     let x = of(&[0.2, 0.5, 0.9]);
     let slope = |f: &dyn Fn(&Array) -> Result<Array>, x: &Array| -> Result<Array> {
-        grad(|x: &Array| f(x)?.sum(None, false))(x)?.sum(None, false)
+        grad(|x: &Array| f(x)?.sum(None))(x)?.sum(None)
     };
     let near = |a: &Array, b: &Array| -> Result<()> {
         for (a, b) in f64s(a).iter().zip(f64s(b)) {
@@ -237,9 +236,8 @@ fn checkpoints_have_the_same_gradients() -> Result<()> {
     let batch = stack(&[x.clone(), times(&x, 0.5)?], 0)?;
     let rows = |f: &dyn Fn(&Array) -> Result<Array>| mapped(&|x| slope(f, x), &batch);
     near(&rows(&outer)?, &rows(&twice)?)?;
-    let through = |f: &dyn Fn(&Array) -> Result<Array>| {
-        grad(|b: &Array| mapped(f, b)?.sum(None, false))(&batch)
-    };
+    let through =
+        |f: &dyn Fn(&Array) -> Result<Array>| grad(|b: &Array| mapped(f, b)?.sum(None))(&batch);
     near(&through(&outer)?, &through(&twice)?)?;
     Ok(())
 }
@@ -265,7 +263,7 @@ fn checkpoints_take_less_memory() -> Result<()> {
             for _ in 0..BLOCKS {
                 y = f(&y)?;
             }
-            y.sum(None, false)
+            y.sum(None)
         };
         let start = memory::active();
         memory::reset_peak();
@@ -282,7 +280,7 @@ fn checkpoints_take_less_memory() -> Result<()> {
     assert!(less <= (BLOCKS + 12) * BYTES, "{} arrays, {} without", less / BYTES, all / BYTES);
     // Nothing of it stays.
     let before = memory::active();
-    let (value, gradient) = value_and_grad(|x: &Array| recomputed(x)?.sum(None, false))(&x)?;
+    let (value, gradient) = value_and_grad(|x: &Array| recomputed(x)?.sum(None))(&x)?;
     eval(&[value.clone(), gradient.clone()])?;
     drop((value, gradient));
     // The stream may let go a moment later.
@@ -311,7 +309,7 @@ fn dependencies_come_first() -> Result<()> {
     // Its error is theirs.
     let bad = x.item_scalar().err();
     assert!(bad.is_some());
-    let f = |x: &Array| depends(&[x.square()?], &[x.exp()?])[0].sum(None, false);
+    let f = |x: &Array| depends(&[x.square()?], &[x.exp()?])[0].sum(None);
     assert_eq!(grad(f)(&x)?.to_vec::<f32>()?, [2.0, 4.0]);
     let (_, t) = jvp(one(f), &[x.clone()], &[y.clone()])?;
     assert_eq!(t[0].item::<f32>()?, 22.0);

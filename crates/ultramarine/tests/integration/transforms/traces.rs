@@ -55,7 +55,7 @@ fn beside_traces<T>(f: impl FnOnce() -> T) -> T {
 
 /// Steps of gradient descent, each evaluated.
 fn train(mut w: Array, steps: usize) -> Result<Array> {
-    let loss = |w: &Array| w.square()?.sin()?.sum(None, false);
+    let loss = |w: &Array| w.square()?.sin()?.sum(None);
     for _ in 0..steps {
         let gradient = grad(loss)(&w)?;
         w = w.subtract(&gradient.multiply(Array::scalar(0.01f32))?)?;
@@ -101,7 +101,7 @@ fn training_beside_traces_keeps_its_size() {
 fn results_of_transforms_are_donated_beside_traces() -> Result<()> {
     own_process!();
     beside_traces(|| {
-        let gradient = grad(|x: &Array| x.exp()?.sum(None, false))(&filled(1.0))?;
+        let gradient = grad(|x: &Array| x.exp()?.sum(None))(&filled(1.0))?;
         gradient.eval()?;
         let memory = gradient.value()?.buffer.as_ptr();
         let y = gradient.multiply(Array::scalar(3.0f32))?;
@@ -145,7 +145,7 @@ fn inner_traces_end_before_outer_ones() -> Result<()> {
         assert_eq!(memory::active(), before);
         // Of what depends on the outer trace's argument all is kept, and differentiated.
         let y = x[0].multiply(&w)?;
-        let inner = grad(|w: &Array| w.multiply(&x[0])?.square()?.sum(None, false))(&w)?;
+        let inner = grad(|w: &Array| w.multiply(&x[0])?.square()?.sum(None))(&w)?;
         eval(&[y.clone(), inner.clone()])?;
         one(&inner)
     };
@@ -206,7 +206,7 @@ fn checkpoints_may_use_threads() -> Result<()> {
             let other = thread::spawn(move || w.multiply(&w)?.sin()).join().expect("no panic")?;
             x.multiply(&other)
         });
-        block(&x)?.sum(None, false)
+        block(&x)?.sum(None)
     };
     let gradient = f64s(&grad(f)(&of(&[0.3, 0.4]))?);
     // d x sin(w^2) / dw = 2 x w cos(w^2)

@@ -1,6 +1,6 @@
 //! The edges of a square in an image, by Sobel's filter: writing to and reading from slices.
 
-use ultramarine::{Array, Dtype, Result, Update, conv2d, index};
+use ultramarine::{Array, Convolution, Dtype, Result, Update, conv2d, index};
 
 fn main() -> Result<()> {
     let image = Array::zeros(&[8, 8], Dtype::Float32)?;
@@ -9,7 +9,7 @@ fn main() -> Result<()> {
     let sobel = [-1.0f32, 0.0, 1.0, -2.0, 0.0, 2.0, -1.0, 0.0, 1.0];
     let sobel = Array::from_slice(&sobel, &[1, 3, 3, 1])?;
     let batch = image.reshape(&[1, 8, 8, 1])?;
-    let edges = conv2d(&batch, &sobel, [1, 1], [1, 1], [1, 1], 1)?.reshape(&[8, 8])?;
+    let edges = conv2d(&batch, &sobel, Convolution::default().padding(1))?.reshape(&[8, 8])?;
     println!("{edges}");
 
     let middle = edges.index(index![1..-1; 2, 1..-1])?;
@@ -18,7 +18,7 @@ fn main() -> Result<()> {
     assert_eq!(row, [0.0, 4.0, 4.0, 0.0, 0.0, -4.0, -4.0, 0.0]);
 
     let mirrored = edges.index(index![.., ..; -1])?;
-    let sum = (edges + mirrored)?.abs()?.sum(.., false)?.item::<f32>()?;
+    let sum = (edges + mirrored)?.abs()?.sum(..)?.item::<f32>()?;
     println!("left and right edges differ by {sum}");
     assert_eq!(sum, 0.0);
     Ok(())

@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     set_default_device(device)?;
     let x = Array::ones(&[64, 64], Dtype::Float32)?;
-    let y = x.matmul(&x)?.sum(.., false)?;
+    let y = x.matmul(&x)?.sum(..)?;
     println!("on {}: {}", y.device(), y.item::<f32>()?);
     assert_eq!((y.device(), y.item::<f32>()?), (device, 262144.0));
 

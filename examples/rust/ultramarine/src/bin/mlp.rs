@@ -42,7 +42,7 @@ fn main() -> Result<()> {
             println!("step {step}: loss {:.6}", loss.item::<f32>()?);
         }
     }
-    let worst = (model.forward(&x)? - y)?.abs()?.max(.., false)?.item::<f32>()?;
+    let worst = (model.forward(&x)? - y)?.abs()?.max(..)?.item::<f32>()?;
     println!("largest error: {worst:.3}");
     assert!(worst < 0.1);
     Ok(())

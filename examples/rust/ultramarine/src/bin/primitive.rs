@@ -43,7 +43,7 @@ fn squareplus(x: &Array, b: f32) -> Result<Array> {
 fn main() -> Result<()> {
     let x = Array::from_slice(&[-3.0f32, 0.0, 1.5], &[3])?;
     println!("squareplus: {}", squareplus(&x, 4.0)?);
-    let sum = |x: &Array| squareplus(x, 4.0)?.sum(.., false);
+    let sum = |x: &Array| squareplus(x, 4.0)?.sum(..);
     let (value, slope) = value_and_grad(sum)(&x)?;
     println!("sum {:.4}, slopes {slope}", value.item::<f32>()?);
     assert!((value.item::<f32>()? - 3.3028).abs() < 1e-3);

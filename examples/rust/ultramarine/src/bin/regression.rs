@@ -9,7 +9,7 @@ fn main() -> Result<()> {
     let y = (x.matmul(&truth)? + 0.5)?;
 
     let loss = value_and_grad(|(w, b): &(Array, Array)| {
-        (x.matmul(w)? + b - &y)?.square()?.mean(.., false)
+        (x.matmul(w)? + b - &y)?.square()?.mean(..)
     });
     let mut model = (Array::zeros(&[3], Dtype::Float32)?, Array::scalar(0.0f32));
     for step in 1..=100 {

@@ -6,6 +6,7 @@ use crate::array::Array;
 use crate::error::Result;
 use crate::ops::rules::builders::{bin, like, times, un};
 use crate::ops::select::where_;
+use crate::ops::shape::axes::KeepDims;
 use crate::{dtype::Dtype, scalar::Scalar};
 use ultramarine_abi::schema::{binary, unary};
 
@@ -64,7 +65,7 @@ impl Attention {
         let ([b, n, t, _], [_, heads, s, e]) = (four(q), four(v));
         let scores = self.scores(q, k, &extra)?;
         // The shift has no influence on the result, and so no derivative.
-        let mut top = scores.max(-1, true)?;
+        let mut top = scores.max(KeepDims(-1))?;
         let inner = scores.dtype();
         let sinks = extra.sinks.map(|a| a.astype(inner).reshape(&[b, n, 1, 1])).transpose()?;
         if let Some(sinks) = &sinks {
@@ -73,7 +74,7 @@ impl Attention {
         let top = top.stop_gradient();
         let exp = |a: &Array| Ok(un(unary::EXP, &bin(binary::SUBTRACT, a, &top)?));
         let weights: Array = exp(&scores)?;
-        let mut sum = weights.sum(-1, true)?;
+        let mut sum = weights.sum(KeepDims(-1))?;
         if let Some(sinks) = &sinks {
             sum = bin(binary::ADD, &sum, &exp(sinks)?)?;
         }

@@ -114,7 +114,7 @@ impl Attention {
             let slope = || {
                 let sink = with_axis(&sinks.astype(logarithms.dtype()), 2)?;
                 let share = un(unary::EXP, &bin(binary::SUBTRACT, &sink, logarithms)?);
-                let sum = times(&share, delta)?.sum(2, false)?;
+                let sum = times(&share, delta)?.sum(2)?;
                 Ok(un(unary::NEGATIVE, &sum).astype(sinks.dtype()))
             };
             found.push((rest.next() == Some(true)).then(slope).transpose()?);
@@ -160,7 +160,7 @@ impl MultiOutputRules for Attention {
         let (result, logarithms) = (&v.outputs[0], &v.outputs[1]);
         let inner = logarithms.dtype();
         let products = times(&result.astype(inner), &cotangents[0].astype(inner))?;
-        let mut delta = products.sum(3, false)?;
+        let mut delta = products.sum(3)?;
         if let Some(by_logarithms) = &v.cotangents[1] {
             delta = bin(binary::SUBTRACT, &delta, by_logarithms)?;
         }

@@ -8,6 +8,7 @@ use crate::ops::nn::compute_dtype;
 use crate::ops::nn::softmax::{composed_logsumexp, shift};
 use crate::ops::rules::builders::{bin, like, times, un, with_axis, without_axis};
 use crate::ops::select::where_;
+use crate::ops::shape::axes::KeepDims;
 use ultramarine_abi::schema::{binary, unary};
 
 impl CrossEntropy {
@@ -17,7 +18,7 @@ impl CrossEntropy {
         let inner = compute_dtype(logits.dtype());
         let own = logits.take_along_axis(&with_axis(targets, 1)?, Some(-1))?.astype(inner);
         let total = if inner == logits.dtype() {
-            logits.logsumexp(-1, true)?
+            logits.logsumexp(KeepDims(-1))?
         } else {
             // The cast of a half is part of the pass that sums: there is no float32 copy of the logits.
             // The shift has no influence on the result, and so no derivative.

@@ -66,10 +66,10 @@ impl NormGradient {
             None => cotangent.clone(),
         };
         let by_x = self.norm.jacobian_product(&normal, &t)?.astype(dtype);
-        let by_weight = times(&cotangent, &normal.0)?.sum(-2, false)?.astype(dtype);
+        let by_weight = times(&cotangent, &normal.0)?.sum(-2)?.astype(dtype);
         let mut all = vec![by_x, by_weight];
         if self.norm.centered {
-            all.push(cotangent.sum(-2, false)?.astype(dtype));
+            all.push(cotangent.sum(-2)?.astype(dtype));
         }
         Ok(all)
     }

@@ -7,6 +7,7 @@ use crate::backend::{Exec, Operand};
 use crate::error::{Error, Result, bail, ensure};
 use crate::ops::rules::builders::{bin, like, plus, times, un, with_axis};
 use crate::ops::rules::shapeless::broadcast_with;
+use crate::ops::shape::axes::KeepDims;
 use crate::ops::{
     Call, Composite, Cotangents, Fitted, Jvp, Offers, Refit, Rules, Vjp, Vmap, attributes,
     create::fill::broadcast_constant, rules::batching, shape::view::View,
@@ -92,13 +93,13 @@ fn spread(parameter: &Array, x: &Array) -> Result<Array> {
 }
 
 fn mean(a: &Array) -> Result<Array> {
-    a.mean(-1, true)
+    a.mean(KeepDims(-1))
 }
 
 /// The sum over all axes but the last.
 fn sum_rows(a: &Array) -> Result<Array> {
     let axes: SmallVec<[isize; 4]> = (0..a.ndim() as isize - 1).collect();
-    a.sum(&axes[..], false)
+    a.sum(&axes[..])
 }
 
 impl LayerNorm {
@@ -405,7 +406,7 @@ mod tests {
             )?;
             near(&mapped[0], &whole[0])?;
             for (mapped, whole) in mapped[1..].iter().zip(&whole[1..]) {
-                near(&mapped.sum(0, false)?, whole)?;
+                near(&mapped.sum(0)?, whole)?;
             }
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result, bail, ensure};
 use crate::ops::rules::{batching, shapeless::shapeless};
+use crate::ops::shape::axes::KeepDims;
 use crate::ops::{
     Call, Cotangents, Fitted, Jvp, Op, Refit, Rules, Vjp, Vmap, attributes, create::fill::filled,
     shape::view::View,
@@ -147,7 +148,7 @@ impl Rules for Shaped {
                     .filter(|i| *i < lead || from[i - lead] != c.shape()[*i])
                     .map(|i| i as isize)
                     .collect();
-                c.sum(&summed, true)?
+                c.sum(KeepDims(&summed))?
             }
             _ => c.clone(),
         };

@@ -21,7 +21,7 @@ fn not_on_the_cpu() {
     bench.plugin("all", "unasked", &["-DON_LOAD=__builtin_trap()"]);
     bench.search(&["all"]);
     let x = Array::ones(&[100], Dtype::Float32).expect("an array");
-    assert_eq!(x.sum(None, false).and_then(|s| s.to_vec::<f32>()).expect("a sum"), [100.0]);
+    assert_eq!(x.sum(None).and_then(|s| s.to_vec::<f32>()).expect("a sum"), [100.0]);
     set_default_device(Device::CPU).expect("it is there");
     default_stream(Device::CPU).expect("it is there");
     assert!(is_available(Device::CPU) && backends::is_available(DeviceType::Cpu));

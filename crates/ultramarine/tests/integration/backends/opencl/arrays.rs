@@ -32,7 +32,7 @@ fn a_layer_and_its_gradient() -> Result<()> {
     let loss = |w: &Array| {
         let x = matrix(64, 32)?;
         let y = x.matmul(w)?.tanh()?.softmax(1, false)?;
-        y.log()?.mean(None, false)
+        y.log()?.mean(None)
     };
     both(|| grad(loss)(&matrix(32, 10)?))
 }
@@ -57,7 +57,7 @@ fn conditions_and_vectorised_functions() -> Result<()> {
         let x = matrix(20, 30)?;
         let f = |rows: &[Array]| {
             let row = &rows[0];
-            Ok(vec![where_(&row.greater(&row.mean(None, false)?)?, row, &row.square()?)?])
+            Ok(vec![where_(&row.greater(&row.mean(None)?)?, row, &row.square()?)?])
         };
         let out = vmap(f, &[x], [Some(0)], 0)?;
         out.into_iter().next().ok_or_else(|| Error::Runtime("no output".into()))
@@ -90,7 +90,7 @@ fn nothing_goes_to_the_cpu_and_memory_comes_back() -> Result<()> {
     let x = matrix(100, 100)?;
     x.eval()?;
     let mirrors = stats().mirrors;
-    let y = with_stream(gpu, || x.matmul(&x)?.exp()?.sum(0, false)?.sort(None))?;
+    let y = with_stream(gpu, || x.matmul(&x)?.exp()?.sum(0)?.sort(None))?;
     y.eval()?;
     assert_eq!(stats().mirrors - mirrors, 1, "only x was copied to the device");
     for count in op_counts().iter().filter(|c| c.backend == "opencl") {

@@ -2,8 +2,8 @@
 
 use half::{bf16, f16};
 use ultramarine::{
-    Array, Complex32, Convolution, Dtype, Index, Result, Update, concatenate, conv_general, conv1d,
-    random, where_,
+    Array, Complex32, Convolution, Dtype, Index, KeepDims, Result, Update, concatenate,
+    conv_general, conv1d, random, where_,
 };
 use ultramarine_test_support::{Tolerance, compare};
 
@@ -250,16 +250,16 @@ fn other_cases(dtype: Dtype, out: &mut Vec<Case>) {
         });
     };
     for axes in [&[0][..], &[1], &[0, 1]] {
-        case("sum", &[&small], false, Box::new(move |i| i[0].sum(Some(axes), false)));
-        case("prod", &[&small], false, Box::new(move |i| i[0].prod(Some(axes), true)));
-        case("max", &[&small], true, Box::new(move |i| i[0].max(Some(axes), false)));
-        case("min", &[&small], true, Box::new(move |i| i[0].min(Some(axes), false)));
-        case("all", &[&x], true, Box::new(move |i| i[0].all(Some(axes), false)));
-        case("any", &[&x], true, Box::new(move |i| i[0].any(Some(axes), false)));
+        case("sum", &[&small], false, Box::new(move |i| i[0].sum(Some(axes))));
+        case("prod", &[&small], false, Box::new(move |i| i[0].prod(KeepDims(Some(axes)))));
+        case("max", &[&small], true, Box::new(move |i| i[0].max(Some(axes))));
+        case("min", &[&small], true, Box::new(move |i| i[0].min(Some(axes))));
+        case("all", &[&x], true, Box::new(move |i| i[0].all(Some(axes))));
+        case("any", &[&x], true, Box::new(move |i| i[0].any(Some(axes))));
     }
     for axis in [0, 1] {
-        case("argmin", &[&x], true, Box::new(move |i| i[0].argmin(Some(axis), false)));
-        case("argmax", &[&x], true, Box::new(move |i| i[0].argmax(Some(axis), true)));
+        case("argmin", &[&x], true, Box::new(move |i| i[0].argmin(Some(axis))));
+        case("argmax", &[&x], true, Box::new(move |i| i[0].argmax(KeepDims(Some(axis)))));
         case("sort", &[&x], true, Box::new(move |i| i[0].sort(Some(axis))));
         case("argsort", &[&x], true, Box::new(move |i| i[0].argsort(Some(axis))));
         let parted = move |x: &Array| x.partition(1, Some(axis))?.sort(Some(axis));
@@ -338,17 +338,15 @@ fn other_cases(dtype: Dtype, out: &mut Vec<Case>) {
     }
     if dtype.is_inexact() && !dtype.is_complex() {
         let (line, kernel) = (shaped(&small, &[2, 4, 3]), shaped(&small, &[4, 2, 3]));
-        case("conv1d", &[&line, &kernel], false, Box::new(|i| conv1d(&i[0], &i[1], 1, 1, 1, 1)));
+        case(
+            "conv1d",
+            &[&line, &kernel],
+            false,
+            Box::new(|i| conv1d(&i[0], &i[1], Convolution::default().padding(1))),
+        );
         let (image, kernel) = (shaped(&small, &[1, 4, 3, 2]), shaped(&small, &[4, 3, 2, 1]));
-        let how = Convolution {
-            stride: vec![2, 1],
-            padding_low: vec![2, -1],
-            padding_high: vec![-1, 3],
-            kernel_dilation: vec![1, 2],
-            input_dilation: vec![2, 3],
-            groups: 2,
-            flip: true,
-        };
+        let how = Convolution::default().stride([2, 1]).padding_low([2, -1]).padding_high([-1, 3]);
+        let how = how.dilation([1, 2]).input_dilation([2, 3]).groups(2).flip(true);
         let general = move |i: &[Array]| conv_general(&i[0], &i[1], &how);
         case("conv_general", &[&image, &kernel], false, Box::new(general));
     }

@@ -47,8 +47,8 @@ fn expressions() -> Result<()> {
     assert_eq!((x.matmul(&w) + &b)?.to_vec::<f32>()?, [2.0, 5.0, 4.0, 9.0]);
     assert_eq!(((&x * &w)? + &b)?.to_vec::<f32>()?, [2.0, 1.0, 1.0, 9.0]);
     assert_eq!((&x * &w + &b)?.to_vec::<f32>()?, [2.0, 1.0, 1.0, 9.0]);
-    assert_eq!((&x - &x * 0.5f32)?.sum(None, false)?.item::<f32>()?, 5.0);
-    assert_eq!((1.0 - &x)?.sum(None, false)?.item::<f32>()?, -6.0);
+    assert_eq!((&x - &x * 0.5f32)?.sum(None)?.item::<f32>()?, 5.0);
+    assert_eq!((1.0 - &x)?.sum(None)?.item::<f32>()?, -6.0);
     assert_eq!((-&x)?.to_vec::<f32>()?, (-x.clone())?.to_vec::<f32>()?);
     assert_eq!((&x * Complex32::new(0.0, 1.0))?.dtype(), Dtype::Complex64);
     assert_eq!((Complex32::new(0.0, 1.0) / &x)?.dtype(), Dtype::Complex64);

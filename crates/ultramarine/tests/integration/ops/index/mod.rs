@@ -280,7 +280,7 @@ fn derivatives() -> Result<()> {
         (Update::Minimum, [1.0; 4], [0.0, 0.0]),
     ];
     for (kind, dx, du) in wanted {
-        let f = |(x, u): &(Array, Array)| x.index_update(&at, u, kind)?.sum(None, false);
+        let f = |(x, u): &(Array, Array)| x.index_update(&at, u, kind)?.sum(None);
         let (gx, gu) = grad(f)(&(x.clone(), u.clone()))?;
         assert_eq!(gx.to_vec::<f32>()?, dx, "{kind:?}");
         assert_eq!(gu.to_vec::<f32>()?, du, "{kind:?}");
@@ -299,12 +299,12 @@ fn derivatives() -> Result<()> {
         let backward = dot(&dx, &tangents[0])? + dot(&du, &tangents[1])?;
         assert!((forward - backward).abs() < 1e-4, "{kind:?}: {forward} {backward}");
     }
-    let g = grad(|x: &Array| x.index(&at)?.sum(None, false))(&x)?;
+    let g = grad(|x: &Array| x.index(&at)?.sum(None))(&x)?;
     assert_eq!(g.to_vec::<f32>()?, [2.0, 0.0, 0.0, 0.0]);
     let zero = Array::from_slice(&[0i32, 0], &[2])?;
-    let g = grad(|x: &Array| x.take_along_axis(&zero, Some(0))?.sum(None, false))(&x)?;
+    let g = grad(|x: &Array| x.take_along_axis(&zero, Some(0))?.sum(None))(&x)?;
     assert_eq!(g.to_vec::<f32>()?, [2.0, 0.0, 0.0, 0.0]);
-    let g = grad(|x: &Array| x.put_along_axis(&zero, &u, Some(0))?.sum(None, false))(&x)?;
+    let g = grad(|x: &Array| x.put_along_axis(&zero, &u, Some(0))?.sum(None))(&x)?;
     assert_eq!(g.to_vec::<f32>()?, [0.0, 1.0, 1.0, 1.0]);
     Ok(())
 }

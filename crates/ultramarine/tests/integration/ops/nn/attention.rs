@@ -33,7 +33,7 @@ fn gradients_reach_values_and_sinks() -> Result<()> {
     let sum = |x: &[Array]| {
         let none = AttentionMask::None;
         let y = scaled_dot_product_attention(&zeros, &zeros, &x[0], 1.0, none, Some(&x[1]), None)?;
-        Ok(vec![y.sum(None, false)?])
+        Ok(vec![y.sum(None)?])
     };
     let one = Array::from_slice(&[1.0f32], &[])?;
     let (_, gradients) = transforms::vjp(sum, &[v, sink], &[one])?;

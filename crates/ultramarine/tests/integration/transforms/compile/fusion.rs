@@ -4,7 +4,9 @@
 use crate::support::arrays::uniform_f32;
 use std::path::Path;
 use ultramarine::transforms::{compile, grad};
-use ultramarine::{Array, Dtype, Result, Stats, concatenate, eval, index, set_fusion, stats};
+use ultramarine::{
+    Array, Dtype, KeepDims, Result, Stats, concatenate, eval, index, set_fusion, stats,
+};
 use ultramarine_test_support::{Rng, own_process};
 
 const N: usize = 256;
@@ -26,8 +28,8 @@ fn gelu(x: &[Array]) -> Result<Vec<Array>> {
 }
 
 fn layer_norm(x: &[Array]) -> Result<Vec<Array>> {
-    let centred = x[0].subtract(&x[0].mean(-1, true)?)?;
-    let var = centred.square()?.mean(-1, true)?;
+    let centred = x[0].subtract(&x[0].mean(KeepDims(-1))?)?;
+    let var = centred.square()?.mean(KeepDims(-1))?;
     Ok(vec![centred.multiply(&(&var + 1e-5)?.rsqrt()?)?.multiply(&x[1])?.add(&x[2])?])
 }
 
@@ -37,7 +39,7 @@ fn cross_entropy(x: &[Array]) -> Result<Vec<Array>> {
     let loss = move |logits: &Array| {
         let scaled = (logits * 0.5)?;
         let picked = scaled.take_along_axis(&labels.expand_dims([1])?, Some(1))?.squeeze(1)?;
-        scaled.logsumexp(1, false)?.subtract(&picked)?.mean(None, false)
+        scaled.logsumexp(1)?.subtract(&picked)?.mean(None)
     };
     Ok(vec![loss(&x[0])?, grad(loss)(&x[0])?])
 }
@@ -66,8 +68,8 @@ fn adam(x: &[Array]) -> Result<Vec<Array>> {
 /// Normalised rows: the centred values are used by three programs.
 fn standardised(x: &[Array]) -> Result<Vec<Array>> {
     let centred = (&x[0] - &x[1])?;
-    let spread = centred.abs()?.max(1, true)?;
-    let total = centred.square()?.sum(1, true)?;
+    let spread = centred.abs()?.max(KeepDims(1))?;
+    let total = centred.square()?.sum(KeepDims(1))?;
     Ok(vec![centred.divide(&spread)?, total])
 }
 
@@ -235,12 +237,12 @@ fn views_move_only_where_results_stay_the_same() {
         ("reshaped columns", |x| {
             let column = x[1].index(&index![.., ..1])?;
             let y = x[0].multiply(&column)?.reshape(&[2, 8, 16])?;
-            Ok(vec![y.negative()?.sum(2, false)?])
+            Ok(vec![y.negative()?.sum(2)?])
         }),
         ("flat", |x| Ok(vec![x[0].transpose()?.add(&x[1])?.reshape(&[256])?.square()?])),
         ("several readers", |x| {
             let y = x[0].subtract(&x[1])?;
-            Ok(vec![y.sum(0, false)?, y.max(1, false)?, y.abs()?])
+            Ok(vec![y.sum(0)?, y.max(1)?, y.abs()?])
         }),
     ];
     let inputs = [data(&[16, 16], 5), data(&[16, 16], 6)];

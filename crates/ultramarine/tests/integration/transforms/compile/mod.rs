@@ -8,7 +8,7 @@ mod shapeless;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use ultramarine::transforms::{CustomFunction, checkpointed, compile, grad, jvp, vmap};
-use ultramarine::{Array, Dtype, Error, Result, random};
+use ultramarine::{Array, Dtype, Error, KeepDims, Result, random};
 use ultramarine_test_support::own_process;
 
 fn x() -> Array {
@@ -34,7 +34,7 @@ fn counted(
 
 fn some_function(x: &Array) -> Result<Array> {
     let y = (&x.exp()?.add(&x.exp()?)? * 2.0)?;
-    y.subtract(&x.sin()?)?.sum(None, false)?.multiply(x)
+    y.subtract(&x.sin()?)?.sum(None)?.multiply(x)
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn errors_of_the_function_leave_nothing_behind() -> Result<()> {
 
 #[test]
 fn gradients_go_through_and_inside() -> Result<()> {
-    let loss = |a: &Array| some_function(a)?.sum(None, false);
+    let loss = |a: &Array| some_function(a)?.sum(None);
     let expected = grad(loss)(&x())?;
     let compiled = Arc::new(compile(move |a| Ok(vec![loss(&a[0])?])));
     let of = compiled.clone();
@@ -186,7 +186,7 @@ fn custom_functions_keep_their_rules() -> Result<()> {
 #[test]
 fn checkpoints_inside() -> Result<()> {
     let block = |a: &[Array]| Ok(vec![a[0].exp()?.sin()?]);
-    let loss = move |a: &Array| checkpointed(block, std::slice::from_ref(a))?[0].sum(None, false);
+    let loss = move |a: &Array| checkpointed(block, std::slice::from_ref(a))?[0].sum(None);
     let expected = grad(loss)(&x())?;
     let inside = compile(move |a| Ok(vec![grad(loss)(&a[0])?]));
     let f = compile(move |a| Ok(vec![loss(&a[0])?]));
@@ -266,7 +266,7 @@ fn different_attributes_are_different_operations() -> Result<()> {
     let f = |x: &[Array]| {
         let of = |norm| fft::fft(&x[0], None, -1, norm)?.abs();
         let a = of(Norm::Backward)?.add(&of(Norm::Forward)?)?;
-        let b = x[0].sum(0, true)?.add(&x[0].max(0, true)?)?;
+        let b = x[0].sum(KeepDims(0))?.add(&x[0].max(KeepDims(0))?)?;
         Ok(vec![a, b])
     };
     let c = compile(f);
@@ -310,7 +310,7 @@ fn placements_are_kept() -> Result<()> {
 #[test]
 fn switched_off_it_is_the_function() -> Result<()> {
     own_process!("ULTRAMARINE_DISABLE_COMPILE" = "1");
-    let (count, f) = counted(|x| Ok(vec![(&x[0] * x[0].sum(None, false)?.item::<f32>()? as f64)?]));
+    let (count, f) = counted(|x| Ok(vec![(&x[0] * x[0].sum(None)?.item::<f32>()? as f64)?]));
     let f = compile(f);
     f.call(&[x()])?;
     assert_eq!(f.call(&[x()])?.len(), 1);

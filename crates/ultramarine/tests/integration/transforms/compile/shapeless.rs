@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use ultramarine::transforms::{compile, grad, vmap};
-use ultramarine::{Array, Dtype, Error, Result, addmm, concatenate, index, stack, where_};
+use ultramarine::{
+    Array, Dtype, Error, KeepDims, Result, addmm, concatenate, index, stack, where_,
+};
 
 type Function = fn(&Array) -> Result<Array>;
 
@@ -59,24 +61,24 @@ fn shapeless_results_are_right_for_every_size() {
         ("elementwise", |x| x.exp()?.add(&x.abs()?)),
         ("numbers", |x| &(x * 2.0)? + 1.0),
         ("cast", |x| Ok(x.astype(Dtype::Float16))),
-        ("sum", |x| x.sum(None, false)),
+        ("sum", |x| x.sum(None)),
         ("window", |x| x.slice_at(&start(1), [1], &[1, 1])),
         ("window update", |x| {
             x.slice_update_at(&x.slice_at(&start(0), [0], &[1, 1])?, &start(1), [0])
         }),
-        ("sum over an axis", |x| x.sum(1, false)),
-        ("sum, kept", |x| x.sum(0, true)),
-        ("max", |x| x.max(1, false)),
-        ("mean", |x| x.mean(None, false)),
-        ("mean over an axis", |x| x.mean(0, false)),
-        ("variance", |x| x.var(1, false, 0)),
-        ("less its mean", |x| x.subtract(&x.mean(1, true)?)),
+        ("sum over an axis", |x| x.sum(1)),
+        ("sum, kept", |x| x.sum(KeepDims(0))),
+        ("max", |x| x.max(1)),
+        ("mean", |x| x.mean(None)),
+        ("mean over an axis", |x| x.mean(0)),
+        ("variance", |x| x.var(1, 0)),
+        ("less its mean", |x| x.subtract(&x.mean(KeepDims(1))?)),
         ("less its first row", |x| x.subtract(&x.index(&index![0])?)),
         ("less its last column", |x| x.subtract(&x.index(&index![.., -1])?.expand_dims([1])?)),
-        ("argmax", |x| x.argmax(Some(1), false)),
-        ("argmax of all", |x| x.argmax(None, true)),
+        ("argmax", |x| x.argmax(Some(1))),
+        ("argmax of all", |x| x.argmax(KeepDims(None))),
         ("softmax", |x| x.softmax(-1, false)),
-        ("logsumexp", |x| x.logsumexp(0, false)),
+        ("logsumexp", |x| x.logsumexp(0)),
         ("x xT", |x| x.matmul(&x.transpose()?)),
         ("stacks of products", |x| {
             let a = stack(&[x.clone(), x.clone()], 0)?;
@@ -115,31 +117,31 @@ fn shapeless_results_are_right_for_every_size() {
 fn the_only_element_stays_an_element() {
     let shapes = [[1, 4], [3, 4], [2, 1], [1, 1]];
     check_on("x[0]", |x| x.index(&index![0]), &shapes);
-    check_on("x[0] + sum", |x| x.index(&index![0])?.add(&x.sum(None, false)?), &shapes);
+    check_on("x[0] + sum", |x| x.index(&index![0])?.add(&x.sum(None)?), &shapes);
     check_on("x[0, 0]", |x| x.index(&index![0, 0]), &shapes);
     check_on("x - x[0]", |x| x.subtract(&x.index(&index![0])?), &shapes);
-    check_on("gradient", gradient(|x| x.index(&index![0])?.square()?.sum(None, false)), &shapes);
+    check_on("gradient", gradient(|x| x.index(&index![0])?.square()?.sum(None)), &shapes);
 }
 
 #[test]
 fn derivatives_follow() {
     let all: &[(&str, Function)] = &[
-        ("squares", |x| x.square()?.sum(None, false)),
-        ("mean of squares", |x| x.square()?.mean(None, false)),
-        ("softmax", |x| x.softmax(-1, false)?.multiply(x)?.sum(None, false)),
-        ("maximum", |x| x.max(0, false)?.sum(None, false)),
-        ("variance", |x| x.var(1, true, 0)?.multiply(x)?.sum(None, false)),
-        ("first row", |x| x.multiply(&x.index(&index![0])?)?.sum(None, false)),
-        ("product", |x| x.matmul(&x.transpose()?)?.square()?.sum(None, false)),
-        ("sorted", |x| x.sort(Some(1))?.multiply(x)?.sum(None, false)),
-        ("cumsum", |x| x.cumsum(Some(1), false, true)?.multiply(x)?.sum(None, false)),
-        ("logsumexp", |x| x.logsumexp(1, false)?.sum(None, false)),
-        ("window", |x| x.square()?.slice_at(&start(1), [1], &[1, 1])?.sum(None, false)),
+        ("squares", |x| x.square()?.sum(None)),
+        ("mean of squares", |x| x.square()?.mean(None)),
+        ("softmax", |x| x.softmax(-1, false)?.multiply(x)?.sum(None)),
+        ("maximum", |x| x.max(0)?.sum(None)),
+        ("variance", |x| x.var(KeepDims(1), 0)?.multiply(x)?.sum(None)),
+        ("first row", |x| x.multiply(&x.index(&index![0])?)?.sum(None)),
+        ("product", |x| x.matmul(&x.transpose()?)?.square()?.sum(None)),
+        ("sorted", |x| x.sort(Some(1))?.multiply(x)?.sum(None)),
+        ("cumsum", |x| x.cumsum(Some(1), false, true)?.multiply(x)?.sum(None)),
+        ("logsumexp", |x| x.logsumexp(1)?.sum(None)),
+        ("window", |x| x.square()?.slice_at(&start(1), [1], &[1, 1])?.sum(None)),
         ("window update", |x| {
             let part = x.square()?.slice_at(&start(0), [1], &[1, 1])?;
-            x.slice_update_at(&part, &start(9), [0])?.multiply(x)?.sum(None, false)
+            x.slice_update_at(&part, &start(9), [0])?.multiply(x)?.sum(None)
         }),
-        ("column", |x| x.sum(1, true)?.multiply(x)?.sum(None, false)),
+        ("column", |x| x.sum(KeepDims(1))?.multiply(x)?.sum(None)),
     ];
     for (name, f) in all {
         check(name, gradient(*f));
@@ -148,7 +150,7 @@ fn derivatives_follow() {
 
 #[test]
 fn mapped_functions_follow() {
-    let row: Function = |r| r.softmax(-1, false)?.subtract(&r.mean(None, false)?);
+    let row: Function = |r| r.softmax(-1, false)?.subtract(&r.mean(None)?);
     check("rows", move |x| {
         let f = |a: &[Array]| Ok::<_, Error>(vec![row(&a[0])?]);
         Ok(vmap(f, std::slice::from_ref(x), [Some(0)], 0)?.remove(0))

@@ -68,13 +68,13 @@ fn batching_rules() {
             }
             let summed = |x: &[Array]| -> Result<Vec<Array>> {
                 let out = vmap(f, x, &axes, 0)?;
-                Ok(vec![out[0].multiply(&weight)?.sum(None, false)?])
+                Ok(vec![out[0].multiply(&weight)?.sum(None)?])
             };
             let (_, through) = vjp(summed, &inputs, &[Array::scalar(1.0f64)])?;
             for (k, through) in through.iter().enumerate() {
                 let want = match axes[k] {
                     Some(axis) => got[k].moveaxis(0, axis)?,
-                    None => got[k].sum(0, false)?,
+                    None => got[k].sum(0)?,
                 };
                 close(
                     case.name,

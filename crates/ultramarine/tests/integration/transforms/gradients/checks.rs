@@ -29,8 +29,7 @@ fn reverse_rules() {
     for_each_case(|case| {
         let x = operands(&mut rng, case, None)?;
         let weight = uniform(&mut rng, (case.f)(&x)?.shape(), -1.0, 1.0);
-        let weighted =
-            |x: &[Array]| (case.f)(x)?.multiply(&weight)?.sum(None, false)?.item::<f64>();
+        let weighted = |x: &[Array]| (case.f)(x)?.multiply(&weight)?.sum(None)?.item::<f64>();
         let (_, gradients) = vjp(listed(case.f), &x, std::slice::from_ref(&weight))?;
         for (k, gradient) in gradients.iter().enumerate() {
             assert_eq!(gradient.shape(), x[k].shape(), "{}", case.name);
@@ -128,7 +127,7 @@ fn second_derivatives() {
             let (_, g) = vjp(listed(case.f), x, std::slice::from_ref(&weight))?;
             let mut total = Array::scalar(0.0f64);
             for (g, d) in g.iter().zip(&directions) {
-                total = total.add(&g.multiply(d)?.sum(None, false)?)?;
+                total = total.add(&g.multiply(d)?.sum(None)?)?;
             }
             Ok(total)
         };
@@ -153,7 +152,7 @@ fn second_derivatives_of_squares() {
         let slope = |x: &[Array]| -> Result<Vec<Array>> {
             let squares = |x: &Vec<Array>| -> Result<Array> {
                 let y = (case.f)(x)?;
-                y.multiply(&y)?.sum(None, false)
+                y.multiply(&y)?.sum(None)
             };
             grad(squares)(&x.to_vec())
         };

@@ -2,7 +2,7 @@
 
 use crate::support::arrays::f64s;
 use ultramarine::transforms::{jvp, vjp};
-use ultramarine::{Array, Dtype, Error, Result};
+use ultramarine::{Array, Dtype, Error, KeepDims, Result};
 
 type Function = fn(&Array) -> Result<Array>;
 
@@ -19,13 +19,13 @@ fn both(f: Function, x: &Array, t: &[f64]) -> Result<[Vec<f64>; 2]> {
 fn extremes_share_their_derivative() -> Result<()> {
     for dtype in [Dtype::Int8, Dtype::Int32, Dtype::Int64, Dtype::Uint8, Dtype::Uint32] {
         let x = Array::from_slice(&[1i32, 5, 5, 2], &[4])?.astype(dtype);
-        let max = both(|x| x.max(None, false), &x, &[1.0, 2.0, 4.0, 8.0])?;
+        let max = both(|x| x.max(None), &x, &[1.0, 2.0, 4.0, 8.0])?;
         assert_eq!(max, [vec![0.0, 0.5, 0.5, 0.0], vec![3.0]], "{dtype}");
-        let min = both(|x| x.min(0, true), &x, &[3.0, 2.0, 4.0, 8.0])?;
+        let min = both(|x| x.min(KeepDims(0)), &x, &[3.0, 2.0, 4.0, 8.0])?;
         assert_eq!(min, [vec![1.0, 0.0, 0.0, 0.0], vec![3.0]], "{dtype}");
     }
     let x = Array::from_slice(&[true, false, true], &[3])?;
-    let max = both(|x| x.max(None, false), &x, &[1.0, 1.0, 1.0])?;
+    let max = both(|x| x.max(None), &x, &[1.0, 1.0, 1.0])?;
     assert_eq!(max, [vec![0.5, 0.0, 0.5], vec![1.0]]);
     Ok(())
 }
@@ -36,7 +36,7 @@ fn ties_of_halves_are_counted_beyond_what_halves_hold() -> Result<()> {
     let n = 100_000usize;
     for (dtype, share) in [(Dtype::Float16, 1.0 / n as f64), (Dtype::Bfloat16, 1.0 / n as f64)] {
         let x = Array::zeros(&[n], dtype)?;
-        let [back, forward] = both(|x| x.max(None, false), &x, &vec![1.0; n])?;
+        let [back, forward] = both(|x| x.max(None), &x, &vec![1.0; n])?;
         assert!((back[n / 2] / share - 1.0).abs() < 0.01, "{dtype}: {}", back[n / 2]);
         assert_eq!(forward, [1.0], "{dtype}");
     }
@@ -50,7 +50,7 @@ fn running_products_have_derivatives() -> Result<()> {
         let products = both(|x| x.cumprod(Some(0), false, true), &x, &[1.0, 1.0, 1.0, 1.0])?;
         // Of 2, 6, 0 and 0.
         assert_eq!(products, [vec![4.0, 2.0, 30.0, 0.0], vec![1.0, 5.0, 6.0, 24.0]], "{dtype}");
-        let product = both(|x| x.prod(None, false), &x, &[1.0, 1.0, 1.0, 1.0])?;
+        let product = both(|x| x.prod(None), &x, &[1.0, 1.0, 1.0, 1.0])?;
         assert_eq!(product, [vec![0.0, 0.0, 24.0, 0.0], vec![24.0]], "{dtype}");
     }
     let x = Array::from_slice(&[true, true, false], &[3])?;

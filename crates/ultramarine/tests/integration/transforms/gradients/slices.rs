@@ -23,9 +23,9 @@ type Part = fn(&Array, usize, usize, usize) -> Result<Array>;
 
 /// The sum of squares of parts of `x` and of its own elements, each part by a weight of its own.
 fn weighted(x: &Array, sections: &[Section], part: Part) -> Result<Array> {
-    let mut sum = x.square()?.sum(None, false)?;
+    let mut sum = x.square()?.sum(None)?;
     for (i, (axis, start, stop)) in sections.iter().enumerate() {
-        let squares = part(x, *axis, *start, *stop)?.square()?.sum(None, false)?;
+        let squares = part(x, *axis, *start, *stop)?.square()?.sum(None)?;
         sum = sum.add(&squares.multiply(Array::scalar(i as f32 + 2.0).astype(x.dtype()))?)?;
     }
     Ok(sum)
@@ -81,7 +81,7 @@ fn slices_go_through_every_transform() -> Result<()> {
         };
         assert_eq!(f64s(&along(cut)?), f64s(&along(gathered)?), "jvp of grad, {sections:?}");
         let second = |part: Part| {
-            let f = move |x: &Array| slope(part)(x)?.multiply(x)?.sum(None, false);
+            let f = move |x: &Array| slope(part)(x)?.multiply(x)?.sum(None);
             grad(f)(&x)
         };
         assert_eq!(f64s(&second(cut)?), f64s(&second(gathered)?), "grad of grad, {sections:?}");
@@ -112,7 +112,7 @@ fn gradients_of_steps_follow_the_sizes_of_shapeless_traces() -> Result<()> {
     // The first two steps, of however many: behind them there are zeros.
     let steps = |x: &Array| {
         let (a, b) = (cut(x, 1, 0, 1)?, cut(x, 1, 1, 2)?);
-        a.exp()?.sum(None, false)?.add(&b.square()?.sum(None, false)?)
+        a.exp()?.sum(None)?.add(&b.square()?.sum(None)?)
     };
     let slope = move |x: &[Array]| Ok(vec![grad(steps)(&x[0])?]);
     let compiled = compile(slope).shapeless();
@@ -134,7 +134,7 @@ fn parts_of_a_traced_array_are_views() -> Result<()> {
     let f = |x: &[Array]| {
         let parts = [x[0].split(3, 0)?, x[0].unstack(1)?, x[0].split_at(&[1, 5], 0)?].concat();
         eval(&parts)?;
-        Ok::<_, Error>(vec![parts[0].sum(None, false)?])
+        Ok::<_, Error>(vec![parts[0].sum(None)?])
     };
     let (_, slopes) = vjp(f, std::slice::from_ref(&x), &[Array::scalar(1.0f32)])?;
     let after = stats();
@@ -164,7 +164,7 @@ fn loss(x: &Array, weight: &Array, reading: Reading) -> Result<Array> {
     for part in &parts {
         state = state.matmul(weight)?.add(&part.reshape(&[1, 4])?)?.tanh()?;
     }
-    state.sum(None, false)
+    state.sum(None)
 }
 
 /// Bytes that the evaluation of `f(x)` reads and writes.
@@ -185,7 +185,7 @@ fn gradients_of_a_recurrent_net_are_linear_in_its_steps() -> Result<()> {
     for reading in [Reading::Split, Reading::Unstack, Reading::Index] {
         let first = |x: &Array| grad(|x: &Array| loss(x, &weight, reading))(x);
         let second = |x: &Array| {
-            let f = |x: &Array| first(x)?.square()?.sum(None, false);
+            let f = |x: &Array| first(x)?.square()?.sum(None);
             grad(f)(x)
         };
         let run = |steps: usize| -> Result<[f64; 2]> {

@@ -16,9 +16,7 @@ fn stop_gradient_stops() -> Result<()> {
 
 #[test]
 fn trees_and_errors() -> Result<()> {
-    let f = |(a, (b, c)): &(Array, (Array, Vec<Array>))| {
-        a.multiply(b)?.multiply(&c[0])?.sum(None, false)
-    };
+    let f = |(a, (b, c)): &(Array, (Array, Vec<Array>))| a.multiply(b)?.multiply(&c[0])?.sum(None);
     let x = |v: f32| Array::from_slice(&[v, v], &[2]);
     let at = (x(2.0)?, (x(3.0)?, vec![x(4.0)?, x(5.0)?]));
     let (value, (da, (db, dc))) = value_and_grad(f)(&at)?;
@@ -29,7 +27,7 @@ fn trees_and_errors() -> Result<()> {
 
     let not_scalar = grad(|a: &Array| a.exp())(&x(1.0)?);
     assert!(matches!(not_scalar, Err(Error::Value(_))), "{not_scalar:?}");
-    let integer = grad(|a: &Array| a.sum(None, false))(&Array::scalar(1i32));
+    let integer = grad(|a: &Array| a.sum(None))(&Array::scalar(1i32));
     assert!(matches!(integer, Err(Error::Value(_))), "{integer:?}");
     let nothing = grad(|_: &Vec<Array>| panic!("it is called"))(&Vec::new());
     assert!(matches!(nothing, Err(Error::Value(_))), "{nothing:?}");
@@ -60,8 +58,8 @@ fn no_derivative_of_positions() -> Result<()> {
     let numbers: Vec<f64> = (0..12).map(|i| 0.13 * f64::from(i * 5 % 12) - 0.63).collect();
     let x = Array::from_slice(&numbers, &[3, 4])?;
     let g = grad(|x: &Array| {
-        let at = x.argmax(Some(1), false)?.astype(Dtype::Float64).sum(None, false)?;
-        let order = x.argsort(Some(1))?.astype(Dtype::Float64).sum(None, false)?;
+        let at = x.argmax(Some(1))?.astype(Dtype::Float64).sum(None)?;
+        let order = x.argsort(Some(1))?.astype(Dtype::Float64).sum(None)?;
         at.add(&order)
     })(&x)?;
     assert_eq!(g.to_vec::<f64>()?, [0.0; 12]);

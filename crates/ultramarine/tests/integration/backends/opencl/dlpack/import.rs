@@ -146,8 +146,8 @@ fn nothing_is_released_while_work_uses_it() -> Result<()> {
     assert_eq!(bench.given_back(), 0, "our work reads it still");
     assert!(!y.is_available() && !z.is_available());
     foreign::open(gate);
-    assert_eq!(y.sum(None, false)?.to_vec::<f32>()?, [3.5 * 16384.0]);
-    assert_eq!(z.sum(None, false)?.to_vec::<f32>()?, [6.25 * 16384.0]);
+    assert_eq!(y.sum(None)?.to_vec::<f32>()?, [3.5 * 16384.0]);
+    assert_eq!(z.sum(None)?.to_vec::<f32>()?, [6.25 * 16384.0]);
     synchronize(default_stream(bench.device)?)?;
     synchronize(side)?;
     active_on(Some(bench.device))?;

@@ -16,7 +16,7 @@ fn every_dtype_goes_through() -> Result<()> {
             .output(&[5], dtype)
             .template("T", Template::Dtype(dtype));
         let got = run(gpu, &through, &[&x], &launch)?;
-        assert!(got.equal(&x)?.all(None, false)?.item::<bool>()?, "{dtype}: {got} for {x}");
+        assert!(got.equal(&x)?.all(None)?.item::<bool>()?, "{dtype}: {got} for {x}");
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ fn without_rules_the_error_says_what_to_do() -> Result<()> {
     let Some(gpu) = gpu() else { return Ok(()) };
     let k = exp_kernel()?;
     let x = count(&[3])?;
-    let f = |x: &Array| with_stream(gpu, || k.call(&[x], &line(3)))?[0].sum(None, false);
+    let f = |x: &Array| with_stream(gpu, || k.call(&[x], &line(3)))?[0].sum(None);
     let failed = grad(f)(&x).expect_err("no vjp");
     assert!(matches!(failed, Error::Value(_)), "{failed:?}");
     assert!(
@@ -74,7 +74,7 @@ fn custom_functions_give_them_rules() -> Result<()> {
             Ok(made.into_iter().map(Some).collect())
         });
     let x = Array::from_slice(&[0.0f32, 1.0, 2.0], &[3])?;
-    let f = |x: &Array| exp.call(std::slice::from_ref(x))?[0].square()?.sum(None, false);
+    let f = |x: &Array| exp.call(std::slice::from_ref(x))?[0].square()?.sum(None);
     let got = grad(f)(&x)?.to_vec::<f32>()?;
     for (g, x) in got.iter().zip([0.0f32, 1.0, 2.0]) {
         let want = 2.0 * (2.0 * x).exp();

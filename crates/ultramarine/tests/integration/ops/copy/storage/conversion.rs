@@ -133,7 +133,7 @@ fn other_dtypes() -> Result<()> {
             let stored = x.astype(dtype);
             assert_eq!(stored.dtype(), dtype);
             let back = stored.astype(from);
-            assert!(back.equal(&x)?.all(None, false)?.item::<bool>()?, "{from} {dtype}");
+            assert!(back.equal(&x)?.all(None)?.item::<bool>()?, "{from} {dtype}");
         }
         let wide = Array::from_slice(&[1.0f64 + 2f64.powi(-40)], &[1])?;
         assert_eq!(bytes(&wide.astype(dtype)), encoded(&[1.0], dtype));

@@ -1,20 +1,20 @@
 //! Rows of the table: functions of one matrix, whose elements are all different.
 
 use super::{Case, Function, Operand, ints};
-use ultramarine::{Array, Update, addmm, index};
+use ultramarine::{Array, KeepDims, Update, addmm, index};
 
 /// Functions of a (3, 4) matrix without ties or zeros.
 const OF_A_MATRIX: &[(&str, Function)] = &[
-    ("sum, of a matrix", |x| x[0].sum(0, false)),
-    ("prod all, of a matrix", |x| x[0].prod(None, false)),
-    ("prod, of a matrix", |x| x[0].prod(0, true)),
-    ("max, of a matrix", |x| x[0].max(1, false)),
-    ("min, of a matrix", |x| x[0].min(None, false)),
-    ("mean, of a matrix", |x| x[0].mean(0, false)),
-    ("var, of a matrix", |x| x[0].var(1, false, 1)),
-    ("std, of a matrix", |x| x[0].std(None, false, 0)),
-    ("median, of a matrix", |x| x[0].median(1, false)),
-    ("logsumexp, of a matrix", |x| x[0].logsumexp(1, false)),
+    ("sum, of a matrix", |x| x[0].sum(0)),
+    ("prod all, of a matrix", |x| x[0].prod(None)),
+    ("prod, of a matrix", |x| x[0].prod(KeepDims(0))),
+    ("max, of a matrix", |x| x[0].max(1)),
+    ("min, of a matrix", |x| x[0].min(None)),
+    ("mean, of a matrix", |x| x[0].mean(0)),
+    ("var, of a matrix", |x| x[0].var(1, 1)),
+    ("std, of a matrix", |x| x[0].std(None, 0)),
+    ("median, of a matrix", |x| x[0].median(1)),
+    ("logsumexp, of a matrix", |x| x[0].logsumexp(1)),
     ("softmax, of a matrix", |x| x[0].softmax(0, false)),
     ("cumsum, of a matrix", |x| x[0].cumsum(Some(0), true, false)),
     ("cumprod, of a matrix", |x| x[0].cumprod(Some(1), false, true)),

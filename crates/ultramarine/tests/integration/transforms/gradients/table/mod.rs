@@ -4,7 +4,7 @@ mod einsum;
 mod matrix;
 
 use ultramarine::{
-    Array, Convolution, ConvolveMode, Dtype, PadMode, Result, Update, addmm, concatenate,
+    Array, Convolution, ConvolveMode, Dtype, KeepDims, PadMode, Result, Update, addmm, concatenate,
     conv_general, conv_transpose1d, conv2d, convolve, index, meshgrid, stack, where_,
 };
 
@@ -175,20 +175,20 @@ fn shapes() -> Vec<Case> {
 fn reductions() -> Vec<Case> {
     const X: (&[usize], f64, f64) = (&[2, 3, 2], 0.3, 1.5);
     vec![
-        case("sum", &[X], |x| x[0].sum([0, 2], false)),
-        case("sum of all", &[X], |x| x[0].sum(None, false)),
-        case("prod", &[X], |x| x[0].prod(1, true)),
+        case("sum", &[X], |x| x[0].sum([0, 2])),
+        case("sum of all", &[X], |x| x[0].sum(None)),
+        case("prod", &[X], |x| x[0].prod(KeepDims(1))),
         case("prod with a zero", &[X], |x| {
             let zero = Array::from_slice(&[1.0f64, 0.0, 1.0], &[3, 1])?;
-            x[0].multiply(&zero)?.prod(1, false)
+            x[0].multiply(&zero)?.prod(1)
         }),
-        case("min", &[X], |x| x[0].min(1, false)),
-        case("max", &[X], |x| x[0].max([0, 1], true)),
-        case("mean", &[X], |x| x[0].mean(1, false)),
-        case("var", &[X], |x| x[0].var(1, false, 1)),
-        case("std", &[X], |x| x[0].std(1, true, 0)),
-        case("median", &[(&[5, 2], -1.0, 1.0)], |x| x[0].median(0, false)),
-        case("logsumexp", &[X], |x| x[0].logsumexp(1, false)),
+        case("min", &[X], |x| x[0].min(1)),
+        case("max", &[X], |x| x[0].max(KeepDims([0, 1]))),
+        case("mean", &[X], |x| x[0].mean(1)),
+        case("var", &[X], |x| x[0].var(1, 1)),
+        case("std", &[X], |x| x[0].std(KeepDims(1), 0)),
+        case("median", &[(&[5, 2], -1.0, 1.0)], |x| x[0].median(0)),
+        case("logsumexp", &[X], |x| x[0].logsumexp(1)),
         case("softmax", &[X], |x| x[0].softmax(1, false)),
         case("cumsum", &[X], |x| x[0].cumsum(Some(1), false, true)),
         case("cumsum from the end, exclusive", &[X], |x| x[0].cumsum(Some(1), true, false)),
@@ -205,34 +205,26 @@ fn reductions() -> Vec<Case> {
 fn convolutions() -> Vec<Case> {
     vec![
         case("conv2d", &[(&[1, 4, 3, 2], -1.0, 1.0), (&[2, 2, 3, 2], -1.0, 1.0)], |x| {
-            conv2d(&x[0], &x[1], [1, 2], [1, 1], [2, 1], 1)
+            conv2d(&x[0], &x[1], Convolution::default().stride([1, 2]).padding(1).dilation([2, 1]))
         }),
         case("conv_general", &[(&[2, 4, 4], -1.0, 1.0), (&[4, 2, 2], -1.0, 1.0)], |x| {
-            let how = Convolution {
-                stride: vec![2],
-                padding_low: vec![-1],
-                padding_high: vec![3],
-                kernel_dilation: vec![3],
-                input_dilation: vec![2],
-                groups: 2,
-                flip: true,
-            };
-            conv_general(&x[0], &x[1], &how)
+            let how = Convolution::default().stride(2).padding_low(-1).padding_high(3);
+            let how = how.dilation(3).input_dilation(2).groups(2).flip(true);
+            conv_general(&x[0], &x[1], how)
         }),
         case("depthwise", &[(&[1, 4, 3], -1.0, 1.0), (&[3, 3, 1], -1.0, 1.0)], |x| {
-            let how = Convolution {
-                padding_low: vec![2],
-                padding_high: vec![-1],
-                groups: 3,
-                ..Convolution::default()
-            };
-            conv_general(&x[0], &x[1], &how)
+            let how = Convolution::default().padding_low(2).padding_high(-1).groups(3);
+            conv_general(&x[0], &x[1], how)
         }),
         case("conv_transpose1d", &[(&[1, 3, 2], -1.0, 1.0), (&[2, 2, 2], -1.0, 1.0)], |x| {
-            conv_transpose1d(&x[0], &x[1], 2, 1, 2, 1, 1)
+            conv_transpose1d(
+                &x[0],
+                &x[1],
+                Convolution::default().stride(2).padding(1).dilation(2).output_padding(1),
+            )
         }),
         case("conv3d", &[(&[1, 2, 2, 3, 1], -1.0, 1.0), (&[1, 2, 1, 2, 1], -1.0, 1.0)], |x| {
-            conv_general(&x[0], &x[1], &Convolution::default())
+            conv_general(&x[0], &x[1], ())
         }),
         case("convolve", &[(&[4], -1.0, 1.0), (&[3], -1.0, 1.0)], |x| {
             convolve(&x[0], &x[1], ConvolveMode::Same)

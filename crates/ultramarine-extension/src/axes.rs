@@ -1,0 +1,344 @@
+//! Axes as arguments.
+
+use smallvec::SmallVec;
+use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
+use ultramarine_abi::MAX_NDIM;
+
+/// Axes of an array, as functions of them take them (`impl Into<Axes>`): a number, an array, a tuple, a slice or a
+/// `Vec` of numbers, a range, or `..` for all. Negative numbers count from the last axis; so do those of ranges: `-2..` are the last two.
+/// `None` is `..`, for axes that are an `Option<&[isize]>` of the caller's.
+///
+/// ```no_run
+/// # fn main() -> ultramarine_extension::Result<()> {
+/// let x = ultramarine_extension::Array::full(&[2, 3, 4], 1f32)?;
+/// assert_eq!(x.sum(1)?.shape(), [2, 4]);
+/// assert_eq!(x.sum([0, -1])?.shape(), [3]);
+/// assert_eq!(x.sum(1..)?.shape(), [2]);
+/// assert_eq!(x.sum(-2..)?.shape(), [2]);
+/// assert_eq!(x.sum(..)?.item::<f32>()?, 24.0);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Axes(Named);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Named {
+    All,
+    List(SmallVec<[isize; 4]>),
+    /// From the first (`None`: 0) to before the second (`None`: the number of axes).
+    Range(Option<isize>, Option<isize>),
+}
+
+impl Axes {
+    /// The numbers for an array of `ndim` axes, as they were given; `None`: all axes. Those out of range are the
+    /// function's to refuse.
+    #[doc(hidden)]
+    pub fn named(self, ndim: usize) -> Option<SmallVec<[isize; 4]>> {
+        let n = ndim as isize;
+        let (start, stop) = match self.0 {
+            Named::All => return None,
+            Named::List(axes) => return Some(axes),
+            Named::Range(start, stop) => (start.unwrap_or(0), stop.unwrap_or(n)),
+        };
+        let from_start = |axis: isize| if axis < 0 { axis.saturating_add(n) } else { axis };
+        // The end of a range is an axis at most one beyond the last. One axis too many is enough to be refused.
+        Some(
+            (from_start(start)..from_start(stop))
+                .take(MAX_NDIM + 1)
+                .map(|axis| {
+                    // One before the first axis stays that, and does not become the last.
+                    if axis < 0 { axis.saturating_sub(n) } else { axis }
+                })
+                .collect(),
+        )
+    }
+
+    /// The numbers, where all axes have to be named one by one.
+    #[doc(hidden)]
+    pub fn listed(self, ndim: usize) -> SmallVec<[isize; 4]> {
+        self.named(ndim).unwrap_or_else(|| (0..ndim as isize).collect())
+    }
+}
+
+/// One axis of an array, as functions along an axis take it (`impl Into<Axis>`): a number, negative from the last axis, or
+/// `..` for the flattened array. `None` is `..`, for an axis that is an `Option<isize>` of the caller's.
+///
+/// ```no_run
+/// # fn main() -> ultramarine_extension::Result<()> {
+/// let x = ultramarine_extension::Array::from_slice(&[3, 1, 2, 0], &[2, 2])?;
+/// assert_eq!(x.sort(-1)?.to_vec::<i32>()?, [1, 3, 0, 2]);
+/// assert_eq!(x.sort(..)?.to_vec::<i32>()?, [0, 1, 2, 3]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Axis(Option<isize>);
+
+impl Axis {
+    /// The number; `None`: the flattened array.
+    pub fn number(self) -> Option<isize> {
+        self.0
+    }
+}
+
+/// Axes that a reduction keeps, with size 1, so that the result broadcasts against the operand: `x.mean(KeepDims(-1))`. With
+/// axes alone, `x.mean(-1)`, the result is without them.
+///
+/// ```no_run
+/// use ultramarine_extension::{Array, KeepDims};
+///
+/// # fn main() -> ultramarine_extension::Result<()> {
+/// let x = Array::full(&[2, 3, 4], 1f32)?;
+/// assert_eq!(x.sum(KeepDims(1))?.shape(), [2, 1, 4]);
+/// assert_eq!(x.sum(KeepDims(..))?.shape(), [1, 1, 1]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeepDims<A>(pub A);
+
+/// What a reduction goes over, as functions take it (`impl Into<Reduced<Axes>>`, or of [`Axis`] for those of one axis): axes,
+/// or [`KeepDims`] of axes. [`Reduced::new`] is for a choice that the program makes when it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reduced<A> {
+    /// The axes.
+    pub axes: A,
+    /// Whether the result has them, with size 1.
+    pub keepdims: bool,
+}
+
+impl<A> Reduced<A> {
+    /// Axes, which the result has, with size 1, if `keepdims`.
+    pub fn new(axes: impl Into<A>, keepdims: bool) -> Self {
+        Reduced { axes: axes.into(), keepdims }
+    }
+}
+
+macro_rules! reduced {
+    ($($axes:ty)*) => {$(
+        impl<T: Into<$axes>> From<T> for Reduced<$axes> {
+            fn from(axes: T) -> Self {
+                Reduced::new(axes, false)
+            }
+        }
+
+        impl<T: Into<$axes>> From<KeepDims<T>> for Reduced<$axes> {
+            fn from(KeepDims(axes): KeepDims<T>) -> Self {
+                Reduced::new(axes, true)
+            }
+        }
+    )*};
+}
+reduced! { Axes Axis }
+
+impl From<RangeFull> for Axes {
+    fn from(_: RangeFull) -> Axes {
+        Axes(Named::All)
+    }
+}
+
+impl From<RangeFull> for Axis {
+    fn from(_: RangeFull) -> Axis {
+        Axis(None)
+    }
+}
+
+// Of options there is one type each, so that `None` needs no annotation.
+#[diagnostic::do_not_recommend]
+impl From<Option<&[isize]>> for Axes {
+    fn from(axes: Option<&[isize]>) -> Axes {
+        axes.map_or(Axes(Named::All), Axes::from)
+    }
+}
+
+impl From<Option<isize>> for Axis {
+    fn from(axis: Option<isize>) -> Axis {
+        Axis(axis)
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<const N: usize> From<&SmallVec<[isize; N]>> for Axes
+where
+    [isize; N]: smallvec::Array<Item = isize>,
+{
+    fn from(axes: &SmallVec<[isize; N]>) -> Axes {
+        Axes::from(&axes[..])
+    }
+}
+
+impl From<Axis> for Axes {
+    fn from(axis: Axis) -> Axes {
+        axis.0.map_or(Axes(Named::All), Axes::from)
+    }
+}
+
+/// A number as an axis; one beyond all axes stays beyond them.
+fn number(axis: impl TryInto<isize>) -> isize {
+    axis.try_into().unwrap_or(isize::MAX)
+}
+
+macro_rules! from_integer {
+    ($(#[$attribute:meta])* $t:ty) => {
+        $(#[$attribute])*
+        impl From<$t> for Axis {
+            fn from(axis: $t) -> Axis {
+                Axis(Some(number(axis)))
+            }
+        }
+
+        $(#[$attribute])*
+        impl From<$t> for Axes {
+            fn from(axis: $t) -> Axes {
+                Axes::from(&[axis][..])
+            }
+        }
+
+        $(#[$attribute])*
+        impl From<&[$t]> for Axes {
+            fn from(axes: &[$t]) -> Axes {
+                Axes(Named::List(axes.iter().map(|axis| number(*axis)).collect()))
+            }
+        }
+
+        $(#[$attribute])*
+        impl<const N: usize> From<[$t; N]> for Axes {
+            fn from(axes: [$t; N]) -> Axes {
+                Axes::from(&axes[..])
+            }
+        }
+
+        #[diagnostic::do_not_recommend]
+        impl<const N: usize> From<&[$t; N]> for Axes {
+            fn from(axes: &[$t; N]) -> Axes {
+                Axes::from(&axes[..])
+            }
+        }
+
+        $(#[$attribute])*
+        impl From<($t, $t)> for Axes {
+            fn from((a, b): ($t, $t)) -> Axes {
+                Axes::from([a, b])
+            }
+        }
+
+        #[diagnostic::do_not_recommend]
+        impl From<($t, $t, $t)> for Axes {
+            fn from((a, b, c): ($t, $t, $t)) -> Axes {
+                Axes::from([a, b, c])
+            }
+        }
+
+        $(#[$attribute])*
+        impl From<Vec<$t>> for Axes {
+            fn from(axes: Vec<$t>) -> Axes {
+                Axes::from(&axes[..])
+            }
+        }
+
+        #[diagnostic::do_not_recommend]
+        impl From<&Vec<$t>> for Axes {
+            fn from(axes: &Vec<$t>) -> Axes {
+                Axes::from(&axes[..])
+            }
+        }
+
+        $(#[$attribute])*
+        impl From<Range<$t>> for Axes {
+            fn from(r: Range<$t>) -> Axes {
+                Axes(Named::Range(Some(number(r.start)), Some(number(r.end))))
+            }
+        }
+
+        #[diagnostic::do_not_recommend]
+        impl From<RangeInclusive<$t>> for Axes {
+            fn from(r: RangeInclusive<$t>) -> Axes {
+                Axes(Named::Range(Some(number(*r.start())), after(number(*r.end()))))
+            }
+        }
+
+        #[diagnostic::do_not_recommend]
+        impl From<RangeFrom<$t>> for Axes {
+            fn from(r: RangeFrom<$t>) -> Axes {
+                Axes(Named::Range(Some(number(r.start)), None))
+            }
+        }
+
+        #[diagnostic::do_not_recommend]
+        impl From<RangeTo<$t>> for Axes {
+            fn from(r: RangeTo<$t>) -> Axes {
+                Axes(Named::Range(None, Some(number(r.end))))
+            }
+        }
+
+        #[diagnostic::do_not_recommend]
+        impl From<RangeToInclusive<$t>> for Axes {
+            fn from(r: RangeToInclusive<$t>) -> Axes {
+                Axes(Named::Range(None, after(number(r.end))))
+            }
+        }
+    };
+}
+// Messages list the main forms, with one type of integers.
+from_integer! { isize }
+from_integer! { #[diagnostic::do_not_recommend] usize }
+from_integer! { #[diagnostic::do_not_recommend] i32 }
+from_integer! { #[diagnostic::do_not_recommend] i64 }
+
+/// What a range that includes `last` ends before; `None`: the end, since 0 is the first axis.
+fn after(last: isize) -> Option<isize> {
+    (last != -1).then(|| last.saturating_add(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(axes: impl Into<Axes>, want: &[isize]) {
+        assert_eq!(axes.into().named(3).as_deref(), Some(want));
+    }
+
+    #[test]
+    fn forms() {
+        assert_eq!(Axes::from(..).named(3), None);
+        assert_eq!(Axes::from(None).named(3), None);
+        check(Some(&[1isize][..]), &[1]);
+        check(1, &[1]);
+        check(2usize, &[2]);
+        check(-1isize, &[-1]);
+        check([0, -1], &[0, -1]);
+        check((0, -1), &[0, -1]);
+        check((0, 1, 2usize), &[0, 1, 2]);
+        check([0i64, 1], &[0, 1]);
+        check(vec![2usize, 0], &[2, 0]);
+        check(vec![1], &[1]);
+        check(&[1isize, 2][..], &[1, 2]);
+    }
+
+    #[test]
+    #[allow(clippy::reversed_empty_ranges)] // From the end, they are not.
+    fn ranges() {
+        check(0..2, &[0, 1]);
+        check(0..=2, &[0, 1, 2]);
+        check(1.., &[1, 2]);
+        check(..2, &[0, 1]);
+        check(..=1, &[0, 1]);
+        check(-2.., &[1, 2]);
+        check(..-1, &[0, 1]);
+        check(1..-1, &[1]);
+        check(-3..=-1, &[0, 1, 2]);
+        check(..=-1, &[0, 1, 2]);
+        check(2..2, &[]);
+    }
+
+    /// Numbers that no axis has stay that.
+    #[test]
+    fn out_of_range() {
+        check(2..5, &[2, 3, 4]);
+        check(-4..-2, &[-4, 0]);
+        assert!(Axes::from(0..usize::MAX).named(3).is_some_and(|axes| axes.len() == MAX_NDIM + 1));
+        assert_eq!(Axis::from(u32::MAX as usize).0, Some(u32::MAX as isize));
+    }
+}

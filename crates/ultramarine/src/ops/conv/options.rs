@@ -1,0 +1,138 @@
+//! Options of convolutions.
+
+/// How a convolution places its windows, and what it does besides: what is not set has its default. Sizes are one number for
+/// all spatial axes, or one for each.
+///
+/// ```
+/// use ultramarine::{Array, Convolution, Dtype, conv2d};
+/// let (x, w) = (Array::ones(&[1, 8, 8, 3], Dtype::Float32)?, Array::ones(&[4, 3, 3, 3], Dtype::Float32)?);
+/// assert_eq!(conv2d(&x, &w, ())?.shape(), [1, 6, 6, 4]);
+/// assert_eq!(conv2d(&x, &w, Convolution::default().stride(2).padding([1, 0]))?.shape(), [1, 4, 3, 4]);
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Convolution {
+    /// From window to window; 1 by default.
+    pub stride: Vec<i64>,
+    /// Zeros before the first element; negative: elements that are left out. 0 by default.
+    pub padding_low: Vec<i64>,
+    /// Zeros behind the last element; negative: elements that are left out. 0 by default.
+    pub padding_high: Vec<i64>,
+    /// From tap to tap of the kernel; 1 by default.
+    pub kernel_dilation: Vec<i64>,
+    /// From element to element of the input, with zeros between them; 1 by default. Not of transposed convolutions.
+    pub input_dilation: Vec<i64>,
+    /// Elements that the output has more, at its end; 0 by default. Of transposed convolutions only.
+    pub output_padding: Vec<i64>,
+    /// Groups of channels, each of which goes to a group of the outputs; 1 by default.
+    pub groups: i64,
+    /// Reverse the kernel along its spatial axes: a convolution as signal processing has it. Not of transposed convolutions.
+    pub flip: bool,
+}
+
+impl Default for Convolution {
+    fn default() -> Self {
+        Convolution {
+            stride: Vec::new(),
+            padding_low: Vec::new(),
+            padding_high: Vec::new(),
+            kernel_dilation: Vec::new(),
+            input_dilation: Vec::new(),
+            output_padding: Vec::new(),
+            groups: 1,
+            flip: false,
+        }
+    }
+}
+
+macro_rules! setters {
+    ($($name:ident $what:literal [$($field:ident)*];)*) => {
+        impl Convolution {
+            $(
+                #[doc = concat!("Sets the ", $what, ".")]
+                #[must_use]
+                pub fn $name(mut self, sizes: impl Into<Sizes>) -> Self {
+                    let Sizes(sizes) = sizes.into();
+                    $(self.$field.clone_from(&sizes);)*
+                    self
+                }
+            )*
+
+            /// Sets the number of groups of channels.
+            #[must_use]
+            pub fn groups(mut self, groups: impl TryInto<i64>) -> Self {
+                self.groups = number(groups);
+                self
+            }
+
+            /// Sets if the kernel is reversed.
+            #[must_use]
+            pub fn flip(mut self, flip: bool) -> Self {
+                self.flip = flip;
+                self
+            }
+        }
+    };
+}
+
+setters! {
+    stride "stride" [stride];
+    padding "padding on both sides" [padding_low padding_high];
+    padding_low "padding before the first element" [padding_low];
+    padding_high "padding behind the last element" [padding_high];
+    dilation "dilation of the kernel" [kernel_dilation];
+    input_dilation "dilation of the input" [input_dilation];
+    output_padding "padding of the output" [output_padding];
+}
+
+/// The default.
+impl From<()> for Convolution {
+    fn from((): ()) -> Self {
+        Convolution::default()
+    }
+}
+
+impl From<&Convolution> for Convolution {
+    fn from(how: &Convolution) -> Self {
+        how.clone()
+    }
+}
+
+/// Sizes of a convolution's spatial axes, as its options take them (`impl Into<Sizes>`): one number for all of them, or one
+/// for each, in an array, a slice or a `Vec`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sizes(Vec<i64>);
+
+/// A size that no array has stays that.
+fn number(size: impl TryInto<i64>) -> i64 {
+    size.try_into().unwrap_or(i64::MAX)
+}
+
+macro_rules! from_integers {
+    ($($t:ty)*) => {$(
+        impl From<$t> for Sizes {
+            fn from(size: $t) -> Sizes {
+                Sizes(vec![number(size)])
+            }
+        }
+
+        impl From<&[$t]> for Sizes {
+            fn from(sizes: &[$t]) -> Sizes {
+                Sizes(sizes.iter().map(|size| number(*size)).collect())
+            }
+        }
+
+        impl From<Vec<$t>> for Sizes {
+            fn from(sizes: Vec<$t>) -> Sizes {
+                Sizes::from(&sizes[..])
+            }
+        }
+
+        impl<const N: usize> From<[$t; N]> for Sizes {
+            fn from(sizes: [$t; N]) -> Sizes {
+                Sizes::from(&sizes[..])
+            }
+        }
+    )*};
+}
+from_integers! { i32 i64 isize usize }
