@@ -1,7 +1,7 @@
 //! Operations for Ultramarine that are built outside of it, in Rust.
 //!
-//! An operation is a [`Primitive`]: its name, its attributes, how the types of its results follow from those of its
-//! operands, and how it is computed: by a kernel of its own on the CPU ([`CpuCall`]) or on accelerators ([`GpuCall`]), or
+//! An operation is a [`Primitive`]: its name, its fields, how the types of its results follow from those of its
+//! operands, if they are others, and how it is computed: by a kernel of its own on the CPU ([`CpuCall`]) or on accelerators ([`GpuCall`]), or
 //! written with other operations ([`Primitive::compose`]). From the latter, derivatives and batching follow where the
 //! primitive has no rules of its own. [`apply`] makes arrays of it, as lazy as all others.
 //!
@@ -10,18 +10,15 @@
 //! C functions, so one binary works with every build of the same contract.
 //!
 //! ```no_run
-//! use ultramarine_extension::{Array, CpuCall, Place, Primitive, Result, TensorType, apply_one};
+//! use ultramarine_extension::{Array, CpuCall, Place, Primitive, Result, apply_one};
 //!
 //! /// x^2 + 1
+//! #[derive(Debug)]
 //! struct SquarePlusOne;
 //!
 //! impl Primitive for SquarePlusOne {
 //!     fn name(&self) -> &str {
 //!         "square_plus_one"
-//!     }
-//!
-//!     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>> {
-//!         Ok(vec![inputs[0].clone()])
 //!     }
 //!
 //!     fn eval_cpu(&self, call: &mut CpuCall<'_>) -> Result<()> {
@@ -83,6 +80,6 @@ pub use num_complex::Complex32;
 pub use operations::{Attribute, concatenate, operation, stack, where_};
 pub use operators::Operand;
 pub use place::{DeviceKind, Place};
-pub use primitive::{Attributes, Jvp, Primitive, Vjp, Vmap, apply, apply_one};
+pub use primitive::{Attributes, Derivatives, Jvp, Primitive, Vjp, Vmap, apply, apply_one};
 pub use tensor::TensorType;
 pub use ultramarine_abi as abi;

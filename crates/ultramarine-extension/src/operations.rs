@@ -6,6 +6,7 @@ use crate::{
     dtype::Dtype,
     error::{Error, Result},
     host::{self, asked, lent},
+    operators::Operand,
     place::Place,
 };
 use std::ffi::CString;
@@ -159,8 +160,8 @@ macro_rules! methods {
             $($(#[$um])* pub fn $unary(&self) -> Result<Array> {
                 one(stringify!($unary), &[self], &[])
             })*
-            $($(#[$bm])* pub fn $binary(&self, other: &Array) -> Result<Array> {
-                one(stringify!($binary), &[self, other], &[])
+            $($(#[$bm])* pub fn $binary(&self, other: impl Operand) -> Result<Array> {
+                one(stringify!($binary), &[self, &*other.beside(self)?], &[])
             })*
             $($(#[$rm])* ///
             /// Over `axes` (`..`: all), which the result has not; [`KeepDims`](crate::KeepDims) keeps them, with size 1.

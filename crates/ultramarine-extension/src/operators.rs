@@ -50,10 +50,14 @@ impl Operand for f32 {
     }
 }
 
+/// The operator of two types, whose result is a `Result<Array>` of the calling module's. The core's arrays have theirs by it,
+/// too.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! operator {
     // Of types that are foreign on the left: messages about them would list these impls, with the macro around them.
     (foreign $($operator:tt)*) => {
-        operator! { #[diagnostic::do_not_recommend] [] $($operator)* }
+        $crate::operator! { #[diagnostic::do_not_recommend] [] $($operator)* }
     };
     ($(#[$attribute:meta])* [$($generic:tt)*] $trait:ident $method:ident $left:ty, $right:ty, |$a:ident, $b:ident| $result:expr) => {
         $(#[$attribute])*
@@ -69,8 +73,8 @@ macro_rules! operator {
 
 macro_rules! operators {
     ($($trait:ident $method:ident $function:ident;)*) => {$(
-        operator!([T: Operand] $trait $method Array, T, |a, b| Array::$function(&a, &*b.beside(&a)?));
-        operator!([T: Operand] $trait $method &Array, T, |a, b| Array::$function(a, &*b.beside(a)?));
+        operator!([T: Operand] $trait $method Array, T, |a, b| Array::$function(&a, b));
+        operator!([T: Operand] $trait $method &Array, T, |a, b| Array::$function(a, b));
         operator!(foreign $trait $method Result<Array>, Array, |a, b| Array::$function(&a?, &b));
         operator!(foreign $trait $method Result<Array>, &Array, |a, b| Array::$function(&a?, b));
         operator!(foreign $trait $method f64, Array, |a, b| Array::$function(&b.scalar_like(a)?, &b));

@@ -1,7 +1,7 @@
 //! What an operation is.
 
 use crate::{
-    array::{Array, handles, owned},
+    array::{Array, broadcast_types, handles, owned},
     cpu::CpuCall,
     error::{Error, Result},
     gpu::GpuCall,
@@ -15,14 +15,14 @@ use std::ptr::null_mut;
 
 /// An operation with its attributes.
 ///
-/// Required are the name, [`infer`](Primitive::infer), and one of the evaluations or [`compose`](Primitive::compose).
-/// The other rules are overrides of what follows from `compose`. A rule that is not overridden gives [`Error::missing`];
+/// Required are the name, and one of the evaluations or [`compose`](Primitive::compose). [`infer`](Primitive::infer) has to be
+/// written where results are not of their operands' type; the other rules are overrides of what follows from `compose`. A rule that is not overridden gives [`Error::missing`];
 /// where neither it nor `compose` is there, users get an error that names the primitive and the rule.
 ///
 /// Rules are called from any thread, at once for different arrays. They may panic (which becomes an error), and all but
 /// evaluations may use arrays' operations.
 #[allow(unused_variables)]
-pub trait Primitive: Send + Sync + 'static {
+pub trait Primitive: fmt::Debug + Send + Sync + 'static {
     /// Name, for errors and printing, and as part of its identity.
     fn name(&self) -> &str;
 
@@ -37,9 +37,9 @@ pub trait Primitive: Send + Sync + 'static {
     }
 
     /// What the result depends on besides the operands. Two primitives of equal name, version and attributes count as the
-    /// same operation: `compile` then computes it once.
+    /// same operation: `compile` then computes it once. By default, all that `Debug` shows: with `derive(Debug)`, all fields.
     fn attributes(&self) -> Attributes {
-        Attributes::new()
+        Attributes::new().text(&format!("{self:?}"))
     }
 
     /// Whether evaluations give the outputs memory themselves ([`CpuCall::output_taking`], [`CpuCall::allocate`],
@@ -50,11 +50,22 @@ pub trait Primitive: Send + Sync + 'static {
     }
 
     /// Shapes and dtypes of the results: the place for errors about operands. It is asked again for other shapes, and gives the
-    /// same answer to the same question.
+    /// same answer to the same question. By default, each result has the shape that the operands broadcast to, and the dtype
+    /// that they promote to: with one operand, its type.
     ///
     /// # Errors
     /// What users are told of operands that do not fit.
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>>;
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>> {
+        let result = match inputs {
+            [] => {
+                let text = "The results' types do not follow from operands: there are none. Write `infer`.";
+                return Err(Error::value(format!("[{}] {text}", self.name())));
+            }
+            [one] => one.clone(),
+            several => broadcast_types(several)?,
+        };
+        Ok(vec![result; self.outputs()])
+    }
 
     /// Computes the outputs on the CPU.
     ///
@@ -84,7 +95,7 @@ pub trait Primitive: Send + Sync + 'static {
     ///
     /// # Errors
     /// Whatever fails.
-    fn vjp(&self, of: &Vjp<'_>) -> Result<Vec<Option<Array>>> {
+    fn vjp(&self, of: &Vjp<'_>) -> Derivatives {
         Err(Error::missing())
     }
 
@@ -92,7 +103,7 @@ pub trait Primitive: Send + Sync + 'static {
     ///
     /// # Errors
     /// Whatever fails.
-    fn jvp(&self, of: &Jvp<'_>) -> Result<Vec<Option<Array>>> {
+    fn jvp(&self, of: &Jvp<'_>) -> Derivatives {
         Err(Error::missing())
     }
 
@@ -121,6 +132,9 @@ pub trait Primitive: Send + Sync + 'static {
     }
 }
 
+/// An answer of [`Primitive::vjp`], one array for each operand, or of [`Primitive::jvp`], one for each result. `None` is zero.
+pub type Derivatives = Result<Vec<Option<Array>>>;
+
 /// What a reverse rule is asked.
 #[derive(Debug)]
 pub struct Vjp<'a> {
@@ -132,6 +146,20 @@ pub struct Vjp<'a> {
     pub cotangents: &'a [Option<Array>],
     /// Which operands' cotangents are needed. Others may be left out (`None`).
     pub wanted: &'a [bool],
+}
+
+impl Vjp<'_> {
+    /// The cotangent of the first result: zeros, if it is that.
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub fn cotangent(&self) -> Result<Array> {
+        match (self.cotangents, self.outputs) {
+            ([Some(cotangent), ..], _) => Ok(cotangent.clone()),
+            (_, [result, ..]) => Array::zeros(&result.tensor_type()?),
+            _ => Err(Error::runtime("There is no result.")),
+        }
+    }
 }
 
 /// What a forward rule is asked.

@@ -14,8 +14,8 @@
 use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 use ultramarine::extension::{
-    self, Array as Operand, Attributes, CpuCall, Dtype, Error, Number, Place, Primitive,
-    TensorType, Vjp, Vmap, apply_one, call_one, match_dtype, parallel, where_,
+    self, Array as Operand, CpuCall, Dtype, Error, Number, Place, Primitive, TensorType, Vjp, Vmap,
+    apply_one, call_one, match_dtype, parallel, where_,
 };
 use ultramarine::{
     Array, Device, Result, new_stream,
@@ -24,7 +24,7 @@ use ultramarine::{
 };
 
 /// What is looked up between two points of the table.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Look {
     /// The straight line's height.
     Value,
@@ -33,8 +33,9 @@ enum Look {
 }
 
 /// `interp(x, xp, fp)`: at each `x` the piecewise linear function through the points `(xp, fp)`, whose `xp` rise. Outside
-/// of them the first and the last piece go on, or, clamped, the function is constant.
-#[derive(Clone, Copy)]
+/// of them the first and the last piece go on, or, clamped, the function is constant. Its fields are, with its name, the
+/// operation's identity.
+#[derive(Clone, Copy, Debug)]
 struct Interp {
     look: Look,
     clamped: bool,
@@ -45,11 +46,6 @@ type Answer<T> = extension::Result<T>;
 impl Primitive for Interp {
     fn name(&self) -> &str {
         "interp"
-    }
-
-    /// All that the result depends on besides the operands: it is the operation's identity, together with the name.
-    fn attributes(&self) -> Attributes {
-        Attributes::new().flag(self.look == Look::Slope).flag(self.clamped)
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Answer<Vec<TensorType>> {

@@ -17,6 +17,12 @@ struct Eval {
     allocates: bool,
 }
 
+impl std::fmt::Debug for Eval {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Eval")
+    }
+}
+
 impl Primitive for Eval {
     fn name(&self) -> &str {
         "eval"

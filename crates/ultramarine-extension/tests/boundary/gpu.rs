@@ -11,6 +11,7 @@ use ultramarine_extension::{
 type Body = fn(&mut GpuCall<'_>) -> Result<()>;
 
 /// Evaluates by a function.
+#[derive(Debug)]
 struct OnGpu {
     body: Body,
     allocates: bool,

@@ -14,13 +14,14 @@ use ultramarine_extension::{
 };
 
 /// Does the same in every rule: what it was made for.
+#[derive(Debug)]
 struct Stub {
     what: What,
     /// Counts this primitive's contexts.
     _alive: Arc<()>,
 }
 
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum What {
     Work,
     Panic,
@@ -84,14 +85,12 @@ impl Primitive for Stub {
 }
 
 /// Has only what it must have.
+#[derive(Debug)]
 struct Bare;
 
 impl Primitive for Bare {
     fn name(&self) -> &str {
         "bare"
-    }
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>> {
-        Ok(vec![inputs[0].clone()])
     }
 }
 
@@ -202,6 +201,7 @@ fn a_panic_in_any_rule_is_an_error_with_its_text() {
 
 #[test]
 fn a_panic_in_what_is_no_rule_is_an_error_too() {
+    #[derive(Debug)]
     struct Shy;
     impl Primitive for Shy {
         fn name(&self) -> &str {

@@ -3,7 +3,7 @@
 use crate::{cpu, gpu};
 use std::fmt;
 use ultramarine_extension::{
-    Array, Attributes, CpuCall, Dtype, Error, GpuCall, Jvp, Place, Primitive, Result, TensorType,
+    Array, CpuCall, Derivatives, Dtype, Error, GpuCall, Jvp, Place, Primitive, Result, TensorType,
     Vjp, Vmap, apply_one, broadcast_arrays,
 };
 
@@ -29,11 +29,6 @@ impl Axpby {
 impl Primitive for Axpby {
     fn name(&self) -> &str {
         "axpby"
-    }
-
-    /// Two operations with equal factors are the same one.
-    fn attributes(&self) -> Attributes {
-        Attributes::new().float(self.alpha).float(self.beta)
     }
 
     /// The result may have the memory of an operand that nobody else needs.
@@ -69,7 +64,7 @@ impl Primitive for Axpby {
     }
 
     /// It is linear: a tangent of the result is the same combination of the operands' tangents.
-    fn jvp(&self, of: &Jvp<'_>) -> Result<Vec<Option<Array>>> {
+    fn jvp(&self, of: &Jvp<'_>) -> Derivatives {
         Ok(vec![match [&of.tangents[0], &of.tangents[1]] {
             [Some(x), Some(y)] => Some(self.of(x, y)?),
             [Some(x), None] => Some((x * self.alpha)?),
@@ -79,7 +74,7 @@ impl Primitive for Axpby {
     }
 
     /// The cotangent of each operand is the result's, times its factor.
-    fn vjp(&self, of: &Vjp<'_>) -> Result<Vec<Option<Array>>> {
+    fn vjp(&self, of: &Vjp<'_>) -> Derivatives {
         let factors = [self.alpha, self.beta].into_iter().zip(of.wanted);
         factors
             .map(|(factor, wanted)| match &of.cotangents[0] {

@@ -11,23 +11,7 @@
 use crate::ops::elementwise::operand::Operand;
 use crate::{Complex32, array::Array, error::Result};
 use half::{bf16, f16};
-
-macro_rules! operator {
-    // Of types that are foreign on the left: messages about them would list these impls, with the macro around them.
-    (foreign $($operator:tt)*) => {
-        operator! { #[diagnostic::do_not_recommend] [] $($operator)* }
-    };
-    ($(#[$attribute:meta])* [$($generic:tt)*] $trait:ident $method:ident $left:ty, $right:ty, |$a:ident, $b:ident| $result:expr) => {
-        $(#[$attribute])*
-        impl<$($generic)*> std::ops::$trait<$right> for $left {
-            type Output = Result<Array>;
-            fn $method(self, $b: $right) -> Result<Array> {
-                let $a = self;
-                $result
-            }
-        }
-    };
-}
+use ultramarine_extension::operator;
 
 // `Array::f(a)` instead of `a.f()`, which would be the operator itself inside of its impl.
 macro_rules! binary {

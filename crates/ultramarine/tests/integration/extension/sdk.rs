@@ -6,23 +6,16 @@ use ultramarine::extension::{
     self as ext, CpuCall, Error, Place, Primitive, Result, TensorType, Vjp, apply, apply_one,
     call_one, from_library, library_place,
 };
-use ultramarine::transforms::{grad, jvp, vjp, vmap};
+use ultramarine::transforms::{compile, grad, jvp, vjp, vmap};
 use ultramarine::{Array, Dtype};
 
 /// alpha x + beta y.
+#[derive(Debug)]
 struct Axpby(f32, f32);
 
 impl Primitive for Axpby {
     fn name(&self) -> &str {
         "axpby"
-    }
-
-    fn attributes(&self) -> ext::Attributes {
-        ext::Attributes::new().float(self.0 as f64).float(self.1 as f64)
-    }
-
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>> {
-        Ok(vec![inputs[0].clone()])
     }
 
     fn eval_cpu(&self, call: &mut CpuCall<'_>) -> Result<()> {
@@ -67,7 +60,31 @@ fn a_primitive_in_a_program() {
     }
 }
 
+/// By default, operands are broadcast and promoted, and fields tell one operation from another.
+#[test]
+fn defaults_of_types_and_identity() {
+    let (x, y) = xy();
+    let wide = axpby(&x, &Array::ones(&[3, 1, 2], Dtype::Float64).unwrap()).unwrap();
+    assert_eq!((wide.shape(), wide.dtype()), (&[3, 2, 2][..], Dtype::Float64));
+    let same = axpby(&x.astype(Dtype::Float16), &y.astype(Dtype::Float16)).unwrap();
+    assert_eq!(same.dtype(), Dtype::Float16);
+    let nothing: &[&Array] = &[];
+    let error = call_one(Axpby(1.0, 1.0), nothing).unwrap_err().to_string();
+    assert!(error.contains("[axpby]") && error.contains("Write `infer`"), "{error}");
+
+    let two = |a: &[Array]| {
+        Ok(vec![
+            call_one(Axpby(1.0, 0.0), &[&a[0], &a[1]])?,
+            call_one(Axpby(2.0, 0.0), &[&a[0], &a[1]])?,
+        ])
+    };
+    let results = compile(two).call(&[&x, &y]).unwrap();
+    assert_eq!(values(&results[0]), values(&x));
+    assert_eq!(values(&results[1]), values(&(&x * 2.0).unwrap()));
+}
+
 /// Panics where it is told to.
+#[derive(Debug)]
 struct Panics {
     at: &'static str,
     dropped: Arc<AtomicUsize>,
@@ -170,6 +187,7 @@ fn threads_apply_at_once() {
 
 #[test]
 fn several_results_and_places() {
+    #[derive(Debug)]
     struct Both;
     impl Primitive for Both {
         fn name(&self) -> &str {
@@ -177,9 +195,6 @@ fn several_results_and_places() {
         }
         fn outputs(&self) -> usize {
             2
-        }
-        fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>> {
-            Ok(vec![inputs[0].clone(), inputs[0].clone()])
         }
         fn compose(&self, inputs: &[ext::Array]) -> Result<Vec<ext::Array>> {
             Ok(vec![(&inputs[0] + 1.0)?, (&inputs[0] - 1.0)?])

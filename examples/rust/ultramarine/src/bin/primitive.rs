@@ -1,8 +1,9 @@
 //! A primitive of one's own, squareplus(x) = (x + sqrt(x^2 + b)) / 2, with a kernel and a gradient.
 
-use ultramarine::extension::{self, Attributes, CpuCall, Primitive, TensorType, Vjp, call_one};
+use ultramarine::extension::{self, CpuCall, Derivatives, Primitive, Vjp, call_one};
 use ultramarine::{Array, Result, transforms::value_and_grad};
 
+#[derive(Debug)]
 struct Squareplus {
     b: f32,
 }
@@ -12,27 +13,17 @@ impl Primitive for Squareplus {
         "squareplus"
     }
 
-    fn attributes(&self) -> Attributes {
-        Attributes::new().float(self.b.into())
-    }
-
-    fn infer(&self, inputs: &[TensorType]) -> extension::Result<Vec<TensorType>> {
-        Ok(vec![inputs[0].clone()])
-    }
-
     fn eval_cpu(&self, call: &mut CpuCall<'_>) -> extension::Result<()> {
         let b = self.b;
         call.map1(move |x: f32| (x + (x * x + b).sqrt()) / 2.0)
     }
 
     /// The slope is (1 + x / sqrt(x^2 + b)) / 2.
-    fn vjp(&self, of: &Vjp<'_>) -> extension::Result<Vec<Option<extension::Array>>> {
-        let (x, Some(cotangent)) = (&of.inputs[0], &of.cotangents[0]) else {
-            return Ok(vec![None]);
-        };
-        let root = (x.square()? + f64::from(self.b))?.sqrt()?;
-        let slope = (((x / root)? + 1.0)? * 0.5)?;
-        Ok(vec![Some((cotangent * slope)?)])
+    fn vjp(&self, of: &Vjp<'_>) -> Derivatives {
+        let x = &of.inputs[0];
+        let root = (x.square()? + self.b)?.sqrt();
+        let slope = (0.5 * (1.0 + (x / root)?)?)?;
+        Ok(vec![Some((slope * of.cotangent())?)])
     }
 }
 

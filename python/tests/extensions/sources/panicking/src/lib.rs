@@ -7,6 +7,7 @@ use ultramarine_extension::{
 };
 
 /// Panics in the rule of this name.
+#[derive(Debug)]
 struct Panics(String);
 
 impl Panics {
