@@ -60,7 +60,7 @@ fn main() -> Result<()> {
     println!("{} parameters", model.num_parameters());
     for step in 1..=STEPS {
         let (loss, gradients) = value_and_grad(&mut model, |model| {
-            cross_entropy(&model.forward(&x)?, &y, Reduction::Mean)
+            cross_entropy(model.forward(&x), &y, Reduction::Mean)
         })?;
         optimizer.step(&mut model, &gradients)?;
         if step % 100 == 0 {

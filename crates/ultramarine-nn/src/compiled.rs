@@ -31,7 +31,7 @@ const NAME: &str = "CompiledStep";
 ///     let y = x.sum(KeepDims(-1))?;
 ///     let loss: Array = step.call(&mut model, &mut optimizer, &[x, y], |model, optimizer, batch| {
 ///         let (loss, gradients) = value_and_grad(model, |m| {
-///             mse_loss(&m.forward(&batch[0])?, &batch[1], Reduction::Mean)
+///             mse_loss(m.forward(&batch[0]), &batch[1], Reduction::Mean)
 ///         })?;
 ///         optimizer.update(model, &gradients)?;
 ///         Ok(loss)

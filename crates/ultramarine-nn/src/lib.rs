@@ -29,7 +29,7 @@
 //! let mut losses = Vec::new();
 //! for _ in 0..100 {
 //!     let (loss, gradients) =
-//!         value_and_grad(&mut model, |m| mse_loss(&m.forward(&x)?, &y, Reduction::Mean))?;
+//!         value_and_grad(&mut model, |m| mse_loss(m.forward(&x), &y, Reduction::Mean))?;
 //!     optimizer.step(&mut model, &gradients)?;
 //!     losses.push(loss.item::<f32>()?);
 //! }

@@ -1,7 +1,7 @@
 //! Losses. The reduction is an argument of each: it has no default here, and one in Python that differs from loss to loss.
 
 use std::f64::consts::{LN_2, PI};
-use ultramarine::{Array, Axes, Axis, Error, KeepDims, Result, fast, linalg, where_};
+use ultramarine::{Array, Axes, Axis, Error, KeepDims, Operand, Result, fast, linalg, where_};
 
 /// The reduction of the losses of all elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,7 +69,8 @@ impl Default for CrossEntropy<'_> {
     }
 }
 
-/// The cross entropy of logits and targets along the last axis.
+/// The cross entropy of logits and targets along the last axis. As in all losses, both may be a `Result<Array>`, such as what
+/// `model.forward(&x)` gives.
 ///
 /// For class indices, of the shape of the logits without the axis, that is `logsumexp(logits) - logits[target]`; for probabilities of
 /// the classes, of the shape of the logits, `logsumexp(logits) - sum(targets * logits)`.
@@ -86,7 +87,11 @@ impl Default for CrossEntropy<'_> {
 ///
 /// # Errors
 /// [`Error::Value`] for shapes that do not fit.
-pub fn cross_entropy(logits: &Array, targets: &Array, reduction: Reduction) -> Result<Array> {
+pub fn cross_entropy(
+    logits: impl Operand,
+    targets: impl Operand,
+    reduction: Reduction,
+) -> Result<Array> {
     cross_entropy_with(logits, targets, CrossEntropy::default(), reduction)
 }
 
@@ -95,12 +100,13 @@ pub fn cross_entropy(logits: &Array, targets: &Array, reduction: Reduction) -> R
 /// # Errors
 /// As [`cross_entropy`], and for a label smoothing that is not in [0, 1).
 pub fn cross_entropy_with(
-    logits: &Array,
-    targets: &Array,
+    logits: impl Operand,
+    targets: impl Operand,
     how: CrossEntropy<'_>,
     reduction: Reduction,
 ) -> Result<Array> {
     const NAME: &str = "cross_entropy";
+    let (logits, targets) = (&*logits.given()?.alone(), &*targets.given()?.alone());
     let CrossEntropy { weights, axis, label_smoothing: smoothing } = how;
     if !(0.0..1.0).contains(&smoothing) {
         let text = format!("label_smoothing is {smoothing}. Pass a number in [0, 1).");
@@ -148,14 +154,15 @@ pub fn cross_entropy_with(
 macro_rules! losses {
     ($(
         $(#[$doc:meta])*
-        $name:ident($($argument:ident: $of:ty),*) [$($first:ident $(, $other:ident)*)?] $body:expr;
+        $name:ident([$($array:ident)*] $($argument:ident: $of:ty),*) [$($first:ident $(, $other:ident)*)?] $body:expr;
     )*) => {$(
         $(#[$doc])*
         ///
         /// # Errors
-        /// [`Error::Value`] for shapes that do not fit.
+        /// [`Error::Value`] for shapes that do not fit; an operand's own.
         #[allow(clippy::too_many_arguments)] // As many as in Python.
-        pub fn $name($($argument: $of,)* reduction: Reduction) -> Result<Array> {
+        pub fn $name($($array: impl Operand,)* $($argument: $of,)* reduction: Reduction) -> Result<Array> {
+            $(let $array = &*$array.given()?.alone();)*
             $(same_shape(
                 stringify!($name),
                 &[(stringify!($first), $first) $(, (stringify!($other), $other))*],
@@ -174,7 +181,7 @@ fn error_of(a: &Array, b: &Array) -> Result<Array> {
 losses! {
     /// The cross entropy of two classes. For logits x that is `log(1 + exp(x)) - x t`; for probabilities p, without `with_logits`,
     /// `-(t log(p) + (1 - t) log(1 - p))`, where logarithms are at least -100. `weights` are factors of the losses.
-    binary_cross_entropy(inputs: &Array, targets: &Array, weights: Option<&Array>, with_logits: bool)
+    binary_cross_entropy([inputs targets] weights: Option<&Array>, with_logits: bool)
     [inputs, targets]
     match with_logits {
         true => inputs.softplus()?.subtract(&inputs.multiply(targets)?),
@@ -187,21 +194,21 @@ losses! {
     }.and_then(|loss| weighted("binary_cross_entropy", loss, weights));
 
     /// The absolute error.
-    l1_loss(predictions: &Array, targets: &Array) [predictions, targets]
+    l1_loss([predictions targets]) [predictions, targets]
     error_of(predictions, targets);
 
     /// The squared error.
-    mse_loss(predictions: &Array, targets: &Array) [predictions, targets]
+    mse_loss([predictions targets]) [predictions, targets]
     predictions.subtract(targets)?.square();
 
     /// The negative log likelihood, `-inputs[target]`, of log probabilities along an axis, usually -1, and class indices, which
     /// lack the axis.
-    nll_loss(inputs: &Array, targets: &Array, axis: impl Into<Axis>) []
+    nll_loss([inputs targets] axis: impl Into<Axis>) []
     picked(inputs, targets, axis.into())?.negative();
 
     /// The negative log likelihood of normal distributions, with the means `inputs`. With `v = max(vars, eps)` that is
     /// `(log(v) + (inputs - targets)^2 / v) / 2`, and the constant `log(2 pi) / 2`, if `full`. `eps` is usually 1e-6.
-    gaussian_nll_loss(inputs: &Array, targets: &Array, vars: &Array, full: bool, eps: f64)
+    gaussian_nll_loss([inputs targets vars] full: bool, eps: f64)
     [inputs, targets, vars]
     {
         let vars = vars.maximum(eps)?;
@@ -212,12 +219,12 @@ losses! {
 
     /// The Kullback-Leibler divergence of log probabilities along axes, usually -1:
     /// `sum(exp(targets) (targets - inputs))`.
-    kl_div_loss(inputs: &Array, targets: &Array, axis: impl Into<Axes>) []
+    kl_div_loss([inputs targets] axis: impl Into<Axes>) []
     targets.exp()?.multiply(&targets.subtract(inputs)?)?.sum(axis);
 
     /// The absolute error, made smooth around 0: an error d is `d^2 / (2 beta)` below beta, usually 1, and `d - beta / 2` from
     /// there on.
-    smooth_l1_loss(predictions: &Array, targets: &Array, beta: f64) [predictions, targets]
+    smooth_l1_loss([predictions targets] beta: f64) [predictions, targets]
     {
         let error = error_of(predictions, targets)?;
         if beta == 0.0 {
@@ -229,7 +236,7 @@ losses! {
     };
 
     /// Huber's loss: an error d is `d^2 / 2` up to delta, usually 1, and `delta (d - delta / 2)` beyond.
-    huber_loss(inputs: &Array, targets: &Array, delta: f64) []
+    huber_loss([inputs targets] delta: f64) []
     {
         let error = error_of(inputs, targets)?;
         let least = error.minimum(delta)?;
@@ -237,14 +244,14 @@ losses! {
     };
 
     /// `log(cosh(inputs - targets))`: a half of the square of small errors, the absolute of large ones.
-    log_cosh_loss(inputs: &Array, targets: &Array) []
+    log_cosh_loss([inputs targets]) []
     {
         let error = inputs.subtract(targets)?;
         &error.logaddexp(&error.negative()?)? - LN_2
     };
 
     /// The hinge loss, `max(0, 1 - inputs targets)`, of classes that are 1 or -1.
-    hinge_loss(inputs: &Array, targets: &Array) []
+    hinge_loss([inputs targets]) []
     {
         let loss = (1.0 - &inputs.multiply(targets)?)?;
         loss.maximum(0)
@@ -252,7 +259,7 @@ losses! {
 
     /// The margin ranking loss, `max(0, margin - targets (inputs1 - inputs2))`. Targets are 1 where the first score should be the
     /// higher, else -1. The margin is usually 0.
-    margin_ranking_loss(inputs1: &Array, inputs2: &Array, targets: &Array, margin: f64)
+    margin_ranking_loss([inputs1 inputs2 targets] margin: f64)
     [inputs1, inputs2, targets]
     {
         let loss = (margin - &targets.multiply(&inputs1.subtract(inputs2)?)?)?;
@@ -261,7 +268,7 @@ losses! {
 
     /// The cosine of the angle between vectors along an axis, usually 1: `sum(x1 x2) / max(|x1| |x2|, eps)`, with an eps of
     /// usually 1e-8.
-    cosine_similarity_loss(x1: &Array, x2: &Array, axis: impl Into<Axis>, eps: f64) []
+    cosine_similarity_loss([x1 x2] axis: impl Into<Axis>, eps: f64) []
     {
         let axis = axis.into();
         let norm = |x: &Array| linalg::norm(x, None, axis);
@@ -272,7 +279,7 @@ losses! {
 
     /// The triplet loss, `max(0, |anchors - positives| - |anchors - negatives| + margin)`, with the distances
     /// `(sum(|difference|^p) + eps)^(1 / p)` along an axis. Usual are the axis -1, p 2, the margin 1 and an eps of 1e-6.
-    triplet_loss(anchors: &Array, positives: &Array, negatives: &Array, axis: impl Into<Axis>, p: i64, margin: f64, eps: f64) []
+    triplet_loss([anchors positives negatives] axis: impl Into<Axis>, p: i64, margin: f64, eps: f64) []
     {
         let axis = axis.into();
         let distance = |other: &Array| {

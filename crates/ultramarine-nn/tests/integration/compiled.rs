@@ -35,7 +35,7 @@ fn step<O: Optimizer>(
     batch: &[Array],
 ) -> Result<(Array, Array)> {
     let (loss, gradients) =
-        value_and_grad(model, |m| mse_loss(&m.forward(&batch[0])?, &batch[1], Reduction::Mean))?;
+        value_and_grad(model, |m| mse_loss(m.forward(&batch[0]), &batch[1], Reduction::Mean))?;
     optimizer.update(model, &gradients)?;
     let root = loss.sqrt()?;
     Ok((loss, root))

@@ -7,6 +7,7 @@ pub(crate) mod options;
 
 use crate::error::{Result, ensure};
 use crate::graph::precision;
+use crate::ops::elementwise::operand::{Operand, alone};
 use crate::shape::{self, Shape, Show};
 use crate::{array::Array, dtype::Dtype, ops::rules::builders::flat, placement::follow};
 use convolve::{Convolve, Role};
@@ -112,8 +113,12 @@ fn check(x: &Array, w: &Array, groups: i64) -> Result<usize> {
 /// # Errors
 /// [`crate::Error::Value`] for an input that is not floating point, for shapes, groups or lists that do
 /// not fit, and where the kernel is larger than the padded input.
-pub fn conv_general(x: &Array, w: &Array, how: impl Into<Convolution>) -> Result<Array> {
-    general(x, w, &how.into())
+pub fn conv_general(
+    x: impl Operand,
+    w: impl Operand,
+    how: impl Into<Convolution>,
+) -> Result<Array> {
+    general(&*alone(&x)?, &*alone(&w)?, &how.into())
 }
 
 fn general(x: &Array, w: &Array, how: &Convolution) -> Result<Array> {
@@ -221,18 +226,18 @@ macro_rules! convolutions {
         ///
         /// # Errors
         /// As [`conv_general`].
-        pub fn $name(x: &Array, w: &Array, how: impl Into<Convolution>) -> Result<Array> {
-            general(x, w, &along::<$n>(&how.into()))
+        pub fn $name(x: impl Operand, w: impl Operand, how: impl Into<Convolution>) -> Result<Array> {
+            general(&*alone(&x)?, &*alone(&w)?, &along::<$n>(&how.into()))
         }
 
         $(#[$transposed_doc])*
         ///
         /// # Errors
         /// As [`conv_general`]; [`crate::Error::Value`] for an input dilation or a flip.
-        pub fn $transposed(x: &Array, w: &Array, how: impl Into<Convolution>) -> Result<Array> {
+        pub fn $transposed(x: impl Operand, w: impl Operand, how: impl Into<Convolution>) -> Result<Array> {
             let how = how.into();
             let output_padding = spread(&how.output_padding, 0, $n).to_vec();
-            transposed(x, w, &Convolution { output_padding, ..along::<$n>(&how) })
+            transposed(&*alone(&x)?, &*alone(&w)?, &Convolution { output_padding, ..along::<$n>(&how) })
         }
     )*};
 }

@@ -89,7 +89,7 @@ pub trait Operand {
 
 impl<'a> Given<'a> {
     /// The array, or the number as an array of its own.
-    pub(crate) fn alone(self) -> Cow<'a, Array> {
+    pub fn alone(self) -> Cow<'a, Array> {
         match self {
             Given::Array(array) => Cow::Borrowed(array),
             Given::Number(number) => Cow::Owned(number.alone()),

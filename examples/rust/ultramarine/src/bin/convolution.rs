@@ -8,8 +8,8 @@ fn main() -> Result<()> {
 
     let sobel = [-1.0f32, 0.0, 1.0, -2.0, 0.0, 2.0, -1.0, 0.0, 1.0];
     let sobel = Array::from_slice(&sobel, &[1, 3, 3, 1])?;
-    let batch = image.reshape(&[1, 8, 8, 1])?;
-    let edges = conv2d(&batch, &sobel, Convolution::default().padding(1))?.reshape(&[8, 8])?;
+    let batch = image.reshape(&[1, 8, 8, 1]);
+    let edges = conv2d(batch, sobel, Convolution::default().padding(1))?.reshape(&[8, 8])?;
     println!("{edges}");
 
     let middle = edges.index(index![1..-1; 2, 1..-1])?;

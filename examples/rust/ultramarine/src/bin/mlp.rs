@@ -36,7 +36,7 @@ fn main() -> Result<()> {
     let mut optimizer = Adam::new(0.01);
     for step in 1..=300 {
         let (loss, gradients) =
-            value_and_grad(&mut model, |m| mse_loss(&m.forward(&x)?, &y, Reduction::Mean))?;
+            value_and_grad(&mut model, |m| mse_loss(m.forward(&x), &y, Reduction::Mean))?;
         optimizer.step(&mut model, &gradients)?;
         if step % 100 == 0 {
             println!("step {step}: loss {:.6}", loss.item::<f32>()?);
