@@ -3,7 +3,7 @@
 use super::base::{Layer, Module};
 use super::param::Param;
 use crate::init::drawn_uniform;
-use ultramarine::{Array, Result, fast};
+use ultramarine::{Array, Error, Result, fast};
 
 /// A layer that returns its input.
 #[derive(Module, Clone, Copy, Debug, Default)]
@@ -58,6 +58,15 @@ impl Linear {
 
 impl Layer for Linear {
     fn forward(&self, x: &Array) -> Result<Array> {
+        if let (Some(width), [_, inputs]) = (x.shape().last(), self.weight.shape())
+            && width != inputs
+        {
+            let text = format!(
+                "the input {:?} has {width} features along its last axis, and the layer takes {inputs}.",
+                x.shape()
+            );
+            return Err(Error::value("Linear", text));
+        }
         fast::linear(x, &self.weight, self.bias.as_deref())
     }
 }

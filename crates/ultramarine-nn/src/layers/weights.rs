@@ -80,7 +80,7 @@ pub(crate) fn read(op: &str, path: &Path) -> Result<Parameters> {
 pub(crate) fn write(op: &str, path: &Path, arrays: &Parameters) -> Result<()> {
     match Format::from_path(path) {
         Ok(Format::Npz) => io::npz::save(path, arrays),
-        Ok(Format::Safetensors) => io::safetensors::save(path, arrays, &io::Metadata::new()),
+        Ok(Format::Safetensors) => io::safetensors::save(path, arrays, None),
         _ => Err(unknown(op, path)),
     }
 }

@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use text::Text;
-use ultramarine::io::{Metadata, safetensors};
+use ultramarine::io::safetensors;
 use ultramarine::random::{key, normal};
 use ultramarine::{Array, Dtype, Quantization, Result};
 use ultramarine_nn::{Module, Parameters, quantize_where};
@@ -73,7 +73,7 @@ impl Folder {
             index.insert(name.clone(), part(number % 2).into());
         }
         for (number, arrays) in files.iter().enumerate() {
-            safetensors::save(self.0.join(part(number)), arrays, &Metadata::new())?;
+            safetensors::save(self.0.join(part(number)), arrays, None)?;
         }
         self.write("model.safetensors.index.json", &json!({ "weight_map": index }));
         Ok(())
@@ -303,7 +303,7 @@ fn folders_that_do_not_fit_are_refused() -> Result<()> {
     let mut weights = good;
     let name = "model.layers.0.self_attn.rotary_emb.inv_freq".to_owned();
     weights.insert(name, Array::zeros(&[8], Dtype::Float32)?);
-    safetensors::save(folder.0.join("model.safetensors"), &weights, &Metadata::new())?;
+    safetensors::save(folder.0.join("model.safetensors"), &weights, None)?;
     let loaded = folder.load()?.parameters();
     assert_eq!(loaded.len(), weights.len() - 2);
 

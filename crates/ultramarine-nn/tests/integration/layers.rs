@@ -416,3 +416,12 @@ fn a_step_is_of_integers() -> Result<()> {
     assert_eq!(Step { threshold: 0.5 }.forward(&x)?.to_vec::<i32>()?, [0, 0, 1]);
     Ok(())
 }
+
+#[test]
+fn an_input_of_another_width_is_named() -> Result<()> {
+    let error = Linear::new(3, 4)?.forward(&Array::ones(&[5, 2], Dtype::Float32)?);
+    let text = error.expect_err("two features for three").to_string();
+    assert!(text.contains("[Linear] the input [5, 2] has 2 features"), "{text}");
+    assert!(text.contains("takes 3"), "{text}");
+    Ok(())
+}

@@ -7,6 +7,15 @@ use crate::shape::{self, Show};
 use crate::{array::Array, backend, node::Value, ops, scalar::Scalar};
 use ultramarine_runtime::backend::executable;
 
+/// The number of a scalar that is one of the integers, or was one before its conversion.
+fn exact(scalar: Scalar) -> i128 {
+    match scalar.dtype() {
+        Dtype::Uint64 => scalar.bits().into(),
+        dtype if dtype.is_inexact() => scalar.to_f64() as i128,
+        _ => scalar.to_i64().into(),
+    }
+}
+
 impl Array {
     /// Computes it, if that has not happened yet.
     ///
@@ -117,15 +126,46 @@ impl Array {
         })
     }
 
-    /// The only element of an array of size 1.
+    /// The only element of an array of size 1, as a `T`: an integer or bool as any number type that holds it, a
+    /// floating-point number as any floating-point type, rounded to it, and each of them as a complex number.
+    ///
+    /// ```
+    /// use ultramarine::Array;
+    /// let x = Array::from_slice(&[1.0f32, 4.0, 2.0], &[3])?;
+    /// assert_eq!(x.argmax(..)?.item::<i32>()?, 1);
+    /// assert_eq!(x.max(..)?.item::<f64>()?, 4.0);
+    /// assert!(Array::scalar(300).item::<u8>().is_err());
+    /// assert!(x.max(..)?.item::<i32>().is_err());
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// [`Error::Value`] for another size, [`Error::Type`] for another type.
+    /// [`Error::Value`] for another size, or an integer that `T` does not hold; [`Error::Type`] for a type that takes no such
+    /// number.
     pub fn item<T: Element>(&self) -> Result<T> {
         if self.size() != 1 {
             bail!("item", "Array of shape {} has not one element.", Show(self.shape()));
         }
-        self.elements::<T>("item").map(|all| all[0])
+        let (from, to) = (self.dtype(), T::DTYPE);
+        let whole = from.is_integer() || from == Dtype::Bool;
+        let converts = match (whole, from.is_floating()) {
+            _ if from == to => false,
+            (true, _) => to.is_integer() || to.is_inexact(),
+            (_, true) => to.is_inexact(),
+            _ => false,
+        };
+        if !converts {
+            return self.elements::<T>("item").map(|all| all[0]);
+        }
+        let value = self.item_scalar()?;
+        let number = value.cast(to);
+        if whole && exact(value) != exact(number) {
+            let exact = exact(value);
+            bail!("item", "{exact} of {from} is no number of {to}. Ask for a wider type.");
+        }
+        let bits = number.bits().to_le_bytes();
+        // SAFETY: the low bytes are an element of T's dtype, and no element has more than eight.
+        Ok(unsafe { std::ptr::read_unaligned(bits.as_ptr().cast::<T>()) })
     }
 
     /// The only element of an array of size 1, as a [`Scalar`].

@@ -13,13 +13,30 @@ use std::path::Path;
 /// The longest header that the format's own library reads.
 const MAX_HEADER: u64 = 100_000_000;
 
-/// Saves arrays with free text; `.safetensors` is appended to a path without it.
+/// Saves arrays, and free text, if there is any; `.safetensors` is appended to a path without it.
+///
+/// ```
+/// use ultramarine::{Array, io::{Arrays, Metadata, safetensors}};
+/// let path = std::env::temp_dir().join("ultramarine-save.safetensors");
+/// let arrays = Arrays::from([("w".into(), Array::scalar(1.0f32))]);
+/// safetensors::save(&path, &arrays, None)?;
+/// safetensors::save(&path, &arrays, &Metadata::from([("format".into(), "mlx".into())]))?;
+/// let (arrays, metadata) = safetensors::load(&path)?;
+/// assert_eq!((arrays["w"].item::<f32>()?, metadata["format"].as_str()), (1.0, "mlx"));
+/// # std::fs::remove_file(&path)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 /// [`Error::Value`] for an array named `__metadata__`, [`Error::Type`] for a dtype that the
 /// format does not have, [`Error::Runtime`] when the file cannot be written; errors of
 /// evaluation.
-pub fn save(path: impl AsRef<Path>, arrays: &Arrays, metadata: &Metadata) -> Result<()> {
+pub fn save<'a>(
+    path: impl AsRef<Path>,
+    arrays: &Arrays,
+    metadata: impl Into<Option<&'a Metadata>>,
+) -> Result<()> {
+    let metadata = metadata.into();
     let path = with_extension(path.as_ref(), ".safetensors");
     eval_all(arrays)?;
     let name = path.display().to_string();
@@ -31,13 +48,13 @@ pub fn save(path: impl AsRef<Path>, arrays: &Arrays, metadata: &Metadata) -> Res
 ///
 /// # Errors
 /// As [`save`].
-pub fn write(
+pub fn write<'a>(
     writer: &mut dyn Write,
     arrays: &Arrays,
-    metadata: &Metadata,
+    metadata: impl Into<Option<&'a Metadata>>,
     name: &str,
 ) -> Result<()> {
-    write_to(writer, arrays, metadata, At { op: "save_safetensors", name })
+    write_to(writer, arrays, metadata.into(), At { op: "save_safetensors", name })
 }
 
 /// Loads the arrays and the metadata (empty if there is none) of a file.
@@ -90,7 +107,7 @@ pub fn read(reader: &mut dyn ReadSeek, name: &str) -> Result<(Arrays, Metadata)>
 fn write_to(
     writer: &mut dyn Write,
     arrays: &Arrays,
-    metadata: &Metadata,
+    metadata: Option<&Metadata>,
     at: At<'_>,
 ) -> Result<()> {
     if arrays.contains_key("__metadata__") {
@@ -103,7 +120,7 @@ fn write_to(
     // Written entry by entry, as the crate's own header has no fixed order of the
     // metadata, and equal arrays shall give equal files.
     let mut entries = Vec::new();
-    if !metadata.is_empty() {
+    if let Some(metadata) = metadata.filter(|metadata| !metadata.is_empty()) {
         entries.push(entry("__metadata__", metadata));
     }
     for (name, a) in &order {

@@ -101,7 +101,14 @@ fn accelerators_mix_only_by_copy_or_policy() -> Result<()> {
     register_mock();
     let (a, b) = (array(&[1.0, 2.0]).copy_to(GPU0)?, array(&[3.0, 4.0]).copy_to(GPU1)?);
     let text = refused(a.add(&b));
-    for part in ["[add]", "mock gpu:0", "mock gpu:1", "copy(x, device)", "set_transfer_policy"] {
+    for part in [
+        "[add]",
+        "mock gpu:0",
+        "mock gpu:1",
+        "copy(x, device)",
+        "x.copy_to(device)",
+        "set_transfer_policy",
+    ] {
         assert!(text.contains(part), "{part} is not in: {text}");
     }
     refused(a.reshape(&[1, 2])?.matmul(&b.reshape(&[2, 1])?));

@@ -11,7 +11,7 @@ fn wrong_files_and_names() -> Result<()> {
     npy::save(folder.file("noext"), &a)?;
     npy::save(folder.file("x.foo"), &a)?;
     npz::save(folder.file("x.NPZ"), &arrays)?;
-    safetensors::save(folder.file("s"), &arrays, &Metadata::new())?;
+    safetensors::save(folder.file("s"), &arrays, None)?;
     assert_eq!(folder.names(), ["noext.npy", "s.safetensors", "x.NPZ.npz", "x.foo.npy"]);
 
     let text = |result: Result<Loaded>| result.err().map(|e| e.to_string()).unwrap_or_default();
@@ -61,7 +61,7 @@ fn failing_writers_and_readers() -> Result<()> {
     for room in [0, 5, 100, 1000] {
         assert!(npy::write(&mut Full(room), &a, "x").is_err());
         assert!(npz::write(&mut Full(room), &arrays, false, "x").is_err());
-        assert!(safetensors::write(&mut Full(room), &arrays, &Metadata::new(), "x").is_err());
+        assert!(safetensors::write(&mut Full(room), &arrays, None, "x").is_err());
     }
 
     /// Says that it is longer than it is.
@@ -90,11 +90,11 @@ fn a_failure_leaves_the_old_file() -> Result<()> {
     let folder = Folder::new("replace");
     let path = folder.file("x.safetensors");
     let arrays = Arrays::from([("a".to_owned(), Array::from_slice(&[7i32; 4], &[4])?)]);
-    safetensors::save(&path, &arrays, &Metadata::new())?;
+    safetensors::save(&path, &arrays, None)?;
     let before = fs::read(&path).expect("the file");
     // Refused only when the file is about to be written.
     let bad = Arrays::from([("__metadata__".to_owned(), Array::scalar(1.0f32))]);
-    assert!(safetensors::save(&path, &bad, &Metadata::new()).is_err());
+    assert!(safetensors::save(&path, &bad, None).is_err());
     assert_eq!(fs::read(&path).expect("the file"), before);
     assert_eq!(folder.names(), ["x.safetensors"]);
     Ok(())

@@ -219,7 +219,7 @@ fn empty_and_huge() -> Result<()> {
     assert!(matches!(far, Err(Error::Value(_))), "{far:?}");
     // Strides beyond the input are fine: there is one window.
     assert_eq!(
-        conv1d(&one(&[1, 5, 2])?, &one(&[1, 3, 2])?, Convolution::default().stride(1 << 40))?
+        conv1d(&one(&[1, 5, 2])?, &one(&[1, 3, 2])?, Convolution::default().stride(1i64 << 40))?
             .to_vec::<f32>()?,
         [6.0]
     );

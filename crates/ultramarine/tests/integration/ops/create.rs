@@ -2,7 +2,7 @@
 
 use Dtype::*;
 use std::f64::consts::TAU;
-use ultramarine::{Array, Dtype, Error, Result, bartlett, blackman, hamming, hanning};
+use ultramarine::{Array, Complex32, Dtype, Error, Result, bartlett, blackman, hamming, hanning};
 
 #[test]
 fn creation() -> Result<()> {
@@ -58,6 +58,40 @@ fn windows() -> Result<()> {
                 assert!((w as f64 - want).abs() < 1e-6, "{n} {i}: {w}, not {want}");
             }
         }
+    }
+    Ok(())
+}
+
+/// Numbers come out in types that hold them.
+#[test]
+fn items_convert() -> Result<()> {
+    let whole = |dtype: Dtype, v: i32| Array::scalar(v).astype(dtype);
+    for dtype in [Int8, Int16, Int32, Int64, Uint8, Uint16, Uint32, Uint64] {
+        let x = whole(dtype, 100);
+        assert_eq!((x.item::<i8>()?, x.item::<u64>()?, x.item::<f32>()?), (100, 100, 100.0));
+        assert!(matches!(x.item::<bool>(), Err(Error::Type(_))), "{dtype} is no bool");
+    }
+    assert_eq!(whole(Bool, 1).item::<i64>()?, 1);
+    assert_eq!(Array::scalar(u64::MAX).item::<u64>()?, u64::MAX);
+    for refused in [
+        Array::scalar(-1).item::<u32>().map(drop),
+        Array::scalar(128).item::<i8>().map(drop),
+        Array::scalar(u64::MAX).item::<i64>().map(drop),
+        Array::scalar(u64::MAX).item::<f64>().map(drop),
+        Array::scalar((1 << 24) + 1).item::<f32>().map(drop),
+    ] {
+        match refused {
+            Err(Error::Value(text)) => assert!(text.contains("is no number of"), "{text}"),
+            other => panic!("{other:?}"),
+        }
+    }
+    let half = Array::scalar(0.1f64);
+    assert_eq!((half.item::<f64>()?, half.item::<f32>()?), (0.1, 0.1f32));
+    assert_eq!(Array::scalar(1.5f32).astype(Float16).item::<f64>()?, 1.5);
+    assert!(Array::scalar(f32::NAN).item::<f64>()?.is_nan());
+    assert_eq!(Array::scalar(2.0f32).item::<Complex32>()?, Complex32::new(2.0, 0.0));
+    for refused in [Array::scalar(2.0f32).item::<i32>(), Array::scalar(Complex32::ONE).item()] {
+        assert!(matches!(refused, Err(Error::Type(_))), "{refused:?}");
     }
     Ok(())
 }
