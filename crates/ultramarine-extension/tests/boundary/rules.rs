@@ -84,13 +84,16 @@ impl Primitive for Stub {
     }
 }
 
-/// Has only what it must have.
+/// Has neither a kernel nor `compose`.
 #[derive(Debug)]
 struct Bare;
 
 impl Primitive for Bare {
     fn name(&self) -> &str {
         "bare"
+    }
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>> {
+        Ok(vec![inputs[0].clone()])
     }
 }
 
