@@ -62,16 +62,8 @@ impl Axes {
 }
 
 /// One axis of an array, as functions along an axis take it (`impl Into<Axis>`): a number, negative from the last axis, or
-/// `..` for the flattened array. `None` is `..`, for an axis that is an `Option<isize>` of the caller's.
-///
-/// ```no_run
-/// # fn main() -> ultramarine_extension::Result<()> {
-/// let x = ultramarine_extension::Array::from_slice(&[3, 1, 2, 0], &[2, 2])?;
-/// assert_eq!(x.sort(-1)?.to_vec::<i32>()?, [1, 3, 0, 2]);
-/// assert_eq!(x.sort(..)?.to_vec::<i32>()?, [0, 1, 2, 3]);
-/// # Ok(())
-/// # }
-/// ```
+/// `..` for the flattened array, where there is such a function. `None` is `..`, for an axis that is an `Option<isize>` of the
+/// caller's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Axis(Option<isize>);
 

@@ -20,7 +20,7 @@ const NAME: &str = "CompiledStep";
 /// an input. Parameters, the optimizer's state and the state of random numbers are inputs and results of their own accord.
 ///
 /// ```
-/// use ultramarine::{Array, Dtype, eval};
+/// use ultramarine::{Array, Dtype, KeepDims, eval};
 /// use ultramarine_nn::{CompiledStep, Layer, Linear, Module, losses::{Reduction, mse_loss}, value_and_grad};
 /// use ultramarine_nn::optimizers::{Adam, Optimizer};
 ///

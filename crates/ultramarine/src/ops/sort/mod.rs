@@ -37,6 +37,14 @@ impl Array {
     /// Sorted along `axis` (`..`: flattened first): ascending, stable, NaN last;
     /// complex numbers by real, then imaginary part.
     ///
+    /// ```
+    /// use ultramarine::Array;
+    /// let x = Array::from_slice(&[3, 1, 2, 0], &[2, 2])?;
+    /// assert_eq!(x.sort(-1)?.to_vec::<i32>()?, [1, 3, 0, 2]);
+    /// assert_eq!(x.sort(..)?.to_vec::<i32>()?, [0, 1, 2, 3]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`crate::Error::Index`] for an axis out of range.
     pub fn sort(&self, axis: impl Into<Axis>) -> Result<Array> {
