@@ -112,9 +112,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let loss = train(&mut network, &images.take(&rest, 0)?, &digits.take(&rest, 0)?)?;
     let seconds = started.elapsed().as_secs_f64();
 
-    let guessed = network.forward(&images.take(&test, 0)?)?.argmax(1, false)?;
+    let guessed = network.forward(&images.take(&test, 0)?)?.argmax(1)?;
     let right = guessed.equal(&digits.take(&test, 0)?)?;
-    let accuracy = right.astype(Dtype::Float32).mean(.., false)?.item::<f32>()?;
+    let accuracy = right.astype(Dtype::Float32).mean(..)?.item::<f32>()?;
     println!(
         "Trained in {seconds:.2} s to a loss of {loss:.6}. Held-out accuracy: {:.2}%",
         100.0 * accuracy

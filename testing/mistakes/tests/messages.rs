@@ -86,7 +86,7 @@ fn remedies_compile() {
 fn remedies() -> Result<()> {
     let x = Array::ones(&[2, 3], Dtype::Float32)?;
     (&x * 2.0)?.reshape(&[6])?;
-    (&x * 2.0)?.sum(.., false)?;
+    (&x * 2.0)?.sum(..)?;
     ((&x * 2.0)? + 1.0)?;
     ((&x * 2.0)? + &x * 3.0)?;
     (&x * 2.0f32)?;
@@ -101,13 +101,13 @@ fn remedies() -> Result<()> {
     x.index(index![0])?;
     x.index(index![0..2])?;
     x.index(index![0..2, ..])?;
-    x.sum(0, false)?;
+    x.sum(0)?;
     concatenate([&x, &x], 0)?;
     eval([&x])?;
     Array::from_slice(&[1.0f32, 2.0, 3.0, 4.0], &[2, 2])?;
-    x.sum(.., false)?.item::<f32>()?;
+    x.sum(..)?.item::<f32>()?;
     for i in 0..2 { x.index(index![i])?; }
-    grad(|x: &Array| x.square()?.sum(.., false))(&x)?;
+    grad(|x: &Array| x.square()?.sum(..))(&x)?;
     let scale: Param = Param::from(x);
     eval([&scale])?;
     Ok(())

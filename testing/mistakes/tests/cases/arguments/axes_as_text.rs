@@ -2,6 +2,6 @@ use ultramarine::{Array, Dtype, Result};
 
 fn main() -> Result<()> {
     let x = Array::ones(&[2, 3], Dtype::Float32)?;
-    x.sum("0", false)?;
+    x.sum("0")?;
     Ok(())
 }

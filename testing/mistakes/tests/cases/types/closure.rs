@@ -3,6 +3,6 @@ use ultramarine::{Array, Dtype, Result};
 
 fn main() -> Result<()> {
     let x = Array::ones(&[2, 3], Dtype::Float32)?;
-    grad(|x| x.square()?.sum(.., false))(&x)?;
+    grad(|x| x.square()?.sum(..))(&x)?;
     Ok(())
 }
