@@ -79,7 +79,7 @@ impl Primitive for Interp {
         let [x, xp, fp] = inputs else { return Err(Error::missing()) };
         let number = |n: usize| Operand::scalar(n as i32);
         // The piece that x is in: as many points as are not above it, less one.
-        let below = xp.less_equal(&x.expand_dims(&[-1])?)?.astype(Dtype::Int32)?.sum(&[-1])?;
+        let below = xp.less_equal(&x.expand_dims(&[-1])?)?.astype(Dtype::Int32)?.sum([-1])?;
         let next = below.maximum(&number(1)?)?.minimum(&number(xp.shape()[0] - 1)?)?;
         let piece = next.subtract(&number(1)?)?;
         let (x0, y0) = (xp.take(&piece, 0)?, fp.take(&piece, 0)?);

@@ -70,7 +70,7 @@ fn shapes_that_do_not_fit_are_named() -> Result<()> {
         "[mse_loss] predictions of the shape [2, 1] and targets of the shape [2]. Pass arrays of the same shape."
     );
     assert_eq!(
-        error(cross_entropy(&of(&[4, 3])?, &of(&[3])?.astype(Dtype::Int32), Mean)),
+        error(cross_entropy(&of(&[4, 3])?, of(&[3])?.astype(Dtype::Int32), Mean)),
         "[cross_entropy] targets of the shape [3] for logits of the shape [4, 3]. Pass class indices of the shape [4], or \
          probabilities of the logits' shape."
     );

@@ -127,7 +127,7 @@ fn random_configurations_in_every_dtype() {
         let (x, w, how) = random(&mut r);
         let (shape, want) = naive(&x, &w, &how);
         for (dtype, eps) in dtypes {
-            let got = conv_general(&x.astype(dtype), &w.astype(dtype), &how).unwrap();
+            let got = conv_general(x.astype(dtype), w.astype(dtype), &how).unwrap();
             assert_eq!(got.dtype(), dtype);
             near(&got, &shape, &want, eps, &format!("{how:?} in {dtype}"));
         }
@@ -208,18 +208,17 @@ fn transposed_is_the_derivative() -> Result<()> {
 #[test]
 fn empty_and_huge() -> Result<()> {
     let one = |s: &[usize]| Array::ones(s, Dtype::Float32);
-    assert_eq!(conv1d(&one(&[0, 5, 2])?, &one(&[3, 3, 2])?, ())?.shape(), [0, 3, 3]);
-    assert_eq!(conv1d(&one(&[1, 5, 2])?, &one(&[0, 3, 2])?, ())?.shape(), [1, 3, 0]);
-    let none = conv1d(&one(&[1, 5, 0])?, &one(&[3, 3, 0])?, ())?;
+    assert_eq!(conv1d(one(&[0, 5, 2])?, one(&[3, 3, 2])?, ())?.shape(), [0, 3, 3]);
+    assert_eq!(conv1d(one(&[1, 5, 2])?, one(&[0, 3, 2])?, ())?.shape(), [1, 3, 0]);
+    let none = conv1d(one(&[1, 5, 0])?, one(&[3, 3, 0])?, ())?;
     assert_eq!(none.to_vec::<f32>()?, [0.0; 9]);
-    let padded = conv1d(&one(&[1, 0, 2])?, &one(&[1, 3, 2])?, Convolution::default().padding(2))?;
+    let padded = conv1d(one(&[1, 0, 2])?, one(&[1, 3, 2])?, Convolution::default().padding(2))?;
     assert_eq!(padded.to_vec::<f32>()?, [0.0; 2]);
-    let far =
-        conv1d(&one(&[1, 5, 2])?, &one(&[3, 3, 2])?, Convolution::default().padding(i64::MAX));
+    let far = conv1d(one(&[1, 5, 2])?, one(&[3, 3, 2])?, Convolution::default().padding(i64::MAX));
     assert!(matches!(far, Err(Error::Value(_))), "{far:?}");
     // Strides beyond the input are fine: there is one window.
     assert_eq!(
-        conv1d(&one(&[1, 5, 2])?, &one(&[1, 3, 2])?, Convolution::default().stride(1i64 << 40))?
+        conv1d(one(&[1, 5, 2])?, one(&[1, 3, 2])?, Convolution::default().stride(1i64 << 40))?
             .to_vec::<f32>()?,
         [6.0]
     );
@@ -234,10 +233,10 @@ fn refused() -> Result<()> {
         Err(Error::Value(text)) => assert!(text.contains(what), "{text} does not say {what}"),
         other => panic!("{what}: {other:?}"),
     };
-    no(conv1d(&one(&[5, 4]), &w, ()), "1-3 spatial dimensions");
-    no(conv1d(&x.astype(Dtype::Int32), &w, ()), "floating point");
-    no(conv1d(&x, &one(&[4, 4]), ()), "Invalid weight array with 2 dimensions");
-    no(conv1d(&x, &one(&[4, 3, 3]), ()), "channels");
+    no(conv1d(one(&[5, 4]), &w, ()), "1-3 spatial dimensions");
+    no(conv1d(x.astype(Dtype::Int32), &w, ()), "floating point");
+    no(conv1d(&x, one(&[4, 4]), ()), "Invalid weight array with 2 dimensions");
+    no(conv1d(&x, one(&[4, 3, 3]), ()), "channels");
     no(conv1d(&x, &w, Convolution::default().groups(0)), "groups");
     no(conv1d(&x, &w, Convolution::default().groups(3)), "divisible");
     no(conv1d(&x, &w, Convolution::default().groups(2)), "expected to have 8 input channels");
@@ -277,7 +276,7 @@ fn complex_weight() -> Result<()> {
         (eighths(&mut r, &[1, 5, 2]), eighths(&mut r, &[3, 2, 2]), eighths(&mut r, &[3, 2, 2]));
     let i = Array::scalar(ultramarine::Complex32::new(0.0, 1.0));
     let w = re.astype(Dtype::Complex64).add(&im.astype(Dtype::Complex64).multiply(&i)?)?;
-    let y = conv1d(&x.astype(Dtype::Float32), &w, ())?;
+    let y = conv1d(x.astype(Dtype::Float32), &w, ())?;
     for (part, of) in [(y.real()?, re), (y.imag()?, im)] {
         let (shape, want) = naive(&x, &of, &Convolution::default());
         near(&part, &shape, &want, 1e-5, "complex");
