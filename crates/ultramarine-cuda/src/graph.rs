@@ -9,7 +9,8 @@
 //! A kernel may begin before the one before it has ended, where it says that it waits itself. What it reads until then
 //! nothing in the graph writes: the graph as a whole waits for what precedes it.
 //!
-//! Calls of cuBLASLt are captured, in thread-local mode: other threads allocate and wait meanwhile.
+//! Calls of libraries are captured, in thread-local mode: other threads allocate and wait meanwhile. What they
+//! need on the device beside the command's memory, such as cuFFT's tables, lives as long as the graph ([`Writer::keep`]).
 
 use crate::context::failure::{self, cuda};
 use crate::context::{self, Context, lock};
@@ -18,6 +19,7 @@ use crate::sys::driver::{
     Code, CopyNode, Driver, Edge, ExecHandle, FillNode, GraphHandle, KernelNode, NodeHandle,
     StreamHandle, code,
 };
+use core::any::Any;
 use core::ffi::c_int;
 use core::ops::Range;
 use std::cell::{Cell, RefCell};
@@ -120,11 +122,15 @@ pub struct Node {
 // SAFETY: a handle of the driver's, used by one thread at a time.
 unsafe impl Send for Node {}
 
+/// Objects that calls in a graph use.
+type Kept = Mutex<Vec<Arc<dyn Any + Send + Sync>>>;
+
 /// A graph that can be launched, with the one that it was made of, by whose nodes it is changed.
 pub struct Graph {
     context: Arc<Context>,
     graph: GraphHandle,
     exec: ExecHandle,
+    kept: Kept,
 }
 
 // SAFETY: handles of the driver's, used by one thread at a time.
@@ -160,10 +166,11 @@ impl Graph {
         // SAFETY: the place is valid; flags have to be 0.
         unsafe { cuda!(driver.graph_create(&mut handle, 0)) }?;
         let draft = Draft { driver, handle };
-        let (mut nodes, mut last) = (Vec::with_capacity(commands), None);
+        let (mut nodes, mut last, kept) = (Vec::with_capacity(commands), None, Kept::default());
         for i in 0..commands {
             let drawn = Drawn { graph: handle, last: Cell::new(last), nodes: RefCell::default() };
-            let writer = Writer { context, capture, written, way: Way::Draw(drawn) };
+            let way = Way::Draw(drawn);
+            let writer = Writer { context, capture, written, kept: &kept, way };
             write(i, &writer)?;
             let Way::Draw(drawn) = writer.way else { break };
             last = drawn.last.get();
@@ -174,7 +181,7 @@ impl Graph {
         unsafe { cuda!(driver.graph_instantiate(&mut exec, handle, 0)) }?;
         count(&COUNTERS.made);
         std::mem::forget(draft);
-        Ok((Self { context: context.clone(), graph: handle, exec }, nodes))
+        Ok((Self { context: context.clone(), graph: handle, exec, kept }, nodes))
     }
 
     /// Gives the nodes of a command the parameters that it has now, as `write` enqueues it. `false`: they do
@@ -191,6 +198,7 @@ impl Graph {
             capture,
             // Nodes keep their edges.
             written: &[],
+            kept: &self.kept,
             way: Way::Change { exec: self.exec, nodes, next, fits },
         };
         let written = write(&writer);
@@ -231,6 +239,7 @@ pub struct Writer<'a> {
     context: &'a Arc<Context>,
     capture: &'a Capture,
     written: &'a [Range<u64>],
+    kept: &'a Kept,
     way: Way<'a>,
 }
 
@@ -238,6 +247,14 @@ impl Writer<'_> {
     /// Returns true if nothing in the graph writes to these addresses.
     pub fn leaves(&self, addresses: &Range<u64>) -> bool {
         self.written.iter().all(|w| w.end <= addresses.start || addresses.end <= w.start)
+    }
+
+    /// Keeps an object as long as the graph.
+    pub fn keep(&self, object: Arc<dyn Any + Send + Sync>) {
+        let mut kept = lock(self.kept);
+        if !kept.iter().any(|k| Arc::ptr_eq(k, &object)) {
+            kept.push(object);
+        }
     }
 
     /// Makes a node, or changes the next one. The functions get what they have to be given besides

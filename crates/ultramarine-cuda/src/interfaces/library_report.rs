@@ -27,10 +27,11 @@ unsafe extern "C" fn describe(_backend: *mut c_void, text: *mut c_char, room: u6
 type Version = fn(&Library) -> Option<String>;
 
 /// The libraries: the name of each for people, a function of it, and its version.
-const LIBRARIES: [(Kind, &str, &str, Version); 4] = [
+const LIBRARIES: [(Kind, &str, &str, Version); 5] = [
     (Kind::Driver, "driver", "cuInit", driver_version),
     (Kind::Nvrtc, "NVRTC", "nvrtcVersion", nvrtc_version),
     (Kind::CublasLt, "cuBLASLt", "cublasLtGetVersion", cublas_version),
+    (Kind::Cufft, "cuFFT", "cufftGetVersion", cufft_version),
     (Kind::Nvtx, "NVTX", "nvtxRangePushA", |_| None),
 ];
 
@@ -55,6 +56,15 @@ fn cublas_version(library: &Library) -> Option<String> {
     let version = unsafe { library.get::<Function>("cublasLtGetVersion").ok()?() };
     // 120304 is 12.3.4; 11 and older counted by thousands, which nobody has here.
     Some(format!("{}.{}", version / 10_000, version / 100 % 100))
+}
+
+fn cufft_version(library: &Library) -> Option<String> {
+    type Function = unsafe extern "C" fn(*mut c_int) -> c_int;
+    let mut version = 0;
+    // SAFETY: cuFFT's function of that name has this type; the place is valid.
+    let code = unsafe { library.get::<Function>("cufftGetVersion").ok()?(&mut version) };
+    // 11304 is 11.3.4.
+    (code == 0).then(|| format!("{}.{}", version / 1000, version / 100 % 10))
 }
 
 /// A line for each library.

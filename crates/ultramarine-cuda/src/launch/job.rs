@@ -1,12 +1,14 @@
 //! A command under way.
 
 use super::{Device, View};
-use crate::context::failure::cuda;
+use crate::context::failure::{self, cuda};
 use crate::graph::Writer;
 use crate::memory::Buffer;
 use crate::streams::Stream;
 use crate::sys::driver::{CopyNode, FillNode, StreamHandle};
+use core::any::Any;
 use smallvec::{SmallVec, smallvec};
+use std::sync::Arc;
 use ultramarine_abi::helper::{CommandRef, Failure, Result};
 
 /// Tensors of a command. As many as most commands have lie on the stack: allocations cost a launch a twentieth each.
@@ -122,6 +124,22 @@ impl<'a> Job<'a> {
         match self.graph {
             Some(graph) => graph.library(enqueue, taken),
             None => Ok(enqueue(self.queue())),
+        }
+    }
+
+    /// The fault of an earlier kernel, if there is one: libraries have failures of their own for it.
+    #[cold]
+    pub fn fault(&self) -> Option<Failure> {
+        let (driver, stream) = (self.device.driver, self.stream?.handle());
+        // SAFETY: the stream is the device's, whose context is current.
+        let result = unsafe { (driver.stream_query)(stream) };
+        failure::is_sticky(result).then(|| failure::of(driver, "cuStreamQuery", result))
+    }
+
+    /// Keeps an object that a library's call uses, as long as the call may run again.
+    pub fn keep(&self, object: &Arc<impl Any + Send + Sync>) {
+        if let Some(graph) = self.graph {
+            graph.keep(object.clone());
         }
     }
 

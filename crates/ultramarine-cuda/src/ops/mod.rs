@@ -5,6 +5,7 @@ pub mod conv;
 pub mod copy;
 pub mod create;
 pub mod elementwise;
+pub mod fft;
 pub mod fused;
 pub mod index;
 pub mod matmul;
@@ -63,7 +64,8 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         Some(Family::Random) => random::prepare(request),
         Some(Family::Nn) => nn::prepare(request),
         Some(Family::Quantized) => quantized::prepare(request),
-        Some(Family::Fft | Family::Linalg) | None => Err(unknown(request)),
+        Some(Family::Fft) => fft::prepare(request),
+        Some(Family::Linalg) | None => Err(unknown(request)),
     }
 }
 

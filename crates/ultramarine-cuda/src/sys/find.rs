@@ -17,6 +17,8 @@ pub enum Kind {
     Nvrtc,
     /// Matrix products.
     CublasLt,
+    /// Fourier transforms.
+    Cufft,
     /// Ranges in a profiler.
     Nvtx,
 }
@@ -58,6 +60,15 @@ const ROWS: &[Row] = &[
         windows: &["cublasLt64_13.dll", "cublasLt64_12.dll"],
         packages: &["cu13/lib", "cublas/lib", "cu13/bin/x86_64", "cublas/bin"],
         remedy: "Install it by `pip install nvidia-cublas`, or a CUDA toolkit, and name its directory in ULTRAMARINE_CUDA_LIBRARIES or CUDA_HOME",
+    },
+    Row {
+        kind: Kind::Cufft,
+        what: "cuFFT, CUDA's Fourier transforms,",
+        // Its numbers are one behind CUDA's.
+        unix: &["libcufft.so.12", "libcufft.so.11", "libcufft.so"],
+        windows: &["cufft64_12.dll", "cufft64_11.dll"],
+        packages: &["cu13/lib", "cufft/lib", "cu13/bin/x86_64", "cufft/bin"],
+        remedy: "Install it by `pip install nvidia-cufft`, or a CUDA toolkit, and name its directory in ULTRAMARINE_CUDA_LIBRARIES or CUDA_HOME",
     },
     Row {
         kind: Kind::Nvtx,

@@ -1,6 +1,7 @@
 //! NVIDIA's libraries, found at run time: tables of their functions.
 
 pub mod cublaslt;
+pub mod cufft;
 pub mod driver;
 pub mod find;
 pub mod nvrtc;

@@ -2,7 +2,6 @@
 
 use super::gemm::{Gemm, MOST_BATCH, alignment, places};
 use super::kernels::Addresses;
-use crate::context::failure;
 use crate::context::{self, Context};
 use crate::launch::{Device, Dtype, Job};
 use crate::sys::cublaslt::{
@@ -92,16 +91,6 @@ fn check(table: &CublasLt, call: &str, result: Code) -> Result<()> {
         code::ALLOC_FAILED => Err(Failure { code: status::OUT_OF_MEMORY, text }),
         _ => Err(Failure::new(text)),
     }
-}
-
-/// The fault of an earlier kernel, if there is one: the library has a failure of its own for it.
-#[cold]
-fn fault(job: &Job<'_>) -> Option<Failure> {
-    let driver = job.device.driver;
-    let stream = job.stream?.handle();
-    // SAFETY: the stream is the device's, whose context is current.
-    let result = unsafe { (driver.stream_query)(stream) };
-    failure::is_sticky(result).then(|| failure::of(driver, "cuStreamQuery", result))
 }
 
 /// A descriptor, and how it is destroyed.
@@ -388,7 +377,7 @@ impl Products {
                     return Ok(false);
                 }
                 check(library.table, "cublasLtMatmul", code)
-                    .map_err(|own| fault(job).unwrap_or(own))?;
+                    .map_err(|own| job.fault().unwrap_or(own))?;
                 is_first = false;
                 first += count;
             }
