@@ -27,11 +27,13 @@ unsafe extern "C" fn describe(_backend: *mut c_void, text: *mut c_char, room: u6
 type Version = fn(&Library) -> Option<String>;
 
 /// The libraries: the name of each for people, a function of it, and its version.
-const LIBRARIES: [(Kind, &str, &str, Version); 5] = [
+const LIBRARIES: [(Kind, &str, &str, Version); 7] = [
     (Kind::Driver, "driver", "cuInit", driver_version),
     (Kind::Nvrtc, "NVRTC", "nvrtcVersion", nvrtc_version),
     (Kind::CublasLt, "cuBLASLt", "cublasLtGetVersion", cublas_version),
     (Kind::Cufft, "cuFFT", "cufftGetVersion", cufft_version),
+    (Kind::Cusolver, "cuSOLVER", "cusolverDnCreate", |_| None),
+    (Kind::Cublas, "cuBLAS", "cublasCreate_v2", |_| None),
     (Kind::Nvtx, "NVTX", "nvtxRangePushA", |_| None),
 ];
 

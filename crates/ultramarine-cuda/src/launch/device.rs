@@ -23,6 +23,8 @@ pub struct Device {
     pub programs: Programs,
     /// A library that an operation opens at its first use, of the operation's own type.
     pub library: OnceLock<Box<dyn Any + Send + Sync>>,
+    /// Likewise, for decompositions of matrices.
+    pub solvers: OnceLock<Box<dyn Any + Send + Sync>>,
     /// For what comes without a stream.
     pub default_stream: Stream,
     /// Pinned memory for copies.
@@ -49,6 +51,7 @@ impl Device {
             driver,
             programs: Programs::new(host, context.clone(), allocator.clone(), &properties),
             library: OnceLock::new(),
+            solvers: OnceLock::new(),
             default_stream,
             staging: Staging::new(host, context.clone()),
             capture: Capture::new(context.clone()),

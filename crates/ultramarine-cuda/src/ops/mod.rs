@@ -8,6 +8,7 @@ pub mod elementwise;
 pub mod fft;
 pub mod fused;
 pub mod index;
+pub mod linalg;
 pub mod matmul;
 pub mod nn;
 pub mod quantized;
@@ -65,7 +66,8 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         Some(Family::Nn) => nn::prepare(request),
         Some(Family::Quantized) => quantized::prepare(request),
         Some(Family::Fft) => fft::prepare(request),
-        Some(Family::Linalg) | None => Err(unknown(request)),
+        Some(Family::Linalg) => linalg::prepare(request),
+        None => Err(unknown(request)),
     }
 }
 

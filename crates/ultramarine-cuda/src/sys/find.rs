@@ -19,6 +19,10 @@ pub enum Kind {
     CublasLt,
     /// Fourier transforms.
     Cufft,
+    /// Decompositions of matrices.
+    Cusolver,
+    /// Triangular systems, and small decompositions.
+    Cublas,
     /// Ranges in a profiler.
     Nvtx,
 }
@@ -69,6 +73,22 @@ const ROWS: &[Row] = &[
         windows: &["cufft64_12.dll", "cufft64_11.dll"],
         packages: &["cu13/lib", "cufft/lib", "cu13/bin/x86_64", "cufft/bin"],
         remedy: "Install it by `pip install nvidia-cufft`, or a CUDA toolkit, and name its directory in ULTRAMARINE_CUDA_LIBRARIES or CUDA_HOME",
+    },
+    Row {
+        kind: Kind::Cusolver,
+        what: "cuSOLVER, CUDA's decompositions of matrices,",
+        unix: &["libcusolver.so.12", "libcusolver.so.11", "libcusolver.so"],
+        windows: &["cusolver64_12.dll", "cusolver64_11.dll"],
+        packages: &["cu13/lib", "cusolver/lib", "cu13/bin/x86_64", "cusolver/bin"],
+        remedy: "Install it by `pip install nvidia-cusolver`, or a CUDA toolkit, and name its directory in ULTRAMARINE_CUDA_LIBRARIES or CUDA_HOME",
+    },
+    Row {
+        kind: Kind::Cublas,
+        what: "cuBLAS, CUDA's linear algebra,",
+        unix: &["libcublas.so.13", "libcublas.so.12", "libcublas.so"],
+        windows: &["cublas64_13.dll", "cublas64_12.dll"],
+        packages: &["cu13/lib", "cublas/lib", "cu13/bin/x86_64", "cublas/bin"],
+        remedy: "Install it by `pip install nvidia-cublas`, or a CUDA toolkit, and name its directory in ULTRAMARINE_CUDA_LIBRARIES or CUDA_HOME",
     },
     Row {
         kind: Kind::Nvtx,

@@ -1,7 +1,9 @@
 //! NVIDIA's libraries, found at run time: tables of their functions.
 
+pub mod cublas;
 pub mod cublaslt;
 pub mod cufft;
+pub mod cusolver;
 pub mod driver;
 pub mod find;
 pub mod nvrtc;
@@ -38,6 +40,37 @@ macro_rules! functions {
     };
 }
 pub(crate) use functions;
+
+/// As [`functions!`], for routines that exist for several dtypes. In their names `#` stands for the letter of the dtype; a
+/// second name is that of the complex one where it is another.
+macro_rules! routines {
+    ($(#[$doc:meta])* $table:ident {
+        $($field:ident = $symbol:literal $(or $complex:literal)? fn($($argument:ty),* $(,)?);)*
+    }) => {
+        $(#[$doc])*
+        #[allow(missing_docs, clippy::type_complexity)] // names and types are NVIDIA's
+        pub struct $table {
+            $(pub $field: unsafe extern "C" fn($($argument),*) -> core::ffi::c_int,)*
+        }
+
+        impl $table {
+            /// The routines of the dtype with a letter: `S`, `D` or `C`.
+            fn of(library: &libloading::Library, letter: &str) -> Result<Self, String> {
+                Ok(Self {
+                    $($field: {
+                        let names: &[&str] = &[$symbol $(, $complex)?];
+                        let last = if letter == "C" { names.len() - 1 } else { 0 };
+                        let name = names[last].replace('#', letter);
+                        // SAFETY: the types are those of NVIDIA's headers, but that pointers to elements have none.
+                        *unsafe { library.get(name.as_str()) }
+                            .map_err(|_| $crate::sys::lacks(&name))?
+                    },)*
+                })
+            }
+        }
+    };
+}
+pub(crate) use routines;
 
 /// The error for a library that lacks one of its functions.
 pub(crate) fn lacks(symbol: &str) -> String {

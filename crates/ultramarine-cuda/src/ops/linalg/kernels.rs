@@ -1,0 +1,132 @@
+//! Kernels around the libraries' calls.
+
+use crate::launch::{Dtype, Grid, Job, launch};
+use crate::ops::headers;
+use crate::program::{Kernels, Source};
+use ultramarine_abi::helper::Result;
+
+const HEADERS: &[&str] =
+    &[headers::NUMBER, headers::WALK, include_str!("../../../kernels/linalg.cuh")];
+
+/// Bytes of shared memory that need no asking, less what a kernel has beside.
+const ROOM: i64 = 40 << 10;
+/// Threads of a block that does one matrix.
+const THREADS: u32 = 256;
+
+/// The elements that are stored, of which the others are zeros.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    Whole,
+    Lower,
+    Upper,
+}
+
+/// Matrices that a library made.
+#[derive(Clone, Copy, Debug)]
+pub struct Made {
+    /// Their address.
+    pub at: u64,
+    /// Rows and columns that are stored.
+    pub shape: [i64; 2],
+    /// Elements from a matrix to the next, from a row and from a column.
+    pub strides: [i64; 3],
+    /// They are stored as conjugates.
+    pub conjugate: bool,
+    pub keep: Keep,
+}
+
+impl Made {
+    /// Matrices that lie column by column, of so many rows, `step` elements apart.
+    pub fn columns(at: u64, shape: [i64; 2], rows: i64, step: i64) -> Self {
+        Self { at, shape, strides: [step, 1, rows], conjugate: false, keep: Keep::Whole }
+    }
+
+    /// Matrices that lie row by row, of so many columns, `step` elements apart.
+    pub fn rows(at: u64, shape: [i64; 2], columns: i64, step: i64) -> Self {
+        Self { at, shape, strides: [step, columns, 1], conjugate: false, keep: Keep::Whole }
+    }
+}
+
+/// Kernels of a plan.
+#[derive(Default)]
+pub struct Around {
+    store: Kernels<(Dtype, bool, Keep)>,
+    rows: Kernels,
+    addresses: Kernels,
+}
+
+impl Around {
+    /// Stores `count` matrices, row by row; `info` has the library's word on each.
+    pub fn store(
+        &self,
+        job: &Job<'_>,
+        dtype: Dtype,
+        made: Made,
+        (to, info, count): (u64, u64, i64),
+    ) -> Result<()> {
+        let conjugate = made.conjugate && dtype.is_complex();
+        let key = (dtype, conjugate, made.keep);
+        let kernel = self.store.get(&job.device.programs, key, || {
+            let t = format!("{}::T", dtype.tag());
+            let keep = match made.keep {
+                Keep::Whole => "WHOLE",
+                Keep::Lower => "LOWER",
+                Keep::Upper => "UPPER",
+            };
+            let parameters =
+                format!("const {t} *in, {t} *out, const int *info, i64 n, const Made made");
+            Source::instance(
+                HEADERS,
+                "linalg_store",
+                format!("{t}, {conjugate}, {keep}"),
+                parameters,
+            )
+        })?;
+        let [rows, cols] = made.shape;
+        let n = count * rows * cols;
+        let [batch, row, col] = made.strides;
+        let words = [rows, cols, batch, row, col];
+        let grid = Grid::over(job.device, n as u64, 1);
+        launch!(job, &kernel, grid; made.at, to, info, n, words[..])
+    }
+
+    /// Pivots and rows of `count` matrices from the library's pivots, `k` each.
+    pub fn rows(
+        &self,
+        job: &Job<'_>,
+        from: u64,
+        [pivots, rows]: [u64; 2],
+        [count, k, m]: [i64; 3],
+    ) -> Result<()> {
+        let kernel = self.rows.get(&job.device.programs, (), || {
+            let parameters = "const int *in, u32 *pivots, u32 *rows, i64 k, i64 m, int has_room";
+            Source::instance(HEADERS, "linalg_rows", "", parameters)
+        })?;
+        let bytes = 4 * (m + k);
+        let has_room = i32::from(bytes <= ROOM);
+        let shared = if has_room == 1 { bytes as u32 } else { 0 };
+        let grid = Grid::exactly(count as u64, THREADS)?.with_shared(shared);
+        launch!(job, &kernel, grid; from, pivots, rows, k, m, has_room)
+    }
+
+    /// Writes the addresses of `count` matrices that lie `step` bytes apart.
+    pub fn addresses(
+        &self,
+        job: &Job<'_>,
+        to: u64,
+        first: u64,
+        step: u64,
+        count: i64,
+    ) -> Result<()> {
+        let kernel = self.addresses.get(&job.device.programs, (), || {
+            Source::instance(
+                HEADERS,
+                "linalg_addresses",
+                "",
+                "u64 *out, u64 first, u64 step, i64 n",
+            )
+        })?;
+        let grid = Grid::over(job.device, count as u64, 1);
+        launch!(job, &kernel, grid; to, first, step, count)
+    }
+}

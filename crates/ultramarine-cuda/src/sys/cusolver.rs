@@ -1,0 +1,80 @@
+//! cuSOLVER, decompositions of dense matrices.
+
+use super::{find, functions, routines};
+use core::ffi::{c_int, c_void};
+use std::sync::OnceLock;
+
+/// `cusolverStatus_t`; 0 is success.
+pub type Code = c_int;
+/// `cusolverDnHandle_t`, and the parameters of Jacobi's methods.
+pub type Handle = *mut c_void;
+
+functions! {
+    /// Functions for every dtype.
+    Common {
+        create = "cusolverDnCreate" fn(*mut Handle) -> Code;
+        destroy = "cusolverDnDestroy" fn(Handle) -> Code;
+        set_stream = "cusolverDnSetStream" fn(Handle, *mut c_void) -> Code;
+        svd_create = "cusolverDnCreateGesvdjInfo" fn(*mut Handle) -> Code;
+        svd_destroy = "cusolverDnDestroyGesvdjInfo" fn(Handle) -> Code;
+        eigh_create = "cusolverDnCreateSyevjInfo" fn(*mut Handle) -> Code;
+        eigh_destroy = "cusolverDnDestroySyevjInfo" fn(Handle) -> Code;
+    }
+}
+
+type P = *mut c_void;
+type I = c_int;
+type Size = *mut c_int;
+
+routines! {
+    /// Routines of a dtype. Sizes of workspaces are in elements.
+    Routines {
+        potrf_size = "cusolverDn#potrf_bufferSize" fn(Handle, I, I, P, I, Size);
+        potrf = "cusolverDn#potrf" fn(Handle, I, I, P, I, P, I, P);
+        potrf_batched = "cusolverDn#potrfBatched" fn(Handle, I, I, P, I, P, I);
+        getrf_size = "cusolverDn#getrf_bufferSize" fn(Handle, I, I, P, I, Size);
+        getrf = "cusolverDn#getrf" fn(Handle, I, I, P, I, P, P, P);
+        geqrf_size = "cusolverDn#geqrf_bufferSize" fn(Handle, I, I, P, I, Size);
+        geqrf = "cusolverDn#geqrf" fn(Handle, I, I, P, I, P, P, I, P);
+        orgqr_size = "cusolverDn#orgqr_bufferSize" or "cusolverDn#ungqr_bufferSize"
+            fn(Handle, I, I, I, P, I, P, Size);
+        orgqr = "cusolverDn#orgqr" or "cusolverDn#ungqr" fn(Handle, I, I, I, P, I, P, P, I, P);
+        syevd_size = "cusolverDn#syevd_bufferSize" or "cusolverDn#heevd_bufferSize"
+            fn(Handle, I, I, I, P, I, P, Size);
+        syevd = "cusolverDn#syevd" or "cusolverDn#heevd" fn(Handle, I, I, I, P, I, P, P, I, P);
+        syevj_batched_size = "cusolverDn#syevjBatched_bufferSize" or "cusolverDn#heevjBatched_bufferSize"
+            fn(Handle, I, I, I, P, I, P, Size, Handle, I);
+        syevj_batched = "cusolverDn#syevjBatched" or "cusolverDn#heevjBatched"
+            fn(Handle, I, I, I, P, I, P, P, I, P, Handle, I);
+        gesvdj_size = "cusolverDn#gesvdj_bufferSize" fn(Handle, I, I, I, I, P, I, P, P, I, P, I, Size, Handle);
+        gesvdj = "cusolverDn#gesvdj" fn(Handle, I, I, I, I, P, I, P, P, I, P, I, P, I, P, Handle);
+        gesvdj_batched_size = "cusolverDn#gesvdjBatched_bufferSize"
+            fn(Handle, I, I, I, P, I, P, P, I, P, I, Size, Handle, I);
+        gesvdj_batched = "cusolverDn#gesvdjBatched" fn(Handle, I, I, I, P, I, P, P, I, P, I, P, I, P, Handle, I);
+    }
+}
+
+/// cuSOLVER. A handle is used by one thread at a time.
+pub struct Cusolver {
+    /// Functions for every dtype.
+    pub common: Common,
+    /// Of float32, float64 and complex64.
+    pub routines: [Routines; 3],
+}
+
+/// cuSOLVER, opened once, at the first need.
+pub fn cusolver() -> Result<&'static Cusolver, &'static str> {
+    static CUSOLVER: OnceLock<Result<Cusolver, String>> = OnceLock::new();
+    let open = || {
+        let library = find::open(find::Kind::Cusolver)?;
+        let of = |letter| Routines::of(&library, letter);
+        let routines = [of("S"), of("D"), of("C")];
+        let make = || -> Result<Cusolver, String> {
+            let [single, double, complex] = routines;
+            let routines = [single?, double?, complex?];
+            Ok(Cusolver { routines, common: Common::of(library)? })
+        };
+        make().map_err(|why| format!("cuSOLVER cannot be used: {why}"))
+    };
+    CUSOLVER.get_or_init(open).as_ref().map_err(String::as_str)
+}
