@@ -1,6 +1,7 @@
-//! FFT, by cuFFT. Its lines may lie any distance apart; the rest is copied. The factor is applied to the output, or on the
+//! FFT, by cuFFT, but for columns that a kernel here does. Its lines may lie any distance apart; the rest is copied. The factor is applied to the output, or on the
 //! way into a copy that has to be made.
 
+mod columns;
 mod layout;
 mod library;
 
@@ -8,14 +9,19 @@ use super::headers;
 use crate::launch::{Axes, Desc, Dtype, Grid, Job, OpRequest, View, Work, launch};
 use crate::ops::matmul::gemm::places;
 use crate::program::{Kernels, Source};
+use columns::{ColumnKernels, Columns};
 use layout::{Layout, Place};
 use library::{Plan, Transforms};
 use std::sync::Arc;
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::{FftAttrs, fft, op};
 
-const HEADERS: &[&str] =
-    &[headers::NUMBER, headers::WALK, include_str!("../../../kernels/fft.cuh")];
+const HEADERS: &[&str] = &[
+    headers::NUMBER,
+    headers::WALK,
+    include_str!("../../../kernels/fft/around.cuh"),
+    include_str!("../../../kernels/fft/columns.cuh"),
+];
 
 /// A transform.
 struct Fft {
@@ -26,6 +32,7 @@ struct Fft {
     copies: [Box<dyn Work>; 2],
     scale: Kernels<(&'static str, usize, bool)>,
     half: Kernels<(usize, bool)>,
+    columns: ColumnKernels,
 }
 
 /// FFT.
@@ -63,8 +70,8 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     };
     let library = Transforms::new(table, code);
     let copies = [copy(input)?, copy(output)?];
-    let (scale, half) = (Kernels::default(), Kernels::default());
-    Ok(Box::new(Fft { code, axis, library, copies, scale, half }))
+    let (scale, half, columns) = Default::default();
+    Ok(Box::new(Fft { code, axis, library, copies, scale, half, columns }))
 }
 
 /// A transform under way.
@@ -88,9 +95,8 @@ impl Fft {
         self.code == fft::REAL_BACKWARD
     }
 
-    /// The device's context is current.
-    fn steps(&self, job: &Job<'_>) -> Result<Steps> {
-        let views = [job.input(0)?, job.output(0)?];
+    /// The length of the transform, of shapes that fit.
+    fn length(&self, views: [&View<'_>; 2]) -> Result<i64> {
         let [from, to] = views.map(|v| v.shape[self.axis]);
         let (n, expected) = match self.code {
             fft::REAL => (from, [from, from / 2 + 1]),
@@ -99,18 +105,31 @@ impl Fft {
         };
         let same = (0..views[0].shape.len())
             .all(|d| d == self.axis || views[0].shape[d] == views[1].shape[d]);
-        if [from, to] != expected || !same {
-            return Err(Failure::invalid(format!(
+        match [from, to] == expected && same {
+            true => Ok(n),
+            false => Err(Failure::invalid(format!(
                 "an fft along axis {} of {:?} to {:?}",
                 self.axis, views[0].shape, views[1].shape
-            )));
+            ))),
         }
+    }
+
+    /// The columns that the kernel here does.
+    fn columns(&self, views: [&View<'_>; 2]) -> Option<Columns> {
+        let is_complex = matches!(self.code, fft::FORWARD | fft::BACKWARD);
+        is_complex.then(|| Columns::of(self.axis, views)).flatten()
+    }
+
+    /// The device's context is current.
+    fn steps(&self, job: &Job<'_>, n: i64) -> Result<Steps> {
+        let views = [job.input(0)?, job.output(0)?];
         let layout = Layout::of(n, self.axis, views, self.is_half());
         let plan = self.library.plan(job.device, layout.lines)?;
         let (mut copies, mut own) = ([0; 2], 0);
         for t in 0..2 {
             // Complex numbers are transformed in place.
-            let shares = t == 1 && layout.place == [Place::Lines; 2] && from == to;
+            let shares =
+                t == 1 && layout.place == [Place::Lines; 2] && views[0].dtype == views[1].dtype;
             if layout.place[t] != Place::Own && !shares {
                 copies[t] = own;
                 own += views[t].bytes().next_multiple_of(256);
@@ -173,22 +192,32 @@ impl Work for Fft {
     }
 
     fn workspace(&self, job: &Job<'_>) -> Result<u64> {
+        let views = [job.input(0)?, job.output(0)?];
+        let n = self.length(views)?;
+        if self.columns(views).is_some() {
+            return Ok(0);
+        }
         let _entered = job.device.enter()?;
-        Ok(self.steps(job)?.workspace())
+        Ok(self.steps(job, n)?.workspace())
     }
 
     fn run(&self, job: &Job<'_>) -> Result<()> {
-        let steps = self.steps(job)?;
-        let scratch = if steps.workspace() > 0 { job.scratch()? } else { 0 };
-        let factor = f64::from_bits(job.scalar(0)?) as f32;
         let views = [job.input(0)?, job.output(0)?];
+        let (n, factor) = (self.length(views)?, f64::from_bits(job.scalar(0)?) as f32);
+        if let Some(columns) = self.columns(views) {
+            let sign = if self.code == fft::FORWARD { -1 } else { 1 };
+            let places = views.map(|v| v.address);
+            return self.columns.run(job, &columns, sign, factor, places);
+        }
+        let steps = self.steps(job, n)?;
+        let scratch = if steps.workspace() > 0 { job.scratch()? } else { 0 };
         let strides = [0, 1].map(|t| steps.layout.place[t].strides(views[t], self.axis));
         let lines = [0, 1].map(|t| match steps.layout.place[t] {
             Place::Own => *views[t],
             _ => View { address: scratch + steps.copies[t], strides: &strides[t], ..*views[t] },
         });
         if self.is_half() {
-            self.half(job, views[0], &lines[0], steps.layout.lines.n, factor)?;
+            self.half(job, views[0], &lines[0], n, factor)?;
         } else if steps.layout.place[0] != Place::Own {
             self.copies[0].run(&job.part(*views[0], lines[0], 0))?;
         }
