@@ -247,7 +247,8 @@ impl Calls<'_, '_> {
         self.told((0..self.sizes.count).try_for_each(run))
     }
 
-    /// Singular values and vectors of the transposes. Values alone of matrices that are not square come out wrong.
+    /// Singular values and vectors of the transposes. Values alone take as long, and cuSOLVER writes over the place of the
+    /// vectors all the same.
     pub fn svd(&self, solvers: &Solvers) -> Result<()> {
         let (table, _) = solvers.routines(self.dtype);
         let handles = solvers.handles(self.job)?;

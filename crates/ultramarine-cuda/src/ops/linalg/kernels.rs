@@ -6,7 +6,7 @@ use crate::program::{Kernels, Source};
 use ultramarine_abi::helper::Result;
 
 const HEADERS: &[&str] =
-    &[headers::NUMBER, headers::WALK, include_str!("../../../kernels/linalg.cuh")];
+    &[headers::NUMBER, headers::WALK, include_str!("../../../kernels/linalg/around.cuh")];
 
 /// Bytes of shared memory that need no asking, less what a kernel has beside.
 const ROOM: i64 = 40 << 10;

@@ -19,8 +19,10 @@ pub struct Sizes {
     pub right: i64,
 }
 
-/// Sides of matrices up to which a batch is one call, of Jacobi's methods and of factors.
-pub const SMALL_JACOBI: i64 = 32;
+/// Sides of matrices up to which a batch is one call: of singular values, where cuSOLVER has no more; of eigenvalues, where
+/// that is faster and as precise; of factors.
+const SMALL_SVD: i64 = 32;
+const SMALL_EIGEN: i64 = 128;
 const SMALL: i64 = 256;
 
 impl Sizes {
@@ -90,7 +92,8 @@ impl Sizes {
                 op::CHOLESKY | op::SOLVE_TRIANGULAR => most <= SMALL,
                 op::LU => most <= SMALL && self.m == self.n,
                 op::QR => false,
-                _ => most <= SMALL_JACOBI,
+                op::EIGH | op::EIGVALSH => most <= SMALL_EIGEN,
+                _ => most <= SMALL_SVD,
             }
     }
 }

@@ -7,11 +7,13 @@
 mod calls;
 mod kernels;
 mod layout;
+mod small_qr;
 mod solvers;
 
 use crate::launch::{Desc, Dtype, Job, OpRequest, View, Work, row_major};
 use kernels::{Around, Keep, Made};
 use layout::{Parts, Sizes};
+use small_qr::SmallQr;
 use solvers::Solvers;
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -25,6 +27,7 @@ struct Decomposition {
     dtype: Dtype,
     copy: Box<dyn Work>,
     around: Around,
+    small_qr: SmallQr,
     /// Elements of the library's workspace, by sizes.
     own: Mutex<HashMap<Sizes, i64>>,
 }
@@ -71,8 +74,9 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     }
     let any = Desc { contiguous: false, ..request.input(0)? };
     let copy = crate::ops::prepare(&request.part(op::COPY, vec![any], vec![any]))?;
-    let (around, own) = Default::default();
-    Ok(Box::new(Decomposition { op: request.op, upper, dtype, copy, around, own }))
+    let (around, small_qr, own) = Default::default();
+    let op = request.op;
+    Ok(Box::new(Decomposition { op, upper, dtype, copy, around, small_qr, own }))
 }
 
 impl Decomposition {
@@ -98,6 +102,10 @@ impl Decomposition {
         Ok((Parts::of(self.op, self.dtype, sizes, own), own))
     }
 
+    fn is_small_qr(&self, sizes: &Sizes) -> bool {
+        self.op == op::QR && SmallQr::fits(self.dtype, sizes)
+    }
+
     /// Copies matrices to an address, row by row or column by column.
     fn load(&self, job: &Job<'_>, from: &View<'_>, to: u64, by_rows: bool) -> Result<()> {
         let mut strides = row_major(from.shape);
@@ -120,15 +128,22 @@ impl Work for Decomposition {
     fn workspace(&self, job: &Job<'_>) -> Result<u64> {
         let _entered = job.device.enter()?;
         let sizes = Sizes::of(self.op, &job.inputs, &job.outputs)?;
+        if self.is_small_qr(&sizes) {
+            return Ok(0);
+        }
         Ok(self.parts(job, &sizes)?.0.total)
     }
 
     fn run(&self, job: &Job<'_>) -> Result<()> {
+        let sizes = Sizes::of(self.op, &job.inputs, &job.outputs)?;
+        if self.is_small_qr(&sizes) {
+            let to = [job.output(0)?.address, job.output(1)?.address];
+            return self.small_qr.run(job, &sizes, job.input(0)?, to);
+        }
         if job.graph.is_some() {
             // Some of them wait for what they computed.
             return Err(Failure::unsupported("decompositions are not recorded"));
         }
-        let sizes = Sizes::of(self.op, &job.inputs, &job.outputs)?;
         let (parts, own) = self.parts(job, &sizes)?;
         let scratch = job.scratch()?;
         let at = |part: u64| scratch + part;
