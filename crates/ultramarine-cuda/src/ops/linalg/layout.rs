@@ -20,9 +20,10 @@ pub struct Sizes {
 }
 
 /// Sides of matrices up to which a batch is one call: of singular values, where cuSOLVER has no more; of eigenvalues, where
-/// that is faster and as precise; of factors.
+/// a loop takes ten times as long. Errors of the batch grow faster with the side than those of the loop: on an H200 to 1e-5 of
+/// the norm at 64 (float32), and 7e-5 at 128 (complex64). Then that of factors.
 const SMALL_SVD: i64 = 32;
-const SMALL_EIGEN: i64 = 128;
+const SMALL_EIGEN: i64 = 64;
 const SMALL: i64 = 256;
 
 impl Sizes {
