@@ -175,16 +175,14 @@ impl Op {
 
     /// The attributes, as struct `A`.
     pub fn attributes<A: Plain>(&self) -> Result<A, Refusal> {
-        ensure!(!self.attributes.is_null(), "attributes are NULL");
-        // SAFETY: every attribute struct starts with a u32 size.
-        let size = unsafe { *self.attributes.cast::<u32>() } as usize;
-        ensure!(size >= size_of::<A>(), "attributes of {size} bytes, expected {}", size_of::<A>());
-        // SAFETY: `size` bytes are readable by the writer's promise.
+        // SAFETY: NULL or an attribute struct, which begins with its size; a shorter one's rest is 0.
+        let known = unsafe { abi::read_sized(self.attributes.cast::<A>()) };
+        let known = known.ok_or_else(|| Refusal::Invalid("attributes are NULL".into()))?;
+        // SAFETY: as above.
         if !unsafe { abi::tail_is_zero(self.attributes.cast::<A>()) } {
             return Err(Refusal::Unsupported);
         }
-        // SAFETY: large enough, and `Plain` structs are plain integers.
-        Ok(unsafe { *self.attributes.cast::<A>() })
+        Ok(known)
     }
 }
 
