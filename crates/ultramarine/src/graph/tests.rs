@@ -144,6 +144,7 @@ operations! {
         nn::attention::rules::AttentionGradient,
         nn::cross_entropy::rules::CrossEntropy,
         nn::cross_entropy::rules::CrossEntropyGradient,
+        nn::norm::gradient::NormGradient,
         quantized::rules::Dequantize,
         quantized::rules::QuantizedMatmul,
         quantized::straight_through::StraightThrough,

@@ -18,7 +18,7 @@ attributes! {
     /// The gradient of a norm of rows. Operands: x and a cotangent `(rows, n)`, and a weight `(n)` if there is one. Results: the
     /// gradients by x `(rows, n)`, weight `(n)` and, if it is centered, bias `(n)`.
     #[derive(Clone, Copy, Debug)]
-    pub(super) struct NormGradient {
+    pub(crate) struct NormGradient {
         norm: LayerNorm,
         /// Gradients by weight and bias are wanted.
         parameters: bool,

@@ -1,6 +1,6 @@
 //! Norms of the last axis: [`crate::fast::rms_norm`] and [`crate::fast::layer_norm`].
 
-mod gradient;
+pub(crate) mod gradient;
 
 use super::compute_dtype;
 use crate::backend::{Exec, Operand};
