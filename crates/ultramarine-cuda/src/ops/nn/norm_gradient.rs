@@ -135,8 +135,8 @@ impl Work for Gradient {
         let v = self.vector([x, t, out], weight, n);
         let reads = n.div_ceil(u64::from(v));
         let team: u32 = match reads {
-            ..=128 => 32,
-            ..=2048 => 256,
+            0..=128 => 32,
+            129..=2048 => 256,
             _ => 1024,
         };
         let times = reads.div_ceil(u64::from(team)).next_power_of_two() as u32;

@@ -160,7 +160,7 @@ fn general(x: &Array, w: &Array, how: &Convolution) -> Result<Array> {
         input_dilation: [1; 3],
         groups: how.groups as usize,
         flip: how.flip,
-        precision: precision::of_product(&[&x, &w]),
+        precision: precision::of_product(&[x, w]),
     };
     let mut output = [1usize; 3];
     for i in 0..n {
