@@ -34,7 +34,7 @@ impl FromPyObject<'_, '_> for Precision {
 /// Args:
 ///     precision (Literal["highest", "high", "medium"]): "highest" for factors in float32, of 24 significant bits; "high"
 ///         for TensorFloat-32, of 11; "medium" for bfloat16, of 8.
-///     device (Device | DeviceType, optional): Device it is for. Default: all devices.
+///     device (Device | DeviceType | None): Device it is for. Default: all devices.
 ///
 /// Returns:
 ///     Literal["highest", "high", "medium"]: The former precision.
@@ -50,7 +50,7 @@ fn set_matmul_precision(precision: Precision, device: Option<DeviceArg>) -> Res<
 /// Returns how exactly matrix products and convolutions of float32 are made.
 ///
 /// Args:
-///     device (Device | DeviceType, optional): Device asked about. Default: those that have no precision of their own.
+///     device (Device | DeviceType | None): Device asked about. Default: those that have no precision of their own.
 ///
 /// Returns:
 ///     Literal["highest", "high", "medium"]: The precision; see `set_matmul_precision`.

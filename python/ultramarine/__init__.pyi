@@ -3680,12 +3680,12 @@ def get_include() -> str:
     """
 
 def get_matmul_precision(
-    *, device: Device | DeviceType, optional=None
+    *, device: Device | DeviceType | None = None
 ) -> Literal["highest", "high", "medium"]:
     """Returns how exactly matrix products and convolutions of float32 are made.
 
     Args:
-        device (Device | DeviceType, optional): Device asked about. Default: those that have no precision of their own.
+        device (Device | DeviceType | None): Device asked about. Default: those that have no precision of their own.
 
     Returns:
         Literal["highest", "high", "medium"]: The precision; see `set_matmul_precision`.
@@ -5536,11 +5536,7 @@ def set_default_stream(stream: Stream) -> None:
     """
 
 def set_matmul_precision(
-    precision: Literal["highest", "high", "medium"],
-    /,
-    *,
-    device: Device | DeviceType,
-    optional=None,
+    precision: Literal["highest", "high", "medium"], /, *, device: Device | DeviceType | None = None
 ) -> Literal["highest", "high", "medium"]:
     """Sets how exactly matrix products and convolutions of float32 are made, in all threads.
 
@@ -5552,7 +5548,7 @@ def set_matmul_precision(
     Args:
         precision (Literal["highest", "high", "medium"]): "highest" for factors in float32, of 24 significant bits; "high"
             for TensorFloat-32, of 11; "medium" for bfloat16, of 8.
-        device (Device | DeviceType, optional): Device it is for. Default: all devices.
+        device (Device | DeviceType | None): Device it is for. Default: all devices.
 
     Returns:
         Literal["highest", "high", "medium"]: The former precision.

@@ -394,7 +394,8 @@ mod tests {
             let slopes = |x: &Array, cotangent: &Array| {
                 let operands = [x.clone(), weight.clone(), bias.clone()];
                 let f = |v: &[Array]| Ok(vec![own(v)?]);
-                transforms::vjp(f, &operands[..n], &[cotangent.clone()]).map(|(_, all)| all)
+                transforms::vjp(f, &operands[..n], std::slice::from_ref(cotangent))
+                    .map(|(_, all)| all)
             };
             let whole = slopes(&x, &cotangent)?;
             assert_eq!(whole[1].shape(), [4]);
