@@ -5,7 +5,7 @@ use crate::test::Outcome;
 use anyhow::{Result, bail};
 use std::path::PathBuf;
 
-/// What Rust programs and extensions name.
+/// The crates that Rust programs and extensions name.
 const CRATES: &[&str] = &["ultramarine", "ultramarine-nn", "ultramarine-extension"];
 
 const TOOL: &str = "cargo-semver-checks";

@@ -90,13 +90,13 @@ impl Axis {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepDims<A>(pub A);
 
-/// What a reduction goes over, as functions take it (`impl Into<Reduced<Axes>>`, or of [`Axis`] for those of one axis): axes,
+/// The axes of a reduction, as functions take them (`impl Into<Reduced<Axes>>`, or of [`Axis`] for those of one axis): axes,
 /// or [`KeepDims`] of axes. [`Reduced::new`] is for a choice that the program makes when it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reduced<A> {
     /// The axes.
     pub axes: A,
-    /// Whether the result has them, with size 1.
+    /// The result has them, with size 1.
     pub keepdims: bool,
 }
 

@@ -33,7 +33,7 @@ const CONTEXT: usize = 64;
 const BATCH: usize = 8;
 /// The highest learning rate.
 const RATE: f64 = 2e-3;
-/// What samples begin with: an entry begins a line.
+/// The beginning of samples: an entry begins a line.
 const BEGINNINGS: [&str; 4] = ["\nLOVE, n.", "\nCOMPUTER, n.", "\nWISDOM, n.", "\n"];
 
 // --- Text ---

@@ -89,7 +89,7 @@ fn one(recorder: &mut Recorder, device: &Device<'_>, stream: Handle, under_test:
         }
     });
     if cases::PRECISIONS.iter().any(|(name, ..)| *name == cell.code) {
-        // What is rounded on purpose tells nothing of the sheet's units of the last place.
+        // Roundings on purpose do not count as errors in the sheet.
         cell.ulp = 0.0;
     }
     if ran {

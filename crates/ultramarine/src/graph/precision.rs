@@ -53,7 +53,7 @@ struct Settings {
     devices: Vec<(Device, MatmulPrecision)>,
 }
 
-/// What nobody has set.
+/// The value before the first setting.
 const UNKNOWN: u8 = u8::MAX;
 /// The precision if all devices have the same, and [`VARIED`] if not.
 static COMMON: AtomicU8 = AtomicU8::new(UNKNOWN);
@@ -188,7 +188,7 @@ pub(crate) fn of_product(operands: &[&Array]) -> MatmulPrecision {
     with_settings(|s| of_device(s, device))
 }
 
-/// What the key of a trace has of it.
+/// Its part of a trace's key.
 pub(crate) fn key() -> u64 {
     match (SCOPED.get(), common()) {
         (Some(precision), _) | (None, Some(precision)) => u64::from(precision.code()),

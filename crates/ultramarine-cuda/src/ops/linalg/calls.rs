@@ -9,7 +9,7 @@ use core::ffi::{c_int, c_void};
 use ultramarine_abi::helper::Result;
 use ultramarine_abi::schema::op;
 
-/// What a command's calls have in common. What they read and write is the workspace that was laid out for them, or a result
+/// The common part of a command's calls. What they read and write is the workspace that was laid out for them, or a result
 /// that is as long as its matrices.
 pub struct Calls<'a, 'j> {
     pub job: &'a Job<'j>,

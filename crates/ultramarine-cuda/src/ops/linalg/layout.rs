@@ -1,4 +1,4 @@
-//! What a decomposition has in its workspace.
+//! The workspace of a decomposition.
 
 use crate::launch::{Dtype, View};
 use ultramarine_abi::helper::{Failure, Result};

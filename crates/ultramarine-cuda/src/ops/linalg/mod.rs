@@ -1,7 +1,7 @@
 //! Decompositions of matrices and triangular systems, by cuSOLVER and cuBLAS. Their matrices lie column by column: a copy
 //! row by row is the transpose, which serves as well where a matrix is Hermitian, a triangle or a product of singular vectors.
 //!
-//! What fails (no convergence, not positive definite) is NaN, so that nothing has to wait; a singular system gives what
+//! Failures (no convergence, not positive definite) give NaN, so that nothing has to wait; a singular system gives what
 //! division by zero does.
 
 mod calls;
