@@ -7,13 +7,12 @@ what a prompt cannot go below.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import ultramarine as mx
 import ultramarine.nn as nn
-from bench.gpu.timing import close, pair, row, theirs, torch, warmed
+from bench.gpu.timing import captured, close, pair, row, theirs, torch, warmed
 
 BLOCKS, WIDE, HEADS, INNER, PROMPT, CACHED = 4, 2048, 16, 5632, 1024, 512
 EACH = WIDE // HEADS
@@ -102,19 +101,6 @@ def angles(start: int, length: int) -> tuple[Any, Any]:
     return at.cos().bfloat16(), at.sin().bfloat16()
 
 
-def graphed(step: Callable[[], Any]) -> Callable[[], Any]:
-    """The launches of a step in torch as one graph."""
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            step()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        step()
-    return graph.replay
-
-
 def bare(blocks: Any, length: int) -> float | None:
     """Seconds of the blocks' products alone in torch, as a graph."""
     if torch is None:
@@ -126,7 +112,7 @@ def bare(blocks: Any, length: int) -> float | None:
             for name, (_, columns) in MATRICES.items():
                 torch.mm(inputs[columns], block[name].T)
 
-    return theirs(graphed(step))
+    return theirs(captured(step))
 
 
 def run(name: str, both: Any, rate: float, length: int, cached: int) -> None:
@@ -151,7 +137,7 @@ def run(name: str, both: Any, rate: float, length: int, cached: int) -> None:
                 return torch_blocks(t, other, turn, kept)
 
         close(name, ahead(x, *flat)[0], step(), 5e-2)
-        eager, graph = theirs(step), theirs(graphed(step))
+        eager, graph = theirs(step), theirs(captured(step))
     # Only one token's limit is bytes.
     size = sum(of.nbytes for block in mine for of in block.values()) + sum(c.nbytes for c in flat)
     limit = size / rate if length == 1 else None

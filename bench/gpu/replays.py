@@ -3,28 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import ultramarine as mx
-from bench.gpu.timing import close, ours, pair, row, seconds, theirs, torch
-
-
-def captured(step: Callable[[], Any]) -> Callable[[], Any] | None:
-    """A graph of a step in torch."""
-    if torch is None:
-        return None
-    side = torch.cuda.Stream()
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            step()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        step()
-    return graph.replay
+from bench.gpu.timing import captured, close, ours, pair, row, seconds, theirs, torch
 
 
 def chains() -> None:

@@ -66,6 +66,21 @@ def theirs(make: Callable[[], Any]) -> float | None:
     return seconds(make, torch.cuda.synchronize) if torch is not None else None
 
 
+def captured(step: Callable[[], Any]) -> Callable[[], Any] | None:
+    """A graph of a step in torch."""
+    if torch is None:
+        return None
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            step()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph.replay
+
+
 def row(
     group: str,
     name: str,
