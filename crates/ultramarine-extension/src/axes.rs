@@ -278,7 +278,7 @@ from_integer! { #[diagnostic::do_not_recommend] usize }
 from_integer! { #[diagnostic::do_not_recommend] i32 }
 from_integer! { #[diagnostic::do_not_recommend] i64 }
 
-/// What a range that includes `last` ends before; `None`: the end, since 0 is the first axis.
+/// The end of a range that includes `last`; `None`: that of all axes, since 0 is the first.
 fn after(last: isize) -> Option<isize> {
     (last != -1).then(|| last.saturating_add(1))
 }

@@ -105,14 +105,9 @@ pub fn function(program: &Program) -> String {
 /// True if elements are computed in pairs: all are of one half dtype, and there is arithmetic that pairs have.
 fn in_pairs(program: &Program) -> bool {
     let first = program.dtypes[0];
-    let is_paired = |step: &Step| match *step {
-        Step::Unary(code, a) => pair_expression(program, Step::Unary(code, a)).is_some(),
-        Step::Binary(code, a, b) => pair_expression(program, Step::Binary(code, a, b)).is_some(),
-        Step::Select(..) | Step::Cast(_) => false,
-    };
     first.is_half()
         && program.dtypes.iter().all(|d| *d == first)
-        && program.steps.iter().any(is_paired)
+        && program.steps.iter().any(|step| pair_expression(program, *step).is_some())
 }
 
 /// The function of two elements at once, in words.
