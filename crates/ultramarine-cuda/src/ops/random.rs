@@ -13,10 +13,20 @@ struct Random {
     kernels: Kernels<Variant>,
 }
 
+/// Where the words go.
+#[derive(Clone, Copy, PartialEq)]
+enum Places {
+    /// Those of one key, one behind another, from a multiple of 16 bytes.
+    Line,
+    /// Those of all keys, one behind another.
+    Whole,
+    /// As elements, anywhere.
+    Elements,
+}
+
 #[derive(Clone, Copy, PartialEq)]
 struct Variant {
-    /// Words lie one behind another; else elements lie anywhere.
-    whole: bool,
+    places: Places,
     /// Indices have 64 bits.
     wide: bool,
 }
@@ -46,14 +56,20 @@ impl Random {
     fn kernel(&self, job: &Job<'_>, variant: Variant) -> Result<Kernel> {
         self.kernels.get(&job.device.programs, variant, || {
             let (tag, index) = (self.dtype.tag(), index(variant.wide));
-            let (arguments, out, places, to) = match variant.whole {
-                true => (
+            let (arguments, out, places, to) = match variant.places {
+                Places::Line => {
+                    let parameters = "const u32 *in, u32 *out, i64 step, i64 words, bool fourths";
+                    let body = format!("random_line<{index}>(in, step, words, fourths, out);");
+                    let arguments = format!("line {index}");
+                    return Source::with_body(HEADERS, "random_line", arguments, parameters, body);
+                }
+                Places::Whole => (
                     format!("words {index}"),
                     "u32 *out".to_owned(),
                     "",
                     "WholeWords to = {out};".to_owned(),
                 ),
-                false => (
+                Places::Elements => (
                     format!("{tag} {index}"),
                     format!("{tag}::T *out"),
                     ", i64 each, const Walk<1, 32> places",
@@ -98,14 +114,20 @@ impl Work for Random {
         let blocks = walk.len() * words.div_ceil(2);
         let wide = blocks > 1 << 30;
         let grid = Grid::over(job.device, blocks, 4);
+        let whole = is_whole(output, each);
+        if whole && walk.len() == 1 && output.is_aligned(16) {
+            let kernel = self.kernel(job, Variant { places: Places::Line, wide })?;
+            let fourths = words.div_ceil(2).is_multiple_of(4);
+            return launch!(job, &kernel, grid; keys.address, output.address, step, words, fourths);
+        }
         let of_keys = walk.parameter_in(MAX_AXES);
         let (from, to) = (keys.address, output.address);
-        if is_whole(output, each) {
-            let kernel = self.kernel(job, Variant { whole: true, wide })?;
+        if whole {
+            let kernel = self.kernel(job, Variant { places: Places::Whole, wide })?;
             return launch!(job, &kernel, grid; from, to, step, words, of_keys[..]);
         }
         let places = Axes::of([output]).parameter_in(MAX_AXES);
-        let kernel = self.kernel(job, Variant { whole: false, wide })?;
+        let kernel = self.kernel(job, Variant { places: Places::Elements, wide })?;
         launch!(job, &kernel, grid; from, to, step, words, of_keys[..], each, places[..])
     }
 }
