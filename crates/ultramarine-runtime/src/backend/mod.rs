@@ -162,6 +162,11 @@ impl DeviceState {
         self.info.fused_max_inputs as usize
     }
 
+    /// Returns true if its backend records commands, to run them again.
+    pub fn records(&self) -> bool {
+        self.replay.is_some()
+    }
+
     /// Returns true if commands carry the events that their inputs wait for.
     #[inline]
     pub fn waits_in_commands(&self) -> bool {

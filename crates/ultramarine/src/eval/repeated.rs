@@ -165,7 +165,17 @@ pub(super) fn run(tape: Tape, profile: Option<Recorder>) {
     let Ok(device) = device_of(stream) else { return super::run_tape(tape, None) };
     let mut scratch = SCRATCH.take().unwrap_or_default();
     if let Some(cut) = segments::find(&tape, device, &mut scratch) {
-        segments::run(tape, cut, &mut scratch);
+        let rest = match cut.may_be_known {
+            true => run_if_known(tape, &mut scratch),
+            false => Some(tape),
+        };
+        if cut.may_be_known {
+            segments::note_whole(&cut, rest.is_none());
+        }
+        match rest {
+            Some(tape) => segments::run(tape, cut, &mut scratch),
+            None => note(n, true),
+        }
     } else if is_unlikely(n) {
         super::run_tape(tape, None);
     } else {
@@ -191,6 +201,32 @@ pub(super) fn run_known(tape: Tape, scratch: &mut Scratch, segment: Option<u32>)
         (Err(_), _) => {
             super::run_tape(tape, None);
             false
+        }
+    }
+}
+
+/// Computes an evaluation by its executable, or records one, where it came before. Else gives the tape back.
+fn run_if_known(tape: Tape, scratch: &mut Scratch) -> Option<Tape> {
+    let stream = tape.entries[0].node.place.stream;
+    let exec = device_of(stream).and_then(|device| Exec::new(device, stream));
+    let Ok(exec) = exec.inspect(Exec::set_alone) else { return Some(tape) };
+    let Some(structure) = scratch.structure(&tape, exec.device, None) else { return Some(tape) };
+    let found = lock(&CACHE).find(&structure);
+    match found {
+        Found::Known(known) => match &known.replay {
+            Some(replay) => replay.run(&exec, tape, structure, &known.numbers, scratch),
+            None => {
+                scratch.keep(structure);
+                Some(tape)
+            }
+        },
+        Found::Again => {
+            record(&exec, tape, structure);
+            None
+        }
+        Found::New => {
+            scratch.keep(structure);
+            Some(tape)
         }
     }
 }

@@ -43,6 +43,10 @@ struct Skeleton {
     runs: u32,
     /// A segment was not found again.
     look: bool,
+    /// A hash of all sizes of the last evaluation.
+    sizes: u64,
+    /// Evaluations in a row that had the sizes of the one before, but were new as a whole.
+    new_wholes: u8,
 }
 
 /// A node as the last evaluation had it, and how it changed between evaluations.
@@ -61,8 +65,17 @@ static SKELETONS: Mutex<Vec<Skeleton>> = Mutex::new(Vec::new());
 /// A bit for each number of nodes, modulo 64, of which a skeleton is cut.
 static CUT: AtomicU64 = AtomicU64::new(0);
 
+/// Evaluations that were new as a whole up to which each one may be known, and of later ones one in so many.
+const MOST_NEW_WHOLES: u8 = 8;
+const RARELY: u32 = 16;
+
 /// The segments of a tape, with the hash of its skeleton.
-pub(super) struct Cut(Arc<[Segment]>, u64);
+pub(super) struct Cut {
+    segments: Arc<[Segment]>,
+    skeleton: u64,
+    /// It has the sizes of the evaluation before it, so it may be known as a whole.
+    pub may_be_known: bool,
+}
 
 /// The segments of a tape like those that were cut.
 pub(super) fn find(
@@ -83,9 +96,20 @@ pub(super) fn find(
         skeleton.compare(tape, scratch.hashes(tape, device));
     }
     skeleton.runs = skeleton.runs.saturating_add(1);
+    let sizes =
+        tape.entries.iter().fold(0, |all: u64, entry| all.rotate_left(5) ^ size(&entry.node));
+    let same = std::mem::replace(&mut skeleton.sizes, sizes) == sizes;
+    let often = skeleton.new_wholes < MOST_NEW_WHOLES || skeleton.runs.is_multiple_of(RARELY);
     let cut = skeleton.cut.clone();
     note_cuts(&skeletons);
-    Some(Cut(cut?, hash))
+    Some(Cut { segments: cut?, skeleton: hash, may_be_known: same && often })
+}
+
+/// Notes whether an evaluation that has segments was known as a whole.
+pub(super) fn note_whole(cut: &Cut, known: bool) {
+    if let Some(skeleton) = lock(&SKELETONS).iter_mut().rfind(|s| s.hash == cut.skeleton) {
+        skeleton.new_wholes = if known { 0 } else { skeleton.new_wholes.saturating_add(1) };
+    }
 }
 
 /// Compares an evaluation that is new, as those before it were, with an earlier one of its skeleton.
@@ -119,6 +143,8 @@ pub(super) fn compare(tape: &Tape, device: &'static DeviceState, scratch: &mut S
                 cuts: 0,
                 runs: 0,
                 look: false,
+                sizes: 0,
+                new_wholes: 0,
             });
         }
     }
@@ -278,7 +304,7 @@ fn users(tape: &Tape, segment_of: &[usize]) -> Vec<Vec<usize>> {
 
 /// Computes the segments of a tape one after the other.
 pub(super) fn run(tape: Tape, cut: Cut, scratch: &mut Scratch) {
-    let Cut(segments, hash) = cut;
+    let Cut { segments, skeleton: hash, .. } = cut;
     // The flag: claimed, and not given to a segment yet.
     let mut nodes: Vec<Option<(Arc<Node>, bool)>> =
         tape.entries.into_iter().map(|entry| Some((entry.node, true))).collect();

@@ -40,8 +40,9 @@ INLINE void attention_tiles(const typename D::T *q, const typename D::T *k, cons
     load_rows<Pitched<QP>, HEAD, KEYS, THREADS, VECTORS>(keys, k + from * s.k[2], s.k[2], s.k[3], s.keys - from, s.size);
     commit_copies();
   };
-  auto load_values = [&](i32 from) {
-    load_rows<Pitched<VP>, VALUE, KEYS, THREADS, VECTORS>(values, v + from * s.v[2], s.v[2], s.v[3], s.keys - from,
+  // Values behind the length may be anything: a weight of 0 does not make NaN nothing.
+  auto load_values = [&](i32 from, i32 end) {
+    load_rows<Pitched<VP>, VALUE, KEYS, THREADS, VECTORS>(values, v + from * s.v[2], s.v[2], s.v[3], end - from,
                                                           s.value_size);
     commit_copies();
   };
@@ -56,7 +57,7 @@ INLINE void attention_tiles(const typename D::T *q, const typename D::T *k, cons
   for (i32 from = begin; from < needed; from += KEYS) {
     wait_for_copies<0>();
     __syncthreads();
-    load_values(from);
+    load_values(from, r.length);
 
     A scores[TILES][KT][4];
     clear(scores);
@@ -102,7 +103,7 @@ INLINE void attention_tiles(const typename D::T *q, const typename D::T *k, cons
     A weights[TILES][KT][4];
     for (i32 from = 0; from < s.keys; from += KEYS) {
       __syncthreads();
-      load_values(from);
+      load_values(from, s.keys);
       wait_for_copies<0>();
       __syncthreads();
       softmax.weigh_whole(weights, from, s);

@@ -21,9 +21,10 @@ INLINE void attention_warpgroups(const typename D::T *q, const typename D::T *k,
     load_rows<Swizzled<KEYS>, HEAD, KEYS, THREADS, VECTORS>((T *)keys + from / KEYS % 2 * KEYS * HEAD, k + from * s.k[2],
                                                             s.k[2], s.k[3], s.keys - from, s.size);
   };
-  auto load_values = [&](i32 from) {
+  // Values behind the length may be anything: a weight of 0 does not make NaN nothing.
+  auto load_values = [&](i32 from, i32 end) {
     load_rows<Swizzled<KEYS>, VALUE, KEYS, THREADS, VECTORS>((T *)values + from / KEYS % 2 * KEYS * VALUE,
-                                                             v + from * s.v[2], s.v[2], s.v[3], s.keys - from,
+                                                             v + from * s.v[2], s.v[2], s.v[3], end - from,
                                                              s.value_size);
   };
   // What was copied until here is there for the tensor cores, and what they read until here may be overwritten.
@@ -47,7 +48,7 @@ INLINE void attention_warpgroups(const typename D::T *q, const typename D::T *k,
     load_keys(0);
     commit_copies();
     arrive();
-    load_values(0);
+    load_values(0, r.length);
     if (KEYS < r.needed) load_keys(KEYS);
     commit_copies();
     begin_products();
@@ -63,7 +64,7 @@ INLINE void attention_warpgroups(const typename D::T *q, const typename D::T *k,
     i32 from = 0;
     for (; from + KEYS < r.needed; from += KEYS) {
       arrive();
-      load_values(from + KEYS);
+      load_values(from + KEYS, r.length);
       if (from + 2 * KEYS < r.needed) load_keys(from + 2 * KEYS);
       commit_copies();
       pin(sums);
@@ -97,7 +98,7 @@ INLINE void attention_warpgroups(const typename D::T *q, const typename D::T *k,
 
   if (__syncthreads_or(softmax.finish(sums, sinks, s, r))) {
     for (i32 from = 0; from < s.keys; from += KEYS) {
-      load_values(from);
+      load_values(from, s.keys);
       commit_copies();
       arrive();
       softmax.weigh_whole(scores, from, s);

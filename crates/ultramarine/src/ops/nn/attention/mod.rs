@@ -1,14 +1,19 @@
 //! Scaled dot-product attention: [`crate::fast::scaled_dot_product_attention`].
 //!
-//! `rules` has the operation and its gradient, `compose` what both are made of where there is no kernel.
+//! `rules` has the operation and its gradient, `compose` what both are made of where there is no kernel; `cache` finds the
+//! cache that keys and values are a part of.
 
+mod cache;
 mod compose;
 pub(crate) mod rules;
+
+pub(crate) use cache::repeats;
 
 use crate::array::Array;
 use crate::error::{Error, Result, ensure};
 use crate::shape::{Show, broadcast_shapes};
 use crate::{devices, dtype::Dtype, placement::follow};
+use cache::Cached;
 use rules::Attention;
 use smallvec::{SmallVec, smallvec};
 
@@ -204,24 +209,18 @@ fn built(
         return Ok((Array::zeros(&[b, n, t, e], dtype)?, None));
     }
     let [q, k, v] = [q, k, v].map(|a| a.astype(dtype));
-    let rules = Attention {
-        scale,
-        causal: matches!(mask, AttentionMask::Causal),
-        mask: matches!(mask, AttentionMask::Array(_)),
-        sinks: sinks.is_some(),
-        lengths: lengths.is_some(),
-    };
-    let mut operands: Operands = smallvec![q, k, v];
-    if let AttentionMask::Array(mask) = mask {
-        let mask = if mask.dtype() == Dtype::Bool { mask.clone() } else { mask.astype(dtype) };
-        operands.push(mask.broadcast_to(&[b, n, t, s])?);
+    if lengths.is_none()
+        && !matches!(mask, AttentionMask::Array(_))
+        && let Some(Cached { keys, values, lengths }) = cache::cached(&q, &k, &v)
+    {
+        let all = (mask, sinks, Some(&lengths));
+        let (rules, operands) = with_operands([&q, &keys, &values], scale, all)?;
+        if rules.is_fused(devices::get(q.node().place.stream.device)?, &operands) {
+            let [result, _] = rules.of(&operands)?;
+            return Ok((result, Some((rules, operands))));
+        }
     }
-    if let Some(sinks) = sinks {
-        operands.push(sinks.astype(dtype).broadcast_to(&[b, n])?);
-    }
-    if let Some(lengths) = lengths {
-        operands.push(lengths.astype(Dtype::Int32));
-    }
+    let (rules, operands) = with_operands([&q, &k, &v], scale, (mask, sinks, lengths))?;
     if d == 0 {
         // Kernels see no empty operands.
         let mut both = rules.composed(&operands)?;
@@ -229,6 +228,34 @@ fn built(
     }
     let [result, _] = rules.of(&operands)?;
     Ok((result, Some((rules, operands))))
+}
+
+/// The operation of queries, keys and values of one dtype, and its operands.
+fn with_operands(
+    [q, k, v]: [&Array; 3],
+    scale: f64,
+    (mask, sinks, lengths): (AttentionMask<'_>, Option<&Array>, Option<&Array>),
+) -> Result<(Attention, Operands)> {
+    let ([b, n, t, _], [_, _, s, _]) = (four(q), four(k));
+    let rules = Attention {
+        scale,
+        causal: matches!(mask, AttentionMask::Causal),
+        mask: matches!(mask, AttentionMask::Array(_)),
+        sinks: sinks.is_some(),
+        lengths: lengths.is_some(),
+    };
+    let mut operands: Operands = smallvec![q.clone(), k.clone(), v.clone()];
+    if let AttentionMask::Array(mask) = mask {
+        let mask = if mask.dtype() == Dtype::Bool { mask.clone() } else { mask.astype(q.dtype()) };
+        operands.push(mask.broadcast_to(&[b, n, t, s])?);
+    }
+    if let Some(sinks) = sinks {
+        operands.push(sinks.astype(q.dtype()).broadcast_to(&[b, n])?);
+    }
+    if let Some(lengths) = lengths {
+        operands.push(lengths.astype(Dtype::Int32));
+    }
+    Ok((rules, operands))
 }
 
 /// Checks the numbers of keys.
