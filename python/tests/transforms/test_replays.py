@@ -186,3 +186,70 @@ def test_functions_that_come_and_go() -> None:
         mx.synchronize()
         sizes.append(mx.get_active_memory())
         assert i < 2 or sizes[-1] <= sizes[1] + (64 << 10), sizes
+
+
+class Decoder:
+    """Layers that append to caches and attend to what is there, as programs for language models do it."""
+
+    def __init__(self, layers: int = 3, capacity: int = 64) -> None:
+        self.caches = [mx.zeros((1, 2, capacity, 16)) for _ in range(2 * layers)]
+        self.length = 0
+
+    def step(self, x: mx.array) -> mx.array:
+        before, self.length = self.length, self.length + x.shape[2]
+        for i in range(0, len(self.caches), 2):
+            for cache, new in ((i, x), (i + 1, mx.tanh(x))):
+                self.caches[cache][..., before : self.length, :] = new[:, :2]
+            k, v = (self.caches[i + j][..., : self.length, :] for j in range(2))
+            x = mx.fast.scaled_dot_product_attention(x, k, v, scale=0.5, mask="causal") + 0.1 * x
+        return x
+
+
+def test_steps_that_append_to_a_cache_are_replays() -> None:
+    decoder, on_cpu = Decoder(), Decoder()
+    made = []
+    for i in range(40):
+        x = numbers(1, 4, 1, 16, seed=i)
+        before = replays()
+        y = decoder.step(x)
+        mx.eval(y, decoder.caches)
+        made.append(replays() - before)
+        with mx.stream(mx.cpu):
+            want = on_cpu.step(x)
+        assert mx.allclose(y, want, rtol=1e-4, atol=1e-5), i
+    for ours, theirs in zip(decoder.caches, on_cpu.caches, strict=True):
+        assert mx.allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+    if records():
+        # Each of the last steps is one recording, whatever the cache's length.
+        assert made[-4:] == [1, 1, 1, 1], made
+
+
+@pytest.mark.parametrize("queries", [1, 5])
+@pytest.mark.parametrize("mask", [None, "causal"])
+@pytest.mark.parametrize("dtype", [mx.float32, mx.bfloat16])
+def test_what_lies_behind_a_cache_s_length_counts_for_nothing(
+    queries: int, mask: str | None, dtype: mx.Dtype
+) -> None:
+    q = numbers(2, 4, queries, 16).astype(dtype)
+    k, v = (numbers(2, 2, 48, 16, seed=i).astype(dtype) for i in (1, 2))
+    behind = mx.arange(48)[:, None] >= 21
+    for nothing in (float("nan"), float("inf")):
+        caches = [mx.where(behind, mx.array(nothing, dtype), a) for a in (k, v)]
+        mx.eval(caches)
+        y = mx.fast.scaled_dot_product_attention(
+            q, *(c[:, :, :21] for c in caches), scale=0.5, mask=mask
+        )
+        want = mx.fast.scaled_dot_product_attention(
+            q, *(mx.contiguous(a[:, :, :21]) for a in (k, v)), scale=0.5, mask=mask
+        )
+        assert mx.allclose(y, want, rtol=1e-2, atol=1e-2)
+
+
+def test_a_slice_of_a_cache_that_is_asked_for_is_there() -> None:
+    cache = numbers(1, 2, 32, 16)
+    part = cache[:, :, :9]
+    y = mx.fast.scaled_dot_product_attention(part, part, part, scale=1.0)
+    mx.eval(y, part)
+    assert bits(part) == bits(mx.contiguous(cache[:, :, :9]))
+    cache[:, :, 30:] = mx.zeros((2, 16))
+    assert mx.all(cache[:, :, 30:] == 0) and bits(cache[:, :, :9]) == bits(part)

@@ -1,7 +1,8 @@
 //! Constants that operations of one step share.
 //!
 //! The layers of a model ask for the same lengths and places, each by itself. A thread finds the last few that it made, as
-//! long as they are lazy: they are one node, and written once.
+//! long as no evaluation has claimed them: they are one node, and written once. One of an earlier step would be an operand
+//! that has a value at one time and not at another.
 
 use super::fill::filled;
 use crate::array::Array;
@@ -26,6 +27,7 @@ pub(crate) fn alike(shape: Shape, value: Scalar) -> Array {
     let node = made.node();
     let same = |other: &Arc<Node>| {
         !other.is_done()
+            && !other.is_claimed()
             && other.op.constant() == Some(value)
             && other.shape == node.shape
             && other.place == node.place
