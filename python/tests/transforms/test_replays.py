@@ -86,6 +86,38 @@ def test_products_that_ask_for_their_matrix_early(mode: str) -> None:
         assert [bits(f(*pair)) for pair in given] == want
 
 
+@pytest.mark.parametrize("mode", ["affine", "mxfp4", "nvfp4"])
+@pytest.mark.parametrize("rows", [1, 4])
+def test_products_of_the_same_rows_run_as_one(mode: str, rows: int) -> None:
+    """Two, three and four matrices beside each other, of several widths, some of which are no multiple of a tile."""
+
+    def halves(*shape: int, seed: int) -> mx.array:
+        return (numbers(*shape, seed=seed) * 0.1).astype(mx.bfloat16)
+
+    widths = [[48, 16], [16, 40, 8], [8, 8, 24, 16]]
+    several = [
+        [mx.quantize(halves(n, 2048, seed=n + i), mode=mode) for i, n in enumerate(each)]
+        for each in widths
+    ]
+    w = halves(8, 2048, seed=3)
+    mx.eval(several, w)
+
+    def step(x: mx.array) -> list[mx.array]:
+        made = []
+        for each in several:
+            x = mx.tanh(x)
+            # What comes between does not part them.
+            made += [mx.exp(mx.quantized_matmul(x, *q, mode=mode)) for q in each]
+            x = made[-1][..., :8] @ w
+        return made
+
+    f = mx.compile(step)
+    given = [halves(rows, 2048, seed=20 + i) for i in range(3)]
+    mx.eval(given)
+    until_replayed(f, given[0])
+    assert [bits(f(x)) for x in given] == [bits(step(x)) for x in given]
+
+
 def test_memory_that_changes() -> None:
     """Operands and results in other memory each time, and a slice of a larger array."""
     f = mx.compile(chain)

@@ -72,10 +72,10 @@ template <class T> INLINE void stream_rows(T *to, i32 pitch, const T *from, i32 
       copy_async(place_of(to + (r * pitch + at)), from + (r * row + at), true);
 }
 
-// A block has `each` columns. AHEAD: tiles of 16 columns of a warp that are on their way at once. More than two were slower, as
+// A block, by its number in the product, has `each` columns. AHEAD: tiles of 16 columns of a warp that are on their way at once. More than two were slower, as
 // if processors were served unevenly then.
 template <class F, class D, Arrangement HOW, int AHEAD, int SLOTS>
-INLINE void quantized_stream(const Grouped &s, i32 each) {
+INLINE void quantized_stream(const Grouped &s, i32 each, i32 block) {
   typedef typename D::T T;
   typedef typename Scales<D, F::mode>::T S;
   enum {
@@ -88,8 +88,8 @@ INLINE void quantized_stream(const Grouped &s, i32 each) {
   static_assert(F::bits == 4 && (SLOTS == 1 || !SCALED), "numbers of 4 bits");
   DYNAMIC_SHARED(u32, memory);
   const i32 across = HOW == TOGETHER ? 0 : ((i32)s.columns + each - 1) / each;
-  const i32 item = HOW == TOGETHER ? 0 : (i32)blockIdx.x / across;
-  const i32 first = ((i32)blockIdx.x - item * across) * each, depth = (i32)s.depth, own = min(each, (i32)s.columns - first);
+  const i32 item = HOW == TOGETHER ? 0 : block / across;
+  const i32 first = (block - item * across) * each, depth = (i32)s.depth, own = min(each, (i32)s.columns - first);
   const i32 rows = HOW == TOGETHER ? (i32)(s.items * s.rows) : (i32)s.rows, first_row = HOW == TOGETHER ? 0 : item * rows;
   const u32 lane = threadIdx.x % WARP, g = lane / 4, t = lane % 4, warp = threadIdx.x / WARP;
   const i64 matrix = factor_matrix(s, HOW == TOGETHER ? 0 : item);
@@ -294,4 +294,13 @@ INLINE void quantized_stream(const Grouped &s, i32 each) {
     for (int w = 0; w < STREAMS; w++) sum += parts[(w * tiles + c / 16) * (ROWS * PITCH) + out_row * PITCH + c % 16];
     out[c * s.out_step[2]] = D::down(F::is_e2m1 ? sum * factor : sum);
   }
+}
+
+// Up to three products of the same rows in one launch. The blocks of the second and the third begin at these.
+template <class F, class D, int AHEAD, int SLOTS>
+INLINE void quantized_streams(const Grouped &a, const Grouped &b, const Grouped &c, i32 second, i32 third, i32 each) {
+  const i32 block = (i32)blockIdx.x;
+  const Grouped s = block >= third ? c : block >= second ? b : a;
+  const i32 before = block >= third ? third : block >= second ? second : 0;
+  quantized_stream<F, D, TOGETHER, AHEAD, SLOTS>(s, each, block - before);
 }

@@ -3,13 +3,14 @@
 //! where they do not fit.
 
 use crate::context::{self, Context};
-use crate::graph::{Graph, Node};
-use crate::launch::{Device, View};
+use crate::graph::{Graph, Node, Writer};
+use crate::launch::{Device, Job, View};
 use crate::memory::Buffer;
 use crate::streams::Stream;
 use crate::sys::driver::{EventHandle, code};
+use core::ops::Range;
 use std::sync::Arc;
-use ultramarine_abi::helper::{RecordedCommands, Recorder, Result, replay_table};
+use ultramarine_abi::helper::{CommandRef, RecordedCommands, Recorder, Result, replay_table};
 use ultramarine_abi::interface::replay::ReplayInterface;
 
 /// The interface.
@@ -30,7 +31,10 @@ pub struct Recording {
 /// A graph with the nodes of each command.
 struct Drawn {
     graph: Graph,
+    /// Those of commands that run together are the first one's.
     nodes: Vec<Vec<Node>>,
+    /// The commands that each one runs together with.
+    together: Vec<Range<usize>>,
 }
 
 struct Retired {
@@ -73,6 +77,58 @@ fn name_of(commands: &RecordedCommands<Device>) -> Result<Arc<str>> {
     Ok(format!("one of {} recorded operations ({listed}{more})", commands.len()).into())
 }
 
+/// Commands of a range.
+fn listed<'a>(
+    commands: &'a RecordedCommands<Device>,
+    range: &Range<usize>,
+) -> Result<Vec<CommandRef<'a, Device>>> {
+    range.clone().map(|i| commands.command(i)).collect()
+}
+
+/// The commands behind each other that run as one launch, for each of them.
+fn together(device: &Device, commands: &RecordedCommands<Device>) -> Result<Vec<Range<usize>>> {
+    let mut all: Vec<Range<usize>> = Vec::with_capacity(commands.len());
+    let mut start = 0;
+    while start < commands.len() {
+        let first = commands.command(start)?;
+        let (plan, job) = (first.plan()?, Job::of(device, None, &first)?);
+        let most = plan.most_together(&job);
+        let mut jobs = vec![job];
+        while jobs.len() < most && start + jobs.len() < commands.len() {
+            let next = commands.command(start + jobs.len())?;
+            let job = Job::of(device, None, &next)?;
+            let alike = next.plan()?.name() == plan.name()
+                && job.scalars == jobs[0].scalars
+                && jobs[0].inputs.first().map(|x| x.address)
+                    == job.inputs.first().map(|x| x.address)
+                && jobs.iter().all(|other| other.is_apart(&job));
+            if !alike {
+                break;
+            }
+            jobs.push(job);
+        }
+        let end = start + jobs.len();
+        all.extend((start..end).map(|_| start..end));
+        start = end;
+    }
+    Ok(all)
+}
+
+/// Enqueues commands that run together, or one.
+fn record(
+    device: &Device,
+    commands: &RecordedCommands<Device>,
+    range: &Range<usize>,
+    writer: &Writer<'_>,
+) -> Result<()> {
+    let first = commands.command(range.start)?;
+    let plan = first.plan()?;
+    match range.len() {
+        1 => plan.record(device, writer, &first, commands.workspace_offset(range.start)),
+        _ => plan.record_together(device, writer, &listed(commands, range)?),
+    }
+}
+
 /// Makes the graph of commands. The context is current.
 fn draw(device: &Device, commands: &RecordedCommands<Device>) -> Result<Drawn> {
     let mut written = Vec::with_capacity(commands.len());
@@ -82,31 +138,55 @@ fn draw(device: &Device, commands: &RecordedCommands<Device>) -> Result<Drawn> {
             written.push(View::of(&command.output(output)?)?.range());
         }
     }
+    let together = together(device, commands)?;
     let (context, capture) = (&device.context, &device.capture);
     let (graph, nodes) = Graph::new(context, capture, commands.len(), &written, |i, writer| {
-        let command = commands.command(i)?;
-        let workspace = commands.workspace_offset(i);
-        command.plan()?.record(device, writer, &command, workspace)
+        match together[i].start == i {
+            true => record(device, commands, &together[i], writer),
+            false => Ok(()),
+        }
     })?;
-    Ok(Drawn { graph, nodes })
+    Ok(Drawn { graph, nodes, together })
 }
 
 impl Drawn {
     /// Changes the nodes of commands that changed; whether they fit.
     fn change(&self, device: &Device, commands: &RecordedCommands<Device>) -> Result<bool> {
+        let mut last = None;
         for i in commands.changed() {
-            let at = *i as usize;
-            let command = commands.command(at)?;
-            let (plan, workspace) = (command.plan()?, commands.workspace_offset(at));
-            let nodes = self.nodes.get(at).map_or(&[][..], Vec::as_slice);
-            let fits = self.graph.change(&device.capture, nodes, |writer| {
-                plan.record(device, writer, &command, workspace)
-            })?;
+            let Some(range) = self.together.get(*i as usize) else { return Ok(false) };
+            if last.replace(range.start) == Some(range.start) {
+                continue;
+            }
+            let nodes = self.nodes.get(range.start).map_or(&[][..], Vec::as_slice);
+            let fits = self.are_apart(device, commands, range)?
+                && self.graph.change(&device.capture, nodes, |writer| {
+                    record(device, commands, range, writer)
+                })?;
             if !fits {
                 return Ok(false);
             }
         }
         Ok(true)
+    }
+
+    /// Returns true if commands may run together, with the memory that they have now.
+    fn are_apart(
+        &self,
+        device: &Device,
+        commands: &RecordedCommands<Device>,
+        range: &Range<usize>,
+    ) -> Result<bool> {
+        if range.len() == 1 {
+            return Ok(true);
+        }
+        let listed = listed(commands, range)?;
+        let jobs = listed
+            .iter()
+            .map(|command| Job::of(device, None, command))
+            .collect::<Result<Vec<_>>>()?;
+        let each = jobs.iter().enumerate();
+        Ok(each.clone().all(|(i, job)| jobs[..i].iter().all(|other| other.is_apart(job))))
     }
 }
 

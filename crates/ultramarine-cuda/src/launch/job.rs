@@ -60,6 +60,18 @@ impl<'a> Job<'a> {
         })
     }
 
+    /// Returns true if two commands may run at the same time: neither writes what the other one reads or writes.
+    pub fn is_apart(&self, other: &Job<'_>) -> bool {
+        let meet = |a: &View<'_>, b: &View<'_>| {
+            let (a, b) = (a.range(), b.range());
+            a.start < b.end && b.start < a.end
+        };
+        let writes = |a: &Job<'_>, b: &Job<'_>| {
+            a.outputs.iter().any(|w| b.inputs.iter().chain(&b.outputs).any(|v| meet(w, v)))
+        };
+        !writes(self, other) && !writes(other, self)
+    }
+
     /// A command of one input and one output in the place of this one.
     pub fn part<'b>(&'b self, input: View<'b>, output: View<'b>, workspace: u64) -> Job<'b> {
         Job {

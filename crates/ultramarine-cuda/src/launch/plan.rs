@@ -104,6 +104,19 @@ pub trait Work: Send + Sync {
 
     /// Enqueues a command.
     fn run(&self, job: &Job<'_>) -> Result<()>;
+
+    /// Most commands with the same scalars, of plans of this one's name, that run with this command in one launch; 1: it
+    /// runs alone.
+    fn most_together(&self, job: &Job<'_>) -> usize {
+        let _ = job;
+        1
+    }
+
+    /// Enqueues such commands, which do not use each other's results, as one launch. `false`: not now, they run alone.
+    fn run_together(&self, jobs: &[Job<'_>]) -> Result<bool> {
+        let _ = jobs;
+        Ok(false)
+    }
 }
 
 /// A prepared op.
@@ -153,21 +166,56 @@ impl Plan {
         command: &CommandRef<'_, Device>,
         workspace: u64,
     ) -> Result<()> {
+        self.work(device, &self.recorded(device, graph, command, workspace)?)
+    }
+
+    /// A command that goes into a graph.
+    fn recorded<'a>(
+        &self,
+        device: &'a Device,
+        graph: &'a Writer<'a>,
+        command: &CommandRef<'a, Device>,
+        workspace: u64,
+    ) -> Result<Job<'a>> {
         let mut job = Job::of(device, None, command)?;
         job.graph = Some(graph);
         if job.workspace != 0 {
             job.workspace += workspace;
         }
-        self.work(device, &job)
+        Ok(job)
+    }
+
+    /// As [`Work::most_together`].
+    pub fn most_together(&self, job: &Job<'_>) -> usize {
+        self.work.most_together(job)
+    }
+
+    /// Enqueues commands of plans of this one's name into a graph, in one launch where they fit one. The context is current.
+    pub fn record_together<'a>(
+        &self,
+        device: &'a Device,
+        graph: &'a Writer<'a>,
+        commands: &[CommandRef<'a, Device>],
+    ) -> Result<()> {
+        let jobs = commands
+            .iter()
+            .map(|command| self.recorded(device, graph, command, 0))
+            .collect::<Result<Vec<_>>>()?;
+        match self.work.run_together(&jobs) {
+            Ok(true) => Ok(()),
+            Ok(false) => jobs.iter().try_for_each(|job| self.work(device, job)),
+            Err(failure) => self.named(device, failure),
+        }
     }
 
     fn work(&self, device: &Device, job: &Job<'_>) -> Result<()> {
-        self.work.run(job).map_err(|failure| match device.context.usable() {
-            Ok(()) => {
-                Failure { code: failure.code, text: format!("{}: {}", self.name, failure.text) }
-            }
-            // The fault is another's.
-            Err(lost) => lost,
-        })
+        self.work.run(job).or_else(|failure| self.named(device, failure))
+    }
+
+    /// A failure of this plan's.
+    fn named(&self, device: &Device, failure: Failure) -> Result<()> {
+        // Or the fault is another's.
+        device.context.usable()?;
+        Err(Failure { code: failure.code, text: format!("{}: {}", self.name, failure.text) })
     }
 }

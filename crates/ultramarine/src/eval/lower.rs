@@ -4,6 +4,7 @@
 //! an evaluation is planned, is a device asked what it offers. The parts of a composition are planned like any other
 //! nodes, so they fuse with each other and with the operations around them.
 
+use super::adjacent;
 use super::run::panicked;
 use crate::backend::{DeviceState, Dispatch};
 use crate::error::{Error, Result};
@@ -98,11 +99,11 @@ impl Entry {
 pub(super) fn lower(tape: Tape) -> Vec<Entry> {
     let Tape { entries, mark, composite } = tape;
     if !composite {
-        return entries;
+        return adjacent::order(entries, mark);
     }
     let mut lowering = Lowering { entries: Vec::with_capacity(2 * entries.len()), mark };
     entries.into_iter().for_each(|entry| lowering.push(entry.node, false));
-    lowering.entries
+    adjacent::order(lowering.entries, mark)
 }
 
 struct Lowering {

@@ -13,6 +13,7 @@
 //! Claiming and queueing happen under one lock, so that evaluations are totally
 //! ordered: one may wait for an earlier one's nodes, never the reverse.
 
+mod adjacent;
 mod binding;
 mod called;
 mod described;

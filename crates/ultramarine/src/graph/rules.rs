@@ -205,6 +205,11 @@ pub(crate) trait Rules: Attribute + Debug + Send + Sync + 'static {
         None
     }
 
+    /// Returns true for products of the first operand's rows. Those of the same few rows run one behind another.
+    fn is_product(&self) -> bool {
+        false
+    }
+
     /// Returns true if the value is an operand's own. The evaluator then leaves the operands on their devices, and copies
     /// none to the op's.
     fn forwards_operands(&self) -> bool {

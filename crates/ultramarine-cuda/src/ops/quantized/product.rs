@@ -92,4 +92,13 @@ impl Work for QuantizedMatmul {
     fn run(&self, job: &Job<'_>) -> Result<()> {
         self.products.run(job, &self.call(job)?)
     }
+
+    fn most_together(&self, job: &Job<'_>) -> usize {
+        self.call(job).map_or(1, |call| self.products.most_together(&call))
+    }
+
+    fn run_together(&self, jobs: &[Job<'_>]) -> Result<bool> {
+        let calls = jobs.iter().map(|job| self.call(job)).collect::<Result<Vec<_>>>()?;
+        self.products.run_together(jobs, &calls)
+    }
 }

@@ -401,6 +401,10 @@ impl Rules for Matmul {
         "matmul"
     }
 
+    fn is_product(&self) -> bool {
+        true
+    }
+
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
         let attributes = taken(exec, call, op::MATMUL, self.precision, PrecisionAttrs::new)?;
         match flipped(exec, call, &attributes)? {

@@ -226,6 +226,10 @@ impl MultiOutputRules for QuantizedMatmul {
         "quantized_matmul"
     }
 
+    fn is_product(&self) -> bool {
+        true
+    }
+
     fn eval(&self, exec: &Exec, call: &Call<'_>, results: &[(Shape, Dtype)]) -> Result<Vec<Value>> {
         bounds::validate_picks(self.name(), exec, call, self.picks)?;
         let Quantization { mode, group_size, bits } = self.how;

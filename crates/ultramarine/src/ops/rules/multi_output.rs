@@ -115,6 +115,11 @@ pub(crate) trait MultiOutputRules: Attribute + Debug + Send + Sync {
         (j.push_forward)(&f, j.primals, j.tangents)
     }
 
+    /// As [`Rules::is_product`].
+    fn is_product(&self) -> bool {
+        false
+    }
+
     /// Returns true if the results are the last operands themselves, each on its operand's device. Results of other
     /// operations are where the bundle is. As [`Rules::forwards_operands`].
     fn forwards_operands(&self) -> bool {
@@ -326,6 +331,10 @@ impl Rules for MultiOutput {
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
         self.run(exec, exec, call)
+    }
+
+    fn is_product(&self) -> bool {
+        self.rules().is_product()
     }
 
     fn forwards_operands(&self) -> bool {

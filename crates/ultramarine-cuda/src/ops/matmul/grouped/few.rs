@@ -52,6 +52,8 @@ const AHEAD: i64 = 2;
 /// Bytes of x and scales that are there at a time, and of results.
 const MOST_BYTES: i64 = 40 << 10;
 const RESULT_BYTES: i64 = 17 << 10;
+/// Most products of the same rows in one launch.
+const MOST_TOGETHER: usize = 3;
 /// Warps of a processor that keep memory busy.
 const BUSY: i64 = 20;
 
@@ -72,6 +74,8 @@ enum Variant {
     Rows { tiles: i64, split: i64, late: bool },
     /// The same in one block a processor: parts of the depth that share a product.
     Stream { slots: i64 },
+    /// The same for several matrices at once.
+    Streams { slots: i64 },
     /// By multiply-adds, of so many rows.
     Dots(i64),
 }
@@ -113,7 +117,7 @@ impl Few {
         };
         let each = match variant {
             Variant::Rows { split, late, .. } => WARPS / split * columns_of(late),
-            Variant::Stream { .. } | Variant::Dots(_) => WARPS,
+            Variant::Stream { .. } | Variant::Streams { .. } | Variant::Dots(_) => WARPS,
         };
         let kernel = self.kernel(job, how, variant)?;
         let grid = Grid::exactly((items * ((columns + each - 1) / each)) as u64, THREADS)?;
@@ -140,6 +144,53 @@ impl Few {
         let grid = Grid { early: is_early(job, call), ..grid };
         let (words, each) = (call.words(0), stream.each as i32);
         launch!(job, &kernel, grid; words[..], each).map(|()| true)
+    }
+
+    /// The arrangement of one block a processor for products of the same rows, if that is how they run, and the number of
+    /// blocks of each.
+    fn streams(&self, calls: &[Call<'_>]) -> Result<Option<(Stream, Vec<i64>)>> {
+        let Some(limits) = self.limits.filter(|_| self.on_cores) else { return Ok(None) };
+        let (mut all, mut widths) = ([1, 0, 0, 0], Vec::with_capacity(calls.len()));
+        for (i, call) in calls.iter().enumerate() {
+            let [items, rows, columns, depth] = call.sizes()?;
+            let own = [1, items * rows, all[2] + columns, depth];
+            let alike = i == 0 || [own[1], own[3]] == [all[1], all[3]];
+            if !alike || call.rhs.is_some() || !call.is_shared() || !self.lies_in_runs(call) {
+                return Ok(None);
+            }
+            all = own;
+            widths.push(columns);
+        }
+        let stream = Stream::of(limits, self.format, Arrangement::Together, all);
+        let blocks = |stream: Stream| {
+            widths.iter().map(|columns| (columns + stream.each - 1) / stream.each).collect()
+        };
+        Ok(stream.map(|stream| (stream, blocks(stream))))
+    }
+
+    /// Most products that run in one launch with this one.
+    pub fn most_together(&self, call: &Call<'_>) -> usize {
+        match self.streams(std::slice::from_ref(call)) {
+            Ok(Some(_)) => MOST_TOGETHER,
+            _ => 1,
+        }
+    }
+
+    /// Enqueues products of the same rows as one launch. False: they run one by one.
+    pub fn run_together(&self, jobs: &[Job<'_>], calls: &[Call<'_>]) -> Result<bool> {
+        let (Some(job), [a, b, rest @ ..]) = (jobs.first(), calls) else { return Ok(false) };
+        let Some((stream, blocks)) = self.streams(calls)? else { return Ok(false) };
+        let c = rest.first().unwrap_or(b);
+        let slots = stream.slots;
+        let kernel = self.kernel(job, Arrangement::Together, Variant::Streams { slots })?;
+        let grid = Grid::exactly(blocks.iter().sum::<i64>() as u64, stream::THREADS)?;
+        let grid = grid.with_room(job, &kernel, stream.bytes as u32)?;
+        let early = jobs.iter().zip(calls).all(|(job, call)| is_early(job, call));
+        let (second, third) = (blocks[0] as i32, (blocks[0] + blocks[1]) as i32);
+        let [a, b, c] = [a, b, c].map(|call| call.words(0));
+        let each = stream.each as i32;
+        let grid = Grid { early, ..grid };
+        launch!(job, &kernel, grid; a[..], b[..], c[..], second, third, each).map(|()| true)
     }
 
     /// Operands lie as `quantized/rows.cuh` reads them, and 31 bits reach all of a matrix.
@@ -212,7 +263,15 @@ impl Few {
                 Variant::Stream { slots } => {
                     let arguments = format!("{common}, {}, {slots}", stream::AHEAD);
                     let parameters = format!("{parameters}, i32 each");
-                    Source::instance(STREAM, "quantized_stream", arguments, parameters)
+                    let body = format!("quantized_stream<{arguments}>(s, each, (i32)blockIdx.x);");
+                    Source::with_body(STREAM, "quantized_stream", arguments, parameters, body)
+                        .bounded(format!("{}, 1", stream::THREADS))
+                }
+                Variant::Streams { slots } => {
+                    let (format, d) = (self.format.tag(), self.dtype.tag());
+                    let arguments = format!("{format}, {d}, {}, {slots}", stream::AHEAD);
+                    let parameters = "const Grouped a, const Grouped b, const Grouped c, i32 second, i32 third, i32 each";
+                    Source::instance(STREAM, "quantized_streams", arguments, parameters)
                         .bounded(format!("{}, 1", stream::THREADS))
                 }
                 Variant::Dots(rows) => {

@@ -57,6 +57,19 @@ impl Products {
         Self { dtype, factor, few, cores, tiles: Kernels::default(), lists: Lists::default() }
     }
 
+    /// Most products that run in one launch with this one.
+    pub fn most_together(&self, call: &Call<'_>) -> usize {
+        self.few.as_ref().map_or(1, |few| few.most_together(call))
+    }
+
+    /// Enqueues products of the same rows as one launch. False: they run one by one.
+    pub fn run_together(&self, jobs: &[Job<'_>], calls: &[Call<'_>]) -> Result<bool> {
+        match &self.few {
+            Some(few) => few.run_together(jobs, calls),
+            None => Ok(false),
+        }
+    }
+
     /// Enqueues a product.
     pub fn run(&self, job: &Job<'_>, call: &Call<'_>) -> Result<()> {
         if let Some(few) = &self.few

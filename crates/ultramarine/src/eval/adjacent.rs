@@ -1,0 +1,77 @@
+//! Products of the same few rows, one behind another.
+//!
+//! A layer of a language model multiplies one token by several matrices: for queries, keys and values, or for a gate and what
+//! it opens. Each product is far too small for a device, which may run neighbours as one.
+
+use super::lower::Entry;
+use crate::node::Node;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Most rows of such products.
+const MOST_ROWS: usize = 8;
+/// Products that are looked at for the operand of the next one.
+const MOST_LEADERS: usize = 4;
+
+/// The first product of an operand, and the entries that are put behind it.
+struct Leader {
+    operand: *const Node,
+    place: usize,
+    followers: Vec<usize>,
+}
+
+/// Moves products up to the first one of the same operand, where their other operands come before that. Entries bear `mark`.
+pub(super) fn order(entries: Vec<Entry>, mark: u64) -> Vec<Entry> {
+    let mut leaders: Vec<Leader> = Vec::new();
+    for (place, entry) in entries.iter().enumerate() {
+        let Some(operand) = rows_of(entry) else { continue };
+        let known = leaders.iter_mut().rev().take(MOST_LEADERS).find(|l| l.operand == operand);
+        match known {
+            Some(leader) if comes_before(entry, leader.place, mark) => {
+                leader.followers.push(place);
+            }
+            Some(_) => {}
+            None => leaders.push(Leader { operand, place, followers: Vec::new() }),
+        }
+    }
+    leaders
+        .retain(|leader| leader.followers.iter().zip(1..).any(|(f, by)| *f != leader.place + by));
+    if leaders.is_empty() {
+        return entries;
+    }
+    let mut places: Vec<usize> = Vec::with_capacity(entries.len());
+    let mut moved = vec![false; entries.len()];
+    leaders.iter().flat_map(|leader| &leader.followers).for_each(|f| moved[*f] = true);
+    for place in (0..entries.len()).filter(|place| !moved[*place]) {
+        places.push(place);
+        let leader = leaders.iter().find(|leader| leader.place == place);
+        places.extend(leader.iter().flat_map(|leader| &leader.followers));
+    }
+    let mut entries: Vec<Option<Entry>> = entries.into_iter().map(Some).collect();
+    let ordered: Vec<Entry> =
+        places.into_iter().filter_map(|place| entries[place].take()).collect();
+    for (slot, entry) in (0..).zip(&ordered) {
+        entry.node.slot.store(slot, Ordering::Relaxed);
+    }
+    ordered
+}
+
+/// The first operand of a product of few rows.
+fn rows_of(entry: &Entry) -> Option<*const Node> {
+    let work = entry.work();
+    let product = work.op.rules().is_some_and(|rules| rules.is_product());
+    let rows = || work.shape.iter().rev().skip(1).product::<usize>();
+    if !product || rows() > MOST_ROWS {
+        return None;
+    }
+    work.with_inputs(|inputs| inputs.first().map(Arc::as_ptr))
+}
+
+/// Returns true if all operands but the first are there at a place of the tape.
+fn comes_before(entry: &Entry, place: usize, mark: u64) -> bool {
+    let is_there = |input: &Arc<Node>| {
+        input.mark.load(Ordering::Relaxed) != mark
+            || (input.slot.load(Ordering::Relaxed) as usize) < place
+    };
+    entry.work().with_inputs(|inputs| inputs.iter().skip(1).all(is_there))
+}
