@@ -176,14 +176,14 @@ template <class T> INLINE Pack<T> read_once(const Pack<T> *from) {
 #endif
 }
 
-// Adds the products of COUNT packs of a thread, STEP apart, all of which are on their way before the first is used.
+// Adds the products of COUNT packs of a thread, and others that are STEP apart.
 template <class D, int COUNT, int STEP, class S, int SUMS>
-INLINE void add_packs(S (&sum)[SUMS], const Pack<typename D::T> *line, const Pack<typename D::T> *x) {
+INLINE void add_own(S (&sum)[SUMS], const Pack<typename D::T> (&p)[COUNT], const Pack<typename D::T> *x) {
   typedef Sum<D, D::kind> Sums;
   enum { PER = 16 / sizeof(typename D::T) };
-  Pack<typename D::T> p[COUNT], q[COUNT];
+  Pack<typename D::T> q[COUNT];
 #pragma unroll
-  for (int u = 0; u < COUNT; u++) p[u] = read_once(line + u * STEP), q[u] = x[u * STEP];
+  for (int u = 0; u < COUNT; u++) q[u] = x[u * STEP];
 #pragma unroll
   for (int u = 0; u < COUNT; u++) {
 #pragma unroll
@@ -194,10 +194,21 @@ INLINE void add_packs(S (&sum)[SUMS], const Pack<typename D::T> *line, const Pac
   }
 }
 
+// Adds the products of COUNT packs of a thread, STEP apart, all of which are on their way before the first is used.
+template <class D, int COUNT, int STEP, class S, int SUMS>
+INLINE void add_packs(S (&sum)[SUMS], const Pack<typename D::T> *line, const Pack<typename D::T> *x) {
+  Pack<typename D::T> own[COUNT];
+#pragma unroll
+  for (int u = 0; u < COUNT; u++) own[u] = read_once(line + u * STEP);
+  add_own<D, COUNT, STEP>(sum, own, x);
+}
+
 // TEAM threads make a result: a warp, or a block of 256 where rows are few. Where k is contiguous in both, and all rows
 // begin at multiples of 16 bytes, PACKS is how many of 16 bytes a thread reads at once: 1, 2, 4 or 8. Else it is 0. The
 // compiler has to be told that blocks may be few, or it saves registers and waits for each pack.
-template <class D, int N, class I, int TEAM, int PACKS>
+//
+// EARLY: no kernel of the graph writes the matrix. It is asked for while the kernel before, which may make x, still runs.
+template <class D, int N, class I, int TEAM, int PACKS, bool EARLY>
 INLINE void multiply_rows(const typename D::T *matrix, const typename D::T *vector, typename D::T *out, const Lines &s,
                           const Walk<3, N> &w) {
   typedef Sum<D, D::kind> Sums;
@@ -221,6 +232,21 @@ INLINE void multiply_rows(const typename D::T *matrix, const typename D::T *vect
     if constexpr (PACKS > 0) {
       const Pack<T> *lines = (const Pack<T> *)line, *xs = (const Pack<T> *)x;
       const I packs = (I)s.k / PER;
+      if constexpr (EARLY) {
+        if (first == (u64)blockIdx.x * TEAMS) {
+          Pack<T> own[PACKS];
+          const bool whole = i + (PACKS - 1) * TEAM < packs;
+          if (whole) {
+#pragma unroll
+            for (int u = 0; u < PACKS; u++) own[u] = read_once(lines + i + u * TEAM);
+          }
+          wait_for_last();
+          if (whole) {
+            add_own<D, PACKS, TEAM>(sum, own, xs + i);
+            i += PACKS * TEAM;
+          }
+        }
+      }
 #pragma unroll 1
       for (; i + (PACKS - 1) * TEAM < packs; i += PACKS * TEAM) add_packs<D, PACKS, TEAM>(sum, lines + i, xs + i);
       if constexpr (PACKS > 4) {

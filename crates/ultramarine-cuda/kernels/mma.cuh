@@ -78,7 +78,6 @@ template <int BYTES> INLINE void copy_part_async(Place to, const void *from, boo
 }
 INLINE void commit_copies() {}
 template <int LEFT> INLINE void wait_for_copies() {}
-INLINE void begin_early() {}
 
 #else
 
@@ -156,15 +155,6 @@ template <int BYTES> INLINE void copy_part_async(Place to, const void *from, boo
 INLINE void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // Waits until at most so many groups of copies are under way.
 template <int LEFT> INLINE void wait_for_copies() { asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory"); }
-
-// Lets the next kernel of a graph begin, and waits until the one before this has ended: for kernels whose `Grid` is early. What
-// precedes reads only what no kernel of the graph writes.
-INLINE void begin_early() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
 
 #endif
 

@@ -24,6 +24,16 @@ typedef long long i64;
   type *name = (type *)name##_bytes
 #endif
 
+// Lets the next kernel of a graph begin, if it is one that waits itself; and waits for the one before, where this is such a
+// one. Every kernel begins with the first.
+#if !defined(__EMULATED_CUDA__) && __CUDA_ARCH__ >= 900
+INLINE void let_next_begin() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
+INLINE void wait_for_last() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+#else
+INLINE void let_next_begin() {}
+INLINE void wait_for_last() {}
+#endif
+
 struct __align__(2) half_bits { u16 bits; };
 struct __align__(2) brain_bits { u16 bits; };
 struct __align__(8) complex64 { float re, im; };

@@ -157,7 +157,7 @@ INLINE void quantized_stream(const Grouped &s, i32 each, i32 block) {
     commit_copies();
   }
   // Kernels before this one may write x, but not the matrix.
-  begin_early();
+  wait_for_last();
   ask_x(0);
 
   u32 b[4 * PARTS][STEPS][2];

@@ -32,7 +32,7 @@ pub struct Grid {
     pub threads: [u32; 3],
     /// Bytes of dynamic shared memory.
     pub shared: u32,
-    /// The kernel may begin before the one before it has ended: it waits itself (`begin_early` in `mma.cuh`) before it reads
+    /// The kernel may begin before the one before it has ended: it waits itself (`wait_for_last` in `number.cuh`) before it reads
     /// what others write, and before it writes.
     pub early: bool,
 }

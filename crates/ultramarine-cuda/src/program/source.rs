@@ -86,7 +86,7 @@ impl Source {
         let (entry, parameters, body) = (self.entry(), &self.parameters, &self.body);
         let _ = writeln!(
             text,
-            "extern \"C\" __global__ void {bounds}{entry}({parameters}) {{ {body} }}"
+            "extern \"C\" __global__ void {bounds}{entry}({parameters}) {{ let_next_begin(); {body} }}"
         );
         text
     }
@@ -125,11 +125,11 @@ mod tests {
             source.bounded(256).text(),
             format!(
                 "// header\nextern \"C\" __global__ void __launch_bounds__(256) sum_rows_kernel({parameters}) \
-                 {{ sum_rows<F32, 32>(in, totals, line, w); }}\n"
+                 {{ let_next_begin(); sum_rows<F32, 32>(in, totals, line, w); }}\n"
             )
         );
         let plain = Source::instance(&[], "fill_pairs", "", "u64 *out, i64 n");
-        assert!(plain.text().ends_with("{ fill_pairs(out, n); }\n"));
+        assert!(plain.text().ends_with("{ let_next_begin(); fill_pairs(out, n); }\n"));
         assert_eq!(
             (plain.entry().as_str(), plain.name().trim()),
             ("fill_pairs_kernel", "fill_pairs")

@@ -39,8 +39,8 @@ enum ProductKernel {
     Tiles,
     /// One of a matrix and a vector, by threads along the results.
     Columns,
-    /// The same, by teams of threads for each result.
-    Rows(Team),
+    /// The same, by teams of threads for each result; early, or not.
+    Rows(Team, bool),
 }
 
 /// The threads that make one result along `k`.
@@ -119,8 +119,8 @@ impl Products {
                     Source::instance(HEADERS, "multiply_tiles", common, parameters)
                 }
                 ProductKernel::Columns => Source::instance(HEADERS, "multiply_columns", common, lines),
-                ProductKernel::Rows(team) => {
-                    let arguments = format!("{common}, {}, {}", team.threads, team.packs);
+                ProductKernel::Rows(team, early) => {
+                    let arguments = format!("{common}, {}, {}, {early}", team.threads, team.packs);
                     Source::instance(HEADERS, "multiply_rows", arguments, lines)
                         .bounded(team.bounds())
                 }
@@ -128,13 +128,19 @@ impl Products {
         })
     }
 
-    /// Enqueues a product.
-    pub fn run(&self, job: &Job<'_>, product: &Product, at: Addresses) -> Result<()> {
+    /// Enqueues a product. `early`: its first, or second, factor is the same all through the job's graph.
+    pub fn run(
+        &self,
+        job: &Job<'_>,
+        product: &Product,
+        at: Addresses,
+        early: [bool; 2],
+    ) -> Result<()> {
         if product.n == 1 {
-            return self.vector(job, product, at);
+            return self.vector(job, product, at, early[0]);
         }
         if product.m == 1 {
-            return self.vector(job, &product.transposed(), [at[1], at[0], at[2]]);
+            return self.vector(job, &product.transposed(), [at[1], at[0], at[2]], early[1]);
         }
         let p = product;
         let kernel = self.kernel(job, ProductKernel::Tiles, p)?;
@@ -145,11 +151,12 @@ impl Products {
     }
 
     /// Enqueues a product with `n` of 1.
-    fn vector(&self, job: &Job<'_>, p: &Product, at: Addresses) -> Result<()> {
+    fn vector(&self, job: &Job<'_>, p: &Product, at: Addresses, early: bool) -> Result<()> {
         let lines = [p.m, p.k, p.a[0], p.a[1], p.b[0], p.out[0]];
         let (results, batch) =
             (p.m as u64 * p.batch.len(), p.batch.parameter_in(rank_of(p.batch.count)));
         let bytes = self.dtype.bytes();
+        let mut early = early;
         let (part, blocks, threads) = match how(p, bytes, at) {
             Vector::Columns => {
                 (ProductKernel::Columns, (p.m as u64).div_ceil(32) * p.batch.len(), BLOCK)
@@ -158,11 +165,13 @@ impl Products {
                 let parallelism = job.device.properties.parallelism();
                 let team = Team::of(results, p.k, bytes, packed, parallelism);
                 let blocks = results.div_ceil(u64::from(team.block() / team.threads));
-                (ProductKernel::Rows(team), blocks, team.block())
+                early &= team.packs > 0;
+                (ProductKernel::Rows(team, early), blocks, team.block())
             }
         };
+        early &= matches!(part, ProductKernel::Rows(..));
         let kernel = self.kernel(job, part, p)?;
-        let grid = grid(blocks, threads);
+        let grid = Grid { early, ..grid(blocks, threads) };
         launch!(job, &kernel, grid; at[0], at[1], at[2], lines, batch[..])
     }
 }

@@ -11,7 +11,7 @@ mod segmented;
 #[cfg(test)]
 mod simulation;
 
-use crate::launch::{Dtype, Job, OpRequest, Work};
+use crate::launch::{Dtype, Job, OpRequest, View, Work};
 use gemm::Gemm;
 use kernels::{Addresses, Vector};
 use library::{Library, Products, Steps};
@@ -120,6 +120,9 @@ impl Work for Matmul {
         {
             return Ok(());
         }
-        self.kernels.run(job, &product, at)
+        let stays = |view: &View<'_>| job.graph.is_some_and(|graph| graph.leaves(&view.range()));
+        let starts_early = job.device.properties.starts_early();
+        let early = [0, 1].map(|i| starts_early && job.inputs.get(i).is_some_and(stays));
+        self.kernels.run(job, &product, at, early)
     }
 }
