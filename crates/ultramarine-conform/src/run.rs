@@ -138,6 +138,26 @@ pub fn submit_all(
     plan: Handle,
     request: &Request,
 ) -> Result<Vec<Vec<Num>>, String> {
+    submit_into(device, stream, plan, request, false)
+}
+
+/// As [`submit_all`], with the last output in the memory of the first input.
+pub fn submit_in_place(
+    device: &Device<'_>,
+    stream: Handle,
+    plan: Handle,
+    request: &Request,
+) -> Result<Vec<Vec<Num>>, String> {
+    submit_into(device, stream, plan, request, true)
+}
+
+fn submit_into(
+    device: &Device<'_>,
+    stream: Handle,
+    plan: Handle,
+    request: &Request,
+    in_place: bool,
+) -> Result<Vec<Vec<Num>>, String> {
     let mut buffers = Buffers::new(device);
     let mut given = Vec::new();
     for input in &request.inputs {
@@ -150,6 +170,9 @@ pub fn submit_all(
     }
     for output in &request.more {
         targets.push(buffers.upload(stream, output)?);
+    }
+    if let (true, Some(last)) = (in_place, targets.last_mut()) {
+        *last = given[0];
     }
     let inputs: Vec<Tensor> =
         request.inputs.iter().zip(&given).map(|(t, b)| tensor(device, t, *b)).collect();
@@ -184,7 +207,7 @@ pub fn submit_all(
         values.push(output.load(&bytes));
     }
     for (i, (input, buffer)) in request.inputs.iter().zip(&given).enumerate() {
-        if request.donated == Some(i) {
+        if request.donated == Some(i) || (in_place && i == 0) {
             continue;
         }
         let mut after = vec![0; input.bytes.len()];

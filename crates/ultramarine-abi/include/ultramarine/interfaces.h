@@ -53,6 +53,38 @@ typedef struct um_fused_interface {
                        const um_tensor_desc *outputs, void **plan, um_error **error);
 } um_fused_interface;
 
+/* ---- ultramarine.fused/2: programs with an anchor, besides fused/1 ------------------------------------------ */
+
+#define UM_ANCHORED_INTERFACE "ultramarine.fused/2"
+
+#define UM_POSITION_LAST 0u /* operand 0 of the operation is the value that the program's output 0 names */
+
+/* An operation with one output that a program hangs on. A command has the program's inputs, then the operation's
+ * operands but for the one that is a value of the program; the program's constants, then the operation's scalars. With
+ * UM_POSITION_LAST its output 0 is the operation's; the further outputs are the program's, of the iteration shape, and
+ * may be the value that the operation reads. Of these outputs the last one may lie in an input of the program, as in
+ * fused/1, but in none that the operation reads. The program has no reduction as epilogue. The value is rounded to its
+ * dtype before the operation reads it, so results are bitwise identical to those of the program and, of its row-major
+ * result, of the operation by itself. */
+typedef struct um_anchor {
+  uint32_t size;
+  uint32_t op; /* UM_OP_... */
+  uint32_t revision;
+  uint32_t position; /* UM_POSITION_...; others are unsupported */
+  const void *attributes;
+  uint32_t n_inputs; /* operands besides the one that is a value of the program */
+  uint32_t n_scalars;
+} um_anchor;
+
+typedef struct um_anchored_interface {
+  uint32_t size;
+  uint32_t flags; /* 0 */
+  /* (any) Like `prepare` of fused/1. There are as many `inputs` as the program and the anchor have together. After
+   * UM_UNSUPPORTED or UM_NOT_YET the host gives the program and the operation one by one. */
+  um_status (*prepare)(void *device, const um_program *program, const um_anchor *anchor, const um_tensor_desc *inputs,
+                       const um_tensor_desc *outputs, void **plan, um_error **error);
+} um_anchored_interface;
+
 /* ---- ultramarine.kernel/1: kernels in source form, given by users ------------------------------------------- */
 
 /* um_device_info.kernel_languages lists what a device takes: cuda-c, wgsl, msl, opencl-c ... */

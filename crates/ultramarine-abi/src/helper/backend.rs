@@ -40,6 +40,11 @@ impl InterfaceRef {
         Self((&raw const *table).cast())
     }
 
+    /// Fused programs with an anchor.
+    pub fn anchored(table: &'static interface::fused::AnchoredInterface) -> Self {
+        Self((&raw const *table).cast())
+    }
+
     /// Kernels in source form.
     pub fn kernel(table: &'static interface::kernel::KernelInterface) -> Self {
         Self((&raw const *table).cast())

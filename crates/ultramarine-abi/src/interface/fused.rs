@@ -10,6 +10,9 @@
 //! (kept as size 1); further outputs have the iteration shape. A sum or a product
 //! gives the bits of REDUCE of that value, so the order in which either joins values
 //! depends on dtype, shape and axes, and not on an operand's strides.
+//!
+//! Revision 2 ([`ANCHORED_INTERFACE`]) is offered besides revision 1. Its programs hang on an operation of the
+//! contract, their anchor, which reads a value of the program.
 
 use crate::{Error, Status, TensorDesc};
 use core::ffi::c_void;
@@ -17,6 +20,8 @@ use ultramarine_dlpack::DLDataType;
 
 /// Id for [`crate::BackendTable::interface`].
 pub const INTERFACE: &core::ffi::CStr = c"ultramarine.fused/1";
+/// Id of the interface for programs with an anchor.
+pub const ANCHORED_INTERFACE: &core::ffi::CStr = c"ultramarine.fused/2";
 
 /// Families of instructions.
 pub mod family {
@@ -91,6 +96,63 @@ pub struct FusedInterface {
         unsafe extern "C" fn(
             device: *mut c_void,
             program: *const Program,
+            inputs: *const TensorDesc,
+            outputs: *const TensorDesc,
+            plan: *mut *mut c_void,
+            error: *mut *mut Error,
+        ) -> Status,
+    >,
+}
+
+/// [`Anchor::position`]s.
+pub mod position {
+    /// The operation comes last: its operand 0 is the value that the program's output 0 names.
+    pub const LAST: u32 = 0;
+}
+
+/// An operation with one output that a program hangs on. Pointers are valid only during the call.
+///
+/// A command has the program's inputs, then the operation's operands but for the one that is a value of the program;
+/// the program's constants, then the operation's scalars. With [`position::LAST`] its output 0 is the operation's; the
+/// further outputs are the program's, of the iteration shape, and may be the value that the operation reads. Of these
+/// outputs the last one may lie in an input of the program, as in revision 1, but in none that the operation reads. The
+/// program has no reduction as epilogue. The value is rounded to its dtype before the operation reads it, so results are
+/// bitwise identical to those of the program and, of its row-major result, of the operation by itself.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Anchor {
+    /// `size_of::<Anchor>()` of the writer.
+    pub size: u32,
+    /// An operation: one of [`crate::schema::op`].
+    pub op: u32,
+    /// Revision of its attributes.
+    pub revision: u32,
+    /// One of [`position`]; others are unsupported.
+    pub position: u32,
+    /// The operation's attribute struct.
+    pub attributes: *const c_void,
+    /// Number of operands besides the one that is a value of the program.
+    pub n_inputs: u32,
+    /// Number of scalars.
+    pub n_scalars: u32,
+}
+
+/// The table of [`ANCHORED_INTERFACE`].
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct AnchoredInterface {
+    /// `size_of::<AnchoredInterface>()` of the backend.
+    pub size: u32,
+    /// Reserved, zero.
+    pub flags: u32,
+    /// (any) Like [`FusedInterface::prepare`]. There are as many `inputs` as the program and the anchor have together.
+    /// After [`crate::status::UNSUPPORTED`] or [`crate::status::NOT_YET`] the host gives the program and the operation one
+    /// by one.
+    pub prepare: Option<
+        unsafe extern "C" fn(
+            device: *mut c_void,
+            program: *const Program,
+            anchor: *const Anchor,
             inputs: *const TensorDesc,
             outputs: *const TensorDesc,
             plan: *mut *mut c_void,

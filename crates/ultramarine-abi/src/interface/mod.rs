@@ -15,9 +15,10 @@ pub mod timing;
 use core::ffi::CStr;
 
 /// Ids of all interfaces of this version of the contract.
-pub const IDS: [&CStr; 9] = [
+pub const IDS: [&CStr; 10] = [
     about::INTERFACE,
     fused::INTERFACE,
+    fused::ANCHORED_INTERFACE,
     kernel::INTERFACE,
     memory::INTERFACE,
     peer::INTERFACE,

@@ -7,9 +7,11 @@
 //! the output where it can (`tile`). Single ops are programs of one step, so that
 //! fused and unfused results are bitwise identical.
 //!
+//! * `anchored`: programs with a norm as anchor;
 //! * `epilogue`: reductions at the end of a program, with the accumulators of `reduce`;
 //! * `prepare`: the ops of the contract that are programs of one step or none.
 
+mod anchored;
 mod epilogue;
 mod layout;
 mod pairs;
@@ -23,5 +25,6 @@ mod source;
 mod tests;
 mod tile;
 
+pub use anchored::prepare_anchored;
 pub use prepare::{build, prepare_op, prepare_program};
 pub use source::Source;

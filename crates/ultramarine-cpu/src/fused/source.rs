@@ -1,6 +1,6 @@
 //! Programs as they come in, before they are checked.
 
-use crate::{dtype::DType, elementwise::TileOp, kernel::Refusal};
+use crate::{dtype::DType, elementwise::TileOp, kernel::Desc, kernel::Refusal};
 use ultramarine_abi::fused;
 
 /// An instruction in this crate's terms.
@@ -70,5 +70,13 @@ impl Source {
             source.instructions.push(Instruction { op, operands: [i.a, i.b, i.c], dtype: to });
         }
         Ok(source)
+    }
+
+    /// The dtype of a value of the program with these inputs, if it is one.
+    pub fn dtype(&self, inputs: &[Desc], value: u16) -> Option<DType> {
+        let value = usize::from(value);
+        let made = self.instructions.iter().map(|i| i.dtype);
+        let constants = self.constants.iter().copied();
+        inputs.iter().map(|d| d.dtype).chain(constants).chain(made).nth(value)
     }
 }

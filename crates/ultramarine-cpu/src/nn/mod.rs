@@ -2,7 +2,7 @@
 
 mod attention;
 mod cross_entropy;
-mod norm;
+pub(crate) mod norm;
 mod norm_gradient;
 pub(crate) mod real;
 mod rope;

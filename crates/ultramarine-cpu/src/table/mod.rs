@@ -11,7 +11,7 @@ mod submit;
 use crate::kernel::{Context, Kernel};
 use crate::{dtype::DType, level::Level, par::Par};
 use core::ffi::{c_char, c_void};
-use prepare::{plan_release, prepare, prepare_fused};
+use prepare::{plan_release, prepare, prepare_anchored, prepare_fused};
 use submit::submit;
 use ultramarine_abi::helper::{Failure, HOST_TIMING, Host, guard};
 use ultramarine_abi::{self as abi, Status, dlpack, fused, status};
@@ -51,6 +51,8 @@ unsafe extern "C" fn interface(_backend: *mut c_void, id: *const c_char) -> *con
     let id = unsafe { core::ffi::CStr::from_ptr(id) };
     if id == fused::INTERFACE {
         (&raw const FUSED).cast()
+    } else if id == fused::ANCHORED_INTERFACE {
+        (&raw const ANCHORED).cast()
     } else if id == abi::interface::memory::INTERFACE {
         (&raw const memory::TABLE).cast()
     } else if id == abi::interface::timing::INTERFACE {
@@ -64,6 +66,12 @@ static FUSED: fused::FusedInterface = fused::FusedInterface {
     size: size_of::<fused::FusedInterface>() as u32,
     flags: 0,
     prepare: Some(prepare_fused),
+};
+
+static ANCHORED: fused::AnchoredInterface = fused::AnchoredInterface {
+    size: size_of::<fused::AnchoredInterface>() as u32,
+    flags: 0,
+    prepare: Some(prepare_anchored),
 };
 
 unsafe extern "C" fn device_count(_backend: *mut c_void) -> u32 {

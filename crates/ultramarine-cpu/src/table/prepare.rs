@@ -150,6 +150,20 @@ pub(super) unsafe extern "C" fn prepare(
     unsafe { prepare_with(device, (inputs, n_inputs), (outputs, n_outputs), plan, error, work) }
 }
 
+/// A struct that begins with its size. A shorter one is of a version that never was; what a longer one has besides must be
+/// zero, or it asks for more than is known here.
+///
+/// # Safety
+/// `given` is NULL, or points at a struct that begins with its size.
+unsafe fn whole<T: Copy>(given: *const T) -> Option<T> {
+    // SAFETY: by this function's contract.
+    unsafe {
+        let size = given.cast::<u32>().as_ref().map_or(0, |size| *size as usize);
+        let known = size >= size_of::<T>() && abi::tail_is_zero(given);
+        abi::read_sized(given).filter(|_| known)
+    }
+}
+
 pub(super) unsafe extern "C" fn prepare_fused(
     device: *mut c_void,
     program: *const fused::Program,
@@ -158,20 +172,39 @@ pub(super) unsafe extern "C" fn prepare_fused(
     plan: *mut *mut c_void,
     error: *mut *mut abi::Error,
 ) -> Status {
-    // A shorter program is of a version that never was; what a longer one has besides must be
-    // zero, or it asks for more than is known here.
     // SAFETY: the host passes NULL or a program, which begins with its size.
-    let program = unsafe {
-        let known = abi::read_sized(program);
-        known.filter(|p| {
-            p.size as usize >= size_of::<fused::Program>() && abi::tail_is_zero(program)
-        })
-    };
+    let program = unsafe { whole(program) };
     let (n_inputs, n_outputs) = program.map_or((0, 0), |p| (p.n_inputs, p.n_outputs));
     let work = |signature: &Signature<'_>, level| {
         let Some(program) = &program else { return Err(Refusal::Unsupported) };
         // SAFETY: the program's arrays have the lengths that it says.
         unsafe { fused_kernels::prepare_program(program, signature, level) }
+    };
+    // SAFETY: the contract's arguments.
+    unsafe { prepare_with(device, (inputs, n_inputs), (outputs, n_outputs), plan, error, work) }
+}
+
+pub(super) unsafe extern "C" fn prepare_anchored(
+    device: *mut c_void,
+    program: *const fused::Program,
+    anchor: *const fused::Anchor,
+    inputs: *const abi::TensorDesc,
+    outputs: *const abi::TensorDesc,
+    plan: *mut *mut c_void,
+    error: *mut *mut abi::Error,
+) -> Status {
+    // SAFETY: the host passes NULL, or what begins with its size.
+    let (program, anchor) = unsafe { (whole(program), whole(anchor)) };
+    let (n_inputs, n_outputs) = match (&program, &anchor) {
+        (Some(p), Some(a)) => (p.n_inputs.saturating_add(a.n_inputs), p.n_outputs),
+        _ => (0, 0),
+    };
+    let work = |signature: &Signature<'_>, level| {
+        let (Some(program), Some(anchor)) = (&program, &anchor) else {
+            return Err(Refusal::Unsupported);
+        };
+        // SAFETY: the program's arrays have the lengths that it says.
+        unsafe { fused_kernels::prepare_anchored(program, anchor, signature, level) }
     };
     // SAFETY: the contract's arguments.
     unsafe { prepare_with(device, (inputs, n_inputs), (outputs, n_outputs), plan, error, work) }

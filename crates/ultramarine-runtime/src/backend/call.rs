@@ -18,7 +18,11 @@ use std::cell::Cell;
 use std::sync::Arc;
 use ultramarine_abi::dlpack::{DLDevice, DLTensor};
 use ultramarine_abi::schema::{self, OpId, op};
-use ultramarine_abi::{Command, Tensor, fused::Program, status};
+use ultramarine_abi::{
+    Command, Tensor,
+    fused::{Anchor, Program},
+    status,
+};
 
 /// A tensor of a call.
 #[derive(Clone, Copy)]
@@ -295,17 +299,18 @@ impl Exec {
         unsafe { self.device.plan(op, raw, &words, inputs, outputs) }
     }
 
-    /// Runs a fused program. `key` is the program in words. `Ok(false)`: the backend
+    /// Runs a fused program, which may have an anchor. `key` is both in words. `Ok(false)`: the backend
     /// does not take this program.
     pub fn run_fused(
         &self,
         program: &Program,
+        anchor: Option<&Anchor>,
         key: PlanKey,
         inputs: &[Operand<'_>],
         outputs: &[Operand<'_>],
         scalars: &[Scalar],
     ) -> Result<bool> {
-        let plan = self.device.fused_plan(program, key, inputs, outputs)?;
+        let plan = self.device.fused_plan(program, anchor, key, inputs, outputs)?;
         if plan.status != status::OK {
             if plan.status == status::NOT_YET {
                 executable::with(|recording| recording.postpone());

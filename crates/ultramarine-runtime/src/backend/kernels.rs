@@ -7,7 +7,11 @@ use crate::error::{Error, Result};
 use crate::host_table;
 use core::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use ultramarine_abi::{self as abi, dlpack::device_type, fused::FusedInterface};
+use ultramarine_abi::{
+    self as abi,
+    dlpack::device_type,
+    fused::{AnchoredInterface, FusedInterface},
+};
 
 /// The functions that make plans and run commands, with what belongs to them.
 pub struct Kernels {
@@ -22,6 +26,8 @@ pub struct Kernels {
     /// The backend's own index of the device, which DLPack calls its id.
     pub ordinal: i32,
     pub fused: Option<FusedInterface>,
+    /// For fused programs with an anchor.
+    pub anchored: Option<AnchoredInterface>,
     /// Most instructions and inputs of a fused program.
     pub fused_limits: (u32, u32),
     /// Counts of the operations that it ran.
@@ -45,6 +51,8 @@ impl Kernels {
         info: &abi::DeviceInfo,
     ) -> &'static Kernels {
         let fused: Option<FusedInterface> = interface_of(&table, abi::fused::INTERFACE);
+        let anchored: Option<AnchoredInterface> =
+            interface_of(&table, abi::fused::ANCHORED_INTERFACE);
         Box::leak(Box::new(Kernels {
             backend: backend.to_string(),
             variant: variant.to_string(),
@@ -53,6 +61,7 @@ impl Kernels {
             handle,
             ordinal,
             fused: fused.filter(|f| f.prepare.is_some()),
+            anchored: anchored.filter(|f| f.prepare.is_some()),
             fused_limits: (info.fused_max_instructions, info.fused_max_inputs),
             counts: OpCounters::default(),
         }))

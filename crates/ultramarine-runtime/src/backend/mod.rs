@@ -31,7 +31,7 @@ pub use counts::{Dispatch, OpCount, op_counts, reset_op_counts};
 pub use device_memory::Limit;
 pub use device_stream::DeviceStream;
 pub use pending_free::PendingFree;
-pub use plan::{Plan, PlanKey, WordHasher};
+pub use plan::{Plan, PlanKey, WordHasher, words_of};
 pub use registry::{BackendInfo, backends, by_name, gpus, host, register};
 pub use stats::{Stats, reset_stats, stats};
 pub use strict::{may_fall_back, set_strict, strict};
@@ -71,6 +71,8 @@ pub struct DeviceState {
     kernels: KernelList,
     /// True if fused programs are taken.
     fused: bool,
+    /// True if those with an anchor are, too.
+    anchored: bool,
     plans: PlanCache,
     /// Kernels that users gave, in source form.
     user_kernels: user_kernel::UserKernels,
@@ -115,6 +117,7 @@ impl DeviceState {
             info,
             kernels: KernelList::new(own),
             fused: own.fused.is_some(),
+            anchored: own.fused.is_some() && own.anchored.is_some(),
             plans: PlanCache::default(),
             user_kernels: user_kernel::UserKernels::default(),
             memory: MemoryCounters::default(),
@@ -154,6 +157,12 @@ impl DeviceState {
     #[inline]
     pub fn fused_limit(&self) -> usize {
         if self.fused { self.info.fused_max_instructions as usize } else { 0 }
+    }
+
+    /// Returns true if the backend may take fused programs with an anchor.
+    #[inline]
+    pub fn takes_anchors(&self) -> bool {
+        self.anchored
     }
 
     /// Most inputs of a fused program.

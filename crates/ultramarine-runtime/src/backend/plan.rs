@@ -8,7 +8,11 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex};
 use ultramarine_abi::schema::{self, OpId, op as ops};
-use ultramarine_abi::{self as abi, Status, TensorDesc, fused::Program, layout, status};
+use ultramarine_abi::{
+    self as abi, Status, TensorDesc,
+    fused::{Anchor, Program},
+    layout, status,
+};
 
 /// The properties that a plan depends on, as words. Sizes and values are never among them.
 pub type PlanKey = SmallVec<[u64; 16]>;
@@ -148,7 +152,7 @@ fn describe<'a>(tensors: impl Iterator<Item = &'a Operand<'a>>) -> Descriptions 
 type Descriptions = SmallVec<[TensorDesc; 8]>;
 
 /// A plain struct as words of a key.
-pub(super) fn words_of<A: Copy>(plain: &A) -> SmallVec<[u64; 8]> {
+pub fn words_of<A: Copy>(plain: &A) -> SmallVec<[u64; 8]> {
     // SAFETY: attribute structs are plain integers without padding that matters: `new`
     // builds them whole, and the key only needs equal bytes for equal plans.
     let bytes =
@@ -313,10 +317,11 @@ impl DeviceState {
         })
     }
 
-    /// The plan for a fused program; `key` holds the program in words.
+    /// The plan for a fused program, which may have an anchor; `key` holds both in words.
     pub(super) fn fused_plan(
         &'static self,
         program: &Program,
+        anchor: Option<&Anchor>,
         mut key: PlanKey,
         inputs: &[Operand<'_>],
         outputs: &[Operand<'_>],
@@ -325,24 +330,25 @@ impl DeviceState {
             key.push(word(t.dtype, t.shape.len(), layout_of(t)));
         }
         let prepare_in = |descs: &[TensorDesc], kernels: &'static Kernels| {
-            let prepare = kernels.fused.and_then(|f| f.prepare);
-            let Some(prepare) = prepare
-                .filter(|_| kernels.takes_programs(program.n_instructions, program.n_inputs))
-            else {
+            if !kernels.takes_programs(program.n_instructions, inputs.len() as u32) {
                 return Ok(None);
-            };
+            }
             let (mut raw, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
-            // SAFETY: program and descriptions are valid for the call, the places for
+            let (ins, outs) = (descs.as_ptr(), descs[inputs.len()..].as_ptr());
+            let prepare = kernels.fused.and_then(|f| f.prepare);
+            let anchored = kernels.anchored.and_then(|f| f.prepare);
+            // SAFETY: program, anchor and descriptions are valid for the call, the places for
             // the answers too.
             let code = unsafe {
-                prepare(
-                    kernels.handle,
-                    program,
-                    descs.as_ptr(),
-                    descs[inputs.len()..].as_ptr(),
-                    &mut raw,
-                    &mut error,
-                )
+                match (anchor, prepare, anchored) {
+                    (None, Some(prepare), _) => {
+                        prepare(kernels.handle, program, ins, outs, &mut raw, &mut error)
+                    }
+                    (Some(anchor), _, Some(prepare)) => {
+                        prepare(kernels.handle, program, anchor, ins, outs, &mut raw, &mut error)
+                    }
+                    _ => return Ok(None),
+                }
             };
             // No contiguous copies are made for a program: the next table is asked.
             let usable = |p: &Plan| matches!(p.status, status::OK | status::NOT_YET);

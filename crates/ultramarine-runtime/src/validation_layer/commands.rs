@@ -7,7 +7,7 @@ use crate::host_table;
 use core::ffi::{CStr, c_char, c_void};
 use std::cell::Cell;
 use std::sync::Arc;
-use ultramarine_abi::fused::{self, FusedInterface, Program};
+use ultramarine_abi::fused::{self, Anchor, AnchoredInterface, FusedInterface, Program};
 use ultramarine_abi::interface::{kernel, memory, replay, stream_memory, timing};
 use ultramarine_abi::{Command, Status, TensorDesc, ensure, status};
 
@@ -119,6 +119,40 @@ unsafe fn prepare_fused(
     unsafe { keep(cx, device, signature, plan, error, &real) }
 }
 
+#[allow(clippy::too_many_arguments, reason = "the contract has it so")]
+unsafe fn prepare_anchored(
+    slot: usize,
+    device: Handle,
+    program: *const Program,
+    anchor: *const Anchor,
+    inputs: *const TensorDesc,
+    outputs: *const TensorDesc,
+    plan: HandleOut,
+    error: ErrorOut,
+) -> Status {
+    let Some(cx) = context(slot) else { return status::ERROR };
+    let Some(real) = cx.anchored.get().and_then(|f| f.0.prepare) else {
+        return status::UNSUPPORTED;
+    };
+    // SAFETY: the caller's program and anchor, and their descriptions, as many as they say.
+    let signature = unsafe {
+        match (program.as_ref(), anchor.as_ref()) {
+            (Some(p), Some(a)) => Signature::new(
+                None,
+                p.n_constants + a.n_scalars,
+                true,
+                (inputs, p.n_inputs + a.n_inputs),
+                (outputs, p.n_outputs),
+            ),
+            _ => Err("no program, or no anchor".into()),
+        }
+    };
+    // SAFETY: arguments of the caller, who keeps to the contract.
+    let real = |e| unsafe { real(device, program, anchor, inputs, outputs, plan, e) };
+    // SAFETY: the caller's places.
+    unsafe { keep(cx, device, signature, plan, error, &real) }
+}
+
 unsafe fn submit(
     slot: usize,
     device: Handle,
@@ -204,6 +238,10 @@ slots! {
         device: Handle, program: *const Program, inputs: *const TensorDesc,
         outputs: *const TensorDesc, plan: HandleOut, error: ErrorOut
     ) -> Status;
+    fn prepare_anchored(
+        device: Handle, program: *const Program, anchor: *const Anchor, inputs: *const TensorDesc,
+        outputs: *const TensorDesc, plan: HandleOut, error: ErrorOut
+    ) -> Status;
     fn submit(
         device: Handle, stream: Handle, commands: *const Command, n_commands: u32, error: ErrorOut
     ) -> Status;
@@ -239,6 +277,14 @@ pub(super) unsafe extern "C" fn interface<const S: usize>(
     if id == kernel::INTERFACE {
         // SAFETY: as above.
         return unsafe { super::kernel::watched::<S>(cx, found) };
+    }
+    if id == fused::ANCHORED_INTERFACE {
+        let ours = |real: AnchoredInterface| AnchoredInterface {
+            prepare: real.prepare.map(|_| of_slot::prepare_anchored::<S> as _),
+            ..real
+        };
+        // SAFETY: a static struct that begins with its size, or NULL; all-zero is a valid one.
+        return unsafe { super::replaced(&cx.anchored, found, ours) };
     }
     if found.is_null() || id != fused::INTERFACE {
         return found;

@@ -44,7 +44,12 @@ use ultramarine_abi::interface::{
     kernel::KernelInterface, memory::MemoryInterface, replay::ReplayInterface,
     stream_memory::StreamMemoryInterface, timing::TimingInterface,
 };
-use ultramarine_abi::{self as abi, Status, dlpack::device_type, fused::FusedInterface, status};
+use ultramarine_abi::{
+    self as abi, Status,
+    dlpack::device_type,
+    fused::{AnchoredInterface, FusedInterface},
+    status,
+};
 
 /// Number of backends that the layer can wrap in one process.
 const SLOTS: usize = 16;
@@ -58,6 +63,8 @@ struct Context {
     state: Mutex<State>,
     /// The backend's fused interface, and ours before it.
     fused: OnceLock<(FusedInterface, FusedInterface)>,
+    /// Likewise that for programs with an anchor.
+    anchored: OnceLock<(AnchoredInterface, AnchoredInterface)>,
     /// Likewise that for memory of others.
     memory: OnceLock<(MemoryInterface, MemoryInterface)>,
     /// Likewise that for kernels of users.
@@ -116,6 +123,7 @@ pub fn with_validation_layer(table: abi::BackendTable) -> abi::BackendTable {
         process: std::process::id(),
         state: Mutex::default(),
         fused: OnceLock::new(),
+        anchored: OnceLock::new(),
         memory: OnceLock::new(),
         kernel: OnceLock::new(),
         stream_memory: OnceLock::new(),

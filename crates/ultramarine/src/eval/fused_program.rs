@@ -1,11 +1,15 @@
 //! The fused program of a task: operands numbered, constants pulled out.
 
-use super::grouping::Task;
-use crate::{backend::PlanKey, dtype::Dtype, node::Node, scalar::Scalar};
+use super::grouping::{Epilogue, Member, Task, is_constant};
+use crate::backend::{Exec, Operand, PlanKey};
+use crate::error::Result;
+use crate::node::{Node, Value};
+use crate::ops::{Anchor, shape::view::View};
+use crate::{dtype::Dtype, scalar::Scalar};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use ultramarine_abi::dlpack::DLDataType;
-use ultramarine_abi::fused::{Instruction, NO_REDUCTION, Program};
+use ultramarine_abi::fused::{self, Instruction, NO_REDUCTION, Program};
 
 /// A program with what it needs to run. The vectors hold a small program's inline; larger ones would cost a small
 /// program more to move than a large one to allocate.
@@ -34,6 +38,10 @@ fn dtype_word(d: DLDataType) -> u64 {
 impl FusedProgram {
     /// Numbers a task's operands. Outputs are in the order of [`Task::outputs`].
     pub fn new(task: &Task) -> Option<FusedProgram> {
+        let reduction = match task.epilogue {
+            Some(Epilogue::Reduction(reduction)) => Some(reduction),
+            _ => None,
+        };
         let mut program = FusedProgram {
             inputs: SmallVec::new(),
             constants: SmallVec::new(),
@@ -41,11 +49,11 @@ impl FusedProgram {
             instructions: SmallVec::with_capacity(task.bodies()),
             constant_types: SmallVec::new(),
             outputs: SmallVec::new(),
-            reduce: task.epilogue.map_or(NO_REDUCTION, |c| c.code),
-            axes: task.epilogue.map_or(0, |c| c.axes),
+            reduce: reduction.map_or(NO_REDUCTION, |c| c.code),
+            axes: reduction.map_or(0, |c| c.axes),
             dummy: false,
         };
-        for (i, member) in task.members.iter().enumerate() {
+        for (i, member) in task.reading().iter().enumerate() {
             member.entry.work().with_inputs(|inputs| {
                 for input in inputs {
                     program.note(task, i, input);
@@ -205,13 +213,94 @@ impl FusedProgram {
     }
 }
 
+/// The anchor of a task's program, with its operands.
+pub(super) struct Anchored {
+    anchor: Anchor,
+    /// All operands but the first.
+    operands: SmallVec<[(Value, Dtype); 2]>,
+}
+
+impl Anchored {
+    /// `space` is the iteration shape.
+    pub fn new(exec: &Exec, task: &Task, space: &[usize]) -> Result<Option<Anchored>> {
+        let work = task.members.last().map(|m| m.entry.work());
+        let Some((work, anchor)) = work.and_then(|w| Some((w, w.op.rules()?.anchor()?))) else {
+            return Ok(None);
+        };
+        let operands = work.inputs().into_iter().skip(1).map(|node| {
+            let value = super::run::operand(exec, &node)?;
+            Ok(match node.shape.len() < space.len() {
+                true => (View::broadcast_value(&value, &node.shape, space), node.dtype),
+                false => (value, node.dtype),
+            })
+        });
+        let operands = operands.collect::<Result<_>>()?;
+        Ok(Some(Anchored { anchor, operands }))
+    }
+
+    /// The operands, in the iteration shape.
+    pub fn operands<'a>(&'a self, space: &'a [usize]) -> impl Iterator<Item = Operand<'a>> {
+        let operand = |(value, dtype): &'a (Value, Dtype)| (value, *dtype);
+        self.operands.iter().map(operand).map(|(value, dtype)| Operand {
+            value,
+            shape: space,
+            dtype,
+        })
+    }
+
+    /// The scalars.
+    pub fn scalars(&self) -> &[Scalar] {
+        &self.anchor.scalars
+    }
+
+    /// Adds the anchor to the words of its program.
+    pub fn extend_key(&self, key: &mut PlanKey) {
+        key.push((self.anchor.op as u64) << 32 | self.operands.len() as u64);
+        key.extend_from_slice(&self.anchor.attributes);
+    }
+
+    /// The contract's anchor; it borrows from `self`.
+    pub fn to_abi(&self) -> fused::Anchor {
+        fused::Anchor {
+            size: size_of::<fused::Anchor>() as u32,
+            op: self.anchor.op,
+            revision: 1,
+            position: fused::position::LAST,
+            attributes: self.anchor.attributes.as_ptr().cast(),
+            n_inputs: self.operands.len() as u32,
+            n_scalars: self.anchor.scalars.len() as u32,
+        }
+    }
+}
+
 impl Task {
-    /// Members that are instructions: all but an epilogue reduction.
+    /// Takes the anchor off its program, whose last result is written then.
+    pub fn detach_anchor(&mut self) -> Option<Member> {
+        let anchor = self.members.pop();
+        self.epilogue = None;
+        if let Some(last) = self.members.last_mut() {
+            last.materialised = true;
+        }
+        let constants =
+            |m: &Member| m.entry.work().with_inputs(|ins| ins.iter().any(|x| is_constant(x)));
+        self.program = self.members.len() > 1 || self.members.iter().any(constants);
+        anchor
+    }
+
+    /// Members whose operands are the program's: all but an anchor.
+    pub fn reading(&self) -> &[Member] {
+        match self.epilogue {
+            Some(Epilogue::Anchor) => &self.members[..self.bodies()],
+            _ => &self.members,
+        }
+    }
+
+    /// Members that are instructions: all but an epilogue.
     pub fn bodies(&self) -> usize {
         self.members.len() - self.epilogue.is_some() as usize
     }
 
-    /// Instructions whose results are written. Without an epilogue reduction the
+    /// Instructions whose results are written. Without an epilogue the
     /// root, the only one that may take over an operand's memory, comes last.
     pub fn written(&self) -> impl Iterator<Item = usize> {
         let bodies = self.bodies();

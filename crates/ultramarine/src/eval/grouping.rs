@@ -10,10 +10,11 @@
 //!
 //! Besides, an elementwise node whose consumers are in several groups joins the
 //! group of a reduction of it that has no other member yet, and is written as an
-//! extra output (softmax: `exp` is written while it is summed).
+//! extra output (softmax: `exp` is written while it is summed). The same holds for a norm where the device takes anchors
+//! (a residual stream: the sum is written while its norm is computed).
 
 use super::lower::{Entry, Tape, lower};
-use crate::{backend, node::Node, ops::Epilogue, stream::Stream};
+use crate::{backend, node::Node, ops, stream::Stream};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,12 +27,21 @@ const MAX_CONSTANTS: usize = 32;
 const NONE: u32 = u32::MAX;
 const SEVERAL: u32 = u32::MAX - 1;
 
+/// The root of a group that is no instruction. It reads the last one's result.
+#[derive(Clone, Copy)]
+pub(super) enum Epilogue {
+    /// A reduction.
+    Reduction(ops::Epilogue),
+    /// An operation of the contract, the program's anchor: [`ops::Rules::anchor`].
+    Anchor,
+}
+
 /// Nodes that run as one command: a fused group, or one op by itself.
 pub(super) struct Task {
     /// In the order of the tape; the last is the root, whose shape, stream and
-    /// epilogue reduction are the group's.
+    /// epilogue are the group's.
     pub members: SmallVec<[Member; 2]>,
-    /// The root is a reduction that closes the program.
+    /// The root closes the program.
     pub epilogue: Option<Epilogue>,
     /// Run as a program: several members, or constants that it carries.
     pub program: bool,
@@ -52,7 +62,7 @@ impl Task {
         &self.root_entry().node
     }
 
-    /// The operand of an epilogue reduction.
+    /// The operand of an epilogue.
     pub fn reduced(&self) -> Option<Arc<Node>> {
         self.root_entry().work().with_inputs(|inputs| inputs.first().cloned())
     }
@@ -140,8 +150,10 @@ pub(super) fn group_into_tasks(tape: Tape) -> Vec<Task> {
             }
         }
         if !members.is_empty() {
-            let epilogue = group.epilogue;
-            let program = members.len() > 1 || epilogue.is_some() || group.constants > 0;
+            let alone = members.len() == 1;
+            // Nothing hangs on an anchor by itself.
+            let epilogue = group.epilogue.filter(|e| !(alone && matches!(e, Epilogue::Anchor)));
+            let program = !alone || epilogue.is_some() || group.constants > 0;
             tasks.push(Task { members, epilogue, program });
         }
     }
@@ -204,7 +216,12 @@ impl Grouping<'_> {
                 }
             }
         }
-        let epilogue = if fusable { work.op.rules().and_then(|r| r.epilogue()) } else { None };
+        let rules = if fusable { work.op.rules() } else { None };
+        let anchor = || {
+            let taken = limits.is_some_and(|d| d.takes_anchors());
+            rules.filter(|_| taken)?.anchor().map(|_| Epilogue::Anchor)
+        };
+        let epilogue = rules.and_then(|r| r.epilogue()).map(Epilogue::Reduction).or_else(anchor);
         let epilogue =
             epilogue.filter(|_| work.with_inputs(|ins| ins.iter().all(|x| x.size() > 0)));
         let g = self.groups.len() as u32;
@@ -274,13 +291,20 @@ impl Grouping<'_> {
         let (node, work) = (&tape[i].node, tape[i].work());
         let group = &self.groups[g as usize];
         let root = &tape[group.members[0].0 as usize];
-        // An epilogue reduction iterates over its operand's shape.
+        // An epilogue iterates over its operand's shape.
         let same_shape = if group.epilogue.is_some() {
             root.work().with_inputs(|ins| ins.first().is_some_and(|x| x.shape == node.shape))
         } else {
             root.node.shape == node.shape
         };
-        if !group.fusable || !same_shape || root.node.place.stream != node.place.stream {
+        // An anchor's other operands have to be there before it.
+        let read_besides = matches!(group.epilogue, Some(Epilogue::Anchor))
+            && root.work().with_inputs(|ins| ins.iter().skip(1).any(|x| Arc::ptr_eq(x, node)));
+        if read_besides
+            || !group.fusable
+            || !same_shape
+            || root.node.place.stream != node.place.stream
+        {
             return false;
         }
         let (mut inputs, mut constants) = (0, 0);

@@ -145,7 +145,7 @@ impl Noted {
         // Of each constant of the program: the graph's number, and whether a constant from elsewhere has the same.
         let mut origins: SmallVec<[(Option<u32>, bool); 8]> =
             SmallVec::from_elem((None, false), program.constants.len());
-        for (i, member) in task.members.iter().enumerate() {
+        for (i, member) in task.reading().iter().enumerate() {
             member.entry.work().with_inputs(|inputs| {
                 for input in inputs {
                     let Some(index) = program.constant(task, i, input) else { continue };

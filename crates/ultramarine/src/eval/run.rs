@@ -5,8 +5,8 @@ use super::{
     called,
     described::{self, Note, Notes},
     fallback,
-    fused_program::FusedProgram,
-    grouping::Task,
+    fused_program::{Anchored, FusedProgram},
+    grouping::{Epilogue, Task},
     lower::Entry,
     numbers,
 };
@@ -28,6 +28,7 @@ use crate::{
 };
 use smallvec::SmallVec;
 use std::any::Any;
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -134,12 +135,33 @@ fn run_task(exec: &Exec, task: &mut Task, notes: Notes) {
     fail(vec![task.take()], error);
 }
 
-fn run_members(exec: &Exec, task: &Task, notes: Notes) -> std::thread::Result<Result<()>> {
-    let single = |entry: &Entry| {
-        let noted = notes.any() && !entry.work().op.is::<OutputOf>();
-        let note = noted.then(|| notes.begin(exec, described::single(entry)));
-        run_single(exec, entry, notes.profile).inspect(|()| note.into_iter().for_each(Note::end))
-    };
+fn run_members(exec: &Exec, task: &mut Task, notes: Notes) -> std::thread::Result<Result<()>> {
+    let anchored = matches!(task.epilogue, Some(Epilogue::Anchor));
+    match run_whole(exec, task, notes) {
+        Ok(Ok(false)) if anchored => {}
+        outcome => return outcome.map(|outcome| outcome.map(drop)),
+    }
+    // The program, then its anchor.
+    let Some(anchor) = task.detach_anchor() else { return Ok(Ok(())) };
+    let mut outcome = run_members(exec, task, notes);
+    task.members.push(anchor);
+    if let (Ok(Ok(())), false, Some(anchor)) = (&outcome, interrupt::is_cut(), task.members.last())
+    {
+        outcome = catch_unwind(AssertUnwindSafe(|| run_noted(exec, &anchor.entry, notes)));
+    }
+    outcome
+}
+
+/// Runs one op by itself, and notes it where that is wanted.
+fn run_noted(exec: &Exec, entry: &Entry, notes: Notes) -> Result<()> {
+    let noted = notes.any() && !entry.work().op.is::<OutputOf>();
+    let note = noted.then(|| notes.begin(exec, described::single(entry)));
+    run_single(exec, entry, notes.profile).inspect(|()| note.into_iter().for_each(Note::end))
+}
+
+/// Runs a task. `Ok(false)`: it has an anchor, and the backend does not take both together.
+fn run_whole(exec: &Exec, task: &Task, notes: Notes) -> std::thread::Result<Result<bool>> {
+    let single = |entry: &Entry| run_noted(exec, entry, notes);
     let fused = || {
         let note = notes.any().then(|| notes.begin(exec, described::program(task)));
         run_fused(exec, task).inspect(|taken| {
@@ -149,16 +171,20 @@ fn run_members(exec: &Exec, task: &Task, notes: Notes) -> std::thread::Result<Re
     catch_unwind(AssertUnwindSafe(|| {
         check_dtypes(exec, task)?;
         if !task.program {
-            return single(&task.members[0].entry);
+            return single(&task.members[0].entry).map(|()| true);
         }
         match fused() {
-            Ok(true) => Ok(()),
-            // The backend does not take the program: one op at a time.
-            Ok(false) => task.members.iter().try_for_each(|m| single(&m.entry)),
+            Ok(true) => return Ok(true),
+            Ok(false) => {}
             // Nor what a program needs besides.
-            Err(_) if exec.take_refusal() => task.members.iter().try_for_each(|m| single(&m.entry)),
-            Err(error) => Err(error),
+            Err(_) if exec.take_refusal() => {}
+            Err(error) => return Err(error),
         }
+        if matches!(task.epilogue, Some(Epilogue::Anchor)) {
+            return Ok(false);
+        }
+        // The backend does not take the program: one op at a time.
+        task.members.iter().try_for_each(|m| single(&m.entry)).map(|()| true)
     }))
 }
 
@@ -350,7 +376,14 @@ fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
         dtypes.push(Dtype::Uint8);
         program.shift_constants();
     }
-    // Outputs: the epilogue reduction's first, then the written instructions.
+    let anchored = match task.epilogue {
+        Some(Epilogue::Anchor) => match Anchored::new(exec, task, &space)? {
+            Some(anchored) => Some(anchored),
+            None => return Ok(false),
+        },
+        _ => None,
+    };
+    // Outputs: the epilogue's first, then the written instructions.
     let mut nodes: SmallVec<[&Arc<Node>; 2]> = SmallVec::new();
     if task.epilogue.is_some() {
         nodes.push(root);
@@ -368,19 +401,26 @@ fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
             None => outputs.push(exec.alloc(&node.shape, node.dtype)?),
         }
     }
-    let ins: SmallVec<[Operand<'_>; 4]> = values
+    let mut ins: SmallVec<[Operand<'_>; 4]> = values
         .iter()
         .zip(&dtypes)
         .map(|(value, dtype)| Operand { value, shape: &space, dtype: *dtype })
         .collect();
+    let (mut key, mut numbers) = (program.key(), Cow::Borrowed(&program.constants[..]));
+    if let Some(anchored) = &anchored {
+        ins.extend(anchored.operands(&space));
+        anchored.extend_key(&mut key);
+        numbers.to_mut().extend_from_slice(anchored.scalars());
+    }
+    let anchor = anchored.as_ref().map(Anchored::to_abi);
     let outs: SmallVec<[Operand<'_>; 2]> = outputs
         .iter()
         .zip(&nodes)
         .map(|(value, n)| Operand { value, shape: &n.shape, dtype: n.dtype })
         .collect();
-    let taken =
-        exec.run_fused(&program.to_abi(), program.key(), &ins, &outs, &program.constants)?;
-    drop((ins, outs));
+    let taken = exec.run_fused(&program.to_abi(), anchor.as_ref(), key, &ins, &outs, &numbers)?;
+    drop((ins, outs, numbers));
+    drop(anchored);
     if !taken {
         return Ok(false);
     }

@@ -2,7 +2,7 @@
 
 use super::refit::{Fitted, Refit, cannot};
 use super::{attribute::Attribute, composite::Composite};
-use crate::backend::{Exec, Operand};
+use crate::backend::{Exec, Operand, words_of};
 use crate::error::{Error, Result};
 use crate::{array::Array, dtype::Dtype, node::Value, scalar::Scalar, shape};
 use smallvec::SmallVec;
@@ -25,6 +25,26 @@ pub(crate) struct Epilogue {
     pub code: u32,
     /// Bit `i`: axis `i` is reduced.
     pub axes: u64,
+}
+
+/// The operation of the contract that a fused program can hang on: it reads the program's last result as operand 0, which
+/// has its own shape. Operands of fewer axes are broadcast to that shape.
+#[derive(Clone, Debug)]
+pub(crate) struct Anchor {
+    /// The operation.
+    pub op: OpId,
+    /// Its attribute struct, in words.
+    pub attributes: SmallVec<[u64; 8]>,
+    /// Its scalars.
+    pub scalars: SmallVec<[Scalar; 1]>,
+}
+
+impl Anchor {
+    /// An operation with an attribute struct of the contract.
+    pub fn new<A: Copy>(op: OpId, attributes: &A, scalars: &[Scalar]) -> Anchor {
+        let scalars = scalars.iter().copied().collect();
+        Anchor { op, attributes: words_of(attributes), scalars }
+    }
 }
 
 /// The arguments of an evaluation.
@@ -197,6 +217,11 @@ pub(crate) trait Rules: Attribute + Debug + Send + Sync + 'static {
 
     /// The epilogue that the op can be in a fused program, if it is a reduction.
     fn epilogue(&self) -> Option<Epilogue> {
+        None
+    }
+
+    /// The anchor that the op can be of a fused program that makes its first operand.
+    fn anchor(&self) -> Option<Anchor> {
         None
     }
 

@@ -43,7 +43,7 @@ pub(crate) use crate::graph::op::Op;
 pub(crate) use crate::graph::operation_key::{Opaque, OperationKey};
 pub(crate) use crate::graph::refit::{Fitted, Refit};
 pub(crate) use crate::graph::rules::{
-    Call, Candidates, Cotangents, Decompose, Elementwise, Epilogue, Jvp, Rules, Vjp, Vmap,
+    Anchor, Call, Candidates, Cotangents, Decompose, Elementwise, Epilogue, Jvp, Rules, Vjp, Vmap,
     no_derivatives,
 };
 use crate::node::{Inputs, Node};

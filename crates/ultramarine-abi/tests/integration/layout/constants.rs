@@ -83,6 +83,7 @@ pub fn all() -> Vec<(String, Value)> {
         UM_FAMILY_SELECT = fused::family::SELECT;
         UM_FAMILY_CAST = fused::family::CAST;
         UM_NO_REDUCTION = fused::NO_REDUCTION;
+        UM_POSITION_LAST = fused::position::LAST;
         UM_ARGUMENT_TENSOR = kernel::argument::TENSOR;
         UM_ARGUMENT_SCALAR = kernel::argument::SCALAR;
         UM_MEMORY_HOST = memory::kind::HOST;
@@ -160,7 +161,11 @@ pub fn all() -> Vec<(String, Value)> {
     };
     for id in interface::IDS {
         let name = id.to_str().unwrap().trim_start_matches("ultramarine.");
-        let name = name.split('/').next().unwrap().to_uppercase();
+        let name = match name {
+            // Offered besides revision 1.
+            "fused/2" => "ANCHORED".to_owned(),
+            name => name.split('/').next().unwrap().to_uppercase(),
+        };
         all.push((format!("UM_{name}_INTERFACE"), text(id)));
     }
     all.push(("UM_PYTHON_CAPSULE".into(), text(extension::PYTHON_CAPSULE)));

@@ -88,6 +88,8 @@ rows! {
     fused::Program um_program: size, reduce, axes, instructions, constants, outputs,
         n_instructions, n_constants, n_outputs, n_inputs;
     fused::FusedInterface um_fused_interface: size, flags, prepare;
+    fused::Anchor um_anchor: size, op, revision, position, attributes, n_inputs, n_scalars;
+    fused::AnchoredInterface um_anchored_interface: size, flags, prepare;
     kernel::KernelSource um_kernel_source: size, n_template_arguments, language, source,
         source_bytes, entry, template_arguments, options;
     kernel::KernelArgument um_kernel_argument: size, kind, tensor, scalar, dtype, written;

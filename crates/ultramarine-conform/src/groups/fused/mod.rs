@@ -1,5 +1,6 @@
 //! Fused programs: results are bitwise identical to those of single ops.
 
+mod anchored;
 mod random;
 mod reductions;
 
@@ -13,12 +14,15 @@ use crate::record::{Outcome, PASSED, Recorder, Result, skip};
 use crate::run::{self, Answer, Request};
 use crate::tensor::{Array, Layout, Placed};
 use crate::values::{Rng, edges, ordinary};
+use std::ffi::c_void;
 use std::time::{Duration, Instant};
-use ultramarine_abi::fused::{self, FusedInterface, Instruction, NO_REDUCTION, Program, family};
+use ultramarine_abi::fused::{
+    self, AnchoredInterface, FusedInterface, Instruction, NO_REDUCTION, Program, family,
+};
 use ultramarine_abi::schema::{
     BinaryAttrs, OpId, ReduceAttrs, UnaryAttrs, binary, op, reduce, unary,
 };
-use ultramarine_abi::{TensorDesc, status};
+use ultramarine_abi::{Error, Status, TensorDesc, status};
 
 pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
     with_device(recorder, options, "fused", |recorder, device| {
@@ -43,6 +47,19 @@ pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
             recorder.check(&format!("fused/reductions of an operand {}", layout.name()), || {
                 reductions::run(device, &interface, layout, options.full)
             });
+        }
+        // SAFETY: the id is this interface's.
+        match unsafe { device.interface::<AnchoredInterface>(fused::ANCHORED_INTERFACE) } {
+            Some(interface) => {
+                for layout in [Layout::Contiguous, Layout::Transposed, Layout::Broadcast] {
+                    recorder.check(&format!("fused/norm of a program {}", layout.name()), || {
+                        anchored::run(device, &interface, layout, options.full)
+                    });
+                }
+            }
+            None => recorder.check("fused/norm of a program", || {
+                skip("the backend has no programs with an anchor")
+            }),
         }
         for seed in 0..if options.full { 40 } else { 12 } {
             recorder.check(&format!("fused/random program {seed}"), || {
@@ -219,7 +236,7 @@ fn program(
     PASSED
 }
 
-/// Asks for a plan, again while it is compiled; or says why there is none.
+/// Asks for a program's plan; or says why there is none.
 fn asked(
     device: &Device<'_>,
     interface: &FusedInterface,
@@ -227,14 +244,20 @@ fn asked(
     [inputs, outputs]: [&[TensorDesc]; 2],
 ) -> Result<Result<Handle>> {
     let prepare = interface.prepare.ok_or("the interface has no prepare")?;
+    // SAFETY: the program's lists have the lengths that it says, and outlive the call.
+    patiently(|plan, e| unsafe {
+        prepare(device.handle, program, inputs.as_ptr(), outputs.as_ptr(), plan, e)
+    })
+}
+
+/// Asks for a plan, again while it is compiled; or says why there is none.
+fn patiently(
+    mut prepare: impl FnMut(*mut *mut c_void, *mut *mut Error) -> Status,
+) -> Result<Result<Handle>> {
     let mut plan = std::ptr::null_mut();
     let start = Instant::now();
     loop {
-        // SAFETY: the program's lists have the lengths that it says, and outlive the call.
-        let prepared = call(FUSED_PREPARE, |e| unsafe {
-            prepare(device.handle, program, inputs.as_ptr(), outputs.as_ptr(), &mut plan, e)
-        });
-        match prepared {
+        match call(FUSED_PREPARE, |e| prepare(&mut plan, e)) {
             Ok(()) => return Ok(Ok(Handle(plan))),
             Err(f) if f.code == status::NOT_YET && start.elapsed() < PATIENCE => {
                 std::thread::sleep(Duration::from_millis(2));

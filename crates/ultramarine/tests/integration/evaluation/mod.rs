@@ -1,5 +1,6 @@
 //! Evaluation on the CPU: from a call to its value, fusion, memory, threads, forks.
 
+mod anchors;
 mod donation;
 mod end_to_end;
 #[cfg(unix)]

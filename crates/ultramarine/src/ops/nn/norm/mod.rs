@@ -9,7 +9,7 @@ use crate::ops::rules::builders::{bin, like, plus, times, un, with_axis};
 use crate::ops::rules::shapeless::broadcast_with;
 use crate::ops::shape::axes::KeepDims;
 use crate::ops::{
-    Call, Composite, Cotangents, Fitted, Jvp, Offers, Refit, Rules, Vjp, Vmap, attributes,
+    Anchor, Call, Composite, Cotangents, Fitted, Jvp, Offers, Refit, Rules, Vjp, Vmap, attributes,
     create::fill::broadcast_constant, rules::batching, shape::view::View,
 };
 use crate::{array::Array, dtype::Dtype, node::Value, scalar::Scalar, shape::Shape};
@@ -203,6 +203,13 @@ impl Rules for LayerNorm {
         let value = exec.alloc(call.shape, call.dtype)?;
         exec.run(self.id(), &NoAttrs::new(), &inputs, &[call.output(&value)], &[eps])?;
         Ok(value)
+    }
+
+    /// Only of a norm that has the operands of the kernels: no others are made up for a program.
+    fn anchor(&self) -> Option<Anchor> {
+        let whole = self.weight && self.bias == self.centered;
+        let eps = Scalar::from_f64(Dtype::Float64, self.eps);
+        whole.then(|| Anchor::new(self.id(), &NoAttrs::new(), &[eps]))
     }
 
     fn composite(&self) -> Option<&dyn Composite> {
