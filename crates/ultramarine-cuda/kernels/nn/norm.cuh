@@ -61,19 +61,39 @@ static __device__ __forceinline__ void norm_apply(const typename D::T *in, typen
   }
 }
 
-// A row, by a team. K is 3, or 4 with a bias. Bit k of ONE: tensor k has one element for all of a row.
-template <class D, int K, class I, int TEAM, int E, int V, int ONE>
+// Elements of the tensor whose row begins at the first of the places.
+template <class D, int V>
+struct NormRead {
+  const typename D::T *in;
+  template <class I, int K>
+  __device__ __forceinline__ void operator()(const I (&base)[K], int at, typename D::A (&x)[V]) const {
+    read_many<D, V, false>(in + base[0], at, x);
+  }
+};
+
+// A row, by a team, of elements that `from` gives. Of the K tensors OUT is the output, behind which the weight and, if
+// CENTERED, the bias are. Bit k of ONE: tensor k has one element for all of a row.
+template <class D, class From, bool CENTERED, int K, class I, int TEAM, int E, int V, int ONE, int OUT>
 struct NormRow {
   typedef typename D::A R;
-  const typename D::T *in;
+  From from;
   typename D::T *out;
   const typename D::T *weight, *bias;
   double eps;
   int count;
   __device__ __forceinline__ void row(const I (&base)[K], int lane, bool live, R *shared) const {
     R x[E][V], sum = 0, mean = 0;
-    read_row<D, TEAM, E, V>(in + base[0], lane, count, 0, x);
-    if (K == 4) {
+#pragma unroll
+    for (int e = 0; e < E; e++) {
+      const int at = (e * TEAM + lane) * V;
+      // What `from` writes besides is written once.
+      if (live && at < count) from(base, at, x[e]);
+      else {
+#pragma unroll
+        for (int v = 0; v < V; v++) x[e][v] = 0;
+      }
+    }
+    if (CENTERED) {
 #pragma unroll
       for (int e = 0; e < E; e++) {
 #pragma unroll
@@ -99,25 +119,34 @@ struct NormRow {
       const int at = (e * TEAM + lane) * V;
       if (live && at < count) {
         R y[V];
-        read_many<D, V, (ONE >> 2 & 1) != 0>(weight + base[2], at, y);
+        read_many<D, V, (ONE >> (OUT + 1) & 1) != 0>(weight + base[OUT + 1], at, y);
 #pragma unroll
         for (int v = 0; v < V; v++) x[e][v] = x[e][v] * scale * y[v];
-        if (K == 4) {
-          read_many<D, V, (ONE >> 3 & 1) != 0>(bias + base[K - 1], at, y);
+        if (CENTERED) {
+          read_many<D, V, (ONE >> (OUT + 2) & 1) != 0>(bias + base[K - 1], at, y);
 #pragma unroll
           for (int v = 0; v < V; v++) x[e][v] += y[v];
         }
-        write_many<D, V>(out + base[1] + at, x[e]);
+        write_many<D, V>(out + base[OUT] + at, x[e]);
       }
     }
   }
 };
 
+template <class D, class From, bool CENTERED, int K, int KN, class I, int TEAM, int E, int V, int ONE, int OUT>
+static __device__ __forceinline__ void norm_rows_of(const From &from, typename D::T *out, const typename D::T *weight,
+                                                    const typename D::T *bias, double eps, const Fold<K, KN, 1> &w) {
+  typedef NormRow<D, From, CENTERED, K, I, TEAM, E, V, ONE, OUT> Row;
+  Row f = {from, out, weight, bias, eps, (int)w.count};
+  each_row<Row, typename D::A, K, KN, I, TEAM>(f, w);
+}
+
+// K is 3, or 4 with a bias.
 template <class D, int K, int KN, class I, int TEAM, int E, int V, int ONE>
 static __device__ __forceinline__ void norm_rows(const typename D::T *in, typename D::T *out,
                                                  const typename D::T *weight, const typename D::T *bias, double eps,
                                                  const Fold<K, KN, 1> &w) {
-  typedef NormRow<D, K, I, TEAM, E, V, ONE> Row;
-  Row f = {in, out, weight, bias, eps, (int)w.count};
-  each_row<Row, typename D::A, K, KN, I, TEAM>(f, w);
+  typedef NormRead<D, V> From;
+  From from = {in};
+  norm_rows_of<D, From, K == 4, K, KN, I, TEAM, E, V, ONE, 1>(from, out, weight, bias, eps, w);
 }

@@ -1,9 +1,9 @@
-//! `ultramarine.fused/1`: elementwise programs, by [`crate::ops::fused`].
+//! `ultramarine.fused/1` and `/2`: elementwise programs, by [`crate::ops::fused`].
 
-use crate::launch::{Desc, Device, Dtype};
+use crate::launch::{Desc, Device, Dtype, Plan};
 use crate::ops::fused as ops;
 use core::ffi::c_void;
-use ultramarine_abi::fused::{self, FusedInterface};
+use ultramarine_abi::fused::{self, AnchoredInterface, FusedInterface};
 use ultramarine_abi::helper::{Failure, InterfaceRef, Result, give, with_device};
 use ultramarine_abi::{Error, Status, TensorDesc, read_sized};
 
@@ -15,6 +15,16 @@ pub fn interface() -> Option<InterfaceRef> {
         prepare: Some(prepare),
     };
     ops::enabled().then(|| InterfaceRef::fused(&TABLE))
+}
+
+/// That of programs with an anchor.
+pub fn anchored() -> Option<InterfaceRef> {
+    static TABLE: AnchoredInterface = AnchoredInterface {
+        size: size_of::<AnchoredInterface>() as u32,
+        flags: 0,
+        prepare: Some(prepare_anchored),
+    };
+    ops::enabled().then(|| InterfaceRef::anchored(&TABLE))
 }
 
 unsafe extern "C" fn prepare(
@@ -30,13 +40,51 @@ unsafe extern "C" fn prepare(
     unsafe {
         with_device::<Device>(device, error, |device| {
             let given = read_sized(program).ok_or_else(|| Failure::invalid("no program"))?;
-            let inputs = descs(inputs, given.n_inputs)?;
-            let outputs = descs(outputs, given.n_outputs)?;
-            let dtypes: Vec<Dtype> = inputs.iter().map(|d| d.dtype).collect();
-            let program = ops::Program::of(&given, &dtypes)?;
-            let _entered = device.enter()?;
-            give(plan, ops::prepare(device, program, &inputs, &outputs)?)
+            give(plan, made(device, &given, None, inputs, outputs)?)
         })
+    }
+}
+
+unsafe extern "C" fn prepare_anchored(
+    device: *mut c_void,
+    program: *const fused::Program,
+    anchor: *const fused::Anchor,
+    inputs: *const TensorDesc,
+    outputs: *const TensorDesc,
+    plan: *mut *mut c_void,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: as above, and an anchor.
+    unsafe {
+        with_device::<Device>(device, error, |device| {
+            let given = read_sized(program).ok_or_else(|| Failure::invalid("no program"))?;
+            let anchor = read_sized(anchor).ok_or_else(|| Failure::invalid("no anchor"))?;
+            give(plan, made(device, &given, Some(&anchor), inputs, outputs)?)
+        })
+    }
+}
+
+/// The plan of a program.
+///
+/// # Safety
+/// The program's lists are as long as it says, and there are as many descriptions as it and its anchor have tensors.
+unsafe fn made(
+    device: &Device,
+    given: &fused::Program,
+    anchor: Option<&fused::Anchor>,
+    inputs: *const TensorDesc,
+    outputs: *const TensorDesc,
+) -> Result<Plan> {
+    // SAFETY: by this function's contract.
+    unsafe {
+        let others = anchor.map_or(0, |anchor| anchor.n_inputs);
+        let inputs = descs(inputs, given.n_inputs.saturating_add(others))?;
+        let outputs = descs(outputs, given.n_outputs)?;
+        let own = &inputs[..given.n_inputs as usize];
+        let dtypes: Vec<Dtype> = own.iter().map(|d| d.dtype).collect();
+        let program = ops::Program::of(given, &dtypes)?;
+        let _entered = device.enter()?;
+        ops::prepare(device, program, anchor, &inputs, &outputs)
     }
 }
 

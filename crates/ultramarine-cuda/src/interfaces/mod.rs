@@ -18,6 +18,7 @@ use ultramarine_abi::interface;
 pub fn find(id: &CStr) -> Option<InterfaceRef> {
     match id {
         _ if id == ultramarine_abi::fused::INTERFACE => fused::interface(),
+        _ if id == ultramarine_abi::fused::ANCHORED_INTERFACE => fused::anchored(),
         _ if id == interface::memory::INTERFACE => {
             Some(InterfaceRef::memory(foreign_memory::table()))
         }

@@ -1,4 +1,4 @@
-//! `ultramarine.fused/1`: elementwise programs as one kernel each, whose text is written here.
+//! `ultramarine.fused/1` and `/2`: elementwise programs as one kernel each, whose text is written here.
 //!
 //! An instruction is a call of the very function that the op's own kernel calls, rounded to its
 //! dtype, so the bits are the same. Kernels depend on dtypes and instructions alone; sizes,
@@ -6,6 +6,7 @@
 
 mod epilogue;
 mod layout;
+mod norm;
 mod program;
 mod source;
 
@@ -16,11 +17,13 @@ use crate::program::{Kernel, Kernels};
 use core::ffi::c_void;
 use epilogue::Epilogue;
 use layout::{FEW, Layout, Place};
+use norm::NormEpilogue;
 use smallvec::{SmallVec, smallvec};
 use source::Variant;
 use std::sync::OnceLock;
+use ultramarine_abi::fused::Anchor;
 use ultramarine_abi::helper::{Failure, Result};
-use ultramarine_abi::status;
+use ultramarine_abi::{schema, status};
 
 /// The handling of programs, by `ULTRAMARINE_CUDA_FUSE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,10 +50,11 @@ pub fn enabled() -> bool {
     mode() != Mode::Off
 }
 
-/// Makes a program's plan. The context is current.
+/// Makes the plan of a program, which may have an anchor. The context is current.
 pub fn prepare(
     device: &Device,
     program: Program,
+    anchor: Option<&Anchor>,
     inputs: &[Desc],
     outputs: &[Desc],
 ) -> Result<Plan> {
@@ -61,11 +65,19 @@ pub fn prepare(
             odd.ndim
         )));
     }
-    let epilogue = match program.reduce {
-        None => None,
-        Some(how) => Some(Epilogue::new(&program, how, &outputs[0], mode() == Mode::Wait)?),
+    let (inputs, operands) = inputs.split_at(program.inputs);
+    let waits = mode() == Mode::Wait;
+    let close = match (anchor, program.reduce) {
+        (None, None) => None,
+        (None, Some(how)) => {
+            Some(Close::Reduction(Epilogue::new(&program, how, &outputs[0], waits)?))
+        }
+        (Some(anchor), _) => {
+            let norm = NormEpilogue::new(&program, anchor, operands, outputs[0], waits)?;
+            Some(Close::Norm(norm))
+        }
     };
-    for (i, desc) in outputs.iter().enumerate().skip(usize::from(epilogue.is_some())) {
+    for (i, desc) in outputs.iter().enumerate().skip(usize::from(close.is_some())) {
         if desc.dtype != program.output(i) {
             return Err(Failure::unsupported(format!(
                 "output {i} of a program is {}, its value {}",
@@ -75,12 +87,21 @@ pub fn prepare(
         }
     }
     // Output 0 of the kernel is the workspace where there is an epilogue.
-    let written = &outputs[usize::from(epilogue.is_some())..];
+    let written = &outputs[usize::from(close.is_some())..];
     let flat = inputs.iter().chain(written).all(|d| d.contiguous);
-    let fused = Fused::new(program, flat, epilogue);
+    let fused = Fused::new(program, flat, close);
     fused.ready(device)?;
-    let name = fused.program.name();
+    let mut name = fused.program.name();
+    if let Some(row) = anchor.and_then(|anchor| schema::find(anchor.op)) {
+        name = format!("{name} | {}", row.name);
+    }
     Ok(Plan::new(name, Box::new(fused)))
+}
+
+/// The end of a program.
+enum Close {
+    Reduction(Epilogue),
+    Norm(NormEpilogue),
 }
 
 /// A prepared program.
@@ -90,13 +111,13 @@ struct Fused {
     flat: bool,
     pack: usize,
     kernels: Kernels<Variant>,
-    epilogue: Option<Epilogue>,
+    close: Option<Close>,
 }
 
 impl Fused {
-    fn new(program: Program, flat: bool, epilogue: Option<Epilogue>) -> Self {
+    fn new(program: Program, flat: bool, close: Option<Close>) -> Self {
         let pack = source::pack(&program);
-        Self { program, flat, pack, kernels: Kernels::default(), epilogue }
+        Self { program, flat, pack, kernels: Kernels::default(), close }
     }
 
     /// The kernels that commands need mostly.
@@ -113,7 +134,7 @@ impl Fused {
     /// failure says so.
     fn ready(&self, device: &Device) -> Result<()> {
         if mode() == Mode::Wait {
-            if self.epilogue.is_some() {
+            if self.close.is_some() {
                 // Which kernel it is depends on sizes.
                 return Ok(());
             }
@@ -145,7 +166,7 @@ impl Fused {
 
     /// Runs the program's kernel over tensors, inputs first.
     fn map(&self, job: &Job<'_>, views: &[View<'_>]) -> Result<()> {
-        if views.len() != self.tensors() || job.scalars.len() != self.program.constants {
+        if views.len() != self.tensors() || job.scalars.len() < self.program.constants {
             return Err(Failure::invalid(format!(
                 "{} tensors and {} constants for a program of {} and {}",
                 views.len(),
@@ -205,7 +226,8 @@ impl Fused {
         addresses: &[u64],
         parameters: &[&[u64]],
     ) -> Result<()> {
-        let mut constants: SmallVec<[u64; 8]> = job.scalars.iter().map(|s| s[0]).collect();
+        let own = &job.scalars[..self.program.constants];
+        let mut constants: SmallVec<[u64; 8]> = own.iter().map(|s| s[0]).collect();
         if constants.is_empty() {
             constants = smallvec![0];
         }
@@ -221,18 +243,23 @@ impl Fused {
 
 impl Work for Fused {
     fn has_workspace(&self) -> bool {
-        self.epilogue.is_some()
+        self.close.is_some()
     }
 
     fn workspace(&self, job: &Job<'_>) -> Result<u64> {
-        self.epilogue.as_ref().map_or(Ok(0), |epilogue| epilogue.workspace(&self.program, job))
+        match &self.close {
+            None => Ok(0),
+            Some(Close::Reduction(epilogue)) => epilogue.workspace(&self.program, job),
+            Some(Close::Norm(norm)) => norm.workspace(&self.program, job),
+        }
     }
 
     fn run(&self, job: &Job<'_>) -> Result<()> {
-        if let Some(epilogue) = &self.epilogue {
-            return epilogue.run(&self.program, job, |views| self.map(job, views));
+        let map = |views: &[View<'_>]| self.map(job, views);
+        match &self.close {
+            None => map(&job.inputs.iter().chain(&job.outputs).copied().collect::<Views<'_>>()),
+            Some(Close::Reduction(epilogue)) => epilogue.run(&self.program, job, map),
+            Some(Close::Norm(norm)) => norm.run(&self.program, job, map),
         }
-        let views: Views<'_> = job.inputs.iter().chain(&job.outputs).copied().collect();
-        self.map(job, &views)
     }
 }

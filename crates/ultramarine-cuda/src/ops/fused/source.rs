@@ -3,6 +3,8 @@
 use super::program::{Program, Step};
 use crate::launch::Dtype;
 use crate::ops::elementwise::{self, rule};
+use crate::ops::headers;
+use crate::ops::nn::{norm, row_kernels};
 use crate::ops::reduce::fold;
 use crate::program::Source;
 use std::fmt::Write;
@@ -11,6 +13,13 @@ use ultramarine_abi::schema::{binary, unary};
 const MOVES: &str = include_str!("../../../kernels/fused.cuh");
 const HEADERS: &[&str] = &functions_and::<1, { FUNCTIONS + 1 }>([MOVES]);
 const FOLD_HEADERS: &[&str] = &functions_and::<2, { FUNCTIONS + 2 }>([MOVES, fold::HEADER]);
+const NORM_HEADERS: &[&str] = &functions_and::<5, { FUNCTIONS + 5 }>([
+    headers::WALK,
+    MOVES,
+    fold::HEADER,
+    row_kernels::HEADER,
+    norm::HEADER,
+]);
 const FUNCTIONS: usize = elementwise::FUNCTIONS.len();
 
 const fn functions_and<const N: usize, const ALL: usize>(
@@ -43,6 +52,19 @@ pub enum Variant {
         /// Indices of 64 bits.
         wide: bool,
     },
+}
+
+/// The kernel of a program with a norm, in one pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NormVariant {
+    /// The walk over the program's inputs, its further outputs, the norm's output and its parameters.
+    pub fold: fold::Variant,
+    /// The threads of a row.
+    pub team: row_kernels::Team,
+    /// Bit `k`: tensor `k` has one element for all of a row.
+    pub one: u64,
+    /// A layer's norm, with a bias.
+    pub bias: bool,
 }
 
 /// Elements of a pack: 16 bytes of the narrowest dtype, but no more than 32 of the widest, and
@@ -429,4 +451,46 @@ pub fn fold_source(program: &Program, op: &str, variant: &fold::Variant) -> Sour
     Source::with_body(FOLD_HEADERS, variant.template(), arguments, parameters, body)
         .define(function(program) + &functor(program, variant))
         .bounded(256)
+}
+
+/// The source of a norm of output 0, of a dtype, in one pass.
+pub fn norm_source(program: &Program, dtype: Dtype, variant: &NormVariant) -> Source {
+    let NormVariant { fold, team, one, bias } = variant;
+    let tensors = program.tensors();
+    let (mut pointers, mut members) = (String::new(), String::new());
+    let others = tensors[program.inputs + 1..].iter().enumerate();
+    let inputs = tensors[..program.inputs].iter().enumerate().map(|(k, d)| (k, "const ", d));
+    for (k, kind, d) in inputs.chain(others.map(|(i, d)| (program.inputs + i, "", d))) {
+        let _ = write!(pointers, "{kind}{}::T *p{k}, ", d.tag());
+        let _ = write!(members, "p{k}, ");
+    }
+    let (d, own, index, k) = (dtype.tag(), tensors.len() - 1, fold.index(), fold.tensors);
+    let (kept, row_kernels::Team { threads, times, vector }) = (fold.ranks.0, *team);
+    let from = format!(
+        "struct FusedRow {{
+  FusedFold fold;
+  __device__ __forceinline__ void operator()(const {index} (&base)[{k}], int at, {d}::A (&x)[{vector}]) const {{
+    {index} all[{own}];
+#pragma unroll
+    for (int k = 0; k < {own}; k++) all[k] = base[k] + ({one}ull >> k & 1 ? 0 : at);
+    FoldRead<{vector}>::of(fold, all, x);
+  }}
+}};
+"
+    );
+    let parameters = format!(
+        "{pointers}{}, {d}::T *out, const {d}::T *weight, const {d}::T *bias, const double eps, const Fold<{k}, {kept}, 1> w",
+        constants(program)
+    );
+    let body = format!(
+        "\n{}  const FusedRow from = {{{{{members}f}}}};
+  norm_rows_of<{d}, FusedRow, {bias}, {k}, {kept}, {index}, {threads}, {times}, {vector}, {one}, {own}>(from, out, weight, bias, eps, w);\n",
+        make_function(program)
+    );
+    let name = fold.name();
+    let arguments =
+        format!("{} {d} {bias} {name} {threads} {times} {vector} {one:x}", program.name());
+    Source::with_body(NORM_HEADERS, "norm_rows_of", arguments, parameters, body)
+        .define(function(program) + &functor(program, fold) + &from)
+        .bounded(team.block())
 }

@@ -2,10 +2,10 @@
 
 mod attention;
 mod cross_entropy;
-mod norm;
+pub mod norm;
 mod norm_gradient;
 mod rope;
-mod row_kernels;
+pub mod row_kernels;
 mod softmax;
 
 use crate::launch::{OpRequest, Work};

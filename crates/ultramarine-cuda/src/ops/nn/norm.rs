@@ -1,28 +1,27 @@
 //! RMS_NORM and LAYER_NORM.
 
 use super::row_kernels::{self, Form, RowKernels, Strategy, Sums, Team};
-use crate::launch::{Dtype, Job, OpRequest, RankVariant, View, Work, launch};
+use crate::launch::{Desc, Dtype, Job, OpRequest, RankVariant, View, Work, launch};
 use crate::ops::headers;
 use crate::ops::reduce::fold;
 use crate::ops::reduce::kernels_of;
 use crate::program::{Kernels, Source};
 use ultramarine_abi::helper::{Failure, Result};
 
-const HEADERS: &[&str] = &[
-    headers::NUMBER,
-    headers::WALK,
-    fold::HEADER,
-    row_kernels::HEADER,
-    include_str!("../../../kernels/nn/norm.cuh"),
-];
+/// `kernels/nn/norm.cuh`; goes behind `row_kernels.cuh`.
+pub const HEADER: &str = include_str!("../../../kernels/nn/norm.cuh");
+const HEADERS: &[&str] =
+    &[headers::NUMBER, headers::WALK, fold::HEADER, row_kernels::HEADER, HEADER];
 
 /// The tensors as kernels have them: input, output, weight and bias.
 type Tensors<'j> = Vec<&'j View<'j>>;
 
 /// A layer's norm if there is a bias.
-struct Norm {
-    bias: bool,
-    rows: RowKernels,
+pub struct Norm {
+    /// There is a bias.
+    pub bias: bool,
+    /// Its kernels.
+    pub rows: RowKernels,
 }
 
 /// RMS_NORM: any strides.
@@ -37,32 +36,37 @@ pub fn prepare_layer_norm(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
 
 fn prepare(request: &OpRequest<'_>, bias: bool) -> Result<Box<dyn Work>> {
     request.elementwise(2 + usize::from(bias))?;
-    let dtype = request.output(0)?.dtype;
-    if !dtype.is_real() || request.inputs.iter().any(|d| d.dtype != dtype) {
-        return Err(Failure::unsupported(format!(
-            "norms of {} into {}: all have one floating dtype",
-            request.input(0)?.dtype.name(),
-            dtype.name()
-        )));
-    }
-    let Some(last) = request.output(0)?.ndim.checked_sub(1) else {
-        return Err(Failure::invalid("norms are of the last axis, a scalar has none"));
-    };
-    let d = dtype.tag();
-    let op = if bias { "Moments" } else { "Squares" };
-    let words = if bias { 3 } else { 1 };
-    let rows = RowKernels {
-        dtype,
-        axes: 1 << last,
-        accumulator: words * if dtype == Dtype::Float64 { 8 } else { 4 },
-        headers: HEADERS,
-        sums: kernels_of(format!("{op}<{d}>"), dtype, HEADERS),
-        apply: Kernels::default(),
-    };
-    Ok(Box::new(Norm { bias, rows }))
+    Ok(Box::new(Norm::new(bias, &request.inputs, request.output(0)?)?))
 }
 
 impl Norm {
+    /// The norm of inputs of these dtypes.
+    pub fn new(bias: bool, inputs: &[Desc], output: Desc) -> Result<Self> {
+        let dtype = output.dtype;
+        if !dtype.is_real() || inputs.iter().any(|d| d.dtype != dtype) {
+            return Err(Failure::unsupported(format!(
+                "norms of {} into {}: all have one floating dtype",
+                inputs.first().map_or("nothing", |d| d.dtype.name()),
+                dtype.name()
+            )));
+        }
+        let Some(last) = output.ndim.checked_sub(1) else {
+            return Err(Failure::invalid("norms are of the last axis, a scalar has none"));
+        };
+        let d = dtype.tag();
+        let op = if bias { "Moments" } else { "Squares" };
+        let words = if bias { 3 } else { 1 };
+        let rows = RowKernels {
+            dtype,
+            axes: 1 << last,
+            accumulator: words * if dtype == Dtype::Float64 { 8 } else { 4 },
+            headers: HEADERS,
+            sums: kernels_of(format!("{op}<{d}>"), dtype, HEADERS),
+            apply: Kernels::default(),
+        };
+        Ok(Self { bias, rows })
+    }
+
     fn tensors<'j>(&self, job: &'j Job<'_>) -> Result<Tensors<'j>> {
         let mut all = vec![job.input(0)?, job.output(0)?, job.input(1)?];
         if self.bias {
@@ -83,6 +87,11 @@ impl Norm {
             "const {d}::T *in, {d}::T *out, const {d}::T *weight, const {d}::T *bias, const {moments} *moments, double eps, i64 count, const Walk<{k}, {rank}> w"
         );
         Source::instance(HEADERS, "norm_apply", arguments, parameters)
+    }
+
+    /// How a command is done.
+    pub fn strategy(&self, job: &Job<'_>) -> Result<Strategy> {
+        Ok(self.rows.strategy(job, &self.tensors(job)?))
     }
 
     fn run_rows(

@@ -13,7 +13,7 @@ use ultramarine_abi::helper::Result;
 pub const HEADER: &str = include_str!("../../../kernels/nn/row_kernels.cuh");
 
 /// How rows are held in registers: `E` times `V` elements in each of `TEAM` threads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Team {
     /// Threads of a row.
     pub threads: u64,
@@ -38,8 +38,14 @@ impl Team {
     }
 
     /// Threads of a block.
-    fn block(self) -> u64 {
+    pub fn block(self) -> u64 {
         self.threads.max(256)
+    }
+
+    /// The grid of a kernel that does so many rows.
+    pub fn grid(self, rows: u64) -> Grid {
+        let blocks = rows.div_ceil(self.block() / self.threads).min(1 << 30);
+        Grid::line(blocks as u32, self.block() as u32)
     }
 }
 
@@ -90,7 +96,7 @@ impl RowKernels {
     /// How a command is done on tensors of one shape: the input, the output, and others of which a
     /// row may have one element for all.
     pub fn strategy(&self, job: &Job<'_>, all: &[&View<'_>]) -> Strategy {
-        match self.in_registers(job, all) {
+        match self.in_registers(job, all, |k| k < 2) {
             Some((fold, team)) => Strategy::Team(Box::new(fold), team),
             None => Strategy::Sums(Box::new(self.in_sums(job, all[0]))),
         }
@@ -98,7 +104,7 @@ impl RowKernels {
 
     fn fold(&self, job: &Job<'_>, all: &[&View<'_>], out: &[i64]) -> Fold {
         let strides: Vec<&[i64]> = all.iter().map(|v| v.strides).collect();
-        let places: Vec<(u64, u64)> = all.iter().map(|v| (v.address, self.dtype.bytes())).collect();
+        let places: Vec<(u64, u64)> = all.iter().map(|v| (v.address, v.dtype.bytes())).collect();
         Fold::of(
             &job.device.properties,
             &Problem {
@@ -112,11 +118,18 @@ impl RowKernels {
         )
     }
 
-    /// All walked together, where a row is one contiguous axis that fits in registers.
-    fn in_registers(&self, job: &Job<'_>, all: &[&View<'_>]) -> Option<(Fold, Team)> {
+    /// All walked together, where a row is one contiguous axis that fits in registers. `dense` says of which tensors a row
+    /// may not be one element for all.
+    pub fn in_registers(
+        &self,
+        job: &Job<'_>,
+        all: &[&View<'_>],
+        dense: impl Fn(usize) -> bool,
+    ) -> Option<(Fold, Team)> {
         let fold = self.fold(job, all, &vec![0; all[0].shape.len()]);
         let along = fold.along.as_ref()?;
-        let packed = along[..2].iter().all(|s| *s == 1) && along.iter().all(|s| (0..2).contains(s));
+        let fits = |(k, s): (usize, &i64)| *s == 1 || *s == 0 && !dense(k);
+        let packed = along.iter().enumerate().all(fits);
         let by_rows = matches!(fold.variant.kind, Kind::Rows(_));
         let words = if self.dtype == Dtype::Float64 { 2 } else { 1 };
         let team = Team::of(fold.count, fold.variant.vector.into(), words)?;
@@ -159,8 +172,7 @@ impl RowKernels {
             format!("const {d}::T *in, {d}::T *out, {parameters}const Fold<{k}, {kept}, 1> w");
         let source = Source::instance(self.headers, template, arguments, parameters);
         let kernel = job.device.programs.kernel(&source.bounded(team.block()))?;
-        let blocks = fold.outputs.div_ceil(team.block() / threads).min(1 << 30);
-        Ok((kernel, Grid::line(blocks as u32, team.block() as u32)))
+        Ok((kernel, team.grid(fold.outputs)))
     }
 
     /// Enqueues the reduction; the result is the address of the sums.
