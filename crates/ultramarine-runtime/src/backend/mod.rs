@@ -71,8 +71,6 @@ pub struct DeviceState {
     kernels: KernelList,
     /// True if fused programs are taken.
     fused: bool,
-    /// True if those with an anchor are, too.
-    anchored: bool,
     plans: PlanCache,
     /// Kernels that users gave, in source form.
     user_kernels: user_kernel::UserKernels,
@@ -117,7 +115,6 @@ impl DeviceState {
             info,
             kernels: KernelList::new(own),
             fused: own.fused.is_some(),
-            anchored: own.fused.is_some() && own.anchored.is_some(),
             plans: PlanCache::default(),
             user_kernels: user_kernel::UserKernels::default(),
             memory: MemoryCounters::default(),
@@ -159,10 +156,11 @@ impl DeviceState {
         if self.fused { self.info.fused_max_instructions as usize } else { 0 }
     }
 
-    /// Returns true if the backend may take fused programs with an anchor.
+    /// Returns true if fused programs with an anchor may be taken: by all of the device's tables, or those of the
+    /// operation itself in an overlay would not be asked.
     #[inline]
     pub fn takes_anchors(&self) -> bool {
-        self.anchored
+        self.kernels.get().iter().all(|k| k.fused.is_some() && k.anchored.is_some())
     }
 
     /// Most inputs of a fused program.

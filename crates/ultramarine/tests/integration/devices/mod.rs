@@ -1,6 +1,7 @@
 //! Devices with memory of their own, as mocks, and partial backends: placement, transfers, running ahead,
 //! kernels that a device lacks.
 
+mod anchors;
 mod custom_functions;
 mod dlpack;
 mod exit;

@@ -6,7 +6,9 @@ use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
-use ultramarine_abi::fused::{FusedInterface, Program, family};
+use ultramarine_abi::fused::{
+    ANCHORED_INTERFACE, Anchor, AnchoredInterface, FusedInterface, Program, family,
+};
 use ultramarine_abi::helper::{
     Backend, CommandRef, Failure, Host, InterfaceRef, Result, SyncDevice, device_of, init as fill,
 };
@@ -31,6 +33,7 @@ pub type Filter = Box<dyn Fn(&Request) -> Status + Send + Sync>;
 struct Config {
     filter: Filter,
     fused: bool,
+    anchored: Option<Status>,
     overlay: bool,
     /// How often a program is answered NOT_YET before it is taken, from now on.
     not_yet: AtomicU64,
@@ -81,6 +84,8 @@ impl Partial {
 pub struct Like {
     /// It takes fused programs.
     pub fused: bool,
+    /// Its answer for programs with an anchor, if it has the interface; OK takes what the CPU takes.
+    pub anchored: Option<Status>,
     /// It overlays cpu:0.
     pub overlay: bool,
     /// So many questions for programs are answered NOT_YET first.
@@ -92,8 +97,14 @@ pub struct Like {
 }
 
 /// A GPU without fused programs.
-pub const PLAIN: Like =
-    Like { fused: false, overlay: false, not_yet: 0, submit: status::OK, name: c"partial" };
+pub const PLAIN: Like = Like {
+    fused: false,
+    anchored: None,
+    overlay: false,
+    not_yet: 0,
+    submit: status::OK,
+    name: c"partial",
+};
 
 thread_local! {
     static NEXT: Cell<Option<&'static Config>> = const { Cell::new(None) };
@@ -104,6 +115,7 @@ pub fn register(like: Like, filter: Filter) -> Partial {
     let config: &'static Config = Box::leak(Box::new(Config {
         filter,
         fused: like.fused,
+        anchored: like.anchored,
         overlay: like.overlay,
         not_yet: AtomicU64::new(like.not_yet),
         name: like.name,
@@ -169,6 +181,9 @@ impl Backend for Configured {
 
     fn interface(&self, id: &CStr) -> Option<InterfaceRef> {
         let fused = self.config.fused && id == ultramarine_abi::fused::INTERFACE;
+        if self.config.anchored.is_some() && id == ANCHORED_INTERFACE {
+            return Some(InterfaceRef::anchored(&ANCHORED));
+        }
         fused.then(|| InterfaceRef::fused(&FUSED))
     }
 }
@@ -335,6 +350,33 @@ unsafe extern "C" fn prepare_fused(
         (*ask).prepare.expect("there")(cpu_device(), program, inputs, outputs, plan, error)
     }
 }
+
+unsafe extern "C" fn prepare_anchored(
+    device: *mut c_void,
+    program: *const Program,
+    anchor: *const Anchor,
+    inputs: *const TensorDesc,
+    outputs: *const TensorDesc,
+    plan: *mut *mut c_void,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: a device's handle; passed on from the host.
+    unsafe {
+        match config(device).anchored {
+            Some(status::OK) => {}
+            answer => return answer.unwrap_or(status::UNSUPPORTED),
+        }
+        let ask = cpu().interface.expect("there")(cpu().backend, ANCHORED_INTERFACE.as_ptr());
+        let prepare = (*ask.cast::<AnchoredInterface>()).prepare.expect("there");
+        prepare(cpu_device(), program, anchor, inputs, outputs, plan, error)
+    }
+}
+
+static ANCHORED: AnchoredInterface = AnchoredInterface {
+    size: size_of::<AnchoredInterface>() as u32,
+    flags: 0,
+    prepare: Some(prepare_anchored),
+};
 
 static FUSED: FusedInterface = FusedInterface {
     size: size_of::<FusedInterface>() as u32,
