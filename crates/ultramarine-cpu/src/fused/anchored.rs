@@ -1,4 +1,5 @@
-//! Programs whose anchor is a norm: both kernels go over a block of rows before the next one, while it is in cache.
+//! Programs whose anchor is a norm. Where the value that the norm reads is no output, both kernels go over a block of rows
+//! before the next one, and the value stays in cache. An output has to be in memory anyway: one kernel follows the other.
 
 use super::prepare::build;
 use super::run::IN_PLACE;
@@ -120,6 +121,31 @@ impl Rows {
     }
 }
 
+impl Anchored {
+    /// Runs the program, then the norm, of `value`; `first`: it is the first output of the program as it was prepared.
+    ///
+    /// # Safety
+    /// As [`Kernel::run`]; the value's memory overlaps no other tensor's, unless it is an output.
+    unsafe fn both(
+        &self,
+        cx: &Context,
+        args: &Args<'_>,
+        value: View<'_>,
+        first: bool,
+    ) -> Result<(), String> {
+        let (own, others) = args.inputs.split_at(self.own);
+        let (numbers, rest) = args.scalars.split_at(self.constants);
+        let written: Vec<View<'_>> =
+            first.then_some(value).into_iter().chain(args.outputs[1..].iter().copied()).collect();
+        let operands: Vec<View<'_>> =
+            core::iter::once(value).chain(others.iter().copied()).collect();
+        let program = Args { inputs: own, outputs: &written, scalars: numbers };
+        let anchor = Args { inputs: &operands, outputs: &args.outputs[..1], scalars: rest };
+        // SAFETY: passed on from the caller.
+        unsafe { self.program.run(cx, &program).and_then(|()| self.anchor.run(cx, &anchor)) }
+    }
+}
+
 impl Kernel for Anchored {
     unsafe fn run(&self, cx: &Context, args: &Args<'_>) -> Result<(), String> {
         let shape = args.outputs[0].shape;
@@ -128,6 +154,11 @@ impl Kernel for Anchored {
             return Err(format!("a norm of {shape:?} with a tensor of {:?}", other.shape));
         }
         ensure!(args.scalars.len() >= self.constants, "{} scalars", args.scalars.len());
+        if let Some(output) = self.read {
+            let value = args.outputs[1 + output];
+            // SAFETY: passed on from the caller; the program's outputs are written before the norm begins.
+            return unsafe { self.both(cx, args, value, false) };
+        }
         let rows = Rows::new(shape, tensors.clone()).ok_or("a norm of a tensor without axes")?;
         let inner = rows.axes.last().map_or(1, |axis| axis.0);
         let outer: usize = rows.axes[..rows.axes.len() - 1].iter().map(|axis| axis.0).product();
@@ -139,8 +170,7 @@ impl Kernel for Anchored {
         let data: Vec<Shared<u8>> = tensors.clone().map(|t| Shared(t.data)).collect();
         let dtypes: Vec<_> = tensors.map(|t| t.dtype).collect();
         cx.par.run(blocks.div_ceil(each), |task| {
-            let bytes = if self.read.is_some() { 0 } else { block * n * self.dtype.size() };
-            let memory = Scratch::new(Slot::Operands, bytes.max(1));
+            let memory = Scratch::new(Slot::Operands, block * n * self.dtype.size());
             let strides: Vec<[i64; 2]> = (0..data.len())
                 .map(|t| [rows.axes.last().map_or(0, |axis| axis.1[t]), rows.along[t]])
                 .collect();
@@ -158,30 +188,15 @@ impl Kernel for Anchored {
                     shape: &shape,
                     strides: &strides[t],
                 };
-                let (inputs, outputs) = (args.inputs.len(), args.inputs.len() + args.outputs.len());
-                let own: Vec<View<'_>> = (0..self.own).map(view).collect();
-                let mut written: Vec<View<'_>> = (inputs + 1..outputs).map(view).collect();
-                let value = match self.read {
-                    Some(output) => written[output],
-                    None => {
-                        let (data, dtype) = (memory.get(), self.dtype);
-                        let value = View { data, dtype, shape: &shape, strides: &dense };
-                        written.insert(0, value);
-                        value
-                    }
-                };
-                let mut operands = vec![value];
-                operands.extend((self.own..inputs).map(view));
-                let (numbers, rest) = args.scalars.split_at(self.constants);
+                let (inputs, all) = (args.inputs.len(), data.len());
+                let own: Vec<View<'_>> = (0..inputs).map(view).collect();
+                let written: Vec<View<'_>> = (inputs..all).map(view).collect();
+                let value =
+                    View { data: memory.get(), dtype: self.dtype, shape: &shape, strides: &dense };
                 let cx = Context { par: Par::default(), ..*cx };
-                let program = Args { inputs: &own, outputs: &written, scalars: numbers };
-                let to = [view(inputs)];
-                let anchor = Args { inputs: &operands, outputs: &to, scalars: rest };
-                // SAFETY: blocks of the command's tensors, of which no other task writes these rows, and a block of memory
-                // of the same size.
-                let done = unsafe {
-                    self.program.run(&cx, &program).and_then(|()| self.anchor.run(&cx, &anchor))
-                };
+                let args = Args { inputs: &own, outputs: &written, scalars: args.scalars };
+                // SAFETY: blocks of the command's tensors, of which no other task writes these rows, and memory for a block.
+                let done = unsafe { self.both(&cx, &args, value, true) };
                 if let Err(text) = done {
                     failure.lock().unwrap_or_else(|e| e.into_inner()).get_or_insert(text);
                 }
