@@ -10,6 +10,7 @@ use crate::ops::shape::{concatenate::concatenate, view::View};
 use crate::ops::{create::fill, index::update::Update};
 use crate::placement::{self, Place, follow};
 use crate::{array::Array, error::Result, scalar::Scalar, shape::Shape};
+use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -100,6 +101,8 @@ fn layers(sections: BTreeMap<Section, (View, Array)>) -> Vec<Layer> {
 }
 
 impl Layer {
+    /// The cotangent of `x`. Where `x` is a transposition, it is laid out in memory as the array behind it, whose cotangent
+    /// is then a view.
     fn joined(self, x: &Array) -> Result<Array> {
         // Where sizes are those of other calls, too, gaps have none that is known.
         if self.0.len() == 1 || shapeless::shapeless() {
@@ -119,7 +122,15 @@ impl Layer {
             at = stop;
         }
         parts.extend(gap(at, x.shape()[axis]));
-        concatenate(&parts, axis as isize)
+        let Some(View::Transpose(order)) = x.node().op.get::<View>() else {
+            return concatenate(&parts, axis as isize);
+        };
+        let order: SmallVec<[isize; 8]> = order.iter().map(|a| *a as isize).collect();
+        let mut inverse = order.clone();
+        order.iter().enumerate().for_each(|(i, a)| inverse[*a as usize] = i as isize);
+        let parts: Vec<Array> =
+            parts.iter().map(|part| part.transpose_axes(&inverse)).collect::<Result<_>>()?;
+        concatenate(&parts, order[axis])?.transpose_axes(&order)
     }
 
     /// Zeros with the sections written over them, one after the other in the same memory.

@@ -144,6 +144,38 @@ fn parts_of_a_traced_array_are_views() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn gradients_of_parts_of_a_transposed_array_are_written_once() -> Result<()> {
+    own_process!();
+    // Queries, keys and values of heads, cut from the rows of one product.
+    let (batch, length, heads, dim) = (2, 8, 3, 4);
+    let x = sample(&[batch, length, 3 * heads * dim], Dtype::Float32)?;
+    let weights = sample(&[batch, heads, length, dim], Dtype::Float32)?;
+    eval(&[x.clone(), weights.clone()])?;
+    let parts = |x: &Array| -> Result<Array> {
+        let split = x.reshape(&[batch, length, 3, heads, dim])?.transpose_axes([2, 0, 3, 1, 4])?;
+        let [q, k, v] = [0, 1, 2].map(|i| cut(&split, 0, i, i + 1));
+        q?.multiply(k?)?.multiply(v?)?.multiply(&weights)?.sum(None)
+    };
+    let slope = grad(parts)(&x)?;
+    let before = stats().bytes_written;
+    eval(std::slice::from_ref(&slope))?;
+    let written = stats().bytes_written - before;
+    // The result once, the cotangents of its parts, and products that these need.
+    assert!(written < 3 * slope.nbytes() as u64, "{written} bytes");
+    let by_hand = |x: &Array| {
+        let part = |i: usize| -> Result<Array> {
+            let n = heads * dim;
+            gathered(x, 2, i * n, (i + 1) * n)?
+                .reshape(&[batch, length, heads, dim])?
+                .transpose_axes([0, 2, 1, 3])
+        };
+        part(0)?.multiply(&part(1)?)?.multiply(&part(2)?)?.multiply(&weights)?.sum(None)
+    };
+    assert_eq!(f64s(&slope), f64s(&grad(by_hand)(&x)?));
+    Ok(())
+}
+
 /// How the steps of a sequence are read.
 #[derive(Clone, Copy, Debug)]
 enum Reading {
