@@ -1,5 +1,8 @@
-// RMS_NORM_GRADIENT and LAYER_NORM_GRADIENT of rows: a team of threads makes the gradient of a row by x, and keeps the row's mean
-// and scale; sums over rows are made of blocks of columns and rows, and joined in order. After nn/row_kernels.cuh and nn/norm.cuh.
+// RMS_NORM_GRADIENT and LAYER_NORM_GRADIENT of rows: a team of threads makes the gradient of a row by x. Sums over rows are made of
+// parts, which are joined in order: by the same threads where a team holds a row, else in a pass of their own, of the rows' means
+// and scales. Parts follow from sizes alone, so results are the same on every device. After nn/row_kernels.cuh and nn/norm.cuh.
+
+template <bool B> struct Flag { static const bool value = B; };
 
 struct NormGradient {
   i64 rows, n;
@@ -7,88 +10,173 @@ struct NormGradient {
   i64 pitch, step, t_pitch, t_step, out_pitch, out_step, weight, by_weight, by_bias;
 };
 
-// V neighbours at a time; where V is 1 they lie anywhere. A thread holds E times V elements of x and of the cotangent, which is
-// all; where E is 0 it reads them again for each sum.
-template <class D, bool CENTERED, int TEAM, int E, int V>
-struct NormGradientRow {
-  typedef typename D::A R;
-  typedef typename D::T T;
-  const T *x, *cotangent, *weight;
-  i64 step, t_step, w_step;
-  i64 n;
-  int lane;
-  R held[E ? E : 1][V], slopes[E ? E : 1][V];
+// V neighbours as they are stored.
+template <class D, int V>
+union NormPack {
+  FoldChunk<V * sizeof(typename D::T)> chunk;
+  typename D::T at[V];
+};
 
-  INLINE void read(const T *from, i64 at, R (&to)[V]) { read_many<D, V, false>(from + at, 0, to); }
-  // The cotangents times the weight.
-  __device__ __forceinline__ void read_slopes(i64 i, R (&to)[V]) {
-    R w[V];
-    read(cotangent, i * t_step, to);
-    read(weight, i * w_step, w);
+template <class D, int V>
+INLINE void norm_read(const typename D::T *from, NormPack<D, V> &to) {
+  to.chunk = *(const FoldChunk<V * sizeof(typename D::T)> *)from;
+}
+
+// Blocks of `each` rows, of which a team's threads hold E times V elements each of x and of the cotangent, which is all; where V
+// is 1 neighbours lie anywhere. SUMS: a thread adds up what its columns give to the gradients by weight and bias, and a block
+// writes the sums of its rows, those by weight before those by bias, each E x V x TEAM: element v of a thread's pack e is
+// TEAM (V e + v) + thread.
+template <class D, bool CENTERED, bool SUMS, int TEAM, int E, int V>
+static __device__ __forceinline__ void norm_gradient_held(const typename D::T *x, const typename D::T *weight,
+                                                          const typename D::T *cotangent, typename D::T *out,
+                                                          typename D::A *partial, double eps, i64 each,
+                                                          const NormGradient &s) {
+  typedef typename D::A R;
+  const int THREADS = TEAM == 32 ? 256 : TEAM, TEAMS = THREADS / TEAM;
+  const int lane = threadIdx.x % TEAM, team = threadIdx.x / TEAM, columns = (int)s.n;
+  __shared__ R shared[32];
+  const R n = (R)s.n;
+  const i64 begin = blockIdx.x * each, end = begin + each < s.rows ? begin + each : s.rows;
+  R by_weight[E][V], by_bias[E][V];
 #pragma unroll
-    for (int v = 0; v < V; v++) to[v] *= w[v];
+  for (int e = 0; e < E; e++) {
+#pragma unroll
+    for (int v = 0; v < V; v++) by_weight[e][v] = by_bias[e][v] = 0;
   }
-  __device__ __forceinline__ void hold() {
+  for (i64 first = begin; first < end; first += TEAMS) {
+    const bool live = first + team < end;
+    const i64 row = live ? first + team : end - 1;
+    NormPack<D, V> xs[E], ts[E];
 #pragma unroll
     for (int e = 0; e < E; e++) {
       const int i = (e * TEAM + lane) * V;
-      if (i < n) {
-        read(x, i * step, held[e]);
-        read_slopes(i, slopes[e]);
+      if (i < columns) {
+        norm_read<D, V>(x + row * s.pitch + i * s.step, xs[e]);
+        norm_read<D, V>(cotangent + row * s.t_pitch + i * s.t_step, ts[e]);
       }
     }
-  }
-  // f(i, x, slopes) of each V elements; SLOPES: they are needed.
-  template <bool SLOPES, class F>
-  __device__ __forceinline__ void each(F f) {
-    if constexpr (E > 0) {
+    // f(e, first column) of the thread's packs.
+    const auto packs = [&](auto f) {
 #pragma unroll
       for (int e = 0; e < E; e++) {
         const int i = (e * TEAM + lane) * V;
-        if (i < n) f(i, held[e], slopes[e]);
+        if (i < columns) f(e, i);
       }
-    } else {
-      for (i64 i = (i64)lane * V; i < n; i += TEAM * V) {
-        R v[V], t[V];
-        read(x, i * step, v);
-        if (SLOPES) read_slopes(i, t);
-        f(i, v, t);
+    };
+    R mean = 0, sum = 0, direct = 0, along = 0;
+    if (CENTERED) {
+      packs([&](int e, int) {
+#pragma unroll
+        for (int v = 0; v < V; v++) sum += D::up(xs[e].at[v]);
+      });
+      mean = team_all<Sum<D>, TEAM>(sum, shared) / n;
+      sum = 0;
+    }
+    packs([&](int e, int) {
+#pragma unroll
+      for (int v = 0; v < V; v++) sum += (D::up(xs[e].at[v]) - mean) * (D::up(xs[e].at[v]) - mean);
+    });
+    sum = team_all<Sum<D>, TEAM>(sum, shared);
+    const R scale = (R)1 / norm_sqrt(sum / n + (R)eps);
+    packs([&](int e, int i) {
+      R w[V];
+      read_many<D, V, false>(weight + i * s.weight, 0, w);
+#pragma unroll
+      for (int v = 0; v < V; v++) {
+        const R t = D::up(ts[e].at[v]), y = (D::up(xs[e].at[v]) - mean) * scale, slope = t * w[v];
+        direct += slope;
+        along += slope * y;
+        if (SUMS && live) {
+          by_weight[e][v] += t * y;
+          by_bias[e][v] += t;
+        }
+      }
+    });
+    direct = CENTERED ? team_all<Sum<D>, TEAM>(direct, shared) / n : 0;
+    along = team_all<Sum<D>, TEAM>(along, shared) / n;
+    if (live) {
+      packs([&](int e, int i) {
+        R y[V], w[V];
+        read_many<D, V, false>(weight + i * s.weight, 0, w);
+#pragma unroll
+        for (int v = 0; v < V; v++) {
+          y[v] = (D::up(ts[e].at[v]) * w[v] - direct - (D::up(xs[e].at[v]) - mean) * scale * along) * scale;
+        }
+        write_many<D, V>(out + row * s.out_pitch + i * s.out_step, y);
+      });
+    }
+  }
+  if constexpr (SUMS) {
+    R *to = partial + blockIdx.x * (i64)(2 * E * V * TEAM);
+    __shared__ R sums[TEAMS > 1 ? TEAMS : 1][TEAMS > 1 ? V * TEAM : 1];
+#pragma unroll
+    for (int which = 0; which < (CENTERED ? 2 : 1); which++) {
+#pragma unroll
+      for (int e = 0; e < E; e++) {
+        R *const part = to + (which * E + e) * (V * TEAM);
+#pragma unroll
+        for (int v = 0; v < V; v++) {
+          const R sum = which ? by_bias[e][v] : by_weight[e][v];
+          if (TEAMS > 1) sums[team][v * TEAM + lane] = sum;
+          else part[v * TEAM + lane] = sum;
+        }
+        if (TEAMS > 1) {
+          __syncthreads();
+          for (int i = threadIdx.x; i < V * TEAM; i += THREADS) {
+            R sum = 0;
+#pragma unroll
+            for (int k = 0; k < TEAMS; k++) sum += sums[k][i];
+            part[i] = sum;
+          }
+          __syncthreads();
+        }
       }
     }
   }
-};
+}
 
-template <class D, bool CENTERED, int TEAM, int E, int V>
+// Rows that no team holds: a block reads each again for each sum, and writes its mean and scale.
+template <class D, bool CENTERED, int V>
 static __device__ __forceinline__ void norm_gradient_rows(const typename D::T *x, const typename D::T *weight,
                                                           const typename D::T *cotangent, typename D::T *out,
                                                           typename D::A *stats, double eps, const NormGradient &s) {
   typedef typename D::A R;
-  const int THREADS = TEAM < 256 ? 256 : TEAM, TEAMS = THREADS / TEAM, lane = threadIdx.x % TEAM;
+  const int TEAM = 1024;
   __shared__ R shared[32];
   const R n = (R)s.n;
-  for (i64 first = (i64)blockIdx.x * TEAMS; first < s.rows; first += (i64)gridDim.x * TEAMS) {
-    const i64 own = first + threadIdx.x / TEAM, row = own < s.rows ? own : s.rows - 1;
-    NormGradientRow<D, CENTERED, TEAM, E, V> r;
-    r.x = x + row * s.pitch, r.cotangent = cotangent + row * s.t_pitch, r.weight = weight;
-    r.step = s.step, r.t_step = s.t_step, r.w_step = s.weight;
-    r.n = s.n, r.lane = lane;
-    r.hold();
+  for (i64 row = blockIdx.x; row < s.rows; row += gridDim.x) {
+    // f(first column, x, the cotangents times the weight) of packs; SLOPES: the last are needed.
+    const auto packs = [&](auto slopes, auto f) {
+      for (i64 i = (i64)threadIdx.x * V; i < s.n; i += TEAM * V) {
+        R v[V], t[V], w[V];
+        read_many<D, V, false>(x + row * s.pitch + i * s.step, 0, v);
+        if constexpr (decltype(slopes)::value) {
+          read_many<D, V, false>(cotangent + row * s.t_pitch + i * s.t_step, 0, t);
+          read_many<D, V, false>(weight + i * s.weight, 0, w);
+#pragma unroll
+          for (int e = 0; e < V; e++) t[e] *= w[e];
+        }
+        f(i, v, t);
+      }
+    };
+    const Flag<false> alone;
+    const Flag<true> both;
     R mean = 0, sum = 0, direct = 0, along = 0;
     if (CENTERED) {
-      r.template each<false>([&](i64, const R (&v)[V], const R (&)[V]) {
+      packs(alone, [&](i64, const R (&v)[V], const R (&)[V]) {
 #pragma unroll
         for (int e = 0; e < V; e++) sum += v[e];
       });
       mean = team_all<Sum<D>, TEAM>(sum, shared) / n;
       sum = 0;
     }
-    r.template each<false>([&](i64, const R (&v)[V], const R (&)[V]) {
+    packs(alone, [&](i64, const R (&v)[V], const R (&)[V]) {
 #pragma unroll
       for (int e = 0; e < V; e++) sum += (v[e] - mean) * (v[e] - mean);
     });
     sum = team_all<Sum<D>, TEAM>(sum, shared);
     const R scale = (R)1 / norm_sqrt(sum / n + (R)eps);
-    r.template each<true>([&](i64, const R (&v)[V], const R (&t)[V]) {
+    packs(both, [&](i64, const R (&v)[V], const R (&t)[V]) {
 #pragma unroll
       for (int e = 0; e < V; e++) {
         direct += t[e];
@@ -97,17 +185,15 @@ static __device__ __forceinline__ void norm_gradient_rows(const typename D::T *x
     });
     direct = CENTERED ? team_all<Sum<D>, TEAM>(direct, shared) / n : 0;
     along = team_all<Sum<D>, TEAM>(along, shared) / n;
-    if (own < s.rows) {
-      r.template each<true>([&](i64 i, const R (&v)[V], const R (&t)[V]) {
-        R y[V];
+    packs(both, [&](i64 i, const R (&v)[V], const R (&t)[V]) {
+      R y[V];
 #pragma unroll
-        for (int e = 0; e < V; e++) y[e] = (t[e] - direct - (v[e] - mean) * scale * along) * scale;
-        write_many<D, V>(out + row * s.out_pitch + i * s.out_step, y);
-      });
-      if (lane == 0) {
-        stats[2 * row] = mean;
-        stats[2 * row + 1] = scale;
-      }
+      for (int e = 0; e < V; e++) y[e] = (t[e] - direct - (v[e] - mean) * scale * along) * scale;
+      write_many<D, V>(out + row * s.out_pitch + i * s.out_step, y);
+    });
+    if (threadIdx.x == 0) {
+      stats[2 * row] = mean;
+      stats[2 * row + 1] = scale;
     }
   }
 }
@@ -156,15 +242,30 @@ static __device__ __forceinline__ void norm_gradient_columns(const typename D::T
   }
 }
 
+// The sums of parts of `width` numbers by weight and as many by bias: 32 of them a block, over which 32 lines of threads share the
+// parts. They are in the order of norm_gradient_held's threads and packs; with `vector` 1, in that of the columns.
 template <class D, bool CENTERED>
 static __device__ __forceinline__ void norm_gradient_sums(const typename D::A *partial, typename D::T *by_weight,
-                                                          typename D::T *by_bias, i64 parts, const NormGradient &s) {
-  const i64 all = CENTERED ? 2 * s.n : s.n;
-  for (i64 i = thread_number<i64>(); i < all; i += thread_count<i64>()) {
-    typename D::A sum = 0;
+                                                          typename D::T *by_bias, i64 parts, i64 width, i32 team,
+                                                          i32 vector, const NormGradient &s) {
+  __shared__ typename D::A sums[32][32];
+  const int lane = threadIdx.x % 32, line = threadIdx.x / 32;
+  const i64 place = (i64)blockIdx.x * 32 + lane;
+  typename D::A sum = 0;
+  if (place < (CENTERED ? 2 : 1) * width) {
 #pragma unroll 8
-    for (i64 part = 0; part < parts; part++) sum += partial[part * 2 * s.n + i];
-    if (i < s.n) by_weight[i * s.by_weight] = D::down(sum);
-    else by_bias[(i - s.n) * s.by_bias] = D::down(sum);
+    for (i64 part = line; part < parts; part += 32) sum += partial[part * 2 * width + place];
   }
+  sums[line][lane] = sum;
+  __syncthreads();
+  for (int half = 16; half > 0; half /= 2) {
+    if (line < half) sums[line][lane] += sums[line + half][lane];
+    __syncthreads();
+  }
+  if (line > 0 || place >= (CENTERED ? 2 : 1) * width) return;
+  const i64 at = place < width ? place : place - width, pack = at / ((i64)team * vector);
+  const i64 inside = at - pack * team * vector, column = (pack * team + inside % team) * vector + inside / team;
+  if (column >= s.n) return;
+  if (place < width) by_weight[column * s.by_weight] = D::down(sums[0][lane]);
+  else by_bias[column * s.by_bias] = D::down(sums[0][lane]);
 }

@@ -20,21 +20,39 @@ const HEADERS: &[&str] = &[
 /// Columns of a block that sums over rows, and its lines of threads.
 const COLUMNS: u64 = 32;
 const LINES: u64 = 8;
-/// Registers for a thread's part of x, and as many for its part of the cotangent.
-const HELD: u32 = 32;
-/// Blocks of a processor that sum over rows.
-const EACH: u64 = 4;
+/// Registers for a thread's part of a row: of x, of the cotangent, and of the sums over rows.
+const HELD: u64 = 80;
+/// Threads for a row, where they hold it. Blocks of 32 have eight rows at once, others one.
+const TEAMS: [u32; 4] = [32, 128, 256, 512];
+/// Fewest rows of a part.
+const FEWEST: u64 = 8;
 
 struct Gradient {
     dtype: Dtype,
     centered: bool,
     /// Gradients by weight and bias are wanted.
     parameters: bool,
-    /// For a team's threads, how often it reads to have all of a row, and neighbours that a thread reads at once.
-    rows: Kernels<(u32, u32, u32)>,
+    /// For a team's threads, its packs, and neighbours in a pack.
+    held: Kernels<(u32, u32, u32)>,
     /// For neighbours that a thread reads at once.
+    rows: Kernels<u32>,
+    /// As above.
     columns: Kernels<u32>,
     sums: Kernels,
+}
+
+/// The division of a gradient's work.
+#[derive(Clone, Copy)]
+struct Cut {
+    /// Neighbours that a thread reads at once.
+    vector: u32,
+    /// Threads that hold a row, and packs of each; `None`: a row is read again for each sum.
+    held: Option<(u32, u32)>,
+    /// Rows of a part.
+    each: u64,
+    parts: u64,
+    /// Numbers of a part by weight, and as many by bias.
+    width: u64,
 }
 
 /// RMS_NORM_GRADIENT, or LAYER_NORM_GRADIENT if `centered`: any strides.
@@ -55,18 +73,15 @@ pub fn prepare(request: &OpRequest<'_>, centered: bool) -> Result<Box<dyn Work>>
     if !dtype.is_real() || attributes.parameters > 1 {
         return Err(Failure::unsupported(format!("norms' gradients of {}", dtype.name())));
     }
-    let (rows, columns, sums) = (Kernels::default(), Kernels::default(), Kernels::default());
-    let parameters = attributes.parameters == 1;
-    Ok(Box::new(Gradient { dtype, centered, parameters, rows, columns, sums }))
-}
-
-/// How sums over rows are cut: rows of a part, and parts.
-fn parts(job: &Job<'_>, rows: u64, n: u64) -> (u64, u64) {
-    let wanted = u64::from(job.device.properties.multiprocessors) * EACH;
-    // A thread has one column or two.
-    let parts = wanted.div_ceil(n.div_ceil(2 * COLUMNS)).min(rows.div_ceil(4 * LINES)).max(1);
-    let each = rows.div_ceil(parts);
-    (each, rows.div_ceil(each))
+    Ok(Box::new(Gradient {
+        dtype,
+        centered,
+        parameters: attributes.parameters == 1,
+        held: Kernels::default(),
+        rows: Kernels::default(),
+        columns: Kernels::default(),
+        sums: Kernels::default(),
+    }))
 }
 
 impl Gradient {
@@ -93,16 +108,39 @@ impl Gradient {
         Ok(all.map(|n| n as u64))
     }
 
-    /// Registers of a number.
-    fn words(&self) -> u32 {
-        if self.dtype == Dtype::Float64 { 2 } else { 1 }
+    /// Bytes of a number of the arithmetic.
+    fn size(&self) -> u64 {
+        if self.dtype == Dtype::Float64 { 8 } else { 4 }
+    }
+
+    fn cut(&self, job: &Job<'_>, rows: u64, n: u64) -> Result<Cut> {
+        let (x, weight, t, out) = (job.input(0)?, job.input(1)?, job.input(2)?, job.output(0)?);
+        let vector = self.vector([x, t, out], weight, n);
+        let v = u64::from(vector);
+        // As many as there are, or a little more: each number is a kernel.
+        let packs = |team: u32| match n.div_ceil(v).div_ceil(u64::from(team)) {
+            few @ 0..=4 => few,
+            many => many.next_multiple_of(4),
+        };
+        let registers = |packs: u64| packs * v * (2 * self.size() + 2 * self.dtype.bytes()) / 4;
+        let team = TEAMS.into_iter().find(|team| registers(packs(*team)) <= HELD);
+        // Blocks of a team are small: more of them run at once.
+        let wanted = match team {
+            Some(32) => 256,
+            Some(128) => 1024,
+            _ => 512,
+        };
+        let each = rows.div_ceil(wanted).max(FEWEST).next_multiple_of(FEWEST);
+        let held = team.map(|team| (team, packs(team) as u32));
+        let width = held.map_or(n, |(team, packs)| u64::from(team * packs * vector));
+        Ok(Cut { vector, held, each, parts: rows.div_ceil(each), width })
     }
 
     /// Bytes of the rows' means and scales, and of the sums of parts.
-    fn bytes(&self, job: &Job<'_>, rows: u64, n: u64) -> [u64; 2] {
-        let size = 4 * u64::from(self.words());
-        let sums = if self.parameters { parts(job, rows, n).1 * 2 * n * size } else { 0 };
-        [(2 * rows * size).next_multiple_of(256), sums]
+    fn bytes(&self, cut: &Cut, rows: u64) -> [u64; 2] {
+        let stats = if cut.held.is_some() { 0 } else { 2 * rows * self.size() };
+        let sums = if self.parameters { cut.parts * 2 * cut.width * self.size() } else { 0 };
+        [stats.next_multiple_of(256), sums]
     }
 
     /// Neighbours that a thread reads at once.
@@ -125,43 +163,101 @@ impl Work for Gradient {
 
     fn workspace(&self, job: &Job<'_>) -> Result<u64> {
         let [rows, n, ..] = self.sizes(job)?;
-        Ok(self.bytes(job, rows, n).iter().sum())
+        Ok(self.bytes(&self.cut(job, rows, n)?, rows).iter().sum())
     }
 
     fn run(&self, job: &Job<'_>) -> Result<()> {
         let words = self.sizes(job)?;
         let [rows, n, ..] = words;
-        let (x, weight, t, out) = (job.input(0)?, job.input(1)?, job.input(2)?, job.output(0)?);
-        let v = self.vector([x, t, out], weight, n);
-        let reads = n.div_ceil(u64::from(v));
-        let team: u32 = match reads {
-            0..=128 => 32,
-            129..=2048 => 256,
-            _ => 1024,
-        };
-        let times = reads.div_ceil(u64::from(team)).next_power_of_two() as u32;
-        let held = if times * v * self.words() <= HELD { times } else { 0 };
-        let threads = team.max(256);
+        let cut = self.cut(job, rows, n)?;
+        let bytes = self.bytes(&cut, rows);
+        let stats = if bytes == [0, 0] { 0 } else { job.scratch()? };
+        let partial = stats + bytes[0];
+        match cut.held {
+            Some(held) => self.held(job, &cut, held, partial, words)?,
+            None => self.read_again(job, &cut, [stats, partial], words)?,
+        }
+        if !self.parameters {
+            return Ok(());
+        }
         let (d, centered, programs) = (self.dtype.tag(), self.centered, &job.device.programs);
-        let stats = job.scratch()?;
-        let partial = stats + self.bytes(job, rows, n)[0];
-        let kernel = self.rows.get(programs, (team, held, v), || {
+        let kernel = self.sums.get(programs, (), || {
+            let parameters = format!(
+                "const {d}::A *partial, {d}::T *by_weight, {d}::T *by_bias, i64 parts, i64 width, i32 team, i32 vector, \
+                 const NormGradient s"
+            );
+            let arguments = format!("{d}, {centered}");
+            Source::instance(HEADERS, "norm_gradient_sums", arguments, parameters).bounded("1024")
+        })?;
+        let by_weight = job.output(1)?.address;
+        let by_bias = if centered { job.output(2)?.address } else { 0 };
+        let sums = if centered { 2 * cut.width } else { cut.width };
+        let (team, vector) = cut.held.map_or((1, 1), |(team, _)| (team, cut.vector));
+        let (parts, width) = (cut.parts, cut.width);
+        let grid = Grid::exactly(sums.div_ceil(32), 1024)?;
+        launch!(job, &kernel, grid; partial, by_weight, by_bias, parts, width, team, vector, words[..])
+    }
+}
+
+impl Gradient {
+    /// The gradient by x, and the sums of parts, of rows that teams hold.
+    fn held(
+        &self,
+        job: &Job<'_>,
+        cut: &Cut,
+        (team, packs): (u32, u32),
+        partial: u64,
+        words: [u64; 11],
+    ) -> Result<()> {
+        let (d, centered, parameters) = (self.dtype.tag(), self.centered, self.parameters);
+        let threads = if team == 32 { 256 } else { team };
+        let v = cut.vector;
+        let kernel = self.held.get(&job.device.programs, (team, packs, v), || {
+            let arguments = format!("{d}, {centered}, {parameters}, {team}, {packs}, {v}");
+            let parameters = format!(
+                "const {d}::T *x, const {d}::T *weight, const {d}::T *cotangent, {d}::T *out, {d}::A *partial, double eps, \
+                 i64 each, const NormGradient s"
+            );
+            Source::instance(HEADERS, "norm_gradient_held", arguments, parameters)
+                .bounded(threads.to_string())
+        })?;
+        // Without sums over rows, blocks have no more rows than they do at once.
+        let each = match parameters {
+            true => cut.each,
+            false => u64::from(threads / team).max(words[0].div_ceil(1 << 30)),
+        };
+        let grid = Grid::exactly(words[0].div_ceil(each), threads)?;
+        let [x, weight, t] = [0, 1, 2].map(|i| job.inputs[i].address);
+        let (out, eps) = (job.output(0)?.address, f64::from_bits(job.scalar(0)?));
+        launch!(job, &kernel, grid; x, weight, t, out, partial, eps, each, words[..])
+    }
+
+    /// The same of rows that are read again for each sum.
+    fn read_again(
+        &self,
+        job: &Job<'_>,
+        cut: &Cut,
+        [stats, partial]: [u64; 2],
+        words: [u64; 11],
+    ) -> Result<()> {
+        let [rows, n, ..] = words;
+        let (d, centered, programs) = (self.dtype.tag(), self.centered, &job.device.programs);
+        let v = cut.vector;
+        let kernel = self.rows.get(programs, v, || {
             let parameters = format!(
                 "const {d}::T *x, const {d}::T *weight, const {d}::T *cotangent, {d}::T *out, {d}::A *stats, double eps, \
                  const NormGradient s"
             );
-            let arguments = format!("{d}, {centered}, {team}, {held}, {v}");
-            Source::instance(HEADERS, "norm_gradient_rows", arguments, parameters)
-                .bounded(threads.to_string())
+            let arguments = format!("{d}, {centered}, {v}");
+            Source::instance(HEADERS, "norm_gradient_rows", arguments, parameters).bounded("1024")
         })?;
-        let grid = Grid::exactly(rows.div_ceil(u64::from(threads / team)).min(1 << 20), threads)?;
-        let eps = f64::from_bits(job.scalar(0)?);
-        let [from, weight, cotangent, to] = [x, weight, t, out].map(|view| view.address);
-        launch!(job, &kernel, grid; from, weight, cotangent, to, stats, eps, words[..])?;
+        let grid = Grid::exactly(rows.min(1 << 20), 1024)?;
+        let [x, weight, t] = [0, 1, 2].map(|i| job.inputs[i].address);
+        let (out, eps) = (job.output(0)?.address, f64::from_bits(job.scalar(0)?));
+        launch!(job, &kernel, grid; x, weight, t, out, stats, eps, words[..])?;
         if !self.parameters {
             return Ok(());
         }
-        let (each, parts) = parts(job, rows, n);
         // A thread reads four bytes of a half.
         let v = if v > 1 && self.dtype.is_half() { 2 } else { 1 };
         let kernel = self.columns.get(programs, v, || {
@@ -170,19 +266,8 @@ impl Work for Gradient {
             );
             Source::instance(HEADERS, "norm_gradient_columns", format!("{d}, {v}"), parameters)
         })?;
-        let grid =
-            Grid::exactly(n.div_ceil(COLUMNS * u64::from(v)) * parts, (COLUMNS * LINES) as u32)?;
-        launch!(job, &kernel, grid; from, cotangent, stats, partial, each, words[..])?;
-        let kernel = self.sums.get(programs, (), || {
-            let parameters = format!(
-                "const {d}::A *partial, {d}::T *by_weight, {d}::T *by_bias, i64 parts, const NormGradient s"
-            );
-            let arguments = format!("{d}, {centered}");
-            Source::instance(HEADERS, "norm_gradient_sums", arguments, parameters)
-        })?;
-        let by_weight = job.output(1)?.address;
-        let by_bias = if centered { job.output(2)?.address } else { 0 };
-        let grid = Grid::over(job.device, 2 * n, 1);
-        launch!(job, &kernel, grid; partial, by_weight, by_bias, parts, words[..])
+        let blocks = n.div_ceil(COLUMNS * u64::from(v)) * cut.parts;
+        let (grid, each) = (Grid::exactly(blocks, (COLUMNS * LINES) as u32)?, cut.each);
+        launch!(job, &kernel, grid; x, t, stats, partial, each, words[..])
     }
 }
