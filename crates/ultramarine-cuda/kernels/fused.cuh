@@ -148,3 +148,27 @@ INLINE bool fused_pack(const FusedWalk<K, N> &w, I tile, I &row, I &column) {
   column = pack * V;
   return tile < (I)w.all && pack < (I)w.packs && row < (I)w.rows;
 }
+
+// A command among several, whose tensors are one row each: their addresses, its elements and its first block.
+template <int K>
+struct FusedPart {
+  u64 at[K];
+  i64 n;
+  u32 begin, aligned;
+};
+template <int K, int P>
+struct FusedMany {
+  FusedPart<K> part[P];
+  i64 count;
+};
+
+// The part of this block: the last that begins no later.
+template <int K, int P>
+INLINE int fused_part(const FusedMany<K, P> &many) {
+  int part = 0;
+#pragma unroll
+  for (int step = 32; step > 0; step /= 2) {
+    if (part + step < (int)many.count && many.part[part + step].begin <= blockIdx.x) part += step;
+  }
+  return part;
+}

@@ -2,7 +2,7 @@
 
 use crate::context;
 use crate::events::Event;
-use crate::launch::{Device, Plan};
+use crate::launch::{Device, Plan, Together};
 use crate::memory::{Allocator, Buffer};
 use crate::ops;
 use crate::streams::Stream;
@@ -84,12 +84,14 @@ impl helper::Device for Device {
     fn submit(&self, stream: Option<&Stream>, commands: Commands<'_, Self>) -> Result<()> {
         let _entered = self.enter()?;
         let stream = self.stream_or_default(stream);
+        let mut waiting = Together::default();
         for command in commands {
-            command.plan()?.run(self, stream, &command)?;
+            waiting.run(self, stream, command.plan()?, &command)?;
             if context::blocking() {
+                waiting.flush(self)?;
                 stream.drain()?;
             }
         }
-        Ok(())
+        waiting.flush(self)
     }
 }

@@ -99,8 +99,6 @@ fn together(device: &Device, commands: &RecordedCommands<Device>) -> Result<Vec<
             let job = Job::of(device, None, &next)?;
             let alike = next.plan()?.name() == plan.name()
                 && job.scalars == jobs[0].scalars
-                && jobs[0].inputs.first().map(|x| x.address)
-                    == job.inputs.first().map(|x| x.address)
                 && jobs.iter().all(|other| other.is_apart(&job));
             if !alike {
                 break;

@@ -4,6 +4,7 @@ mod device;
 pub mod dtype;
 mod job;
 mod plan;
+mod together;
 mod view;
 mod walk;
 
@@ -11,6 +12,7 @@ pub use device::Device;
 pub use dtype::Dtype;
 pub use job::{Job, Views};
 pub use plan::{Desc, OpRequest, Plan, Work};
+pub use together::Together;
 pub use view::{View, row_major, span};
 pub use walk::{Axes, MAX_AXES, RankVariant, rank_for};
 

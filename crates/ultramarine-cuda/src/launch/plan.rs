@@ -2,7 +2,6 @@
 
 use super::{Device, Dtype, Job};
 use crate::graph::Writer;
-use crate::streams::Stream;
 use std::sync::Arc;
 use ultramarine_abi::helper::{CommandRef, Failure, Plain, Request, Result};
 use ultramarine_abi::{MAX_NDIM, TensorDesc, layout, schema};
@@ -145,16 +144,19 @@ impl Plan {
         Job::of(device, None, command).and_then(|job| self.work.workspace(&job)).unwrap_or(0)
     }
 
-    /// Enqueues a command. The context is current.
-    pub fn run(
-        &self,
-        device: &Device,
-        stream: &Stream,
-        command: &CommandRef<'_, Device>,
-    ) -> Result<()> {
-        let job = Job::of(device, Some(stream), command)?;
-        stream.log().push(&self.name);
-        self.work(device, &job)
+    /// As [`Work::most_together`].
+    pub fn most_together(&self, job: &Job<'_>) -> usize {
+        self.work.most_together(job)
+    }
+
+    /// As [`Work::run_together`].
+    pub(super) fn run_together(&self, device: &Device, jobs: &[Job<'_>]) -> Result<bool> {
+        self.named(device, self.work.run_together(jobs))
+    }
+
+    /// Enqueues a decoded command. The context is current.
+    pub(super) fn run_job(&self, device: &Device, job: &Job<'_>) -> Result<()> {
+        self.named(device, self.work.run(job))
     }
 
     /// Enqueues a command into a graph; its workspace begins so many bytes into the command's. The
@@ -166,7 +168,7 @@ impl Plan {
         command: &CommandRef<'_, Device>,
         workspace: u64,
     ) -> Result<()> {
-        self.work(device, &self.recorded(device, graph, command, workspace)?)
+        self.run_job(device, &self.recorded(device, graph, command, workspace)?)
     }
 
     /// A command that goes into a graph.
@@ -185,11 +187,6 @@ impl Plan {
         Ok(job)
     }
 
-    /// As [`Work::most_together`].
-    pub fn most_together(&self, job: &Job<'_>) -> usize {
-        self.work.most_together(job)
-    }
-
     /// Enqueues commands of plans of this one's name into a graph, in one launch where they fit one. The context is current.
     pub fn record_together<'a>(
         &self,
@@ -201,21 +198,19 @@ impl Plan {
             .iter()
             .map(|command| self.recorded(device, graph, command, 0))
             .collect::<Result<Vec<_>>>()?;
-        match self.work.run_together(&jobs) {
-            Ok(true) => Ok(()),
-            Ok(false) => jobs.iter().try_for_each(|job| self.work(device, job)),
-            Err(failure) => self.named(device, failure),
+        match self.run_together(device, &jobs)? {
+            true => Ok(()),
+            false => jobs.iter().try_for_each(|job| self.run_job(device, job)),
         }
     }
 
-    fn work(&self, device: &Device, job: &Job<'_>) -> Result<()> {
-        self.work.run(job).or_else(|failure| self.named(device, failure))
-    }
-
-    /// A failure of this plan's.
-    fn named(&self, device: &Device, failure: Failure) -> Result<()> {
-        // Or the fault is another's.
-        device.context.usable()?;
-        Err(Failure { code: failure.code, text: format!("{}: {}", self.name, failure.text) })
+    fn named<T>(&self, device: &Device, result: Result<T>) -> Result<T> {
+        result.map_err(|failure| match device.context.usable() {
+            Ok(()) => {
+                Failure { code: failure.code, text: format!("{}: {}", self.name, failure.text) }
+            }
+            // The fault is another's.
+            Err(lost) => lost,
+        })
     }
 }

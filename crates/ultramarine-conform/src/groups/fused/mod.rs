@@ -1,6 +1,7 @@
 //! Fused programs: results are bitwise identical to those of single ops.
 
 mod anchored;
+mod lists;
 mod random;
 mod reductions;
 
@@ -60,6 +61,11 @@ pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
             None => recorder.check("fused/norm of a program", || {
                 skip("the backend has no programs with an anchor")
             }),
+        }
+        for seed in 0..4 {
+            recorder.check(&format!("fused/list of one program's commands {seed}"), || {
+                lists::run(device, &interface, seed)
+            });
         }
         for seed in 0..if options.full { 40 } else { 12 } {
             recorder.check(&format!("fused/random program {seed}"), || {

@@ -4,7 +4,7 @@ use super::source::Variant;
 use crate::launch::{BLOCK, MAX_AXES, span};
 
 /// Bytes of parameters that every device and driver takes.
-const PARAMETERS: usize = 4096;
+pub const PARAMETERS: usize = 4096;
 /// Outer axes that have rank in most commands.
 pub const FEW: usize = 4;
 /// Columns of a tile where a tensor lies the other way round.

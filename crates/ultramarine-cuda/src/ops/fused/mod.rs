@@ -25,6 +25,9 @@ use ultramarine_abi::fused::Anchor;
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::{schema, status};
 
+/// Most elements of a command that runs together with others.
+const TOGETHER: u64 = 1 << 20;
+
 /// The handling of programs, by `ULTRAMARINE_CUDA_FUSE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
@@ -181,12 +184,29 @@ impl Fused {
         }
     }
 
+    /// True if a program of contiguous tensors does the command.
+    fn is_flat(&self, job: &Job<'_>) -> bool {
+        let tensors = job.inputs.len() + job.outputs.len();
+        let Some(first) = job.inputs.first() else { return false };
+        let fits = tensors == self.tensors() && job.scalars.len() == self.program.constants;
+        let is_row = |v: &View<'_>| v.is_contiguous() && v.shape == first.shape;
+        fits && job.inputs.iter().chain(&job.outputs).all(is_row)
+    }
+
+    /// Packs of a block, in elements.
+    fn tile(&self) -> u64 {
+        u64::from(BLOCK) * (self.pack * source::unrolled(&self.program, self.pack)) as u64
+    }
+
+    /// True if all tensors have aligned packs.
+    fn is_aligned<'a>(&self, mut views: impl Iterator<Item = &'a View<'a>>) -> bool {
+        views.all(|v| v.is_aligned((self.pack as u64 * v.dtype.bytes()).min(16)))
+    }
+
     fn map_flat(&self, job: &Job<'_>, views: &[View<'_>]) -> Result<()> {
         let n = views[0].len();
-        let align = |v: &View<'_>| (self.pack as u64 * v.dtype.bytes()).min(16);
-        let aligned = u64::from(views.iter().all(|v| v.is_aligned(align(v))));
-        let each = self.pack * source::unrolled(&self.program, self.pack);
-        let grid = Grid::exactly(n.div_ceil(u64::from(BLOCK) * each as u64), BLOCK)?;
+        let aligned = u64::from(self.is_aligned(views.iter()));
+        let grid = Grid::exactly(n.div_ceil(self.tile()), BLOCK)?;
         let kernel = self.kernel(job.device, Variant::Flat)?;
         let addresses: SmallVec<[u64; 8]> = views.iter().map(|v| v.address).collect();
         self.launch(job, &kernel, grid, &addresses, &[&[n], &[aligned]])
@@ -261,5 +281,42 @@ impl Work for Fused {
             Some(Close::Reduction(epilogue)) => epilogue.run(&self.program, job, map),
             Some(Close::Norm(norm)) => norm.run(&self.program, job, map),
         }
+    }
+
+    fn most_together(&self, job: &Job<'_>) -> usize {
+        // A large tensor fills the device alone.
+        let small = job.outputs.first().is_some_and(|view| view.len() <= TOGETHER);
+        match self.close.is_none() && small && self.is_flat(job) {
+            true => source::many(&self.program).max(1),
+            false => 1,
+        }
+    }
+
+    fn run_together(&self, jobs: &[Job<'_>]) -> Result<bool> {
+        let Some(first) = jobs.first() else { return Ok(true) };
+        let (name, source) = (
+            || source::name(&self.program, Variant::Many),
+            || source::source(&self.program, Variant::Many),
+        );
+        let programs = &first.device.programs;
+        if mode() != Mode::Wait && !self.kernels.ready(programs, Variant::Many, name, source)? {
+            return Ok(false);
+        }
+        let kernel = self.kernel(first.device, Variant::Many)?;
+        let mut words = vec![0; source::many(&self.program) * (self.tensors() + 2) + 1];
+        let mut blocks = 0;
+        for (job, part) in jobs.iter().zip(words.chunks_exact_mut(self.tensors() + 2)) {
+            let views = || job.inputs.iter().chain(&job.outputs);
+            views().zip(&mut *part).for_each(|(view, word)| *word = view.address);
+            let n = job.inputs[0].len();
+            let aligned = u64::from(self.is_aligned(views()));
+            part[self.tensors()..].copy_from_slice(&[n, blocks | aligned << 32]);
+            blocks += n.div_ceil(self.tile());
+        }
+        if let Some(count) = words.last_mut() {
+            *count = jobs.len() as u64;
+        }
+        self.launch(first, &kernel, Grid::exactly(blocks, BLOCK)?, &[], &[&words])?;
+        Ok(true)
     }
 }

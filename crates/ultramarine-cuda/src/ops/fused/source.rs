@@ -1,5 +1,6 @@
 //! CUDA C of programs: the function of an element, and the kernels around it.
 
+use super::layout;
 use super::program::{Program, Step};
 use crate::launch::Dtype;
 use crate::ops::elementwise::{self, rule};
@@ -43,6 +44,8 @@ const MOST: usize = 512;
 pub enum Variant {
     /// All tensors are contiguous; packs.
     Flat,
+    /// The same for several commands at once.
+    Many,
     /// Any strides.
     Walk {
         /// Packs along the innermost axis; else single elements.
@@ -239,6 +242,7 @@ pub fn name(program: &Program, variant: Variant) -> String {
 fn template(variant: Variant) -> &'static str {
     match variant {
         Variant::Flat => "fused_flat",
+        Variant::Many => "fused_many",
         Variant::Walk { .. } => "fused_walk",
     }
 }
@@ -246,7 +250,7 @@ fn template(variant: Variant) -> &'static str {
 /// The part of a source's name that identifies a variant among those of its template.
 fn arguments(program: &Program, variant: Variant) -> String {
     match variant {
-        Variant::Flat => program.name(),
+        Variant::Flat | Variant::Many => program.name(),
         Variant::Walk { packs, rank, wide } => {
             let (packs, wide) =
                 (if packs { "packs" } else { "single" }, if wide { 64 } else { 32 });
@@ -266,15 +270,31 @@ pub fn source(program: &Program, variant: Variant) -> Source {
     let k = tensors.len();
     let walk = match variant {
         Variant::Flat => "const i64 n, const i64 aligned".to_owned(),
+        Variant::Many => format!("const FusedMany<{k}, {}> many", many(program)),
         Variant::Walk { rank, .. } => format!("const FusedWalk<{k}, {rank}> w"),
     };
-    let parameters = format!("{}{walk}, {}", pointers(program), constants(program));
+    let pointers = if variant == Variant::Many { String::new() } else { pointers(program) };
+    let parameters = format!("{pointers}{walk}, {}", constants(program));
     let mut text = format!("\n{}", make_function(program));
     for (k, dtype) in tensors.iter().enumerate() {
         let _ = writeln!(text, "  FusedPack<{}::T, {pack}> x{k}[{u}];", dtype.tag());
     }
     match variant {
-        Variant::Flat => flat(&mut text, program, pack, u),
+        Variant::Flat => flat(&mut text, program, pack, u, "blockIdx.x"),
+        Variant::Many => {
+            text.push_str("  const int part = fused_part(many);\n");
+            text.push_str(
+                "  const i64 n = many.part[part].n, aligned = many.part[part].aligned;\n",
+            );
+            for (k, dtype) in tensors.iter().enumerate() {
+                let (constness, d) = (if k < program.inputs { "const " } else { "" }, dtype.tag());
+                let _ = writeln!(
+                    text,
+                    "  {constness}{d}::T *p{k} = ({constness}{d}::T *)many.part[part].at[{k}];"
+                );
+            }
+            flat(&mut text, program, pack, u, "(blockIdx.x - many.part[part].begin)");
+        }
         Variant::Walk { wide, .. } => walked(&mut text, program, pack, u, wide),
     }
     Source::with_body(HEADERS, template(variant), arguments(program, variant), parameters, text)
@@ -282,8 +302,14 @@ pub fn source(program: &Program, variant: Variant) -> Source {
         .bounded("FUSED_THREADS")
 }
 
+/// Commands that a kernel has parameters for.
+pub fn many(program: &Program) -> usize {
+    let rest = layout::PARAMETERS - 64 - 8 * program.constants.max(1);
+    (rest / (8 * (program.inputs + program.outputs.len() + 2))).min(64)
+}
+
 /// All tensors are one row. Blocks that are full have no branches between their loads.
-fn flat(text: &mut String, program: &Program, pack: usize, u: usize) {
+fn flat(text: &mut String, program: &Program, pack: usize, u: usize, block: &str) {
     let tensors = program.inputs + program.outputs.len();
     let (inputs, outputs) = (0..program.inputs, program.inputs..tensors);
     let put = |text: &mut String, function: &str, k: usize, rest: &str| {
@@ -297,7 +323,7 @@ fn flat(text: &mut String, program: &Program, pack: usize, u: usize) {
     );
     let _ = write!(
         text,
-        "  const i64 first = (i64)blockIdx.x * (FUSED_THREADS * {u} * {pack});
+        "  const i64 first = (i64){block} * (FUSED_THREADS * {u} * {pack});
   const bool full = aligned && first + FUSED_THREADS * {u} * {pack} <= n;
   if (full) {{
 {every}"

@@ -1,0 +1,61 @@
+//! Consecutive commands that run as one launch: a step of training updates a hundred small tensors by one program.
+//!
+//! Commands wait for others like them, which have nothing to do with each other's results. One that differs, or uses what
+//! they write, has them run first; so does the end of a submission.
+
+use super::{Device, Job, Plan};
+use crate::streams::Stream;
+use ultramarine_abi::helper::{CommandRef, Result};
+
+/// Commands that wait.
+#[derive(Default)]
+pub struct Together<'a> {
+    /// The plan of the first; the others' are of the same name.
+    plan: Option<&'a Plan>,
+    jobs: Vec<Job<'a>>,
+}
+
+impl<'a> Together<'a> {
+    /// Enqueues a command, or lets it wait. The context is current.
+    pub fn run(
+        &mut self,
+        device: &'a Device,
+        stream: &'a Stream,
+        plan: &'a Plan,
+        command: &CommandRef<'a, Device>,
+    ) -> Result<()> {
+        let decoded = Job::of(device, Some(stream), command);
+        let most = decoded.as_ref().map_or(1, |job| plan.most_together(job));
+        let joins = match (self.plan, &decoded) {
+            (Some(first), Ok(job)) => {
+                self.jobs.len() < most
+                    && first.name() == plan.name()
+                    && self.jobs.iter().all(|other| other.scalars == job.scalars)
+                    && self.jobs.iter().all(|other| other.is_apart(job))
+            }
+            _ => false,
+        };
+        if !joins {
+            // What came before a command that fails is enqueued.
+            self.flush(device)?;
+        }
+        let job = decoded?;
+        stream.log().push(plan.name());
+        if most == 1 {
+            return plan.run_job(device, &job);
+        }
+        self.plan.get_or_insert(plan);
+        self.jobs.push(job);
+        Ok(())
+    }
+
+    /// Enqueues those that wait. The context is current.
+    pub fn flush(&mut self, device: &Device) -> Result<()> {
+        let Some(plan) = self.plan.take() else { return Ok(()) };
+        let jobs = std::mem::take(&mut self.jobs);
+        if jobs.len() > 1 && plan.run_together(device, &jobs)? {
+            return Ok(());
+        }
+        jobs.iter().try_for_each(|job| plan.run_job(device, job))
+    }
+}
