@@ -12,9 +12,11 @@
 //! group of a reduction of it that has no other member yet, and is written as an
 //! extra output (softmax: `exp` is written while it is summed). The same holds for a norm where the device takes anchors
 //! (a residual stream: the sum is written while its norm is computed).
+//!
+//! Small programs whose results no other task reads come last, behind one another ([`Grouping::are_last`]).
 
 use super::lower::{Entry, Tape, lower};
-use crate::{backend, node::Node, ops, stream::Stream};
+use crate::{backend, node::Node, ops, ops::shape::view::View, stream::Stream};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,6 +25,9 @@ use std::sync::atomic::Ordering;
 const MAX_OUTPUTS: usize = 8;
 /// Most different constants of a fused program.
 const MAX_CONSTANTS: usize = 32;
+
+/// Most elements of a program that may wait until the end: what it reads has memory until then.
+const SMALL: usize = 16 << 10;
 
 const NONE: u32 = u32::MAX;
 const SEVERAL: u32 = u32::MAX - 1;
@@ -98,6 +103,15 @@ pub(super) fn is_constant(node: &Node) -> bool {
     node.constant().is_some()
 }
 
+/// Returns true unless the node is a view of something larger, which has to stay as long as the view.
+fn keeps_little(node: &Arc<Node>) -> bool {
+    let view = !node.is_done() && node.op.get::<View>().is_some();
+    !view
+        || node.with_inputs(|inputs| {
+            inputs.iter().all(|of| of.is_done() || (of.size() <= SMALL && keeps_little(of)))
+        })
+}
+
 /// The uses of a node of the tape, as far as the pass has seen them.
 #[derive(Clone, Copy)]
 struct Uses {
@@ -139,10 +153,13 @@ pub(super) fn group_into_tasks(tape: Tape) -> Vec<Task> {
     for i in (0..n).rev() {
         grouping.assign(i, fusion);
     }
+    let mut last = grouping.are_last();
     let groups = grouping.groups;
     let mut entries: Vec<Option<Entry>> = tape.into_iter().map(Some).collect();
     let mut tasks = Vec::with_capacity(groups.len());
+    let mut behind = Vec::new();
     for group in groups.into_iter().rev() {
+        let waits = last.pop().unwrap_or(false);
         let mut members = SmallVec::with_capacity(group.members.len());
         for (i, materialised) in group.members.iter().rev() {
             if let Some(entry) = entries[*i as usize].take() {
@@ -154,9 +171,11 @@ pub(super) fn group_into_tasks(tape: Tape) -> Vec<Task> {
             // Nothing hangs on an anchor by itself.
             let epilogue = group.epilogue.filter(|e| !(alone && matches!(e, Epilogue::Anchor)));
             let program = !alone || epilogue.is_some() || group.constants > 0;
+            let tasks = if waits { &mut behind } else { &mut tasks };
             tasks.push(Task { members, epilogue, program });
         }
     }
+    tasks.append(&mut behind);
     // Constants that every consumer carries itself are not needed: lazy again.
     entries.into_iter().flatten().for_each(|e| e.node.release_claim());
     tasks
@@ -242,6 +261,39 @@ impl Grouping<'_> {
                 }
             });
         }
+    }
+
+    /// The groups that run behind all others: small programs of elementwise operations that no other group reads. A step of
+    /// training has one for each vector of weights, between products that need other memory: together, a device may run them
+    /// by one command. Empty for fewer than two.
+    fn are_last(&self) -> Vec<bool> {
+        let mut last: Vec<bool> = Vec::new();
+        if self.groups.len() < 4 {
+            return last;
+        }
+        for (g, group) in self.groups.iter().enumerate() {
+            if self.is_last(g as u32, group) {
+                last.resize(self.groups.len(), false);
+                last[g] = true;
+            }
+        }
+        if last.iter().filter(|is_last| **is_last).count() < 2 {
+            last.clear();
+        }
+        last
+    }
+
+    fn is_last(&self, g: u32, group: &Group) -> bool {
+        let is_own = |i: u32| [NONE, g].contains(&self.uses[i as usize].consumers);
+        let root = &self.tape[group.members[0].0 as usize].node;
+        group.members.len() > 1
+            && group.epilogue.is_none()
+            && root.size() <= SMALL
+            && group.members.iter().all(|(i, _)| is_own(*i))
+            && group.members.iter().all(|(i, _)| {
+                let work = self.tape[*i as usize].work();
+                work.with_inputs(|inputs| inputs.iter().all(keeps_little))
+            })
     }
 
     /// A constant must have a value if an evaluation asked for it, or if something
