@@ -4,13 +4,14 @@
 //!
 //! One pass from the last node to the first. A node joins the group of its
 //! consumers if all of them are in one group, it is elementwise, has the group's
-//! iteration shape and stream, and the group has room. Since a member's consumers
-//! on the tape are all members, nothing outside can stand between two members, and
-//! groups in the order of their last nodes are in a valid order.
+//! iteration shape and stream, and the group has room. One whose consumers are in
+//! several groups joins the one that runs first, and is written as an extra output
+//! that the others read (a value that a gradient needs again; softmax: `exp` is
+//! written while it is summed). The group of a reduction takes only the reduction's
+//! operand in that way, and as its first member.
 //!
-//! Besides, an elementwise node whose consumers are in several groups joins the
-//! group of a reduction of it that has no other member yet, and is written as an
-//! extra output (softmax: `exp` is written while it is summed). The same holds for a norm where the device takes anchors
+//! Groups in the order of their last nodes are in a valid order: a node's group runs
+//! no later than those of its consumers. A norm, where the device takes anchors, is like a reduction
 //! (a residual stream: the sum is written while its norm is computed).
 //!
 //! Small programs whose results no other task reads come last, behind one another ([`Grouping::are_last`]).
@@ -221,8 +222,10 @@ impl Grouping<'_> {
             let target = match consumers {
                 NONE => None,
                 // Only into the group that runs first: the others read what it writes.
-                SEVERAL => Some(self.uses[i].reduced_by).filter(|g| {
-                    *g == self.uses[i].first_consumer && self.groups[*g as usize].members.len() == 1
+                SEVERAL => Some(self.uses[i].first_consumer).filter(|g| {
+                    let group = &self.groups[*g as usize];
+                    group.epilogue.is_none()
+                        || (*g == self.uses[i].reduced_by && group.members.len() == 1)
                 }),
                 group => Some(group),
             };

@@ -98,6 +98,60 @@ fn held_results_are_written() -> Result<()> {
 }
 
 #[test]
+fn a_value_for_two_programs_is_written_by_the_first() -> Result<()> {
+    own_process!();
+    let n = 32 * 32;
+    let x = Array::from_slice(&numbers(n, 1), &[32, 32])?;
+    let f = || {
+        let shared = x.tanh()?;
+        let first = shared.multiply(&x)?.add(constant(1.0))?;
+        // Behind a product, as in the gradient of what is in front of it.
+        first.matmul(&first)?.multiply(&shared)
+    };
+    let want = run(f, false)?;
+    let out = f()?;
+    reset_stats();
+    out.eval()?;
+    let s = stats();
+    // One for both outputs, the product, and the last.
+    assert_eq!(s.commands, 3, "{s:?}");
+    let read = 4 * n as u64 * (1 + 2 + 2);
+    assert_eq!((s.bytes_read, s.bytes_written), (read, 4 * n as u64 * 4), "{s:?}");
+    assert_eq!(run(f, true)?, want);
+    Ok(())
+}
+
+#[test]
+fn small_results_come_last() -> Result<()> {
+    own_process!();
+    let x = Array::from_slice(&numbers(64 * 64, 1), &[64, 64])?;
+    let rows: Vec<Array> =
+        (0..6).map(|i| Array::from_slice(&numbers(64, i), &[64])).collect::<Result<_>>()?;
+    let f = || {
+        let (mut product, mut updated) = (x.clone(), Vec::new());
+        for row in &rows {
+            product = product.matmul(&x)?;
+            // A view of the product, which a program that waits would keep.
+            let (own, part) =
+                (row.exp()?.multiply(row)?, product.slice(&[0, 0], &[1, 64], &[1, 1])?);
+            updated.extend([own, part.add(row)?.tanh()?]);
+        }
+        updated.push(product);
+        Ok::<_, ultramarine::Error>(updated)
+    };
+    set_fusion(false);
+    let want = f()?;
+    eval(&want)?;
+    set_fusion(true);
+    let got = f()?;
+    eval(&got)?;
+    for (got, want) in got.iter().zip(&want) {
+        assert_eq!(got.to_vec::<f32>()?, want.to_vec::<f32>()?);
+    }
+    Ok(())
+}
+
+#[test]
 fn a_shared_intermediate_of_an_unevaluated_array_survives() -> Result<()> {
     let x = Array::from_slice(&numbers(100, 1), &[100])?;
     let shared = x.add(&x)?;
