@@ -1,7 +1,7 @@
 //! `ultramarine.about/1`: the libraries that were found on this machine, for people.
 
-use crate::sys::driver;
 use crate::sys::find::{self, Kind};
+use crate::sys::{cudnn, driver};
 use core::ffi::{c_char, c_int, c_void};
 use libloading::Library;
 use ultramarine_abi::helper::guard_value;
@@ -27,13 +27,14 @@ unsafe extern "C" fn describe(_backend: *mut c_void, text: *mut c_char, room: u6
 type Version = fn(&Library) -> Option<String>;
 
 /// The libraries: the name of each for people, a function of it, and its version.
-const LIBRARIES: [(Kind, &str, &str, Version); 7] = [
+const LIBRARIES: [(Kind, &str, &str, Version); 8] = [
     (Kind::Driver, "driver", "cuInit", driver_version),
     (Kind::Nvrtc, "NVRTC", "nvrtcVersion", nvrtc_version),
     (Kind::CublasLt, "cuBLASLt", "cublasLtGetVersion", cublas_version),
     (Kind::Cufft, "cuFFT", "cufftGetVersion", cufft_version),
     (Kind::Cusolver, "cuSOLVER", "cusolverDnCreate", |_| None),
     (Kind::Cublas, "cuBLAS", "cublasCreate_v2", |_| None),
+    (Kind::Cudnn, "cuDNN", "cudnnGetVersion", cudnn_version),
     (Kind::Nvtx, "NVTX", "nvtxRangePushA", |_| None),
 ];
 
@@ -67,6 +68,12 @@ fn cufft_version(library: &Library) -> Option<String> {
     let code = unsafe { library.get::<Function>("cufftGetVersion").ok()?(&mut version) };
     // 11304 is 11.3.4.
     (code == 0).then(|| format!("{}.{}", version / 1000, version / 100 % 10))
+}
+
+fn cudnn_version(library: &Library) -> Option<String> {
+    type Function = unsafe extern "C" fn() -> usize;
+    // SAFETY: cuDNN's function of that name has this type and no preconditions.
+    Some(cudnn::text_of(unsafe { library.get::<Function>("cudnnGetVersion").ok()?() }))
 }
 
 /// A line for each library.

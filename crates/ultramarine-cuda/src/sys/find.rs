@@ -23,6 +23,8 @@ pub enum Kind {
     Cusolver,
     /// Triangular systems, and small decompositions.
     Cublas,
+    /// Convolutions and attention.
+    Cudnn,
     /// Ranges in a profiler.
     Nvtx,
 }
@@ -89,6 +91,14 @@ const ROWS: &[Row] = &[
         windows: &["cublas64_13.dll", "cublas64_12.dll"],
         packages: &["cu13/lib", "cublas/lib", "cu13/bin/x86_64", "cublas/bin"],
         remedy: "Install it by `pip install nvidia-cublas`, or a CUDA toolkit, and name its directory in ULTRAMARINE_CUDA_LIBRARIES or CUDA_HOME",
+    },
+    Row {
+        kind: Kind::Cudnn,
+        what: "cuDNN, CUDA's convolutions and attention,",
+        unix: &["libcudnn.so.9"],
+        windows: &["cudnn64_9.dll"],
+        packages: &["cudnn/lib", "cudnn/bin"],
+        remedy: "Install it by `pip install nvidia-cudnn-cu13`, and name its directory in ULTRAMARINE_CUDA_LIBRARIES or CUDA_HOME",
     },
     Row {
         kind: Kind::Nvtx,

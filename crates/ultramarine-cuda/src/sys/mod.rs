@@ -2,6 +2,7 @@
 
 pub mod cublas;
 pub mod cublaslt;
+pub mod cudnn;
 pub mod cufft;
 pub mod cusolver;
 pub mod driver;
