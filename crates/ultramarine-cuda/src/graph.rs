@@ -10,7 +10,7 @@
 //! nothing in the graph writes: the graph as a whole waits for what precedes it.
 //!
 //! Calls of libraries are captured, in thread-local mode: other threads allocate and wait meanwhile. What they
-//! need on the device beside the command's memory, such as cuFFT's tables, lives as long as the graph ([`Writer::keep`]).
+//! need on the device beside the command's memory, such as cuFFT's tables or cuDNN's kernels, lives as long as the graph ([`Writer::keep`]).
 
 use crate::context::failure::{self, cuda};
 use crate::context::{self, Context, lock};

@@ -1,7 +1,7 @@
 //! The CUDA backend, as a plugin behind the contract.
 //!
 //! It is built without any of NVIDIA's files and finds their libraries when it is asked for a
-//! score ([`sys`]): the driver, and later NVRTC, cuBLASLt, cuFFT, cuSOLVER and cuBLAS. Kernels are CUDA C (`kernels/`),
+//! score ([`sys`]): the driver, and later NVRTC, cuBLASLt, cuFFT, cuSOLVER, cuBLAS and cuDNN. Kernels are CUDA C (`kernels/`),
 //! compiled by NVRTC for the device at their first use and kept on disk ([`program`]).
 //!
 //! Modules from the lowest floor to the highest; each imports from lower ones alone:

@@ -25,6 +25,8 @@ pub struct Device {
     pub library: OnceLock<Box<dyn Any + Send + Sync>>,
     /// Likewise, for decompositions of matrices.
     pub solvers: OnceLock<Box<dyn Any + Send + Sync>>,
+    /// Likewise, for convolutions and attention.
+    pub networks: OnceLock<Box<dyn Any + Send + Sync>>,
     /// For what comes without a stream.
     pub default_stream: Stream,
     /// Pinned memory for copies.
@@ -52,6 +54,7 @@ impl Device {
             programs: Programs::new(host, context.clone(), allocator.clone(), &properties),
             library: OnceLock::new(),
             solvers: OnceLock::new(),
+            networks: OnceLock::new(),
             default_stream,
             staging: Staging::new(host, context.clone()),
             capture: Capture::new(context.clone()),

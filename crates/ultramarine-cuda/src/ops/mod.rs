@@ -4,6 +4,7 @@ pub mod arg_reduce;
 pub mod conv;
 pub mod copy;
 pub mod create;
+pub mod cudnn;
 pub mod elementwise;
 pub mod fft;
 pub mod fused;

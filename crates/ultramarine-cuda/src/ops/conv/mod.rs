@@ -1,7 +1,8 @@
 //! CONVOLVE and its gradients: products of matrices whose left one is read from the input where it is. The gradient by the
 //! input is a convolution too; that by the weight sums over places (`weight`). What an input dilation leaves is cut into
-//! convolutions without (`geometry`).
+//! convolutions without (`geometry`). Those that cuDNN is faster at go there (`cudnn`).
 
+mod cudnn;
 mod depthwise;
 mod geometry;
 mod halo;
@@ -55,11 +56,13 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     }
     let ConvolveAttrs { flip, precision, .. } = request.attributes()?;
     check_precision(precision)?;
+    let shortens = dtype == Dtype::Float32 && precision != precision::HIGHEST;
     let common = Common {
         role,
         flip: flip != 0,
         dtype,
-        shortens: dtype == Dtype::Float32 && precision != precision::HIGHEST,
+        shortens,
+        networks: cudnn::Networks::new(role, dtype, shortens, flip != 0),
         library: Products::new(dtype, precision).filter(|_| Library::of(request.device).is_some()),
         packs: Packs::new(dtype),
     };
@@ -76,6 +79,7 @@ struct Common {
     dtype: Dtype,
     /// It is float32 that may be rounded to TF32.
     shortens: bool,
+    networks: Option<cudnn::Networks>,
     library: Option<Products>,
     packs: Packs,
 }
@@ -84,6 +88,11 @@ impl Common {
     /// Convolutions without dilation of the input that make what a command asks for.
     fn phases(&self, job: &Job<'_>) -> Result<Vec<Convolution>> {
         Ok(Convolution::of(job, self.role, self.flip)?.phases())
+    }
+
+    /// cuDNN's call for a command, where it is asked.
+    fn network(&self, job: &Job<'_>) -> Result<Option<cudnn::Call>> {
+        self.networks.as_ref().map_or(Ok(None), |networks| networks.call(job))
     }
 
     /// How the library makes a convolution of one tap, and of what: between places, channels and outputs there is a product

@@ -242,6 +242,9 @@ impl Work for Forward {
 
     fn workspace(&self, job: &Job<'_>) -> Result<u64> {
         let _entered = job.device.enter()?;
+        if let Some(call) = self.common.network(job)? {
+            return Ok(call.workspace());
+        }
         let mut most = 0;
         for conv in self.common.phases(job)? {
             if Self::is_by_elements(&conv) {
@@ -255,6 +258,9 @@ impl Work for Forward {
     }
 
     fn run(&self, job: &Job<'_>) -> Result<()> {
+        if let Some(call) = self.common.network(job)? {
+            return call.run(job);
+        }
         let mut copy_input = true;
         for conv in self.common.phases(job)? {
             if Self::is_by_elements(&conv) {

@@ -172,6 +172,9 @@ impl Work for Weight {
 
     fn workspace(&self, job: &Job<'_>) -> Result<u64> {
         let _entered = job.device.enter()?;
+        if let Some(call) = self.common.network(job)? {
+            return Ok(call.workspace());
+        }
         let mut most = 0;
         for conv in self.common.phases(job)?.iter().filter(|conv| conv.taps() > 0) {
             // If the library refuses, kernels do it.
@@ -182,6 +185,9 @@ impl Work for Weight {
     }
 
     fn run(&self, job: &Job<'_>) -> Result<()> {
+        if let Some(call) = self.common.network(job)? {
+            return call.run(job);
+        }
         let whole = Convolution::of(job, self.common.role, self.common.flip)?;
         if whole.axes.iter().any(|axis| axis.gaps > 1) {
             // There may be taps that meet nothing.
