@@ -60,6 +60,13 @@ impl Source {
         Self { bounds: bounds.to_string(), ..self }
     }
 
+    /// With one more parameter, and nothing done where a condition on it does not hold.
+    pub fn guarded(mut self, parameter: &str, condition: &str) -> Self {
+        self.parameters += &format!(", {parameter}");
+        self.body = format!("if ({condition}) {}", self.body);
+        self
+    }
+
     /// With definitions between the headers and the entry.
     pub fn define(self, definitions: String) -> Self {
         Self { definitions, ..self }
@@ -129,6 +136,11 @@ mod tests {
             )
         );
         let plain = Source::instance(&[], "fill_pairs", "", "u64 *out, i64 n");
+        let guarded = plain.clone().guarded("const u32 *only", "*only");
+        assert!(guarded.text().ends_with(
+            "fill_pairs_kernel(u64 *out, i64 n, const u32 *only) \
+             { let_next_begin(); if (*only) fill_pairs(out, n); }\n"
+        ));
         assert!(plain.text().ends_with("{ let_next_begin(); fill_pairs(out, n); }\n"));
         assert_eq!(
             (plain.entry().as_str(), plain.name().trim()),

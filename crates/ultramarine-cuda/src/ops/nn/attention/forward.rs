@@ -1,7 +1,8 @@
 //! ATTENTION: `attention/tiles.cuh` and `attention/warpgroups.cuh`.
 
+use super::cudnn::{Networks, Shape, id};
 use super::{Call, Common, GROUP_ROWS, GROUP_THREADS, GROUPS, TILE, check, in_vectors};
-use crate::launch::{Dtype, Grid, Job, OpRequest, Work, launch};
+use crate::launch::{Dtype, Grid, Job, OpRequest, View, Work, launch};
 use crate::ops::headers;
 use crate::program::{Kernel, Kernels, Source};
 use ultramarine_abi::helper::Result;
@@ -35,6 +36,7 @@ struct Attention {
     common: Common,
     kernels: Kernels<Variant>,
     join: Kernels,
+    networks: Networks,
 }
 
 /// The parameters of a compiled kernel.
@@ -63,7 +65,8 @@ enum Form {
 /// ATTENTION.
 pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     let common = Common::of(request, 3, 2)?;
-    let work = Attention { common, kernels: Kernels::default(), join: Kernels::default() };
+    let (kernels, join, networks) = Default::default();
+    let work = Attention { common, kernels, join, networks };
     work.common.warps(|warps| work.shared(1, warps, work.keys()))?;
     Ok(Box::new(work))
 }
@@ -166,6 +169,28 @@ impl Attention {
     }
 }
 
+impl Attention {
+    /// The call that cuDNN is asked for.
+    fn shape(&self, job: &Job<'_>, call: &Call<'_>) -> Result<Option<Shape>> {
+        Ok(Shape::of(&self.common, job, call, job.output(1)?, &[job.output(0)?]))
+    }
+
+    /// Returns true if cuDNN did it.
+    fn by_cudnn(&self, job: &Job<'_>, call: &Call<'_>, [out, lse]: [&View<'_>; 2]) -> Result<bool> {
+        let Some(shape) = self.shape(job, call)? else { return Ok(false) };
+        let Some(plan) = self.networks.plan(job, &shape) else { return Ok(false) };
+        let tensors = [
+            (id::Q, call.q.address),
+            (id::K, call.k.address),
+            (id::V, call.v.address),
+            (id::OUT, out.address),
+            (id::LOGARITHMS, lse.address),
+        ];
+        plan.run(job, &tensors, &shape.numbers(call.scale), job.scratch()?)?;
+        Ok(true)
+    }
+}
+
 impl Work for Attention {
     fn has_workspace(&self) -> bool {
         true
@@ -173,7 +198,11 @@ impl Work for Attention {
 
     /// A row's sums of each part of the keys, and their largest score and total.
     fn workspace(&self, job: &Job<'_>) -> Result<u64> {
+        let _entered = job.device.enter()?;
         let call = self.common.call(job)?;
+        if let Some(shape) = self.shape(job, &call)? {
+            return Ok(self.networks.workspace(job, &shape));
+        }
         let splits = self.splits(job, &call, self.form(&call)?);
         let [b, h, m, ..] = call.sizes;
         let each =
@@ -187,6 +216,9 @@ impl Work for Attention {
         let [b, h, m, _, _, e] = call.sizes;
         check(out, &[b, h, m, e])?;
         check(lse, &[b, h, m])?;
+        if self.by_cudnn(job, &call, [out, lse])? {
+            return Ok(());
+        }
         let mut form = self.form(&call)?;
         let parts = self.splits(job, &call, form);
         if let Form::Tiles { split, .. } = &mut form {

@@ -1,6 +1,7 @@
 //! ATTENTION_GRADIENT: a launch for keys and values, one for queries (`attention/gradient_tiles.cuh`,
 //! `attention/gradient_warpgroups.cuh`).
 
+use super::cudnn::{Networks, Scratch, Shape, id};
 use super::{Call, Common, GROUP_ROWS, GROUP_THREADS, GROUPS, TILE, check, in_vectors};
 use crate::launch::{Dtype, Grid, Job, OpRequest, Work, launch};
 use crate::ops::headers;
@@ -24,12 +25,21 @@ const WARPGROUPS: &[&str] = &[
     include_str!("../../../../kernels/nn/attention/gradient_warpgroups.cuh"),
 ];
 
+const PROJECTION: &[&str] =
+    &[headers::NUMBER, include_str!("../../../../kernels/nn/attention/projection.cuh")];
+
+/// Threads of a row of `attention/projection.cuh`, and of a block.
+const PROJECTING: u64 = 8;
+const PROJECTING_BLOCK: u32 = 256;
+
 /// Queries, or keys, at a time with warpgroups.
 const GROUP_STEP: [u32; 2] = [64, 128];
 
 struct Gradient {
     common: Common,
     kernels: Kernels<Variant>,
+    projection: Kernels,
+    networks: Networks,
 }
 
 /// The parameters of a compiled kernel.
@@ -55,7 +65,8 @@ struct Block {
 /// ATTENTION_GRADIENT.
 pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     let common = Common::of(request, 6, 3)?;
-    let work = Gradient { common, kernels: Kernels::default() };
+    let (kernels, projection, networks) = Default::default();
+    let work = Gradient { common, kernels, projection, networks };
     for by_keys in [true, false] {
         work.block(by_keys, false)?;
     }
@@ -116,7 +127,9 @@ impl Gradient {
                 (false, false) => (TILES, "attention_by_queries"),
             };
             let bounds = format!("{}, 1", block.threads);
-            Source::instance(headers, template, arguments, parameters).bounded(bounds)
+            Source::instance(headers, template, arguments, parameters)
+                .guarded("const u32 *only", "!only || *only")
+                .bounded(bounds)
         })
     }
 
@@ -127,7 +140,68 @@ impl Gradient {
     }
 }
 
+impl Gradient {
+    /// The call that cuDNN is asked for.
+    fn shape(&self, job: &Job<'_>, call: &Call<'_>) -> Result<Option<Shape>> {
+        let others = [job.input(3)?, job.output(0)?, job.output(1)?, job.output(2)?];
+        Ok(Shape::of(&self.common, job, call, job.input(4)?, &others))
+    }
+
+    /// Has cuDNN do it. It makes delta of the cotangent and the forward pass's result, which the command does not have: in its
+    /// place it gets what makes the same delta. Returns the address of a word that is 0 if there was such a thing for all
+    /// rows, or 0 if cuDNN did nothing.
+    fn by_cudnn(&self, job: &Job<'_>, call: &Call<'_>) -> Result<u64> {
+        let Some(shape) = self.shape(job, call)? else { return Ok(0) };
+        let Some(plan) = self.networks.plan(job, &shape) else { return Ok(0) };
+        let (places, _) = Scratch::at(job.scratch()?, &shape);
+        let [ct, logarithms, delta] = [job.input(3)?, job.input(4)?, job.input(5)?];
+        // SAFETY: a word of the workspace.
+        unsafe { job.fill(places.failed, 0, 4, 1) }?;
+        let kernel = self.projection.get(&job.device.programs, (), || {
+            let d = self.common.dtype.tag();
+            let parameters = format!(
+                "const {d}::T *ct, const float *delta, {d}::T *out, u32 *failed, const Projection s"
+            );
+            Source::instance(PROJECTION, "attention_project", d, parameters)
+                .bounded(PROJECTING_BLOCK)
+        })?;
+        let [b, h, m, .., e] = call.sizes;
+        let mut words = vec![b * h * m, h, m, e];
+        words.extend_from_slice(ct.strides);
+        words.extend_from_slice(delta.strides);
+        let blocks = (PROJECTING * (b * h * m) as u64).div_ceil(PROJECTING_BLOCK.into());
+        let grid = Grid::exactly(blocks, PROJECTING_BLOCK)?;
+        let (from, by, to, failed) = (ct.address, delta.address, places.out, places.failed);
+        launch!(job, &kernel, grid; from, by, to, failed, words[..])?;
+        let tensors = [
+            (id::Q, call.q.address),
+            (id::K, call.k.address),
+            (id::V, call.v.address),
+            (id::OUT, places.out),
+            (id::LOGARITHMS, logarithms.address),
+            (id::CT, ct.address),
+            (id::DQ, job.output(0)?.address),
+            (id::DK, job.output(1)?.address),
+            (id::DV, job.output(2)?.address),
+            (id::DELTA, places.delta),
+            (id::SUMS, places.sums),
+        ];
+        plan.run(job, &tensors, &shape.numbers(call.scale), places.own)?;
+        Ok(places.failed)
+    }
+}
+
 impl Work for Gradient {
+    fn has_workspace(&self) -> bool {
+        true
+    }
+
+    fn workspace(&self, job: &Job<'_>) -> Result<u64> {
+        let _entered = job.device.enter()?;
+        let shape = self.shape(job, &self.common.call(job)?)?;
+        Ok(shape.map_or(0, |shape| self.networks.workspace(job, &shape)))
+    }
+
     fn run(&self, job: &Job<'_>) -> Result<()> {
         let call = self.common.call(job)?;
         let [ct, logarithms, delta] = [job.input(3)?, job.input(4)?, job.input(5)?];
@@ -140,6 +214,8 @@ impl Work for Gradient {
         check(dq, &[b, h, m, d])?;
         check(dk, &[b, heads, n, d])?;
         check(dv, &[b, heads, n, e])?;
+        // Kernels here do it where cuDNN did not: if the word there says so.
+        let only = self.by_cudnn(job, &call)?;
         let words = call.words(self.common.attributes.causal, &[0; 4], &[0; 3]);
         let mut more = Vec::new();
         for view in [ct, logarithms, delta, dq, dk, dv] {
@@ -157,13 +233,13 @@ impl Work for Gradient {
         let kernel = self.kernel(job, variant, &block)?;
         let blocks = (n as u64).div_ceil(block.rows.into()) * (b * heads) as u64;
         let grid = Grid::exactly(blocks, block.threads)?.with_room(job, &kernel, block.shared)?;
-        launch!(job, &kernel, grid; q, k, v, mask, lengths, ct, logarithms, delta, dk, dv, words[..], more[..])?;
+        launch!(job, &kernel, grid; q, k, v, mask, lengths, ct, logarithms, delta, dk, dv, words[..], more[..], only)?;
 
         variant.by_keys = false;
         let block = self.block(false, by_groups)?;
         let kernel = self.kernel(job, variant, &block)?;
         let grid = Grid::exactly(call.blocks(block.rows.into()), block.threads)?;
         let grid = grid.with_room(job, &kernel, block.shared)?;
-        launch!(job, &kernel, grid; q, k, v, mask, lengths, ct, logarithms, delta, dq, words[..], more[..])
+        launch!(job, &kernel, grid; q, k, v, mask, lengths, ct, logarithms, delta, dq, words[..], more[..], only)
     }
 }

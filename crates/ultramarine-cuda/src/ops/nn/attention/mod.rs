@@ -1,5 +1,6 @@
 //! ATTENTION and its gradient, in blocks of queries and keys: what both have in common.
 
+mod cudnn;
 pub mod forward;
 pub mod gradient;
 
