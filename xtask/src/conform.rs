@@ -21,6 +21,13 @@ const EMULATED: &str = "cuda, emulated";
 /// Its kernels for devices without the products of warpgroups.
 const WITHOUT_WARPGROUPS: &str = "cuda, emulated, compute capability 8.0";
 
+/// With cuDNN wherever it can.
+const BY_CUDNN: &str = "cuda, emulated, cuDNN";
+
+/// The operations that cuDNN is asked for.
+const OF_CUDNN: [&str; 5] =
+    ["convolve", "convolve_input", "convolve_weight", "attention", "attention_gradient"];
+
 /// The operations whose kernels have a form for both.
 const BY_WARPGROUPS: [&str; 4] =
     ["attention", "attention_gradient", "quantized_matmul", "gather_matmul"];
@@ -34,6 +41,7 @@ pub fn backends() -> Result<Vec<Backend>> {
         backend(EMULATED, "complete", Some(plugins::on_emulator()?)),
         backend("opencl", "complete", Some(plugins::opencl()?)),
         backend(WITHOUT_WARPGROUPS, "complete", Some(plugins::on_emulator()?)),
+        backend(BY_CUDNN, "complete", Some(plugins::on_emulator()?)),
         backend("linked-in CPU", "complete", None),
         backend("CPU plugin", "complete", Some(plugins::overlay()?)),
         backend("minimal", "basic", Some(plugins::minimal()?)),
@@ -67,13 +75,24 @@ pub fn check(backend: &Backend) -> Result<Outcome> {
     let mut last = String::new();
     let mut kit = kit(&["--grade", backend.grade, &plugin]);
     kit.env("POCL_CACHE_DIR", plugins::pocl_cache());
-    if backend.name == WITHOUT_WARPGROUPS {
-        kit.env("EMULATED_CUDA_CAPABILITY", "80");
-        for group in BY_WARPGROUPS {
-            kit.args(["--group", &format!("ops.{group}")]);
-        }
+    let groups: &[&str] = match backend.name {
+        WITHOUT_WARPGROUPS => &BY_WARPGROUPS,
+        BY_CUDNN => &OF_CUDNN,
+        _ => &[],
+    };
+    for group in groups {
+        kit.args(["--group", &format!("ops.{group}")]);
     }
-    if [EMULATED, WITHOUT_WARPGROUPS].contains(&backend.name) {
+    match backend.name {
+        WITHOUT_WARPGROUPS => {
+            kit.env("EMULATED_CUDA_CAPABILITY", "80");
+        }
+        BY_CUDNN => {
+            kit.env("ULTRAMARINE_CUDA_CUDNN", "1");
+        }
+        _ => {}
+    }
+    if [EMULATED, WITHOUT_WARPGROUPS, BY_CUDNN].contains(&backend.name) {
         plugins::emulate(&mut kit);
         // Every kernel is compiled by a C++ compiler at its first use.
         kit.args(["--time-limit", "900"]);

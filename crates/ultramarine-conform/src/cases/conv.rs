@@ -20,7 +20,7 @@ const PLAIN: Convolution = Convolution {
     input_dilation: [1; 3],
 };
 
-const CASES: [(&str, Shapes, Convolution); 14] = [
+const CASES: [(&str, Shapes, Convolution); 15] = [
     ("one axis", [[2, 1, 1, 9, 3], [4, 1, 1, 3, 3], [2, 1, 1, 7, 4]], PLAIN),
     ("one tap", [[2, 1, 3, 4, 5], [6, 1, 1, 1, 5], [2, 1, 3, 4, 6]], PLAIN),
     (
@@ -79,6 +79,11 @@ const CASES: [(&str, Shapes, Convolution); 14] = [
         "planes of taps and many channels",
         [[1, 3, 9, 11, 72], [12, 2, 3, 2, 72], [1, 3, 8, 12, 12]],
         Convolution { low: [1, 1, 1], kernel_dilation: [1, 1, 2], ..PLAIN },
+    ),
+    (
+        "whole rows of 16 bytes, with strides",
+        [[2, 1, 10, 9, 16], [24, 1, 3, 3, 16], [2, 1, 5, 5, 24]],
+        Convolution { stride: [1, 2, 2], low: [0, 1, 1], ..PLAIN },
     ),
     (
         "depthwise in strips",

@@ -35,6 +35,8 @@ struct Shape {
     sinks: bool,
     /// The keys that count, of each batch in turn.
     counts: &'static [i64],
+    /// Of the gradient: the cotangent of the first query's result is 0, that of its logarithm is not.
+    by_logarithm: bool,
 }
 
 const PLAIN: Shape = Shape {
@@ -47,9 +49,10 @@ const PLAIN: Shape = Shape {
     mask: NoMask,
     sinks: false,
     counts: &[],
+    by_logarithm: false,
 };
 
-const SHAPES: [Shape; 18] = [
+const SHAPES: [Shape; 20] = [
     PLAIN,
     Shape { what: "one of each", heads: [1, 1], lengths: [1, 1], sizes: [1, 1], ..PLAIN },
     Shape {
@@ -128,6 +131,23 @@ const SHAPES: [Shape; 18] = [
         sizes: [64, 40],
         causal: true,
         counts: &[290, 90],
+        ..PLAIN
+    },
+    Shape {
+        what: "several blocks that share keys",
+        batches: 2,
+        heads: [4, 2],
+        lengths: [66, 66],
+        sizes: [64, 64],
+        causal: true,
+        ..PLAIN
+    },
+    Shape {
+        what: "a gradient by a logarithm alone",
+        heads: [2, 2],
+        lengths: [40, 50],
+        sizes: [32, 16],
+        by_logarithm: true,
         ..PLAIN
     },
     Shape {
@@ -240,9 +260,15 @@ fn one(shape: Shape, dtype: DType, layout: Layout, gradient: bool, rng: &mut Rng
     let outputs: Vec<(DType, [i64; 4])> = if gradient {
         let (mut ct, _) = cotangent.clone();
         level(&mut ct);
+        if shape.by_logarithm {
+            ct.values[..shape.sizes[1] as usize].fill(dtype.value(Num::Real(0.0)));
+        }
         let extra = Extra { mask: mask.as_ref(), sinks: sinks.as_ref(), lengths: lengths.as_ref() };
         let operands = [&inputs[0].0, &inputs[1].0, &inputs[2].0];
-        let made = how.logarithms(operands, extra, &ct);
+        let mut made = how.logarithms(operands, extra, &ct);
+        if shape.by_logarithm {
+            made[1].values[0] = Num::Real(-0.75);
+        }
         inputs.push((ct, layout));
         inputs.extend(made.map(|array| (array, Layout::Contiguous)));
         [shape.queries(), shape.keys(shape.sizes[0]), shape.keys(shape.sizes[1])]
