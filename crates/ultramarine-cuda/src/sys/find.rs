@@ -3,7 +3,8 @@
 //! In this order: the directories of `ULTRAMARINE_CUDA_LIBRARIES`; the system's own search by the
 //! bare name, which also finds what the process has loaded already (torch brings its own); the
 //! `nvidia` packages beside this plugin in `site-packages`; `CUDA_HOME`, `CUDA_PATH` and
-//! `/usr/local/cuda`.
+//! `/usr/local/cuda`. But cuDNN of these packages comes before the system's: torch refuses an older one than its own,
+//! and would find the one that is loaded here.
 
 use libloading::Library;
 use std::path::{Path, PathBuf};
@@ -117,18 +118,21 @@ fn names(row: &Row) -> &'static [&'static str] {
     row.unix
 }
 
-/// Directories that are searched in order; the system's own search comes after the first
-/// `explicit` of them.
+/// Directories that are searched in order; the system's own search comes after the first so many
+/// of them.
 fn directories(row: &Row) -> (Vec<PathBuf>, usize) {
     let mut all: Vec<PathBuf> = std::env::var_os("ULTRAMARINE_CUDA_LIBRARIES")
         .map(|list| std::env::split_paths(&list).filter(|p| p.is_absolute()).collect())
         .unwrap_or_default();
-    let explicit = all.len();
+    let mut explicit = all.len();
     if row.packages.is_empty() {
         return (all, explicit);
     }
     for nvidia in packages() {
         all.extend(row.packages.iter().map(|p| nvidia.join(p)));
+    }
+    if row.kind == Kind::Cudnn {
+        explicit = all.len();
     }
     let homes = ["CUDA_HOME", "CUDA_PATH"].iter().filter_map(std::env::var_os).map(PathBuf::from);
     for home in homes.chain([PathBuf::from("/usr/local/cuda")]) {
