@@ -7,58 +7,70 @@ struct Projection {
   i64 ct[4], delta[3];
 };
 
-// Lanes of a row, each with so many elements at a time.
-enum { PROJECTED = 8, TOGETHER_OF_ROW = 8 };
+// Lanes of a row, each with so many elements at a time, so many times at most.
+enum { LANES = 8, ELEMENTS = 8, TIMES = 2 };
 
-template <class T> struct alignas(16) Eight { T x[PROJECTED]; };
+template <class T> struct alignas(16) Part { T x[ELEMENTS]; };
 
 INLINE float across_row(float x, bool sums) {
 #pragma unroll
-  for (int lanes = TOGETHER_OF_ROW / 2; lanes > 0; lanes /= 2) {
+  for (int lanes = LANES / 2; lanes > 0; lanes /= 2) {
     float other = __shfl_xor_sync(0xffffffffu, x, lanes);
     x = sums ? x + other : fmaxf(x, other);
   }
   return x;
 }
 
+// The power of 2 that brings a number near to 1.
+INLINE float scale_of(float x) {
+  int exponent = __float_as_int(x) >> 23 & 0xff;
+  return __int_as_float(min(max(254 - exponent, 1), 253) << 23);
+}
+
 template <class D>
 INLINE void attention_project(const typename D::T *ct, const float *delta, typename D::T *out, u32 *failed,
                               const Projection &s) {
-  typedef Eight<typename D::T> Part;
-  const i64 thread = (i64)blockIdx.x * blockDim.x + threadIdx.x, row = min(thread / TOGETHER_OF_ROW, s.rows - 1);
+  const i64 thread = (i64)blockIdx.x * blockDim.x + threadIdx.x, row = min(thread / LANES, s.rows - 1);
   const i64 query = row % s.queries, head = row / s.queries % s.heads, batch = row / s.queries / s.heads;
-  const int first = (int)(thread % TOGETHER_OF_ROW) * PROJECTED, step = TOGETHER_OF_ROW * PROJECTED;
+  const int first = (int)(thread % LANES) * ELEMENTS;
   ct += batch * s.ct[0] + head * s.ct[1] + query * s.ct[2];
   const float own = delta[batch * s.delta[0] + head * s.delta[1] + query * s.delta[2]];
-  // Scaled by the largest element: squares of small ones are 0.
-  float top = 0, squares = 0;
-  for (int e = first; e < s.size; e += step) {
-    const Part part = *(const Part *)(ct + e);
+  float x[TIMES][ELEMENTS], top = 0, squares = 0;
 #pragma unroll
-    for (int i = 0; i < PROJECTED; i++) top = fmaxf(top, fabsf(D::up(part.x[i])));
-  }
-  top = across_row(top, false);
-  const float unit = top == 0 ? 1.0f : top;
-  for (int e = first; e < s.size; e += step) {
-    const Part part = *(const Part *)(ct + e);
+  for (int t = 0; t < TIMES; t++) {
+    const int e = first + t * LANES * ELEMENTS;
+    const bool there = e < s.size;
+    const Part<typename D::T> part = *(const Part<typename D::T> *)(ct + (there ? e : 0));
 #pragma unroll
-    for (int i = 0; i < PROJECTED; i++) {
-      const float x = D::up(part.x[i]) / unit;
-      squares += x * x;
+    for (int i = 0; i < ELEMENTS; i++) {
+      x[t][i] = there ? D::up(part.x[i]) : 0.0f;
+      top = fmaxf(top, fabsf(x[t][i]));
     }
   }
-  squares = across_row(squares, true);
-  const float factor = top == 0 ? 0.0f : own / unit / squares;
-  bool fails = top == 0 && own != 0;
-  for (int e = first; e < s.size; e += step) {
-    const Part part = *(const Part *)(ct + e);
-    Part made;
+  // Scaled by the largest element: squares of small ones are 0.
+  top = across_row(top, false);
+  const float scale = scale_of(top);
 #pragma unroll
-    for (int i = 0; i < PROJECTED; i++) {
-      made.x[i] = D::down(D::up(part.x[i]) / unit * factor);
+  for (int t = 0; t < TIMES; t++)
+#pragma unroll
+    for (int i = 0; i < ELEMENTS; i++) {
+      x[t][i] *= scale;
+      squares += x[t][i] * x[t][i];
+    }
+  squares = across_row(squares, true);
+  const float factor = top == 0 ? 0.0f : own * scale / squares;
+  bool fails = top == 0 && own != 0;
+#pragma unroll
+  for (int t = 0; t < TIMES; t++) {
+    const int e = first + t * LANES * ELEMENTS;
+    if (e >= s.size) continue;
+    Part<typename D::T> made;
+#pragma unroll
+    for (int i = 0; i < ELEMENTS; i++) {
+      made.x[i] = D::down(x[t][i] * factor);
       fails = fails || fabsf(D::up(made.x[i])) == __int_as_float(0x7f800000);
     }
-    *(Part *)(out + row * s.size + e) = made;
+    *(Part<typename D::T> *)(out + row * s.size + e) = made;
   }
   if (fails) *failed = 1;
 }
