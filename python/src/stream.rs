@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
-use ultramarine::{Device, DeviceType, Scope, Stream, ThreadLocalStream};
+use ultramarine::{Device, DeviceType, Scope, Stream, ThreadLocalStream, interchange};
 
 fn hash_of(value: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -250,6 +250,18 @@ stream_methods!(
     "Device: Device of the stream.",
     "int: Index of the stream, unique among streams that are in use."
 );
+
+#[pymethods]
+impl PyStream {
+    /// int | None: Number by which other libraries know the stream, such as the address of a CUDA stream for
+    /// `torch.cuda.ExternalStream`; None on the CPU and on devices whose streams no other library knows.
+    #[getter]
+    fn native(&self, py: Python<'_>) -> Res<Option<isize>> {
+        let stream = self.get();
+        let native = || interchange::consumer_stream(interchange::dl_device(stream.device)?);
+        Ok(py.detach(|| ultramarine::with_stream(stream, native))?)
+    }
+}
 stream_methods!(
     PyThreadLocalStream,
     "ThreadLocalStream",

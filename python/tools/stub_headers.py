@@ -77,7 +77,8 @@ from ultramarine import StreamOrDevice, array
 """
 
 FAST = """\
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from ultramarine import ArrayLike, Dtype, StreamOrDevice, array
 """

@@ -74,6 +74,11 @@ SLOTS = {
         "template: Sequence[tuple[str, Dtype | int | bool]] | None = None, init_value: float | None = None, "
         "verbose: bool = False, stream: StreamOrDevice = None) -> list[array]: ...",
     ],
+    "ForeignKernel": [
+        "def __call__(self, *, inputs: Sequence[ArrayLike], output_shapes: Sequence[Sequence[int]], "
+        "output_dtypes: Sequence[Dtype], init_value: float | None = None, "
+        "stream: StreamOrDevice = None) -> list[array]: ...",
+    ],
     "custom_function": [
         "def __init__(self, f: Callable[..., Any]) -> None: ...",
         "def __call__(self, *args: Any, **kwargs: Any) -> Any: ...",

@@ -293,6 +293,11 @@ class Stream:
     @property
     def index(self) -> int:
         """int: Index of the stream, unique among streams that are in use."""
+    @property
+    def native(self) -> int | None:
+        """int | None: Number by which other libraries know the stream, such as the address of a CUDA stream for
+        `torch.cuda.ExternalStream`; None on the CPU and on devices whose streams no other library knows.
+        """
 
 class StreamContext:
     """Context manager in which operations use a stream.

@@ -7,8 +7,10 @@ from ultramarine import _core
 
 __all__ = [
     "CustomKernel",
+    "ForeignKernel",
     "cross_entropy",
     "cuda_kernel",
+    "foreign_kernel",
     "gated_delta_update",
     "kernel",
     "layer_norm",
@@ -20,8 +22,10 @@ __all__ = [
 ]
 
 CustomKernel = _core._fast.CustomKernel
+ForeignKernel = _core._fast.ForeignKernel
 cross_entropy = _core._fast.cross_entropy
 cuda_kernel = _core._fast.cuda_kernel
+foreign_kernel = _core._fast.foreign_kernel
 gated_delta_update = _core._fast.gated_delta_update
 kernel = _core._fast.kernel
 layer_norm = _core._fast.layer_norm

@@ -5,7 +5,8 @@ The guide to kernels is docs/kernels.md.
 
 # Made by python/tools/make_stubs.py of the module's docstrings: change those.
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from ultramarine import ArrayLike, Dtype, StreamOrDevice, array
 
@@ -29,6 +30,25 @@ class CustomKernel:
         template: Sequence[tuple[str, Dtype | int | bool]] | None = None,
         init_value: float | None = None,
         verbose: bool = False,
+        stream: StreamOrDevice = None,
+    ) -> list[array]: ...
+
+class ForeignKernel:
+    """Operation whose outputs a function of another library writes.
+
+    Made by `foreign_kernel`.
+    """
+
+    @property
+    def name(self) -> str:
+        """str: The kernel's name."""
+    def __call__(
+        self,
+        *,
+        inputs: Sequence[ArrayLike],
+        output_shapes: Sequence[Sequence[int]],
+        output_dtypes: Sequence[Dtype],
+        init_value: float | None = None,
         stream: StreamOrDevice = None,
     ) -> list[array]: ...
 
@@ -86,6 +106,28 @@ def cuda_kernel(
 
     Raises:
         ValueError: If there is no output, or a name is no identifier.
+    """
+
+def foreign_kernel(
+    function: Callable[..., Any], /, *, name: str | None = None, ensure_row_contiguous: bool = True
+) -> ForeignKernel:
+    """Makes an operation of a function of another library, which launches a kernel that writes into arrays.
+
+    The function is called as `function(*inputs, *outputs)` when an output is computed. All of them have memory, which the
+    library takes by DLPack; the outputs' elements are uninitialised. On a GPU it launches on the stream that DLPack names, and
+    returns without a wait: what comes before and after the operation is in order with it, in `compile`, too. It runs on the
+    thread that evaluates, and computes no arrays of its own. docs/kernels.md has an example for each library.
+
+    Args:
+        function (Callable[..., Any]): Function of the inputs and outputs. Its result is ignored.
+        name (str | None): Name of the operation, for errors and profiles. Default: the function's.
+        ensure_row_contiguous (bool): Makes inputs row-major first.
+
+    Returns:
+        ForeignKernel: Kernel to call: `kernel(inputs=..., output_shapes=..., output_dtypes=...)`.
+
+    Raises:
+        TypeError: If the function cannot be called.
     """
 
 def gated_delta_update(
@@ -226,7 +268,7 @@ def precompiled_cuda_kernel(
     inputs: Sequence[ArrayLike],
     output_shapes: Sequence[Sequence[int]],
     output_dtypes: Sequence[Dtype],
-    scalars: Sequence[bool | int | float],
+    scalars: Sequence[bool | int | float | tuple[float, Dtype]],
     grid: tuple[int, int, int],
     threadgroup: tuple[int, int, int],
     shared_memory: int = 0,
@@ -234,29 +276,34 @@ def precompiled_cuda_kernel(
     ensure_row_contiguous: bool = False,
     stream: StreamOrDevice = None,
 ) -> list[array]:
-    """Raises a RuntimeError: backends take kernels in source form only. In MLX it runs PTX or
-    cubin.
+    """Runs a kernel of compiled code, PTX or a cubin, on a CUDA device.
+
+    The kernel's parameters are the addresses of the inputs, those of the outputs, and the scalars, in this order. There is no
+    guard around it: of threads beyond the grid, which a grid has that is no multiple of the group, the kernel takes care.
 
     Args:
-        name (str): Name of the kernel.
-        compiled_source (bytes): PTX or cubin.
+        name (str): Name of the kernel in the code: mangled, unless its source said `extern "C"`.
+        compiled_source (bytes): PTX, a cubin, or an archive of several.
         inputs (Sequence[ArrayLike]): Inputs.
         output_shapes (Sequence[Sequence[int]]): Shapes of the outputs.
         output_dtypes (Sequence[Dtype]): Dtypes of the outputs.
-        scalars (Sequence[bool | int | float]): Numbers that are passed to the kernel.
+        scalars (Sequence[bool | int | float | tuple[float, Dtype]]): Numbers: a bool is passed as one byte, an int as int32, a
+            float as float32, a pair of a number and a dtype as that.
         grid (tuple[int, int, int]): Threads in all, along x, y and z.
-        threadgroup (tuple[int, int, int]): Threads of a group, along x, y and z.
+        threadgroup (tuple[int, int, int]): Threads of a group, along x, y and z; cut to the grid.
         shared_memory (int): Bytes of dynamic shared memory.
-        init_value (float | None): Value that outputs are filled with.
+        init_value (float | None): Value that outputs are filled with first.
         ensure_row_contiguous (bool): Makes inputs row-major first.
         stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
             else the default device.
 
     Returns:
-        list[array]: Outputs, in MLX.
+        list[array]: Outputs.
 
     Raises:
-        RuntimeError: Always. Use `cuda_kernel`.
+        RuntimeError: If the device takes no such code; when an output is computed, if the driver refuses the code (another
+            architecture), or it has no kernel of that name, or another number of parameters.
+        ValueError: If there is no output, or a group without threads.
     """
 
 def rms_norm(x: array, weight: array | None, eps: float, *, stream: StreamOrDevice = None) -> array:

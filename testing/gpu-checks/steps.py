@@ -89,6 +89,8 @@ def small_parts() -> list[Part]:
     digits = [sys.executable, str(ROOT / "examples" / "digits.py"), "--device", "gpu"]
     triton = [sys.executable, str(ROOT / "examples" / "triton_kernel.py")]
     interchange = pytest(str(TESTS / "interchange" / "test_cuda.py"))
+    authors = pytest("-rs", str(TESTS / "interchange" / "test_kernel_authors.py"))
+    compiled = pytest("--noconftest", str(TESTS / "backends" / "precompiled_on_cuda.py"))
     axpby = pytest(str(ROOT / "examples" / "extensions" / "axpby" / "tests"), "-k", "gpu")
     return [
         Part("report", backends, 60, lines=12),
@@ -102,6 +104,8 @@ def small_parts() -> list[Part]:
             JAX_ON_GPU,
         ),
         Part("kernels", script("user_kernels.py", str(PLUGIN)), 120, lines=10),
+        Part("compiled", compiled, 120, ("pytest",), 4, (("PLUGIN", str(PLUGIN)),)),
+        Part("authors", authors, 240, ("mlx", "pytest", "torch"), 8),
         Part("axpby", axpby, 200, ("pytest", "ultramarine_axpby"), 4),
         Part("triton", triton, 120, ("triton", "torch")),
         Part("digits", digits, 240),

@@ -1,4 +1,4 @@
-//! Evaluations on devices that take kernels in source form.
+//! Evaluations on devices that take kernels.
 
 use crate::{
     dtype::{Dtype, Element},
@@ -189,6 +189,18 @@ impl<'a> GpuCall<'a> {
         })
     }
 
+    /// A kernel of that entry in compiled code, which the extension ships: PTX (language `ptx`), or a cubin or an
+    /// archive of several (`cubin`). [`GpuCall::languages`] says whether the device takes it.
+    pub fn compiled_kernel<'s>(
+        &mut self,
+        language: &'s str,
+        code: &'s [u8],
+        entry: &'s str,
+    ) -> KernelBuilder<'_, 'a, 's> {
+        let (template, options) = (Vec::new(), String::new());
+        KernelBuilder { call: self, language, source: code, entry, template, options, code: true }
+    }
+
     /// A kernel of that entry in a source.
     pub fn kernel<'s>(
         &mut self,
@@ -196,8 +208,8 @@ impl<'a> GpuCall<'a> {
         source: &'s str,
         entry: &'s str,
     ) -> KernelBuilder<'_, 'a, 's> {
-        let (template, options) = (Vec::new(), String::new());
-        KernelBuilder { call: self, language, source, entry, template, options }
+        let (template, options, source) = (Vec::new(), String::new(), source.as_bytes());
+        KernelBuilder { call: self, language, source, entry, template, options, code: false }
     }
 
     /// What the device says of a kernel.
@@ -307,10 +319,12 @@ pub fn prelude(language: &str) -> Result<String> {
 pub struct KernelBuilder<'c, 'a, 's> {
     call: &'c mut GpuCall<'a>,
     language: &'s str,
-    source: &'s str,
+    source: &'s [u8],
     entry: &'s str,
     template: Vec<String>,
     options: String,
+    /// The source is compiled code.
+    code: bool,
 }
 
 impl<'a> KernelBuilder<'_, 'a, '_> {
@@ -341,20 +355,33 @@ impl<'a> KernelBuilder<'_, 'a, '_> {
         };
         let template = self.template.iter().map(|t| text(t)).collect::<Result<Vec<_>>>()?;
         let template: Vec<_> = template.iter().map(|t| t.as_ptr()).collect();
-        let (language, source) = (text(self.language)?, text(self.source)?);
+        let language = text(self.language)?;
+        let zero = |_| Error::value(format!("[{}] A text has a NUL in it.", self.entry));
+        // Hosts of contract 1.0 know texts alone.
+        let (held, source, source_bytes) = match self.code {
+            true if host::here()?.minor == 0 => return Err(Error::absent("compiled kernels")),
+            true => (None, self.source.as_ptr().cast(), self.source.len() as u64),
+            false => {
+                let held = CString::new(self.source).map_err(zero)?;
+                let source = held.as_ptr();
+                (Some(held), source, 0)
+            }
+        };
         let (entry, options) = (text(self.entry)?, text(&self.options)?);
         let text = KernelText {
             size: size_of::<KernelText>() as u32,
             n_template_arguments: template.len() as u32,
             language: language.as_ptr(),
-            source: source.as_ptr(),
+            source,
             entry: entry.as_ptr(),
             template_arguments: if template.is_empty() { null() } else { template.as_ptr() },
             options: if self.options.is_empty() { null() } else { options.as_ptr() },
+            source_bytes,
         };
         let mut handle = null_mut();
         // SAFETY: the host's function with the call's pointer; texts and the place are there.
         asked("kernel", |error| unsafe { make(self.call.host_call, &text, &mut handle, error) })?;
+        drop(held);
         Ok(Kernel { handle, life: PhantomData })
     }
 }

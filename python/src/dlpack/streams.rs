@@ -17,6 +17,11 @@ pub fn keeper(py: Python<'_>, device: DLDevice, stream: isize) -> Option<StreamK
     if !matches!(device.device_type, CUDA | CUDA_MANAGED | ROCM) {
         return None;
     }
+    /// CUDA's default streams, the old one and those of threads, which nothing has to keep.
+    const DEFAULT: [isize; 2] = [1, 2];
+    if device.device_type != ROCM && DEFAULT.contains(&stream) {
+        return None;
+    }
     let libraries = [torch_stream, cupy_stream];
     // One that cannot say what it works on does not say it.
     let mut found = libraries.iter().filter_map(|ask| ask(py, device.device_id).ok().flatten());

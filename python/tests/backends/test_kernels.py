@@ -118,17 +118,3 @@ def test_definitions_are_validated() -> None:
 def test_it_shows_its_name() -> None:
     kernel = mx.fast.kernel("mine", [], ["y"], source={"msl": ""})
     assert kernel.name == "mine" and repr(kernel) == "<ultramarine.fast.CustomKernel 'mine'>"
-
-
-def test_compiled_kernels_are_refused() -> None:
-    with pytest.raises(RuntimeError, match="in source form"):
-        mx.fast.precompiled_cuda_kernel(
-            name="k",
-            compiled_source=b"\x7fELF",
-            inputs=[mx.array(1.0)],
-            output_shapes=[(1,)],
-            output_dtypes=[mx.float32],
-            scalars=[],
-            grid=(1, 1, 1),
-            threadgroup=(1, 1, 1),
-        )

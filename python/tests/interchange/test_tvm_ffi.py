@@ -180,3 +180,18 @@ def test_callbacks_get_its_tensors() -> None:
     x = mx.array([1.0, 2.0])
     assert tvm_ffi.get_global_func("ultramarine.test_callback")(x) == 5
     assert seen == [address(x)]
+
+
+def test_as_an_operation(kernels: Any) -> None:
+    """Its function writes an output when that is computed, among other operations and in `compile`."""
+    added = mx.fast.foreign_kernel(kernels.add, name="add")
+
+    def f(a: mx.array, b: mx.array) -> mx.array:
+        arguments = {"output_shapes": [a.shape], "output_dtypes": [mx.float32], "stream": mx.cpu}
+        return mx.sqrt(added(inputs=[a * 2, b + 1], **arguments)[0])  # type: ignore[arg-type]
+
+    a, b = mx.arange(4, dtype=mx.float32), mx.array([0.0, 1.0, 4.0, 9.0])
+    want = mx.sqrt(a * 2 + b + 1).tolist()
+    assert f(a, b).tolist() == want
+    compiled = mx.compile(f)
+    assert [compiled(a, b).tolist() for _ in range(3)] == [want] * 3

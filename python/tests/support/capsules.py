@@ -105,3 +105,32 @@ def header(producer: Any) -> Seen:
 def address(producer: Any) -> int:
     """Where a producer's first element is."""
     return header(producer).address
+
+
+class ExchangeTable(ctypes.Structure):
+    """DLPack's table of functions for libraries in C."""
+
+    _fields_ = (
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("older", ctypes.c_void_p),
+        ("allocate", ctypes.c_void_p),
+        ("from_object", ctypes.c_void_p),
+        ("to_object", ctypes.c_void_p),
+        ("lend", ctypes.c_void_p),
+        (
+            "current_work_stream",
+            ctypes.PYFUNCTYPE(
+                ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p)
+            ),
+        ),
+    )
+
+
+def work_stream(cls: type, device_type: int = 2, device_id: int = 0) -> int:
+    """The stream on which a library works on a device (2: CUDA), by the table of its array class."""
+    capsule = cls.__dlpack_c_exchange_api__  # type: ignore[attr-defined]
+    table = ExchangeTable.from_address(_pointer(capsule, b"dlpack_exchange_api"))
+    stream = ctypes.c_void_p()
+    assert table.current_work_stream(device_type, device_id, ctypes.byref(stream)) == 0
+    return stream.value or 0

@@ -253,6 +253,22 @@ CUDA_CALL cuFuncGetAttribute(int *value, int attribute, CUfunction handle) {
   return CUDA_SUCCESS;
 }
 
+CUDA_CALL cuFuncGetParamInfo(CUfunction handle, size_t index, size_t *offset, size_t *size) {
+  Device *device;
+  if (CUresult error = enter(&device)) return error;
+  Function *function = function_of(handle);
+  if (!function) return CUDA_ERROR_INVALID_HANDLE;
+  const um_emulated_entry &entry = *function->entry;
+  if (!offset || index >= entry.count) return CUDA_ERROR_INVALID_VALUE;
+  *offset = 0;
+  for (size_t i = 0; i <= index; i++) {
+    *offset = (*offset + entry.alignments[i] - 1) / entry.alignments[i] * entry.alignments[i];
+    if (i < index) *offset += entry.sizes[i];
+  }
+  if (size) *size = entry.sizes[index];
+  return CUDA_SUCCESS;
+}
+
 CUDA_CALL cuFuncSetAttribute(CUfunction handle, int attribute, int value) {
   Device *device;
   if (CUresult error = enter(&device)) return error;

@@ -34,7 +34,7 @@ extern "C" {
 /* Version of this contract, apart from that of backends. A host takes extensions of its own major; what a later minor
  * adds stands behind the sizes of structs. */
 #define UM_EXTENSION_MAJOR 1
-#define UM_EXTENSION_MINOR 0
+#define UM_EXTENSION_MINOR 1
 
 typedef struct um_array um_array; /* opaque */
 
@@ -94,15 +94,17 @@ typedef struct um_call {
 } um_call;
 
 /* A kernel in source form. Its text is preceded by the language's prelude (docs/kernels.md), whose names begin with
- * `um_`; compile errors count lines from the first one of `source`. Compiled once for each device, by content. */
+ * `um_`; compile errors count lines from the first one of `source`. Compiled once for each device, by content.
+ * The languages `ptx` and `cubin` are compiled code, which is loaded as it is. */
 typedef struct um_kernel_text {
   uint32_t size;
   uint32_t n_template_arguments;
-  const char *language; /* cuda-c, opencl-c, wgsl, msl ...; NUL-terminated, as all of these */
+  const char *language; /* cuda-c, opencl-c, wgsl, msl, ptx, cubin ...; NUL-terminated, as all of these */
   const char *source;
   const char *entry;    /* name of the function */
   const char *const *template_arguments; /* as text, or NULL */
   const char *options;  /* for the compiler, or NULL */
+  uint64_t source_bytes; /* of `source`; 0: it is NUL-terminated. Since 1.1 */
 } um_kernel_text;
 
 typedef struct um_kernel um_kernel; /* opaque; good until the call of the evaluation returns */

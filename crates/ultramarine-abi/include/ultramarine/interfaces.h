@@ -85,9 +85,9 @@ typedef struct um_anchored_interface {
                        const um_tensor_desc *outputs, void **plan, um_error **error);
 } um_anchored_interface;
 
-/* ---- ultramarine.kernel/1: kernels in source form, given by users ------------------------------------------- */
+/* ---- ultramarine.kernel/1: kernels given by users, in source form or compiled -------------------------------- */
 
-/* um_device_info.kernel_languages lists what a device takes: cuda-c, wgsl, msl, opencl-c ... */
+/* um_device_info.kernel_languages lists what a device takes: cuda-c, wgsl, msl, opencl-c ...; of compiled code ptx, cubin. */
 #define UM_KERNEL_INTERFACE "ultramarine.kernel/1"
 
 /* A kernel to compile. Pointers are valid only during the call. */
@@ -95,7 +95,7 @@ typedef struct um_kernel_source {
   uint32_t size;
   uint32_t n_template_arguments;
   const char *language; /* NUL-terminated */
-  const char *source;   /* source_bytes bytes of UTF-8 */
+  const char *source;   /* source_bytes bytes of UTF-8; of cubin any bytes */
   uint64_t source_bytes;
   const char *entry;                      /* name of the function, NUL-terminated */
   const char *const *template_arguments;  /* as text, each NUL-terminated */

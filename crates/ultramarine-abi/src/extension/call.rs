@@ -27,7 +27,8 @@ pub struct EvalCall {
     pub host_call: *mut c_void,
 }
 
-/// A kernel in source form. Its text is preceded by the language's prelude.
+/// A kernel in source form. Its text is preceded by the language's prelude. The languages `ptx` and `cubin` are compiled
+/// code, which is loaded as it is.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct KernelText {
@@ -37,7 +38,7 @@ pub struct KernelText {
     pub n_template_arguments: u32,
     /// Language, NUL-terminated.
     pub language: *const c_char,
-    /// Source, NUL-terminated.
+    /// Source, NUL-terminated unless `source_bytes` says its length.
     pub source: *const c_char,
     /// Name of the function, NUL-terminated.
     pub entry: *const c_char,
@@ -45,6 +46,8 @@ pub struct KernelText {
     pub template_arguments: *const *const c_char,
     /// Options for the compiler, NUL-terminated; or NULL.
     pub options: *const c_char,
+    /// Bytes of `source`; 0: it is NUL-terminated. Since 1.1.
+    pub source_bytes: u64,
 }
 
 /// A compiled kernel. Opaque; good until the call of the evaluation returns.

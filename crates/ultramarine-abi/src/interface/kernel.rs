@@ -1,7 +1,7 @@
-//! Optional interface: kernels in source form, given by users.
+//! Optional interface: kernels given by users, in source form or compiled.
 //!
 //! [`crate::DeviceInfo::kernel_languages`] lists what a device takes: `cuda-c`, `wgsl`,
-//! `msl`, `opencl-c` ...
+//! `msl`, `opencl-c` ...; and of compiled code `ptx`, `cubin`.
 
 use crate::{Error, Status, Tensor};
 use core::ffi::{c_char, c_void};
@@ -20,7 +20,7 @@ pub struct KernelSource {
     pub n_template_arguments: u32,
     /// Language, NUL-terminated.
     pub language: *const c_char,
-    /// Source, `source_bytes` bytes of UTF-8.
+    /// Source, `source_bytes` bytes of UTF-8; of `cubin` any bytes.
     pub source: *const c_char,
     /// Bytes of `source`.
     pub source_bytes: u64,

@@ -52,7 +52,7 @@ impl Backend for Cuda {
         info.memory = properties.memory;
         info.flags = device_flag::UPLOADS_IN_ORDER;
         info.alignment = crate::memory::ALIGNMENT as u32;
-        info.kernel_languages = inline_text("cuda-c");
+        info.kernel_languages = inline_text("cuda-c cubin ptx");
         info.name = inline_text(&properties.describe());
         info.identity.known = identity::UUID | identity::PCI;
         info.identity.uuid = properties.uuid;

@@ -37,6 +37,9 @@ pub mod code {
     pub const DEINITIALIZED: Code = 4;
     pub const NO_DEVICE: Code = 100;
     pub const PEER_ACCESS_ALREADY_ENABLED: Code = 704;
+    pub const NO_BINARY: Code = 209;
+    pub const INVALID_PTX: Code = 218;
+    pub const UNSUPPORTED_PTX: Code = 222;
     pub const NOT_READY: Code = 600;
     pub const LAUNCH_OUT_OF_RESOURCES: Code = 701;
     pub const NOT_SUPPORTED: Code = 801;
@@ -238,6 +241,7 @@ functions! {
         event_destroy = "cuEventDestroy_v2" fn(EventHandle) -> Code;
         event_elapsed = "cuEventElapsedTime" fn(*mut f32, EventHandle, EventHandle) -> Code;
         module_load = "cuModuleLoadData" fn(*mut ModuleHandle, *const c_void) -> Code;
+        module_load_with = "cuModuleLoadDataEx" fn(*mut ModuleHandle, *const c_void, c_uint, *mut c_int, *mut *mut c_void) -> Code;
         module_unload = "cuModuleUnload" fn(ModuleHandle) -> Code;
         module_function = "cuModuleGetFunction" fn(*mut FunctionHandle, ModuleHandle, *const c_char) -> Code;
         function_attribute = "cuFuncGetAttribute" fn(*mut c_int, c_int, FunctionHandle) -> Code;

@@ -358,6 +358,12 @@ unsafe extern "C" fn kernel(
         let arguments: Vec<_> = (0..t.n_template_arguments as usize)
             .map(|i| read(*t.template_arguments.add(i)))
             .collect();
+        if t.source_bytes > 0 {
+            let code = std::slice::from_raw_parts(t.source.cast::<u8>(), t.source_bytes as usize);
+            ask(format!("{} {} of {code:?}", read(t.language), read(t.entry)));
+            *kernel = 8 as *mut KernelHandle;
+            return status::OK;
+        }
         if read(t.source) == "wrong" {
             *error = error_new(null_mut(), status::ERROR, c"line 1".as_ptr(), 6);
             return status::ERROR;

@@ -148,3 +148,15 @@ fn tensors_without_axes_have_constants_too() {
     };
     assert_eq!(eval(&mut fake, false, body).0, status::OK);
 }
+
+#[test]
+fn compiled_kernels_reach_the_host_with_their_length() {
+    let body = |call: &mut GpuCall<'_>| {
+        call.compiled_kernel("cubin", b"\x7fELF\0\x01", "run").build().map(drop)
+    };
+    let (code, _, asked) = eval(&mut transposed(), false, body);
+    assert_eq!(
+        (code, asked),
+        (status::OK, vec!["cubin run of [127, 69, 76, 70, 0, 1]".to_owned()])
+    );
+}

@@ -37,6 +37,8 @@ pub struct Exec {
     pub device: &'static DeviceState,
     /// The device's side of the stream; none on the host, whose kernels have none.
     pub(super) stream: Option<&'static DeviceStream>,
+    /// The stream itself; none for work beside those of programs.
+    program_stream: Option<Stream>,
     /// The time at which the next submission is recorded.
     records: Cell<Records>,
     /// The graph operation that runs, for errors.
@@ -56,8 +58,13 @@ type Tensors = SmallVec<[Tensor; 8]>;
 
 impl Exec {
     pub fn new(device: &'static DeviceState, stream: Stream) -> Result<Self> {
-        let stream = if device.is_host() { None } else { Some(device.stream(stream)?) };
-        Ok(Self::on(device, stream))
+        let on = if device.is_host() { None } else { Some(device.stream(stream)?) };
+        Ok(Exec { program_stream: Some(stream), ..Self::on(device, on) })
+    }
+
+    /// The stream that it gives work to.
+    pub fn program_stream(&self) -> Option<Stream> {
+        self.program_stream
     }
 
     /// For an evaluation whose work is all on one stream: only what waits for its results has their numbers recorded.
@@ -79,6 +86,7 @@ impl Exec {
         Exec {
             device,
             stream,
+            program_stream: None,
             records: Cell::new(Records::AtOnce),
             op: Cell::new("eval"),
             ran: Cell::new(None),

@@ -22,6 +22,7 @@ use crate::{host_table, sync::lock};
 use core::ffi::c_void;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::iter;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, TryLockError};
 use ultramarine_abi::device_flag;
@@ -173,6 +174,12 @@ impl DeviceStream {
     ) -> Result<()> {
         let named = move |buffer| (buffer, op);
         self.submit_list((1, Records::AtOnce), reads.map(named), writes.map(named), call)
+    }
+
+    /// Says that the work that the stream has so far may write to a buffer. It is recorded when something waits for it.
+    pub fn mark_written(&'static self, op: &'static str, buffer: &Buffer) -> Result<()> {
+        let writes = iter::once((buffer, op));
+        self.submit_list((1, Records::WhenAsked), iter::empty(), writes, |_| Ok(()))
     }
 
     /// Likewise a list of so many commands, whose number is recorded as `records` says. Buffers come with the graph

@@ -6,7 +6,7 @@ use super::types;
 use crate::backend::{Argument, KernelSource, Operand, UserKernel};
 use crate::error::{Error, Result, bail, ensure};
 use crate::{dtype::Dtype, fast, node::Value, scalar::Scalar};
-use core::ffi::c_void;
+use core::ffi::{CStr, c_void};
 use std::sync::Arc;
 use ultramarine_abi::{
     self as abi, Status,
@@ -57,12 +57,22 @@ pub(in super::super) unsafe extern "C" fn kernel(
                 true => None,
                 false => Some(text(NAME, "the options", given.options)?),
             };
+            let bytes = match given.source_bytes {
+                0 if given.source.is_null() => &[][..],
+                0 => CStr::from_ptr(given.source).to_bytes(),
+                n => list(NAME, "the source", given.source.cast::<u8>(), n)?,
+            };
+            ensure!(!given.source.is_null(), NAME, "NULL for the source.");
+            let code = fast::COMPILED.contains(&language).then_some(bytes);
+            let plain = std::str::from_utf8(if code.is_some() { &[] } else { bytes });
+            let plain = plain.map_err(|_| Error::value(NAME, "the source is not UTF-8."))?;
             let source = KernelSource {
                 op: state.primitive.name,
                 language,
                 head: fast::prelude(language).unwrap_or(""),
                 tail: "",
-                source: text(NAME, "the source", given.source)?,
+                source: plain,
+                code,
                 entry: text(NAME, "the entry", given.entry)?,
                 template_arguments: &arguments,
                 options,

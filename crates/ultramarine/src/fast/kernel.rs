@@ -317,11 +317,15 @@ impl Kernel {
                 format!("kernels have no type for {dtype}; give them its bytes, by view(uint8).");
             return Err(Error::type_(op, text));
         }
-        let [x, y, z] = launch.group;
-        let threads = !launch.group.contains(&0);
-        ensure!(threads, op, "a threadgroup of ({x}, {y}, {z}) has no threads.");
-        Ok(())
+        validate_group(op, launch)
     }
+}
+
+pub(super) fn validate_group(op: &str, launch: &Launch) -> Result<()> {
+    let [x, y, z] = launch.group;
+    let threads = !launch.group.contains(&0);
+    ensure!(threads, op, "a threadgroup of ({x}, {y}, {z}) has no threads.");
+    Ok(())
 }
 
 impl Definition {

@@ -23,6 +23,8 @@
 //! # Ok::<(), ultramarine::Error>(())
 //! ```
 
+mod compiled;
+mod foreign;
 mod kernel;
 mod op;
 mod source;
@@ -35,6 +37,9 @@ pub use crate::ops::nn::cross_entropy::cross_entropy;
 pub use crate::ops::nn::gated_delta::gated_delta_update;
 pub use crate::ops::nn::norm::{layer_norm, rms_norm};
 pub use crate::ops::nn::rope::{Rope, rope};
+pub(crate) use compiled::COMPILED;
+pub use compiled::{CompiledKernel, ScalarArgument};
+pub use foreign::ForeignKernel;
 use kernel::Definition;
 pub use kernel::{Kernel, Launch, Template};
 

@@ -87,8 +87,8 @@ impl Launched {
             source: d.body(language.name()).unwrap_or(""),
             tail: &made.tail,
             entry: &made.entry,
-            template_arguments: &[],
             options: d.options_of(language),
+            ..KernelSource::default()
         }
     }
 
@@ -146,6 +146,23 @@ impl Launched {
     }
 }
 
+/// Memory for outputs, filled with a number where there is one.
+pub(super) fn outputs(
+    exec: &Exec,
+    results: &[(Shape, Dtype)],
+    init_value: Option<f64>,
+) -> Result<Vec<Value>> {
+    let outputs = results.iter().map(|(s, d)| exec.alloc(s, *d)).collect::<Result<Vec<_>>>()?;
+    if let Some(number) = init_value {
+        for (value, (shape, dtype)) in outputs.iter().zip(results) {
+            let to = Operand { value, shape, dtype: *dtype };
+            let fill = Scalar::from_f64(*dtype, number);
+            exec.run(op::FILL, &NoAttrs::new(), &[], &[to], &[fill])?;
+        }
+    }
+    Ok(outputs)
+}
+
 impl MultiOutputRules for Launched {
     fn name(&self) -> &'static str {
         self.0.call.definition.name
@@ -154,17 +171,11 @@ impl MultiOutputRules for Launched {
     fn eval(&self, exec: &Exec, call: &Call<'_>, results: &[(Shape, Dtype)]) -> Result<Vec<Value>> {
         let launch = &self.0.call.launch;
         let made = &*self.generated(exec.device)?;
-        let outputs = results.iter().map(|(s, d)| exec.alloc(s, *d)).collect::<Result<Vec<_>>>()?;
+        let outputs = outputs(exec, results, launch.init_value)?;
         let output = |i: usize| {
             let (shape, dtype) = &results[i];
             Operand { value: &outputs[i], shape, dtype: *dtype }
         };
-        if let Some(value) = launch.init_value {
-            for (i, (_, dtype)) in results.iter().enumerate() {
-                let fill = Scalar::from_f64(*dtype, value);
-                exec.run(op::FILL, &NoAttrs::new(), &[], &[output(i)], &[fill])?;
-            }
-        }
         if launch.grid.contains(&0) {
             return Ok(outputs);
         }

@@ -253,6 +253,8 @@ pub fn join_current_stream(array: &Array) -> Result<()> {
     }
     let stream = present(state)?;
     match stream.native() {
+        // What wrote it is on that stream itself.
+        Some(_) if value.buffer.written().is_some_and(|u| std::ptr::eq(u.stream, stream)) => Ok(()),
         Some(_) => {
             stream.submit("__dlpack__", iter::once(&*value.buffer), iter::empty(), |_| Ok(()))
         }
@@ -327,7 +329,7 @@ impl Behind {
     /// Has whoever uses the buffer next, or its memory, wait.
     fn settle(self, buffer: &Buffer) -> Result<()> {
         let (stream, default, named) = match self {
-            Behind::Ours(stream) => (stream, None, None),
+            Behind::Ours(stream) => return stream.mark_written("__dlpack__", buffer),
             Behind::Theirs { state, default, named } => (state.returns()?, default, named),
         };
         stream.submit("__dlpack__", iter::empty(), iter::once(buffer), |native| {

@@ -127,7 +127,7 @@ rows! {
     extension::EvalCall um_call: size, n_inputs, n_outputs, view_stride, inputs, outputs,
         languages, host_call;
     extension::KernelText um_kernel_text: size, n_template_arguments, language, source, entry,
-        template_arguments, options;
+        template_arguments, options, source_bytes;
     extension::KernelProperties um_kernel_properties: size, max_group, group_multiple, max_shared;
     extension::Binding um_binding: size, kind, index, dtype, scalar, constants, bytes;
     extension::Dispatch um_dispatch: size, n_bindings, bindings, binding_stride, shared_bytes,

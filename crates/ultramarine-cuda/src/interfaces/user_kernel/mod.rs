@@ -1,9 +1,10 @@
-//! `ultramarine.kernel/1`: kernels in CUDA C++ that users give.
+//! `ultramarine.kernel/1`: kernels that users give, in CUDA C++ or compiled (`precompiled.rs`).
 //!
 //! A kernel with template arguments is named by an expression (`scale<float, 3>`), which NVRTC
 //! instantiates; others by their plain name, be they `extern "C"` or not. CUDA's headers are
 //! found where they are installed.
 
+mod precompiled;
 mod source;
 
 use crate::context::failure::cuda;
@@ -13,7 +14,7 @@ use crate::memory::Buffer;
 use crate::streams::Stream;
 use crate::sys::driver::{FunctionHandle, ModuleHandle, code};
 use core::ffi::{c_int, c_void};
-use source::Given;
+use source::{Given, Source};
 use std::ffi::CString;
 use std::sync::{Arc, Mutex};
 use ultramarine_abi::helper::{Failure, Result, give, handle, host_of, take, with_device};
@@ -93,7 +94,7 @@ fn function_of(
 /// current.
 fn load(
     device: &Device,
-    given: &Given,
+    given: &Source,
     expression: Option<&str>,
 ) -> Result<Option<(ModuleHandle, FunctionHandle)>> {
     let expressions: Vec<String> = expression.iter().map(|e| (*e).to_owned()).collect();
@@ -112,21 +113,29 @@ fn load(
     }
 }
 
+/// Compiles and loads. The context is current.
+fn compiled(device: &Device, given: &Source) -> Result<(ModuleHandle, FunctionHandle)> {
+    let loaded = match (&given.expression, load(device, given, given.expression.as_deref())?) {
+        (_, Some(loaded)) => Some(loaded),
+        (Some(_), None) => None,
+        // One that is not extern "C" has another name in the code.
+        (None, None) => load(device, given, Some(&given.entry)).map_err(|failure| Failure {
+            text: format!("the source has no kernel {}: {}", given.entry, failure.text),
+            ..failure
+        })?,
+    };
+    loaded.ok_or_else(|| {
+        let wanted = given.expression.as_ref().unwrap_or(&given.entry);
+        Failure::new(format!("the source has no kernel {wanted}"))
+    })
+}
+
 impl UserKernel {
-    /// Compiles a kernel. The context is current.
+    /// Compiles or loads a kernel. The context is current.
     fn new(device: &Device, given: &Given) -> Result<Self> {
-        let loaded = match (&given.expression, load(device, given, given.expression.as_deref())?) {
-            (_, Some(loaded)) => Some(loaded),
-            (Some(_), None) => None,
-            // One that is not extern "C" has another name in the code.
-            (None, None) => load(device, given, Some(&given.entry)).map_err(|failure| Failure {
-                text: format!("the source has no kernel {}: {}", given.entry, failure.text),
-                ..failure
-            })?,
-        };
-        let Some((module, function)) = loaded else {
-            let wanted = given.expression.as_ref().unwrap_or(&given.entry);
-            return Err(Failure::new(format!("the source has no kernel {wanted}")));
+        let (entry, (module, function)) = match given {
+            Given::Source(source) => (&source.entry, compiled(device, source)?),
+            Given::Code(code) => (&code.entry, code.load(device)?),
         };
         let driver = device.driver;
         let ask = |which: c_int| {
@@ -147,7 +156,7 @@ impl UserKernel {
         });
         Ok(Self {
             context: device.context.clone(),
-            name: format!("kernel {}", given.entry).into(),
+            name: format!("kernel {entry}").into(),
             module,
             function,
             max_threads: limits.0.unwrap_or(device.properties.threads_per_block),

@@ -6,8 +6,11 @@ use std::path::PathBuf;
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::interface::kernel::KernelSource;
 
-/// The language, as users name it.
+/// The language of sources, as users name it.
 const LANGUAGE: &str = "cuda-c";
+/// The languages of compiled code.
+const CUBIN: &str = "cubin";
+const PTX: &str = "ptx";
 /// Replaces CUDA's headers where they are not installed.
 const HALVES: &str = include_str!("../../../kernels/halves.cuh");
 
@@ -49,8 +52,22 @@ fn options(users: &[String], headers: &[PathBuf]) -> Vec<String> {
     all
 }
 
+/// A decoded kernel.
+pub(super) enum Given {
+    Source(Source),
+    Code(Code),
+}
+
+/// Compiled code.
+pub(super) struct Code {
+    pub entry: String,
+    /// For the driver: with a NUL behind PTX.
+    pub image: Vec<u8>,
+    pub is_ptx: bool,
+}
+
 /// A decoded source.
-pub(super) struct Given {
+pub(super) struct Source {
     pub text: String,
     pub entry: String,
     /// `entry<arguments>`, if there are template arguments.
@@ -78,9 +95,9 @@ impl Given {
     pub unsafe fn of(source: &KernelSource) -> Result<Self> {
         // SAFETY: the contract's.
         let language = unsafe { text(source.language, "language") }?;
-        if language != LANGUAGE {
+        if ![LANGUAGE, CUBIN, PTX].contains(&language) {
             return Err(Failure::unsupported(format!(
-                "kernels are in {LANGUAGE} here, not in {language}"
+                "kernels are in {LANGUAGE}, {CUBIN} or {PTX} here, not in {language}"
             )));
         }
         // SAFETY: as above.
@@ -92,6 +109,9 @@ impl Given {
             },
             _ => return Err(Failure::invalid("a kernel without source")),
         };
+        if language != LANGUAGE {
+            return Code::new(entry, bytes, language == PTX).map(Given::Code);
+        }
         let whole = core::str::from_utf8(bytes)
             .map_err(|_| Failure::invalid("the source of a kernel is no UTF-8"))?;
         let mut arguments = Vec::new();
@@ -112,7 +132,8 @@ impl Given {
             true => format!("{HALVES}#line 1 \"{entry}\"\n{whole}"),
             false => whole.to_owned(),
         };
-        Ok(Self { text, entry, expression, options: options(&users, &headers) })
+        let options = options(&users, &headers);
+        Ok(Self::Source(Source { text, entry, expression, options }))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Kernels in source form, by the backend's interface `ultramarine.kernel/1`: compiled once for each device, by content.
+//! Users' kernels, by the backend's interface `ultramarine.kernel/1`: compiled or loaded once for each device, by content.
 
 mod cache;
 mod source;
@@ -36,6 +36,8 @@ pub struct KernelSource<'a> {
     pub source: &'a str,
     /// The source behind the user's.
     pub tail: &'a str,
+    /// Compiled code in place of a source.
+    pub code: Option<&'a [u8]>,
     pub entry: &'a str,
     pub template_arguments: &'a [String],
     pub options: Option<&'a str>,
@@ -48,17 +50,17 @@ impl KernelSource<'_> {
     }
 
     /// The key of the kernel: equal keys mean equal kernels.
-    fn key(&self, full: &str) -> Box<str> {
-        let mut key = String::with_capacity(full.len() + self.entry.len() + 32);
-        key.push_str(full);
+    fn key(&self, full: &[u8]) -> Box<[u8]> {
+        let mut key = Vec::with_capacity(full.len() + self.entry.len() + 32);
+        key.extend_from_slice(full);
         let arguments = self.template_arguments.iter().map(String::as_str);
         for part in [self.language, self.entry].into_iter().chain(self.options).chain(arguments) {
-            key.push('\0');
-            key.push_str(part);
+            key.push(0);
+            key.extend_from_slice(part.as_bytes());
         }
         // Options and arguments do not stand for each other.
-        key.push_str(if self.options.is_some() { "\0o" } else { "\0" });
-        key.into_boxed_str()
+        key.extend_from_slice(if self.options.is_some() { b"\0o" } else { b"\0" });
+        key.into_boxed_slice()
     }
 }
 
@@ -135,7 +137,7 @@ type Slot = Arc<Mutex<Option<Arc<UserKernel>>>>;
 pub(super) struct UserKernels {
     interface: OnceLock<Option<KernelInterface>>,
     languages: OnceLock<Vec<String>>,
-    kernels: Mutex<Bounded<Box<str>, Slot>>,
+    kernels: Mutex<Bounded<Box<[u8]>, Slot>>,
     constants: Mutex<Bounded<Box<[u8]>, BufferRef>>,
 }
 
@@ -187,12 +189,34 @@ impl DeviceState {
     }
 }
 
+/// What a backend gets.
+enum Full<'a> {
+    Source(FullSource),
+    Code(&'a [u8]),
+}
+
+impl<'a> Full<'a> {
+    fn of(source: &KernelSource<'a>) -> Full<'a> {
+        match source.code {
+            Some(code) => Full::Code(code),
+            None => Full::Source(FullSource::new(source)),
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Full::Source(full) => full.whole.as_bytes(),
+            Full::Code(code) => code,
+        }
+    }
+}
+
 /// Has the backend compile a kernel.
 fn compile(
     device: &'static DeviceState,
     interface: KernelInterface,
     source: &KernelSource<'_>,
-    full: &FullSource,
+    full: &Full<'_>,
 ) -> Result<Arc<UserKernel>> {
     let op = source.op;
     let string = |what: &str, text: &str| {
@@ -208,8 +232,8 @@ fn compile(
         size: size_of::<abi::KernelSource>() as u32,
         n_template_arguments: pointers.len() as u32,
         language: language.as_ptr(),
-        source: full.whole.as_ptr().cast(),
-        source_bytes: full.whole.len() as u64,
+        source: full.bytes().as_ptr().cast(),
+        source_bytes: full.bytes().len() as u64,
         entry: entry.as_ptr(),
         template_arguments: pointers.as_ptr(),
         options: options.as_ref().map_or(std::ptr::null(), |o| o.as_ptr()),
@@ -222,11 +246,21 @@ fn compile(
         Error::Memory(_) => e,
         e => {
             let (log, on) = (e.to_string(), device.device);
-            let message = full.explain(&log, source.source);
-            let text = format!(
-                "the kernel does not compile as {} on {on} (backend {}):\n{message}",
-                source.language, device.backend
-            );
+            let (language, backend) = (source.language, &device.backend);
+            let text = match full {
+                Full::Source(full) => {
+                    let message = full.explain(&log, source.source);
+                    format!(
+                        "the kernel does not compile as {language} on {on} (backend {backend}):\n{message}"
+                    )
+                }
+                Full::Code(code) => {
+                    let bytes = code.len();
+                    format!(
+                        "{bytes} bytes of {language} cannot be used on {on} (backend {backend}): {log}"
+                    )
+                }
+            };
             Error::runtime(op, text)
         }
     })?;
@@ -303,8 +337,8 @@ impl Exec {
                 return Err(Error::runtime(source.op, text));
             }
         };
-        let full = FullSource::new(source);
-        let key = source.key(&full.whole);
+        let full = Full::of(source);
+        let key = source.key(full.bytes());
         let slot = {
             let mut kernels = lock(&device.user_kernels.kernels);
             let found = kernels.get(&*key);

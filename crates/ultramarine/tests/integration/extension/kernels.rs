@@ -34,6 +34,7 @@ fn kernel(call: &Call, language: &str, source: &str) -> Outcome<*mut ext::Kernel
         entry: c"scale".as_ptr(),
         template_arguments: std::ptr::null(),
         options: std::ptr::null(),
+        source_bytes: 0,
     };
     let mut kernel = std::ptr::null_mut();
     call.ask(|c, e| unsafe { (host_table().kernel.unwrap())(c, &text, &mut kernel, e) })?;

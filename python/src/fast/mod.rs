@@ -1,13 +1,17 @@
 //! Kernels in source form: the module `ultramarine.fast`, which also holds functions of `ops/nn.rs`.
 
+mod foreign;
+
 use crate::array::PyArray;
 use crate::convert::{Operand, integers};
 use crate::dtype::{DtypeArg, PyDtype};
 use crate::error::{Res, type_, type_name, value};
 use crate::stream::{StreamArg, on};
+use foreign::{PyForeignKernel, foreign_kernel};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyInt, PyString, PyTuple};
-use ultramarine::fast::{Kernel, LANGUAGES, Launch, Template};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};
+use ultramarine::fast::{CompiledKernel, Kernel, LANGUAGES, Launch, Template};
+use ultramarine::{Dtype, Scalar};
 
 /// Kernel that is called with arrays and returns a list of arrays.
 ///
@@ -39,6 +43,31 @@ fn shape(of: &str, object: &Bound<'_, PyAny>) -> Res<Vec<usize>> {
         usize::try_from(n).map_err(|_| value(format!("[{of}] a shape has the negative size {n}.")))
     };
     sizes.into_iter().map(size).collect()
+}
+
+/// Shapes and dtypes of outputs.
+fn typed(
+    of: &str,
+    shapes: &[Bound<'_, PyAny>],
+    dtypes: &[DtypeArg],
+) -> Res<Vec<(Vec<usize>, Dtype)>> {
+    if shapes.len() != dtypes.len() {
+        let (shapes, dtypes) = (shapes.len(), dtypes.len());
+        let text = format!("{shapes} shapes and {dtypes} dtypes of outputs were given.");
+        return Err(value(format!("[{of}] {text}")));
+    }
+    shapes.iter().zip(dtypes).map(|(s, dtype)| Ok((shape(of, s)?, **dtype))).collect()
+}
+
+/// The launch with outputs of these shapes and dtypes.
+fn with_outputs(
+    of: &str,
+    launch: Launch,
+    shapes: &[Bound<'_, PyAny>],
+    dtypes: &[DtypeArg],
+) -> Res<Launch> {
+    let outputs = typed(of, shapes, dtypes)?;
+    Ok(outputs.iter().fold(launch, |launch, (shape, dtype)| launch.output(shape, *dtype)))
 }
 
 /// A template argument; bool is tested first, because Python counts it among the integers.
@@ -121,16 +150,9 @@ impl CustomKernel {
         let operand = |item: PyResult<Bound<'_, PyAny>>| Ok(item?.extract::<Operand>()?.0);
         let inputs = inputs.try_iter()?.map(operand).collect::<PyResult<Vec<_>>>()?;
         let inputs: Vec<_> = inputs.iter().collect();
-        let (shapes, dtypes) = (output_shapes.len(), output_dtypes.len());
-        if shapes != dtypes {
-            let text = format!("{shapes} shapes and {dtypes} dtypes of outputs were given.");
-            return Err(value(format!("[{of}] {text}")));
-        }
         let (grid, group) = (three(of, "grid", grid)?, three(of, "threadgroup", threadgroup)?);
-        let mut launch = Launch::new(grid, group);
-        for (s, dtype) in output_shapes.iter().zip(&output_dtypes) {
-            launch = launch.output(&shape(of, s)?, **dtype);
-        }
+        let launch = Launch::new(grid, group);
+        let mut launch = with_outputs(of, launch, &output_shapes, &output_dtypes)?;
         for (name, value) in template.map_or(Ok(Vec::new()), |t| templates(of, t))? {
             launch = launch.template(&name, value);
         }
@@ -360,33 +382,65 @@ fn cuda_kernel(
     Ok(CustomKernel { kernel, of })
 }
 
-/// Raises a RuntimeError: backends take kernels in source form only. In MLX it runs PTX or
-/// cubin.
+/// A number for a compiled kernel; bool is tested first, because Python counts it among the integers.
+fn scalar(of: &str, object: &Bound<'_, PyAny>) -> Res<Scalar> {
+    if let Ok(flag) = object.cast::<PyBool>() {
+        return Ok(Scalar::from_i64(Dtype::Bool, flag.is_true().into()));
+    }
+    if object.is_instance_of::<PyInt>() {
+        return match object.extract::<i32>() {
+            Ok(v) => Ok(Scalar::from_i64(Dtype::Int32, v.into())),
+            Err(_) => Err(value(format!(
+                "[{of}] An int is passed as int32, which {object} does not fit; give a pair of it and a dtype."
+            ))),
+        };
+    }
+    if object.is_instance_of::<PyFloat>() {
+        return Ok(Scalar::from_f64(Dtype::Float32, object.extract()?));
+    }
+    if let Ok((number, dtype)) = object.extract::<(Bound<'_, PyAny>, DtypeArg)>() {
+        return match number.extract::<i64>() {
+            Ok(v) => Ok(Scalar::from_i64(*dtype, v)),
+            Err(_) => Ok(Scalar::from_f64(*dtype, number.extract()?)),
+        };
+    }
+    let text =
+        "Invalid scalar argument. Must be a bool, int, float, or a pair of a number and its Dtype";
+    Err(type_(format!("[{of}] {text}, not {}.", type_name(object))))
+}
+
+/// Runs a kernel of compiled code, PTX or a cubin, on a CUDA device.
+///
+/// The kernel's parameters are the addresses of the inputs, those of the outputs, and the scalars, in this order. There is no
+/// guard around it: of threads beyond the grid, which a grid has that is no multiple of the group, the kernel takes care.
 ///
 /// Args:
-///     name (str): Name of the kernel.
-///     compiled_source (bytes): PTX or cubin.
+///     name (str): Name of the kernel in the code: mangled, unless its source said `extern "C"`.
+///     compiled_source (bytes): PTX, a cubin, or an archive of several.
 ///     inputs (Sequence[ArrayLike]): Inputs.
 ///     output_shapes (Sequence[Sequence[int]]): Shapes of the outputs.
 ///     output_dtypes (Sequence[Dtype]): Dtypes of the outputs.
-///     scalars (Sequence[bool | int | float]): Numbers that are passed to the kernel.
+///     scalars (Sequence[bool | int | float | tuple[float, Dtype]]): Numbers: a bool is passed as one byte, an int as int32, a
+///         float as float32, a pair of a number and a dtype as that.
 ///     grid (tuple[int, int, int]): Threads in all, along x, y and z.
-///     threadgroup (tuple[int, int, int]): Threads of a group, along x, y and z.
+///     threadgroup (tuple[int, int, int]): Threads of a group, along x, y and z; cut to the grid.
 ///     shared_memory (int): Bytes of dynamic shared memory.
-///     init_value (float | None): Value that outputs are filled with.
+///     init_value (float | None): Value that outputs are filled with first.
 ///     ensure_row_contiguous (bool): Makes inputs row-major first.
 ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
 ///         else the default device.
 ///
 /// Returns:
-///     list[array]: Outputs, in MLX.
+///     list[array]: Outputs.
 ///
 /// Raises:
-///     RuntimeError: Always. Use `cuda_kernel`.
+///     RuntimeError: If the device takes no such code; when an output is computed, if the driver refuses the code (another
+///         architecture), or it has no kernel of that name, or another number of parameters.
+///     ValueError: If there is no output, or a group without threads.
 #[pyfunction]
 #[pyo3(signature = (*, name, compiled_source, inputs, output_shapes, output_dtypes, scalars, grid, threadgroup,
                     shared_memory=0, init_value=None, ensure_row_contiguous=false, stream=None))]
-#[allow(clippy::too_many_arguments, unused_variables)]
+#[allow(clippy::too_many_arguments)]
 fn precompiled_cuda_kernel(
     name: &str,
     compiled_source: &[u8],
@@ -402,16 +456,28 @@ fn precompiled_cuda_kernel(
     stream: Option<StreamArg>,
 ) -> Res<Vec<PyArray>> {
     let of = "precompiled_cuda_kernel";
-    three(of, "grid", grid)?;
-    three(of, "threadgroup", threadgroup)?;
-    let text = "backends take kernels in source form, not as PTX or cubin; use cuda_kernel.";
-    Err(ultramarine::Error::Runtime(format!("[{of}] {text}").into()).into())
+    let (grid, group) = (three(of, "grid", grid)?, three(of, "threadgroup", threadgroup)?);
+    let mut launch = with_outputs(of, Launch::new(grid, group), &output_shapes, &output_dtypes)?;
+    if let Some(value) = init_value {
+        launch = launch.init_value(value);
+    }
+    let mut kernel = CompiledKernel::new(name, compiled_source)?
+        .shared_memory(shared_memory)
+        .ensure_row_contiguous(ensure_row_contiguous);
+    for object in &scalars {
+        kernel = kernel.scalar_of(scalar(of, object)?);
+    }
+    let inputs: Vec<_> = inputs.into_iter().map(|operand| operand.0).collect();
+    let inputs: Vec<_> = inputs.iter().collect();
+    let outputs = on(stream, || kernel.call(&inputs, &launch))?;
+    Ok(outputs.into_iter().map(PyArray::new).collect())
 }
 
 pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     let m = &PyModule::new(parent.py(), "ultramarine.fast")?;
     m.add_class::<CustomKernel>()?;
-    crate::functions!(m: kernel metal_kernel cuda_kernel precompiled_cuda_kernel);
+    m.add_class::<PyForeignKernel>()?;
+    crate::functions!(m: kernel metal_kernel cuda_kernel precompiled_cuda_kernel foreign_kernel);
     crate::ops::nn::register_fast(m)?;
     parent.add("_fast", m)
 }
