@@ -29,6 +29,7 @@ mod backends;
 mod compile;
 mod convert;
 mod custom;
+mod determinism;
 mod dlpack;
 mod dtype;
 mod error;
@@ -168,6 +169,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     fast::register(m)?;
     memory::register(m)?;
     precision::register(m)?;
+    determinism::register(m)?;
     transfer::register(m)?;
     backends::register(m)?;
     profile::register(m)?;

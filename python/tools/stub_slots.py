@@ -52,6 +52,16 @@ SLOTS = {
         "def __exit__(self, exc_type: Any = None, exc_value: Any = None, traceback: Any = None) "
         "-> None: ...",
     ],
+    "PrecisionContext": [
+        "def __enter__(self) -> None: ...",
+        "def __exit__(self, exc_type: Any = None, exc_value: Any = None, traceback: Any = None) "
+        "-> None: ...",
+    ],
+    "DeterministicContext": [
+        "def __enter__(self) -> None: ...",
+        "def __exit__(self, exc_type: Any = None, exc_value: Any = None, traceback: Any = None) "
+        "-> None: ...",
+    ],
     "TransferContext": [
         "def __enter__(self) -> None: ...",
         "def __exit__(self, exc_type: Any = None, exc_value: Any = None, traceback: Any = None) "

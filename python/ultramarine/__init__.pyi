@@ -136,6 +136,19 @@ class ArrayIterator:
     def __iter__(self) -> ArrayIterator: ...
     def __next__(self) -> array: ...
 
+class DeterministicContext:
+    """Context manager in which equal calls have to give equal bits, or need not.
+
+    Args:
+        s (bool): Whether they have to; see `set_deterministic`.
+    """
+
+    def __init__(self, s: bool) -> None: ...
+    def __enter__(self) -> None: ...
+    def __exit__(
+        self, exc_type: Any = None, exc_value: Any = None, traceback: Any = None
+    ) -> None: ...
+
 class Device:
     """Device: its kind, and its index among devices of that kind.
 
@@ -215,6 +228,10 @@ class PrecisionContext:
     """
 
     def __init__(self, s: Literal["highest", "high", "medium"]) -> None: ...
+    def __enter__(self) -> None: ...
+    def __exit__(
+        self, exc_type: Any = None, exc_value: Any = None, traceback: Any = None
+    ) -> None: ...
 
 class PrintOptions:
     """Options of printing numbers.
@@ -2972,6 +2989,16 @@ def dequantize(
         array([1, 2, 3, 6], dtype=bfloat16)
     """
 
+def deterministic(on: bool = True, /) -> DeterministicContext:
+    """Returns a context manager in which equal calls of this thread have to give equal bits, or need not, on all devices.
+
+    Args:
+        on (bool): Whether they have to; see `set_deterministic`.
+
+    Returns:
+        DeterministicContext: Context manager.
+    """
+
 def device_count(device_type: Device | DeviceType) -> int:
     """Counts the devices of a kind.
 
@@ -3672,6 +3699,16 @@ def get_cache_memory(device: Device | DeviceType | None = None) -> int:
 
     Returns:
         int: Number of bytes.
+    """
+
+def get_deterministic(*, device: Device | DeviceType | None = None) -> bool:
+    """Returns whether equal calls have to give equal bits.
+
+    Args:
+        device (Device | DeviceType | None): Device asked about. Default: those that have no setting of their own.
+
+    Returns:
+        bool: The setting; see `set_deterministic`.
     """
 
 def get_include() -> str:
@@ -5538,6 +5575,22 @@ def set_default_stream(stream: Stream) -> None:
 
     Args:
         stream (Stream): Stream.
+    """
+
+def set_deterministic(on: bool, /, *, device: Device | DeviceType | None = None) -> bool:
+    """Sets whether equal calls have to give equal bits, in all threads.
+
+    It holds for operations that are called from now on, for their derivatives, and for functions that are compiled from now on.
+    An operation whose bits may depend on the order of its work, on a device that does not say that they do not, is then an error
+    that names both, when its result is computed. Those of the CPU and of CUDA have equal bits always. Kernels of your own are not
+    concerned. The first setting is off; ``ULTRAMARINE_DETERMINISTIC=1`` is on.
+
+    Args:
+        on (bool): Whether they have to.
+        device (Device | DeviceType | None): Device it is for. Default: all devices.
+
+    Returns:
+        bool: The former setting.
     """
 
 def set_matmul_precision(

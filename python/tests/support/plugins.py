@@ -65,15 +65,20 @@ def command(*arguments: str, **environment: str) -> tuple[int, str]:
     return process.returncode, out + err
 
 
+def compiled(directory: Path, name: str, source: str) -> Path:
+    """A backend of one file of C."""
+    directory.mkdir(parents=True, exist_ok=True)
+    out = directory / f"libultramarine-{name}.so"
+    flags = ["-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-pthread", "-I", str(HEADERS)]
+    command = ["cc", *flags, "-shared", "-x", "c", "-", "-lm", "-o", str(out)]
+    subprocess.run(command, input=source, text=True, check=True)
+    return out
+
+
 @cache
 def minimal() -> Path:
     """The minimal backend, which has two devices."""
-    BUILT.mkdir(parents=True, exist_ok=True)
-    out = BUILT / "libultramarine-minimal.so"
-    flags = ["-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-pthread", "-I", str(HEADERS)]
-    source = EXAMPLES / "minimal/minimal.c"
-    subprocess.run(["cc", *flags, "-shared", str(source), "-lm", "-o", str(out)], check=True)
-    return out
+    return compiled(BUILT, "minimal", (EXAMPLES / "minimal/minimal.c").read_text())
 
 
 @cache

@@ -33,6 +33,7 @@ dtype that the device computes with for the second. An extra op is one that pays
     for op in &schema.op {
         operation(&mut out, schema, op);
     }
+    determinism(&mut out, schema);
     out.push_str("\n## Attribute structs\n");
     for attributes in &schema.attributes {
         let _ = writeln!(out, "\n### `{}` ({})\n", struct_name(&attributes.name), attributes.name);
@@ -42,6 +43,26 @@ dtype that the device computes with for the second. An extra op is one that pays
         }
     }
     out
+}
+
+/// The operations whose bits may differ between equal calls.
+fn determinism(out: &mut String, schema: &Schema) {
+    out.push_str(
+        "
+## Determinism
+
+Results of most ops have the same bits whatever the order in which a device works. Those of the ops below may depend on what the
+table says. A device whose info has `UM_DEVICE_DETERMINISTIC` does not let them: there equal commands give equal bits, in one
+process and in the next one, on devices of one kind with one version of everything. On any other device these ops are refused
+while `set_deterministic` is on ([precision.md](precision.md#repeatability)). The conformance kit runs them twice.
+
+| op | its bits may depend on |
+| --- | --- |
+",
+    );
+    for op in schema.op.iter().filter(|op| !op.order.is_empty()) {
+        let _ = writeln!(out, "| {} | {} |", op.name, op.order);
+    }
 }
 
 fn set(name: &str) -> String {

@@ -103,6 +103,9 @@ pub struct Op {
     pub numbers: Vec<String>,
     #[serde(default)]
     pub sums: bool,
+    /// That which the bits of a result may depend on besides the operands, as "may depend on ...".
+    #[serde(default)]
+    pub order: String,
     #[serde(default)]
     pub ulps: u32,
     /// The codes it has of its attributes' table; all that do not say otherwise.

@@ -161,7 +161,7 @@ fn op_row(out: &mut String, schema: &Schema, op: &Op) {
         dtypes: [{}];
         output: [{}];
         more: [{}];
-        ulps: {}.0, sums: {};
+        ulps: {}.0, sums: {}, order: {:?};
         codes: {};
         numbers: {:?};
         doc: {:?};
@@ -180,6 +180,7 @@ fn op_row(out: &mut String, schema: &Schema, op: &Op) {
         op.more_outputs.iter().map(|o| output(o)).collect::<Vec<_>>().join(", "),
         op.ulps,
         op.sums,
+        op.order,
         codes,
         op.numbers,
         op.doc,

@@ -250,6 +250,8 @@ pub struct OpSchema {
     pub ulps: f64,
     /// Without codes: as [`CodeSchema::sums`].
     pub sums: bool,
+    /// Description of that which the bits of a result may depend on besides the operands; empty for nothing.
+    pub order: &'static str,
     /// Module of its codes.
     pub code_table: Option<&'static str>,
     /// Its codes; empty for an op without.
@@ -371,7 +373,7 @@ macro_rules! op_rows {
         dtypes: [$dtypes:expr];
         output: [$output:expr];
         more: [$($more:expr),*];
-        ulps: $ulps:literal, sums: $sums:literal;
+        ulps: $ulps:literal, sums: $sums:literal, order: $order:literal;
         codes: $table:expr, $codes:expr;
         numbers: [$($numbers:literal),*];
         doc: $doc:literal;
@@ -397,6 +399,7 @@ macro_rules! op_rows {
             more: &[$($more),*],
             ulps: $ulps,
             sums: $sums,
+            order: $order,
             code_table: $table,
             codes: $codes,
             numbers: &[$($numbers),*],

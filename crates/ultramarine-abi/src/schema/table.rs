@@ -265,7 +265,7 @@ op_rows! {
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Any(dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX)];
         more: [];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "";
         codes: None, &[];
         numbers: ["Conversions follow the rule of rounding above."];
         doc: "Element copy between any strides, converting the dtype.";
@@ -276,7 +276,7 @@ op_rows! {
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Main];
         more: [];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "";
         codes: None, &[];
         numbers: [];
         doc: "Fills the output with scalar 0.";
@@ -287,7 +287,7 @@ op_rows! {
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Main];
         more: [];
-        ulps: 2.0, sums: false;
+        ulps: 2.0, sums: false, order: "";
         codes: None, &[];
         numbers: ["Computed in float64 or int64 without contraction, then converted as COPY does; a device without float64 may use float32 for outputs of float32 and below (`ulps` then counts in units of the largest element)."];
         doc: "`scalar0 + i * scalar1` along a 1-d output (both float64 for floating outputs, else int64).";
@@ -298,7 +298,7 @@ op_rows! {
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Code];
         more: [];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "";
         codes: Some("unary"), &UNARY_CODES;
         numbers: [];
         doc: "";
@@ -309,7 +309,7 @@ op_rows! {
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Code];
         more: [];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "";
         codes: Some("binary"), &BINARY_CODES;
         numbers: [];
         doc: "Both inputs of one dtype, broadcast by strides.";
@@ -320,7 +320,7 @@ op_rows! {
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Main];
         more: [];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "";
         codes: None, &[];
         numbers: [];
         doc: "`condition ? x : y`.";
@@ -331,7 +331,7 @@ op_rows! {
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Code];
         more: [];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "the order of a sum";
         codes: Some("reduce"), &REDUCE_CODES;
         numbers: ["Sums and products may be taken in any order; the tolerance is relative to the sum (product) of the absolute values."];
         doc: "The output keeps reduced axes with size 1.";
@@ -342,7 +342,7 @@ op_rows! {
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Code];
         more: [];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "";
         codes: Some("arg_reduce"), &ARG_REDUCE_CODES;
         numbers: [];
         doc: "Index (uint32) of the extreme along an axis, the first of equals; the output keeps the axis with size 1.";
@@ -353,7 +353,7 @@ op_rows! {
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Main];
         more: [];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "the order of a sum";
         codes: Some("reduce"), &SCAN_CODES;
         numbers: ["Any order of adding, as in REDUCE. An exclusive scan begins with the neutral element: 0, 1, the largest value (infinity), the smallest, -infinity for logaddexp.", "The imaginary part of a complex logaddexp is what the order of adding makes it: it may be off by multiples of 2 pi."];
         doc: "Running reduction along an axis.";
@@ -364,7 +364,7 @@ op_rows! {
         dtypes: [dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Main];
         more: [];
-        ulps: 0.0, sums: true;
+        ulps: 0.0, sums: true, order: "the order of a sum";
         codes: None, &[];
         numbers: ["Sums in any order, with or without contraction; a device may say that it shortens the mantissa (REDUCED_PRECISION)."];
         doc: "`(..., m, k) x (..., k, n) -> (..., m, n)`, equal batch dimensions (broadcast by strides). float16 and bfloat16 accumulate in float32.";
@@ -375,7 +375,7 @@ op_rows! {
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Main];
         more: [];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "";
         codes: None, &[];
         numbers: [];
         doc: "Inputs: source, then `n_indices` index arrays of one shape and dtype. Output: index shape followed by a slice of `source.ndim` dimensions (1 along indexed axes). Negative indices count from the end; an index outside is clamped, never read past the buffer.";
@@ -386,7 +386,7 @@ op_rows! {
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Main];
         more: [];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "the order in which the updates of one place come";
         codes: Some("scatter"), &SCATTER_CODES;
         numbers: ["Sums and products of updates to one element may be taken in any order."];
         doc: "Inputs: source, indices, updates (shaped as GATHER's output). The output is the source with the updates combined in; out-of-range indices are skipped.";
@@ -397,7 +397,7 @@ op_rows! {
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Main];
         more: [];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "";
         codes: None, &[];
         numbers: [];
         doc: "`out[.., i, ..] = source[.., index[.., i, ..], ..]`.";
@@ -408,7 +408,7 @@ op_rows! {
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Main];
         more: [];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "the order in which the updates of one place come";
         codes: Some("scatter"), &SCATTER_AXIS_CODES;
         numbers: [];
         doc: "Source, indices, updates; the converse of GATHER_AXIS.";
@@ -419,7 +419,7 @@ op_rows! {
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Main];
         more: [];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "";
         codes: None, &[];
         numbers: [];
         doc: "Ascending, stable, NaN last.";
@@ -430,7 +430,7 @@ op_rows! {
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Uint32];
         more: [];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "";
         codes: None, &[];
         numbers: [];
         doc: "Indices (uint32) that sort.";
@@ -441,7 +441,7 @@ op_rows! {
         dtypes: [dtypes::WORDS];
         output: [Output::Main];
         more: [];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "";
         codes: None, &[];
         numbers: ["The outputs of a key are the bytes of W words (rounded up), least significant byte first. With h = ceil(W / 2): for i < floor(W / 2) the block of counters (i, i + h) gives the words i and i + h; if W is odd, word h - 1 is the first word of the block of counters (h - 1, 0). The same bits on every backend."];
         doc: "Threefry-2x32 bits. Input: keys (..., 2) uint32; output (keys..., n) uint8, uint16 or uint32.";
@@ -452,7 +452,7 @@ op_rows! {
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Main];
         more: [];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "the order of the elements on either side";
         codes: None, &[];
         numbers: [];
         doc: "The elements along an axis in an order in which number k (scalar 0) is as SORT has it, none before it is larger and none behind it is smaller.";
@@ -463,7 +463,7 @@ op_rows! {
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Uint32];
         more: [];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "the order of the elements on either side";
         codes: None, &[];
         numbers: [];
         doc: "Indices (uint32) that partition, as PARTITION.";
@@ -474,7 +474,7 @@ op_rows! {
         dtypes: [dtypes::SINGLE | dtypes::COMPLEX];
         output: [Output::Code];
         more: [];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "the order of a sum";
         codes: Some("fft"), &FFT_CODES;
         numbers: ["The error is relative to the sum of the absolute values of the transformed elements: a few units in the last place times log2 n."];
         doc: "Discrete Fourier transforms along an axis, times scalar 0. The length n is the axis' size, for REAL the input's, for REAL_BACKWARD the output's.";
@@ -485,7 +485,7 @@ op_rows! {
         dtypes: [dtypes::FLOAT];
         output: [Output::Main];
         more: [];
-        ulps: 0.0, sums: true;
+        ulps: 0.0, sums: true, order: "the order of a sum, and the algorithm that a library chooses";
         codes: None, &[];
         numbers: ["Sums in any order, as MATMUL's; float16 and bfloat16 accumulate in float32."];
         doc: "Cross-correlation (or convolution, see `flip`) over three spatial axes: input `(n, d, h, w, c)`, weight `(o, kd, kh, kw, c / groups)`, output `(n, od, oh, ow, o)`. Scalars, three each: strides, zeros before the first element (may be negative), kernel dilation, input dilation. What is read outside of the input, and between its dilated elements, is 0. Group g of the outputs reads group g of the channels.";
@@ -496,7 +496,7 @@ op_rows! {
         dtypes: [dtypes::SOLVED];
         output: [Output::Main];
         more: [];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "the order of sums and of rotations, and the algorithm that a library chooses";
         codes: None, &[];
         numbers: ["The error is measured backwards: what the factors multiply to, relative to the norm of the matrix."];
         doc: "The triangular factor L of `a = L L^H` of matrices `(..., n, n)`, or U of `a = U^H U`; zeros in the other triangle. Only the named triangle of `a` is read. Not positive definite: NaN.";
@@ -507,7 +507,7 @@ op_rows! {
         dtypes: [dtypes::SOLVED];
         output: [Output::Main];
         more: [Output::Uint32, Output::Uint32];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "the order of sums and of rotations, and the algorithm that a library chooses";
         codes: None, &[];
         numbers: ["The error is measured backwards: what the factors multiply to, relative to the norm of the matrix."];
         doc: "LU factors with partial pivoting of `(..., m, n)`, L (unit diagonal) and U in one matrix; pivots `(..., k)`, k = min(m, n): row i was swapped with the row that element i names; rows `(..., m)`: row i of L U is the row of `a` that element i names.";
@@ -518,7 +518,7 @@ op_rows! {
         dtypes: [dtypes::SOLVED];
         output: [Output::Main];
         more: [Output::Main];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "the order of sums and of rotations, and the algorithm that a library chooses";
         codes: None, &[];
         numbers: ["The error is measured backwards: what the factors multiply to, relative to the norm of the matrix."];
         doc: "`a = q r` of `(..., m, n)`: q `(..., m, k)` with orthonormal columns, r `(..., k, n)` upper triangular, k = min(m, n).";
@@ -529,7 +529,7 @@ op_rows! {
         dtypes: [dtypes::SOLVED];
         output: [Output::Main];
         more: [Output::Real, Output::Main];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "the order of sums and of rotations, and the algorithm that a library chooses";
         codes: None, &[];
         numbers: ["The error is measured backwards: what the factors multiply to, relative to the norm of the matrix."];
         doc: "`a = u diag(s) vt` of `(..., m, n)`: u `(..., m, m)` or `(..., m, k)`, s `(..., k)` descending, vt `(..., n, n)` or `(..., k, n)`, k = min(m, n), as the outputs' shapes say.";
@@ -540,7 +540,7 @@ op_rows! {
         dtypes: [dtypes::SOLVED];
         output: [Output::Real];
         more: [];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "the order of sums and of rotations, and the algorithm that a library chooses";
         codes: None, &[];
         numbers: [];
         doc: "s of SVD.";
@@ -551,7 +551,7 @@ op_rows! {
         dtypes: [dtypes::SOLVED];
         output: [Output::Real];
         more: [Output::Main];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "the order of sums and of rotations, and the algorithm that a library chooses";
         codes: None, &[];
         numbers: ["The error is measured backwards: what the factors multiply to, relative to the norm of the matrix."];
         doc: "Eigenvalues w `(..., n)`, ascending, and eigenvectors, the columns of v `(..., n, n)`, of Hermitian matrices, of which one triangle is read.";
@@ -562,7 +562,7 @@ op_rows! {
         dtypes: [dtypes::SOLVED];
         output: [Output::Real];
         more: [];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "the order of sums and of rotations, and the algorithm that a library chooses";
         codes: None, &[];
         numbers: [];
         doc: "w of EIGH.";
@@ -573,7 +573,7 @@ op_rows! {
         dtypes: [dtypes::SOLVED];
         output: [Output::Any(dtypes::COMPLEX)];
         more: [Output::Any(dtypes::COMPLEX)];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "the order of sums and of rotations, and the algorithm that a library chooses";
         codes: None, &[];
         numbers: ["The error is measured backwards: what the factors multiply to, relative to the norm of the matrix."];
         doc: "Eigenvalues w `(..., n)` and eigenvectors, the columns of norm 1 of v `(..., n, n)`, of square matrices, in any order.";
@@ -584,7 +584,7 @@ op_rows! {
         dtypes: [dtypes::SOLVED];
         output: [Output::Any(dtypes::COMPLEX)];
         more: [];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "the order of sums and of rotations, and the algorithm that a library chooses";
         codes: None, &[];
         numbers: [];
         doc: "w of EIG.";
@@ -595,7 +595,7 @@ op_rows! {
         dtypes: [dtypes::SOLVED];
         output: [Output::Main];
         more: [];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "the order of sums and of rotations, and the algorithm that a library chooses";
         codes: None, &[];
         numbers: ["The error is that of a x, relative to the norms of a and x."];
         doc: "x of `a x = b` for triangular `a` `(..., n, n)`, of which one triangle is read, and b and x `(..., n, k)`; equal batch dimensions (broadcast by strides).";
@@ -606,7 +606,7 @@ op_rows! {
         dtypes: [dtypes::FLOAT];
         output: [Output::Main];
         more: [];
-        ulps: 8.0, sums: false;
+        ulps: 8.0, sums: false, order: "the order of a sum";
         codes: None, &[];
         numbers: ["Sums in any order, as REDUCE's. Where the largest element is infinite (or NaN), the quotients of what that gives: NaN for all of NaN, and for all if there are only negative infinities."];
         doc: "`e^(x - m)` over its sum over the axes of `axes`, m being the largest element over them.";
@@ -617,7 +617,7 @@ op_rows! {
         dtypes: [dtypes::FLOAT];
         output: [Output::Main];
         more: [];
-        ulps: 8.0, sums: false;
+        ulps: 8.0, sums: false, order: "the order of a sum";
         codes: None, &[];
         numbers: ["Sums in any order, as REDUCE's; the error of the logarithm is that of the sum relative to it."];
         doc: "`ln` of the sum of `e^x` over the axes of `axes`, which keep size 1, without overflow on the way: infinity if there is one, -infinity of nothing else.";
@@ -628,7 +628,7 @@ op_rows! {
         dtypes: [dtypes::FLOAT];
         output: [Output::Main];
         more: [];
-        ulps: 8.0, sums: false;
+        ulps: 8.0, sums: false, order: "the order of a sum";
         codes: None, &[];
         numbers: ["The sum of the squares in any order, as REDUCE's. The weight has the output's shape by zero strides, mostly."];
         doc: "`x / sqrt(mean(x^2) + scalar 0) * weight`, the mean being that of the last axis, of which there is at least one.";
@@ -639,7 +639,7 @@ op_rows! {
         dtypes: [dtypes::FLOAT];
         output: [Output::Main];
         more: [];
-        ulps: 8.0, sums: false;
+        ulps: 8.0, sums: false, order: "the order of a sum";
         codes: None, &[];
         numbers: ["Sums in any order, as REDUCE's; the error is relative to the larger of the product and the bias. Weight and bias have the output's shape by zero strides, mostly."];
         doc: "`(x - m) / sqrt(v + scalar 0) * weight + bias`, m being the mean of the last axis, of which there is at least one, and v that of `(x - m)^2`.";
@@ -650,7 +650,7 @@ op_rows! {
         dtypes: [dtypes::FLOAT];
         output: [Output::Main];
         more: [];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "";
         codes: None, &[];
         numbers: ["cos and sin are float64 for float64, else float32. Every product, and then the sum or difference, is rounded in that dtype: nothing is contracted."];
         doc: "Turns pairs (a, b) of elements of the last axis into `(a * cos - b * sin, a * sin + b * cos)`. cos and sin have the output's shape, but `pairs` as the last size; mostly by zero strides.";
@@ -661,7 +661,7 @@ op_rows! {
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT];
         output: [Output::Uint32];
         more: [];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "";
         codes: None, &[];
         numbers: ["The zeros are equal, and so are NaNs, which come behind all other numbers. In a row that is not in order any place is right."];
         doc: "How many elements of a row come before each value: rows `(b..., n)` in the order of SORT, values `(b..., v...)`; the output has the values' shape.";
@@ -672,7 +672,7 @@ op_rows! {
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Main];
         more: [];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "";
         codes: None, &[];
         numbers: [];
         doc: "The window of the source that begins at the starts and has the output's shape. A start below 0 counts as 0; one from which the window would leave the source counts as the last from which it does not.";
@@ -683,7 +683,7 @@ op_rows! {
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Main];
         more: [];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "";
         codes: None, &[];
         numbers: [];
         doc: "The source with the update written over the window of its shape that begins at the starts, as in DYNAMIC_SLICE. Where the output is the source's memory, nothing but the window is written.";
@@ -694,7 +694,7 @@ op_rows! {
         dtypes: [dtypes::FLOAT];
         output: [Output::Main];
         more: [];
-        ulps: 0.0, sums: true;
+        ulps: 0.0, sums: true, order: "the order of a sum, and the algorithm that a library chooses";
         codes: None, &[];
         numbers: ["Sums in any order, as MATMUL's; float16 and bfloat16 accumulate in float32."];
         doc: "The gradient of CONVOLVE by its input: from the weight and a cotangent `(n, od, oh, ow, o)` of the output, that of the input, `(n, d, h, w, c)`. Attributes and scalars are the convolution's.";
@@ -705,7 +705,7 @@ op_rows! {
         dtypes: [dtypes::FLOAT];
         output: [Output::Main];
         more: [];
-        ulps: 0.0, sums: true;
+        ulps: 0.0, sums: true, order: "the order of a sum, and the algorithm that a library chooses";
         codes: None, &[];
         numbers: ["Sums in any order, as MATMUL's; float16 and bfloat16 accumulate in float32."];
         doc: "The gradient of CONVOLVE by its weight: from the input and a cotangent `(n, od, oh, ow, o)` of the output, that of the weight, `(o, kd, kh, kw, c / groups)`. Attributes and scalars are the convolution's.";
@@ -716,7 +716,7 @@ op_rows! {
         dtypes: [dtypes::FLOAT];
         output: [Output::Main];
         more: [Output::Accumulated];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "the order of a sum";
         codes: None, &[];
         numbers: ["The scores, softmax and sums of float16 and bfloat16 are in float32, in any order; the weights may be rounded to the dtype before they meet the values. Keys and values behind the length need not be read."];
         doc: "Scaled dot-product attention. Queries `(b, h, m, d)`, keys `(b, h / group, n, d)`, values `(b, h / group, n, e)`, mask `(b, h, m, n)`, sinks `(b, h)`, lengths `(b)`; the outputs are the result `(b, h, m, e)` and the logarithms of the softmax's sums `(b, h, m)`. Scores are scalar 0 times `q k^T`, plus the mask if it holds numbers. Masked ones (where a bool mask is false, behind the length, and, `causal`, behind the query) and any below it are the lowest finite number of their dtype. The result is the softmax of the scores over the keys, times the values; the softmax's sum has `e^sink` as one more term.";
@@ -727,7 +727,7 @@ op_rows! {
         dtypes: [dtypes::FLOAT];
         output: [Output::Main];
         more: [Output::Main, Output::Main];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "the order of a sum";
         codes: None, &[];
         numbers: ["As ATTENTION's."];
         doc: "The gradients of ATTENTION by queries, keys and values, in their shapes, from a cotangent `(b, h, m, e)` of its result, the logarithms that it gave, and delta `(b, h, m)`: the sum of result times cotangent over the last axis, less the cotangent of the logarithm. With w the softmax's weights and s the scores, the gradient by s is `w (cotangent values^T - delta)`; by masked scores it is 0. Logarithms that are the lowest finite number belong to queries all of whose keys are masked, with equal weights.";
@@ -738,7 +738,7 @@ op_rows! {
         dtypes: [dtypes::FLOAT];
         output: [Output::Accumulated];
         more: [Output::Accumulated];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "the order of a sum";
         codes: None, &[];
         numbers: ["float16 and bfloat16 are widened as they are read; sums in any order. Infinite and NaN logits give what the formula gives."];
         doc: "Cross entropy of class indices. From logits `(r, c)` and targets `(r)`, the losses `(r)` and the logarithms of the sums of `e^logit` `(r)`: a loss is the logarithm less the target's logit. Negative targets count from the end; one outside is held to the axis. There is a class at least.";
@@ -749,7 +749,7 @@ op_rows! {
         dtypes: [dtypes::FLOAT];
         output: [Output::Main];
         more: [];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "the order of a sum";
         codes: None, &[];
         numbers: ["As CROSS_ENTROPY's."];
         doc: "The gradient of CROSS_ENTROPY by its logits, in their shape, from the logarithms that it gave and a cotangent `(r)` of its losses: the cotangent times `e^(logit - logarithm)`, less the cotangent at the target.";
@@ -760,7 +760,7 @@ op_rows! {
         dtypes: [dtypes::FLOAT];
         output: [Output::Main];
         more: [];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "";
         codes: None, &[];
         numbers: ["Computed in float32 (float64 for float64) and rounded once; what is multiplied by the scale may be rounded to the dtype before the bias is added. The global scale over 2688, and its product with a scale, may be rounded to float32."];
         doc: "Numbers of few bits as floats. Words `(r, k bits / 32)` hold the k elements of each row as a stream of bits, the lowest first: element i is bits `i bits` to `(i + 1) bits`. Scales and biases `(r, k / group)`, global scale `(1)`; the output is `(r, k)`.";
@@ -771,7 +771,7 @@ op_rows! {
         dtypes: [dtypes::FLOAT];
         output: [Output::Main];
         more: [];
-        ulps: 0.0, sums: true;
+        ulps: 0.0, sums: true, order: "the order of a sum";
         codes: None, &[];
         numbers: ["float16 and bfloat16 accumulate in float32, in any order. Elements may be rounded to the dtype before they meet x; scale and bias may be applied to the sums of a group. Global scales are as DEQUANTIZE's."];
         doc: "Products with matrices of few bits. x `(b, m, k)`, words `(e, rows, columns bits / 32)`, scales and biases `(e, rows, columns / group)`, as DEQUANTIZE's; global scales `(e)`. A matrix is `(k, n)`, or `(n, k)` with `transpose`. Output `(t, m, n)`: item i is the product of matrix `lhs_indices[i]` of x and matrix `rhs_indices[i]` of the words; without indices of a factor, of its matrix i, and there are t of them. Indices `(t)`: negative ones count from the end; one outside is held to the range.";
@@ -782,7 +782,7 @@ op_rows! {
         dtypes: [dtypes::FLOAT];
         output: [Output::Main];
         more: [];
-        ulps: 0.0, sums: true;
+        ulps: 0.0, sums: true, order: "the order of a sum";
         codes: None, &[];
         numbers: ["As MATMUL's."];
         doc: "Products of matrices that indices choose. a `(b, m, k)`, b `(e, k, n)`, output `(t, m, n)`: item i is the product of matrix `lhs_indices[i]` of a and matrix `rhs_indices[i]` of b; without indices of a factor, of its matrix i, and there are t of them. Indices `(t)`: negative ones count from the end; one outside is held to the range.";
@@ -793,7 +793,7 @@ op_rows! {
         dtypes: [dtypes::FLOAT];
         output: [Output::Main];
         more: [];
-        ulps: 0.0, sums: true;
+        ulps: 0.0, sums: true, order: "the order of a sum";
         codes: None, &[];
         numbers: ["As MATMUL's. What is outside of a segment has no influence, also where it is not finite."];
         doc: "Products over segments of the inner dimension. a `(m, k)`, b `(k, n)`, segments `(s, 2)`, output `(s, m, n)`: item i is the product of the columns of a and the rows of b from the first number of segment i up to the second, both held to 0 to k (negative ones to 0). A segment that ends before it starts is empty, and gives 0.";
@@ -804,7 +804,7 @@ op_rows! {
         dtypes: [dtypes::FLOAT];
         output: [Output::Main];
         more: [Output::Main];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "the order of a sum";
         codes: None, &[];
         numbers: ["Sums in any order, as REDUCE's; float16 and bfloat16 are widened as they are read, and each result is rounded once."];
         doc: "The gradients of RMS_NORM of rows. From x `(r, n)`, weight `(n)` and a cotangent `(r, n)` of the result, with y the normalised x, s the factor that made it and t the cotangent times the weight: the gradient by x, `s (t - y mean(t y))`, the means being those of a row, `(r, n)`; and the gradient by the weight, the sum over the rows of the cotangent times y, `(n)`. Scalar 0 is the norm's.";
@@ -815,7 +815,7 @@ op_rows! {
         dtypes: [dtypes::FLOAT];
         output: [Output::Main];
         more: [Output::Main, Output::Main];
-        ulps: 0.0, sums: false;
+        ulps: 0.0, sums: false, order: "the order of a sum";
         codes: None, &[];
         numbers: ["As RMS_NORM_GRADIENT's."];
         doc: "The gradients of LAYER_NORM of rows, as RMS_NORM_GRADIENT's: the gradient by x is `s (t - mean(t) - y mean(t y))`, and the last output is that by the bias, the sum over the rows of the cotangent, `(n)`.";

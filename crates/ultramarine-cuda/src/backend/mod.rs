@@ -50,7 +50,8 @@ impl Backend for Cuda {
         info.fused_max_instructions = crate::ops::FUSED_INSTRUCTIONS;
         info.fused_max_inputs = crate::ops::FUSED_INPUTS;
         info.memory = properties.memory;
-        info.flags = device_flag::UPLOADS_IN_ORDER;
+        // Kernels add up in an order of their own, and of libraries only such algorithms are used.
+        info.flags = device_flag::UPLOADS_IN_ORDER | device_flag::DETERMINISTIC;
         info.alignment = crate::memory::ALIGNMENT as u32;
         info.kernel_languages = inline_text("cuda-c cubin ptx");
         info.name = inline_text(&properties.describe());

@@ -43,6 +43,8 @@ pub struct Exec {
     records: Cell<Records>,
     /// The graph operation that runs, for errors.
     pub op: Cell<&'static str>,
+    /// Equal commands have to give equal bits.
+    pub deterministic: Cell<bool>,
     /// The table that took the last command, until it is counted.
     ran: Cell<Option<&'static Kernels>>,
     /// The last error means that no table has a kernel. Operands are as they were.
@@ -89,6 +91,7 @@ impl Exec {
             program_stream: None,
             records: Cell::new(Records::AtOnce),
             op: Cell::new("eval"),
+            deterministic: Cell::new(false),
             ran: Cell::new(None),
             refused: Cell::new(false),
             profiled: Cell::new(false),
@@ -293,6 +296,28 @@ impl Exec {
         self.submit(&plan, op_name(op), inputs, outputs, scalars)
     }
 
+    /// Refuses an op whose bits may depend on the order of its work, where they must not and the device says nothing of it.
+    #[inline]
+    fn check_determinism(&self, op: OpId) -> Result<()> {
+        if !self.deterministic.get() || self.device.is_deterministic() {
+            return Ok(());
+        }
+        match schema::find(op).filter(|row| !row.order.is_empty()) {
+            None => Ok(()),
+            Some(row) => Err(self.not_deterministic(row.name, row.order)),
+        }
+    }
+
+    #[cold]
+    fn not_deterministic(&self, name: &str, why: &str) -> Error {
+        let DeviceState { device, backend, .. } = self.device;
+        let text = format!(
+            "set_deterministic is on, but {device} (backend {backend}) does not say that equal calls give equal bits, \
+             and those of {name} may depend on {why}. Run it on another device, or set_deterministic(False)."
+        );
+        Error::runtime(self.op.get(), text)
+    }
+
     /// The plan for an op of the contract.
     pub fn plan<A: Copy>(
         &self,
@@ -304,7 +329,11 @@ impl Exec {
         let words = super::plan::words_of(attributes);
         let raw = attributes as *const A as *const c_void;
         // SAFETY: `raw` is the op's attribute struct; `words` holds its bytes.
-        unsafe { self.device.plan(op, raw, &words, inputs, outputs) }
+        let plan = unsafe { self.device.plan(op, raw, &words, inputs, outputs) }?;
+        if plan.status != status::UNSUPPORTED {
+            self.check_determinism(op)?;
+        }
+        Ok(plan)
     }
 
     /// Runs a fused program, which may have an anchor. `key` is both in words. `Ok(false)`: the backend
@@ -318,6 +347,10 @@ impl Exec {
         outputs: &[Operand<'_>],
         scalars: &[Scalar],
     ) -> Result<bool> {
+        if self.deterministic.get() && !self.device.is_deterministic() {
+            // One by one its operations say which of them is not.
+            return Ok(false);
+        }
         let plan = self.device.fused_plan(program, anchor, key, inputs, outputs)?;
         if plan.status != status::OK {
             if plan.status == status::NOT_YET {

@@ -180,6 +180,12 @@ impl DeviceState {
         self.info.flags & abi::device_flag::WAITS_IN_COMMANDS != 0
     }
 
+    /// Returns true if equal commands give equal bits.
+    #[inline]
+    pub fn is_deterministic(&self) -> bool {
+        self.info.flags & abi::device_flag::DETERMINISTIC != 0
+    }
+
     /// The table of an optional interface, if the backend has it.
     fn interface<T: Copy>(&self, id: &CStr) -> Option<T> {
         interface_of(&self.table, id)

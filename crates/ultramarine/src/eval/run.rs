@@ -123,6 +123,7 @@ pub(super) fn interrupted() -> Error {
 
 fn run_task(exec: &Exec, task: &mut Task, notes: Notes) {
     exec.op.set(task.root().op.name());
+    exec.deterministic.set(task.root().place.deterministic);
     let outcome = interrupt::task(|| run_members(exec, task, notes));
     if interrupt::is_cut() {
         return give_up(task);

@@ -189,9 +189,10 @@ impl Scratch {
             None => words.operation(&node.op).then_some(())?,
         }
         node.with_inputs(|inputs| {
-            let (dtype, firm) = (node.dtype as u64, node.place.firm as u64);
+            let (dtype, place) = (node.dtype as u64, node.place);
+            let place = (place.deterministic as u64) << 1 | place.firm as u64;
             let rank = node.shape.len() as u64;
-            words.push((inputs.len() as u64) << 32 | rank << 16 | firm << 8 | dtype);
+            words.push((inputs.len() as u64) << 32 | rank << 16 | place << 8 | dtype);
             node.shape.iter().for_each(|size| words.push(*size as u64));
             inputs.iter().try_for_each(|input| {
                 let word = match slot(tape, input) {

@@ -253,7 +253,7 @@ fn constant(shape: Shape, value: Scalar) -> Array {
     if !shape.is_empty() {
         return filled(shape, value);
     }
-    let place = Place { stream: stream::current().0, firm: false, named: false };
+    let place = Place::new(stream::current().0, false, false);
     let op = Fill { value, spread: false }.into();
     Array::from_node(Node::new(op, Default::default(), shape, value.dtype(), place))
 }

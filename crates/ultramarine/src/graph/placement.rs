@@ -12,7 +12,7 @@ use crate::{
     device::{Device, DeviceType},
     devices,
     error::{Error, Result},
-    graph::op::Op,
+    graph::{determinism, op::Op},
     stream::default_device,
     stream::{self, Stream},
 };
@@ -28,9 +28,17 @@ pub(crate) struct Place {
     /// The stream was named, by a scope or an argument. Else it follows from the operands, and the same operation of
     /// operands elsewhere runs there.
     pub named: bool,
+    /// Equal calls have to give equal bits ([`super::determinism`]).
+    pub deterministic: bool,
 }
 
 impl Place {
+    /// A place, with the setting that holds now.
+    #[inline]
+    pub fn new(stream: Stream, firm: bool, named: bool) -> Place {
+        Place { stream, firm, named, deterministic: determinism::of_operation(stream) }
+    }
+
     /// The accelerator that a result is at home on.
     #[inline]
     pub fn home(&self) -> Option<Device> {
@@ -134,13 +142,15 @@ impl Drop for Follow {
 /// While it lives, operations of this thread run where a node does, as the rules of its derivative should.
 pub(crate) struct PlaceScope {
     _scope: stream::Scope,
+    _deterministic: determinism::DeterministicScope,
     before: Option<Stream>,
 }
 
 /// Enters the place of a node. What is built there is as little named as the node's own place.
 pub(crate) fn enter(place: Place) -> PlaceScope {
     let before = INHERITED.replace((!place.named).then_some(place.stream));
-    PlaceScope { _scope: stream::Scope::new(place.stream), before }
+    let _deterministic = determinism::DeterministicScope::new(place.deterministic);
+    PlaceScope { _scope: stream::Scope::new(place.stream), _deterministic, before }
 }
 
 impl Drop for PlaceScope {
@@ -150,7 +160,7 @@ impl Drop for PlaceScope {
 }
 
 fn scoped_place(stream: Stream) -> Place {
-    Place { stream, firm: true, named: INHERITED.get() != Some(stream) }
+    Place::new(stream, true, INHERITED.get() != Some(stream))
 }
 
 /// Where an operation of `inputs` runs.
@@ -162,7 +172,7 @@ pub(crate) fn place(op: &Op, inputs: &[&Array]) -> Result<Place> {
     let (stream, scoped) = stream::current();
     Ok(match scoped {
         true => scoped_place(stream),
-        false => Place { stream, firm: !inputs.is_empty(), named: false },
+        false => Place::new(stream, !inputs.is_empty(), false),
     })
 }
 
@@ -188,10 +198,10 @@ pub(crate) fn place_among(
     let default = default_device();
     let Some(mut home) = homes.next() else {
         if let Some(device) = FOLLOWED.get() {
-            return Ok(Place { stream: stream::default_of(device), firm: true, named: false });
+            return Ok(Place::new(stream::default_of(device), true, false));
         }
         let firm = !creates && !op.rules().is_some_and(|r| r.inherits_home());
-        return Ok(Place { stream: stream::default_of(default), firm, named: false });
+        return Ok(Place::new(stream::default_of(default), firm, false));
     };
     for other in homes {
         if other != home {
@@ -202,7 +212,7 @@ pub(crate) fn place_among(
             }
         }
     }
-    Ok(Place { stream: stream::default_of(home), firm: true, named: false })
+    Ok(Place::new(stream::default_of(home), true, false))
 }
 
 #[cold]
@@ -229,8 +239,8 @@ pub(crate) fn place_value(device: Device) -> Place {
     if device.kind == DeviceType::Gpu {
         let stream = stream::scoped().filter(|s| s.device == device);
         let stream = stream.unwrap_or_else(|| stream::default_of(device));
-        return Place { stream, firm: true, named: false };
+        return Place::new(stream, true, false);
     }
     let (stream, firm) = stream::current();
-    Place { stream, firm, named: false }
+    Place::new(stream, firm, false)
 }

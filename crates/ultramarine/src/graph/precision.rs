@@ -2,10 +2,10 @@
 //! holds where they are called, and so do their derivatives and traces of compiled functions.
 
 use super::attribute::attributes;
+use super::per_device::{Few, PerDevice};
 use crate::{array::Array, device::Device, dtype::Dtype, stream};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
 use ultramarine_runtime::log::{Level, log};
 
 attributes! {
@@ -47,24 +47,18 @@ impl MatmulPrecision {
     }
 }
 
-/// Of all devices, and of those that have one of their own.
-struct Settings {
-    all: MatmulPrecision,
-    devices: Vec<(Device, MatmulPrecision)>,
+impl Few for MatmulPrecision {
+    fn number(self) -> u8 {
+        self as u8
+    }
+
+    fn of(number: u8) -> Option<MatmulPrecision> {
+        MatmulPrecision::ALL.get(number as usize).copied()
+    }
 }
 
-/// The value before the first setting.
-const UNKNOWN: u8 = u8::MAX;
-/// The precision if all devices have the same, and [`VARIED`] if not.
-static COMMON: AtomicU8 = AtomicU8::new(UNKNOWN);
-const VARIED: u8 = 3;
-/// Changes that made devices vary, for the keys of traces.
-static CHANGES: AtomicU32 = AtomicU32::new(0);
-
-static SETTINGS: LazyLock<Mutex<Settings>> = LazyLock::new(|| {
-    let all = from_environment(|name| std::env::var(name).ok());
-    Mutex::new(Settings { all, devices: Vec::new() })
-});
+static SETTING: LazyLock<PerDevice<MatmulPrecision>> =
+    LazyLock::new(|| PerDevice::new(from_environment(|name| std::env::var(name).ok())));
 
 thread_local! {
     static SCOPED: Cell<Option<MatmulPrecision>> = const { Cell::new(None) };
@@ -88,25 +82,10 @@ fn from_environment(variable: impl Fn(&str) -> Option<String>) -> MatmulPrecisio
     }
 }
 
-fn with_settings<T>(f: impl FnOnce(&mut Settings) -> T) -> T {
-    let mut settings = SETTINGS.lock().unwrap_or_else(PoisonError::into_inner);
-    let found = f(&mut settings);
-    let common = if settings.devices.is_empty() { settings.all as u8 } else { VARIED };
-    COMMON.store(common, Ordering::Release);
-    found
-}
-
-fn of_device(settings: &Settings, device: Device) -> MatmulPrecision {
-    let own = settings.devices.iter().find(|(d, _)| *d == device);
-    own.map_or(settings.all, |(_, precision)| *precision)
-}
-
 /// The precision of products of float32 on a device, or without one on those that have none of their own; in a
 /// [`PrecisionScope`] the scope's.
 pub fn matmul_precision(device: Option<Device>) -> MatmulPrecision {
-    SCOPED
-        .get()
-        .unwrap_or_else(|| with_settings(|s| device.map_or(s.all, |device| of_device(s, device))))
+    SCOPED.get().unwrap_or_else(|| SETTING.get(device))
 }
 
 /// Sets the precision of products of float32 on a device, or without one on all devices, in every thread; a
@@ -123,21 +102,7 @@ pub fn matmul_precision(device: Option<Device>) -> MatmulPrecision {
 /// assert_eq!(matmul_precision(None), MatmulPrecision::High);
 /// ```
 pub fn set_matmul_precision(precision: MatmulPrecision, device: Option<Device>) -> MatmulPrecision {
-    with_settings(|s| {
-        let before = device.map_or(s.all, |device| of_device(s, device));
-        match device {
-            None => {
-                s.all = precision;
-                s.devices.clear();
-            }
-            Some(device) => {
-                s.devices.retain(|(d, _)| *d != device);
-                s.devices.push((device, precision));
-                CHANGES.fetch_add(1, Ordering::Relaxed);
-            }
-        }
-        before
-    })
+    SETTING.set(precision, device)
 }
 
 /// While it lives, this thread's products of float32 have a precision, on all devices. Scopes nest; drop them in the reverse
@@ -165,34 +130,24 @@ impl Drop for PrecisionScope {
     }
 }
 
-/// The setting of all devices, if they have the same.
-fn common() -> Option<MatmulPrecision> {
-    let read = || MatmulPrecision::ALL.get(COMMON.load(Ordering::Acquire) as usize).copied();
-    read().or_else(|| {
-        // Nobody has asked yet, or they differ.
-        with_settings(|_| ());
-        read()
-    })
-}
-
 /// The precision of a product of these, which have one dtype.
 pub(crate) fn of_product(operands: &[&Array]) -> MatmulPrecision {
     if operands.iter().any(|a| a.dtype() != Dtype::Float32) {
         return MatmulPrecision::Highest;
     }
-    if let Some(precision) = SCOPED.get().or_else(common) {
+    if let Some(precision) = SCOPED.get().or_else(|| SETTING.common()) {
         return precision;
     }
     let home = operands.iter().find_map(|a| a.node().home());
     let device = home.unwrap_or_else(|| stream::current().0.device);
-    with_settings(|s| of_device(s, device))
+    SETTING.get(Some(device))
 }
 
 /// Its part of a trace's key.
 pub(crate) fn key() -> u64 {
-    match (SCOPED.get(), common()) {
-        (Some(precision), _) | (None, Some(precision)) => u64::from(precision.code()),
-        (None, None) => u64::from(VARIED) + u64::from(CHANGES.load(Ordering::Relaxed)),
+    match SCOPED.get() {
+        Some(precision) => u64::from(precision.code()),
+        None => SETTING.key(),
     }
 }
 

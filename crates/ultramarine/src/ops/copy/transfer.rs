@@ -18,7 +18,7 @@ impl Array {
     pub fn copy_to(&self, device: Device) -> Result<Array> {
         let stream = stream::default_stream(device)?;
         let op = Transfer::out_of(self.node().home());
-        let place = Place { stream, firm: true, named: true };
+        let place = Place::new(stream, true, true);
         let inputs = std::iter::once(self.node().clone()).collect();
         let shape = Shape::from_slice(self.shape());
         Ok(Array::from_node(Node::new(op.into(), inputs, shape, self.dtype(), place)))

@@ -64,7 +64,9 @@ impl Graph {
                         None => bundle.place,
                     }
                 } else {
-                    place_among(op, n == 0, (0..n).filter_map(|k| operand(k).place.home()))?
+                    let homes = (0..n).filter_map(|k| operand(k).place.home());
+                    let deterministic = step.place.deterministic;
+                    Place { deterministic, ..place_among(op, n == 0, homes)? }
                 };
             }
         }

@@ -1,11 +1,11 @@
 //! The cache key of a trace, as 64-bit words. Python's half, the structure and constants of the arguments, is made in
 //! `python/src/compile/key.rs` and comes as the caller's key.
 
-use crate::{array::Array, device::DeviceType, graph::precision, stream};
+use crate::{array::Array, device::DeviceType, graph::determinism, graph::precision, stream};
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
 
-/// The key of a trace: the scope's stream, the precision of products, what the caller says, and of each argument dtype
+/// The key of a trace: the scope's stream, the precision of products, determinism, what the caller says, and of each argument dtype
 /// and shape (or only the number of its dimensions).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TraceKey(SmallVec<[u64; 24]>);
@@ -24,6 +24,7 @@ impl TraceKey {
         let (stream, scoped) = stream::current();
         let place = (stream.index as u64) << 2 | (scoped as u64) << 1 | shapeless as u64;
         key.push(precision::key() << 48 | place);
+        key.push(determinism::key());
         key.extend_from_slice(caller_key);
         for input in inputs {
             key.push((input.ndim() as u64) << 16 | input.dtype() as u64);

@@ -24,7 +24,8 @@ fn are_same(a: &Step, b: &Step) -> bool {
     let (p, q) = (a.place, b.place);
     same_source
         && a.operands == b.operands
-        && (&a.shape, a.dtype, p.stream, p.firm) == (&b.shape, b.dtype, q.stream, q.firm)
+        && (&a.shape, a.dtype, p.stream, p.firm, p.deterministic)
+            == (&b.shape, b.dtype, q.stream, q.firm, q.deterministic)
 }
 
 /// A hash of a step without its attributes, which are costly to list and seldom the only difference.

@@ -1,0 +1,89 @@
+//! Determinism as a setting of the process or of a device, and as a scope. Operations keep the one that holds where they are
+//! called ([`super::placement::Place`]), and so do their derivatives and traces of compiled functions.
+
+use super::per_device::PerDevice;
+use crate::{device::Device, stream::Stream};
+use std::cell::Cell;
+use std::sync::LazyLock;
+use ultramarine_runtime::log::{Level, log};
+
+static SETTING: LazyLock<PerDevice<bool>> = LazyLock::new(|| {
+    let said = std::env::var("ULTRAMARINE_DETERMINISTIC").unwrap_or_default();
+    PerDevice::new(match said.trim() {
+        "" | "0" => false,
+        "1" => true,
+        other => {
+            let text =
+                format!("ULTRAMARINE_DETERMINISTIC is \"{other}\", expected 0 or 1: it is on");
+            log(Level::Warning, text);
+            true
+        }
+    })
+});
+
+thread_local! {
+    static SCOPED: Cell<Option<bool>> = const { Cell::new(None) };
+}
+
+/// Returns true if equal calls have to give equal bits on a device, or without one on those that have no setting of their own;
+/// in a [`DeterministicScope`] the scope's.
+pub fn deterministic(device: Option<Device>) -> bool {
+    SCOPED.get().unwrap_or_else(|| SETTING.get(device))
+}
+
+/// Sets whether equal calls have to give equal bits on a device, or without one on all devices, in every thread; a
+/// [`DeterministicScope`] goes before it. Returns what was set before.
+///
+/// It holds for operations that are called from now on. An operation whose bits may depend on the order of its work, on a device
+/// that does not say that they do not, is then an error that names both, when its result is computed. The first setting is
+/// `ULTRAMARINE_DETERMINISTIC` (`0` or `1`), else off.
+///
+/// # Examples
+/// ```
+/// use ultramarine::{deterministic, set_deterministic};
+///
+/// assert!(!set_deterministic(true, None));
+/// assert!(deterministic(None));
+/// ```
+pub fn set_deterministic(on: bool, device: Option<Device>) -> bool {
+    SETTING.set(on, device)
+}
+
+/// While it lives, equal calls of this thread have to give equal bits, or need not, on all devices. Scopes nest; drop them in the
+/// reverse order.
+#[derive(Debug)]
+pub struct DeterministicScope {
+    before: Option<bool>,
+    // Belongs to the thread that made it.
+    _thread: std::marker::PhantomData<*const ()>,
+}
+
+impl DeterministicScope {
+    /// Enters the scope.
+    pub fn new(on: bool) -> DeterministicScope {
+        DeterministicScope { before: SCOPED.replace(Some(on)), _thread: std::marker::PhantomData }
+    }
+}
+
+impl Drop for DeterministicScope {
+    fn drop(&mut self) {
+        SCOPED.set(self.before);
+    }
+}
+
+/// The setting for an operation on a stream.
+#[inline]
+pub(crate) fn of_operation(stream: Stream) -> bool {
+    match SCOPED.get().or_else(|| SETTING.common()) {
+        Some(on) => on,
+        None => SETTING.get(Some(stream.device)),
+    }
+}
+
+/// Its part of a trace's key.
+pub(crate) fn key() -> u64 {
+    match SCOPED.get() {
+        Some(on) => on.into(),
+        None => SETTING.key(),
+    }
+}
