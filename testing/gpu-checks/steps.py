@@ -146,6 +146,11 @@ STEPS: dict[str, Step] = {
         0.2,
         alone("faults", script("faults.py"), 300, 12),
     ),
+    "two_gpus": Step(
+        "two GPUs of one host: arrays, copies, memory, streams, a training step on each at once",
+        0.7,
+        alone("two_gpus", script("two_gpus.py"), 240, 12),
+    ),
     "sanitize": Step(
         "compute-sanitizer's four tools over every family of kernels",
         0.5,
