@@ -355,6 +355,7 @@ typedef struct um_attention_attrs {
   uint32_t head_size; /* Size of a query and of a key. */
   uint32_t value_size; /* Size of a value. */
   uint32_t group; /* Query heads that a key head serves. */
+  uint32_t deterministic; /* 1: equal commands give equal bits. 0: those of the gradient may differ in their last bits, even where a device is DETERMINISTIC. */
 } um_attention_attrs;
 
 /* Attributes of DEQUANTIZE. */

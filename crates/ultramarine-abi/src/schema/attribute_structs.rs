@@ -145,6 +145,9 @@ attrs! {
         value_size: u32,
         /// Query heads that a key head serves.
         group: u32,
+        /// 1: equal commands give equal bits. 0: those of the gradient may differ in their last
+        /// bits, even where a device is DETERMINISTIC.
+        deterministic: u32,
     }
     /// Attributes of DEQUANTIZE.
     DequantizeAttrs {

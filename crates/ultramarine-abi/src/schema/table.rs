@@ -231,6 +231,7 @@ attribute_rows! {
         head_size "u32" [None] "Size of a query and of a key.";
         value_size "u32" [None] "Size of a value.";
         group "u32" [None] "Query heads that a key head serves.";
+        deterministic "u32" [None] "1: equal commands give equal bits. 0: those of the gradient may differ in their last bits, even where a device is DETERMINISTIC.";
     }
     DequantizeAttrs "um_dequantize_attrs" {
         mode "u32" [Some("quantization")] "A quantization code.";

@@ -65,6 +65,8 @@ pub struct Case {
     pub operands: Vec<Array>,
     /// The request is one that grades count: contiguous inputs, or at least strided ones.
     pub plain: bool,
+    /// Another run has equal bits, on devices that say so of all operations.
+    pub repeats: bool,
 }
 
 /// An operation under test: an op of a family, or one of its codes, for a dtype.
@@ -237,6 +239,7 @@ pub fn case(
         check: None,
         operands,
         plain,
+        repeats: true,
     }
 }
 
@@ -253,6 +256,7 @@ pub fn in_place(case: &Case) -> Case {
         check: None,
         operands: case.operands.clone(),
         plain: case.plain,
+        repeats: case.repeats,
     }
 }
 

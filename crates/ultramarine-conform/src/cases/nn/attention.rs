@@ -37,6 +37,8 @@ struct Shape {
     counts: &'static [i64],
     /// Of the gradient: the cotangent of the first query's result is 0, that of its logarithm is not.
     by_logarithm: bool,
+    /// Equal commands give equal bits.
+    deterministic: bool,
 }
 
 const PLAIN: Shape = Shape {
@@ -50,6 +52,7 @@ const PLAIN: Shape = Shape {
     sinks: false,
     counts: &[],
     by_logarithm: false,
+    deterministic: true,
 };
 
 const SHAPES: [Shape; 20] = [
@@ -140,6 +143,7 @@ const SHAPES: [Shape; 20] = [
         lengths: [66, 66],
         sizes: [64, 64],
         causal: true,
+        deterministic: false,
         ..PLAIN
     },
     Shape {
@@ -148,6 +152,7 @@ const SHAPES: [Shape; 20] = [
         lengths: [40, 50],
         sizes: [32, 16],
         by_logarithm: true,
+        deterministic: false,
         ..PLAIN
     },
     Shape {
@@ -182,6 +187,7 @@ impl Shape {
             self.sizes[0] as u32,
             self.sizes[1] as u32,
             self.heads[1] as u32,
+            self.deterministic.into(),
         )
     }
 
@@ -310,5 +316,6 @@ fn one(shape: Shape, dtype: DType, layout: Layout, gradient: bool, rng: &mut Rng
         }
     });
     made.check = Some(check);
+    made.repeats = !gradient || shape.deterministic;
     made
 }

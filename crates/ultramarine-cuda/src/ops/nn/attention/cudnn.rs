@@ -150,7 +150,10 @@ impl Shape {
         let causal = common.attributes.causal == 1;
         let is_plain = common.mask == Mask::None && call.sinks.is_none() && call.lengths.is_none();
         let tensors = [call.q, call.k, call.v].into_iter().chain(others.iter().copied());
+        // Its gradient by queries is added up in the order in which parts come.
+        let varies = is_gradient && common.attributes.deterministic == 1;
         let fits = is_plain
+            && !varies
             && common.dtype.is_half()
             && is_served(call.sizes, [call.group, call.span()], [causal, is_gradient], wish)
             && logarithms.is_aligned(16)

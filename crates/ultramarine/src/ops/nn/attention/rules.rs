@@ -67,7 +67,12 @@ impl Attention {
         }
     }
 
-    fn attributes(&self, [q, k, v]: [&[usize]; 3], sinks: bool) -> AttentionAttrs {
+    fn attributes(
+        &self,
+        [q, k, v]: [&[usize]; 3],
+        sinks: bool,
+        deterministic: bool,
+    ) -> AttentionAttrs {
         AttentionAttrs::new(
             self.mask.into(),
             sinks.into(),
@@ -76,6 +81,7 @@ impl Attention {
             q[3] as u32,
             v[3] as u32,
             (q[1] / k[1]) as u32,
+            deterministic.into(),
         )
     }
 
@@ -85,7 +91,7 @@ impl Attention {
         let inputs: SmallVec<[_; 6]> = operands.iter().map(|a| (a.dtype(), a.ndim())).collect();
         let results = shapes([q, v], operands[0].dtype());
         let outputs = [0, 1].map(|i| (results[i].1, results[i].0.len()));
-        let attributes = self.attributes([q, k, v], self.sinks);
+        let attributes = self.attributes([q, k, v], self.sinks, false);
         device.offers(op::ATTENTION, &attributes, &inputs, &outputs).unwrap_or(false)
     }
 
@@ -143,7 +149,7 @@ impl MultiOutputRules for Attention {
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>, results: &[(Shape, Dtype)]) -> Result<Vec<Value>> {
-        let attributes = self.attributes(first(call), self.sinks);
+        let attributes = self.attributes(first(call), self.sinks, exec.deterministic.get());
         call.run_multi_output(exec, op::ATTENTION, &attributes, &self.scalars(), results)
     }
 
@@ -211,7 +217,8 @@ impl MultiOutputRules for AttentionGradient {
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>, results: &[(Shape, Dtype)]) -> Result<Vec<Value>> {
-        let (attributes, scalars) = (self.of.attributes(first(call), false), self.of.scalars());
+        let attributes = self.of.attributes(first(call), false, exec.deterministic.get());
+        let scalars = self.of.scalars();
         call.run_multi_output(exec, op::ATTENTION_GRADIENT, &attributes, &scalars, results)
     }
 
