@@ -278,9 +278,8 @@ impl Cut {
         let lanes = wide.min(THREADS / rows);
         let rows = THREADS / lanes;
         let groups = outputs.div_ceil(vector).div_ceil(lanes);
-        // As many blocks as run at once by their registers, and no few more: those would take as long again.
-        let wanted = parallelism / 2 / THREADS / groups;
-        let (length, segments) = Self::segments(count, wanted, 8 * rows, 4 * CHAIN * rows, 1);
+        let wanted = (2 * parallelism / THREADS).div_ceil(groups);
+        let (length, segments) = Self::segments(count, wanted, 16 * rows, 4 * CHAIN * rows, 1);
         let blocks = groups * segments;
         Self { kind: Kind::Columns, lanes: lanes.trailing_zeros(), length, segments, blocks }
     }
