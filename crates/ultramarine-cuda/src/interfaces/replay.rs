@@ -92,12 +92,15 @@ fn together(device: &Device, commands: &RecordedCommands<Device>) -> Result<Vec<
     while start < commands.len() {
         let first = commands.command(start)?;
         let (plan, job) = (first.plan()?, Job::of(device, None, &first)?);
-        let most = plan.most_together(&job);
+        let kind = plan.kind(&job);
+        let most = kind.map_or(1, |kind| kind.most);
         let mut jobs = vec![job];
         while jobs.len() < most && start + jobs.len() < commands.len() {
             let next = commands.command(start + jobs.len())?;
             let job = Job::of(device, None, &next)?;
-            let alike = next.plan()?.name() == plan.name()
+            let plan_of_next = next.plan()?;
+            let alike = plan_of_next.name() == plan.name()
+                && plan_of_next.kind(&job) == kind
                 && job.scalars == jobs[0].scalars
                 && jobs.iter().all(|other| other.is_apart(&job));
             if !alike {

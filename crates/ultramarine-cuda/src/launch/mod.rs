@@ -11,7 +11,7 @@ mod walk;
 pub use device::Device;
 pub use dtype::Dtype;
 pub use job::{Job, Views};
-pub use plan::{Desc, OpRequest, Plan, Work};
+pub use plan::{Desc, Kind, OpRequest, Plan, Work};
 pub use together::Together;
 pub use view::{View, row_major, span};
 pub use walk::{Axes, MAX_AXES, RankVariant, rank_for};

@@ -87,6 +87,15 @@ impl<'a> OpRequest<'a> {
     }
 }
 
+/// A kind of commands that may run together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// Most commands of a launch.
+    pub most: usize,
+    /// Tells it from the other kinds of the plan.
+    pub number: u64,
+}
+
 /// The work of a plan.
 pub trait Work: Send + Sync {
     /// Returns true if commands may want a workspace; only then [`Work::workspace`] is asked. Decoding a command for
@@ -104,11 +113,11 @@ pub trait Work: Send + Sync {
     /// Enqueues a command.
     fn run(&self, job: &Job<'_>) -> Result<()>;
 
-    /// Most commands with the same scalars, of plans of this one's name, that run with this command in one launch; 1: it
-    /// runs alone.
-    fn most_together(&self, job: &Job<'_>) -> usize {
+    /// The kind of a command that may run together with others, as one launch: commands of one kind, with the same scalars, of
+    /// plans of one name.
+    fn kind(&self, job: &Job<'_>) -> Option<Kind> {
         let _ = job;
-        1
+        None
     }
 
     /// Enqueues such commands, which do not use each other's results, as one launch. `false`: not now, they run alone.
@@ -144,9 +153,9 @@ impl Plan {
         Job::of(device, None, command).and_then(|job| self.work.workspace(&job)).unwrap_or(0)
     }
 
-    /// As [`Work::most_together`].
-    pub fn most_together(&self, job: &Job<'_>) -> usize {
-        self.work.most_together(job)
+    /// As [`Work::kind`].
+    pub fn kind(&self, job: &Job<'_>) -> Option<Kind> {
+        self.work.kind(job)
     }
 
     /// As [`Work::run_together`].

@@ -3,15 +3,15 @@
 //! Commands wait for others like them, which have nothing to do with each other's results. One that differs, or uses what
 //! they write, has them run first; so does the end of a submission.
 
-use super::{Device, Job, Plan};
+use super::{Device, Job, Kind, Plan};
 use crate::streams::Stream;
 use ultramarine_abi::helper::{CommandRef, Result};
 
 /// Commands that wait.
 #[derive(Default)]
 pub struct Together<'a> {
-    /// The plan of the first; the others' are of the same name.
-    plan: Option<&'a Plan>,
+    /// The plan of the first, and its kind; the others' plans are of the same name.
+    first: Option<(&'a Plan, Kind)>,
     jobs: Vec<Job<'a>>,
 }
 
@@ -25,10 +25,11 @@ impl<'a> Together<'a> {
         command: &CommandRef<'a, Device>,
     ) -> Result<()> {
         let decoded = Job::of(device, Some(stream), command);
-        let most = decoded.as_ref().map_or(1, |job| plan.most_together(job));
-        let joins = match (self.plan, &decoded) {
-            (Some(first), Ok(job)) => {
-                self.jobs.len() < most
+        let kind = decoded.as_ref().ok().and_then(|job| plan.kind(job));
+        let joins = match (self.first, &decoded) {
+            (Some((first, of)), Ok(job)) => {
+                kind == Some(of)
+                    && self.jobs.len() < of.most
                     && first.name() == plan.name()
                     && self.jobs.iter().all(|other| other.scalars == job.scalars)
                     && self.jobs.iter().all(|other| other.is_apart(job))
@@ -41,17 +42,15 @@ impl<'a> Together<'a> {
         }
         let job = decoded?;
         stream.log().push(plan.name());
-        if most == 1 {
-            return plan.run_job(device, &job);
-        }
-        self.plan.get_or_insert(plan);
+        let Some(kind) = kind else { return plan.run_job(device, &job) };
+        self.first.get_or_insert((plan, kind));
         self.jobs.push(job);
         Ok(())
     }
 
     /// Enqueues those that wait. The context is current.
     pub fn flush(&mut self, device: &Device) -> Result<()> {
-        let Some(plan) = self.plan.take() else { return Ok(()) };
+        let Some((plan, _)) = self.first.take() else { return Ok(()) };
         let jobs = std::mem::take(&mut self.jobs);
         if jobs.len() > 1 && plan.run_together(device, &jobs)? {
             return Ok(());

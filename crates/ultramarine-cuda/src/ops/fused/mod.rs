@@ -12,7 +12,7 @@ mod source;
 
 pub use program::{INPUTS, INSTRUCTIONS, OUTPUTS, Program};
 
-use crate::launch::{BLOCK, Desc, Device, Grid, Job, Plan, View, Views, Work, enqueue};
+use crate::launch::{BLOCK, Desc, Device, Grid, Job, Kind, Plan, View, Views, Work, enqueue};
 use crate::program::{Kernel, Kernels};
 use core::ffi::c_void;
 use epilogue::Epilogue;
@@ -184,13 +184,20 @@ impl Fused {
         }
     }
 
-    /// True if a program of contiguous tensors does the command.
-    fn is_flat(&self, job: &Job<'_>) -> bool {
+    /// The inputs that are one element for all, as a mask, of a command whose other tensors are one row each.
+    fn rows(&self, job: &Job<'_>) -> Option<u64> {
         let tensors = job.inputs.len() + job.outputs.len();
-        let Some(first) = job.inputs.first() else { return false };
+        let shape = job.outputs.first()?.shape;
         let fits = tensors == self.tensors() && job.scalars.len() == self.program.constants;
-        let is_row = |v: &View<'_>| v.is_contiguous() && v.shape == first.shape;
-        fits && job.inputs.iter().chain(&job.outputs).all(is_row)
+        let mut ones = 0;
+        for (k, view) in job.inputs.iter().chain(&job.outputs).enumerate() {
+            match view.shape == shape {
+                true if view.is_contiguous() => {}
+                true if k < job.inputs.len() && view.is_scalar() => ones |= 1 << k,
+                _ => return None,
+            }
+        }
+        fits.then_some(ones)
     }
 
     /// Packs of a block, in elements.
@@ -283,33 +290,36 @@ impl Work for Fused {
         }
     }
 
-    fn most_together(&self, job: &Job<'_>) -> usize {
+    fn kind(&self, job: &Job<'_>) -> Option<Kind> {
         // A large tensor fills the device alone.
-        let small = job.outputs.first().is_some_and(|view| view.len() <= TOGETHER);
-        match self.close.is_none() && small && self.is_flat(job) {
-            true => source::many(&self.program).max(1),
-            false => 1,
+        let small = job.outputs.first()?.len() <= TOGETHER;
+        let most = source::many(&self.program);
+        match self.close.is_none() && small && most > 1 {
+            true => self.rows(job).map(|number| Kind { most, number }),
+            false => None,
         }
     }
 
     fn run_together(&self, jobs: &[Job<'_>]) -> Result<bool> {
-        let Some(first) = jobs.first() else { return Ok(true) };
-        let (name, source) = (
-            || source::name(&self.program, Variant::Many),
-            || source::source(&self.program, Variant::Many),
-        );
+        let Some((first, ones)) = jobs.first().and_then(|job| Some((job, self.rows(job)?))) else {
+            return Ok(false);
+        };
+        let variant = Variant::Many { ones };
+        let name = || source::name(&self.program, variant);
+        let source = || source::source(&self.program, variant);
         let programs = &first.device.programs;
-        if mode() != Mode::Wait && !self.kernels.ready(programs, Variant::Many, name, source)? {
+        if mode() != Mode::Wait && !self.kernels.ready(programs, variant, name, source)? {
             return Ok(false);
         }
-        let kernel = self.kernel(first.device, Variant::Many)?;
+        let kernel = self.kernel(first.device, variant)?;
         let mut words = vec![0; source::many(&self.program) * (self.tensors() + 2) + 1];
         let mut blocks = 0;
         for (job, part) in jobs.iter().zip(words.chunks_exact_mut(self.tensors() + 2)) {
             let views = || job.inputs.iter().chain(&job.outputs);
             views().zip(&mut *part).for_each(|(view, word)| *word = view.address);
-            let n = job.inputs[0].len();
-            let aligned = u64::from(self.is_aligned(views()));
+            let n = job.outputs[0].len();
+            let rows = views().enumerate().filter(|(k, _)| ones >> k & 1 == 0);
+            let aligned = u64::from(self.is_aligned(rows.map(|(_, view)| view)));
             part[self.tensors()..].copy_from_slice(&[n, blocks | aligned << 32]);
             blocks += n.div_ceil(self.tile());
         }

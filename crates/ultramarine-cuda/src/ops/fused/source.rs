@@ -45,7 +45,10 @@ pub enum Variant {
     /// All tensors are contiguous; packs.
     Flat,
     /// The same for several commands at once.
-    Many,
+    Many {
+        /// Bit `k`: input `k` is one element for all.
+        ones: u64,
+    },
     /// Any strides.
     Walk {
         /// Packs along the innermost axis; else single elements.
@@ -242,7 +245,7 @@ pub fn name(program: &Program, variant: Variant) -> String {
 fn template(variant: Variant) -> &'static str {
     match variant {
         Variant::Flat => "fused_flat",
-        Variant::Many => "fused_many",
+        Variant::Many { .. } => "fused_many",
         Variant::Walk { .. } => "fused_walk",
     }
 }
@@ -250,7 +253,8 @@ fn template(variant: Variant) -> &'static str {
 /// The part of a source's name that identifies a variant among those of its template.
 fn arguments(program: &Program, variant: Variant) -> String {
     match variant {
-        Variant::Flat | Variant::Many => program.name(),
+        Variant::Flat => program.name(),
+        Variant::Many { ones } => format!("{} {ones:x}", program.name()),
         Variant::Walk { packs, rank, wide } => {
             let (packs, wide) =
                 (if packs { "packs" } else { "single" }, if wide { 64 } else { 32 });
@@ -270,18 +274,21 @@ pub fn source(program: &Program, variant: Variant) -> Source {
     let k = tensors.len();
     let walk = match variant {
         Variant::Flat => "const i64 n, const i64 aligned".to_owned(),
-        Variant::Many => format!("const FusedMany<{k}, {}> many", many(program)),
+        Variant::Many { .. } => format!("const FusedMany<{k}, {}> many", many(program)),
         Variant::Walk { rank, .. } => format!("const FusedWalk<{k}, {rank}> w"),
     };
-    let pointers = if variant == Variant::Many { String::new() } else { pointers(program) };
+    let pointers = match variant {
+        Variant::Many { .. } => String::new(),
+        _ => pointers(program),
+    };
     let parameters = format!("{pointers}{walk}, {}", constants(program));
     let mut text = format!("\n{}", make_function(program));
     for (k, dtype) in tensors.iter().enumerate() {
         let _ = writeln!(text, "  FusedPack<{}::T, {pack}> x{k}[{u}];", dtype.tag());
     }
     match variant {
-        Variant::Flat => flat(&mut text, program, pack, u, "blockIdx.x"),
-        Variant::Many => {
+        Variant::Flat => flat(&mut text, program, pack, u, ("blockIdx.x", 0)),
+        Variant::Many { ones } => {
             text.push_str("  const int part = fused_part(many);\n");
             text.push_str(
                 "  const i64 n = many.part[part].n, aligned = many.part[part].aligned;\n",
@@ -293,7 +300,7 @@ pub fn source(program: &Program, variant: Variant) -> Source {
                     "  {constness}{d}::T *p{k} = ({constness}{d}::T *)many.part[part].at[{k}];"
                 );
             }
-            flat(&mut text, program, pack, u, "(blockIdx.x - many.part[part].begin)");
+            flat(&mut text, program, pack, u, ("(blockIdx.x - many.part[part].begin)", ones));
         }
         Variant::Walk { wide, .. } => walked(&mut text, program, pack, u, wide),
     }
@@ -308,11 +315,15 @@ pub fn many(program: &Program) -> usize {
     (rest / (8 * (program.inputs + program.outputs.len() + 2))).min(64)
 }
 
-/// All tensors are one row. Blocks that are full have no branches between their loads.
-fn flat(text: &mut String, program: &Program, pack: usize, u: usize, block: &str) {
+/// All tensors are one row, but for inputs of the mask `ones`, of one element. Blocks that are full have no branches between their loads.
+fn flat(text: &mut String, program: &Program, pack: usize, u: usize, (block, ones): (&str, u64)) {
     let tensors = program.inputs + program.outputs.len();
     let (inputs, outputs) = (0..program.inputs, program.inputs..tensors);
     let put = |text: &mut String, function: &str, k: usize, rest: &str| {
+        if ones >> k & 1 == 1 {
+            let _ = writeln!(text, "      fused_load(x{k}[u], p{k}, (i64)0, false, {pack});");
+            return;
+        }
         let _ = writeln!(text, "      {function}(x{k}[u], p{k}, i{rest});");
     };
     let every = format!(

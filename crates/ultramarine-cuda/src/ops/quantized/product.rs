@@ -1,7 +1,7 @@
 //! QUANTIZED_MATMUL: the second factor's matrices are of few bits.
 
 use super::Format;
-use crate::launch::{Dtype, Job, OpRequest, Work};
+use crate::launch::{Dtype, Job, Kind, OpRequest, Work};
 use crate::ops::matmul::grouped::{Call, Factor, Products, three};
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::QuantizedMatmulAttrs;
@@ -93,8 +93,8 @@ impl Work for QuantizedMatmul {
         self.products.run(job, &self.call(job)?)
     }
 
-    fn most_together(&self, job: &Job<'_>) -> usize {
-        self.call(job).map_or(1, |call| self.products.most_together(&call))
+    fn kind(&self, job: &Job<'_>) -> Option<Kind> {
+        self.products.kind(&self.call(job).ok()?)
     }
 
     fn run_together(&self, jobs: &[Job<'_>]) -> Result<bool> {

@@ -5,7 +5,7 @@ use super::cores::{is_small, lies_along};
 use super::stream::{self, Limits, Stream};
 use super::{Arrangement, Call};
 use crate::graph::Writer;
-use crate::launch::{Device, Dtype, Grid, Job, launch};
+use crate::launch::{Device, Dtype, Grid, Job, Kind, launch};
 use crate::ops::headers;
 use crate::ops::quantized::Format;
 use crate::program::{Kernel, Kernels, Source};
@@ -170,12 +170,10 @@ impl Few {
         Ok(stream.map(|stream| (stream, blocks(stream))))
     }
 
-    /// Most products that run in one launch with this one.
-    pub fn most_together(&self, call: &Call<'_>) -> usize {
-        match self.streams(std::slice::from_ref(call)) {
-            Ok(Some(_)) => MOST_TOGETHER,
-            _ => 1,
-        }
+    /// The kind of a product that may run in one launch with others of the same rows.
+    pub fn kind(&self, call: &Call<'_>) -> Option<Kind> {
+        self.streams(std::slice::from_ref(call)).ok()??;
+        Some(Kind { most: MOST_TOGETHER, number: call.x.address })
     }
 
     /// Enqueues products of the same rows as one launch. False: they run one by one.

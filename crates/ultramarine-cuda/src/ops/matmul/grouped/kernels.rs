@@ -3,7 +3,7 @@
 use super::cores::Cores;
 use super::few::Few;
 use super::{Arrangement, Call, Factor, counts};
-use crate::launch::{Device, Dtype, Grid, Job, launch};
+use crate::launch::{Device, Dtype, Grid, Job, Kind, launch};
 use crate::ops::headers;
 use crate::program::{Kernels, Source};
 use ultramarine_abi::helper::Result;
@@ -57,9 +57,9 @@ impl Products {
         Self { dtype, factor, few, cores, tiles: Kernels::default(), lists: Lists::default() }
     }
 
-    /// Most products that run in one launch with this one.
-    pub fn most_together(&self, call: &Call<'_>) -> usize {
-        self.few.as_ref().map_or(1, |few| few.most_together(call))
+    /// The kind of a product that may run in one launch with others.
+    pub fn kind(&self, call: &Call<'_>) -> Option<Kind> {
+        self.few.as_ref()?.kind(call)
     }
 
     /// Enqueues products of the same rows as one launch. False: they run one by one.
