@@ -24,8 +24,8 @@ typedef long long i64;
   type *name = (type *)name##_bytes
 #endif
 
-// Lets the next kernel of a graph begin, if it is one that waits itself; and waits for the one before, where this is such a
-// one. Every kernel begins with the first.
+// Lets the next kernel begin, where it is launched early, and waits until the one before has ended. Entries begin with both, or
+// with the first, where the kernel waits itself.
 #if !defined(__EMULATED_CUDA__) && __CUDA_ARCH__ >= 900
 INLINE void let_next_begin() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 INLINE void wait_for_last() { asm volatile("griddepcontrol.wait;" ::: "memory"); }

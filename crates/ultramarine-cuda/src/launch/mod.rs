@@ -16,9 +16,9 @@ pub use together::Together;
 pub use view::{View, row_major, span};
 pub use walk::{Axes, MAX_AXES, RankVariant, rank_for};
 
-use crate::context::failure::cuda;
+use crate::context::failure::{self, cuda};
 use crate::program::Kernel;
-use crate::sys::driver::{Driver, FunctionHandle, KernelNode};
+use crate::sys::driver::{Driver, FunctionHandle, KernelNode, LaunchAttribute, LaunchConfig};
 use core::ffi::{c_int, c_void};
 use ultramarine_abi::helper::{Failure, Result};
 
@@ -106,6 +106,7 @@ pub unsafe fn enqueue(
 ) -> Result<()> {
     let driver = job.device.driver;
     let extra = std::ptr::null_mut();
+    let starts_early = kernel.waits() && job.device.properties.starts_early();
     if let Some(graph) = job.graph {
         let node = KernelNode {
             function: kernel.handle(),
@@ -118,7 +119,20 @@ pub unsafe fn enqueue(
             context: std::ptr::null_mut(),
         };
         // SAFETY: by this function's contract.
-        return unsafe { graph.kernel(&node, grid.early) };
+        return unsafe { graph.kernel(&node, grid.early || starts_early) };
+    }
+    if let Some(launch) = driver.launch_kernel_by.filter(|_| starts_early) {
+        let config = LaunchConfig {
+            blocks: grid.blocks,
+            threads: grid.threads,
+            shared: grid.shared,
+            stream: job.queue(),
+            attributes: &LaunchAttribute::EARLY,
+            n_attributes: 1,
+        };
+        // SAFETY: by this function's contract; the kernel waits for the one before it first of all.
+        let result = unsafe { launch(&config, kernel.handle(), arguments.as_mut_ptr(), extra) };
+        return failure::check(driver, "cuLaunchKernelEx", result);
     }
     let ([bx, by, bz], [tx, ty, tz]) = (grid.blocks, grid.threads);
     // SAFETY: by this function's contract.

@@ -29,6 +29,7 @@ use ultramarine_abi::status;
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
     function: FunctionHandle,
+    waits: bool,
 }
 
 // SAFETY: the driver's functions may be launched from any thread.
@@ -40,6 +41,11 @@ impl Kernel {
     /// The driver's handle.
     pub fn handle(&self) -> FunctionHandle {
         self.function
+    }
+
+    /// True if nothing of it runs before the kernel before it has ended, also where it is launched early.
+    pub fn waits(&self) -> bool {
+        self.waits
     }
 }
 
@@ -242,7 +248,7 @@ impl Programs {
         let kernel = slot.get(|| {
             let image = entry?.image;
             // What cannot be loaded is not what the driver wants: from the start.
-            self.load(&image, &source.entry()).or_else(|_| self.make(&source))
+            self.load(&image, &source).or_else(|_| self.make(&source))
         });
         lock(&self.awaited).remove(name);
         kernel.map(Some)
@@ -300,7 +306,7 @@ impl Programs {
         keep(&unit);
         let key = unit.key()?;
         if let Some(entry) = from_disk(&self.host, &key) {
-            match self.load(&entry.image, &source.entry()) {
+            match self.load(&entry.image, source) {
                 Ok(kernel) => return Ok(kernel),
                 // Another driver's, or another NVRTC's of the same version.
                 Err(why) => {
@@ -310,18 +316,18 @@ impl Programs {
             }
         }
         let entry = compiled(&self.host, &unit, &key)?;
-        self.load(&entry.image, &source.entry())
+        self.load(&entry.image, source)
     }
 
     /// Loads compiled code. The device's context is current; the module is never unloaded.
-    fn load(&self, image: &[u8], entry: &str) -> Result<Kernel> {
+    fn load(&self, image: &[u8], source: &Source) -> Result<Kernel> {
         let driver = self.context.driver();
-        let entry =
-            CString::new(entry).map_err(|_| Failure::invalid("a NUL in a kernel's name"))?;
+        let entry = CString::new(source.entry())
+            .map_err(|_| Failure::invalid("a NUL in a kernel's name"))?;
         let (module, mut function) = (self.load_module(image)?, std::ptr::null_mut());
         // SAFETY: a loaded module; the place is valid.
         unsafe { cuda!(driver.module_function(&mut function, module, entry.as_ptr())) }?;
-        Ok(Kernel { function })
+        Ok(Kernel { function, waits: source.waits() })
     }
 
     /// Loads compiled code; where memory is short for that, once more without what is kept for

@@ -23,6 +23,7 @@ pub struct Source {
     bounds: String,
     parameters: String,
     body: String,
+    waits_itself: bool,
 }
 
 impl Source {
@@ -52,7 +53,8 @@ impl Source {
     ) -> Self {
         let (arguments, parameters, body) = (arguments.into(), parameters.into(), body.into());
         let (definitions, bounds) = Default::default();
-        Self { headers, template, arguments, definitions, bounds, parameters, body }
+        let waits_itself = false;
+        Self { headers, template, arguments, definitions, bounds, parameters, body, waits_itself }
     }
 
     /// With `__launch_bounds__`: threads of a block and, behind a comma, blocks at once.
@@ -70,6 +72,16 @@ impl Source {
     /// With definitions between the headers and the entry.
     pub fn define(self, definitions: String) -> Self {
         Self { definitions, ..self }
+    }
+
+    /// For a template that waits itself until the kernel before it has ended (`wait_for_last` of `number.cuh`).
+    pub fn waiting_itself(self) -> Self {
+        Self { waits_itself: true, ..self }
+    }
+
+    /// True if nothing of the kernel runs before the one before it has ended, wherever it is launched.
+    pub fn waits(&self) -> bool {
+        !self.waits_itself
     }
 
     /// The name that tells it from all others: equal names are equal texts.
@@ -91,9 +103,15 @@ impl Source {
             false => format!("__launch_bounds__({}) ", self.bounds),
         };
         let (entry, parameters, body) = (self.entry(), &self.parameters, &self.body);
+        // The next kernel may be made ready, and the one before has to end: so the launch of one costs little where another
+        // runs.
+        let begin = match self.waits() {
+            true => "let_next_begin(); wait_for_last();",
+            false => "let_next_begin();",
+        };
         let _ = writeln!(
             text,
-            "extern \"C\" __global__ void {bounds}{entry}({parameters}) {{ let_next_begin(); {body} }}"
+            "extern \"C\" __global__ void {bounds}{entry}({parameters}) {{ {begin} {body} }}"
         );
         text
     }
@@ -132,10 +150,10 @@ mod tests {
             source.bounded(256).text(),
             format!(
                 "// header\nextern \"C\" __global__ void __launch_bounds__(256) sum_rows_kernel({parameters}) \
-                 {{ let_next_begin(); sum_rows<F32, 32>(in, totals, line, w); }}\n"
+                 {{ let_next_begin(); wait_for_last(); sum_rows<F32, 32>(in, totals, line, w); }}\n"
             )
         );
-        let plain = Source::instance(&[], "fill_pairs", "", "u64 *out, i64 n");
+        let plain = Source::instance(&[], "fill_pairs", "", "u64 *out, i64 n").waiting_itself();
         let guarded = plain.clone().guarded("const u32 *only", "*only");
         assert!(guarded.text().ends_with(
             "fill_pairs_kernel(u64 *out, i64 n, const u32 *only) \

@@ -91,6 +91,40 @@ pub struct KernelNode {
     pub context: ContextHandle,
 }
 
+/// `CUlaunchAttribute`.
+#[repr(C)]
+pub struct LaunchAttribute {
+    /// `CUlaunchAttributeID`.
+    id: c_uint,
+    gap: c_uint,
+    /// The value: a C int, in a union of 64 bytes.
+    value: [c_int; 16],
+}
+
+impl LaunchAttribute {
+    /// `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`: the kernel may begin before the one before it in the stream has
+    /// ended.
+    pub const EARLY: Self =
+        Self { id: 6, gap: 0, value: [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0] };
+}
+
+/// `CUlaunchConfig`.
+#[repr(C)]
+pub struct LaunchConfig {
+    /// Blocks in x, y, z.
+    pub blocks: [c_uint; 3],
+    /// Threads of a block in x, y, z.
+    pub threads: [c_uint; 3],
+    /// Bytes of dynamic shared memory.
+    pub shared: c_uint,
+    /// The stream.
+    pub stream: StreamHandle,
+    /// Attributes.
+    pub attributes: *const LaunchAttribute,
+    /// Their number.
+    pub n_attributes: c_uint,
+}
+
 /// `CUDA_MEMSET_NODE_PARAMS`.
 #[repr(C)]
 pub struct FillNode {
@@ -255,6 +289,7 @@ functions! {
         error_string = "cuGetErrorString" fn(Code, *mut *const c_char) -> Code;
         can_access_peer = "cuDeviceCanAccessPeer" fn(*mut c_int, Ordinal, Ordinal) -> Code;
         enable_peer = "cuCtxEnablePeerAccess" fn(ContextHandle, c_uint) -> Code;
+        ? launch_kernel_by = "cuLaunchKernelEx" fn(*const LaunchConfig, FunctionHandle, *mut *mut c_void, *mut *mut c_void) -> Code;
         ? graph_add_edges = "cuGraphAddDependencies_v2" fn(GraphHandle, *const NodeHandle, *const NodeHandle, *const Edge, usize) -> Code;
         ? parameter_info = "cuFuncGetParamInfo" fn(FunctionHandle, usize, *mut usize, *mut usize) -> Code;
     }

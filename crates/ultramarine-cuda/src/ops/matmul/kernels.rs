@@ -121,8 +121,9 @@ impl Products {
                 ProductKernel::Columns => Source::instance(HEADERS, "multiply_columns", common, lines),
                 ProductKernel::Rows(team, early) => {
                     let arguments = format!("{common}, {}, {}, {early}", team.threads, team.packs);
-                    Source::instance(HEADERS, "multiply_rows", arguments, lines)
-                        .bounded(team.bounds())
+                    let source = Source::instance(HEADERS, "multiply_rows", arguments, lines)
+                        .bounded(team.bounds());
+                    if early { source.waiting_itself() } else { source }
                 }
             }
         })

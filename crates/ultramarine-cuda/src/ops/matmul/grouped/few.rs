@@ -265,6 +265,7 @@ impl Few {
                     let parameters = format!("{parameters}, i32 each");
                     let body = format!("quantized_stream<{arguments}>(s, each, (i32)blockIdx.x);");
                     Source::with_body(STREAM, "quantized_stream", arguments, parameters, body)
+                        .waiting_itself()
                         .bounded(format!("{}, 1", stream::THREADS))
                 }
                 Variant::Streams { slots } => {
@@ -272,6 +273,7 @@ impl Few {
                     let arguments = format!("{format}, {d}, {}, {slots}", stream::AHEAD);
                     let parameters = "const Grouped a, const Grouped b, const Grouped c, i32 second, i32 third, i32 each";
                     Source::instance(STREAM, "quantized_streams", arguments, parameters)
+                        .waiting_itself()
                         .bounded(format!("{}, 1", stream::THREADS))
                 }
                 Variant::Dots(rows) => {
