@@ -65,7 +65,7 @@ attributes! {
 ///     let (from, to) = (inputs[0].value()?.data(), outputs[0].value()?.data());
 ///     for i in 0..inputs[0].size() {
 ///         // SAFETY: rows without gaps of so many elements, and nobody else has the output.
-///         unsafe { to.cast::<f32>().cast_mut().add(i).write(2.0 * from.cast::<f32>().add(i).read()) };
+///         unsafe { to.cast::<f32>().add(i).write(2.0 * from.cast::<f32>().add(i).read()) };
 ///     }
 ///     Ok(())
 /// })?;
