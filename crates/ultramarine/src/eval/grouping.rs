@@ -5,9 +5,9 @@
 //! One pass from the last node to the first. A node joins the group of its
 //! consumers if all of them are in one group, it is elementwise, has the group's
 //! iteration shape and stream, and the group has room. One whose consumers are in
-//! several groups joins the one that runs first, and is written as an extra output
-//! that the others read (a value that a gradient needs again; softmax: `exp` is
-//! written while it is summed). The group of a reduction takes only the reduction's
+//! several groups joins the one that runs first, if that waits for nothing else, and
+//! is written as an extra output that the others read (a value that a gradient needs
+//! again; softmax: `exp` is written while it is summed). The group of a reduction takes only the reduction's
 //! operand in that way, and as its first member.
 //!
 //! Groups in the order of their last nodes are in a valid order: a node's group runs
@@ -93,11 +93,19 @@ struct Group {
     members: SmallVec<[(u32, bool); 4]>,
     /// Nodes outside that members read (not the constants).
     inputs: SmallVec<[*const Node; 8]>,
+    /// Of the inputs, those that have no value yet.
+    pending: SmallVec<[*const Node; 4]>,
+    /// Where a member is written for other groups, too: the nodes that all such members depend on. No member may depend on
+    /// others, which could fail, or take memory until they are there.
+    shared: Option<Vec<*const Node>>,
     constants: usize,
     outputs: usize,
     epilogue: Option<Epilogue>,
     fusable: bool,
 }
+
+/// Nodes that are looked at behind a node that several groups read.
+const MOST_BEHIND: usize = 64;
 
 /// Whether a node is a constant that programs carry as a scalar.
 pub(super) fn is_constant(node: &Node) -> bool {
@@ -250,6 +258,8 @@ impl Grouping<'_> {
         self.groups.push(Group {
             members: SmallVec::from_slice(&[(i as u32, true)]),
             inputs: SmallVec::new(),
+            pending: SmallVec::new(),
+            shared: None,
             constants: 0,
             outputs: 1,
             epilogue,
@@ -321,6 +331,9 @@ impl Grouping<'_> {
                     group.constants += 1;
                 } else if !group.inputs.contains(&Arc::as_ptr(input)) {
                     group.inputs.push(Arc::as_ptr(input));
+                    if input.value().is_none() {
+                        group.pending.push(Arc::as_ptr(input));
+                    }
                 }
                 if let Some(s) = self.slot(input) {
                     let uses = &mut self.uses[s];
@@ -333,6 +346,23 @@ impl Grouping<'_> {
                 }
             }
         });
+    }
+
+    /// The nearest nodes without a value that a node depends on.
+    fn behind(&self, i: usize) -> Vec<*const Node> {
+        let (mut found, mut next) = (Vec::new(), vec![i]);
+        while let Some(i) = next.pop() {
+            self.tape[i].work().with_inputs(|inputs| {
+                for input in inputs.iter().filter(|input| input.value().is_none()) {
+                    let at = Arc::as_ptr(input);
+                    if found.len() < MOST_BEHIND && !found.contains(&at) {
+                        found.push(at);
+                        next.extend(self.slot(input));
+                    }
+                }
+            });
+        }
+        found
     }
 
     fn join(
@@ -380,9 +410,25 @@ impl Grouping<'_> {
         {
             return false;
         }
-        let group = &mut self.groups[g as usize];
         let own = Arc::as_ptr(node);
+        let behind =
+            (self.uses[i].consumers == SEVERAL && group.epilogue.is_none()).then(|| self.behind(i));
+        let among = |nodes: &Option<Vec<*const Node>>, p: *const Node| {
+            nodes.as_ref().is_none_or(|nodes| nodes.contains(&p))
+        };
+        let depends_as_others = work.with_inputs(|ins| {
+            ins.iter().all(|x| x.value().is_some() || among(&group.shared, Arc::as_ptr(x)))
+        });
+        if !depends_as_others || !group.pending.iter().all(|p| *p == own || among(&behind, *p)) {
+            return false;
+        }
+        let group = &mut self.groups[g as usize];
+        if let Some(mut behind) = behind {
+            behind.retain(|p| among(&group.shared, *p));
+            group.shared = Some(behind);
+        }
         group.inputs.retain(|p| *p != own);
+        group.pending.retain(|p| *p != own);
         group.outputs += materialised as usize;
         group.members.push((i as u32, materialised));
         self.note_inputs(i, g);
