@@ -73,7 +73,7 @@ WITHOUT_A_WORD = textwrap.dedent(
         refused(lambda: x.sum(), "reduce")
         refused(lambda: x @ x.T, "matmul")
         refused(lambda: f(x), "reduce")
-        # What has one order only.
+        # Operations with one order only.
         assert (x * 2 + 1)[1].tolist() == [7, 9, 11]
         # That of its call, as for a derivative.
         assert lazy.item() == 15

@@ -106,7 +106,7 @@ def test_products_of_the_same_rows_run_as_one(mode: str, rows: int) -> None:
         made = []
         for each in several:
             x = mx.tanh(x)
-            # What comes between does not part them.
+            # Operations between them do not part them.
             made += [mx.exp(mx.quantized_matmul(x, *q, mode=mode)) for q in each]
             x = made[-1][..., :8] @ w
         return made

@@ -86,7 +86,7 @@ struct NormRow {
 #pragma unroll
     for (int e = 0; e < E; e++) {
       const int at = (e * TEAM + lane) * V;
-      // What `from` writes besides is written once.
+      // Other outputs of `from` are written once.
       if (live && at < count) from(base, at, x[e]);
       else {
 #pragma unroll

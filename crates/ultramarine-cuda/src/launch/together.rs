@@ -37,7 +37,7 @@ impl<'a> Together<'a> {
             _ => false,
         };
         if !joins {
-            // What came before a command that fails is enqueued.
+            // Commands before one that fails are enqueued.
             self.flush(device)?;
         }
         let job = decoded?;

@@ -13,7 +13,7 @@ struct Random {
     kernels: Kernels<Variant>,
 }
 
-/// Where the words go.
+/// The places of the words.
 #[derive(Clone, Copy, PartialEq)]
 enum Places {
     /// Those of one key, one behind another, from a multiple of 16 bytes.

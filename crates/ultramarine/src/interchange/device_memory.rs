@@ -253,7 +253,7 @@ pub fn join_current_stream(array: &Array) -> Result<()> {
     }
     let stream = present(state)?;
     match stream.native() {
-        // What wrote it is on that stream itself.
+        // Its last write is on that stream itself.
         Some(_) if value.buffer.written().is_some_and(|u| std::ptr::eq(u.stream, stream)) => Ok(()),
         Some(_) => {
             stream.submit("__dlpack__", iter::once(&*value.buffer), iter::empty(), |_| Ok(()))

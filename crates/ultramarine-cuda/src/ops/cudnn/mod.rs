@@ -16,7 +16,7 @@ use ultramarine_abi::status;
 pub enum Wish {
     /// Never.
     Never,
-    /// Where it was measured faster than kernels here.
+    /// The sizes for which it was measured faster than kernels here.
     WhereFaster,
     /// Wherever it can, and whoever asks waits for its plan.
     Always,

@@ -132,7 +132,7 @@ impl NormEpilogue {
     pub fn workspace(&self, program: &Program, job: &Job<'_>) -> Result<u64> {
         let strides = row_major(job.output(0)?.shape);
         let plain = self.plain(program, job, (0, &strides), 0)?;
-        // What is ready is loaded.
+        // Kernels that are ready are loaded.
         let _entered = job.device.enter()?;
         Ok(match self.ready(program, job, &plain)? {
             Some(_) => 0,

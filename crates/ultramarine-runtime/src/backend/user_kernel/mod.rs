@@ -189,7 +189,7 @@ impl DeviceState {
     }
 }
 
-/// What a backend gets.
+/// The code that a backend gets.
 enum Full<'a> {
     Source(FullSource),
     Code(&'a [u8]),

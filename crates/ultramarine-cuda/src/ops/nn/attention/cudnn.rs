@@ -22,8 +22,8 @@ const ROOM: u64 = 64 << 10;
 const MOST_SIZE: i64 = 128;
 const SIZES: i64 = 8;
 /// Products of two numbers in scores and results from which cuDNN was faster on an H200: of attention, and of its gradient.
-/// Where heads share a key head, up to so many count: kernels here take longer for its gradient then.
 const WORTH: [i64; 2] = [3 << 30, 1 << 32];
+/// Query heads of a key head up to which the products for a gradient count as more: kernels here take longer then.
 const SHARING: i64 = 4;
 
 /// Identities of tensors and numbers in graphs.
