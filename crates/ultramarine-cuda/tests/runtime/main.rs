@@ -26,7 +26,8 @@ fn plan(name: &str, text: &str) -> *mut c_void {
             unsafe { launch::enqueue(job, &kernel, Grid::line(1, 32), &mut []) }
         }
     }
-    let source = Source::with_body(&[], "one", name.replace(' ', "_"), "", text);
+    const HEADERS: &[&str] = &[include_str!("../../kernels/number.cuh")];
+    let source = Source::with_body(HEADERS, "one", name.replace(' ', "_"), "", text);
     let plan = Plan::new(name.to_owned(), Box::new(One(Kernels::default(), source)));
     let mut handle = std::ptr::null_mut();
     // SAFETY: a place for the handle.
