@@ -227,11 +227,7 @@ impl From<f32> for ScalarArgument {
 
 impl CompiledCall {
     fn refuse<T>(&self, rule: &str) -> Result<T> {
-        bail!(
-            rule,
-            "the kernel {} has no {rule} rule; wrap its call in custom_function and give it one.",
-            self.definition.name
-        )
+        super::no_rule(self.definition.name, rule)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Kernels that another library launches: a function that writes into arrays, as an operation.
 
 use crate::backend::{Exec, Operand};
-use crate::error::{Error, Result, bail, ensure};
+use crate::error::{Error, Result, ensure};
 use crate::graph::operation_key::Opaque;
 use crate::ops::rules::multi_output::{MultiOutputJvp, MultiOutputRules, MultiOutputVjp};
 use crate::ops::{Attribute, Call, Cotangents, OperationKey, Vmap, attributes};
@@ -125,11 +125,7 @@ impl ForeignKernel {
 
 impl ForeignCall {
     fn refuse<T>(&self, rule: &str) -> Result<T> {
-        bail!(
-            rule,
-            "the kernel {} has no {rule} rule; wrap its call in custom_function and give it one.",
-            self.definition.name
-        )
+        super::no_rule(self.definition.name, rule)
     }
 }
 

@@ -29,6 +29,7 @@ mod kernel;
 mod op;
 mod source;
 
+use crate::error::{Result, bail};
 pub use crate::ops::matmul::linear::linear;
 pub use crate::ops::nn::attention::{
     AttentionMask, has_attention_kernel, scaled_dot_product_attention,
@@ -45,6 +46,14 @@ pub use kernel::{Kernel, Launch, Template};
 
 /// The languages that signatures are made in.
 pub const LANGUAGES: [&str; 4] = ["opencl-c", "cuda-c", "msl", "wgsl"];
+
+/// The error of a transform that finds a kernel's call.
+fn no_rule<T>(kernel: &str, rule: &str) -> Result<T> {
+    bail!(
+        rule,
+        "the kernel {kernel} has no {rule} rule; wrap its call in custom_function and give it one."
+    )
+}
 
 /// The text that precedes kernels of a language: helpers whose names begin with `um_`. `None` for a language that has none.
 ///

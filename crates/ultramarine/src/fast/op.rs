@@ -3,7 +3,7 @@
 use super::kernel::{Definition, Launch};
 use super::source::{Generated, Language, Slot};
 use crate::backend::{Argument, DeviceState, Exec, KernelSource, Operand};
-use crate::error::{Error, Result, bail};
+use crate::error::{Error, Result};
 use crate::ops::rules::multi_output::{MultiOutputJvp, MultiOutputRules, MultiOutputVjp};
 use crate::ops::{Attribute, Call, Cotangents, OperationKey, Vmap, attributes};
 use crate::{array::Array, dtype::Dtype, node::Value, scalar::Scalar, shape::Shape};
@@ -138,11 +138,7 @@ impl Launched {
     }
 
     fn refuse<T>(&self, rule: &str) -> Result<T> {
-        bail!(
-            rule,
-            "the kernel {} has no {rule} rule; wrap its call in custom_function and give it one.",
-            self.0.call.definition.name
-        )
+        super::no_rule(self.0.call.definition.name, rule)
     }
 }
 
