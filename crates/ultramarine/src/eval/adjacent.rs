@@ -42,9 +42,10 @@ pub(super) fn order(entries: Vec<Entry>, mark: u64) -> Vec<Entry> {
     let mut places: Vec<usize> = Vec::with_capacity(entries.len());
     let mut moved = vec![false; entries.len()];
     leaders.iter().flat_map(|leader| &leader.followers).for_each(|f| moved[*f] = true);
+    let mut leaders = leaders.iter().peekable();
     for place in (0..entries.len()).filter(|place| !moved[*place]) {
         places.push(place);
-        let leader = leaders.iter().find(|leader| leader.place == place);
+        let leader = leaders.next_if(|leader| leader.place == place);
         places.extend(leader.iter().flat_map(|leader| &leader.followers));
     }
     let mut entries: Vec<Option<Entry>> = entries.into_iter().map(Some).collect();

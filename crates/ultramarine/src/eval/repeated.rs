@@ -166,12 +166,13 @@ pub(super) fn run(tape: Tape, profile: Option<Recorder>) {
     let mut scratch = SCRATCH.take().unwrap_or_default();
     if let Some(cut) = segments::find(&tape, device, &mut scratch) {
         let rest = match cut.may_be_known {
-            true => run_if_known(tape, &mut scratch),
+            true => {
+                let rest = run_if_known(tape, &mut scratch);
+                segments::note_whole(&cut, rest.is_none());
+                rest
+            }
             false => Some(tape),
         };
-        if cut.may_be_known {
-            segments::note_whole(&cut, rest.is_none());
-        }
         match rest {
             Some(tape) => segments::run(tape, cut, &mut scratch),
             None => note(n, true),
@@ -211,24 +212,40 @@ fn run_if_known(tape: Tape, scratch: &mut Scratch) -> Option<Tape> {
     let exec = device_of(stream).and_then(|device| Exec::new(device, stream));
     let Ok(exec) = exec.inspect(Exec::set_alone) else { return Some(tape) };
     let Some(structure) = scratch.structure(&tape, exec.device, None) else { return Some(tape) };
+    look_up(&exec, tape, structure, scratch).err().map(|left| left.tape)
+}
+
+/// A tape whose structure has no commands, or whose commands cannot run.
+struct Left {
+    tape: Tape,
+    /// The structure is not known, and did not come often enough to be recorded.
+    is_new: bool,
+}
+
+/// Runs the commands of a structure, or records them: true if there are some now.
+fn look_up(
+    exec: &Exec,
+    tape: Tape,
+    structure: Structure,
+    scratch: &mut Scratch,
+) -> std::result::Result<bool, Left> {
     let found = lock(&CACHE).find(&structure);
-    match found {
-        Found::Known(known) => match &known.replay {
-            Some(replay) => replay.run(&exec, tape, structure, &known.numbers, scratch),
-            None => {
-                scratch.keep(structure);
-                Some(tape)
-            }
-        },
-        Found::Again => {
-            record(&exec, tape, structure);
-            None
-        }
+    let known = match found {
+        Found::Known(known) => known,
+        Found::Again => return Ok(record(exec, tape, structure)),
         Found::New => {
+            scratch.keep(structure);
+            return Err(Left { tape, is_new: true });
+        }
+    };
+    let rest = match &known.replay {
+        Some(replay) => replay.run(exec, tape, structure, &known.numbers, scratch),
+        None => {
             scratch.keep(structure);
             Some(tape)
         }
-    }
+    };
+    rest.map_or(Ok(true), |tape| Err(Left { tape, is_new: false }))
 }
 
 /// Computes nodes that no executable is known for: false, as there is none afterwards either.
@@ -286,28 +303,13 @@ fn run_found(
     scratch: &mut Scratch,
     whole: bool,
 ) -> bool {
-    let found = lock(&CACHE).find(&structure);
-    let known = match found {
-        Found::Known(known) => known,
-        Found::Again => return record(exec, tape, structure),
-        Found::New => {
-            scratch.keep(structure);
-            return run_new(exec, tape, scratch, whole);
-        }
-    };
-    let rest = match &known.replay {
-        Some(replay) => replay.run(exec, tape, structure, &known.numbers, scratch),
-        None => {
-            scratch.keep(structure);
-            Some(tape)
-        }
-    };
-    match rest {
-        Some(tape) => {
+    match look_up(exec, tape, structure, scratch) {
+        Ok(useful) => useful,
+        Err(Left { tape, is_new: true }) => run_new(exec, tape, scratch, whole),
+        Err(Left { tape, is_new: false }) => {
             super::run_tape(tape, None);
             false
         }
-        None => true,
     }
 }
 
