@@ -4,7 +4,7 @@
 
 use crate::context::{self, Context};
 use crate::graph::{Graph, Node, Writer};
-use crate::launch::{Device, Job, View};
+use crate::launch::{Device, Job, View, joins};
 use crate::memory::Buffer;
 use crate::streams::Stream;
 use crate::sys::driver::{EventHandle, code};
@@ -93,17 +93,13 @@ fn together(device: &Device, commands: &RecordedCommands<Device>) -> Result<Vec<
         let first = commands.command(start)?;
         let (plan, job) = (first.plan()?, Job::of(device, None, &first)?);
         let kind = plan.kind(&job);
-        let most = kind.map_or(1, |kind| kind.most);
         let mut jobs = vec![job];
-        while jobs.len() < most && start + jobs.len() < commands.len() {
+        while let Some(kind) = kind
+            && start + jobs.len() < commands.len()
+        {
             let next = commands.command(start + jobs.len())?;
             let job = Job::of(device, None, &next)?;
-            let plan_of_next = next.plan()?;
-            let alike = plan_of_next.name() == plan.name()
-                && plan_of_next.kind(&job) == kind
-                && job.scalars == jobs[0].scalars
-                && jobs.iter().all(|other| other.is_apart(&job));
-            if !alike {
+            if !joins(&jobs, (plan, kind), (next.plan()?, &job)) {
                 break;
             }
             jobs.push(job);

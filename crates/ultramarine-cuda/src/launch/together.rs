@@ -15,6 +15,18 @@ pub struct Together<'a> {
     jobs: Vec<Job<'a>>,
 }
 
+/// Returns true if a command joins others, of which the first has that plan and is of that kind.
+pub fn joins(
+    jobs: &[Job<'_>],
+    (first, kind): (&Plan, Kind),
+    (plan, job): (&Plan, &Job<'_>),
+) -> bool {
+    jobs.len() < kind.most
+        && first.name() == plan.name()
+        && plan.kind(job) == Some(kind)
+        && jobs.iter().all(|other| other.scalars == job.scalars && other.is_apart(job))
+}
+
 impl<'a> Together<'a> {
     /// Enqueues a command, or lets it wait. The context is current.
     pub fn run(
@@ -25,15 +37,8 @@ impl<'a> Together<'a> {
         command: &CommandRef<'a, Device>,
     ) -> Result<()> {
         let decoded = Job::of(device, Some(stream), command);
-        let kind = decoded.as_ref().ok().and_then(|job| plan.kind(job));
         let joins = match (self.first, &decoded) {
-            (Some((first, of)), Ok(job)) => {
-                kind == Some(of)
-                    && self.jobs.len() < of.most
-                    && first.name() == plan.name()
-                    && self.jobs.iter().all(|other| other.scalars == job.scalars)
-                    && self.jobs.iter().all(|other| other.is_apart(job))
-            }
+            (Some(first), Ok(job)) => joins(&self.jobs, first, (plan, job)),
             _ => false,
         };
         if !joins {
@@ -42,8 +47,10 @@ impl<'a> Together<'a> {
         }
         let job = decoded?;
         stream.log().push(plan.name());
-        let Some(kind) = kind else { return plan.run_job(device, &job) };
-        self.first.get_or_insert((plan, kind));
+        if self.first.is_none() {
+            let Some(kind) = plan.kind(&job) else { return plan.run_job(device, &job) };
+            self.first = Some((plan, kind));
+        }
         self.jobs.push(job);
         Ok(())
     }
