@@ -75,7 +75,7 @@ WITHOUT_A_WORD = textwrap.dedent(
         refused(lambda: f(x), "reduce")
         # Operations with one order only.
         assert (x * 2 + 1)[1].tolist() == [7, 9, 11]
-        # That of its call, as for a derivative.
+        # The setting of its call, as for a derivative.
         assert lazy.item() == 15
         assert mx.sum(mx.copy(x, mx.cpu), stream=mx.cpu).item() == 15
         late = x.sum()

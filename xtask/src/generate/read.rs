@@ -103,7 +103,7 @@ pub struct Op {
     pub numbers: Vec<String>,
     #[serde(default)]
     pub sums: bool,
-    /// That which the bits of a result may depend on besides the operands, as "may depend on ...".
+    /// The dependence of a result's bits besides the operands, as the end of "may depend on ...".
     #[serde(default)]
     pub order: String,
     #[serde(default)]

@@ -17,7 +17,7 @@ pub fn interface() -> Option<InterfaceRef> {
     ops::enabled().then(|| InterfaceRef::fused(&TABLE))
 }
 
-/// That of programs with an anchor.
+/// The table for programs with an anchor.
 pub fn anchored() -> Option<InterfaceRef> {
     static TABLE: AnchoredInterface = AnchoredInterface {
         size: size_of::<AnchoredInterface>() as u32,

@@ -18,7 +18,7 @@ pub enum Wish {
     Never,
     /// The sizes for which it was measured faster than kernels here.
     WhereFaster,
-    /// Wherever it can, and whoever asks waits for its plan.
+    /// Wherever it can; callers wait for its plan.
     Always,
 }
 
