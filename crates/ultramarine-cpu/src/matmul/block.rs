@@ -65,7 +65,7 @@ impl Product<'_> {
     }
 
     /// True if reading B, which lies in rows, is most of the work.
-    fn few_rows(&self) -> bool {
+    pub(super) fn few_rows(&self) -> bool {
         self.m <= 2 * self.ops.mr
             && self.b.col == self.ops.storage as isize
             && self.n >= FEW_ROWS_NC / 4
@@ -120,12 +120,12 @@ impl Product<'_> {
     }
 
     fn a_at(&self, i: usize, p: usize) -> *mut u8 {
-        let p = p / self.ops.expand;
+        let p = p * self.ops.group / self.ops.expand;
         self.a.data.wrapping_offset(i as isize * self.a.row + p as isize * self.a.col)
     }
 
     fn b_at(&self, p: usize, j: usize) -> *mut u8 {
-        let (p, j) = (p / self.ops.expand, j / self.ops.expand);
+        let (p, j) = (p * self.ops.group / self.ops.expand, j / self.ops.expand);
         self.b.data.wrapping_offset(p as isize * self.b.row + j as isize * self.b.col)
     }
 
@@ -161,8 +161,15 @@ impl Product<'_> {
         part.b.data = self.b_at(p, j);
         part.c.data = self.c_at(i, j);
         (part.m, part.n, part.k) = (m, n, k);
+        part.depth = self.depth - p * self.ops.group;
         part.accumulate = p > 0;
         part
+    }
+
+    /// Length of `k` numbers from `p`, as packing counts it.
+    fn elements(&self, p: usize, k: usize) -> usize {
+        let group = self.ops.group;
+        (k * group).min(self.depth - p * group)
     }
 
     /// Packs panels of A, for `k` from `p`, to `dst`.
@@ -181,7 +188,7 @@ impl Product<'_> {
                 width: end - row,
                 ld: end - row,
                 unit: 1,
-                k,
+                k: self.elements(p, k),
                 dst: dst.wrapping_add((row - first) * k * self.ops.acc),
             };
             // SAFETY: rows and k are A's; the destination is the caller's promise.
@@ -201,7 +208,7 @@ impl Product<'_> {
             width: cols.len(),
             ld: 2 * self.ops.lanes,
             unit: self.ops.lanes,
-            k: cut.kc.min(self.k - p),
+            k: self.elements(p, cut.kc.min(self.k - p)),
             dst,
         };
         // SAFETY: columns and k are B's; the destination is the caller's promise.
@@ -404,6 +411,8 @@ pub(crate) unsafe fn serial(pr: &Product<'_>, level: Level) {
         if (pr.m == 1 || pr.n == 1) && gemv(&Par::default(), pr, level) {
             return;
         }
+        let grouped = pr.grouped();
+        let pr = grouped.as_ref().unwrap_or(pr);
         let cut = pr.cut(false, pr.kc());
         let a = if pr.a_in_place() { Source::InPlace } else { Source::Own };
         pr.block(&cut, 0..cut.panels, 0..pr.n, a, Source::Own)
@@ -426,6 +435,8 @@ pub(crate) unsafe fn multiply(par: &Par, pr: &Product<'_>, level: Level) {
         // SAFETY: passed on.
         return unsafe { serial(pr, level) };
     }
+    let grouped = pr.grouped();
+    let pr = grouped.as_ref().unwrap_or(pr);
     if let Some(fns) = &pr.ops.gemv
         && pr.few_rows()
     {

@@ -109,8 +109,8 @@ fn nth(view: &View<'_>, i: usize) -> Matrix {
 }
 
 impl Call<'_> {
-    fn product(&self, [a, b, c]: [Matrix; 3], m: usize) -> Product<'_> {
-        Product { ops: self.ops, m, n: self.n, k: self.k, a, b, c, accumulate: false }
+    fn product(&self, factors: [Matrix; 3], m: usize) -> Product<'_> {
+        Product::new(self.ops, [m, self.n, self.k], factors)
     }
 
     /// Multiplies an item where it is.

@@ -178,3 +178,12 @@ kernels! { v4 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx5
     U32: super::super::simd::Portable<u32, 16>, direct false, 1 2 3 4;
     U64: super::super::simd::Portable<u64, 8>, direct false, 1 2 3 4;
 }
+#[cfg(target_arch = "x86_64")]
+kernels! { v4_bf16 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx512bf16,avx2,fma")];
+    PAIRS: super::super::simd::x86::Groups<super::super::simd::x86::PairsOfBf16>, direct false, 1 2 3 4 5 6 7 8 9 10 11 12 13 14;
+}
+#[cfg(target_arch = "x86_64")]
+kernels! { v4_vnni #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx512vnni,avx2,fma")];
+    PAIRS: super::super::simd::x86::Groups<super::super::simd::x86::PairsOfWords>, direct false, 1 2 3 4 5 6 7 8 9 10 11 12 13 14;
+    FOURS: super::super::simd::x86::Groups<super::super::simd::x86::FoursOfBytes>, direct false, 1 2 3 4 5 6 7 8 9 10 11 12 13 14;
+}

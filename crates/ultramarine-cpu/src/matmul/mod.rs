@@ -19,6 +19,8 @@
 pub(crate) mod block;
 mod gather;
 mod gemv;
+#[cfg(target_arch = "x86_64")]
+mod groups;
 pub(crate) mod items;
 pub(crate) mod micro;
 pub(crate) mod ops;
@@ -57,12 +59,27 @@ pub(crate) struct Product<'a> {
     a: Matrix,
     b: Matrix,
     c: Matrix,
+    /// Elements along k, from where this part begins: the last of `k` numbers is a smaller group if they end within it.
+    depth: usize,
     /// Add to C.
     accumulate: bool,
 }
 
-impl Product<'_> {
-    /// Multiply-adds.
+impl<'a> Product<'a> {
+    /// A product of so many rows, columns and steps of k.
+    fn new(ops: &'a Ops, [m, n, k]: [usize; 3], [a, b, c]: [Matrix; 3]) -> Self {
+        Product { ops, m, n, k, a, b, c, depth: k, accumulate: false }
+    }
+
+    /// The same product by groups of elements, where there are such functions, and where it is not bound by memory.
+    fn grouped(&self) -> Option<Self> {
+        let ops = self.ops.groups?;
+        let few = self.m.min(self.n) == 1 || self.m <= FEW && self.few_rows();
+        let k = self.k.div_ceil(ops.group);
+        (!few).then_some(Product { ops, k, ..*self })
+    }
+
+    /// Multiply-adds of numbers.
     fn work(&self) -> usize {
         self.m.saturating_mul(self.n).saturating_mul(self.k)
     }
@@ -74,6 +91,9 @@ unsafe impl Sync for Product<'_> {}
 
 /// Multiply-adds worth a task of their own (some ten microseconds).
 pub(crate) const GRAIN: usize = 1 << 20;
+
+/// Most rows of a product that is bound by reading its second factor, in whatever way it multiplies.
+const FEW: usize = 8;
 
 /// Prepares an operation of the family.
 pub fn prepare_op(op: &Op, signature: &Signature<'_>, level: Level) -> Prepared {
@@ -165,7 +185,7 @@ pub(crate) unsafe fn matmul(
     [a, b, c]: [MatrixAt; 3],
 ) {
     let [a, b, c] = [a, b, c].map(|(data, [row, col])| Matrix { data, row, col });
-    let product = Product { ops, m, n, k, a, b, c, accumulate: false };
+    let product = Product::new(ops, [m, n, k], [a, b, c]);
     // SAFETY: by this function's contract.
     unsafe { multiply(&cx.par, &product, cx.level) }
 }
@@ -186,16 +206,9 @@ impl Kernel for Matmul {
             return Err(format!("matmul of {:?} and {:?} into {:?}", a.shape, b.shape, c.shape));
         }
         let ops = self.ops.get(cx.level as usize).ok_or("the level is not available")?;
-        let mut product = Product {
-            ops,
-            m: m as usize,
-            n: n as usize * ops.expand,
-            k: k as usize * ops.expand,
-            a: matrix(a),
-            b: matrix(b),
-            c: matrix(c),
-            accumulate: false,
-        };
+        let (columns, depth) = (n as usize * ops.expand, k as usize * ops.expand);
+        let mut product =
+            Product::new(ops, [m as usize, columns, depth], [matrix(a), matrix(b), matrix(c)]);
         let mut batch = Batch { dims: [(0, [0; 3]); MAX_NDIM], n: 0 };
         let size = ops.storage as isize;
         for d in 0..nd - 2 {

@@ -1,6 +1,8 @@
 //! The functions that multiply a dtype at a level.
 
 use super::gemv::{self, GemvFns};
+#[cfg(target_arch = "x86_64")]
+use super::groups::{Bits, pack_groups};
 use super::micro::{self, Kernels};
 use super::pack::{self, LinesFn, PackFn, StoreFn};
 use super::simd::Storage;
@@ -17,6 +19,10 @@ pub struct Ops {
     pub acc: usize,
     /// Numbers for each element, along k and along n: 2 for complex.
     pub expand: usize,
+    /// Elements of each number, along k.
+    pub group: usize,
+    /// The functions for groups of elements, where the processor multiplies those.
+    pub groups: Option<&'static Ops>,
     /// Elements are numbers, and there are kernels that read A in place.
     pub in_place: bool,
     /// A row of C's elements is a row of numbers.
@@ -108,6 +114,50 @@ fn kernels(kind: DType, level: Level) -> (Kernels, usize) {
     }
 }
 
+/// The functions for groups of a dtype's elements.
+#[cfg(target_arch = "x86_64")]
+fn groups(dtype: DType, level: Level) -> Option<&'static Ops> {
+    use std::arch::is_x86_feature_detected as has;
+    static BF16: Ops = grouped::<bf16, u16, 2>(micro::v4_bf16::PAIRS);
+    static WORDS: Ops = grouped::<u16, u16, 2>(micro::v4_vnni::PAIRS);
+    static BYTES: Ops = grouped::<u8, u8, 4>(micro::v4_vnni::FOURS);
+    match dtype {
+        _ if level < Level::V4 => None,
+        DType::BF16 if has!("avx512bf16") => Some(&BF16),
+        DType::I16 | DType::U16 if has!("avx512vnni") => Some(&WORDS),
+        DType::I8 | DType::U8 if has!("avx512vnni") => Some(&BYTES),
+        _ => None,
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn groups(_: DType, _: Level) -> Option<&'static Ops> {
+    None
+}
+
+/// The functions for groups of `N` elements of `S`, whose bits are `T`.
+#[cfg(target_arch = "x86_64")]
+const fn grouped<S: Storage, T: Bits, const N: usize>(kernels: Kernels) -> Ops {
+    Ops {
+        storage: size_of::<S>(),
+        acc: 4,
+        expand: 1,
+        group: N,
+        groups: None,
+        in_place: false,
+        direct_c: false,
+        mr: kernels.len(),
+        lanes: 16,
+        kc: 512,
+        kernels,
+        pack_a: pack_groups::<T, N>,
+        pack_b: pack_groups::<T, N>,
+        pack_lines: v4::lines::<S>,
+        store: v4::store::<S>,
+        gemv: None,
+    }
+}
+
 /// The functions for a dtype; none for bool, which has no products.
 pub fn ops(dtype: DType, level: Level) -> Option<Ops> {
     let (kind, (pack, lines, store), gemv) = match dtype {
@@ -131,6 +181,8 @@ pub fn ops(dtype: DType, level: Level) -> Option<Ops> {
         storage: dtype.size(),
         acc,
         expand: if complex { 2 } else { 1 },
+        group: 1,
+        groups: groups(dtype, level),
         in_place: matches!(dtype, DType::F32 | DType::F64) && level > Level::Baseline,
         direct_c,
         mr: kernels.len(),

@@ -23,7 +23,7 @@ pub struct Panel {
     pub ld: usize,
     /// The last panel's `ld` is its width, rounded up to a multiple of this.
     pub unit: usize,
-    /// Length along k, counted in numbers of the accumulator's type.
+    /// Length along k, counted in numbers of the accumulator's type; in elements, where several are one number.
     pub k: usize,
     /// The packed panel.
     pub dst: *mut u8,
@@ -32,7 +32,7 @@ pub struct Panel {
 impl Panel {
     /// Width and `ld` of the panel that begins at `i`.
     #[inline(always)]
-    fn at(&self, i: usize) -> (usize, usize) {
+    pub(super) fn at(&self, i: usize) -> (usize, usize) {
         let width = self.ld.min(self.width - i);
         (width, self.ld.min(width.next_multiple_of(self.unit)))
     }
@@ -52,7 +52,7 @@ impl Panel {
 pub type PackFn = unsafe fn(&Panel);
 
 /// Rows that are packed at the same time.
-const STREAMS: usize = 8;
+pub(super) const STREAMS: usize = 8;
 /// Side of the square blocks in which panels are transposed.
 const BLOCK: usize = 16;
 

@@ -55,16 +55,12 @@ impl Kernel for SegmentedMatmul {
             let moved =
                 |of: Matrix, bytes: isize| Matrix { data: of.data.wrapping_offset(bytes), ..of };
             let (a, b, c) = (matrix(a), matrix(b), matrix(out));
-            Product {
-                ops,
-                m: m as usize,
-                n: n as usize,
-                k: end.saturating_sub(start),
-                a: moved(a, start as isize * a.col),
-                b: moved(b, start as isize * b.row),
-                c: moved(c, segment as isize * out.strides[0] as isize * size),
-                accumulate: false,
-            }
+            let factors = [
+                moved(a, start as isize * a.col),
+                moved(b, start as isize * b.row),
+                moved(c, segment as isize * out.strides[0] as isize * size),
+            ];
+            Product::new(ops, [m as usize, n as usize, end.saturating_sub(start)], factors)
         };
         let count = count as usize;
         let mean =

@@ -205,8 +205,9 @@ pub fn prefetch(_at: *const u8) {
 /// Vectors by x86 intrinsics.
 #[cfg(target_arch = "x86_64")]
 pub mod x86 {
-    use super::Simd;
+    use super::{Num, Simd};
     use core::arch::x86_64::*;
+    use core::marker::PhantomData;
 
     macro_rules! simd {
         ($name:ident $v:ident $e:ident x $lanes:literal: $zero:ident $load:ident $store:ident $set:ident
@@ -281,4 +282,142 @@ pub mod x86 {
         _mm256_fmadd_ps _mm256_add_ps);
     simd!(F64x4 __m256d f64 x 4: _mm256_setzero_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_set1_pd
         _mm256_fmadd_pd _mm256_add_pd);
+
+    /// Instructions that add the products of two groups of elements to a lane.
+    ///
+    /// # Safety
+    /// As [`Simd`].
+    #[allow(clippy::missing_safety_doc)]
+    pub unsafe trait Dot: Copy {
+        /// The type of a sum.
+        type E: Num;
+        unsafe fn dot(sum: __m512, a: __m512, b: __m512) -> __m512;
+        unsafe fn plus(a: __m512, b: __m512) -> __m512;
+    }
+
+    macro_rules! dot {
+        ($(#[$doc:meta])* $name:ident $e:ty: $dot:expr, $plus:expr) => {
+            $(#[$doc])*
+            #[derive(Clone, Copy)]
+            pub struct $name;
+            // SAFETY: the intrinsics' features are the trait's condition on callers.
+            unsafe impl Dot for $name {
+                type E = $e;
+                #[inline(always)]
+                unsafe fn dot(sum: __m512, a: __m512, b: __m512) -> __m512 {
+                    // SAFETY: by the trait's contract; vectors of 64 bytes have any bits.
+                    unsafe { ($dot)(sum, a, b) }
+                }
+                #[inline(always)]
+                unsafe fn plus(a: __m512, b: __m512) -> __m512 {
+                    // SAFETY: as above.
+                    unsafe { ($plus)(a, b) }
+                }
+            }
+        };
+    }
+    dot!(
+        /// Pairs of bfloat16, rounded to float32 after each product; subnormal numbers count as zeros.
+        PairsOfBf16 f32:
+        |sum, a: __m512, b: __m512| {
+            let bits = |x| core::mem::transmute::<__m512, __m512bh>(x);
+            _mm512_dpbf16_ps(sum, bits(a), bits(b))
+        },
+        |a, b| _mm512_add_ps(a, b)
+    );
+    dot!(
+        /// Pairs of 16-bit integers. The low 16 bits of a sum are those of signed and of unsigned ones.
+        PairsOfWords u32:
+        |sum, a, b| words(_mm512_dpwssd_epi32(bits(sum), bits(a), bits(b))),
+        |a, b| words(_mm512_add_epi32(bits(a), bits(b)))
+    );
+    dot!(
+        /// Fours of 8-bit integers. The low 8 bits of a sum are those of signed and of unsigned ones.
+        FoursOfBytes u32:
+        |sum, a, b| words(_mm512_dpbusd_epi32(bits(sum), bits(a), bits(b))),
+        |a, b| words(_mm512_add_epi32(bits(a), bits(b)))
+    );
+
+    /// # Safety
+    /// AVX-512 is available.
+    #[inline(always)]
+    unsafe fn bits(x: __m512) -> __m512i {
+        // SAFETY: by this function's contract.
+        unsafe { _mm512_castps_si512(x) }
+    }
+
+    /// # Safety
+    /// AVX-512 is available.
+    #[inline(always)]
+    unsafe fn words(x: __m512i) -> __m512 {
+        // SAFETY: by this function's contract.
+        unsafe { _mm512_castsi512_ps(x) }
+    }
+
+    /// 16 groups of elements, or sums of their products.
+    #[derive(Clone, Copy)]
+    pub struct Groups<D>(__m512, PhantomData<D>);
+
+    impl<D> Groups<D> {
+        #[inline(always)]
+        fn of(F32x16(bits): F32x16) -> Self {
+            Self(bits, PhantomData)
+        }
+    }
+
+    // SAFETY: loads and stores are those of `F32x16`, whatever the bits; the rest is the instruction's.
+    unsafe impl<D: Dot> Simd for Groups<D> {
+        type E = D::E;
+        const LANES: usize = 16;
+        #[inline(always)]
+        unsafe fn zero() -> Self {
+            // SAFETY: by the trait's contract.
+            Self::of(unsafe { F32x16::zero() })
+        }
+        #[inline(always)]
+        unsafe fn load(from: *const D::E) -> Self {
+            // SAFETY: by the trait's contract.
+            Self::of(unsafe { F32x16::load(from.cast()) })
+        }
+        #[inline(always)]
+        unsafe fn splat(from: *const D::E) -> Self {
+            // SAFETY: by the trait's contract.
+            Self::of(unsafe { F32x16::splat(from.cast()) })
+        }
+        #[inline(always)]
+        unsafe fn store(self, to: *mut D::E) {
+            // SAFETY: by the trait's contract.
+            unsafe { F32x16(self.0).store(to.cast()) }
+        }
+        #[inline(always)]
+        unsafe fn mul_acc(self, a: Self, b: Self) -> Self {
+            // SAFETY: by the trait's contract.
+            Self(unsafe { D::dot(self.0, a.0, b.0) }, PhantomData)
+        }
+        #[inline(always)]
+        unsafe fn plus(self, a: Self) -> Self {
+            // SAFETY: by the trait's contract.
+            Self(unsafe { D::plus(self.0, a.0) }, PhantomData)
+        }
+        #[inline(always)]
+        unsafe fn prefetch(at: *const D::E) {
+            // SAFETY: a prefetch of any address is harmless.
+            unsafe { F32x16::prefetch(at.cast()) }
+        }
+        #[inline(always)]
+        unsafe fn prefetch_far(at: *const D::E) {
+            // SAFETY: a prefetch of any address is harmless.
+            unsafe { F32x16::prefetch_far(at.cast()) }
+        }
+        #[inline(always)]
+        unsafe fn load_part(from: *const D::E, n: usize) -> Self {
+            // SAFETY: by the trait's contract.
+            Self::of(unsafe { F32x16::load_part(from.cast(), n) })
+        }
+        #[inline(always)]
+        unsafe fn store_part(self, to: *mut D::E, n: usize) {
+            // SAFETY: by the trait's contract.
+            unsafe { F32x16(self.0).store_part(to.cast(), n) }
+        }
+    }
 }
