@@ -15,7 +15,7 @@ const FEW_ROWS_NC: usize = 1024;
 /// See [`FEW_ROWS_NC`].
 const FEW_ROWS_KC: usize = 56;
 /// Most tasks that are wanted before they get smaller than [`NC`] x [`MC`].
-pub(crate) const TASKS: usize = 16;
+pub(crate) const TASKS: usize = 64;
 /// Numbers of a packed operand, at most (more only if k alone is larger).
 pub(crate) const PACKED: usize = 4 << 20;
 /// Stretches of k that are packed at once, where C can hold partial sums: at most as long

@@ -184,6 +184,18 @@ impl<A: Num> Body for Fold<A> {
     }
 }
 
+/// Adds `count` rows of `n` numbers of `acc` bytes, which lie one behind another, into the first, in order.
+///
+/// # Safety
+/// They are float32 or float64, and nobody else's.
+pub(super) unsafe fn fold(level: Level, acc: usize, data: *mut u8, n: usize, count: usize) {
+    match (count, acc) {
+        (1, _) => {}
+        (_, 4) => at(level, Fold(data as *mut f32, n, count)),
+        _ => at(level, Fold(data as *mut f64, n, count)),
+    }
+}
+
 /// Computes a product with one row or one column, if a special path pays:
 /// returns whether it did.
 ///
@@ -249,12 +261,8 @@ pub unsafe fn gemv(par: &Par, pr: &Product<'_>, level: Level) -> bool {
         // SAFETY: a part of the matrix; each task has its own sums.
         unsafe { f(level, part) }
     });
-    if k_parts > 1 {
-        match ops.acc {
-            4 => at(level, Fold(sums.get() as *mut f32, rows, k_parts)),
-            _ => at(level, Fold(sums.get() as *mut f64, rows, k_parts)),
-        }
-    }
+    // SAFETY: rows sums of each part.
+    unsafe { fold(level, ops.acc, sums.get(), rows, k_parts) }
     let block =
         Block { src: sums.get(), ld: rows, rows: 1, cols: rows, dst: y, row: 0, col: y_step };
     // SAFETY: `rows` sums, and as many elements of C.

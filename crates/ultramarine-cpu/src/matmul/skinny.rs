@@ -7,6 +7,7 @@
 use core::marker::PhantomData;
 
 use super::Product;
+use super::gemv::fold;
 use super::pack::{Block, Panel};
 use super::simd::{Num, Storage, prefetch};
 use crate::level::{Body, Isa, Level, at};
@@ -21,6 +22,10 @@ const UNIT: usize = 64;
 const COLS: usize = 1024;
 /// Tasks that are wanted.
 const TASKS: usize = 8;
+/// Shortest stretch of k that is a task of its own, and most of them.
+const STRETCH: usize = 1024;
+/// See [`STRETCH`].
+const STRETCHES: usize = 4;
 /// Rows of B, and of the sums, that are in registers together.
 const STEP: usize = 4;
 /// Columns that are.
@@ -168,7 +173,11 @@ pub(crate) fn mul_acc<A: Num, I: Isa>(sum: A, a: A, b: A) -> A {
 pub unsafe fn multiply(par: &Par, pr: &Product<'_>, f: SkinnyFn, level: Level) {
     let (ops, m, n, k) = (pr.ops, pr.m, pr.n, pr.k);
     let most = (SUMS / m).min(n.div_ceil(TASKS)).next_multiple_of(UNIT).min(COLS);
-    let scratch = Scratch::new(Slot::Call, m * k * ops.acc);
+    // Narrower blocks of columns would read B in short pieces.
+    let (blocks, parts) = (n.div_ceil(most), (k / STRETCH).clamp(1, STRETCHES));
+    let length = k.div_ceil(parts).next_multiple_of(STEP);
+    let a_bytes = (m * k * ops.acc).next_multiple_of(64);
+    let scratch = Scratch::new(Slot::Call, a_bytes + parts * m * n * ops.acc);
     let panel = Panel {
         src: pr.a.data,
         across: pr.a.row,
@@ -181,15 +190,32 @@ pub unsafe fn multiply(par: &Par, pr: &Product<'_>, f: SkinnyFn, level: Level) {
     };
     // SAFETY: all of A, and as many numbers of scratch.
     unsafe { (ops.pack_a)(&panel) }
-    let a = Shared(scratch.get());
-    par.run(n.div_ceil(most), |t| {
-        let j = t * most;
-        let cols = most.min(n - j);
-        let sums = Scratch::new(Slot::Task, m * cols * ops.acc);
-        let b = pr.b.data.wrapping_offset(j as isize * pr.b.col);
-        let part = Part { m, n: cols, k, a: a.get(), b, b_row: pr.b.row, sums: sums.get() };
-        let block = Block {
-            src: sums.get(),
+    let (a, all) = (Shared(scratch.get()), Shared(scratch.get().wrapping_add(a_bytes)));
+    let width = |block: usize| most.min(n - block * most);
+    // The sums of a block of columns and a stretch of k, those of one block one behind another.
+    let sums = |block: usize, part: usize| {
+        all.get().wrapping_add((block * most * parts + part * width(block)) * m * ops.acc)
+    };
+    par.run(blocks * parts, |t| {
+        let (block, part) = (t % blocks, t / blocks);
+        let (j, q) = (block * most, (part * length).min(k));
+        let b = pr.b.data.wrapping_offset(j as isize * pr.b.col + q as isize * pr.b.row);
+        let part = Part {
+            m,
+            n: width(block),
+            k: length.min(k - q),
+            a: a.get().wrapping_add(q * m * ops.acc),
+            b,
+            b_row: pr.b.row,
+            sums: sums(block, part),
+        };
+        // SAFETY: columns of B and steps of k; each task has its own sums.
+        unsafe { f(level, part) }
+    });
+    let store = |block: usize| {
+        let (j, cols) = (block * most, width(block));
+        let added = Block {
+            src: sums(block, 0),
             ld: cols,
             rows: m,
             cols,
@@ -197,10 +223,15 @@ pub unsafe fn multiply(par: &Par, pr: &Product<'_>, f: SkinnyFn, level: Level) {
             row: pr.c.row,
             col: pr.c.col,
         };
-        // SAFETY: columns of B and C, each task its own; m x cols sums.
+        // SAFETY: m x cols sums of each stretch of k; columns of C, each task its own.
         unsafe {
-            f(level, part);
-            (ops.store)(&block)
+            fold(level, ops.acc, sums(block, 0), m * cols, parts);
+            (ops.store)(&added)
         }
-    });
+    };
+    if n * m * parts < 1 << 16 {
+        (0..blocks).for_each(store);
+    } else {
+        par.run(blocks, store);
+    }
 }

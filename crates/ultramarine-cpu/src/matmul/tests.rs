@@ -289,9 +289,10 @@ fn several_tasks_and_slabs() {
     let level = Level::detected();
     for dtype in [DType::F32, DType::F64, DType::BF16, DType::C64, DType::I32] {
         for (shape, layouts) in [
-            // Several blocks of rows and of columns; few rows; few columns; two slabs.
+            // Several blocks of rows and of columns; few rows; few rows in stretches of k; few columns; two slabs.
             ([1, 350, 1100, 90], [Rows, Columns, Rows]),
             ([1, 9, 2500, 600], [Rows, Rows, Rows]),
+            ([1, 5, 700, 2503], [Rows, Rows, Rows]),
             ([1, 2500, 9, 600], [Rows, Rows, Columns]),
             ([2, 300, 200, 300], [Columns, Rows, Sliced]),
             ([1, 1500, 33, 2900], [Rows, Rows, Rows]),
