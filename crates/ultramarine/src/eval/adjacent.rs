@@ -22,6 +22,9 @@ struct Leader {
 
 /// Moves products up to the first one of the same operand, where their other operands come before that. Entries bear `mark`.
 pub(super) fn order(entries: Vec<Entry>, mark: u64) -> Vec<Entry> {
+    if entries.len() < 3 {
+        return entries;
+    }
     let mut leaders: Vec<Leader> = Vec::new();
     for (place, entry) in entries.iter().enumerate() {
         let Some(operand) = rows_of(entry) else { continue };

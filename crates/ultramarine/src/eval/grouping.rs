@@ -18,7 +18,7 @@
 
 use super::lower::{Entry, Tape, lower};
 use crate::{backend, node::Node, ops, ops::shape::view::View, stream::Stream};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -148,10 +148,42 @@ struct Grouping<'a> {
     uses: &'a mut [Uses],
 }
 
+/// The end of a program that a node may be, with nothing before it so far.
+fn closes(work: &Node, device: Option<&backend::DeviceState>) -> Option<Epilogue> {
+    let rules = work.op.rules()?;
+    let epilogue = match rules.epilogue() {
+        Some(reduction) => Some(Epilogue::Reduction(reduction)),
+        None => rules
+            .anchor()
+            .filter(|_| device.is_some_and(|d| d.takes_anchors()))
+            .map(|_| Epilogue::Anchor),
+    };
+    epilogue.filter(|_| work.with_inputs(|inputs| inputs.iter().all(|x| x.size() > 0)))
+}
+
+/// The task of a node that is evaluated by itself: the smallest evaluations cost as much as their planning.
+fn single(entry: Entry) -> Task {
+    let (node, work) = (&entry.node, entry.work());
+    let device = super::device_of(node.place.stream).ok();
+    let runs = node.size() > 0 && device.is_some_and(|d| d.fused_limit() > 0);
+    let epilogue = match runs && super::fusion() {
+        // Nothing hangs on an anchor by itself.
+        true => closes(work, None),
+        false => None,
+    };
+    let carries = || work.with_inputs(|inputs| inputs.iter().any(|x| is_constant(x)));
+    let program = epilogue.is_some() || (runs && work.op.elementwise().is_some() && carries());
+    let members = smallvec![Member { entry, materialised: true }];
+    Task { members, epilogue, program }
+}
+
 /// Cuts a tape into tasks, in an order in which they can run.
 pub(super) fn group_into_tasks(tape: Tape) -> Vec<Task> {
     let mark = tape.mark;
-    let tape = lower(tape);
+    let mut tape = lower(tape);
+    if tape.len() == 1 {
+        return tape.pop().map(single).into_iter().collect();
+    }
     let n = tape.len();
     // A few lie on the stack: allocations cost a small evaluation most.
     let mut uses: SmallVec<[Uses; 4]> = SmallVec::from_elem(Uses::NONE, n);
@@ -246,14 +278,7 @@ impl Grouping<'_> {
                 }
             }
         }
-        let rules = if fusable { work.op.rules() } else { None };
-        let anchor = || {
-            let taken = limits.is_some_and(|d| d.takes_anchors());
-            rules.filter(|_| taken)?.anchor().map(|_| Epilogue::Anchor)
-        };
-        let epilogue = rules.and_then(|r| r.epilogue()).map(Epilogue::Reduction).or_else(anchor);
-        let epilogue =
-            epilogue.filter(|_| work.with_inputs(|ins| ins.iter().all(|x| x.size() > 0)));
+        let epilogue = if fusable { closes(work, limits) } else { None };
         let g = self.groups.len() as u32;
         self.groups.push(Group {
             members: SmallVec::from_slice(&[(i as u32, true)]),
