@@ -156,8 +156,14 @@ impl<S: Storage> Pixels<'_, S> {
             }
         }
         let step = conv.y.strides[4];
+        let to = to.wrapping_offset(c as isize * step);
+        if step == size_of::<S>() as isize {
+            // SAFETY: N elements of the output, one behind another.
+            unsafe { S::narrow_row(&sums, core::slice::from_raw_parts_mut(to as *mut S, N)) };
+            return;
+        }
         for (i, sum) in sums.iter().enumerate() {
-            let to = to.wrapping_offset((c + i) as isize * step) as *mut S;
+            let to = to.wrapping_offset(i as isize * step) as *mut S;
             // SAFETY: an element of the output.
             unsafe { to.write(S::narrow(*sum)) }
         }

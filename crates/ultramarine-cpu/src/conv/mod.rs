@@ -14,6 +14,7 @@
 //! output is summed in the order of the kernel's taps and channels.
 
 mod depthwise;
+mod depthwise_weight;
 mod lines;
 mod phases;
 mod product;
@@ -138,6 +139,11 @@ impl Conv<'_> {
         } else {
             self.cx.par.run(n, task);
         }
+    }
+
+    /// Returns true if each channel is by itself.
+    fn is_depthwise(&self) -> bool {
+        self.channels == 1 && self.filters == 1 && self.groups > 1
     }
 
     /// Taps of the kernel.
@@ -282,7 +288,12 @@ impl Kernel for Convolve {
             (conv.y, memory[2]) =
                 unsafe { adjacent(&conv, &conv.y, sizes, conv.groups * conv.filters) };
             // SAFETY: see above; channels and filters lie next to each other now.
-            unsafe { weight::run(&conv) };
+            unsafe {
+                match conv.is_depthwise() && conv.axes.iter().all(|a| a.spread == 1) {
+                    true => depthwise_weight::run(&conv),
+                    false => weight::run(&conv),
+                }
+            };
         } else {
             // SAFETY: see above.
             unsafe { phases::run(&conv) };
@@ -373,7 +384,7 @@ unsafe fn backwards<'a>(conv: &Conv<'a>) -> (Conv<'a>, Option<Scratch>) {
 unsafe fn dense(conv: &Conv<'_>) {
     let size = conv.dtype.size() as isize;
     let [d, h, w] = conv.axes.map(|a| a.kernel as usize);
-    if conv.channels == 1 && conv.filters == 1 && conv.groups > 1 {
+    if conv.is_depthwise() {
         // SAFETY: passed on.
         return unsafe { depthwise::run(conv) };
     }
@@ -394,10 +405,25 @@ unsafe fn dense(conv: &Conv<'_>) {
     });
     // SAFETY: passed on; the weights were just brought into order.
     unsafe {
-        if !plain(&conv) {
-            product::run(&conv)
+        if plain(&conv) {
+            return;
+        }
+        match conv.ops.groups.filter(|ops| conv.channels.is_multiple_of(ops.group)) {
+            Some(ops) => product::run(&grouped(&conv, &ops.of_groups())),
+            None => product::run(&conv),
         }
     }
+}
+
+/// The same convolution by groups of channels, each of which is one element of the input and the weight.
+fn grouped<'a>(conv: &Conv<'a>, ops: &'a Ops) -> Conv<'a> {
+    let size = DType::U32.size() as isize;
+    let elements = |t: &Tensor| {
+        let [n, d, h, w, _] = t.strides;
+        Tensor { data: t.data, strides: [n, d, h, w, size] }
+    };
+    let (x, w) = (elements(&conv.x), elements(&conv.w));
+    Conv { ops, dtype: DType::U32, channels: conv.channels / ops.group, x, w, ..*conv }
 }
 
 /// Runs what is a product of two matrices as it stands: a kernel of one tap that meets

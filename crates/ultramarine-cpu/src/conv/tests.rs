@@ -144,6 +144,89 @@ impl Config {
     }
 }
 
+impl Config {
+    /// The gradient by the weight against sums in float64.
+    fn check_weight<T: Real>(&self, level: Level, rng: &mut Rng) {
+        let shape = |n: i64, s: [i64; 3], c: i64| [n, s[0], s[1], s[2], c];
+        let xs = shape(self.batch, self.input, self.groups * self.channels);
+        let ws = shape(self.groups * self.filters, self.kernel, self.channels);
+        let ys = shape(self.batch, self.output, self.groups * self.filters);
+        let fill = |rng: &mut Rng, s: &[i64]| -> Vec<T> {
+            (0..s.iter().product()).map(|_: i64| T::sample(rng.below(17) as i64 - 8)).collect()
+        };
+        let (xv, yv) = (fill(rng, &xs), fill(rng, &ys));
+        let unset: Vec<T> = vec![T::sample(99); ws.iter().product::<i64>() as usize];
+        let x = Array::new(&xs, &xv, self.plain[0], rng);
+        let y = Array::new(&ys, &yv, self.plain[1], rng);
+        let w = Array::new(&ws, &unset, self.plain[2], rng);
+        let signature = [desc(&x.view()), desc(&y.view())];
+        let outputs = [desc(&w.view())];
+        let signature = Signature { inputs: &signature, outputs: &outputs };
+        let attributes = ConvolveAttrs::new(self.flip as u32, 0);
+        let kernel = prepare(op::CONVOLVE_WEIGHT, attributes, &signature, level).unwrap();
+        let lists = [self.stride, self.low, self.dilation, self.spread];
+        let scalars: Vec<[u64; 2]> = lists.iter().flatten().map(|v| [*v as u64, 0]).collect();
+        let args = Args { inputs: &[x.view(), y.view()], outputs: &[w.view()], scalars: &scalars };
+        // SAFETY: the views are of live arrays, which do not overlap.
+        unsafe { kernel.run(&Context { par: Par::new(host()), level }, &args) }.unwrap();
+        let mut want = vec![(0.0, 0.0); unset.len()];
+        let at =
+            |s: &[i64; 5], i: [i64; 5]| i.iter().zip(s).fold(0, |at, (i, n)| at * n + i) as usize;
+        for (position, y) in yv.iter().enumerate() {
+            let p = crate::testing::unravel(position, &ys);
+            let group = p[4] / self.filters;
+            for t in 0..self.kernel.iter().product() {
+                let k = crate::testing::unravel(t as usize, &self.kernel);
+                let met = [0, 1, 2].map(|a| self.meets(a, p[1 + a], k[a]));
+                let [Some(d), Some(h), Some(b)] = met else { continue };
+                let place = |a: usize| if self.flip { self.kernel[a] - 1 - k[a] } else { k[a] };
+                for c in 0..self.channels {
+                    let x = xv[at(&xs, [p[0], d, h, b, group * self.channels + c])].real();
+                    let (sum, size) = &mut want[at(&ws, [p[4], place(0), place(1), place(2), c])];
+                    *sum += x * y.real();
+                    *size += (x * y.real()).abs();
+                }
+            }
+        }
+        for (i, (got, (sum, size))) in w.values().iter().zip(want).enumerate() {
+            let bound = 8.0 * T::EPS[0] * size + T::EPS[1] * sum.abs();
+            let off = (got.real() - sum).abs();
+            assert!(off <= bound, "{level:?} {self:?} at {i}: {} is not {sum}", got.real());
+        }
+    }
+}
+
+#[test]
+fn gradients_by_the_weight() {
+    let mut rng = Rng::new(0xc0ffee);
+    for _ in 0..200 {
+        let config = Config::random(&mut rng);
+        for level in Level::available() {
+            config.check_weight::<f32>(*level, &mut rng);
+        }
+        config.check_weight::<bf16>(Level::detected(), &mut rng);
+        config.check_weight::<f64>(Level::detected(), &mut rng);
+    }
+    // Several shares of the lines of a depthwise one.
+    let deep = Config {
+        batch: 3,
+        groups: 70,
+        channels: 1,
+        filters: 1,
+        input: [1, 20, 21],
+        kernel: [1, 3, 3],
+        output: [1, 10, 21],
+        stride: [1, 2, 1],
+        low: [0, 1, 1],
+        dilation: [1; 3],
+        spread: [1; 3],
+        flip: false,
+        plain: [true; 3],
+    };
+    deep.check_weight::<f32>(Level::detected(), &mut rng);
+    deep.check_weight::<f16>(Level::detected(), &mut rng);
+}
+
 #[test]
 fn random_configurations() {
     let mut rng = Rng::new(0x5eed_c0de);

@@ -10,7 +10,7 @@ use super::simd::Storage;
 /// Four bytes of several elements, at any address.
 #[derive(Clone, Copy, Default)]
 #[repr(transparent)]
-struct Group([u8; 4]);
+pub struct Group([u8; 4]);
 
 impl Storage for Group {
     type Acc = u32;

@@ -2,7 +2,7 @@
 
 use super::gemv::{self, GemvFns};
 #[cfg(target_arch = "x86_64")]
-use super::groups::{Bits, pack_groups};
+use super::groups::{Bits, Group, pack_groups};
 use super::micro::{self, Kernels};
 use super::pack::{self, LinesFn, PackFn, StoreFn};
 use super::simd::Storage;
@@ -45,6 +45,13 @@ pub struct Ops {
     pub store: StoreFn,
     /// Matrix times vector, for real floating types.
     pub gemv: Option<GemvFns>,
+}
+
+impl Ops {
+    /// The functions for elements that are whole groups.
+    pub fn of_groups(&self) -> Ops {
+        Ops { pack_a: WHOLE.0, pack_b: WHOLE.0, pack_lines: WHOLE.1, ..*self }
+    }
 }
 
 macro_rules! level_fns {
@@ -113,6 +120,12 @@ fn kernels(kind: DType, level: Level) -> (Kernels, usize) {
         _ => tables!(baseline 16),
     }
 }
+
+/// Packing of whole groups.
+#[cfg(target_arch = "x86_64")]
+const WHOLE: (PackFn, LinesFn) = (v4::pack::<Group>, v4::lines::<Group>);
+#[cfg(not(target_arch = "x86_64"))]
+const WHOLE: (PackFn, LinesFn) = (baseline::pack::<u32>, baseline::lines::<u32>);
 
 /// The functions for groups of a dtype's elements.
 #[cfg(target_arch = "x86_64")]

@@ -1,0 +1,163 @@
+//! The gradient by the weight where each channel is by itself: for each tap a sum over pixels, side by side for many channels.
+
+use super::{Conv, Tensor};
+use crate::dtype::DType;
+use crate::level::{Body, Isa, at};
+use crate::matmul::mul_acc;
+use crate::matmul::simd::{Num, Storage};
+use crate::par::Shared;
+use crate::scratch::{Scratch, Slot};
+use core::marker::PhantomData;
+use core::ops::Range;
+use half::{bf16, f16};
+
+/// Shares of the output's lines, whose sums are added at the end.
+const SHARES: usize = 32;
+/// Multiply-adds of a share, at least.
+const SHARE: usize = 1 << 16;
+
+/// Computes the gradient by the weight of a depthwise convolution without input dilation: `conv` has the cotangent as its
+/// output.
+///
+/// # Safety
+/// Its tensors are valid, and the channels of the input and of the cotangent lie next to each other; the weight is written.
+pub(super) unsafe fn run(conv: &Conv<'_>) {
+    // SAFETY: passed on, with the dtype's type.
+    unsafe {
+        match conv.dtype {
+            DType::F16 => typed::<f16>(conv),
+            DType::BF16 => typed::<bf16>(conv),
+            DType::F32 => typed::<f32>(conv),
+            _ => typed::<f64>(conv),
+        }
+    }
+}
+
+/// # Safety
+/// As [`run`]; elements are `S`.
+unsafe fn typed<S: Storage>(conv: &Conv<'_>) {
+    let [d, h, _] = conv.axes.map(|a| a.output as usize);
+    let (lines, sums) = (conv.batch * d * h, conv.taps() * conv.groups);
+    let work = conv.pixels().saturating_mul(sums);
+    let shares = SHARES.min(work / SHARE).clamp(1, lines.max(1));
+    let memory = Scratch::new(Slot::Call, shares * sums * size_of::<S::Acc>());
+    let buffer = Shared(memory.get() as *mut S::Acc);
+    conv.run(work, shares, |share| {
+        let lines = share * lines / shares..(share + 1) * lines / shares;
+        let sums = buffer.get().wrapping_add(share * sums);
+        at(conv.cx.level, Lines::<S> { conv, lines, sums, storage: PhantomData });
+    });
+    let [kd, kh, kw] = conv.axes.map(|a| a.kernel as usize);
+    for tap in 0..conv.taps() {
+        let place = [0, tap / (kh * kw) % kd, tap / kw % kh, tap % kw];
+        for c in 0..conv.groups {
+            // SAFETY: the sums of all shares were written above; an element of the weight.
+            unsafe {
+                let of = |share: usize| *buffer.get().add(share * sums + tap * conv.groups + c);
+                let sum = (1..shares).fold(of(0), |sum, share| sum.plus(of(share)));
+                let to = conv.w.at(&place).wrapping_offset(c as isize * conv.w.strides[0]);
+                (to as *mut S).write(S::narrow(sum));
+            }
+        }
+    }
+}
+
+/// Some lines of the output, and the sums of each tap over their pixels, for all channels.
+struct Lines<'a, S: Storage> {
+    conv: &'a Conv<'a>,
+    lines: Range<usize>,
+    sums: *mut S::Acc,
+    storage: PhantomData<S>,
+}
+
+/// Pixels of a line that a tap meets: addresses of the input's and the cotangent's first, and their number.
+#[derive(Clone, Copy)]
+struct Met {
+    x: *const u8,
+    y: *const u8,
+    pixels: usize,
+}
+
+impl<S: Storage> Body for Lines<'_, S> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call<I: Isa>(self, _: I) {
+        let conv = self.conv;
+        for i in 0..conv.taps() * conv.groups {
+            // SAFETY: the sums are this task's.
+            unsafe { self.sums.add(i).write(S::Acc::default()) }
+        }
+        let [d, h, _] = conv.axes.map(|a| a.output as usize);
+        for line in self.lines.clone() {
+            let index = [line / (d * h), line / h % d, line % h];
+            for tap in 0..conv.taps() {
+                let Some(met) = meets(conv, index, tap) else { continue };
+                let mut c = 0;
+                while c < conv.groups {
+                    let left = conv.groups - c;
+                    // SAFETY: this many channels of pixels of the input and the cotangent.
+                    unsafe {
+                        c += match left {
+                            64.. => self.channels::<I, 64>(met, tap, c),
+                            16.. => self.channels::<I, 16>(met, tap, c),
+                            4.. => self.channels::<I, 4>(met, tap, c),
+                            _ => self.channels::<I, 1>(met, tap, c),
+                        };
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The pixels of a line of the output that meet a tap inside of the input.
+#[inline(always)]
+fn meets(conv: &Conv<'_>, [n, od, oh]: [usize; 3], tap: usize) -> Option<Met> {
+    let [d, h, w] = conv.axes;
+    let (kh, kw) = (h.kernel as usize, w.kernel as usize);
+    let inside = |axis: &super::Axis, o: usize, k: usize| {
+        let i = o as i64 * axis.stride - axis.low + k as i64 * axis.dilation;
+        (0..axis.input).contains(&i).then_some(i as usize)
+    };
+    let (z, y) = (inside(&d, od, tap / (kh * kw))?, inside(&h, oh, tap / kw % kh)?);
+    let shift = (tap % kw) as i64 * w.dilation - w.low;
+    // Outputs o with 0 <= o * stride + shift < input.
+    let first = (-shift).max(0).div_euclid(w.stride) + i64::from((-shift).max(0) % w.stride > 0);
+    let end = (w.input - shift + w.stride - 1).div_euclid(w.stride).clamp(0, w.output);
+    let pixels = usize::try_from(end - first).ok().filter(|n| *n > 0)?;
+    let pixel = |t: &Tensor, index: [usize; 4]| t.at(&index) as *const u8;
+    Some(Met {
+        x: pixel(&conv.x, [n, z, y, (first * w.stride + shift) as usize]),
+        y: pixel(&conv.y, [n, od, oh, first as usize]),
+        pixels,
+    })
+}
+
+impl<S: Storage> Lines<'_, S> {
+    /// Adds the products of a tap to the sums of `N` channels from `c` on; returns `N`.
+    ///
+    /// # Safety
+    /// The addresses are of pixels of the input and of the cotangent, which have these channels.
+    #[inline(always)]
+    unsafe fn channels<I: Isa, const N: usize>(&self, met: Met, tap: usize, c: usize) -> usize {
+        let conv = self.conv;
+        let x_step = conv.axes[2].stride as isize * conv.x.strides[3];
+        let y_step = conv.y.strides[3];
+        let at = |from: *const u8| (from as *const S).wrapping_add(c).cast::<[S; N]>();
+        // SAFETY: by this function's contract; the sums are this task's.
+        unsafe {
+            let to = self.sums.add(tap * conv.groups + c).cast::<[S::Acc; N]>();
+            let mut sums = to.read_unaligned();
+            for i in 0..met.pixels as isize {
+                let x = at(met.x.wrapping_offset(i * x_step)).read_unaligned();
+                let y = at(met.y.wrapping_offset(i * y_step)).read_unaligned();
+                for l in 0..N {
+                    sums[l] = mul_acc::<S::Acc, I>(sums[l], x[l].widen(), y[l].widen());
+                }
+            }
+            to.write_unaligned(sums);
+        }
+        N
+    }
+}
