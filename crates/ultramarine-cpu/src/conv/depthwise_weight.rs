@@ -47,15 +47,14 @@ unsafe fn typed<S: Storage>(conv: &Conv<'_>) {
         let sums = buffer.get().wrapping_add(share * sums);
         at(conv.cx.level, Lines::<S> { conv, lines, sums, storage: PhantomData });
     });
-    let [kd, kh, kw] = conv.axes.map(|a| a.kernel as usize);
     for tap in 0..conv.taps() {
-        let place = [0, tap / (kh * kw) % kd, tap / kw % kh, tap % kw];
+        let [d, h, w] = conv.tap(tap);
         for c in 0..conv.groups {
             // SAFETY: the sums of all shares were written above; an element of the weight.
             unsafe {
                 let of = |share: usize| *buffer.get().add(share * sums + tap * conv.groups + c);
                 let sum = (1..shares).fold(of(0), |sum, share| sum.plus(of(share)));
-                let to = conv.w.at(&place).wrapping_offset(c as isize * conv.w.strides[0]);
+                let to = conv.w.at(&[c, d, h, w]);
                 (to as *mut S).write(S::narrow(sum));
             }
         }
@@ -115,13 +114,13 @@ impl<S: Storage> Body for Lines<'_, S> {
 #[inline(always)]
 fn meets(conv: &Conv<'_>, [n, od, oh]: [usize; 3], tap: usize) -> Option<Met> {
     let [d, h, w] = conv.axes;
-    let (kh, kw) = (h.kernel as usize, w.kernel as usize);
     let inside = |axis: &super::Axis, o: usize, k: usize| {
         let i = o as i64 * axis.stride - axis.low + k as i64 * axis.dilation;
         (0..axis.input).contains(&i).then_some(i as usize)
     };
-    let (z, y) = (inside(&d, od, tap / (kh * kw))?, inside(&h, oh, tap / kw % kh)?);
-    let shift = (tap % kw) as i64 * w.dilation - w.low;
+    let [kd, kh, kw] = conv.tap(tap);
+    let (z, y) = (inside(&d, od, kd)?, inside(&h, oh, kh)?);
+    let shift = kw as i64 * w.dilation - w.low;
     // Outputs o with 0 <= o * stride + shift < input.
     let first = (-shift).max(0).div_euclid(w.stride) + i64::from((-shift).max(0) % w.stride > 0);
     let end = (w.input - shift + w.stride - 1).div_euclid(w.stride).clamp(0, w.output);

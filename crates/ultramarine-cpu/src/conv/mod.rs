@@ -23,6 +23,7 @@ mod tests;
 mod weight;
 mod windows;
 
+use crate::copy::strided::{self as rectangle, Rect};
 use crate::kernel::{Args, Context, Kernel, Op, Prepared, Refusal, Signature, View};
 use crate::matmul::ops::{Ops, ops};
 use crate::matmul::{self, GRAIN};
@@ -59,6 +60,9 @@ fn prepare(id: OpId, attrs: ConvolveAttrs, signature: &Signature<'_>, level: Lev
         ops: Level::available().iter().filter_map(|l| ops(a.dtype, *l)).collect(),
     }))
 }
+
+/// Channels of a tap that are copied at once.
+const TURNED: usize = 64;
 
 /// The tensor that is computed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -149,6 +153,12 @@ impl Conv<'_> {
     /// Taps of the kernel.
     fn taps(&self) -> usize {
         self.axes.iter().map(|a| a.kernel as usize).product()
+    }
+
+    /// The position of a tap in the kernel.
+    fn tap(&self, tap: usize) -> [usize; 3] {
+        let [_, h, w] = self.axes.map(|a| a.kernel as usize);
+        [tap / (h * w), tap / w % h, tap % w]
     }
 
     /// The bytes from one pixel to the next, where that is the same for all.
@@ -351,30 +361,65 @@ unsafe fn backwards<'a>(conv: &Conv<'a>) -> (Conv<'a>, Option<Scratch>) {
     for (i, axis) in axes.iter().enumerate() {
         reverse(&mut w, 1 + i, axis.kernel);
     }
-    let [d, h, k] = axes.map(|a| a.kernel);
-    let (groups, filters, channels) =
-        (conv.groups as i64, conv.filters as i64, conv.channels as i64);
-    let shape = [groups, channels, d, h, k, filters];
-    let s = w.strides.map(|s| (s / size) as i64);
-    let from = [filters * s[0], s[4], s[1], s[2], s[3], s[0]];
-    let mut to = [1; 6];
-    (0..5).rev().for_each(|i| to[i] = to[i + 1] * shape[i + 1]);
-    let memory = Scratch::new(Slot::Call, (to[0] * groups * size as i64) as usize);
-    let source = View { data: w.data, dtype: conv.dtype, shape: &shape, strides: &from };
-    let target = View { data: memory.get(), dtype: conv.dtype, shape: &shape, strides: &to };
-    // SAFETY: the weight is valid, the target is new memory of its size.
-    unsafe { strided::copy(conv.cx.par, &source, &target) };
-    let strides = [to[1], to[2], to[3], to[4], to[5]].map(|s| s as isize * size);
+    let memory = Scratch::new(
+        Slot::Call,
+        conv.groups * conv.channels * conv.taps() * conv.filters * size as usize,
+    );
+    let shape = [
+        conv.channels,
+        axes[0].kernel as usize,
+        axes[1].kernel as usize,
+        axes[2].kernel as usize,
+        conv.filters,
+    ];
+    let mut strides = [size; 5];
+    (0..4).rev().for_each(|i| strides[i] = strides[i + 1] * shape[i + 1] as isize);
+    let turned = Tensor { data: memory.get(), strides };
+    // SAFETY: the weight is valid, the memory is new and of its size.
+    unsafe { turn(conv, &w, &turned) };
     let back = Conv {
         channels: conv.filters,
         filters: conv.channels,
         axes,
         x: conv.y,
-        w: Tensor { data: memory.get(), strides },
+        w: turned,
         y: conv.x,
         ..*conv
     };
     (back, Some(memory))
+}
+
+/// Copies a weight so that filters and channels change places within each group.
+///
+/// # Safety
+/// Both tensors are valid; `to` is row-major.
+unsafe fn turn(conv: &Conv<'_>, from: &Tensor, to: &Tensor) {
+    // In one that threads may share.
+    let both = &Conv { w: *from, y: *to, ..*conv };
+    let (channels, filters, size) = (conv.channels, conv.filters, conv.dtype.size());
+    let blocks = channels.div_ceil(TURNED);
+    let block = |i: usize| {
+        let (i, first) = (i / blocks, i % blocks * TURNED);
+        let (group, [d, h, w]) = (i / conv.taps(), conv.tap(i % conv.taps()));
+        let rows = TURNED.min(channels - first);
+        let target = Rect {
+            data: both.y.at(&[group * channels + first, d, h, w]),
+            rows: both.y.strides[0],
+            columns: size as isize,
+        };
+        let source = Rect {
+            data: both.w.at(&[group * filters, d, h, w, first]),
+            rows: both.w.strides[4],
+            columns: both.w.strides[0],
+        };
+        // SAFETY: some channels and all filters of a tap; each call has its own.
+        unsafe { rectangle::copy(conv.cx.level, target, source, rows, filters, size) }
+    };
+    conv.run(
+        conv.groups * conv.taps() * channels * filters,
+        conv.groups * conv.taps() * blocks,
+        block,
+    );
 }
 
 /// Runs a convolution without input dilation.

@@ -3,8 +3,8 @@
 //! Rows are filters and columns channels. Both operands are packed from where they are, a few hundred pixels at a time: the
 //! cotangent once for all taps, the input for each tap, with zeros for pixels whose tap lies outside.
 
-use super::Conv;
 use super::lines::Lines;
+use super::{Axis, Conv, Tensor};
 use crate::matmul::block::TASKS;
 use crate::matmul::micro::Tile;
 use crate::matmul::pack::{Block, Panel};
@@ -21,6 +21,8 @@ const CHANNELS: usize = 512;
 const SUMS: usize = 96 << 10;
 /// Shares of the pixels whose sums are added at the end, where lines are read in place: more cost more than they balance.
 const LINE_SHARES: usize = TASKS / 2;
+/// Numbers of the sums that each line is added to, at most: more fall out of the cache from line to line.
+const LINE_SUMS: usize = 128 << 10;
 /// Pixels of a share, at least.
 const SHARE: usize = 1024;
 
@@ -85,19 +87,17 @@ fn runs(conv: &Conv<'_>, pixels: Range<usize>, into: &mut Vec<Run>) {
     }
 }
 
-/// The position of a tap in the kernel.
-fn position(conv: &Conv<'_>, tap: usize) -> [usize; 3] {
-    let [_, h, w] = conv.axes.map(|a| a.kernel as usize);
-    [tap / (h * w), tap / w % h, tap % w]
-}
-
 /// Computes the gradient by the weight: `conv` has the cotangent as its output.
 ///
 /// # Safety
 /// Its tensors are valid, and the channels of the input and of the cotangent lie next to each other; the weight is written.
 pub(super) unsafe fn run(conv: &Conv<'_>) {
+    // SAFETY: passed on.
+    let joined = unsafe { joined(conv) };
+    let conv = joined.as_ref().map_or(conv, |(joined, _)| joined);
     let mut cut = Cut::new(conv);
-    let lines = Lines::of(conv).filter(Lines::has_whole_vectors);
+    let fits = cut.filters * cut.taps * cut.channels <= LINE_SUMS;
+    let lines = Lines::of(conv).filter(|lines| fits && lines.has_whole_vectors());
     if let Some(lines) = &lines {
         cut.counts = [1, 1, 1, LINE_SHARES.div_ceil(conv.groups).min(lines.blocks())];
     }
@@ -142,6 +142,62 @@ pub(super) unsafe fn run(conv: &Conv<'_>) {
     conv.run(sums * shares, groups * cut.filters, finish);
 }
 
+/// Few channels, such as the three of an image, with those of the next taps along the last axis: together they fill vectors.
+/// The same gradient as that of a kernel of one tap along this axis, over a copy of the input with zeros around its lines.
+///
+/// # Safety
+/// The input is valid, and its channels lie next to each other.
+unsafe fn joined<'a>(conv: &Conv<'a>) -> Option<(Conv<'a>, Scratch)> {
+    let (channels, size) = (conv.channels, conv.dtype.size());
+    let [d, h, w] = conv.axes;
+    let adjacent = conv.w.strides[3] == channels as isize * conv.w.strides[4];
+    let plain = conv.axes.iter().all(|a| a.spread == 1) && w.dilation == 1 && conv.groups == 1;
+    if 2 * channels > conv.ops.lanes || w.kernel == 1 || !adjacent || !plain {
+        return None;
+    }
+    let last = (w.output - 1) * w.stride;
+    let wide = (last + w.kernel) as usize;
+    let lines = conv.batch * (d.input * h.input) as usize;
+    let row = wide * channels * size;
+    let memory = Scratch::new(Slot::Operands, lines * row);
+    let to = Shared(memory.get());
+    // Pixels of a line of the copy that are the input's.
+    let from = w.low.clamp(0, wide as i64);
+    let until = (w.input + w.low).clamp(from, wide as i64);
+    let copy = |line: usize| {
+        let (d, h) = (d.input as usize, h.input as usize);
+        let dst = to.get().wrapping_add(line * row);
+        let at = [line / (d * h), line / h % d, line % h];
+        // SAFETY: a line of the copy; pixels of the input.
+        unsafe {
+            dst.write_bytes(0, row);
+            let (mut dst, mut src) = (
+                dst.add(from as usize * channels * size),
+                conv.x.at(&at).wrapping_offset((from - w.low) as isize * conv.x.strides[3]),
+            );
+            for _ in from..until {
+                core::ptr::copy_nonoverlapping(src, dst, channels * size);
+                dst = dst.wrapping_add(channels * size);
+                src = src.wrapping_offset(conv.x.strides[3]);
+            }
+        }
+    };
+    conv.run(lines * row, lines, copy);
+    let strides = [d.input * h.input, h.input, 1].map(|n| n as isize * row as isize);
+    let [n, z, y] = strides;
+    let axis = Axis { input: last + 1, kernel: 1, low: 0, ..w };
+    let joined = Conv {
+        channels: w.kernel as usize * channels,
+        axes: [d, h, axis],
+        x: Tensor {
+            data: memory.get(),
+            strides: [n, z, y, (channels * size) as isize, size as isize],
+        },
+        ..*conv
+    };
+    Some((joined, memory))
+}
+
 /// Adds `n` numbers of the second to the first.
 ///
 /// # Safety
@@ -162,7 +218,7 @@ unsafe fn add<T: Copy + core::ops::AddAssign>(to: *mut u8, from: *const u8, n: u
 unsafe fn store(conv: &Conv<'_>, cut: &Cut, filter: usize, sums: *mut u8) {
     let (ops, s) = (conv.ops, conv.w.strides);
     for tap in 0..cut.taps {
-        let [d, h, w] = position(conv, tap);
+        let [d, h, w] = conv.tap(tap);
         let index = [filter, d, h, w];
         let block = Block {
             src: sums.wrapping_add(tap * cut.channels * ops.acc),
@@ -290,7 +346,7 @@ unsafe fn pack_input(
     dst: *mut u8,
 ) {
     let s = conv.x.strides;
-    let tap = position(conv, tap).map(|t| t as i64);
+    let tap = conv.tap(tap).map(|t| t as i64);
     // The element of the input that an output meets along an axis.
     let meets = |axis: usize, output: usize| {
         let a = &conv.axes[axis];
