@@ -75,25 +75,47 @@ impl<S: Storage> Body for Pixels<'_, S> {
         let [d, h, w] = conv.axes.map(|a| a.output as usize);
         // Of each tap that meets the input: the input's address and the tap's number.
         let mut met: Vec<(*const u8, usize)> = Vec::with_capacity(conv.taps());
+        let axis = &conv.axes[2];
+        let step = axis.stride as isize * conv.x.strides[3];
+        // Pixels of a line all of whose taps lie inside along the last axis meet the same taps, a step apart.
+        let low = axis.low.max(0);
+        let whole = (low + axis.stride - 1).div_euclid(axis.stride);
+        let reach = axis.input + axis.low - (axis.kernel - 1) * axis.dilation;
+        let whole =
+            whole as usize..(reach + axis.stride - 1).div_euclid(axis.stride).max(0) as usize;
+        // The pixel that the list was made for.
+        let mut made = None;
         for m in self.pixels.clone() {
             let index = [m / (d * h * w), m / (h * w) % d, m / w % h, m % w];
             let to = conv.y.at(&index);
-            met.clear();
-            taps(conv, index, &mut met);
+            let o = index[3];
+            let first = made.filter(|first| {
+                *first <= m
+                    && m - first <= o
+                    && whole.contains(&(o - (m - first)))
+                    && whole.contains(&o)
+            });
+            let first = first.unwrap_or_else(|| {
+                met.clear();
+                taps(conv, index, &mut met);
+                m
+            });
+            made = Some(first);
+            let shift = (m - first) as isize * step;
             let mut c = 0;
             while c + WIDE <= conv.groups {
                 // SAFETY: WIDE channels of pixels of the input and the output.
-                unsafe { self.channels::<I, WIDE>(&met, c, to) };
+                unsafe { self.channels::<I, WIDE>(&met, shift, c, to) };
                 c += WIDE;
             }
             while c + 16 <= conv.groups {
                 // SAFETY: 16 channels, as above.
-                unsafe { self.channels::<I, 16>(&met, c, to) };
+                unsafe { self.channels::<I, 16>(&met, shift, c, to) };
                 c += 16;
             }
             while c < conv.groups {
                 // SAFETY: one channel, as above.
-                unsafe { self.channels::<I, 1>(&met, c, to) };
+                unsafe { self.channels::<I, 1>(&met, shift, c, to) };
                 c += 1;
             }
         }
@@ -125,7 +147,7 @@ fn taps(conv: &Conv<'_>, index: [usize; 4], met: &mut Vec<(*const u8, usize)>) {
 }
 
 impl<S: Storage> Pixels<'_, S> {
-    /// Sums `N` channels from `c` on of a pixel.
+    /// Sums `N` channels from `c` on of a pixel, so many bytes behind the one whose taps are listed.
     ///
     /// # Safety
     /// The addresses are of pixels of the input, and of the output.
@@ -133,6 +155,7 @@ impl<S: Storage> Pixels<'_, S> {
     unsafe fn channels<I: Isa, const N: usize>(
         &self,
         met: &[(*const u8, usize)],
+        shift: isize,
         c: usize,
         to: *mut u8,
     ) {
@@ -143,7 +166,10 @@ impl<S: Storage> Pixels<'_, S> {
             let (x, w) = unsafe {
                 let w = self.weights.add(tap * conv.groups + c);
                 (
-                    (*from as *const S).add(c).cast::<[S; N]>().read_unaligned(),
+                    (from.wrapping_offset(shift) as *const S)
+                        .add(c)
+                        .cast::<[S; N]>()
+                        .read_unaligned(),
                     w.cast::<[S::Acc; N]>().read_unaligned(),
                 )
             };

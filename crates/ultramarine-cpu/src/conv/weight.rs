@@ -7,7 +7,8 @@ use super::lines::Lines;
 use super::{Axis, Conv, Tensor};
 use crate::matmul::block::TASKS;
 use crate::matmul::micro::Tile;
-use crate::matmul::pack::{Block, Panel};
+use crate::matmul::ops::Ops;
+use crate::matmul::pack::{Block, PackFn, Panel};
 use crate::par::Shared;
 use crate::scratch::{Scratch, Slot};
 use core::ops::Range;
@@ -234,6 +235,56 @@ unsafe fn store(conv: &Conv<'_>, cut: &Cut, filter: usize, sums: *mut u8) {
     }
 }
 
+/// The way in which runs of pixels are packed.
+#[derive(Clone, Copy)]
+struct Packing {
+    pack: PackFn,
+    /// Bytes of a packed number.
+    number: usize,
+}
+
+impl Packing {
+    /// As they are, to be packed in groups of pixels.
+    const COPIES: Packing = Packing { pack: copy_pixels::<u16>, number: size_of::<u16>() };
+
+    fn of(conv: &Conv<'_>, pack: PackFn) -> Packing {
+        match conv.ops.groups {
+            Some(_) => Packing::COPIES,
+            None => Packing { pack, number: conv.ops.acc },
+        }
+    }
+}
+
+/// Copies elements across a panel that lie next to each other.
+///
+/// # Safety
+/// As [`PackFn`]; there is one panel, of elements `T`.
+unsafe fn copy_pixels<T: Copy + Default>(p: &Panel) {
+    let (width, ld) = p.at(0);
+    for q in 0..p.k {
+        let from = p.src.wrapping_offset(q as isize * p.along) as *const T;
+        let to = (p.dst as *mut T).wrapping_add(q * ld);
+        // SAFETY: by this function's contract.
+        unsafe {
+            core::ptr::copy_nonoverlapping(from, to, width);
+            (width..ld).for_each(|i| to.add(i).write(T::default()));
+        }
+    }
+}
+
+/// Packs pixels that were copied, `width` elements of each, in groups.
+///
+/// # Safety
+/// There are so many pixels; `dst` has room for their groups.
+unsafe fn pack_groups(ops: &Ops, copied: *const u8, width: usize, pixels: usize, dst: *mut u8) {
+    let size = ops.storage as isize;
+    let along = width as isize * size;
+    let panel =
+        Panel { src: copied, across: size, along, width, ld: width, unit: width, k: pixels, dst };
+    // SAFETY: by this function's contract.
+    unsafe { (ops.pack_b)(&panel) }
+}
+
 /// Computes the sums of some filters, channels and taps over some pixels.
 ///
 /// # Safety
@@ -245,7 +296,10 @@ unsafe fn block(
     [filters, channels, taps, pixels]: [Range<usize>; 4],
     sums: *mut u8,
 ) {
-    let (ops, acc, size) = (conv.ops, conv.ops.acc, conv.dtype.size());
+    // By groups of pixels, where the processor multiplies those.
+    let (ops, grouped) = (conv.ops.groups.unwrap_or(conv.ops), conv.ops.groups.is_some());
+    let (acc, size) = (ops.acc, conv.dtype.size());
+    let packing = [ops.pack_a, ops.pack_b].map(|pack| Packing::of(conv, pack));
     let (ld, row) = (2 * ops.lanes, cut.taps * cut.channels);
     let panels = filters.len().div_ceil(ops.mr);
     let rows_of = |i: usize| {
@@ -254,19 +308,29 @@ unsafe fn block(
     };
     let most = PIXELS.min(pixels.len());
     let a_bytes = (filters.len() * most * acc).next_multiple_of(64);
-    let scratch = Scratch::new(Slot::Task, a_bytes + ld * most * acc);
+    let b_bytes = ld * most * acc;
+    let copies = if grouped { ld.max(ops.mr) * most * size } else { 0 };
+    let scratch = Scratch::new(Slot::Task, a_bytes + b_bytes + copies);
     let (a, b) = (scratch.get(), scratch.get().wrapping_add(a_bytes));
+    let copied = b.wrapping_add(b_bytes);
     let mut lines = Vec::new();
     for p in pixels.clone().step_by(PIXELS) {
         let stretch = p..pixels.end.min(p + PIXELS);
-        let k = stretch.len();
+        let met = stretch.len();
+        let k = met.div_ceil(ops.group);
         runs(conv, stretch, &mut lines);
         for i in 0..panels {
             let rows = rows_of(i);
             let first = group * cut.filters + rows.start;
             let dst = a.wrapping_add((rows.start - filters.start) * k * acc);
+            let to = if grouped { copied } else { dst };
             // SAFETY: the cotangent's filters at these pixels.
-            unsafe { pack_cotangent(conv, &lines, first * size, rows.len(), dst) }
+            unsafe {
+                pack_cotangent(conv, packing[0], &lines, first * size, rows.len(), to);
+                if grouped {
+                    pack_groups(ops, copied, rows.len(), met, dst);
+                }
+            }
         }
         for tap in taps.clone() {
             for first in channels.clone().step_by(ld) {
@@ -274,8 +338,14 @@ unsafe fn block(
                 let vectors = cols.div_ceil(ops.lanes);
                 let width = [cols, vectors * ops.lanes];
                 let offset = (group * cut.channels + first) * size;
+                let to = if grouped { copied } else { b };
                 // SAFETY: the input's channels at the pixels that the tap meets.
-                unsafe { pack_input(conv, &lines, tap, offset, width, b) };
+                unsafe {
+                    pack_input(conv, packing[1], &lines, tap, offset, width, to);
+                    if grouped {
+                        pack_groups(ops, copied, width[1], met, b);
+                    }
+                }
                 for i in 0..panels {
                     let rows = rows_of(i);
                     let tile = Tile {
@@ -307,6 +377,7 @@ unsafe fn block(
 /// The cotangent is valid; `dst` has room for as many numbers.
 unsafe fn pack_cotangent(
     conv: &Conv<'_>,
+    packing: Packing,
     lines: &[Run],
     offset: usize,
     width: usize,
@@ -328,8 +399,8 @@ unsafe fn pack_cotangent(
             dst,
         };
         // SAFETY: pixels of one line, of which this many filters follow.
-        unsafe { (conv.ops.pack_a)(&panel) }
-        dst = dst.wrapping_add(run.len * width * conv.ops.acc);
+        unsafe { (packing.pack)(&panel) }
+        dst = dst.wrapping_add(run.len * width * packing.number);
     }
 }
 
@@ -339,6 +410,7 @@ unsafe fn pack_cotangent(
 /// The input is valid; `dst` has room for as many numbers.
 unsafe fn pack_input(
     conv: &Conv<'_>,
+    packing: Packing,
     lines: &[Run],
     tap: usize,
     offset: usize,
@@ -353,7 +425,7 @@ unsafe fn pack_input(
         let at = output as i64 * a.stride - a.low + tap[axis] * a.dilation;
         (at % a.spread == 0 && (0..a.input * a.spread).contains(&at)).then(|| at / a.spread)
     };
-    let row = padded * conv.ops.acc;
+    let row = padded * packing.number;
     let mut dst = dst;
     for run in lines {
         let mut pack = |len: usize, from: Option<isize>| {
@@ -375,7 +447,7 @@ unsafe fn pack_input(
                 dst,
             };
             // SAFETY: elements of one line of the input, of which this many channels follow.
-            unsafe { (conv.ops.pack_b)(&panel) }
+            unsafe { (packing.pack)(&panel) }
             dst = dst.wrapping_add(len * row);
         };
         let (d, h) = (meets(0, run.line[1]), meets(1, run.line[2]));

@@ -32,7 +32,7 @@ pub struct Panel {
 impl Panel {
     /// Width and `ld` of the panel that begins at `i`.
     #[inline(always)]
-    pub(super) fn at(&self, i: usize) -> (usize, usize) {
+    pub(crate) fn at(&self, i: usize) -> (usize, usize) {
         let width = self.ld.min(self.width - i);
         (width, self.ld.min(width.next_multiple_of(self.unit)))
     }
