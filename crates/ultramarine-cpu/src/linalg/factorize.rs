@@ -1,8 +1,10 @@
 //! The factorisation of one matrix of a batch, or its triangular solve.
 
+use super::blocked::{self, Blocked};
 use super::matrix::{Plane, Scratch, resized};
 use super::{Operation, TENSORS};
-use ultramarine_linalg::{Scalar, SingularVectors};
+use crate::kernel::Context;
+use ultramarine_linalg::SingularVectors;
 
 /// A factorisation of one matrix.
 pub struct Factorization<'a> {
@@ -18,9 +20,19 @@ impl Factorization<'_> {
     ///
     /// # Safety
     /// The planes are valid, of the factorisation's shapes, and of the dtypes that belong to `T`.
-    pub unsafe fn run<T: Scalar>(&self, scratch: &mut Scratch<T>) -> Result<(), String> {
+    pub unsafe fn run<T: blocked::Element>(
+        &self,
+        cx: &Context,
+        scratch: &mut Scratch<T>,
+    ) -> Result<(), String> {
         let [plane, first, second, third] = self.planes;
         let (m, n) = (plane.m, plane.n);
+        if blocked::serves(self.operation, m, n, first.n)
+            && let Some(blocked) = Blocked::<T>::new(cx)
+        {
+            // SAFETY: by this function's contract.
+            return unsafe { self.run_blocked(blocked, scratch) };
+        }
         let Scratch { a, left, right, reals, complex, vectors, indices, work } = scratch;
         let a = resized(a, m * n)?;
         // An upper triangle is read as the lower one of the adjoint, of which factors and eigenvectors are the same.
@@ -124,6 +136,35 @@ impl Factorization<'_> {
                 T::solve_triangular(a, n, self.upper, b, k)?;
                 // SAFETY: as above.
                 unsafe { second.store(|i, j| b[i + j * n]) };
+            }
+        }
+        Ok(())
+    }
+
+    /// Factorises a large matrix.
+    ///
+    /// # Safety
+    /// As [`Factorization::run`].
+    unsafe fn run_blocked<T: blocked::Element>(
+        &self,
+        blocked: Blocked<'_, T>,
+        scratch: &mut Scratch<T>,
+    ) -> Result<(), String> {
+        let [plane, first, second, third] = *self.planes;
+        // SAFETY: by this function's contract.
+        unsafe {
+            match self.operation {
+                Operation::Cholesky => blocked.cholesky(first, plane, self.upper),
+                Operation::Lu => {
+                    let [pivots, rows] = &mut scratch.indices;
+                    let pivots = resized(pivots, second.m)?;
+                    let rows = resized(rows, third.m)?;
+                    blocked.lu(first, plane, pivots, rows)?;
+                    second.store(|i, _| pivots[i]);
+                    third.store(|i, _| rows[i]);
+                }
+                Operation::Solve => blocked.solve(plane, self.upper, second, first)?,
+                _ => return Err("a decomposition without a blocked algorithm".into()),
             }
         }
         Ok(())

@@ -16,6 +16,9 @@ pub struct Plane {
     column: isize,
 }
 
+// SAFETY: sharing the address is harmless; accesses through it are unsafe blocks of their own.
+unsafe impl Sync for Plane {}
+
 impl Plane {
     /// For a tensor that is not there.
     pub const NONE: Plane =
@@ -34,6 +37,33 @@ impl Plane {
         }
     }
 
+    /// A matrix without gaps, row after row.
+    pub fn dense<T>(data: *mut u8, m: usize, n: usize) -> Plane {
+        Plane { data, size: size_of::<T>(), m, n, row: n as isize, column: 1 }
+    }
+
+    /// The part of `m` x `n` elements that begins at `(i, j)`.
+    pub fn part(self, i: usize, j: usize, m: usize, n: usize) -> Plane {
+        debug_assert!(i + m <= self.m && j + n <= self.n);
+        let at = i as isize * self.row + j as isize * self.column;
+        Plane { m, n, ..self.moved(at) }
+    }
+
+    /// The first element.
+    pub fn data(&self) -> *mut u8 {
+        self.data
+    }
+
+    /// Elements from a row to the next, and from a column to the next.
+    pub fn strides(&self) -> [isize; 2] {
+        [self.row, self.column]
+    }
+
+    /// True if the elements of a row are adjacent.
+    pub fn has_rows(&self) -> bool {
+        self.column == 1
+    }
+
     /// The one `by` elements further on.
     pub fn moved(self, by: isize) -> Plane {
         Plane { data: self.data.wrapping_offset(by * self.size as isize), ..self }
@@ -44,7 +74,8 @@ impl Plane {
         Plane { m: self.n, n: self.m, row: self.column, column: self.row, ..self }
     }
 
-    fn place<T>(&self, i: usize, j: usize) -> *mut T {
+    /// The address of element `(i, j)`.
+    pub fn place<T>(&self, i: usize, j: usize) -> *mut T {
         debug_assert_eq!(size_of::<T>(), self.size);
         (self.data as *mut T).wrapping_offset(i as isize * self.row + j as isize * self.column)
     }

@@ -1,23 +1,29 @@
 //! Factorisations of matrices and triangular solves, over batches: each task copies matrices of any strides into
-//! columns, has `ultramarine_linalg` factorise them, and copies the results out.
+//! columns, has `ultramarine_linalg` factorise them, and copies the results out. Large matrices are factored by
+//! matrix products, some operations at least ([`blocked`]).
 
+mod blocked;
 mod factorize;
 mod matrix;
 #[cfg(test)]
 mod tests;
 
+use crate::dtype::DType;
 use crate::kernel::{Args, Context, Kernel, Op, Prepared, Refusal, Signature, View};
+use crate::par::{Par, Shared};
 use crate::strided::{Nest, TASK, ranges};
-use crate::{dtype::DType, par::Shared};
 use factorize::Factorization;
 use matrix::{Plane, Scratch};
 use std::marker::PhantomData;
 use std::sync::Mutex;
 use ultramarine_abi::schema::{TriangleAttrs, op};
-use ultramarine_linalg::{Scalar, c32};
+use ultramarine_linalg::c32;
 
 /// Most tensors that a factorisation has.
 const TENSORS: usize = 4;
+
+/// Matrices from which on a batch of large ones is spread over the threads.
+const FEW: usize = 8;
 
 /// The operations of the family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,7 +142,7 @@ fn last<'a>(view: &View<'a>, batch: usize) -> &'a [i64] {
     &view.shape[batch..]
 }
 
-impl<T: Scalar> Kernel for Factorize<T> {
+impl<T: blocked::Element> Kernel for Factorize<T> {
     unsafe fn run(&self, cx: &Context, args: &Args<'_>) -> Result<(), String> {
         let Factorize(operation, upper, _) = *self;
         let views: Vec<View<'_>> = args.inputs.iter().chain(args.outputs).copied().collect();
@@ -164,7 +170,10 @@ impl<T: Scalar> Kernel for Factorize<T> {
         let [m, n] = pair(a).map(|n| n as usize);
         let work = m * n * m.min(n).max(right[1] as usize);
         let failed: Mutex<Option<(usize, String)>> = Mutex::new(None);
-        ranges(cx.par, nest.size(), TASK / work.max(1), |range| {
+        // A few large matrices are factored one after the other, each on all threads.
+        let large = blocked::serves(operation, m, n, right[1] as usize);
+        let par = if large && nest.size() < FEW { Par::default() } else { cx.par };
+        ranges(par, nest.size(), TASK / work.max(1), |range| {
             // SAFETY: the planes live until all tasks are done, and are only read.
             let planes = unsafe { &*planes.get() };
             let mut scratch = Scratch::<T>::default();
@@ -175,7 +184,7 @@ impl<T: Scalar> Kernel for Factorize<T> {
                     let factorization = Factorization { operation, upper, full, planes: &planes };
                     // SAFETY: the matrices are the tensors', whose shapes were compared;
                     // tasks have matrices of their own.
-                    if let Err(text) = unsafe { factorization.run(&mut scratch) } {
+                    if let Err(text) = unsafe { factorization.run(cx, &mut scratch) } {
                         let at = position + i;
                         let mut failed =
                             failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

@@ -162,7 +162,7 @@ impl Product<'_> {
         part.c.data = self.c_at(i, j);
         (part.m, part.n, part.k) = (m, n, k);
         part.depth = self.depth - p * self.ops.group;
-        part.accumulate = p > 0;
+        part.accumulate = self.accumulate || p > 0;
         part
     }
 
@@ -408,7 +408,7 @@ pub(crate) unsafe fn serial(pr: &Product<'_>, level: Level) {
         if pr.k == 0 {
             return pr.clear();
         }
-        if (pr.m == 1 || pr.n == 1) && gemv(&Par::default(), pr, level) {
+        if (pr.m == 1 || pr.n == 1) && !pr.accumulate && gemv(&Par::default(), pr, level) {
             return;
         }
         let grouped = pr.grouped();
@@ -425,7 +425,8 @@ pub(crate) unsafe fn serial(pr: &Product<'_>, level: Level) {
 /// As [`serial`].
 pub(crate) unsafe fn multiply(par: &Par, pr: &Product<'_>, level: Level) {
     let work = pr.work();
-    if (pr.m == 1 || pr.n == 1) && pr.k > 0 {
+    // Vectors and few rows have functions of their own, which do not add.
+    if (pr.m == 1 || pr.n == 1) && pr.k > 0 && !pr.accumulate {
         // SAFETY: passed on.
         if unsafe { gemv(par, pr, level) } {
             return;
@@ -439,6 +440,7 @@ pub(crate) unsafe fn multiply(par: &Par, pr: &Product<'_>, level: Level) {
     let pr = grouped.as_ref().unwrap_or(pr);
     if let Some(fns) = &pr.ops.gemv
         && pr.few_rows()
+        && !pr.accumulate
     {
         // SAFETY: as asked for; the function is for this dtype.
         return unsafe { skinny::multiply(par, pr, fns.skinny, level) };

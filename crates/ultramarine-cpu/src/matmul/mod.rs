@@ -61,7 +61,7 @@ pub(crate) struct Product<'a> {
     c: Matrix,
     /// Elements along k, from where this part begins: the last of `k` numbers is a smaller group if they end within it.
     depth: usize,
-    /// Add to C.
+    /// Add to C, which kernels then write themselves.
     accumulate: bool,
 }
 
@@ -188,6 +188,24 @@ pub(crate) unsafe fn matmul(
     let product = Product::new(ops, [m, n, k], [a, b, c]);
     // SAFETY: by this function's contract.
     unsafe { multiply(&cx.par, &product, cx.level) }
+}
+
+/// `c += a b`, else as [`matmul`]. For real and complex dtypes. Elements of a row of C are adjacent.
+///
+/// # Safety
+/// As [`matmul`].
+#[cfg(feature = "linalg")]
+pub(crate) unsafe fn accumulate(
+    cx: &Context,
+    ops: &Ops,
+    [m, n, k]: [usize; 3],
+    [a, b, c]: [MatrixAt; 3],
+) {
+    let [a, b, c] = [a, b, c].map(|(data, [row, col])| Matrix { data, row, col });
+    let product = Product::new(ops, [m, n * ops.expand, k * ops.expand], [a, b, c]);
+    debug_assert!(c.col == ops.storage as isize && ops.direct_c);
+    // SAFETY: by this function's contract.
+    unsafe { multiply(&cx.par, &Product { accumulate: true, ..product }, cx.level) }
 }
 
 impl Kernel for Matmul {

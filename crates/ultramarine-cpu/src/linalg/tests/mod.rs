@@ -1,6 +1,8 @@
 //! Batches of matrices in awkward strides, with and without threads; the decompositions themselves are
 //! tested where they are.
 
+mod blocked;
+
 use super::prepare;
 use crate::kernel::{Args, Context, Refusal, Signature, View};
 use crate::testing::{Array, desc, host};

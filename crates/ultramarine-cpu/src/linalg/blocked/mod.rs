@@ -1,0 +1,173 @@
+//! Blocked algorithms for large matrices: most of their work is done by the matrix product, on the host's threads.
+//!
+//! Matrices under work have rows of adjacent elements, mostly in the result's own memory. Recursion halves them down to
+//! blocks of a few columns, which loops of their own factor. Blocks are cut by sizes alone, and products
+//! do not depend on the number of threads, so neither do results.
+
+mod cholesky;
+mod element;
+mod lu;
+mod panel;
+mod triangular;
+
+use super::Operation;
+use super::matrix::Plane;
+use crate::copy::strided::{self, Rect};
+use crate::kernel::Context;
+use crate::matmul::{self, ops::Ops};
+use crate::par::Shared;
+use crate::scratch::{Scratch, Slot};
+pub use element::Element;
+use std::marker::PhantomData;
+
+/// Rows and columns from which a factorisation is blocked.
+const LEAST: usize = 192;
+/// Columns on the right-hand side from which a triangular solve is blocked.
+const LEAST_COLUMNS: usize = 32;
+/// Elements worth a task of their own, where they are moved.
+const MOVED: usize = 1 << 15;
+
+/// True if an operation on an `m` x `n` matrix, with a right-hand side of `k` columns, is blocked.
+pub fn serves(operation: Operation, m: usize, n: usize, k: usize) -> bool {
+    match operation {
+        Operation::Cholesky | Operation::Lu => m.min(n) >= LEAST,
+        Operation::Solve => n >= LEAST && k >= LEAST_COLUMNS,
+        _ => false,
+    }
+}
+
+/// The functions and threads by which matrices of `T` are worked on.
+pub struct Blocked<'a, T> {
+    cx: &'a Context,
+    ops: Ops,
+    of: PhantomData<T>,
+}
+
+/// Memory for a matrix with rows of adjacent elements.
+struct Room {
+    plane: Plane,
+    _memory: Scratch,
+}
+
+impl Room {
+    fn new<T>(slot: Slot, m: usize, n: usize) -> Room {
+        let memory = Scratch::new(slot, m * n * size_of::<T>());
+        Room { plane: Plane::dense::<T>(memory.get(), m, n), _memory: memory }
+    }
+}
+
+impl<'a, T: Element> Blocked<'a, T> {
+    /// None if there is no matrix product.
+    pub fn new(cx: &'a Context) -> Option<Self> {
+        let ops = matmul::ops::ops(T::DTYPE, cx.level)?;
+        Some(Blocked { cx, ops, of: PhantomData })
+    }
+
+    /// Has `work` change a matrix with rows of adjacent elements whose contents become those of `to`, in place if it is such
+    /// a matrix. `from` gives its contents before.
+    ///
+    /// # Safety
+    /// The planes are valid, of one shape and elements `T`, and disjoint.
+    unsafe fn within<R>(&self, to: Plane, from: Plane, work: impl FnOnce(Plane) -> R) -> R {
+        if to.has_rows() {
+            // SAFETY: by this function's contract.
+            unsafe { self.copy(to, from) };
+            return work(to);
+        }
+        let room = Room::new::<T>(Slot::Operands, to.m, to.n);
+        // SAFETY: as above; the room has the same shape.
+        unsafe { self.copy(room.plane, from) };
+        let result = work(room.plane);
+        // SAFETY: as above.
+        unsafe { self.copy(to, room.plane) };
+        result
+    }
+
+    /// Copies a matrix.
+    ///
+    /// # Safety
+    /// The planes are valid, of one shape and elements `T`, and disjoint.
+    unsafe fn copy(&self, to: Plane, from: Plane) {
+        let size = size_of::<T>();
+        self.tasks(to.m, to.n, |first, end| {
+            let rect = |p: &Plane| {
+                let p = p.part(first, 0, end - first, p.n);
+                let [rows, columns] = p.strides().map(|s| s * size as isize);
+                Rect { data: p.data(), rows, columns }
+            };
+            // SAFETY: rows of the planes.
+            unsafe { strided::copy(self.cx.level, rect(&to), rect(&from), end - first, to.n, size) }
+        });
+    }
+
+    /// Calls `body` with ranges of `m` rows of `n` elements, on all threads if that is worth it.
+    fn tasks(&self, m: usize, n: usize, body: impl Fn(usize, usize) + Sync) {
+        let rows = (MOVED / n.max(1)).next_multiple_of(16);
+        self.cx.par.run(m.div_ceil(rows), |i| body(i * rows, m.min((i + 1) * rows)));
+    }
+
+    /// The negative of a matrix, or of its conjugate.
+    ///
+    /// # Safety
+    /// The plane is valid, of elements `T`.
+    unsafe fn negated(&self, of: Plane, conjugate: bool) -> Room {
+        // Elements that are adjacent stay so.
+        if of.strides()[0] == 1 && of.strides()[1] != 1 {
+            // SAFETY: by this function's contract.
+            let room = unsafe { self.negated(of.transposed(), conjugate) };
+            return Room { plane: room.plane.transposed(), ..room };
+        }
+        let room = Room::new::<T>(Slot::Slab, of.m, of.n);
+        let (to, n) = (Shared(room.plane.place::<T>(0, 0)), of.n);
+        self.tasks(of.m, n, |first, end| {
+            for i in first..end {
+                let change = |v: T| if conjugate { -v.conjugate() } else { -v };
+                // SAFETY: row i of both, of which this task writes one.
+                unsafe {
+                    let to = std::slice::from_raw_parts_mut(to.get().add(i * n), n);
+                    if of.strides()[1] == 1 {
+                        let from = std::slice::from_raw_parts(of.place::<T>(i, 0), n);
+                        to.iter_mut().zip(from).for_each(|(to, v)| *to = change(*v));
+                    } else {
+                        (0..n).for_each(|j| to[j] = change(*of.place::<T>(i, j)));
+                    }
+                }
+            }
+        });
+        room
+    }
+
+    /// `c += a b`.
+    ///
+    /// # Safety
+    /// The planes are valid, of elements `T` and of shapes that fit; c has rows of adjacent elements and overlaps neither.
+    unsafe fn add_product(&self, c: Plane, a: Plane, b: Plane) {
+        if c.m == 0 || c.n == 0 || a.n == 0 {
+            return;
+        }
+        let at = |p: Plane| (p.data(), p.strides().map(|s| s * size_of::<T>() as isize));
+        // SAFETY: by this function's contract.
+        unsafe { matmul::accumulate(self.cx, &self.ops, [c.m, c.n, a.n], [at(a), at(b), at(c)]) }
+    }
+
+    /// `c -= a b`, or with a's conjugate.
+    ///
+    /// # Safety
+    /// As [`Blocked::add_product`].
+    unsafe fn subtract_product(&self, c: Plane, a: Plane, conjugate: bool, b: Plane) {
+        if c.m == 0 || c.n == 0 {
+            return;
+        }
+        // SAFETY: by this function's contract.
+        unsafe {
+            // The smaller factor is negated.
+            if conjugate || c.m <= c.n {
+                let a = self.negated(a, conjugate);
+                self.add_product(c, a.plane, b);
+            } else {
+                let b = self.negated(b, false);
+                self.add_product(c, a, b.plane);
+            }
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! Large matrices: factors multiplied again, sizes around the blocks' boundaries, and what is not finite.
+
+use super::{run, zeros};
+use crate::dtype::{Element, c64};
+use crate::testing::Array;
+use ultramarine_abi::schema::op;
+use ultramarine_test_support::Rng;
+
+/// An element of a matrix, as a complex number of float64.
+trait Number: Element {
+    const EPSILON: f64;
+    const COMPLEX: bool;
+    fn of(z: Z) -> Self;
+    fn wide(self) -> Z;
+}
+/// Real and imaginary part.
+type Z = [f64; 2];
+impl Number for f32 {
+    const EPSILON: f64 = f32::EPSILON as f64;
+    const COMPLEX: bool = false;
+    fn of(z: Z) -> f32 {
+        z[0] as f32
+    }
+    fn wide(self) -> Z {
+        [self.into(), 0.0]
+    }
+}
+impl Number for f64 {
+    const EPSILON: f64 = f64::EPSILON;
+    const COMPLEX: bool = false;
+    fn of(z: Z) -> f64 {
+        z[0]
+    }
+    fn wide(self) -> Z {
+        [self, 0.0]
+    }
+}
+impl Number for c64 {
+    const EPSILON: f64 = f32::EPSILON as f64;
+    const COMPLEX: bool = true;
+    fn of(z: Z) -> c64 {
+        c64 { re: z[0] as f32, im: z[1] as f32 }
+    }
+    fn wide(self) -> Z {
+        [self.re.into(), self.im.into()]
+    }
+}
+
+/// A matrix of rows.
+#[derive(Clone)]
+struct Dense {
+    m: usize,
+    n: usize,
+    data: Vec<Z>,
+}
+
+impl Dense {
+    fn new(m: usize, n: usize, mut f: impl FnMut(usize, usize) -> Z) -> Dense {
+        let data = (0..m * n).map(|at| f(at / n, at % n)).collect();
+        Dense { m, n, data }
+    }
+    fn of<T: Number>(m: usize, n: usize, values: &[T]) -> Dense {
+        assert_eq!(values.len(), m * n);
+        Dense { m, n, data: values.iter().map(|v| v.wide()).collect() }
+    }
+    fn values<T: Number>(&self) -> Vec<T> {
+        self.data.iter().map(|z| T::of(*z)).collect()
+    }
+    /// Rounded to a type.
+    fn rounded<T: Number>(self) -> Dense {
+        Dense { data: self.data.iter().map(|z| T::of(*z).wide()).collect(), ..self }
+    }
+    fn at(&self, i: usize, j: usize) -> Z {
+        self.data[i * self.n + j]
+    }
+    fn adjoint(&self) -> Dense {
+        Dense::new(self.n, self.m, |i, j| [self.at(j, i)[0], -self.at(j, i)[1]])
+    }
+    fn times(&self, by: &Dense) -> Dense {
+        assert_eq!(self.n, by.m);
+        let mut out = Dense::new(self.m, by.n, |_, _| [0.0; 2]);
+        for (i, row) in out.data.chunks_exact_mut(by.n).enumerate() {
+            for k in 0..self.n {
+                let [re, im] = self.at(i, k);
+                let from = &by.data[k * by.n..][..by.n];
+                if im == 0.0 {
+                    row.iter_mut().zip(from).for_each(|(to, z)| {
+                        to[0] += re * z[0];
+                        to[1] += re * z[1];
+                    });
+                } else {
+                    row.iter_mut().zip(from).for_each(|(to, z)| {
+                        to[0] += re * z[0] - im * z[1];
+                        to[1] += re * z[1] + im * z[0];
+                    });
+                }
+            }
+        }
+        out
+    }
+    /// Frobenius'.
+    fn norm(&self) -> f64 {
+        self.data.iter().flatten().map(|v| v * v).sum::<f64>().sqrt()
+    }
+    /// The norm of the difference.
+    fn distance(&self, other: &Dense) -> f64 {
+        assert_eq!((self.m, self.n), (other.m, other.n));
+        let square = |(a, b): (&Z, &Z)| (a[0] - b[0]).powi(2) + (a[1] - b[1]).powi(2);
+        self.data.iter().zip(&other.data).map(square).sum::<f64>().sqrt()
+    }
+}
+
+/// Random, graded by rows and by columns, of low rank, and nearly singular.
+fn kinds<T: Number>(m: usize, n: usize, rng: &mut Rng) -> Vec<(&'static str, Dense)> {
+    let mut number = |_: usize, _: usize| {
+        [rng.uniform(-1.0, 1.0), if T::COMPLEX { rng.uniform(-1.0, 1.0) } else { 0.0 }]
+    };
+    let full = Dense::new(m, n, &mut number);
+    let (left, right) = (Dense::new(m, 3, &mut number), Dense::new(3, n, &mut number));
+    let low = left.times(&right);
+    let scaled = |f: &dyn Fn(usize, usize) -> f64| {
+        Dense::new(m, n, |i, j| full.at(i, j).map(|v| v * f(i, j))).rounded::<T>()
+    };
+    vec![
+        ("rows graded", scaled(&|i, _| 10f64.powf(-12.0 * i as f64 / m as f64))),
+        ("columns graded", scaled(&|_, j| 10f64.powf(12.0 * j as f64 / n as f64 - 8.0))),
+        (
+            "nearly singular",
+            Dense::new(m, n, |i, j| {
+                let small = full.at(i, j).map(|v| v * T::EPSILON.sqrt());
+                [low.at(i, j)[0] + small[0], low.at(i, j)[1] + small[1]]
+            })
+            .rounded::<T>(),
+        ),
+        ("singular", low.rounded::<T>()),
+        ("random", full.rounded::<T>()),
+    ]
+}
+
+/// Sizes below, at and above multiples of the blocks.
+const SIZES: [usize; 7] = [191, 192, 193, 223, 256, 289, 400];
+
+macro_rules! for_types {
+    ($($name:ident)*) => {
+        $(#[test]
+        fn $name() {
+            of::$name::<f32>();
+            of::$name::<f64>();
+            of::$name::<c64>();
+        })*
+    };
+}
+for_types! { lu_factors triangular_solutions cholesky_factors not_finite }
+
+/// The tests of each type.
+mod of {
+    use super::*;
+
+    pub fn lu_factors<T: Number>() {
+        let rng = &mut Rng::new(1);
+        let shapes = SIZES.map(|n| (n, n)).into_iter().chain([(200, 330), (417, 195), (700, 700)]);
+        for (round, (m, n)) in shapes.enumerate() {
+            for (kind, a) in kinds::<T>(m, n, rng) {
+                if m == 700 && kind != "random" {
+                    continue;
+                }
+                let k = m.min(n);
+                let values: Vec<T> = a.values();
+                let mut results = Vec::new();
+                for (plain, threads) in [(true, true), (round % 3 == 0, false)] {
+                    let a = Array::new(&[m as i64, n as i64], &values, plain, rng);
+                    let lu: Array<T> = zeros(&[m as i64, n as i64], plain, rng);
+                    let pivots: Array<u32> = zeros(&[k as i64], plain, rng);
+                    let rows: Array<u32> = zeros(&[m as i64], plain, rng);
+                    let out = [lu.view(), pivots.view(), rows.view()];
+                    run(op::LU, false, &[a.view()], &out, threads).unwrap();
+                    results.push((lu.values(), pivots.values(), rows.values()));
+                }
+                // Neither strides nor threads matter.
+                assert!(results[0] == results[1], "{kind} {m} x {n}");
+                let (lu, pivots, rows) = &results[0];
+                let lu = Dense::of(m, n, lu);
+                let l = Dense::new(m, k, |i, j| match i.cmp(&j) {
+                    std::cmp::Ordering::Less => [0.0; 2],
+                    std::cmp::Ordering::Equal => [1.0, 0.0],
+                    std::cmp::Ordering::Greater => lu.at(i, j),
+                });
+                let u = Dense::new(k, n, |i, j| if i <= j { lu.at(i, j) } else { [0.0; 2] });
+                let permuted = Dense::new(m, n, |i, j| a.at(rows[i] as usize, j));
+                let error = l.times(&u).distance(&permuted);
+                let bound = k as f64 * T::EPSILON * (l.norm() * u.norm()).max(a.norm());
+                assert!(error <= 0.2 * bound, "{kind} {m} x {n}: {error:e} > 0.2 * {bound:e}");
+                let mut order: Vec<u32> = (0..m as u32).collect();
+                pivots.iter().enumerate().for_each(|(i, p)| order.swap(i, *p as usize));
+                assert!(order == *rows, "{kind} {m} x {n}");
+                let largest = l.data.iter().map(|z| z[0].abs() + z[1].abs()).fold(0.0, f64::max);
+                assert!(largest <= 1.5, "{kind} {m} x {n}: pivots were not the largest");
+            }
+        }
+    }
+
+    pub fn triangular_solutions<T: Number>() {
+        let rng = &mut Rng::new(2);
+        for (round, n) in SIZES.into_iter().chain([700]).enumerate() {
+            let k = [32, 33, 64, 100, 257][round % 5];
+            for (kind, a) in kinds::<T>(n, n, rng) {
+                if n == 700 && kind != "random" {
+                    continue;
+                }
+                // Elements beside the diagonal are small, lest the solutions overflow.
+                let scale = |i: usize, j: usize| if i == j { 1.0 } else { 2.0 / n as f64 };
+                let diagonal = |z: Z| [z[0] + z[0].signum() * 0.5, z[1]];
+                let a = Dense::new(n, n, |i, j| {
+                    let z = if i == j { diagonal(a.at(i, j)) } else { a.at(i, j) };
+                    z.map(|v| v * scale(i, j))
+                })
+                .rounded::<T>();
+                let b = kinds::<T>(n, k, rng).pop().unwrap().1;
+                for upper in [false, true] {
+                    let mut results = Vec::new();
+                    for (plain, threads) in [(true, true), (false, false)] {
+                        let shapes = [[n as i64, n as i64], [n as i64, k as i64]];
+                        let a = Array::new(&shapes[0], &a.values::<T>(), plain, rng);
+                        let b = Array::new(&shapes[1], &b.values::<T>(), plain, rng);
+                        let x: Array<T> = zeros(&shapes[1], plain, rng);
+                        let inputs = [a.view(), b.view()];
+                        run(op::SOLVE_TRIANGULAR, upper, &inputs, &[x.view()], threads).unwrap();
+                        results.push(x.values());
+                    }
+                    assert!(results[0] == results[1], "{kind} {n} {k} {upper}");
+                    let x = Dense::of(n, k, &results[0]);
+                    let within = |i: usize, j: usize| if upper { i <= j } else { i >= j };
+                    let t =
+                        Dense::new(n, n, |i, j| if within(i, j) { a.at(i, j) } else { [0.0; 2] });
+                    let error = t.times(&x).distance(&b);
+                    let bound = n as f64 * T::EPSILON * t.norm() * x.norm();
+                    assert!(error <= 0.1 * bound, "{kind} {n} {k}: {error:e} > 0.1 * {bound:e}");
+                }
+            }
+        }
+        let (n, k) = (200, 40);
+        let mut values = Dense::new(n, n, |_, _| [1.0, 0.0]);
+        values.data[150 * n + 150] = [0.0; 2];
+        let a = Array::new(&[n as i64, n as i64], &values.values::<T>(), true, rng);
+        let b: Array<T> = zeros(&[n as i64, k], true, rng);
+        let x: Array<T> = zeros(&[n as i64, k], true, rng);
+        let error =
+            run(op::SOLVE_TRIANGULAR, true, &[a.view(), b.view()], &[x.view()], true).unwrap_err();
+        assert!(error.contains("(150, 150) is 0"), "{error}");
+    }
+
+    pub fn cholesky_factors<T: Number>() {
+        let rng = &mut Rng::new(3);
+        for n in SIZES.into_iter().chain([700]) {
+            for graded in [false, true] {
+                let root = kinds::<T>(n, n, rng).pop().unwrap().1;
+                let grade =
+                    |i: usize| if graded { 10f64.powf(-6.0 * i as f64 / n as f64) } else { 1.0 };
+                let mut a = root.times(&root.adjoint());
+                (0..n).for_each(|i| a.data[i * n + i][0] += 1.0);
+                let a = Dense::new(n, n, |i, j| a.at(i, j).map(|v| v * grade(i) * grade(j)));
+                let a = a.rounded::<T>();
+                for upper in [false, true] {
+                    let within = |i: usize, j: usize| if upper { i <= j } else { i >= j };
+                    // The other triangle is not read.
+                    let given =
+                        Dense::new(
+                            n,
+                            n,
+                            |i, j| if within(i, j) { a.at(i, j) } else { [f64::NAN; 2] },
+                        );
+                    let mut results = Vec::new();
+                    for (plain, threads) in [(true, true), (false, false)] {
+                        let a = Array::new(&[n as i64; 2], &given.values::<T>(), plain, rng);
+                        let out: Array<T> = zeros(&[n as i64; 2], plain, rng);
+                        run(op::CHOLESKY, upper, &[a.view()], &[out.view()], threads).unwrap();
+                        results.push(out.values());
+                    }
+                    assert!(results[0] == results[1], "{n} {upper}");
+                    let factor = Dense::of(n, n, &results[0]);
+                    let other = |i: usize, j: usize| within(i, j) || factor.at(i, j) == [0.0; 2];
+                    assert!((0..n).all(|i| (0..n).all(|j| other(i, j))), "{n} {upper}");
+                    assert!((0..n).all(|i| factor.at(i, i)[1] == 0.0 && factor.at(i, i)[0] > 0.0));
+                    let (l, u) = (factor.adjoint(), factor.clone());
+                    let (l, u) = if upper { (l, u) } else { (u, l) };
+                    let product = l.times(&u);
+                    let error = product.distance(&a);
+                    let bound = n as f64 * T::EPSILON * a.norm();
+                    assert!(error <= 0.2 * bound, "{n} {upper}: {error:e} > 0.2 * {bound:e}");
+                    // Of graded matrices small elements are as right.
+                    for i in 0..n {
+                        let (found, want) = (product.at(i, i)[0], a.at(i, i)[0]);
+                        assert!((found - want).abs() <= n as f64 * T::EPSILON * want, "{n} {i}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// Matrices that are not positive definite give NaN; NaN and infinity spread and end.
+    pub fn not_finite<T: Number>() {
+        let rng = &mut Rng::new(4);
+        let n = 230;
+        let ones = Dense::new(n, n, |i, j| [if i == j { 2.0 } else { 1.0 }, 0.0]);
+        for (at, value) in
+            [(0, -1.0), (100, 0.0), (229, 1.0 - 1e-3), (31, f64::NAN), (64, f64::INFINITY)]
+        {
+            let mut a = ones.clone();
+            // Elements are as if the rest was 1, less the others' sum: not positive.
+            a.data[at * n + at] = [value - if at == 229 { 1.0 } else { 0.0 }, 0.0];
+            for upper in [false, true] {
+                let a = Array::new(&[n as i64; 2], &a.values::<T>(), true, rng);
+                let out: Array<T> = zeros(&[n as i64; 2], true, rng);
+                run(op::CHOLESKY, upper, &[a.view()], &[out.view()], true).unwrap();
+                let out = Dense::of(n, n, &out.values());
+                for i in 0..n {
+                    for j in 0..n {
+                        let within = if upper { i <= j } else { i >= j };
+                        assert_eq!(out.at(i, j)[0].is_nan(), within, "{at} {value} {i} {j}");
+                        assert!(within || out.at(i, j) == [0.0; 2]);
+                    }
+                }
+            }
+            let a = Array::new(&[n as i64; 2], &a.values::<T>(), true, rng);
+            let lu: Array<T> = zeros(&[n as i64; 2], true, rng);
+            let (pivots, rows): (Array<u32>, Array<u32>) =
+                (zeros(&[n as i64], true, rng), zeros(&[n as i64], true, rng));
+            let out = [lu.view(), pivots.view(), rows.view()];
+            run(op::LU, false, &[a.view()], &out, true).unwrap();
+            let mut order = rows.values();
+            order.sort();
+            assert!(order.into_iter().eq(0..n as u32), "{at} {value}");
+        }
+        // Of equal magnitudes the first one is the pivot.
+        let a: Array<T> = Array::broadcast(&[n as i64; 2], T::of([-3.0, 0.0]));
+        let lu: Array<T> = zeros(&[n as i64; 2], true, rng);
+        let pivots: Array<u32> = zeros(&[n as i64], true, rng);
+        let rows: Array<u32> = zeros(&[n as i64], true, rng);
+        run(op::LU, false, &[a.view()], &[lu.view(), pivots.view(), rows.view()], true).unwrap();
+        assert!(pivots.values().into_iter().eq(0..n as u32));
+        let lu = Dense::of(n, n, &lu.values());
+        assert!((0..n * n).all(|at| {
+            let (i, j) = (at / n, at % n);
+            let want = if i == 0 {
+                -3.0
+            } else if j == 0 {
+                1.0
+            } else {
+                0.0
+            };
+            lu.at(i, j)[0] == want
+        }));
+    }
+}
