@@ -19,7 +19,7 @@ pub trait Element: Scalar {
     fn divisor(self) -> Self::Divisor;
     /// The quotient: intermediate squares do not overflow.
     fn divided(self, by: Self::Divisor) -> Self;
-    /// The square root of the real part, if that is positive.
+    /// The square root of the real part, if that is positive and finite.
     fn root(self) -> Option<Self>;
 }
 
@@ -46,7 +46,7 @@ macro_rules! reals {
         }
         #[inline(always)]
         fn root(self) -> Option<Self> {
-            (self > 0.0).then(|| self.sqrt())
+            (self > 0.0 && self < Self::INFINITY).then(|| self.sqrt())
         }
     })*};
 }

@@ -17,18 +17,24 @@ fn run(
     outputs: &[View<'_>],
     threads: bool,
 ) -> Result<(), String> {
+    run_at(Level::detected(), id, upper, inputs, outputs, threads)
+}
+
+fn run_at(
+    level: Level,
+    id: u32,
+    upper: bool,
+    inputs: &[View<'_>],
+    outputs: &[View<'_>],
+    threads: bool,
+) -> Result<(), String> {
     let (ins, outs): (Vec<_>, Vec<_>) =
         (inputs.iter().map(desc).collect(), outputs.iter().map(desc).collect());
     let kernel = prepare(id, upper, &Signature { inputs: &ins, outputs: &outs })
         .map_err(|r| format!("{r:?}"))?;
     let par = if threads { Par::new(host()) } else { Par::default() };
     // SAFETY: the arrays behind the views are valid, and outputs are arrays of their own.
-    unsafe {
-        kernel.run(
-            &Context { par, level: Level::detected() },
-            &Args { inputs, outputs, scalars: &[] },
-        )
-    }
+    unsafe { kernel.run(&Context { par, level }, &Args { inputs, outputs, scalars: &[] }) }
 }
 
 fn zeros<T: Element>(shape: &[i64], plain: bool, rng: &mut Rng) -> Array<T> {
