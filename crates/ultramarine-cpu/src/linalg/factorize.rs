@@ -163,6 +163,7 @@ impl Factorization<'_> {
                     second.store(|i, _| pivots[i]);
                     third.store(|i, _| rows[i]);
                 }
+                Operation::Qr => blocked.qr(first, second, plane),
                 Operation::Solve => blocked.solve(plane, self.upper, second, first)?,
                 _ => return Err("a decomposition without a blocked algorithm".into()),
             }

@@ -190,22 +190,23 @@ pub(crate) unsafe fn matmul(
     unsafe { multiply(&cx.par, &product, cx.level) }
 }
 
-/// `c += a b`, else as [`matmul`]. For real and complex dtypes. Elements of a row of C are adjacent.
+/// `c = a b`, or added to c, else as [`matmul`]. For real and complex dtypes; elements of a row of C are adjacent.
 ///
 /// # Safety
 /// As [`matmul`].
 #[cfg(feature = "linalg")]
-pub(crate) unsafe fn accumulate(
+pub(crate) unsafe fn product(
     cx: &Context,
     ops: &Ops,
     [m, n, k]: [usize; 3],
     [a, b, c]: [MatrixAt; 3],
+    accumulate: bool,
 ) {
     let [a, b, c] = [a, b, c].map(|(data, [row, col])| Matrix { data, row, col });
     let product = Product::new(ops, [m, n * ops.expand, k * ops.expand], [a, b, c]);
     debug_assert!(c.col == ops.storage as isize && ops.direct_c);
     // SAFETY: by this function's contract.
-    unsafe { multiply(&cx.par, &Product { accumulate: true, ..product }, cx.level) }
+    unsafe { multiply(&cx.par, &Product { accumulate, ..product }, cx.level) }
 }
 
 impl Kernel for Matmul {

@@ -4,8 +4,9 @@
 #![allow(clippy::needless_range_loop)]
 
 use super::triangular::Triangle;
-use super::{Blocked, Element, Plane};
+use super::{Blocked, Element, Plane, Room};
 use crate::level::{Body, Isa, at};
+use crate::scratch::Slot;
 
 /// Rows of a block that is factored row by row.
 const BLOCK: usize = 32;
@@ -19,38 +20,27 @@ impl<T: Element> Blocked<'_, T> {
     /// # Safety
     /// The planes are valid, square, of one size and elements `T`, and disjoint.
     pub unsafe fn cholesky(&self, to: Plane, from: Plane, upper: bool) {
-        // The transposed lower triangle is the upper one of the conjugate matrix, and so are their factors.
-        let (to, from) = if upper { (to, from) } else { (to.transposed(), from.transposed()) };
         let nan = T::of_parts([f64::NAN, if T::IS_COMPLEX { f64::NAN } else { 0.0 }]);
-        // SAFETY: by this function's contract.
+        // The transposed lower triangle is the upper one of the conjugate matrix, and so are their factors.
+        let turned = |p: Plane| if upper { p } else { p.transposed() };
+        // SAFETY: by this function's contract; the room has the same shape.
         unsafe {
-            let fine = self.within(to, from, |a| self.upper(a));
-            let factor = |i: usize, j: usize| match (i <= j, fine) {
-                (false, _) => Some(T::default()),
-                (true, false) => Some(nan),
-                (true, true) => None,
+            let fine = if turned(to).has_rows() {
+                self.copy_from(turned(to), turned(from), |row| row);
+                self.upper(turned(to))
+            } else {
+                let room = Room::new::<T>(Slot::Operands, to.m, to.n);
+                self.copy_from(room.plane, turned(from), |row| row);
+                let fine = self.upper(room.plane);
+                self.copy_from(turned(to), room.plane, |row| row);
+                fine
             };
-            self.replace(if upper { to } else { to.transposed() }, |i, j| {
-                if upper { factor(i, j) } else { factor(j, i) }
-            });
-        }
-    }
-
-    /// Writes where `f` gives an element.
-    ///
-    /// # Safety
-    /// The plane is valid, of elements `T`.
-    unsafe fn replace(&self, to: Plane, f: impl Fn(usize, usize) -> Option<T> + Sync) {
-        self.tasks(to.m, to.n, |first, end| {
-            for i in first..end {
-                for j in 0..to.n {
-                    if let Some(v) = f(i, j) {
-                        // SAFETY: an element of this task's rows.
-                        unsafe { *to.place::<T>(i, j) = v };
-                    }
-                }
+            let n = to.n;
+            self.fill(to, T::default(), |i| if upper { 0..i } else { i + 1..n });
+            if !fine {
+                self.fill(to, nan, |i| if upper { i..n } else { 0..i + 1 });
             }
-        });
+        }
     }
 
     /// Replaces the upper triangle by U of `a = U^H U`. False if it is not positive definite.

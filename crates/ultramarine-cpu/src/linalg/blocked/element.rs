@@ -7,6 +7,8 @@ use ultramarine_linalg::{Scalar, c32};
 pub trait Element: Scalar {
     /// Its dtype.
     const DTYPE: DType;
+    /// Squares of all elements fit into float64.
+    const SQUARES_FIT: bool = true;
     /// Type of the magnitudes by which pivots are chosen.
     type Size: Copy + PartialOrd;
     /// A prepared divisor.
@@ -19,6 +21,10 @@ pub trait Element: Scalar {
     fn divisor(self) -> Self::Divisor;
     /// The quotient: intermediate squares do not overflow.
     fn divided(self, by: Self::Divisor) -> Self;
+    /// Real and imaginary part.
+    fn widened(self) -> [f64; 2];
+    /// From real and imaginary part, rounded.
+    fn rounded(parts: [f64; 2]) -> Self;
     /// The square root of the real part, if that is positive and finite.
     fn root(self) -> Option<Self>;
 }
@@ -26,6 +32,7 @@ pub trait Element: Scalar {
 macro_rules! reals {
     ($($t:ident $dtype:ident)*) => {$(impl Element for $t {
         const DTYPE: DType = DType::$dtype;
+        const SQUARES_FIT: bool = size_of::<$t>() == 4;
         type Size = $t;
         type Divisor = $t;
         #[inline(always)]
@@ -43,6 +50,14 @@ macro_rules! reals {
         #[inline(always)]
         fn divided(self, by: $t) -> Self {
             self / by
+        }
+        #[inline(always)]
+        fn widened(self) -> [f64; 2] {
+            [self.into(), 0.0]
+        }
+        #[inline(always)]
+        fn rounded([re, _]: [f64; 2]) -> Self {
+            re as $t
         }
         #[inline(always)]
         fn root(self) -> Option<Self> {
@@ -81,6 +96,14 @@ impl Element for c32 {
     fn divided(self, [re, im]: [f64; 2]) -> Self {
         let [x, y] = [f64::from(self.re), f64::from(self.im)];
         c32::new((x * re - y * im) as f32, (x * im + y * re) as f32)
+    }
+    #[inline(always)]
+    fn widened(self) -> [f64; 2] {
+        [self.re.into(), self.im.into()]
+    }
+    #[inline(always)]
+    fn rounded([re, im]: [f64; 2]) -> Self {
+        c32::new(re as f32, im as f32)
     }
     #[inline(always)]
     fn root(self) -> Option<Self> {

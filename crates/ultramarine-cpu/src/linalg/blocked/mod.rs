@@ -6,8 +6,11 @@
 
 mod cholesky;
 mod element;
+mod householder;
 mod lu;
 mod panel;
+mod qr;
+mod strip;
 mod triangular;
 
 use super::Operation;
@@ -19,19 +22,26 @@ use crate::par::Shared;
 use crate::scratch::{Scratch, Slot};
 pub use element::Element;
 use std::marker::PhantomData;
+use std::ops::Range;
 
-/// Rows and columns from which a factorisation is blocked.
-const LEAST: usize = 192;
+/// Rows and columns from which LU factors and triangular solves are blocked.
+const LEAST: usize = 64;
 /// Columns on the right-hand side from which a triangular solve is blocked.
-const LEAST_COLUMNS: usize = 32;
+const LEAST_COLUMNS: usize = 16;
+/// Rows from which a Cholesky factorisation is blocked.
+const LEAST_CHOLESKY: usize = 192;
+/// Rows and columns from which QR factors are blocked.
+const LEAST_QR: usize = 64;
 /// Elements worth a task of their own, where they are moved.
 const MOVED: usize = 1 << 15;
 
 /// True if an operation on an `m` x `n` matrix, with a right-hand side of `k` columns, is blocked.
 pub fn serves(operation: Operation, m: usize, n: usize, k: usize) -> bool {
     match operation {
-        Operation::Cholesky | Operation::Lu => m.min(n) >= LEAST,
+        Operation::Cholesky => n >= LEAST_CHOLESKY,
+        Operation::Lu => m.min(n) >= LEAST,
         Operation::Solve => n >= LEAST && k >= LEAST_COLUMNS,
+        Operation::Qr => m.min(n) >= LEAST_QR,
         _ => false,
     }
 }
@@ -88,15 +98,47 @@ impl<'a, T: Element> Blocked<'a, T> {
     /// # Safety
     /// The planes are valid, of one shape and elements `T`, and disjoint.
     unsafe fn copy(&self, to: Plane, from: Plane) {
+        // SAFETY: passed on.
+        unsafe { self.copy_from(to, from, |_| 0) }
+    }
+
+    /// Copies rows of a matrix, blocks of them from the column on that `column` gives for their first row.
+    ///
+    /// # Safety
+    /// As [`Blocked::copy`].
+    unsafe fn copy_from(&self, to: Plane, from: Plane, column: fn(usize) -> usize) {
         let size = size_of::<T>();
         self.tasks(to.m, to.n, |first, end| {
+            let (rows, column) = (end - first, column(first).min(to.n));
+            let columns = to.n - column;
             let rect = |p: &Plane| {
-                let p = p.part(first, 0, end - first, p.n);
+                let p = p.part(first, column, rows, columns);
                 let [rows, columns] = p.strides().map(|s| s * size as isize);
                 Rect { data: p.data(), rows, columns }
             };
             // SAFETY: rows of the planes.
-            unsafe { strided::copy(self.cx.level, rect(&to), rect(&from), end - first, to.n, size) }
+            unsafe { strided::copy(self.cx.level, rect(&to), rect(&from), rows, columns, size) }
+        });
+    }
+
+    /// Writes `value` to the columns that `columns` gives for each row.
+    ///
+    /// # Safety
+    /// The plane is valid, of elements `T`, and has such columns.
+    unsafe fn fill(&self, to: Plane, value: T, columns: impl Fn(usize) -> Range<usize> + Sync) {
+        self.tasks(to.m, to.n, |first, end| {
+            for i in first..end {
+                let columns = columns(i);
+                // SAFETY: elements of this task's rows.
+                unsafe {
+                    if to.has_rows() {
+                        let row = to.place::<T>(i, columns.start);
+                        std::slice::from_raw_parts_mut(row, columns.len()).fill(value);
+                    } else {
+                        columns.for_each(|j| *to.place::<T>(i, j) = value);
+                    }
+                }
+            }
         });
     }
 
@@ -142,12 +184,21 @@ impl<'a, T: Element> Blocked<'a, T> {
     /// # Safety
     /// The planes are valid, of elements `T` and of shapes that fit; c has rows of adjacent elements and overlaps neither.
     unsafe fn add_product(&self, c: Plane, a: Plane, b: Plane) {
+        // SAFETY: passed on.
+        unsafe { self.product(c, a, b, true) }
+    }
+
+    /// `c = a b`, or added to c.
+    ///
+    /// # Safety
+    /// As [`Blocked::add_product`].
+    unsafe fn product(&self, c: Plane, a: Plane, b: Plane, add: bool) {
         if c.m == 0 || c.n == 0 || a.n == 0 {
             return;
         }
         let at = |p: Plane| (p.data(), p.strides().map(|s| s * size_of::<T>() as isize));
         // SAFETY: by this function's contract.
-        unsafe { matmul::accumulate(self.cx, &self.ops, [c.m, c.n, a.n], [at(a), at(b), at(c)]) }
+        unsafe { matmul::product(self.cx, &self.ops, [c.m, c.n, a.n], [at(a), at(b), at(c)], add) }
     }
 
     /// `c -= a b`, or with a's conjugate.

@@ -3,16 +3,13 @@
 // Small arrays of registers are walked by index, several at a time.
 #![allow(clippy::needless_range_loop)]
 
+use super::strip::{Eliminate, LANES, Strip, minus};
 use super::{Blocked, Element, Plane, Room};
 use crate::level::{Body, Isa, Level, at};
 use crate::scratch::Slot;
 
 /// Columns that are factored one after the other.
 const BASE: usize = 8;
-/// Rows that are worked on at a time.
-const LANES: usize = 16;
-/// Columns that are updated at a time.
-const TILE: usize = 4;
 
 impl<T: Element> Blocked<'_, T> {
     /// Factors a panel whose first row is row `first` of the matrix.
@@ -24,7 +21,7 @@ impl<T: Element> Blocked<'_, T> {
         let ld = panel.m.next_multiple_of(LANES) + LANES;
         let room = Room::new::<T>(Slot::Operands, panel.n, ld);
         let columns = room.plane.part(0, 0, panel.n, panel.m);
-        let strip = Strip { data: columns.place::<T>(0, 0), ld, m: panel.m, n: panel.n };
+        let strip = columns.transposed().strip::<T>();
         // SAFETY: the columns of the copy, which has the panel's shape.
         unsafe {
             self.copy(columns, panel.transposed());
@@ -35,28 +32,7 @@ impl<T: Element> Blocked<'_, T> {
     }
 }
 
-/// Columns of `m` elements, `ld` from one to the next.
-#[derive(Clone, Copy)]
-struct Strip<T> {
-    data: *mut T,
-    ld: usize,
-    m: usize,
-    n: usize,
-}
-
 impl<T: Element> Strip<T> {
-    /// Element `(i, j)`.
-    #[inline(always)]
-    fn place(&self, i: usize, j: usize) -> *mut T {
-        self.data.wrapping_add(i + j * self.ld)
-    }
-
-    /// The rows from `i` and the columns `j..j + n`.
-    #[inline(always)]
-    fn part(&self, i: usize, j: usize, n: usize) -> Strip<T> {
-        Strip { data: self.place(i, j), ld: self.ld, m: self.m - i, n }
-    }
-
     /// # Safety
     /// The strip is valid, with at least as many rows as columns.
     unsafe fn factor(self, level: Level, pivots: &mut [u32]) {
@@ -70,7 +46,9 @@ impl<T: Element> Strip<T> {
             self.part(0, 0, left).factor(level, first);
             let right = self.part(0, left, self.n - left);
             right.swap(0, first);
-            at(level, Update { left: self.part(0, 0, left), right });
+            at(level, Forward { left: self.part(0, 0, left), right });
+            let (below, factors) = (self.part(left, 0, left), right);
+            at(level, Eliminate { left: below, factors, right: right.part(left, 0, right.n) });
             right.part(left, 0, right.n).factor(level, second);
             second.iter_mut().for_each(|p| *p += left as u32);
             self.part(0, 0, left).swap(left, second);
@@ -86,34 +64,6 @@ impl<T: Element> Strip<T> {
                 // SAFETY: two elements of a column, or one.
                 unsafe { std::ptr::swap(self.place(i, j), self.place(*pivot as usize, j)) };
             }
-        }
-    }
-
-    /// # Safety
-    /// So many elements of the column are readable.
-    #[inline(always)]
-    unsafe fn load(&self, i: usize, j: usize, count: usize) -> [T; LANES] {
-        // SAFETY: by this function's contract.
-        unsafe {
-            if count == LANES {
-                return self.place(i, j).cast::<[T; LANES]>().read_unaligned();
-            }
-            let mut lanes = [T::default(); LANES];
-            std::ptr::copy_nonoverlapping(self.place(i, j), lanes.as_mut_ptr(), count);
-            lanes
-        }
-    }
-
-    /// # Safety
-    /// So many elements of the column are writable.
-    #[inline(always)]
-    unsafe fn store(&self, i: usize, j: usize, count: usize, lanes: &[T; LANES]) {
-        // SAFETY: by this function's contract.
-        unsafe {
-            if count == LANES {
-                return self.place(i, j).cast::<[T; LANES]>().write_unaligned(*lanes);
-            }
-            std::ptr::copy_nonoverlapping(lanes.as_ptr(), self.place(i, j), count);
         }
     }
 }
@@ -202,23 +152,18 @@ unsafe fn update<T: Element, I: Isa>(strip: &Strip<T>, j: usize, factors: &[T; B
     }
 }
 
-#[inline(always)]
-fn minus<T: Element, I: Isa>(sum: T, a: T, b: T) -> T {
-    if I::FMA { sum.minus_product::<true>(a, b) } else { sum.minus_product::<false>(a, b) }
-}
-
-/// Brings columns up to date by factored ones: U in the rows of their pivots, sums below.
-struct Update<T> {
+/// Substitutes the first columns' factors in the rows of their pivots.
+struct Forward<T> {
     left: Strip<T>,
     right: Strip<T>,
 }
 
-impl<T: Element> Body for Update<T> {
+impl<T: Element> Body for Forward<T> {
     type Output = ();
     #[inline(always)]
     fn call<I: Isa>(self, _: I) {
-        let Update { left, right } = self;
-        let (m, k) = (left.m, left.n);
+        let Forward { left, right } = self;
+        let k = left.n;
         for j in 0..right.n {
             for q in 0..k {
                 // SAFETY: elements of the strips, which have at least k rows.
@@ -227,32 +172,6 @@ impl<T: Element> Body for Update<T> {
                     for i in q + 1..k {
                         let to = right.place(i, j);
                         *to = minus::<T, I>(*to, *left.place(i, q), factor);
-                    }
-                }
-            }
-        }
-        for j in (0..right.n).step_by(TILE) {
-            let columns = TILE.min(right.n - j);
-            for i in (k..m).step_by(LANES) {
-                let count = LANES.min(m - i);
-                let mut sums = [[T::default(); LANES]; TILE];
-                // SAFETY: rows i.. of columns j..; of missing columns the last one is taken instead.
-                unsafe {
-                    let column = |c: usize| j + c.min(columns - 1);
-                    for c in 0..TILE {
-                        sums[c] = right.load(i, column(c), count);
-                    }
-                    for q in 0..k {
-                        let a = left.load(i, q, count);
-                        for c in 0..TILE {
-                            let b = *right.place(q, column(c));
-                            for l in 0..LANES {
-                                sums[c][l] = minus::<T, I>(sums[c][l], a[l], b);
-                            }
-                        }
-                    }
-                    for c in 0..columns {
-                        right.store(i, j + c, count, &sums[c]);
                     }
                 }
             }
