@@ -4,7 +4,7 @@
 #![allow(clippy::needless_range_loop)]
 
 use super::Element;
-use super::strip::{Eliminate, LANES, Strip, minus};
+use super::strip::{Eliminate, LANES, Strip, minus, minus_lanes};
 use crate::level::{Body, Isa, Level, at};
 
 /// Columns that are reflected one after the other.
@@ -102,19 +102,23 @@ impl<T: Element> Body for Columns<T> {
                 let own = v.part(j, j, 1);
                 if j + 1 < n {
                     let right = columns.part(j, j + 1, n - j - 1);
-                    let products = dots::<T, I, 1, BASE>(own, right);
-                    let mut factors = products[0].map(|dot| tau.conjugate() * dot);
+                    let mut factors = [T::default(); BASE];
+                    for c in 0..right.n {
+                        let dot = dots::<T, I, 1, 1>(own, right.part(0, c, 1));
+                        factors[c] = tau.conjugate() * dot[0][0];
+                    }
                     let factors = Strip { data: factors.as_mut_ptr(), ld: 1, m: 1, n: right.n };
                     Eliminate { left: own, factors, right }.call(isa);
                 }
                 // T gets `-tau T V^H v`.
                 *t.place(j, j) = tau;
-                if j > 0 {
-                    let products = dots::<T, I, 1, BASE>(own, v.part(j, 0, j));
-                    for i in 0..j {
-                        let terms = (i..j).map(|q| *t.place(i, q) * products[0][q].conjugate());
-                        *t.place(i, j) = -(tau * sum(terms));
-                    }
+                let mut products = [T::default(); BASE];
+                for i in 0..j {
+                    products[i] = dots::<T, I, 1, 1>(v.part(j, i, 1), own)[0][0];
+                }
+                for i in 0..j {
+                    let terms = (i..j).map(|q| *t.place(i, q) * products[q]);
+                    *t.place(i, j) = -(tau * sum(terms));
                 }
             }
         }
@@ -239,23 +243,39 @@ unsafe fn dots<T: Element, I: Isa, const P: usize, const Q: usize>(
     right: Strip<T>,
 ) -> [[T; Q]; P] {
     let mut sums = [[[T::default(); LANES]; Q]; P];
-    for i in (0..left.m).step_by(LANES) {
-        let count = LANES.min(left.m - i);
-        let mut b = [[T::default(); LANES]; Q];
-        // SAFETY: rows i.. of the strips; instead of columns that are not there, the last one is read.
+    let whole = left.m / LANES * LANES;
+    // Instead of columns that are not there, the last one is read.
+    let a: [*mut T; P] = std::array::from_fn(|p| left.place(0, p.min(left.n - 1)));
+    let b: [*mut T; Q] = std::array::from_fn(|q| right.place(0, q.min(right.n - 1)));
+    let mut i = 0;
+    while i < whole {
+        let mut lanes = [[T::default(); LANES]; Q];
+        // SAFETY: rows of the strips, LANES of them.
         unsafe {
             for q in 0..Q {
-                b[q] = right.load(i, q.min(right.n - 1), count);
+                lanes[q] = b[q].add(i).cast::<[T; LANES]>().read_unaligned();
             }
             for p in 0..P {
-                let a = left.load(i, p.min(left.n - 1), count);
+                let a = a[p].add(i).cast::<[T; LANES]>().read_unaligned();
+                let a = a.map(|v| -v.conjugate());
                 for q in 0..Q {
-                    for l in 0..LANES {
-                        sums[p][q][l] = minus::<T, I>(sums[p][q][l], -a[l].conjugate(), b[q][l]);
-                    }
+                    sums[p][q] = minus_lanes::<T, I>(sums[p][q], a, lanes[q]);
                 }
             }
         }
+        i += LANES;
     }
-    sums.map(|sums| sums.map(|lanes| sum(lanes.into_iter())))
+    let mut results = [[T::default(); Q]; P];
+    for p in 0..P {
+        for q in 0..Q {
+            let mut total = sum(sums[p][q].into_iter());
+            for i in whole..left.m {
+                // SAFETY: the last rows of the strips.
+                let (a, b) = unsafe { (*a[p].add(i), *b[q].add(i)) };
+                total = minus::<T, I>(total, -a.conjugate(), b);
+            }
+            results[p][q] = total;
+        }
+    }
+    results
 }

@@ -119,3 +119,16 @@ impl<T: Element> Body for Eliminate<T> {
 pub fn minus<T: Element, I: Isa>(sum: T, a: T, b: T) -> T {
     if I::FMA { sum.minus_product::<true>(a, b) } else { sum.minus_product::<false>(a, b) }
 }
+
+/// `sums - a * b`, lane by lane: as values, so that each is one vector.
+#[inline(always)]
+pub fn minus_lanes<T: Element, I: Isa>(
+    mut sums: [T; LANES],
+    a: [T; LANES],
+    b: [T; LANES],
+) -> [T; LANES] {
+    for l in 0..LANES {
+        sums[l] = minus::<T, I>(sums[l], a[l], b[l]);
+    }
+    sums
+}
