@@ -27,7 +27,7 @@ impl Factorization<'_> {
     ) -> Result<(), String> {
         let [plane, first, second, third] = self.planes;
         let (m, n) = (plane.m, plane.n);
-        if blocked::serves(self.operation, m, n, first.n)
+        if blocked::serves::<T>(self.operation, m, n, first.n)
             && let Some(blocked) = Blocked::<T>::new(cx)
         {
             // SAFETY: by this function's contract.

@@ -171,7 +171,7 @@ impl<T: blocked::Element> Kernel for Factorize<T> {
         let work = m * n * m.min(n).max(right[1] as usize);
         let failed: Mutex<Option<(usize, String)>> = Mutex::new(None);
         // A few large matrices are factored one after the other, each on all threads.
-        let large = blocked::serves(operation, m, n, right[1] as usize);
+        let large = blocked::serves::<T>(operation, m, n, right[1] as usize);
         let par = if large && nest.size() < FEW { Par::default() } else { cx.par };
         ranges(par, nest.size(), TASK / work.max(1), |range| {
             // SAFETY: the planes live until all tasks are done, and are only read.

@@ -97,7 +97,7 @@ impl<T: Element> Body for Columns<T> {
         for j in 0..n {
             // SAFETY: elements of the strips, which have at least as many rows as columns.
             unsafe {
-                let tau = reflection::<T, I>(columns.part(j, j, n - j), v.part(j, j, 1));
+                let tau = reflection::<T>(columns.part(j, j, n - j), v.part(j, j, 1));
                 (0..j).for_each(|i| *v.place(i, j) = T::default());
                 let own = v.part(j, j, 1);
                 if j + 1 < n {
@@ -131,7 +131,7 @@ impl<T: Element> Body for Columns<T> {
 /// # Safety
 /// The strips are valid and have as many rows.
 #[inline(always)]
-unsafe fn reflection<T: Element, I: Isa>(columns: Strip<T>, v: Strip<T>) -> T {
+unsafe fn reflection<T: Element>(columns: Strip<T>, v: Strip<T>) -> T {
     let m = columns.m;
     // SAFETY: by this function's contract.
     unsafe {
@@ -139,7 +139,7 @@ unsafe fn reflection<T: Element, I: Isa>(columns: Strip<T>, v: Strip<T>) -> T {
         let column = std::slice::from_raw_parts_mut(columns.place(0, 0), m);
         let v = std::slice::from_raw_parts_mut(v.place(0, 0), m);
         let scale = if T::SQUARES_FIT { 1.0 } else { scale(column) };
-        let square = squares::<T, I>(&column[1..], scale);
+        let square = squares::<T>(&column[1..], scale);
         let [re, im] = head.widened().map(|p| p * scale);
         v[0] = T::ONE;
         if square == 0.0 && im == 0.0 {
@@ -181,10 +181,10 @@ fn scale<T: Element>(column: &[T]) -> f64 {
 
 /// The sum of the squares of elements times `scale`.
 #[inline(always)]
-fn squares<T: Element, I: Isa>(column: &[T], scale: f64) -> f64 {
+fn squares<T: Element>(column: &[T], scale: f64) -> f64 {
     let mut sums = [0.0f64; LANES];
     let mut chunks = column.chunks_exact(LANES);
-    let mut add = |sum: &mut f64, v: T| {
+    let add = |sum: &mut f64, v: T| {
         let [re, im] = v.widened().map(|p| p * scale);
         *sum += re * re;
         if T::IS_COMPLEX {

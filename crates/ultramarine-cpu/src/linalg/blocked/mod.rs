@@ -30,18 +30,18 @@ const LEAST: usize = 64;
 const LEAST_COLUMNS: usize = 16;
 /// Rows from which a Cholesky factorisation is blocked.
 const LEAST_CHOLESKY: usize = 192;
-/// Rows and columns from which QR factors are blocked.
-const LEAST_QR: usize = 64;
+/// Rows and columns from which QR factors are blocked: of real, and of complex matrices.
+const LEAST_QR: [usize; 2] = [64, 320];
 /// Elements worth a task of their own, where they are moved.
 const MOVED: usize = 1 << 15;
 
 /// True if an operation on an `m` x `n` matrix, with a right-hand side of `k` columns, is blocked.
-pub fn serves(operation: Operation, m: usize, n: usize, k: usize) -> bool {
+pub fn serves<T: Element>(operation: Operation, m: usize, n: usize, k: usize) -> bool {
     match operation {
         Operation::Cholesky => n >= LEAST_CHOLESKY,
         Operation::Lu => m.min(n) >= LEAST,
         Operation::Solve => n >= LEAST && k >= LEAST_COLUMNS,
-        Operation::Qr => m.min(n) >= LEAST_QR,
+        Operation::Qr => m.min(n) >= LEAST_QR[T::IS_COMPLEX as usize],
         _ => false,
     }
 }
