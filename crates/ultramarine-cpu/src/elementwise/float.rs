@@ -1,7 +1,7 @@
 //! Ops of float32 and float64.
 
-use super::loops::{binary, rare, unary};
-use super::{TileFn, erf32, exp32, log32, math64, pow32, trig32};
+use super::loops::{binary, marked, rare, unary};
+use super::{TileFn, erf32, exp32, log32, math64, pow32, remainder, trig32};
 use crate::{dtype::Bool, level::Level};
 use ultramarine_abi::schema::{binary as b, unary as u};
 
@@ -42,10 +42,6 @@ macro_rules! common_binary {
             b::MULTIPLY => binary!($level, $t => $t, |x, y| x * y),
             b::DIVIDE => binary!($level, $t => $t, |x, y| x / y),
             b::FLOOR_DIVIDE => binary!($level, $t => $t, |x, y| (x / y).floor()),
-            b::REMAINDER => binary!(once, $t => $t, |x, y| {
-                let r = x % y;
-                if r != 0.0 && (r < 0.0) != (y < 0.0) { r + y } else { r }
-            }),
             b::MAXIMUM => binary!($level, $t => $t, |x, y| if x > y || x.is_nan() { x } else { y }),
             b::MINIMUM => binary!($level, $t => $t, |x, y| if x < y || x.is_nan() { x } else { y }),
             b::EQUAL => binary!($level, $t => Bool, |x, y| Bool((x == y) as u8)),
@@ -142,6 +138,7 @@ pub(super) fn unary_f64(level: Level, code: u32) -> Option<TileFn> {
 
 pub(super) fn binary_f32(level: Level, code: u32) -> Option<TileFn> {
     Some(match code {
+        b::REMAINDER => marked!(level, f32, remainder::quick_f32, remainder::slow_f32),
         b::POWER => binary!(level, f32 => f32, |I, x, y| pow32::power::<I>(x, y)),
         b::LOGADDEXP => binary!(level, f32 => f32, |I, x, y| log32::logaddexp::<I>(x, y)),
         b::ARCTAN2 => binary!(level, f32 => f32, |I, x, y| trig32::arctan2::<I>(x, y)),
@@ -151,6 +148,7 @@ pub(super) fn binary_f32(level: Level, code: u32) -> Option<TileFn> {
 
 pub(super) fn binary_f64(level: Level, code: u32) -> Option<TileFn> {
     Some(match code {
+        b::REMAINDER => marked!(level, f64, remainder::quick_f64, remainder::slow_f64),
         b::POWER => binary!(once, f64 => f64, |x, y| x.powf(y)),
         b::LOGADDEXP => binary!(once, f64 => f64, |x, y| math64::logaddexp(x, y)),
         b::ARCTAN2 => binary!(once, f64 => f64, |x, y| x.atan2(y)),

@@ -32,6 +32,17 @@ pub(super) trait Binary: 'static {
     type A: Copy;
     type D: Copy;
     fn f<I: Isa>(a: Self::A, b: Self::A) -> Self::D;
+    /// Some elements are left to [`Binary::rare`], after the loop.
+    const RARE: bool = false;
+    /// True of a result that marks such an element.
+    #[inline(always)]
+    fn is_rare(_: Self::D) -> bool {
+        false
+    }
+    /// As [`Unary::rare`].
+    fn rare(a: Self::A, b: Self::A) -> Self::D {
+        Self::f::<IsaBaseline>(a, b)
+    }
 }
 
 /// A function of a condition byte and two elements.
@@ -124,8 +135,17 @@ unsafe fn map2<I: Isa, O: Binary>(dst: *mut O::D, a: *const O::A, b: *const O::A
             std::slice::from_raw_parts(b, n),
         )
     };
+    let mut any = false;
     for ((d, &x), &y) in dst.iter_mut().zip(a).zip(b) {
-        d.write(O::f::<I>(x, y));
+        any |= O::is_rare(*d.write(O::f::<I>(x, y)));
+    }
+    if O::RARE && any {
+        for ((d, &x), &y) in dst.iter_mut().zip(a).zip(b) {
+            // SAFETY: written above.
+            if O::is_rare(unsafe { d.assume_init() }) {
+                d.write(O::rare(x, y));
+            }
+        }
     }
 }
 
@@ -362,4 +382,29 @@ macro_rules! rare {
         $crate::elementwise::loops::unary_fn::levels::<Op>($level)
     }};
 }
-pub(super) use {binary, op1, op2, rare, unary};
+
+/// A function of two floats that leaves the elements where it is NaN to a scalar function.
+macro_rules! marked {
+    ($level:expr, $t:ident, $($f:ident)::+, $($slow:ident)::+) => {{
+        struct Op;
+        impl $crate::elementwise::loops::Binary for Op {
+            type A = $t;
+            type D = $t;
+            const RARE: bool = true;
+            #[inline(always)]
+            fn f<I: $crate::level::Isa>(x: $t, y: $t) -> $t {
+                $($f)::+::<I>(x, y)
+            }
+            #[inline(always)]
+            fn is_rare(result: $t) -> bool {
+                result.is_nan()
+            }
+            #[inline(never)]
+            fn rare(x: $t, y: $t) -> $t {
+                $($slow)::+(x, y)
+            }
+        }
+        $crate::elementwise::loops::binary_fn::levels::<Op>($level)
+    }};
+}
+pub(super) use {binary, marked, op1, op2, rare, unary};

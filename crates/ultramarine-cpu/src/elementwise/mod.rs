@@ -10,7 +10,7 @@
 //! * `loops`: the loop around every op, compiled per level;
 //! * `float`, `int`, `boolean`, `complex`, `half`: which ops a dtype has;
 //! * `cast`, `select`: conversions and `a ? b : c`;
-//! * `exp32`, `log32`, ...: float32 functions that vectorise; `math64`: float64.
+//! * `exp32`, `log32`, ...: float32 functions that vectorise; `math64`: float64; `remainder`: both.
 
 mod boolean;
 mod cast;
@@ -27,6 +27,7 @@ mod math64;
 pub mod pair;
 mod poly;
 mod pow32;
+mod remainder;
 mod select;
 #[cfg(test)]
 mod tests;

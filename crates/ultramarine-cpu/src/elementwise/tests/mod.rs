@@ -5,6 +5,7 @@ mod casts;
 mod complex;
 mod floats;
 mod ints;
+mod remainders;
 mod tables;
 
 use super::{TileOp, lookup, result_dtype};
