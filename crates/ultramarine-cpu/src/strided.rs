@@ -63,6 +63,9 @@ impl<const N: usize> Nest<N> {
             return;
         }
         let (inner, steps) = self.inner();
+        if inner == self.size {
+            return f(range.start, steps.map(|s| range.start as isize * s), range.len());
+        }
         let outer = self.ndim.saturating_sub(1);
         let mut index = [0usize; MAX_NDIM];
         let mut at = [0isize; N];

@@ -79,7 +79,10 @@ impl Starts {
             let limits = (0, whole.shape[*axis] - shape[*axis] + 1);
             let (step, clamp) = (whole.strides[*axis] as isize, OutOfRange::Clamp);
             // SAFETY: `start` is one of the starts.
-            unsafe { add_offsets(starts.dtype, start, 0, limits, step, clamp, &mut offset) };
+            unsafe {
+                let level = Level::Baseline;
+                add_offsets(level, starts.dtype, start, 0, limits, step, clamp, &mut offset)
+            };
         }
         let data = whole.data.wrapping_offset(offset[0] * whole.dtype.size() as isize);
         Ok(View { data, shape, ..*whole })

@@ -12,15 +12,21 @@ struct Gather {
 }
 
 /// Prepares GATHER.
-pub fn prepare(attrs: GatherAttrs, signature: &Signature<'_>, _level: Level) -> Prepared {
+pub fn prepare(attrs: GatherAttrs, signature: &Signature<'_>, level: Level) -> Prepared {
     let ([source, arrays @ ..], [output]) = (signature.inputs, signature.outputs) else {
         return Err(Refusal::Invalid("gather takes a source and index arrays".into()));
     };
     if source.dtype != output.dtype || output.ndim != attrs.index_ndim as usize + source.ndim {
         return Err(Refusal::Invalid("gather's output does not fit its source".into()));
     }
-    let addressing =
-        Addressing::new(&attrs.axes, attrs.n_indices, attrs.index_ndim, source.ndim, arrays)?;
+    let addressing = Addressing::new(
+        &attrs.axes,
+        attrs.n_indices,
+        attrs.index_ndim,
+        source.ndim,
+        arrays,
+        level,
+    )?;
     Ok(Box::new(Gather { addressing }))
 }
 

@@ -9,10 +9,11 @@ use ultramarine_abi::schema::AxisAttrs;
 
 struct GatherAxis {
     axis: usize,
+    level: Level,
 }
 
 /// Prepares GATHER_AXIS.
-pub fn prepare(attrs: AxisAttrs, signature: &Signature<'_>, _level: Level) -> Prepared {
+pub fn prepare(attrs: AxisAttrs, signature: &Signature<'_>, level: Level) -> Prepared {
     let ([source, indices], [output]) = (signature.inputs, signature.outputs) else {
         return Err(Refusal::Invalid("gather_axis takes a source and indices".into()));
     };
@@ -27,7 +28,7 @@ pub fn prepare(attrs: AxisAttrs, signature: &Signature<'_>, _level: Level) -> Pr
     if !indices.dtype.is_int() {
         return Err(Refusal::Unsupported);
     }
-    Ok(Box::new(GatherAxis { axis: attrs.axis as usize }))
+    Ok(Box::new(GatherAxis { axis: attrs.axis as usize, level }))
 }
 
 /// Strides of `view` as if it had been broadcast to `shape`; `None` where it
@@ -79,7 +80,7 @@ impl Kernel for GatherAxis {
                         // indices keep to the source's axis; ranges are disjoint.
                         unsafe {
                             add_offsets(
-                                indices.dtype, by, steps[1], (size, size), along,
+                                self.level, indices.dtype, by, steps[1], (size, size), along,
                                 OutOfRange::Clamp, offsets,
                             );
                             for (i, offset) in offsets.iter().enumerate() {

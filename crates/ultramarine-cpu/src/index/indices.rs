@@ -2,6 +2,7 @@
 
 use super::BLOCK;
 use crate::kernel::{Desc, Refusal, View};
+use crate::level::{self, Body, Isa, Level};
 use crate::{dtype::DType, strided::Nest};
 
 /// The handling of an index outside the axis (after negative ones were wrapped once).
@@ -22,7 +23,9 @@ pub const SKIP: isize = isize::MIN;
 ///
 /// # Safety
 /// The run of indices is valid and of dtype `dtype`, an integer type.
+#[expect(clippy::too_many_arguments, reason = "a run of indices and its axis")]
 pub unsafe fn add_offsets(
+    level: Level,
     dtype: DType,
     indices: *const u8,
     index_step: isize,
@@ -31,23 +34,18 @@ pub unsafe fn add_offsets(
     outside: OutOfRange,
     offsets: &mut [isize],
 ) {
+    let axis = Axis { size, limit, step };
     macro_rules! read {
         ($($d:ident $t:ty)*) => {
             match dtype {
                 $(DType::$d => {
                     let indices = indices as *const $t;
-                    for (i, offset) in offsets.iter_mut().enumerate() {
-                        // SAFETY: by this function's contract.
-                        let index = unsafe { *indices.wrapping_offset(i as isize * index_step) };
-                        // Indices that no i64 holds are far outside any axis.
-                        let index = i64::try_from(index).unwrap_or(i64::MAX);
-                        let index = if index < 0 { index + size } else { index };
-                        if outside == OutOfRange::Clamp {
-                            *offset += index.clamp(0, limit - 1) as isize * step;
-                        } else if index < 0 || index >= limit {
-                            *offset = SKIP;
-                        } else if *offset != SKIP {
-                            *offset += index as isize * step;
+                    match outside {
+                        OutOfRange::Clamp => {
+                            level::at(level, Add::<_, true> { indices, index_step, axis, offsets })
+                        }
+                        OutOfRange::Skip => {
+                            level::at(level, Add::<_, false> { indices, index_step, axis, offsets })
                         }
                     }
                 })*
@@ -58,10 +56,64 @@ pub unsafe fn add_offsets(
     read!(U8 u8 U16 u16 U32 u32 U64 u64 I8 i8 I16 i16 I32 i32 I64 i64);
 }
 
+/// An axis that indices are about: see [`add_offsets`].
+#[derive(Clone, Copy)]
+struct Axis {
+    size: i64,
+    limit: i64,
+    step: isize,
+}
+
+impl Axis {
+    /// The offset with that of an index added; without branches.
+    #[inline(always)]
+    fn add<const CLAMP: bool>(&self, offset: isize, index: impl TryInto<i64>) -> isize {
+        // Indices that no i64 holds are far outside any axis.
+        let index = index.try_into().unwrap_or(i64::MAX);
+        let index = index + if index < 0 { self.size } else { 0 };
+        if CLAMP {
+            return offset + index.clamp(0, self.limit - 1) as isize * self.step;
+        }
+        let inside = (index >= 0) & (index < self.limit) & (offset != SKIP);
+        let moved = offset.wrapping_add((index as isize).wrapping_mul(self.step));
+        if inside { moved } else { SKIP }
+    }
+}
+
+/// The loop of [`add_offsets`], whose contract holds.
+struct Add<'a, T, const CLAMP: bool> {
+    indices: *const T,
+    index_step: isize,
+    axis: Axis,
+    offsets: &'a mut [isize],
+}
+
+impl<T: Copy + TryInto<i64>, const CLAMP: bool> Body for Add<'_, T, CLAMP> {
+    type Output = ();
+    #[inline(always)]
+    fn call<I: Isa>(self, _: I) {
+        let Add { indices, index_step, axis, offsets } = self;
+        if index_step == 1 {
+            // SAFETY: a contiguous run of as many indices.
+            let indices = unsafe { std::slice::from_raw_parts(indices, offsets.len()) };
+            for (offset, index) in offsets.iter_mut().zip(indices) {
+                *offset = axis.add::<CLAMP>(*offset, *index);
+            }
+        } else {
+            for (i, offset) in offsets.iter_mut().enumerate() {
+                // SAFETY: one of the run's indices.
+                let index = unsafe { *indices.wrapping_offset(i as isize * index_step) };
+                *offset = axis.add::<CLAMP>(*offset, index);
+            }
+        }
+    }
+}
+
 /// The index arrays of a GATHER or SCATTER with the axes that they address.
 pub struct Addressing {
     axes: Vec<usize>,
     index_ndim: usize,
+    level: Level,
 }
 
 impl Addressing {
@@ -73,6 +125,7 @@ impl Addressing {
         index_ndim: u32,
         rank: usize,
         arrays: &[Desc],
+        level: Level,
     ) -> Result<Self, Refusal> {
         let invalid = |text: &str| Err(Refusal::Invalid(text.into()));
         let (n, index_ndim) = (n_indices as usize, index_ndim as usize);
@@ -91,7 +144,7 @@ impl Addressing {
                 return invalid("an indexed axis does not exist or is there twice");
             }
         }
-        Ok(Addressing { axes, index_ndim })
+        Ok(Addressing { axes, index_ndim, level })
     }
 
     /// Dimensions of the index arrays.
@@ -122,7 +175,7 @@ impl Addressing {
             (view, nest, (size, size - slice_shape[axis] + 1), whole.strides[axis] as isize)
         });
         let whole_axes = self.axes.iter().all(|a| slice_shape[*a] == 1);
-        Ok(Bound { arrays: arrays.collect(), single: whole_axes })
+        Ok(Bound { arrays: arrays.collect(), single: whole_axes, level: self.level })
     }
 }
 
@@ -132,6 +185,7 @@ pub struct Bound<'a> {
     /// Slices are one element long along every indexed axis, so that different
     /// elements of slices never meet.
     pub single: bool,
+    level: Level,
 }
 
 impl Bound<'_> {
@@ -150,7 +204,11 @@ impl Bound<'_> {
                 let part = &mut offsets[position - start..][..count];
                 // SAFETY: the nest's offsets lie inside the view, whose dtype was
                 // found to be an integer type when the kernel was prepared.
-                unsafe { add_offsets(view.dtype, indices, inner, *range, *step, outside, part) };
+                unsafe {
+                    add_offsets(
+                        self.level, view.dtype, indices, inner, *range, *step, outside, part,
+                    )
+                };
             });
         }
     }

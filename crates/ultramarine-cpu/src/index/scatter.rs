@@ -18,7 +18,7 @@ struct Scatter {
 }
 
 /// Prepares SCATTER.
-pub fn prepare(attrs: ScatterAttrs, signature: &Signature<'_>, _level: Level) -> Prepared {
+pub fn prepare(attrs: ScatterAttrs, signature: &Signature<'_>, level: Level) -> Prepared {
     let ([source, arrays @ .., updates], [output]) = (signature.inputs, signature.outputs) else {
         return Err(Refusal::Invalid("scatter takes a source, index arrays and updates".into()));
     };
@@ -29,8 +29,14 @@ pub fn prepare(attrs: ScatterAttrs, signature: &Signature<'_>, _level: Level) ->
             && updates.ndim == attrs.index_ndim as usize + source.ndim,
         "scatter's output or updates do not fit its source"
     );
-    let addressing =
-        Addressing::new(&attrs.axes, attrs.n_indices, attrs.index_ndim, source.ndim, arrays)?;
+    let addressing = Addressing::new(
+        &attrs.axes,
+        attrs.n_indices,
+        attrs.index_ndim,
+        source.ndim,
+        arrays,
+        level,
+    )?;
     Ok(Box::new(Scatter { addressing, update: choose(attrs.op, source.dtype)? }))
 }
 
@@ -50,35 +56,49 @@ impl Kernel for Scatter {
                 (updates.shape[split + a], [output.strides[a], updates.strides[split + a]])
             }));
         // Different elements of slices never meet when slices are one long along
-        // indexed axes, so tasks take parts of the slices, each through all
-        // positions in order. Elsewhere all is done in order by one task, slice by
-        // slice.
-        let part = if bound.single {
-            (slice.size() / 64).next_multiple_of(16).max(PART)
-        } else {
-            slice.size()
-        };
-        let block = if bound.single { BLOCK } else { 1 };
+        // indexed axes. Then tasks take parts of the slices, each through all
+        // positions in order. Elsewhere all is done in order by one task.
+        let size = slice.size();
+        let part = if bound.single { (size / 64).next_multiple_of(16).max(PART) } else { size };
+        // Windows of several runs go position by position.
+        let together = bound.single || size == slice.inner().0;
         let steps = slice.inner().1;
         let bytes = output.dtype.size() as isize;
         let (target, given) = (Shared(output.data), Shared(updates.data));
-        cx.par.run(slice.size().div_ceil(part), |task| {
-            let range = task * part..((task + 1) * part).min(slice.size());
-            let (mut to, mut from) = ([0; BLOCK], [0; BLOCK]);
-            for start in (0..positions.size()).step_by(block) {
-                let count = block.min(positions.size() - start);
-                let (to, from) = (&mut to[..count], &mut from[..count]);
+        cx.par.run(size.div_ceil(part), |task| {
+            let range = task * part..((task + 1) * part).min(size);
+            let mut updated = [[0; BLOCK]; 2];
+            // Offsets in a row of updates are the same of every block, but for its first.
+            let (length, [stride]) = positions.inner();
+            let regular = length == positions.size();
+            if regular {
+                positions.offsets(0, 0, &mut updated[1][..BLOCK.min(length)]);
+            }
+            for start in (0..positions.size()).step_by(BLOCK) {
+                let count = BLOCK.min(positions.size() - start);
+                let [to, from] = &mut updated;
                 // SAFETY: the index arrays are valid (the kernel's contract).
-                unsafe { bound.offsets(start, OutOfRange::Skip, to) };
-                positions.offsets(0, start, from);
-                slice.rows(range.clone(), |_, at, count| {
-                    let target = target.get().wrapping_offset(at[0] * bytes);
-                    let given = given.get().wrapping_offset(at[1] * bytes);
-                    // SAFETY: positions outside are skipped, so slices, whose shape
-                    // was checked, lie inside the output; the updates' offsets are
-                    // those of its elements; tasks have elements of their own.
-                    unsafe { (self.update)(target, to, steps[0], given, from, steps[1], count) };
-                });
+                unsafe { bound.offsets(start, OutOfRange::Skip, &mut to[..count]) };
+                let mut first_update = 0;
+                if regular {
+                    first_update = start as isize * stride;
+                } else {
+                    positions.offsets(0, start, &mut from[..count]);
+                }
+                let step = if together { count } else { 1 };
+                for first in (0..count).step_by(step) {
+                    let (to, from) = (&to[first..first + step], &from[first..first + step]);
+                    slice.rows(range.clone(), |_, at, count| {
+                        let target = target.get().wrapping_offset(at[0] * bytes);
+                        let given = given.get().wrapping_offset((at[1] + first_update) * bytes);
+                        // SAFETY: positions outside are skipped, so slices, whose shape
+                        // was checked, lie inside the output; the updates' offsets are
+                        // those of its elements; tasks have elements of their own.
+                        unsafe {
+                            (self.update)(target, to, steps[0], given, from, steps[1], count)
+                        };
+                    });
+                }
             }
         });
         Ok(())

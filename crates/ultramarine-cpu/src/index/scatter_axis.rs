@@ -11,10 +11,11 @@ use ultramarine_abi::schema::ScatterAxisAttrs;
 struct ScatterAxis {
     axis: usize,
     update: Update,
+    level: Level,
 }
 
 /// Prepares SCATTER_AXIS.
-pub fn prepare(attrs: ScatterAxisAttrs, signature: &Signature<'_>, _level: Level) -> Prepared {
+pub fn prepare(attrs: ScatterAxisAttrs, signature: &Signature<'_>, level: Level) -> Prepared {
     let ([source, indices, updates], [output]) = (signature.inputs, signature.outputs) else {
         return Err(Refusal::Invalid("scatter_axis takes a source, indices and updates".into()));
     };
@@ -29,7 +30,7 @@ pub fn prepare(attrs: ScatterAxisAttrs, signature: &Signature<'_>, _level: Level
         return Err(Refusal::Unsupported);
     }
     let update = choose(attrs.op, source.dtype)?;
-    Ok(Box::new(ScatterAxis { axis: attrs.axis as usize, update }))
+    Ok(Box::new(ScatterAxis { axis: attrs.axis as usize, update, level }))
 }
 
 impl Kernel for ScatterAxis {
@@ -86,7 +87,16 @@ impl Kernel for ScatterAxis {
                     // own.
                     unsafe {
                         let skip = OutOfRange::Skip;
-                        add_offsets(indices.dtype, by, move_on[0], limits, along[2], skip, to);
+                        add_offsets(
+                            self.level,
+                            indices.dtype,
+                            by,
+                            move_on[0],
+                            limits,
+                            along[2],
+                            skip,
+                            to,
+                        );
                         (self.update)(data[2].get(), to, 1, data[1].get(), from, 1, 1);
                     }
                 }

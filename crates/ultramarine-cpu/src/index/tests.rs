@@ -26,6 +26,12 @@ fn bits<T: Sample>(values: &[T]) -> Vec<u64> {
     values.iter().map(|v| v.bits()).collect()
 }
 
+/// A level of this machine.
+fn level(round: usize) -> Level {
+    let levels = Level::available();
+    levels[round % levels.len()]
+}
+
 /// A case of GATHER or SCATTER: shapes, axes and index arrays of int32.
 struct Case {
     whole: Vec<i64>,
@@ -38,9 +44,16 @@ struct Case {
 
 fn case(rng: &mut Rng, windows: bool) -> Case {
     let ndim = 1 + rng.below(3);
-    let whole = shape(ndim, 6, rng);
+    // Now and then runs of several vectors, and positions of several blocks.
+    let mut whole = shape(ndim, 6, rng);
+    if rng.below(4) == 0 {
+        whole[ndim - 1] = 1 + rng.below(45) as i64;
+    }
     let index_ndim = rng.below(3);
-    let index = shape(index_ndim, 7, rng);
+    let mut index = shape(index_ndim, 7, rng);
+    if ndim == 1 && index_ndim == 1 {
+        index[0] = 200 + rng.below(400) as i64;
+    }
     let mut axes: Vec<usize> = (0..ndim).collect();
     rng.shuffle(&mut axes);
     axes.truncate(rng.below(ndim + 1));
@@ -107,7 +120,7 @@ fn gather_of_all_dtypes() {
             |s, l| gather::prepare(attrs, s, l),
             &inputs,
             &output.view(),
-            Level::Baseline,
+            level(round),
             round % 4 < 2,
         )
         .unwrap();
@@ -273,7 +286,7 @@ fn scatter_of_all_dtypes() {
         let axes = padded(&case.axes);
         let attrs = ScatterAttrs::new(code, case.axes.len() as u32, case.index.len() as u32, axes);
         let prepare = |s: &Signature<'_>, l| scatter::prepare(attrs, s, l);
-        run(prepare, &inputs, &output.view(), Level::Baseline, round % 4 < 2).unwrap();
+        run(prepare, &inputs, &output.view(), level(round), round % 4 < 2).unwrap();
         for (i, update) in updates.values().into_iter().enumerate() {
             if let Some(place) = case.place(i, false) {
                 expected[place] = combined(code, expected[place], update);
@@ -366,7 +379,7 @@ fn along_an_axis() {
         let output = sampled::<T>(&whole, round % 2 == 1, rng);
         let attrs = AxisAttrs::new(axis as u32);
         let prepare = |s: &Signature<'_>, l| gather_axis::prepare(attrs, s, l);
-        run(prepare, &[source.view(), index.view()], &output.view(), Level::Baseline, threads)
+        run(prepare, &[source.view(), index.view()], &output.view(), level(round), threads)
             .unwrap();
         let expected: Vec<T> =
             (0..output.values().len()).map(|i| before[place(i, true).unwrap()]).collect();
@@ -378,7 +391,7 @@ fn along_an_axis() {
         let attrs = ScatterAxisAttrs::new(code, axis as u32);
         let inputs = [source.view(), index.view(), updates.view()];
         let prepare = |s: &Signature<'_>, l| scatter_axis::prepare(attrs, s, l);
-        run(prepare, &inputs, &output.view(), Level::Baseline, threads).unwrap();
+        run(prepare, &inputs, &output.view(), level(round), threads).unwrap();
         let mut expected = before;
         for (i, update) in updates.values().into_iter().enumerate() {
             if let Some(place) = place(i, false) {

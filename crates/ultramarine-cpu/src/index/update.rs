@@ -31,6 +31,9 @@ pub fn choose(code: u32, dtype: DType) -> Result<Update, Refusal> {
     }))
 }
 
+/// Elements of the longest run that is moved without a call.
+const SHORT: usize = 32;
+
 /// # Safety
 /// See [`Update`].
 unsafe fn set<T: Copy>(
@@ -43,16 +46,113 @@ unsafe fn set<T: Copy>(
     count: usize,
 ) {
     let (target, updates) = (target as *mut T, updates as *const T);
-    for (to, from) in to.iter().zip(from).filter(|(to, _)| **to != SKIP) {
-        let (to, from) = (target.wrapping_offset(*to), updates.wrapping_offset(*from));
-        // SAFETY: by this function's contract.
-        unsafe {
-            if count == 1 {
-                to.write_unaligned(from.read_unaligned());
-            } else {
+    // SAFETY: by this function's contract.
+    unsafe {
+        if count > SHORT {
+            for (to, from) in pairs(target, to, updates, from) {
                 move_run(from, from_step, to, to_step, count);
             }
+        } else {
+            merge(target, to, to_step, updates, from, from_step, count, |_, update| update);
         }
+    }
+}
+
+/// The addresses of the runs, in order, without those left out.
+#[inline(always)]
+fn pairs<T>(
+    target: *mut T,
+    to: &[isize],
+    updates: *const T,
+    from: &[isize],
+) -> impl Iterator<Item = (*mut T, *const T)> {
+    let kept = to.iter().zip(from).filter(|(to, _)| **to != SKIP);
+    kept.map(move |(to, from)| (target.wrapping_offset(*to), updates.wrapping_offset(*from)))
+}
+
+/// Replaces each element of the runs in the target by its combination with that of the updates.
+///
+/// # Safety
+/// See [`Update`].
+#[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "those of an Update")]
+unsafe fn merge<T: Copy>(
+    target: *mut T,
+    to: &[isize],
+    to_step: isize,
+    updates: *const T,
+    from: &[isize],
+    from_step: isize,
+    count: usize,
+    f: impl Fn(T, T) -> T,
+) {
+    // SAFETY: by this function's contract.
+    unsafe {
+        if count == 1 {
+            merge_single(target, to, updates, from, f);
+        } else if to_step == 1 && from_step == 1 {
+            for (to, from) in pairs(target, to, updates, from) {
+                let mut i = 0;
+                while i + 8 <= count {
+                    merge_block::<T, 8>(to.add(i), from.add(i), &f);
+                    i += 8;
+                }
+                if i + 4 <= count {
+                    merge_block::<T, 4>(to.add(i), from.add(i), &f);
+                    i += 4;
+                }
+                if i + 2 <= count {
+                    merge_block::<T, 2>(to.add(i), from.add(i), &f);
+                    i += 2;
+                }
+                if i < count {
+                    merge_block::<T, 1>(to.add(i), from.add(i), &f);
+                }
+            }
+        } else {
+            for (to, from) in pairs(target, to, updates, from) {
+                for i in 0..count as isize {
+                    let from = from.wrapping_offset(i * from_step);
+                    merge_block::<T, 1>(to.wrapping_offset(i * to_step), from, &f);
+                }
+            }
+        }
+    }
+}
+
+/// [`merge`] of runs of one element: a function of its own, so that its addresses stay in registers.
+///
+/// # Safety
+/// As for [`merge`].
+#[inline(never)]
+unsafe fn merge_single<T: Copy>(
+    target: *mut T,
+    to: &[isize],
+    updates: *const T,
+    from: &[isize],
+    f: impl Fn(T, T) -> T,
+) {
+    for (to, from) in pairs(target, to, updates, from) {
+        // SAFETY: by this function's contract.
+        unsafe { merge_block::<T, 1>(to, from, &f) };
+    }
+}
+
+/// [`merge`] of `N` elements. All are read before any is written, so that vectors need no proof
+/// that the runs are apart.
+///
+/// # Safety
+/// Both runs of `N` elements are valid.
+#[inline(always)]
+unsafe fn merge_block<T: Copy, const N: usize>(to: *mut T, from: *const T, f: &impl Fn(T, T) -> T) {
+    // SAFETY: by this function's contract.
+    unsafe {
+        let mut values = (to as *const [T; N]).read_unaligned();
+        let updates = (from as *const [T; N]).read_unaligned();
+        for (value, update) in values.iter_mut().zip(updates) {
+            *value = f(*value, update);
+        }
+        (to as *mut [T; N]).write_unaligned(values);
     }
 }
 
@@ -91,22 +191,7 @@ unsafe fn combine<T: Number, C: Combine>(
     count: usize,
 ) {
     let (target, updates) = (target as *mut T, updates as *const T);
-    for (to, from) in to.iter().zip(from).filter(|(to, _)| **to != SKIP) {
-        let (to, from) = (target.wrapping_offset(*to), updates.wrapping_offset(*from));
-        let one = |to: *mut T, from: *const T| {
-            // SAFETY: by this function's contract both are valid elements.
-            unsafe { *to = T::down(C::combine((*to).up(), (*from).up())) }
-        };
-        if count == 1 {
-            one(to, from);
-        } else if to_step == 1 && from_step == 1 {
-            for i in 0..count {
-                one(to.wrapping_add(i), from.wrapping_add(i));
-            }
-        } else {
-            for i in 0..count as isize {
-                one(to.wrapping_offset(i * to_step), from.wrapping_offset(i * from_step));
-            }
-        }
-    }
+    let f = |old: T, update: T| T::down(C::combine(old.up(), update.up()));
+    // SAFETY: by this function's contract.
+    unsafe { merge(target, to, to_step, updates, from, from_step, count, f) };
 }
