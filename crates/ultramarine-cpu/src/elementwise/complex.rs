@@ -2,10 +2,11 @@
 //! that float32 holds overflows, and rounded once; the branch cuts and the signs
 //! of zeros are those of C99.
 
-use super::loops::{binary, unary};
-use super::{TileFn, complex64_math as m};
+use super::loops::{Binary, Unary, binary, binary_fn, unary, unary_fn};
+use super::{TileFn, complex64_lanes as l, complex64_math as m};
 use crate::dtype::{Bool, c64};
-use crate::level::Level;
+use crate::level::{Isa, Level};
+use std::f64::consts::{LN_2, LN_10};
 use ultramarine_abi::schema::{binary as b, unary as u};
 
 #[inline(always)]
@@ -44,38 +45,65 @@ macro_rules! library {
     };
 }
 
+/// A function in lanes that leaves the elements of which `$is_rare` holds to the scalar one.
+macro_rules! lanes {
+    ($level:expr, |$i:ident, $z:ident| $f:expr, $is_rare:path, $slow:ident) => {{
+        struct Op;
+        impl Unary for Op {
+            type A = c64;
+            type D = c64;
+            const RARE: bool = true;
+            #[inline(always)]
+            fn f<$i: Isa>($z: c64) -> c64 {
+                $f
+            }
+            #[inline(always)]
+            fn is_rare(z: c64) -> bool {
+                $is_rare(z)
+            }
+            #[inline(never)]
+            fn rare(z: c64) -> c64 {
+                m::$slow(z.into()).into()
+            }
+        }
+        unary_fn::levels::<Op>($level)
+    }};
+}
+
 pub(super) fn unary(level: Level, code: u32) -> Option<TileFn> {
     Some(library!(code, {
-        SQRT sqrt,
         RSQRT rsqrt,
-        RECIPROCAL reciprocal,
         SIGN sign,
-        EXP exp,
-        LOG log,
-        LOG2 log2,
-        LOG10 log10,
         LOG1P log1p,
-        SIN sin,
-        COS cos,
-        TAN tan,
         ARCSIN arcsin,
         ARCCOS arccos,
         ARCTAN arctan,
-        SINH sinh,
-        COSH cosh,
-        TANH tanh,
         ARCSINH arcsinh,
         ARCCOSH arccosh,
         ARCTANH arctanh,
     }, match code {
-        u::ABS => unary!(narrow level, c64 => f32, |z| {
+        u::SQRT => lanes!(level, |_I, z| l::sqrt(z), l::is_special, sqrt),
+        u::RECIPROCAL => lanes!(level, |_I, z| {
+            m::quotient(c64 { re: 1.0, im: 0.0 }.into(), z.into()).into()
+        }, l::is_special, reciprocal),
+        u::EXP => lanes!(level, |I, z| l::exp::<I>(z), l::is_large, exp),
+        u::LOG => lanes!(level, |I, z| l::log::<I>(z, 1.0), l::is_special, log),
+        u::LOG2 => lanes!(level, |I, z| l::log::<I>(z, 1.0 / LN_2), l::is_special, log2),
+        u::LOG10 => lanes!(level, |I, z| l::log::<I>(z, 1.0 / LN_10), l::is_special, log10),
+        u::SIN => lanes!(level, |I, z| l::sin::<I>(z), l::is_large_turned, sin),
+        u::COS => lanes!(level, |I, z| l::cos::<I>(z), l::is_large_turned, cos),
+        u::TAN => lanes!(level, |I, z| l::tan::<I>(z), l::is_large_turned, tan),
+        u::SINH => lanes!(level, |I, z| l::sinh::<I>(z), l::is_large, sinh),
+        u::COSH => lanes!(level, |I, z| l::cosh::<I>(z), l::is_large, cosh),
+        u::TANH => lanes!(level, |I, z| l::tanh::<I>(z), l::is_large, tanh),
+        u::ABS => unary!(level, c64 => f32, |z| {
             let (re, im) = (z.re as f64, z.im as f64);
             let infinite = (z.re.abs() == f32::INFINITY) | (z.im.abs() == f32::INFINITY);
             if infinite { f32::INFINITY } else { (re * re + im * im).sqrt() as f32 }
         }),
         u::NEGATIVE => unary!(narrow level, c64 => c64, |z| c64 { re: -z.re, im: -z.im }),
         u::CONJUGATE => unary!(narrow level, c64 => c64, |z| c64 { re: z.re, im: -z.im }),
-        u::SQUARE => unary!(narrow level, c64 => c64, |z| multiply(z, z)),
+        u::SQUARE => unary!(level, c64 => c64, |z| multiply(z, z)),
         u::REAL => unary!(narrow level, c64 => f32, |z| z.re),
         u::IMAG => unary!(narrow level, c64 => f32, |z| z.im),
         u::ROUND => unary!(narrow level, c64 => c64, |z| {
@@ -103,10 +131,28 @@ pub(super) fn binary(level: Level, code: u32) -> Option<TileFn> {
         b::SUBTRACT => binary!(narrow level, c64 => c64, |x, y| {
             c64 { re: x.re - y.re, im: x.im - y.im }
         }),
-        b::MULTIPLY => binary!(narrow level, c64 => c64, |x, y| multiply(x, y)),
+        b::MULTIPLY => binary!(level, c64 => c64, |x, y| multiply(x, y)),
         // MLX floors nothing here.
         b::DIVIDE | b::FLOOR_DIVIDE => {
-            binary!(once, c64 => c64, |x, y| m::divide(x.into(), y.into()).into())
+            struct Op;
+            impl Binary for Op {
+                type A = c64;
+                type D = c64;
+                const RARE: bool = true;
+                #[inline(always)]
+                fn f<I: Isa>(x: c64, y: c64) -> c64 {
+                    m::quotient(x.into(), y.into()).into()
+                }
+                #[inline(always)]
+                fn is_rare(z: c64) -> bool {
+                    z.re.is_nan() & z.im.is_nan()
+                }
+                #[inline(never)]
+                fn rare(x: c64, y: c64) -> c64 {
+                    m::divide(x.into(), y.into()).into()
+                }
+            }
+            binary_fn::levels::<Op>(level)
         }
         b::POWER => binary!(once, c64 => c64, |x, y| m::power(x.into(), y.into()).into()),
         b::LOGADDEXP => binary!(once, c64 => c64, |x, y| {

@@ -14,17 +14,20 @@ pub(super) struct C {
     im: f64,
 }
 
+#[inline(always)]
 const fn c(re: f64, im: f64) -> C {
     C { re, im }
 }
 
 impl From<c64> for C {
+    #[inline(always)]
     fn from(z: c64) -> C {
         c(z.re as f64, z.im as f64)
     }
 }
 
 impl From<C> for c64 {
+    #[inline(always)]
     fn from(z: C) -> c64 {
         c64 { re: z.re as f32, im: z.im as f32 }
     }
@@ -71,14 +74,20 @@ pub(super) fn multiply(x: C, y: C) -> C {
     c(x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re)
 }
 
+/// x / y, NaN in both parts by zero and of infinities.
+#[inline(always)]
+pub(super) fn quotient(x: C, y: C) -> C {
+    let norm = y.re * y.re + y.im * y.im;
+    c((x.re * y.re + x.im * y.im) / norm, (x.im * y.re - x.re * y.im) / norm)
+}
+
 /// x / y; by zero and of infinities as in C99's annex G.
 pub(super) fn divide(x: C, y: C) -> C {
-    let norm = y.re * y.re + y.im * y.im;
-    let re = (x.re * y.re + x.im * y.im) / norm;
-    let im = (x.im * y.re - x.re * y.im) / norm;
+    let C { re, im } = quotient(x, y);
     if !(re.is_nan() && im.is_nan()) {
         return c(re, im);
     }
+    let norm = y.re * y.re + y.im * y.im;
     let finite = |z: C| z.re.is_finite() && z.im.is_finite();
     // An infinite number as a direction.
     let direction = |z: C| {

@@ -15,6 +15,7 @@
 mod boolean;
 mod cast;
 mod complex;
+mod complex64_lanes;
 mod complex64_math;
 mod erf32;
 pub(crate) mod exp32;

@@ -12,8 +12,14 @@ fn log2<I: Isa>(x: f32) -> f64 {
     let shifted = wide.wrapping_sub(ROOT_HALF);
     let k = (((shifted as i64) >> 32) as i32 >> 20) as f64;
     let m = f64::from_bits((shifted & 0x000f_ffff_ffff_ffff).wrapping_add(ROOT_HALF));
-    // 2 artanh(s) = ln m.
-    let s = (m - 1.0) / (m + 1.0);
+    let y = log2_of_ratio::<I>((m - 1.0) / (m + 1.0), k);
+    let y = if x == f32::INFINITY { f64::INFINITY } else { y };
+    if x == 0.0 { f64::NEG_INFINITY } else { y }
+}
+
+/// k + log2 m, to 1e-11, from s = (m - 1) / (m + 1): 2 artanh(s) = ln m.
+#[inline(always)]
+pub(super) fn log2_of_ratio<I: Isa>(s: f64, k: f64) -> f64 {
     let p = poly!(
         fma64::<I>,
         s * s,
@@ -23,14 +29,12 @@ fn log2<I: Isa>(x: f32) -> f64 {
         0.961_796_673_247_668_7,
         2.885_390_081_790_168_5,
     );
-    let y = fma64::<I>(s, p, k);
-    let y = if x == f32::INFINITY { f64::INFINITY } else { y };
-    if x == 0.0 { f64::NEG_INFINITY } else { y }
+    fma64::<I>(s, p, k)
 }
 
 /// 2^e, to 2e-9 of it, for |e| < 1000.
 #[inline(always)]
-fn exp2<I: Isa>(e: f64) -> f64 {
+pub(super) fn exp2<I: Isa>(e: f64) -> f64 {
     const MAGIC: f64 = 6_755_399_441_055_744.0; // 1.5 * 2^52
     let t = e + MAGIC;
     let r = e - (t - MAGIC);

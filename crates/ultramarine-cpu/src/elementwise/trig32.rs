@@ -20,7 +20,7 @@ pub(super) fn is_large(x: f32) -> bool {
 
 /// r in [-pi/4, pi/4] and the quadrant of x.
 #[inline(always)]
-fn reduce(x: f32) -> (f64, u32) {
+pub(super) fn reduce(x: f32) -> (f64, u32) {
     // 1.5 * 2^52: rounds, and holds the integer in the low bits.
     const MAGIC: f64 = 6_755_399_441_055_744.0;
     // 32 bits of pi/2, so that products with a quadrant count are exact.
@@ -62,10 +62,9 @@ pub(super) fn cos<I: Isa>(x: f32) -> f32 {
     f32::from_bits(y.to_bits() ^ ((quadrant.wrapping_add(1) & 2) << 30))
 }
 
-/// Tangent: the quotient, in float64, or it would be three units off.
+/// sin r and cos r for |r| <= pi/4, to 1e-11.
 #[inline(always)]
-pub(super) fn tan<I: Isa>(x: f32) -> f32 {
-    let (r, quadrant) = reduce(x);
+pub(super) fn sin_cos64<I: Isa>(r: f64) -> (f64, f64) {
     let z = r * r;
     let s = poly!(
         fma64::<I>,
@@ -85,7 +84,14 @@ pub(super) fn tan<I: Isa>(x: f32) -> f32 {
         -0.5,
         1.0,
     );
-    let s = fma64::<I>(r * z, s, r);
+    (fma64::<I>(r * z, s, r), c)
+}
+
+/// Tangent: the quotient, in float64, or it would be three units off.
+#[inline(always)]
+pub(super) fn tan<I: Isa>(x: f32) -> f32 {
+    let (r, quadrant) = reduce(x);
+    let (s, c) = sin_cos64::<I>(r);
     let odd = quadrant & 1 != 0;
     let y = (if odd { -c } else { s }) / (if odd { s } else { c });
     if x.abs() < 1.0e-10 { x } else { y as f32 }

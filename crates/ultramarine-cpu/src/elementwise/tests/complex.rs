@@ -262,3 +262,66 @@ fn order_is_by_real_then_imaginary_part() {
         assert_eq!(nans, [Bool(1), Bool(0)]);
     }
 }
+
+/// The functions in lanes against the scalar ones in float64, each part to a unit in the last
+/// place, at every level: of all magnitudes, near the axes, the unit circle and multiples of pi/2.
+#[test]
+fn lanes_agree_with_scalars() {
+    use super::super::complex64_math as m;
+    let mut random = Rng::new(9);
+    let mut x = samples();
+    for i in 0..40_000 {
+        let mut part = |i: usize| -> f32 {
+            let size = random.uniform(-1.0, 1.0) as f32;
+            match i % 5 {
+                0 => size * 12.0,
+                1 => size * 2f32.powi(random.below(60) as i32 - 30),
+                2 => f32::from_bits(random.bits() as u32),
+                3 => (random.below(9) as f32 - 4.0) * std::f32::consts::FRAC_PI_2,
+                _ => [0.0, -0.0, 1.0, -1.0, INF, -INF, NAN, 89.0, -104.0, 300.5][random.below(10)],
+            }
+        };
+        x.push(z(part(i), part(i / 5)));
+        let (angle, size) = (part(0), 1.0 + part(0) * 1.0e-6);
+        x.push(z(size * angle.cos(), size * angle.sin()));
+    }
+    type Case = (u32, fn(m::C) -> m::C);
+    let cases: [Case; 12] = [
+        (u::SQRT, m::sqrt),
+        (u::RECIPROCAL, m::reciprocal),
+        (u::EXP, m::exp),
+        (u::LOG, m::log),
+        (u::LOG2, m::log2),
+        (u::LOG10, m::log10),
+        (u::SIN, m::sin),
+        (u::COS, m::cos),
+        (u::TAN, m::tan),
+        (u::SINH, m::sinh),
+        (u::COSH, m::cosh),
+        (u::TANH, m::tanh),
+    ];
+    // Parts that are zero, infinite or NaN are the same; others differ by a unit at most.
+    let near = |got: f32, want: f32| {
+        let steps = (got.to_bits() as i32).abs_diff(want.to_bits() as i32);
+        got.is_nan() && want.is_nan() || steps <= 1
+    };
+    for &level in Level::available() {
+        for (code, f) in cases {
+            let got: Vec<c64> = run(level, TileOp::Unary(code), &x, &[]);
+            for (&x, got) in x.iter().zip(got) {
+                let want: c64 = f(x.into()).into();
+                let name = u::NAMES[code as usize];
+                assert!(
+                    near(got.re, want.re) && near(got.im, want.im),
+                    "{name} {x:?} at {level:?}: {got:?}, not {want:?}"
+                );
+            }
+        }
+        let y: Vec<c64> = x.iter().rev().copied().collect();
+        let got: Vec<c64> = run(level, TileOp::Binary(b::DIVIDE), &x, &y);
+        for ((&x, &y), got) in x.iter().zip(&y).zip(got) {
+            let want: c64 = m::divide(x.into(), y.into()).into();
+            assert!(near(got.re, want.re) && near(got.im, want.im), "{x:?} / {y:?}: {got:?}");
+        }
+    }
+}
