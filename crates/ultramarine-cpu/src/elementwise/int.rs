@@ -71,44 +71,56 @@ macro_rules! by_signed {
 /// Division as in Python: rounded down, the remainder has the divisor's sign. By
 /// zero the quotient is 0 and the remainder the dividend, and the smallest value by -1
 /// wraps: neither may trap.
-trait Division {
-    fn floor_div(self, y: Self) -> Self;
-    fn floor_rem(self, y: Self) -> Self;
+trait Division: Sized {
+    /// Quotient and remainder.
+    fn floor_div_rem(self, y: Self) -> (Self, Self);
 }
 
+/// Division in floats, which vectorises: the quotient is rounded to the nearest whole number, by
+/// a sum whose low bits hold it, so that the remainder is below zero where it is one too large.
 macro_rules! division {
-    ($($unsigned:ident $signed:ident)*) => {$(
-        impl Division for $unsigned {
+    ($($t:ident $signed:ident $float:ident $magic:literal)*) => {$(
+        impl Division for $t {
             #[inline(always)]
-            fn floor_div(self, y: Self) -> Self {
-                if y == 0 { 0 } else { self / y }
-            }
-            #[inline(always)]
-            fn floor_rem(self, y: Self) -> Self {
-                if y == 0 { self } else { self % y }
-            }
-        }
-        impl Division for $signed {
-            #[inline(always)]
-            fn floor_div(self, y: Self) -> Self {
-                if y == 0 {
-                    return 0;
-                }
-                let (q, r) = (self.wrapping_div(y), self.wrapping_rem(y));
-                if r != 0 && (r ^ y) < 0 { q - 1 } else { q }
-            }
-            #[inline(always)]
-            fn floor_rem(self, y: Self) -> Self {
-                if y == 0 {
-                    return self;
-                }
-                let r = self.wrapping_rem(y);
-                if r != 0 && (r ^ y) < 0 { r + y } else { r }
+            fn floor_div_rem(self, y: Self) -> (Self, Self) {
+                let nearest = (self as $float / y as $float + $magic).to_bits() as $t;
+                let rest = self.wrapping_sub(nearest.wrapping_mul(y));
+                let below = $t::MIN == 0 && (rest as $signed) < 0;
+                let differ = $t::MIN != 0 && (rest != 0) & ((rest ^ y) as $signed).is_negative();
+                let one = (below | differ) as $t;
+                let (q, r) = (nearest.wrapping_sub(one), rest.wrapping_add(one.wrapping_mul(y)));
+                if y == 0 { (0, self) } else { (q, r) }
             }
         }
     )*};
 }
-division! { u8 i8 u16 i16 u32 i32 u64 i64 }
+// 1.5 * 2^23 and 1.5 * 2^52.
+division! {
+    u8 i8 f32 12_582_912.0
+    i8 i8 f32 12_582_912.0
+    u16 i16 f32 12_582_912.0
+    i16 i16 f32 12_582_912.0
+    u32 i32 f64 6_755_399_441_055_744.0
+    i32 i32 f64 6_755_399_441_055_744.0
+}
+
+impl Division for u64 {
+    #[inline(always)]
+    fn floor_div_rem(self, y: Self) -> (Self, Self) {
+        (self.checked_div(y).unwrap_or(0), self.checked_rem(y).unwrap_or(self))
+    }
+}
+
+impl Division for i64 {
+    #[inline(always)]
+    fn floor_div_rem(self, y: Self) -> (Self, Self) {
+        if y == 0 {
+            return (0, self);
+        }
+        let (q, r) = (self.wrapping_div(y), self.wrapping_rem(y));
+        if r != 0 && (r ^ y) < 0 { (q - 1, r + y) } else { (q, r) }
+    }
+}
 
 /// x^y by squaring, modulo the width.
 macro_rules! power {
@@ -157,6 +169,8 @@ pub(super) fn unary(level: Level, code: u32, dtype: DType) -> Option<TileFn> {
 }
 
 pub(super) fn binary(level: Level, code: u32, dtype: DType) -> Option<TileFn> {
+    // Division of 64 bits is scalar; vectors would only take it apart.
+    let divided = if dtype.size() == 8 { Level::Baseline } else { level };
     Some(match code {
         b::ADD => by_width!(dtype, T => binary!(narrow level, T => T, |x, y| x.wrapping_add(y))),
         b::SUBTRACT => {
@@ -209,8 +223,12 @@ pub(super) fn binary(level: Level, code: u32, dtype: DType) -> Option<TileFn> {
         }
         b::MAXIMUM => by_type!(dtype, T => binary!(narrow level, T => T, |x, y| x.max(y))),
         b::MINIMUM => by_type!(dtype, T => binary!(narrow level, T => T, |x, y| x.min(y))),
-        b::FLOOR_DIVIDE => by_type!(dtype, T => binary!(once, T => T, |x, y| x.floor_div(y))),
-        b::REMAINDER => by_type!(dtype, T => binary!(once, T => T, |x, y| x.floor_rem(y))),
+        b::FLOOR_DIVIDE => {
+            by_type!(dtype, T => binary!(divided, T => T, |x, y| x.floor_div_rem(y).0))
+        }
+        b::REMAINDER => {
+            by_type!(dtype, T => binary!(divided, T => T, |x, y| x.floor_div_rem(y).1))
+        }
         b::POWER if signed(dtype) => by_signed!(dtype, T => binary!(once, T => T, |x, y| {
             if y < 0 { 0 } else { power!(T, x, y) }
         })),

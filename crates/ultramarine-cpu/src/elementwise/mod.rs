@@ -10,7 +10,8 @@
 //! * `loops`: the loop around every op, compiled per level;
 //! * `float`, `int`, `boolean`, `complex`, `half`: which ops a dtype has;
 //! * `cast`, `select`: conversions and `a ? b : c`;
-//! * `exp32`, `log32`, ...: float32 functions that vectorise; `math64`: float64; `remainder`: both.
+//! * `exp32`, `log32`, ...: float32 functions that vectorise; `math64`: float64; `remainder`: both;
+//! * `complex64_lanes`: complex64 in lanes of float64; `complex64_math`: the others, and special values.
 
 mod boolean;
 mod cast;
