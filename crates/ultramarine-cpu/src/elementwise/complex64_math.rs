@@ -3,8 +3,9 @@
 //! The formulas for inverse functions follow W. Kahan, "Branch cuts for complex
 //! elementary functions" (1987).
 
-use super::math64::{arccosh as acosh, arcsinh as asinh};
+use super::float64::{arccosh as acosh, arcsinh as asinh};
 use crate::dtype::c64;
+use crate::level::IsaBaseline;
 use std::f64::consts::{LN_2, LN_10};
 
 /// A complex number of two float64.
@@ -263,7 +264,7 @@ pub(super) fn arcsin(z: C) -> C {
     let w = z.bounded();
     let (minus, plus) = roots(w);
     let re = w.re.atan2(minus.re * plus.re - minus.im * plus.im);
-    let im = asinh(minus.re * plus.im - minus.im * plus.re);
+    let im = asinh::<IsaBaseline>(minus.re * plus.im - minus.im * plus.re);
     c(re, grown(im, z).copysign(z.im))
 }
 
@@ -273,7 +274,7 @@ pub(super) fn arccos(z: C) -> C {
     }
     let (minus, plus) = roots(z.bounded());
     let re = 2.0 * minus.re.atan2(plus.re);
-    let im = asinh(plus.re * minus.im - plus.im * minus.re);
+    let im = asinh::<IsaBaseline>(plus.re * minus.im - plus.im * minus.re);
     c(re, grown(im, z).copysign(-z.im))
 }
 
@@ -284,9 +285,9 @@ pub(super) fn arccosh(z: C) -> C {
     let w = z.bounded();
     let (minus, plus) = (sqrt(w.plus(-1.0)), sqrt(w.plus(1.0)));
     let re = if w.im == 0.0 && w.re >= 1.0 {
-        acosh(w.re)
+        acosh::<IsaBaseline>(w.re)
     } else {
-        asinh(minus.re * plus.re + minus.im * plus.im)
+        asinh::<IsaBaseline>(minus.re * plus.re + minus.im * plus.im)
     };
     c(grown(re, z), 2.0 * minus.im.atan2(plus.re))
 }

@@ -1,7 +1,7 @@
 //! Ops of float32 and float64.
 
 use super::loops::{binary, marked, rare, unary};
-use super::{TileFn, erf32, exp32, log32, math64, pow32, remainder, trig32};
+use super::{TileFn, erf32, exp32, float64, log32, pow32, remainder, trig32};
 use crate::{dtype::Bool, level::Level};
 use ultramarine_abi::schema::{binary as b, unary as u};
 
@@ -69,9 +69,9 @@ macro_rules! math_unary {
     ($level:expr, $code:expr, { $($op:ident $module:ident::$name:ident,)* }) => {
         match $code {
             $(u::$op => unary!($level, f32 => f32, |I, x| $module::$name::<I>(x)),)*
-            u::SIN => rare!($level, trig32::sin, trig32::is_large, f64::sin),
-            u::COS => rare!($level, trig32::cos, trig32::is_large, f64::cos),
-            u::TAN => rare!($level, trig32::tan, trig32::is_large, f64::tan),
+            u::SIN => rare!($level, f32, trig32::sin, trig32::is_large, f64::sin),
+            u::COS => rare!($level, f32, trig32::cos, trig32::is_large, f64::cos),
+            u::TAN => rare!($level, f32, trig32::tan, trig32::is_large, f64::tan),
             _ => common_unary!($level, $code, f32),
         }
     };
@@ -100,39 +100,39 @@ pub(super) fn unary_f32(level: Level, code: u32) -> Option<TileFn> {
     }))
 }
 
-/// Functions of float64: library calls, one at a time.
-macro_rules! library_unary {
-    ($level:expr, $code:expr, { $($op:ident $f:expr,)* }) => {
+/// Functions of float64 that vectorise.
+macro_rules! float64_unary {
+    ($level:expr, $code:expr, { $($op:ident $name:ident,)* }) => {
         match $code {
-            $(u::$op => unary!(once, f64 => f64, |x| $f(x)),)*
+            $(u::$op => unary!($level, f64 => f64, |I, x| float64::$name::<I>(x)),)*
+            u::SIN => rare!($level, f64, float64::sin, float64::is_large, f64::sin),
+            u::COS => rare!($level, f64, float64::cos, float64::is_large, f64::cos),
+            u::TAN => rare!($level, f64, float64::tan, float64::is_large, f64::tan),
             _ => common_unary!($level, $code, f64),
         }
     };
 }
 
 pub(super) fn unary_f64(level: Level, code: u32) -> Option<TileFn> {
-    Some(library_unary!(level, code, {
-        EXP f64::exp,
-        EXPM1 f64::exp_m1,
-        LOG f64::ln,
-        LOG2 f64::log2,
-        LOG10 f64::log10,
-        LOG1P f64::ln_1p,
-        SIN f64::sin,
-        COS f64::cos,
-        TAN f64::tan,
-        ARCSIN f64::asin,
-        ARCCOS f64::acos,
-        ARCTAN f64::atan,
-        SINH f64::sinh,
-        COSH f64::cosh,
-        TANH f64::tanh,
-        ARCSINH math64::arcsinh,
-        ARCCOSH math64::arccosh,
-        ARCTANH math64::arctanh,
-        ERF math64::error_function,
-        ERFINV math64::erfinv,
-        SIGMOID math64::sigmoid,
+    Some(float64_unary!(level, code, {
+        EXP exp,
+        EXPM1 expm1,
+        LOG log,
+        LOG2 log2,
+        LOG10 log10,
+        LOG1P log1p,
+        ARCSIN arcsin,
+        ARCCOS arccos,
+        ARCTAN arctan,
+        SINH sinh,
+        COSH cosh,
+        TANH tanh,
+        ARCSINH arcsinh,
+        ARCCOSH arccosh,
+        ARCTANH arctanh,
+        ERF erf,
+        ERFINV erfinv,
+        SIGMOID sigmoid,
     }))
 }
 
@@ -149,9 +149,9 @@ pub(super) fn binary_f32(level: Level, code: u32) -> Option<TileFn> {
 pub(super) fn binary_f64(level: Level, code: u32) -> Option<TileFn> {
     Some(match code {
         b::REMAINDER => marked!(level, f64, remainder::quick_f64, remainder::slow_f64),
-        b::POWER => binary!(once, f64 => f64, |x, y| x.powf(y)),
-        b::LOGADDEXP => binary!(once, f64 => f64, |x, y| math64::logaddexp(x, y)),
-        b::ARCTAN2 => binary!(once, f64 => f64, |x, y| x.atan2(y)),
+        b::POWER => binary!(level, f64 => f64, |I, x, y| float64::power::<I>(x, y)),
+        b::LOGADDEXP => binary!(level, f64 => f64, |I, x, y| float64::logaddexp::<I>(x, y)),
+        b::ARCTAN2 => binary!(level, f64 => f64, |I, x, y| float64::arctan2::<I>(x, y)),
         _ => common_binary!(level, code, f64),
     })
 }

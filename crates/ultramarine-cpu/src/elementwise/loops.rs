@@ -357,26 +357,26 @@ macro_rules! op2 {
     };
 }
 
-/// A float32 function that leaves the elements of which `$is_rare` holds to a
+/// A function that leaves the elements of which `$is_rare` holds to a
 /// scalar float64 function.
 macro_rules! rare {
-    ($level:expr, $($f:ident)::+, $is_rare:expr, $slow:expr) => {{
+    ($level:expr, $t:ident, $($f:ident)::+, $is_rare:expr, $slow:expr) => {{
         struct Op;
         impl $crate::elementwise::loops::Unary for Op {
-            type A = f32;
-            type D = f32;
+            type A = $t;
+            type D = $t;
             const RARE: bool = true;
             #[inline(always)]
-            fn f<I: $crate::level::Isa>(x: f32) -> f32 {
+            fn f<I: $crate::level::Isa>(x: $t) -> $t {
                 $($f)::+::<I>(x)
             }
             #[inline(always)]
-            fn is_rare(x: f32) -> bool {
+            fn is_rare(x: $t) -> bool {
                 $is_rare(x)
             }
             #[inline(never)]
-            fn rare(x: f32) -> f32 {
-                $slow(x as f64) as f32
+            fn rare(x: $t) -> $t {
+                $slow(x as f64) as $t
             }
         }
         $crate::elementwise::loops::unary_fn::levels::<Op>($level)

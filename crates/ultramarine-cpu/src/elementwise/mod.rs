@@ -10,7 +10,7 @@
 //! * `loops`: the loop around every op, compiled per level;
 //! * `float`, `int`, `boolean`, `complex`, `half`: which ops a dtype has;
 //! * `cast`, `select`: conversions and `a ? b : c`;
-//! * `exp32`, `log32`, ...: float32 functions that vectorise; `math64`: float64; `remainder`: both;
+//! * `exp32`, `log32`, ...: float32 functions that vectorise; `float64`: those of float64; `remainder`: of both;
 //! * `complex64_lanes`: complex64 in lanes of float64; `complex64_math`: the others, and special values.
 
 mod boolean;
@@ -21,11 +21,11 @@ mod complex64_math;
 mod erf32;
 pub(crate) mod exp32;
 mod float;
+mod float64;
 pub(crate) mod half;
 mod int;
 mod log32;
 mod loops;
-mod math64;
 pub mod pair;
 mod poly;
 mod pow32;

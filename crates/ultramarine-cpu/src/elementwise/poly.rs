@@ -25,3 +25,23 @@ macro_rules! poly {
     }};
 }
 pub(super) use poly;
+
+/// As [`poly`], in two chains (odd and even powers), which halves the latency. The number
+/// of coefficients is even; a leading `top;` is one more.
+macro_rules! poly_by_parity {
+    ($fma:expr, $x:expr, $top:expr; $odd:expr, $even:expr $(, $o:expr, $e:expr)* $(,)?) => {{
+        let x = $x;
+        let z = x * x;
+        let (odd, even) = ($odd, $fma($top, z, $even));
+        $(let (odd, even) = ($fma(odd, z, $o), $fma(even, z, $e));)*
+        $fma(odd, x, even)
+    }};
+    ($fma:expr, $x:expr, $odd:expr, $even:expr $(, $o:expr, $e:expr)* $(,)?) => {{
+        let x = $x;
+        let z = x * x;
+        let (odd, even) = ($odd, $even);
+        $(let (odd, even) = ($fma(odd, z, $o), $fma(even, z, $e));)*
+        $fma(odd, x, even)
+    }};
+}
+pub(super) use poly_by_parity;

@@ -3,6 +3,7 @@
 mod accuracy;
 mod casts;
 mod complex;
+mod float64;
 mod floats;
 mod ints;
 mod remainders;

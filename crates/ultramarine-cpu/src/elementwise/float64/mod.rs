@@ -1,0 +1,23 @@
+//! float64 functions, branch-free, so that loops over them vectorise.
+//!
+//! Argument reductions and last steps keep two numbers where one would lose bits
+//! (`double`). Results are within a unit in the last place, or two for inverse hyperbolic
+//! functions, erf and its inverse, sigmoid, arctan2 and logaddexp (`tests/float64.rs` has
+//! the bounds). Special values are those of the C standard. Polynomials are own fits
+//! by Remez's algorithm in arithmetic of 240 bits; each states its interval and the
+//! greatest error, relative to the function that it is a part of.
+
+mod double;
+mod erf;
+mod exp;
+mod hyperbolic;
+mod log;
+mod pow;
+mod trig;
+
+pub(super) use erf::{erf, erfinv};
+pub(super) use exp::{exp, expm1, sigmoid};
+pub(super) use hyperbolic::{arccosh, arcsinh, arctanh, cosh, sinh, tanh};
+pub(super) use log::{log, log1p, log2, log10, logaddexp};
+pub(super) use pow::power;
+pub(super) use trig::{arccos, arcsin, arctan, arctan2, cos, is_large, sin, tan};
