@@ -213,15 +213,23 @@ impl<T: Element> Body for Project<T> {
     type Output = ();
     #[inline(always)]
     fn call<I: Isa>(self, _: I) {
-        const TILE: [usize; 2] = [4, 2];
+        // As many sums as there are registers for.
+        if I::LEVEL == Level::V4 { self.tiles::<I, 4, 2>() } else { self.tiles::<I, 2, 1>() }
+    }
+}
+
+impl<T: Element> Project<T> {
+    /// Multiplies `P` columns by `Q` at a time.
+    #[inline(always)]
+    fn tiles<I: Isa, const P: usize, const Q: usize>(self) {
         let Project { left, right, to } = self;
-        for j in (0..right.n).step_by(TILE[1]) {
-            for i in (0..left.n).step_by(TILE[0]) {
-                let (rows, columns) = (TILE[0].min(left.n - i), TILE[1].min(right.n - j));
+        for j in (0..right.n).step_by(Q) {
+            for i in (0..left.n).step_by(P) {
+                let (rows, columns) = (P.min(left.n - i), Q.min(right.n - j));
                 let (a, b) = (left.part(0, i, rows), right.part(0, j, columns));
                 // SAFETY: elements of the strips, whose shapes fit.
                 unsafe {
-                    let dots = dots::<T, I, { TILE[0] }, { TILE[1] }>(a, b);
+                    let dots = dots::<T, I, P, Q>(a, b);
                     for p in 0..rows {
                         for q in 0..columns {
                             *to.place(i + p, j + q) = dots[p][q];
