@@ -164,7 +164,9 @@ pub(in crate::elementwise) fn arccos<I: Isa>(x: f64) -> f64 {
     let signed = if large | !negative { (s, rest) } else { (-s, -rest) };
     let (high, low) = fast_sum(base, -signed.0);
     let y = high + (low + (base_low - signed.1));
-    if large & !negative { s + rest } else { y }
+    let y = if large & !negative { s + rest } else { y };
+    // One NaN, whichever operand of a sum the compiler puts first.
+    if a <= 1.0 { y } else { f64::NAN }
 }
 
 /// The angle in [0, pi/2] of the point (x, y), neither negative nor both zero, as two
