@@ -1,11 +1,11 @@
 //! Each channel by itself: a loop over channels for each tap of a pixel.
 
-use super::{Conv, compact};
+use super::{Conv, compact, for_storage};
+use crate::dtype::DType;
 use crate::level::{Body, Isa, at};
 use crate::matmul::simd::{Num, Storage};
+use crate::par::Shared;
 use crate::scratch::{Scratch, Slot};
-use crate::{dtype::DType, par::Shared};
-use half::{bf16, f16};
 use std::marker::PhantomData;
 
 /// Channels whose sums are kept in registers.
@@ -19,14 +19,7 @@ const TASK: usize = 1 << 18;
 /// Its tensors are valid; the input's channels lie next to each other.
 pub(super) unsafe fn run(conv: &Conv<'_>) {
     // SAFETY: passed on, with the dtype's type.
-    unsafe {
-        match conv.dtype {
-            DType::F16 => typed::<f16>(conv),
-            DType::BF16 => typed::<bf16>(conv),
-            DType::F32 => typed::<f32>(conv),
-            _ => typed::<f64>(conv),
-        }
-    }
+    unsafe { for_storage!(conv.dtype, S => typed::<S>(conv)) }
 }
 
 /// # Safety

@@ -1,6 +1,6 @@
 //! The gradient by the weight where each channel is by itself: for each tap a sum over pixels, side by side for many channels.
 
-use super::{Conv, Tensor};
+use super::{Conv, Tensor, for_storage};
 use crate::dtype::DType;
 use crate::level::{Body, Isa, at};
 use crate::matmul::mul_acc;
@@ -9,7 +9,6 @@ use crate::par::Shared;
 use crate::scratch::{Scratch, Slot};
 use core::marker::PhantomData;
 use core::ops::Range;
-use half::{bf16, f16};
 
 /// Shares of the output's lines, whose sums are added at the end.
 const SHARES: usize = 32;
@@ -23,14 +22,7 @@ const SHARE: usize = 1 << 16;
 /// Its tensors are valid, and the channels of the input and of the cotangent lie next to each other; the weight is written.
 pub(super) unsafe fn run(conv: &Conv<'_>) {
     // SAFETY: passed on, with the dtype's type.
-    unsafe {
-        match conv.dtype {
-            DType::F16 => typed::<f16>(conv),
-            DType::BF16 => typed::<bf16>(conv),
-            DType::F32 => typed::<f32>(conv),
-            _ => typed::<f64>(conv),
-        }
-    }
+    unsafe { for_storage!(conv.dtype, S => typed::<S>(conv)) }
 }
 
 /// # Safety

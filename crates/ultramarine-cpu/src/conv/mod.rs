@@ -61,6 +61,31 @@ fn prepare(id: OpId, attrs: ConvolveAttrs, signature: &Signature<'_>, level: Lev
     }))
 }
 
+/// Calls `$body` with `$S` bound to the type of a convolution's elements.
+macro_rules! for_storage {
+    ($dtype:expr, $S:ident => $body:expr) => {
+        match $dtype {
+            DType::F16 => {
+                type $S = half::f16;
+                $body
+            }
+            DType::BF16 => {
+                type $S = half::bf16;
+                $body
+            }
+            DType::F32 => {
+                type $S = f32;
+                $body
+            }
+            _ => {
+                type $S = f64;
+                $body
+            }
+        }
+    };
+}
+use for_storage;
+
 /// Channels of a tap that are copied at once.
 const TURNED: usize = 64;
 

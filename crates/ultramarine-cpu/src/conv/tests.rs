@@ -6,7 +6,7 @@ use crate::kernel::{Args, Context, Signature};
 use crate::testing::{Array, Sample, desc, host};
 use crate::{dtype::Element, level::Level, matmul::simd::Storage, par::Par};
 use half::{bf16, f16};
-use ultramarine_abi::schema::{ConvolveAttrs, op};
+use ultramarine_abi::schema::{ConvolveAttrs, OpId, op};
 use ultramarine_test_support::Rng;
 
 /// Numbers that float64 holds.
@@ -88,111 +88,88 @@ impl Config {
         (at.rem_euclid(self.spread[axis]) == 0 && (0..self.input[axis]).contains(&i)).then_some(i)
     }
 
-    fn check<T: Real>(&self, level: Level, threads: bool, rng: &mut Rng) {
+    /// The shapes of the input, the weight and the output.
+    fn shapes(&self) -> [[i64; 5]; 3] {
         let shape = |n: i64, s: [i64; 3], c: i64| [n, s[0], s[1], s[2], c];
-        let xs = shape(self.batch, self.input, self.groups * self.channels);
-        let ws = shape(self.groups * self.filters, self.kernel, self.channels);
-        let ys = shape(self.batch, self.output, self.groups * self.filters);
-        let fill = |rng: &mut Rng, s: &[i64]| -> Vec<T> {
-            (0..s.iter().product()).map(|_: i64| T::sample(rng.below(17) as i64 - 8)).collect()
-        };
-        let (xv, wv) = (fill(rng, &xs), fill(rng, &ws));
-        let yv: Vec<T> = vec![T::sample(99); ys.iter().product::<i64>() as usize];
-        let x = Array::new(&xs, &xv, self.plain[0], rng);
-        let w = Array::new(&ws, &wv, self.plain[1], rng);
-        let y = Array::new(&ys, &yv, self.plain[2], rng);
-        let signature = [desc(&x.view()), desc(&w.view())];
-        let kernel = prepare(
-            op::CONVOLVE,
-            ConvolveAttrs::new(self.flip as u32, 0),
-            &Signature { inputs: &signature, outputs: &[desc(&y.view())] },
-            level,
-        )
-        .unwrap();
-        let lists = [self.stride, self.low, self.dilation, self.spread];
-        let scalars: Vec<[u64; 2]> = lists.iter().flatten().map(|v| [*v as u64, 0]).collect();
-        let par = if threads { Par::new(host()) } else { Par::default() };
-        let args = Args { inputs: &[x.view(), w.view()], outputs: &[y.view()], scalars: &scalars };
-        // SAFETY: the views are of live arrays, which do not overlap.
-        unsafe { kernel.run(&Context { par, level }, &args) }.unwrap();
-        let got = y.values();
-        let at =
-            |s: &[i64; 5], i: [i64; 5]| i.iter().zip(s).fold(0, |at, (i, n)| at * n + i) as usize;
-        for (position, got) in got.iter().enumerate() {
-            let p = crate::testing::unravel(position, &ys);
-            let (group, mut sum, mut size) = (p[4] / self.filters, 0.0, 0.0);
-            for t in 0..self.kernel.iter().product() {
-                let k = crate::testing::unravel(t as usize, &self.kernel);
-                let met = [0, 1, 2].map(|a| self.meets(a, p[1 + a], k[a]));
-                let [Some(d), Some(h), Some(b)] = met else { continue };
-                let flipped = |a: usize| if self.flip { self.kernel[a] - 1 - k[a] } else { k[a] };
-                for c in 0..self.channels {
-                    let x = xv[at(&xs, [p[0], d, h, b, group * self.channels + c])].real();
-                    let w = wv[at(&ws, [p[4], flipped(0), flipped(1), flipped(2), c])].real();
-                    sum += x * w;
-                    size += (x * w).abs();
-                }
-            }
-            let bound = 8.0 * T::EPS[0] * size + T::EPS[1] * sum.abs();
-            assert!(
-                (got.real() - sum).abs() <= bound,
-                "{level:?} {} {self:?} at {p:?}: {} is not {sum}",
-                std::any::type_name::<T>(),
-                got.real(),
-            );
-        }
+        [
+            shape(self.batch, self.input, self.groups * self.channels),
+            shape(self.groups * self.filters, self.kernel, self.channels),
+            shape(self.batch, self.output, self.groups * self.filters),
+        ]
     }
-}
 
-impl Config {
-    /// The gradient by the weight against sums in float64.
-    fn check_weight<T: Real>(&self, level: Level, rng: &mut Rng) {
-        let shape = |n: i64, s: [i64; 3], c: i64| [n, s[0], s[1], s[2], c];
-        let xs = shape(self.batch, self.input, self.groups * self.channels);
-        let ws = shape(self.groups * self.filters, self.kernel, self.channels);
-        let ys = shape(self.batch, self.output, self.groups * self.filters);
-        let fill = |rng: &mut Rng, s: &[i64]| -> Vec<T> {
-            (0..s.iter().product()).map(|_: i64| T::sample(rng.below(17) as i64 - 8)).collect()
-        };
-        let (xv, yv) = (fill(rng, &xs), fill(rng, &ys));
-        let unset: Vec<T> = vec![T::sample(99); ws.iter().product::<i64>() as usize];
-        let x = Array::new(&xs, &xv, self.plain[0], rng);
-        let y = Array::new(&ys, &yv, self.plain[1], rng);
-        let w = Array::new(&ws, &unset, self.plain[2], rng);
-        let signature = [desc(&x.view()), desc(&y.view())];
-        let outputs = [desc(&w.view())];
-        let signature = Signature { inputs: &signature, outputs: &outputs };
-        let attributes = ConvolveAttrs::new(self.flip as u32, 0);
-        let kernel = prepare(op::CONVOLVE_WEIGHT, attributes, &signature, level).unwrap();
-        let lists = [self.stride, self.low, self.dilation, self.spread];
-        let scalars: Vec<[u64; 2]> = lists.iter().flatten().map(|v| [*v as u64, 0]).collect();
-        let args = Args { inputs: &[x.view(), y.view()], outputs: &[w.view()], scalars: &scalars };
-        // SAFETY: the views are of live arrays, which do not overlap.
-        unsafe { kernel.run(&Context { par: Par::new(host()), level }, &args) }.unwrap();
-        let mut want = vec![(0.0, 0.0); unset.len()];
+    /// Calls `f` with the places of each element of the input, the weight and the output that meet.
+    fn each(&self, mut f: impl FnMut([usize; 3])) {
+        let [xs, ws, ys] = self.shapes();
         let at =
             |s: &[i64; 5], i: [i64; 5]| i.iter().zip(s).fold(0, |at, (i, n)| at * n + i) as usize;
-        for (position, y) in yv.iter().enumerate() {
+        for position in 0..ys.iter().product::<i64>() as usize {
             let p = crate::testing::unravel(position, &ys);
             let group = p[4] / self.filters;
             for t in 0..self.kernel.iter().product() {
                 let k = crate::testing::unravel(t as usize, &self.kernel);
                 let met = [0, 1, 2].map(|a| self.meets(a, p[1 + a], k[a]));
                 let [Some(d), Some(h), Some(b)] = met else { continue };
-                let place = |a: usize| if self.flip { self.kernel[a] - 1 - k[a] } else { k[a] };
+                let tap = |a: usize| if self.flip { self.kernel[a] - 1 - k[a] } else { k[a] };
                 for c in 0..self.channels {
-                    let x = xv[at(&xs, [p[0], d, h, b, group * self.channels + c])].real();
-                    let (sum, size) = &mut want[at(&ws, [p[4], place(0), place(1), place(2), c])];
-                    *sum += x * y.real();
-                    *size += (x * y.real()).abs();
+                    let x = at(&xs, [p[0], d, h, b, group * self.channels + c]);
+                    f([x, at(&ws, [p[4], tap(0), tap(1), tap(2), c]), position]);
                 }
             }
         }
-        for (i, (got, (sum, size))) in w.values().iter().zip(want).enumerate() {
+    }
+
+    /// Computes the output, or the gradient by the weight, and compares it with sums in float64.
+    fn check_of<T: Real>(&self, id: OpId, level: Level, par: Par, rng: &mut Rng) {
+        let [xs, ws, ys] = self.shapes();
+        // The places in a triple of what is given, and of what is computed.
+        let (shapes, given, computed) = match id {
+            op::CONVOLVE_WEIGHT => ([xs, ys, ws], [0, 2], 1),
+            _ => ([xs, ws, ys], [0, 1], 2),
+        };
+        let size = |s: &[i64; 5]| s.iter().product::<i64>() as usize;
+        let mut fill = |s: &[i64; 5]| -> Vec<T> {
+            (0..size(s)).map(|_| T::sample(rng.below(17) as i64 - 8)).collect()
+        };
+        let values = [fill(&shapes[0]), fill(&shapes[1])];
+        let unset = vec![T::sample(99); size(&shapes[2])];
+        let a = Array::new(&shapes[0], &values[0], self.plain[0], rng);
+        let b = Array::new(&shapes[1], &values[1], self.plain[1], rng);
+        let c = Array::new(&shapes[2], &unset, self.plain[2], rng);
+        let inputs = [desc(&a.view()), desc(&b.view())];
+        let signature = Signature { inputs: &inputs, outputs: &[desc(&c.view())] };
+        let kernel =
+            prepare(id, ConvolveAttrs::new(self.flip as u32, 0), &signature, level).unwrap();
+        let lists = [self.stride, self.low, self.dilation, self.spread];
+        let scalars: Vec<[u64; 2]> = lists.iter().flatten().map(|v| [*v as u64, 0]).collect();
+        let args = Args { inputs: &[a.view(), b.view()], outputs: &[c.view()], scalars: &scalars };
+        // SAFETY: the views are of live arrays, which do not overlap.
+        unsafe { kernel.run(&Context { par, level }, &args) }.unwrap();
+        let mut want = vec![(0.0, 0.0); unset.len()];
+        self.each(|places| {
+            let product = values[0][places[given[0]]].real() * values[1][places[given[1]]].real();
+            let (sum, size) = &mut want[places[computed]];
+            *sum += product;
+            *size += product.abs();
+        });
+        for (i, (got, (sum, size))) in c.values().iter().zip(want).enumerate() {
             let bound = 8.0 * T::EPS[0] * size + T::EPS[1] * sum.abs();
-            let off = (got.real() - sum).abs();
-            assert!(off <= bound, "{level:?} {self:?} at {i}: {} is not {sum}", got.real());
+            assert!(
+                (got.real() - sum).abs() <= bound,
+                "{level:?} {} {self:?} at {i}: {} is not {sum}",
+                std::any::type_name::<T>(),
+                got.real(),
+            );
         }
+    }
+
+    fn check<T: Real>(&self, level: Level, threads: bool, rng: &mut Rng) {
+        let par = if threads { Par::new(host()) } else { Par::default() };
+        self.check_of::<T>(op::CONVOLVE, level, par, rng);
+    }
+
+    fn check_weight<T: Real>(&self, level: Level, rng: &mut Rng) {
+        self.check_of::<T>(op::CONVOLVE_WEIGHT, level, Par::new(host()), rng);
     }
 }
 
