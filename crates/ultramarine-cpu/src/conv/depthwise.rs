@@ -1,7 +1,6 @@
 //! Each channel by itself: a loop over channels for each tap of a pixel.
 
 use super::{Conv, compact, for_storage};
-use crate::dtype::DType;
 use crate::level::{Body, Isa, at};
 use crate::matmul::simd::{Num, Storage};
 use crate::par::Shared;
@@ -71,11 +70,7 @@ impl<S: Storage> Body for Pixels<'_, S> {
         let axis = &conv.axes[2];
         let step = axis.stride as isize * conv.x.strides[3];
         // Pixels of a line all of whose taps lie inside along the last axis meet the same taps, a step apart.
-        let low = axis.low.max(0);
-        let whole = (low + axis.stride - 1).div_euclid(axis.stride);
-        let reach = axis.input + axis.low - (axis.kernel - 1) * axis.dilation;
-        let whole =
-            whole as usize..(reach + axis.stride - 1).div_euclid(axis.stride).max(0) as usize;
+        let whole = axis.outputs(0).start..axis.outputs(axis.kernel as usize - 1).end;
         // The pixel that the list was made for.
         let mut made = None;
         for m in self.pixels.clone() {
@@ -121,19 +116,16 @@ fn taps(conv: &Conv<'_>, index: [usize; 4], met: &mut Vec<(*const u8, usize)>) {
     let [a, b, c] = conv.axes;
     let s = conv.x.strides;
     let image = conv.x.data.wrapping_offset(index[0] as isize * s[0]) as *const u8;
-    let place = |axis: &super::Axis, o: usize, k: i64| {
-        let i = o as i64 * axis.stride - axis.low + k * axis.dilation;
-        (0..axis.input).contains(&i).then_some(i as isize)
-    };
-    for kd in 0..a.kernel {
-        let Some(z) = place(&a, index[1], kd) else { continue };
-        for kh in 0..b.kernel {
-            let Some(y) = place(&b, index[2], kh) else { continue };
-            let line = image.wrapping_offset(z * s[1] + y * s[2]);
-            for kw in 0..c.kernel {
-                let Some(x) = place(&c, index[3], kw) else { continue };
-                let tap = ((kd * b.kernel + kh) * c.kernel + kw) as usize;
-                met.push((line.wrapping_offset(x * s[3]), tap));
+    let [depth, height, width] = conv.axes.map(|a| a.kernel as usize);
+    for kd in 0..depth {
+        let Some(z) = a.meets(index[1], kd) else { continue };
+        for kh in 0..height {
+            let Some(y) = b.meets(index[2], kh) else { continue };
+            let line = image.wrapping_offset(z as isize * s[1] + y as isize * s[2]);
+            for kw in 0..width {
+                let Some(x) = c.meets(index[3], kw) else { continue };
+                let tap = (kd * height + kh) * width + kw;
+                met.push((line.wrapping_offset(x as isize * s[3]), tap));
             }
         }
     }

@@ -1,7 +1,6 @@
 //! The gradient by the weight where each channel is by itself: for each tap a sum over pixels, side by side for many channels.
 
 use super::{Conv, Tensor, for_storage};
-use crate::dtype::DType;
 use crate::level::{Body, Isa, at};
 use crate::matmul::mul_acc;
 use crate::matmul::simd::{Num, Storage};
@@ -106,22 +105,14 @@ impl<S: Storage> Body for Lines<'_, S> {
 #[inline(always)]
 fn meets(conv: &Conv<'_>, [n, od, oh]: [usize; 3], tap: usize) -> Option<Met> {
     let [d, h, w] = conv.axes;
-    let inside = |axis: &super::Axis, o: usize, k: usize| {
-        let i = o as i64 * axis.stride - axis.low + k as i64 * axis.dilation;
-        (0..axis.input).contains(&i).then_some(i as usize)
-    };
     let [kd, kh, kw] = conv.tap(tap);
-    let (z, y) = (inside(&d, od, kd)?, inside(&h, oh, kh)?);
-    let shift = kw as i64 * w.dilation - w.low;
-    // Outputs o with 0 <= o * stride + shift < input.
-    let first = (-shift).max(0).div_euclid(w.stride) + i64::from((-shift).max(0) % w.stride > 0);
-    let end = (w.input - shift + w.stride - 1).div_euclid(w.stride).clamp(0, w.output);
-    let pixels = usize::try_from(end - first).ok().filter(|n| *n > 0)?;
+    let (z, y, outputs) = (d.meets(od, kd)?, h.meets(oh, kh)?, w.outputs(kw));
+    let x = w.meets(outputs.start, kw).filter(|_| !outputs.is_empty())?;
     let pixel = |t: &Tensor, index: [usize; 4]| t.at(&index) as *const u8;
     Some(Met {
-        x: pixel(&conv.x, [n, z, y, (first * w.stride + shift) as usize]),
-        y: pixel(&conv.y, [n, od, oh, first as usize]),
-        pixels,
+        x: pixel(&conv.x, [n, z, y, x]),
+        y: pixel(&conv.y, [n, od, oh, outputs.start]),
+        pixels: outputs.len(),
     })
 }
 

@@ -29,6 +29,7 @@ use crate::matmul::ops::{Ops, ops};
 use crate::matmul::{self, GRAIN};
 use crate::scratch::{Scratch, Slot};
 use crate::{dtype::DType, level::Level, strided};
+use core::ops::Range;
 use ultramarine_abi::schema::{ConvolveAttrs, OpId, op};
 
 /// Prepares CONVOLVE or one of its gradients.
@@ -65,15 +66,15 @@ fn prepare(id: OpId, attrs: ConvolveAttrs, signature: &Signature<'_>, level: Lev
 macro_rules! for_storage {
     ($dtype:expr, $S:ident => $body:expr) => {
         match $dtype {
-            DType::F16 => {
+            $crate::dtype::DType::F16 => {
                 type $S = half::f16;
                 $body
             }
-            DType::BF16 => {
+            $crate::dtype::DType::BF16 => {
                 type $S = half::bf16;
                 $body
             }
-            DType::F32 => {
+            $crate::dtype::DType::F32 => {
                 type $S = f32;
                 $body
             }
@@ -115,6 +116,25 @@ struct Axis {
     low: i64,
     dilation: i64,
     spread: i64,
+}
+
+impl Axis {
+    /// The element of the input that an output meets with a tap, if it meets one.
+    #[inline(always)]
+    fn meets(&self, output: usize, tap: usize) -> Option<usize> {
+        let at = output as i64 * self.stride - self.low + tap as i64 * self.dilation;
+        let met = at % self.spread == 0 && (0..self.input * self.spread).contains(&at);
+        met.then_some((at / self.spread) as usize)
+    }
+
+    /// The outputs that meet an element with a tap, where nothing lies between the elements.
+    #[inline(always)]
+    fn outputs(&self, tap: usize) -> Range<usize> {
+        let shift = self.low - tap as i64 * self.dilation;
+        let first = |least: i64| (least.max(0) + self.stride - 1) / self.stride;
+        let end = first(self.input + shift).min(self.output);
+        first(shift).min(end) as usize..end as usize
+    }
 }
 
 /// A tensor: address and byte strides.

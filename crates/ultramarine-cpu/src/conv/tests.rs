@@ -47,6 +47,23 @@ struct Config {
 }
 
 impl Config {
+    /// Ordinary sizes.
+    const BASE: Config = Config {
+        batch: 2,
+        groups: 1,
+        channels: 64,
+        filters: 96,
+        input: [1, 14, 15],
+        kernel: [1, 3, 3],
+        output: [1, 14, 15],
+        stride: [1; 3],
+        low: [0, 1, 1],
+        dilation: [1; 3],
+        spread: [1; 3],
+        flip: false,
+        plain: [true; 3],
+    };
+
     fn random(rng: &mut Rng) -> Config {
         let dims = 1 + rng.below(3);
         let axes = |rng: &mut Rng, f: &dyn Fn(&mut Rng) -> i64, rest: i64| {
@@ -191,14 +208,9 @@ fn gradients_by_the_weight() {
         channels: 1,
         filters: 1,
         input: [1, 20, 21],
-        kernel: [1, 3, 3],
         output: [1, 10, 21],
         stride: [1, 2, 1],
-        low: [0, 1, 1],
-        dilation: [1; 3],
-        spread: [1; 3],
-        flip: false,
-        plain: [true; 3],
+        ..Config::BASE
     };
     deep.check_weight::<f32>(Level::detected(), &mut rng);
     deep.check_weight::<f16>(Level::detected(), &mut rng);
@@ -222,21 +234,7 @@ fn random_configurations() {
 /// Shapes that are cut into several tasks and stretches of k.
 #[test]
 fn larger_ones() {
-    let base = Config {
-        batch: 2,
-        groups: 1,
-        channels: 64,
-        filters: 96,
-        input: [1, 14, 15],
-        kernel: [1, 3, 3],
-        output: [1, 14, 15],
-        stride: [1; 3],
-        low: [0, 1, 1],
-        dilation: [1; 3],
-        spread: [1; 3],
-        flip: false,
-        plain: [true; 3],
-    };
+    let base = Config::BASE;
     let cases = [
         base.clone(),
         Config { channels: 130, kernel: [1, 3, 5], flip: true, ..base.clone() },

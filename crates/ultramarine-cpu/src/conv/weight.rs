@@ -418,13 +418,9 @@ unsafe fn pack_input(
     dst: *mut u8,
 ) {
     let s = conv.x.strides;
-    let tap = conv.tap(tap).map(|t| t as i64);
+    let tap = conv.tap(tap);
     // The element of the input that an output meets along an axis.
-    let meets = |axis: usize, output: usize| {
-        let a = &conv.axes[axis];
-        let at = output as i64 * a.stride - a.low + tap[axis] * a.dilation;
-        (at % a.spread == 0 && (0..a.input * a.spread).contains(&at)).then(|| at / a.spread)
-    };
+    let meets = |axis: usize, output: usize| conv.axes[axis].meets(output, tap[axis]);
     let row = padded * packing.number;
     let mut dst = dst;
     for run in lines {
