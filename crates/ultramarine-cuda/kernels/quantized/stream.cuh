@@ -46,18 +46,26 @@ template <class F, class D> INLINE float stream_scale(typename Scales<D, F::mode
   if constexpr (F::mode == MXFP4) return __uint_as_float(max((u32)scale << 23, 0x400000u));
   else return scale_up<F, D>(scale);
 }
-// That of NVFP4's numbers, which are too small, times 2^118 (2^7).
-template <class D> INLINE u32 stream_factor(u8 scale) {
+// Those of NVFP4's numbers of four units, which are too small, times 2^118 (2^7): of 16 scales, those at `t` of four.
+template <class D> INLINE void stream_factors(u32 (&factors)[4], const u8 *scales, u32 t) {
   const float by = Same<D, BF16>::value ? __uint_as_float((127 + 118) << 23) : 128.0f;
+  const Four of = *(const Four *)scales;
+#pragma unroll
+  for (int q = 0; q < 4; q += 2) {
+    const u32 both = __byte_perm(of.v[q], of.v[q + 1], t * 0x11 + 0x40);
+    float up[2];
 #ifdef __EMULATED_CUDA__
-  return pair_of<D>(e4m3_up(scale) * by);
+    for (int i = 0; i < 2; i++) up[i] = e4m3_up(both >> i * 8 & 0xff);
 #else
-  u32 halves;
-  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"((u16)scale));
-  const float up = half_up((u16)halves) * by;
-  // Nothing is cut off.
-  return Same<D, BF16>::value ? __byte_perm(__float_as_uint(up), 0, 0x3232) : pair_of<D>(up);
+    u32 halves;
+    asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"((u16)both));
+    for (int i = 0; i < 2; i++) up[i] = half_up((u16)(halves >> i * 16));
 #endif
+    // Nothing is cut off.
+#pragma unroll
+    for (int i = 0; i < 2; i++)
+      factors[q + i] = Same<D, BF16>::value ? __byte_perm(__float_as_uint(up[i] * by), 0, 0x3232) : pair_of<D>(up[i] * by);
+  }
 }
 
 // Copies rows of scales or biases to shared memory: a warp has one at a time.
@@ -100,7 +108,7 @@ INLINE void quantized_stream(const Grouped &s, i32 each, i32 block) {
   const i32 tiles = (each + 15) / 16, passes = (depth + PASS - 1) / PASS;
   u32 *const ring = memory + warp * (AHEAD * TILE);
   float *const parts = (float *)(memory + STREAMS * AHEAD * TILE);
-  S *const scales = (S *)(parts + STREAMS * tiles * (ROWS * PITCH));
+  S *const scales = (S *)(parts + STREAMS * tiles * (rows * PITCH));
   T *const biases = (T *)(scales + tiles * 16 * pitch);
 
   // Eight lanes ask for a column's words of a slice. Where these lie varies by columns, so that lanes that read the same part of
@@ -208,8 +216,8 @@ INLINE void quantized_stream(const Grouped &s, i32 each, i32 block) {
       put_x();
     }
     const i32 slice = start + (i32)(warp * SLICE);
-    // Where this lane's sums, or numbers, have their first scale.
-    const i32 part = slice + (i32)(SCALED ? t * 16 : t * SLOTS / 4 * (UNIT / PARTS));
+    // Where this lane's sums have their first scale.
+    const i32 part = slice + (i32)(t * SLOTS / 4 * (UNIT / PARTS));
 #pragma unroll 1
     for (i32 tile = 0; tile < tiles; tile++) {
       wait_for_copies<AHEAD - 1>();
@@ -224,6 +232,10 @@ INLINE void quantized_stream(const Grouped &s, i32 each, i32 block) {
         for (int c = 0; c < 2; c++) codes[q][c] = *(const Codes *)(tile_words + c * 1024 + (from ^ q * (UNIT / PARTS / 2)));
       if (EARLY) refill();
       if (slice < depth) {
+        u32 factors[2][4];
+#pragma unroll
+        for (int c = 0; c < 2; c++)
+          if constexpr (SCALED) stream_factors<D>(factors[c], scales + (line[c] + slice / F::group), t);
 #pragma unroll
         for (int h = 0; h < ROUNDS; h++) {
           const float offset = F::has_biases ? -late_offset<F, D>() : 0;
@@ -231,10 +243,6 @@ INLINE void quantized_stream(const Grouped &s, i32 each, i32 block) {
 #pragma unroll
           for (int of = 0; of < SLOTS; of++) {
             const u32 q = h * SLOTS + of;
-            u32 factor[2];
-#pragma unroll
-            for (int c = 0; c < 2; c++)
-              if constexpr (SCALED) factor[c] = stream_factor<D>(scales[line[c] + (u32)(part + q * UNIT) / F::group]);
 #pragma unroll
             for (int step = 0; step < STEPS; step++) {
               u32 pair[2][2];
@@ -243,7 +251,7 @@ INLINE void quantized_stream(const Grouped &s, i32 each, i32 block) {
                 stream_numbers<F, D>(pair[c], codes[q][c].v[step / 2], step % 2, base);
 #pragma unroll
                 for (int i = 0; i < 2; i++) {
-                  if constexpr (SCALED) pair[c][i] = multiply_add_pair<D>(pair[c][i], factor[c], 0x80008000);
+                  if constexpr (SCALED) pair[c][i] = multiply_add_pair<D>(pair[c][i], factors[c][q], 0x80008000);
                   else if constexpr (F::is_e2m1 && Same<D, BF16>::value)
                     pair[c][i] = multiply_add_pair<D>(pair[c][i], 0x7e807e80, 0x80008000);  // 2^126
                 }
@@ -271,13 +279,12 @@ INLINE void quantized_stream(const Grouped &s, i32 each, i32 block) {
         if (SLOTS > 2) sums[e] += __shfl_xor_sync(0xffffffffu, sums[e], 1);
       }
       if (!EARLY) refill();
-      if (t < 4 / SLOTS) {
-        float *const to = parts + ((i32)warp * tiles + tile) * (ROWS * PITCH) + (i32)(t * 2 * PITCH + g);
+      float *const to = parts + ((i32)warp * tiles + tile) * (rows * PITCH) + (i32)(t * 2 * PITCH + g);
 #pragma unroll
-        for (int e = 0; e < 4; e++) {
-          float *const sum = to + e % 2 * PITCH + e / 2 * 8;
-          *sum = pass == 0 ? sums[e] : *sum + sums[e];
-        }
+      for (int e = 0; e < 4; e++) {
+        if ((i32)t * 2 + e % 2 >= rows) continue;
+        float *const sum = to + e % 2 * PITCH + e / 2 * 8;
+        *sum = pass == 0 ? sums[e] : *sum + sums[e];
       }
     }
   }
@@ -291,7 +298,7 @@ INLINE void quantized_stream(const Grouped &s, i32 each, i32 block) {
   for (i32 c = (i32)(warp / ROWS * WARP + lane); c < own && out_row < rows; c += STREAMS / ROWS * WARP) {
     float sum = 0;
 #pragma unroll
-    for (int w = 0; w < STREAMS; w++) sum += parts[(w * tiles + c / 16) * (ROWS * PITCH) + out_row * PITCH + c % 16];
+    for (int w = 0; w < STREAMS; w++) sum += parts[(w * tiles + c / 16) * (rows * PITCH) + out_row * PITCH + c % 16];
     out[c * s.out_step[2]] = D::down(F::is_e2m1 ? sum * factor : sum);
   }
 }

@@ -72,7 +72,7 @@ impl Stream {
         let tiles = (columns + TILE - 1) / TILE;
         (1..=MOST_TURNS).find_map(|turns| {
             let tiles = (tiles + blocks * turns - 1) / (blocks * turns);
-            let bytes = bytes(format, slots, tiles, depth);
+            let bytes = bytes(format, rows, tiles, depth);
             (bytes <= limits.room).then_some(Self { slots, each: tiles * TILE, bytes })
         })
     }
@@ -92,10 +92,10 @@ fn pays(format: Format, how: Arrangement, rows: i64, depth: i64) -> bool {
     enough && (once || few || format.group != 32)
 }
 
-fn bytes(format: Format, slots: i64, tiles: i64, depth: i64) -> i64 {
+fn bytes(format: Format, rows: i64, tiles: i64, depth: i64) -> i64 {
     let (size, tensors) = if format.is_affine() { (2, 2) } else { (1, 1) };
     let scales = (depth / i64::from(format.group) * size + 31) / 16 * 16 * tensors;
-    let sums = WARPS * (ROWS / slots) * PITCH * 4;
+    let sums = WARPS * rows * PITCH * 4;
     WARPS * AHEAD * TILE_BYTES + tiles * (sums + TILE * scales)
 }
 
