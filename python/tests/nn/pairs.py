@@ -37,6 +37,13 @@ def shown(x: Any) -> Any:
     return x.__name__ if isinstance(x, type) else x
 
 
+def ordinary(module: Any, *ignored: str) -> dict[str, Any]:
+    """The attributes of a module that are no items of it, without the set of its frozen parameters."""
+    return {
+        k: v for k, v in vars(module).items() if k not in (*ignored, "_no_grad") and k not in module
+    }
+
+
 def outcome(case: Case, library: Any) -> Any:
     """The result of a case in a library: the value as `shown`, or the type of the error."""
     try:

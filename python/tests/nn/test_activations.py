@@ -15,7 +15,7 @@ from support.harness import to_numpy
 import ultramarine as mx
 from ultramarine import nn
 
-from .pairs import OURS, THEIRS, Case, assert_same_layer, converted, normal, pair, same
+from .pairs import OURS, THEIRS, Case, assert_same_layer, converted, normal, ordinary, pair, same
 
 # Functions of one array.
 NAMES = [
@@ -123,7 +123,7 @@ def test_gradients(name: str) -> None:
 def test_layers(name: str) -> None:
     assert_same_layer(pair(LAYERS[name]), normal((6, 4), name))
     same(lambda lib: repr(LAYERS[name](lib)))
-    same(lambda lib: {k: v for k, v in vars(LAYERS[name](lib)).items() if k != "_no_grad"})
+    same(lambda lib: ordinary(LAYERS[name](lib)))
     same(lambda lib: LAYERS[name](lib).parameters())
 
 

@@ -12,7 +12,7 @@ from support.harness import to_numpy
 import ultramarine as mx
 from ultramarine import nn
 
-from .pairs import OURS, THEIRS, Case, assert_same_layer, normal, pair, same
+from .pairs import OURS, THEIRS, Case, assert_same_layer, normal, ordinary, pair, same
 
 # A tolerance of products in 16-bit floats, where the order of sums matters.
 HALF = {"float16": 1e-2, "bfloat16": 5e-2}
@@ -96,7 +96,7 @@ def test_repr_and_contents(case: Case) -> None:
 
     def contents(lib: Any) -> Any:
         module = case(lib)
-        attributes = {k: v for k, v in vars(module).items() if k != "_no_grad"}
+        attributes = ordinary(module)
         arrays = {k: v.shape for k, v in lib.utils.tree_flatten(module.parameters())}
         return attributes, arrays, sorted(module._no_grad)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import pickle
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 import ultramarine as mx
 from ultramarine import nn
 
-from .pairs import OURS, Case, same
+from .pairs import OURS, Case, ordinary, same
 
 
 def everything(lib: Any) -> Any:
@@ -77,7 +78,7 @@ def after(make: Any, *changes: Any) -> Case:
         module = make(lib)
         for change in changes:
             change(lib, module)
-        attributes = {k: v for k, v in vars(module).items() if k != "_no_grad"}
+        attributes = ordinary(module)
         return repr(module), dict(module), attributes
 
     return case
@@ -408,6 +409,75 @@ def test_copies_are_independent(copied: Any) -> None:
     other.unfreeze()
     assert model.scale.item() == 2 and model.layers[0].weight.abs().sum() > 0
     assert model._no_grad == {"scale"}
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [copy.copy, copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))],
+    ids=["copy", "deepcopy", "pickle"],
+)
+def test_submodules_of_copies_are_replaced(copied: Any) -> None:
+    model = nn.Transformer(8, 1, 1, 1)
+    other = copied(model)
+    assert other.encoder is other["encoder"]
+    other.encoder = nn.Linear(1, 1)
+    assert isinstance(other.encoder, nn.Linear) and isinstance(other["encoder"], nn.Linear)
+    assert isinstance(model.encoder, nn.TransformerEncoder)
+
+
+def replaced_by_name(m: nn.Module, new: Any) -> None:
+    m["first"] = new
+
+
+def replaced_by_union(m: nn.Module, new: Any) -> None:
+    m |= {"first": new}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m, new: setattr(m, "first", new),
+        replaced_by_name,
+        replaced_by_union,
+        lambda m, new: (m.pop("first"), m.setdefault("first", new)),
+        lambda m, new: (m.popitem(), setattr(m, "first", new)),
+        lambda m, new: (m.clear(), setattr(m, "first", new)),
+        lambda m, new: (delattr(m, "first"), setattr(m, "first", new)),
+        lambda m, new: m.update_modules({"first": new}),
+    ],
+    ids=["attribute", "item", "union", "pop", "popitem", "clear", "delete", "update"],
+)
+@pytest.mark.parametrize("kind", ["module", "array", "number", "nothing"])
+def test_attributes_follow_items(change: Any, kind: str) -> None:
+    new = {"module": nn.Linear(1, 1), "array": mx.ones(1), "number": 3, "nothing": None}[kind]
+    parent = nn.Module()
+    parent.first = nn.Linear(2, 2)
+    with contextlib.suppress(ValueError):  # update_modules wants modules
+        change(parent, new)
+    if parent.get("first") is not None:
+        assert parent.first is parent["first"]
+    elif "first" in parent.__dict__:
+        assert parent.first is new and not isinstance(new, nn.Module)
+    else:
+        assert not hasattr(parent, "first")
+    with contextlib.suppress(AttributeError):
+        del parent.first
+    assert not hasattr(parent, "first") and "first" not in parent
+
+
+def test_attributes_hide_items_of_their_name() -> None:
+    parent = nn.Module()
+    parent.size = 3
+    parent["size"] = nn.Linear(1, 1)
+    assert parent.size == 3 and isinstance(parent["size"], nn.Linear)
+    parent["size"] = nn.Linear(2, 1)
+    assert parent.size == 3
+    del parent["size"]
+    assert parent.size == 3
+    parent["train"] = nn.Linear(1, 1)
+    assert callable(parent.train) and not isinstance(parent.train, nn.Module)
+    with pytest.raises(KeyError):
+        nn.Module().popitem()
 
 
 def test_shallow_copy() -> None:

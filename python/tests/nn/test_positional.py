@@ -9,7 +9,7 @@ from support.harness import to_numpy
 import ultramarine as mx
 from ultramarine import nn
 
-from .pairs import OURS, THEIRS, Case, assert_same_layer, normal, pair, same
+from .pairs import OURS, THEIRS, Case, assert_same_layer, normal, ordinary, pair, same
 
 ROPES: dict[str, Case] = {
     "plain": lambda lib: lib.nn.RoPE(8),
@@ -31,7 +31,7 @@ def test_rope(name: str, shape: tuple[int, ...], dtype: str) -> None:
             modules, normal(shape, name, dtype=dtype), rtol=bound, atol=bound, call=call
         )
     same(lambda lib: repr(ROPES[name](lib)))
-    same(lambda lib: {k: v for k, v in vars(ROPES[name](lib)).items() if k != "_no_grad"})
+    same(lambda lib: ordinary(ROPES[name](lib)))
 
 
 def test_rope_of_an_offset_for_each_sequence() -> None:

@@ -13,7 +13,7 @@ from support.harness import to_numpy
 import ultramarine as mx
 from ultramarine import nn
 
-from .pairs import OURS, THEIRS, Case, assert_same_layer, normal, pair, same
+from .pairs import OURS, THEIRS, Case, assert_same_layer, normal, ordinary, pair, same
 
 MODES: list[dict[str, Any]] = [
     {},
@@ -30,7 +30,7 @@ DTYPES = {"float32": 2e-4, "float16": 2e-2, "bfloat16": 1e-1}
 def contents(module: Any) -> Any:
     """Shapes and dtypes of arrays, attributes, and frozen names."""
     arrays = {k: (v.shape, str(v.dtype).rsplit(".", 1)[-1]) for k, v in module.items()}
-    attributes = {k: v for k, v in vars(module).items() if k != "_no_grad"}
+    attributes = ordinary(module)
     return repr(module), arrays, attributes, sorted(module._no_grad)
 
 

@@ -8,13 +8,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import ultramarine as mx
+from ultramarine.nn.layers._items import Items
 from ultramarine.nn.layers._weights import check_weights
 from ultramarine.utils import tree_flatten, tree_unflatten
 
 __all__ = ["Module"]
 
 
-class Module(dict[str, Any]):
+class Module(Items):
     """Base class of layers and models: a dictionary of parameters and submodules.
 
     Attributes that are arrays, modules, lists, tuples or dictionaries are items of the dictionary; others are
