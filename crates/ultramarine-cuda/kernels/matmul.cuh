@@ -208,9 +208,11 @@ INLINE void add_packs(S (&sum)[SUMS], const Pack<typename D::T> *line, const Pac
 // compiler has to be told that blocks may be few, or it saves registers and waits for each pack.
 //
 // EARLY: no kernel of the graph writes the matrix. It is asked for while the kernel before, which may make x, still runs.
+//
+// A block, by its number, is one of `blocks`.
 template <class D, int N, class I, int TEAM, int PACKS, bool EARLY>
-INLINE void multiply_rows(const typename D::T *matrix, const typename D::T *vector, typename D::T *out, const Lines &s,
-                          const Walk<3, N> &w) {
+INLINE void multiply_some_rows(const typename D::T *matrix, const typename D::T *vector, typename D::T *out, const Lines &s,
+                               const Walk<3, N> &w, u64 block, u64 blocks) {
   typedef Sum<D, D::kind> Sums;
   typedef typename Sums::S S;
   typedef typename D::T T;
@@ -218,7 +220,7 @@ INLINE void multiply_rows(const typename D::T *matrix, const typename D::T *vect
   __shared__ S parts[TEAM > 32 ? TEAM / 32 : 1];
   const int lane = (int)threadIdx.x % TEAM;
   const u64 rows = (u64)s.rows * (u64)w.n;
-  for (u64 first = (u64)blockIdx.x * TEAMS; first < rows; first += (u64)gridDim.x * TEAMS) {
+  for (u64 first = block * TEAMS; first < rows; first += blocks * TEAMS) {
     // All threads take the same turns, since they meet in shuffles and barriers.
     const u64 mine = first + threadIdx.x / TEAM, r = mine < rows ? mine : rows - 1;
     i64 at[3];
@@ -233,7 +235,7 @@ INLINE void multiply_rows(const typename D::T *matrix, const typename D::T *vect
       const Pack<T> *lines = (const Pack<T> *)line, *xs = (const Pack<T> *)x;
       const I packs = (I)s.k / PER;
       if constexpr (EARLY) {
-        if (first == (u64)blockIdx.x * TEAMS) {
+        if (first == block * TEAMS) {
           Pack<T> own[PACKS];
           const bool whole = i + (PACKS - 1) * TEAM < packs;
           if (whole) {
@@ -285,6 +287,30 @@ INLINE void multiply_rows(const typename D::T *matrix, const typename D::T *vect
     }
     if (lane == 0 && mine < rows) out[at[2] + row * s.out] = Sums::store(total);
   }
+}
+
+template <class D, int N, class I, int TEAM, int PACKS, bool EARLY>
+INLINE void multiply_rows(const typename D::T *matrix, const typename D::T *vector, typename D::T *out, const Lines &s,
+                          const Walk<3, N> &w) {
+  multiply_some_rows<D, N, I, TEAM, PACKS, EARLY>(matrix, vector, out, s, w, blockIdx.x, gridDim.x);
+}
+
+// A matrix and its results.
+template <class T> struct RowsOf {
+  const T *matrix;
+  T *out;
+  Lines lines;
+};
+
+// Up to three matrices and one vector. The blocks of the second and the third begin at these.
+template <class D, int N, class I, int TEAM, int PACKS, bool EARLY>
+INLINE void multiply_rows_together(const RowsOf<typename D::T> &a, const RowsOf<typename D::T> &b,
+                                   const RowsOf<typename D::T> &c, const typename D::T *vector, u64 second, u64 third,
+                                   const Walk<3, N> &w) {
+  const u64 block = blockIdx.x;
+  const RowsOf<typename D::T> s = block >= third ? c : block >= second ? b : a;
+  const u64 before = block >= third ? third : block >= second ? second : 0;
+  multiply_some_rows<D, N, I, TEAM, PACKS, EARLY>(s.matrix, vector, s.out, s.lines, w, block - before, gridDim.x);
 }
 
 // For matrices whose rows lie side by side: a warp makes 32 results, and the 8 warps of a block share k.

@@ -1,7 +1,7 @@
 //! Our own products: tiles for any matrices, and two ways to multiply a matrix and a vector.
 
 use super::product::Product;
-use crate::launch::{Axes, BLOCK, Dtype, Grid, Job, MAX_AXES, launch};
+use crate::launch::{Axes, BLOCK, Dtype, Grid, Job, Kind, MAX_AXES, launch};
 use crate::ops::headers;
 use crate::program::{Kernel, Kernels, Source, index};
 use ultramarine_abi::helper::Result;
@@ -16,6 +16,9 @@ const WIDE_TEAM: u32 = 256;
 /// The same where they are many, and how many such teams a block has.
 const WARP: u32 = 32;
 const WARPS: u32 = 4;
+
+/// Most products of one vector in a launch.
+const MOST_TOGETHER: usize = 3;
 
 /// Addresses of the first elements of `a`, `b` and `out`.
 pub type Addresses = [u64; 3];
@@ -41,6 +44,8 @@ enum ProductKernel {
     Columns,
     /// The same, by teams of threads for each result; early, or not.
     Rows(Team, bool),
+    /// The same of several matrices.
+    Together(Team, bool),
 }
 
 /// The threads that make one result along `k`.
@@ -60,9 +65,9 @@ impl Team {
             return Self { threads: if wide { WIDE_TEAM } else { WARP }, packs: 0 };
         }
         let packs = k * bytes / 16;
-        // Blocks are worth their barriers while they run at once, and all threads have something to read.
+        // Blocks are worth their barriers while they run at once, and a row is more than a warp reads at once.
         let wide =
-            results * u64::from(WIDE_TEAM) * 4 <= parallelism * 3 && packs >= u64::from(WIDE_TEAM);
+            results * u64::from(WIDE_TEAM) * 4 <= parallelism * 3 && packs > u64::from(WIDE_TEAM);
         let (threads, most) = if wide { (WIDE_TEAM, 4) } else { (WARP, 8) };
         // As many as whole teams have.
         let each = (packs / u64::from(threads)).clamp(1, most) as u32;
@@ -72,6 +77,11 @@ impl Team {
     /// Threads of a block.
     fn block(self) -> u32 {
         self.threads.max(WARP * WARPS)
+    }
+
+    /// Blocks for so many results.
+    fn blocks(self, results: u64) -> u64 {
+        results.div_ceil(u64::from(self.block() / self.threads))
     }
 
     /// The bounds of the kernel. Registers have to hold what is read at once: the compiler would rather save them, and wait
@@ -125,6 +135,16 @@ impl Products {
                         .bounded(team.bounds());
                     if early { source.waiting_itself() } else { source }
                 }
+                ProductKernel::Together(team, early) => {
+                    let arguments = format!("{common}, {}, {}, {early}", team.threads, team.packs);
+                    let parameters = format!(
+                        "const RowsOf<{d}::T> a, const RowsOf<{d}::T> b, const RowsOf<{d}::T> c, const {d}::T *vector, u64 second, u64 third, const Walk<3, {rank}> w"
+                    );
+                    let source =
+                        Source::instance(HEADERS, "multiply_rows_together", arguments, parameters)
+                            .bounded(team.bounds());
+                    if early { source.waiting_itself() } else { source }
+                }
             }
         })
     }
@@ -137,11 +157,8 @@ impl Products {
         at: Addresses,
         early: [bool; 2],
     ) -> Result<()> {
-        if product.n == 1 {
-            return self.vector(job, product, at, early[0]);
-        }
-        if product.m == 1 {
-            return self.vector(job, &product.transposed(), [at[1], at[0], at[2]], early[1]);
+        if let Some(v) = with_vector(product, at) {
+            return self.vector(job, &v, early[v.matrix]);
         }
         let p = product;
         let kernel = self.kernel(job, ProductKernel::Tiles, p)?;
@@ -151,9 +168,9 @@ impl Products {
         launch!(job, &kernel, grid; at[0], at[1], at[2], sides, batch[..])
     }
 
-    /// Enqueues a product with `n` of 1.
-    fn vector(&self, job: &Job<'_>, p: &Product, at: Addresses, early: bool) -> Result<()> {
-        let lines = [p.m, p.k, p.a[0], p.a[1], p.b[0], p.out[0]];
+    /// Enqueues a product of a matrix and a vector.
+    fn vector(&self, job: &Job<'_>, v: &WithVector, early: bool) -> Result<()> {
+        let (p, at, lines) = (&v.product, v.at, v.lines());
         let (results, batch) =
             (p.m as u64 * p.batch.len(), p.batch.parameter_in(rank_of(p.batch.count)));
         let bytes = self.dtype.bytes();
@@ -165,15 +182,100 @@ impl Products {
             Vector::Rows { packed } => {
                 let parallelism = job.device.properties.parallelism();
                 let team = Team::of(results, p.k, bytes, packed, parallelism);
-                let blocks = results.div_ceil(u64::from(team.block() / team.threads));
                 early &= team.packs > 0;
-                (ProductKernel::Rows(team, early), blocks, team.block())
+                (ProductKernel::Rows(team, early), team.blocks(results), team.block())
             }
         };
         early &= matches!(part, ProductKernel::Rows(..));
         let kernel = self.kernel(job, part, p)?;
         let grid = Grid { early, ..grid(blocks, threads) };
         launch!(job, &kernel, grid; at[0], at[1], at[2], lines, batch[..])
+    }
+
+    /// The team of a product of one matrix and a vector that may run together with others.
+    fn team(&self, job: &Job<'_>, v: &WithVector) -> Option<Team> {
+        let (p, bytes) = (&v.product, self.dtype.bytes());
+        let Vector::Rows { packed: true } = how(p, bytes, v.at) else { return None };
+        let parallelism = job.device.properties.parallelism();
+        let fits = p.batch.len() == 1 && p.is_small();
+        fits.then(|| Team::of(p.m as u64, p.k, bytes, true, parallelism))
+    }
+
+    /// The kind of a product with a vector that may run in one launch with others of the same vector. Sums are those of the
+    /// product alone: the kind tells teams from one another.
+    pub fn kind(&self, job: &Job<'_>, product: &Product, at: Addresses) -> Option<Kind> {
+        let v = with_vector(product, at)?;
+        let team = self.team(job, &v)?;
+        // Addresses are below 2^57.
+        let number = v.at[1] | u64::from(team.packs) << 57 | u64::from(team.threads > WARP) << 63;
+        Some(Kind { most: MOST_TOGETHER, number })
+    }
+
+    /// Enqueues products of one kind as one launch, with `early` of [`Self::run`] for each. False: they run one by one.
+    pub fn run_together(
+        &self,
+        jobs: &[Job<'_>],
+        products: &[(Product, Addresses, [bool; 2])],
+    ) -> Result<bool> {
+        let (Some(job), Some(all)) = (
+            jobs.first(),
+            products.iter().map(|(p, at, _)| with_vector(p, *at)).collect::<Option<Vec<_>>>(),
+        ) else {
+            return Ok(false);
+        };
+        let [a, b, rest @ ..] = &all[..] else { return Ok(false) };
+        let c = rest.first().unwrap_or(b);
+        let Some(team) = self.team(job, a) else { return Ok(false) };
+        let alike = |v: &WithVector| {
+            (v.product.k, v.product.b[0], v.at[1]) == (a.product.k, a.product.b[0], a.at[1])
+                && self.team(job, v) == Some(team)
+        };
+        if !all.iter().all(alike) {
+            return Ok(false);
+        }
+        let early = all.iter().zip(products).all(|(v, (.., early))| early[v.matrix]);
+        let kernel = self.kernel(job, ProductKernel::Together(team, early), &a.product)?;
+        let blocks = |v: &WithVector| team.blocks(v.product.m as u64);
+        let (second, third) = (blocks(a), blocks(a) + blocks(b));
+        let count = all.iter().map(blocks).sum();
+        let [x, y, z] = [a, b, c].map(WithVector::words);
+        let batch = a.product.batch.parameter_in(rank_of(a.product.batch.count));
+        let grid = Grid { early, ..grid(count, team.block()) };
+        launch!(job, &kernel, grid; x, y, z, a.at[1], second, third, batch[..]).map(|()| true)
+    }
+}
+
+/// A product of a matrix and a vector, `n` being 1.
+struct WithVector {
+    product: Product,
+    at: Addresses,
+    /// The factor that is the matrix.
+    matrix: usize,
+}
+
+impl WithVector {
+    /// Sizes and strides, as `Lines` has them.
+    fn lines(&self) -> [i64; 6] {
+        let p = &self.product;
+        [p.m, p.k, p.a[0], p.a[1], p.b[0], p.out[0]]
+    }
+
+    /// The words of a `RowsOf`.
+    fn words(&self) -> [u64; 8] {
+        let [rows, k, row, column, vector, out] = self.lines().map(|x| x as u64);
+        [self.at[0], self.at[2], rows, k, row, column, vector, out]
+    }
+}
+
+/// A product with one column, or one row, as that of a matrix and a vector.
+fn with_vector(product: &Product, at: Addresses) -> Option<WithVector> {
+    match (product.m, product.n) {
+        (_, 1) => Some(WithVector { product: product.clone(), at, matrix: 0 }),
+        (1, _) => {
+            let at = [at[1], at[0], at[2]];
+            Some(WithVector { product: product.transposed(), at, matrix: 1 })
+        }
+        _ => None,
     }
 }
 
@@ -242,9 +344,10 @@ mod tests {
         assert_eq!(team(2048, 8192, 2), (32, 8));
         assert_eq!(team(792, 8192, 2), (256, 4));
         assert_eq!(team(793, 8192, 2), (32, 8));
-        // Not all threads of a block would read.
+        // A warp reads all at once.
         assert_eq!(team(16, 2047, 2), (32, 4));
-        assert_eq!(team(16, 2048, 2), (256, 1));
+        assert_eq!(team(16, 2048, 2), (32, 8));
+        assert_eq!(team(16, 2056, 2), (256, 1));
         // More results than threads can be multiplied.
         assert_eq!(team(1 << 50, 64, 4), (32, 1));
     }
@@ -256,7 +359,7 @@ mod tests {
         {
             assert_eq!(team(1 << 20, k, 2), (32, packs), "{k}");
         }
-        for (k, packs) in [(1024, 1), (2048, 2), (4095, 2), (4096, 4), (65536, 4)] {
+        for (k, packs) in [(1028, 1), (2048, 2), (4095, 2), (4096, 4), (65536, 4)] {
             assert_eq!(team(128, k, 4), (256, packs), "{k}");
         }
     }

@@ -11,7 +11,7 @@ mod segmented;
 #[cfg(test)]
 mod simulation;
 
-use crate::launch::{Dtype, Job, OpRequest, View, Work};
+use crate::launch::{Dtype, Job, Kind, OpRequest, View, Work};
 use gemm::Gemm;
 use kernels::{Addresses, Vector};
 use library::{Library, Products, Steps};
@@ -120,9 +120,28 @@ impl Work for Matmul {
         {
             return Ok(());
         }
-        let stays = |view: &View<'_>| job.graph.is_some_and(|graph| graph.leaves(&view.range()));
-        let starts_early = job.device.properties.starts_early();
-        let early = [0, 1].map(|i| starts_early && job.inputs.get(i).is_some_and(stays));
-        self.kernels.run(job, &product, at, early)
+        self.kernels.run(job, &product, at, early(job))
     }
+
+    /// Products with vectors by our own kernels run together.
+    fn kind(&self, job: &Job<'_>) -> Option<Kind> {
+        let (product, at) = self.product(job).ok()?;
+        let kind = self.kernels.kind(job, &product, at)?;
+        self.steps(job, &product, at).is_none().then_some(kind)
+    }
+
+    fn run_together(&self, jobs: &[Job<'_>]) -> Result<bool> {
+        let products = jobs
+            .iter()
+            .map(|job| self.product(job).map(|(product, at)| (product, at, early(job))))
+            .collect::<Result<Vec<_>>>()?;
+        self.kernels.run_together(jobs, &products)
+    }
+}
+
+/// Whether each factor is the same all through the job's graph, so that it may be asked for early.
+fn early(job: &Job<'_>) -> [bool; 2] {
+    let stays = |view: &View<'_>| job.graph.is_some_and(|graph| graph.leaves(&view.range()));
+    let starts_early = job.device.properties.starts_early();
+    [0, 1].map(|i| starts_early && job.inputs.get(i).is_some_and(stays))
 }
