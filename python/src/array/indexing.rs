@@ -5,6 +5,7 @@ use super::make::Request;
 use crate::convert::{Number, as_array, invalid, try_operand};
 use crate::error::{Res, value};
 use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyFloat, PyInt, PyList, PySlice, PyString, PyTuple};
 use ultramarine::{Array, Dtype, Index, Update};
@@ -27,10 +28,11 @@ fn bound(object: Bound<'_, PyAny>) -> Res<Option<i64>> {
 /// One entry of an index.
 fn entry(object: &Bound<'_, PyAny>) -> Res<Index> {
     if let Ok(slice) = object.cast::<PySlice>() {
+        let py = object.py();
         return Ok(Index::Slice {
-            start: bound(slice.getattr("start")?)?,
-            stop: bound(slice.getattr("stop")?)?,
-            step: bound(slice.getattr("step")?)?,
+            start: bound(slice.getattr(intern!(py, "start"))?)?,
+            stop: bound(slice.getattr(intern!(py, "stop"))?)?,
+            step: bound(slice.getattr(intern!(py, "step"))?)?,
         });
     }
     if object.is_none() {

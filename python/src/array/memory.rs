@@ -3,6 +3,7 @@
 use crate::convert::Number;
 use crate::error::{Fail, Res, type_name, value};
 use pyo3::ffi;
+use pyo3::intern;
 use pyo3::prelude::*;
 use std::ptr::NonNull;
 use ultramarine::{Array, Buffer, Dtype, Error, shape};
@@ -157,7 +158,7 @@ pub fn lent(object: &Bound<'_, PyAny>, taking: Taking) -> Res<Array> {
     };
     let item = view.raw.itemsize.max(1) as usize;
     // NumPy's dates lend their memory as bytes.
-    let kind = object.getattr("dtype").and_then(|d| d.getattr("kind"));
+    let kind = object.getattr(intern!(py, "dtype")).and_then(|d| d.getattr(intern!(py, "kind")));
     if kind.is_ok_and(|k| matches!(k.to_string().as_str(), "M" | "m")) {
         return Err(no_dtype(object, "dates"));
     }

@@ -1,13 +1,14 @@
 //! Streams of consumers that can be kept alive: those of torch and cupy.
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use std::sync::Arc;
 use ultramarine::interchange::{DLDevice, StreamKeeper, dlpack::device_type};
 
 /// The module of that name, if it was imported.
 pub fn imported<'py>(py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let modules = py.import("sys")?.getattr("modules")?;
-    let found = modules.call_method1("get", (name,))?;
+    let modules = py.import("sys")?.getattr(intern!(py, "modules"))?;
+    let found = modules.call_method1(intern!(py, "get"), (name,))?;
     Ok((!found.is_none()).then_some(found))
 }
 
@@ -34,25 +35,25 @@ type Kept = Option<(Py<PyAny>, isize)>;
 
 fn torch_stream(py: Python<'_>, device: i32) -> PyResult<Kept> {
     let Some(torch) = imported(py, "torch")? else { return Ok(None) };
-    let cuda = torch.getattr("cuda")?;
-    if !cuda.call_method0("is_initialized")?.is_truthy()? {
+    let cuda = torch.getattr(intern!(py, "cuda"))?;
+    if !cuda.call_method0(intern!(py, "is_initialized"))?.is_truthy()? {
         return Ok(None);
     }
-    let current = cuda.call_method1("current_stream", (device,))?;
-    let handle = current.getattr("cuda_stream")?.extract::<isize>()?;
+    let current = cuda.call_method1(intern!(py, "current_stream"), (device,))?;
+    let handle = current.getattr(intern!(py, "cuda_stream"))?.extract::<isize>()?;
     // The id of a stream that is not torch's own is its handle. (torch's own live as long as the process.)
-    let is_external = current.getattr("stream_id")?.extract::<isize>()? == handle;
+    let is_external = current.getattr(intern!(py, "stream_id"))?.extract::<isize>()? == handle;
     Ok((!is_external).then(|| (current.unbind(), handle)))
 }
 
 fn cupy_stream(py: Python<'_>, device: i32) -> PyResult<Kept> {
     let Some(cupy) = imported(py, "cupy")? else { return Ok(None) };
-    let cuda = cupy.getattr("cuda")?;
-    let current = cuda.call_method1("get_current_stream", (device,))?;
+    let cuda = cupy.getattr(intern!(py, "cuda"))?;
+    let current = cuda.call_method1(intern!(py, "get_current_stream"), (device,))?;
     // An `ExternalStream` is somebody else's.
-    if !current.is_instance(&cuda.getattr("Stream")?)? {
+    if !current.is_instance(&cuda.getattr(intern!(py, "Stream"))?)? {
         return Ok(None);
     }
-    let handle = current.getattr("ptr")?.extract::<isize>()?;
+    let handle = current.getattr(intern!(py, "ptr"))?.extract::<isize>()?;
     Ok(Some((current.unbind(), handle)))
 }
