@@ -162,18 +162,30 @@ struct Lines {
 
 template <class T> struct __align__(16) Pack { T v[16 / sizeof(T)]; };
 
-// Numbers of a matrix, which are read once, and so take no place in L1.
+// Numbers of a matrix, which are read once, and so take no place in L1. Not by `ld.global.nc`: the assembler moves that behind a
+// wait that it is written before.
 template <class T> INLINE Pack<T> read_once(const Pack<T> *from) {
 #ifdef __EMULATED_CUDA__
   return *from;
 #else
   Pack<T> pack;
   uint4 &words = *(uint4 *)&pack;
-  asm("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+  asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
       : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
-      : "l"(from));
+      : "l"(from)
+      : "memory");
   return pack;
 #endif
+}
+
+// Number `e` of a pack. Of two brain floats in a word, each is one instruction away from a float.
+template <class D> INLINE typename Sum<D, D::kind>::S number_at(const Pack<typename D::T> &pack, int e) {
+  if constexpr (Same<D, BF16>::value) {
+    const u32 both = ((const u32 *)pack.v)[e / 2];
+    return __uint_as_float(e % 2 ? both & 0xffff0000 : both << 16);
+  } else {
+    return Sum<D, D::kind>::load(pack.v[e]);
+  }
 }
 
 // Adds the products of COUNT packs of a thread, and others that are STEP apart.
@@ -189,7 +201,7 @@ INLINE void add_own(S (&sum)[SUMS], const Pack<typename D::T> (&p)[COUNT], const
 #pragma unroll
     for (int e = 0; e < PER; e++) {
       S &to = sum[(u * PER + e) % SUMS];
-      to = Sums::dot(to, Sums::load(p[u].v[e]), Sums::load(q[u].v[e]));
+      to = Sums::dot(to, number_at<D>(p[u], e), number_at<D>(q[u], e));
     }
   }
 }
@@ -223,9 +235,12 @@ INLINE void multiply_some_rows(const typename D::T *matrix, const typename D::T 
   for (u64 first = block * TEAMS; first < rows; first += blocks * TEAMS) {
     // All threads take the same turns, since they meet in shuffles and barriers.
     const u64 mine = first + threadIdx.x / TEAM, r = mine < rows ? mine : rows - 1;
-    i64 at[3];
-    locate<3, N, i64>(w, (i64)(r / (u64)s.rows), at);
-    const i64 row = (i64)(r % (u64)s.rows);
+    i64 at[3] = {0, 0, 0}, row = (i64)r;
+    // Divisions would hold up what is asked for.
+    if (w.n > 1) {
+      locate<3, N, i64>(w, (i64)(r / (u64)s.rows), at);
+      row = (i64)(r % (u64)s.rows);
+    }
     const T *line = matrix + at[0] + row * s.row, *x = vector + at[1];
     S sum[SUMS];
 #pragma unroll
