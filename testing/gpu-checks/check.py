@@ -200,6 +200,7 @@ def main() -> int:
                 print(f"{part.name} (at most {part.limit} s): {' '.join(part.command)}")
         return 0
     until = time.monotonic() + 60 * asked.minutes
+    steps.unpack_programs()
     if not PLUGIN.is_file():
         print(f"no bundle: {PLUGIN} is missing. Run `cargo xtask gpu` where there is Rust.")
         return 2

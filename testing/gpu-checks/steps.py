@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+import tarfile
 import tempfile
 import zipfile
 from collections.abc import Callable, Sequence
@@ -180,6 +181,16 @@ def unpack_wheels() -> list[str]:
         with zipfile.ZipFile(wheel) as archive:
             archive.extractall(folder)
     return [str(folder)]
+
+
+def unpack_programs() -> None:
+    """Unpacks the bundle's programs beside their file, where that was not done before."""
+    programs, done = BUNDLE / "programs.tar.gz", BUNDLE / "unpacked"
+    state = str(programs.stat().st_mtime_ns) if programs.is_file() else ""
+    if state and (not done.is_file() or done.read_text() != state):
+        with tarfile.open(programs) as archive:
+            archive.extractall(BUNDLE, filter="data")
+        done.write_text(state)
 
 
 def environment() -> dict[str, str]:

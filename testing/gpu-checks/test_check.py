@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
+import tarfile
 import time
 from pathlib import Path
 
@@ -132,6 +134,22 @@ def test_commands_name_files_that_exist() -> None:
             files = [Path(word) for word in part.command if word.startswith(str(steps.ROOT))]
             files = [file for file in files if steps.BUNDLE not in file.parents]
             assert all(file.exists() for file in files), files
+
+
+def test_programs_are_unpacked_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(steps, "BUNDLE", tmp_path)
+    steps.unpack_programs()
+    program = tmp_path / "bin" / "program"
+    for content in ("first", "second"):
+        with tarfile.open(tmp_path / "programs.tar.gz", "w:gz") as archive:
+            entry = tarfile.TarInfo("bin/program")
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content.encode()))
+        steps.unpack_programs()
+        assert program.read_text() == content
+        program.write_text("changed")
+        steps.unpack_programs()
+        assert program.read_text() == "changed"
 
 
 def test_it_refuses_unknown_steps_and_missing_bundles(

@@ -25,6 +25,7 @@ pub fn run() -> Result<()> {
     }
     programs(&to)?;
     packages(&to)?;
+    pack(&to)?;
     wheels(&to.join("wheels"))?;
     std::fs::write(to.join("commit"), commit()?)?;
     let (bundle, tree) = (size(&to)?, tree_size()?);
@@ -63,6 +64,17 @@ fn packages(to: &Path) -> Result<()> {
     let package = to.join("site/ultramarine_axpby");
     sh::copy_tree(&axpby.join("python/ultramarine_axpby"), &package)?;
     copy_stripped(&axpby.join("target/release/lib_native.so"), &package.join("_native.abi3.so"))
+}
+
+/// Puts programs and packages, which are most of the bundle, into one compressed file. The check unpacks it.
+fn pack(to: &Path) -> Result<()> {
+    const PARTS: [&str; 3] = ["backends", "bin", "site"];
+    let (folder, file) = (to.to_string_lossy(), to.join("programs.tar.gz"));
+    let words = ["-C", &folder, "-czf", &file.to_string_lossy()];
+    sh::run(sh::cmd("tar", &[&words[..], &PARTS].concat()))?;
+    PARTS.iter().try_for_each(|part| {
+        std::fs::remove_dir_all(to.join(part)).with_context(|| format!("cannot remove {part}"))
+    })
 }
 
 /// Downloads the wheels that the machine may lack; those of an earlier call are used again.
