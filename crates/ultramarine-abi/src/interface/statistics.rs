@@ -11,7 +11,7 @@ pub const INTERFACE: &core::ffi::CStr = c"ultramarine.statistics/1";
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryStatistics {
-    /// `size_of::<MemoryStatistics>()` of the host.
+    /// `size_of::<MemoryStatistics>()` of the host, or [`COUNTS`] if it wants no more: a driver may be slow to say what is free.
     pub size: u32,
     /// Reserved, zero.
     pub flags: u32,
@@ -26,6 +26,9 @@ pub struct MemoryStatistics {
     /// Free on the device; 0 when unknown.
     pub free: u64,
 }
+
+/// The size of [`MemoryStatistics`] up to `cache`, all of which a backend knows itself.
+pub const COUNTS: u32 = core::mem::offset_of!(MemoryStatistics, total) as u32;
 
 /// Values of the `which` of [`StatisticsInterface::set_limit`].
 pub mod limit {

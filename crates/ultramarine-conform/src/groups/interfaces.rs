@@ -72,11 +72,15 @@ fn tables(device: &Device<'_>, offered: &mut Vec<String>) -> Result {
 }
 
 fn read(device: &Device<'_>, i: &StatisticsInterface) -> Result<MemoryStatistics> {
+    read_up_to(device, i, size_of::<MemoryStatistics>() as u32)
+}
+
+/// What is beyond the size that is asked for is left as it was: all bits set.
+fn read_up_to(device: &Device<'_>, i: &StatisticsInterface, size: u32) -> Result<MemoryStatistics> {
     let read = i.read.ok_or("no function read")?;
-    let mut counts = MemoryStatistics {
-        size: size_of::<MemoryStatistics>() as u32,
-        ..MemoryStatistics::default()
-    };
+    let untouched = u64::MAX;
+    let mut counts =
+        MemoryStatistics { size, total: untouched, free: untouched, ..MemoryStatistics::default() };
     // SAFETY: the struct is writable and says its size.
     call("statistics read", |e| unsafe { read(device.handle, &mut counts, e) })?;
     Ok(counts)
@@ -105,6 +109,11 @@ fn counts(device: &Device<'_>) -> Result {
     if after.active != before.active {
         return Err(format!("active: {} before, {} after", before.active, after.active));
     }
+    let few = read_up_to(device, &i, statistics::COUNTS)?;
+    ensure!(
+        few.active == after.active && few.total == u64::MAX && few.free == u64::MAX,
+        "{few:?} where the counts alone were asked for, {after:?} where all"
+    );
     if let Some(reset) = i.reset_peak {
         // SAFETY: an open device.
         unsafe { reset(device.handle) };

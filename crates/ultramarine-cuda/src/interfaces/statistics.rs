@@ -7,7 +7,9 @@ use crate::launch::Device;
 use core::ffi::c_void;
 use ultramarine_abi::helper::{Failure, guard_value};
 use ultramarine_abi::helper::{device_of, host_of, with_device};
-use ultramarine_abi::interface::statistics::{MemoryStatistics, StatisticsInterface, limit};
+use ultramarine_abi::interface::statistics::{
+    COUNTS, MemoryStatistics, StatisticsInterface, limit,
+};
 use ultramarine_abi::{Error, Status, write_sized};
 
 /// The interface.
@@ -32,6 +34,9 @@ unsafe extern "C" fn read(
     // SAFETY: the contract's.
     unsafe {
         with_device::<Device>(device, error, |device| {
+            // SAFETY: the place is NULL or begins with its size.
+            let more = statistics.as_ref().is_some_and(|place| place.size > COUNTS);
+            let (free, total) = if more { device.allocator.device_memory() } else { (0, 0) };
             let counts = device.allocator.statistics();
             let found = MemoryStatistics {
                 size: size_of::<MemoryStatistics>() as u32,
@@ -39,8 +44,8 @@ unsafe extern "C" fn read(
                 active: counts.active,
                 peak: counts.peak,
                 cache: counts.cache,
-                total: counts.total,
-                free: counts.free,
+                total,
+                free,
             };
             match write_sized(statistics, &found) {
                 true => Ok(()),

@@ -64,8 +64,6 @@ pub struct MemoryCounts {
     pub active: u64,
     pub peak: u64,
     pub cache: u64,
-    pub total: u64,
-    pub free: u64,
 }
 
 impl Allocator {
@@ -306,8 +304,8 @@ impl Allocator {
         Failure { code: status::OUT_OF_MEMORY, text }
     }
 
-    /// Free bytes and all bytes of the device; 0 when the driver does not say.
-    fn device_memory(&self) -> (u64, u64) {
+    /// Free bytes and all bytes of the device, which takes a while; 0 when the driver does not say.
+    pub fn device_memory(&self) -> (u64, u64) {
         let (mut free, mut total) = (0usize, 0usize);
         if let Ok(_entered) = self.context.enter() {
             // SAFETY: the places are valid; the context is current.
@@ -316,17 +314,14 @@ impl Allocator {
         (free as u64, total as u64)
     }
 
-    /// Bytes in use, kept and free.
+    /// Bytes in use and kept.
     pub fn statistics(&self) -> MemoryCounts {
-        let (free, total) = self.device_memory();
         let state = self.lock();
         let counts = state.pool.counts();
         MemoryCounts {
             active: counts.active + state.single.active,
             peak: state.single.peak,
             cache: counts.kept,
-            total,
-            free,
         }
     }
 

@@ -5,7 +5,9 @@ use crate::error::{Error, Result};
 use crate::host_table;
 use core::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use ultramarine_abi::interface::statistics::{self, MemoryStatistics, StatisticsInterface, limit};
+use ultramarine_abi::interface::statistics::{
+    self, COUNTS, MemoryStatistics, StatisticsInterface, limit,
+};
 use ultramarine_abi::interface::stream_memory::{self, StreamMemoryInterface};
 use ultramarine_abi::{BackendTable, Error as ErrorObject, Status};
 
@@ -168,10 +170,7 @@ impl DeviceState {
                 [&self.memory.active, &self.memory.peak].map(|n| n.load(Ordering::Relaxed));
             return Ok(InUse { active, peak: peak.max(active), cache: 0 });
         };
-        let mut found = MemoryStatistics {
-            size: size_of::<MemoryStatistics>() as u32,
-            ..MemoryStatistics::default()
-        };
+        let mut found = MemoryStatistics { size: COUNTS, ..MemoryStatistics::default() };
         let mut error = std::ptr::null_mut();
         // SAFETY: the device is open, and the struct says its size.
         let code = unsafe { read(self.handle, &mut found, &mut error) };
