@@ -309,7 +309,7 @@ typedef struct um_replay_interface {
 
 /* Memory of one device, in bytes. */
 typedef struct um_memory_statistics {
-  uint32_t size;
+  uint32_t size;   /* up to `total`, if the host wants no more: a driver may be slow to say what is free */
   uint32_t flags;  /* 0 */
   uint64_t active; /* in buffers that exist */
   uint64_t peak;   /* the most that `active` was since the start or the last reset */
