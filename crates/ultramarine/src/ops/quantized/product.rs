@@ -10,7 +10,7 @@ use crate::ops::matmul::grouped::{gather_mm, in_a_row};
 use crate::ops::matmul::picks::{Indices, Picks};
 use crate::ops::matmul::transposed;
 use crate::ops::rules::builders::{with_axis, without_axis};
-use crate::ops::rules::shapeless::{SymbolicSize, reshaped};
+use crate::ops::rules::shapeless::{SymbolicSize, reshaped, shapeless};
 use crate::placement::follow;
 use crate::shape::{self, Shape, Show};
 use crate::{array::Array, dtype::Dtype};
@@ -117,7 +117,10 @@ fn products(
     let global_scale = parts.global_scale.is_some();
     let product = QuantizedMatmul { how: w.how, transpose, global_scale, picks: Picks::default() };
     if one_for_all {
-        // One product with all rows.
+        // One product with all rows. A step of a language model has them as the product wants them.
+        if x.shape().len() == 3 && x.shape()[0] == 1 && !shapeless() {
+            return product.of(&x, &parts, &indices);
+        }
         let n = x.ndim() - 1;
         let rows = smallvec![
             SymbolicSize::Fixed(1),
