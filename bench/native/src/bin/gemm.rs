@@ -1,6 +1,6 @@
 //! Speed of matrix products beside the multiply-add peak of the machine:
 //! `cargo run --release -p ultramarine-bench --bin gemm [--json] [FILTER]`.
-//! Each figure is the best of many runs, on one thread and on two.
+//! Each figure is the best of many runs, on one thread and on all cores (of the process's CPU set).
 #![allow(clippy::needless_range_loop)]
 
 use core::ffi::c_void;
@@ -18,7 +18,7 @@ use ultramarine_cpu::{
 
 /// A pool that spins: its workers take indices of one loop at a time.
 struct Pool {
-    threads: usize,
+    threads: AtomicUsize,
     /// Grows by one for each loop.
     epoch: AtomicU64,
     body: AtomicUsize,
@@ -29,7 +29,7 @@ struct Pool {
 }
 
 static POOL: Pool = Pool {
-    threads: 2,
+    threads: AtomicUsize::new(1),
     epoch: AtomicU64::new(0),
     body: AtomicUsize::new(0),
     context: AtomicUsize::new(0),
@@ -53,8 +53,14 @@ impl Pool {
         }
     }
 
+    fn threads(&self) -> usize {
+        self.threads.load(Acquire)
+    }
+
     fn start(&'static self) {
-        for _ in 1..self.threads {
+        let threads = std::thread::available_parallelism().map_or(2, |n| n.get());
+        self.threads.store(threads, Release);
+        for _ in 1..threads {
             std::thread::spawn(|| {
                 let mut seen = 0;
                 self.idle.fetch_add(1, AcqRel);
@@ -74,7 +80,7 @@ impl Pool {
                 }
             });
         }
-        while self.idle.load(Acquire) < self.threads - 1 {
+        while self.idle.load(Acquire) < threads - 1 {
             std::thread::yield_now();
         }
     }
@@ -94,14 +100,14 @@ unsafe extern "C" fn parallel_for(
     POOL.epoch.fetch_add(1, AcqRel);
     POOL.work();
     let mut spins = 0u32;
-    while POOL.idle.load(Acquire) < POOL.threads - 1 {
+    while POOL.idle.load(Acquire) < POOL.threads() - 1 {
         spins += 1;
         if spins.is_multiple_of(4096) { std::thread::yield_now() } else { core::hint::spin_loop() }
     }
 }
 
 unsafe extern "C" fn thread_count(_: *mut c_void) -> u32 {
-    POOL.threads as u32
+    POOL.threads() as u32
 }
 
 fn host() -> HostTable {
@@ -299,11 +305,15 @@ fn main() {
         let per = if c.dtype == C64 { 8 } else { 2 };
         let flops = (c.batch * m * n * k * per) as f64;
         for (i, (par, threads)) in
-            [(Par::default(), 1), (pool, POOL.threads)].into_iter().enumerate()
+            [(Par::default(), 1), (pool, POOL.threads())].into_iter().enumerate()
         {
             let (t, top, runs) = time(c, par, threads);
             peaks[i] = peaks[i].max(top);
-            let threads = if threads == 1 { "one thread" } else { "two threads" };
+            let threads = match threads {
+                1 => "one thread".into(),
+                2 => "two threads".into(),
+                n => format!("{n} threads"),
+            };
             let name = format!("{}, {threads}", c.name);
             // Without AVX-512 there is no peak to compare with.
             let limit = (peaks[i] > 0.0).then_some(peaks[i]);
