@@ -2,8 +2,8 @@
 //!
 //! The environment variable `ULTRAMARINE_CPU_VARIANT` (`x86_64_v4` or `x86_64_v3`) chooses the
 //! instruction set at compile time; `cargo xtask plugins` builds both. The
-//! plugin has its own copy of the kernels with statics of its own, and runs at its level whatever
-//! the host runs at, unless `ULTRAMARINE_CPU_LEVEL` asks for a lower one.
+//! plugin has its own copy of the kernels with statics of its own, and runs at its level (with AMX
+//! where x86-64-v4's machine has it) whatever the host runs at, unless `ULTRAMARINE_CPU_LEVEL` asks for a lower one.
 
 use ultramarine_abi::{
     BackendScore, BackendTable, Error, HostTable, Status,
@@ -13,7 +13,7 @@ use ultramarine_abi::{
 };
 use ultramarine_cpu::level::Level;
 
-/// The variant that is compiled: its name, level, score, and the CPU features that it needs.
+/// The variant that is compiled: its name, the highest level that it runs at, its score, and the CPU features that it needs.
 struct Variant {
     name: &'static str,
     level: Level,
@@ -40,7 +40,7 @@ macro_rules! variants {
 }
 
 variants! {
-    "x86_64_v4" V4 V4 400 ["avx512f" "avx512bw" "avx512cd" "avx512dq" "avx512vl"
+    "x86_64_v4" V4 Amx 400 ["avx512f" "avx512bw" "avx512cd" "avx512dq" "avx512vl"
         "avx2" "fma" "f16c" "bmi1" "bmi2" "lzcnt" "movbe" "popcnt"];
     "x86_64_v3" V3 V3 300 ["avx2" "fma" "f16c" "bmi1" "bmi2" "lzcnt" "movbe" "popcnt"];
 }
@@ -149,7 +149,7 @@ mod tests {
         score.size = size_of::<BackendScore>() as u32;
         // SAFETY: the place says its size.
         assert_eq!(unsafe { ultramarine_backend_score(&mut score) }, status::OK);
-        let can = Level::detected() >= VARIANT.level;
+        let can = Level::detected() >= VARIANT.level.min(Level::V4);
         assert_eq!(score.score, if can { VARIANT.score } else { 0 });
         assert_eq!(inline_str(&score.reason).is_empty(), can);
     }
@@ -161,7 +161,7 @@ mod tests {
         (host.size, a.size) = (size_of_val(&host) as u32, size_of_val(&a) as u32);
         let mut b = a;
         let error = std::ptr::null_mut();
-        let can = Level::detected() >= VARIANT.level;
+        let can = Level::detected() >= VARIANT.level.min(Level::V4);
         for table in [&mut a, &mut b] {
             // SAFETY: both tables are valid.
             let status = unsafe { ultramarine_backend_init(&host, table, error) };

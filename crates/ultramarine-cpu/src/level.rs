@@ -14,16 +14,30 @@ pub enum Level {
     V3,
     /// x86-64-v4: AVX-512 F, BW, CD, DQ, VL.
     V4,
+    /// [`Level::V4`], and AMX in products of bfloat16 and of 8-bit integers.
+    Amx,
 }
 
 impl Level {
-    /// Every level that this machine can run, lowest first.
+    /// Every level that this machine can run and that most kernels are compiled for, lowest first.
     pub fn available() -> &'static [Level] {
         const ALL: [Level; 3] = [Level::Baseline, Level::V3, Level::V4];
-        &ALL[..=Level::detected() as usize]
+        &ALL[..=Level::detected().min(Level::V4) as usize]
     }
 
-    /// The highest level of this machine.
+    /// Every level that this machine can run, lowest first: those that products are compiled for.
+    pub fn of_products() -> &'static [Level] {
+        const ALL: [Level; 4] = [Level::Baseline, Level::V3, Level::V4, Level::Amx];
+        // Unit tests emulate AMX.
+        let most = match Level::detected() {
+            Level::V4 if cfg!(test) => Level::Amx,
+            level => level,
+        };
+        &ALL[..=most as usize]
+    }
+
+    /// The highest level of this machine; AMX only where `ULTRAMARINE_CPU_LEVEL` asks for no lower one, since the permission
+    /// for it enlarges the stacks that signal handlers need.
     pub fn detected() -> Level {
         #[cfg(target_arch = "x86_64")]
         {
@@ -42,7 +56,10 @@ impl Level {
                 && has!("avx512dq")
                 && has!("avx512vl");
             if v4 {
-                return Level::V4;
+                return match Level::asked() {
+                    Level::Amx if crate::amx::is_available() => Level::Amx,
+                    _ => Level::V4,
+                };
             }
             if v3 {
                 return Level::V3;
@@ -52,16 +69,20 @@ impl Level {
     }
 
     /// The level in use: the detected one, or the lower one that the environment
-    /// variable `ULTRAMARINE_CPU_LEVEL` (`baseline`, `v3`, `v4`) asks for.
+    /// variable `ULTRAMARINE_CPU_LEVEL` (`baseline`, `v3`, `v4`, `amx`) asks for.
     pub fn current() -> Level {
         static LEVEL: OnceLock<Level> = OnceLock::new();
-        *LEVEL.get_or_init(|| {
-            let asked = match std::env::var("ULTRAMARINE_CPU_LEVEL").as_deref() {
-                Ok("baseline") => Level::Baseline,
-                Ok("v3") => Level::V3,
-                _ => Level::V4,
-            };
-            asked.min(Level::detected())
+        *LEVEL.get_or_init(|| Level::asked().min(Level::detected()))
+    }
+
+    /// The level that the environment asks for, or the highest one.
+    fn asked() -> Level {
+        static ASKED: OnceLock<Level> = OnceLock::new();
+        *ASKED.get_or_init(|| match std::env::var("ULTRAMARINE_CPU_LEVEL").as_deref() {
+            Ok("baseline") => Level::Baseline,
+            Ok("v3") => Level::V3,
+            Ok("v4") => Level::V4,
+            _ => Level::Amx,
         })
     }
 
@@ -71,11 +92,13 @@ impl Level {
             Level::Baseline => "baseline",
             Level::V3 => "v3",
             Level::V4 => "v4",
+            Level::Amx => "amx",
         }
     }
 }
 
-/// The properties of a level, as constants that a loop can be compiled for.
+/// The properties of a level, as constants that a loop can be compiled for. There is none of [`Level::Amx`]: its loops are
+/// [`Level::V4`]'s.
 pub trait Isa: Copy + Send + Sync + 'static {
     /// The level.
     const LEVEL: Level;
@@ -119,7 +142,7 @@ pub fn at<B: Body>(level: Level, body: B) -> B::Output {
         Level::V3 => unsafe { v3(body) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        Level::V4 => unsafe { v4(body) },
+        Level::V4 | Level::Amx => unsafe { v4(body) },
         #[cfg(not(target_arch = "x86_64"))]
         _ => body.call(IsaBaseline),
     }

@@ -18,6 +18,7 @@ extern crate ultramarine_abi;
 #[macro_use]
 pub mod dtype;
 
+mod amx;
 mod arg_reduce;
 mod arith;
 mod conv;

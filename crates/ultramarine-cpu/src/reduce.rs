@@ -412,12 +412,12 @@ fn make<F: Folding, O: Finish<F::W>>(level: Level) -> Fold {
         rows: match level {
             Level::Baseline => rows::<F, 0>,
             Level::V3 => rows::<F, 1>,
-            Level::V4 => rows::<F, 2>,
+            Level::V4 | Level::Amx => rows::<F, 2>,
         },
         columns: match level {
             Level::Baseline => columns::<F, 0>,
             Level::V3 => columns::<F, 1>,
-            Level::V4 => columns::<F, 2>,
+            Level::V4 | Level::Amx => columns::<F, 2>,
         },
         flush: flush::<F>,
         merge: merge::<F>,

@@ -204,6 +204,7 @@ impl<'a> Lines<'a> {
                     for rows in self.tiles(conv.axes[2].output as usize) {
                         let first = rows.start as isize;
                         let tile = Tile {
+                            rows: rows.len(),
                             k: channels,
                             a: a.wrapping_offset(first * self.step() * acc),
                             a_row: self.step(),
@@ -219,7 +220,7 @@ impl<'a> Lines<'a> {
                         };
                         // SAFETY: windows of pixels of the copy, packed weights, and outputs of this block; the level
                         // was available to `ops`.
-                        unsafe { ops.kernels[rows.len() - 1][vectors - 1][1](&tile) }
+                        unsafe { ops.multiply(&tile, true) }
                     }
                 }
             }
@@ -312,13 +313,13 @@ impl<'a> Lines<'a> {
             let meeting = self.meeting(block, place);
             for col in (0..channels).step_by(2 * ops.lanes) {
                 let cols = (channels - col).min(2 * ops.lanes);
-                let vectors = cols.div_ceil(ops.lanes);
                 let lines = if joins { meeting.len().max(1) } else { 1 };
                 for line in meeting.clone().step_by(lines) {
                     for filters in self.tiles(conv.filters) {
                         let a = (filters.start * block.lines + filters.len() * line) * steps;
                         let c = filters.start * row + tap * conv.channels + col;
                         let tile = Tile {
+                            rows: filters.len(),
                             k: (lines - 1) * steps + pixels,
                             a: copy.behind.wrapping_add(a * ops.acc),
                             a_row: 0,
@@ -334,7 +335,7 @@ impl<'a> Lines<'a> {
                         };
                         // SAFETY: packed cotangents of these lines, the pixels that meet the taps, and sums of this task;
                         // the level was available to `ops`.
-                        unsafe { ops.kernels[filters.len() - 1][vectors - 1][0](&tile) }
+                        unsafe { ops.multiply(&tile, false) }
                     }
                 }
             }

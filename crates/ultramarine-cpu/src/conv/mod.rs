@@ -58,7 +58,7 @@ fn prepare(id: OpId, attrs: ConvolveAttrs, signature: &Signature<'_>, level: Lev
     Ok(Box::new(Convolve {
         role,
         flip: attrs.flip == 1,
-        ops: Level::available().iter().filter_map(|l| ops(a.dtype, *l)).collect(),
+        ops: Level::of_products().iter().filter_map(|l| ops(a.dtype, *l)).collect(),
     }))
 }
 

@@ -37,7 +37,7 @@ impl Cut {
         let ops = conv.ops;
         let (m, n, k) = (conv.pixels(), conv.filters, conv.taps() * conv.channels);
         let panels = m.div_ceil(ops.mr.min(MOST_ROWS));
-        let kc = k.div_ceil(k.div_ceil(ops.kc)).next_multiple_of(8);
+        let kc = ops.even_k(k, ops.kc);
         let work = m.saturating_mul(n).saturating_mul(k);
         let unit = 2 * ops.lanes;
         let mut rows = m.div_ceil(ROWS);
@@ -55,11 +55,6 @@ impl Cut {
         let padded = n.next_multiple_of(ops.lanes);
         let (row_blocks, col_blocks) = (rows.min(panels), n.div_ceil(block_cols));
         Cut { m, k, kc, panels, row_blocks, block_cols, col_blocks, padded }
-    }
-
-    /// First row of a panel.
-    fn row_of(&self, panel: usize) -> usize {
-        panel * self.m / self.panels
     }
 
     fn panels_of(&self, block: usize) -> Range<usize> {
@@ -154,8 +149,9 @@ unsafe fn block(
     b: *const u8,
 ) {
     let (ops, acc) = (conv.ops, conv.ops.acc);
-    let first = cut.row_of(panels.start);
-    let rows = cut.row_of(panels.end) - first;
+    let row_of = |panel: usize| ops.row_of(panel, cut.panels, cut.m);
+    let first = row_of(panels.start);
+    let rows = row_of(panels.end) - first;
     let filter = (group * conv.filters + cols.start) as isize;
     let y = conv.y.data.wrapping_offset(filter * conv.y.strides[4]);
     // Kernels write to the output itself if its filters lie next to each other, and its
@@ -177,11 +173,12 @@ unsafe fn block(
         Some(pitch) => (y.wrapping_offset(first as isize * pitch), pitch / acc as isize),
         None => (own_c, width as isize),
     };
+    let _tiles = ops.begin();
     for p in (0..cut.k).step_by(kc) {
         let k = kc.min(cut.k - p);
         for panel in panels.clone() {
-            let row = cut.row_of(panel);
-            let height = cut.row_of(panel + 1) - row;
+            let row = row_of(panel);
+            let height = row_of(panel + 1) - row;
             let origins = windows.origins(group, row, height);
             // SAFETY: the panel's windows; `a` holds MOST_ROWS x kc numbers.
             unsafe { windows.pack(&origins, [p, p + k], packing, a) };
@@ -192,6 +189,7 @@ unsafe fn block(
                 let at = (row - first) as isize * c_row + (j - cols.start) as isize;
                 let data = b.wrapping_add((p * cut.padded + j * k) * acc);
                 let tile = Tile {
+                    rows: height,
                     k,
                     a,
                     a_row: 0,
@@ -207,7 +205,7 @@ unsafe fn block(
                 };
                 // SAFETY: the tile lies within the block, its panels are packed; the
                 // level was available to `ops`.
-                unsafe { ops.kernels[height - 1][vectors - 1][0](&tile) }
+                unsafe { ops.multiply(&tile, false) }
                 j += count;
             }
         }

@@ -7,7 +7,6 @@ use super::lines::Lines;
 use super::{Axis, Conv, Tensor};
 use crate::matmul::block::TASKS;
 use crate::matmul::micro::Tile;
-use crate::matmul::ops::Ops;
 use crate::matmul::pack::{Block, PackFn, Panel};
 use crate::par::Shared;
 use crate::scratch::{Scratch, Slot};
@@ -272,19 +271,6 @@ unsafe fn copy_pixels<T: Copy + Default>(p: &Panel) {
     }
 }
 
-/// Packs pixels that were copied, `width` elements of each, in groups.
-///
-/// # Safety
-/// There are so many pixels; `dst` has room for their groups.
-unsafe fn pack_groups(ops: &Ops, copied: *const u8, width: usize, pixels: usize, dst: *mut u8) {
-    let size = ops.storage as isize;
-    let along = width as isize * size;
-    let panel =
-        Panel { src: copied, across: size, along, width, ld: width, unit: width, k: pixels, dst };
-    // SAFETY: by this function's contract.
-    unsafe { (ops.pack_b)(&panel) }
-}
-
 /// Computes the sums of some filters, channels and taps over some pixels.
 ///
 /// # Safety
@@ -303,17 +289,23 @@ unsafe fn block(
     let (ld, row) = (2 * ops.lanes, cut.taps * cut.channels);
     let panels = filters.len().div_ceil(ops.mr);
     let rows_of = |i: usize| {
-        let part = part(i, panels, filters.len());
-        filters.start + part.start..filters.start + part.end
+        let row = |i: usize| filters.start + ops.row_of(i, panels, filters.len());
+        row(i)..row(i + 1)
     };
     let most = PIXELS.min(pixels.len());
-    let a_bytes = (filters.len() * most * acc).next_multiple_of(64);
+    let a_bytes = (ops.padded_rows(filters.len()) * most * acc).next_multiple_of(64);
     let b_bytes = ld * most * acc;
-    let copies = if grouped { ld.max(ops.mr) * most * size } else { 0 };
-    let scratch = Scratch::new(Slot::Task, a_bytes + b_bytes + copies);
+    let copied_bytes = if grouped { ld.max(ops.mr) * most * size } else { 0 };
+    let scratch = Scratch::new(Slot::Task, a_bytes + b_bytes + copied_bytes);
     let (a, b) = (scratch.get(), scratch.get().wrapping_add(a_bytes));
     let copied = b.wrapping_add(b_bytes);
+    // Pixels that were copied, `width` elements of each, to be packed in groups.
+    let copies = |width: usize, k: usize, dst: *mut u8| {
+        let along = (width * size) as isize;
+        Panel { src: copied, across: size as isize, along, width, ld: width, unit: width, k, dst }
+    };
     let mut lines = Vec::new();
+    let _tiles = ops.begin();
     for p in pixels.clone().step_by(PIXELS) {
         let stretch = p..pixels.end.min(p + PIXELS);
         let met = stretch.len();
@@ -328,7 +320,12 @@ unsafe fn block(
             unsafe {
                 pack_cotangent(conv, packing[0], &lines, first * size, rows.len(), to);
                 if grouped {
-                    pack_groups(ops, copied, rows.len(), met, dst);
+                    let panel = Panel {
+                        ld: ops.padded_rows(rows.len()),
+                        unit: ops.tile,
+                        ..copies(rows.len(), met, dst)
+                    };
+                    (ops.pack_a)(&panel);
                 }
             }
         }
@@ -343,12 +340,13 @@ unsafe fn block(
                 unsafe {
                     pack_input(conv, packing[1], &lines, tap, offset, width, to);
                     if grouped {
-                        pack_groups(ops, copied, width[1], met, b);
+                        (ops.pack_b)(&copies(width[1], met, b));
                     }
                 }
                 for i in 0..panels {
                     let rows = rows_of(i);
                     let tile = Tile {
+                        rows: rows.len(),
                         k,
                         a: a.wrapping_add((rows.start - filters.start) * k * acc),
                         a_row: 0,
@@ -364,7 +362,7 @@ unsafe fn block(
                     };
                     // SAFETY: both panels were just packed; the tile lies within the sums of this task; the level was
                     // available to `ops`.
-                    unsafe { ops.kernels[rows.len() - 1][vectors - 1][0](&tile) }
+                    unsafe { ops.multiply(&tile, false) }
                 }
             }
         }

@@ -4,7 +4,7 @@ use super::Conv;
 use crate::matmul::pack::Lines;
 
 /// Most rows of a micro-kernel, at any level.
-pub(super) const MOST_ROWS: usize = 16;
+pub(super) const MOST_ROWS: usize = 32;
 /// Taps along the last axis are packed as one run of at most this many elements, if they lie
 /// next to each other, ...
 const RUN: usize = 4096;
@@ -104,11 +104,8 @@ impl<'a> Windows<'a> {
                 };
                 *row = start.wrapping_add(skip * size);
             }
-            let lines = Lines {
-                rows: &rows[..origins.count],
-                k,
-                dst: dst.wrapping_add((p - from) * origins.count * c.ops.acc),
-            };
+            let lines =
+                Lines { rows: &rows[..origins.count], k, before: p - from, all: to - from, dst };
             // SAFETY: rows have all elements of the run from the skipped ones on.
             unsafe { (c.ops.pack_lines)(&lines) };
             p += k;

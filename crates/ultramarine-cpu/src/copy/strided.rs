@@ -200,7 +200,7 @@ impl Body for Stream {
                     let (t, f) = (to.add(head + 64 * i), from.add(head + 64 * i));
                     match I::LEVEL {
                         // Stores of whole lines measured no faster.
-                        Level::V3 | Level::V4 => {
+                        Level::V3 | Level::V4 | Level::Amx => {
                             for k in 0..2 {
                                 let v = _mm256_loadu_si256((f as *const __m256i).add(k));
                                 _mm256_stream_si256((t as *mut __m256i).add(k), v);

@@ -54,7 +54,7 @@ impl<T: Element> Body for Blocks<T> {
         let _ = self.element;
         #[cfg(target_arch = "x86_64")]
         match I::LEVEL {
-            Level::V4 => self.patches::<T::V4>(),
+            Level::V4 | Level::Amx => self.patches::<T::V4>(),
             Level::V3 => self.patches::<T::V3>(),
             Level::Baseline => self.patches::<T::Baseline>(),
         }

@@ -212,7 +212,7 @@ macro_rules! at_level {
         match $level {
             Level::Baseline => $entry::<{ $x }, { $y }, 0>,
             Level::V3 => $entry::<{ $x }, { $y }, 1>,
-            Level::V4 => $entry::<{ $x }, { $y }, 2>,
+            Level::V4 | Level::Amx => $entry::<{ $x }, { $y }, 2>,
         }
     };
 }

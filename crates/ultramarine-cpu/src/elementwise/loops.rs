@@ -270,7 +270,7 @@ macro_rules! entries {
                 match level {
                     Level::Baseline => baseline::<O>,
                     Level::V3 => v3::<O>,
-                    Level::V4 => v4::<O>,
+                    Level::V4 | Level::Amx => v4::<O>,
                 }
             }
 

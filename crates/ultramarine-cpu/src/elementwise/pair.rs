@@ -277,7 +277,7 @@ macro_rules! table {
 pub fn lookup(level: Level, first: Arith, second: Arith) -> Option<PairFn> {
     Some(match level {
         #[cfg(target_arch = "x86_64")]
-        Level::V4 => table!(v4, first, second, 0 1 2 3),
+        Level::V4 | Level::Amx => table!(v4, first, second, 0 1 2 3),
         #[cfg(target_arch = "x86_64")]
         Level::V3 => table!(v3, first, second, 0 1 2 3),
         _ => table!(baseline, first, second, 0 1 2 3),
@@ -299,7 +299,7 @@ pub fn products(level: Level, second: Arith) -> Option<PairFn> {
     }
     Some(match level {
         #[cfg(target_arch = "x86_64")]
-        Level::V4 => of!(v4),
+        Level::V4 | Level::Amx => of!(v4),
         #[cfg(target_arch = "x86_64")]
         Level::V3 => of!(v3),
         _ => of!(baseline),

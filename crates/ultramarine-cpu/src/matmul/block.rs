@@ -61,7 +61,7 @@ impl Product<'_> {
         } else {
             ops.kc
         };
-        self.k.div_ceil(self.k.div_ceil(most).max(1)).next_multiple_of(8)
+        ops.even_k(self.k, most)
     }
 
     /// True if reading B, which lies in rows, is most of the work.
@@ -105,7 +105,7 @@ impl Product<'_> {
 
     /// First row of a panel.
     fn row_of(&self, cut: &Cut, panel: usize) -> usize {
-        panel * self.m / cut.panels
+        self.ops.row_of(panel, cut.panels, self.m)
     }
 
     /// Panels of a block of rows.
@@ -144,6 +144,11 @@ impl Product<'_> {
         self.ops.in_place && self.n <= 2 * self.ops.lanes
     }
 
+    /// True if packing A copies whole lines: cheaper in each task than to get them from another core.
+    fn copies_a(&self) -> bool {
+        self.ops.tile > 1 && self.a.col == self.ops.storage as isize
+    }
+
     /// True if the rows of A map to few lines of the L1 cache.
     fn aliased(&self) -> bool {
         self.a.row != self.ops.storage as isize && self.a.row % 2048 == 0
@@ -175,7 +180,7 @@ impl Product<'_> {
     /// Packs panels of A, for `k` from `p`, to `dst`.
     ///
     /// # Safety
-    /// `dst` has room: rows times the length of k.
+    /// `dst` has room: padded rows times the length of k.
     unsafe fn pack_a(&self, cut: &Cut, panels: Range<usize>, p: usize, dst: *mut u8) {
         let first = self.row_of(cut, panels.start);
         let k = cut.kc.min(self.k - p);
@@ -186,8 +191,8 @@ impl Product<'_> {
                 across: self.a.row,
                 along: self.a.col,
                 width: end - row,
-                ld: end - row,
-                unit: 1,
+                ld: self.ops.padded_rows(end - row),
+                unit: self.ops.tile,
                 k: self.elements(p, k),
                 dst: dst.wrapping_add((row - first) * k * self.ops.acc),
             };
@@ -235,7 +240,7 @@ impl Product<'_> {
         let room = |wanted: bool, numbers: usize| {
             if wanted { (numbers * acc).next_multiple_of(64) } else { 0 }
         };
-        let a_bytes = room(matches!(a, Source::Own), rows * kc);
+        let a_bytes = room(matches!(a, Source::Own), ops.padded_rows(rows) * kc);
         let b_bytes = room(matches!(b, Source::Own), width * kc);
         let c_bytes = room(!direct_c, rows * width);
         let scratch = Scratch::new(Slot::Task, a_bytes + b_bytes + c_bytes);
@@ -247,6 +252,8 @@ impl Product<'_> {
         } else {
             (own_c, width as isize)
         };
+        let _tiles = ops.begin();
+        let m = ops.padded_rows(self.m);
         let mut p = 0;
         while p < self.k {
             let k = kc.min(self.k - p);
@@ -272,13 +279,11 @@ impl Product<'_> {
                     let row = self.row_of(cut, panel);
                     let height = self.row_of(cut, panel + 1) - row;
                     let (data, in_place) = match a {
-                        Source::Packed(data) => {
-                            (data.wrapping_add((p * self.m + row * k) * acc), 0)
-                        }
+                        Source::Packed(data) => (data.wrapping_add((p * m + row * k) * acc), false),
                         Source::Own => {
-                            (own_a.wrapping_add((row - first) * k * acc) as *const u8, 0)
+                            (own_a.wrapping_add((row - first) * k * acc) as *const u8, false)
                         }
-                        Source::InPlace => (self.a_at(row, p) as *const u8, 1),
+                        Source::InPlace => (self.a_at(row, p) as *const u8, true),
                     };
                     // What kernels read next and is new to the L2 cache: the next panel of A
                     // while there is one, later a share of the next panel of B.
@@ -291,6 +296,7 @@ impl Product<'_> {
                     };
                     let at = (row - first) as isize * c_row + (j - cols.start) as isize;
                     let tile = Tile {
+                        rows: height,
                         k,
                         a: data,
                         a_row: self.a.row / acc as isize,
@@ -306,7 +312,7 @@ impl Product<'_> {
                     };
                     // SAFETY: the tile lies within the block, its panels within
                     // the packed operands; the level was available to `ops`.
-                    unsafe { ops.kernels[height - 1][vectors - 1][in_place](&tile) }
+                    unsafe { ops.multiply(&tile, in_place) }
                 }
                 j += count;
             }
@@ -336,8 +342,8 @@ impl Product<'_> {
         let acc = self.ops.acc;
         let share_b = cut.row_blocks > 1;
         let in_place = self.a_in_place();
-        let share_a = cut.col_blocks > 1 && !in_place;
-        let padded = self.padded(self.n);
+        let share_a = cut.col_blocks > 1 && !in_place && !self.copies_a();
+        let (padded, padded_rows) = (self.padded(self.n), self.ops.padded_rows(self.m));
         let b_bytes = if share_b { self.b_bytes() } else { 0 };
         let (b, a) = (Shared(room), Shared(room.wrapping_add(b_bytes)));
         let k_blocks = self.k.div_ceil(cut.kc);
@@ -355,7 +361,7 @@ impl Product<'_> {
                 unsafe { self.pack_b(cut, cols, p, b.get().wrapping_add(at)) }
             } else {
                 let panels = self.panels_of(cut, block);
-                let at = (p * self.m + self.row_of(cut, panels.start) * k) * acc;
+                let at = (p * padded_rows + self.row_of(cut, panels.start) * k) * acc;
                 // SAFETY: each task packs its own rows and stretch of k.
                 unsafe { self.pack_a(cut, panels, p, a.get().wrapping_add(at)) }
             }
@@ -459,7 +465,7 @@ pub(crate) unsafe fn multiply(par: &Par, pr: &Product<'_>, level: Level) {
     let (m_step, n_step) = (even(pr.m, pr.ops.mr), even(pr.n, 2 * pr.ops.lanes));
     let sizes = [m_step, n_step, k_step];
     let largest = pr.part([0; 3], sizes);
-    let bytes = largest.b_bytes() + m_step * k_step * pr.ops.acc;
+    let bytes = largest.b_bytes() + pr.ops.padded_rows(m_step) * k_step * pr.ops.acc;
     let scratch = Scratch::new(Slot::Call, bytes);
     for j in (0..pr.n).step_by(n_step) {
         for p in (0..pr.k).step_by(k_step) {

@@ -39,7 +39,7 @@ pub fn prepare(attributes: GatherMatmulAttrs, signature: &Signature<'_>) -> Prep
     );
     Ok(Box::new(GatherMatmul {
         there: there.map(|flag| flag == 1),
-        ops: Level::available().iter().filter_map(|l| ops(dtype, *l)).collect(),
+        ops: Level::of_products().iter().filter_map(|l| ops(dtype, *l)).collect(),
     }))
 }
 

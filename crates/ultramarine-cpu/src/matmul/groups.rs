@@ -76,7 +76,7 @@ pub unsafe fn pack_groups<T: Bits, const N: usize>(p: &Panel) {
 
 /// Elements as one number, the first in its lowest bits.
 #[inline(always)]
-fn group<T: Bits, const N: usize>(elements: [T; N]) -> u32 {
+pub(super) fn group<T: Bits, const N: usize>(elements: [T; N]) -> u32 {
     let mut group = 0;
     for t in 0..N {
         group |= elements[t].into() << (t * 32 / N);
@@ -121,7 +121,7 @@ unsafe fn rows<T: Bits, const N: usize>(p: &Panel, all: usize) {
 /// # Safety
 /// `width` elements of each row are readable, as many numbers writable.
 #[inline(always)]
-unsafe fn interleave<T: Bits, const N: usize>(
+pub(super) unsafe fn interleave<T: Bits, const N: usize>(
     rows: [*const T; N],
     there: usize,
     width: usize,

@@ -6,6 +6,8 @@ use super::simd::Simd;
 /// in numbers too.
 #[derive(Clone, Copy)]
 pub struct Tile {
+    /// Rows: those of the kernel.
+    pub rows: usize,
     /// Length of the sums.
     pub k: usize,
     /// A: packed (`rows` numbers for each k), or in place.

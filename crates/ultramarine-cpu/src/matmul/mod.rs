@@ -30,6 +30,8 @@ pub(crate) mod simd;
 mod skinny;
 #[cfg(test)]
 mod tests;
+#[cfg(target_arch = "x86_64")]
+mod tiles;
 
 use crate::kernel::{Args, Context, Kernel, Op, Prepared, Refusal, Signature, View};
 use crate::level::Level;
@@ -125,7 +127,7 @@ pub fn prepare(signature: &Signature<'_>, level: Level) -> Prepared {
     // The level is the context's; here it only matters whether there are kernels.
     ops::ops(a.dtype, level).ok_or(Refusal::Unsupported)?;
     Ok(Box::new(Matmul {
-        ops: Level::available().iter().filter_map(|l| ops::ops(a.dtype, *l)).collect(),
+        ops: Level::of_products().iter().filter_map(|l| ops::ops(a.dtype, *l)).collect(),
     }))
 }
 

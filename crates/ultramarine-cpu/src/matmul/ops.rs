@@ -3,9 +3,12 @@
 use super::gemv::{self, GemvFns};
 #[cfg(target_arch = "x86_64")]
 use super::groups::{Bits, Group, pack_groups};
-use super::micro::{self, Kernels};
+use super::micro::{self, Kernels, Tile};
 use super::pack::{self, LinesFn, PackFn, StoreFn};
 use super::simd::Storage;
+#[cfg(target_arch = "x86_64")]
+use super::tiles;
+use crate::amx::{TILE, Tiles};
 use crate::{dtype::DType, level::Level};
 use half::{bf16, f16};
 
@@ -29,6 +32,8 @@ pub struct Ops {
     pub direct_c: bool,
     /// Most rows of a kernel.
     pub mr: usize,
+    /// Panels of A have a multiple of this many rows: 1, or [`TILE`] where kernels multiply tiles.
+    pub tile: usize,
     /// Columns of a vector; kernels have one or two.
     pub lanes: usize,
     /// Preferred length of a block along k.
@@ -50,7 +55,38 @@ pub struct Ops {
 impl Ops {
     /// The functions for elements that are whole groups.
     pub fn of_groups(&self) -> Ops {
-        Ops { pack_a: WHOLE.0, pack_b: WHOLE.0, pack_lines: WHOLE.1, ..*self }
+        Ops { pack_b: WHOLE, ..*self }
+    }
+
+    /// First of `m` rows of a panel of so many, which are nearly equally high.
+    pub fn row_of(&self, panel: usize, panels: usize, m: usize) -> usize {
+        (panel * m.div_ceil(self.tile) / panels * self.tile).min(m)
+    }
+
+    /// Rows of A, with padding.
+    pub fn padded_rows(&self, rows: usize) -> usize {
+        rows.next_multiple_of(self.tile)
+    }
+
+    /// Length of blocks along k: nearly equal, at most `most`.
+    pub fn even_k(&self, k: usize, most: usize) -> usize {
+        k.div_ceil(k.div_ceil(most).max(1)).next_multiple_of(8.max(self.tile))
+    }
+
+    /// Has this thread's registers ready for the kernels, until the result is dropped.
+    pub fn begin(&self) -> Option<Tiles> {
+        (self.tile == TILE).then(Tiles::configure)
+    }
+
+    /// Computes a tile, with A packed or in place.
+    ///
+    /// # Safety
+    /// As [`micro::MicroFn`]; this thread began.
+    #[inline(always)]
+    pub unsafe fn multiply(&self, tile: &Tile, in_place: bool) {
+        let vectors = tile.cols.div_ceil(self.lanes);
+        // SAFETY: passed on.
+        unsafe { self.kernels[tile.rows - 1][vectors - 1][usize::from(in_place)](tile) }
     }
 }
 
@@ -95,7 +131,7 @@ fn copies<S: Storage>(level: Level) -> (PackFn, LinesFn, StoreFn) {
         #[cfg(target_arch = "x86_64")]
         Level::V3 => (v3::pack::<S>, v3::lines::<S>, v3::store::<S>),
         #[cfg(target_arch = "x86_64")]
-        Level::V4 => (v4::pack::<S>, v4::lines::<S>, v4::store::<S>),
+        Level::V4 | Level::Amx => (v4::pack::<S>, v4::lines::<S>, v4::store::<S>),
         _ => (baseline::pack::<S>, baseline::lines::<S>, baseline::store::<S>),
     }
 }
@@ -116,16 +152,16 @@ fn kernels(kind: DType, level: Level) -> (Kernels, usize) {
         #[cfg(target_arch = "x86_64")]
         Level::V3 => tables!(v3 32),
         #[cfg(target_arch = "x86_64")]
-        Level::V4 => tables!(v4 64),
+        Level::V4 | Level::Amx => tables!(v4 64),
         _ => tables!(baseline 16),
     }
 }
 
 /// Packing of whole groups.
 #[cfg(target_arch = "x86_64")]
-const WHOLE: (PackFn, LinesFn) = (v4::pack::<Group>, v4::lines::<Group>);
+const WHOLE: PackFn = v4::pack::<Group>;
 #[cfg(not(target_arch = "x86_64"))]
-const WHOLE: (PackFn, LinesFn) = (baseline::pack::<u32>, baseline::lines::<u32>);
+const WHOLE: PackFn = baseline::pack::<u32>;
 
 /// The functions for groups of a dtype's elements.
 #[cfg(target_arch = "x86_64")]
@@ -134,8 +170,12 @@ fn groups(dtype: DType, level: Level) -> Option<&'static Ops> {
     static BF16: Ops = grouped::<bf16, u16, 2>(micro::v4_bf16::PAIRS);
     static WORDS: Ops = grouped::<u16, u16, 2>(micro::v4_vnni::PAIRS);
     static BYTES: Ops = grouped::<u8, u8, 4>(micro::v4_vnni::FOURS);
+    static BF16_TILES: Ops = tiled::<u16, 2>(&BF16, tiles::PAIRS);
+    static BYTE_TILES: Ops = tiled::<u8, 4>(&BYTES, tiles::FOURS);
     match dtype {
         _ if level < Level::V4 => None,
+        DType::BF16 if level == Level::Amx => Some(&BF16_TILES),
+        DType::I8 | DType::U8 if level == Level::Amx => Some(&BYTE_TILES),
         DType::BF16 if has!("avx512bf16") => Some(&BF16),
         DType::I16 | DType::U16 if has!("avx512vnni") => Some(&WORDS),
         DType::I8 | DType::U8 if has!("avx512vnni") => Some(&BYTES),
@@ -160,14 +200,28 @@ const fn grouped<S: Storage, T: Bits, const N: usize>(kernels: Kernels) -> Ops {
         in_place: false,
         direct_c: false,
         mr: kernels.len(),
+        tile: 1,
         lanes: 16,
         kc: 512,
         kernels,
         pack_a: pack_groups::<T, N>,
         pack_b: pack_groups::<T, N>,
-        pack_lines: v4::lines::<S>,
+        pack_lines: v4::lines::<Group>,
         store: v4::store::<S>,
         gemv: None,
+    }
+}
+
+/// The same functions for kernels that multiply tiles.
+#[cfg(target_arch = "x86_64")]
+const fn tiled<T: Bits, const N: usize>(of: &Ops, kernels: Kernels) -> Ops {
+    Ops {
+        mr: kernels.len(),
+        tile: TILE,
+        kernels,
+        pack_a: tiles::pack::<T, N>,
+        pack_lines: tiles::pack_lines,
+        ..*of
     }
 }
 
@@ -199,6 +253,7 @@ pub fn ops(dtype: DType, level: Level) -> Option<Ops> {
         in_place: matches!(dtype, DType::F32 | DType::F64) && level > Level::Baseline,
         direct_c,
         mr: kernels.len(),
+        tile: 1,
         lanes,
         kc: 2048 / acc,
         kernels,

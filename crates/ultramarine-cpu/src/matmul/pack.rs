@@ -225,6 +225,10 @@ pub struct Lines<'a> {
     pub rows: &'a [*const u8],
     /// Length along k.
     pub k: usize,
+    /// Numbers along k of the panel that lie before these, ...
+    pub before: usize,
+    /// ... and all of the panel.
+    pub all: usize,
     /// The packed panel.
     pub dst: *mut u8,
 }
@@ -243,7 +247,7 @@ pub type LinesFn = unsafe fn(&Lines<'_>);
 pub unsafe fn pack_lines<S: Storage, const V4: bool>(l: &Lines<'_>) {
     let n = l.rows.len();
     // SAFETY: passed on.
-    unsafe { lines::<S, V4>(|i| l.rows[i], n, n, l.k, l.dst as *mut S::Acc) }
+    unsafe { lines::<S, V4>(|i| l.rows[i], n, n, l.k, (l.dst as *mut S::Acc).add(l.before * n)) }
 }
 
 /// Packs `width` rows, of which `row` gives the first element.
@@ -319,7 +323,7 @@ unsafe fn flip<A: Copy, const V4: bool>(
 /// As [`flip`]; AVX-512 is available; `block` has 256 numbers.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-unsafe fn flip_v4(block: *const f32, dst: *mut f32, ld: usize, n: usize) {
+pub(super) unsafe fn flip_v4(block: *const f32, dst: *mut f32, ld: usize, n: usize) {
     use core::arch::x86_64::*;
     // SAFETY: by this function's contract; stores are masked to n numbers.
     unsafe {

@@ -19,7 +19,7 @@ pub fn prepare(signature: &Signature<'_>) -> Prepared {
         "products over segments of other dtypes or ranks"
     );
     Ok(Box::new(SegmentedMatmul {
-        ops: Level::available().iter().filter_map(|l| ops(dtype, *l)).collect(),
+        ops: Level::of_products().iter().filter_map(|l| ops(dtype, *l)).collect(),
     }))
 }
 

@@ -203,7 +203,7 @@ impl<V: Decode> Body for Dot<'_, V> {
 
 /// Returns true if rows of x are to be ordered by [`reorder`], with zeros up to a multiple of [`STRETCH`].
 pub fn ordered(level: Level, format: &Format) -> bool {
-    cfg!(target_arch = "x86_64") && level == Level::V4 && format.bits.size == 4
+    cfg!(target_arch = "x86_64") && level >= Level::V4 && format.bits.size == 4
 }
 
 #[cfg(target_arch = "x86_64")]

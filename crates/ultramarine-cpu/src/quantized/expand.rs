@@ -10,7 +10,7 @@ macro_rules! with_vectors {
     ($level:expr, $vector:ident => $body:expr) => {
         match $level {
             #[cfg(target_arch = "x86_64")]
-            Level::V4 => {
+            Level::V4 | Level::Amx => {
                 type $vector = crate::matmul::simd::x86::F32x16;
                 // SAFETY: a level is only made where its features were found.
                 unsafe { level::v4($body) }

@@ -53,7 +53,7 @@ pub fn prepare(attributes: QuantizedMatmulAttrs, signature: &Signature<'_>) -> P
         format,
         transpose: transpose == 1,
         there: there.map(|flag| flag == 1),
-        ops: Level::available().iter().filter_map(|l| ops(wide, *l)).collect(),
+        ops: Level::of_products().iter().filter_map(|l| ops(wide, *l)).collect(),
     };
     Ok(match dtype {
         DType::F16 => Box::new(Of::<f16>::new(made)),

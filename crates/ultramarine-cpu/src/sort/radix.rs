@@ -55,7 +55,7 @@ macro_rules! items {
             $(
                 #[inline(always)]
                 fn in_vectors(level: Level) -> bool {
-                    cfg!(target_arch = "x86_64") && level == Level::V4
+                    cfg!(target_arch = "x86_64") && level >= Level::V4
                 }
                 #[cfg(target_arch = "x86_64")]
                 fn arrange(level: Level, items: &mut [Self], kth: Option<usize>) -> bool {

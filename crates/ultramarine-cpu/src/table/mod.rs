@@ -201,7 +201,7 @@ pub unsafe extern "C" fn backend_init(
     error: *mut *mut abi::Error,
 ) -> Status {
     // SAFETY: passed on from the caller.
-    unsafe { backend_init_at(Level::V4, host, out, error) }
+    unsafe { backend_init_at(Level::Amx, host, out, error) }
 }
 
 /// [`backend_init`] with kernels of at most that level. May be called more than once: every

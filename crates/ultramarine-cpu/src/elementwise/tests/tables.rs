@@ -44,7 +44,7 @@ fn binary_exists(code: u32, dtype: DType) -> bool {
 #[test]
 fn every_op_exists_where_it_should() {
     let mut wrong = Vec::new();
-    for level in [Level::Baseline, Level::V3, Level::V4] {
+    for level in [Level::Baseline, Level::V3, Level::V4, Level::Amx] {
         for dtype in DType::ALL {
             for code in 0..u::NAMES.len() as u32 + 1 {
                 let exists = (code as usize) < u::NAMES.len() && unary_exists(code, dtype);

@@ -264,6 +264,7 @@ where
                 for col in (0..cols).step_by(2 * ops.lanes) {
                     let vectors = (cols - col).div_ceil(ops.lanes).min(2);
                     let tile = Tile {
+                        rows: height,
                         k: steps,
                         a: at.cast(),
                         a_row: strides[0],
@@ -278,9 +279,7 @@ where
                         next_step: 0,
                     };
                     // SAFETY: the level is available (its functions were looked up by it); operands are there.
-                    unsafe {
-                        ops.kernels[height - 1][vectors - 1][usize::from(ops.in_place)](&tile)
-                    }
+                    unsafe { ops.multiply(&tile, ops.in_place) }
                 }
                 from += steps;
             }

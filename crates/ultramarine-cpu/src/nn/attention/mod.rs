@@ -64,7 +64,7 @@ pub fn prepare(op: &Op, gradient: bool, signature: &Signature<'_>, level: Level)
     let made = Attention {
         attributes,
         gradient,
-        ops: Level::available().iter().filter_map(|l| ops(wide, *l)).collect(),
+        ops: Level::of_products().iter().filter_map(|l| ops(wide, *l)).collect(),
     };
     Ok(match dtype {
         DType::F16 => Box::new(Of::<f16>::new(made)),
