@@ -144,6 +144,9 @@ GROUPS: dict[str, Group] = {
     "jobs": Group(
         "whole programs, in Rust and in Python", python("bench.cpu.jobs"), 900, usual=False
     ),
+    "tiny": Group(
+        "tiny work from Python, beside numpy and torch", python("bench.cpu.tiny"), 300, usual=False
+    ),
     "workloads": Group(
         "the workloads, beside other libraries", python("bench.cpu.workloads"), 1800
     ),
