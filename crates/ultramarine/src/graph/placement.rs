@@ -12,7 +12,7 @@ use crate::{
     device::{Device, DeviceType},
     devices,
     error::{Error, Result},
-    graph::{determinism, op::Op},
+    graph::{determinism, node::Node, op::Op},
     stream::default_device,
     stream::{self, Stream},
 };
@@ -174,6 +174,16 @@ pub(crate) fn place(op: &Op, inputs: &[&Array]) -> Result<Place> {
         true => scoped_place(stream),
         false => Place::new(stream, !inputs.is_empty(), false),
     })
+}
+
+/// Where a view of a node whose value is in the host's memory runs, if that is the host.
+pub(crate) fn place_view(of: &Node) -> Option<Place> {
+    let (stream, scoped) = stream::current();
+    let elsewhere = !scoped && (of.home().is_some() || FOLLOWED.get().is_some());
+    if stream.device != Device::CPU || elsewhere {
+        return None;
+    }
+    Some(if scoped { scoped_place(stream) } else { Place::new(stream, true, false) })
 }
 
 fn place_among_devices(op: &Op, inputs: &[&Array]) -> Result<Place> {

@@ -8,7 +8,7 @@ use crate::error::{Error, Result, bail};
 use crate::ops::index::{
     entry::{Entries, Index},
     gather::gather,
-    resolve::Resolved,
+    resolve::{Resolved, viewed},
 };
 use crate::ops::rules::shapeless::{SymbolicSize, reshaped};
 use crate::ops::{elementwise::operand::Operand, rules::builders::bin, select::where_};
@@ -100,6 +100,9 @@ impl Array {
     }
 
     fn indexed(&self, entries: &[Index]) -> Result<Array> {
+        if let Some(view) = viewed(self, entries) {
+            return Ok(view);
+        }
         let _home = follow(&[self]);
         if let [Index::Mask(mask)] = entries {
             return self.masked(mask);

@@ -3,8 +3,10 @@
 use crate::error::{Error, Result, bail};
 use crate::ops::index::gather::{common, gathered, spread};
 use crate::ops::index::{entry::Index, indexing::Update};
+use crate::ops::shape::view::on_hand;
 use crate::ops::{index::scatter::scatter, rules::shapeless::shapeless};
-use crate::{array::Array, dtype::Dtype, scalar::Scalar, shape::Shape};
+use crate::shape::{MAX_NDIM, Shape, Strides};
+use crate::{array::Array, dtype::Dtype, node::Value, scalar::Scalar};
 use ultramarine_abi::schema::scatter as kind;
 
 /// An index resolved against a shape: an entry for each axis, and where new ones are.
@@ -44,6 +46,116 @@ fn within(i: i64, axis: usize, n: usize) -> Result<i64> {
             Err(Error::Index(text.into()))
         }
     }
+}
+
+/// Start and stop of a slice of an axis of size `n`, held to the axis; -1 is before the first element.
+fn ends(n: i64, start: Option<i64>, stop: Option<i64>, step: i64) -> (i64, i64) {
+    let (low, high) = if step > 0 { (0, n) } else { (-1, n - 1) };
+    let place = |p: Option<i64>, missing: i64| match p {
+        None => missing,
+        Some(p) if p < 0 => p.saturating_add(n).clamp(low, high),
+        Some(p) => p.clamp(low, high),
+    };
+    let (first, last) = if step > 0 { (0, n) } else { (n - 1, -1) };
+    (place(start, first), place(stop, last))
+}
+
+/// A view by integers, slices and new axes, whose axes come one after the other.
+struct Axes<'a> {
+    sizes: &'a [usize],
+    strides: &'a [isize],
+    /// Elements from the array's first to the view's.
+    first: isize,
+    shape: Shape,
+    out: Strides,
+}
+
+impl Axes<'_> {
+    fn keep(&mut self, axis: usize) -> Option<()> {
+        self.shape.push(*self.sizes.get(axis)?);
+        self.out.push(self.strides[axis]);
+        Some(())
+    }
+
+    fn int(&mut self, axis: usize, i: i64) -> Option<()> {
+        let at = within(i, axis, *self.sizes.get(axis)?).ok()?;
+        self.first += at as isize * self.strides[axis];
+        Some(())
+    }
+
+    fn slice(
+        &mut self,
+        axis: usize,
+        start: Option<i64>,
+        stop: Option<i64>,
+        step: i64,
+    ) -> Option<()> {
+        let n = *self.sizes.get(axis)? as i64;
+        if step == 0 {
+            return None;
+        }
+        let (start, stop) = ends(n, start, stop, step);
+        let span = if step > 0 { stop - start } else { start - stop };
+        let length = span.max(0).unsigned_abs().div_ceil(step.unsigned_abs()) as usize;
+        let stride = self.strides[axis];
+        if length > 0 {
+            self.first += start as isize * stride;
+        }
+        self.shape.push(length);
+        // A step that is never taken might overflow when it is made a stride.
+        self.out.push(if length > 1 { step as isize * stride } else { stride });
+        Some(())
+    }
+}
+
+/// `x[entries]` of integers, slices and new axes, of an array whose views are made at once: one view, and no lists. `None` for
+/// other arrays and entries, and for those that are errors.
+pub(super) fn viewed(a: &Array, entries: &[Index]) -> Option<Array> {
+    // A view of a constant may be one, too.
+    let (value, place) = on_hand(a).filter(|_| !a.node().op.is_constant())?;
+    let (sizes, strides) = (a.shape(), &value.strides[..]);
+    let mut axes = Axes { sizes, strides, first: 0, shape: Shape::new(), out: Strides::new() };
+    let mut axis = 0;
+    for (i, entry) in entries.iter().enumerate() {
+        match entry {
+            Index::NewAxis => {
+                axes.shape.push(1);
+                axes.out.push(1);
+                continue;
+            }
+            Index::Ellipsis => {
+                let behind = &entries[i + 1..];
+                if behind.iter().any(|e| matches!(e, Index::Ellipsis)) {
+                    return None;
+                }
+                let used = behind.iter().filter(|e| !matches!(e, Index::NewAxis)).count();
+                let end = sizes.len().checked_sub(used).filter(|end| *end >= axis)?;
+                (axis..end).try_for_each(|axis| axes.keep(axis))?;
+                axis = end;
+                continue;
+            }
+            Index::Full => axes.keep(axis)?,
+            Index::Int(i) => axes.int(axis, *i)?,
+            Index::Slice { start, stop, step } => {
+                axes.slice(axis, *start, *stop, step.unwrap_or(1))?;
+            }
+            Index::Array(_) | Index::Mask(_) => return None,
+        }
+        axis += 1;
+    }
+    (axis..sizes.len()).try_for_each(|axis| axes.keep(axis))?;
+    let Axes { first, shape, out, .. } = axes;
+    if shape.len() > MAX_NDIM {
+        return None;
+    }
+    if shape[..] == *sizes && out[..] == *strides {
+        return Some(a.clone());
+    }
+    // Nothing may point outside, not even an empty view.
+    let first = if shape.contains(&0) { 0 } else { first };
+    let offset = value.offset.wrapping_add_signed(first * a.itemsize() as isize);
+    let value = Value { buffer: value.buffer.clone(), offset, strides: out };
+    Some(Array::given_at(place, value, shape, a.dtype()))
 }
 
 impl Resolved {
@@ -135,14 +247,7 @@ impl Resolved {
             return Err(Error::Value("slice step cannot be zero".into()));
         }
         let n = n as i64;
-        let (low, high) = if step > 0 { (0, n) } else { (-1, n - 1) };
-        let place = |p: Option<i64>, missing: i64| match p {
-            None => missing,
-            Some(p) if p < 0 => p.saturating_add(n).clamp(low, high),
-            Some(p) => p.clamp(low, high),
-        };
-        let (first, last) = if step > 0 { (0, n) } else { (n - 1, -1) };
-        let (start, stop) = (place(start, first), place(stop, last));
+        let (start, stop) = ends(n, start, stop, step);
         self.whole &= step == 1 && start == 0 && stop == n;
         // A stop before the first element must not be read as one from the end.
         self.start[axis] = start as isize;

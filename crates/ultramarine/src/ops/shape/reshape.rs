@@ -47,7 +47,10 @@ pub(crate) fn view(view: View, a: &Array, shape: Shape) -> Result<Array> {
             return Ok(Fill { value, spread }.of(shape));
         }
     }
-    Array::try_of(view, &[a], shape, a.dtype())
+    match view.at_once(a, &shape) {
+        Some(made) => Ok(made),
+        None => Array::try_of(view, &[a], shape, a.dtype()),
+    }
 }
 
 /// Shows dimensions that may be negative.

@@ -3,14 +3,16 @@
 
 use crate::backend::Exec;
 use crate::error::{Error, Result, bail, ensure};
+use crate::node::{Node, Value};
 use crate::ops::rules::shapeless::{self, filled_like, reshaped_like};
 use crate::ops::shape::axes::KeepDims;
 use crate::ops::{
     Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes, index::update::Update,
     rules::batching, shape::reshape::view,
 };
+use crate::placement::{self, Place, follow};
 use crate::shape::{self, Shape, Strides};
-use crate::{array::Array, dtype::Dtype, node::Value, placement::follow, scalar::Scalar};
+use crate::{array::Array, device::Device, dtype::Dtype, scalar::Scalar};
 use smallvec::{SmallVec, smallvec};
 
 attributes! {
@@ -76,6 +78,13 @@ impl View {
         Some(Array::given_at(node.place, value, Shape::from_slice(shape), node.dtype))
     }
 
+    /// The view of an array whose views are made at once ([`on_hand`]), unless strides cannot express it.
+    pub fn at_once(&self, a: &Array, shape: &[usize]) -> Option<Array> {
+        let (value, place) = on_hand(a)?;
+        let value = self.of(value, a.shape(), shape, [a.dtype(); 2])?;
+        Some(Array::given_at(place, value, Shape::from_slice(shape), a.dtype()))
+    }
+
     /// An evaluated array in a shape that it broadcasts to, for kernels that want operands of one shape.
     pub fn broadcast_value(of: &Value, from: &[usize], to: &[usize]) -> Value {
         Value {
@@ -134,6 +143,19 @@ impl View {
             }
         }
     }
+}
+
+/// The value of an array whose views are made at once, and their place: it is in the host's memory, where a view costs less than
+/// its node, and in no trace, which would have to find the view's operand again. Devices keep nodes: their evaluations repeat by
+/// what a view is of ([`crate::ops::nn::attention`]).
+pub(crate) fn on_hand(a: &Array) -> Option<(&Value, Place)> {
+    let node = a.node();
+    let value = node.value()?;
+    let here = value.buffer.device() == Device::CPU && !node.is_traced() && !shapeless::shapeless();
+    if !here || node.dtype.is_storage() {
+        return None;
+    }
+    Some((value, placement::place_view(node)?))
 }
 
 impl Rules for View {
