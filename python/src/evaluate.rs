@@ -1,7 +1,7 @@
 //! Evaluation of trees, and its order.
 
-use crate::array::PyArray;
-use crate::convert::{Arrays, as_array};
+use crate::array::{PyArray, evaluate};
+use crate::convert::{Arrays, as_array, exact};
 use crate::error::{Res, type_, type_name, value};
 use crate::tree;
 use pyo3::prelude::*;
@@ -23,6 +23,11 @@ use ultramarine::Array;
 #[pyfunction]
 #[pyo3(signature = (*args))]
 fn eval(py: Python<'_>, args: &Bound<'_, PyTuple>) -> Res<()> {
+    if args.len() == 1
+        && let Some(array) = exact(&args.get_item(0)?)
+    {
+        return evaluate(py, &array.get().get(py));
+    }
     let mut all = Vec::new();
     tree::arrays_among(args, &mut all)?;
     Ok(py.detach(|| ultramarine::eval(&all))?)

@@ -130,8 +130,8 @@ impl From<Array> for PyArray {
 
 /// Evaluates an array with the interpreter lock released, if that is not done yet.
 pub fn evaluate(py: Python<'_>, array: &Array) -> Res<()> {
-    if array.is_available() {
-        // Fast.
+    // What takes less time than to release the lock keeps it.
+    if array.is_available() || ultramarine::eval_if_small(array) {
         return Ok(array.eval()?);
     }
     Ok(py.detach(|| array.eval())?)

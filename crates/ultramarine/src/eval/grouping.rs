@@ -162,7 +162,7 @@ fn closes(work: &Node, device: Option<&backend::DeviceState>) -> Option<Epilogue
 }
 
 /// The task of a node that is evaluated by itself: the smallest evaluations cost as much as their planning.
-fn single(entry: Entry) -> Task {
+pub(super) fn single(entry: Entry) -> Task {
     let (node, work) = (&entry.node, entry.work());
     let device = super::device_of(node.place.stream).ok();
     let runs = node.size() > 0 && device.is_some_and(|d| d.fused_limit() > 0);

@@ -72,6 +72,17 @@ impl Entry {
         }
     }
 
+    /// The operands of the operation that runs, which the entry's nodes let go unless a trace retains them.
+    pub fn take_inputs(&self) -> Inputs {
+        match &self.composed {
+            None => self.node.take_inputs(),
+            Some(composed) => {
+                drop(self.node.take_inputs());
+                composed.take_inputs()
+            }
+        }
+    }
+
     /// Drops the operands, unless a trace retains them.
     pub fn release_inputs(&self) {
         drop(self.node.take_inputs());

@@ -1,6 +1,7 @@
 //! Evaluation: claim what is needed, plan it, run it on its streams.
 //!
 //! ```text
+//! eval(output)  -> one operation whose operands have values, on the host: run by itself (single.rs), or
 //! eval(outputs) -> tape (claimed lazy nodes, operands first)
 //!               -> the executable of an earlier evaluation with this structure (repeated.rs), in segments if parts
 //!                  of it differ each time (segments.rs), or
@@ -26,6 +27,7 @@ mod oversized;
 mod repeated;
 mod run;
 mod segments;
+mod single;
 mod structure;
 mod submission;
 mod values;
@@ -46,6 +48,7 @@ use described::Notes;
 use grouping::{Task, group_into_tasks};
 use lower::Tape;
 pub(crate) use run::panic_text;
+pub use single::eval_if_small;
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -171,8 +174,10 @@ fn start(arrays: &[&Array], sync: bool) -> Result<()> {
         return Ok(());
     }
     register_fork_hook();
+    let mut alone =
+        if let ([array], true) = (arrays, sync) { single::run(array.node()) } else { None };
     // An evaluation that an interrupt ended goes on where that is no error.
-    while !start_once(arrays, sync)? {
+    while !alone.take().map_or_else(|| start_once(arrays, sync), Ok)? {
         interrupt::handle()?;
     }
     Ok(())

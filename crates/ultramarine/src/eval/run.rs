@@ -6,7 +6,7 @@ use super::{
     described::{self, Note, Notes},
     fallback,
     fused_program::{Anchored, FusedProgram},
-    grouping::{Epilogue, Task},
+    grouping::{Epilogue, Task, single},
     lower::Entry,
     numbers,
 };
@@ -15,11 +15,12 @@ use crate::{
     backend::{Dispatch, Exec, Operand},
     dtype::Dtype,
     error::{Error, Result},
-    node::{Inputs, Node, Value},
+    node::{Node, Value},
     ops::{
         Call,
         create::fill::broadcast_constant,
         rules::multi_output::{MultiOutput, OutputOf},
+        shape::view::View,
     },
     profile::Recorder,
     scalar::Scalar,
@@ -72,6 +73,43 @@ pub(super) fn run(mut tasks: Vec<Task>, notes: Notes, alone: bool) {
         }
         // Frees memory that no other task needs before the next one runs.
         task.members.clear();
+    }
+}
+
+/// Runs an operation by itself, then views of its result, the last of which comes first. All are claimed.
+pub(super) fn run_alone(node: Arc<Node>, views: &[Arc<Node>]) {
+    let stream = node.place.stream;
+    let mut task = single(Entry::new(node));
+    let exec = match super::device_of(stream).and_then(|device| Exec::new(device, stream)) {
+        Ok(exec) => exec,
+        Err(error) => {
+            let tasks = views.iter().rev().map(|view| single(Entry::new(view.clone())));
+            return fail(std::iter::once(task).chain(tasks).collect(), error);
+        }
+    };
+    run_task(&exec, &mut task, Notes::of(None));
+    drop(task);
+    for view in views.iter().rev() {
+        if interrupt::is_cut() {
+            view.release_claim();
+        } else {
+            run_view(&exec, view);
+        }
+    }
+}
+
+/// Runs a view of an operand that is done.
+fn run_view(exec: &Exec, node: &Arc<Node>) {
+    let value = node.with_inputs(|inputs| {
+        let operand = inputs.first()?;
+        node.op.get::<View>()?.of_operand(operand, node)
+    });
+    match value {
+        Some(value) => {
+            drop(node.take_inputs());
+            node.finish(Ok(value));
+        }
+        None => run_task(exec, &mut single(Entry::new(node.clone())), Notes::of(None)),
     }
 }
 
@@ -279,27 +317,35 @@ fn run_single(exec: &Exec, entry: &Entry, profile: Option<Recorder>) -> Result<(
     {
         return called::run(exec, entry, (multi, graph), profile);
     }
-    let inputs: Inputs = work.inputs();
     let output = work.op.get::<OutputOf>();
+    // What only this op needed is ours from here on: references are counted without those of its nodes.
+    let inputs = entry.take_inputs();
     let here = |i| match output {
         // Its error is the operation's, not one of something that needed it.
         Some(_) => outcome(i)?.clone().map_err(|e| Error::clone(&e)),
         None if work.op.forwards_operands() => value_of(i).cloned(),
         None => operand(exec, i),
     };
-    let values: SmallVec<[Value; 3]> = inputs.iter().map(here).collect::<Result<_>>()?;
-    // Given up before the references are counted: what only this op needed is ours.
-    entry.release_inputs();
+    let mut values: SmallVec<[Value; 3]> = SmallVec::new();
+    let there = inputs.iter().try_for_each(|input| {
+        values.push(here(input)?);
+        Ok(())
+    });
+    if let Err(error) = there {
+        // A wait that was interrupted leaves the node as it was.
+        node.restore(inputs);
+        return Err(error);
+    }
     let kept = node.is_traced();
     let mut donatable = 0u32;
-    for (i, input) in inputs.iter().enumerate().take(32) {
+    let mut descs: SmallVec<[(&[usize], _); 3]> = SmallVec::new();
+    for (i, input) in inputs.iter().enumerate() {
+        descs.push((&input.shape[..], input.dtype));
         let edges = inputs.iter().filter(|n| Arc::ptr_eq(n, input)).count();
-        if !kept && edges == 1 && is_unshared(input, edges, &values[i]) {
+        if !kept && i < 32 && edges == 1 && is_unshared(input, edges, &values[i]) {
             donatable |= 1 << i;
         }
     }
-    let descs: SmallVec<[(&[usize], _); 3]> =
-        inputs.iter().map(|i| (&i.shape[..], i.dtype)).collect();
     let call =
         Call { inputs: &values, descs: &descs, shape: &node.shape, dtype: node.dtype, donatable };
     let evaluate = || match work.op.rules() {

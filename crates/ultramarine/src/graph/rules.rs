@@ -116,8 +116,8 @@ impl Call<'_> {
         attrs: &A,
         scalars: &[Scalar],
     ) -> Result<Value> {
-        let inputs: SmallVec<[Operand<'_>; 4]> =
-            (0..self.inputs.len()).map(|i| self.operand(i)).collect();
+        let mut inputs: SmallVec<[Operand<'_>; 4]> = SmallVec::new();
+        (0..self.inputs.len()).for_each(|i| inputs.push(self.operand(i)));
         exec.run(op, attrs, &inputs, &[self.output(&value)], scalars)?;
         Ok(value)
     }

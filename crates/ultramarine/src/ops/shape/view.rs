@@ -66,6 +66,11 @@ impl View {
         })
     }
 
+    /// The view that a node is of an operand that has its value, if strides can express it.
+    pub fn of_operand(&self, operand: &Node, node: &Node) -> Option<Value> {
+        self.of(operand.value()?, &operand.shape, &node.shape, [operand.dtype, node.dtype])
+    }
+
     /// The view of an array that has its value, without a node for the evaluator: graphs of models have a view of each weight.
     /// `None` where the array is lazy, a constant or part of a trace, and where strides cannot express the view. The view is where
     /// the array is: it is for operations that are placed themselves.
