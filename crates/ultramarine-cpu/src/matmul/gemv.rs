@@ -63,25 +63,53 @@ const AHEAD: usize = 4096;
 /// Sums of so many lanes that do not wait for each other.
 const CHAINS: usize = 4;
 
+/// Rows whose lanes are summed together: in one row alone that takes longer than a short row's products.
+const ROWS: usize = 16;
+
 impl<S: Storage> Body for Dot<S> {
     type Output = ();
     #[inline(always)]
     fn call<I: Isa>(self, _isa: I) {
         let p = self.0;
-        for r in 0..p.rows {
-            // SAFETY: rows of the part, by the contract of `GemvFn`.
-            unsafe { *(p.y as *mut S::Acc).add(r) = dot::<S, I>(&p, r) };
+        let y = p.y as *mut S::Acc;
+        let mut r = 0;
+        while r < p.rows {
+            let count = ROWS.min(p.rows - r);
+            let mut lanes = [[S::Acc::default(); LANES]; ROWS];
+            for (i, lanes) in lanes.iter_mut().enumerate().take(count) {
+                // SAFETY: rows of the part, by the contract of `GemvFn`.
+                *lanes = unsafe { dot::<S, I>(&p, r + i) };
+            }
+            let (mut a, mut b) = ([S::Acc::default(); ROWS * 8], [S::Acc::default(); ROWS * 4]);
+            halve::<S::Acc, 8>(lanes.as_flattened(), &mut a);
+            halve::<S::Acc, 4>(&a, &mut b);
+            halve::<S::Acc, 2>(&b, &mut a[..ROWS * 2]);
+            halve::<S::Acc, 1>(&a[..ROWS * 2], &mut b[..ROWS]);
+            // SAFETY: the sums of these rows.
+            unsafe { core::ptr::copy_nonoverlapping(b.as_ptr(), y.add(r), count) };
+            r += count;
         }
     }
 }
 
-/// The dot product of row `r`. Rows are read one after the other: a processor fetches one stream of memory ahead better than
-/// several.
+/// Adds the second half of the `2 * HALF` lanes of each row to the first.
+#[inline(always)]
+fn halve<A: Num, const HALF: usize>(from: &[A], to: &mut [A]) {
+    let (from, to) = (from.as_chunks::<HALF>().0, to.as_chunks_mut::<HALF>().0);
+    for (to, from) in to.iter_mut().zip(from.as_chunks::<2>().0) {
+        for l in 0..HALF {
+            to[l] = from[0][l].plus(from[1][l]);
+        }
+    }
+}
+
+/// The lanes of the dot product of row `r`. Rows are read one after the other: a processor fetches one stream of memory ahead
+/// better than several.
 ///
 /// # Safety
 /// `r < rows`; the part is valid.
 #[inline(always)]
-unsafe fn dot<S: Storage, I: Isa>(p: &Part, r: usize) -> S::Acc {
+unsafe fn dot<S: Storage, I: Isa>(p: &Part, r: usize) -> [S::Acc; LANES] {
     let x = p.x as *const S::Acc;
     let row = p.matrix.wrapping_offset(r as isize * p.row) as *const S;
     let mut sums = [[S::Acc::default(); LANES]; CHAINS];
@@ -114,14 +142,7 @@ unsafe fn dot<S: Storage, I: Isa>(p: &Part, r: usize) -> S::Acc {
         }
         half /= 2;
     }
-    let mut half = LANES / 2;
-    while half > 0 {
-        for l in 0..half {
-            sums[0][l] = sums[0][l].plus(sums[0][l + half]);
-        }
-        half /= 2;
-    }
-    sums[0][0]
+    sums[0]
 }
 
 impl<S: Storage> Body for Axpy<S> {
