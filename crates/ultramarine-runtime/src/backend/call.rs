@@ -425,7 +425,7 @@ impl Exec {
         bump(&self.local.bytes_read, bytes.0);
         bump(&self.local.bytes_written, bytes.1);
         let mut values: SmallVec<[[u64; 2]; 8]> = SmallVec::new();
-        values.extend(scalars.iter().map(|s| [s.bits(), 0]));
+        scalars.iter().for_each(|s| values.push([s.bits(), 0]));
         let command = Command {
             size: size_of::<Command>() as u32,
             flags: 0,

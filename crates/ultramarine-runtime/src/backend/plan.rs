@@ -82,10 +82,10 @@ struct Cached {
 pub(super) struct PlanCache(Mutex<Cached>);
 
 impl PlanCache {
-    fn get(&self, key: PlanKey, make: impl FnOnce() -> Result<Plan>) -> Result<Arc<Plan>> {
+    fn get(&self, key: &PlanKey, make: impl FnOnce() -> Result<Plan>) -> Result<Arc<Plan>> {
         let generation = {
             let cached = lock(&self.0);
-            if let Some(plan) = cached.map.get(&key) {
+            if let Some(plan) = cached.map.get(key) {
                 return Ok(plan.clone());
             }
             cached.generation
@@ -103,7 +103,7 @@ impl PlanCache {
         if cached.map.len() >= MAX_PLANS {
             cached.map.clear();
         }
-        Ok(cached.map.entry(key).or_insert(plan).clone())
+        Ok(cached.map.entry(key.clone()).or_insert(plan).clone())
     }
 
     fn generation(&self) -> u64 {
@@ -245,7 +245,7 @@ impl DeviceState {
         }
         let tensors = || describe(inputs.iter().chain(outputs));
         // SAFETY: by this function's contract; the descriptions are of these tensors.
-        unsafe { self.plan_of(op, attributes, key, tensors, inputs.len()) }
+        unsafe { self.plan_of(op, attributes, &key, tensors, inputs.len()) }
     }
 
     /// Returns true if one of the device's tables has a kernel for contiguous tensors of these dtypes and ranks.
@@ -268,7 +268,7 @@ impl DeviceState {
         };
         let raw = attributes as *const A as *const c_void;
         // SAFETY: the op's attribute struct, whose bytes the key holds, and the descriptions.
-        let plan = unsafe { self.plan_of(op, raw, key, tensors, inputs.len()) }?;
+        let plan = unsafe { self.plan_of(op, raw, &key, tensors, inputs.len()) }?;
         Ok(plan.status != status::UNSUPPORTED)
     }
 
@@ -280,7 +280,7 @@ impl DeviceState {
         &'static self,
         op: OpId,
         attributes: *const c_void,
-        key: PlanKey,
+        key: &PlanKey,
         tensors: impl FnOnce() -> Descriptions,
         n: usize,
     ) -> Result<Arc<Plan>> {
@@ -354,7 +354,7 @@ impl DeviceState {
             let usable = |p: &Plan| matches!(p.status, status::OK | status::NOT_YET);
             Ok(finish(kernels, code, error, raw)?.filter(usable))
         };
-        self.plans.get(key, || {
+        self.plans.get(&key, || {
             let descs = describe(inputs.iter().chain(outputs));
             self.first(|kernels| prepare_in(&descs, kernels))
         })
