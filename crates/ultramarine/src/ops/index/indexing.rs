@@ -8,9 +8,9 @@ use crate::error::{Error, Result, bail};
 use crate::ops::index::{
     entry::{Entries, Index},
     gather::gather,
-    resolve::{Resolved, viewed},
+    resolve::{Resolved, viewed, written},
 };
-use crate::ops::rules::shapeless::{SymbolicSize, reshaped};
+use crate::ops::rules::shapeless::{SymbolicSize, reshaped, shapeless};
 use crate::ops::{elementwise::operand::Operand, rules::builders::bin, select::where_};
 use crate::shape::{self, Shape, Show};
 use crate::{array::Array, dtype::Dtype, placement::follow, scalar::Scalar};
@@ -182,6 +182,13 @@ impl Array {
         };
         if let [Index::Mask(mask)] = entries {
             return self.masked_update(mask, &updates, kind);
+        }
+        if kind == Update::Set
+            && !shapeless()
+            && let Some((slice, region, shape)) = written(self.shape(), entries)
+        {
+            let new = fitted(&updates, &shape)?.reshape(&region)?;
+            return self.written_over(new, slice, &region);
         }
         let plan = Resolved::new(self.shape(), entries, "scatter")?;
         if plan.arrays.is_empty() {

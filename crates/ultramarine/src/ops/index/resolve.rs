@@ -3,10 +3,11 @@
 use crate::error::{Error, Result, bail};
 use crate::ops::index::gather::{common, gathered, spread};
 use crate::ops::index::{entry::Index, indexing::Update};
-use crate::ops::shape::view::on_hand;
+use crate::ops::shape::view::{View, on_hand};
 use crate::ops::{index::scatter::scatter, rules::shapeless::shapeless};
 use crate::shape::{MAX_NDIM, Shape, Strides};
 use crate::{array::Array, dtype::Dtype, node::Value, scalar::Scalar};
+use smallvec::SmallVec;
 use ultramarine_abi::schema::scatter as kind;
 
 /// An index resolved against a shape: an entry for each axis, and where new ones are.
@@ -60,6 +61,32 @@ fn ends(n: i64, start: Option<i64>, stop: Option<i64>, step: i64) -> (i64, i64) 
     (place(start, first), place(stop, last))
 }
 
+/// The first position of a slice of an axis of size `n`, its step and its length; `None` for a step of zero.
+fn part(
+    n: usize,
+    start: Option<i64>,
+    stop: Option<i64>,
+    step: Option<i64>,
+) -> Option<(usize, isize, usize)> {
+    let step = step.unwrap_or(1);
+    if step == 0 {
+        return None;
+    }
+    let (start, stop) = ends(n as i64, start, stop, step);
+    let span = if step > 0 { stop - start } else { start - stop };
+    let length = span.max(0).unsigned_abs().div_ceil(step.unsigned_abs()) as usize;
+    Some((if length > 0 { start as usize } else { 0 }, step as isize, length))
+}
+
+/// The axis that the entries behind an ellipsis at `axis` begin with.
+fn end_of_ellipsis(behind: &[Index], axis: usize, ndim: usize) -> Option<usize> {
+    if behind.iter().any(|entry| matches!(entry, Index::Ellipsis)) {
+        return None;
+    }
+    let used = behind.iter().filter(|entry| !matches!(entry, Index::NewAxis)).count();
+    ndim.checked_sub(used).filter(|end| *end >= axis)
+}
+
 /// A view by integers, slices and new axes, whose axes come one after the other.
 struct Axes<'a> {
     sizes: &'a [usize],
@@ -88,22 +115,14 @@ impl Axes<'_> {
         axis: usize,
         start: Option<i64>,
         stop: Option<i64>,
-        step: i64,
+        step: Option<i64>,
     ) -> Option<()> {
-        let n = *self.sizes.get(axis)? as i64;
-        if step == 0 {
-            return None;
-        }
-        let (start, stop) = ends(n, start, stop, step);
-        let span = if step > 0 { stop - start } else { start - stop };
-        let length = span.max(0).unsigned_abs().div_ceil(step.unsigned_abs()) as usize;
+        let (first, step, length) = part(*self.sizes.get(axis)?, start, stop, step)?;
         let stride = self.strides[axis];
-        if length > 0 {
-            self.first += start as isize * stride;
-        }
+        self.first += first as isize * stride;
         self.shape.push(length);
         // A step that is never taken might overflow when it is made a stride.
-        self.out.push(if length > 1 { step as isize * stride } else { stride });
+        self.out.push(if length > 1 { step * stride } else { stride });
         Some(())
     }
 }
@@ -124,12 +143,7 @@ pub(super) fn viewed(a: &Array, entries: &[Index]) -> Option<Array> {
                 continue;
             }
             Index::Ellipsis => {
-                let behind = &entries[i + 1..];
-                if behind.iter().any(|e| matches!(e, Index::Ellipsis)) {
-                    return None;
-                }
-                let used = behind.iter().filter(|e| !matches!(e, Index::NewAxis)).count();
-                let end = sizes.len().checked_sub(used).filter(|end| *end >= axis)?;
+                let end = end_of_ellipsis(&entries[i + 1..], axis, sizes.len())?;
                 (axis..end).try_for_each(|axis| axes.keep(axis))?;
                 axis = end;
                 continue;
@@ -137,7 +151,7 @@ pub(super) fn viewed(a: &Array, entries: &[Index]) -> Option<Array> {
             Index::Full => axes.keep(axis)?,
             Index::Int(i) => axes.int(axis, *i)?,
             Index::Slice { start, stop, step } => {
-                axes.slice(axis, *start, *stop, step.unwrap_or(1))?;
+                axes.slice(axis, *start, *stop, *step)?;
             }
             Index::Array(_) | Index::Mask(_) => return None,
         }
@@ -156,6 +170,54 @@ pub(super) fn viewed(a: &Array, entries: &[Index]) -> Option<Array> {
     let offset = value.offset.wrapping_add_signed(first * a.itemsize() as isize);
     let value = Value { buffer: value.buffer.clone(), offset, strides: out };
     Some(Array::given_at(place, value, shape, a.dtype()))
+}
+
+/// Appends axes that a slice has whole.
+fn whole(
+    sizes: &[usize],
+    start: &mut SmallVec<[usize; 4]>,
+    step: &mut Strides,
+    shapes: [&mut Shape; 2],
+) {
+    start.resize(start.len() + sizes.len(), 0);
+    step.resize(step.len() + sizes.len(), 1);
+    shapes.into_iter().for_each(|shape| shape.extend_from_slice(sizes));
+}
+
+/// The slice that `x[entries] = v` of integers, slices and new axes writes to, its shape, and the shape that `v` is broadcast to.
+/// `None` for other entries, and for those that are errors.
+pub(super) fn written(of: &[usize], entries: &[Index]) -> Option<(View, Shape, Shape)> {
+    let mut start: SmallVec<[usize; 4]> = SmallVec::new();
+    let (mut step, mut region, mut result) = (Strides::new(), Shape::new(), Shape::new());
+    for (i, entry) in entries.iter().enumerate() {
+        let axis = region.len();
+        let (first, by, length) = match entry {
+            Index::NewAxis => {
+                result.push(1);
+                continue;
+            }
+            Index::Ellipsis => {
+                let end = end_of_ellipsis(&entries[i + 1..], axis, of.len())?;
+                whole(&of[axis..end], &mut start, &mut step, [&mut region, &mut result]);
+                continue;
+            }
+            Index::Int(i) => {
+                start.push(usize::try_from(within(*i, axis, *of.get(axis)?).ok()?).ok()?);
+                step.push(1);
+                region.push(1);
+                continue;
+            }
+            Index::Full => (0, 1, *of.get(axis)?),
+            Index::Slice { start, stop, step } => part(*of.get(axis)?, *start, *stop, *step)?,
+            Index::Array(_) | Index::Mask(_) => return None,
+        };
+        start.push(first);
+        step.push(if length > 1 { by } else { 1 });
+        region.push(length);
+        result.push(length);
+    }
+    whole(&of[region.len()..], &mut start, &mut step, [&mut region, &mut result]);
+    Some((View::Slice { start, step }, region, result))
 }
 
 impl Resolved {

@@ -34,15 +34,27 @@ impl Array {
         update.computable("slice_update")?;
         let (view, shape) = slice_view("slice_update", self.shape(), start, stop, step)?;
         let update = update.astype(self.dtype()).broadcast_to(&shape)?;
+        self.written_over(update, view, &shape)
+    }
+
+    /// The array with `update`, which has the slice's shape and the array's dtype, written over a slice.
+    pub(super) fn written_over(
+        &self,
+        update: Array,
+        slice: View,
+        shape: &[usize],
+    ) -> Result<Array> {
         if shape.contains(&0) {
             return Ok(self.clone());
         }
-        if shape[..] == *self.shape() && step.iter().all(|s| *s > 0) {
+        let forward =
+            matches!(&slice, View::Slice { step, .. } if step.iter().all(|step| *step > 0));
+        if *shape == *self.shape() && forward {
             return Ok(update);
         }
-        match place_in_cache(self, &view, &shape) {
+        match place_in_cache(self, &slice, shape) {
             Some((start, axis)) => self.slice_update_at(&update, &start, axis),
-            None => Ok(Update(view).apply(self, &update)),
+            None => Ok(Update(slice).apply(self, &update)),
         }
     }
 
