@@ -40,8 +40,7 @@ pub fn list<'py>(py: Python<'py>, array: &Array) -> Res<Bound<'py, PyAny>> {
         return item(py, array);
     }
     evaluate(py, array)?;
-    let bytes = array.with_bytes(<[u8]>::to_vec)?;
-    Ok(nested(py, &bytes, array.shape(), dtype)?.into_any())
+    Ok(array.with_bytes(|bytes| nested(py, bytes, array.shape(), dtype))??.into_any())
 }
 
 fn nested<'py>(
@@ -51,19 +50,45 @@ fn nested<'py>(
     dtype: Dtype,
 ) -> PyResult<Bound<'py, PyList>> {
     let (n, rest) = (shape[0], &shape[1..]);
+    if rest.is_empty() {
+        // The dtypes of most lists, without the detour by a scalar.
+        return match dtype {
+            Dtype::Float32 => row(py, bytes, f32::from_le_bytes),
+            Dtype::Float64 => row(py, bytes, f64::from_le_bytes),
+            Dtype::Int32 => row(py, bytes, i32::from_le_bytes),
+            Dtype::Int64 => row(py, bytes, i64::from_le_bytes),
+            _ => others(py, bytes, n, dtype),
+        };
+    }
     let each = bytes.len().checked_div(n).unwrap_or(0);
     let part = |i: usize| &bytes[i * each..(i + 1) * each];
-    if rest.is_empty() {
-        let element = |i: usize| -> PyResult<Bound<'py, PyAny>> {
-            let mut bits = [0u8; 8];
-            bits[..each].copy_from_slice(part(i));
-            number(py, Scalar::from_bits(dtype, u64::from_le_bytes(bits)))
-        };
-        let items = (0..n).map(element).collect::<PyResult<Vec<_>>>()?;
-        return PyList::new(py, items);
-    }
     let rows = (0..n).map(|i| nested(py, part(i), rest, dtype)).collect::<PyResult<Vec<_>>>()?;
     PyList::new(py, rows)
+}
+
+/// A list of numbers of `N` bytes each.
+fn row<'py, T: IntoPyObject<'py>, const N: usize>(
+    py: Python<'py>,
+    bytes: &[u8],
+    number: fn([u8; N]) -> T,
+) -> PyResult<Bound<'py, PyList>> {
+    PyList::new(py, bytes.as_chunks().0.iter().map(|b| number(*b)))
+}
+
+/// A list of `n` numbers of any dtype.
+fn others<'py>(
+    py: Python<'py>,
+    bytes: &[u8],
+    n: usize,
+    dtype: Dtype,
+) -> PyResult<Bound<'py, PyList>> {
+    let each = bytes.len().checked_div(n).unwrap_or(0);
+    let element = |i: usize| -> PyResult<Bound<'py, PyAny>> {
+        let mut bits = [0u8; 8];
+        bits[..each].copy_from_slice(&bytes[i * each..(i + 1) * each]);
+        number(py, Scalar::from_bits(dtype, u64::from_le_bytes(bits)))
+    };
+    PyList::new(py, (0..n).map(element).collect::<PyResult<Vec<_>>>()?)
 }
 
 /// Memory, shape and strides that a buffer's view points to until it is released.
