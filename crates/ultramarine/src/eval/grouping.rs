@@ -149,7 +149,7 @@ struct Grouping<'a> {
 }
 
 /// The end of a program that a node may be, with nothing before it so far.
-fn closes(work: &Node, device: Option<&backend::DeviceState>) -> Option<Epilogue> {
+pub(super) fn closes(work: &Node, device: Option<&backend::DeviceState>) -> Option<Epilogue> {
     let rules = work.op.rules()?;
     let epilogue = match rules.epilogue() {
         Some(reduction) => Some(Epilogue::Reduction(reduction)),

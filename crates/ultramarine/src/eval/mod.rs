@@ -1,7 +1,7 @@
 //! Evaluation: claim what is needed, plan it, run it on its streams.
 //!
 //! ```text
-//! eval(output)  -> one operation whose operands have values, on the host: run by itself (single.rs), or
+//! eval(output)  -> one task whose operands have values, on the host: run by itself (single.rs), or
 //! eval(outputs) -> tape (claimed lazy nodes, operands first)
 //!               -> the executable of an earlier evaluation with this structure (repeated.rs), in segments if parts
 //!                  of it differ each time (segments.rs), or

@@ -76,19 +76,20 @@ pub(super) fn run(mut tasks: Vec<Task>, notes: Notes, alone: bool) {
     }
 }
 
-/// Runs an operation by itself, then views of its result, the last of which comes first. All are claimed.
-pub(super) fn run_alone(node: Arc<Node>, views: &[Arc<Node>]) {
-    let stream = node.place.stream;
-    let mut task = single(Entry::new(node));
+/// Runs constants, a task that reads them, then views of its result, the last of which comes first. All are claimed.
+pub(super) fn run_alone(mut task: Task, constants: &[Arc<Node>], views: &[Arc<Node>]) {
+    let stream = task.stream();
+    let alone = |node: &Arc<Node>| single(Entry::new(node.clone()));
     let exec = match super::device_of(stream).and_then(|device| Exec::new(device, stream)) {
         Ok(exec) => exec,
         Err(error) => {
-            let tasks = views.iter().rev().map(|view| single(Entry::new(view.clone())));
-            return fail(std::iter::once(task).chain(tasks).collect(), error);
+            let tasks = constants.iter().map(alone).chain([task]);
+            return fail(tasks.chain(views.iter().rev().map(alone)).collect(), error);
         }
     };
+    constants.iter().for_each(|node| run_task(&exec, &mut alone(node), Notes::of(None)));
     run_task(&exec, &mut task, Notes::of(None));
-    drop(task);
+    task.members.clear();
     for view in views.iter().rev() {
         if interrupt::is_cut() {
             view.release_claim();

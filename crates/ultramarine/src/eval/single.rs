@@ -1,30 +1,40 @@
-//! Evaluations of one operation whose operands have values, and views of its result, by the calling thread, on the host.
+//! Evaluations of one task whose operands have values, and of views of its result, by the calling thread, on the host.
 //!
-//! Such an evaluation waits for nothing, so it needs no place in the order of evaluations, and takes no lock of the
-//! scheduler: it owns its stream, if that is idle, which is what a fork waits for.
+//! The task is an operation, or a tree of a few elementwise operations that nothing else refers to, with a reduction as
+//! epilogue: what planning makes one task of, too. Its evaluation waits for nothing, so it needs no place in the order of
+//! evaluations, and takes no lock of the scheduler: it owns its stream, if that is idle, which is what a fork waits for.
 
-use super::{FORKING, register_fork_hook, run};
+use super::grouping::{Member, Task, closes, is_constant, single};
+use super::lower::Entry;
+use super::{FORKING, device_of, register_fork_hook, run};
 use crate::array::Array;
+use crate::backend::DeviceState;
 use crate::device::Device;
 use crate::memory::deferred_deleters;
 use crate::node::Node;
 use crate::ops::rules::multi_output::{MultiOutput, OutputOf};
 use crate::ops::{Op, shape::view::View};
-use crate::{profile, stream};
+use crate::{profile, stream, stream::Stream};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use ultramarine_runtime::interrupt;
 
-/// Most elements of the operands and of the result of an evaluation during which a caller may keep a lock.
+/// Most elements of an array in an evaluation during which a caller may keep a lock.
 const SMALL: usize = 4096;
+
+/// Most operations of a tree. Larger graphs have executables.
+const MOST: usize = 6;
+
+/// Nodes of a task, of its constant operands or of views.
+type Nodes = SmallVec<[Arc<Node>; 2]>;
 
 /// Evaluates a lazy node. `Some(false)`: it was given up. `None`: it is not for here.
 pub(super) fn run(node: &Arc<Node>) -> Option<bool> {
     run_up_to(node, usize::MAX)
 }
 
-/// Evaluates an array if that is one operation on a few elements, whose operands have values, on the host. Nothing is waited
+/// Evaluates an array if that takes one command on a few elements, whose operands have values, on the host. Nothing is waited
 /// for, so that a caller may hold an interpreter's lock meanwhile. False if the array is left as it was, for [`super::eval`].
 pub fn eval_if_small(array: &Array) -> bool {
     run_up_to(array.node(), SMALL) == Some(true)
@@ -32,25 +42,28 @@ pub fn eval_if_small(array: &Array) -> bool {
 
 fn run_up_to(node: &Arc<Node>, most: usize) -> Option<bool> {
     let stream = node.place.stream;
-    if stream.device != Device::CPU || node.size() > most || node.op.is_given() || node.is_done() {
+    if stream.device != Device::CPU || node.op.is_given() || node.is_done() {
         return None;
     }
     // A profile shows how an evaluation was planned; inside of a job the stream is owned.
     if profile::recorder().is_some() || deferred_deleters::in_job() {
         return None;
     }
-    // Views on top of the operation, the outermost first.
-    let mut views: SmallVec<[Arc<Node>; 2]> = SmallVec::new();
-    let mut work = node.clone();
-    while let Some(operand) = viewed(&work) {
-        if operand.place.stream != stream {
-            return None;
-        }
-        views.push(std::mem::replace(&mut work, operand));
+    let mut plan = Plan {
+        device: device_of(stream).ok()?,
+        stream,
+        most,
+        below: Nodes::new(),
+        operations: 1,
+        inputs: 0,
+    };
+    // The outermost first.
+    let mut views = Nodes::new();
+    let mut root = node.clone();
+    while let Some(operand) = viewed(&root).filter(|operand| plan.takes(operand)) {
+        views.push(std::mem::replace(&mut root, operand));
     }
-    if !is_alone(&work.op) || !work.with_inputs(|inputs| inputs.iter().all(|i| is_here(i, most))) {
-        return None;
-    }
+    let constants = plan.find(&root)?;
     register_fork_hook();
     let owner = stream::state(stream)?.try_own()?;
     // A fork that began before the stream was owned may not see that it is; one that begins now does.
@@ -58,36 +71,124 @@ fn run_up_to(node: &Arc<Node>, most: usize) -> Option<bool> {
         return None;
     }
     // From the top, which others may know of.
-    let nodes = || views.iter().chain([&work]);
-    let claimed = nodes().take_while(|node| node.claim()).count();
-    if claimed <= views.len() {
-        nodes().take(claimed).for_each(|node| node.release_claim());
+    let nodes = || views.iter().chain([&root]).chain(plan.below.iter().rev()).chain(&constants);
+    if let Some(taken) = nodes().position(|node| !node.claim()) {
+        nodes().take(taken).for_each(|node| node.release_claim());
         return None;
     }
-    let cut = interrupt::run(|| deferred_deleters::job(|| run::run_alone(work, &views)));
+    let task = plan.into_task(root);
+    let cut = interrupt::run(|| {
+        deferred_deleters::job(|| run::run_alone(task, &constants, &views));
+    });
     drop(owner);
     deferred_deleters::release();
     Some(!cut)
 }
 
+/// A task under way of being found.
+struct Plan {
+    device: &'static DeviceState,
+    stream: Stream,
+    /// Most elements of an array.
+    most: usize,
+    /// The tree without its root, operands first.
+    below: Nodes,
+    /// Operations of the tree, from the root down.
+    operations: usize,
+    /// Operands that have values.
+    inputs: usize,
+}
+
+impl Plan {
+    /// Finds what is below the root. Returns the constants that have to be evaluated before, or `None` if it is not one task.
+    fn find(&mut self, root: &Arc<Node>) -> Option<Nodes> {
+        if !is_alone(&root.op) || root.size() > self.most {
+            return None;
+        }
+        let mut constants = Nodes::new();
+        let elementwise = root.op.elementwise().is_some();
+        let tree = super::fusion() && self.device.fused_limit() >= MOST && root.size() > 0;
+        let reduction = !elementwise && tree && closes(root, None).is_some();
+        let found = root.with_inputs(|inputs| match inputs.first() {
+            _ if elementwise && tree => self.grow(inputs, &root.shape),
+            Some(operand) if reduction => self.grow(inputs, &operand.shape),
+            _ => inputs.iter().all(|operand| {
+                let lazy = is_constant(operand) && self.takes(operand);
+                if lazy && !elementwise {
+                    constants.push(operand.clone());
+                }
+                lazy || self.is_here(operand)
+            }),
+        });
+        (found && self.inputs <= self.device.fused_inputs()).then_some(constants)
+    }
+
+    /// Takes operations of this shape into the tree, from their consumer's operands on.
+    fn grow(&mut self, inputs: &[Arc<Node>], shape: &[usize]) -> bool {
+        inputs.iter().all(|operand| {
+            if self.is_here(operand) {
+                self.inputs += 1;
+                return true;
+            }
+            if is_constant(operand) {
+                // Programs carry it. A reduction by itself would have no operand.
+                return !operand.is_done() && inputs.len() + self.operations > 2;
+            }
+            let grows = operand.op.elementwise().is_some()
+                && operand.shape[..] == *shape
+                && self.takes(operand)
+                && is_sole(operand)
+                && self.counts_in()
+                && operand.with_inputs(|inputs| self.grow(inputs, shape));
+            if grows {
+                self.below.push(operand.clone());
+            }
+            grows
+        })
+    }
+
+    /// Counts an operation in, before those below it. False if there are too many.
+    fn counts_in(&mut self) -> bool {
+        self.operations += 1;
+        self.operations <= MOST
+    }
+
+    /// Returns true for a lazy node that runs where the root does.
+    fn takes(&self, node: &Node) -> bool {
+        !node.is_done() && node.place.stream == self.stream && node.size() <= self.most
+    }
+
+    fn is_here(&self, operand: &Node) -> bool {
+        let here = operand.value().is_some_and(|value| value.buffer.device() == Device::CPU);
+        here && operand.size() <= self.most
+    }
+
+    fn into_task(self, root: Arc<Node>) -> Task {
+        let mut task = single(Entry::new(root));
+        if !self.below.is_empty() {
+            task.program = true;
+            let below = self.below.into_iter();
+            let members = below.map(|node| Member { entry: Entry::new(node), materialised: false });
+            task.members.insert_many(0, members);
+        }
+        task
+    }
+}
+
 /// The lazy operand of a view, if that is its only use.
 fn viewed(node: &Node) -> Option<Arc<Node>> {
     node.op.get::<View>()?;
-    node.with_inputs(|inputs| {
-        let operand = inputs.first().filter(|operand| !operand.is_done())?;
-        let sole = Arc::strong_count(operand) == 1 && operand.handles.load(Ordering::Acquire) == 0;
-        sole.then(|| operand.clone())
-    })
+    node.with_inputs(|inputs| inputs.first().filter(|operand| is_sole(operand)).cloned())
+}
+
+/// Returns true if nothing but one operation refers to a node.
+fn is_sole(node: &Arc<Node>) -> bool {
+    Arc::strong_count(node) == 1 && node.handles.load(Ordering::Acquire) == 0
 }
 
 /// Returns true for an operation that is one task, whatever its device.
 fn is_alone(op: &Op) -> bool {
     !op.is_given() && !op.is_composite() && !op.is::<MultiOutput>() && !op.is::<OutputOf>()
-}
-
-fn is_here(operand: &Node, most: usize) -> bool {
-    let here = operand.value().is_some_and(|value| value.buffer.device() == Device::CPU);
-    here && operand.size() <= most
 }
 
 #[cfg(test)]
@@ -106,6 +207,41 @@ mod tests {
         let viewed = x.multiply(&x)?.transpose()?.reshape(&[6])?;
         assert!(eval_if_small(&viewed));
         assert_eq!(viewed.to_vec::<f32>()?, [1f32, 16., 4., 25., 9., 36.]);
+        Ok(())
+    }
+
+    #[test]
+    fn trees_and_constants_are_small() -> Result<()> {
+        let _scope = stream::Scope::new(stream::new_stream(Device::CPU)?);
+        let x = Array::from_slice(&[1f32, 2., 3., 4.], &[2, 2])?;
+        let line = x.multiply(&(&x * 2.0)?)?.add(1.0)?;
+        assert!(eval_if_small(&line));
+        assert_eq!(line.to_vec::<f32>()?, [3f32, 9., 19., 33.]);
+        let sum = x.multiply(&x)?.sum(0)?;
+        assert!(eval_if_small(&sum));
+        assert_eq!(sum.to_vec::<f32>()?, [10f32, 20.]);
+        let of_constants = x.ones_like().add(&x.full_like(2.0f32))?.sum(..)?;
+        assert!(eval_if_small(&of_constants));
+        assert_eq!(of_constants.item::<f32>()?, 12.0);
+        let updated = x.index_update(crate::index![1, 0], 7.0, crate::Update::Set)?;
+        assert!(eval_if_small(&updated));
+        assert_eq!(updated.to_vec::<f32>()?, [1f32, 2., 7., 4.]);
+        Ok(())
+    }
+
+    #[test]
+    fn larger_trees_are_planned() -> Result<()> {
+        let x = Array::from_slice(&[1f32, 2.], &[2])?;
+        let mut deep = x.exp()?;
+        for _ in 0..100_000 {
+            deep = deep.multiply(1.0)?;
+        }
+        let square = |y: Array| y.multiply(&y);
+        let twice = square(x.exp()?)?;
+        for left in [&deep, &twice] {
+            assert!(!eval_if_small(left) && !left.is_evaluated());
+            left.eval()?;
+        }
         Ok(())
     }
 
