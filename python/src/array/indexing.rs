@@ -5,10 +5,29 @@ use super::make::Request;
 use crate::convert::{Number, as_array, invalid, try_operand};
 use crate::error::{Res, value};
 use pyo3::exceptions::PyTypeError;
-use pyo3::intern;
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyFloat, PyInt, PyList, PySlice, PyString, PyTuple};
+use smallvec::{SmallVec, smallvec};
 use ultramarine::{Array, Dtype, Index, Update};
+
+/// The entry of a slice. One of ordinary integers is read by the interpreter, which has the same rules.
+fn slice(object: &Bound<'_, PySlice>) -> Res<Index> {
+    let (mut start, mut stop, mut step) = (0, 0, 0);
+    // SAFETY: a live slice, and places for the answers.
+    let read = unsafe { ffi::PySlice_Unpack(object.as_ptr(), &mut start, &mut stop, &mut step) };
+    if read == 0 {
+        let [start, stop, step] = [start, stop, step].map(|n| Some(n as i64));
+        return Ok(Index::Slice { start, stop, step });
+    }
+    // Its error says something else.
+    drop(PyErr::take(object.py()));
+    Ok(Index::Slice {
+        start: bound(object.getattr("start")?)?,
+        stop: bound(object.getattr("stop")?)?,
+        step: bound(object.getattr("step")?)?,
+    })
+}
 
 /// A bound or the step of a slice.
 fn bound(object: Bound<'_, PyAny>) -> Res<Option<i64>> {
@@ -27,13 +46,8 @@ fn bound(object: Bound<'_, PyAny>) -> Res<Option<i64>> {
 
 /// One entry of an index.
 fn entry(object: &Bound<'_, PyAny>) -> Res<Index> {
-    if let Ok(slice) = object.cast::<PySlice>() {
-        let py = object.py();
-        return Ok(Index::Slice {
-            start: bound(slice.getattr(intern!(py, "start"))?)?,
-            stop: bound(slice.getattr(intern!(py, "stop"))?)?,
-            step: bound(slice.getattr(intern!(py, "step"))?)?,
-        });
+    if let Ok(object) = object.cast::<PySlice>() {
+        return slice(object);
     }
     if object.is_none() {
         return Ok(Index::NewAxis);
@@ -79,11 +93,13 @@ fn indices(array: Array) -> Array {
     if array.size() == 0 { array.astype(Dtype::Int32) } else { array }
 }
 
-/// The entries of an index.
-fn entries(object: &Bound<'_, PyAny>) -> Res<Vec<Index>> {
+/// The entries of an index. A few are no allocation.
+type Entries = SmallVec<[Index; 4]>;
+
+fn entries(object: &Bound<'_, PyAny>) -> Res<Entries> {
     match object.cast::<PyTuple>() {
         Ok(tuple) => tuple.iter().map(|item| entry(&item)).collect(),
-        Err(_) => Ok(vec![entry(object)?]),
+        Err(_) => Ok(smallvec![entry(object)?]),
     }
 }
 
@@ -106,9 +122,13 @@ pub fn row(array: &Array, i: usize) -> Res<Array> {
 
 #[pymethods]
 impl PyArray {
-    fn __getitem__(&self, py: Python<'_>, arg: &Bound<'_, PyAny>) -> Res<PyArray> {
+    fn __getitem__<'py>(
+        &self,
+        py: Python<'py>,
+        arg: &Bound<'_, PyAny>,
+    ) -> Res<Bound<'py, PyArray>> {
         let entries = entries(arg)?;
-        Ok(PyArray::new(self.get(py).index(&entries)?))
+        Ok(PyArray::object(py, self.get(py).index(&entries)?)?)
     }
 
     fn __setitem__(
@@ -119,7 +139,7 @@ impl PyArray {
     ) -> Res<()> {
         let entries = match arg0.cast::<PyBool>() {
             // As MLX has it, for assignments alone: a mask without dimensions.
-            Ok(mask) => vec![Index::from(Array::scalar(mask.is_true()))],
+            Ok(mask) => smallvec![Index::from(Array::scalar(mask.is_true()))],
             Err(_) => entries(arg0)?,
         };
         let array = self.get(py);
@@ -144,7 +164,7 @@ impl PyArray {
 #[pyclass(name = "ArrayAt", module = "ultramarine", frozen)]
 pub struct ArrayAt {
     array: Array,
-    entries: Option<Vec<Index>>,
+    entries: Option<Entries>,
 }
 
 impl ArrayAt {

@@ -35,6 +35,14 @@ impl Side {
     }
 }
 
+/// The object of a result.
+type Made<'py> = Res<Bound<'py, PyArray>>;
+
+/// As PyO3 would make it, in less time.
+fn made<'py>(slf: &Bound<'py, PyArray>, array: Res<Array>) -> Made<'py> {
+    Ok(PyArray::object(slf.py(), array?)?)
+}
+
 /// `f(slf, other)`, or `f(other, slf)` if the other one stands on the left.
 #[inline]
 fn apply(
@@ -85,12 +93,12 @@ macro_rules! operators {
         #[pymethods]
         impl PyArray {
             $(
-            fn $op(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<PyArray> {
-                Ok(PyArray::new(apply(slf, other, $what, Side::Right, $f)?))
+            fn $op<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Made<'py> {
+                made(slf, apply(slf, other, $what, Side::Right, $f))
             }
 
-            fn $rop(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<PyArray> {
-                Ok(PyArray::new(apply(slf, other, $what, Side::Left, $f)?))
+            fn $rop<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Made<'py> {
+                made(slf, apply(slf, other, $what, Side::Left, $f))
             }
 
             fn $iop(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<()> {
@@ -117,21 +125,21 @@ operators! {
 
 #[pymethods]
 impl PyArray {
-    fn __truediv__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<PyArray> {
-        Ok(PyArray::new(apply(slf, other, "division", Side::Right, |a, b| a.divide(b))?))
+    fn __truediv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Made<'py> {
+        made(slf, apply(slf, other, "division", Side::Right, |a, b| a.divide(b)))
     }
 
-    fn __rtruediv__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<PyArray> {
-        Ok(PyArray::new(apply(slf, other, "division", Side::Left, |a, b| a.divide(b))?))
+    fn __rtruediv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Made<'py> {
+        made(slf, apply(slf, other, "division", Side::Left, |a, b| a.divide(b)))
     }
 
     /// Division, under its name in Python 2, as mlx has it.
-    fn __div__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<PyArray> {
+    fn __div__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Made<'py> {
         PyArray::__truediv__(slf, other)
     }
 
     /// Reflected division, under its name in Python 2, as mlx has it.
-    fn __rdiv__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<PyArray> {
+    fn __rdiv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Made<'py> {
         PyArray::__rtruediv__(slf, other)
     }
 
@@ -156,12 +164,12 @@ impl PyArray {
     #[pyo3(name = "__pandas_priority__")]
     const PANDAS_PRIORITY: i32 = 5000;
 
-    fn __matmul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<PyArray> {
-        product(slf, other, Side::Right).map(PyArray::new)
+    fn __matmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Made<'py> {
+        made(slf, product(slf, other, Side::Right))
     }
 
-    fn __rmatmul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<PyArray> {
-        product(slf, other, Side::Left).map(PyArray::new)
+    fn __rmatmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Made<'py> {
+        made(slf, product(slf, other, Side::Left))
     }
 
     fn __imatmul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<()> {
@@ -229,12 +237,11 @@ impl PyArray {
             };
             // Something that no array can be equal to is Python's to compare.
             return match b {
-                Some(b) => Ok(Bound::new(py, PyArray::new(f(&a, &b)?))?.into_any()),
+                Some(b) => Ok(PyArray::object(py, f(&a, &b)?)?.into_any()),
                 None => Ok(py.NotImplemented().into_bound(py)),
             };
         }
-        let made = apply(slf, other, "comparison", Side::Either, f)?;
-        Ok(Bound::new(py, PyArray::new(made))?.into_any())
+        Ok(made(slf, apply(slf, other, "comparison", Side::Either, f))?.into_any())
     }
 
     fn __hash__(slf: &Bound<'_, Self>) -> isize {
