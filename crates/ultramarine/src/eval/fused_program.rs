@@ -87,7 +87,8 @@ impl FusedProgram {
         for i in task.written() {
             program.outputs.push(program.result(i)?);
         }
-        program.constant_types = program.constants.iter().map(|c| c.dtype().to_dl()).collect();
+        let FusedProgram { constants, constant_types, .. } = &mut program;
+        constants.iter().for_each(|c| constant_types.push(c.dtype().to_dl()));
         Some(program)
     }
 
@@ -169,11 +170,6 @@ impl FusedProgram {
         self.inputs.len() + self.dummy as usize
     }
 
-    /// Dtype of each input.
-    pub fn input_dtypes(&self) -> impl Iterator<Item = Dtype> {
-        self.inputs.iter().map(|(n, _)| n.dtype)
-    }
-
     /// The contract's program; it borrows from `self`.
     pub fn to_abi(&self) -> Program {
         Program {
@@ -207,8 +203,8 @@ impl FusedProgram {
             key.push((i.family as u64) << 56 | (i.op as u64) << 48 | dtype_word(i.dtype));
             key.push((i.a as u64) << 32 | (i.b as u64) << 16 | i.c as u64);
         }
-        key.extend(self.constants.iter().map(|c| c.dtype() as u64));
-        key.extend(self.outputs.iter().map(|o| *o as u64));
+        self.constants.iter().for_each(|c| key.push(c.dtype() as u64));
+        self.outputs.iter().for_each(|o| key.push(*o as u64));
         key
     }
 }

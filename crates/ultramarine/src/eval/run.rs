@@ -24,7 +24,7 @@ use crate::{
     },
     profile::Recorder,
     scalar::Scalar,
-    shape,
+    shape::{self, Shape},
     stream::{self, Stream},
 };
 use smallvec::SmallVec;
@@ -411,13 +411,16 @@ fn count(exec: &Exec, entry: &Entry) {
 fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
     let Some(mut program) = FusedProgram::new(task) else { return Ok(false) };
     let root = task.root();
-    let space: SmallVec<[usize; 4]> = match task.epilogue {
-        Some(_) => task.reduced().map(|x| x.shape.clone()).unwrap_or_default(),
-        None => root.shape.clone(),
+    // Lists are pushed to, here and below: to extend one costs a small program more than what it holds.
+    let space: Shape = match task.epilogue {
+        Some(_) => task.reduced().map(|x| Shape::from_slice(&x.shape)).unwrap_or_default(),
+        None => Shape::from_slice(&root.shape),
     };
-    let mut values: SmallVec<[Value; 4]> =
-        program.inputs.iter().map(|(n, _)| operand(exec, n)).collect::<Result<_>>()?;
-    let mut dtypes: SmallVec<[_; 4]> = program.input_dtypes().collect();
+    let (mut values, mut dtypes): (SmallVec<[Value; 4]>, SmallVec<[Dtype; 4]>) = Default::default();
+    for (node, _) in &program.inputs {
+        values.push(operand(exec, node)?);
+        dtypes.push(node.dtype);
+    }
     if task.epilogue.is_some() && values.is_empty() {
         // Nothing has the iteration shape: a dummy operand lends it.
         values.push(broadcast_constant(exec, Scalar::from_i64(Dtype::Uint8, 0), &space)?);
@@ -436,7 +439,7 @@ fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
     if task.epilogue.is_some() {
         nodes.push(root);
     }
-    nodes.extend(task.written().map(|i| &task.members[i].entry.node));
+    task.written().for_each(|i| nodes.push(&task.members[i].entry.node));
     let mut outputs: SmallVec<[Value; 2]> = SmallVec::new();
     for (k, node) in nodes.iter().enumerate() {
         // The last instruction's: of a reduction's operand, too, which is written while it is read.
@@ -449,11 +452,10 @@ fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
             None => outputs.push(exec.alloc(&node.shape, node.dtype)?),
         }
     }
-    let mut ins: SmallVec<[Operand<'_>; 4]> = values
-        .iter()
-        .zip(&dtypes)
-        .map(|(value, dtype)| Operand { value, shape: &space, dtype: *dtype })
-        .collect();
+    let mut ins: SmallVec<[Operand<'_>; 4]> = SmallVec::new();
+    for (value, dtype) in values.iter().zip(&dtypes) {
+        ins.push(Operand { value, shape: &space, dtype: *dtype });
+    }
     let (mut key, mut numbers) = (program.key(), Cow::Borrowed(&program.constants[..]));
     if let Some(anchored) = &anchored {
         ins.extend(anchored.operands(&space));
@@ -461,11 +463,10 @@ fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
         numbers.to_mut().extend_from_slice(anchored.scalars());
     }
     let anchor = anchored.as_ref().map(Anchored::to_abi);
-    let outs: SmallVec<[Operand<'_>; 2]> = outputs
-        .iter()
-        .zip(&nodes)
-        .map(|(value, n)| Operand { value, shape: &n.shape, dtype: n.dtype })
-        .collect();
+    let mut outs: SmallVec<[Operand<'_>; 2]> = SmallVec::new();
+    for (value, n) in outputs.iter().zip(&nodes) {
+        outs.push(Operand { value, shape: &n.shape, dtype: n.dtype });
+    }
     let taken = exec.run_fused(&program.to_abi(), anchor.as_ref(), key, &ins, &outs, &numbers)?;
     drop((ins, outs, numbers));
     drop(anchored);
