@@ -75,13 +75,13 @@ impl<S: Storage> Body for Dot<S> {
         let mut r = 0;
         while r < p.rows {
             let count = ROWS.min(p.rows - r);
-            let mut lanes = [[S::Acc::default(); LANES]; ROWS];
-            for (i, lanes) in lanes.iter_mut().enumerate().take(count) {
+            let mut lanes = Lines([[S::Acc::default(); LANES]; ROWS]);
+            for (i, lanes) in lanes.0.iter_mut().enumerate().take(count) {
                 // SAFETY: rows of the part, by the contract of `GemvFn`.
                 *lanes = unsafe { dot::<S, I>(&p, r + i) };
             }
             let (mut a, mut b) = ([S::Acc::default(); ROWS * 8], [S::Acc::default(); ROWS * 4]);
-            halve::<S::Acc, 8>(lanes.as_flattened(), &mut a);
+            halve::<S::Acc, 8>(lanes.0.as_flattened(), &mut a);
             halve::<S::Acc, 4>(&a, &mut b);
             halve::<S::Acc, 2>(&b, &mut a[..ROWS * 2]);
             halve::<S::Acc, 1>(&a[..ROWS * 2], &mut b[..ROWS]);
@@ -91,6 +91,10 @@ impl<S: Storage> Body for Dot<S> {
         }
     }
 }
+
+/// Numbers that begin at a cache line, since a store over two of them waits.
+#[repr(align(64))]
+struct Lines<T>(T);
 
 /// Adds the second half of the `2 * HALF` lanes of each row to the first.
 #[inline(always)]
