@@ -34,6 +34,12 @@ use ultramarine_abi::status;
 fn product(a: &Array, b: &Array, precision: MatmulPrecision) -> Result<Array> {
     let (ra, rb) = (a.ndim(), b.ndim());
     let (m, k, n) = (a.shape()[ra - 2], a.shape()[ra - 1], b.shape()[rb - 1]);
+    if (ra, rb) == (2, 2) && k > 0 {
+        // Without leading dimensions there is nothing to broadcast.
+        let shape = smallvec![m, n];
+        shape::check("matmul", &shape)?;
+        return Array::try_of(Matmul { precision }, &[a, b], shape, a.dtype());
+    }
     if rb == 2
         && ra == 3
         && a.shape()[0] == 1

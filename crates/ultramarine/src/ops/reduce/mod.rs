@@ -36,6 +36,9 @@ pub(crate) fn signed(axes: &[usize]) -> SmallVec<[isize; 4]> {
 
 /// The array with the axes (each of size 1) taken out.
 pub(crate) fn squeezed(a: &Array, axes: &[usize]) -> Result<Array> {
+    if let [axis] = axes {
+        return without_axis(a, *axis);
+    }
     let left = (0..a.ndim()).filter(|i| !axes.contains(i)).map(SymbolicSize::own).collect();
     reshaped(a, left, &[])
 }

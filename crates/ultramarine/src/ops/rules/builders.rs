@@ -1,7 +1,10 @@
 //! Graph builders for rules: nodes of elementwise operations by their codes, and views along one axis.
 
 use crate::ops::elementwise::{binary::Binary, unary::Unary};
-use crate::ops::rules::shapeless::{SymbolicShape, SymbolicSize, broadcast_with, reshaped};
+use crate::ops::rules::shapeless::{
+    SymbolicShape, SymbolicSize, broadcast_with, reshaped, shapeless,
+};
+use crate::ops::shape::{reshape::view, view::View};
 use crate::shape::{self, Shape};
 use crate::{array::Array, dtype::Dtype, error::Result, scalar::Scalar};
 use ultramarine_abi::schema::binary;
@@ -63,6 +66,12 @@ pub(crate) fn flat(a: &Array) -> Result<Array> {
 
 /// The array with a new axis of size 1 at `axis`.
 pub(crate) fn with_axis(a: &Array, axis: usize) -> Result<Array> {
+    if !shapeless() {
+        let mut shape = Shape::from_slice(a.shape());
+        shape.insert(axis, 1);
+        shape::check("reshape", &shape)?;
+        return view(View::Reshape, a, shape);
+    }
     let mut sizes: SymbolicShape = (0..a.ndim()).map(SymbolicSize::own).collect();
     sizes.insert(axis, SymbolicSize::Fixed(1));
     reshaped(a, sizes, &[])
@@ -70,6 +79,11 @@ pub(crate) fn with_axis(a: &Array, axis: usize) -> Result<Array> {
 
 /// The array without the axis, which has size 1.
 pub(crate) fn without_axis(a: &Array, axis: usize) -> Result<Array> {
+    if !shapeless() {
+        let mut shape = Shape::from_slice(a.shape());
+        shape.remove(axis);
+        return view(View::Reshape, a, shape);
+    }
     let mut sizes: SymbolicShape = (0..a.ndim()).map(SymbolicSize::own).collect();
     sizes.remove(axis);
     reshaped(a, sizes, &[])
