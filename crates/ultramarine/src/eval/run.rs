@@ -15,7 +15,7 @@ use crate::{
     backend::{Dispatch, Exec, Operand},
     dtype::Dtype,
     error::{Error, Result},
-    node::{Node, Value},
+    node::{Inputs, Node, Value},
     ops::{
         Call,
         create::fill::broadcast_constant,
@@ -77,7 +77,7 @@ pub(super) fn run(mut tasks: Vec<Task>, notes: Notes, alone: bool) {
 }
 
 /// Runs constants, a task that reads them, then views of its result, the last of which comes first. All are claimed.
-pub(super) fn run_alone(mut task: Task, constants: &[Arc<Node>], views: &[Arc<Node>]) {
+pub(super) fn run_alone(mut task: Task, constants: Inputs, views: &[Arc<Node>]) {
     let stream = task.stream();
     let alone = |node: &Arc<Node>| single(Entry::new(node.clone()));
     let exec = match super::device_of(stream).and_then(|device| Exec::new(device, stream)) {
@@ -88,6 +88,8 @@ pub(super) fn run_alone(mut task: Task, constants: &[Arc<Node>], views: &[Arc<No
         }
     };
     constants.iter().for_each(|node| run_task(&exec, &mut alone(node), Notes::of(None)));
+    // The task may take their memory over.
+    drop(constants);
     run_task(&exec, &mut task, Notes::of(None));
     task.members.clear();
     for view in views.iter().rev() {

@@ -11,11 +11,10 @@ use crate::array::Array;
 use crate::backend::DeviceState;
 use crate::device::Device;
 use crate::memory::deferred_deleters;
-use crate::node::Node;
+use crate::node::{Inputs, Node};
 use crate::ops::rules::multi_output::{MultiOutput, OutputOf};
 use crate::ops::{Op, shape::view::View};
 use crate::{profile, stream, stream::Stream};
-use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use ultramarine_runtime::interrupt;
@@ -25,9 +24,6 @@ const SMALL: usize = 4096;
 
 /// Most operations of a tree. Larger graphs have executables.
 const MOST: usize = 6;
-
-/// Nodes of a task, of its constant operands or of views.
-type Nodes = SmallVec<[Arc<Node>; 2]>;
 
 /// Evaluates a lazy node. `Some(false)`: it was given up. `None`: it is not for here.
 pub(super) fn run(node: &Arc<Node>) -> Option<bool> {
@@ -53,12 +49,12 @@ fn run_up_to(node: &Arc<Node>, most: usize) -> Option<bool> {
         device: device_of(stream).ok()?,
         stream,
         most,
-        below: Nodes::new(),
+        below: Inputs::new(),
         operations: 1,
         inputs: 0,
     };
     // The outermost first.
-    let mut views = Nodes::new();
+    let mut views = Inputs::new();
     let mut root = node.clone();
     while let Some(operand) = viewed(&root).filter(|operand| plan.takes(operand)) {
         views.push(std::mem::replace(&mut root, operand));
@@ -78,7 +74,7 @@ fn run_up_to(node: &Arc<Node>, most: usize) -> Option<bool> {
     }
     let task = plan.into_task(root);
     let cut = interrupt::run(|| {
-        deferred_deleters::job(|| run::run_alone(task, &constants, &views));
+        deferred_deleters::job(|| run::run_alone(task, constants, &views));
     });
     drop(owner);
     deferred_deleters::release();
@@ -92,7 +88,7 @@ struct Plan {
     /// Most elements of an array.
     most: usize,
     /// The tree without its root, operands first.
-    below: Nodes,
+    below: Inputs,
     /// Operations of the tree, from the root down.
     operations: usize,
     /// Operands that have values.
@@ -101,11 +97,11 @@ struct Plan {
 
 impl Plan {
     /// Finds what is below the root. Returns the constants that have to be evaluated before, or `None` if it is not one task.
-    fn find(&mut self, root: &Arc<Node>) -> Option<Nodes> {
+    fn find(&mut self, root: &Arc<Node>) -> Option<Inputs> {
         if !is_alone(&root.op) || root.size() > self.most {
             return None;
         }
-        let mut constants = Nodes::new();
+        let mut constants = Inputs::new();
         let elementwise = root.op.elementwise().is_some();
         let tree = super::fusion() && self.device.fused_limit() >= MOST && root.size() > 0;
         let reduction = !elementwise && tree && closes(root, None).is_some();
