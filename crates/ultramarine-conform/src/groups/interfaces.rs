@@ -75,7 +75,7 @@ fn read(device: &Device<'_>, i: &StatisticsInterface) -> Result<MemoryStatistics
     read_up_to(device, i, size_of::<MemoryStatistics>() as u32)
 }
 
-/// What is beyond the size that is asked for is left as it was: all bits set.
+/// Reads counts up to a size. Those beyond it stay as they were: all bits set.
 fn read_up_to(device: &Device<'_>, i: &StatisticsInterface, size: u32) -> Result<MemoryStatistics> {
     let read = i.read.ok_or("no function read")?;
     let untouched = u64::MAX;

@@ -72,6 +72,13 @@ impl<'a> Job<'a> {
         !writes(self, other) && !writes(other, self)
     }
 
+    /// Returns true if a tensor is the same all through the job's graph, so that kernels may ask for it before those that
+    /// come before them have ended.
+    pub fn is_there_early(&self, view: &View<'_>) -> bool {
+        self.device.properties.starts_early()
+            && self.graph.is_some_and(|graph| graph.leaves(&view.range()))
+    }
+
     /// A command of one input and one output in the place of this one.
     pub fn part<'b>(&'b self, input: View<'b>, output: View<'b>, workspace: u64) -> Job<'b> {
         Job {

@@ -121,6 +121,12 @@ impl Products {
             let lines = format!(
                 "const {d}::T *matrix, const {d}::T *vector, {d}::T *out, const Lines s, const Walk<3, {rank}> w"
             );
+            let by_rows = |template, parameters, team: Team, early| {
+                let arguments = format!("{common}, {}, {}, {early}", team.threads, team.packs);
+                let source = Source::instance(HEADERS, template, arguments, parameters)
+                    .bounded(team.bounds());
+                if early { source.waiting_itself() } else { source }
+            };
             match part {
                 ProductKernel::Tiles => {
                     let parameters = format!(
@@ -129,21 +135,13 @@ impl Products {
                     Source::instance(HEADERS, "multiply_tiles", common, parameters)
                 }
                 ProductKernel::Columns => Source::instance(HEADERS, "multiply_columns", common, lines),
-                ProductKernel::Rows(team, early) => {
-                    let arguments = format!("{common}, {}, {}, {early}", team.threads, team.packs);
-                    let source = Source::instance(HEADERS, "multiply_rows", arguments, lines)
-                        .bounded(team.bounds());
-                    if early { source.waiting_itself() } else { source }
-                }
+                ProductKernel::Rows(team, early) => by_rows("multiply_rows", lines, team, early),
                 ProductKernel::Together(team, early) => {
-                    let arguments = format!("{common}, {}, {}, {early}", team.threads, team.packs);
+                    let of = format!("const RowsOf<{d}::T>");
                     let parameters = format!(
-                        "const RowsOf<{d}::T> a, const RowsOf<{d}::T> b, const RowsOf<{d}::T> c, const {d}::T *vector, u64 second, u64 third, const Walk<3, {rank}> w"
+                        "{of} a, {of} b, {of} c, const {d}::T *vector, u64 second, u64 third, const Walk<3, {rank}> w"
                     );
-                    let source =
-                        Source::instance(HEADERS, "multiply_rows_together", arguments, parameters)
-                            .bounded(team.bounds());
-                    if early { source.waiting_itself() } else { source }
+                    by_rows("multiply_rows_together", parameters, team, early)
                 }
             }
         })

@@ -11,7 +11,7 @@ mod segmented;
 #[cfg(test)]
 mod simulation;
 
-use crate::launch::{Dtype, Job, Kind, OpRequest, View, Work};
+use crate::launch::{Dtype, Job, Kind, OpRequest, Work};
 use gemm::Gemm;
 use kernels::{Addresses, Vector};
 use library::{Library, Products, Steps};
@@ -139,9 +139,7 @@ impl Work for Matmul {
     }
 }
 
-/// Whether each factor is the same all through the job's graph, so that it may be asked for early.
+/// For each factor, true if it may be asked for early.
 fn early(job: &Job<'_>) -> [bool; 2] {
-    let stays = |view: &View<'_>| job.graph.is_some_and(|graph| graph.leaves(&view.range()));
-    let starts_early = job.device.properties.starts_early();
-    [0, 1].map(|i| starts_early && job.inputs.get(i).is_some_and(stays))
+    [0, 1].map(|i| job.inputs.get(i).is_some_and(|factor| job.is_there_early(factor)))
 }

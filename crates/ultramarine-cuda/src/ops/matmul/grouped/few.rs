@@ -4,7 +4,6 @@
 use super::cores::{is_small, lies_along};
 use super::stream::{self, Limits, Stream};
 use super::{Arrangement, Call};
-use crate::graph::Writer;
 use crate::launch::{Device, Dtype, Grid, Job, Kind, launch};
 use crate::ops::headers;
 use crate::ops::quantized::Format;
@@ -285,14 +284,10 @@ impl Few {
     }
 }
 
-/// Returns true if the matrix is the same all through the job's graph, so that its words may be asked for before the kernel
-/// that makes x has ended.
+/// Returns true if the matrix's words may be asked for before the kernel that makes x has ended.
 fn is_early(job: &Job<'_>, call: &Call<'_>) -> bool {
     let parts = [Some(call.factor), call.scales, call.biases];
-    let stays = |graph: &Writer<'_>| {
-        call.rhs.is_none() && parts.into_iter().flatten().all(|part| graph.leaves(&part.range()))
-    };
-    job.device.properties.starts_early() && job.graph.is_some_and(stays)
+    call.rhs.is_none() && parts.into_iter().flatten().all(|part| job.is_there_early(part))
 }
 
 /// Columns of a warp on tensor cores.
