@@ -34,6 +34,13 @@ static __device__ __forceinline__ void locate(const Walk<K, N> &w, I i, I (&at)[
   }
 }
 
+// The arguments of M commands that run as one launch: blocks of number k in y have those of the k-th.
+template <class T, int M>
+struct Several {
+  T of[M];
+  __device__ __forceinline__ const T &own() const { return of[M == 1 ? 0 : blockIdx.y]; }
+};
+
 // The thread's number in the grid, and the number of threads: loops go `for (I i = first; i < n; i += all)`.
 template <class I>
 static __device__ __forceinline__ I thread_number() {

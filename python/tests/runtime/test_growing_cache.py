@@ -114,3 +114,52 @@ def test_starts_are_held_to_the_array() -> None:
         assert mx.slice_update(x, update, mx.array([99], dtype), (0,)).tolist()[-3:] == [7, 50, 51]
         assert mx.slice_update(x, update, mx.array([-99], dtype), (0,)).tolist()[:3] == [50, 51, 2]
     assert mx.slice(x, mx.array([2**64 - 1], mx.uint64), (0,), (2,)).tolist() == [8, 9]
+
+
+@pytest.mark.parametrize("dtype", [mx.float32, mx.bfloat16])
+@pytest.mark.parametrize("traditional", [False, True])
+@pytest.mark.parametrize("value_size", [16, 24])
+def test_keys_and_values_grow_side_by_side(
+    dtype: mx.Dtype, traditional: bool, value_size: int
+) -> None:
+    """A backend may turn queries and keys, and write keys and values, by one launch each."""
+    heads, shared, size, steps = 6, 2, 16, 12
+    g = np.random.default_rng(3)
+    rows = [
+        [
+            mx.array(g.normal(size=(1, n, 1, d)).astype(np.float32)).astype(dtype)
+            for _ in range(steps)
+        ]
+        for n, d in ((heads, size), (shared, size), (shared, value_size))
+    ]
+    keys, values = (mx.zeros((1, shared, 64, d), dtype) + 0 for d in (size, value_size))
+    mx.eval(rows)
+
+    def rotated(x: mx.array, i: int) -> mx.array:
+        return mx.fast.rope(x, size, traditional=traditional, base=100.0, scale=1.0, offset=i)
+
+    for i in range(steps):
+        q, k, v = (row[i] for row in rows)
+        at = mx.array([i])
+        keys = mx.slice_update(keys, rotated(k, i), at, (2,))
+        values = mx.slice_update(values, v, at, (2,))
+        turned = rotated(q, i)
+        mx.eval(turned, keys, values)
+    for i in range(steps):
+        # Each alone, in float64 of numpy.
+        angles = i * 100.0 ** (-np.arange(0, size, 2) / size)
+        for x, got in (
+            (rows[1][i], keys[:, :, i]),
+            *((rows[0][i], turned[:, :, 0]),) * (i == steps - 1),
+        ):
+            x64 = np.array(x.astype(mx.float32), np.float64)[:, :, 0]
+            a, b = (x64[..., 0::2], x64[..., 1::2]) if traditional else (x64[..., :8], x64[..., 8:])
+            pair = a * np.cos(angles) - b * np.sin(angles), a * np.sin(angles) + b * np.cos(angles)
+            want = (
+                np.stack(pair, -1).reshape(x64.shape) if traditional else np.concatenate(pair, -1)
+            )
+            np.testing.assert_allclose(
+                np.array(got.astype(mx.float32)), want, atol=2e-2 if dtype == mx.bfloat16 else 1e-5
+            )
+        assert mx.array_equal(values[:, :, i], rows[2][i][:, :, 0])
+    assert not values[:, :, steps:].any().item()

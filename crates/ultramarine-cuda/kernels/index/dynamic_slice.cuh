@@ -10,10 +10,22 @@ struct Starts {
   i64 step[N];
 };
 
-// The window that begins at starts, moved from `source` to `out`, of which OUT says which one the starts are about. The
-// walk is that of the window: source, output. Every thread reads the starts, which all are in one line of the cache.
-template <class W, class X, int N, bool OUT, int R, class I>
-static __device__ __forceinline__ void move_window(const W *source, W *out, const Starts<N> &s, const Walk<2, R> &w) {
+// The window that begins at starts, moved from `source` to `out`. The walk is that of the window: source, output.
+template <class W, int N, int R>
+struct Window {
+  const W *source;
+  W *out;
+  Starts<N> starts;
+  Walk<2, R> walk;
+};
+
+// OUT says that the starts are about the output, not the source. Every thread reads them: they are one line of the cache.
+template <class W, class X, int N, bool OUT, int R, class I, int M>
+static __device__ __forceinline__ void move_window(const Several<Window<W, N, R>, M> &several) {
+  const Starts<N> &s = several.own().starts;
+  const Walk<2, R> &w = several.own().walk;
+  const W *source = several.own().source;
+  W *out = several.own().out;
   const int ahead = 4;
   const I n = (I)w.n, all = thread_count<I>();
   I from = 0;

@@ -26,22 +26,29 @@ struct Pairs<T, V, true> {
   __device__ __forceinline__ T &b(int v) { return both.at[2 * v + 1]; }
 };
 
-// Input, output, cosines and sines walked together, V pairs at each place. A thread has U rows that rotate by the same
-// angles under way, which lie `in_row` and `out_row` apart.
-template <class D, int V, int U, bool NEIGHBOURS, int N, class I>
-static __device__ __forceinline__ void rope_rotate(const typename D::T *in, typename D::T *out,
-                                                 const typename D::A *cos, const typename D::A *sin, i64 in_apart,
-                                                 i64 out_apart, i64 in_row, i64 out_row, i32 inverse,
-                                                 const Walk<4, N> &w) {
+// A rotation: input, output, cosines and sines walked together, V pairs at each place. A thread has U rows that rotate by
+// the same angles under way, which lie `in_row` and `out_row` apart.
+template <class D, int N>
+struct Rotation {
+  const typename D::T *in;
+  typename D::T *out;
+  const typename D::A *cos, *sin;
+  i64 in_apart, out_apart, in_row, out_row;
+  Walk<4, N> walk;
+};
+
+template <class D, int V, int U, bool NEIGHBOURS, int N, class I, int M>
+static __device__ __forceinline__ void rope_rotate(const Several<Rotation<D, N>, M> &several, i32 inverse) {
   typedef typename D::A A;
+  const Rotation<D, N> &r = several.own();
   const I i = (I)blockIdx.x * THREADS + (I)threadIdx.x;
-  if (i >= (I)w.n) return;
+  if (i >= (I)r.walk.n) return;
   I at[4];
-  locate<4, N, I>(w, i, at);
+  locate<4, N, I>(r.walk, i, at);
   Pairs<typename D::T, V, NEIGHBOURS> rows[U];
 #pragma unroll
-  for (int u = 0; u < U; u++) rows[u].load(in + at[0] + u * in_row, in_apart);
-  Pack<A, V> c = *(const Pack<A, V> *)(cos + at[2]), s = *(const Pack<A, V> *)(sin + at[3]);
+  for (int u = 0; u < U; u++) rows[u].load(r.in + at[0] + u * r.in_row, r.in_apart);
+  Pack<A, V> c = *(const Pack<A, V> *)(r.cos + at[2]), s = *(const Pack<A, V> *)(r.sin + at[3]);
 #pragma unroll
   for (int v = 0; v < V; v++) s.at[v] = inverse ? -s.at[v] : s.at[v];
 #pragma unroll
@@ -52,6 +59,6 @@ static __device__ __forceinline__ void rope_rotate(const typename D::T *in, type
       rows[u].a(v) = D::down(a * c.at[v] - b * s.at[v]);
       rows[u].b(v) = D::down(a * s.at[v] + b * c.at[v]);
     }
-    rows[u].save(out + at[1] + u * out_row, out_apart);
+    rows[u].save(r.out + at[1] + u * r.out_row, r.out_apart);
   }
 }

@@ -62,6 +62,11 @@ impl Grid {
         }
     }
 
+    /// The same for several commands, each with blocks in y of its own number.
+    pub fn of_several(self, commands: usize) -> Self {
+        Self { blocks: [self.blocks[0], commands as u32, 1], ..self }
+    }
+
     /// With dynamic shared memory.
     pub fn with_shared(self, bytes: u32) -> Self {
         Self { shared: bytes, ..self }
@@ -78,6 +83,9 @@ impl Grid {
         Ok(self.with_shared(bytes))
     }
 }
+
+/// Most elements of a command that runs together with others: larger ones fill the device alone.
+pub const TOGETHER: u64 = 1 << 20;
 
 /// Lets a loaded function have that much dynamic shared memory, which above 48 KiB has to be asked for.
 ///

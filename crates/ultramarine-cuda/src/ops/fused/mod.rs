@@ -12,7 +12,9 @@ mod source;
 
 pub use program::{INPUTS, INSTRUCTIONS, OUTPUTS, Program};
 
-use crate::launch::{BLOCK, Desc, Device, Grid, Job, Kind, Plan, View, Views, Work, enqueue};
+use crate::launch::{
+    BLOCK, Desc, Device, Grid, Job, Kind, Plan, TOGETHER, View, Views, Work, enqueue,
+};
 use crate::program::{Kernel, Kernels};
 use core::ffi::c_void;
 use epilogue::Epilogue;
@@ -24,9 +26,6 @@ use std::sync::OnceLock;
 use ultramarine_abi::fused::Anchor;
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::{schema, status};
-
-/// Most elements of a command that runs together with others.
-const TOGETHER: u64 = 1 << 20;
 
 /// The handling of programs, by `ULTRAMARINE_CUDA_FUSE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -291,7 +290,6 @@ impl Work for Fused {
     }
 
     fn kind(&self, job: &Job<'_>) -> Option<Kind> {
-        // A large tensor fills the device alone.
         let small = job.outputs.first()?.len() <= TOGETHER;
         let most = source::many(&self.program);
         match self.close.is_none() && small && most > 1 {

@@ -2,7 +2,9 @@
 //! it is moved.
 
 use super::{MOST, rank_of, widen, word};
-use crate::launch::{Axes, Desc, Dtype, Grid, Job, MAX_AXES, OpRequest, View, Work, launch};
+use crate::launch::{
+    Axes, Desc, Dtype, Grid, Job, Kind, MAX_AXES, OpRequest, TOGETHER, Work, launch,
+};
 use crate::ops::headers;
 use crate::program::{Kernels, Source, index};
 use ultramarine_abi::helper::{Failure, Result};
@@ -25,8 +27,11 @@ struct DynamicSlice {
     kernels: Kernels<Variant>,
 }
 
-/// Identifies a kernel: the axes of a window, the bytes of a word, whether indices have 32 bits.
-type Variant = (usize, u64, bool);
+/// Most windows of a launch: those of keys and values are two.
+const MOST_TOGETHER: usize = 2;
+
+/// Identifies a kernel: the axes of a window, the bytes of a word, whether indices have 32 bits, and windows of a launch.
+type Variant = (usize, u64, bool, usize);
 
 /// DYNAMIC_SLICE and DYNAMIC_SLICE_UPDATE.
 pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
@@ -70,16 +75,14 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
 }
 
 impl DynamicSlice {
-    /// Moves a window from or to `whole`, of which it begins at the starts.
-    fn move_window(
-        &self,
-        job: &Job<'_>,
-        whole: &View<'_>,
-        from: &View<'_>,
-        to: &View<'_>,
-    ) -> Result<()> {
-        let starts = job.input(1)?;
-        let shape = if self.copy.is_some() { from.shape } else { to.shape };
+    /// The kernel that moves a window from or to `whole` as one of `several`, its arguments, and its elements.
+    fn window(&self, job: &Job<'_>, several: usize) -> Result<(Variant, Vec<u64>, u64)> {
+        let (out, starts) = (job.output(0)?, job.input(1)?);
+        let (whole, from) = match self.copy {
+            Some(_) => (out, job.input(2)?),
+            None => (job.input(0)?, job.input(0)?),
+        };
+        let shape = if self.copy.is_some() { from.shape } else { out.shape };
         let fits = shape.iter().zip(whole.shape).all(|(n, all)| n <= all);
         if !fits || starts.shape[0] != self.axes.len() as i64 {
             return Err(Failure::invalid(format!(
@@ -89,43 +92,75 @@ impl DynamicSlice {
                 self.axes.len()
             )));
         }
-        let mut window = Axes::join(shape, [from.strides, to.strides]);
+        let mut window = Axes::join(shape, [from.strides, out.strides]);
         let limits: Vec<i64> = self.axes.iter().map(|a| whole.shape[*a] - shape[*a] + 1).collect();
         // Where a window has one place, its start does not matter.
         let step = |(a, limit): (&usize, &i64)| if *limit > 1 { whole.strides[*a] } else { 0 };
         let mut steps: Vec<i64> = self.axes.iter().zip(&limits).map(step).collect();
-        let factor = widen(&mut window, self.bytes, &steps, [from.address, to.address]);
+        let factor = widen(&mut window, self.bytes, &steps, [from.address, out.address]);
         steps.iter_mut().for_each(|s| *s /= factor);
         let small = window.is_small() && whole.span() / factor as u64 <= MOST;
         let (rank, bytes) = (rank_of(window.count), factor as u64 * self.bytes);
-        let kernel = self.kernels.get(&job.device.programs, (rank, bytes, small), || {
-            let (w, x, n, i) = (word(bytes), self.starts.tag(), self.axes.len(), index(!small));
-            let parameters = format!(
-                "const {w} *source, {w} *out, const Starts<{n}> starts, const Walk<2, {rank}> w"
-            );
-            let arguments = format!("{w}, {x}, {n}, {}, {rank}, {i}", self.copy.is_some());
-            Source::instance(HEADERS, "move_window", arguments, parameters)
-        })?;
-        let mut given = vec![starts.address, starts.strides[0] as u64];
-        given.extend(limits.iter().map(|n| *n as u64));
-        given.extend(steps.iter().map(|s| *s as u64));
-        let words = window.parameter_in(rank);
-        let grid = Grid::over(job.device, window.len(), 4);
-        launch!(job, &kernel, grid; from.address, to.address, given[..], words[..])
+        let mut words = vec![from.address, out.address, starts.address, starts.strides[0] as u64];
+        words.extend(limits.iter().chain(&steps).map(|n| *n as u64));
+        words.extend(window.parameter_in(rank));
+        Ok(((rank, bytes, small, several), words, window.len()))
+    }
+
+    /// Moves windows by one launch. False: their kernels differ.
+    fn move_windows(&self, jobs: &[Job<'_>]) -> Result<bool> {
+        let Some(job) = jobs.first() else { return Ok(false) };
+        let (variant, mut words, mut elements) = self.window(job, jobs.len())?;
+        for job in &jobs[1..] {
+            let (other, more, n) = self.window(job, jobs.len())?;
+            if other != variant {
+                return Ok(false);
+            }
+            words.extend(more);
+            elements = elements.max(n);
+        }
+        let kernel = self.kernels.get(&job.device.programs, variant, || self.source(variant))?;
+        let grid = Grid::over(job.device, elements, 4).of_several(jobs.len());
+        launch!(job, &kernel, grid; words[..])?;
+        Ok(true)
+    }
+
+    fn source(&self, (rank, bytes, small, several): Variant) -> Source {
+        let (w, x, n, i) = (word(bytes), self.starts.tag(), self.axes.len(), index(!small));
+        let parameters = format!("const Several<Window<{w}, {n}, {rank}>, {several}> all");
+        let arguments = format!("{w}, {x}, {n}, {}, {rank}, {i}, {several}", self.copy.is_some());
+        Source::instance(HEADERS, "move_window", arguments, parameters)
     }
 }
 
 impl Work for DynamicSlice {
     fn run(&self, job: &Job<'_>) -> Result<()> {
-        let (source, out) = (job.input(0)?, job.output(0)?);
-        match &self.copy {
-            Some(copy) => {
-                if source.address != out.address || source.strides != out.strides {
-                    copy.run(&job.part(*source, *out, 0))?;
-                }
-                self.move_window(job, out, job.input(2)?, out)
-            }
-            None => self.move_window(job, source, source, out),
+        if let Some(copy) = &self.copy
+            && !is_in_place(job)
+        {
+            copy.run(&job.part(*job.input(0)?, *job.output(0)?, 0))?;
         }
+        self.move_windows(std::slice::from_ref(job)).map(|_| ())
+    }
+
+    fn kind(&self, job: &Job<'_>) -> Option<Kind> {
+        let update = job.inputs.get(2).filter(|_| self.copy.is_some() && is_in_place(job))?;
+        let fits = update.len() <= TOGETHER && self.axes.len() <= 4;
+        let axes = self.axes.iter().fold(1, |number, axis| number << 8 | *axis as u64);
+        let number = axes << 16 | u64::from(self.starts as u8) << 8 | self.bytes;
+        fits.then_some(Kind { most: MOST_TOGETHER, number })
+    }
+
+    fn run_together(&self, jobs: &[Job<'_>]) -> Result<bool> {
+        // A replay may come with other memory.
+        Ok(jobs.iter().all(is_in_place) && self.move_windows(jobs)?)
+    }
+}
+
+/// True if an update's output is its source.
+fn is_in_place(job: &Job<'_>) -> bool {
+    match (job.inputs.first(), job.outputs.first()) {
+        (Some(source), Some(out)) => source.address == out.address && source.strides == out.strides,
+        _ => false,
     }
 }

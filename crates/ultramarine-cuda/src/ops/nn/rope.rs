@@ -1,6 +1,8 @@
 //! ROPE.
 
-use crate::launch::{Axes, BLOCK, Dtype, Grid, Job, OpRequest, RankVariant, View, Work, launch};
+use crate::launch::{
+    Axes, BLOCK, Dtype, Grid, Job, Kind, OpRequest, RankVariant, TOGETHER, View, Work, launch,
+};
 use crate::ops::elementwise::Map;
 use crate::ops::{elementwise, headers};
 use crate::program::{Kernels, Source};
@@ -19,9 +21,12 @@ const WIDEST: u64 = 16;
 /// Bytes of a tensor that a thread has under way.
 const UNDER_WAY: u64 = 128;
 
-/// Identifies a kernel: pairs of a place, rows of a thread, whether a place is one pack,
-/// and the walk.
-type Variant = (u64, i64, bool, RankVariant);
+/// Most rotations of a launch: those of queries and keys are two.
+const MOST_TOGETHER: usize = 2;
+
+/// Identifies a kernel: pairs of a place, rows of a thread, whether a place is one pack, the walk, and rotations of a
+/// launch.
+type Variant = (u64, i64, bool, RankVariant, usize);
 
 struct Rope {
     dtype: Dtype,
@@ -161,32 +166,71 @@ impl Rope {
         )))
     }
 
-    fn source(&self, (pack, rows, neighbours, axes): Variant) -> Source {
+    fn source(&self, (pack, rows, neighbours, axes, several): Variant) -> Source {
         let (d, rank) = (self.dtype.tag(), axes.rank);
-        let arguments = format!("{d}, {pack}, {rows}, {neighbours}, {rank}, {}", axes.index());
-        let parameters = format!(
-            "const {d}::T *in, {d}::T *out, const {d}::A *cos, const {d}::A *sin, i64 in_apart, i64 out_apart, i64 in_row, i64 out_row, i32 inverse, const Walk<4, {rank}> w"
-        );
+        let index = axes.index();
+        let arguments = format!("{d}, {pack}, {rows}, {neighbours}, {rank}, {index}, {several}");
+        let parameters =
+            format!("const Several<Rotation<{d}, {rank}>, {several}> all, i32 inverse");
         Source::instance(HEADERS, "rope_rotate", arguments, parameters)
+    }
+
+    /// The rotation's kernel as one of so many, its arguments, and its blocks.
+    fn rotation(&self, job: &Job<'_>, several: usize) -> Result<(Variant, Vec<u64>, u64)> {
+        self.checked(job)?;
+        let all = [job.input(0)?, job.output(0)?, job.input(1)?, job.input(2)?];
+        let places = all.map(|v| (v.address, v.dtype.bytes(), v.strides));
+        let threads = job.device.properties.parallelism();
+        let visit = Visit::of(all[0].shape, places, (self.pairs, self.traditional), threads);
+        let mut words = all.map(|v| v.address).to_vec();
+        words.extend(visit.apart.iter().chain(&visit.step).map(|n| *n as u64));
+        words.extend(visit.axes.parameter());
+        let walk = visit.axes.variant();
+        let variant = (visit.pack, visit.rows, visit.neighbours, walk, several);
+        Ok((variant, words, visit.axes.len().div_ceil(BLOCK.into())))
+    }
+
+    /// Enqueues rotations as one launch. False: their kernels differ.
+    fn rotate(&self, jobs: &[Job<'_>]) -> Result<bool> {
+        let Some(job) = jobs.first() else { return Ok(false) };
+        let (variant, mut words, mut blocks) = self.rotation(job, jobs.len())?;
+        for job in &jobs[1..] {
+            let (other, more, n) = self.rotation(job, jobs.len())?;
+            if other != variant {
+                return Ok(false);
+            }
+            words.extend(more);
+            blocks = blocks.max(n);
+        }
+        let kernel = self.kernels.get(&job.device.programs, variant, || self.source(variant))?;
+        let grid = Grid::exactly(blocks, BLOCK)?.of_several(jobs.len());
+        let inverse = i32::from(self.inverse);
+        launch!(job, &kernel, grid; words[..], inverse)?;
+        Ok(true)
+    }
+
+    /// True if there is nothing behind the pairs.
+    fn is_whole(&self, job: &Job<'_>) -> bool {
+        job.outputs.first().is_some_and(|out| out.shape.last() == Some(&(2 * self.pairs)))
     }
 }
 
 impl Work for Rope {
     fn run(&self, job: &Job<'_>) -> Result<()> {
-        self.checked(job)?;
-        let all = [job.input(0)?, job.output(0)?, job.input(1)?, job.input(2)?];
-        let [input, output, cos, sin] = all.map(|v| v.address);
-        let places = all.map(|v| (v.address, v.dtype.bytes(), v.strides));
-        let threads = job.device.properties.parallelism();
-        let visit = Visit::of(all[0].shape, places, (self.pairs, self.traditional), threads);
-        let words = visit.axes.parameter();
-        let variant = (visit.pack, visit.rows, visit.neighbours, visit.axes.variant());
-        let kernel = self.kernels.get(&job.device.programs, variant, || self.source(variant))?;
-        let grid = Grid::exactly(visit.axes.len().div_ceil(BLOCK.into()), BLOCK)?;
-        let ([in_apart, out_apart], [in_row, out_row]) = (visit.apart, visit.step);
-        let inverse = i32::from(self.inverse);
-        launch!(job, &kernel, grid; input, output, cos, sin, in_apart, out_apart, in_row, out_row, inverse, words[..])?;
+        self.rotate(std::slice::from_ref(job))?;
         self.run_rest(job)
+    }
+
+    fn kind(&self, job: &Job<'_>) -> Option<Kind> {
+        let fits = self.is_whole(job) && job.outputs[0].len() <= TOGETHER;
+        let how = u64::from(self.inverse) | u64::from(self.traditional) << 1;
+        let number = how | (self.pairs as u64) << 2 | u64::from(self.dtype as u8) << 40;
+        fits.then_some(Kind { most: MOST_TOGETHER, number })
+    }
+
+    fn run_together(&self, jobs: &[Job<'_>]) -> Result<bool> {
+        // A replay may come with other sizes.
+        Ok(jobs.iter().all(|job| self.is_whole(job)) && self.rotate(jobs)?)
     }
 }
 
