@@ -97,7 +97,7 @@ impl Attention {
     }
 
     /// A warp with the rows of a unit, where they are few: others would be empty. Its keys are cut, if they are many.
-    fn form(&self, call: &Call<'_>) -> Result<Form> {
+    fn form(&self, job: &Job<'_>, call: &Call<'_>) -> Result<Form> {
         let rows = call.span() * call.sizes[2];
         if self.common.by_groups && rows > GROUP_ROWS.into() {
             return Ok(Form::Warpgroups);
@@ -107,8 +107,20 @@ impl Attention {
             let tiles = if rows <= TILE { 1 } else { 2 };
             return Ok(Form::Tiles { tiles, warps: 1, keys, split: call.sizes[3] >= SPLIT });
         }
+        if self.common.dtype == Dtype::Float32 && most == 2 && self.is_small(job, call) {
+            // More blocks, of fewer rows: keys are walked in fewer steps.
+            return Ok(Form::Tiles { tiles: 1, warps: 2, keys: 2 * keys, split: false });
+        }
         let warps = self.common.warps(|warps| self.shared(most, warps, keys))?;
+        // Long rows of float32: two blocks of two warps hide more than one of four.
+        let is_long = self.common.dtype == Dtype::Float32 && most == 1;
+        let warps = if is_long { warps.min(2) } else { warps };
         Ok(Form::Tiles { tiles: most, warps, keys, split: false })
+    }
+
+    /// Returns true if blocks of 32 rows are too few to give each processor several.
+    fn is_small(&self, job: &Job<'_>, call: &Call<'_>) -> bool {
+        call.blocks(2 * TILE) < 4 * u64::from(job.device.properties.multiprocessors)
     }
 
     /// The parts of the keys: as many as give each processor some blocks.
@@ -203,7 +215,7 @@ impl Work for Attention {
         if let Some(shape) = self.shape(job, &call)? {
             return Ok(self.networks.workspace(job, &shape));
         }
-        let splits = self.splits(job, &call, self.form(&call)?);
+        let splits = self.splits(job, &call, self.form(job, &call)?);
         let [b, h, m, ..] = call.sizes;
         let each =
             (i64::from(self.common.sizes(false)[1]) + 2) as u64 * self.common.dtype.bytes().max(4);
@@ -219,7 +231,7 @@ impl Work for Attention {
         if self.by_cudnn(job, &call, [out, lse])? {
             return Ok(());
         }
-        let mut form = self.form(&call)?;
+        let mut form = self.form(job, &call)?;
         let parts = self.splits(job, &call, form);
         if let Form::Tiles { split, .. } = &mut form {
             *split = parts > 1;

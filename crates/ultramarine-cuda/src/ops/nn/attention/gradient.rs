@@ -89,7 +89,8 @@ impl Gradient {
         }
         // What registers hold of scores.
         let step = match (self.common.dtype, self.common.widest() <= 128) {
-            (Dtype::Float64, _) | (Dtype::Float32, false) => 16,
+            (Dtype::Float64, _) => 16,
+            (Dtype::Float32, _) if self.common.widest() > 64 => 16,
             (dtype, true) if dtype.is_half() && (by_keys || self.tiles() == 1) => 64,
             _ => 32,
         };
