@@ -24,34 +24,45 @@ INLINE Words threefry(const u32 (&keys)[3], u32 a, u32 b) {
   return words;
 }
 
-// Words of one key, one behind another. A thread has four blocks under way at once, which hides the latency of the
-// cipher's chain, and stores 16 bytes at a time: `fourths` says that the second half begins at a multiple of them.
-template <class I>
-static __device__ __forceinline__ void random_line(const u32 *in, i64 step, i64 words, bool fourths, u32 *out) {
+// Words one behind another in memory.
+struct Line {
+  u32 *out;
+  __device__ __forceinline__ void one(i64 i, u32 bits) const { out[i] = bits; }
+  // From a multiple of 4 on.
+  __device__ __forceinline__ void four(i64 i, const u32 (&bits)[4]) const {
+    *(uint4 *)(out + i) = make_uint4(bits[0], bits[1], bits[2], bits[3]);
+  }
+};
+
+// The words of one key, in their order. A thread has four blocks under way at once, which hides the latency of the cipher's
+// chain, and gives 4 words at a time: `fourths` says that the second half begins at a multiple of them.
+template <class I, class To>
+static __device__ __forceinline__ void random_line(const u32 *in, i64 step, i64 words, bool fourths, const To &to) {
   const I blocks = (I)((words + 1) / 2), whole = (I)(words / 2);
   const u32 first = in[0], second = in[step];
   const u32 keys[3] = {first, second, first ^ second ^ 0x1BD11BDAu};
-  u32 *const half = out + blocks;
   for (I from = thread_number<I>() * 4; from < blocks; from += thread_count<I>() * 4) {
-    Words made[4];
+    u32 left[4], right[4];
 #pragma unroll
     for (int k = 0; k < 4; k++) {
       const I i = from + k;
-      made[k] = threefry(keys, (u32)i, i < whole ? (u32)(blocks + i) : 0);
+      const Words made = threefry(keys, (u32)i, i < whole ? (u32)(blocks + i) : 0);
+      left[k] = made.first;
+      right[k] = made.second;
     }
     if (from + 4 <= whole) {
-      *(uint4 *)(out + from) = make_uint4(made[0].first, made[1].first, made[2].first, made[3].first);
+      to.four(from, left);
       if (fourths) {
-        *(uint4 *)(half + from) = make_uint4(made[0].second, made[1].second, made[2].second, made[3].second);
+        to.four(blocks + from, right);
       } else {
 #pragma unroll
-        for (int k = 0; k < 4; k++) half[from + k] = made[k].second;
+        for (int k = 0; k < 4; k++) to.one(blocks + from + k, right[k]);
       }
     } else {
 #pragma unroll
       for (int k = 0; k < 4; k++) {
-        if (from + k < blocks) out[from + k] = made[k].first;
-        if (from + k < whole) half[from + k] = made[k].second;
+        if (from + k < blocks) to.one(from + k, left[k]);
+        if (from + k < whole) to.one(blocks + from + k, right[k]);
       }
     }
   }

@@ -1,7 +1,10 @@
 """Random numbers: the bits are mlx's, so most numbers are too."""
 
+from typing import Any
+
+import numpy as np
 import pytest
-from support.harness import FLOATS, INTS, Tally, given, in_single
+from support.harness import FLOATS, INTS, Tally, given, in_single, um
 
 SHAPES = [(), (1,), (2,), (7,), (1000,), (33, 3), (2, 0), (5, 4, 3)]
 KEYS = [0, 1, 42, 2**32 - 1, 2**32 + 5, 2**64 - 1]
@@ -139,3 +142,36 @@ def test_truncated_normal_of_bounds_in_the_wrong_order(tally: Tally) -> None:
     }
     for name, case in cases.items():
         tally.same(name, case)
+
+
+@pytest.mark.parametrize("n", [1, 3, 8, 9, 1000, 4099])
+def test_numbers_of_compiled_functions(n: int) -> None:
+    """A backend may make numbers of bits where it makes the bits: the numbers are those of separate evaluations."""
+
+    @um.compile
+    def all_of(key: Any, x: Any) -> Any:
+        keys = um.random.split(key, 3)
+        kept = um.random.bernoulli(0.6, (n, 2), key=keys[2])
+        return (
+            um.random.uniform(-3, 5, (n,), key=keys[0]),
+            um.random.normal((n, 2), key=keys[1]),
+            um.where(kept, x / 0.6, 0.0),
+        )
+
+    for i in range(6):
+        key = um.random.key(i)
+        x = um.arange(2 * n, dtype=um.float32).reshape(n, 2) + i
+        um.eval(key, x)
+        got = all_of(key, x)
+        um.eval(got)
+        keys = um.random.split(key, 3)
+        um.eval(keys)
+        bits = [um.random.bits(shape, key=k) for shape, k in zip(((n,), (n, 2), (n, 2)), keys)]
+        um.eval(bits)
+        units = [np.minimum(np.array(b).astype(np.float32) / 2**32, 1 - 2**-24) for b in bits]
+        assert np.array_equal(np.array(got[0]), units[0] * np.float32(8) + np.float32(-3))
+        normal = um.random.normal((n, 2), key=keys[1])
+        um.eval(normal)
+        assert np.array_equal(np.array(got[1]), np.array(normal))
+        kept = np.where(units[2] < np.float32(0.6), np.array(x) / np.float32(0.6), 0)
+        np.testing.assert_allclose(np.array(got[2]), kept, rtol=1e-6)

@@ -104,6 +104,13 @@ fn together(device: &Device, commands: &RecordedCommands<Device>) -> Result<Vec<
             }
             jobs.push(job);
         }
+        if jobs.len() == 1 && start + 1 < commands.len() {
+            let next = commands.command(start + 1)?;
+            let job = Job::of(device, None, &next)?;
+            if next.plan()?.follows(&job, (plan, &jobs[0])) {
+                jobs.push(job);
+            }
+        }
         let end = start + jobs.len();
         all.extend((start..end).map(|_| start..end));
         start = end;
@@ -120,8 +127,12 @@ fn record(
 ) -> Result<()> {
     let first = commands.command(range.start)?;
     let plan = first.plan()?;
+    let last = commands.command(range.end - 1)?;
     match range.len() {
         1 => plan.record(device, writer, &first, commands.workspace_offset(range.start)),
+        2 if plan.leads(&Job::of(device, None, &first)?) => {
+            last.plan()?.record_behind(device, writer, (plan, &first), &last)
+        }
         _ => plan.record_together(device, writer, &listed(commands, range)?),
     }
 }
@@ -167,7 +178,7 @@ impl Drawn {
         Ok(true)
     }
 
-    /// Returns true if commands may run together, with the memory that they have now.
+    /// Returns true if commands may still run together, with the memory that they have now.
     fn are_apart(
         &self,
         device: &Device,
@@ -182,6 +193,10 @@ impl Drawn {
             .iter()
             .map(|command| Job::of(device, None, command))
             .collect::<Result<Vec<_>>>()?;
+        let (first, last) = (listed[0].plan()?, listed[listed.len() - 1].plan()?);
+        if first.leads(&jobs[0]) {
+            return Ok(last.follows(&jobs[1], (first, &jobs[0])));
+        }
         let each = jobs.iter().enumerate();
         Ok(each.clone().all(|(i, job)| jobs[..i].iter().all(|other| other.is_apart(job))))
     }

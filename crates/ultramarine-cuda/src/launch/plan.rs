@@ -125,6 +125,24 @@ pub trait Work: Send + Sync {
         let _ = jobs;
         Ok(false)
     }
+
+    /// Returns true if a program that comes next and writes over the command's result may run in the same launch.
+    fn leads(&self, job: &Job<'_>) -> bool {
+        let _ = job;
+        false
+    }
+
+    /// Returns true for such a program, behind such a command.
+    fn follows(&self, first: &Job<'_>, job: &Job<'_>) -> bool {
+        let _ = (first, job);
+        false
+    }
+
+    /// Enqueues both as one launch. `false`: not now, they run alone.
+    fn run_behind(&self, first: &Job<'_>, job: &Job<'_>) -> Result<bool> {
+        let _ = (first, job);
+        Ok(false)
+    }
 }
 
 /// A prepared op.
@@ -156,6 +174,26 @@ impl Plan {
     /// As [`Work::kind`].
     pub fn kind(&self, job: &Job<'_>) -> Option<Kind> {
         self.work.kind(job)
+    }
+
+    /// As [`Work::leads`].
+    pub fn leads(&self, job: &Job<'_>) -> bool {
+        self.work.leads(job)
+    }
+
+    /// Returns true if a command may run in the launch of the one before it, whose result it writes over.
+    pub fn follows(&self, job: &Job<'_>, (first, before): (&Plan, &Job<'_>)) -> bool {
+        first.leads(before) && self.work.follows(before, job)
+    }
+
+    /// As [`Work::run_behind`].
+    pub(super) fn run_behind(
+        &self,
+        device: &Device,
+        first: &Job<'_>,
+        job: &Job<'_>,
+    ) -> Result<bool> {
+        self.named(device, self.work.run_behind(first, job))
     }
 
     /// As [`Work::run_together`].
@@ -210,6 +248,22 @@ impl Plan {
         match self.run_together(device, &jobs)? {
             true => Ok(()),
             false => jobs.iter().try_for_each(|job| self.run_job(device, job)),
+        }
+    }
+
+    /// Enqueues a command behind the one before it into a graph, as one launch if that is ready. The context is current.
+    pub fn record_behind<'a>(
+        &self,
+        device: &'a Device,
+        graph: &'a Writer<'a>,
+        (first, before): (&Plan, &CommandRef<'a, Device>),
+        command: &CommandRef<'a, Device>,
+    ) -> Result<()> {
+        let before = first.recorded(device, graph, before, 0)?;
+        let job = self.recorded(device, graph, command, 0)?;
+        match self.run_behind(device, &before, &job)? {
+            true => Ok(()),
+            false => first.run_job(device, &before).and_then(|()| self.run_job(device, &job)),
         }
     }
 

@@ -1,7 +1,8 @@
 //! Consecutive commands that run as one launch: a step of training updates a hundred small tensors by one program.
 //!
 //! Commands wait for others like them, which have nothing to do with each other's results. One that differs, or uses what
-//! they write, has them run first; so does the end of a submission.
+//! they write, has them run first; so does the end of a submission. A command that makes what a program behind it writes over
+//! ([`Plan::follows`]) waits for that: random bits become numbers where they are made.
 
 use super::{Device, Job, Kind, Plan};
 use crate::streams::Stream;
@@ -10,8 +11,8 @@ use ultramarine_abi::helper::{CommandRef, Result};
 /// Commands that wait.
 #[derive(Default)]
 pub struct Together<'a> {
-    /// The plan of the first, and its kind; the others' plans are of the same name.
-    first: Option<(&'a Plan, Kind)>,
+    /// The plan of the first, and its kind, if others may join it; their plans are of the same name.
+    first: Option<(&'a Plan, Option<Kind>)>,
     jobs: Vec<Job<'a>>,
 }
 
@@ -38,7 +39,17 @@ impl<'a> Together<'a> {
     ) -> Result<()> {
         let decoded = Job::of(device, Some(stream), command);
         let joins = match (self.first, &decoded) {
-            (Some(first), Ok(job)) => joins(&self.jobs, first, (plan, job)),
+            (Some((first, Some(kind))), Ok(job)) => joins(&self.jobs, (first, kind), (plan, job)),
+            (Some((first, None)), Ok(job)) => {
+                if plan.follows(job, (first, &self.jobs[0]))
+                    && plan.run_behind(device, &self.jobs[0], job)?
+                {
+                    (self.first, self.jobs) = Default::default();
+                    stream.log().push(plan.name());
+                    return Ok(());
+                }
+                false
+            }
             _ => false,
         };
         if !joins {
@@ -48,7 +59,10 @@ impl<'a> Together<'a> {
         let job = decoded?;
         stream.log().push(plan.name());
         if self.first.is_none() {
-            let Some(kind) = plan.kind(&job) else { return plan.run_job(device, &job) };
+            let kind = plan.kind(&job);
+            if kind.is_none() && !plan.leads(&job) {
+                return plan.run_job(device, &job);
+            }
             self.first = Some((plan, kind));
         }
         self.jobs.push(job);

@@ -5,8 +5,9 @@ use crate::launch::{Axes, Dtype, Grid, Job, MAX_AXES, OpRequest, View, Work, lau
 use crate::program::{Kernel, Kernels, Source, index};
 use ultramarine_abi::helper::{Failure, Result};
 
-const HEADERS: &[&str] =
-    &[headers::NUMBER, headers::WALK, include_str!("../../kernels/random.cuh")];
+/// Behind walks.
+pub const HEADER: &str = include_str!("../../kernels/random.cuh");
+const HEADERS: &[&str] = &[headers::NUMBER, headers::WALK, HEADER];
 
 struct Random {
     dtype: Dtype,
@@ -59,7 +60,9 @@ impl Random {
             let (arguments, out, places, to) = match variant.places {
                 Places::Line => {
                     let parameters = "const u32 *in, u32 *out, i64 step, i64 words, bool fourths";
-                    let body = format!("random_line<{index}>(in, step, words, fourths, out);");
+                    let body = format!(
+                        "const Line to = {{out}}; random_line<{index}>(in, step, words, fourths, to);"
+                    );
                     let arguments = format!("line {index}");
                     return Source::with_body(HEADERS, "random_line", arguments, parameters, body);
                 }
@@ -96,6 +99,42 @@ fn is_whole(output: &View<'_>, each: u64) -> bool {
     whole && output.is_contiguous() && output.is_aligned(4)
 }
 
+/// How `random_line` makes the words of one key.
+pub struct Line {
+    /// Indices have 64 bits.
+    pub wide: bool,
+    /// Address of the key's words, and the step from one to the next.
+    pub key: (u64, i64),
+    /// Words.
+    pub words: u64,
+    /// The second half of them begins at a multiple of four.
+    pub fourths: bool,
+    /// Blocks and threads.
+    pub grid: Grid,
+}
+
+impl Line {
+    /// Of a command whose words are those of one key, one behind another, from a multiple of 16 bytes.
+    pub fn of(job: &Job<'_>) -> Option<Self> {
+        let (keys, output) = (job.inputs.first()?, job.outputs.first()?);
+        let (two, outer) = keys.shape.split_last()?;
+        let fits = *two == 2 && output.shape.starts_with(outer) && outer.iter().all(|n| *n == 1);
+        let each = output.len();
+        if !fits || !is_whole(output, each) || !output.is_aligned(16) {
+            return None;
+        }
+        let words = words_of(each, output.dtype);
+        let blocks = words.div_ceil(2);
+        Some(Self {
+            wide: blocks > 1 << 30,
+            key: (keys.address, keys.strides[outer.len()]),
+            words,
+            fourths: blocks.is_multiple_of(4),
+            grid: Grid::over(job.device, blocks, 4),
+        })
+    }
+}
+
 impl Work for Random {
     fn run(&self, job: &Job<'_>) -> Result<()> {
         let (keys, output) = (job.input(0)?, job.output(0)?);
@@ -108,6 +147,11 @@ impl Work for Random {
                 keys.shape, output.shape
             )));
         }
+        if let Some(line) = Line::of(job) {
+            let kernel = self.kernel(job, Variant { places: Places::Line, wide: line.wide })?;
+            let Line { key: (from, step), words, fourths, grid, .. } = line;
+            return launch!(job, &kernel, grid; from, output.address, step, words, fourths);
+        }
         let each: u64 = output.shape[outer..].iter().map(|n| *n as u64).product();
         let walk = Axes::join(&keys.shape[..outer], [&keys.strides[..outer]]);
         let (step, words) = (keys.strides[outer], words_of(each, output.dtype));
@@ -115,11 +159,6 @@ impl Work for Random {
         let wide = blocks > 1 << 30;
         let grid = Grid::over(job.device, blocks, 4);
         let whole = is_whole(output, each);
-        if whole && walk.len() == 1 && output.is_aligned(16) {
-            let kernel = self.kernel(job, Variant { places: Places::Line, wide })?;
-            let fourths = words.div_ceil(2).is_multiple_of(4);
-            return launch!(job, &kernel, grid; keys.address, output.address, step, words, fourths);
-        }
         let of_keys = walk.parameter_in(MAX_AXES);
         let (from, to) = (keys.address, output.address);
         if whole {
@@ -129,6 +168,10 @@ impl Work for Random {
         let places = Axes::of([output]).parameter_in(MAX_AXES);
         let kernel = self.kernel(job, Variant { places: Places::Elements, wide })?;
         launch!(job, &kernel, grid; from, to, step, words, of_keys[..], each, places[..])
+    }
+
+    fn leads(&self, job: &Job<'_>) -> bool {
+        self.dtype == Dtype::Uint32 && Line::of(job).is_some()
     }
 }
 

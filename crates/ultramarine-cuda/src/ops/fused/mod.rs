@@ -8,6 +8,7 @@ mod epilogue;
 mod layout;
 mod norm;
 mod program;
+mod random;
 mod source;
 
 pub use program::{INPUTS, INSTRUCTIONS, OUTPUTS, Program};
@@ -15,6 +16,7 @@ pub use program::{INPUTS, INSTRUCTIONS, OUTPUTS, Program};
 use crate::launch::{
     BLOCK, Desc, Device, Grid, Job, Kind, Plan, TOGETHER, View, Views, Work, enqueue,
 };
+use crate::ops::random::Line;
 use crate::program::{Kernel, Kernels};
 use core::ffi::c_void;
 use epilogue::Epilogue;
@@ -113,13 +115,15 @@ struct Fused {
     flat: bool,
     pack: usize,
     kernels: Kernels<Variant>,
+    of_random_bits: Kernels<random::Variant>,
     close: Option<Close>,
 }
 
 impl Fused {
     fn new(program: Program, flat: bool, close: Option<Close>) -> Self {
         let pack = source::pack(&program);
-        Self { program, flat, pack, kernels: Kernels::default(), close }
+        let (kernels, of_random_bits) = Default::default();
+        Self { program, flat, pack, kernels, of_random_bits, close }
     }
 
     /// The kernels that commands need mostly.
@@ -287,6 +291,32 @@ impl Work for Fused {
             Some(Close::Reduction(epilogue)) => epilogue.run(&self.program, job, map),
             Some(Close::Norm(norm)) => norm.run(&self.program, job, map),
         }
+    }
+
+    fn follows(&self, first: &Job<'_>, job: &Job<'_>) -> bool {
+        self.flat && self.close.is_none() && random::bits_of(&self.program, first, job).is_some()
+    }
+
+    fn run_behind(&self, first: &Job<'_>, job: &Job<'_>) -> Result<bool> {
+        let (Some(bits), Some(line)) =
+            (random::bits_of(&self.program, first, job), Line::of(first))
+        else {
+            return Ok(false);
+        };
+        let variant = random::Variant { bits, wide: line.wide };
+        let name = || random::name(&self.program, variant);
+        let source = || random::source(&self.program, variant);
+        let (programs, kernels) = (&job.device.programs, &self.of_random_bits);
+        if mode() != Mode::Wait && !kernels.ready(programs, variant, name, source)? {
+            return Ok(false);
+        }
+        let kernel = kernels.get(programs, variant, source)?;
+        let tensors = job.inputs.iter().chain(&job.outputs);
+        let addresses: SmallVec<[u64; 8]> = tensors.map(|v| v.address).collect();
+        let Line { key: (key, step), words, fourths, grid, .. } = line;
+        let more = [&[key][..], &[step as u64], &[words], &[u64::from(fourths)]];
+        self.launch(job, &kernel, grid, &addresses, &more)?;
+        Ok(true)
     }
 
     fn kind(&self, job: &Job<'_>) -> Option<Kind> {

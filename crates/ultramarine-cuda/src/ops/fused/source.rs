@@ -11,7 +11,8 @@ use crate::program::Source;
 use std::fmt::Write;
 use ultramarine_abi::schema::{binary, unary};
 
-const MOVES: &str = include_str!("../../../kernels/fused.cuh");
+/// Behind the functions.
+pub const MOVES: &str = include_str!("../../../kernels/fused.cuh");
 const HEADERS: &[&str] = &functions_and::<1, { FUNCTIONS + 1 }>([MOVES]);
 const FOLD_HEADERS: &[&str] = &functions_and::<2, { FUNCTIONS + 2 }>([MOVES, fold::HEADER]);
 const NORM_HEADERS: &[&str] = &functions_and::<5, { FUNCTIONS + 5 }>([
@@ -21,9 +22,11 @@ const NORM_HEADERS: &[&str] = &functions_and::<5, { FUNCTIONS + 5 }>([
     row_kernels::HEADER,
     norm::HEADER,
 ]);
-const FUNCTIONS: usize = elementwise::FUNCTIONS.len();
+/// Headers of the functions.
+pub const FUNCTIONS: usize = elementwise::FUNCTIONS.len();
 
-const fn functions_and<const N: usize, const ALL: usize>(
+/// The functions, and further headers.
+pub const fn functions_and<const N: usize, const ALL: usize>(
     more: [&'static str; N],
 ) -> [&'static str; ALL] {
     assert!(ALL == FUNCTIONS + N);
