@@ -62,6 +62,10 @@ def draws(rate: float) -> None:
     normal, uniform = (lambda: mx.random.normal(shape)), (lambda: mx.random.uniform(shape=shape))
     row("libraries", "normals 2^26", ours(normal), theirs(lambda: like.normal_()), 4 * n / rate)
     row("libraries", "uniforms 2^26", ours(uniform), theirs(lambda: like.uniform_()), 4 * n / rate)
+    key = mx.random.key(0)
+    of_key = mx.compile(lambda key: mx.random.normal(shape, key=key))
+    name = "normals 2^26, compiled"
+    row("libraries", name, ours(lambda: of_key(key)), theirs(lambda: like.normal_()), 4 * n / rate)
     bits = mx.random.bits
     row(
         "libraries",
