@@ -133,6 +133,23 @@ impl<'a> Job<'a> {
         }
     }
 
+    /// Waits for all before it, and reads a word. Not while a graph is made.
+    ///
+    /// # Safety
+    /// The word is of this device's memory.
+    pub unsafe fn read_word(&self, from: u64) -> Result<u32> {
+        let (Some(stream), mut word) = (self.stream, 0_u32) else {
+            return Err(Failure::new("a word is read where nothing runs"));
+        };
+        let (driver, to) = (self.device.driver, (&raw mut word).cast());
+        // SAFETY: by this function's contract; the target is there until the copy is done, which is waited for also after a
+        // failure.
+        let begun = unsafe { cuda!(driver.copy_to_host(to, from, 4, stream.handle())) };
+        let drained = stream.drain();
+        begun.and(drained)?;
+        Ok(word)
+    }
+
     /// Enqueues what a library enqueues to the stream that it is given; `taken` says of its answer
     /// whether it did.
     pub fn library<T>(

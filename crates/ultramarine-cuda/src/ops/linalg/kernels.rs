@@ -3,7 +3,7 @@
 use crate::launch::{Dtype, Grid, Job, launch};
 use crate::ops::headers;
 use crate::program::{Kernels, Source};
-use ultramarine_abi::helper::Result;
+use ultramarine_abi::helper::{Failure, Result};
 
 const HEADERS: &[&str] =
     &[headers::NUMBER, headers::WALK, include_str!("../../../kernels/linalg/around.cuh")];
@@ -47,9 +47,31 @@ impl Made {
     }
 }
 
+impl Keep {
+    /// Its name in kernels.
+    fn name(self) -> &'static str {
+        match self {
+            Keep::Whole => "WHOLE",
+            Keep::Lower => "LOWER",
+            Keep::Upper => "UPPER",
+        }
+    }
+}
+
+/// Something in matrices that ends a computation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// A 0 on the diagonal.
+    Singular,
+    /// An element that is infinite or NaN, in the part that counts.
+    NotFinite(Keep),
+}
+
 /// Kernels of a plan.
 #[derive(Default)]
 pub struct Around {
+    find: Kernels<(Dtype, Flaw)>,
+    note: Kernels<Dtype>,
     store: Kernels<(Dtype, bool, Keep)>,
     rows: Kernels,
     addresses: Kernels,
@@ -68,11 +90,7 @@ impl Around {
         let key = (dtype, conjugate, made.keep);
         let kernel = self.store.get(&job.device.programs, key, || {
             let t = format!("{}::T", dtype.tag());
-            let keep = match made.keep {
-                Keep::Whole => "WHOLE",
-                Keep::Lower => "LOWER",
-                Keep::Upper => "UPPER",
-            };
+            let keep = made.keep.name();
             let parameters =
                 format!("const {t} *in, {t} *out, const int *info, i64 n, const Made made");
             Source::instance(
@@ -107,6 +125,71 @@ impl Around {
         let shared = if has_room == 1 { bytes as u32 } else { 0 };
         let grid = Grid::exactly(count as u64, THREADS)?.with_shared(shared);
         launch!(job, &kernel, grid; from, pivots, rows, k, m, has_room)
+    }
+
+    /// Fails if one of `count` matrices of so many rows and columns, which lie row by row, has a flaw: waits until they are
+    /// there. `word` is of the workspace.
+    pub fn refuse(
+        &self,
+        job: &Job<'_>,
+        (dtype, flaw): (Dtype, Flaw),
+        (from, word): (u64, u64),
+        [count, rows, cols]: [i64; 3],
+    ) -> Result<()> {
+        let kernel = self.find.get(&job.device.programs, (dtype, flaw), || {
+            let (on_diagonal, keep) = match flaw {
+                Flaw::Singular => (true, Keep::Whole),
+                Flaw::NotFinite(keep) => (false, keep),
+            };
+            let t = format!("{}::T", dtype.tag());
+            let parameters = format!("const {t} *in, u32 *found, i64 n, i64 each, i64 cols");
+            let arguments = format!("{t}, {on_diagonal}, {}", keep.name());
+            Source::instance(HEADERS, "linalg_find", arguments, parameters)
+        })?;
+        let each = rows * cols;
+        let n = if flaw == Flaw::Singular { count * cols } else { count * each };
+        if n == 0 {
+            return Ok(());
+        }
+        // SAFETY: the word is of the workspace.
+        unsafe { job.fill(word, u32::MAX, 4, 1) }?;
+        launch!(job, &kernel, Grid::over(job.device, n as u64, 1); from, word, n, each, cols)?;
+        // SAFETY: as above.
+        let found = unsafe { job.read_word(word) }?;
+        if found == u32::MAX {
+            return Ok(());
+        }
+        let found = i64::from(found);
+        let (matrix, text) = match flaw {
+            Flaw::Singular => {
+                let (b, i) = (found / cols, found % cols);
+                (b, format!("the matrix is singular: element ({i}, {i}) is 0"))
+            }
+            Flaw::NotFinite(_) => {
+                (found, "the matrix has elements that are infinite or NaN".to_owned())
+            }
+        };
+        Err(Failure::new(match count {
+            1 => text,
+            _ => format!("matrix {matrix} of {count}: {text}"),
+        }))
+    }
+
+    /// Notes in `info` which of `count` matrices of so many elements have a NaN.
+    pub fn note_nan(
+        &self,
+        job: &Job<'_>,
+        dtype: Dtype,
+        (from, info): (u64, u64),
+        [count, each]: [i64; 2],
+    ) -> Result<()> {
+        let kernel = self.note.get(&job.device.programs, dtype, || {
+            let t = format!("{}::T", dtype.tag());
+            let parameters = format!("const {t} *in, int *info, i64 n, i64 each");
+            Source::instance(HEADERS, "linalg_note_nan", t, parameters)
+        })?;
+        let n = count * each;
+        launch!(job, &kernel, Grid::over(job.device, n as u64, 1); from, info, n, each)
     }
 
     /// Writes the addresses of `count` matrices that lie `step` bytes apart.

@@ -1,8 +1,8 @@
 //! Decompositions of matrices and triangular systems, by cuSOLVER and cuBLAS. Their matrices lie column by column: a copy
 //! row by row is the transpose, which serves as well where a matrix is Hermitian, a triangle or a product of singular vectors.
 //!
-//! Failures (no convergence, not positive definite) give NaN, so that nothing has to wait; a singular system gives what
-//! division by zero does.
+//! A factor that there is none of (not positive definite, no convergence) is NaN. Singular systems, and elements that are
+//! infinite or NaN where an iteration would not end, are errors, as on the CPU: the host waits for the word on them.
 
 mod calls;
 mod kernels;
@@ -11,7 +11,7 @@ mod small_qr;
 mod solvers;
 
 use crate::launch::{Desc, Dtype, Job, OpRequest, View, Work, row_major};
-use kernels::{Around, Keep, Made};
+use kernels::{Around, Flaw, Keep, Made};
 use layout::{Parts, Sizes};
 use small_qr::SmallQr;
 use solvers::Solvers;
@@ -161,6 +161,10 @@ impl Work for Decomposition {
             let step = elements as u64 * self.dtype.bytes();
             self.around.addresses(job, at(parts.addresses[which]), first, step, count)
         };
+        let triangle = if self.upper { Keep::Upper } else { Keep::Lower };
+        let refuse = |flaw: Flaw| {
+            self.around.refuse(job, (self.dtype, flaw), (at(parts.a), info), [count, m, n])
+        };
         match self.op {
             op::CHOLESKY => {
                 // The library is faster with lower triangles: an upper one, row by row, is that of the transpose.
@@ -184,11 +188,15 @@ impl Work for Decomposition {
                 if batched {
                     address(0, at(parts.a), m * n)?;
                 }
+                // Zeros on the diagonal are no failure, and so not the library's word counts, but NaN, which has the
+                // pivots' place so long.
+                let notes = out(1)?;
+                // SAFETY: the pivots are at least one for each matrix.
+                unsafe { job.fill(notes, 0, 4, count as usize) }?;
+                self.around.note_nan(job, self.dtype, (at(parts.a), notes), [count, m * n])?;
                 call.lu(solvers)?;
-                // Zeros on the diagonal are no failure.
-                // SAFETY: the part is of the workspace, and so long.
-                unsafe { job.fill(info, 0, 4, count as usize) }?;
-                store(0, self.dtype, Made::columns(at(parts.a), [m, n], m, m * n))?;
+                let factors = Made::columns(at(parts.a), [m, n], m, m * n);
+                self.around.store(job, self.dtype, factors, (out(0)?, notes, count))?;
                 self.around.rows(job, at(parts.pivots), [out(1)?, out(2)?], [count, k, m])
             }
             op::QR => {
@@ -202,6 +210,7 @@ impl Work for Decomposition {
             op::SVD | op::SINGULAR_VALUES => {
                 self.load(job, a, at(parts.a), true)?;
                 let with = self.op == op::SVD;
+                refuse(Flaw::NotFinite(Keep::Whole))?;
                 call.svd(solvers)?;
                 let values = Made::rows(at(parts.values), [1, k], k, k);
                 store(if with { 1 } else { 0 }, real, values)?;
@@ -218,6 +227,7 @@ impl Work for Decomposition {
             op::EIGH | op::EIGVALSH => {
                 self.load(job, a, at(parts.a), true)?;
                 let with = self.op == op::EIGH;
+                refuse(Flaw::NotFinite(triangle))?;
                 call.eigh(solvers, with)?;
                 store(0, real, Made::rows(at(parts.values), [1, n], n, n))?;
                 if with {
@@ -230,6 +240,7 @@ impl Work for Decomposition {
             _ => {
                 let to = out(0)?;
                 self.load(job, a, at(parts.a), true)?;
+                refuse(Flaw::Singular)?;
                 self.load(job, job.input(1)?, to, true)?;
                 if batched {
                     address(0, at(parts.a), n * n)?;
