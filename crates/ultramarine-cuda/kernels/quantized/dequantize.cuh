@@ -22,8 +22,9 @@ INLINE void dequantize(const u32 *words, const typename Scales<D, F::mode>::T *s
     Line line;
 #pragma unroll
     for (int e = 0; e < EACH; e++) {
-      const A number = number_of<F>(codes[e]);
-      line.v[e] = D::down(F::has_biases ? number * scale + bias : number * scale);
+      // Rounded before the bias is added, as where this is made of operations.
+      const T scaled = D::down(number_of<F>(codes[e]) * scale);
+      line.v[e] = F::has_biases ? D::down(D::up(scaled) + bias) : scaled;
     }
     T *to = out + r * s.out[0] + column * s.out[1];
     if (lines) {
