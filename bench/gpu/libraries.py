@@ -48,6 +48,7 @@ def decompositions() -> None:
         ("cholesky 1024", lambda: la.cholesky(spd), lambda: ta.cholesky(tspd)),
         ("qr 1024", lambda: la.qr(x)[1], lambda: ta.qr(t)),
         ("eigh 512", lambda: la.eigh(spd[:512, :512])[0], lambda: ta.eigh(tspd[:512, :512])),
+        ("eig 512", lambda: la.eig(half)[0], lambda: ta.eig(thalf)),
         ("inverse 256 x 32 x 32", lambda: la.inv(batch), lambda: ta.inv(tbatch)),
         ("svd 256 x 32 x 32", lambda: la.svd(batch)[1], lambda: ta.svd(tbatch)),
     ]

@@ -1,6 +1,7 @@
 // cuSOLVER's decompositions that the backend calls, on the emulated driver, in stream order. Matrices, workspaces and words
 // on the result have to lie inside of allocations. EMULATED_CUSOLVER=0: cusolverDnCreate fails.
 #include "algorithms.h"
+#include "general.h"
 
 enum { SUCCESS = 0, INVALID_VALUE = 3, EXECUTION_FAILED = 6 };
 // Elements of every workspace.
@@ -198,3 +199,52 @@ CALL cusolverDnCreateGesvdjInfo(int **to) { return made(to); }
 CALL cusolverDnDestroyGesvdjInfo(int *options) { return delete options, SUCCESS; }
 CALL cusolverDnCreateSyevjInfo(int **to) { return made(to); }
 CALL cusolverDnDestroySyevjInfo(int *options) { return delete options, SUCCESS; }
+
+// Data types, as CUDA numbers them: real or complex, of float32 or float64.
+enum { R_32F = 0, R_64F = 1, C_32F = 4, C_64F = 5 };
+static const size_t HOST_OWN = 48;
+
+template <class T, class W>
+static int geev(Handle *h, int with, int n, T *a, int lda, W *w, T *v, int ldv, void *work, size_t room, void *host,
+                size_t host_room, int *info) {
+  if (!matrix_lies_inside(a, n, n, lda) || !lies_inside(w, n) || !lies_inside(info, 1) ||
+      (with && !matrix_lies_inside(v, n, n, ldv)) || room < OWN || !lies_inside((char *)work, OWN) || !host ||
+      host_room < HOST_OWN)
+    return wrong("geev outside of memory");
+  return enqueue(h, [=] {
+    memset(work, 0x5a, OWN);
+    // It is there until the stream has got here.
+    memset(host, 0x5a, HOST_OWN);
+    std::vector<Wide> values;
+    Matrix vectors(n, n);
+    *info = general_eigen(Matrix(a, n, n, lda), values, vectors) ? 0 : 1;
+    if (*info) return;
+    if (sizeof(T) == sizeof(W) / 2) pack_pairs(values, vectors);
+    for (int i = 0; i < n; i++) w[i] = W(values[i]);
+    if (with) vectors.store(v, ldv);
+  });
+}
+
+CALL cusolverDnCreateParams(int **to) { return made(to); }
+CALL cusolverDnDestroyParams(int *options) { return delete options, SUCCESS; }
+CALL cusolverDnXgeev_bufferSize(Handle *, int *params, int left, int, int64_t n, int of_a, void *, int64_t, int of_w, void *,
+                                int, void *, int64_t, int of_v, void *, int64_t, int compute, size_t *device, size_t *host) {
+  *device = OWN;
+  *host = HOST_OWN;
+  const bool types = of_v == of_a && compute == of_a && of_w == (of_a | C_32F);
+  return params && left == 0 && n > 0 && types ? SUCCESS : wrong("Xgeev_bufferSize of other types");
+}
+CALL cusolverDnXgeev(Handle *h, int *params, int left, int with, int64_t n, int of_a, void *a, int64_t lda, int, void *w, int,
+                     void *, int64_t, int, void *v, int64_t ldv, int, void *work, size_t room, void *host, size_t host_room,
+                     int *info) {
+  if (!params || left != 0) return wrong("Xgeev with left vectors");
+  switch (of_a) {
+  case R_32F:
+    return geev(h, with, n, (float *)a, lda, (Complex *)w, (float *)v, ldv, work, room, host, host_room, info);
+  case R_64F:
+    return geev(h, with, n, (double *)a, lda, (Wide *)w, (double *)v, ldv, work, room, host, host_room, info);
+  case C_32F:
+    return geev(h, with, n, (Complex *)a, lda, (Complex *)w, (Complex *)v, ldv, work, room, host, host_room, info);
+  default: return wrong("Xgeev of an unknown type");
+  }
+}

@@ -22,6 +22,18 @@ functions! {
     }
 }
 
+functions! {
+    /// Eigenvalues of general matrices, which cuSOLVER has since CUDA 12.6.
+    Geev {
+        create = "cusolverDnCreateParams" fn(*mut Handle) -> Code;
+        destroy = "cusolverDnDestroyParams" fn(Handle) -> Code;
+        sizes = "cusolverDnXgeev_bufferSize"
+            fn(Handle, Handle, I, I, i64, I, P, i64, I, P, I, P, i64, I, P, i64, I, *mut usize, *mut usize) -> Code;
+        run = "cusolverDnXgeev"
+            fn(Handle, Handle, I, I, i64, I, P, i64, I, P, I, P, i64, I, P, i64, I, P, usize, P, usize, *mut c_int) -> Code;
+    }
+}
+
 type P = *mut c_void;
 type I = c_int;
 type Size = *mut c_int;
@@ -60,6 +72,8 @@ pub struct Cusolver {
     pub common: Common,
     /// Of float32, float64 and complex64.
     pub routines: [Routines; 3],
+    /// Eigenvalues of general matrices, where the library has them.
+    pub geev: Option<Geev>,
 }
 
 /// cuSOLVER, opened once, at the first need.
@@ -72,7 +86,9 @@ pub fn cusolver() -> Result<&'static Cusolver, &'static str> {
         let make = || -> Result<Cusolver, String> {
             let [single, double, complex] = routines;
             let routines = [single?, double?, complex?];
-            Ok(Cusolver { routines, common: Common::of(library)? })
+            // The library is open already: this is a reference to it.
+            let geev = find::open(find::Kind::Cusolver).and_then(Geev::of).ok();
+            Ok(Cusolver { routines, common: Common::of(library)?, geev })
         };
         make().map_err(|why| format!("cuSOLVER cannot be used: {why}"))
     };

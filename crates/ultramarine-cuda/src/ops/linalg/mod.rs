@@ -5,6 +5,7 @@
 //! infinite or NaN where an iteration would not end, are errors, as on the CPU: the host waits for the word on them.
 
 mod calls;
+mod eig;
 mod kernels;
 mod layout;
 mod small_qr;
@@ -40,7 +41,7 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
             request.attributes::<TriangleAttrs>()?.upper != 0
         }
         op::LU | op::QR | op::SVD | op::SINGULAR_VALUES => false,
-        // cuSOLVER's is young, and for real matrices packs its vectors.
+        op::EIG | op::EIGVALS => return eig::prepare(request),
         _ => return Err(super::unknown(request)),
     };
     if !matches!(dtype, Dtype::Float32 | Dtype::Float64 | Dtype::Complex64) {

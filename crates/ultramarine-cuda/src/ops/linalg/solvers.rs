@@ -98,6 +98,11 @@ impl Solvers {
         (&self.tables.solver.routines[at], &self.tables.blas.routines[at])
     }
 
+    /// Eigenvalues of general matrices, where the library has them.
+    pub fn geev(&self) -> Option<&'static cusolver::Geev> {
+        self.tables.solver.geev.as_ref()
+    }
+
     /// The handles for a job's stream. The device's context is current.
     pub fn handles(&self, job: &Job<'_>) -> Result<Arc<Mutex<Handles>>> {
         let stream = job.stream.map_or(std::ptr::null_mut(), |stream| stream.handle());
