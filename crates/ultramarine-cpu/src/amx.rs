@@ -1,13 +1,13 @@
 //! AMX, the tile registers of x86-64 processors: detection, permission and configuration.
 
-use std::sync::OnceLock;
-
 /// Rows of a tile, each of 64 bytes.
 pub const TILE: usize = 16;
 
 /// Returns true if the processor multiplies tiles of bfloat16 and of 8-bit integers, and the system lets this process.
 /// The first call asks for that permission, which all threads share.
+#[cfg(target_arch = "x86_64")]
 pub fn is_available() -> bool {
+    use std::sync::OnceLock;
     static AVAILABLE: OnceLock<bool> = OnceLock::new();
     *AVAILABLE.get_or_init(|| has_instructions() && has_permission())
 }
@@ -24,11 +24,6 @@ fn has_instructions() -> bool {
     __cpuid(0).eax >= EXTENDED_FEATURES && __cpuid_count(EXTENDED_FEATURES, 0).edx & all == all
 }
 
-#[cfg(not(target_arch = "x86_64"))]
-fn has_instructions() -> bool {
-    false
-}
-
 /// Linux saves tiles only for processes that ask for it. A version that does not know of them refuses.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn has_permission() -> bool {
@@ -38,7 +33,7 @@ fn has_permission() -> bool {
     unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0 }
 }
 
-#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+#[cfg(all(not(target_os = "linux"), target_arch = "x86_64"))]
 fn has_permission() -> bool {
     false
 }

@@ -52,14 +52,13 @@ impl<T: Element> Body for Blocks<T> {
     #[inline(always)]
     fn call<I: Isa>(self, _: I) {
         let _ = self.element;
-        #[cfg(target_arch = "x86_64")]
         match I::LEVEL {
+            #[cfg(target_arch = "x86_64")]
             Level::V4 | Level::Amx => self.patches::<T::V4>(),
+            #[cfg(target_arch = "x86_64")]
             Level::V3 => self.patches::<T::V3>(),
-            Level::Baseline => self.patches::<T::Baseline>(),
+            _ => self.patches::<T::Baseline>(),
         }
-        #[cfg(not(target_arch = "x86_64"))]
-        self.patches::<[T; 8]>();
     }
 }
 
@@ -148,7 +147,6 @@ pub trait Vector: Copy {
 /// An unsigned integer of the size of an element, with its vectors.
 pub trait Element: Copy + Default + 'static {
     /// Vector of a level.
-    #[cfg(target_arch = "x86_64")]
     type Baseline: Vector;
     /// Vector of a level.
     #[cfg(target_arch = "x86_64")]
@@ -158,51 +156,54 @@ pub trait Element: Copy + Default + 'static {
     type V4: Vector;
 }
 
-#[cfg(target_arch = "x86_64")]
-mod x86 {
-    use super::{Element, Vector};
-    use core::arch::x86_64::*;
-
-    macro_rules! vectors {
-        ($($name:ident: $register:ident, $lanes:literal, $rounds:literal, $load:ident, $store:ident, $stream:ident,
-            |$a:ident, $b:ident| $low:expr, $high:expr;)*) => {$(
-            #[derive(Clone, Copy)]
-            pub struct $name(#[allow(dead_code)] $register);
-            impl Vector for $name {
-                const LANES: usize = $lanes;
-                #[inline(always)]
-                unsafe fn block<const STREAM: bool>(
-                    to: *mut u8,
-                    to_row: isize,
-                    from: *const u8,
-                    from_row: isize,
-                ) {
-                    // SAFETY: by the contract of `Vector::block`.
-                    unsafe {
-                        let mut x: [$register; $lanes] = core::array::from_fn(|i| {
-                            $load(from.wrapping_offset(i as isize * from_row) as *const _)
-                        });
-                        for _ in 0..$rounds {
-                            let old = x;
-                            for i in 0..$lanes / 2 {
-                                let ($a, $b) = (old[i], old[i + $lanes / 2]);
-                                x[2 * i] = $low;
-                                x[2 * i + 1] = $high;
-                            }
+/// Vectors of a register with its instructions: loads, stores, stores past the caches, and the interleaved lower and upper halves of
+/// two.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+macro_rules! vectors {
+    ($($name:ident: $register:ident, $lanes:literal, $rounds:literal, $load:ident, $store:ident, $stream:ident,
+        |$a:ident, $b:ident| $low:expr, $high:expr;)*) => {$(
+        #[derive(Clone, Copy)]
+        pub struct $name(#[allow(dead_code)] $register);
+        impl Vector for $name {
+            const LANES: usize = $lanes;
+            #[inline(always)]
+            unsafe fn block<const STREAM: bool>(
+                to: *mut u8,
+                to_row: isize,
+                from: *const u8,
+                from_row: isize,
+            ) {
+                // SAFETY: by the contract of `Vector::block`.
+                unsafe {
+                    let mut x: [$register; $lanes] = core::array::from_fn(|i| {
+                        $load(from.wrapping_offset(i as isize * from_row) as *const _)
+                    });
+                    for _ in 0..$rounds {
+                        let old = x;
+                        for i in 0..$lanes / 2 {
+                            let ($a, $b) = (old[i], old[i + $lanes / 2]);
+                            x[2 * i] = $low;
+                            x[2 * i + 1] = $high;
                         }
-                        for (i, v) in x.into_iter().enumerate() {
-                            let place = to.wrapping_offset(i as isize * to_row);
-                            if STREAM {
-                                $stream(place as *mut _, v);
-                            } else {
-                                $store(place as *mut _, v);
-                            }
+                    }
+                    for (i, v) in x.into_iter().enumerate() {
+                        let place = to.wrapping_offset(i as isize * to_row);
+                        if STREAM {
+                            $stream(place as *mut _, v);
+                        } else {
+                            $store(place as *mut _, v);
                         }
                     }
                 }
             }
-        )*};
-    }
+        }
+    )*};
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::{Element, Vector};
+    use core::arch::x86_64::*;
 
     /// Indices that interleave the lower or upper halves of two vectors of `N`.
     macro_rules! interleave {
@@ -258,11 +259,33 @@ mod x86 {
     elements! { u8: X8, X8, X8; u16: X16, X16, Z16; u32: X32, Y32, Z32; u64: X64, Y64, Z64; }
 }
 
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(target_arch = "aarch64")]
+mod neon {
+    use super::{Element, Vector};
+    use core::arch::aarch64::*;
+
+    vectors! {
+        Q8: uint8x16_t, 16, 4, vld1q_u8, vst1q_u8, vst1q_u8, |a, b| vzip1q_u8(a, b), vzip2q_u8(a, b);
+        Q16: uint16x8_t, 8, 3, vld1q_u16, vst1q_u16, vst1q_u16, |a, b| vzip1q_u16(a, b), vzip2q_u16(a, b);
+        Q32: uint32x4_t, 4, 2, vld1q_u32, vst1q_u32, vst1q_u32, |a, b| vzip1q_u32(a, b), vzip2q_u32(a, b);
+        Q64: uint64x2_t, 2, 1, vld1q_u64, vst1q_u64, vst1q_u64, |a, b| vzip1q_u64(a, b), vzip2q_u64(a, b);
+    }
+
+    macro_rules! elements {
+        ($($t:ty: $baseline:ty;)*) => {$(
+            impl Element for $t {
+                type Baseline = $baseline;
+            }
+        )*};
+    }
+    elements! { u8: Q8; u16: Q16; u32: Q32; u64: Q64; }
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod portable {
     use super::{Element, Vector};
 
-    impl<T: Element> Vector for [T; 8] {
+    impl<T: Copy> Vector for [T; 8] {
         const LANES: usize = 8;
         #[inline(always)]
         unsafe fn block<const STREAM: bool>(
@@ -283,8 +306,12 @@ mod portable {
             }
         }
     }
-    impl Element for u8 {}
-    impl Element for u16 {}
-    impl Element for u32 {}
-    impl Element for u64 {}
+    macro_rules! elements {
+        ($($t:ty)*) => {$(
+            impl Element for $t {
+                type Baseline = [$t; 8];
+            }
+        )*};
+    }
+    elements! { u8 u16 u32 u64 }
 }

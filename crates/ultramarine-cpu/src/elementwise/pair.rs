@@ -6,6 +6,10 @@
 //! the caches.
 
 use crate::level::Level;
+#[cfg(target_arch = "aarch64")]
+use core::arch::aarch64 as arch;
+#[cfg(target_arch = "x86_64")]
+use core::arch::x86_64 as arch;
 
 /// An operation on two operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,40 +102,40 @@ impl Vector for f32 {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! vector {
     ($t:ident $lanes:literal $load:ident $store:ident $stream:ident $add:ident $sub:ident $mul:ident) => {
-        impl Vector for core::arch::x86_64::$t {
+        impl Vector for arch::$t {
             const LANES: usize = $lanes;
             #[inline(always)]
             unsafe fn load(from: *const f32) -> Self {
                 // SAFETY: by the trait's contract.
-                unsafe { core::arch::x86_64::$load(from) }
+                unsafe { arch::$load(from) }
             }
             #[inline(always)]
             unsafe fn store(self, to: *mut f32) {
                 // SAFETY: by the trait's contract.
-                unsafe { core::arch::x86_64::$store(to, self) }
+                unsafe { arch::$store(to, self) }
             }
             #[inline(always)]
             unsafe fn stream(self, to: *mut f32) {
                 // SAFETY: by the trait's contract; the caller's loop ends with a fence.
-                unsafe { core::arch::x86_64::$stream(to, self) }
+                unsafe { arch::$stream(to, self) }
             }
             #[inline(always)]
             unsafe fn add(self, other: Self) -> Self {
                 // SAFETY: by the trait's contract.
-                unsafe { core::arch::x86_64::$add(self, other) }
+                unsafe { arch::$add(self, other) }
             }
             #[inline(always)]
             unsafe fn sub(self, other: Self) -> Self {
                 // SAFETY: by the trait's contract.
-                unsafe { core::arch::x86_64::$sub(self, other) }
+                unsafe { arch::$sub(self, other) }
             }
             #[inline(always)]
             unsafe fn mul(self, other: Self) -> Self {
                 // SAFETY: by the trait's contract.
-                unsafe { core::arch::x86_64::$mul(self, other) }
+                unsafe { arch::$mul(self, other) }
             }
         }
     };
@@ -142,6 +146,9 @@ vector!(__m128 4 _mm_loadu_ps _mm_storeu_ps _mm_stream_ps _mm_add_ps _mm_sub_ps 
 vector!(__m256 8 _mm256_loadu_ps _mm256_storeu_ps _mm256_stream_ps _mm256_add_ps _mm256_sub_ps _mm256_mul_ps);
 #[cfg(target_arch = "x86_64")]
 vector!(__m512 16 _mm512_loadu_ps _mm512_storeu_ps _mm512_stream_ps _mm512_add_ps _mm512_sub_ps _mm512_mul_ps);
+// Stores past the caches come in pairs, for which there is no intrinsic.
+#[cfg(target_arch = "aarch64")]
+vector!(float32x4_t 4 vld1q_f32 vst1q_f32 vst1q_f32 vaddq_f32 vsubq_f32 vmulq_f32);
 
 /// # Safety
 /// The instruction set of `V` is there.
@@ -250,12 +257,14 @@ macro_rules! compiled {
     };
 }
 #[cfg(target_arch = "x86_64")]
-compiled!(v4, core::arch::x86_64::__m512, "avx512f,avx512vl,avx2,fma");
+compiled!(v4, arch::__m512, "avx512f,avx512vl,avx2,fma");
 #[cfg(target_arch = "x86_64")]
-compiled!(v3, core::arch::x86_64::__m256, "avx2,fma");
+compiled!(v3, arch::__m256, "avx2,fma");
 #[cfg(target_arch = "x86_64")]
-compiled!(baseline, core::arch::x86_64::__m128);
-#[cfg(not(target_arch = "x86_64"))]
+compiled!(baseline, arch::__m128);
+#[cfg(target_arch = "aarch64")]
+compiled!(baseline, arch::float32x4_t);
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 compiled!(baseline, f32);
 
 macro_rules! table {

@@ -4,6 +4,7 @@ use super::layout::{Group, Layout, MAX_TENSORS, NOT_LINEAR};
 use super::program::{MAX_VALUES, Program};
 use super::run::TensorFlags;
 use crate::copy::strided::{self, Rect};
+use crate::matmul::simd::prefetch;
 use core::mem::MaybeUninit;
 
 /// Addresses of all values of a tile.
@@ -64,12 +65,7 @@ fn fetch(ranges: &mut [(*const u8, *const u8)], lines: usize) {
             if *at >= *end {
                 break;
             }
-            // SAFETY: a prefetch reads nothing and cannot fault, whatever the address.
-            #[cfg(target_arch = "x86_64")]
-            unsafe {
-                use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-                _mm_prefetch::<_MM_HINT_T0>(*at as *const i8);
-            }
+            prefetch(*at);
             *at = at.wrapping_add(LINE);
         }
     }

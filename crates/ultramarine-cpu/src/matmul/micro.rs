@@ -99,14 +99,18 @@ pub unsafe fn kernel<V: Simd, const MR: usize, const NV: usize, const DIRECT: bo
                 for v in 0..NV {
                     bv[v] = V::load(b.add(v * V::LANES));
                 }
-                for i in 0..MR {
-                    let at = if DIRECT { a.offset(i as isize * t.a_row) } else { a.add(i) };
-                    let av = V::splat(at);
-                    for v in 0..NV {
-                        acc[i][v] = acc[i][v].mul_acc(av, bv[v]);
+                if DIRECT {
+                    for i in 0..MR {
+                        let av = V::splat(a.offset(i as isize * t.a_row));
+                        for v in 0..NV {
+                            acc[i][v] = acc[i][v].mul_acc(av, bv[v]);
+                        }
                     }
+                    a = a.wrapping_offset(t.a_k);
+                } else {
+                    V::add_outer(&mut acc, a, &bv);
+                    a = a.add(MR);
                 }
-                a = if DIRECT { a.wrapping_offset(t.a_k) } else { a.add(MR) };
                 b = b.wrapping_offset(t.b_k);
             }
         }
@@ -160,6 +164,14 @@ macro_rules! kernels {
     };
 }
 
+#[cfg(target_arch = "aarch64")]
+kernels! { baseline;
+    F32: super::super::neon::F32x8, direct true, 1 2 3 4 5 6;
+    F64: super::super::neon::F64x4, direct true, 1 2 3 4 5 6;
+    U32: super::super::simd::Portable<u32, 8>, direct false, 1 2 3 4;
+    U64: super::super::simd::Portable<u64, 4>, direct false, 1 2 3 4;
+}
+#[cfg(not(target_arch = "aarch64"))]
 kernels! { baseline;
     F32: super::super::simd::Portable<f32, 4>, direct false, 1 2 3 4;
     F64: super::super::simd::Portable<f64, 2>, direct false, 1 2 3 4;

@@ -23,6 +23,8 @@ mod gemv;
 mod groups;
 pub(crate) mod items;
 pub(crate) mod micro;
+#[cfg(target_arch = "aarch64")]
+pub(crate) mod neon;
 pub(crate) mod ops;
 pub(crate) mod pack;
 mod segmented;

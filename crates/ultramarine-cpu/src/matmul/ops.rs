@@ -136,10 +136,13 @@ fn copies<S: Storage>(level: Level) -> (PackFn, LinesFn, StoreFn) {
     }
 }
 
+/// Bytes of the vectors of [`Level::Baseline`]: two registers of NEON, or one of SSE2.
+const BASELINE_BYTES: usize = if cfg!(target_arch = "aarch64") { 32 } else { 16 };
+
 /// Kernels, and the lanes of their vectors, for numbers of a kind at a level.
 fn kernels(kind: DType, level: Level) -> (Kernels, usize) {
     macro_rules! tables {
-        ($module:ident $bytes:literal) => {
+        ($module:ident $bytes:expr) => {
             match kind {
                 DType::F32 => (micro::$module::F32, $bytes / 4),
                 DType::F64 => (micro::$module::F64, $bytes / 8),
@@ -153,7 +156,7 @@ fn kernels(kind: DType, level: Level) -> (Kernels, usize) {
         Level::V3 => tables!(v3 32),
         #[cfg(target_arch = "x86_64")]
         Level::V4 | Level::Amx => tables!(v4 64),
-        _ => tables!(baseline 16),
+        _ => tables!(baseline BASELINE_BYTES),
     }
 }
 
@@ -250,7 +253,8 @@ pub fn ops(dtype: DType, level: Level) -> Option<Ops> {
         expand: if complex { 2 } else { 1 },
         group: 1,
         groups: groups(dtype, level),
-        in_place: matches!(dtype, DType::F32 | DType::F64) && level > Level::Baseline,
+        in_place: matches!(dtype, DType::F32 | DType::F64)
+            && (level > Level::Baseline || cfg!(target_arch = "aarch64")),
         direct_c,
         mr: kernels.len(),
         tile: 1,

@@ -227,7 +227,8 @@ pub struct Lines<'a> {
     pub k: usize,
     /// Numbers along k of the panel that lie before these, ...
     pub before: usize,
-    /// ... and all of the panel.
+    /// ... and all of the panel, which counts where kernels multiply tiles.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub all: usize,
     /// The packed panel.
     pub dst: *mut u8,

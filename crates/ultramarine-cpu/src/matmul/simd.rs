@@ -124,6 +124,22 @@ pub unsafe trait Simd: Copy {
     /// `self + a * b`.
     unsafe fn mul_acc(self, a: Self, b: Self) -> Self;
     unsafe fn plus(self, a: Self) -> Self;
+    /// Adds to row `i` of `acc` the products of `b` with the number at `a + i`.
+    #[inline(always)]
+    unsafe fn add_outer<const MR: usize, const NV: usize>(
+        acc: &mut [[Self; NV]; MR],
+        a: *const Self::E,
+        b: &[Self; NV],
+    ) {
+        for i in 0..MR {
+            // SAFETY: `MR` numbers are readable.
+            let number = unsafe { Self::splat(a.add(i)) };
+            for v in 0..NV {
+                // SAFETY: by the trait's contract.
+                acc[i][v] = unsafe { acc[i][v].mul_acc(number, b[v]) };
+            }
+        }
+    }
     unsafe fn prefetch(_at: *const Self::E) {}
     /// To the second cache only.
     unsafe fn prefetch_far(_at: *const Self::E) {}
@@ -194,6 +210,11 @@ unsafe impl<E: Num, const L: usize> Simd for Portable<E, L> {
 /// Fetches a line to the L1 cache, where that is possible; any address is allowed.
 #[inline(always)]
 pub fn prefetch(_at: *const u8) {
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: a prefetch of any address is harmless.
+    unsafe {
+        core::arch::asm!("prfm pldl1keep, [{}]", in(reg) _at.addr(), options(nomem, nostack, preserves_flags))
+    }
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch of any address is harmless.
     unsafe {

@@ -268,6 +268,56 @@ mod x86 {
     }
 }
 
+#[cfg(target_arch = "aarch64")]
+mod neon {
+    use super::{Bits, Decode, E2M1, E8M0, INTEGER, e4m3, e8m0};
+    use crate::matmul::neon::F32x8;
+    use core::arch::aarch64::*;
+
+    // SAFETY: every AArch64 that this is compiled for has NEON.
+    unsafe impl Decode for F32x8 {
+        #[inline(always)]
+        unsafe fn decode<const KIND: u8>(from: *const u8, bits: &Bits) -> Self {
+            // SAFETY: by the trait's contract; the tables have four registers' size, of which two are read.
+            unsafe {
+                let bytes = vld1q_u8(from);
+                F32x8(core::array::from_fn(|half| {
+                    let places = vld1q_u8(bits.bytes.as_ptr().add(16 * half));
+                    let words = vreinterpretq_u32_u8(vqtbl1q_u8(bytes, places));
+                    let shifts = vld1q_u32(bits.shifts.as_ptr().add(4 * half));
+                    // A shift to the left by less than nothing is one to the right.
+                    let codes = vshlq_u32(words, vnegq_s32(vreinterpretq_s32_u32(shifts)));
+                    let codes = vandq_u32(codes, vdupq_n_u32(bits.mask));
+                    if KIND == INTEGER {
+                        return vcvtq_f32_u32(codes);
+                    }
+                    let mut lanes = [0; 4];
+                    vst1q_u32(lanes.as_mut_ptr(), codes);
+                    let numbers = lanes.map(|code| match KIND {
+                        E2M1 => e2m1(code),
+                        E8M0 => e8m0(code as u8),
+                        _ => e4m3(code as u8),
+                    });
+                    vld1q_f32(numbers.as_ptr())
+                }))
+            }
+        }
+        #[inline(always)]
+        unsafe fn sum(self) -> f32 {
+            // SAFETY: NEON is there.
+            unsafe { vaddvq_f32(vaddq_f32(self.0[0], self.0[1])) }
+        }
+    }
+
+    /// An E2M1 number without a table: exponent and mantissa in float32's places are the number times 2^-126, subnormal ones
+    /// included, over which these processors take no longer.
+    #[inline(always)]
+    fn e2m1(code: u32) -> f32 {
+        let size = f32::from_bits((code & 7) << 22) * f32::from_bits((127 + 126) << 23);
+        f32::from_bits(size.to_bits() | (code & 8) << 28)
+    }
+}
+
 /// A row's bytes, of which a vector's are readable at every place: those at the end from a copy.
 pub struct Row {
     data: *const u8,

@@ -68,6 +68,7 @@ pub struct Factors {
     pub rows: Rows,
     pub count: usize,
     /// [`reorder`] was called on them: they are [`ordered`].
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub ordered: bool,
     /// Sums of each row's groups, for elements with biases.
     pub sums: Rows,

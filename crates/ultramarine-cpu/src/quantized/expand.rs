@@ -22,6 +22,9 @@ macro_rules! with_vectors {
                 unsafe { level::v3($body) }
             }
             _ => {
+                #[cfg(target_arch = "aarch64")]
+                type $vector = crate::matmul::neon::F32x8;
+                #[cfg(not(target_arch = "aarch64"))]
                 type $vector = crate::matmul::simd::Portable<f32, 8>;
                 level::at(Level::Baseline, $body)
             }
