@@ -2,7 +2,8 @@
 //!
 //! Workers are created at the first real use, live as long as the process, spin for a few tens of microseconds after
 //! each loop and then park. A caller never waits for somebody else's loop: nested calls, and calls made while another
-//! thread's loop has the workers, run in place.
+//! thread's loop has the workers, run in place. Each of these keeps a processor busy, so that the loop with the workers is
+//! given so many fewer of them: a worker that has to share a processor keeps the whole loop waiting.
 //!
 //! How a loop is handed over: all of it hangs on one word, `Pool::state`, which holds the loop's number, whether it
 //! is open, how many workers may join and how many have. The caller writes the loop's description and opens it; a
@@ -47,6 +48,31 @@ type Payload = Box<dyn Any + Send>;
 thread_local! {
     /// True while this thread is inside a parallel loop; always true for a worker.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
+    /// True while this thread runs a loop in place that it counts in [`IN_PLACE`].
+    static COUNTED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Threads that run a loop in place because another thread's loop has the workers.
+static IN_PLACE: AtomicUsize = AtomicUsize::new(0);
+
+/// The other threads that run a loop in place.
+fn others_in_place() -> usize {
+    IN_PLACE.load(Ordering::Relaxed).saturating_sub(usize::from(COUNTED.get()))
+}
+
+/// Runs a loop in place, and counts it.
+fn run_in_place(count: usize, body: &(dyn Fn(usize) + Sync)) -> Option<Payload> {
+    let mut indices = 0..count;
+    if COUNTED.replace(true) {
+        return drain(|| indices.next(), body);
+    }
+    IN_PLACE.fetch_add(1, Ordering::Relaxed);
+    let panic = drain(|| indices.next(), body);
+    // In a child that was forked inside of the loop, which counts from 0, there is nothing to take away.
+    let less = |count: usize| count.checked_sub(1);
+    let _ = IN_PLACE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    COUNTED.set(false);
+    panic
 }
 
 /// How long a thread that submitted work and went on counts as one that computes.
@@ -212,11 +238,15 @@ pub fn parallel_for(count: usize, body: &(dyn Fn(usize) + Sync)) {
         && let Some(pool) = pool()
     {
         // A load first, so that callers in a busy pool do not fight for the line.
-        if !pool.busy.0.load(Ordering::Relaxed) && !pool.busy.0.swap(true, Ordering::Acquire) {
+        if others_in_place() < pool.workers.len()
+            && !pool.busy.0.load(Ordering::Relaxed)
+            && !pool.busy.0.swap(true, Ordering::Acquire)
+        {
             let panic = pool.run(count, body);
             pool.busy.0.store(false, Ordering::Release);
             return raise(panic);
         }
+        return raise(run_in_place(count, body));
     }
     let mut indices = 0..count;
     raise(drain(|| indices.next(), body));
@@ -340,9 +370,9 @@ impl Pool {
         self.next.0.store(0, Ordering::Relaxed);
         let number = (self.state.0.load(Ordering::Relaxed) >> NUMBER_SHIFT).wrapping_add(1)
             & u64::from(u32::MAX);
-        let all = (count - 1).min(self.workers.len());
         let shares = submitter_computes();
-        let wanted = (if shares { all.min(self.workers.len() - 1) } else { all }) as u64;
+        let free = self.free_workers().saturating_sub(usize::from(shares));
+        let wanted = (count - 1).min(free) as u64;
         // SeqCst orders this store before the look at `parked`, as the worker orders the reverse.
         self.state
             .0
@@ -374,9 +404,14 @@ impl Pool {
         None
     }
 
-    /// Lets all workers join the open loop, if there is one.
+    /// Workers that find a processor, as other threads' loops leave them.
+    fn free_workers(&self) -> usize {
+        self.workers.len().saturating_sub(others_in_place())
+    }
+
+    /// Lets all workers that find a processor join the open loop, if there is one.
     fn admit_all(&self) {
-        let wanted = self.workers.len() as u64;
+        let wanted = self.free_workers() as u64;
         let open = |state: u64| {
             let all = state & !(WANTED << WANTED_SHIFT) | wanted << WANTED_SHIFT;
             (state & OPEN != 0 && state != all).then_some(all)
@@ -496,6 +531,7 @@ static FORK_HOOK: Hook = Hook {
     parent: || {},
     child: || {
         GENERATION.fetch_add(1, Ordering::Relaxed);
+        IN_PLACE.store(0, Ordering::Relaxed);
         POOL.store(ptr::null_mut(), Ordering::Release);
     },
 };

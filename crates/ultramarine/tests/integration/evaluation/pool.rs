@@ -155,7 +155,7 @@ fn other_numbers_of_threads() {
         let mut run = Command::new(std::env::current_exe().unwrap());
         let run = run.arg(tests).env(ASKED, asked).output().unwrap();
         let printed = String::from_utf8_lossy(&run.stdout);
-        let ran = printed.contains("test result: ok. 10 passed");
+        let ran = printed.contains("test result: ok. 11 passed");
         assert!(run.status.success() && ran, "{asked} threads: {printed}");
     }
 }
@@ -190,4 +190,30 @@ fn a_submitter_keeps_a_processor_until_it_waits() {
     let late = std::thread::spawn(move || for_submitter(own, is_shared));
     std::thread::sleep(Duration::from_millis(20));
     assert!(waiting(|| late.join().unwrap()), "the loop is open to all then");
+}
+
+#[test]
+fn loops_in_place_keep_their_processors() {
+    own_process!("ULTRAMARINE_NUM_THREADS" = "2");
+    let stage = AtomicUsize::new(0);
+    let reach = |next: usize| {
+        stage.fetch_max(next, Relaxed);
+        while stage.load(Relaxed) == next {
+            std::thread::yield_now();
+        }
+    };
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            while stage.load(Relaxed) == 0 {
+                std::thread::yield_now();
+            }
+            // In place, as the workers have a loop.
+            parallel_for(2, &|_| reach(2));
+        });
+        parallel_for(2, &|_| reach(1));
+        assert!(!is_shared(), "the other thread's loop has the second processor");
+        stage.store(3, Relaxed);
+        other.join().unwrap();
+        assert!(is_shared(), "there is no other loop");
+    });
 }
