@@ -9,6 +9,8 @@ mod fusion;
 mod lowering;
 mod memory;
 mod pool;
+#[cfg(target_os = "linux")]
+mod processors;
 mod profile;
 mod repeated;
 mod streams;
