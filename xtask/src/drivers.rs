@@ -1,4 +1,4 @@
-//! System packages that tests need and a machine may lack: OpenCL's loader and headers, and PoCL,
+//! System packages that tests need and a machine may lack, such as OpenCL's loader and headers, and PoCL,
 //! which runs OpenCL on the processor.
 
 use crate::sh;
@@ -10,27 +10,28 @@ const OPENCL: [(&str, &str); 2] = [
     ("pocl-opencl-icd", "/etc/OpenCL/vendors/pocl.icd"),
 ];
 
-/// Installs what is missing for OpenCL where that is possible: with apt-get, as root. Otherwise
-/// it says so, and the tests that need it skip themselves visibly.
+/// Installs what is missing for OpenCL.
 pub fn opencl() {
     // Any driver will do; PoCL is the one that every machine can have.
     let driver = std::fs::read_dir("/etc/OpenCL/vendors").is_ok_and(|mut d| d.next().is_some());
-    let missing: Vec<&str> = OPENCL
-        .iter()
-        .filter(|(package, file)| {
-            !(Path::new(file).exists() || driver && package.starts_with("pocl"))
-        })
-        .map(|(package, _)| *package)
-        .collect();
+    let wanted = OPENCL.iter().filter(|(package, _)| !(driver && package.starts_with("pocl")));
+    install("OpenCL", &wanted.copied().collect::<Vec<_>>());
+}
+
+/// Installs those of Debian's packages whose file is missing, where that is possible: with apt-get, as root. Otherwise it says
+/// so and returns false; the tests of `subject` skip themselves visibly.
+pub fn install(subject: &str, packages: &[(&str, &str)]) -> bool {
+    let missing = packages.iter().filter(|(_, file)| !Path::new(file).exists());
+    let missing: Vec<&str> = missing.map(|(package, _)| *package).collect();
     if missing.is_empty() {
-        return;
+        return true;
     }
     let wanted = missing.join(" ");
     if !is_root() || !Path::new("/usr/bin/apt-get").exists() {
-        println!(
-            "OpenCL is not installed; its tests are skipped. To run them: apt-get install {wanted}"
-        );
-        return;
+        sh::print(&format!(
+            "{subject} is not installed; its tests are skipped. To run them: apt-get install {wanted}"
+        ));
+        return false;
     }
     sh::say(&format!("installing {wanted}"));
     let quiet = ["-qq", "-y", "--no-install-recommends"];
@@ -45,9 +46,10 @@ pub fn opencl() {
         sh::run(sh::cmd("apt-get", &["update", "-qq"]))?;
         install()
     });
-    if let Err(error) = installed {
-        println!("OpenCL cannot be installed, its tests are skipped: {error:#}");
+    if let Err(error) = &installed {
+        sh::print(&format!("{subject} cannot be installed, its tests are skipped: {error:#}"));
     }
+    installed.is_ok()
 }
 
 fn is_root() -> bool {

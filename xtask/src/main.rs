@@ -1,6 +1,7 @@
 //! The project's automation, run as `cargo xtask COMMAND`. Continuous integration and
 //! people call the same commands.
 
+mod aarch64;
 mod bench;
 mod boundaries;
 mod conform;
@@ -31,7 +32,7 @@ usage: cargo xtask COMMAND
 
   demo             build, make .venv, train a classifier of digits and show what it learnt
   test [--full]    Rust tests, Python tests, type checks, comparison with mlx; --full: also what takes hours
-                   (every combination of operation, dtype and layout, long fuzzing, all sanitizers)
+                   (every combination of operation, dtype and layout, long fuzzing, all sanitizers, AArch64)
   lint [--full]    formatting, clippy, documentation, ruff, length of files; --full: semver, too
   bench [NAME...]  our figures beside numpy, torch, jax and mlx, as tables and JSON in target/bench/; NAMEs pick
                    groups (dlpack, axpby, gemm ...) or workloads; --keep copies the JSON to bench/history/

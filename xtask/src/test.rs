@@ -1,5 +1,6 @@
 //! `cargo xtask test`: all tests that a change has to pass; with `--full` also those that take an hour.
 
+use crate::aarch64;
 use crate::conform;
 use crate::drivers;
 use crate::extensions;
@@ -221,6 +222,12 @@ fn steps<'a>(venv: &'a Venv, built: &'a Built, full: bool) -> Vec<Step<'a>> {
         }
         Ok(())
     }));
+    if full {
+        steps.push(step(aarch64::NAME, |report| {
+            report.outcome(aarch64::NAME, aarch64::tests());
+            Ok(())
+        }));
+    }
     // Last, when the kit and the suite have left all their kernels.
     steps.push(step("kernels by NVRTC", move |report| nvrtc(report, venv, full)));
     steps
