@@ -12,7 +12,7 @@ pub use device::Device;
 pub use dtype::Dtype;
 pub use job::{Job, Views};
 pub use plan::{Desc, Kind, OpRequest, Plan, Work};
-pub use together::{Together, joins};
+pub use together::{Together, as_one, joins};
 pub use view::{View, row_major, span};
 pub use walk::{Axes, MAX_AXES, RankVariant, rank_for};
 

@@ -28,6 +28,25 @@ pub fn joins(
         && jobs.iter().all(|other| other.scalars == job.scalars && other.is_apart(job))
 }
 
+/// The kernel of several commands, their arguments one behind another, and the most items that one of them has; `None` if
+/// their kernels differ. `each` tells these of one command.
+pub fn as_one<V: PartialEq>(
+    jobs: &[Job<'_>],
+    each: impl Fn(&Job<'_>) -> Result<(V, Vec<u64>, u64)>,
+) -> Result<Option<(V, Vec<u64>, u64)>> {
+    let Some((first, others)) = jobs.split_first() else { return Ok(None) };
+    let (kernel, mut words, mut most) = each(first)?;
+    for job in others {
+        let (other, more, items) = each(job)?;
+        if other != kernel {
+            return Ok(None);
+        }
+        words.extend(more);
+        most = most.max(items);
+    }
+    Ok(Some((kernel, words, most)))
+}
+
 impl<'a> Together<'a> {
     /// Enqueues a command, or lets it wait. The context is current.
     pub fn run(

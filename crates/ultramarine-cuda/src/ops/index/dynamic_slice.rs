@@ -3,7 +3,7 @@
 
 use super::{MOST, rank_of, widen, word};
 use crate::launch::{
-    Axes, Desc, Dtype, Grid, Job, Kind, MAX_AXES, OpRequest, TOGETHER, Work, launch,
+    Axes, Desc, Dtype, Grid, Job, Kind, MAX_AXES, OpRequest, TOGETHER, Work, as_one, launch,
 };
 use crate::ops::headers;
 use crate::program::{Kernels, Source, index};
@@ -109,16 +109,10 @@ impl DynamicSlice {
 
     /// Moves windows by one launch. False: their kernels differ.
     fn move_windows(&self, jobs: &[Job<'_>]) -> Result<bool> {
-        let Some(job) = jobs.first() else { return Ok(false) };
-        let (variant, mut words, mut elements) = self.window(job, jobs.len())?;
-        for job in &jobs[1..] {
-            let (other, more, n) = self.window(job, jobs.len())?;
-            if other != variant {
-                return Ok(false);
-            }
-            words.extend(more);
-            elements = elements.max(n);
-        }
+        let all = as_one(jobs, |job| self.window(job, jobs.len()))?;
+        let (Some(job), Some((variant, words, elements))) = (jobs.first(), all) else {
+            return Ok(false);
+        };
         let kernel = self.kernels.get(&job.device.programs, variant, || self.source(variant))?;
         let grid = Grid::over(job.device, elements, 4).of_several(jobs.len());
         launch!(job, &kernel, grid; words[..])?;

@@ -1,7 +1,8 @@
 //! ROPE.
 
 use crate::launch::{
-    Axes, BLOCK, Dtype, Grid, Job, Kind, OpRequest, RankVariant, TOGETHER, View, Work, launch,
+    Axes, BLOCK, Dtype, Grid, Job, Kind, OpRequest, RankVariant, TOGETHER, View, Work, as_one,
+    launch,
 };
 use crate::ops::elementwise::Map;
 use crate::ops::{elementwise, headers};
@@ -192,16 +193,10 @@ impl Rope {
 
     /// Enqueues rotations as one launch. False: their kernels differ.
     fn rotate(&self, jobs: &[Job<'_>]) -> Result<bool> {
-        let Some(job) = jobs.first() else { return Ok(false) };
-        let (variant, mut words, mut blocks) = self.rotation(job, jobs.len())?;
-        for job in &jobs[1..] {
-            let (other, more, n) = self.rotation(job, jobs.len())?;
-            if other != variant {
-                return Ok(false);
-            }
-            words.extend(more);
-            blocks = blocks.max(n);
-        }
+        let all = as_one(jobs, |job| self.rotation(job, jobs.len()))?;
+        let (Some(job), Some((variant, words, blocks))) = (jobs.first(), all) else {
+            return Ok(false);
+        };
         let kernel = self.kernels.get(&job.device.programs, variant, || self.source(variant))?;
         let grid = Grid::exactly(blocks, BLOCK)?.of_several(jobs.len());
         let inverse = i32::from(self.inverse);
