@@ -24,6 +24,7 @@ pub use scope::{
 pub use shutdown::shutdown;
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 pub use thread_local::{ThreadLocalStream, clear_streams};
@@ -111,13 +112,25 @@ pub struct StreamState {
 
 #[derive(Default)]
 struct Registry {
-    streams: Vec<(Stream, Arc<StreamState>)>,
+    streams: Vec<(Stream, &'static StreamState)>,
     defaults: HashMap<Device, Stream>,
     /// Streams that nobody has any more: of threads that have ended, and those that were released.
     free: Vec<Stream>,
 }
 
 static REGISTRY: RwLock<Option<Registry>> = RwLock::new(None);
+
+/// States of the first streams, which are found here without the registry's lock.
+static FIRST: [AtomicPtr<StreamState>; 64] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 64];
+
+/// A new state of a stream. It is never freed, as a stream is never taken back.
+fn new_state(stream: Stream) -> &'static StreamState {
+    let state: &StreamState = Box::leak(Box::default());
+    if let Some(first) = FIRST.get(stream.index as usize) {
+        first.store(std::ptr::from_ref(state).cast_mut(), Ordering::Release);
+    }
+    state
+}
 
 fn write<T>(f: impl FnOnce(&mut Registry) -> T) -> T {
     fork::register(ForkStage::Streams, &FORK_HOOK);
@@ -132,7 +145,7 @@ fn read<T>(f: impl FnOnce(&Registry) -> Option<T>) -> Option<T> {
 impl Registry {
     fn add(&mut self, device: Device) -> Stream {
         let stream = Stream { index: self.streams.len() as u32, device };
-        self.streams.push((stream, Arc::default()));
+        self.streams.push((stream, new_state(stream)));
         stream
     }
 }
@@ -221,7 +234,7 @@ pub fn synchronize(stream: Stream) -> Result<()> {
 /// Notes that a failure was raised, so that no stream's [`synchronize`] raises it again.
 #[cold]
 pub fn raised(error: &Arc<Error>) {
-    let all = read(|r| Some(r.streams.iter().map(|s| s.1.clone()).collect::<Vec<_>>()));
+    let all = read(|r| Some(r.streams.iter().map(|s| s.1).collect::<Vec<_>>()));
     for state in all.unwrap_or_default() {
         let mut failure = lock(&state.failure);
         if failure.as_ref().is_some_and(|f| Arc::ptr_eq(Error::cause(f), Error::cause(error))) {
@@ -242,7 +255,7 @@ pub fn synchronize_all() {
 }
 
 /// All streams that there are.
-fn all() -> Vec<(Stream, Arc<StreamState>)> {
+fn all() -> Vec<(Stream, &'static StreamState)> {
     read(|r| Some(r.streams.clone())).unwrap_or_default()
 }
 
@@ -260,12 +273,15 @@ pub fn exists(stream: Stream) -> bool {
 
 /// The queue of a stream, if there is such a stream.
 #[inline]
-pub fn state(stream: Stream) -> Option<Arc<StreamState>> {
-    read(|r| r.streams.get(stream.index as usize).map(|s| s.1.clone()))
+pub fn state(stream: Stream) -> Option<&'static StreamState> {
+    let first = FIRST.get(stream.index as usize).map(|state| state.load(Ordering::Acquire));
+    // SAFETY: NULL, or a state, of which none is ever freed or borrowed mutably.
+    let first = first.and_then(|state| unsafe { state.as_ref() });
+    first.or_else(|| read(|r| r.streams.get(stream.index as usize).map(|s| s.1)))
 }
 
 /// The right to run a job on the calling thread.
-pub struct Ownership(Arc<StreamState>);
+pub struct Ownership(&'static StreamState);
 
 impl Drop for Ownership {
     fn drop(&mut self) {
@@ -273,7 +289,7 @@ impl Drop for Ownership {
         queue.end_job();
         let ensured = match queue.jobs.is_empty() {
             true => Ok(()),
-            false => StreamState::ensure_worker(&self.0, &mut queue),
+            false => self.0.ensure_worker(&mut queue),
         };
         self.0.wake(queue);
         if let Err(stranded) = ensured {
@@ -289,13 +305,13 @@ impl StreamState {
 
     /// Takes the stream for the calling thread, if nothing runs or waits on it.
     #[inline]
-    pub fn try_own(self: &Arc<Self>) -> Option<Ownership> {
+    pub fn try_own(&'static self) -> Option<Ownership> {
         let mut queue = self.lock();
         if !queue.is_idle() {
             return None;
         }
         queue.busy = true;
-        Some(Ownership(self.clone()))
+        Some(Ownership(self))
     }
 
     /// Queues a job for the stream's worker.
@@ -303,10 +319,10 @@ impl StreamState {
     /// # Errors
     /// Returns the queue's jobs if no thread can be had for them. The caller fails them once it holds no locks.
     #[inline]
-    pub fn push(self: &Arc<Self>, job: Job) -> Result<(), Stranded> {
+    pub fn push(&'static self, job: Job) -> Result<(), Stranded> {
         let mut queue = self.lock();
         queue.jobs.push_back(job);
-        let ensured = Self::ensure_worker(self, &mut queue);
+        let ensured = self.ensure_worker(&mut queue);
         self.wake(queue);
         ensured
     }
@@ -378,11 +394,11 @@ impl StreamState {
         true
     }
 
-    fn ensure_worker(this: &Arc<Self>, queue: &mut Queue) -> Result<(), Stranded> {
+    fn ensure_worker(&'static self, queue: &mut Queue) -> Result<(), Stranded> {
         if queue.worker {
             return Ok(());
         }
-        match workers::start(this) {
+        match workers::start(self) {
             Ok(()) => queue.worker = true,
             // Its owner finds the jobs when it is done.
             Err(_) if queue.busy => {}
@@ -400,7 +416,7 @@ impl StreamState {
         Ok(())
     }
 
-    fn run_jobs(self: &Arc<Self>) {
+    fn run_jobs(&'static self) {
         let mut queue = self.lock();
         loop {
             let most = if queue.jobs.is_empty() { 1 } else { MOST_DEFERRED };
@@ -462,8 +478,8 @@ static FORK_HOOK: Hook = Hook {
             return;
         };
         workers.forget();
-        for (_, state) in guard.iter_mut().flat_map(|registry| &mut registry.streams) {
-            *state = Arc::default();
+        for (stream, state) in guard.iter_mut().flat_map(|registry| &mut registry.streams) {
+            *state = new_state(*stream);
         }
     },
 };

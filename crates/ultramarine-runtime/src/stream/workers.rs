@@ -5,7 +5,7 @@ use super::StreamState;
 use crate::backend::shutdown;
 use crate::sync::lock;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ const MOST_IDLE: usize = 8;
 
 pub(super) struct Workers {
     /// Streams that have jobs and no thread yet: each has been promised one of those that wait.
-    ready: VecDeque<Arc<StreamState>>,
+    ready: VecDeque<&'static StreamState>,
     /// Threads that wait and have been promised none. The one that ran last is at the end and comes first: what it worked
     /// on may be in its processor's caches still.
     idle: Vec<Thread>,
@@ -32,32 +32,29 @@ static WORKERS: Mutex<Workers> = Mutex::new(Workers { ready: VecDeque::new(), id
 ///
 /// # Errors
 /// The system's, if it has no thread.
-pub(super) fn start(state: &Arc<StreamState>) -> std::io::Result<()> {
+pub(super) fn start(state: &'static StreamState) -> std::io::Result<()> {
     let mut workers = lock(&WORKERS);
     if let Some(thread) = workers.idle.pop() {
-        workers.ready.push_back(state.clone());
+        workers.ready.push_back(state);
         drop(workers);
         thread.unpark();
         return Ok(());
     }
     drop(workers);
-    let first = state.clone();
     let named = std::thread::Builder::new().name("ultramarine-stream".into());
-    named.spawn(move || run(first)).map(drop)
+    named.spawn(move || run(state)).map(drop)
 }
 
-fn run(first: Arc<StreamState>) {
+fn run(first: &'static StreamState) {
     let mut next = Some(first);
     while let Some(state) = next {
         state.run_jobs();
-        // While it waits it keeps no stream alive.
-        drop(state);
         next = await_stream();
     }
 }
 
 /// A stream that has jobs; `None` when it is time to end.
-fn await_stream() -> Option<Arc<StreamState>> {
+fn await_stream() -> Option<&'static StreamState> {
     let own = std::thread::current();
     let mut workers = lock(&WORKERS);
     // A stream that was promised a thread is left to those that wait.
