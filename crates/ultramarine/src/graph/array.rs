@@ -56,6 +56,13 @@ impl Array {
         Array { node }
     }
 
+    /// The first handle of a node that nothing else refers to yet.
+    #[inline]
+    pub(crate) fn of_new(node: Arc<Node>) -> Array {
+        node.handles.store(1, Ordering::Relaxed);
+        Array { node }
+    }
+
     #[inline]
     pub(crate) fn node(&self) -> &Arc<Node> {
         &self.node

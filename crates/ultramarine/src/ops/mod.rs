@@ -81,7 +81,8 @@ impl Array {
             copy::storage::admit(&op, inputs, dtype)?;
         }
         let place = placement::place(&op, inputs)?;
-        let inputs: Inputs = inputs.iter().map(|a| a.node().clone()).collect();
-        Ok(Array::from_node(Node::new(op, inputs, shape, dtype, place)))
+        let mut operands = Inputs::new();
+        inputs.iter().for_each(|a| operands.push(a.node().clone()));
+        Ok(Array::of_new(Node::new(op, operands, shape, dtype, place)))
     }
 }

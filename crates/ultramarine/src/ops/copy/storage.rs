@@ -14,6 +14,7 @@ use crate::ops::{
 use crate::shape::{self, Shape};
 use crate::{array::Array, backend::Exec, node::Value, pool, sync::lock};
 use smallvec::smallvec;
+use std::borrow::Cow;
 use std::sync::{Mutex, OnceLock};
 
 /// Checks that an operation takes these operands and gives this result, one of which is of a storage
@@ -68,8 +69,11 @@ impl Array {
 
     /// An operand in the promoted dtype, or as it is where [`admit`] will refuse it.
     #[inline]
-    pub(crate) fn promoted(&self, dtype: Dtype) -> Array {
-        if dtype.is_storage() { self.clone() } else { self.astype(dtype) }
+    pub(crate) fn promoted(&self, dtype: Dtype) -> Cow<'_, Array> {
+        match dtype.is_storage() || self.dtype() == dtype {
+            true => Cow::Borrowed(self),
+            false => Cow::Owned(self.astype(dtype)),
+        }
     }
 }
 

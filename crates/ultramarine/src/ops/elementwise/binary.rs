@@ -9,19 +9,26 @@ use crate::ops::{
 use crate::shape::{self, Shape};
 use crate::{array::Array, backend::Exec, dtype::Dtype, node::Value, scalar::Scalar};
 use smallvec::{SmallVec, smallvec};
+use std::borrow::Cow;
 use ultramarine_abi::fused::family;
 use ultramarine_abi::schema::{BinaryAttrs, binary, op};
 
 /// Both operands of `op` with the given dtype and the common shape.
-fn operands(op: &str, a: &Array, b: &Array, dtype: Dtype) -> Result<(Array, Array, Shape)> {
-    let (a, b) = (a.promoted(dtype), b.promoted(dtype));
-    if a.shape() == b.shape() {
-        let shape = Shape::from_slice(a.shape());
-        return Ok((a, b, shape));
+fn operands<'a>(
+    op: &str,
+    a: &'a Array,
+    b: &'a Array,
+    dtype: Dtype,
+) -> Result<(Cow<'a, Array>, Cow<'a, Array>, Shape)> {
+    let (x, y) = (a.promoted(dtype), b.promoted(dtype));
+    if x.shape() == y.shape() {
+        let shape = Shape::from_slice(x.shape());
+        return Ok((x, y, shape));
     }
-    let shape = shape::broadcast(op, a.shape(), b.shape())?;
-    let (x, y) = (broadcast_with(&a, &shape, &[&b])?, broadcast_with(&b, &shape, &[&a])?);
-    Ok((x, y, shape))
+    let shape = shape::broadcast(op, x.shape(), y.shape())?;
+    let left = broadcast_with(&x, &shape, &[&y])?.into_owned();
+    let right = broadcast_with(&y, &shape, &[&x])?.into_owned();
+    Ok((Cow::Owned(left), Cow::Owned(right), shape))
 }
 
 /// The dtype of the computation, from the promoted dtype of the operands.
@@ -162,7 +169,7 @@ impl Array {
         let dtype = self.dtype().promote(other.dtype());
         let base = || -> Result<Array> {
             let (a, _, _) = operands("power", self, other, dtype)?;
-            Ok(a)
+            Ok(a.into_owned())
         };
         match constant(other) {
             Some((2.0, 0.0)) => base()?.square(),
@@ -216,7 +223,7 @@ impl Array {
         let (a, b, _) = operands("isclose", self, other, dtype)?;
         let size = b.abs()?;
         let bound = size.multiply(size.like(rtol))?.add(size.like(atol))?;
-        let near = a.subtract(&b)?.abs()?.less_equal(&bound)?.logical_and(&b.isfinite()?)?;
+        let near = a.subtract(&*b)?.abs()?.less_equal(&bound)?.logical_and(&b.isfinite()?)?;
         let code = if equal_nan { binary::EQUAL_NAN } else { binary::EQUAL };
         near.logical_or(&apply("isclose", code, Types::Compare, &a, &b)?)
     }

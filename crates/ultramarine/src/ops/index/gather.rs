@@ -23,14 +23,19 @@ pub(crate) type IndexAxes = SmallVec<[u8; 4]>;
 
 /// Checks index arrays, and brings them to one shape and dtype.
 pub(crate) fn common(op: &str, indices: &[Array]) -> Result<Vec<Array>> {
-    let mut shape = Shape::new();
-    let mut dtype = None;
     for i in indices {
         ensure!(
             i.dtype().is_integer(),
             op,
             "Got indices with invalid dtype. Indices must be integral."
         );
+    }
+    if indices.len() <= 1 {
+        return Ok(indices.to_vec());
+    }
+    let mut shape = Shape::new();
+    let mut dtype = None;
+    for i in indices {
         shape = shape::broadcast(op, &shape, i.shape())?;
         dtype = Some(dtype.map_or(i.dtype(), |d: Dtype| d.promote(i.dtype())));
     }
@@ -38,7 +43,7 @@ pub(crate) fn common(op: &str, indices: &[Array]) -> Result<Vec<Array>> {
     let dtype = dtype.filter(|d| d.is_integer()).unwrap_or(Dtype::Int64);
     let indices: Vec<Array> = indices.iter().map(|i| i.astype(dtype)).collect();
     let partners: Vec<&Array> = indices.iter().collect();
-    indices.iter().map(|i| broadcast_with(i, &shape, &partners)).collect()
+    indices.iter().map(|i| Ok(broadcast_with(i, &shape, &partners)?.into_owned())).collect()
 }
 
 /// Shape of what `indices` (of one shape) select along `axes` of a source.
@@ -142,6 +147,9 @@ impl Array {
         let out = gather(self, &indices, &[at as u8])?;
         let k = indices[0].ndim();
         let out = without_axis(&out, k + at)?;
+        if at == 0 {
+            return Ok(out);
+        }
         // The index axes come first; they belong where the axis was.
         let order: Vec<usize> = (k..k + at).chain(0..k).chain(k + at..out.ndim()).collect();
         out.transpose_axes(order.iter().map(|i| *i as isize).collect::<Vec<_>>())

@@ -151,8 +151,8 @@ pub fn block_masked_mm(
         Some(mask) if x.ndim() >= 2 => mask_blocks(x, mask, block_size, selects),
         _ => Ok(x.clone()),
     };
-    let left = if a.ndim() == 1 { with_axis(&a, 0)? } else { a.clone() };
-    let right = if b.ndim() == 1 { with_axis(&b, 1)? } else { b.clone() };
+    let left = if a.ndim() == 1 { with_axis(&a, 0)? } else { Array::clone(&a) };
+    let right = if b.ndim() == 1 { with_axis(&b, 1)? } else { Array::clone(&b) };
     let (left, right) = (masked(&left, masks.lhs)?, masked(&right, masks.rhs)?);
     let out = multiply_matrices(OP, &left, &right, dtype)?;
     without_vectors(masked(&out, masks.out)?, &a, &b)

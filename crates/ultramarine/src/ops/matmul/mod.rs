@@ -27,6 +27,7 @@ use crate::ops::{
 use crate::shape::{self, Shape, Show};
 use crate::{array::Array, dtype::Dtype, node::Value, scalar::Scalar};
 use smallvec::{SmallVec, smallvec};
+use std::borrow::Cow;
 use ultramarine_abi::schema::{OpId, PrecisionAttrs, op, unary};
 use ultramarine_abi::status;
 
@@ -87,14 +88,16 @@ fn leading(shape: &[usize], a: &Array, b: &Array) -> SymbolicShape {
 }
 
 /// Matrix product with MLX's rules for the operands' ranks; errors name `op`.
-fn multiply_matrices(op: &str, a: &Array, b: &Array, dtype: Dtype) -> Result<Array> {
+fn multiply_matrices<'a>(op: &str, a: &'a Array, b: &'a Array, dtype: Dtype) -> Result<Array> {
     ensure!(
         a.ndim() != 0 && b.ndim() != 0,
         op,
         "Got 0 dimension input. Inputs must have at least one dimension."
     );
-    let left = if a.ndim() == 1 { with_axis(a, 0)? } else { a.clone() };
-    let right = if b.ndim() == 1 { with_axis(b, 1)? } else { b.clone() };
+    let with = |x: &'a Array, at| -> Result<Cow<'a, Array>> {
+        Ok(if x.ndim() == 1 { Cow::Owned(with_axis(x, at)?) } else { Cow::Borrowed(x) })
+    };
+    let (left, right) = (with(a, 0)?, with(b, 1)?);
     ensure!(
         left.shape()[left.ndim() - 1] == right.shape()[right.ndim() - 2],
         op,
@@ -144,7 +147,7 @@ pub fn addmm(c: &Array, a: &Array, b: &Array, alpha: f64, beta: f64) -> Result<A
     ensure!(shape[..] == *product.shape(), "addmm", "input c must broadcast to the output shape");
     let c = c.promoted(dtype);
     if alpha == 1.0 && beta == 1.0 {
-        return product.add(&c);
+        return product.add(&*c);
     }
     // The factors and what they scale are rounded once, with the sum.
     let inner = compute_dtype(dtype);

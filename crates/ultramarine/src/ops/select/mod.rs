@@ -50,7 +50,7 @@ fn select(condition: &Array, x: &Array, y: &Array) -> Result<Array> {
         shape = broadcast(&shape, q)?;
     }
     condition.computable("where")?;
-    let (c, p, q) = (condition.astype(Dtype::Bool), x.promoted(dtype), y.promoted(dtype));
+    let (c, p, q) = (condition.promoted(Dtype::Bool), x.promoted(dtype), y.promoted(dtype));
     let condition = broadcast_with(&c, &shape, &[&p, &q])?;
     let x = broadcast_with(&p, &shape, &[&c, &q])?;
     let y = broadcast_with(&q, &shape, &[&c, &p])?;

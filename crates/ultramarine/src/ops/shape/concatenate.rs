@@ -15,6 +15,7 @@ use crate::ops::{
 use crate::shape::{self, Shape, Show};
 use crate::{array::Array, arrays::Arrays, dtype::Dtype, node::Value};
 use smallvec::SmallVec;
+use std::borrow::Cow;
 
 /// The arrays one after the other along an axis (`..`: flattened), in their promoted dtype.
 ///
@@ -72,13 +73,14 @@ fn concatenated(arrays: &[&Array], axis: isize) -> Result<Array> {
         dtype = dtype.promote(a.dtype());
     }
     shape::check(OP, &shape)?;
-    let arrays: Vec<Array> = arrays.iter().map(|a| a.promoted(dtype)).collect();
+    let arrays: SmallVec<[Cow<'_, Array>; 8]> = arrays.iter().map(|a| a.promoted(dtype)).collect();
     joined(&arrays, at, shape, dtype).placed()
 }
 
-fn joined(arrays: &[Array], axis: usize, shape: Shape, dtype: Dtype) -> Array {
-    let arrays: SmallVec<[Array; 8]> = arrays.iter().map(broadcast_constant).collect();
-    let inputs: SmallVec<[&Array; 8]> = arrays.iter().collect();
+fn joined(arrays: &[impl AsRef<Array>], axis: usize, shape: Shape, dtype: Dtype) -> Array {
+    let arrays: SmallVec<[Cow<'_, Array>; 8]> =
+        arrays.iter().map(|a| broadcast_constant(a.as_ref())).collect();
+    let inputs: SmallVec<[&Array; 8]> = arrays.iter().map(|a| &**a).collect();
     Array::of(Concatenate { axis }, &inputs, shape, dtype)
 }
 
@@ -169,12 +171,13 @@ impl Rules for Concatenate {
 
 /// A constant as one element that is broadcast: copying it reads nothing else. (As a
 /// constant of its full shape it would be written out first.)
-pub(crate) fn broadcast_constant(a: &Array) -> Array {
+pub(crate) fn broadcast_constant(a: &Array) -> Cow<'_, Array> {
     match a.node().constant().filter(|_| !shapeless()) {
         Some(value) if a.size() > 1 => {
             let one = fill::filled(Shape::new(), value);
-            Array::of(View::Broadcast, &[&one], Shape::from_slice(a.shape()), a.dtype())
+            let shape = Shape::from_slice(a.shape());
+            Cow::Owned(Array::of(View::Broadcast, &[&one], shape, a.dtype()))
         }
-        _ => a.clone(),
+        _ => Cow::Borrowed(a),
     }
 }

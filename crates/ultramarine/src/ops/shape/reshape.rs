@@ -361,7 +361,7 @@ pub fn broadcast_arrays(arrays: impl Arrays) -> Result<Vec<Array>> {
     let shape = arrays.iter().try_fold(Shape::new(), |shape, a| {
         shape::broadcast("broadcast_arrays", &shape, a.shape())
     })?;
-    arrays.iter().map(|a| broadcast_with(a, &shape, &arrays)).collect()
+    arrays.iter().map(|a| Ok(broadcast_with(a, &shape, &arrays)?.into_owned())).collect()
 }
 
 fn no_such_axis(op: &str, axis: isize, ndim: usize) -> Error {

@@ -86,10 +86,7 @@ attributes! {
 
 /// A parameter in the shape of x. A constant stays one element, or one row, in memory.
 fn spread(parameter: &Array, x: &Array) -> Result<Array> {
-    match parameter.shape() == x.shape() {
-        true => Ok(parameter.clone()),
-        false => broadcast_with(parameter, x.shape(), &[x]),
-    }
+    Ok(broadcast_with(parameter, x.shape(), &[x])?.into_owned())
 }
 
 fn mean(a: &Array) -> Result<Array> {

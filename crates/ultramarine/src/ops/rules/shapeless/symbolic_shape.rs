@@ -10,6 +10,7 @@ use crate::ops::{
 use crate::shape::{self, Shape, Show};
 use crate::{array::Array, backend::Exec, dtype::Dtype, node::Value, scalar::Scalar};
 use smallvec::{SmallVec, smallvec};
+use std::borrow::Cow;
 
 attributes! {
     /// A size of a result, as a graph that was traced shapeless records it.
@@ -237,11 +238,18 @@ pub(crate) fn reshaped_like(a: &Array, x: &Array) -> Result<Array> {
 }
 
 /// `a` broadcast to `shape`, which is what it and `partners` broadcast to.
-pub(crate) fn broadcast_with(a: &Array, shape: &[usize], partners: &[&Array]) -> Result<Array> {
-    if !shapeless() || *a.shape() == *shape {
-        return a.broadcast_to(shape);
+pub(crate) fn broadcast_with<'a>(
+    a: &'a Array,
+    shape: &[usize],
+    partners: &[&Array],
+) -> Result<Cow<'a, Array>> {
+    if *a.shape() == *shape {
+        return Ok(Cow::Borrowed(a));
     }
-    Shaped { view: View::Broadcast, form: Form::Common }.of(a, partners)
+    Ok(Cow::Owned(match shapeless() {
+        true => Shaped { view: View::Broadcast, form: Form::Common }.of(a, partners)?,
+        false => a.broadcast_to(shape)?,
+    }))
 }
 
 /// `a` broadcast to sizes that may be its own (`Of(0, ..)`) and its partner's.
