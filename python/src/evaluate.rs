@@ -1,6 +1,6 @@
 //! Evaluation of trees, and its order.
 
-use crate::array::{PyArray, evaluate};
+use crate::array::PyArray;
 use crate::convert::{Arrays, as_array, exact};
 use crate::error::{Res, type_, type_name, value};
 use crate::tree;
@@ -26,7 +26,7 @@ fn eval(py: Python<'_>, args: &Bound<'_, PyTuple>) -> Res<()> {
     if args.len() == 1
         && let Some(array) = exact(&args.get_item(0)?)
     {
-        return evaluate(py, &array.get().get(py));
+        return array.get().evaluate(py);
     }
     let mut all = Vec::new();
     tree::arrays_among(args, &mut all)?;

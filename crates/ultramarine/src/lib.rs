@@ -67,7 +67,9 @@ pub use devices::devices;
 pub use devices::{DeviceInfo, device_count, is_available};
 pub use dtype::{Category, Dtype, Element, FloatInfo, IntInfo, Kind, finfo, iinfo};
 pub use error::{Error, Message, Result};
-pub use eval::{async_eval, eval, eval_if_small, executables, fusion, set_executables, set_fusion};
+pub use eval::{
+    SmallEvaluation, async_eval, eval, executables, fusion, set_executables, set_fusion,
+};
 pub use graph::determinism::{DeterministicScope, deterministic, set_deterministic};
 pub use graph::precision::{
     MatmulPrecision, PrecisionScope, matmul_precision, set_matmul_precision,

@@ -14,7 +14,7 @@ mod operators;
 use crate::error::Res;
 use pyo3::prelude::*;
 use std::cell::UnsafeCell;
-use ultramarine::Array;
+use ultramarine::{Array, SmallEvaluation};
 
 pub use export::item;
 
@@ -96,6 +96,20 @@ impl PyArray {
         unsafe { (*self.handle.get()).clone() }
     }
 
+    /// Evaluates the array with the interpreter lock released, if that is not done yet.
+    pub fn evaluate(&self, py: Python<'_>) -> Res<()> {
+        // SAFETY: these run no Python code.
+        let (ready, small) = unsafe {
+            let array = self.borrow(py);
+            (array.is_available(), SmallEvaluation::of(array))
+        };
+        // SAFETY: as above, after an evaluation that may have run some.
+        if ready || small.run() && unsafe { self.borrow(py).is_available() } {
+            return Ok(());
+        }
+        evaluate(py, &self.get(py))
+    }
+
     /// The array, without a new handle.
     ///
     /// # Safety
@@ -131,7 +145,7 @@ impl From<Array> for PyArray {
 /// Evaluates an array with the interpreter lock released, if that is not done yet.
 pub fn evaluate(py: Python<'_>, array: &Array) -> Res<()> {
     // What takes less time than to release the lock keeps it.
-    if array.is_available() || ultramarine::eval_if_small(array) {
+    if array.is_available() || SmallEvaluation::of(array).run() {
         return Ok(array.eval()?);
     }
     Ok(py.detach(|| array.eval())?)

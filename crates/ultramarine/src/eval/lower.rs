@@ -157,14 +157,17 @@ impl Lowering {
     }
 }
 
-/// The root of the node's composition, if its device has no kernel for it.
-fn composition(node: &Arc<Node>) -> Option<Result<Arc<Node>>> {
+/// The composite of a node whose device has no kernel for it.
+pub(super) fn lacking(node: &Node) -> Option<&dyn Composite> {
     let composite = node.op.rules()?.composite()?;
     // Without a device the run fails, and says so.
     let device = super::device_of(node.place.stream).ok()?;
-    if node.size() > 0 && is_offered(composite, node, device) {
-        return None;
-    }
+    (node.size() == 0 || !is_offered(composite, node, device)).then_some(composite)
+}
+
+/// The root of the node's composition, if its device has no kernel for it.
+fn composition(node: &Arc<Node>) -> Option<Result<Arc<Node>>> {
+    let composite = lacking(node)?;
     let composed = catch_unwind(AssertUnwindSafe(|| composed(composite, node)));
     Some(composed.unwrap_or_else(|panic| Err(panicked(node, &*panic))))
 }

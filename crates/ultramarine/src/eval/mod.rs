@@ -48,7 +48,7 @@ use described::Notes;
 use grouping::{Task, group_into_tasks};
 use lower::Tape;
 pub(crate) use run::panic_text;
-pub use single::eval_if_small;
+pub use single::SmallEvaluation;
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -175,7 +175,7 @@ fn start(arrays: &[&Array], sync: bool) -> Result<()> {
     }
     register_fork_hook();
     let mut alone =
-        if let ([array], true) = (arrays, sync) { single::run(array.node()) } else { None };
+        if let ([array], true) = (arrays, sync) { single::run(array.node().clone()) } else { None };
     // An evaluation that an interrupt ended goes on where that is no error.
     while !alone.take().map_or_else(|| start_once(arrays, sync), Ok)? {
         interrupt::handle()?;

@@ -4,8 +4,8 @@
 //! epilogue: what planning makes one task of, too. Its evaluation waits for nothing, so it needs no place in the order of
 //! evaluations, and takes no lock of the scheduler: it owns its stream, if that is idle, which is what a fork waits for.
 
-use super::grouping::{Member, Task, closes, is_constant, single};
-use super::lower::Entry;
+use super::grouping::{Epilogue, Member, Task, closes, is_constant, single};
+use super::lower::{self, Entry};
 use super::{FORKING, device_of, register_fork_hook, run};
 use crate::array::Array;
 use crate::backend::DeviceState;
@@ -13,8 +13,9 @@ use crate::device::Device;
 use crate::memory::deferred_deleters;
 use crate::node::{Inputs, Node};
 use crate::ops::rules::multi_output::{MultiOutput, OutputOf};
-use crate::ops::{Op, shape::view::View};
+use crate::ops::shape::view::View;
 use crate::{profile, stream, stream::Stream};
+use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use ultramarine_runtime::interrupt;
@@ -26,17 +27,29 @@ const SMALL: usize = 4096;
 const MOST: usize = 6;
 
 /// Evaluates a lazy node. `Some(false)`: it was given up. `None`: it is not for here.
-pub(super) fn run(node: &Arc<Node>) -> Option<bool> {
+pub(super) fn run(node: Arc<Node>) -> Option<bool> {
     run_up_to(node, usize::MAX)
 }
 
-/// Evaluates an array if that takes one command on a few elements, whose operands have values, on the host. Nothing is waited
-/// for, so that a caller may hold an interpreter's lock meanwhile. False if the array is left as it was, for [`super::eval`].
-pub fn eval_if_small(array: &Array) -> bool {
-    run_up_to(array.node(), SMALL) == Some(true)
+/// An evaluation of an array that takes place if it is one command on a few elements, whose operands have values, on the host.
+/// It needs no handle of the array.
+pub struct SmallEvaluation(Arc<Node>);
+
+impl SmallEvaluation {
+    /// That of an array.
+    #[inline]
+    pub fn of(array: &Array) -> SmallEvaluation {
+        SmallEvaluation(array.node().clone())
+    }
+
+    /// Evaluates the array, if that is small. Nothing is waited for, so that a caller may hold an interpreter's lock meanwhile.
+    /// False if the array is left as it was, for [`super::eval`].
+    pub fn run(self) -> bool {
+        run_up_to(self.0, SMALL) == Some(true)
+    }
 }
 
-fn run_up_to(node: &Arc<Node>, most: usize) -> Option<bool> {
+fn run_up_to(node: Arc<Node>, most: usize) -> Option<bool> {
     let stream = node.place.stream;
     if stream.device != Device::CPU || node.op.is_given() || node.is_done() {
         return None;
@@ -52,10 +65,13 @@ fn run_up_to(node: &Arc<Node>, most: usize) -> Option<bool> {
         below: Inputs::new(),
         operations: 1,
         inputs: 0,
+        fuses: false,
+        carries: false,
+        epilogue: None,
     };
     // The outermost first.
     let mut views = Inputs::new();
-    let mut root = node.clone();
+    let mut root = node;
     while let Some(operand) = viewed(&root).filter(|operand| plan.takes(operand)) {
         views.push(std::mem::replace(&mut root, operand));
     }
@@ -93,21 +109,29 @@ struct Plan {
     operations: usize,
     /// Operands that have values.
     inputs: usize,
+    /// There are programs for such a root.
+    fuses: bool,
+    /// The tree has constants.
+    carries: bool,
+    /// The root, if it is a reduction.
+    epilogue: Option<Epilogue>,
 }
 
 impl Plan {
     /// Finds what is below the root. Returns the constants that have to be evaluated before, or `None` if it is not one task.
     fn find(&mut self, root: &Arc<Node>) -> Option<Inputs> {
-        if !is_alone(&root.op) || root.size() > self.most {
+        if !is_alone(root) || root.size() > self.most {
             return None;
         }
         let mut constants = Inputs::new();
         let elementwise = root.op.elementwise().is_some();
-        let tree = super::fusion() && self.device.fused_limit() >= MOST && root.size() > 0;
-        let reduction = !elementwise && tree && closes(root, None).is_some();
+        self.fuses = super::fusion() && self.device.fused_limit() >= MOST && root.size() > 0;
+        if !elementwise && self.fuses {
+            self.epilogue = closes(root, None);
+        }
         let found = root.with_inputs(|inputs| match inputs.first() {
-            _ if elementwise && tree => self.grow(inputs, &root.shape),
-            Some(operand) if reduction => self.grow(inputs, &operand.shape),
+            _ if elementwise && self.fuses => self.grow(inputs, &root.shape),
+            Some(operand) if self.epilogue.is_some() => self.grow(inputs, &operand.shape),
             _ => inputs.iter().all(|operand| {
                 let lazy = is_constant(operand) && self.takes(operand);
                 if lazy && !elementwise {
@@ -122,11 +146,13 @@ impl Plan {
     /// Takes operations of this shape into the tree, from their consumer's operands on.
     fn grow(&mut self, inputs: &[Arc<Node>], shape: &[usize]) -> bool {
         inputs.iter().all(|operand| {
+            let constant = is_constant(operand);
+            self.carries |= constant;
             if self.is_here(operand) {
                 self.inputs += 1;
                 return true;
             }
-            if is_constant(operand) {
+            if constant {
                 // Programs carry it. A reduction by itself would have no operand.
                 return !operand.is_done() && inputs.len() + self.operations > 2;
             }
@@ -160,14 +186,17 @@ impl Plan {
     }
 
     fn into_task(self, root: Arc<Node>) -> Task {
-        let mut task = single(Entry::new(root));
-        if !self.below.is_empty() {
-            task.program = true;
-            let below = self.below.into_iter();
-            let members = below.map(|node| Member { entry: Entry::new(node), materialised: false });
-            task.members.insert_many(0, members);
+        if !self.fuses {
+            return single(Entry::new(root));
         }
-        task
+        // A reduction by itself runs as an operation: its plan is found faster than a program's.
+        let program = self.carries || !self.below.is_empty();
+        let mut members = SmallVec::new();
+        for node in self.below {
+            members.push(Member { entry: Entry::new(node), materialised: false });
+        }
+        members.push(Member { entry: Entry::new(root), materialised: true });
+        Task { members, epilogue: self.epilogue.filter(|_| program), program }
     }
 }
 
@@ -182,9 +211,11 @@ fn is_sole(node: &Arc<Node>) -> bool {
     Arc::strong_count(node) == 1 && node.handles.load(Ordering::Acquire) == 0
 }
 
-/// Returns true for an operation that is one task, whatever its device.
-fn is_alone(op: &Op) -> bool {
-    !op.is_given() && !op.is_composite() && !op.is::<MultiOutput>() && !op.is::<OutputOf>()
+/// Returns true for an operation that is one task.
+fn is_alone(node: &Node) -> bool {
+    let op = &node.op;
+    let whole = !op.is_composite() || lower::lacking(node).is_none();
+    whole && !op.is_given() && !op.is::<MultiOutput>() && !op.is::<OutputOf>()
 }
 
 #[cfg(test)]
@@ -192,6 +223,10 @@ mod tests {
     use super::*;
     use crate::dtype::Dtype;
     use crate::error::{Error, Result};
+
+    fn eval_if_small(array: &Array) -> bool {
+        SmallEvaluation::of(array).run()
+    }
 
     #[test]
     fn one_operation_and_its_views_are_small() -> Result<()> {
