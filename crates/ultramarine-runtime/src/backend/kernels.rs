@@ -90,6 +90,15 @@ impl KernelList {
         unsafe { &*self.0.load(Ordering::Acquire) }
     }
 
+    /// The device's own table, if no overlay is asked before it.
+    #[inline]
+    pub fn alone(&self) -> Option<&'static Kernels> {
+        match self.get() {
+            [own] => Some(own),
+            _ => None,
+        }
+    }
+
     /// Puts an overlay before the device's own table, which is the last.
     fn insert(&self, kernels: &'static Kernels) {
         loop {
