@@ -35,6 +35,8 @@ mod select;
 mod tests;
 mod trig32;
 
+pub(crate) use float64::exp as exp64;
+
 use crate::{dtype::DType, level::Level};
 use ultramarine_abi::schema::{binary, unary};
 

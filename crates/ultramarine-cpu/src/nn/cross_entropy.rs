@@ -3,21 +3,15 @@
 //! A part has a largest logit and a sum of exponentials relative to it; those of a row are joined in order, so that results
 //! depend on shapes only.
 
+use super::exponentials::{Add, CHUNK, PART, Sum, in_parts};
 use super::real::Real;
 use super::tensor::{Tensor, narrow, widen};
 use crate::kernel::{Args, Context, Kernel, Prepared, Refusal, Signature, View};
 use crate::level::{self, Isa};
-use crate::matmul::simd::{Num, Storage};
+use crate::matmul::simd::Storage;
 use crate::scratch::{Scratch, Slot};
 use crate::{dtype::DType, par::Shared};
 use half::{bf16, f16};
-
-/// Logits that are widened at a time.
-const CHUNK: usize = 512;
-/// Logits of a task, from part of a row to several.
-const PART: usize = 32 * CHUNK;
-/// Sums that a chunk is added to.
-const LANES: usize = 16;
 
 /// Prepares CROSS_ENTROPY or its gradient.
 pub fn prepare(gradient: bool, signature: &Signature<'_>) -> Prepared {
@@ -109,13 +103,8 @@ struct Call<'a> {
 impl Call<'_> {
     /// Calls `body` with rows and classes of each task: many rows, or part of one.
     fn run(&self, body: impl Fn(usize, core::ops::Range<usize>) + Sync) {
-        let parts = self.classes.div_ceil(PART);
-        let rows = (PART / self.classes).max(1);
-        self.cx.par.run(self.rows.div_ceil(rows) * parts, |task| {
-            let (first, from) = (task / parts * rows, task % parts * PART);
-            for row in first..self.rows.min(first + rows) {
-                body(row, from..self.classes.min(from + PART));
-            }
+        in_parts(self.cx.par, (self.rows, self.classes), |rows, classes| {
+            rows.for_each(|row| body(row, classes.clone()));
         });
     }
 
@@ -197,89 +186,6 @@ impl Call<'_> {
                 level::at(self.cx.level, slopes);
             }
         });
-    }
-}
-
-/// The largest of some logits and the sum of `e^(logit - largest)`; relative to 0 if that is infinite.
-#[derive(Clone, Copy)]
-struct Sum<T> {
-    top: T,
-    sum: T,
-}
-
-fn larger<T: Real>(a: T, b: T) -> T {
-    if b > a { b } else { a }
-}
-
-fn finite<T: Real>(a: T) -> T {
-    if a.is_finite() { a } else { T::ZERO }
-}
-
-impl<T: Real> Sum<T> {
-    const NOTHING: Sum<T> = Sum { top: T::NEG_INFINITY, sum: T::ZERO };
-
-    fn join(self, other: Sum<T>) -> Sum<T> {
-        let top = larger(self.top, other.top);
-        let part = |of: Sum<T>| match of.top.is_finite() {
-            true => of.sum.times(T::of(of.top.minus(finite(top)).value().exp())),
-            // 0, infinite or NaN.
-            false => of.sum,
-        };
-        Sum { top, sum: part(self).plus(part(other)) }
-    }
-
-    fn logarithm(self) -> T {
-        finite(self.top).plus(self.sum.ln())
-    }
-}
-
-/// The sum of some logits' exponentials.
-struct Add<S> {
-    from: *const S,
-    step: isize,
-    size: usize,
-}
-
-impl<S: Storage> level::Body for Add<S>
-where
-    S::Acc: Real,
-{
-    type Output = Sum<S::Acc>;
-    #[inline(always)]
-    fn call<I: Isa>(self, _: I) -> Sum<S::Acc> {
-        let mut all = Sum::NOTHING;
-        let mut chunk = [S::Acc::ZERO; CHUNK];
-        for first in (0..self.size).step_by(CHUNK) {
-            let n = CHUNK.min(self.size - first);
-            let whole = n.next_multiple_of(LANES);
-            // SAFETY: within the logits.
-            unsafe {
-                widen(
-                    self.from.wrapping_offset(first as isize * self.step),
-                    self.step,
-                    &mut chunk[..n],
-                );
-            }
-            // Exponentials of these are 0.
-            chunk[n..whole].fill(S::Acc::NEG_INFINITY);
-            let mut tops = [S::Acc::NEG_INFINITY; LANES];
-            for lanes in chunk[..whole].chunks_exact(LANES) {
-                for (top, x) in tops.iter_mut().zip(lanes) {
-                    *top = if *x > *top { *x } else { *top };
-                }
-            }
-            let top = tops.into_iter().fold(S::Acc::NEG_INFINITY, larger);
-            let shift = finite(top);
-            let mut sums = [S::Acc::ZERO; LANES];
-            for lanes in chunk[..whole].chunks_exact(LANES) {
-                for (sum, x) in sums.iter_mut().zip(lanes) {
-                    *sum = sum.plus(x.minus(shift).exp::<I>());
-                }
-            }
-            let sum = sums.into_iter().fold(S::Acc::ZERO, |a, b| a.plus(b));
-            all = all.join(Sum { top, sum });
-        }
-        all
     }
 }
 

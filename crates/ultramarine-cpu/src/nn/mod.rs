@@ -2,11 +2,13 @@
 
 mod attention;
 mod cross_entropy;
+mod exponentials;
 pub(crate) mod norm;
 mod norm_gradient;
 pub(crate) mod real;
 mod rope;
 mod rows;
+mod softmax;
 pub(crate) mod tensor;
 
 use crate::kernel::{Op, Prepared, Refusal, Signature};
@@ -18,6 +20,8 @@ pub fn prepare_op(op: &Op, signature: &Signature<'_>, level: Level) -> Prepared 
     match op.id {
         op::ATTENTION => attention::prepare(op, false, signature, level),
         op::ATTENTION_GRADIENT => attention::prepare(op, true, signature, level),
+        op::SOFTMAX => softmax::prepare(op, false, signature),
+        op::LOGSUMEXP => softmax::prepare(op, true, signature),
         op::RMS_NORM => norm::prepare(false, signature),
         op::LAYER_NORM => norm::prepare(true, signature),
         op::RMS_NORM_GRADIENT => norm_gradient::prepare(op, false, signature),

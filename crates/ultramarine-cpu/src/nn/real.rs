@@ -1,6 +1,6 @@
 //! Numbers that layers are computed in.
 
-use crate::elementwise::exp32;
+use crate::elementwise::{exp32, exp64};
 use crate::level::Isa;
 use crate::matmul::simd::Num;
 
@@ -77,4 +77,4 @@ macro_rules! real {
     };
 }
 real!(f32, |x| exp32::exp::<I>(x), exp32::exp2::<I>(x));
-real!(f64, |x| x.exp(), x.exp2());
+real!(f64, |x| exp64::<I>(x), x.exp2());

@@ -130,6 +130,12 @@ impl DeviceState {
         matches!(self.device.kind, DeviceType::Cpu)
     }
 
+    /// Returns true if its kernels are the built-in ones of the host, with no overlay before them.
+    #[inline]
+    pub fn has_built_in_kernels(&self) -> bool {
+        self.is_host() && self.kernels.alone().is_some()
+    }
+
     fn description(&self) -> String {
         let bytes: Vec<u8> =
             self.info.name.iter().map(|c| *c as u8).take_while(|c| *c != 0).collect();

@@ -99,7 +99,7 @@ pub(super) fn clamp(x: f64, low: f64, high: f64) -> f64 {
 
 /// e^x.
 #[inline(always)]
-pub(in crate::elementwise) fn exp<I: Isa>(x: f64) -> f64 {
+pub(crate) fn exp<I: Isa>(x: f64) -> f64 {
     let x = clamp(x, -746.0, 710.0);
     let (n, r, low) = reduce::<I>(x);
     scale(near_one::<I>(r, low), n, x)

@@ -16,7 +16,8 @@ mod pow;
 mod trig;
 
 pub(super) use erf::{erf, erfinv};
-pub(super) use exp::{exp, expm1, sigmoid};
+pub(crate) use exp::exp;
+pub(super) use exp::{expm1, sigmoid};
 pub(super) use hyperbolic::{arccosh, arcsinh, arctanh, cosh, sinh, tanh};
 pub(super) use log::{log, log1p, log2, log10, logaddexp};
 pub(super) use pow::power;
