@@ -107,6 +107,11 @@ impl Array {
         if let [Index::Mask(mask)] = entries {
             return self.masked(mask);
         }
+        if let [Index::Array(positions)] = entries
+            && self.shape().first().is_some_and(|n| *n > 0)
+        {
+            return self.take(positions, 0);
+        }
         let plan = Resolved::new(self.shape(), entries, "gather")?;
         let part = plan.sliced(self, true)?;
         let shape = plan.result(part.shape());
