@@ -70,7 +70,7 @@ fn nested<'py>(
 fn row<'py, T: IntoPyObject<'py>, const N: usize>(
     py: Python<'py>,
     bytes: &[u8],
-    number: fn([u8; N]) -> T,
+    number: impl Fn([u8; N]) -> T,
 ) -> PyResult<Bound<'py, PyList>> {
     PyList::new(py, bytes.as_chunks().0.iter().map(|b| number(*b)))
 }
