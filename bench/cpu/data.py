@@ -15,6 +15,8 @@ ROWS = (16, 65536)  # what is sorted and transformed, row by row
 TOP = 64
 LONG = 1 << 24
 CONV = ((4, 56, 56, 64), (64, 3, 3, 64))  # images, and weights (outputs first), channels last
+CHANNELS = ((8, 56, 56, 96), (96, 7, 7, 1))  # the same, each channel by itself
+MATRIX = (512, 512)  # of decompositions
 EMBEDDING = (50000, 512, 8192)  # rows of the table, their length, how many are taken
 CACHE = (1, 8, 4096, 128)  # of keys: batch, heads, positions, channels
 MLP = (256, 784, 256, 10)
@@ -91,3 +93,9 @@ def measure(work: Thunk, seconds: float) -> tuple[float, float, int]:
         work()
         times.append(time.perf_counter() - started)
     return min(times) * 1e3, float(np.median(times)) * 1e3, len(times)
+
+
+def symmetric() -> np.ndarray:
+    """A matrix for eigenvalues."""
+    a = normal(*MATRIX)
+    return a + a.T

@@ -4,10 +4,12 @@ from types import ModuleType
 
 from bench.cpu.data import (
     ATTENTION,
+    CHANNELS,
     CONV,
     DIGITS,
     LAYER,
     LONG,
+    MATRIX,
     MLP,
     QUANTIZED,
     ROWS,
@@ -23,6 +25,7 @@ from bench.cpu.data import (
     layer_data,
     mlp_data,
     normal,
+    symmetric,
 )
 
 
@@ -69,6 +72,13 @@ def workloads(mx: ModuleType) -> dict[str, "Thunk"]:  # each makes its inputs, r
 
     def conv2d(x, w):
         return mx.conv2d(x, w, padding=1)
+
+    def conv2d_by_channel(x, w):
+        return mx.conv2d(x, w, padding=3, groups=CHANNELS[1][0])
+
+    def on_cpu(function, *arguments):
+        # MLX has decompositions on its CPU alone.
+        return lambda a: function(a, *arguments, stream=mx.cpu)
 
     def halves():
         inputs = [mx.array(normal(1024, 1024, seed=s)).astype(mx.bfloat16) for s in (0, 1)]
@@ -208,6 +218,10 @@ def workloads(mx: ModuleType) -> dict[str, "Thunk"]:  # each makes its inputs, r
         "sort": lambda: over(lambda x: mx.sort(x, axis=-1), normal(*ROWS)),
         "sort 16M": lambda: over(lambda x: mx.sort(x), normal(LONG)),
         "sort columns": lambda: over(lambda x: mx.sort(x, axis=0), normal(N, N)),
+        "eigvalsh": lambda: over(on_cpu(mx.linalg.eigvalsh), symmetric()),
+        "eigh": lambda: over(on_cpu(mx.linalg.eigh), symmetric()),
+        "singular values": lambda: over(on_cpu(mx.linalg.svd, False), normal(*MATRIX)),
+        "svd": lambda: over(on_cpu(mx.linalg.svd), normal(*MATRIX)),
         "argsort": lambda: over(lambda x: mx.argsort(x, axis=-1), normal(*ROWS)),
         "top 64": lambda: over(lambda x: mx.topk(x, TOP, axis=-1), normal(*ROWS)),
         "partition": lambda: over(lambda x: mx.partition(x, TOP, axis=-1), normal(*ROWS)),
@@ -219,6 +233,7 @@ def workloads(mx: ModuleType) -> dict[str, "Thunk"]:  # each makes its inputs, r
         "cumsum 16M": lambda: over(lambda x: mx.cumsum(x), normal(LONG)),
         "rfft": lambda: over(lambda x: mx.fft.rfft(x), normal(*ROWS)),
         "conv2d": lambda: over(conv2d, *(normal(*s) for s in CONV)),
+        "conv2d by channel": lambda: over(conv2d_by_channel, *(normal(*s) for s in CHANNELS)),
         "conv2d by input": lambda: gradient(conv2d, (0,), *(normal(*s) for s in CONV + CONV[:1])),
         "conv2d by weight": lambda: gradient(conv2d, (1,), *(normal(*s) for s in CONV + CONV[:1])),
         "normals": lambda: lambda: mx.eval(mx.random.normal((N, N))),

@@ -2,7 +2,19 @@
 
 import numpy as np
 
-from bench.cpu.data import ATTENTION, LONG, ROWS, TOP, N, Thunk, cache_data, embedding_data, normal
+from bench.cpu.data import (
+    ATTENTION,
+    LONG,
+    MATRIX,
+    ROWS,
+    TOP,
+    N,
+    Thunk,
+    cache_data,
+    embedding_data,
+    normal,
+    symmetric,
+)
 
 
 def workloads() -> dict[str, "Thunk"]:
@@ -71,6 +83,12 @@ def workloads() -> dict[str, "Thunk"]:
         "sort": lambda: over(lambda x: np.sort(x, axis=-1), normal(*ROWS)),
         "sort 16M": lambda: over(np.sort, normal(LONG)),
         "sort columns": lambda: over(lambda x: np.sort(x, axis=0), normal(N, N)),
+        "eigvalsh": lambda: over(np.linalg.eigvalsh, symmetric()),
+        "eigh": lambda: over(np.linalg.eigh, symmetric()),
+        "singular values": lambda: over(
+            lambda a: np.linalg.svd(a, compute_uv=False), normal(*MATRIX)
+        ),
+        "svd": lambda: over(np.linalg.svd, normal(*MATRIX)),
         "argsort": lambda: over(lambda x: np.argsort(x, axis=-1), normal(*ROWS)),
         "top 64": lambda: over(lambda x: np.sort(np.partition(x, -TOP)[:, -TOP:]), normal(*ROWS)),
         "partition": lambda: over(lambda x: np.partition(x, TOP), normal(*ROWS)),

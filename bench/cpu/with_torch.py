@@ -4,10 +4,12 @@ import torch
 
 from bench.cpu.data import (
     ATTENTION,
+    CHANNELS,
     CONV,
     DIGITS,
     LAYER,
     LONG,
+    MATRIX,
     MLP,
     QUANTIZED,
     ROWS,
@@ -23,6 +25,7 @@ from bench.cpu.data import (
     layer_data,
     mlp_data,
     normal,
+    symmetric,
 )
 
 
@@ -130,13 +133,13 @@ def workloads() -> dict[str, "Thunk"]:
         table, rows = map(torch.from_numpy, embedding_data())
         return lambda: torch.nn.functional.embedding(rows, table)
 
-    def conv2d():
+    def conv2d(shapes=CONV, padding=1, groups=1):
         # As the others' memory: channels last.
-        x, w = (torch.from_numpy(normal(*s)).permute(0, 3, 1, 2) for s in CONV)
+        x, w = (torch.from_numpy(normal(*s)).permute(0, 3, 1, 2) for s in shapes)
 
         def run():
             with torch.no_grad():
-                torch.nn.functional.conv2d(x, w, padding=1)
+                torch.nn.functional.conv2d(x, w, padding=padding, groups=groups)
 
         return run
 
@@ -187,6 +190,10 @@ def workloads() -> dict[str, "Thunk"]:
         "sort": lambda: over(lambda x: torch.sort(x, -1), normal(*ROWS)),
         "sort 16M": lambda: over(torch.sort, normal(LONG)),
         "sort columns": lambda: over(lambda x: torch.sort(x, 0), normal(N, N)),
+        "eigvalsh": lambda: over(torch.linalg.eigvalsh, symmetric()),
+        "eigh": lambda: over(torch.linalg.eigh, symmetric()),
+        "singular values": lambda: over(torch.linalg.svdvals, normal(*MATRIX)),
+        "svd": lambda: over(torch.linalg.svd, normal(*MATRIX)),
         "argsort": lambda: over(lambda x: torch.argsort(x, -1), normal(*ROWS)),
         "top 64": lambda: over(lambda x: torch.topk(x, TOP), normal(*ROWS)),
         "embedding": embedding,
@@ -196,6 +203,7 @@ def workloads() -> dict[str, "Thunk"]:
         "cumsum 16M": lambda: over(lambda x: torch.cumsum(x, 0), normal(LONG)),
         "rfft": lambda: over(torch.fft.rfft, normal(*ROWS)),
         "conv2d": conv2d,
+        "conv2d by channel": lambda: conv2d(CHANNELS, 3, CHANNELS[1][0]),
         "conv2d by input": lambda: conv2d_gradient(0),
         "conv2d by weight": lambda: conv2d_gradient(1),
         "normals": lambda: lambda: torch.randn(N, N),

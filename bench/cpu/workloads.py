@@ -81,6 +81,11 @@ ORDINARY = (
     "cumsum 16M",
     "rfft",
     "conv2d",
+    "conv2d by channel",
+    "eigvalsh",
+    "eigh",
+    "singular values",
+    "svd",
 )
 # Layers, and their gradients, that are held to the best peer.
 LAYERS = (
