@@ -474,10 +474,6 @@ unsafe fn turn(conv: &Conv<'_>, from: &Tensor, to: &Tensor) {
 unsafe fn dense(conv: &Conv<'_>) {
     let size = conv.dtype.size() as isize;
     let [d, h, w] = conv.axes.map(|a| a.kernel as usize);
-    if conv.is_depthwise() {
-        // SAFETY: passed on.
-        return unsafe { depthwise::run(conv) };
-    }
     let mut conv = *conv;
     // The weights of a filter have to lie as the kernel's taps and channels are counted.
     let mut expected = size;
@@ -495,6 +491,9 @@ unsafe fn dense(conv: &Conv<'_>) {
     });
     // SAFETY: passed on; the weights were just brought into order.
     unsafe {
+        if conv.is_depthwise() {
+            return depthwise::run(&conv);
+        }
         if plain(&conv) {
             return;
         }

@@ -242,6 +242,7 @@ fn random_configurations() {
 #[test]
 fn larger_ones() {
     let base = Config::BASE;
+    let narrow = Config { batch: 1, groups: 17, channels: 1, filters: 1, ..base.clone() };
     let cases = [
         base.clone(),
         Config { channels: 130, kernel: [1, 3, 5], flip: true, ..base.clone() },
@@ -260,6 +261,16 @@ fn larger_ones() {
             output: [1, 1, 3000],
             low: [0, 0, 256],
             ..base.clone()
+        },
+        // Each channel by itself: several rectangles, and taps so far apart that they have lines of their own.
+        Config { stride: [1, 1, 2], input: [1, 70, 140], output: [1, 70, 70], ..narrow.clone() },
+        Config {
+            groups: 3,
+            input: [1, 410, 420],
+            output: [1, 9, 70],
+            dilation: [1, 200, 200],
+            low: [0, 3, 1],
+            ..narrow
         },
         // A transposed one.
         Config { spread: [1, 2, 2], output: [1, 29, 31], ..base },
