@@ -3,6 +3,8 @@
 
 use super::transpose;
 use crate::level::{self, Body, Isa, Level};
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+use std::sync::OnceLock;
 
 /// A rectangle in memory: address of its first element, bytes between rows and
 /// between the elements of a row.
@@ -162,9 +164,22 @@ impl<T: Copy> Body for General<T> {
     }
 }
 
-/// Bytes of an output from which on it is written past the caches: it would
-/// push out everything else and come back from memory anyway.
-pub const STREAM_BYTES: usize = 8 << 20;
+/// Bytes of an output from which on it is written past the caches: it would push out everything else and come back from
+/// memory anyway. Half of the last cache, within limits: virtual machines report the whole of what they share.
+pub fn stream_bytes() -> usize {
+    const LIMITS: [usize; 2] = [8 << 20, 16 << 20];
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        static BYTES: OnceLock<usize> = OnceLock::new();
+        *BYTES.get_or_init(|| {
+            // SAFETY: asks for a number, which is 0 or negative if it is not known.
+            let cache = unsafe { libc::sysconf(libc::_SC_LEVEL3_CACHE_SIZE) };
+            (cache.max(0) as usize / 2).clamp(LIMITS[0], LIMITS[1])
+        })
+    }
+    #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+    LIMITS[0]
+}
 
 /// Copies `n` bytes with stores that go past the caches. Call [`fence`] before
 /// another thread may read them.

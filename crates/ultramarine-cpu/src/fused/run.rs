@@ -4,7 +4,7 @@ use super::layout::{self, Layout, MAX_TENSORS, Reduced, Stack};
 use super::program::{MAX_VALUES, Program};
 use super::tile::{Frame, Tile, Values};
 use super::{epilogue, scratch};
-use crate::copy::strided::{self, STREAM_BYTES};
+use crate::copy::strided::{self, stream_bytes};
 use crate::copy::transpose;
 use crate::kernel::{Args, Context, Kernel, View};
 use core::mem::MaybeUninit;
@@ -153,7 +153,7 @@ impl TensorFlags {
         for (i, o) in p.outputs.iter().enumerate() {
             let tensor = &args.outputs[usize::from(o.tensor) - p.n_inputs];
             let aliased = || args.inputs.iter().position(|t| t.data == tensor.data);
-            if tensor.size() * usize::from(o.size) >= STREAM_BYTES {
+            if tensor.size() * usize::from(o.size) >= stream_bytes() {
                 flags.streamed |= 1 << i;
             }
             if let Some(input) = aliased() {

@@ -6,7 +6,7 @@ use super::exponentials::{
 };
 use super::real::Real;
 use super::tensor::{narrow, widen};
-use crate::copy::strided::{self, STREAM_BYTES};
+use crate::copy::strided::{self, stream_bytes};
 use crate::kernel::{Args, Context, Kernel, Op, Prepared, Refusal, Signature};
 use crate::level::{self, Isa};
 use crate::matmul::simd::{Num, Storage};
@@ -79,7 +79,7 @@ where
             rows: rows as usize,
             size: size as usize,
             // Short rows end within lines.
-            streamed: size as usize > SHORT && out.size() * size_of::<S>() >= STREAM_BYTES,
+            streamed: size as usize > SHORT && out.size() * size_of::<S>() >= stream_bytes(),
         };
         // SAFETY: the tensors are contiguous, and their shapes were checked.
         unsafe { if call.size > PART { call.in_parts() } else { call.whole() } }
