@@ -5,15 +5,15 @@ use crate::par::{Par, Shared};
 use crate::strided::TASK;
 use std::ops::Range;
 
-/// Parts of a run.
+/// Parts of a run, at most.
 const BUCKETS: usize = 16;
 /// Keys of a sample for each bucket.
 const SAMPLE: usize = 64;
 /// Keys that are made at a time.
 const BLOCK: usize = 1024;
 
-/// The largest key of each bucket but the last.
-type Bounds<L> = [L; BUCKETS - 1];
+/// The largest key of each of `B` buckets.
+type Bounds<L, const B: usize> = [L; B];
 
 /// Sorts `n` keys, of which `make(i, keys)` gives those from number `i` on, into `to`; `finish` gets
 /// each part of them when it is sorted. Both are called on several threads.
@@ -27,9 +27,31 @@ pub unsafe fn sort_long<L: Lane>(
     make: impl Fn(usize, &mut [L]) + Sync,
     finish: impl Fn(Range<usize>) + Sync,
 ) {
-    let bounds = bounds(n, &make);
+    // Scattering costs more the more buckets there are. What is sorted does not show how it was cut.
+    // SAFETY: by this function's contract.
+    unsafe {
+        match par.threads() {
+            ..=2 => sort_by::<L, 4>(par, n, to, make, finish),
+            3..=4 => sort_by::<L, 8>(par, n, to, make, finish),
+            _ => sort_by::<L, BUCKETS>(par, n, to, make, finish),
+        }
+    }
+}
+
+/// As [`sort_long`], by `B` buckets.
+///
+/// # Safety
+/// See [`sort_long`].
+pub(super) unsafe fn sort_by<L: Lane, const B: usize>(
+    par: Par,
+    n: usize,
+    to: *mut L,
+    make: impl Fn(usize, &mut [L]) + Sync,
+    finish: impl Fn(Range<usize>) + Sync,
+) {
+    let bounds: Bounds<L, B> = bounds(n, &make);
     let blocks = n.div_ceil(TASK);
-    let mut offsets = vec![[0usize; BUCKETS]; blocks];
+    let mut offsets = vec![[0usize; B]; blocks];
     let shared = Shared(offsets.as_mut_ptr());
     let each = |task: usize, work: &mut dyn FnMut(&[L])| {
         let mut keys = [L::MAX; BLOCK];
@@ -49,13 +71,13 @@ pub unsafe fn sort_long<L: Lane>(
     // Counts become the offsets of each block's keys.
     let mut starts = [0; BUCKETS + 1];
     let mut total = 0;
-    for bucket in 0..BUCKETS {
+    for bucket in 0..B {
         starts[bucket] = total;
         for counts in &mut offsets {
             total += std::mem::replace(&mut counts[bucket], total);
         }
     }
-    starts[BUCKETS] = total;
+    starts[B] = total;
     let shared = Shared(offsets.as_mut_ptr());
     let to = Shared(to);
     par.run(blocks, |task| {
@@ -64,7 +86,7 @@ pub unsafe fn sort_long<L: Lane>(
         // SAFETY: the keys are those that were counted, so their offsets are theirs alone.
         each(task, &mut |keys| unsafe { scatter(keys, &bounds, to.get(), offsets) });
     });
-    par.run(BUCKETS, |bucket| {
+    par.run(B, |bucket| {
         let range = starts[bucket]..starts[bucket + 1];
         // SAFETY: the bucket's keys, which were all written.
         unsafe {
@@ -76,15 +98,16 @@ pub unsafe fn sort_long<L: Lane>(
 }
 
 /// Bounds that are likely to cut a run into equal parts.
-fn bounds<L: Lane>(n: usize, make: &impl Fn(usize, &mut [L])) -> Bounds<L> {
+fn bounds<L: Lane, const B: usize>(n: usize, make: &impl Fn(usize, &mut [L])) -> Bounds<L, B> {
     let mut sample = [L::MAX; BUCKETS * SAMPLE];
+    let sample = &mut sample[..B * SAMPLE];
     for (i, key) in sample.iter_mut().enumerate() {
         // Positions that look random: multiples of the golden ratio.
         let place = (i as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
         make(((place * n as u64) >> 32) as usize, std::slice::from_mut(key));
     }
     sample.sort_unstable();
-    std::array::from_fn(|i| sample[(i + 1) * SAMPLE])
+    std::array::from_fn(|i| sample.get((i + 1) * SAMPLE).copied().unwrap_or(L::MAX))
 }
 
 /// Calls `f` for each vector of keys, with the lanes that count.
@@ -110,18 +133,21 @@ unsafe fn vectors<L: Lane>(keys: &[L], mut f: impl FnMut(L::V, u32)) {
 /// # Safety
 /// The instructions of [`Lane`] are available.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,lzcnt,popcnt")]
-unsafe fn count<L: Lane>(keys: &[L], bounds: &Bounds<L>, counts: &mut [usize; BUCKETS]) {
+unsafe fn count<L: Lane, const B: usize>(
+    keys: &[L],
+    bounds: &Bounds<L, B>,
+    counts: &mut [usize; B],
+) {
     // SAFETY: by this function's contract.
     unsafe {
         let bounds = bounds.map(|b| b.splat());
         // Of the keys that are at most the bound.
-        let mut up_to = [0u32; BUCKETS];
+        let mut up_to = [0u32; B];
         vectors::<L>(keys, |v, lanes| {
             for (count, bound) in up_to.iter_mut().zip(bounds) {
                 *count += (L::at_most(v, bound) & lanes).count_ones();
             }
         });
-        up_to[BUCKETS - 1] = keys.len() as u32;
         let mut below = 0;
         for (count, up_to) in counts.iter_mut().zip(up_to) {
             *count += (up_to - below) as usize;
@@ -135,11 +161,11 @@ unsafe fn count<L: Lane>(keys: &[L], bounds: &Bounds<L>, counts: &mut [usize; BU
 /// # Safety
 /// The instructions of [`Lane`] are available, and the offsets are the keys' own.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,lzcnt,popcnt")]
-unsafe fn scatter<L: Lane>(
+unsafe fn scatter<L: Lane, const B: usize>(
     keys: &[L],
-    bounds: &Bounds<L>,
+    bounds: &Bounds<L, B>,
     to: *mut L,
-    offsets: &mut [usize; BUCKETS],
+    offsets: &mut [usize; B],
 ) {
     // SAFETY: by this function's contract.
     unsafe {
@@ -147,11 +173,8 @@ unsafe fn scatter<L: Lane>(
         let mut at = *offsets;
         vectors::<L>(keys, |v, lanes| {
             let mut below = 0;
-            for (bucket, at) in at.iter_mut().enumerate() {
-                let up_to = match bounds.get(bucket) {
-                    Some(bound) => L::at_most(v, *bound) & lanes,
-                    None => lanes,
-                };
+            for (at, bound) in at.iter_mut().zip(bounds) {
+                let up_to = L::at_most(v, bound) & lanes;
                 let mask = up_to & !below;
                 L::pack(to.add(*at), v, mask);
                 *at += mask.count_ones() as usize;

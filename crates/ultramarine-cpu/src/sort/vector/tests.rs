@@ -1,6 +1,7 @@
 //! Against the standard library's sort.
 
-use super::{Lane, arrange, sort_long};
+use super::samplesort::sort_by;
+use super::{Lane, arrange};
 use crate::par::{Par, Shared};
 use crate::{level::Level, testing::host};
 use ultramarine_test_support::Rng;
@@ -54,23 +55,31 @@ fn sorts_long<L: Lane + std::fmt::Debug>(cut: fn(u64) -> L) {
             let given = keys(n, pattern, rng, cut);
             let mut expected = given.clone();
             expected.sort();
-            let mut sorted = vec![cut(0); n];
-            let mut finished = vec![0u8; n];
-            let place = Shared(finished.as_mut_ptr());
             let make = |start: usize, keys: &mut [L]| {
                 keys.copy_from_slice(&given[start..start + keys.len()]);
             };
-            let finish = |range: std::ops::Range<usize>| {
-                for i in range {
-                    // SAFETY: below the length; ranges are disjoint, which is what is tested.
-                    unsafe { *place.get().add(i) += 1 };
+            for buckets in [4, 8, 16] {
+                let mut sorted = vec![cut(0); n];
+                let mut finished = vec![0u8; n];
+                let place = Shared(finished.as_mut_ptr());
+                let finish = |range: std::ops::Range<usize>| {
+                    for i in range {
+                        // SAFETY: below the length; ranges are disjoint, which is what is tested.
+                        unsafe { *place.get().add(i) += 1 };
+                    }
+                };
+                let (par, to) = (Par::new(host()), sorted.as_mut_ptr());
+                // SAFETY: the level was asked for, and there is room for the keys.
+                unsafe {
+                    match buckets {
+                        4 => sort_by::<L, 4>(par, n, to, make, finish),
+                        8 => sort_by::<L, 8>(par, n, to, make, finish),
+                        _ => sort_by::<L, 16>(par, n, to, make, finish),
+                    }
                 }
-            };
-            let par = Par::new(host());
-            // SAFETY: the level was asked for, and there is room for the keys.
-            unsafe { sort_long(par, n, sorted.as_mut_ptr(), make, finish) };
-            assert!(sorted == expected, "{n} {pattern}");
-            assert!(finished.iter().all(|times| *times == 1), "{n} {pattern}");
+                assert!(sorted == expected, "{n} {pattern} {buckets}");
+                assert!(finished.iter().all(|times| *times == 1), "{n} {pattern} {buckets}");
+            }
         }
     }
 }
