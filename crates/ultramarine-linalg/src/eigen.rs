@@ -6,12 +6,12 @@ use crate::{
     work::{matrix, matrix_mut, scale, zeros},
 };
 use faer::{
-    MatMut, Par, c32, c64,
+    Auto, MatMut, Par, Spec, c32, c64,
     diag::DiagMut,
     dyn_stack::MemStack,
     linalg::evd::{
-        ComputeEigenvectors, EvdError, evd_cplx, evd_real, evd_scratch, self_adjoint_evd,
-        self_adjoint_evd_scratch,
+        ComputeEigenvectors, EvdError, EvdParams, evd_cplx, evd_real, evd_scratch,
+        self_adjoint_evd, self_adjoint_evd_scratch,
     },
 };
 
@@ -133,9 +133,39 @@ fn outcome(result: Result<(), EvdError>) -> Result<(), String> {
     result.map_err(|_| NO_END.into())
 }
 
+/// Sizes of the sweeps for eigenvalues. Those of large matrices are smaller than faer's own, with which most of the time is
+/// spent in windows.
+fn sweeps<T: Wide>() -> Spec<EvdParams, T> {
+    extern "C" fn shifts(n: usize, _: usize) -> usize {
+        match n {
+            ..30 => 2,
+            30..60 => 4,
+            60..590 => 12,
+            590..1500 => 20,
+            1500..3000 => 32,
+            _ => 128,
+        }
+    }
+    extern "C" fn window(n: usize, _: usize) -> usize {
+        match n {
+            ..30 => 2,
+            30..60 => 4,
+            60..150 => 10,
+            150..590 => 18,
+            590..1500 => 30,
+            1500..3000 => 48,
+            _ => 192,
+        }
+    }
+    let mut params = <EvdParams as Auto<T>>::auto();
+    params.schur.recommended_shift_count = shifts;
+    params.schur.recommended_deflation_window = window;
+    params.into()
+}
+
 fn stack<T: Wide>(n: usize, vectors: bool, work: &mut Work) -> Result<&mut MemStack, String> {
     let required =
-        evd_scratch::<T>(n, ComputeEigenvectors::No, wanted(vectors), Par::Seq, Default::default());
+        evd_scratch::<T>(n, ComputeEigenvectors::No, wanted(vectors), Par::Seq, sweeps());
     work.stack(required)
 }
 
@@ -152,7 +182,7 @@ impl General for f64 {
         let (re, im) = parts.split_at_mut(n);
         let right: Vectors<'_, f64> = vectors.map(|v| matrix_mut(v, n, n));
         let (real, imaginary) = (DiagMut::from_slice_mut(re), DiagMut::from_slice_mut(im));
-        let params = Default::default();
+        let params = sweeps();
         outcome(evd_real(matrix(a, n, n), real, imaginary, None, right, Par::Seq, stack, params))?;
         for (i, value) in values[..n].iter_mut().enumerate() {
             *value = c64::new(re[i], im[i]);
@@ -198,15 +228,7 @@ impl General for c64 {
         let stack = stack::<c64>(n, vectors.is_some(), work)?;
         let right: Vectors<'_, c64> = vectors.map(|v| matrix_mut(v, n, n));
         let diagonal = DiagMut::from_slice_mut(values);
-        outcome(evd_cplx(
-            matrix(a, n, n),
-            diagonal,
-            None,
-            right,
-            Par::Seq,
-            stack,
-            Default::default(),
-        ))
+        outcome(evd_cplx(matrix(a, n, n), diagonal, None, right, Par::Seq, stack, sweeps()))
     }
 
     fn normalised(vectors: &[c64], _: &[c64], n: usize, v: &mut [c32]) -> bool {

@@ -5,8 +5,8 @@
 mod support;
 
 use support::{Dense, kinds, sizes};
-use ultramarine_linalg::{Number, Scalar, SingularVectors, Work, c32};
-use ultramarine_test_support::{Tolerance, assert_close};
+use ultramarine_linalg::{Number, Scalar, SingularVectors, Work, c32, c64};
+use ultramarine_test_support::{Rng, Tolerance, assert_close};
 
 /// Units in the last place, times the size of the matrix, that factors may be wrong.
 const ULPS: f64 = 8.0;
@@ -25,7 +25,7 @@ macro_rules! for_types {
 }
 for_types! {
     lu qr svd eigh eig cholesky solve_triangular special_values no_matrix_without_end large_and_small
-    jordan_blocks
+    jordan_blocks large_eig
 }
 
 /// All shapes and kinds of matrices.
@@ -187,6 +187,31 @@ fn eig<T: Scalar>() {
         );
     let given: Vec<T> = rotation.to();
     general("quarter turn", &rotation, &given);
+}
+
+/// Sizes from which on sweeps have other sizes.
+fn large_eig<T: Scalar>() {
+    let mut rng = Rng::new(9);
+    let mut random = |n: usize| {
+        let mut part = || rng.uniform(-1.0, 1.0);
+        let a = Dense::new(n, n, |_, _| c64::new(part(), if T::IS_COMPLEX { part() } else { 0.0 }));
+        let given: Vec<T> = a.to();
+        (Dense::of(n, n, &given), given)
+    };
+    let (a, given) = random(200);
+    general("random 200", &a, &given);
+    // The sums of the eigenvalues and of their squares are traces.
+    let n = 600;
+    let (a, given) = random(n);
+    let mut w = vec![c32::default(); n];
+    T::eig(&given, n, &mut w, None, &mut Work::default()).unwrap();
+    let w: Vec<c64> = w.iter().map(|w| c64::new(w.re.into(), w.im.into())).collect();
+    let close = |what: &str, got: c64, want: c64| {
+        assert!((got - want).norm() <= 1e-6 * a.norm() * a.norm(), "{what}: {got} is not {want}");
+    };
+    close("sum", w.iter().sum(), (0..n).map(|i| a.at(i, i)).sum());
+    let square: c64 = (0..n * n).map(|i| a.at(i / n, i % n) * a.at(i % n, i / n)).sum();
+    close("squares", w.iter().map(|w| w * w).sum(), square);
 }
 
 fn jordan_blocks<T: Scalar>() {
