@@ -40,14 +40,15 @@ pub use transfer::{copy_buffer, on_device};
 pub use user_kernel::{Argument, KernelProperties, KernelSource, UserKernel, show_languages};
 
 use crate::device::{Device, DeviceType};
+use crate::validation_layer;
 use core::ffi::{CStr, c_void};
 use device_memory::{MemoryCounters, StreamMemory};
 use device_stream::Streams;
 use executable::ReplayFunctions;
 use kernels::{KernelList, Kernels};
 use plan::PlanCache;
-use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
+use std::sync::{Mutex, OnceLock};
 use timing::Timing;
 use ultramarine_abi::{self as abi, Status, dlpack::DLDevice, status};
 
@@ -130,10 +131,14 @@ impl DeviceState {
         matches!(self.device.kind, DeviceType::Cpu)
     }
 
-    /// Returns true if its kernels are the built-in ones of the host, with no overlay before them.
+    /// Returns true if its kernels are the built-in ones of the host, with no overlay and no layer before them: more is known of
+    /// them than the contract promises.
     #[inline]
     pub fn has_built_in_kernels(&self) -> bool {
-        self.is_host() && self.kernels.alone().is_some()
+        static VALIDATED: OnceLock<bool> = OnceLock::new();
+        self.is_host()
+            && self.kernels.alone().is_some()
+            && !*VALIDATED.get_or_init(validation_layer::is_enabled)
     }
 
     fn description(&self) -> String {
