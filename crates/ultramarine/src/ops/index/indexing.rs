@@ -108,7 +108,7 @@ impl Array {
             return self.masked(mask);
         }
         if let [Index::Array(positions)] = entries
-            && self.shape().first().is_some_and(|n| *n > 0)
+            && self.ndim() > 0
         {
             return self.take(positions, 0);
         }
@@ -127,7 +127,7 @@ impl Array {
         if let Some(axis) = plan.axes.iter().find(|a| part.shape()[**a as usize] == 0)
             && shape::size(plan.index_shape()) > 0
         {
-            return Err(Error::Index(format!("axis {axis} has no elements to index.").into()));
+            return Err(Error::value("gather", format!("Axis {axis} has no elements to index.")));
         }
         if let ([positions], true) = (&plan.arrays[..], plan.ints.is_empty()) {
             return part.take(positions, Some(plan.axes[0] as isize))?.reshape(&shape);
