@@ -59,15 +59,17 @@ impl<'a> Together<'a> {
         let decoded = Job::of(device, Some(stream), command);
         let joins = match (self.first, &decoded) {
             (Some((first, Some(kind))), Ok(job)) => joins(&self.jobs, (first, kind), (plan, job)),
-            (Some((first, None)), Ok(job)) => {
-                if plan.follows(job, (first, &self.jobs[0]))
-                    && plan.run_behind(device, &self.jobs[0], job)?
-                {
-                    (self.first, self.jobs) = Default::default();
-                    stream.log().push(plan.name());
-                    return Ok(());
+            (Some((first, None)), Ok(job)) if plan.follows(job, (first, &self.jobs[0])) => {
+                match plan.run_behind(device, &self.jobs[0], job) {
+                    Ok(false) => false,
+                    Ok(true) => {
+                        (self.first, self.jobs) = Default::default();
+                        stream.log().push(plan.name());
+                        return Ok(());
+                    }
+                    // The command before it is enqueued all the same.
+                    Err(failure) => return self.flush(device).and(Err(failure)),
                 }
-                false
             }
             _ => false,
         };
