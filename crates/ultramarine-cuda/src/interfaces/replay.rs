@@ -104,7 +104,7 @@ fn together(device: &Device, commands: &RecordedCommands<Device>) -> Result<Vec<
             }
             jobs.push(job);
         }
-        if jobs.len() == 1 && start + 1 < commands.len() {
+        if jobs.len() == 1 && start + 1 < commands.len() && plan.leads(&jobs[0]) {
             let next = commands.command(start + 1)?;
             let job = Job::of(device, None, &next)?;
             if next.plan()?.follows(&job, (plan, &jobs[0])) {
