@@ -21,7 +21,7 @@ pub struct Calls<'a, 'j> {
     pub upper: bool,
 }
 
-fn pointer(address: u64) -> *mut c_void {
+pub(super) fn pointer(address: u64) -> *mut c_void {
     address as usize as *mut c_void
 }
 

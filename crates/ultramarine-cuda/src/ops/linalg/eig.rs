@@ -1,8 +1,10 @@
 //! EIG and EIGVALS by cuSOLVER's `Xgeev`, which it has since CUDA 12.6. Matrices are done one by one, partly by the host.
 
+use super::calls::pointer;
 use super::kernels::{Around, Flaw, Keep};
+use super::load;
 use super::solvers::{Solvers, check, locked};
-use crate::launch::{Desc, Dtype, Grid, Job, OpRequest, View, Work, launch, row_major};
+use crate::launch::{Desc, Dtype, Grid, Job, OpRequest, Work, launch};
 use crate::ops::headers;
 use crate::program::{Kernels, Source};
 use crate::sys::cusolver::Handle;
@@ -248,33 +250,27 @@ impl Work for Eig {
         let parts = self.parts([count, n], geev.own[0]);
         let at = |part: u64| job.workspace + part;
         job.scratch()?;
-        // Column by column.
-        let from = job.input(0)?;
-        let mut strides = row_major(from.shape);
-        if let [.., row, column] = &mut strides[..] {
-            (*row, *column) = (1, n);
-        }
-        let to = View { address: at(parts.matrices), strides: &strides, ..*from };
-        self.copy.run(&job.part(*from, to, 0))?;
+        load(&*self.copy, job, job.input(0)?, (at(parts.matrices), false))?;
         let flaw = (self.dtype, Flaw::NotFinite(Keep::Whole));
         self.around.refuse(job, flaw, (at(parts.matrices), at(parts.info)), [count, n, n])?;
         let mut host = vec![0_u64; geev.own[1].div_ceil(8)];
-        let pointer = |address: u64| address as usize as *mut c_void;
+        let own = [pointer(at(parts.own)), host.as_mut_ptr().cast()];
+        let [w, v, info] = [parts.values, parts.vectors, parts.info].map(|part| pointer(at(part)));
+        let v = if self.with_vectors { v } else { std::ptr::null_mut() };
         let each = (n * n) as u64;
-        for b in 0..count as u64 {
+        let mut one = |b: u64| {
             let a = pointer(at(parts.matrices) + b * each * self.dtype.bytes());
-            let others = [parts.values, parts.vectors, parts.info].map(|part| pointer(at(part)));
-            let [w, v, info] = others;
-            let v = if self.with_vectors { v } else { std::ptr::null_mut() };
-            let own = [pointer(at(parts.own)), host.as_mut_ptr().cast()];
             geev.call(solvers, job, [a, w, v, info], Some(own))
                 .map_err(|own| job.fault().unwrap_or(own))?;
             self.store(job, false, &parts, (job.output(0)?.address + 8 * b * n as u64, n))?;
-            if self.with_vectors {
-                self.store(job, true, &parts, (job.output(1)?.address + 8 * b * each, n))?;
+            match self.with_vectors {
+                true => self.store(job, true, &parts, (job.output(1)?.address + 8 * b * each, n)),
+                false => Ok(()),
             }
-        }
-        // The library may read the host's workspace until then.
-        job.stream.map_or(Ok(()), |stream| stream.drain())
+        };
+        let done = (0..count as u64).try_for_each(&mut one);
+        // The library may read the host's workspace until then, also where a later matrix failed.
+        let drained = job.stream.map_or(Ok(()), |stream| stream.drain());
+        done.and(drained)
     }
 }

@@ -80,6 +80,19 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     Ok(Box::new(Decomposition { op, upper, dtype, copy, around, small_qr, own }))
 }
 
+/// Copies matrices to an address, row by row or column by column.
+fn load(copy: &dyn Work, job: &Job<'_>, from: &View<'_>, (to, by_rows): (u64, bool)) -> Result<()> {
+    let mut strides = row_major(from.shape);
+    if let [.., m, _] = *from.shape
+        && let [.., row, col] = &mut strides[..]
+        && !by_rows
+    {
+        (*row, *col) = (1, m);
+    }
+    let to = View { address: to, strides: &strides, ..*from };
+    copy.run(&job.part(*from, to, 0))
+}
+
 impl Decomposition {
     fn solvers<'a>(&self, job: &Job<'a>) -> Result<&'a Solvers> {
         Solvers::of(job.device).ok_or_else(|| Failure::new("cuSOLVER is not there any more"))
@@ -107,17 +120,9 @@ impl Decomposition {
         self.op == op::QR && SmallQr::fits(self.dtype, sizes)
     }
 
-    /// Copies matrices to an address, row by row or column by column.
+    /// As the function of this name.
     fn load(&self, job: &Job<'_>, from: &View<'_>, to: u64, by_rows: bool) -> Result<()> {
-        let mut strides = row_major(from.shape);
-        if let [.., m, _] = *from.shape
-            && let [.., row, col] = &mut strides[..]
-            && !by_rows
-        {
-            (*row, *col) = (1, m);
-        }
-        let to = View { address: to, strides: &strides, ..*from };
-        self.copy.run(&job.part(*from, to, 0))
+        load(&*self.copy, job, from, (to, by_rows))
     }
 }
 
