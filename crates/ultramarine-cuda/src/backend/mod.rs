@@ -65,6 +65,7 @@ impl Backend for Cuda {
     }
 
     fn open(&self, index: u32) -> Result<Device> {
+        crate::program::background::watch_main_thread();
         Device::open(self.host, self.devices[index as usize].clone())
     }
 

@@ -1,8 +1,9 @@
 //! Work for the compiler that nobody waits for.
 //!
 //! Few threads, started when there is work and ended when there is none. None is inside of NVRTC
-//! when the process exits: its libraries may be gone then. A forked child has none of the threads
-//! and never comes here, since its devices refuse every call before.
+//! when the process tears libraries down: a compiler at work then meets what is gone already. A
+//! forked child has none of the threads and never comes here, since its devices refuse every call
+//! before.
 
 use crate::context;
 use std::collections::VecDeque;
@@ -65,6 +66,7 @@ pub fn spawn(job: impl FnOnce() + Send + 'static) -> bool {
     // After NVRTC was opened, so that this handler runs before those of NVRTC.
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(at_exit);
+    watch_main_thread();
     let mut state = POOL.lock();
     if state.closed {
         return false;
@@ -93,6 +95,19 @@ pub fn drain() {
     }
 }
 
+/// Drops what is not begun, and waits for compilers at work.
+#[cfg(not(windows))]
+extern "C" fn close() {
+    if context::forked() {
+        return;
+    }
+    let mut state = POOL.lock();
+    state.closed = true;
+    let dropped = std::mem::take(&mut state.queue);
+    let _ = POOL.ended.wait_timeout_while(state, PATIENCE, |s| s.workers > 0);
+    drop(dropped);
+}
+
 /// Has the exit of the process wait for compilers at work. (Windows has ended all threads before
 /// it calls anybody.)
 fn at_exit() {
@@ -101,19 +116,38 @@ fn at_exit() {
         unsafe extern "C" {
             fn atexit(handler: extern "C" fn()) -> core::ffi::c_int;
         }
-        extern "C" fn close() {
-            if context::forked() {
-                return;
-            }
-            let mut state = POOL.lock();
-            state.closed = true;
-            let dropped = std::mem::take(&mut state.queue);
-            let _ = POOL.ended.wait_timeout_while(state, PATIENCE, |s| s.workers > 0);
-            drop(dropped);
-        }
         // SAFETY: a plain function of this library, which stays loaded, and which does not unwind.
         unsafe { atexit(close) };
     }
+}
+
+/// As [`at_exit`], but before every handler of the C library, if the calling thread is the main
+/// one. Handlers alone come too late: a compiler at work registers its own, which run before those
+/// registered earlier.
+pub fn watch_main_thread() {
+    #[cfg(target_os = "linux")]
+    {
+        let place = std::fs::read_link("/proc/thread-self").unwrap_or_default();
+        if place.file_name().is_some_and(|id| id == std::process::id().to_string().as_str()) {
+            watch_this_thread();
+        }
+    }
+}
+
+/// The exit drops first what is local to the thread that calls for it.
+#[cfg(target_os = "linux")]
+fn watch_this_thread() {
+    struct Last;
+    impl Drop for Last {
+        fn drop(&mut self) {
+            close();
+        }
+    }
+    thread_local! {
+        static LAST: Last = const { Last };
+    }
+    // It fails in a thread that is ending.
+    let _ = LAST.try_with(|_| ());
 }
 
 #[cfg(test)]
@@ -122,18 +156,39 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    unsafe extern "C" {
+        fn atexit(handler: extern "C" fn()) -> core::ffi::c_int;
+    }
+
+    /// What a library registers while it works: from here on it is gone.
+    extern "C" fn tear_down() {
+        if let Some(place) = std::env::var_os("ULTRAMARINE_TEST_EXIT") {
+            let _ = std::fs::write(std::path::Path::new(&place).join("gone"), "");
+        }
+    }
+
     /// In a child process: exits while a job is under way.
     #[test]
     fn exits_while_at_work() {
         let Some(place) = std::env::var_os("ULTRAMARINE_TEST_EXIT") else { return };
+        let gone = std::path::Path::new(&place).join("gone");
         for i in 0..6 {
-            let place = std::path::Path::new(&place).join(i.to_string());
+            let (place, gone) = (std::path::Path::new(&place).join(i.to_string()), gone.clone());
             spawn(move || {
                 std::fs::write(&place, "begun").unwrap();
+                // SAFETY: a plain function that does not unwind.
+                unsafe { atexit(tear_down) };
                 std::thread::sleep(Duration::from_millis(200));
-                std::fs::write(&place, "done").unwrap();
+                let end = match cfg!(target_os = "linux") && gone.exists() {
+                    true => "too late",
+                    false => "done",
+                };
+                std::fs::write(&place, end).unwrap();
             });
         }
+        // As if this were the main thread, since it is the one that exits.
+        #[cfg(target_os = "linux")]
+        watch_this_thread();
         while std::fs::read_dir(&place).unwrap().count() == 0 {
             std::thread::yield_now();
         }
@@ -152,7 +207,8 @@ mod tests {
             .output()
             .unwrap();
         assert!(child.status.success(), "{child:?}");
-        let files: Vec<_> = std::fs::read_dir(&place).unwrap().flatten().collect();
+        let mut files: Vec<_> = std::fs::read_dir(&place).unwrap().flatten().collect();
+        files.retain(|file| file.file_name() != "gone");
         assert!((1..=WORKERS).contains(&files.len()), "{} jobs were begun", files.len());
         for file in files {
             assert_eq!(std::fs::read_to_string(file.path()).unwrap(), "done");
