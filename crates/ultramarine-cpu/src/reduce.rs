@@ -9,6 +9,7 @@
 
 use crate::dtype::{DType, c64};
 use crate::level::{self, Body, Isa, Level};
+use crate::matmul::simd::prefetch;
 use core::marker::PhantomData;
 use half::{bf16, f16};
 use ultramarine_abi::schema::reduce;
@@ -21,6 +22,9 @@ pub const CHUNK: usize = 1024;
 pub const COLUMN_CHUNK: usize = 64;
 /// Rows shorter than this are folded one element after the other.
 const SHORT: usize = 16;
+/// Bytes by which rows are fetched before they are folded. The processor's own fetching ends with
+/// each page of memory: 2 KiB gain 5 %, 8 KiB 40 % on one core.
+const AHEAD: usize = 8192;
 
 /// `rows` by `columns` contiguous elements, `stride` bytes between the rows.
 #[derive(Clone, Copy)]
@@ -253,6 +257,8 @@ impl<F: Folding> Body for Rows<F> {
     #[inline(always)]
     fn call<I: Isa>(self, _: I) {
         let (wide, block) = (self.0 as *mut F::W, self.1);
+        let is_long = block.rows * block.columns * size_of::<F::T>() > AHEAD;
+        let ahead = if is_long { AHEAD } else { 0 };
         for r in 0..block.rows {
             let row = block.data.wrapping_offset(r as isize * block.stride) as *const F::T;
             // SAFETY: `wide` has an accumulator per row.
@@ -262,7 +268,7 @@ impl<F: Folding> Body for Rows<F> {
                 let n = CHUNK.min(block.columns - at);
                 // SAFETY: the row has that many columns.
                 let chunk = unsafe { core::slice::from_raw_parts(row.add(at), n) };
-                total = F::merge(total, F::widen(fold_chunk::<F>(chunk)));
+                total = F::merge(total, F::widen(fold_chunk::<F>(chunk, ahead)));
                 at += n;
             }
             // SAFETY: as above.
@@ -271,8 +277,9 @@ impl<F: Folding> Body for Rows<F> {
     }
 }
 
+/// Folds a chunk. Memory that comes `ahead` bytes later is fetched meanwhile.
 #[inline(always)]
-fn fold_chunk<F: Folding>(chunk: &[F::T]) -> F::T {
+fn fold_chunk<F: Folding>(chunk: &[F::T], ahead: usize) -> F::T {
     if chunk.len() < SHORT {
         return chunk.iter().fold(F::NARROW, |a, x| F::step(a, *x));
     }
@@ -280,6 +287,9 @@ fn fold_chunk<F: Folding>(chunk: &[F::T]) -> F::T {
     let (whole, rest) = chunk.as_chunks::<LANES>();
     let mut sums = [F::NARROW; LANES];
     for part in whole {
+        for line in (0..size_of_val(part)).step_by(64) {
+            prefetch(part.as_ptr().cast::<u8>().wrapping_add(ahead + line));
+        }
         sums = core::array::from_fn(|k| F::step(sums[k], part[k]));
     }
     let mut lanes = sums;
