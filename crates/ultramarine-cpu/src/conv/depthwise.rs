@@ -17,8 +17,12 @@ use core::ops::Range;
 
 /// Bytes of the sums of a pixel: as many channels are convolved at a time.
 const LINE: usize = 64;
-/// Pixels that are summed together at most.
+/// Pixels that are summed together, at most: sums that wait for each other's ends leave a core idle.
 const MOST: usize = 8;
+/// As many where there are 32 registers and no more pixels are summed in vain.
+const WIDE: usize = 14;
+/// Pixels by which a line is fetched before it is copied.
+const SOON: isize = 16;
 /// Columns of a tile.
 const COLUMNS: usize = 64;
 /// Multiply-adds of a tile at most, and of a task at least.
@@ -82,6 +86,8 @@ struct Shape {
     columns: usize,
     /// Copies for each slice of the kernel's depth.
     lines: usize,
+    /// Pixels that are summed together, if there are registers.
+    pixels: usize,
     /// Lines of the input from one copy to the next.
     line_step: i64,
     /// Copies from a row of the output to the next, and from a tap to the next.
@@ -101,7 +107,10 @@ impl Shape {
         let [depth, height, width] = conv.axes.map(|a| a.kernel as usize);
         let even = |n: usize, most: usize| n.div_ceil(n.div_ceil(most).max(1)).max(1);
         let columns = even(w, COLUMNS);
-        let padded = columns.next_multiple_of(MOST);
+        let wide = !matches!(conv.cx.level, Level::Baseline | Level::V3)
+            && columns.next_multiple_of(WIDE) <= columns.next_multiple_of(MOST);
+        let pixels = if wide { WIDE } else { MOST };
+        let padded = columns.next_multiple_of(pixels);
         let row = 2 * columns * conv.groups * conv.dtype.size();
         let most = (WORK[0] / (conv.taps() * columns * channels)).min((BAND / row).max(height));
         let rows = even(h, most.clamp(1, COLUMNS));
@@ -116,6 +125,7 @@ impl Shape {
             rows,
             columns,
             lines: height,
+            pixels,
             line_step: b.dilation,
             line_of: [0, 1],
             parts: [width, padded],
@@ -195,6 +205,9 @@ impl<S: Storage, const N: usize> Body for Task<'_, S, N> {
                     // As many sums as there are registers for.
                     Level::Baseline => self.tiles.sum::<I, 2>(tile, &mut met),
                     Level::V3 => self.tiles.sum::<I, 4>(tile, &mut met),
+                    _ if self.tiles.shape.pixels == WIDE => {
+                        self.tiles.sum::<I, WIDE>(tile, &mut met)
+                    }
                     _ => self.tiles.sum::<I, MOST>(tile, &mut met),
                 }
             }
@@ -322,8 +335,9 @@ impl<S: Storage, const N: usize> Tiles<'_, S, N> {
             }
             for i in begin..end {
                 let from = from.wrapping_byte_offset((i - begin) as isize * step);
-                // The next tile's channels.
+                // The next tile's channels, and pixels that come soon.
                 prefetch(from.wrapping_add(N).cast());
+                prefetch(from.wrapping_byte_offset(SOON * step).cast());
                 if channels.len() == N {
                     to.add(i).write(widened(from.cast::<[S; N]>().read_unaligned()));
                 } else {
@@ -389,8 +403,8 @@ impl<S: Storage, const N: usize> Tiles<'_, S, N> {
         // SAFETY: by this function's contract.
         unsafe {
             if step == size_of::<S>() as isize {
-                if channels == N {
-                    return S::narrow_row(sums, &mut *to.cast::<[S; N]>());
+                if channels == N && size_of::<S>() == size_of::<S::Acc>() {
+                    return to.cast::<[S; N]>().write_unaligned(sums.map(S::narrow));
                 }
                 let to = core::slice::from_raw_parts_mut(to as *mut S, channels);
                 return S::narrow_row(&sums[..channels], to);

@@ -224,6 +224,29 @@ fn gradients_by_the_weight() {
 }
 
 #[test]
+fn channels_by_themselves() {
+    let mut rng = Rng::new(0xdee9);
+    // Widths of few and of many pixels that are summed together, and of several tiles.
+    for (width, kernel) in [(8, 3), (13, 5), (14, 3), (27, 7), (28, 3), (70, 5), (113, 3)] {
+        let config = Config {
+            groups: 37,
+            channels: 1,
+            filters: 1,
+            input: [1, 9, width],
+            kernel: [1, kernel, kernel],
+            output: [1, 9, width],
+            low: [0, kernel / 2, kernel / 2],
+            ..Config::BASE
+        };
+        for level in Level::available() {
+            config.check::<f32>(*level, true, &mut rng);
+        }
+        config.check::<bf16>(Level::detected(), true, &mut rng);
+        config.check::<f64>(Level::detected(), true, &mut rng);
+    }
+}
+
+#[test]
 fn random_configurations() {
     let mut rng = Rng::new(0x5eed_c0de);
     for i in 0..300 {
