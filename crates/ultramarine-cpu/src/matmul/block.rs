@@ -141,7 +141,7 @@ impl Product<'_> {
 
     /// True if A is best read in place: each number is used once.
     fn a_in_place(&self) -> bool {
-        self.ops.in_place && self.n <= 2 * self.ops.lanes
+        self.ops.in_place && self.n <= 4 * self.ops.lanes
     }
 
     /// True if packing A copies whole lines: cheaper in each task than to get them from another core.
