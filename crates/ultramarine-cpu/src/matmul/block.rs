@@ -139,9 +139,9 @@ impl Product<'_> {
         self.ops.direct_c && (self.c.col == self.ops.storage as isize || self.n == self.ops.expand)
     }
 
-    /// True if A is best read in place: each number is used once.
+    /// True if A is best read in place: each number is used a few times.
     fn a_in_place(&self) -> bool {
-        self.ops.in_place && self.n <= 4 * self.ops.lanes
+        self.ops.in_place && self.n <= 8 * self.ops.lanes
     }
 
     /// True if packing A copies whole lines: cheaper in each task than to get them from another core.
