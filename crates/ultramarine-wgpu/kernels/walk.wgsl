@@ -1,0 +1,88 @@
+// How kernels walk tensors of one shape: a layout of K tensors is, from word `w` on, the number of axes, K offsets, and
+// for each axis, the innermost first, its size and K strides. All count elements, modulo 2^32.
+
+fn word(k: u32) -> u32 { return words[im.base + k]; }
+
+fn locate1(w: u32, first: u32) -> u32 {
+  var q = im.base + w;
+  var axes = words[q];
+  var at = words[q + 1u];
+  q += 2u;
+  var i = first;
+  loop {
+    if (axes == 0u) { break; }
+    axes -= 1u;
+    var index = i;
+    if (axes != 0u) {
+      let size = words[q];
+      i = i / size;
+      index -= i * size;
+    }
+    at += index * words[q + 1u];
+    q += 2u;
+  }
+  return at;
+}
+
+fn locate2(w: u32, first: u32) -> vec2<u32> {
+  var q = im.base + w;
+  var axes = words[q];
+  var at = vec2<u32>(words[q + 1u], words[q + 2u]);
+  q += 3u;
+  var i = first;
+  loop {
+    if (axes == 0u) { break; }
+    axes -= 1u;
+    var index = i;
+    if (axes != 0u) {
+      let size = words[q];
+      i = i / size;
+      index -= i * size;
+    }
+    at += index * vec2<u32>(words[q + 1u], words[q + 2u]);
+    q += 3u;
+  }
+  return at;
+}
+
+fn locate3(w: u32, first: u32) -> vec3<u32> {
+  var q = im.base + w;
+  var axes = words[q];
+  var at = vec3<u32>(words[q + 1u], words[q + 2u], words[q + 3u]);
+  q += 4u;
+  var i = first;
+  loop {
+    if (axes == 0u) { break; }
+    axes -= 1u;
+    var index = i;
+    if (axes != 0u) {
+      let size = words[q];
+      i = i / size;
+      index -= i * size;
+    }
+    at += index * vec3<u32>(words[q + 1u], words[q + 2u], words[q + 3u]);
+    q += 4u;
+  }
+  return at;
+}
+
+fn locate4(w: u32, first: u32) -> vec4<u32> {
+  var q = im.base + w;
+  var axes = words[q];
+  var at = vec4<u32>(words[q + 1u], words[q + 2u], words[q + 3u], words[q + 4u]);
+  q += 5u;
+  var i = first;
+  loop {
+    if (axes == 0u) { break; }
+    axes -= 1u;
+    var index = i;
+    if (axes != 0u) {
+      let size = words[q];
+      i = i / size;
+      index -= i * size;
+    }
+    at += index * vec4<u32>(words[q + 1u], words[q + 2u], words[q + 3u], words[q + 4u]);
+    q += 5u;
+  }
+  return at;
+}

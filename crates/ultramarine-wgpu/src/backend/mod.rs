@@ -1,0 +1,90 @@
+//! The backend: its score, its devices and what they say of themselves.
+
+mod device;
+
+use crate::launch::{Device, Dtype, dtype};
+use crate::vulkan::Adapters;
+use ultramarine_abi::helper::{Backend, Failure, Host, Result, Score};
+use ultramarine_abi::{DeviceIdentity, DeviceInfo, device_flag, identity, inline_text};
+
+/// The score of a machine with a GPU: below that of a backend made for the GPU's own interface.
+const SCORE_GPU: u32 = 50;
+/// Where all that there is runs on the processor, on which the built-in kernels are faster.
+const SCORE_SOFTWARE: u32 = 5;
+/// Alignment of buffers that every device keeps.
+const ALIGNMENT: u32 = 16;
+
+/// The backend.
+pub struct Wgpu {
+    adapters: Adapters,
+}
+
+/// Score and identities of adapters.
+fn score_of(adapters: &Adapters) -> Score {
+    let software = adapters.list.iter().all(|found| found.properties.is_software());
+    let score = if software { SCORE_SOFTWARE } else { SCORE_GPU };
+    let mut score = Score::new(score, adapters.list.len() as u32);
+    score.devices = adapters.list.iter().map(identity_of).collect();
+    score
+}
+
+fn identity_of(found: &crate::vulkan::Found) -> DeviceIdentity {
+    let properties = &found.properties;
+    let [pci_domain, pci_bus, pci_device, pci_function] = properties.pci.unwrap_or_default();
+    let pci = if properties.pci.is_some() { identity::PCI } else { 0 };
+    DeviceIdentity {
+        size: size_of::<DeviceIdentity>() as u32,
+        known: identity::UUID | pci,
+        uuid: properties.uuid,
+        pci_domain,
+        pci_bus,
+        pci_device,
+        pci_function,
+        memory: properties.memory,
+        name: inline_text(&properties.name),
+    }
+}
+
+impl Backend for Wgpu {
+    type Device = Device;
+
+    fn score() -> Score {
+        match Adapters::enumerate() {
+            Ok(adapters) => score_of(&adapters),
+            Err(why) => Score::cannot(why),
+        }
+    }
+
+    fn new(_host: Host) -> Result<Self> {
+        Ok(Self { adapters: Adapters::enumerate().map_err(Failure::new)? })
+    }
+
+    fn device_count(&self) -> u32 {
+        self.adapters.list.len() as u32
+    }
+
+    fn device_info(&self, index: u32, info: &mut DeviceInfo) -> Result<()> {
+        let found = &self.adapters.list[index as usize];
+        let properties = &found.properties;
+        info.dtypes_storage = dtype::MASK;
+        info.dtypes_arithmetic = match properties.float64 {
+            true => dtype::MASK,
+            false => dtype::MASK & !Dtype::Float64.bit(),
+        };
+        info.dtypes_accumulate = Dtype::Float16.bit() | Dtype::Bfloat16.bit();
+        info.memory = properties.memory;
+        info.flags = device_flag::UPLOADS_IN_ORDER | device_flag::DETERMINISTIC;
+        if !properties.keeps_subnormals {
+            info.flags |= device_flag::FLUSHES_SUBNORMALS;
+        }
+        info.alignment = ALIGNMENT;
+        info.max_buffer = properties.max_buffer;
+        info.name = inline_text(&format!("{} ({})", properties.name, properties.driver));
+        info.identity = identity_of(found);
+        Ok(())
+    }
+
+    fn open(&self, index: u32) -> Result<Device> {
+        Device::open(&self.adapters.list[index as usize])
+    }
+}

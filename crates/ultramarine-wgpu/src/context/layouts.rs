@@ -1,0 +1,97 @@
+//! The layouts of bind groups and pipelines, by number of tensors: binding 0 holds the commands' words, those behind it
+//! are tensors.
+
+use super::{lock, of_hal};
+use crate::vulkan;
+use std::sync::{Mutex, OnceLock};
+use ultramarine_abi::helper::{Failure, Result};
+use wgpu_hal::{
+    BindGroupLayoutDescriptor, BindGroupLayoutFlags, Device as _, PipelineLayoutDescriptor,
+    PipelineLayoutFlags,
+};
+use wgpu_types::{BindGroupLayoutEntry, BindingType, BufferBindingType, ShaderStages};
+
+/// Most tensors of a kernel: with the words, as many storage buffers as every device of Vulkan 1.2 desktops has for one.
+pub const BINDINGS: usize = 7;
+/// Bytes of immediates: where the command's words begin, and a zero that no compiler knows.
+const IMMEDIATES: u32 = 8;
+
+/// The layouts of kernels with one number of tensors.
+pub struct Layout {
+    /// Of the bind group.
+    pub group: vulkan::BindGroupLayout,
+    /// Of the pipeline.
+    pub pipeline: vulkan::PipelineLayout,
+}
+
+/// All of them, made at first use.
+#[derive(Default)]
+pub(super) struct Layouts {
+    made: [OnceLock<Layout>; BINDINGS + 1],
+    making: Mutex<()>,
+}
+
+impl Layouts {
+    pub(super) fn get(&self, device: &vulkan::Device, tensors: usize) -> Result<&Layout> {
+        let Some(slot) = self.made.get(tensors) else {
+            return Err(Failure::new(format!("a kernel with {tensors} tensors")));
+        };
+        if let Some(layout) = slot.get() {
+            return Ok(layout);
+        }
+        let _one = lock(&self.making);
+        if slot.get().is_none() {
+            let made = make(device, tensors)?;
+            return Ok(slot.get_or_init(|| made));
+        }
+        slot.get().ok_or_else(|| Failure::new("a layout vanished"))
+    }
+
+    /// Destroys them: the hal panics at a device that is dropped before its layouts.
+    pub(super) fn destroy(&mut self, device: &vulkan::Device) {
+        for layout in self.made.iter_mut().filter_map(OnceLock::take) {
+            // SAFETY: all pipelines and bind groups hold the context, so they are gone.
+            unsafe {
+                device.destroy_pipeline_layout(layout.pipeline);
+                device.destroy_bind_group_layout(layout.group);
+            }
+        }
+    }
+}
+
+fn make(device: &vulkan::Device, tensors: usize) -> Result<Layout> {
+    let entry = |binding: u32| BindGroupLayoutEntry {
+        binding,
+        visibility: ShaderStages::COMPUTE,
+        ty: BindingType::Buffer {
+            ty: BufferBindingType::Storage { read_only: binding == 0 },
+            has_dynamic_offset: false,
+            min_binding_size: None,
+        },
+        count: None,
+    };
+    let entries: Vec<_> = (0..=tensors as u32).map(entry).collect();
+    let descriptor = BindGroupLayoutDescriptor {
+        label: None,
+        flags: BindGroupLayoutFlags::empty(),
+        entries: &entries,
+    };
+    // SAFETY: the descriptor is whole; the device has so many storage buffers.
+    let group = unsafe { device.create_bind_group_layout(&descriptor) };
+    let group = group.map_err(|why| of_hal("the layout of a kernel", why))?;
+    let descriptor = PipelineLayoutDescriptor {
+        label: None,
+        flags: PipelineLayoutFlags::empty(),
+        bind_group_layouts: &[Some(&group)],
+        immediate_size: IMMEDIATES,
+    };
+    // SAFETY: as above.
+    match unsafe { device.create_pipeline_layout(&descriptor) } {
+        Ok(pipeline) => Ok(Layout { group, pipeline }),
+        Err(why) => {
+            // SAFETY: nothing uses it.
+            unsafe { device.destroy_bind_group_layout(group) };
+            Err(of_hal("the layout of a kernel", why))
+        }
+    }
+}

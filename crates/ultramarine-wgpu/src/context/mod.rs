@@ -1,0 +1,121 @@
+//! An open device of the hal: what is shared by memory, kernels and streams, and its loss.
+
+mod failure;
+mod layouts;
+
+pub use failure::{lock, of_hal};
+pub use layouts::{BINDINGS, Layout};
+
+use crate::vulkan::{self, Found, Properties};
+use core::mem::ManuallyDrop;
+use layouts::Layouts;
+use std::sync::OnceLock;
+use std::time::Duration;
+use ultramarine_abi::helper::{Failure, Result};
+use ultramarine_abi::status;
+use wgpu_hal::Device as _;
+
+/// The device, its fence and its layouts. All that is made of it holds a reference.
+pub struct Context {
+    /// The hal's device.
+    pub device: vulkan::Device,
+    /// Reaches the number of each submission when that is done.
+    fence: ManuallyDrop<vulkan::Fence>,
+    /// The adapter's properties.
+    pub properties: Properties,
+    layouts: Layouts,
+    lost: OnceLock<String>,
+    process: u32,
+}
+
+impl Context {
+    /// Opens an adapter.
+    pub fn open(found: &Found) -> Result<(Self, vulkan::Queue)> {
+        let opened = vulkan::open(found).map_err(Failure::new)?;
+        // SAFETY: the device is open.
+        let fence = unsafe { opened.device.create_fence() };
+        let fence = fence.map_err(|why| of_hal("a fence", why))?;
+        let context = Self {
+            device: opened.device,
+            fence: ManuallyDrop::new(fence),
+            properties: found.properties.clone(),
+            layouts: Layouts::default(),
+            lost: OnceLock::new(),
+            process: std::process::id(),
+        };
+        Ok((context, opened.queue))
+    }
+
+    /// The layout of kernels with so many tensors.
+    pub fn layout(&self, tensors: usize) -> Result<&Layout> {
+        self.layouts.get(&self.device, tensors)
+    }
+
+    /// The last submission that is done.
+    pub fn completed(&self) -> u64 {
+        // SAFETY: the fence is the device's.
+        unsafe { self.device.get_fence_value(&self.fence) }.unwrap_or(0)
+    }
+
+    /// The fence that submissions signal.
+    pub fn fence(&self) -> &vulkan::Fence {
+        &self.fence
+    }
+
+    /// Blocks until a submission is done. `doing` says what runs, for the message if the device is lost.
+    pub fn wait(&self, value: u64, doing: impl FnOnce() -> String) -> Result<()> {
+        self.usable()?;
+        if value == 0 {
+            return Ok(());
+        }
+        loop {
+            // SAFETY: the fence is the device's, and the value was submitted.
+            match unsafe { self.device.wait(&self.fence, value, Some(Duration::from_secs(3600))) } {
+                Ok(true) => return Ok(()),
+                Ok(false) => {}
+                Err(why) => return Err(self.lose(&doing(), why)),
+            }
+        }
+    }
+
+    /// True in a forked child of the process that opened the device. Drivers do not survive that: calls are refused, and
+    /// what is dropped there leaks.
+    pub fn forked(&self) -> bool {
+        std::process::id() != self.process
+    }
+
+    /// An error in a forked child, and once the device is lost.
+    pub fn usable(&self) -> Result<()> {
+        if self.forked() {
+            let text = "the device was opened before this process was forked. Open it in the child alone, or start \
+                        processes by spawning them";
+            return Err(Failure { code: status::FORKED, text: text.to_owned() });
+        }
+        match self.lost.get() {
+            Some(why) => Err(Failure::new(why.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// The failure of a call after which the device is of no more use, unless it was for lack of memory.
+    pub fn lose(&self, doing: &str, why: wgpu_hal::DeviceError) -> Failure {
+        if why == wgpu_hal::DeviceError::OutOfMemory {
+            return of_hal(doing, why);
+        }
+        let text = || {
+            format!(
+                "{} is lost ({why}), {doing}. Results that were not read are gone; start the process anew",
+                self.properties.name
+            )
+        };
+        Failure::new(self.lost.get_or_init(text).clone())
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        self.layouts.destroy(&self.device);
+        // SAFETY: it is taken once; the queue is gone or idle, since it held the context.
+        unsafe { self.device.destroy_fence(ManuallyDrop::take(&mut self.fence)) };
+    }
+}

@@ -1,0 +1,93 @@
+//! How kernels walk tensors of one shape together: axes that lie together are joined.
+
+use ultramarine_abi::helper::{Failure, Result};
+use ultramarine_abi::status;
+
+/// The joined axes of `K` tensors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Axes<const K: usize> {
+    /// Sizes, and a stride in elements for each tensor; the outermost axis first.
+    pub list: Vec<(i64, [i64; K])>,
+    /// The first element of each tensor in its buffer, in elements.
+    pub offsets: [i64; K],
+}
+
+impl<const K: usize> Axes<K> {
+    /// Joins what lies together in all tensors, and drops axes of size 1.
+    pub fn join(offsets: [i64; K], axes: impl IntoIterator<Item = (i64, [i64; K])>) -> Self {
+        let mut list: Vec<(i64, [i64; K])> = Vec::new();
+        for (size, strides) in axes.into_iter().filter(|(size, _)| *size != 1) {
+            match list.last_mut() {
+                Some((outer, steps))
+                    if steps.iter().zip(strides).all(|(o, s)| *o == s.wrapping_mul(size)) =>
+                {
+                    (*outer, *steps) = (*outer * size, strides);
+                }
+                _ => list.push((size, strides)),
+            }
+        }
+        Self { list, offsets }
+    }
+
+    /// Number of elements. Kernels count in 32 bits.
+    pub fn elements(&self) -> Result<u32> {
+        count(self.list.iter().map(|(size, _)| *size))
+    }
+
+    /// Appends the layout of `walk.wgsl`.
+    pub fn words(&self, to: &mut Vec<u32>) {
+        to.push(self.list.len() as u32);
+        to.extend(self.offsets.map(|offset| offset as u32));
+        for (size, strides) in self.list.iter().rev() {
+            to.push(*size as u32);
+            to.extend(strides.map(|stride| stride as u32));
+        }
+    }
+}
+
+/// The product of sizes, for kernels that count in 32 bits.
+pub fn count(sizes: impl IntoIterator<Item = i64>) -> Result<u32> {
+    let n = sizes.into_iter().try_fold(1_u32, |n, size| n.checked_mul(u32::try_from(size).ok()?));
+    n.ok_or_else(|| Failure {
+        code: status::OUT_OF_MEMORY,
+        text: "more than 4294967295 elements at once. Split the arrays along an outer axis".into(),
+    })
+}
+
+/// The axes of a mask, and the others.
+pub fn split_axes<T: Copy>(all: &[T], mask: u64) -> (Vec<T>, Vec<T>) {
+    let in_mask = |i: usize| i < 64 && mask >> i & 1 == 1;
+    let pick = |wanted: bool| {
+        let some = all.iter().enumerate().filter(move |(i, _)| in_mask(*i) == wanted);
+        some.map(|(_, axis)| *axis).collect()
+    };
+    (pick(true), pick(false))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn axes_that_lie_together_are_joined() {
+        let axes = Axes::join([3, 0], [(2, [12, 12]), (1, [5, 9]), (3, [4, 4]), (4, [1, 1])]);
+        assert_eq!(axes.list, [(24, [1, 1])]);
+        let axes = Axes::join([0, 0], [(2, [12, 0]), (3, [4, 4]), (4, [1, 1])]);
+        assert_eq!(axes.list, [(2, [12, 0]), (12, [1, 1])]);
+        let mut words = Vec::new();
+        axes.words(&mut words);
+        assert_eq!(words, [2, 0, 0, 12, 1, 1, 2, 12, 0]);
+        assert_eq!(Axes::join([0], [(1, [7])]).elements().unwrap(), 1);
+    }
+
+    #[test]
+    fn counts_of_more_than_32_bits_are_refused() {
+        assert!(count([1 << 16, 1 << 16]).is_err());
+        assert_eq!(count([1 << 16, (1 << 16) - 1]).unwrap(), 0xffff0000);
+    }
+
+    #[test]
+    fn masks_split_axes() {
+        assert_eq!(split_axes(&['a', 'b', 'c'], 0b101), (vec!['a', 'c'], vec!['b']));
+    }
+}

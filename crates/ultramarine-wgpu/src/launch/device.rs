@@ -1,0 +1,49 @@
+//! An open device: its context and its resources.
+
+use crate::context::Context;
+use crate::program::Programs;
+use crate::streams::{Scheduler, Stream};
+use crate::vulkan::Found;
+use std::sync::Arc;
+use ultramarine_abi::helper::Result;
+
+/// An open device.
+pub struct Device {
+    /// Kernels.
+    pub programs: Programs,
+    /// For what comes without a stream.
+    pub default_stream: Stream,
+    /// The queue and its streams.
+    pub scheduler: Arc<Scheduler>,
+    /// Last, because all above need it to be dropped.
+    pub context: Arc<Context>,
+}
+
+impl Device {
+    /// Opens an adapter.
+    pub fn open(found: &Found) -> Result<Self> {
+        let (context, queue) = Context::open(found)?;
+        let context = Arc::new(context);
+        let scheduler = Arc::new(Scheduler::new(context.clone(), queue));
+        Ok(Self {
+            programs: Programs::new(context.clone()),
+            default_stream: Stream::new(&scheduler),
+            scheduler,
+            context,
+        })
+    }
+
+    /// The number of a stream, or of the device's own where none is given.
+    pub fn lane(&self, stream: Option<&Stream>) -> u64 {
+        stream.unwrap_or(&self.default_stream).lane()
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        if self.context.forked() {
+            // With it all that the parent's driver would be asked to destroy stays.
+            std::mem::forget(self.scheduler.clone());
+        }
+    }
+}

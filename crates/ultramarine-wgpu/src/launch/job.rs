@@ -1,0 +1,136 @@
+//! A command under way.
+
+use super::{Axes, Device, View};
+use crate::memory::{Block, Buffer, Place};
+use crate::program::Kernel;
+use crate::shader::source::groups_for;
+use crate::streams::Batch;
+use std::cell::RefCell;
+use std::sync::Arc;
+use ultramarine_abi::dlpack::element_range;
+use ultramarine_abi::helper::{CommandRef, Failure, Result};
+
+/// A command's tensors and scalars, and what they become.
+pub struct Job<'a> {
+    /// The device.
+    pub device: &'a Device,
+    /// Inputs.
+    pub inputs: Vec<View<'a>>,
+    /// Outputs.
+    pub outputs: Vec<View<'a>>,
+    scalars: Vec<[u64; 2]>,
+    workspace: Option<Arc<Block>>,
+    batch: RefCell<&'a mut Batch>,
+}
+
+impl<'a> Job<'a> {
+    /// Decodes a command, whose actions go to the batch.
+    pub fn of(
+        device: &'a Device,
+        command: &CommandRef<'a, Device>,
+        batch: &'a mut Batch,
+    ) -> Result<Self> {
+        let inputs = (0..command.n_inputs()).map(|i| View::of(&command.input(i)?));
+        let outputs = (0..command.n_outputs()).map(|i| View::of(&command.output(i)?));
+        let n_scalars = command.raw().n_scalars;
+        // SAFETY: the handle of a buffer of this device, or NULL, by the contract.
+        let workspace = unsafe { command.workspace().cast::<Buffer>().as_ref() };
+        let mut job = Self {
+            device,
+            inputs: inputs.collect::<Result<_>>()?,
+            outputs: outputs.collect::<Result<_>>()?,
+            scalars: (0..n_scalars).map(|i| command.scalar(i)).collect::<Result<_>>()?,
+            workspace: workspace.map(|buffer| buffer.0.clone()),
+            batch: RefCell::new(batch),
+        };
+        if let Some(output) = job.outputs.iter().find(|view| view.misaligned != 0) {
+            return Err(Failure::invalid(format!(
+                "an output of {} at byte {}, which is no multiple of its {} bytes",
+                output.dtype.name(),
+                output.byte_offset(),
+                output.dtype.bytes()
+            )));
+        }
+        for i in 0..job.inputs.len() {
+            if job.inputs[i].misaligned != 0 {
+                job.inputs[i] = job.realigned(&job.inputs[i])?;
+            }
+        }
+        Ok(job)
+    }
+
+    /// A copy of an input whose elements do not lie at multiples of their size, with all that its strides reach.
+    fn realigned(&self, view: &View<'a>) -> Result<View<'a>> {
+        let (low, high) = element_range(view.axes())
+            .ok_or_else(|| Failure::invalid("a tensor whose strides overflow"))?;
+        let size = view.dtype.bytes();
+        let bytes = (high - low + 1) as u64 * size;
+        let start = view.byte_offset().wrapping_add_signed(low * size as i64);
+        let copy = Block::new(&self.device.context, bytes, Place::Device)?;
+        self.batch.borrow_mut().copy((view.block.clone(), start), (copy.clone(), 0), bytes);
+        Ok(View { block: copy, offset: -low, misaligned: 0, ..view.clone() })
+    }
+
+    /// Input `i`.
+    pub fn input(&self, i: usize) -> Result<&View<'a>> {
+        self.inputs.get(i).ok_or_else(|| Failure::invalid(format!("a command without input {i}")))
+    }
+
+    /// Output `i`.
+    pub fn output(&self, i: usize) -> Result<&View<'a>> {
+        self.outputs.get(i).ok_or_else(|| Failure::invalid(format!("a command without output {i}")))
+    }
+
+    /// The first 64 bits of scalar `i`, which are all of every dtype here.
+    pub fn scalar(&self, i: usize) -> Result<u64> {
+        let found = self.scalars.get(i).map(|words| words[0]);
+        found.ok_or_else(|| Failure::invalid(format!("a command without scalar {i}")))
+    }
+
+    /// The workspace, which a plan asked for.
+    pub fn scratch(&self) -> Result<Arc<Block>> {
+        self.workspace.clone().ok_or_else(|| {
+            Failure::invalid("a command without the workspace that its plan asked for")
+        })
+    }
+
+    /// Enqueues a kernel: so many invocations, which are its word 0; `more` are the words behind.
+    pub fn launch(
+        &self,
+        kernel: &Arc<Kernel>,
+        blocks: &[&Arc<Block>],
+        invocations: u32,
+        more: &[u32],
+    ) -> Result<()> {
+        if blocks.len() != kernel.tensors() {
+            return Err(Failure::new("a kernel with another number of tensors"));
+        }
+        let mut words = Vec::with_capacity(1 + more.len());
+        words.push(invocations);
+        words.extend_from_slice(more);
+        let groups = groups_for(invocations.into(), self.device.context.properties.max_groups);
+        let blocks = blocks.iter().map(|block| (*block).clone()).collect();
+        self.batch.borrow_mut().dispatch(kernel, blocks, &words, groups);
+        Ok(())
+    }
+
+    /// Enqueues a kernel with an invocation for each element of tensors that are walked together; the layout is from word
+    /// 1 on, `more` behind it.
+    pub fn walk<const K: usize>(
+        &self,
+        kernel: &Arc<Kernel>,
+        blocks: &[&Arc<Block>],
+        axes: &Axes<K>,
+        more: &[u32],
+    ) -> Result<()> {
+        let mut words = more.to_vec();
+        axes.words(&mut words);
+        self.launch(kernel, blocks, axes.elements()?, &words)
+    }
+
+    /// Enqueues a copy of bytes.
+    pub fn copy(&self, from: (&Arc<Block>, u64), to: (&Arc<Block>, u64), bytes: u64) {
+        let (from, to) = ((from.0.clone(), from.1), (to.0.clone(), to.1));
+        self.batch.borrow_mut().copy(from, to, bytes);
+    }
+}

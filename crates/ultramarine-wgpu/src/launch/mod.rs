@@ -1,0 +1,15 @@
+//! From a request to actions: devices, plans, tensors as kernels address them.
+
+mod axes;
+mod device;
+pub mod dtype;
+mod job;
+mod plan;
+mod view;
+
+pub use axes::{Axes, split_axes};
+pub use device::Device;
+pub use dtype::Dtype;
+pub use job::Job;
+pub use plan::{Desc, OpRequest, Plan, Work};
+pub use view::{View, row_major};

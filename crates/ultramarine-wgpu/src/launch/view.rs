@@ -1,0 +1,88 @@
+//! Tensors of commands as kernels address them.
+
+use super::{Device, Dtype};
+use crate::memory::Block;
+use std::sync::Arc;
+use ultramarine_abi::helper::{Failure, Result, TensorRef};
+
+/// A tensor: its buffer, where its first element is there, its shape and strides in elements.
+#[derive(Clone)]
+pub struct View<'a> {
+    /// The buffer.
+    pub block: Arc<Block>,
+    /// The first element's place in the buffer, in elements.
+    pub offset: i64,
+    /// Bytes by which it lies behind that; not 0 in a view of bytes by another dtype.
+    pub misaligned: u64,
+    /// Element type.
+    pub dtype: Dtype,
+    /// Sizes; none is 0.
+    pub shape: &'a [i64],
+    /// Strides in elements; any sign, 0 for broadcast.
+    pub strides: &'a [i64],
+}
+
+impl<'a> View<'a> {
+    /// The view of a command's tensor.
+    pub fn of(tensor: &TensorRef<'a, Device>) -> Result<Self> {
+        let buffer = tensor.buffer().ok_or_else(|| Failure::invalid("a tensor without buffer"))?;
+        let dtype = Dtype::of(tensor.dtype())
+            .ok_or_else(|| Failure::invalid("a tensor of a dtype that is unknown here"))?;
+        let (offset, misaligned) =
+            (tensor.byte_offset() / dtype.bytes(), tensor.byte_offset() % dtype.bytes());
+        Ok(Self {
+            block: buffer.0.clone(),
+            offset: offset as i64,
+            misaligned,
+            dtype,
+            shape: tensor.shape(),
+            strides: tensor.strides(),
+        })
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> u64 {
+        self.shape.iter().map(|n| *n as u64).product()
+    }
+
+    /// True for no elements; the host sends no such tensors.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of the elements.
+    pub fn bytes(&self) -> u64 {
+        self.len() * self.dtype.bytes()
+    }
+
+    /// Bytes from the buffer's start to the first element.
+    pub fn byte_offset(&self) -> u64 {
+        self.offset as u64 * self.dtype.bytes() + self.misaligned
+    }
+
+    /// Row-major without gaps.
+    pub fn is_contiguous(&self) -> bool {
+        let mut step = 1;
+        for (n, stride) in self.shape.iter().zip(self.strides).rev() {
+            if *n != 1 && *stride != step {
+                return false;
+            }
+            step *= n;
+        }
+        true
+    }
+
+    /// Size and stride of each axis.
+    pub fn axes(&self) -> impl Iterator<Item = (i64, i64)> + 'a {
+        self.shape.iter().copied().zip(self.strides.iter().copied())
+    }
+}
+
+/// Strides of a row-major tensor.
+pub fn row_major(shape: &[i64]) -> Vec<i64> {
+    let mut strides = vec![1; shape.len()];
+    for i in (1..shape.len()).rev() {
+        strides[i - 1] = strides[i] * shape[i];
+    }
+    strides
+}

@@ -1,0 +1,43 @@
+//! Memory of the host's side that is used over and over: staging of copies, words of commands.
+
+use super::{Block, Place};
+use crate::context::{Context, lock};
+use std::sync::{Arc, Mutex};
+use ultramarine_abi::helper::Result;
+
+/// Blocks that are mapped for the host. One is free when the pool has the only reference to it.
+#[derive(Default)]
+pub struct Pool {
+    blocks: Mutex<Vec<Arc<Block>>>,
+}
+
+/// Blocks that a pool keeps.
+const KEPT: usize = 16;
+
+impl Pool {
+    /// A block of at least so many bytes that nobody uses. Blocks are of powers of two from `least` on.
+    pub fn take(&self, context: &Arc<Context>, bytes: u64, least: u64) -> Result<Arc<Block>> {
+        let size = bytes.max(least).next_power_of_two().min(context.properties.max_buffer);
+        let size = size.max(bytes);
+        let mut blocks = lock(&self.blocks);
+        let free = |block: &&Arc<Block>| block.bytes() >= size && Arc::strong_count(block) == 1;
+        let found = blocks.iter().filter(free).min_by_key(|block| block.bytes());
+        if let Some(found) = found {
+            return Ok(found.clone());
+        }
+        let made = Block::new(context, size, Place::Host)?;
+        if blocks.len() >= KEPT {
+            // Larger ones take the place of those that nobody uses.
+            blocks.retain(|block| Arc::strong_count(block) > 1);
+        }
+        if blocks.len() < KEPT {
+            blocks.push(made.clone());
+        }
+        Ok(made)
+    }
+
+    /// Drops what nobody uses.
+    pub fn trim(&self) {
+        lock(&self.blocks).retain(|block| Arc::strong_count(block) > 1);
+    }
+}

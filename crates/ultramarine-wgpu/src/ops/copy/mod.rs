@@ -1,0 +1,69 @@
+//! COPY: moves within a dtype, and conversions.
+
+mod cast;
+
+pub use cast::{LIBRARY, convert};
+
+use crate::launch::{Axes, Device, Dtype, Job, OpRequest, View, Work};
+use crate::program::Kernel;
+use crate::shader::{Program, Tensor};
+use std::sync::Arc;
+use ultramarine_abi::helper::Result;
+
+/// A copy.
+pub struct Copy {
+    kernel: Arc<Kernel>,
+    moves: bool,
+}
+
+/// The plan of a request.
+pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    request.elementwise(1)?;
+    let (from, to) = (request.input(0)?.dtype, request.output(0)?.dtype);
+    if from != to {
+        request.computes(&[from, to])?;
+    }
+    Ok(Box::new(Copy::new(request.device, from, to)?))
+}
+
+impl Copy {
+    /// A copy from one dtype to another.
+    pub fn new(device: &Device, from: Dtype, to: Dtype) -> Result<Self> {
+        let moves = from == to;
+        let value = match convert("load_a(at.x)", from, to) {
+            _ if moves => "load_a(at.x)".to_owned(),
+            value => value,
+        };
+        let (from, to) = if moves { (from.word(), to.word()) } else { (from, to) };
+        let tensors = [Tensor { name: "a", dtype: from }, Tensor { name: "out", dtype: to }];
+        let program = Program::new(&tensors)
+            .library(cast::LIBRARY)
+            .body(&format!("let at = locate2(1u, i);\nstore_out(at.y, {value});"));
+        Ok(Self { kernel: device.programs.get(program.build())?, moves })
+    }
+
+    /// Enqueues a copy between tensors of one shape.
+    pub fn run_views(&self, job: &Job<'_>, from: &View<'_>, to: &View<'_>) -> Result<()> {
+        if self.moves && from.is_contiguous() && to.is_contiguous() {
+            let same = Arc::ptr_eq(&from.block, &to.block);
+            if same && from.offset == to.offset {
+                return Ok(());
+            }
+            if !same {
+                let (at, target) = (from.byte_offset(), to.byte_offset());
+                job.copy((&from.block, at), (&to.block, target), from.bytes());
+                return Ok(());
+            }
+        }
+        let sizes = from.shape.iter().copied();
+        let strides = from.strides.iter().zip(to.strides).map(|(f, t)| [*f, *t]);
+        let axes = Axes::join([from.offset, to.offset], sizes.zip(strides));
+        job.walk(&self.kernel, &[&from.block, &to.block], &axes, &[])
+    }
+}
+
+impl Work for Copy {
+    fn run(&self, job: &Job<'_>) -> Result<()> {
+        self.run_views(job, job.input(0)?, job.output(0)?)
+    }
+}

@@ -1,0 +1,29 @@
+//! The families of operations, one file each.
+
+pub mod copy;
+pub mod create;
+pub mod select;
+
+use crate::launch::{Device, OpRequest, Plan, Work};
+use ultramarine_abi::helper::{Request, Result};
+use ultramarine_abi::schema::{self, Family};
+
+/// Makes a plan, or says why not.
+pub fn plan(device: &Device, request: &Request<'_>) -> Result<Plan> {
+    device.context.usable()?;
+    let request = OpRequest::of(device, request)?;
+    let work = prepare(&request)?;
+    let op = schema::find(request.op).map_or("an op", |row| row.name);
+    let dtype = request.inputs.first().or(request.outputs.first()).map_or("", |d| d.dtype.name());
+    Ok(Plan::new(format!("{op} of {dtype}"), work))
+}
+
+/// The work of an op's plan, which the module of its family makes.
+fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    match schema::find(request.op).map(|row| row.family) {
+        Some(Family::Copy) => copy::prepare(request),
+        Some(Family::Create) => create::prepare(request),
+        Some(Family::Select) => select::prepare(request),
+        _ => Err(request.unknown(None)),
+    }
+}

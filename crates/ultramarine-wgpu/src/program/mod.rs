@@ -1,0 +1,101 @@
+//! Compiled kernels, by the content of their programs; each is made once.
+
+use crate::context::{Context, lock};
+use crate::shader::source::Source;
+use crate::shader::{compile, narrow, patch};
+use crate::vulkan;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock};
+use ultramarine_abi::helper::{Failure, Result};
+use wgpu_hal::{
+    ComputePipelineDescriptor, Device as _, ProgrammableStage, ShaderInput, ShaderModuleDescriptor,
+};
+use wgpu_types::ShaderRuntimeChecks;
+
+/// A kernel on the device.
+pub struct Kernel {
+    context: Arc<Context>,
+    pipeline: Option<vulkan::ComputePipeline>,
+    tensors: usize,
+}
+
+impl Kernel {
+    fn new(context: &Arc<Context>, source: &Source) -> Result<Self> {
+        let layout = context.layout(source.tensors)?;
+        let module = compile::compile(&source.text)
+            .and_then(|module| narrow::narrow(&module, &source.bytes))
+            .and_then(|module| patch::patch(&module, &context.properties.floats))
+            .map_err(|why| Failure::new(format!("a kernel does not compile: {why}")))?;
+        let descriptor = ShaderModuleDescriptor {
+            label: None,
+            runtime_checks: ShaderRuntimeChecks::unchecked(),
+        };
+        let device = &context.device;
+        // SAFETY: naga validated the program, and the passes keep it valid; kernels stay inside of their buffers.
+        let module =
+            unsafe { device.create_shader_module(&descriptor, ShaderInput::SpirV(&module)) };
+        let module =
+            module.map_err(|why| Failure::new(format!("the driver refuses a kernel: {why}")))?;
+        let descriptor = ComputePipelineDescriptor {
+            label: None,
+            layout: &layout.pipeline,
+            stage: ProgrammableStage {
+                module: &module,
+                entry_point: "main",
+                constants: &Default::default(),
+                zero_initialize_workgroup_memory: false,
+            },
+            cache: None,
+        };
+        // SAFETY: the layout has the program's bindings.
+        let pipeline = unsafe { device.create_compute_pipeline(&descriptor) };
+        // SAFETY: the pipeline needs it no more.
+        unsafe { device.destroy_shader_module(module) };
+        let pipeline =
+            pipeline.map_err(|why| Failure::new(format!("the driver refuses a kernel: {why}")))?;
+        Ok(Self { context: context.clone(), pipeline: Some(pipeline), tensors: source.tensors })
+    }
+
+    /// The hal's pipeline.
+    pub fn pipeline(&self) -> &vulkan::ComputePipeline {
+        // Taken only when the kernel is dropped.
+        self.pipeline.as_ref().expect("a kernel without pipeline")
+    }
+
+    /// Number of tensors.
+    pub fn tensors(&self) -> usize {
+        self.tensors
+    }
+}
+
+impl Drop for Kernel {
+    fn drop(&mut self) {
+        let pipeline = self.pipeline.take().filter(|_| !self.context.forked());
+        if let Some(pipeline) = pipeline {
+            // SAFETY: batches that use it hold a reference until they are done.
+            unsafe { self.context.device.destroy_compute_pipeline(pipeline) };
+        }
+    }
+}
+
+type Slot = Arc<OnceLock<Result<Arc<Kernel>>>>;
+
+/// The kernels of a device.
+pub struct Programs {
+    context: Arc<Context>,
+    kernels: Mutex<HashMap<Source, Slot>>,
+}
+
+impl Programs {
+    /// None yet.
+    pub fn new(context: Arc<Context>) -> Self {
+        Self { context, kernels: Mutex::default() }
+    }
+
+    /// The kernel of a program. Several may be compiled at once, one twice never.
+    pub fn get(&self, source: Source) -> Result<Arc<Kernel>> {
+        let slot = lock(&self.kernels).entry(source.clone()).or_default().clone();
+        let made = slot.get_or_init(|| Kernel::new(&self.context, &source).map(Arc::new));
+        made.clone()
+    }
+}

@@ -1,0 +1,81 @@
+//! The functions that programs are made of, from which each takes those that it uses: compilers take their time over
+//! the others too.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Functions and constants by name.
+#[derive(Default)]
+pub struct Library<'a> {
+    items: BTreeMap<&'a str, &'a str>,
+}
+
+impl<'a> Library<'a> {
+    /// Takes up the items of a text: each begins with `fn` or `const` at a line's start and ends at a line that is `}`,
+    /// or with its line. Of items of one name the last counts.
+    pub fn add(&mut self, text: &'a str) {
+        let mut at = 0;
+        while let Some(line) = text[at..].split_inclusive('\n').next() {
+            let end = at + line.len();
+            let Some(name) = item_name(line) else {
+                at = end;
+                continue;
+            };
+            let one_line = line.trim_end().ends_with([';', '}']);
+            let length = match text[at..].find("\n}\n") {
+                Some(close) if !one_line => close + 3,
+                _ => line.len(),
+            };
+            self.items.insert(name, &text[at..at + length]);
+            at += length;
+        }
+    }
+
+    /// Returns true if there is an item of that name.
+    pub fn has(&self, name: &str) -> bool {
+        self.items.contains_key(name)
+    }
+
+    /// The items that a text names, and those that they name.
+    pub fn used_by(&self, text: &str) -> String {
+        let mut found = BTreeSet::new();
+        let mut open = vec![text];
+        while let Some(text) = open.pop() {
+            for word in words(text) {
+                if let Some((name, item)) = self.items.get_key_value(word)
+                    && found.insert(*name)
+                {
+                    open.push(item);
+                }
+            }
+        }
+        found.into_iter().map(|name| self.items[name]).collect()
+    }
+}
+
+/// The name of the item that a line begins.
+fn item_name(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("fn ").or_else(|| line.strip_prefix("const "))?;
+    words(rest).next()
+}
+
+/// The identifiers of a text.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter(|word| !word.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_take_what_they_use() {
+        let mut library = Library::default();
+        library.add("const K: u32 = 1;\nfn a() -> u32 {\n  return b();\n}\n// no item\nfn b() -> u32 { return K; }\n");
+        library.add("fn c() {\n  if true {\n  }\n}\n");
+        assert!(library.has("a") && library.has("K") && !library.has("item"));
+        let used = library.used_by("let x = a();");
+        assert!(used.contains("fn a()") && used.contains("fn b()") && used.contains("const K"));
+        assert!(!used.contains("fn c"));
+        assert_eq!(library.used_by("c();"), "fn c() {\n  if true {\n  }\n}\n");
+    }
+}

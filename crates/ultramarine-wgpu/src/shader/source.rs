@@ -1,0 +1,161 @@
+//! Programs as text: declarations of tensors, library functions, and a body that runs once for each invocation.
+
+use super::library::Library;
+use crate::launch::Dtype;
+use std::fmt::Write as _;
+
+/// Invocations of a workgroup.
+pub const GROUP: u32 = 64;
+
+/// Functions that all programs may use.
+const NUMBERS: &str = include_str!("../../kernels/numbers.wgsl");
+const WALK: &str = include_str!("../../kernels/walk.wgsl");
+
+/// A tensor of a program.
+#[derive(Clone, Copy, Debug)]
+pub struct Tensor {
+    /// Its name; `load_NAME(at)` and `store_NAME(at, value)` read and write an element of its buffer.
+    pub name: &'static str,
+    /// Element type.
+    pub dtype: Dtype,
+}
+
+/// A program before it is compiled.
+pub struct Program<'a> {
+    tensors: Vec<Tensor>,
+    library: Library<'a>,
+    items: String,
+    body: String,
+}
+
+/// A program's text, and the rest that its compilation needs to know.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Source {
+    /// WGSL.
+    pub text: String,
+    /// Bindings whose elements are bytes.
+    pub bytes: Vec<u32>,
+    /// Number of tensors.
+    pub tensors: usize,
+}
+
+impl<'a> Program<'a> {
+    /// A program with these tensors, in the order of bindings.
+    pub fn new(tensors: &[Tensor]) -> Self {
+        let mut library = Library::default();
+        library.add(NUMBERS);
+        library.add(WALK);
+        let (items, body) = (String::new(), String::new());
+        Self { tensors: tensors.to_vec(), library, items, body }
+    }
+
+    /// Adds functions that the program may use.
+    pub fn library(mut self, text: &'a str) -> Self {
+        self.library.add(text);
+        self
+    }
+
+    /// Returns true if there is a library function of that name.
+    pub fn has(&self, name: &str) -> bool {
+        self.library.has(name)
+    }
+
+    /// Adds declarations: aliases, constants and functions of the program's own.
+    pub fn item(mut self, text: &str) -> Self {
+        self.items.push_str(text);
+        self.items.push('\n');
+        self
+    }
+
+    /// Sets what an invocation does. `i` is its number, below word 0 of the command.
+    pub fn body(mut self, text: &str) -> Self {
+        self.body = text.to_owned();
+        self
+    }
+
+    /// The whole text.
+    pub fn build(self) -> Source {
+        let mut own = self.items;
+        let mut bytes = Vec::new();
+        for (binding, Tensor { name, dtype }) in (1..).zip(&self.tensors) {
+            let (storage, register) = (dtype.storage(), dtype.register());
+            if dtype.bytes() == 1 {
+                bytes.push(binding);
+            }
+            let load = match dtype {
+                Dtype::Float16 => format!("f16_up(u32({name}[at]))"),
+                Dtype::Bfloat16 => format!("bf16_up(u32({name}[at]))"),
+                _ if storage == register => format!("{name}[at]"),
+                _ => format!("{register}({name}[at])"),
+            };
+            let store = match dtype {
+                Dtype::Float16 => "u16(f16_down(value))".to_owned(),
+                Dtype::Bfloat16 => "u16(bf16_down(value))".to_owned(),
+                _ if storage == register => "value".to_owned(),
+                _ => format!("{storage}(value)"),
+            };
+            let declared = "var<storage, read_write>";
+            _ = write!(
+                own,
+                "@group(0) @binding({binding}) {declared} {name}: array<{storage}>;\n\
+                 fn load_{name}(at: u32) -> {register} {{ return {load}; }}\n\
+                 fn store_{name}(at: u32, value: {register}) {{ {name}[at] = {store}; }}\n"
+            );
+        }
+        _ = write!(
+            own,
+            "@compute @workgroup_size({GROUP})\n\
+             fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,\n\
+             @builtin(local_invocation_index) local: u32) {{\n\
+             let i = (group.y * groups.x + group.x) * {GROUP}u + local;\n\
+             if (i >= word(0u)) {{ return; }}\n{}\n}}\n",
+            self.body
+        );
+        let used = self.library.used_by(&own);
+        let text = format!(
+            "enable wgpu_int16;\n\
+             struct Immediates {{ base: u32, zero: u32 }}\n\
+             var<immediate> im: Immediates;\n\
+             @group(0) @binding(0) var<storage, read> words: array<u32>;\n\
+             {used}{own}"
+        );
+        Source { text, bytes, tensors: self.tensors.len() }
+    }
+}
+
+/// Workgroups for so many invocations, where a dimension has so many at most.
+pub fn groups_for(invocations: u64, most: u32) -> [u32; 3] {
+    let groups = invocations.div_ceil(u64::from(GROUP)).max(1);
+    let rows = groups.div_ceil(u64::from(most.max(1)));
+    let columns = groups.div_ceil(rows);
+    [columns as u32, rows as u32, 1]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shader::{compile, narrow, patch};
+
+    #[test]
+    fn every_dtype_is_loaded_and_stored() {
+        for dtype in crate::launch::dtype::ALL {
+            let tensors = [Tensor { name: "a", dtype }, Tensor { name: "out", dtype }];
+            let body = "let at = locate2(1u, i);\nstore_out(at.y, load_a(at.x));";
+            let source = Program::new(&tensors).body(body).build();
+            let module = compile::compile(&source.text).unwrap();
+            assert_eq!(source.bytes.len(), if dtype.bytes() == 1 { 2 } else { 0 });
+            let module = narrow::narrow(&module, &source.bytes).unwrap();
+            patch::patch(&module, &Default::default()).unwrap();
+        }
+    }
+
+    #[test]
+    fn grids_cover_all_invocations() {
+        assert_eq!(groups_for(1, 65535), [1, 1, 1]);
+        assert_eq!(groups_for(65535 * 64, 65535), [65535, 1, 1]);
+        for n in [65535 * 64 + 1, u64::from(u32::MAX)] {
+            let [x, y, _] = groups_for(n, 65535);
+            assert!(x <= 65535 && u64::from(x) * u64::from(y) * 64 >= n, "{n}: {x} {y}");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Commands as they are before they are encoded: with all that they use.
+
+use crate::memory::Block;
+use crate::program::Kernel;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// One thing that the device does.
+pub enum Action {
+    /// Runs a kernel.
+    Dispatch {
+        /// The kernel.
+        kernel: Arc<Kernel>,
+        /// The buffers of its tensors, by binding.
+        blocks: Vec<Arc<Block>>,
+        /// Its words in the batch's.
+        words: Range<usize>,
+        /// Workgroups.
+        groups: [u32; 3],
+    },
+    /// Copies bytes between buffers.
+    Copy {
+        /// The source, and where in it.
+        from: (Arc<Block>, u64),
+        /// The target, and where in it.
+        to: (Arc<Block>, u64),
+        /// How many.
+        bytes: u64,
+    },
+}
+
+/// Actions that are submitted together, in order.
+#[derive(Default)]
+pub struct Batch {
+    /// In order.
+    pub actions: Vec<Action>,
+    /// The words of all its kernels.
+    pub words: Vec<u32>,
+    /// Names of the commands, for messages.
+    pub names: Vec<Arc<str>>,
+}
+
+impl Batch {
+    /// Appends a copy of bytes.
+    pub fn copy(&mut self, from: (Arc<Block>, u64), to: (Arc<Block>, u64), bytes: u64) {
+        self.actions.push(Action::Copy { from, to, bytes });
+    }
+
+    /// Appends a dispatch with words of its own.
+    pub fn dispatch(
+        &mut self,
+        kernel: &Arc<Kernel>,
+        blocks: Vec<Arc<Block>>,
+        words: &[u32],
+        groups: [u32; 3],
+    ) {
+        let start = self.words.len();
+        self.words.extend_from_slice(words);
+        let words = start..self.words.len();
+        self.actions.push(Action::Dispatch { kernel: kernel.clone(), blocks, words, groups });
+    }
+
+    /// Undoes all that came after a mark of [`Batch::mark`].
+    pub fn truncate(&mut self, (actions, words): (usize, usize)) {
+        self.actions.truncate(actions);
+        self.words.truncate(words);
+    }
+
+    /// What is in it now.
+    pub fn mark(&self) -> (usize, usize) {
+        (self.actions.len(), self.words.len())
+    }
+}

@@ -1,0 +1,45 @@
+//! Streams and events on the one queue of a device.
+//!
+//! Submissions of a queue run in their order, so a stream is a list on the host's side: its commands go to the queue at
+//! once, unless it waits for the value of an event that nobody has recorded. Then they stay in the list until the record
+//! has been submitted; a queue that waited itself would never come to the record behind it.
+
+mod batch;
+mod encode;
+mod events;
+mod lanes;
+mod scheduler;
+mod transfers;
+
+pub use batch::{Action, Batch};
+pub use events::Event;
+pub use scheduler::Scheduler;
+
+use std::sync::Arc;
+
+/// The contract's stream.
+pub struct Stream {
+    scheduler: Arc<Scheduler>,
+    lane: u64,
+}
+
+impl Stream {
+    /// Makes a stream.
+    pub fn new(scheduler: &Arc<Scheduler>) -> Self {
+        Self { lane: scheduler.open_lane(), scheduler: scheduler.clone() }
+    }
+
+    /// Its number in the scheduler.
+    pub fn lane(&self) -> u64 {
+        self.lane
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // In a forked child somebody may hold the lock for ever.
+        if !self.scheduler.forked() {
+            self.scheduler.close_lane(self.lane);
+        }
+    }
+}

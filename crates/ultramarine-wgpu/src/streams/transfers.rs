@@ -1,0 +1,55 @@
+//! Copies from and to the host, through memory that both sides reach.
+
+use super::{Batch, Scheduler};
+use crate::memory::Block;
+use core::mem::MaybeUninit;
+use std::sync::Arc;
+use ultramarine_abi::helper::Result;
+
+/// Bytes of a piece of a copy at most.
+const PIECE: usize = 32 << 20;
+/// Bytes of a block of staging at least.
+const LEAST: u64 = 64 << 10;
+
+impl Scheduler {
+    /// Enqueues a copy into a buffer; the source has been read on return.
+    pub fn upload(&self, lane: u64, to: &Arc<Block>, offset: u64, source: &[u8]) -> Result<()> {
+        self.context.usable()?;
+        to.check(offset, source.len() as u64)?;
+        let mut at = offset;
+        for piece in source.chunks(PIECE) {
+            let staging = self.staging.take(&self.context, piece.len() as u64, LEAST)?;
+            // SAFETY: the pool gave it to nobody else.
+            unsafe { staging.write(0, piece)? };
+            let mut batch = Batch::default();
+            batch.copy((staging, 0), (to.clone(), at), piece.len() as u64);
+            self.submit(lane, batch)?;
+            at += piece.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Copies from a buffer, behind the stream's earlier work; done on return.
+    pub fn download(
+        &self,
+        lane: u64,
+        from: &Arc<Block>,
+        offset: u64,
+        target: &mut [MaybeUninit<u8>],
+    ) -> Result<()> {
+        self.context.usable()?;
+        from.check(offset, target.len() as u64)?;
+        let mut at = offset;
+        for piece in target.chunks_mut(PIECE) {
+            let staging = self.staging.take(&self.context, piece.len() as u64, LEAST)?;
+            let mut batch = Batch::default();
+            batch.copy((from.clone(), at), (staging.clone(), 0), piece.len() as u64);
+            self.submit(lane, batch)?;
+            self.synchronize(lane)?;
+            // SAFETY: the copy into it is done, and the pool gave it to nobody else.
+            unsafe { staging.read(0, piece)? };
+            at += piece.len() as u64;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,68 @@
+//! Opening an adapter. The device is made here and not by the hal, which asks for none of the features that bytes in
+//! buffers need, and always for the driver's bounds checks.
+
+use super::{Device, Found, Queue};
+use ash::vk;
+use std::ffi::CStr;
+use wgpu_types::{Features, MemoryHints};
+
+/// An open device.
+pub struct Opened {
+    /// The device.
+    pub device: Device,
+    /// Its queue.
+    pub queue: Queue,
+}
+
+/// Opens an adapter.
+pub fn open(found: &Found) -> Result<Opened, String> {
+    let adapter = &found.exposed.adapter;
+    let wanted = Features::SHADER_F64
+        | Features::SHADER_INT64
+        | Features::SHADER_I16
+        | Features::IMMEDIATES
+        | Features::MAPPABLE_PRIMARY_BUFFERS;
+    let wanted = wanted & found.exposed.features;
+    let extensions: Vec<&'static CStr> = adapter.required_device_extensions(wanted);
+    let names: Vec<_> = extensions.iter().map(|name| name.as_ptr()).collect();
+    let priorities = [1.0];
+    let queues =
+        [vk::DeviceQueueCreateInfo::default().queue_family_index(0).queue_priorities(&priorities)];
+    let mut of_11 = vk::PhysicalDeviceVulkan11Features::default()
+        .storage_buffer16_bit_access(true)
+        .uniform_and_storage_buffer16_bit_access(true);
+    let mut of_12 = vk::PhysicalDeviceVulkan12Features::default()
+        .storage_buffer8_bit_access(true)
+        .shader_int8(true)
+        .timeline_semaphore(true);
+    let core = vk::PhysicalDeviceFeatures::default()
+        .shader_int64(true)
+        .shader_int16(true)
+        .shader_float64(found.properties.float64);
+    let info = vk::DeviceCreateInfo::default()
+        .queue_create_infos(&queues)
+        .enabled_extension_names(&names)
+        .enabled_features(&core)
+        .push_next(&mut of_11)
+        .push_next(&mut of_12);
+    let instance = adapter.shared_instance().raw_instance();
+    let name = &found.properties.name;
+    // SAFETY: the adapter is the instance's, and has shown all features and extensions that are asked for.
+    let raw = unsafe { instance.create_device(adapter.raw_physical_device(), &info, None) };
+    let raw = raw.map_err(|code| format!("vkCreateDevice of {name} failed: {code}"))?;
+    // SAFETY: the device was made of this adapter with these extensions, and becomes the hal's; family 0 has a queue.
+    let opened = unsafe {
+        adapter.device_from_raw(
+            raw,
+            None,
+            &extensions,
+            wanted,
+            &found.exposed.capabilities.limits,
+            &MemoryHints::Performance,
+            0,
+            0,
+        )
+    };
+    let opened = opened.map_err(|why| format!("{name} does not open: {why}"))?;
+    Ok(Opened { device: opened.device, queue: opened.queue })
+}

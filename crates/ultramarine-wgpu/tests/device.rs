@@ -1,0 +1,74 @@
+//! The crate on the first device that Vulkan's loader lists; without one the tests say that they are skipped.
+
+use std::mem::MaybeUninit;
+use ultramarine_abi::helper::Device as _;
+use ultramarine_wgpu::launch::Device;
+use ultramarine_wgpu::memory::Buffer;
+use ultramarine_wgpu::streams::Stream;
+use ultramarine_wgpu::vulkan::Adapters;
+
+/// A device, or none on this machine.
+fn device() -> Option<Device> {
+    let adapters = Adapters::enumerate();
+    match adapters.and_then(|a| Device::open(&a.list[0]).map_err(|failure| failure.text)) {
+        Ok(device) => Some(device),
+        Err(why) => {
+            #[allow(clippy::print_stderr, reason = "a test that does not run says so")]
+            {
+                eprintln!("SKIPPED: {why}");
+            }
+            None
+        }
+    }
+}
+
+fn read(device: &Device, stream: Option<&Stream>, buffer: &Buffer, bytes: usize) -> Vec<u8> {
+    let mut target = vec![MaybeUninit::uninit(); bytes];
+    device.download(stream, buffer, 0, &mut target).unwrap();
+    // SAFETY: a download fills its target.
+    target.into_iter().map(|byte| unsafe { byte.assume_init() }).collect()
+}
+
+#[test]
+fn bytes_come_back_in_the_order_of_a_stream() {
+    let Some(device) = device() else { return };
+    let buffer = device.alloc(100_000).unwrap();
+    let stream = device.stream().unwrap();
+    for value in 0..20 {
+        device.upload(Some(&stream), &buffer, 0, &vec![value; 100_000]).unwrap();
+    }
+    device.upload(Some(&stream), &buffer, 99_999, &[77]).unwrap();
+    let bytes = read(&device, Some(&stream), &buffer, 100_000);
+    assert!(bytes[..99_999].iter().all(|byte| *byte == 19));
+    assert_eq!(bytes[99_999], 77);
+}
+
+#[test]
+fn a_stream_waits_for_a_value_that_is_recorded_later() {
+    let Some(device) = device() else { return };
+    let buffer = device.alloc(16).unwrap();
+    let (first, second) = (device.stream().unwrap(), device.stream().unwrap());
+    let event = device.event().unwrap();
+    device.wait_stream(&second, &event, 1).unwrap();
+    device.upload(Some(&second), &buffer, 0, &[2; 16]).unwrap();
+    device.record(&second, &event, 2).unwrap();
+    device.upload(Some(&first), &buffer, 0, &[1; 16]).unwrap();
+    device.synchronize(&first).unwrap();
+    assert_eq!(device.query(&event), 0);
+    assert_eq!(read(&device, Some(&first), &buffer, 16), [1; 16]);
+    device.record(&first, &event, 1).unwrap();
+    device.wait_host(&event, 2).unwrap();
+    assert_eq!(device.query(&event), 2);
+    assert_eq!(read(&device, Some(&first), &buffer, 16), [2; 16]);
+}
+
+#[test]
+fn buffers_above_the_limit_name_it() {
+    let Some(device) = device() else { return };
+    let most = device.context.properties.max_buffer;
+    let failure = device.alloc(most + 1).err().unwrap();
+    assert!(failure.text.contains("maxStorageBufferRange"), "{failure}");
+    assert!(failure.text.contains(&most.to_string()), "{failure}");
+    let buffer = device.alloc(16).unwrap();
+    assert!(device.upload(None, &buffer, 8, &[0; 16]).is_err(), "behind the buffer's end");
+}
