@@ -2,6 +2,7 @@
 
 pub mod copy;
 pub mod create;
+pub mod elementwise;
 pub mod select;
 
 use crate::launch::{Device, OpRequest, Plan, Work};
@@ -23,6 +24,7 @@ fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     match schema::find(request.op).map(|row| row.family) {
         Some(Family::Copy) => copy::prepare(request),
         Some(Family::Create) => create::prepare(request),
+        Some(Family::Elementwise) => elementwise::prepare(request),
         Some(Family::Select) => select::prepare(request),
         _ => Err(request.unknown(None)),
     }
