@@ -11,12 +11,14 @@
 //! * [`shader`]: programs as text, SPIR-V and its passes;
 //! * [`program`]: kernels on the device;
 //! * [`streams`]: the queue, streams, events, copies from and to the host;
+//! * [`functions`]: the elementary functions;
 //! * [`launch`]: devices, plans, tensors as kernels see them, launches;
 //! * [`ops`]: the families of operations;
 //! * [`backend`]: the contract's functions.
 
 pub mod backend;
 pub mod context;
+pub mod functions;
 pub mod launch;
 pub mod memory;
 pub mod ops;

@@ -1,6 +1,7 @@
 //! The functions of a dtype in WGSL: `unary_NAME` and `binary_NAME` for the schema's codes. A code without a function is
 //! refused.
 
+use crate::functions;
 use crate::launch::{Device, Dtype};
 use crate::shader::Program;
 
@@ -15,12 +16,19 @@ pub fn with_functions<'a>(program: Program<'a>, dtype: Dtype, device: &Device) -
     let program = program.item(&format!("alias A = {};", dtype.register()));
     match dtype {
         Dtype::Bool => program.library(text!("bool")),
-        Dtype::Complex64 if !device.context.properties.float64 => program,
-        Dtype::Complex64 => program.library(text!("complex")),
-        Dtype::Float64 => program
-            .library(text!("float64"))
-            .library(text!("real"))
-            .item("fn rounded(x: A) -> A { return x; }"),
+        Dtype::Complex64 => {
+            let program =
+                functions::complex64().fold(program, |program, text| program.library(text));
+            match device.context.properties.float64 {
+                true => program.library(text!("complex")),
+                false => program,
+            }
+        }
+        Dtype::Float64 => {
+            let program = program.library(text!("float64")).library(text!("real"));
+            let program = program.item("fn rounded(x: A) -> A { return x; }");
+            functions::float64().fold(program, |program, text| program.library(text))
+        }
         Dtype::Float32 | Dtype::Float16 | Dtype::Bfloat16 => {
             let rounded = match dtype {
                 Dtype::Float16 => "f16_up(f16_down(x))",
@@ -28,7 +36,8 @@ pub fn with_functions<'a>(program: Program<'a>, dtype: Dtype, device: &Device) -
                 _ => "x",
             };
             let rounded = format!("fn rounded(x: A) -> A {{ return {rounded}; }}");
-            program.library(text!("float32")).library(text!("real")).item(&rounded)
+            let program = program.library(text!("float32")).library(text!("real")).item(&rounded);
+            functions::float32().fold(program, |program, text| program.library(text))
         }
         _ => {
             let own = if dtype.is_signed() { text!("signed") } else { text!("unsigned") };

@@ -1,0 +1,51 @@
+// float32 error function and its inverse.
+
+// x p(x^2) up to 0.94, above it 1 - e^q(|x|).
+fn erf_f32(x: f32) -> f32 {
+  let a = abs(x);
+  let z = x * x;
+  var p = 8.193777e-5 * z - 8.0998766e-4;
+  p = p * z + 0.005197155;
+  p = p * z - 0.026857791;
+  p = p * z + 0.11283666;
+  p = p * z - 0.37612632;
+  p = p * z + 0.12837917;
+  let c = select(a, 4.05, a > 4.05);
+  var q = -2.1217946e-5 * c + 4.3588498e-4;
+  q = q * c - 0.0041779634;
+  q = q * c + 0.025137624;
+  q = q * c - 0.10830828;
+  q = q * c - 0.6333212;
+  q = q * c - 1.1295277;
+  q = q * c + 1.773351e-4;
+  let far = copysign32(1.0 - exp_f32(q), x);
+  // The sign of zero: x p + x is 0 for -0.
+  return or_nan_f32(select(far, copysign32(x * p + x, x), a < 0.94), x);
+}
+
+// x p(w) with w = -ln(1 - x^2), in sqrt(w) for w > 5.
+fn erfinv_f32(x: f32) -> f32 {
+  let w = -log_f32((1.0 - x) * (1.0 + x));
+  let t = w - 2.5;
+  var near = -8.791057e-9 * t + 2.3232644e-8;
+  near = near * t + 4.6617066e-7;
+  near = near * t - 3.4627049e-6;
+  near = near * t - 4.9633477e-6;
+  near = near * t + 2.1834445e-4;
+  near = near * t - 0.0012527419;
+  near = near * t - 0.004177387;
+  near = near * t + 0.24664028;
+  near = near * t + 1.5014094;
+  let u = sqrt(w) - 3.0;
+  var far = -1.6542853e-4 * u + 8.610835e-5;
+  far = far * u + 0.0013002249;
+  far = far * u - 0.0036601378;
+  far = far * u + 0.0057617994;
+  far = far * u - 0.0076253046;
+  far = far * u + 0.009435622;
+  far = far * u + 1.0016742;
+  far = far * u + 2.832977;
+  let y = x * select(far, near, w < 5.0);
+  let edge = select(y, copysign32(inf32(), x), abs(x) == 1.0);
+  return or_nan_f32(select(edge, nan32(), abs(x) > 1.0), x);
+}
