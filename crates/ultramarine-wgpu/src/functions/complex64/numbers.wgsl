@@ -73,10 +73,12 @@ fn unary_round(z: vec2<f32>) -> vec2<f32> {
   return round(z);
 }
 
-// z / |z|; 0 stays.
+// z / |z|; 0 stays. The errors of root and quotient are seen in the square of the modulus.
 fn unary_sign(z: vec2<f32>) -> vec2<f32> {
   let near = z * power_of_two_f32(-exponent_c64(z));
-  let direction = select(near / near_abs_c64(near), nan_c64(), unary_isinf(z));
+  let w = near / near_abs_c64(near);
+  let beyond = (w.x * w.x - 1.0) + w.y * w.y;
+  let direction = select(w - 0.5 * beyond * w, nan_c64(), unary_isinf(z));
   return select(direction, z, is_zero_c64(z));
 }
 

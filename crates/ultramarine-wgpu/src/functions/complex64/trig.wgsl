@@ -51,7 +51,9 @@ fn unary_tanh(z: vec2<f32>) -> vec2<f32> {
     return vec2<f32>(copysign32(1.0, z.x), select(im, 0.0, isinf32(z.y)));
   }
   let s = sinh_f32(z.x);
-  return vec2<f32>(s * cosh_f32(z.x), both) / (s * s + turn.y * turn.y);
+  let w = vec2<f32>(s * cosh_f32(z.x), both);
+  let norm = s * s + turn.y * turn.y;
+  return w / norm;
 }
 
 fn unary_tan(z: vec2<f32>) -> vec2<f32> {

@@ -44,19 +44,23 @@ fn expm1_f32(x: f32) -> f32 {
   return or_nan_f32(select(half + half, x, abs(x) < 1.0e-8), x);
 }
 
-// 1 / (1 + e^-x), as e^x / (1 + e^x) for negative x, which keeps tiny results.
+// 1 / (1 + e^-x), as e^x / (1 + e^x) for negative x, which keeps tiny results, and as 1 less the quotient near 1,
+// which inexact divisions do not carry beyond it.
 fn sigmoid_f32(x: f32) -> f32 {
   let e = exp_f32(-abs(x));
-  return or_nan_f32(select(1.0, e, x < 0.0) / (1.0 + e), x);
+  let q = select(e, 1.0, x >= 0.0 && x <= 2.0) / (1.0 + e);
+  return or_nan_f32(select(q, 1.0 - q, x > 2.0), x);
 }
 
-// m / (m + 2) with m = e^(2|x|) - 1.
+// m / (m + 2) with m = e^(2|x|) - 1, near 1 as 1 - 2 / (m + 2).
 fn tanh_f32(x: f32) -> f32 {
   let a = clamp_f32(abs(x), 0.0, 9.1);
   let reduced = exp_reduce_f32(a + a);
   let scale = power_of_two_f32(i32(reduced.x));
   let m = scale * expm1_small_f32(reduced.y) + (scale - 1.0);
-  return or_nan_f32(copysign32(m / (m + 2.0), x), x);
+  let near = m > 8.0;
+  let q = select(m, 2.0, near) / (m + 2.0);
+  return or_nan_f32(copysign32(select(q, 1.0 - q, near), x), x);
 }
 
 // (e^|x| - 1) / 4, which does not overflow before sinh and cosh do.
