@@ -3,6 +3,7 @@
 pub mod copy;
 pub mod create;
 pub mod elementwise;
+pub mod reduce;
 pub mod select;
 
 use crate::launch::{Device, OpRequest, Plan, Work};
@@ -25,6 +26,8 @@ fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         Some(Family::Copy) => copy::prepare(request),
         Some(Family::Create) => create::prepare(request),
         Some(Family::Elementwise) => elementwise::prepare(request),
+        Some(Family::Reduce) => reduce::prepare(request),
+        Some(Family::ArgReduce) => reduce::prepare_arg(request),
         Some(Family::Select) => select::prepare(request),
         _ => Err(request.unknown(None)),
     }

@@ -23,6 +23,7 @@ pub struct Tensor {
 /// A program before it is compiled.
 pub struct Program<'a> {
     tensors: Vec<Tensor>,
+    arrays: Vec<(&'static str, &'static str)>,
     library: Library<'a>,
     items: String,
     body: String,
@@ -46,7 +47,13 @@ impl<'a> Program<'a> {
         library.add(NUMBERS);
         library.add(WALK);
         let (items, body) = (String::new(), String::new());
-        Self { tensors: tensors.to_vec(), library, items, body }
+        Self { tensors: tensors.to_vec(), arrays: Vec::new(), library, items, body }
+    }
+
+    /// Adds a buffer of a WGSL type behind the tensors, for values that stay within the operation.
+    pub fn array(mut self, name: &'static str, element: &'static str) -> Self {
+        self.arrays.push((name, element));
+        self
     }
 
     /// Adds functions that the program may use.
@@ -102,6 +109,10 @@ impl<'a> Program<'a> {
                  fn store_{name}(at: u32, value: {register}) {{ {name}[at] = {store}; }}\n"
             );
         }
+        for (binding, (name, element)) in (self.tensors.len() + 1..).zip(&self.arrays) {
+            let declared = "var<storage, read_write>";
+            _ = writeln!(own, "@group(0) @binding({binding}) {declared} {name}: array<{element}>;");
+        }
         _ = write!(
             own,
             "@compute @workgroup_size({GROUP})\n\
@@ -119,7 +130,7 @@ impl<'a> Program<'a> {
              @group(0) @binding(0) var<storage, read> words: array<u32>;\n\
              {used}{own}"
         );
-        Source { text, bytes, tensors: self.tensors.len() }
+        Source { text, bytes, tensors: self.tensors.len() + self.arrays.len() }
     }
 }
 

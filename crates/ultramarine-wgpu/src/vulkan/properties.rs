@@ -128,6 +128,11 @@ impl Properties {
         })
     }
 
+    /// Invocations that it takes to keep the device busy.
+    pub fn parallelism(&self) -> u64 {
+        if self.is_software() { 512 } else { 65536 }
+    }
+
     /// Runs on the host's processor.
     pub fn is_software(&self) -> bool {
         self.kind == DeviceType::Cpu

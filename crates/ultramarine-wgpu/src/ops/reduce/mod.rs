@@ -1,0 +1,129 @@
+//! REDUCE and ARG_REDUCE.
+
+mod fold;
+mod steps;
+
+use crate::launch::{Dtype, Job, OpRequest, Work};
+use crate::program::Kernel;
+use crate::shader::{Program, Tensor};
+use fold::Fold;
+use std::sync::Arc;
+use steps::{Steps, extreme_items};
+use ultramarine_abi::helper::{Failure, Result};
+use ultramarine_abi::schema::{self, ArgReduceAttrs, ReduceAttrs, arg_reduce, reduce};
+
+pub use steps::limits;
+
+const FOLD: &str = include_str!("../../../kernels/reduce/fold.wgsl");
+const ARG: &str = include_str!("../../../kernels/reduce/arg.wgsl");
+
+struct Reduce {
+    each: Arc<Kernel>,
+    merge: Arc<Kernel>,
+    axes: u64,
+    /// Bytes of a partial result; of ARG_REDUCE those of an index.
+    partial: u64,
+    /// The merge looks at the elements again.
+    rereads: bool,
+    /// Cut into segments.
+    cuts: bool,
+}
+
+/// The plan of REDUCE.
+pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    request.elementwise(1)?;
+    let attributes: ReduceAttrs = request.attributes()?;
+    let (dtype, out) = (request.input(0)?.dtype, request.output(0)?.dtype);
+    check(request, attributes.op, dtype, out)?;
+    if attributes.op == reduce::LOGADDEXP {
+        return Err(request.unknown(Some(attributes.op)));
+    }
+    let float64 = request.device.context.properties.float64;
+    let steps = Steps::of(attributes.op, dtype, float64);
+    let build = |tensors: &[Tensor], call: &str| {
+        let mut program =
+            Program::new(tensors).array("partial", "W").library(FOLD).library(steps::SUMS);
+        for item in &steps.items {
+            program = program.item(item);
+        }
+        request.device.programs.get(program.body(call).build())
+    };
+    let (a, out) = (Tensor { name: "a", dtype }, Tensor { name: "out", dtype: out });
+    Ok(Box::new(Reduce {
+        each: build(&[a, out], "fold_each(i);")?,
+        merge: build(&[out], "fold_merge(i);")?,
+        axes: attributes.axes,
+        partial: steps.wide_bytes,
+        rereads: false,
+        cuts: true,
+    }))
+}
+
+/// The plan of ARG_REDUCE.
+pub fn prepare_arg(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    request.elementwise(1)?;
+    let attributes: ArgReduceAttrs = request.attributes()?;
+    let (input, out) = (request.input(0)?, request.output(0)?.dtype);
+    check(request, attributes.op, input.dtype, out)?;
+    if attributes.axis as usize >= input.ndim {
+        return Err(Failure::invalid(format!("axis {} of {}", attributes.axis, input.ndim)));
+    }
+    let dtype = input.dtype;
+    let max = attributes.op == arg_reduce::ARGMAX;
+    let build = |call: &str| {
+        let tensors = [Tensor { name: "a", dtype }, Tensor { name: "out", dtype: out }];
+        let mut program = Program::new(&tensors).array("partial", "u32").library(FOLD).library(ARG);
+        for item in extreme_items(dtype, max) {
+            program = program.item(&item);
+        }
+        request.device.programs.get(program.body(call).build())
+    };
+    Ok(Box::new(Reduce {
+        each: build("arg_each(i);")?,
+        merge: build("arg_merge(i);")?,
+        axes: 1 << attributes.axis,
+        partial: 4,
+        rereads: true,
+        // Imaginary NaNs have no order, so parts of complex numbers have none.
+        cuts: dtype != Dtype::Complex64,
+    }))
+}
+
+/// Refuses what the schema does not have, and what the device cannot compute.
+fn check(request: &OpRequest<'_>, code: u32, dtype: Dtype, out: Dtype) -> Result<()> {
+    let row = schema::find(request.op).ok_or_else(|| request.unknown(None))?;
+    let known = row.code(code).filter(|known| {
+        known.dtypes & dtype.bit() != 0 && row.output_of(Some(known), dtype as usize) == out.bit()
+    });
+    match known {
+        Some(_) => request.computes(&[dtype]),
+        None => Err(request.unknown(Some(code))),
+    }
+}
+
+impl Work for Reduce {
+    fn workspace(&self, job: &Job<'_>) -> Result<u64> {
+        let fold = Fold::of(job, self.axes, self.cuts)?;
+        Ok(match fold.segments {
+            1 => 0,
+            n => u64::from(n) * u64::from(fold.outputs) * self.partial,
+        })
+    }
+
+    fn run(&self, job: &Job<'_>) -> Result<()> {
+        let fold = Fold::of(job, self.axes, self.cuts)?;
+        let (a, out) = (&job.input(0)?.block, &job.output(0)?.block);
+        let words = fold.words();
+        if fold.segments == 1 {
+            // The partial results are not touched.
+            return job.launch(&self.each, &[a, out, out], fold.outputs, &words);
+        }
+        let partial = job.scratch()?;
+        let items = fold.outputs * fold.segments;
+        job.launch(&self.each, &[a, out, &partial], items, &words)?;
+        match self.rereads {
+            true => job.launch(&self.merge, &[a, out, &partial], fold.outputs, &words),
+            false => job.launch(&self.merge, &[out, &partial], fold.outputs, &words),
+        }
+    }
+}
