@@ -7,7 +7,7 @@ mod job;
 mod plan;
 mod view;
 
-pub use axes::{Axes, split_axes};
+pub use axes::{Axes, count, split_axes};
 pub use device::Device;
 pub use dtype::Dtype;
 pub use job::Job;

@@ -3,7 +3,9 @@
 pub mod copy;
 pub mod create;
 pub mod elementwise;
+pub mod matmul;
 pub mod reduce;
+pub mod scan;
 pub mod select;
 
 use crate::launch::{Device, OpRequest, Plan, Work};
@@ -28,6 +30,8 @@ fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         Some(Family::Elementwise) => elementwise::prepare(request),
         Some(Family::Reduce) => reduce::prepare(request),
         Some(Family::ArgReduce) => reduce::prepare_arg(request),
+        Some(Family::Scan) => scan::prepare(request),
+        Some(Family::Matmul) => matmul::prepare(request),
         Some(Family::Select) => select::prepare(request),
         _ => Err(request.unknown(None)),
     }
