@@ -3,6 +3,7 @@
 pub mod copy;
 pub mod create;
 pub mod elementwise;
+pub mod index;
 pub mod matmul;
 pub mod reduce;
 pub mod scan;
@@ -32,6 +33,7 @@ fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         Some(Family::ArgReduce) => reduce::prepare_arg(request),
         Some(Family::Scan) => scan::prepare(request),
         Some(Family::Matmul) => matmul::prepare(request),
+        Some(Family::Index) => index::prepare(request),
         Some(Family::Select) => select::prepare(request),
         _ => Err(request.unknown(None)),
     }

@@ -1,0 +1,100 @@
+// GATHER, SCATTER and their forms along an axis. A place is the absolute position of an element in its buffer; none is
+// the last number of 32 bits, since buffers have fewer bytes.
+
+const NOWHERE: u32 = 0xffffffffu;
+
+// An index is its size, and 1 behind it if it is negative: llvmpipe takes integers of 32 bits for positive once they were
+// widened to 64. What 32 bits do not hold is far outside of any axis.
+fn index_of_u32(x: u32) -> vec2<u32> { return vec2<u32>(x, 0u); }
+
+fn index_of_i32(x: i32) -> vec2<u32> {
+  if (x < 0i) { return vec2<u32>(0u - bitcast<u32>(x), 1u); }
+  return vec2<u32>(bitcast<u32>(x), 0u);
+}
+
+fn index_of_u64(x: u64) -> vec2<u32> {
+  if (x > 0xfffffffflu) { return vec2<u32>(0xffffffffu, 0u); }
+  return vec2<u32>(u32(x), 0u);
+}
+
+fn index_of_i64(x: i64) -> vec2<u32> {
+  let bits = bitcast<u64>(x);
+  if ((bits >> 63u) == 0lu) { return index_of_u64(bits); }
+  return vec2<u32>(index_of_u64(0lu - bits).x, 1u);
+}
+
+// The number that an index stands for, from the end if it is negative: held to those below `limit`, or nowhere if it is
+// outside of them.
+fn position_of(index: vec2<u32>, size: u32, limit: u32, skip: bool) -> u32 {
+  if (index.y != 0u && index.x > size) { return select(0u, NOWHERE, skip); }
+  let position = select(index.x, size - index.x, index.y != 0u);
+  if (position >= limit) { return select(limit - 1u, NOWHERE, skip); }
+  return position;
+}
+
+// Words: positions, first array, skip, size, limit, step, the offset of the first; the layout of the index array.
+fn add_places(i: u32) {
+  let position = position_of(load_index(locate1(7u, i)), word(3u), word(4u), word(2u) != 0u);
+  var place = word(6u);
+  if (word(1u) == 0u) { place = places[i]; }
+  if (position == NOWHERE || place == NOWHERE) {
+    places[i] = NOWHERE;
+  } else {
+    places[i] = place + position * word(5u);
+  }
+}
+
+// Without index arrays. Words: positions, the offset.
+fn fill_places(i: u32) { places[i] = word(1u); }
+
+// Words: elements of the output, elements of a slice, where the second layout is; the layout of the output's positions;
+// that of a slice (source, output).
+fn gather(i: u32) {
+  let each = word(1u);
+  let position = i / each;
+  let within = locate2(word(2u), i - position * each);
+  store_out(locate1(3u, position) + within.y, load_a(places[position] + within.x));
+}
+
+// Words: elements of the output, size and step of the axis; the layout of source (which stands still along the axis),
+// indices, output.
+fn gather_axis(i: u32) {
+  let at = locate3(3u, i);
+  let position = position_of(load_index(at.y), word(1u), word(1u), false);
+  store_out(at.z, load_a(at.x + position * word(2u)));
+}
+
+// An invocation per element of a slice off the indexed axes, through all positions and along those axes: no two write
+// one element, and the updates of one come in their order. Words: invocations, positions, elements along the indexed
+// axes, where the second and the third layout are; the layout of the updates' positions; those of a slice off and along
+// the indexed axes (output, updates).
+fn scatter(i: u32) {
+  let off = locate2(word(3u), i);
+  let positions = word(1u);
+  let along = word(2u);
+  for (var position = 0u; position < positions; position++) {
+    let place = places[position];
+    if (place == NOWHERE) { continue; }
+    let source = locate1(5u, position) + off.y;
+    for (var j = 0u; j < along; j++) {
+      let within = locate2(word(4u), j);
+      let to = place + off.x + within.x;
+      store_out(to, combine(load_out(to), load_u(source + within.y)));
+    }
+  }
+}
+
+// An invocation per lane. Words: lanes, length, size of the axis, steps of output, indices, updates; the layout of the
+// lanes (output, indices, updates).
+fn scatter_axis(i: u32) {
+  let at = locate3(6u, i);
+  let length = word(1u);
+  for (var j = 0u; j < length; j++) {
+    let position = position_of(load_index(at.y + j * word(4u)), word(2u), word(2u), true);
+    if (position == NOWHERE) { continue; }
+    let to = at.x + position * word(3u);
+    store_out(to, combine(load_out(to), load_u(at.z + j * word(5u))));
+  }
+}
+
+fn less_complex(x: vec2<f32>, y: vec2<f32>) -> bool { return x.x < y.x || (x.x == y.x && x.y < y.y); }

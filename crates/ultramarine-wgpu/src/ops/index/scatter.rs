@@ -1,0 +1,151 @@
+//! SCATTER and SCATTER_AXIS: updates combined into what is there, those of one element in their order, without atomic
+//! operations.
+
+use super::places::{Indexed, Places};
+use super::{index_tensor, kernel, step_of};
+use crate::launch::{Axes, Dtype, Job, OpRequest, Work};
+use crate::ops::copy::Copy;
+use crate::program::Kernel;
+use crate::shader::Tensor;
+use std::sync::Arc;
+use ultramarine_abi::helper::{Failure, Result};
+use ultramarine_abi::schema::{self, ScatterAttrs, ScatterAxisAttrs, scatter};
+
+/// How an update combines with what is there. With a NaN on either side the extremes become the update.
+fn combine(request: &OpRequest<'_>, op: u32, dtype: Dtype) -> Result<String> {
+    let row = schema::find(request.op).and_then(|row| row.code(op));
+    if !row.is_some_and(|row| row.dtypes & dtype.bit() != 0) {
+        return Err(request.unknown(Some(op)));
+    }
+    if op != scatter::SET {
+        request.computes(&[dtype])?;
+    }
+    let less = |x: &str, y: &str| match dtype {
+        Dtype::Complex64 => format!("less_complex({x}, {y})"),
+        _ => format!("{x} < {y}"),
+    };
+    let value = match op {
+        scatter::SET => "update".to_owned(),
+        scatter::SUM if dtype == Dtype::Bool => "there | update".to_owned(),
+        scatter::PROD if dtype == Dtype::Bool => "there & update".to_owned(),
+        scatter::SUM => "there + update".to_owned(),
+        scatter::PROD if dtype == Dtype::Complex64 => {
+            "vec2<f32>(there.x * update.x - there.y * update.y, there.x * update.y + there.y * update.x)".to_owned()
+        }
+        scatter::PROD => "there * update".to_owned(),
+        scatter::MIN => format!("select(update, there, {})", less("there", "update")),
+        _ => format!("select(update, there, {})", less("update", "there")),
+    };
+    let register = dtype.register();
+    Ok(format!(
+        "fn combine(there: {register}, update: {register}) -> {register} {{ return {value}; }}"
+    ))
+}
+
+/// The dtype in which updates are combined: those that only replace are moved.
+fn combined(op: u32, dtype: Dtype) -> Dtype {
+    if op == scatter::SET { dtype.word() } else { dtype }
+}
+
+struct Scatter {
+    copy: Copy,
+    places: Places,
+    kernel: Arc<Kernel>,
+}
+
+pub(super) fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    let attributes: ScatterAttrs = request.attributes()?;
+    let (source, out) = (request.input(0)?, request.output(0)?);
+    let updates = request.input(request.inputs.len() - 1)?;
+    let fits = request.inputs.len() == 2 + attributes.n_indices as usize
+        && [source.dtype, updates.dtype] == [out.dtype; 2]
+        && source.ndim == out.ndim
+        && updates.ndim == attributes.index_ndim as usize + out.ndim;
+    if !fits {
+        return Err(Failure::invalid("source, index arrays, updates and output do not fit"));
+    }
+    combine(request, attributes.op, out.dtype)?;
+    let dtype = combined(attributes.op, out.dtype);
+    let item = combine(request, attributes.op, dtype)?;
+    let given = (attributes.n_indices, attributes.index_ndim, &attributes.axes);
+    let places = Places::of(request, given, out.ndim, true)?;
+    let tensors = [Tensor { name: "u", dtype }, Tensor { name: "out", dtype }];
+    let kernel = kernel(request, &tensors, true, &item, "scatter(i);")?;
+    let copy = Copy::new(request.device, out.dtype, out.dtype)?;
+    Ok(Box::new(Scatter { copy, places, kernel }))
+}
+
+impl Work for Scatter {
+    fn workspace(&self, job: &Job<'_>) -> Result<u64> {
+        let updates = job.input(job.inputs.len() - 1)?;
+        Ok(4 * u64::from(self.places.positions(updates.shape)?))
+    }
+
+    fn run(&self, job: &Job<'_>) -> Result<()> {
+        let (source, out, places) = (job.input(0)?, job.output(0)?, job.scratch()?);
+        let last = job.inputs.len() - 1;
+        let updates = job.input(last)?;
+        self.copy.run_views(job, source, out)?;
+        let of = Indexed { arrays: &job.inputs[1..last], whole: out, slices: updates.shape };
+        self.places.run(job, &of, &places)?;
+        let n = self.places.index_ndim();
+        let slice: Vec<_> = (n..updates.shape.len())
+            .map(|d| (updates.shape[d], [out.strides[d - n], updates.strides[d]]))
+            .collect();
+        let (off, along) = self.places.split(&slice);
+        let (off, along) = (Axes::join([0, 0], off), Axes::join([0, 0], along));
+        let positions = (0..n).map(|d| (updates.shape[d], [updates.strides[d]]));
+        let mut words = vec![self.places.positions(updates.shape)?, along.elements()?, 0, 0];
+        Axes::join([updates.offset], positions).words(&mut words);
+        // Word 0 is the number of invocations.
+        words[2] = words.len() as u32 + 1;
+        off.words(&mut words);
+        words[3] = words.len() as u32 + 1;
+        along.words(&mut words);
+        let blocks = [&updates.block, &out.block, &places];
+        job.launch(&self.kernel, &blocks, off.elements()?, &words)
+    }
+}
+
+struct ScatterAxis {
+    copy: Copy,
+    kernel: Arc<Kernel>,
+    axis: usize,
+}
+
+pub(super) fn prepare_axis(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    request.elementwise(3)?;
+    let attributes: ScatterAxisAttrs = request.attributes()?;
+    let (source, indices) = (request.input(0)?, request.input(1)?);
+    let (updates, out) = (request.input(2)?, request.output(0)?);
+    let axis = attributes.axis as usize;
+    if [source.dtype, updates.dtype] != [out.dtype; 2] || axis >= out.ndim {
+        return Err(Failure::invalid("source, updates, output and axis do not fit"));
+    }
+    combine(request, attributes.op, out.dtype)?;
+    let dtype = combined(attributes.op, out.dtype);
+    let (given, load) = index_tensor(indices.dtype)?;
+    let items = format!("{load}\n{}", combine(request, attributes.op, dtype)?);
+    let tensors = [given, Tensor { name: "u", dtype }, Tensor { name: "out", dtype }];
+    let kernel = kernel(request, &tensors, false, &items, "scatter_axis(i);")?;
+    let copy = Copy::new(request.device, out.dtype, out.dtype)?;
+    Ok(Box::new(ScatterAxis { copy, kernel, axis }))
+}
+
+impl Work for ScatterAxis {
+    fn run(&self, job: &Job<'_>) -> Result<()> {
+        let (source, indices) = (job.input(0)?, job.input(1)?);
+        let (updates, out, axis) = (job.input(2)?, job.output(0)?, self.axis);
+        self.copy.run_views(job, source, out)?;
+        let lanes = (0..out.shape.len()).filter(|d| *d != axis);
+        let lanes = lanes
+            .map(|d| (out.shape[d], [out.strides[d], step_of(indices, d), step_of(updates, d)]));
+        let lanes = Axes::join([out.offset, indices.offset, updates.offset], lanes);
+        let length = indices.shape[axis].max(updates.shape[axis]);
+        let steps = [out.strides[axis], step_of(indices, axis), step_of(updates, axis)];
+        let mut words = vec![length as u32, out.shape[axis] as u32];
+        words.extend(steps.map(|step| step as u32));
+        let blocks = [&indices.block, &updates.block, &out.block];
+        job.walk(&self.kernel, &blocks, &lanes, &words)
+    }
+}
