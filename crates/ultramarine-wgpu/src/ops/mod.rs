@@ -5,9 +5,11 @@ pub mod create;
 pub mod elementwise;
 pub mod index;
 pub mod matmul;
+pub mod random;
 pub mod reduce;
 pub mod scan;
 pub mod select;
+pub mod sort;
 
 use crate::launch::{Device, OpRequest, Plan, Work};
 use ultramarine_abi::helper::{Request, Result};
@@ -34,6 +36,8 @@ fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         Some(Family::Scan) => scan::prepare(request),
         Some(Family::Matmul) => matmul::prepare(request),
         Some(Family::Index) => index::prepare(request),
+        Some(Family::Sort) => sort::prepare(request),
+        Some(Family::Random) => random::prepare(request),
         Some(Family::Select) => select::prepare(request),
         _ => Err(request.unknown(None)),
     }

@@ -14,7 +14,7 @@ use ultramarine_abi::schema::{self, ScatterAttrs, ScatterAxisAttrs, scatter};
 /// How an update combines with what is there. With a NaN on either side the extremes become the update.
 fn combine(request: &OpRequest<'_>, op: u32, dtype: Dtype) -> Result<String> {
     let row = schema::find(request.op).and_then(|row| row.code(op));
-    if !row.is_some_and(|row| row.dtypes & dtype.bit() != 0) {
+    if row.is_none_or(|row| row.dtypes & dtype.bit() == 0) {
         return Err(request.unknown(Some(op)));
     }
     if op != scatter::SET {

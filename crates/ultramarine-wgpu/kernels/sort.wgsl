@@ -1,0 +1,91 @@
+// SORT and ARG_SORT: a stable merge sort of keys, unsigned integers in the order of the elements, with the indices they
+// came from. Blocks of SMALL are ranked element by element; then runs of twice the width are merged, every element
+// finding its place by a binary search in the other run. Key is the type of keys; keys and indices lie in the workspace.
+//
+// Words: elements, length of a lane, steps of input and output, width of a run, where keys and indices are taken from
+// and put, in elements of theirs: keys from, keys to, indices from, indices to; the layout of the lanes (input, output).
+
+const SMALL: u32 = 32u;
+
+fn sort_blocks(i: u32) {
+  let length = word(1u);
+  let step = word(2u);
+  let lane = i / length;
+  let j = i - lane * length;
+  let place = locate2(9u, lane);
+  let first = (j / SMALL) * SMALL;
+  let end = min(first + SMALL, length);
+  let key = key_of(load_a(place.x + j * step));
+  var rank = first;
+  for (var k = first; k < end; k++) {
+    let other = key_of(load_a(place.x + k * step));
+    if (other < key || (other == key && k < j)) { rank += 1u; }
+  }
+  keys[word(6u) + lane * length + rank] = key;
+  indices[word(8u) + lane * length + rank] = j;
+}
+
+fn sort_merge(i: u32) {
+  let length = word(1u);
+  let width = word(4u);
+  let lane = i / length;
+  let j = i - lane * length;
+  let base = word(5u) + lane * length;
+  let start = (j / (2u * width)) * (2u * width);
+  let middle = start + min(width, length - start);
+  let end = middle + min(width, length - middle);
+  let key = keys[base + j];
+  // How many of the other run come before: of equals, the left run does.
+  let left = j < middle;
+  var low = select(start, middle, left);
+  var high = select(middle, end, left);
+  let first = low;
+  loop {
+    if (low >= high) { break; }
+    let m = low + (high - low) / 2u;
+    let other = keys[base + m];
+    if (other < key || (!left && other == key)) {
+      low = m + 1u;
+    } else {
+      high = m;
+    }
+  }
+  let place = lane * length + start + select(j - middle, j - start, left) + (low - first);
+  keys[word(6u) + place] = key;
+  indices[word(8u) + place] = indices[word(7u) + i];
+}
+
+fn sort_values(i: u32) {
+  let length = word(1u);
+  let lane = i / length;
+  let place = locate2(9u, lane);
+  let value = load_a(place.x + indices[word(7u) + i] * word(2u));
+  store_out(place.y + (i - lane * length) * word(3u), value);
+}
+
+fn sort_indices(i: u32) {
+  let length = word(1u);
+  let lane = i / length;
+  let place = locate2(9u, lane);
+  store_out(place.y + (i - lane * length) * word(3u), indices[word(7u) + i]);
+}
+
+// Equal elements have equal keys: both zeros, and all NaNs, whose key is the highest.
+fn key_of_f32(x: f32) -> u32 {
+  var bits = bitcast<u32>(x);
+  if (bits == 0x80000000u) { bits = 0u; }
+  if ((bits & 0x7fffffffu) > 0x7f800000u) { return 0xffffffffu; }
+  return select(bits | 0x80000000u, ~bits, (bits >> 31u) == 1u);
+}
+
+fn key_of_f64(x: f64) -> u64 {
+  var bits = bitcast<u64>(x);
+  if (bits == 0x8000000000000000lu) { bits = 0lu; }
+  if ((bits & 0x7ffffffffffffffflu) > 0x7ff0000000000000lu) { return 0xfffffffffffffffflu; }
+  return select(bits | 0x8000000000000000lu, ~bits, (bits >> 63u) == 1lu);
+}
+
+fn key_of_c64(z: vec2<f32>) -> u64 {
+  if (isnan32(z.x) || isnan32(z.y)) { return 0xfffffffffffffffflu; }
+  return (u64(key_of_f32(z.x)) << 32u) | u64(key_of_f32(z.y));
+}
