@@ -17,6 +17,7 @@ const BELOW: &[&str] = &[
     "ultramarine-cpu",
     "ultramarine-cpu-plugin",
     "ultramarine-cuda",
+    "ultramarine-wgpu",
     "ultramarine-conform",
     "ultramarine-extension",
     "ultramarine-nn-derive",
@@ -64,7 +65,7 @@ fn graph() -> Result<()> {
     }
     // Crates that know the contract alone: hardware makers can do all that a plugin does, and the runtime has its CPU
     // backend from the core.
-    for alone in ["ultramarine-cuda", "ultramarine-runtime"] {
+    for alone in ["ultramarine-cuda", "ultramarine-runtime", "ultramarine-wgpu"] {
         let args = ["tree", "--quiet", "-p", alone, "-e", "normal,build", "--prefix", "none"];
         let tree = sh::read(sh::cargo(&[&args[..], &["--format", "{p}"]].concat()))?;
         let known = ["ultramarine-abi", "ultramarine-dlpack", alone];
@@ -121,6 +122,7 @@ fn binaries() -> Result<()> {
         plugins::opencl()?,
         plugins::overlay()?,
         plugins::cuda(Profile::Checked)?,
+        plugins::vulkan()?,
     ] {
         match built {
             Built::At(path) => binary(&path)?,

@@ -7,8 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The crates whose modules stand on floors.
-const CRATES: &[&str] =
-    &["ultramarine", "ultramarine-cpu", "ultramarine-cuda", "ultramarine-runtime"];
+const CRATES: &[&str] = &[
+    "ultramarine",
+    "ultramarine-cpu",
+    "ultramarine-cuda",
+    "ultramarine-runtime",
+    "ultramarine-wgpu",
+];
 
 /// Imports of a crate that a message names, at most.
 const SHOWN: usize = 20;

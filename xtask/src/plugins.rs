@@ -112,6 +112,12 @@ pub fn cuda(profile: Profile) -> Result<Built> {
     }
 }
 
+/// The Vulkan backend, where cargo builds it: beside the other plugins it would be a device of tests that ask for theirs.
+pub fn vulkan() -> Result<Built> {
+    Profile::Checked.build()?;
+    Ok(Built::At(Profile::Checked.folder().join("libultramarine_wgpu.so")))
+}
+
 /// The CUDA driver and NVRTC that the tests have where there is no GPU, in a directory: they run
 /// kernels on the CPU. Needs a C++ compiler.
 pub fn emulated_cuda() -> Result<Built> {

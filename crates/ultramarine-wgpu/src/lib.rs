@@ -8,6 +8,7 @@
 //! * [`vulkan`]: adapters and their properties, the device, barriers;
 //! * [`context`]: a device with its fence and its layouts, errors, loss;
 //! * [`memory`]: buffers, and pools of memory for the host;
+//! * [`dtype`]: dtypes, and the types of WGSL that stand for them;
 //! * [`shader`]: programs as text, SPIR-V and its passes;
 //! * [`program`]: kernels on the device;
 //! * [`streams`]: the queue, streams, events, copies from and to the host;
@@ -18,6 +19,7 @@
 
 pub mod backend;
 pub mod context;
+pub mod dtype;
 pub mod functions;
 pub mod launch;
 pub mod memory;

@@ -2,7 +2,8 @@
 
 mod device;
 
-use crate::launch::{Device, Dtype, dtype};
+use crate::dtype::{self, Dtype};
+use crate::launch::Device;
 use crate::vulkan::Adapters;
 use ultramarine_abi::helper::{Backend, Failure, Host, Result, Score};
 use ultramarine_abi::{DeviceIdentity, DeviceInfo, device_flag, identity, inline_text};

@@ -2,14 +2,12 @@
 
 mod axes;
 mod device;
-pub mod dtype;
 mod job;
 mod plan;
 mod view;
 
 pub use axes::{Axes, count, split_axes};
 pub use device::Device;
-pub use dtype::Dtype;
 pub use job::Job;
 pub use plan::{Desc, OpRequest, Plan, Work};
 pub use view::{View, row_major};

@@ -1,6 +1,7 @@
 //! Requests decoded, and what is made of them.
 
-use super::{Device, Dtype, Job};
+use super::{Device, Job};
+use crate::dtype::Dtype;
 use crate::streams::Batch;
 use std::sync::Arc;
 use ultramarine_abi::helper::{CommandRef, Failure, Plain, Request, Result};

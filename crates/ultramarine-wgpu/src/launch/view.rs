@@ -1,6 +1,7 @@
 //! Tensors of commands as kernels address them.
 
-use super::{Device, Dtype};
+use super::Device;
+use crate::dtype::Dtype;
 use crate::memory::Block;
 use std::sync::Arc;
 use ultramarine_abi::helper::{Failure, Result, TensorRef};

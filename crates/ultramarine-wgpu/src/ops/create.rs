@@ -1,7 +1,8 @@
 //! FILL and ARANGE.
 
 use super::copy::{LIBRARY, convert};
-use crate::launch::{Axes, Dtype, Job, OpRequest, Work};
+use crate::dtype::Dtype;
+use crate::launch::{Axes, Job, OpRequest, Work};
 use crate::program::Kernel;
 use crate::shader::{Program, Tensor};
 use std::sync::Arc;

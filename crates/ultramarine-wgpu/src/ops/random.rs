@@ -1,6 +1,7 @@
 //! RANDOM_BITS.
 
-use crate::launch::{Axes, Dtype, Job, OpRequest, Work, count};
+use crate::dtype::Dtype;
+use crate::launch::{Axes, Job, OpRequest, Work, count};
 use crate::program::Kernel;
 use crate::shader::{Program, Tensor};
 use std::sync::Arc;

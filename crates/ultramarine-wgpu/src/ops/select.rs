@@ -1,6 +1,7 @@
 //! SELECT: elements of one of two tensors, which are only moved.
 
-use crate::launch::{Axes, Dtype, Job, OpRequest, Work};
+use crate::dtype::Dtype;
+use crate::launch::{Axes, Job, OpRequest, Work};
 use crate::program::Kernel;
 use crate::shader::{Program, Tensor};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Programs as text: declarations of tensors, library functions, and a body that runs once for each invocation.
 
 use super::library::Library;
-use crate::launch::Dtype;
+use crate::dtype::Dtype;
 use std::fmt::Write as _;
 
 /// Invocations of a workgroup.
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn every_dtype_is_loaded_and_stored() {
-        for dtype in crate::launch::dtype::ALL {
+        for dtype in crate::dtype::ALL {
             let tensors = [Tensor { name: "a", dtype }, Tensor { name: "out", dtype }];
             let body = "let at = locate2(1u, i);\nstore_out(at.y, load_a(at.x));";
             let source = Program::new(&tensors).body(body).build();

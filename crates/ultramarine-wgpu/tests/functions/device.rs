@@ -2,7 +2,8 @@
 
 use std::mem::MaybeUninit;
 use ultramarine_abi::helper::Device as _;
-use ultramarine_wgpu::launch::{Device, Dtype};
+use ultramarine_wgpu::dtype::Dtype;
+use ultramarine_wgpu::launch::Device;
 use ultramarine_wgpu::ops::elementwise::with_functions;
 use ultramarine_wgpu::shader::source::groups_for;
 use ultramarine_wgpu::shader::{Program, Tensor};

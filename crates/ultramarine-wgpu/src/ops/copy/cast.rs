@@ -1,6 +1,6 @@
 //! Conversions between dtypes, as expressions of WGSL on the types of registers.
 
-use crate::launch::Dtype;
+use crate::dtype::Dtype;
 
 /// Functions of conversions.
 pub const LIBRARY: &str = include_str!("../../../kernels/cast.wgsl");

@@ -4,7 +4,8 @@ mod cast;
 
 pub use cast::{LIBRARY, convert};
 
-use crate::launch::{Axes, Device, Dtype, Job, OpRequest, View, Work};
+use crate::dtype::Dtype;
+use crate::launch::{Axes, Device, Job, OpRequest, View, Work};
 use crate::program::Kernel;
 use crate::shader::{Program, Tensor};
 use std::sync::Arc;

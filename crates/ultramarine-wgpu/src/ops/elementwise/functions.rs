@@ -1,8 +1,9 @@
 //! The functions of a dtype in WGSL: `unary_NAME` and `binary_NAME` for the schema's codes. A code without a function is
 //! refused.
 
+use crate::dtype::Dtype;
 use crate::functions;
-use crate::launch::{Device, Dtype};
+use crate::launch::Device;
 use crate::shader::Program;
 
 macro_rules! text {

@@ -4,7 +4,8 @@ mod gather;
 mod places;
 mod scatter;
 
-use crate::launch::{Dtype, OpRequest, View, Work};
+use crate::dtype::Dtype;
+use crate::launch::{OpRequest, View, Work};
 use crate::program::Kernel;
 use crate::shader::{Program, Tensor};
 use std::sync::Arc;

@@ -46,7 +46,7 @@ impl Places {
         if arrays.iter().any(|array| array.ndim != index_ndim) {
             return Err(Failure::invalid("an index array of another rank"));
         }
-        let dtype = arrays.first().map_or(crate::launch::Dtype::Int32, |array| array.dtype);
+        let dtype = arrays.first().map_or(crate::dtype::Dtype::Int32, |array| array.dtype);
         if arrays.iter().any(|array| array.dtype != dtype) {
             return Err(Failure::invalid("index arrays of several dtypes"));
         }

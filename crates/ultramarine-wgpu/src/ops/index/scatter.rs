@@ -3,7 +3,8 @@
 
 use super::places::{Indexed, Places};
 use super::{index_tensor, kernel, step_of};
-use crate::launch::{Axes, Dtype, Job, OpRequest, Work};
+use crate::dtype::Dtype;
+use crate::launch::{Axes, Job, OpRequest, Work};
 use crate::ops::copy::Copy;
 use crate::program::Kernel;
 use crate::shader::Tensor;

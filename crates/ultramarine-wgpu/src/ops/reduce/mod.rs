@@ -3,7 +3,8 @@
 mod fold;
 mod steps;
 
-use crate::launch::{Dtype, Job, OpRequest, Work};
+use crate::dtype::Dtype;
+use crate::launch::{Job, OpRequest, Work};
 use crate::program::Kernel;
 use crate::shader::{Program, Tensor};
 use fold::Fold;
