@@ -6,6 +6,7 @@ use crate::ops;
 use crate::streams::{Batch, Event, Stream};
 use std::mem::MaybeUninit;
 use ultramarine_abi::helper::{self, CommandRef, Commands, Request, Result};
+use ultramarine_abi::status;
 
 /// Commands of a batch at most: longer lists begin to run while the rest is encoded.
 const BATCH: usize = 64;
@@ -17,7 +18,15 @@ impl helper::Device for Device {
     type Plan = Plan;
 
     fn alloc(&self, bytes: u64) -> Result<Buffer> {
-        Block::new(&self.context, bytes, Place::Device).map(Buffer)
+        let made = Block::new(&self.context, bytes, Place::Device);
+        let again = made.as_ref().is_err_and(|failure| {
+            failure.code == status::OUT_OF_MEMORY && bytes <= self.context.properties.max_buffer
+        });
+        if again {
+            self.scheduler.reclaim()?;
+            return Block::new(&self.context, bytes, Place::Device).map(Buffer);
+        }
+        made.map(Buffer)
     }
 
     fn upload(

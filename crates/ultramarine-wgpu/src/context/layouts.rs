@@ -11,8 +11,8 @@ use wgpu_hal::{
 };
 use wgpu_types::{BindGroupLayoutEntry, BindingType, BufferBindingType, ShaderStages};
 
-/// Most tensors of a kernel: with the words, as many storage buffers as every device of Vulkan 1.2 desktops has for one.
-pub const BINDINGS: usize = 7;
+/// Most tensors of a kernel, beside the words.
+pub const BINDINGS: usize = vulkan::BUFFERS as usize - 1;
 /// Bytes of immediates: where the command's words begin, and a zero that no compiler knows.
 const IMMEDIATES: u32 = 8;
 

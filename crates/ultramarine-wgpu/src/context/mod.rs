@@ -102,9 +102,14 @@ impl Context {
         if why == wgpu_hal::DeviceError::OutOfMemory {
             return of_hal(doing, why);
         }
+        self.abandon(&format!("{doing}: {why}"))
+    }
+
+    /// Gives the device up: all later calls fail with this failure.
+    pub fn abandon(&self, why: &str) -> Failure {
         let text = || {
             format!(
-                "{} is lost ({why}), {doing}. Results that were not read are gone; start the process anew",
+                "{} is lost, {why}. Results that were not read are gone; start the process anew",
                 self.properties.name
             )
         };

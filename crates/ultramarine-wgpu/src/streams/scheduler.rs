@@ -8,7 +8,8 @@ use crate::memory::{Block, Pool};
 use crate::vulkan;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use ultramarine_abi::helper::Result;
+use ultramarine_abi::helper::{Failure, Result};
+use ultramarine_abi::status;
 use wgpu_hal::{CommandEncoder as _, CommandEncoderDescriptor, Device as _, Queue as _};
 
 /// Bytes of words that a batch gets at least.
@@ -109,33 +110,43 @@ impl Scheduler {
         added
     }
 
-    /// Encodes and submits a batch. Returns its number.
+    /// Encodes and submits a batch. Returns its number. Short of memory, it waits for what runs and lets go of that.
     fn run(&self, state: &mut State, batch: Batch) -> Result<u64> {
         self.retire(state);
-        let words = match batch.words.len() as u64 * 4 {
-            0 => None,
-            bytes => Some(self.words.take(&self.context, bytes, WORDS)?),
+        let (failure, batch) = match self.try_run(state, batch) {
+            Ok(submission) => return Ok(submission),
+            Err(failed) => failed,
         };
-        if let Some(block) = &words {
-            let bytes: Vec<u8> = batch.words.iter().flat_map(|word| word.to_le_bytes()).collect();
-            // SAFETY: the pool gave it to nobody else.
-            unsafe { block.write(0, &bytes)? };
+        if failure.code != status::OUT_OF_MEMORY {
+            return Err(failure);
         }
-        let mut encoder = match state.encoders.pop() {
-            Some(encoder) => encoder,
-            None => {
-                let descriptor = CommandEncoderDescriptor { label: None, queue: &state.queue };
-                // SAFETY: the queue is the device's.
-                let made = unsafe { self.context.device.create_command_encoder(&descriptor) };
-                made.map_err(|why| of_hal("a list of commands", why))?
-            }
+        self.reclaim_in(state)?;
+        self.try_run(state, batch).map_err(|(failure, batch)| match batch.names.len() {
+            0 | 1 => failure,
+            // The host is told of the last one alone, and would use the results of the others.
+            _ => self.context.abandon(&format!("{}: {}", named(&batch), failure.text)),
+        })
+    }
+
+    fn try_run(
+        &self,
+        state: &mut State,
+        batch: Batch,
+    ) -> core::result::Result<u64, (Failure, Batch)> {
+        let words = match self.place_words(&batch) {
+            Ok(words) => words,
+            Err(failure) => return Err((failure, batch)),
+        };
+        let mut encoder = match state.encoders.pop().map_or_else(|| self.encoder(state), Ok) {
+            Ok(encoder) => encoder,
+            Err(failure) => return Err((failure, batch)),
         };
         let encoded = encode::encode(&self.context, &mut encoder, &batch, words.as_deref());
         let encoded = match encoded {
             Ok(encoded) => encoded,
             Err(failure) => {
                 state.encoders.push(encoder);
-                return Err(failure);
+                return Err((failure, batch));
             }
         };
         let submission = state.submitted + 1;
@@ -145,12 +156,45 @@ impl Scheduler {
         if let Err(why) = submitted {
             let failure = self.context.lose(&format!("submitting {}", named(&batch)), why);
             self.recycle(state, encoder, encoded);
-            return Err(failure);
+            return Err((failure, batch));
         }
         state.submitted = submission;
         let done = InFlight { submission, encoder, encoded, batch, _words: words };
         state.in_flight.push_back(done);
         Ok(submission)
+    }
+
+    /// Writes a batch's words to where kernels read them.
+    fn place_words(&self, batch: &Batch) -> Result<Option<Arc<Block>>> {
+        if batch.words.is_empty() {
+            return Ok(None);
+        }
+        let bytes: Vec<u8> = batch.words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let block = self.words.take(&self.context, bytes.len() as u64, WORDS)?;
+        // SAFETY: the pool gave it to nobody else.
+        unsafe { block.write(0, &bytes)? };
+        Ok(Some(block))
+    }
+
+    fn encoder(&self, state: &State) -> Result<vulkan::CommandEncoder> {
+        let descriptor = CommandEncoderDescriptor { label: None, queue: &state.queue };
+        // SAFETY: the queue is the device's.
+        let made = unsafe { self.context.device.create_command_encoder(&descriptor) };
+        made.map_err(|why| of_hal("a list of commands", why))
+    }
+
+    /// Waits for what runs, and gives back the memory that this used.
+    pub fn reclaim(&self) -> Result<()> {
+        self.reclaim_in(&mut lock(&self.state))
+    }
+
+    fn reclaim_in(&self, state: &mut State) -> Result<()> {
+        let running = || running(&state.in_flight);
+        self.context.wait(state.submitted, running)?;
+        self.retire(state);
+        self.staging.trim();
+        self.words.trim();
+        Ok(())
     }
 
     fn recycle(&self, state: &mut State, mut encoder: vulkan::CommandEncoder, encoded: Encoded) {
@@ -176,11 +220,7 @@ impl Scheduler {
 
     /// Blocks until a submission is done.
     fn wait_submission(&self, submission: u64) -> Result<()> {
-        let running = || {
-            let state = lock(&self.state);
-            let batches: Vec<_> = state.in_flight.iter().map(|f| named(&f.batch)).take(4).collect();
-            format!("running {}", batches.join(", "))
-        };
+        let running = || running(&lock(&self.state).in_flight);
         self.context.wait(submission, running)?;
         self.retire(&mut lock(&self.state));
         Ok(())
@@ -234,6 +274,12 @@ impl Scheduler {
             false => event.value(self.context.completed()),
         }
     }
+}
+
+/// What runs, for messages.
+fn running(in_flight: &VecDeque<InFlight>) -> String {
+    let batches: Vec<_> = in_flight.iter().map(|f| named(&f.batch)).take(4).collect();
+    format!("running {}", batches.join(", "))
 }
 
 /// The names of a batch's commands, the first of many.

@@ -3,6 +3,9 @@
 use ash::vk;
 use wgpu_types::DeviceType;
 
+/// Storage buffers of a kernel at most.
+pub const BUFFERS: u32 = 8;
+
 /// Rounding and special values that SPIR-V may ask for, by width of the type: 16, 32, 64.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FloatControls {
@@ -104,6 +107,13 @@ impl Properties {
         // SAFETY: as above; the chain holds structs of Vulkan 1.2.
         unsafe { instance.get_physical_device_properties2(device, &mut all) };
         let limits = all.properties.limits;
+        let buffers = limits.max_per_stage_descriptor_storage_buffers;
+        if buffers < BUFFERS {
+            return Err(format!(
+                "{} has room for {buffers} buffers in a kernel, not {BUFFERS}",
+                info.name
+            ));
+        }
         let float64 = missing_features(instance, device)
             .map_err(|what| format!("{} lacks {what}", info.name))?;
         // SAFETY: as above.
