@@ -1,5 +1,6 @@
 //! SCAN.
 
+use super::elementwise::with_functions;
 use super::reduce::limits;
 use crate::dtype::Dtype;
 use crate::launch::{Axes, Job, OpRequest, Work};
@@ -33,8 +34,7 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     let row = schema::find(request.op).and_then(|row| row.code(attributes.op));
     let fits = |row: &&schema::CodeSchema| row.dtypes & input.dtype.bit() != 0;
     let known = row.filter(fits).is_some() && input.dtype == out.dtype;
-    // Of logarithms there are no functions here yet.
-    if !known || attributes.op == reduce::LOGADDEXP {
+    if !known {
         return Err(request.unknown(Some(attributes.op)));
     }
     request.computes(&[input.dtype])?;
@@ -46,6 +46,7 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     let items = items(attributes.op, dtype);
     let build = |tensors: &[Tensor], call: &str| {
         let program = Program::new(tensors).array("totals", dtype.register());
+        let program = with_functions(program, dtype);
         request.device.programs.get(program.library(SCAN).item(&items).body(call).build())
     };
     let (a, out) = (Tensor { name: "a", dtype }, Tensor { name: "out", dtype });
@@ -94,6 +95,13 @@ fn items(op: u32, dtype: Dtype) -> String {
                 .to_owned(),
         ),
         reduce::PROD => (one, "running * value".to_owned()),
+        reduce::LOGADDEXP => {
+            let start = match dtype {
+                Dtype::Complex64 => "vec2<f32>(-inf32(), 0.0)".to_owned(),
+                _ => low,
+            };
+            (start, "binary_logaddexp(running, value)".to_owned())
+        }
         reduce::MIN => (high, format!("select(running, value, {}{less})", nan("value"))),
         _ => (low, format!("select(value, running, {}{less})", nan("running"))),
     };

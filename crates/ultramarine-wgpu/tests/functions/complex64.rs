@@ -1,6 +1,6 @@
 //! complex64, against float64: errors are relative to the modulus.
 
-use super::device::{Random, apply, apply_narrow, device, distance};
+use super::device::{Random, apply, device, distance};
 use num_complex::{Complex32, Complex64};
 
 fn unit(x: f64) -> f64 {
@@ -112,15 +112,14 @@ fn functions_are_accurate() {
     let z = operands();
     let mut wrong = Vec::new();
     for &(name, reference, bound) in UNARY {
-        for got in [apply(&device, name, &[&z]), apply_narrow(&device, name, &[&z])] {
-            for (&z, &got) in z.iter().zip(&got) {
-                let want = reference(Complex64::new(z.re.into(), z.im.into()));
-                let at = want.norm();
-                if at < f64::from(f32::MAX) && error(got, want, at) > bound {
-                    let error = error(got, want, at);
-                    wrong.push(format!("{name} of {z}: {error:.2} ulp, {got}, not {want}"));
-                    break;
-                }
+        let got = apply(&device, name, &[&z]);
+        for (&z, &got) in z.iter().zip(&got) {
+            let want = reference(Complex64::new(z.re.into(), z.im.into()));
+            let at = want.norm();
+            if at < f64::from(f32::MAX) && error(got, want, at) > bound {
+                let error = error(got, want, at);
+                wrong.push(format!("{name} of {z}: {error:.2} ulp, {got}, not {want}"));
+                break;
             }
         }
     }
@@ -142,17 +141,16 @@ fn binary_functions_are_accurate() {
         ("divide", |x, y| x / y, 4.0),
         ("power", |x, y| (y * x.ln()).exp(), 10.0),
     ] {
-        for got in [apply(&device, name, &[&x, &y]), apply_narrow(&device, name, &[&x, &y])] {
-            for i in 0..x.len() {
-                let want = reference(wide(x[i]), wide(y[i]));
-                let at = if name == "multiply" {
-                    wide(x[i]).norm() * wide(y[i]).norm()
-                } else {
-                    want.norm()
-                };
-                let error = error(got[i], want, at);
-                assert!(error <= bound, "{name} of {}, {}: {error:.2} ulp, {}", x[i], y[i], got[i]);
-            }
+        let got = apply(&device, name, &[&x, &y]);
+        for i in 0..x.len() {
+            let want = reference(wide(x[i]), wide(y[i]));
+            let at = if name == "multiply" {
+                wide(x[i]).norm() * wide(y[i]).norm()
+            } else {
+                want.norm()
+            };
+            let error = error(got[i], want, at);
+            assert!(error <= bound, "{name} of {}, {}: {error:.2} ulp, {}", x[i], y[i], got[i]);
         }
     }
 }
@@ -164,14 +162,13 @@ fn special_values() {
     let c = Complex32::new;
     let check = |name: &str, cases: &[(Complex32, Complex32)]| {
         let z: Vec<Complex32> = cases.iter().map(|case| case.0).collect();
-        for got in [apply(&device, name, &[&z]), apply_narrow(&device, name, &[&z])] {
-            for (&(z, want), got) in cases.iter().zip(got) {
-                let same = |a: f32, b: f32| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
-                assert!(
-                    same(got.re, want.re) && same(got.im, want.im),
-                    "{name} of {z}: {got}, not {want}"
-                );
-            }
+        let got = apply(&device, name, &[&z]);
+        for (&(z, want), got) in cases.iter().zip(got) {
+            let same = |a: f32, b: f32| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
+            assert!(
+                same(got.re, want.re) && same(got.im, want.im),
+                "{name} of {z}: {got}, not {want}"
+            );
         }
     };
     let (pi, half) = (std::f32::consts::PI, std::f32::consts::FRAC_PI_2);

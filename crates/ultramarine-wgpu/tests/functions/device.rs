@@ -106,14 +106,6 @@ pub fn apply<T: Element>(device: &Device, name: &str, operands: &[&[T]]) -> Vec<
     apply_in(device, functions, &format!("{kind}_{name}"), operands)
 }
 
-/// As [`apply`], of complex numbers on devices without float64.
-pub fn apply_narrow<T: Element>(device: &Device, name: &str, operands: &[&[T]]) -> Vec<T> {
-    let kind = if operands.len() == 1 { "unary" } else { "binary" };
-    let functions =
-        |program| ultramarine_wgpu::functions::complex64().fold(program, Program::library);
-    apply_in(device, functions, &format!("{kind}_{name}"), operands)
-}
-
 /// Distance in units of `unit`, the last place of the expected value: 0 for equal values and NaNs, infinite if one alone
 /// is NaN or infinite.
 pub fn distance(got: f64, want: f64, unit: f64) -> f64 {

@@ -3,7 +3,6 @@
 
 use crate::dtype::Dtype;
 use crate::functions;
-use crate::launch::Device;
 use crate::shader::Program;
 
 macro_rules! text {
@@ -13,17 +12,12 @@ macro_rules! text {
 }
 
 /// Gives a program the functions of a dtype. `A` is its type of registers.
-pub fn with_functions<'a>(program: Program<'a>, dtype: Dtype, device: &Device) -> Program<'a> {
+pub fn with_functions<'a>(program: Program<'a>, dtype: Dtype) -> Program<'a> {
     let program = program.item(&format!("alias A = {};", dtype.register()));
     match dtype {
         Dtype::Bool => program.library(text!("bool")),
         Dtype::Complex64 => {
-            let program =
-                functions::complex64().fold(program, |program, text| program.library(text));
-            match device.context.properties.float64 {
-                true => program.library(text!("complex")),
-                false => program,
-            }
+            functions::complex64().fold(program, |program, text| program.library(text))
         }
         Dtype::Float64 => {
             let program = program.library(text!("float64")).library(text!("real"));

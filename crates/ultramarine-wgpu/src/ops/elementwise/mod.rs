@@ -43,7 +43,7 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         tensors.push(Tensor { name: "b", dtype });
     }
     tensors.push(Tensor { name: "out", dtype: out });
-    let program = with_functions(Program::new(&tensors), dtype, request.device);
+    let program = with_functions(Program::new(&tensors), dtype);
     let (kind, operands) = match binary {
         true => ("binary", "load_a(at.x), load_b(at.y)"),
         false => ("unary", "load_a(at.x)"),
