@@ -1,5 +1,5 @@
 // How kernels walk tensors of one shape: a layout of K tensors is, from word `w` on, the number of axes, K offsets, and
-// for each axis, the innermost first, its size and K strides. All count elements, modulo 2^32.
+// for each axis, the innermost first, its size and K strides. All count elements, modulo 2^32. There is an axis at least.
 
 fn word(k: u32) -> u32 { return words[im.base + k]; }
 
@@ -85,4 +85,46 @@ fn locate4(w: u32, first: u32) -> vec4<u32> {
     q += 5u;
   }
   return at;
+}
+
+// Where there is one axis: the places of the first elements, and the steps to the next ones.
+
+fn first1(w: u32) -> u32 {
+  let q = im.base + w;
+  return words[q + 1u];
+}
+
+fn step1(w: u32) -> u32 {
+  let q = im.base + w;
+  return words[q + 3u];
+}
+
+fn first2(w: u32) -> vec2<u32> {
+  let q = im.base + w;
+  return vec2<u32>(words[q + 1u], words[q + 2u]);
+}
+
+fn step2(w: u32) -> vec2<u32> {
+  let q = im.base + w;
+  return vec2<u32>(words[q + 4u], words[q + 5u]);
+}
+
+fn first3(w: u32) -> vec3<u32> {
+  let q = im.base + w;
+  return vec3<u32>(words[q + 1u], words[q + 2u], words[q + 3u]);
+}
+
+fn step3(w: u32) -> vec3<u32> {
+  let q = im.base + w;
+  return vec3<u32>(words[q + 5u], words[q + 6u], words[q + 7u]);
+}
+
+fn first4(w: u32) -> vec4<u32> {
+  let q = im.base + w;
+  return vec4<u32>(words[q + 1u], words[q + 2u], words[q + 3u], words[q + 4u]);
+}
+
+fn step4(w: u32) -> vec4<u32> {
+  let q = im.base + w;
+  return vec4<u32>(words[q + 6u], words[q + 7u], words[q + 8u], words[q + 9u]);
 }

@@ -39,8 +39,7 @@ fn fold_each(i: u32) {
   let place = locate2(6u, i - segment * outputs);
   var r = segment * word(3u);
   let end = r + min(word(3u), word(2u) - r);
-  var stride = 0u;
-  if (word(word(5u)) != 0u) { stride = word(word(5u) + 3u); }
+  let stride = word(word(5u) + 3u);
   var total = widen(neutral());
   var lost = W();
   var sum = neutral();

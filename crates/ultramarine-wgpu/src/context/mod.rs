@@ -1,9 +1,11 @@
 //! An open device of the hal: what is shared by memory, kernels and streams, and its loss.
 
 mod failure;
+mod free_list;
 mod layouts;
 
 pub use failure::{lock, of_hal};
+pub use free_list::{FreeList, size_for};
 pub use layouts::{BINDINGS, Layout};
 
 use crate::vulkan::{self, Found, Properties};
@@ -23,6 +25,8 @@ pub struct Context {
     fence: ManuallyDrop<vulkan::Fence>,
     /// The adapter's properties.
     pub properties: Properties,
+    /// Buffers that nobody uses.
+    pub free: FreeList,
     layouts: Layouts,
     lost: OnceLock<String>,
     process: u32,
@@ -39,6 +43,7 @@ impl Context {
             device: opened.device,
             fence: ManuallyDrop::new(fence),
             properties: found.properties.clone(),
+            free: FreeList::default(),
             layouts: Layouts::default(),
             lost: OnceLock::new(),
             process: std::process::id(),
@@ -49,6 +54,14 @@ impl Context {
     /// The layout of kernels with so many tensors.
     pub fn layout(&self, tensors: usize) -> Result<&Layout> {
         self.layouts.get(&self.device, tensors)
+    }
+
+    /// Destroys the buffers that nobody uses.
+    pub fn release_free(&self) {
+        for buffer in self.free.drain() {
+            // SAFETY: nobody uses it.
+            unsafe { self.device.destroy_buffer(buffer) };
+        }
     }
 
     /// The last submission that is done.
@@ -119,6 +132,7 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
+        self.release_free();
         self.layouts.destroy(&self.device);
         // SAFETY: it is taken once; the queue is gone or idle, since it held the context.
         unsafe { self.device.destroy_fence(ManuallyDrop::take(&mut self.fence)) };

@@ -34,10 +34,19 @@ impl<const K: usize> Axes<K> {
         count(self.list.iter().map(|(size, _)| *size))
     }
 
+    /// True if kernels need not divide to find an element.
+    pub fn is_flat(&self) -> bool {
+        self.list.len() <= 1
+    }
+
     /// Appends the layout of `walk.wgsl`.
     pub fn words(&self, to: &mut Vec<u32>) {
-        to.push(self.list.len() as u32);
+        to.push(self.list.len().max(1) as u32);
         to.extend(self.offsets.map(|offset| offset as u32));
+        if self.list.is_empty() {
+            to.push(1);
+            to.extend([0; K]);
+        }
         for (size, strides) in self.list.iter().rev() {
             to.push(*size as u32);
             to.extend(strides.map(|stride| stride as u32));
@@ -77,6 +86,9 @@ mod tests {
         let mut words = Vec::new();
         axes.words(&mut words);
         assert_eq!(words, [2, 0, 0, 12, 1, 1, 2, 12, 0]);
+        words.clear();
+        Axes::join([7], [(1, [7])]).words(&mut words);
+        assert_eq!(words, [1, 7, 1, 0]);
         assert_eq!(Axes::join([0], [(1, [7])]).elements().unwrap(), 1);
     }
 

@@ -1,6 +1,6 @@
 //! A command under way.
 
-use super::{Axes, Device, View};
+use super::{Axes, Device, View, Walk};
 use crate::memory::{Block, Buffer, Place};
 use crate::program::Kernel;
 use crate::shader::source::groups_for;
@@ -108,24 +108,24 @@ impl<'a> Job<'a> {
         let mut words = Vec::with_capacity(1 + more.len());
         words.push(invocations);
         words.extend_from_slice(more);
-        let groups = groups_for(invocations.into(), self.device.context.properties.max_groups);
+        let most = self.device.context.properties.max_groups;
+        let groups = groups_for(invocations.into(), most);
         let blocks = blocks.iter().map(|block| (*block).clone()).collect();
         self.batch.borrow_mut().dispatch(kernel, blocks, &words, groups);
         Ok(())
     }
 
-    /// Enqueues a kernel with an invocation for each element of tensors that are walked together; the layout is from word
-    /// 1 on, `more` behind it.
+    /// Enqueues a walk of tensors: `more` are the words in front of the layout.
     pub fn walk<const K: usize>(
         &self,
-        kernel: &Arc<Kernel>,
+        walk: &Walk,
         blocks: &[&Arc<Block>],
         axes: &Axes<K>,
         more: &[u32],
     ) -> Result<()> {
         let mut words = more.to_vec();
         axes.words(&mut words);
-        self.launch(kernel, blocks, axes.elements()?, &words)
+        self.launch(walk.kernel(axes), blocks, axes.elements()?, &words)
     }
 
     /// Enqueues a copy of bytes.

@@ -5,9 +5,11 @@ mod device;
 mod job;
 mod plan;
 mod view;
+mod walk;
 
 pub use axes::{Axes, count, split_axes};
 pub use device::Device;
 pub use job::Job;
 pub use plan::{Desc, OpRequest, Plan, Work};
 pub use view::{View, row_major};
+pub use walk::Walk;

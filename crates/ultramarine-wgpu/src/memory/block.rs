@@ -1,6 +1,6 @@
 //! A buffer of the hal.
 
-use crate::context::{Context, of_hal};
+use crate::context::{Context, of_hal, size_for};
 use crate::vulkan;
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
@@ -20,10 +20,10 @@ pub enum Place {
     Host,
 }
 
-/// Sizes are rounded up to a multiple, so that kernels may read whole words.
-const GRANULE: u64 = 16;
+/// The part of the device's memory that free buffers may hold.
+const KEPT: u64 = 8;
 
-/// A buffer, which is destroyed when the last reference to it is gone: commands under way hold one.
+/// A buffer, which is free when the last reference to it is gone: commands under way hold one.
 pub struct Block {
     context: Arc<Context>,
     buffer: Option<vulkan::Buffer>,
@@ -41,8 +41,7 @@ impl Block {
     pub fn new(context: &Arc<Context>, bytes: u64, place: Place) -> Result<Arc<Self>> {
         context.usable()?;
         let most = context.properties.max_buffer;
-        let size = bytes.max(1).checked_next_multiple_of(GRANULE).filter(|size| *size <= most);
-        let Some(size) = size else {
+        let Some(size) = size_for(bytes, most) else {
             let text = format!(
                 "a buffer of {bytes} bytes is larger than {} can bind, {most} bytes (maxStorageBufferRange). \
                  Use smaller arrays, or split this one",
@@ -50,6 +49,12 @@ impl Block {
             );
             return Err(Failure { code: status::OUT_OF_MEMORY, text });
         };
+        if place == Place::Device
+            && let Some(buffer) = context.free.take(size)
+        {
+            let (context, buffer) = (context.clone(), Some(buffer));
+            return Ok(Arc::new(Self { context, buffer, bytes: size, mapped: None }));
+        }
         let mut usage =
             BufferUses::STORAGE_READ_WRITE | BufferUses::COPY_SRC | BufferUses::COPY_DST;
         if place == Place::Host {
@@ -137,12 +142,19 @@ impl Drop for Block {
             std::mem::forget(buffer);
             return;
         }
-        // SAFETY: commands that use it hold a reference until they are done.
-        unsafe {
-            if self.mapped.is_some() {
-                self.context.device.unmap_buffer(&buffer);
+        let device = &self.context.device;
+        if self.mapped.is_some() {
+            // SAFETY: it was mapped once; commands that use it hold a reference until they are done.
+            unsafe {
+                device.unmap_buffer(&buffer);
+                device.destroy_buffer(buffer);
             }
-            self.context.device.destroy_buffer(buffer);
+            return;
+        }
+        let most = self.context.properties.memory / KEPT;
+        if let Some(buffer) = self.context.free.put(buffer, self.bytes, most) {
+            // SAFETY: commands that use it hold a reference until they are done.
+            unsafe { device.destroy_buffer(buffer) };
         }
     }
 }

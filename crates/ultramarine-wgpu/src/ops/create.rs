@@ -2,10 +2,8 @@
 
 use super::copy::{LIBRARY, convert};
 use crate::dtype::Dtype;
-use crate::launch::{Axes, Job, OpRequest, Work};
-use crate::program::Kernel;
+use crate::launch::{Axes, Job, OpRequest, Walk, Work};
 use crate::shader::{Program, Tensor};
-use std::sync::Arc;
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::op;
 
@@ -22,7 +20,7 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
 }
 
 /// A value's low and high words in front of the layout.
-struct Fill(Arc<Kernel>);
+struct Fill(Walk);
 
 fn fill(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     let dtype = request.output(0)?.dtype.word();
@@ -30,10 +28,9 @@ fn fill(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         Dtype::Uint64 => "(u64(word(2u)) << 32u) | u64(word(1u))",
         _ => "word(1u)",
     };
-    let source = Program::new(&[Tensor { name: "out", dtype }])
-        .body(&format!("store_out(locate1(3u, i), {value});"))
-        .build();
-    Ok(Box::new(Fill(request.device.programs.get(source)?)))
+    let program = Program::new(&[Tensor { name: "out", dtype }]);
+    let body = format!("store_out(at, {value});");
+    Ok(Box::new(Fill(Walk::new(request.device, program, (1, 2), &body)?)))
 }
 
 impl Work for Fill {
@@ -46,7 +43,7 @@ impl Work for Fill {
 
 /// Start and step, two words each, in front of the layout.
 struct Arange {
-    kernel: Arc<Kernel>,
+    walk: Walk,
     /// Counts in float32, since the device has no float64.
     single: bool,
 }
@@ -68,14 +65,10 @@ fn arange(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         }
         _ => (Dtype::Float64, format!("bitcast<f64>({start}) + f64(i) * bitcast<f64>({step})")),
     };
-    let source = Program::new(&[Tensor { name: "out", dtype: out.dtype }])
-        .library(LIBRARY)
-        .body(&format!(
-            "let value = {value};\nstore_out(locate1(5u, i), {});",
-            convert("value", counted, out.dtype)
-        ))
-        .build();
-    Ok(Box::new(Arange { kernel: request.device.programs.get(source)?, single }))
+    let program = Program::new(&[Tensor { name: "out", dtype: out.dtype }]).library(LIBRARY);
+    let body =
+        format!("let value = {value};\nstore_out(at, {});", convert("value", counted, out.dtype));
+    Ok(Box::new(Arange { walk: Walk::new(request.device, program, (1, 4), &body)?, single }))
 }
 
 impl Work for Arange {
@@ -87,6 +80,6 @@ impl Work for Arange {
         let [start, step] = given;
         let more = [start as u32, (start >> 32) as u32, step as u32, (step >> 32) as u32];
         let axes = Axes::join([out.offset], out.axes().map(|(n, stride)| (n, [stride])));
-        job.walk(&self.kernel, &[&out.block], &axes, &more)
+        job.walk(&self.walk, &[&out.block], &axes, &more)
     }
 }

@@ -1,13 +1,11 @@
 //! SELECT: elements of one of two tensors, which are only moved.
 
 use crate::dtype::Dtype;
-use crate::launch::{Axes, Job, OpRequest, Work};
-use crate::program::Kernel;
+use crate::launch::{Axes, Job, OpRequest, Walk, Work};
 use crate::shader::{Program, Tensor};
-use std::sync::Arc;
 use ultramarine_abi::helper::{Failure, Result};
 
-struct Select(Arc<Kernel>);
+struct Select(Walk);
 
 /// The plan of a request.
 pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
@@ -24,11 +22,9 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         Tensor { name: "y", dtype },
         Tensor { name: "out", dtype },
     ];
-    let body = "let at = locate4(1u, i);\n\
-                if (load_c(at.x) != 0u) { store_out(at.w, load_x(at.y)); }\n\
+    let body = "if (load_c(at.x) != 0u) { store_out(at.w, load_x(at.y)); }\n\
                 else { store_out(at.w, load_y(at.z)); }";
-    let source = Program::new(&tensors).body(body).build();
-    Ok(Box::new(Select(request.device.programs.get(source)?)))
+    Ok(Box::new(Select(Walk::new(request.device, Program::new(&tensors), (4, 0), body)?)))
 }
 
 impl Work for Select {

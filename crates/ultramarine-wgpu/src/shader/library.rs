@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Functions and constants by name.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Library<'a> {
     items: BTreeMap<&'a str, &'a str>,
 }

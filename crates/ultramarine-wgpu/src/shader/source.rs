@@ -21,11 +21,13 @@ pub struct Tensor {
 }
 
 /// A program before it is compiled.
+#[derive(Clone)]
 pub struct Program<'a> {
     tensors: Vec<Tensor>,
     arrays: Vec<(&'static str, &'static str)>,
     library: Library<'a>,
     items: String,
+    prologue: String,
     body: String,
 }
 
@@ -46,8 +48,8 @@ impl<'a> Program<'a> {
         let mut library = Library::default();
         library.add(NUMBERS);
         library.add(WALK);
-        let (items, body) = (String::new(), String::new());
-        Self { tensors: tensors.to_vec(), arrays: Vec::new(), library, items, body }
+        let [items, prologue, body] = [const { String::new() }; 3];
+        Self { tensors: tensors.to_vec(), arrays: Vec::new(), library, items, prologue, body }
     }
 
     /// Adds a buffer of a WGSL type behind the tensors, for values that stay within the operation.
@@ -77,6 +79,12 @@ impl<'a> Program<'a> {
     /// Sets what an invocation does. `i` is its number, below word 0 of the command.
     pub fn body(mut self, text: &str) -> Self {
         self.body = text.to_owned();
+        self
+    }
+
+    /// Sets what an invocation does once, before the body.
+    pub fn prologue(mut self, text: &str) -> Self {
+        self.prologue = text.to_owned();
         self
     }
 
@@ -119,8 +127,8 @@ impl<'a> Program<'a> {
              fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,\n\
              @builtin(local_invocation_index) local: u32) {{\n\
              let i = (group.y * groups.x + group.x) * {GROUP}u + local;\n\
-             if (i >= word(0u)) {{ return; }}\n{}\n}}\n",
-            self.body
+             {}\nif (i < word(0u)) {{\n{}\n}}\n}}\n",
+            self.prologue, self.body
         );
         let used = self.library.used_by(&own);
         let text = format!(

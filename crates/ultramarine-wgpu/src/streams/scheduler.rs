@@ -194,6 +194,7 @@ impl Scheduler {
         self.retire(state);
         self.staging.trim();
         self.words.trim();
+        self.context.release_free();
         Ok(())
     }
 

@@ -5,15 +5,14 @@ mod cast;
 pub use cast::{LIBRARY, convert};
 
 use crate::dtype::Dtype;
-use crate::launch::{Axes, Device, Job, OpRequest, View, Work};
-use crate::program::Kernel;
+use crate::launch::{Axes, Device, Job, OpRequest, View, Walk, Work};
 use crate::shader::{Program, Tensor};
 use std::sync::Arc;
 use ultramarine_abi::helper::Result;
 
 /// A copy.
 pub struct Copy {
-    kernel: Arc<Kernel>,
+    walk: Walk,
     moves: bool,
 }
 
@@ -37,10 +36,9 @@ impl Copy {
         };
         let (from, to) = if moves { (from.word(), to.word()) } else { (from, to) };
         let tensors = [Tensor { name: "a", dtype: from }, Tensor { name: "out", dtype: to }];
-        let program = Program::new(&tensors)
-            .library(cast::LIBRARY)
-            .body(&format!("let at = locate2(1u, i);\nstore_out(at.y, {value});"));
-        Ok(Self { kernel: device.programs.get(program.build())?, moves })
+        let program = Program::new(&tensors).library(cast::LIBRARY);
+        let body = format!("store_out(at.y, {value});");
+        Ok(Self { walk: Walk::new(device, program, (2, 0), &body)?, moves })
     }
 
     /// Enqueues a copy between tensors of one shape.
@@ -59,7 +57,7 @@ impl Copy {
         let sizes = from.shape.iter().copied();
         let strides = from.strides.iter().zip(to.strides).map(|(f, t)| [*f, *t]);
         let axes = Axes::join([from.offset, to.offset], sizes.zip(strides));
-        job.walk(&self.kernel, &[&from.block, &to.block], &axes, &[])
+        job.walk(&self.walk, &[&from.block, &to.block], &axes, &[])
     }
 }
 

@@ -4,15 +4,13 @@ mod functions;
 
 pub use functions::with_functions;
 
-use crate::launch::{Axes, Job, OpRequest, Work};
-use crate::program::Kernel;
+use crate::launch::{Axes, Job, OpRequest, Walk, Work};
 use crate::shader::{Program, Tensor};
-use std::sync::Arc;
 use ultramarine_abi::helper::{Failure, Plain, Result};
 use ultramarine_abi::schema::{self, BinaryAttrs, CodeSchema, Output, UnaryAttrs, op};
 
 struct Elementwise {
-    kernel: Arc<Kernel>,
+    walk: Walk,
     binary: bool,
 }
 
@@ -58,11 +56,11 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         _ => value,
     };
     let body = match binary {
-        true => format!("let at = locate3(1u, i);\nstore_out(at.z, {value});"),
-        false => format!("let at = locate2(1u, i);\nstore_out(at.y, {value});"),
+        true => format!("store_out(at.z, {value});"),
+        false => format!("store_out(at.y, {value});"),
     };
-    let kernel = request.device.programs.get(program.body(&body).build())?;
-    Ok(Box::new(Elementwise { kernel, binary }))
+    let walk = Walk::new(request.device, program, (tensors.len(), 0), &body)?;
+    Ok(Box::new(Elementwise { walk, binary }))
 }
 
 /// The code of a request's attributes, as the schema has it.
@@ -82,11 +80,11 @@ impl Work for Elementwise {
         if !self.binary {
             let axes = sizes.map(|(i, n)| (*n, [a.strides[i], out.strides[i]]));
             let axes = Axes::join([a.offset, out.offset], axes);
-            return job.walk(&self.kernel, &[&a.block, &out.block], &axes, &[]);
+            return job.walk(&self.walk, &[&a.block, &out.block], &axes, &[]);
         }
         let b = job.input(1)?;
         let axes = sizes.map(|(i, n)| (*n, [a.strides[i], b.strides[i], out.strides[i]]));
         let axes = Axes::join([a.offset, b.offset, out.offset], axes);
-        job.walk(&self.kernel, &[&a.block, &b.block, &out.block], &axes, &[])
+        job.walk(&self.walk, &[&a.block, &b.block, &out.block], &axes, &[])
     }
 }

@@ -84,6 +84,8 @@ impl Work for GatherAxis {
         let axes = Axes::join([source.offset, indices.offset, out.offset], axes);
         let (size, step) = (source.shape[self.axis], source.strides[self.axis]);
         let blocks = [&source.block, &indices.block, &out.block];
-        job.walk(&self.kernel, &blocks, &axes, &[size as u32, step as u32])
+        let mut words = vec![size as u32, step as u32];
+        axes.words(&mut words);
+        job.launch(&self.kernel, &blocks, axes.elements()?, &words)
     }
 }

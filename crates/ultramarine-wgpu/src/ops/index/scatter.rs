@@ -147,6 +147,7 @@ impl Work for ScatterAxis {
         let mut words = vec![length as u32, out.shape[axis] as u32];
         words.extend(steps.map(|step| step as u32));
         let blocks = [&indices.block, &updates.block, &out.block];
-        job.walk(&self.kernel, &blocks, &lanes, &words)
+        lanes.words(&mut words);
+        job.launch(&self.kernel, &blocks, lanes.elements()?, &words)
     }
 }
