@@ -3,6 +3,10 @@
 
 fn nonzero_complex(z: vec2<f32>) -> u32 { return select(0u, 1u, z.x != 0.0 || z.y != 0.0); }
 
+fn u64_of_i32(x: i32) -> u64 {
+  return u64(bitcast<u32>(x)) | (u64(select(0u, 0xffffffffu, x < 0i)) << 32u);
+}
+
 fn i32_of_f32(x: f32) -> i32 {
   if (x < 2147483648.0 && x >= -2147483648.0) { return i32(x); }
   return bitcast<i32>(0x80000000u);

@@ -15,12 +15,13 @@
 //! * [`functions`]: the elementary functions;
 //! * [`launch`]: devices, plans, tensors as kernels see them, launches;
 //! * [`ops`]: the families of operations;
-//! * [`backend`]: the contract's functions.
+//! * [`interfaces`], [`backend`]: the optional interfaces of the contract, and its functions.
 
 pub mod backend;
 pub mod context;
 pub mod dtype;
 pub mod functions;
+pub mod interfaces;
 pub mod launch;
 pub mod memory;
 pub mod ops;

@@ -4,8 +4,10 @@ mod device;
 
 use crate::dtype::{self, Dtype};
 use crate::launch::Device;
+use crate::ops::fused;
 use crate::vulkan::Adapters;
-use ultramarine_abi::helper::{Backend, Failure, Host, Result, Score};
+use core::ffi::CStr;
+use ultramarine_abi::helper::{Backend, Failure, Host, InterfaceRef, Result, Score};
 use ultramarine_abi::{DeviceIdentity, DeviceInfo, device_flag, identity, inline_text};
 
 /// The score of a machine with a GPU: below that of a backend made for the GPU's own interface.
@@ -73,6 +75,8 @@ impl Backend for Wgpu {
             false => dtype::MASK & !Dtype::Float64.bit(),
         };
         info.dtypes_accumulate = Dtype::Float16.bit() | Dtype::Bfloat16.bit();
+        info.fused_max_instructions = fused::INSTRUCTIONS as u32;
+        info.fused_max_inputs = fused::most_tensors(properties) as u32 - 1;
         info.memory = properties.memory;
         info.flags = device_flag::UPLOADS_IN_ORDER | device_flag::DETERMINISTIC;
         if !properties.keeps_subnormals {
@@ -83,6 +87,10 @@ impl Backend for Wgpu {
         info.name = inline_text(&format!("{} ({})", properties.name, properties.driver));
         info.identity = identity_of(found);
         Ok(())
+    }
+
+    fn interface(&self, id: &CStr) -> Option<InterfaceRef> {
+        crate::interfaces::find(id)
     }
 
     fn open(&self, index: u32) -> Result<Device> {

@@ -12,7 +12,7 @@ use wgpu_hal::{
 use wgpu_types::{BindGroupLayoutEntry, BindingType, BufferBindingType, ShaderStages};
 
 /// Most tensors of a kernel, beside the words.
-pub const BINDINGS: usize = vulkan::BUFFERS as usize - 1;
+pub const BINDINGS: usize = 16;
 /// Bytes of immediates: where the command's words begin, and a zero that no compiler knows.
 const IMMEDIATES: u32 = 8;
 

@@ -20,7 +20,7 @@ pub struct Desc {
 
 impl Desc {
     /// Decodes a description.
-    fn of(desc: &TensorDesc) -> Result<Self> {
+    pub fn of(desc: &TensorDesc) -> Result<Self> {
         let dtype = Dtype::of(desc.dtype).ok_or_else(|| {
             Failure::unsupported(format!("dtype {:?} is unknown here", desc.dtype))
         })?;

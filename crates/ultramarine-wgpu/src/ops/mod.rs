@@ -3,6 +3,7 @@
 pub mod copy;
 pub mod create;
 pub mod elementwise;
+pub mod fused;
 pub mod index;
 pub mod matmul;
 pub mod random;

@@ -30,6 +30,11 @@ impl<'a> Library<'a> {
         }
     }
 
+    /// Takes up the items of another library.
+    pub fn join(&mut self, other: Self) {
+        self.items.extend(other.items);
+    }
+
     /// Returns true if there is an item of that name.
     pub fn has(&self, name: &str) -> bool {
         self.items.contains_key(name)
@@ -52,6 +57,28 @@ impl<'a> Library<'a> {
     }
 }
 
+/// A text with a suffix at the words that `own` names.
+pub fn renamed(text: &str, own: impl Fn(&str) -> bool, suffix: &str) -> String {
+    let mut out = String::with_capacity(2 * text.len());
+    let mut rest = text;
+    while !rest.is_empty() {
+        let word = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
+        let (name, behind) = rest.split_at(word);
+        out.push_str(name);
+        if !name.is_empty() && own(name) {
+            out.push_str(suffix);
+        }
+        let other = behind.find(is_word).unwrap_or(behind.len());
+        out.push_str(&behind[..other]);
+        rest = &behind[other..];
+    }
+    out
+}
+
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
 /// The name of the item that a line begins.
 fn item_name(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("fn ").or_else(|| line.strip_prefix("const "))?;
@@ -60,7 +87,7 @@ fn item_name(line: &str) -> Option<&str> {
 
 /// The identifiers of a text.
 fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter(|word| !word.is_empty())
+    text.split(|c: char| !is_word(c)).filter(|word| !word.is_empty())
 }
 
 #[cfg(test)]
@@ -76,6 +103,8 @@ mod tests {
         let used = library.used_by("let x = a();");
         assert!(used.contains("fn a()") && used.contains("fn b()") && used.contains("const K"));
         assert!(!used.contains("fn c"));
+        let names = renamed("let x = a() + ab;", |name| library.has(name), "_1");
+        assert_eq!(names, "let x = a_1() + ab;");
         assert_eq!(library.used_by("c();"), "fn c() {\n  if true {\n  }\n}\n");
     }
 }

@@ -64,9 +64,10 @@ impl<'a> Program<'a> {
         self
     }
 
-    /// Returns true if there is a library function of that name.
-    pub fn has(&self, name: &str) -> bool {
-        self.library.has(name)
+    /// Likewise, those of a library.
+    pub fn with_library(mut self, library: Library<'a>) -> Self {
+        self.library.join(library);
+        self
     }
 
     /// Adds declarations: aliases, constants and functions of the program's own.

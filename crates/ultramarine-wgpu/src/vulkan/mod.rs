@@ -7,7 +7,7 @@ mod properties;
 
 pub use adapters::{Adapters, Found};
 pub use open::{Opened, open};
-pub use properties::{BUFFERS, FloatControls, Properties};
+pub use properties::{FloatControls, Properties};
 
 use ash::vk;
 

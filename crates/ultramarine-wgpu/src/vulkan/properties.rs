@@ -3,8 +3,8 @@
 use ash::vk;
 use wgpu_types::DeviceType;
 
-/// Storage buffers of a kernel at most.
-pub const BUFFERS: u32 = 8;
+/// Storage buffers of a kernel that every device must have room for.
+const BUFFERS: u32 = 8;
 
 /// Rounding and special values that SPIR-V may ask for, by width of the type: 16, 32, 64.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,6 +73,8 @@ pub struct Properties {
     pub memory: u64,
     /// Bytes of a storage buffer at most, and so of a tensor's buffer.
     pub max_buffer: u64,
+    /// Storage buffers of a kernel.
+    pub buffers: u32,
     /// Workgroups of a dispatch along one dimension.
     pub max_groups: u32,
     /// It has arithmetic of float64.
@@ -130,6 +132,7 @@ impl Properties {
             memory: local.map(|heap| heap.size).max().unwrap_or(0),
             max_buffer: u64::from(limits.max_storage_buffer_range)
                 .min(of_11.max_memory_allocation_size),
+            buffers,
             max_groups: limits.max_compute_work_group_count.into_iter().min().unwrap_or(65535),
             float64,
             keeps_subnormals: floats.subnormals[1]

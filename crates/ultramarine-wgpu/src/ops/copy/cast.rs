@@ -31,7 +31,9 @@ pub fn convert(value: &str, from: Dtype, to: Dtype) -> String {
     match (source, target) {
         // Integers wrap: narrow ones keep the low bits, signed ones are extended.
         ("u32", "i64") => format!("bitcast<i64>(u64({value}))"),
-        ("i32", "u64") => format!("bitcast<u64>(i64({value}))"),
+        // llvmpipe takes integers of 32 bits for positive once they were widened by the instruction for it.
+        ("i32", "u64") => format!("u64_of_i32({value})"),
+        ("i32", "i64") => format!("bitcast<i64>(u64_of_i32({value}))"),
         ("i64", "u32") => format!("u32(bitcast<u64>({value}))"),
         ("u64", "i32") => format!("bitcast<i32>(u32({value}))"),
         ("i64", "i32") => format!("bitcast<i32>(u32(bitcast<u64>({value})))"),

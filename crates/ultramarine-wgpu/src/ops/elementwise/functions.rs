@@ -4,6 +4,8 @@
 use crate::dtype::Dtype;
 use crate::functions;
 use crate::shader::Program;
+use crate::shader::library::{Library, renamed};
+use ultramarine_abi::schema::{self, OpId, Output, op};
 
 macro_rules! text {
     ($name:literal) => {
@@ -11,33 +13,92 @@ macro_rules! text {
     };
 }
 
-/// Gives a program the functions of a dtype. `A` is its type of registers.
-pub fn with_functions<'a>(program: Program<'a>, dtype: Dtype) -> Program<'a> {
-    let program = program.item(&format!("alias A = {};", dtype.register()));
-    match dtype {
-        Dtype::Bool => program.library(text!("bool")),
-        Dtype::Complex64 => {
-            functions::complex64().fold(program, |program, text| program.library(text))
+/// The functions of a dtype, and what they need besides: the alias `A` of its type of registers, the width of integers,
+/// the rounding of floats.
+pub struct Functions {
+    library: Library<'static>,
+    items: String,
+}
+
+impl Functions {
+    /// Those of a dtype.
+    pub fn of(dtype: Dtype) -> Self {
+        let mut library = Library::default();
+        let mut items = format!("alias A = {};\n", dtype.register());
+        let mut add = |text: &'static str| library.add(text);
+        match dtype {
+            Dtype::Bool => add(text!("bool")),
+            Dtype::Complex64 => functions::complex64().for_each(add),
+            Dtype::Float64 => {
+                [text!("float64"), text!("real")].into_iter().for_each(&mut add);
+                functions::float64().for_each(add);
+                items += "fn rounded(x: A) -> A { return x; }\n";
+            }
+            Dtype::Float32 | Dtype::Float16 | Dtype::Bfloat16 => {
+                [text!("float32"), text!("real")].into_iter().for_each(&mut add);
+                functions::float32().for_each(add);
+                let value = narrowed(dtype, "x");
+                items += &format!("fn rounded(x: A) -> A {{ return {value}; }}\n");
+            }
+            _ => {
+                add(text!("integer"));
+                add(if dtype.is_signed() { text!("signed") } else { text!("unsigned") });
+                items += &format!("const BITS: u32 = {}u;\n", 8 * dtype.bytes());
+            }
         }
-        Dtype::Float64 => {
-            let program = program.library(text!("float64")).library(text!("real"));
-            let program = program.item("fn rounded(x: A) -> A { return x; }");
-            functions::float64().fold(program, |program, text| program.library(text))
-        }
-        Dtype::Float32 | Dtype::Float16 | Dtype::Bfloat16 => {
-            let rounded = match dtype {
-                Dtype::Float16 => "f16_up(f16_down(x))",
-                Dtype::Bfloat16 => "bf16_up(bf16_down(x))",
-                _ => "x",
-            };
-            let rounded = format!("fn rounded(x: A) -> A {{ return {rounded}; }}");
-            let program = program.library(text!("float32")).library(text!("real")).item(&rounded);
-            functions::float32().fold(program, |program, text| program.library(text))
-        }
-        _ => {
-            let own = if dtype.is_signed() { text!("signed") } else { text!("unsigned") };
-            let bits = format!("const BITS: u32 = {}u;", 8 * dtype.bytes());
-            program.library(text!("integer")).library(own).item(&bits)
-        }
+        Self { library, items }
     }
+
+    /// Returns true if there is a function of that name.
+    pub fn has(&self, name: &str) -> bool {
+        self.library.has(name)
+    }
+
+    /// The text of the named functions with all that they need, every name of it with a suffix: so those of several
+    /// dtypes can be in one program.
+    pub fn with_suffix(&self, names: &str, suffix: &str) -> String {
+        let used = self.library.used_by(&format!("{names}\n{}", self.items));
+        let own = |word: &str| self.library.has(word) || ["A", "BITS", "rounded"].contains(&word);
+        renamed(&format!("{}{used}", self.items), own, suffix)
+    }
+}
+
+/// Gives a program the functions of a dtype.
+pub fn with_functions(program: Program<'_>, dtype: Dtype) -> Program<'_> {
+    let functions = Functions::of(dtype);
+    program.item(&functions.items).with_library(functions.library)
+}
+
+/// A value in a dtype's registers as it comes back from memory: rounded, or cut to its bits.
+pub fn narrowed(dtype: Dtype, value: &str) -> String {
+    match dtype {
+        Dtype::Float16 => format!("f16_up(f16_down({value}))"),
+        Dtype::Bfloat16 => format!("bf16_up(bf16_down({value}))"),
+        Dtype::Uint8 => format!("(({value}) & 0xffu)"),
+        Dtype::Uint16 => format!("(({value}) & 0xffffu)"),
+        Dtype::Int8 => format!("((({value}) << 24u) >> 24u)"),
+        Dtype::Int16 => format!("((({value}) << 16u) >> 16u)"),
+        _ => value.to_owned(),
+    }
+}
+
+/// The function of a code.
+pub struct Function {
+    /// Its name.
+    pub name: String,
+    /// It gives WGSL's bool.
+    pub is_test: bool,
+    /// Dtype of the result.
+    pub output: Dtype,
+}
+
+/// The function of a code of UNARY or BINARY for a dtype, if the schema has it.
+pub fn function_of(op: OpId, code: u32, dtype: Dtype) -> Option<Function> {
+    let row = schema::find(op)?;
+    let code = row.code(code).filter(|code| code.dtypes & dtype.bit() != 0)?;
+    let outputs = row.output_of(Some(code), dtype as usize);
+    let output = crate::dtype::ALL.into_iter().find(|output| outputs == output.bit())?;
+    let kind = if op == op::UNARY { "unary" } else { "binary" };
+    let is_test = code.output == Output::Bool;
+    Some(Function { name: format!("{kind}_{}", code.name), is_test, output })
 }

@@ -2,12 +2,12 @@
 
 mod functions;
 
-pub use functions::with_functions;
+pub use functions::{Function, Functions, function_of, narrowed, with_functions};
 
 use crate::launch::{Axes, Job, OpRequest, Walk, Work};
 use crate::shader::{Program, Tensor};
-use ultramarine_abi::helper::{Failure, Plain, Result};
-use ultramarine_abi::schema::{self, BinaryAttrs, CodeSchema, Output, UnaryAttrs, op};
+use ultramarine_abi::helper::{Failure, Result};
+use ultramarine_abi::schema::{BinaryAttrs, UnaryAttrs, op};
 
 struct Elementwise {
     walk: Walk,
@@ -23,16 +23,17 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     };
     request.elementwise(if binary { 2 } else { 1 })?;
     let code = match binary {
-        true => code_of::<BinaryAttrs>(request, |attributes| attributes.op)?,
-        false => code_of::<UnaryAttrs>(request, |attributes| attributes.op)?,
+        true => request.attributes::<BinaryAttrs>()?.op,
+        false => request.attributes::<UnaryAttrs>()?.op,
     };
     let (dtype, out) = (request.input(0)?.dtype, request.output(0)?.dtype);
     if request.inputs.iter().any(|input| input.dtype != dtype) {
         return Err(Failure::invalid("binary ops take two inputs of one dtype"));
     }
-    let row = schema::find(request.op).ok_or_else(|| request.unknown(None))?;
-    if code.dtypes & dtype.bit() == 0 || row.output_of(Some(code), dtype as usize) != out.bit() {
-        return Err(request.unknown(Some(code.code)));
+    let unknown = || request.unknown(Some(code));
+    let function = function_of(request.op, code, dtype).ok_or_else(unknown)?;
+    if function.output != out || !Functions::of(dtype).has(&function.name) {
+        return Err(unknown());
     }
     request.computes(&[dtype])?;
 
@@ -42,18 +43,10 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     }
     tensors.push(Tensor { name: "out", dtype: out });
     let program = with_functions(Program::new(&tensors), dtype);
-    let (kind, operands) = match binary {
-        true => ("binary", "load_a(at.x), load_b(at.y)"),
-        false => ("unary", "load_a(at.x)"),
-    };
-    let function = format!("{kind}_{}", code.name);
-    if !program.has(&function) {
-        return Err(request.unknown(Some(code.code)));
-    }
-    let value = format!("{function}({operands})");
-    let value = match code.output {
-        Output::Bool => format!("select(0u, 1u, {value})"),
-        _ => value,
+    let operands = if binary { "load_a(at.x), load_b(at.y)" } else { "load_a(at.x)" };
+    let value = match (format!("{}({operands})", function.name), function.is_test) {
+        (value, true) => format!("select(0u, 1u, {value})"),
+        (value, false) => value,
     };
     let body = match binary {
         true => format!("store_out(at.z, {value});"),
@@ -61,16 +54,6 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     };
     let walk = Walk::new(request.device, program, (tensors.len(), 0), &body)?;
     Ok(Box::new(Elementwise { walk, binary }))
-}
-
-/// The code of a request's attributes, as the schema has it.
-fn code_of<A: Plain>(
-    request: &OpRequest<'_>,
-    code: impl Fn(&A) -> u32,
-) -> Result<&'static CodeSchema> {
-    let code = code(&request.attributes::<A>()?);
-    let row = schema::find(request.op).and_then(|row| row.code(code));
-    row.ok_or_else(|| Failure::unsupported(format!("code {code} is unknown here")))
 }
 
 impl Work for Elementwise {

@@ -1,6 +1,6 @@
 //! How a reduction is walked and cut.
 
-use crate::launch::{Axes, Job, split_axes};
+use crate::launch::{Axes, Device, View, split_axes};
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::status;
 
@@ -18,9 +18,13 @@ pub(super) struct Fold {
 }
 
 impl Fold {
-    /// The reduction of input 0 over the axes of a mask.
-    pub fn of(job: &Job<'_>, mask: u64, cuts: bool) -> Result<Self> {
-        let (input, out) = (job.input(0)?, job.output(0)?);
+    /// The reduction of a tensor over the axes of a mask.
+    pub fn of(
+        device: &Device,
+        (input, out): (&View<'_>, &View<'_>),
+        mask: u64,
+        cuts: bool,
+    ) -> Result<Self> {
         let strides = input.strides.iter().zip(out.strides).map(|(i, o)| [*i, *o]);
         let axes: Vec<_> = input.shape.iter().copied().zip(strides).collect();
         let (reduced, kept) = split_axes(&axes, mask);
@@ -28,7 +32,7 @@ impl Fold {
         let reduced = Axes::join([0], reduced.into_iter().map(|(n, [stride, _])| (n, [stride])));
         let (outputs, count) = (kept.elements()?, reduced.elements()?);
         // Segments until the device has enough to do.
-        let wanted = job.device.context.properties.parallelism().div_ceil(outputs.into());
+        let wanted = device.context.properties.parallelism().div_ceil(outputs.into());
         let most = if cuts { u64::from(count).div_ceil(SEGMENT) } else { 1 };
         let length = u64::from(count).div_ceil(wanted.min(most).max(1));
         let segments = u64::from(count).div_ceil(length);

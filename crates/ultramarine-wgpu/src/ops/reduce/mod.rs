@@ -4,21 +4,22 @@ mod fold;
 mod steps;
 
 use crate::dtype::Dtype;
-use crate::launch::{Job, OpRequest, Work};
+use crate::launch::{Device, Job, OpRequest, View, Work};
 use crate::program::Kernel;
 use crate::shader::{Program, Tensor};
 use fold::Fold;
 use std::sync::Arc;
 use steps::{Steps, extreme_items};
 use ultramarine_abi::helper::{Failure, Result};
-use ultramarine_abi::schema::{self, ArgReduceAttrs, ReduceAttrs, arg_reduce, reduce};
+use ultramarine_abi::schema::{self, ArgReduceAttrs, OpId, ReduceAttrs, arg_reduce, op};
 
 pub use steps::limits;
 
 const FOLD: &str = include_str!("../../../kernels/reduce/fold.wgsl");
 const ARG: &str = include_str!("../../../kernels/reduce/arg.wgsl");
 
-struct Reduce {
+/// A reduction.
+pub struct Reduce {
     each: Arc<Kernel>,
     merge: Arc<Kernel>,
     axes: u64,
@@ -35,29 +36,8 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     request.elementwise(1)?;
     let attributes: ReduceAttrs = request.attributes()?;
     let (dtype, out) = (request.input(0)?.dtype, request.output(0)?.dtype);
-    check(request, attributes.op, dtype, out)?;
-    if attributes.op == reduce::LOGADDEXP {
-        return Err(request.unknown(Some(attributes.op)));
-    }
-    let float64 = request.device.context.properties.float64;
-    let steps = Steps::of(attributes.op, dtype, float64);
-    let build = |tensors: &[Tensor], call: &str| {
-        let mut program =
-            Program::new(tensors).array("partial", "W").library(FOLD).library(steps::SUMS);
-        for item in &steps.items {
-            program = program.item(item);
-        }
-        request.device.programs.get(program.body(call).build())
-    };
-    let (a, out) = (Tensor { name: "a", dtype }, Tensor { name: "out", dtype: out });
-    Ok(Box::new(Reduce {
-        each: build(&[a, out], "fold_each(i);")?,
-        merge: build(&[out], "fold_merge(i);")?,
-        axes: attributes.axes,
-        partial: steps.wide_bytes,
-        rereads: false,
-        cuts: true,
-    }))
+    request.computes(&[dtype])?;
+    Ok(Box::new(Reduce::new(request.device, attributes.op, attributes.axes, (dtype, out))?))
 }
 
 /// The plan of ARG_REDUCE.
@@ -65,7 +45,8 @@ pub fn prepare_arg(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     request.elementwise(1)?;
     let attributes: ArgReduceAttrs = request.attributes()?;
     let (input, out) = (request.input(0)?, request.output(0)?.dtype);
-    check(request, attributes.op, input.dtype, out)?;
+    check(request.op, attributes.op, input.dtype, out)?;
+    request.computes(&[input.dtype])?;
     if attributes.axis as usize >= input.ndim {
         return Err(Failure::invalid(format!("axis {} of {}", attributes.axis, input.ndim)));
     }
@@ -90,30 +71,58 @@ pub fn prepare_arg(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     }))
 }
 
-/// Refuses what the schema does not have, and what the device cannot compute.
-fn check(request: &OpRequest<'_>, code: u32, dtype: Dtype, out: Dtype) -> Result<()> {
-    let row = schema::find(request.op).ok_or_else(|| request.unknown(None))?;
+/// Refuses what the schema does not have.
+fn check(op: OpId, code: u32, dtype: Dtype, out: Dtype) -> Result<()> {
+    let unknown = || Failure::unsupported(format!("reduction {code} of {}", dtype.name()));
+    let row = schema::find(op).ok_or_else(unknown)?;
     let known = row.code(code).filter(|known| {
         known.dtypes & dtype.bit() != 0 && row.output_of(Some(known), dtype as usize) == out.bit()
     });
-    match known {
-        Some(_) => request.computes(&[dtype]),
-        None => Err(request.unknown(Some(code))),
-    }
+    known.map(|_| ()).ok_or_else(unknown)
 }
 
-impl Work for Reduce {
-    fn workspace(&self, job: &Job<'_>) -> Result<u64> {
-        let fold = Fold::of(job, self.axes, self.cuts)?;
+impl Reduce {
+    /// The reduction by a code over a mask of axes, from one dtype to another.
+    pub fn new(
+        device: &Device,
+        code: u32,
+        axes: u64,
+        (dtype, out): (Dtype, Dtype),
+    ) -> Result<Self> {
+        check(op::REDUCE, code, dtype, out)?;
+        let steps = Steps::of(code, dtype, device.context.properties.float64);
+        let build = |tensors: &[Tensor], call: &str| {
+            let mut program =
+                Program::new(tensors).array("partial", "W").library(FOLD).library(steps::SUMS);
+            for item in &steps.items {
+                program = program.item(item);
+            }
+            device.programs.get(program.body(call).build())
+        };
+        let (a, out) = (Tensor { name: "a", dtype }, Tensor { name: "out", dtype: out });
+        Ok(Self {
+            each: build(&[a, out], "fold_each(i);")?,
+            merge: build(&[out], "fold_merge(i);")?,
+            axes,
+            partial: steps.wide_bytes,
+            rereads: false,
+            cuts: true,
+        })
+    }
+
+    /// Bytes of workspace.
+    pub fn workspace_of(&self, device: &Device, views: (&View<'_>, &View<'_>)) -> Result<u64> {
+        let fold = Fold::of(device, views, self.axes, self.cuts)?;
         Ok(match fold.segments {
             1 => 0,
             n => u64::from(n) * u64::from(fold.outputs) * self.partial,
         })
     }
 
-    fn run(&self, job: &Job<'_>) -> Result<()> {
-        let fold = Fold::of(job, self.axes, self.cuts)?;
-        let (a, out) = (&job.input(0)?.block, &job.output(0)?.block);
+    /// Enqueues the reduction of a tensor; partial results go to the command's workspace.
+    pub fn run_views(&self, job: &Job<'_>, views: (&View<'_>, &View<'_>)) -> Result<()> {
+        let fold = Fold::of(job.device, views, self.axes, self.cuts)?;
+        let (a, out) = (&views.0.block, &views.1.block);
         let words = fold.words();
         if fold.segments == 1 {
             // The partial results are not touched.
@@ -126,5 +135,15 @@ impl Work for Reduce {
             true => job.launch(&self.merge, &[a, out, &partial], fold.outputs, &words),
             false => job.launch(&self.merge, &[out, &partial], fold.outputs, &words),
         }
+    }
+}
+
+impl Work for Reduce {
+    fn workspace(&self, job: &Job<'_>) -> Result<u64> {
+        self.workspace_of(job.device, (job.input(0)?, job.output(0)?))
+    }
+
+    fn run(&self, job: &Job<'_>) -> Result<()> {
+        self.run_views(job, (job.input(0)?, job.output(0)?))
     }
 }

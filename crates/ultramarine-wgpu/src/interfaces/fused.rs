@@ -1,0 +1,76 @@
+//! `ultramarine.fused/1`: elementwise programs, by [`crate::ops::fused`].
+
+use crate::dtype::Dtype;
+use crate::launch::{Desc, Device, Plan};
+use crate::ops::fused as ops;
+use core::ffi::c_void;
+use ultramarine_abi::fused::{self, FusedInterface};
+use ultramarine_abi::helper::{Failure, Result, give, with_device};
+use ultramarine_abi::{Error, Status, TensorDesc, read_sized};
+
+/// The interface's table.
+pub static TABLE: FusedInterface =
+    FusedInterface { size: size_of::<FusedInterface>() as u32, flags: 0, prepare: Some(prepare) };
+
+unsafe extern "C" fn prepare(
+    device: *mut c_void,
+    program: *const fused::Program,
+    inputs: *const TensorDesc,
+    outputs: *const TensorDesc,
+    plan: *mut *mut c_void,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the contract's: a device of ours, a program with lists as long as it says, as many descriptions as tensors,
+    // and places to write to.
+    unsafe {
+        with_device::<Device>(device, error, |device| {
+            let given = read_sized(program).ok_or_else(|| Failure::invalid("no program"))?;
+            give(plan, made(device, &given, inputs, outputs)?)
+        })
+    }
+}
+
+/// The plan of a program.
+///
+/// # Safety
+/// The program's lists are as long as it says, and there are as many descriptions as it has tensors.
+unsafe fn made(
+    device: &Device,
+    given: &fused::Program,
+    inputs: *const TensorDesc,
+    outputs: *const TensorDesc,
+) -> Result<Plan> {
+    device.context.usable()?;
+    let most = ops::most_tensors(&device.context.properties);
+    // SAFETY: by this function's contract.
+    unsafe {
+        let inputs = descs(inputs, given.n_inputs, most)?;
+        let outputs = descs(outputs, given.n_outputs, most)?;
+        let dtypes: Vec<Dtype> = inputs.iter().map(|d| d.dtype).collect();
+        let program = ops::Program::of(given, &dtypes, most)?;
+        ops::prepare(device, &program, &inputs, &outputs)
+    }
+}
+
+/// Tensor descriptions.
+///
+/// # Safety
+/// `first` is NULL or there are `n` of them, each as large as the first one says.
+unsafe fn descs(first: *const TensorDesc, n: u32, most: usize) -> Result<Vec<Desc>> {
+    if first.is_null() {
+        return Err(Failure::invalid("tensor descriptions are NULL"));
+    }
+    if n as usize > most {
+        return Err(Failure::unsupported(format!("{n} tensors, at most {most} are taken")));
+    }
+    // SAFETY: by this function's contract: each begins with its size.
+    let stride = unsafe { first.cast::<u32>().read_unaligned() } as usize;
+    let one = |i: usize| {
+        let at = first.cast::<u8>().wrapping_add(i * stride).cast::<TensorDesc>();
+        // SAFETY: as above.
+        let desc = unsafe { read_sized(at) };
+        desc.ok_or_else(|| Failure::invalid("a tensor description is NULL"))
+            .and_then(|d| Desc::of(&d))
+    };
+    (0..n as usize).map(one).collect()
+}

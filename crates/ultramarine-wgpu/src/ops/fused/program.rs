@@ -1,0 +1,151 @@
+//! Programs as the contract gives them, checked.
+
+use crate::dtype::Dtype;
+use crate::ops::elementwise::{Function, Functions, function_of};
+use std::collections::BTreeMap;
+use ultramarine_abi::fused::{self, Instruction, NO_REDUCTION, family};
+use ultramarine_abi::helper::{Failure, Result};
+use ultramarine_abi::schema::op;
+
+/// Most instructions of a program.
+pub const INSTRUCTIONS: usize = 64;
+/// Most constants.
+const CONSTANTS: usize = 32;
+
+/// An instruction and its operands.
+pub enum Step {
+    /// A function of these values, all of one dtype.
+    Call(Function, Vec<usize>),
+    /// The second where the first is true, else the third.
+    Select(usize, usize, usize),
+    /// Another dtype.
+    Cast(usize),
+}
+
+/// A checked program. Values are numbered as in the contract: inputs, constants, steps.
+pub struct Program {
+    /// Number of inputs.
+    pub inputs: usize,
+    /// Number of constants.
+    pub constants: usize,
+    /// Instructions.
+    pub steps: Vec<Step>,
+    /// Dtypes of all values.
+    pub dtypes: Vec<Dtype>,
+    /// The values that are written.
+    pub outputs: Vec<usize>,
+    /// The epilogue of output 0: its code, and the mask of its axes.
+    pub reduce: Option<(u32, u64)>,
+    /// The functions of the dtypes that are computed with.
+    pub functions: BTreeMap<Dtype, Functions>,
+}
+
+/// A slice of the contract's.
+///
+/// # Safety
+/// `first` is NULL, or there are `n` of them for `'a`.
+unsafe fn list<'a, T>(first: *const T, n: u32) -> Result<&'a [T]> {
+    match (n, first.is_null()) {
+        (0, _) => Ok(&[]),
+        (_, true) => Err(Failure::invalid("a program's list is NULL")),
+        // SAFETY: by this function's contract.
+        _ => Ok(unsafe { core::slice::from_raw_parts(first, n as usize) }),
+    }
+}
+
+fn refused(what: String) -> Failure {
+    Failure::unsupported(format!("a program {what}"))
+}
+
+impl Program {
+    /// Checks a program with inputs of these dtypes and of `most` tensors.
+    ///
+    /// # Safety
+    /// The program's lists have the lengths that it says.
+    pub unsafe fn of(given: &fused::Program, inputs: &[Dtype], most: usize) -> Result<Self> {
+        let tensors = u64::from(given.n_inputs) + u64::from(given.n_outputs);
+        for (what, n, most) in [
+            ("tensors", tensors, most),
+            ("constants", given.n_constants.into(), CONSTANTS),
+            ("instructions", given.n_instructions.into(), INSTRUCTIONS),
+        ] {
+            if n > most as u64 {
+                return Err(refused(format!("of {n} {what}, at most {most} are taken")));
+            }
+        }
+        if given.n_inputs == 0 || given.n_outputs == 0 || given.n_inputs as usize != inputs.len() {
+            return Err(refused("without inputs or outputs".to_owned()));
+        }
+        // SAFETY: by this function's contract.
+        let (constants, instructions, outputs) = unsafe {
+            (
+                list(given.constants, given.n_constants)?,
+                list(given.instructions, given.n_instructions)?,
+                list(given.outputs, given.n_outputs)?,
+            )
+        };
+        let mut program = Self {
+            inputs: inputs.len(),
+            constants: constants.len(),
+            steps: Vec::with_capacity(instructions.len()),
+            dtypes: inputs.to_vec(),
+            outputs: outputs.iter().map(|o| usize::from(*o)).collect(),
+            reduce: (given.reduce != NO_REDUCTION).then_some((given.reduce, given.axes)),
+            functions: BTreeMap::new(),
+        };
+        for constant in constants {
+            let dtype = Dtype::of(*constant);
+            let dtype = dtype.ok_or_else(|| refused(format!("with a constant of {constant:?}")))?;
+            program.dtypes.push(dtype);
+        }
+        for (i, instruction) in instructions.iter().enumerate() {
+            let (step, dtype) = program
+                .step(instruction)
+                .ok_or_else(|| refused(format!("whose instruction {i} is {instruction:?}")))?;
+            program.steps.push(step);
+            program.dtypes.push(dtype);
+        }
+        if let Some(output) = program.outputs.iter().find(|o| **o >= program.dtypes.len()) {
+            return Err(refused(format!("without value {output}, which it gives")));
+        }
+        Ok(program)
+    }
+
+    /// An instruction and the dtype of its result; `None` if it is none.
+    fn step(&mut self, i: &Instruction) -> Option<(Step, Dtype)> {
+        let to = Dtype::of(i.dtype)?;
+        let dtype = |value: u16| self.dtypes.get(usize::from(value)).copied();
+        let (a, b, c) = (usize::from(i.a), usize::from(i.b), usize::from(i.c));
+        let from = dtype(i.a)?;
+        let step = match i.family {
+            family::UNARY => Step::Call(function_of(op::UNARY, i.op.into(), from)?, vec![a]),
+            family::BINARY if dtype(i.b)? == from => {
+                Step::Call(function_of(op::BINARY, i.op.into(), from)?, vec![a, b])
+            }
+            family::SELECT => {
+                let fits = from == Dtype::Bool && dtype(i.b)? == to && dtype(i.c)? == to;
+                fits.then_some(Step::Select(a, b, c))?
+            }
+            family::CAST => Step::Cast(a),
+            _ => return None,
+        };
+        if let Step::Call(function, _) = &step {
+            let functions = self.functions.entry(from).or_insert_with(|| Functions::of(from));
+            if function.output != to || !functions.has(&function.name) {
+                return None;
+            }
+        }
+        Some((step, to))
+    }
+
+    /// Number of the first value of a step.
+    pub fn first(&self) -> usize {
+        self.inputs + self.constants
+    }
+
+    /// Dtypes of the tensors: inputs, then outputs, before the epilogue.
+    pub fn tensors(&self) -> Vec<Dtype> {
+        let outputs = self.outputs.iter().map(|o| self.dtypes[*o]);
+        self.dtypes[..self.inputs].iter().copied().chain(outputs).collect()
+    }
+}
