@@ -97,4 +97,19 @@ fn scatter_axis(i: u32) {
   }
 }
 
+// The window that begins at the starts. Words: its elements, whether it is the output's, number of starts, the offset of
+// the first and the step to the next, where the layout of the window (source, output) is; for each start the number of
+// places where a window can begin, and the step between them.
+fn window(i: u32) {
+  var at = locate2(word(5u), i);
+  var by = 0u;
+  for (var k = 0u; k < word(2u); k++) {
+    let start = load_index(word(3u) + k * word(4u));
+    let most = word(6u + 2u * k) - 1u;
+    by += select(min(start.x, most), 0u, start.y != 0u) * word(7u + 2u * k);
+  }
+  at += select(vec2<u32>(by, 0u), vec2<u32>(0u, by), word(1u) != 0u);
+  store_out(at.y, load_a(at.x));
+}
+
 fn less_complex(x: vec2<f32>, y: vec2<f32>) -> bool { return x.x < y.x || (x.x == y.x && x.y < y.y); }

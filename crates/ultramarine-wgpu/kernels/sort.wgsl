@@ -89,3 +89,22 @@ fn key_of_c64(z: vec2<f32>) -> u64 {
   if (isnan32(z.x) || isnan32(z.y)) { return 0xfffffffffffffffflu; }
   return (u64(key_of_f32(z.x)) << 32u) | u64(key_of_f32(z.y));
 }
+
+// SEARCHSORTED: a bisection of a row for each value. Words: values, length of a row, the step along it, 1 for the right
+// side; the layout of rows (which stand still along the axes that are the values' own), values and output.
+fn search(i: u32) {
+  let at = locate3(4u, i);
+  let length = word(1u);
+  let key = key_of(load_v(at.y));
+  var passed = 0u;
+  var step = 1u << (31u - countLeadingZeros(length));
+  loop {
+    if (step == 0u) { break; }
+    if (step <= length - passed) {
+      let other = key_of(load_a(at.x + (passed + step - 1u) * word(2u)));
+      if (other < key || (word(3u) != 0u && other == key)) { passed += step; }
+    }
+    step = step >> 1u;
+  }
+  store_out(at.z, passed);
+}

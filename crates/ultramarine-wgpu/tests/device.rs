@@ -72,3 +72,18 @@ fn buffers_above_the_limit_name_it() {
     let buffer = device.alloc(16).unwrap();
     assert!(device.upload(None, &buffer, 8, &[0; 16]).is_err(), "behind the buffer's end");
 }
+
+#[test]
+fn a_lost_device_says_so_to_all_that_follows() {
+    let Some(device) = device() else { return };
+    let (buffer, stream) = (device.alloc(16).unwrap(), device.stream().unwrap());
+    let failure = device.context.abandon("running add of float32");
+    for later in [
+        device.alloc(16).map(drop),
+        device.upload(Some(&stream), &buffer, 0, &[0; 16]),
+        device.synchronize(&stream),
+    ] {
+        assert_eq!(later.unwrap_err().text, failure.text);
+    }
+    assert!(failure.text.contains("add of float32") && failure.text.contains("start the process"));
+}

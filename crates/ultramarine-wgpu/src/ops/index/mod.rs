@@ -1,8 +1,9 @@
-//! GATHER, SCATTER and their forms along an axis.
+//! GATHER, SCATTER, their forms along an axis, and windows that begin at starts in memory.
 
 mod gather;
 mod places;
 mod scatter;
+mod window;
 
 use crate::dtype::Dtype;
 use crate::launch::{OpRequest, View, Work};
@@ -21,6 +22,7 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         op::GATHER_AXIS => gather::prepare_axis(request),
         op::SCATTER => scatter::prepare(request),
         op::SCATTER_AXIS => scatter::prepare_axis(request),
+        op::DYNAMIC_SLICE | op::DYNAMIC_SLICE_UPDATE => window::prepare(request),
         _ => Err(request.unknown(None)),
     }
 }

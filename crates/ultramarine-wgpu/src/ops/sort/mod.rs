@@ -1,4 +1,6 @@
-//! SORT and ARG_SORT.
+//! SORT and ARG_SORT, which partition too, and SEARCHSORTED.
+
+mod search;
 
 use crate::dtype::Dtype;
 use crate::launch::{Axes, Job, OpRequest, Work, count};
@@ -8,7 +10,7 @@ use std::sync::Arc;
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::{AxisAttrs, op};
 
-const SORT: &str = include_str!("../../kernels/sort.wgsl");
+const SORT: &str = include_str!("../../../kernels/sort.wgsl");
 
 /// `SMALL` of `sort.wgsl`.
 const SMALL: u32 = 32;
@@ -26,8 +28,9 @@ struct Sort {
 /// The plan of a request.
 pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     let values = match request.op {
-        op::SORT => true,
-        op::ARG_SORT => false,
+        op::SORT | op::PARTITION => true,
+        op::ARG_SORT | op::ARG_PARTITION => false,
+        op::SEARCHSORTED => return search::prepare(request),
         _ => return Err(request.unknown(None)),
     };
     request.elementwise(1)?;
@@ -39,7 +42,7 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     }
     let dtype = input.dtype;
     let (key, function) = key_of(dtype);
-    let item = format!("fn key_of(x: {}) -> {key} {{ return {function}; }}", dtype.register());
+    let item = key_item(dtype, key, function);
     let a = Tensor { name: "a", dtype };
     let build = |program: Program<'_>, call: &str| {
         request.device.programs.get(program.library(SORT).body(call).build())
@@ -69,6 +72,11 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         axis,
         key: if key == "u64" { 8 } else { 4 },
     }))
+}
+
+/// The function that makes keys.
+fn key_item(dtype: Dtype, key: &str, function: &str) -> String {
+    format!("fn key_of(x: {}) -> {key} {{ return {function}; }}", dtype.register())
 }
 
 /// The type of a dtype's keys, and the key of a value `x`.
