@@ -8,6 +8,10 @@ ON_CPU: dict[str, dict[str, str]] = {
         **dict.fromkeys(DECOMPOSITIONS.split(), "no kernels for matrix decompositions"),
         "fft": "no kernel; lengths with a prime factor above 256 are no matrix products",
     },
+    "vulkan": {
+        **dict.fromkeys(DECOMPOSITIONS.split(), "no kernels for matrix decompositions"),
+        "fft": "no kernel; lengths with a prime factor above 256 are no matrix products",
+    },
     "cuda": {
         **dict.fromkeys(DECOMPOSITIONS.split(), "no kernels for matrix decompositions (cuSOLVER)"),
         "fft": "no kernel (cuFFT); lengths with a prime factor above 256 are no matrix products",
