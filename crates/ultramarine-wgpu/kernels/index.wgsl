@@ -64,36 +64,35 @@ fn gather_axis(i: u32) {
   store_out(at.z, load_a(at.x + position * word(2u)));
 }
 
-// An invocation per element of a slice off the indexed axes, through all positions and along those axes: no two write
-// one element, and the updates of one come in their order. Words: invocations, positions, elements along the indexed
-// axes, where the second and the third layout are; the layout of the updates' positions; those of a slice off and along
-// the indexed axes (output, updates).
+// An invocation per element of a slice off the indexed axes, through positions and along those axes: no two write one
+// element, and the updates of one come in their order. Words: invocations, the first of the updates and the one behind the last
+// (of all positions, along the indexed axes), elements along those axes, where the second and the third layout are; the
+// layout of the updates' positions; those of a slice off and along the indexed axes (output, updates).
 fn scatter(i: u32) {
-  let off = locate2(word(3u), i);
-  let positions = word(1u);
-  let along = word(2u);
-  for (var position = 0u; position < positions; position++) {
+  let off = locate2(word(4u), i);
+  let along = word(3u);
+  let end = word(2u);
+  for (var t = word(1u); t < end; t++) {
+    let position = t / along;
     let place = places[position];
     if (place == NOWHERE) { continue; }
-    let source = locate1(5u, position) + off.y;
-    for (var j = 0u; j < along; j++) {
-      let within = locate2(word(4u), j);
-      let to = place + off.x + within.x;
-      store_out(to, combine(load_out(to), load_u(source + within.y)));
-    }
+    let within = locate2(word(5u), t - position * along);
+    let source = locate1(6u, position) + off.y + within.y;
+    let to = place + off.x + within.x;
+    store_out(to, combine(load_out(to), load_u(source)));
   }
 }
 
-// An invocation per lane. Words: lanes, length, size of the axis, steps of output, indices, updates; the layout of the
-// lanes (output, indices, updates).
+// An invocation per lane. Words: lanes, the first of the updates and the one behind the last of a lane, size of the axis, steps
+// of output, indices, updates; the layout of the lanes (output, indices, updates).
 fn scatter_axis(i: u32) {
-  let at = locate3(6u, i);
-  let length = word(1u);
-  for (var j = 0u; j < length; j++) {
-    let position = position_of(load_index(at.y + j * word(4u)), word(2u), word(2u), true);
+  let at = locate3(7u, i);
+  let end = word(2u);
+  for (var j = word(1u); j < end; j++) {
+    let position = position_of(load_index(at.y + j * word(5u)), word(3u), word(3u), true);
     if (position == NOWHERE) { continue; }
-    let to = at.x + position * word(3u);
-    store_out(to, combine(load_out(to), load_u(at.z + j * word(5u))));
+    let to = at.x + position * word(4u);
+    store_out(to, combine(load_out(to), load_u(at.z + j * word(6u))));
   }
 }
 

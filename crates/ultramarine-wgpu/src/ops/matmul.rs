@@ -7,6 +7,7 @@ use crate::shader::{Program, Tensor};
 use std::sync::Arc;
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::op;
+use ultramarine_abi::status;
 
 const MATMUL: &str = include_str!("../../kernels/matmul.wgsl");
 
@@ -74,6 +75,11 @@ impl Work for Matmul {
         let axes = (0..batch).map(|i| (out.shape[i], [a.strides[i], b.strides[i], out.strides[i]]));
         let axes = Axes::join([a.offset, b.offset, out.offset], axes);
         let (m, n, k) = (out.shape[batch], out.shape[batch + 1], a.shape[batch + 1]);
+        let most = job.device.context.properties.iterations;
+        if k > most.into() {
+            let text = format!("products of rows of {k} elements, of which the driver adds {most}");
+            return Err(Failure { code: status::OUT_OF_MEMORY, text });
+        }
         let (rows, columns) = ((m + SIDE - 1) / SIDE, (n + SIDE - 1) / SIDE);
         let items = count([axes.elements()?.into(), rows, columns])?;
         let mut words: Vec<u32> = [rows, columns, m, n, k].map(|n| n as u32).into();

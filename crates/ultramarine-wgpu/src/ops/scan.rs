@@ -137,7 +137,8 @@ impl Scan {
         let length = crate::launch::count([n])?;
         let wanted = job.device.context.properties.parallelism().div_ceil(lanes.into());
         let most = u64::from(length).div_ceil(CHUNK);
-        let chunk = u64::from(length).div_ceil(wanted.min(most).max(1));
+        let iterations = job.device.context.properties.iterations;
+        let chunk = u64::from(length).div_ceil(wanted.min(most).max(1)).min(iterations.into());
         let chunks = u64::from(length).div_ceil(chunk) as u32;
         let steps = if self.reverse { steps.map(|step| -step) } else { steps };
         Ok(Lanes { axes, lanes, length, chunk: chunk as u32, chunks, steps })

@@ -75,6 +75,8 @@ pub struct Properties {
     pub max_buffer: u64,
     /// Storage buffers of a kernel.
     pub buffers: u32,
+    /// Iterations of all loops of an invocation at most. llvmpipe ends loops without a word behind 65535.
+    pub iterations: u32,
     /// Workgroups of a dispatch along one dimension.
     pub max_groups: u32,
     /// It has arithmetic of float64.
@@ -123,6 +125,7 @@ impl Properties {
         let local = memory.memory_heaps_as_slice().iter();
         let local = local.filter(|h| h.flags.contains(vk::MemoryHeapFlags::DEVICE_LOCAL));
         let floats = FloatControls::of(&of_12);
+        let llvmpipe = of_12.driver_id == vk::DriverId::MESA_LLVMPIPE;
         Ok(Self {
             name: info.name.clone(),
             driver: format!("{} {}", info.driver, info.driver_info).trim().to_owned(),
@@ -135,8 +138,8 @@ impl Properties {
             buffers,
             max_groups: limits.max_compute_work_group_count.into_iter().min().unwrap_or(65535),
             float64,
-            keeps_subnormals: floats.subnormals[1]
-                || of_12.driver_id == vk::DriverId::MESA_LLVMPIPE,
+            keeps_subnormals: floats.subnormals[1] || llvmpipe,
+            iterations: if llvmpipe { 65000 } else { u32::MAX },
             floats,
         })
     }

@@ -4,7 +4,7 @@
 use super::places::{Indexed, Places};
 use super::{index_tensor, kernel, step_of};
 use crate::dtype::Dtype;
-use crate::launch::{Axes, Job, OpRequest, Work};
+use crate::launch::{Axes, Job, OpRequest, Work, count};
 use crate::ops::copy::Copy;
 use crate::program::Kernel;
 use crate::shader::Tensor;
@@ -96,16 +96,42 @@ impl Work for Scatter {
         let (off, along) = self.places.split(&slice);
         let (off, along) = (Axes::join([0, 0], off), Axes::join([0, 0], along));
         let positions = (0..n).map(|d| (updates.shape[d], [updates.strides[d]]));
-        let mut words = vec![self.places.positions(updates.shape)?, along.elements()?, 0, 0];
-        Axes::join([updates.offset], positions).words(&mut words);
+        let each = along.elements()?;
+        let all = count([self.places.positions(updates.shape)?.into(), each.into()])?;
+        let mut words = vec![0, 0, each, 0, 0];
+        let positions = Axes::join([updates.offset], positions);
+        positions.words(&mut words);
         // Word 0 is the number of invocations.
-        words[2] = words.len() as u32 + 1;
-        off.words(&mut words);
         words[3] = words.len() as u32 + 1;
+        off.words(&mut words);
+        words[4] = words.len() as u32 + 1;
         along.words(&mut words);
         let blocks = [&updates.block, &out.block, &places];
-        job.launch(&self.kernel, &blocks, off.elements()?, &words)
+        // An update takes a turn of the loop, and of two walks one for each axis and one more.
+        let turns = 3 + positions.list.len().max(1) + along.list.len().max(1);
+        let turns = turns as u32;
+        in_parts(job, all, turns, |first, end| {
+            words[..2].copy_from_slice(&[first, end]);
+            job.launch(&self.kernel, &blocks, off.elements()?, &words)
+        })
     }
+}
+
+/// Calls `part` for parts of so many updates, each as long as an invocation may loop.
+fn in_parts(
+    job: &Job<'_>,
+    updates: u32,
+    turns: u32,
+    mut part: impl FnMut(u32, u32) -> Result<()>,
+) -> Result<()> {
+    let most = job.device.context.properties.iterations / turns;
+    let mut first = 0;
+    while first < updates {
+        let end = first.saturating_add(most).min(updates);
+        part(first, end)?;
+        first = end;
+    }
+    Ok(())
 }
 
 struct ScatterAxis {
@@ -144,10 +170,13 @@ impl Work for ScatterAxis {
         let lanes = Axes::join([out.offset, indices.offset, updates.offset], lanes);
         let length = indices.shape[axis].max(updates.shape[axis]);
         let steps = [out.strides[axis], step_of(indices, axis), step_of(updates, axis)];
-        let mut words = vec![length as u32, out.shape[axis] as u32];
+        let mut words = vec![0, 0, out.shape[axis] as u32];
         words.extend(steps.map(|step| step as u32));
         let blocks = [&indices.block, &updates.block, &out.block];
         lanes.words(&mut words);
-        job.launch(&self.kernel, &blocks, lanes.elements()?, &words)
+        in_parts(job, count([length])?, 1, |first, end| {
+            words[..2].copy_from_slice(&[first, end]);
+            job.launch(&self.kernel, &blocks, lanes.elements()?, &words)
+        })
     }
 }

@@ -28,6 +28,7 @@ impl Fold {
         let strides = input.strides.iter().zip(out.strides).map(|(i, o)| [*i, *o]);
         let axes: Vec<_> = input.shape.iter().copied().zip(strides).collect();
         let (reduced, kept) = split_axes(&axes, mask);
+        let walked = reduced.iter().filter(|(n, _)| *n != 1).count();
         let kept = Axes::join([input.offset, out.offset], kept);
         let reduced = Axes::join([0], reduced.into_iter().map(|(n, [stride, _])| (n, [stride])));
         let (outputs, count) = (kept.elements()?, reduced.elements()?);
@@ -35,9 +36,15 @@ impl Fold {
         let wanted = device.context.properties.parallelism().div_ceil(outputs.into());
         let most = if cuts { u64::from(count).div_ceil(SEGMENT) } else { 1 };
         let length = u64::from(count).div_ceil(wanted.min(most).max(1));
+        // Each element may take a turn of the outer loop, two of the inner one, and of the walk one for each axis and one more.
+        // The axes are the shape's, since results must not depend on strides.
+        let turns = 4 + walked.max(1) as u32;
+        let iterations = device.context.properties.iterations;
+        let length = length.min((iterations / turns).into());
         let segments = u64::from(count).div_ceil(length);
         let items = u64::from(outputs).checked_mul(segments);
-        if items.is_none_or(|items| items > u64::from(u32::MAX)) {
+        let fits = segments <= iterations.into();
+        if !fits || items.is_none_or(|items| items > u64::from(u32::MAX)) {
             let text = format!("a reduction with {outputs} results of {count} elements");
             return Err(Failure { code: status::OUT_OF_MEMORY, text });
         }
