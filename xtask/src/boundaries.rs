@@ -122,7 +122,7 @@ fn binaries() -> Result<()> {
         plugins::opencl()?,
         plugins::overlay()?,
         plugins::cuda(Profile::Checked)?,
-        plugins::vulkan()?,
+        plugins::vulkan(Profile::Checked)?,
     ] {
         match built {
             Built::At(path) => binary(&path)?,

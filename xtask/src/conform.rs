@@ -24,6 +24,9 @@ const WITHOUT_WARPGROUPS: &str = "cuda, emulated, compute capability 8.0";
 /// With cuDNN wherever it can.
 const BY_CUDNN: &str = "cuda, emulated, cuDNN";
 
+/// The Vulkan backend, mostly on llvmpipe.
+const VULKAN: &str = "vulkan";
+
 /// The operations that cuDNN is asked for.
 const OF_CUDNN: [&str; 5] =
     ["convolve", "convolve_input", "convolve_weight", "attention", "attention_gradient"];
@@ -42,6 +45,7 @@ pub fn backends() -> Result<Vec<Backend>> {
         backend("opencl", "complete", Some(plugins::opencl()?)),
         backend(WITHOUT_WARPGROUPS, "complete", Some(plugins::on_emulator()?)),
         backend(BY_CUDNN, "complete", Some(plugins::on_emulator()?)),
+        backend(VULKAN, "complete", Some(plugins::vulkan_with_driver()?)),
         backend("linked-in CPU", "complete", None),
         backend("CPU plugin", "complete", Some(plugins::overlay()?)),
         backend("minimal", "basic", Some(plugins::minimal()?)),
@@ -90,6 +94,7 @@ pub fn check(backend: &Backend) -> Result<Outcome> {
         BY_CUDNN => {
             kit.env("ULTRAMARINE_CUDA_CUDNN", "1");
         }
+        VULKAN => plugins::on_vulkan(&mut kit),
         _ => {}
     }
     if [EMULATED, WITHOUT_WARPGROUPS, BY_CUDNN].contains(&backend.name) {

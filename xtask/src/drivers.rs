@@ -1,5 +1,5 @@
-//! System packages that tests need and a machine may lack, such as OpenCL's loader and headers, and PoCL,
-//! which runs OpenCL on the processor.
+//! System packages that tests need and a machine may lack: OpenCL's loader and headers, and PoCL, which runs OpenCL on the
+//! processor; Vulkan's loader, and Mesa's llvmpipe, which runs Vulkan there.
 
 use crate::sh;
 use std::path::Path;
@@ -16,6 +16,31 @@ pub fn opencl() {
     let driver = std::fs::read_dir("/etc/OpenCL/vendors").is_ok_and(|mut d| d.next().is_some());
     let wanted = OPENCL.iter().filter(|(package, _)| !(driver && package.starts_with("pocl")));
     install("OpenCL", &wanted.copied().collect::<Vec<_>>());
+}
+
+/// The same for Vulkan.
+const VULKAN: [(&str, &str); 2] = [
+    ("libvulkan1", "/usr/share/doc/libvulkan1"),
+    ("mesa-vulkan-drivers", "/usr/share/doc/mesa-vulkan-drivers"),
+];
+
+/// Installs what is missing for Vulkan.
+pub fn vulkan() {
+    if !has_vulkan() {
+        install("Vulkan", &VULKAN);
+    }
+}
+
+/// Returns true where there are a loader and a driver.
+pub fn has_vulkan() -> bool {
+    let loader =
+        ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"]
+            .iter()
+            .any(|folder| Path::new(folder).join("libvulkan.so.1").exists());
+    let driver = ["/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d"]
+        .iter()
+        .any(|folder| std::fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some()));
+    loader && driver
 }
 
 /// Installs those of Debian's packages whose file is missing, where that is possible: with apt-get, as root. Otherwise it says

@@ -49,38 +49,40 @@ pub fn run() -> Result<()> {
         bail!("the installed package has no headers or CMake package for backends and extensions");
     }
     sh::run(fresh.python(&["-m", "ultramarine", "backends"]))?;
-    cuda(&venv, &fresh)?;
+    backend(&venv, &fresh, "ultramarine-cuda", "cuda", plugins::cuda(Profile::Release)?)?;
+    backend(&venv, &fresh, "ultramarine-wgpu", "vulkan", plugins::vulkan(Profile::Release)?)?;
     dlpack_check(&venv, &fresh)?;
     let import = best_seconds(&fresh, "import ultramarine")? - best_seconds(&fresh, "pass")?;
     println!("importing takes {:.1} ms beyond the interpreter's start", import * 1e3);
     Ok(())
 }
 
-/// The CUDA backend's wheel: built, installed beside, found. Where there is no GPU it says so.
-fn cuda(venv: &Venv, fresh: &Venv) -> Result<()> {
-    sh::say("building the wheel of the CUDA backend");
-    let Built::At(library) = plugins::cuda(Profile::Release)? else {
-        bail!("the CUDA backend was not built")
-    };
+/// The wheel of a backend: built, installed beside, found. Where there is no device it says so.
+fn backend(venv: &Venv, fresh: &Venv, package: &str, name: &str, built: Built) -> Result<()> {
+    sh::say(&format!("building the wheel of {package}"));
+    let Built::At(library) = built else { bail!("{package} was not built") };
     venv.pip_install(&["setuptools>=77"])?;
-    let wheel =
-        ["-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", "dist/cuda"];
-    let mut build = venv.python(&[&wheel[..], &["crates/ultramarine-cuda/package"]].concat());
-    build.env("ULTRAMARINE_CUDA_LIBRARY", library);
+    let dist = format!("dist/{name}");
+    let wheel = ["-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", &dist];
+    let source = format!("crates/{package}/package");
+    let mut build = venv.python(&[&wheel[..], &[source.as_str()]].concat());
+    build.env(format!("{}_LIBRARY", package.replace('-', "_").to_uppercase()), library);
     sh::run(build)?;
-    let wheel = only_wheel(sh::root().join("dist/cuda"))?;
-    let name = wheel.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    println!("dist/cuda/{name}: {:.2} MB", std::fs::metadata(&wheel)?.len() as f64 / 1e6);
+    let wheel = only_wheel(sh::root().join(&dist))?;
+    let file = wheel.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    println!("{dist}/{file}: {:.2} MB", std::fs::metadata(&wheel)?.len() as f64 / 1e6);
     let platform = if cfg!(target_env = "gnu") { "manylinux_2_" } else { "" };
-    if !name.contains(&format!("-py3-none-{platform}")) || name.ends_with("-any.whl") {
-        bail!("{name} is not for any Python on this platform, or on this system alone");
+    if !file.contains(&format!("-py3-none-{platform}")) || file.ends_with("-any.whl") {
+        bail!("{file} is not for any Python on this platform, or on this system alone");
     }
     fresh.pip_install(&["--no-deps", &wheel.to_string_lossy()])?;
-    const FOUND: &str = "from ultramarine import backends; backends.load_all(); \
-        print([c.rule for c in backends.report() if c.name == 'cuda'])";
-    let printed = sh::read(fresh.python(&["-c", FOUND]))?;
-    if !printed.contains("entry point of ultramarine-cuda") {
-        bail!("the installed backend is not found: {}", printed.trim());
+    let found = format!(
+        "from ultramarine import backends; backends.load_all(); \
+         print([c.rule for c in backends.report() if c.name == '{name}'])"
+    );
+    let printed = sh::read(fresh.python(&["-c", &found]))?;
+    if !printed.contains(&format!("entry point of {package}")) {
+        bail!("the installed backend {name} is not found: {}", printed.trim());
     }
     Ok(())
 }

@@ -1,7 +1,8 @@
 //! The backends that this repository holds as plugins, built into `target/backends`: the
-//! examples in C with the C compiler and the contract's headers alone, the CPU crate and CUDA's by cargo, with the
-//! profile `checked`.
+//! examples in C with the C compiler and the contract's headers alone, the CPU crate, CUDA's and Vulkan's by cargo, with
+//! the profile `checked`.
 
+use crate::drivers;
 use crate::profile::Profile;
 use crate::sh;
 use anyhow::{Context, Result};
@@ -25,6 +26,7 @@ pub enum Built {
 pub fn run() -> Result<()> {
     let mut all =
         vec![("minimal", minimal()?), ("opencl", opencl()?), ("cuda", cuda(Profile::Checked)?)];
+    all.push(("vulkan", vulkan(Profile::Checked)?));
     if cfg!(target_arch = "x86_64") {
         for variant in CPU_VARIANTS {
             all.push((variant, cpu(variant)?));
@@ -112,10 +114,32 @@ pub fn cuda(profile: Profile) -> Result<Built> {
     }
 }
 
-/// The Vulkan backend, where cargo builds it: beside the other plugins it would be a device of tests that ask for theirs.
-pub fn vulkan() -> Result<Built> {
-    Profile::Checked.build()?;
-    Ok(Built::At(Profile::Checked.folder().join("libultramarine_wgpu.so")))
+/// The Vulkan backend, in a folder of its own: beside the other plugins it would be a device of tests that ask for theirs.
+pub fn vulkan(profile: Profile) -> Result<Built> {
+    profile.build()?;
+    let from = profile.folder().join("libultramarine_wgpu.so");
+    match profile {
+        Profile::Checked => place(&from, &directory().join("vulkan/libultramarine-vulkan.so")),
+        Profile::Release => Ok(Built::At(from)),
+    }
+}
+
+/// The Vulkan backend where there is a driver.
+pub fn vulkan_with_driver() -> Result<Built> {
+    if drivers::has_vulkan() {
+        return vulkan(Profile::Checked);
+    }
+    let missing = "there is no Vulkan driver (Debian: libvulkan1, mesa-vulkan-drivers)";
+    Ok(Built::Missing(missing.to_owned()))
+}
+
+/// Has a command keep the kernels that Mesa compiles. Its drivers complain where nobody is logged in.
+pub fn on_vulkan(command: &mut Command) {
+    let kept = sh::root().join("target/mesa");
+    if std::env::var_os("XDG_RUNTIME_DIR").is_none() && std::fs::create_dir_all(&kept).is_ok() {
+        command.env("XDG_RUNTIME_DIR", &kept);
+    }
+    command.env("MESA_SHADER_CACHE_DIR", kept);
 }
 
 /// The CUDA driver and NVRTC that the tests have where there is no GPU, in a directory: they run
@@ -163,7 +187,7 @@ pub fn sources() -> PathBuf {
 /// Copies a library to where it is used, as a new file: programs that have the former one open
 /// keep it.
 fn place(from: &Path, to: &Path) -> Result<Built> {
-    std::fs::create_dir_all(directory())?;
+    to.parent().map_or(Ok(()), std::fs::create_dir_all)?;
     let fresh = to.with_extension("new");
     std::fs::copy(from, &fresh).with_context(|| format!("cannot copy {}", from.display()))?;
     std::fs::rename(&fresh, to)?;

@@ -19,6 +19,8 @@ use std::thread::JoinHandle;
 
 /// The CUDA backend without a GPU.
 const EMULATED: &str = "cuda, emulated, strict";
+/// The Vulkan backend, on llvmpipe where there is no GPU.
+const VULKAN: &str = "vulkan, strict";
 
 /// Headers that the fuzzer tries.
 const FUZZED: u64 = 300_000;
@@ -62,7 +64,10 @@ pub fn command(args: &[String]) -> Result<()> {
 fn run(full: bool) -> Result<()> {
     minutes::begin()?;
     let mut report = Report::default();
-    minutes::step("system packages", drivers::opencl);
+    minutes::step("system packages", || {
+        drivers::opencl();
+        drivers::vulkan();
+    });
     // Sources of kernels that no test uses any more.
     let _ = std::fs::remove_dir_all(plugins::sources());
     // Packages come by the network while the compiler has the processor.
@@ -121,6 +126,7 @@ struct Built {
     overlay: Plugin,
     minimal: Plugin,
     emulated: Plugin,
+    vulkan: Plugin,
 }
 
 impl Built {
@@ -140,6 +146,7 @@ impl Built {
             overlay: plugins::overlay()?,
             minimal: plugins::minimal()?,
             emulated: plugins::on_emulator()?,
+            vulkan: plugins::vulkan_with_driver()?,
         })
     }
 }
@@ -173,6 +180,7 @@ fn steps<'a>(venv: &'a Venv, built: &'a Built, full: bool) -> Vec<Step<'a>> {
     for (name, plugin, device, strict, operands) in [
         ("opencl, strict", &built.opencl, "gpu:0", "opencl", ""),
         (EMULATED, &built.emulated, "gpu:0", "cuda", ""),
+        (VULKAN, &built.vulkan, "gpu:0", "vulkan", ""),
         ("minimal", &built.minimal, "gpu:0", "", ""),
         ("minimal, operands on gpu:1", &built.minimal, "gpu:0", "", "gpu:1"),
         ("overlay", &built.overlay, "cpu:0", "", ""),
@@ -195,7 +203,8 @@ fn steps<'a>(venv: &'a Venv, built: &'a Built, full: bool) -> Vec<Step<'a>> {
             let options: Vec<&str> = options.iter().map(String::as_str).collect();
             let suite = [&["-m", "ops"], &options[..], &["python/tests"]].concat();
             match name {
-                EMULATED => emulated(report, venv, &suite, full),
+                EMULATED => a_part(report, venv, name, &suite, full, plugins::emulate),
+                VULKAN => a_part(report, venv, name, &suite, full, plugins::on_vulkan),
                 _ => pytest(report, name, &suite),
             }
         }));
@@ -277,11 +286,17 @@ fn extensions(report: &mut Report, venv: &Venv, opencl: &Plugin) -> Result<()> {
     Ok(())
 }
 
-/// The suite of operations on the CUDA backend, on the emulated driver: a tenth of it, since each kernel is
-/// compiled by a C++ compiler. A GPU takes all of it in minutes.
-fn emulated(report: &mut Report, venv: &Venv, suite: &[&str], full: bool) -> Result<()> {
+/// A tenth of the suite, since each kernel is compiled at its first use by a compiler that is slow; all of it if `full`.
+fn a_part(
+    report: &mut Report,
+    venv: &Venv,
+    name: &str,
+    suite: &[&str],
+    full: bool,
+    prepare: fn(&mut Command),
+) -> Result<()> {
     let each = if full { "--each=1" } else { "--each=10" };
-    report.pytest(venv, EMULATED, &[suite, &[each]].concat(), plugins::emulate)
+    report.pytest(venv, name, &[suite, &[each]].concat(), prepare)
 }
 
 /// NVIDIA's own compiler takes the kernels that ran on the emulated driver, but for those that it took before.
