@@ -47,7 +47,7 @@ unsafe fn made(
         let inputs = descs(inputs, given.n_inputs, most)?;
         let outputs = descs(outputs, given.n_outputs, most)?;
         let dtypes: Vec<Dtype> = inputs.iter().map(|d| d.dtype).collect();
-        let program = ops::Program::of(given, &dtypes, most)?;
+        let program = ops::Program::of(given, &dtypes, &device.context.properties)?;
         ops::prepare(device, &program, &inputs, &outputs)
     }
 }

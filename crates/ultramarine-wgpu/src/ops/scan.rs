@@ -46,7 +46,7 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     let items = items(attributes.op, dtype);
     let build = |tensors: &[Tensor], call: &str| {
         let program = Program::new(tensors).array("totals", dtype.register());
-        let program = with_functions(program, dtype);
+        let program = with_functions(program, dtype, request.device.context.properties.float64);
         request.device.programs.get(program.library(SCAN).item(&items).body(call).build())
     };
     let (a, out) = (Tensor { name: "a", dtype }, Tensor { name: "out", dtype });

@@ -101,7 +101,7 @@ fn apply_in<T: Element>(
 /// Applies `unary_NAME` or `binary_NAME`, as the ops do.
 pub fn apply<T: Element>(device: &Device, name: &str, operands: &[&[T]]) -> Vec<T> {
     let kind = if operands.len() == 1 { "unary" } else { "binary" };
-    let functions = |program| with_functions(program, T::DTYPE);
+    let functions = |program| with_functions(program, T::DTYPE, device.context.properties.float64);
     apply_in(device, functions, &format!("{kind}_{name}"), operands)
 }
 

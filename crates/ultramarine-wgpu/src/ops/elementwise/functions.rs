@@ -21,14 +21,19 @@ pub struct Functions {
 }
 
 impl Functions {
-    /// Those of a dtype.
-    pub fn of(dtype: Dtype) -> Self {
+    /// Those of a dtype, on a device with arithmetic of float64 or without.
+    pub fn of(dtype: Dtype, float64: bool) -> Self {
         let mut library = Library::default();
         let mut items = format!("alias A = {};\n", dtype.register());
         let mut add = |text: &'static str| library.add(text);
         match dtype {
             Dtype::Bool => add(text!("bool")),
-            Dtype::Complex64 => functions::complex64().for_each(add),
+            Dtype::Complex64 => {
+                functions::complex64().for_each(&mut add);
+                if float64 {
+                    add(text!("complex_wide"));
+                }
+            }
             Dtype::Float64 => {
                 [text!("float64"), text!("real")].into_iter().for_each(&mut add);
                 functions::float64().for_each(add);
@@ -64,8 +69,8 @@ impl Functions {
 }
 
 /// Gives a program the functions of a dtype.
-pub fn with_functions(program: Program<'_>, dtype: Dtype) -> Program<'_> {
-    let functions = Functions::of(dtype);
+pub fn with_functions(program: Program<'_>, dtype: Dtype, float64: bool) -> Program<'_> {
+    let functions = Functions::of(dtype, float64);
     program.item(&functions.items).with_library(functions.library)
 }
 

@@ -30,9 +30,10 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     if request.inputs.iter().any(|input| input.dtype != dtype) {
         return Err(Failure::invalid("binary ops take two inputs of one dtype"));
     }
+    let float64 = request.device.context.properties.float64;
     let unknown = || request.unknown(Some(code));
     let function = function_of(request.op, code, dtype).ok_or_else(unknown)?;
-    if function.output != out || !Functions::of(dtype).has(&function.name) {
+    if function.output != out || !Functions::of(dtype, float64).has(&function.name) {
         return Err(unknown());
     }
     request.computes(&[dtype])?;
@@ -42,7 +43,7 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         tensors.push(Tensor { name: "b", dtype });
     }
     tensors.push(Tensor { name: "out", dtype: out });
-    let program = with_functions(Program::new(&tensors), dtype);
+    let program = with_functions(Program::new(&tensors), dtype, float64);
     let operands = if binary { "load_a(at.x), load_b(at.y)" } else { "load_a(at.x)" };
     let value = match (format!("{}({operands})", function.name), function.is_test) {
         (value, true) => format!("select(0u, 1u, {value})"),

@@ -2,6 +2,7 @@
 
 use crate::dtype::Dtype;
 use crate::ops::elementwise::{Function, Functions, function_of};
+use crate::vulkan::Properties;
 use std::collections::BTreeMap;
 use ultramarine_abi::fused::{self, Instruction, NO_REDUCTION, family};
 use ultramarine_abi::helper::{Failure, Result};
@@ -58,11 +59,16 @@ fn refused(what: String) -> Failure {
 }
 
 impl Program {
-    /// Checks a program with inputs of these dtypes and of `most` tensors.
+    /// Checks a program with inputs of these dtypes, for a device.
     ///
     /// # Safety
     /// The program's lists have the lengths that it says.
-    pub unsafe fn of(given: &fused::Program, inputs: &[Dtype], most: usize) -> Result<Self> {
+    pub unsafe fn of(
+        given: &fused::Program,
+        inputs: &[Dtype],
+        properties: &Properties,
+    ) -> Result<Self> {
+        let most = super::most_tensors(properties);
         let tensors = u64::from(given.n_inputs) + u64::from(given.n_outputs);
         for (what, n, most) in [
             ("tensors", tensors, most),
@@ -100,7 +106,7 @@ impl Program {
         }
         for (i, instruction) in instructions.iter().enumerate() {
             let (step, dtype) = program
-                .step(instruction)
+                .step(instruction, properties.float64)
                 .ok_or_else(|| refused(format!("whose instruction {i} is {instruction:?}")))?;
             program.steps.push(step);
             program.dtypes.push(dtype);
@@ -112,7 +118,7 @@ impl Program {
     }
 
     /// An instruction and the dtype of its result; `None` if it is none.
-    fn step(&mut self, i: &Instruction) -> Option<(Step, Dtype)> {
+    fn step(&mut self, i: &Instruction, float64: bool) -> Option<(Step, Dtype)> {
         let to = Dtype::of(i.dtype)?;
         let dtype = |value: u16| self.dtypes.get(usize::from(value)).copied();
         let (a, b, c) = (usize::from(i.a), usize::from(i.b), usize::from(i.c));
@@ -130,7 +136,8 @@ impl Program {
             _ => return None,
         };
         if let Step::Call(function, _) = &step {
-            let functions = self.functions.entry(from).or_insert_with(|| Functions::of(from));
+            let functions =
+                self.functions.entry(from).or_insert_with(|| Functions::of(from, float64));
             if function.output != to || !functions.has(&function.name) {
                 return None;
             }
