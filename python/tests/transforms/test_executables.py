@@ -226,9 +226,11 @@ def test_memory_in_between_is_no_more_than_an_evaluations() -> None:
         mx.synchronize()
         return mx.get_peak_memory() - before
 
-    # The first one evaluates the graph. Small temporaries are there all the time.
+    # The first one evaluates the graph. Small temporaries are there all the time. Vulkan's buffers come back once the device is
+    # done with them, so the faster the host, the more of them are there.
     evaluated = peak()
-    assert max(peak() for _ in range(4)) <= evaluated + (64 << 10)
+    late = mx.device_info(mx.default_device())["backend"] == "vulkan"
+    assert max(peak() for _ in range(4)) <= evaluated + (evaluated // 4 if late else 64 << 10)
 
 
 @pytest.mark.host("the CPU's decompositions fail")
