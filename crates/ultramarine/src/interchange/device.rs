@@ -82,7 +82,7 @@ fn missing(op: &str, dl: DLDevice) -> Error {
     }
     let article = if name.starts_with(['A', 'E', 'O', 'e', 'o', 'u']) { "an" } else { "a" };
     let takes = match plugin {
-        Some(plugin) => format!("the backend \"{plugin}\" (package ultramarine-{plugin})"),
+        Some(plugin) => format!("the backend \"{plugin}\" (package {})", kinds::package(plugin)),
         None => format!("a backend that serves such devices (DLPack type {})", dl.device_type),
     };
     let loaded: Vec<String> = backend::backends()

@@ -48,6 +48,15 @@ pub(super) fn names(device_type: i32) -> (&'static str, Option<&'static str>) {
     }
 }
 
+/// The Python package that has a backend, by the backend's name.
+pub(super) fn package(backend: &str) -> String {
+    match backend {
+        // One crate, built for each.
+        "vulkan" | "metal" => "ultramarine-wgpu".to_owned(),
+        _ => format!("ultramarine-{backend}"),
+    }
+}
+
 /// A device type as messages name it.
 pub(super) fn name_of(device_type: i32) -> &'static str {
     names(device_type).0

@@ -81,9 +81,13 @@ fn refusals_name_what_would_do() -> Result<()> {
         (foreign::memory(other, 4), bench.dl(), "not of the device's OpenCL context"),
         (mine(), at(OPENCL, 77), "no OpenCL device 77: backend \"opencl\" serves 1 device"),
         (mine(), at(2, 0), "a CUDA tensor needs the backend \"cuda\" (package ultramarine-cuda)"),
+        (
+            mine(),
+            at(7, 0),
+            "a Vulkan tensor needs the backend \"vulkan\" (package ultramarine-wgpu)",
+        ),
+        (mine(), at(8, 0), "a Metal tensor needs the backend \"metal\" (package ultramarine-wgpu)"),
         (mine(), at(2, 0), "loaded: cpu (CPU), opencl (OpenCL)"),
-        (mine(), at(8, 0), "a Metal tensor needs the backend \"metal\""),
-        (mine(), at(7, 0), "a Vulkan tensor needs"),
         (mine(), at(12, 3), "an extension device tensor needs"),
         (mine(), at(1, 1), "no CPU 1"),
     ] {
