@@ -3,6 +3,12 @@
 
 fn word(k: u32) -> u32 { return words[im.base + k]; }
 
+// A quotient, from the factor and the shift of its divisor.
+fn divide(n: u32, factor: u32, shift: u32) -> u32 {
+  let t = u32((u64(n) * u64(factor)) >> 32u);
+  return (t + ((n - t) >> 1u)) >> shift;
+}
+
 fn locate1(w: u32, first: u32) -> u32 {
   var q = im.base + w;
   var axes = words[q];

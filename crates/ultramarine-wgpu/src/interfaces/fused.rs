@@ -48,7 +48,7 @@ unsafe fn made(
         let outputs = descs(outputs, given.n_outputs, most)?;
         let dtypes: Vec<Dtype> = inputs.iter().map(|d| d.dtype).collect();
         let program = ops::Program::of(given, &dtypes, &device.context.properties)?;
-        ops::prepare(device, &program, &inputs, &outputs)
+        ops::prepare(device, program, &inputs, &outputs)
     }
 }
 

@@ -52,6 +52,20 @@ impl<const K: usize> Axes<K> {
             to.extend(strides.map(|stride| stride as u32));
         }
     }
+
+    /// Appends, for each axis that `words` gives but the last, the factor and the shift of `divide` in `walk.wgsl`.
+    pub fn divisors(&self, to: &mut Vec<u32>) {
+        for (size, _) in self.list.iter().skip(1).rev() {
+            to.extend(divisor(*size as u32));
+        }
+    }
+}
+
+/// The factor and the shift by which `divide` in `walk.wgsl` divides by a size of 2 at least.
+fn divisor(size: u32) -> [u32; 2] {
+    let bits = (size - 1).ilog2() + 1;
+    let factor = (((1_u64 << bits) - u64::from(size)) << 32) / u64::from(size) + 1;
+    [factor as u32, bits - 1]
 }
 
 /// The product of sizes, for kernels that count in 32 bits.
@@ -96,6 +110,27 @@ mod tests {
     fn counts_of_more_than_32_bits_are_refused() {
         assert!(count([1 << 16, 1 << 16]).is_err());
         assert_eq!(count([1 << 16, (1 << 16) - 1]).unwrap(), 0xffff0000);
+    }
+
+    #[test]
+    fn divisions_are_products() {
+        let divide = |n: u32, [factor, shift]: [u32; 2]| {
+            let t = ((u64::from(n) * u64::from(factor)) >> 32) as u32;
+            (t + ((n - t) >> 1)) >> shift
+        };
+        let edges =
+            [2, 3, 5, 7, 10, 64, 641, 65537, 1 << 31, (1 << 31) + 1, u32::MAX - 1, u32::MAX];
+        for size in edges {
+            let near = edges.iter().flat_map(|n| [n - 1, *n, n.wrapping_add(1)]);
+            let multiples =
+                (1..50).flat_map(|k| [size.wrapping_mul(k).wrapping_sub(1), size.wrapping_mul(k)]);
+            for n in near.chain(multiples) {
+                assert_eq!(divide(n, divisor(size)), n / size, "{n} / {size}");
+            }
+        }
+        let mut words = Vec::new();
+        Axes::join([0], [(3, [40]), (5, [7]), (4, [1])]).divisors(&mut words);
+        assert_eq!(words, [divisor(4), divisor(5)].concat());
     }
 
     #[test]

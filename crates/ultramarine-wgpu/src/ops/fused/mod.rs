@@ -6,22 +6,23 @@ mod source;
 pub use program::{INSTRUCTIONS, Program};
 pub use source::TENSORS;
 
+use source::AXES;
+
 use super::reduce::Reduce;
 use crate::dtype::Dtype;
 use crate::launch::{Axes, Desc, Device, Job, Plan, View, Work, row_major};
 use crate::memory::Block;
 use crate::program::Kernel;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use ultramarine_abi::helper::{Failure, Result};
 
 /// Alignment of what lies in the workspace, in bytes.
 const APART: u64 = 64;
 
 struct Fused {
-    any: Arc<Kernel>,
-    flat: Arc<Kernel>,
-    inputs: usize,
-    constants: usize,
+    program: Program,
+    /// Kernels for any axes, and for each number of them; made when they are needed.
+    kernels: [OnceLock<Result<Arc<Kernel>>>; AXES + 1],
     /// The epilogue of output 0, and the dtype of its operand.
     fold: Option<(Reduce, Dtype)>,
 }
@@ -29,7 +30,7 @@ struct Fused {
 /// The plan of a program.
 pub fn prepare(
     device: &Device,
-    program: &Program,
+    program: Program,
     inputs: &[Desc],
     outputs: &[Desc],
 ) -> Result<Plan> {
@@ -60,14 +61,9 @@ pub fn prepare(
         }
         (fold, _) => fold,
     };
-    let get = |flat| device.programs.get(source::source(program, flat));
-    let work = Fused {
-        any: get(false)?,
-        flat: get(true)?,
-        inputs: program.inputs,
-        constants: program.constants,
-        fold,
-    };
+    let work = Fused { program, kernels: Default::default(), fold };
+    // Whether it compiles.
+    work.kernel(device, 1)?;
     Ok(Plan::new(name, Box::new(work)))
 }
 
@@ -93,6 +89,13 @@ pub fn most_tensors(properties: &crate::vulkan::Properties) -> usize {
 }
 
 impl Fused {
+    /// The kernel for layouts of so many axes.
+    fn kernel(&self, device: &Device, axes: usize) -> Result<Arc<Kernel>> {
+        let axes = Some(axes).filter(|n| *n <= AXES);
+        let slot = &self.kernels[axes.unwrap_or(0)];
+        slot.get_or_init(|| device.programs.get(source::source(&self.program, axes))).clone()
+    }
+
     /// Output 0 before it is reduced: row-major, in the workspace behind the reduction's partial results.
     fn operand<'a>(
         &self,
@@ -125,9 +128,9 @@ impl Work for Fused {
         };
         let mut views: Vec<&View<'_>> = job.inputs.iter().chain(&job.outputs).collect();
         if let Some(value) = &value {
-            views[self.inputs] = value;
+            views[self.program.inputs] = value;
         }
-        if views.len() > TENSORS || self.inputs != job.inputs.len() {
+        if views.len() > TENSORS || self.program.inputs != job.inputs.len() {
             return Err(Failure::invalid("a command with another number of tensors"));
         }
         let shape = job.input(0)?.shape;
@@ -141,14 +144,15 @@ impl Work for Fused {
         let axes = shape.iter().enumerate().map(|(d, n)| (*n, strides(d)));
         let axes = Axes::<TENSORS>::join(offsets, axes);
         let mut words = Vec::new();
-        for i in 0..self.constants {
+        for i in 0..self.program.constants {
             let bits = job.scalar(i)?;
             words.extend([bits as u32, (bits >> 32) as u32]);
         }
         axes.words(&mut words);
         let blocks: Vec<_> = views.iter().map(|view| &view.block).collect();
-        let kernel = if axes.is_flat() { &self.flat } else { &self.any };
-        job.launch(kernel, &blocks, axes.elements()?, &words)?;
+        axes.divisors(&mut words);
+        let kernel = self.kernel(job.device, axes.list.len().max(1))?;
+        job.launch(&kernel, &blocks, axes.elements()?, &words)?;
         match (&self.fold, &value) {
             (Some((reduce, _)), Some(value)) => reduce.run_views(job, (value, job.output(0)?)),
             _ => Ok(()),
