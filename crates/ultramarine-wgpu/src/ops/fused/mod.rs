@@ -1,28 +1,42 @@
-//! Fused programs: a kernel of its own for each, and for an epilogue a reduction of the value in the workspace.
+//! Fused programs: a kernel of its own for each. An epilogue computes the values that it reduces, if they need no loops
+//! and are not wanted besides; else it reduces a value in the workspace.
 
+mod epilogue;
 mod program;
 mod source;
 
 pub use program::{INSTRUCTIONS, Program};
 pub use source::TENSORS;
 
-use source::AXES;
-
 use super::reduce::Reduce;
 use crate::dtype::Dtype;
 use crate::launch::{Axes, Desc, Device, Job, Plan, View, Work, row_major};
 use crate::memory::Block;
 use crate::program::Kernel;
+use epilogue::{Folded, Reduced};
+use source::AXES;
 use std::sync::{Arc, OnceLock};
 use ultramarine_abi::helper::{Failure, Result};
+
+/// What a program has for any number of axes, and for each; made when it is needed.
+type Forms<T> = [OnceLock<Result<Arc<T>>>; AXES + 1];
+
+/// The form for so many axes.
+fn form<T>(
+    forms: &Forms<T>,
+    axes: usize,
+    make: impl FnOnce(Option<usize>) -> Result<Arc<T>>,
+) -> Result<Arc<T>> {
+    let axes = Some(axes.max(1)).filter(|n| *n <= AXES);
+    forms[axes.unwrap_or(0)].get_or_init(|| make(axes)).clone()
+}
 
 /// Alignment of what lies in the workspace, in bytes.
 const APART: u64 = 64;
 
 struct Fused {
     program: Program,
-    /// Kernels for any axes, and for each number of them; made when they are needed.
-    kernels: [OnceLock<Result<Arc<Kernel>>>; AXES + 1],
+    kernels: Forms<Kernel>,
     /// The epilogue of output 0, and the dtype of its operand.
     fold: Option<(Reduce, Dtype)>,
 }
@@ -42,45 +56,36 @@ pub fn prepare(
         return Err(Failure::unsupported("the device has no arithmetic of float64"));
     }
     let tensors = program.tensors();
-    let mut fold = None;
     for (i, (desc, value)) in outputs.iter().zip(&tensors[program.inputs..]).enumerate() {
-        match program.reduce.filter(|_| i == 0) {
-            Some((code, axes)) => {
-                let reduce = Reduce::new(device, code, axes, (*value, desc.dtype))?;
-                fold = Some((reduce, *value));
-            }
-            None if desc.dtype == *value => {}
-            None => return Err(Failure::unsupported("an output of another dtype than its value")),
+        if desc.dtype != *value && (i > 0 || program.reduce.is_none()) {
+            return Err(Failure::unsupported("an output of another dtype than its value"));
         }
     }
     let name = format!("a program of {} instructions", program.steps.len());
-    fold = match (fold, &program.outputs[..]) {
-        // Nothing is computed: the reduction of an input.
-        (Some((reduce, _)), [input]) if *input < program.inputs => {
-            return Ok(Plan::new(name, Box::new(Folded { reduce, input: *input })));
+    let mut fold = None;
+    if let Some((code, axes)) = program.reduce {
+        let (value, out) = (tensors[program.inputs], outputs[0].dtype);
+        let alone = program.outputs.len() == 1;
+        if alone && program.outputs[0] >= program.inputs {
+            // With the output and with partial results.
+            let room = program.inputs + 2 <= most_tensors(&device.context.properties);
+            // Drivers count the iterations of all loops together, and reductions allow for their own.
+            let straight = rank.is_some_and(|rank| rank <= AXES) && !source::has_loops(&program);
+            if room && straight {
+                return Ok(Plan::new(name, Box::new(Reduced::new(device, program, out)?)));
+            }
         }
-        (fold, _) => fold,
-    };
+        let reduce = Reduce::new(device, code, axes, (value, out))?;
+        if alone && program.outputs[0] < program.inputs {
+            let input = program.outputs[0];
+            return Ok(Plan::new(name, Box::new(Folded { reduce, input })));
+        }
+        fold = Some((reduce, value));
+    }
     let work = Fused { program, kernels: Default::default(), fold };
     // Whether it compiles.
     work.kernel(device, 1)?;
     Ok(Plan::new(name, Box::new(work)))
-}
-
-/// The reduction of an input.
-struct Folded {
-    reduce: Reduce,
-    input: usize,
-}
-
-impl Work for Folded {
-    fn workspace(&self, job: &Job<'_>) -> Result<u64> {
-        self.reduce.workspace_of(job.device, (job.input(self.input)?, job.output(0)?))
-    }
-
-    fn run(&self, job: &Job<'_>) -> Result<()> {
-        self.reduce.run_views(job, (job.input(self.input)?, job.output(0)?))
-    }
 }
 
 /// Most tensors of a program on a device.
@@ -88,12 +93,38 @@ pub fn most_tensors(properties: &crate::vulkan::Properties) -> usize {
     TENSORS.min(properties.buffers as usize - 1)
 }
 
+/// The joined axes of a command's tensors, and the words for its kernel: constants, the layout, its divisors.
+fn walked(
+    job: &Job<'_>,
+    program: &Program,
+    views: &[&View<'_>],
+) -> Result<(Axes<TENSORS>, Vec<u32>)> {
+    if views.len() > TENSORS || program.inputs != job.inputs.len() {
+        return Err(Failure::invalid("a command with another number of tensors"));
+    }
+    let strides = |d: usize| {
+        let mut all = [0; TENSORS];
+        all.iter_mut().zip(views).for_each(|(to, view)| *to = view.strides[d]);
+        all
+    };
+    let mut offsets = [0; TENSORS];
+    offsets.iter_mut().zip(views).for_each(|(to, view)| *to = view.offset);
+    let axes = job.input(0)?.shape.iter().enumerate().map(|(d, n)| (*n, strides(d)));
+    let axes = Axes::join(offsets, axes);
+    let mut words = Vec::new();
+    for i in 0..program.constants {
+        let bits = job.scalar(i)?;
+        words.extend([bits as u32, (bits >> 32) as u32]);
+    }
+    axes.words(&mut words);
+    axes.divisors(&mut words);
+    Ok((axes, words))
+}
+
 impl Fused {
     /// The kernel for layouts of so many axes.
     fn kernel(&self, device: &Device, axes: usize) -> Result<Arc<Kernel>> {
-        let axes = Some(axes).filter(|n| *n <= AXES);
-        let slot = &self.kernels[axes.unwrap_or(0)];
-        slot.get_or_init(|| device.programs.get(source::source(&self.program, axes))).clone()
+        form(&self.kernels, axes, |axes| device.programs.get(source::source(&self.program, axes)))
     }
 
     /// Output 0 before it is reduced: row-major, in the workspace behind the reduction's partial results.
@@ -130,28 +161,9 @@ impl Work for Fused {
         if let Some(value) = &value {
             views[self.program.inputs] = value;
         }
-        if views.len() > TENSORS || self.program.inputs != job.inputs.len() {
-            return Err(Failure::invalid("a command with another number of tensors"));
-        }
-        let shape = job.input(0)?.shape;
-        let strides = |d: usize| {
-            let mut all = [0; TENSORS];
-            all.iter_mut().zip(&views).for_each(|(to, view)| *to = view.strides[d]);
-            all
-        };
-        let mut offsets = [0; TENSORS];
-        offsets.iter_mut().zip(&views).for_each(|(to, view)| *to = view.offset);
-        let axes = shape.iter().enumerate().map(|(d, n)| (*n, strides(d)));
-        let axes = Axes::<TENSORS>::join(offsets, axes);
-        let mut words = Vec::new();
-        for i in 0..self.program.constants {
-            let bits = job.scalar(i)?;
-            words.extend([bits as u32, (bits >> 32) as u32]);
-        }
-        axes.words(&mut words);
+        let (axes, words) = walked(job, &self.program, &views)?;
         let blocks: Vec<_> = views.iter().map(|view| &view.block).collect();
-        axes.divisors(&mut words);
-        let kernel = self.kernel(job.device, axes.list.len().max(1))?;
+        let kernel = self.kernel(job.device, axes.list.len())?;
         job.launch(&kernel, &blocks, axes.elements()?, &words)?;
         match (&self.fold, &value) {
             (Some((reduce, _)), Some(value)) => reduce.run_views(job, (value, job.output(0)?)),

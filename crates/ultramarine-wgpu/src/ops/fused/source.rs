@@ -29,14 +29,59 @@ pub fn source(program: &Program, axes: Option<usize>) -> Source {
         .zip(&dtypes)
         .map(|(name, dtype)| Tensor { name, dtype: *dtype })
         .collect();
-    let (prologue, mut body) = places("im.base + 1u", program.constants, tensors.len(), axes);
-    let prologue = format!("{prologue}{}", constants(program));
+    let (mut once, mut body) = places("im.base + 1u", program.constants, tensors.len(), axes);
+    once.extend(constants(program));
     body += &values(program);
     for (k, output) in (program.inputs..).zip(&program.outputs) {
         _ = writeln!(body, "store_{}(at{k}, v{output});", NAMES[k]);
     }
+    let lets = once.iter().map(|once| format!("let {} = {};\n", once.name, once.value));
     let text = Text::new(&tensors).library(LIBRARY).item(&functions(program));
-    text.prologue(&prologue).body(&body).build()
+    text.prologue(&lets.collect::<String>()).body(&body).build()
+}
+
+/// What a reduction of output 0, which has no other beside it, takes for its values: the inputs, `out`, and the function
+/// `load_a` of an element's number. Words: those of the reduction, then as in [`source`].
+pub fn operand(program: &Program, out: Dtype, axes: Option<usize>) -> Text<'static> {
+    let inputs = NAMES.into_iter().zip(program.tensors()).take(program.inputs);
+    let mut tensors: Vec<Tensor> = inputs.map(|(name, dtype)| Tensor { name, dtype }).collect();
+    tensors.push(Tensor { name: "out", dtype: out });
+    // Behind the layout of the reduced axes.
+    let base = "im.base + word(5u) + 2u + 2u * words[im.base + word(5u)]";
+    let (mut once, body) = places(base, program.constants, program.inputs, axes);
+    once.extend(constants(program));
+    let value = program.outputs[0];
+    let (mut items, mut prologue) = (functions(program), String::new());
+    for Once { name, kind, value } in &once {
+        _ = writeln!(items, "var<private> {name}: {kind};");
+        _ = writeln!(prologue, "{name} = {value};");
+    }
+    let kind = program.dtypes[value].register();
+    _ = write!(
+        items,
+        "fn load_a(i: u32) -> {kind} {{\n{body}{}return v{value};\n}}\n",
+        values(program)
+    );
+    Text::new(&tensors).library(LIBRARY).item(&items).prologue(&prologue)
+}
+
+/// A value that all invocations share, and that each finds once, before its elements.
+struct Once {
+    name: String,
+    /// Its type.
+    kind: &'static str,
+    value: String,
+}
+
+impl Once {
+    fn index(name: impl Into<String>, value: String) -> Self {
+        Self { name: name.into(), kind: "u32", value }
+    }
+}
+
+/// Returns true if there are loops in a program's functions.
+pub fn has_loops(program: &Program) -> bool {
+    functions(program).contains("loop {")
 }
 
 /// The functions that a program calls, those of each dtype with its name behind theirs.
@@ -54,13 +99,13 @@ fn functions(program: &Program) -> String {
 }
 
 /// Constants, from the words at `q`.
-fn constants(program: &Program) -> String {
-    let mut text = String::new();
-    for i in 0..program.constants {
+fn constants(program: &Program) -> impl Iterator<Item = Once> + '_ {
+    (0..program.constants).map(|i| {
         let value = program.inputs + i;
-        _ = writeln!(text, "let v{value} = {};", constant(program.dtypes[value], 2 * i));
-    }
-    text
+        let dtype = program.dtypes[value];
+        let (name, kind) = (format!("v{value}"), dtype.register());
+        Once { name, kind, value: constant(dtype, 2 * i) }
+    })
 }
 
 /// Inputs and instructions, as values `v0`, `v1` ...
@@ -113,19 +158,28 @@ fn constant(dtype: Dtype, at: usize) -> String {
     }
 }
 
-/// What finds the places `at0`, `at1` ... of the tensors: before the body, and at its beginning. At `base` are the
-/// constants and the layout.
-fn places(base: &str, constants: usize, tensors: usize, axes: Option<usize>) -> (String, String) {
+/// What finds the places `at0`, `at1` ... of the tensors at element `i`: first the shared values, from the constants and
+/// the layout at `base`.
+fn places(
+    base: &str,
+    constants: usize,
+    tensors: usize,
+    axes: Option<usize>,
+) -> (Vec<Once>, String) {
     // A layout has the strides of all tensors that there may be.
     let width = TENSORS + 1;
-    let (mut once, mut each) = (format!("let q = {base};\n"), String::new());
-    _ = writeln!(once, "let table = q + {}u;", 2 * constants);
+    let mut each = String::new();
+    let mut once = vec![
+        Once::index("q", base.to_owned()),
+        Once::index("table", format!("q + {}u", 2 * constants)),
+    ];
+    let word = |at: usize| format!("words[table + {at}u]");
     for k in 0..tensors {
-        _ = writeln!(once, "let first{k} = words[table + {}u];", k + 1);
+        once.push(Once::index(format!("origin{k}"), word(k + 1)));
     }
     let Some(axes) = axes else {
         for k in 0..tensors {
-            _ = writeln!(each, "var at{k} = first{k};");
+            _ = writeln!(each, "var at{k} = origin{k};");
         }
         _ = write!(
             each,
@@ -139,22 +193,22 @@ fn places(base: &str, constants: usize, tensors: usize, axes: Option<usize>) -> 
         _ = writeln!(each, "w += {width}u;\n}}");
         return (once, each);
     };
-    let mut sums: Vec<String> = (0..tensors).map(|k| format!("first{k}")).collect();
+    let mut sums: Vec<String> = (0..tensors).map(|k| format!("origin{k}")).collect();
     let mut rest = "i".to_owned();
     for axis in 0..axes {
         let at = width * (axis + 1);
         let mut index = rest.clone();
         if axis + 1 < axes {
             let divisor = width * (axes + 1) + 2 * axis;
-            _ = writeln!(once, "let size{axis} = words[table + {at}u];");
-            _ = writeln!(once, "let factor{axis} = words[table + {divisor}u];");
-            _ = writeln!(once, "let shift{axis} = words[table + {}u];", divisor + 1);
+            once.push(Once::index(format!("size{axis}"), word(at)));
+            once.push(Once::index(format!("factor{axis}"), word(divisor)));
+            once.push(Once::index(format!("shift{axis}"), word(divisor + 1)));
             _ = writeln!(each, "let rest{axis} = divide({rest}, factor{axis}, shift{axis});");
             _ = writeln!(each, "let index{axis} = {rest} - rest{axis} * size{axis};");
             (index, rest) = (format!("index{axis}"), format!("rest{axis}"));
         }
         for (k, sum) in sums.iter_mut().enumerate() {
-            _ = writeln!(once, "let step{k}_{axis} = words[table + {}u];", at + k + 1);
+            once.push(Once::index(format!("step{k}_{axis}"), word(at + k + 1)));
             _ = write!(sum, " + {index} * step{k}_{axis}");
         }
     }
@@ -162,4 +216,61 @@ fn places(base: &str, constants: usize, tensors: usize, axes: Option<usize>) -> 
         _ = writeln!(each, "let at{k} = {sum};");
     }
     (once, each)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::elementwise::{Functions, function_of};
+    use crate::shader::{compile, narrow, patch};
+    use ultramarine_abi::schema::{binary, op};
+
+    /// `select(a < c, a, b) + c` of two inputs and a constant, and its conversion to `to`.
+    fn program(dtype: Dtype, to: Dtype) -> Program {
+        let call = |code, of: &[usize]| {
+            let function = function_of(op::BINARY, code, dtype).unwrap();
+            Step::Call(function, of.to_vec())
+        };
+        Program {
+            inputs: 2,
+            constants: 1,
+            steps: vec![
+                call(binary::LESS, &[0, 2]),
+                Step::Select(3, 0, 1),
+                call(binary::ADD, &[4, 2]),
+                Step::Cast(5),
+            ],
+            dtypes: vec![dtype, dtype, dtype, Dtype::Bool, dtype, dtype, to],
+            outputs: vec![6],
+            reduce: None,
+            functions: [(dtype, Functions::of(dtype, true))].into(),
+        }
+    }
+
+    fn compiles(source: &Source) {
+        let module = compile::compile(&source.text).unwrap();
+        let module = narrow::narrow(&module, &source.bytes).unwrap();
+        patch::patch(&module, &Default::default()).unwrap();
+    }
+
+    #[test]
+    fn programs_of_all_dtypes_compile_for_all_numbers_of_axes() {
+        for (i, dtype) in crate::dtype::ALL.into_iter().enumerate() {
+            let program = program(dtype, crate::dtype::ALL[(i + 5) % 14]);
+            for axes in [None, Some(1), Some(2), Some(AXES)] {
+                compiles(&source(&program, axes));
+                let values = operand(&program, program.dtypes[6], axes);
+                compiles(&values.body("store_out(i, load_a(i));").build());
+            }
+        }
+    }
+
+    #[test]
+    fn loops_are_seen() {
+        let mut program = program(Dtype::Float32, Dtype::Float32);
+        assert!(!has_loops(&program));
+        let remainder = function_of(op::BINARY, binary::REMAINDER, Dtype::Float32).unwrap();
+        program.steps[2] = Step::Call(remainder, vec![4, 2]);
+        assert!(has_loops(&program));
+    }
 }

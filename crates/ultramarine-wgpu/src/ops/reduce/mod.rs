@@ -5,6 +5,7 @@ mod steps;
 
 use crate::dtype::Dtype;
 use crate::launch::{Device, Job, OpRequest, View, Work};
+use crate::memory::Block;
 use crate::program::Kernel;
 use crate::shader::{Program, Tensor};
 use fold::Fold;
@@ -89,20 +90,30 @@ impl Reduce {
         axes: u64,
         (dtype, out): (Dtype, Dtype),
     ) -> Result<Self> {
+        let tensors = [Tensor { name: "a", dtype }, Tensor { name: "out", dtype: out }];
+        Self::of_values(device, (code, axes), (dtype, out), Program::new(&tensors))
+    }
+
+    /// Likewise of the values that the program's `load_a` gives. Its last tensor is `out`.
+    pub fn of_values(
+        device: &Device,
+        (code, axes): (u32, u64),
+        (dtype, out): (Dtype, Dtype),
+        values: Program<'_>,
+    ) -> Result<Self> {
         check(op::REDUCE, code, dtype, out)?;
         let steps = Steps::of(code, dtype, device.context.properties.float64);
-        let build = |tensors: &[Tensor], call: &str| {
-            let mut program =
-                Program::new(tensors).array("partial", "W").library(FOLD).library(steps::SUMS);
+        let build = |program: Program<'_>, call: &str| {
+            let mut program = program.array("partial", "W").library(FOLD).library(steps::SUMS);
             for item in &steps.items {
                 program = program.item(item);
             }
             device.programs.get(program.body(call).build())
         };
-        let (a, out) = (Tensor { name: "a", dtype }, Tensor { name: "out", dtype: out });
+        let out = Tensor { name: "out", dtype: out };
         Ok(Self {
-            each: build(&[a, out], "fold_each(i);")?,
-            merge: build(&[out], "fold_merge(i);")?,
+            each: build(values, "fold_each(i);")?,
+            merge: build(Program::new(&[out]), "fold_merge(i);")?,
             axes,
             partial: steps.wide_bytes,
             rereads: false,
@@ -121,20 +132,31 @@ impl Reduce {
 
     /// Enqueues the reduction of a tensor; partial results go to the command's workspace.
     pub fn run_views(&self, job: &Job<'_>, views: (&View<'_>, &View<'_>)) -> Result<()> {
+        self.run_values(job, &[&views.0.block], views, &[])
+    }
+
+    /// Likewise of values, for which the kernel reads these tensors, and `more` words behind those of the reduction. They
+    /// are numbered as the elements of the view.
+    pub fn run_values(
+        &self,
+        job: &Job<'_>,
+        tensors: &[&Arc<Block>],
+        views: (&View<'_>, &View<'_>),
+        more: &[u32],
+    ) -> Result<()> {
         let fold = Fold::of(job.device, views, self.axes, self.cuts)?;
-        let (a, out) = (&views.0.block, &views.1.block);
-        let words = fold.words();
+        let out = &views.1.block;
+        let mut words = fold.words();
+        words.extend_from_slice(more);
         if fold.segments == 1 {
             // The partial results are not touched.
-            return job.launch(&self.each, &[a, out, out], fold.outputs, &words);
+            return job.launch(&self.each, &[tensors, &[out, out]].concat(), fold.outputs, &words);
         }
         let partial = job.scratch()?;
-        let items = fold.outputs * fold.segments;
-        job.launch(&self.each, &[a, out, &partial], items, &words)?;
-        match self.rereads {
-            true => job.launch(&self.merge, &[a, out, &partial], fold.outputs, &words),
-            false => job.launch(&self.merge, &[out, &partial], fold.outputs, &words),
-        }
+        let all = [tensors, &[out, &partial]].concat();
+        job.launch(&self.each, &all, fold.outputs * fold.segments, &words)?;
+        let merged = if self.rereads { &all } else { &all[tensors.len()..] };
+        job.launch(&self.merge, merged, fold.outputs, &words)
     }
 }
 
