@@ -34,11 +34,6 @@ impl<const K: usize> Axes<K> {
         count(self.list.iter().map(|(size, _)| *size))
     }
 
-    /// True if kernels need not divide to find an element.
-    pub fn is_flat(&self) -> bool {
-        self.list.len() <= 1
-    }
-
     /// Appends the layout of `walk.wgsl`.
     pub fn words(&self, to: &mut Vec<u32>) {
         to.push(self.list.len().max(1) as u32);

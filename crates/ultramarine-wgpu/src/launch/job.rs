@@ -125,7 +125,8 @@ impl<'a> Job<'a> {
     ) -> Result<()> {
         let mut words = more.to_vec();
         axes.words(&mut words);
-        self.launch(walk.kernel(axes), blocks, axes.elements()?, &words)
+        axes.divisors(&mut words);
+        self.launch(&walk.kernel(self.device, axes)?, blocks, axes.elements()?, &words)
     }
 
     /// Enqueues a copy of bytes.

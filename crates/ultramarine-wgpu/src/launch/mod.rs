@@ -3,6 +3,7 @@
 mod axes;
 mod device;
 mod job;
+mod places;
 mod plan;
 mod view;
 mod walk;
@@ -10,6 +11,7 @@ mod walk;
 pub use axes::{Axes, count, split_axes};
 pub use device::Device;
 pub use job::Job;
+pub use places::{AXES, Forms, Once, places};
 pub use plan::{Desc, OpRequest, Plan, Work};
 pub use view::{View, row_major};
 pub use walk::Walk;

@@ -1,38 +1,54 @@
-//! Kernels that walk tensors of one shape, in the form for any axes and in the one that needs no divisions.
+//! Kernels that walk tensors of one shape.
 
-use super::{Axes, Device};
+use super::{Axes, Device, Forms, Once, places};
 use crate::program::Kernel;
 use crate::shader::Program;
 use std::sync::Arc;
 use ultramarine_abi::helper::Result;
 
-/// A kernel in both forms.
+/// A kernel in its forms.
 pub struct Walk {
-    any: Arc<Kernel>,
-    flat: Arc<Kernel>,
+    forms: Forms<Kernel>,
+    program: Program<'static>,
+    tensors: usize,
+    more: u32,
+    body: String,
 }
 
 impl Walk {
-    /// The kernels of a program that walks `tensors` tensors, with `more` words in front of the layout. In its body `at`
-    /// holds the places of their elements.
+    /// The kernels of a program that walks `tensors` tensors, 4 at most, with `more` words in front of the layout. In its
+    /// body `at` holds the places of their elements.
     pub fn new(
         device: &Device,
-        program: Program<'_>,
+        program: Program<'static>,
         (tensors, more): (usize, u32),
         body: &str,
     ) -> Result<Self> {
-        let w = more + 1;
-        let any = format!("let at = locate{tensors}({w}u, i);\n{body}");
-        let any = program.clone().body(&any).build();
-        let once =
-            format!("let first_at = first{tensors}({w}u);\nlet step_at = step{tensors}({w}u);");
-        let flat = program.prologue(&once);
-        let flat = flat.body(&format!("let at = first_at + i * step_at;\n{body}")).build();
-        Ok(Self { any: device.programs.get(any)?, flat: device.programs.get(flat)? })
+        let body = body.to_owned();
+        let walk = Self { forms: Forms::default(), program, tensors, more, body };
+        // Whether it compiles.
+        walk.form(device, 1)?;
+        Ok(walk)
+    }
+
+    fn form(&self, device: &Device, axes: usize) -> Result<Arc<Kernel>> {
+        self.forms.get(axes, |axes| {
+            let table = format!("im.base + {}u", self.more + 1);
+            let (once, found) = places(&table, (self.tensors, self.tensors), axes);
+            let at = match self.tensors {
+                1 => "at0",
+                2 => "vec2<u32>(at0, at1)",
+                3 => "vec3<u32>(at0, at1, at2)",
+                _ => "vec4<u32>(at0, at1, at2, at3)",
+            };
+            let program = self.program.clone().prologue(&Once::lets(&once));
+            let body = format!("{found}let at = {at};\n{}", self.body);
+            device.programs.get(program.body(&body).build())
+        })
     }
 
     /// The form for these axes.
-    pub fn kernel<const K: usize>(&self, axes: &Axes<K>) -> &Arc<Kernel> {
-        if axes.is_flat() { &self.flat } else { &self.any }
+    pub fn kernel<const K: usize>(&self, device: &Device, axes: &Axes<K>) -> Result<Arc<Kernel>> {
+        self.form(device, axes.list.len())
     }
 }

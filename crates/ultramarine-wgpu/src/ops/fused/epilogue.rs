@@ -1,9 +1,9 @@
 //! Programs of which only a reduction is wanted.
 
 use super::source::operand;
-use super::{Forms, Program, form, walked};
+use super::{Program, walked};
 use crate::dtype::Dtype;
-use crate::launch::{Device, Job, View, Work, row_major};
+use crate::launch::{Device, Forms, Job, View, Work, row_major};
 use crate::ops::reduce::Reduce;
 use std::sync::Arc;
 use ultramarine_abi::helper::{Failure, Result};
@@ -43,7 +43,7 @@ impl Reduced {
     }
 
     fn form(&self, device: &Device, axes: usize) -> Result<Arc<Reduce>> {
-        form(&self.forms, axes, |axes| {
+        self.forms.get(axes, |axes| {
             let values = operand(&self.program, self.out, axes);
             let dtypes = (self.value(), self.out);
             Reduce::of_values(device, self.code, dtypes, values).map(Arc::new)

@@ -10,26 +10,12 @@ pub use source::TENSORS;
 
 use super::reduce::Reduce;
 use crate::dtype::Dtype;
-use crate::launch::{Axes, Desc, Device, Job, Plan, View, Work, row_major};
+use crate::launch::{AXES, Axes, Desc, Device, Forms, Job, Plan, View, Work, row_major};
 use crate::memory::Block;
 use crate::program::Kernel;
 use epilogue::{Folded, Reduced};
-use source::AXES;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use ultramarine_abi::helper::{Failure, Result};
-
-/// What a program has for any number of axes, and for each; made when it is needed.
-type Forms<T> = [OnceLock<Result<Arc<T>>>; AXES + 1];
-
-/// The form for so many axes.
-fn form<T>(
-    forms: &Forms<T>,
-    axes: usize,
-    make: impl FnOnce(Option<usize>) -> Result<Arc<T>>,
-) -> Result<Arc<T>> {
-    let axes = Some(axes.max(1)).filter(|n| *n <= AXES);
-    forms[axes.unwrap_or(0)].get_or_init(|| make(axes)).clone()
-}
 
 /// Alignment of what lies in the workspace, in bytes.
 const APART: u64 = 64;
@@ -124,7 +110,7 @@ fn walked(
 impl Fused {
     /// The kernel for layouts of so many axes.
     fn kernel(&self, device: &Device, axes: usize) -> Result<Arc<Kernel>> {
-        form(&self.kernels, axes, |axes| device.programs.get(source::source(&self.program, axes)))
+        self.kernels.get(axes, |axes| device.programs.get(source::source(&self.program, axes)))
     }
 
     /// Output 0 before it is reduced: row-major, in the workspace behind the reduction's partial results.

@@ -3,6 +3,7 @@
 
 use super::program::{Program, Step};
 use crate::dtype::Dtype;
+use crate::launch::{Once, places};
 use crate::ops::copy::{LIBRARY, convert};
 use crate::ops::elementwise::narrowed;
 use crate::shader::source::Source;
@@ -17,9 +18,6 @@ const NAMES: [&str; TENSORS] = [
     "p15",
 ];
 
-/// Axes of a layout that a kernel is made for at most. With more of them it walks a list.
-pub const AXES: usize = 4;
-
 /// The kernel of a program, for layouts with so many axes or, without a number, for any. Words: invocations, two for
 /// each constant, the layout, and with a number the layout's divisors.
 pub fn source(program: &Program, axes: Option<usize>) -> Source {
@@ -29,15 +27,13 @@ pub fn source(program: &Program, axes: Option<usize>) -> Source {
         .zip(&dtypes)
         .map(|(name, dtype)| Tensor { name, dtype: *dtype })
         .collect();
-    let (mut once, mut body) = places("im.base + 1u", program.constants, tensors.len(), axes);
-    once.extend(constants(program));
+    let (once, mut body) = layout(program, "im.base + 1u", tensors.len(), axes);
     body += &values(program);
     for (k, output) in (program.inputs..).zip(&program.outputs) {
         _ = writeln!(body, "store_{}(at{k}, v{output});", NAMES[k]);
     }
-    let lets = once.iter().map(|once| format!("let {} = {};\n", once.name, once.value));
     let text = Text::new(&tensors).library(LIBRARY).item(&functions(program));
-    text.prologue(&lets.collect::<String>()).body(&body).build()
+    text.prologue(&Once::lets(&once)).body(&body).build()
 }
 
 /// What a reduction of output 0, which has no other beside it, takes for its values: the inputs, `out`, and the function
@@ -48,8 +44,7 @@ pub fn operand(program: &Program, out: Dtype, axes: Option<usize>) -> Text<'stat
     tensors.push(Tensor { name: "out", dtype: out });
     // Behind the layout of the reduced axes.
     let base = "im.base + word(5u) + 2u + 2u * words[im.base + word(5u)]";
-    let (mut once, body) = places(base, program.constants, program.inputs, axes);
-    once.extend(constants(program));
+    let (once, body) = layout(program, base, program.inputs, axes);
     let value = program.outputs[0];
     let (mut items, mut prologue) = (functions(program), String::new());
     for Once { name, kind, value } in &once {
@@ -63,20 +58,6 @@ pub fn operand(program: &Program, out: Dtype, axes: Option<usize>) -> Text<'stat
         values(program)
     );
     Text::new(&tensors).library(LIBRARY).item(&items).prologue(&prologue)
-}
-
-/// A value that all invocations share, and that each finds once, before its elements.
-struct Once {
-    name: String,
-    /// Its type.
-    kind: &'static str,
-    value: String,
-}
-
-impl Once {
-    fn index(name: impl Into<String>, value: String) -> Self {
-        Self { name: name.into(), kind: "u32", value }
-    }
 }
 
 /// Returns true if there are loops in a program's functions.
@@ -98,14 +79,24 @@ fn functions(program: &Program) -> String {
     items
 }
 
-/// Constants, from the words at `q`.
-fn constants(program: &Program) -> impl Iterator<Item = Once> + '_ {
-    (0..program.constants).map(|i| {
+/// Constants from the words at `base`, and what finds the places of so many tensors.
+fn layout(
+    program: &Program,
+    base: &str,
+    tensors: usize,
+    axes: Option<usize>,
+) -> (Vec<Once>, String) {
+    let table = format!("q + {}u", 2 * program.constants);
+    let (found, body) = places(&table, (tensors, TENSORS), axes);
+    let mut once = vec![Once::index("q", base.to_owned())];
+    once.extend((0..program.constants).map(|i| {
         let value = program.inputs + i;
         let dtype = program.dtypes[value];
         let (name, kind) = (format!("v{value}"), dtype.register());
         Once { name, kind, value: constant(dtype, 2 * i) }
-    })
+    }));
+    once.extend(found);
+    (once, body)
 }
 
 /// Inputs and instructions, as values `v0`, `v1` ...
@@ -158,69 +149,10 @@ fn constant(dtype: Dtype, at: usize) -> String {
     }
 }
 
-/// What finds the places `at0`, `at1` ... of the tensors at element `i`: first the shared values, from the constants and
-/// the layout at `base`.
-fn places(
-    base: &str,
-    constants: usize,
-    tensors: usize,
-    axes: Option<usize>,
-) -> (Vec<Once>, String) {
-    // A layout has the strides of all tensors that there may be.
-    let width = TENSORS + 1;
-    let mut each = String::new();
-    let mut once = vec![
-        Once::index("q", base.to_owned()),
-        Once::index("table", format!("q + {}u", 2 * constants)),
-    ];
-    let word = |at: usize| format!("words[table + {at}u]");
-    for k in 0..tensors {
-        once.push(Once::index(format!("origin{k}"), word(k + 1)));
-    }
-    let Some(axes) = axes else {
-        for k in 0..tensors {
-            _ = writeln!(each, "var at{k} = origin{k};");
-        }
-        _ = write!(
-            each,
-            "var axes = words[table];\nvar w = table + {width}u;\nvar rest = i;\n\
-             loop {{\nif (axes == 0u) {{ break; }}\naxes -= 1u;\nvar index = rest;\n\
-             if (axes != 0u) {{\nlet size = words[w];\nrest = rest / size;\nindex -= rest * size;\n}}\n"
-        );
-        for k in 0..tensors {
-            _ = writeln!(each, "at{k} += index * words[w + {}u];", k + 1);
-        }
-        _ = writeln!(each, "w += {width}u;\n}}");
-        return (once, each);
-    };
-    let mut sums: Vec<String> = (0..tensors).map(|k| format!("origin{k}")).collect();
-    let mut rest = "i".to_owned();
-    for axis in 0..axes {
-        let at = width * (axis + 1);
-        let mut index = rest.clone();
-        if axis + 1 < axes {
-            let divisor = width * (axes + 1) + 2 * axis;
-            once.push(Once::index(format!("size{axis}"), word(at)));
-            once.push(Once::index(format!("factor{axis}"), word(divisor)));
-            once.push(Once::index(format!("shift{axis}"), word(divisor + 1)));
-            _ = writeln!(each, "let rest{axis} = divide({rest}, factor{axis}, shift{axis});");
-            _ = writeln!(each, "let index{axis} = {rest} - rest{axis} * size{axis};");
-            (index, rest) = (format!("index{axis}"), format!("rest{axis}"));
-        }
-        for (k, sum) in sums.iter_mut().enumerate() {
-            once.push(Once::index(format!("step{k}_{axis}"), word(at + k + 1)));
-            _ = write!(sum, " + {index} * step{k}_{axis}");
-        }
-    }
-    for (k, sum) in sums.iter().enumerate() {
-        _ = writeln!(each, "let at{k} = {sum};");
-    }
-    (once, each)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::launch::AXES;
     use crate::ops::elementwise::{Functions, function_of};
     use crate::shader::{compile, narrow, patch};
     use ultramarine_abi::schema::{binary, op};

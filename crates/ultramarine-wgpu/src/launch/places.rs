@@ -1,0 +1,108 @@
+//! Text that finds the elements of tensors which are walked together. There is a form of it for each number of axes, since
+//! it then needs neither loops nor divisions, and drivers load what all invocations share at once.
+
+use std::fmt::Write as _;
+use std::sync::{Arc, OnceLock};
+use ultramarine_abi::helper::Result;
+
+/// Axes of a layout that a form is made for at most. With more of them a kernel walks a list.
+pub const AXES: usize = 4;
+
+/// Something for any number of axes, and for each; made when it is needed.
+pub struct Forms<T>([OnceLock<Result<Arc<T>>>; AXES + 1]);
+
+impl<T> Default for Forms<T> {
+    fn default() -> Self {
+        Self(Default::default())
+    }
+}
+
+impl<T> Forms<T> {
+    /// The form for so many axes.
+    pub fn get(
+        &self,
+        axes: usize,
+        make: impl FnOnce(Option<usize>) -> Result<Arc<T>>,
+    ) -> Result<Arc<T>> {
+        let axes = Some(axes.max(1)).filter(|n| *n <= AXES);
+        self.0[axes.unwrap_or(0)].get_or_init(|| make(axes)).clone()
+    }
+}
+
+/// A value that all invocations share, and that each finds once, before its elements.
+pub struct Once {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub kind: &'static str,
+    /// An expression for it.
+    pub value: String,
+}
+
+impl Once {
+    /// One of type u32.
+    pub fn index(name: impl Into<String>, value: String) -> Self {
+        Self { name: name.into(), kind: "u32", value }
+    }
+
+    /// Their declarations.
+    pub fn lets(all: &[Self]) -> String {
+        all.iter().map(|once| format!("let {} = {};\n", once.name, once.value)).collect()
+    }
+}
+
+/// What finds the places `at0`, `at1` ... of tensors at element `i`: the shared values, and the text that comes before the
+/// places are used. At `table` is a layout with room for `most` tensors and, unless it is for any number of axes, its
+/// divisors.
+pub fn places(
+    table: &str,
+    (tensors, most): (usize, usize),
+    axes: Option<usize>,
+) -> (Vec<Once>, String) {
+    let width = most + 1;
+    let mut each = String::new();
+    let mut once = vec![Once::index("table", table.to_owned())];
+    let word = |at: usize| format!("words[table + {at}u]");
+    for k in 0..tensors {
+        once.push(Once::index(format!("origin{k}"), word(k + 1)));
+    }
+    let Some(axes) = axes else {
+        for k in 0..tensors {
+            _ = writeln!(each, "var at{k} = origin{k};");
+        }
+        _ = write!(
+            each,
+            "var axes = words[table];\nvar w = table + {width}u;\nvar rest = i;\n\
+             loop {{\nif (axes == 0u) {{ break; }}\naxes -= 1u;\nvar index = rest;\n\
+             if (axes != 0u) {{\nlet size = words[w];\nrest = rest / size;\nindex -= rest * size;\n}}\n"
+        );
+        for k in 0..tensors {
+            _ = writeln!(each, "at{k} += index * words[w + {}u];", k + 1);
+        }
+        _ = writeln!(each, "w += {width}u;\n}}");
+        return (once, each);
+    };
+    let mut sums: Vec<String> = (0..tensors).map(|k| format!("origin{k}")).collect();
+    let mut rest = "i".to_owned();
+    for axis in 0..axes {
+        let at = width * (axis + 1);
+        let mut index = rest.clone();
+        if axis + 1 < axes {
+            let divisor = width * (axes + 1) + 2 * axis;
+            once.push(Once::index(format!("size{axis}"), word(at)));
+            once.push(Once::index(format!("factor{axis}"), word(divisor)));
+            once.push(Once::index(format!("shift{axis}"), word(divisor + 1)));
+            _ = writeln!(each, "let rest{axis} = divide({rest}, factor{axis}, shift{axis});");
+            _ = writeln!(each, "let index{axis} = {rest} - rest{axis} * size{axis};");
+            (index, rest) = (format!("index{axis}"), format!("rest{axis}"));
+        }
+        for (k, sum) in sums.iter_mut().enumerate() {
+            once.push(Once::index(format!("step{k}_{axis}"), word(at + k + 1)));
+            _ = write!(sum, " + {index} * step{k}_{axis}");
+        }
+    }
+    for (k, sum) in sums.iter().enumerate() {
+        _ = writeln!(each, "let at{k} = {sum};");
+    }
+    (once, each)
+}
