@@ -1,39 +1,31 @@
-// Numbers as they are stored, and what WGSL cannot write. The halves are converted in integers, since devices round and
-// flush as they like; `im.zero` is a zero that compilers do not know, and so cannot fold.
+// Numbers as they are stored, and what WGSL cannot write. The halves are not converted by devices, which round and flush
+// as they like; `im.zero` is a zero that compilers do not know, and so cannot fold.
 
 fn f16_up(bits: u32) -> f32 {
-  let sign = (bits & 0x8000u) << 16u;
   let rest = bits & 0x7fffu;
-  if (rest >= 0x7c00u) { return bitcast<f32>(sign | 0x7f800000u | ((rest & 0x3ffu) << 13u)); }
-  if (rest >= 0x0400u) { return bitcast<f32>(sign | ((rest << 13u) + 0x38000000u)); }
-  return bitcast<f32>(sign | bitcast<u32>(f32(rest) * 5.9604644775390625e-8));
+  let subnormal = bitcast<u32>(f32(rest) * 5.9604644775390625e-8);
+  // Shifted, the exponents of infinities and NaNs are all ones.
+  let size = (rest << 13u) + select(0x38000000u, 0x70000000u, rest >= 0x7c00u);
+  return bitcast<f32>(((bits & 0x8000u) << 16u) | select(size, subnormal, rest < 0x0400u));
 }
 
 fn f16_down(x: f32) -> u32 {
   let bits = bitcast<u32>(x);
-  let sign = (bits >> 16u) & 0x8000u;
   let size = bits & 0x7fffffffu;
-  if (size > 0x7f800000u) { return sign | 0x7e00u; }
-  if (size >= 0x477ff000u) { return sign | 0x7c00u; }
-  if (size < 0x33000000u) { return sign; }
-  if (size < 0x38800000u) {
-    let shift = 126u - (size >> 23u);
-    let mantissa = (size & 0x7fffffu) | 0x800000u;
-    let whole = mantissa >> shift;
-    let rest = mantissa & ((1u << shift) - 1u);
-    let half_way = 1u << (shift - 1u);
-    let up = rest > half_way || (rest == half_way && (whole & 1u) == 1u);
-    return sign | (whole + select(0u, 1u, up));
-  }
-  return sign | ((size + 0xfffu + ((size >> 13u) & 1u) - 0x38000000u) >> 13u);
+  // Units of the last place of 0.5 are those of the subnormals.
+  let subnormal = bitcast<u32>(bitcast<f32>(size) + 0.5) - 0x3f000000u;
+  let normal = (size + 0xfffu + ((size >> 13u) & 1u) - 0x38000000u) >> 13u;
+  let finite = select(normal, subnormal, size < 0x38800000u);
+  let special = select(0x7c00u, 0x7e00u, size > 0x7f800000u);
+  return ((bits >> 16u) & 0x8000u) | select(finite, special, size >= 0x477ff000u);
 }
 
 fn bf16_up(bits: u32) -> f32 { return bitcast<f32>(bits << 16u); }
 
 fn bf16_down(x: f32) -> u32 {
   let bits = bitcast<u32>(x);
-  if ((bits & 0x7fffffffu) > 0x7f800000u) { return (bits >> 16u) | 0x40u; }
-  return (bits + 0x7fffu + ((bits >> 16u) & 1u)) >> 16u;
+  let near = (bits + 0x7fffu + ((bits >> 16u) & 1u)) >> 16u;
+  return select(near, (bits >> 16u) | 0x40u, (bits & 0x7fffffffu) > 0x7f800000u);
 }
 
 fn inf32() -> f32 { return bitcast<f32>(0x7f800000u | im.zero); }
