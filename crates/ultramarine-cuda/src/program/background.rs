@@ -121,7 +121,7 @@ fn at_exit() {
     }
 }
 
-/// As [`at_exit`], but before every handler of the C library, if the calling thread is the main
+/// Has the exit wait as well, but before every handler of the C library, if the calling thread is the main
 /// one. Handlers alone come too late: a compiler at work registers its own, which run before those
 /// registered earlier.
 pub fn watch_main_thread() {
