@@ -2,7 +2,7 @@
 
 use super::with_device;
 use crate::device::{Device, Handle};
-use crate::dtype::DType;
+use crate::dtype::{DType, Num};
 use crate::options::Options;
 use crate::plugin::{Failure, Source, call};
 use crate::record::{Outcome, PASSED, Recorder, Result, skip};
@@ -10,6 +10,7 @@ use crate::run::{self, Buffers};
 use crate::tensor::{Array, Layout, Placed};
 use serde_json::json;
 use std::ffi::{CStr, CString};
+use std::sync::{Mutex, PoisonError};
 use ultramarine_abi::dlpack::{DLDataType, type_code};
 use ultramarine_abi::interface::kernel::{
     self, KernelArgument, KernelInfo, KernelInterface, KernelLaunch, KernelSource, argument,
@@ -19,8 +20,11 @@ use ultramarine_abi::{Tensor, inline_str};
 /// Threads of a group.
 const GROUP: u32 = 32;
 
-/// `out[i] = a[i] * scale + b[i]` for `i < n`, in each language that has scalars by value.
-const SOURCES: [(&str, &str); 3] = [
+/// The language without scalars by value: `scale` and `n` are tensors there.
+const WITHOUT_SCALARS: &str = "wgsl";
+
+/// `out[i] = a[i] * scale + b[i]` for `i < n`, in each language.
+const SOURCES: [(&str, &str); 4] = [
     (
         "opencl-c",
         "__kernel void um_test(__global const float *a, __global const float *b, float scale, uint n,
@@ -44,6 +48,19 @@ kernel void um_test(const device float *a [[buffer(0)]], const device float *b [
                     constant float &scale [[buffer(2)]], constant uint &n [[buffer(3)]],
                     device float *out [[buffer(4)]], uint i [[thread_position_in_grid]]) {
   if (i < n) out[i] = a[i] * scale + b[i];
+}",
+    ),
+    (
+        WITHOUT_SCALARS,
+        "@group(0) @binding(0) var<storage, read> a: array<f32>;
+@group(0) @binding(1) var<storage, read> b: array<f32>;
+@group(0) @binding(2) var<storage, read> scale: f32;
+@group(0) @binding(3) var<storage, read> n: u32;
+@group(0) @binding(4) var<storage, read_write> out: array<f32>;
+@compute @workgroup_size(32)
+fn um_test(@builtin(global_invocation_id) id: vec3<u32>) {
+  let i = id.x;
+  if (i < n) { out[i] = a[i] * scale + b[i]; }
 }",
     ),
 ];
@@ -74,6 +91,8 @@ struct Kernels<'a> {
 struct Kernel<'a> {
     of: &'a Kernels<'a>,
     handle: Handle,
+    /// The scalars of its launches that are tensors.
+    scalars: Mutex<Buffers<'a>>,
 }
 
 impl Drop for Kernel<'_> {
@@ -130,7 +149,8 @@ impl<'a> Kernels<'a> {
         let mut made = std::ptr::null_mut();
         // SAFETY: a valid source, and a place for the kernel.
         call("compile", |e| unsafe { compile(self.device.handle, &source, &mut made, e) })?;
-        Ok(Kernel { of: self, handle: Handle(made) })
+        let scalars = Mutex::new(Buffers::new(self.device));
+        Ok(Kernel { of: self, handle: Handle(made), scalars })
     }
 
     fn ready(&'a self) -> Result<Kernel<'a>, Failure> {
@@ -167,13 +187,26 @@ impl Kernel<'_> {
             dtype: number(code),
             written: 0,
         };
-        let arguments = [
-            of(a, 0),
-            of(b, 0),
-            by_value(scale.to_bits(), type_code::FLOAT),
-            by_value(n, type_code::UINT),
-            of(out, 1),
+        let device = self.of.device;
+        let scalars = [
+            numbers(scale.into(), 1, Layout::Contiguous),
+            Placed::new(
+                &mut Array::cycle(DType::U32, &[1], &[Num::Int(n.into())]),
+                Layout::Contiguous,
+            ),
         ];
+        let mut tensors = Vec::new();
+        if self.of.language == WITHOUT_SCALARS {
+            let mut held = self.scalars.lock().unwrap_or_else(PoisonError::into_inner);
+            for scalar in &scalars {
+                tensors.push(run::tensor(device, scalar, held.upload(stream, scalar)?));
+            }
+        }
+        let [scale, n_there] = match &tensors[..] {
+            [scale, n] => [of(scale, 0), of(n, 0)],
+            _ => [by_value(scale.to_bits(), type_code::FLOAT), by_value(n, type_code::UINT)],
+        };
+        let arguments = [of(a, 0), of(b, 0), scale, n_there, of(out, 1)];
         let launch = KernelLaunch {
             size: size_of::<KernelLaunch>() as u32,
             n_arguments: arguments.len() as u32,
@@ -183,16 +216,15 @@ impl Kernel<'_> {
             grid: [n.div_ceil(GROUP), 1, 1],
             block: [GROUP, 1, 1],
         };
-        let device = self.of.device.handle;
         let Some(run) = self.of.table.launch else { return Ok(()) };
         // SAFETY: a live kernel, whose parameters these are, on a stream of the device.
-        call("launch", |e| unsafe { run(device, stream.0, self.handle.0, &launch, e) })
+        call("launch", |e| unsafe { run(device.handle, stream.0, self.handle.0, &launch, e) })
     }
 }
 
 /// Numbers from `from` on, somewhere in a buffer.
 fn numbers(from: f64, n: i64, layout: Layout) -> Placed {
-    let values: Vec<_> = (0..n).map(|i| crate::dtype::Num::Real(from + i as f64)).collect();
+    let values: Vec<_> = (0..n).map(|i| Num::Real(from + i as f64)).collect();
     Placed::new(&mut Array::cycle(DType::F32, &[n], &values), layout)
 }
 
