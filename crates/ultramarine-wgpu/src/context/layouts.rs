@@ -1,5 +1,5 @@
-//! The layouts of bind groups and pipelines, by number of tensors: binding 0 holds the commands' words, those behind it
-//! are tensors.
+//! The layouts of bind groups and pipelines, by number of bindings, all of which are storage buffers. In kernels of
+//! operations binding 0 holds the commands' words, and those behind it are tensors.
 
 use super::{lock, of_hal};
 use crate::vulkan;
@@ -11,12 +11,12 @@ use wgpu_hal::{
 };
 use wgpu_types::{BindGroupLayoutEntry, BindingType, BufferBindingType, ShaderStages};
 
-/// Most tensors of a kernel, beside the words.
-pub const BINDINGS: usize = 16;
+/// Most bindings of a kernel.
+pub const BINDINGS: usize = 31;
 /// Bytes of immediates: where the command's words begin, and a zero that no compiler knows.
 const IMMEDIATES: u32 = 8;
 
-/// The layouts of kernels with one number of tensors.
+/// The layouts of kernels with one number of bindings.
 pub struct Layout {
     /// Of the bind group.
     pub group: vulkan::BindGroupLayout,
@@ -32,16 +32,16 @@ pub(super) struct Layouts {
 }
 
 impl Layouts {
-    pub(super) fn get(&self, device: &vulkan::Device, tensors: usize) -> Result<&Layout> {
-        let Some(slot) = self.made.get(tensors) else {
-            return Err(Failure::new(format!("a kernel with {tensors} tensors")));
+    pub(super) fn get(&self, device: &vulkan::Device, bindings: usize) -> Result<&Layout> {
+        let Some(slot) = self.made.get(bindings) else {
+            return Err(Failure::new(format!("a kernel with {bindings} bindings")));
         };
         if let Some(layout) = slot.get() {
             return Ok(layout);
         }
         let _one = lock(&self.making);
         if slot.get().is_none() {
-            let made = make(device, tensors)?;
+            let made = make(device, bindings)?;
             return Ok(slot.get_or_init(|| made));
         }
         slot.get().ok_or_else(|| Failure::new("a layout vanished"))
@@ -59,18 +59,18 @@ impl Layouts {
     }
 }
 
-fn make(device: &vulkan::Device, tensors: usize) -> Result<Layout> {
+fn make(device: &vulkan::Device, bindings: usize) -> Result<Layout> {
     let entry = |binding: u32| BindGroupLayoutEntry {
         binding,
         visibility: ShaderStages::COMPUTE,
         ty: BindingType::Buffer {
-            ty: BufferBindingType::Storage { read_only: binding == 0 },
+            ty: BufferBindingType::Storage { read_only: false },
             has_dynamic_offset: false,
             min_binding_size: None,
         },
         count: None,
     };
-    let entries: Vec<_> = (0..=tensors as u32).map(entry).collect();
+    let entries: Vec<_> = (0..bindings as u32).map(entry).collect();
     let descriptor = BindGroupLayoutDescriptor {
         label: None,
         flags: BindGroupLayoutFlags::empty(),

@@ -51,9 +51,9 @@ impl Context {
         Ok((context, opened.queue))
     }
 
-    /// The layout of kernels with so many tensors.
-    pub fn layout(&self, tensors: usize) -> Result<&Layout> {
-        self.layouts.get(&self.device, tensors)
+    /// The layout of kernels with so many bindings.
+    pub fn layout(&self, bindings: usize) -> Result<&Layout> {
+        self.layouts.get(&self.device, bindings)
     }
 
     /// Destroys the buffers that nobody uses.

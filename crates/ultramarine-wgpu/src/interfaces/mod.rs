@@ -1,14 +1,20 @@
 //! The optional interfaces, by their ids.
 
 mod fused;
+mod user_kernel;
 
 use core::ffi::CStr;
 use ultramarine_abi::helper::InterfaceRef;
+use ultramarine_abi::interface::kernel;
+
+/// Languages of users' kernels.
+pub const LANGUAGES: &str = user_kernel::LANGUAGE;
 
 /// The table of an interface.
 pub fn find(id: &CStr) -> Option<InterfaceRef> {
     match id {
         _ if id == ultramarine_abi::fused::INTERFACE => Some(InterfaceRef::fused(&fused::TABLE)),
+        _ if id == kernel::INTERFACE => Some(InterfaceRef::kernel(&user_kernel::TABLE)),
         _ => None,
     }
 }

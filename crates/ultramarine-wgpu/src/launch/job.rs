@@ -102,7 +102,7 @@ impl<'a> Job<'a> {
         invocations: u32,
         more: &[u32],
     ) -> Result<()> {
-        if blocks.len() != kernel.tensors() {
+        if 1 + blocks.len() != kernel.bindings() {
             return Err(Failure::new("a kernel with another number of tensors"));
         }
         let mut words = Vec::with_capacity(1 + more.len());

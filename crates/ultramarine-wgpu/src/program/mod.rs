@@ -16,22 +16,34 @@ use wgpu_types::ShaderRuntimeChecks;
 pub struct Kernel {
     context: Arc<Context>,
     pipeline: Option<vulkan::ComputePipeline>,
-    tensors: usize,
+    bindings: usize,
 }
 
 impl Kernel {
-    fn new(context: &Arc<Context>, source: &Source) -> Result<Self> {
-        let layout = context.layout(source.tensors)?;
+    fn of(context: &Arc<Context>, source: &Source) -> Result<Self> {
         let module = compile::compile(&source.text)
             .and_then(|module| narrow::narrow(&module, &source.bytes))
-            .and_then(|module| patch::patch(&module, &context.properties.floats))
+            .map_err(|why| Failure::new(format!("a kernel does not compile: {why}")))?;
+        Self::new(context, &module, "main", 1 + source.tensors)
+    }
+
+    /// A kernel of naga's SPIR-V, whose bindings are storage buffers of group 0, numbered from 0.
+    pub fn new(
+        context: &Arc<Context>,
+        module: &[u32],
+        entry: &str,
+        bindings: usize,
+    ) -> Result<Self> {
+        let layout = context.layout(bindings)?;
+        let module = patch::patch(module, &context.properties.floats)
             .map_err(|why| Failure::new(format!("a kernel does not compile: {why}")))?;
         let descriptor = ShaderModuleDescriptor {
             label: None,
             runtime_checks: ShaderRuntimeChecks::unchecked(),
         };
         let device = &context.device;
-        // SAFETY: naga validated the program, and the passes keep it valid; kernels stay inside of their buffers.
+        // SAFETY: naga validated the program, and the passes keep it valid; our kernels stay inside of their
+        // buffers, and users' have to.
         let module =
             unsafe { device.create_shader_module(&descriptor, ShaderInput::SpirV(&module)) };
         let module =
@@ -41,7 +53,7 @@ impl Kernel {
             layout: &layout.pipeline,
             stage: ProgrammableStage {
                 module: &module,
-                entry_point: "main",
+                entry_point: entry,
                 constants: &Default::default(),
                 zero_initialize_workgroup_memory: false,
             },
@@ -53,7 +65,7 @@ impl Kernel {
         unsafe { device.destroy_shader_module(module) };
         let pipeline =
             pipeline.map_err(|why| Failure::new(format!("the driver refuses a kernel: {why}")))?;
-        Ok(Self { context: context.clone(), pipeline: Some(pipeline), tensors: source.tensors })
+        Ok(Self { context: context.clone(), pipeline: Some(pipeline), bindings })
     }
 
     /// The hal's pipeline.
@@ -62,9 +74,9 @@ impl Kernel {
         self.pipeline.as_ref().expect("a kernel without pipeline")
     }
 
-    /// Number of tensors.
-    pub fn tensors(&self) -> usize {
-        self.tensors
+    /// Number of bindings.
+    pub fn bindings(&self) -> usize {
+        self.bindings
     }
 }
 
@@ -95,7 +107,7 @@ impl Programs {
     /// The kernel of a program. Several may be compiled at once, one twice never.
     pub fn get(&self, source: Source) -> Result<Arc<Kernel>> {
         let slot = lock(&self.kernels).entry(source.clone()).or_default().clone();
-        let made = slot.get_or_init(|| Kernel::new(&self.context, &source).map(Arc::new));
+        let made = slot.get_or_init(|| Kernel::of(&self.context, &source).map(Arc::new));
         made.clone()
     }
 }

@@ -143,10 +143,10 @@ impl<'a> Program<'a> {
     }
 }
 
-/// Workgroups for so many invocations, where a dimension has so many at most.
-pub fn groups_for(invocations: u64, most: u32) -> [u32; 3] {
+/// Workgroups for so many invocations, where each dimension has so many at most.
+pub fn groups_for(invocations: u64, most: [u32; 3]) -> [u32; 3] {
     let groups = invocations.div_ceil(u64::from(GROUP)).max(1);
-    let rows = groups.div_ceil(u64::from(most.max(1)));
+    let rows = groups.div_ceil(u64::from(most[0].max(1)));
     let columns = groups.div_ceil(rows);
     [columns as u32, rows as u32, 1]
 }
@@ -171,10 +171,10 @@ mod tests {
 
     #[test]
     fn grids_cover_all_invocations() {
-        assert_eq!(groups_for(1, 65535), [1, 1, 1]);
-        assert_eq!(groups_for(65535 * 64, 65535), [65535, 1, 1]);
+        assert_eq!(groups_for(1, [65535; 3]), [1, 1, 1]);
+        assert_eq!(groups_for(65535 * 64, [65535; 3]), [65535, 1, 1]);
         for n in [65535 * 64 + 1, u64::from(u32::MAX)] {
-            let [x, y, _] = groups_for(n, 65535);
+            let [x, y, _] = groups_for(n, [65535; 3]);
             assert!(x <= 65535 && u64::from(x) * u64::from(y) * 64 >= n, "{n}: {x} {y}");
         }
     }

@@ -2,8 +2,19 @@
 
 use crate::memory::Block;
 use crate::program::Kernel;
+use std::num::NonZero;
 use std::ops::Range;
 use std::sync::Arc;
+
+/// A buffer as a kernel has it.
+pub struct Binding {
+    /// The buffer.
+    pub block: Arc<Block>,
+    /// Where in it the binding begins.
+    pub offset: u64,
+    /// Its bytes; `None` for all up to the buffer's end.
+    pub bytes: Option<NonZero<u64>>,
+}
 
 /// One thing that the device does.
 pub enum Action {
@@ -11,10 +22,10 @@ pub enum Action {
     Dispatch {
         /// The kernel.
         kernel: Arc<Kernel>,
-        /// The buffers of its tensors, by binding.
-        blocks: Vec<Arc<Block>>,
-        /// Its words in the batch's.
-        words: Range<usize>,
+        /// Its bindings, behind that of the words.
+        bindings: Vec<Binding>,
+        /// Its words in the batch's, which are binding 0 where there are some.
+        words: Option<Range<usize>>,
         /// Workgroups.
         groups: [u32; 3],
     },
@@ -46,7 +57,7 @@ impl Batch {
         self.actions.push(Action::Copy { from, to, bytes });
     }
 
-    /// Appends a dispatch with words of its own.
+    /// Appends a dispatch of an operation's kernel, with words of its own.
     pub fn dispatch(
         &mut self,
         kernel: &Arc<Kernel>,
@@ -56,8 +67,10 @@ impl Batch {
     ) {
         let start = self.words.len();
         self.words.extend_from_slice(words);
-        let words = start..self.words.len();
-        self.actions.push(Action::Dispatch { kernel: kernel.clone(), blocks, words, groups });
+        let words = Some(start..self.words.len());
+        let whole = |block| Binding { block, offset: 0, bytes: None };
+        let bindings = blocks.into_iter().map(whole).collect();
+        self.actions.push(Action::Dispatch { kernel: kernel.clone(), bindings, words, groups });
     }
 
     /// Undoes all that came after a mark of [`Batch::mark`].

@@ -56,11 +56,16 @@ fn record(
         vulkan::barrier(&context.device, encoder);
         match action {
             Action::Copy { from, to, bytes } => copy(encoder, from, to, *bytes)?,
-            Action::Dispatch { kernel, blocks, words: range, groups: count } => {
-                let layout = context.layout(blocks.len())?;
-                let bindings = words.into_iter().chain(blocks.iter().map(|block| &**block));
-                let buffers = bindings
-                    .map(|block| Ok(BufferBinding::new_unchecked(block.raw()?, 0, None)))
+            Action::Dispatch { kernel, bindings, words: range, groups: count } => {
+                let layout = context.layout(kernel.bindings())?;
+                let words = words.filter(|_| range.is_some()).map(|block| (block, 0, None));
+                let behind = bindings.iter().map(|b| (&*b.block, b.offset, b.bytes));
+                let buffers = words
+                    .into_iter()
+                    .chain(behind)
+                    .map(|(b, offset, bytes)| {
+                        Ok(BufferBinding::new_unchecked(b.raw()?, offset, bytes))
+                    })
                     .collect::<Result<Vec<_>>>()?;
                 let entry = |i| BindGroupEntry { binding: i, resource_index: i, count: 1 };
                 let entries: Vec<_> = (0..buffers.len() as u32).map(entry).collect();
@@ -83,7 +88,9 @@ fn record(
                     encoder.begin_compute_pass(&descriptor);
                     encoder.set_compute_pipeline(kernel.pipeline());
                     encoder.set_bind_group(&layout.pipeline, 0, &group, &[]);
-                    encoder.set_immediates(&layout.pipeline, 0, &[range.start as u32, 0]);
+                    if let Some(range) = range {
+                        encoder.set_immediates(&layout.pipeline, 0, &[range.start as u32, 0]);
+                    }
                     encoder.dispatch_workgroups(*count);
                     encoder.end_compute_pass();
                 }

@@ -11,7 +11,7 @@ mod lanes;
 mod scheduler;
 mod transfers;
 
-pub use batch::{Action, Batch};
+pub use batch::{Action, Batch, Binding};
 pub use events::Event;
 pub use scheduler::Scheduler;
 

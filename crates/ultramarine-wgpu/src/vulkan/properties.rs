@@ -77,8 +77,20 @@ pub struct Properties {
     pub buffers: u32,
     /// Iterations of all loops of an invocation at most. llvmpipe ends loops without a word behind 65535.
     pub iterations: u32,
-    /// Workgroups of a dispatch along one dimension.
-    pub max_groups: u32,
+    /// Workgroups of a dispatch along each dimension.
+    pub max_groups: [u32; 3],
+    /// Invocations of a workgroup along each dimension.
+    pub group_sizes: [u32; 3],
+    /// Invocations of a workgroup in all.
+    pub group_size: u32,
+    /// Bytes that the invocations of a workgroup share.
+    pub group_memory: u32,
+    /// Bytes of which the begin of a binding is a multiple.
+    pub binding_alignment: u64,
+    /// Invocations of a subgroup.
+    pub subgroup: u32,
+    /// Bits of VkSubgroupFeatureFlagBits that kernels may use.
+    pub subgroup_operations: u32,
     /// It has arithmetic of float64.
     pub float64: bool,
     /// Modes of floating point that it offers.
@@ -125,6 +137,8 @@ impl Properties {
         let local = memory.memory_heaps_as_slice().iter();
         let local = local.filter(|h| h.flags.contains(vk::MemoryHeapFlags::DEVICE_LOCAL));
         let floats = FloatControls::of(&of_12);
+        let stages = of_11.subgroup_supported_stages;
+        let in_kernels = stages.contains(vk::ShaderStageFlags::COMPUTE);
         let llvmpipe = of_12.driver_id == vk::DriverId::MESA_LLVMPIPE;
         Ok(Self {
             name: info.name.clone(),
@@ -136,7 +150,16 @@ impl Properties {
             max_buffer: u64::from(limits.max_storage_buffer_range)
                 .min(of_11.max_memory_allocation_size),
             buffers,
-            max_groups: limits.max_compute_work_group_count.into_iter().min().unwrap_or(65535),
+            max_groups: limits.max_compute_work_group_count,
+            group_sizes: limits.max_compute_work_group_size,
+            group_size: limits.max_compute_work_group_invocations,
+            group_memory: limits.max_compute_shared_memory_size,
+            binding_alignment: limits.min_storage_buffer_offset_alignment,
+            subgroup: of_11.subgroup_size,
+            subgroup_operations: match in_kernels {
+                true => of_11.subgroup_supported_operations.as_raw(),
+                false => 0,
+            },
             float64,
             keeps_subnormals: floats.subnormals[1] || llvmpipe,
             iterations: if llvmpipe { 65000 } else { u32::MAX },

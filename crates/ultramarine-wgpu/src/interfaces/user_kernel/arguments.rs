@@ -1,0 +1,131 @@
+//! Arguments of a launch as bindings: parts of buffers, which begin where the device lets bindings begin.
+
+use crate::launch::Device;
+use crate::memory::{Block, Buffer, Place};
+use crate::streams::{Batch, Binding};
+use std::num::NonZero;
+use ultramarine_abi::Tensor;
+use ultramarine_abi::dlpack::element_range;
+use ultramarine_abi::helper::{Failure, Result, handle};
+use ultramarine_abi::interface::kernel::{KernelArgument, KernelLaunch, argument};
+use ultramarine_abi::read_sized;
+
+/// Alignment of the widest elements in WGSL's arrays of numbers.
+const LEAST_ALIGNMENT: u64 = 16;
+/// Bytes of a word: arrays of smaller elements are words, too.
+const WORD: u64 = 4;
+
+/// The arguments as bindings.
+#[derive(Default)]
+pub struct Arguments {
+    /// In order.
+    pub bindings: Vec<Binding>,
+    /// Copies into tensors that do not begin where a binding may.
+    back: Batch,
+}
+
+impl Arguments {
+    /// Decodes a launch. Tensors that do not begin where a binding may are copied by `batch`.
+    ///
+    /// # Safety
+    /// The launch's arguments are as the contract has them.
+    pub unsafe fn of(device: &Device, launch: &KernelLaunch, batch: &mut Batch) -> Result<Self> {
+        let mut arguments = Self::default();
+        for i in 0..launch.n_arguments {
+            let at = (i as usize).wrapping_mul(launch.argument_stride as usize);
+            let place = launch.arguments.cast::<u8>().wrapping_add(at).cast::<KernelArgument>();
+            // SAFETY: by this function's contract: an argument at each step, which says its size.
+            unsafe {
+                let one = read_sized(place)
+                    .ok_or_else(|| Failure::invalid(format!("there is no argument {i}")))?;
+                arguments.add(device, i, &one, batch)?;
+            }
+        }
+        Ok(arguments)
+    }
+
+    /// Appends what brings copied outputs back.
+    pub fn finish(self, batch: &mut Batch) {
+        batch.actions.extend(self.back.actions);
+    }
+
+    /// # Safety
+    /// The argument is as the contract has it.
+    unsafe fn add(
+        &mut self,
+        device: &Device,
+        i: u32,
+        given: &KernelArgument,
+        batch: &mut Batch,
+    ) -> Result<()> {
+        if given.kind != argument::TENSOR {
+            return Err(Failure::invalid(format!(
+                "argument {i} is no tensor, and WGSL has no other parameters"
+            )));
+        }
+        // SAFETY: NULL, or a tensor that says its size.
+        let tensor = unsafe { read_sized(given.tensor) }
+            .ok_or_else(|| Failure::invalid(format!("argument {i} has no tensor")))?;
+        // SAFETY: by this function's contract.
+        let Some(bytes) = (unsafe { reach_of(i, &tensor) })? else {
+            // Nobody reads it, but there has to be something.
+            let block = Block::new(&device.context, LEAST_ALIGNMENT, Place::Device)?;
+            self.bindings.push(Binding { block, offset: 0, bytes: None });
+            return Ok(());
+        };
+        // SAFETY: NULL, or a buffer of this backend's, which is alive.
+        let buffer: &Buffer =
+            unsafe { handle(tensor.buffer, &format!("the buffer of argument {i}")) }?;
+        let (block, offset) = (&buffer.0, tensor.dl.byte_offset);
+        block.check(offset, bytes.get())?;
+        let alignment = device.context.properties.binding_alignment.max(LEAST_ALIGNMENT);
+        if offset.is_multiple_of(alignment) {
+            self.bindings.push(Binding { block: block.clone(), offset, bytes: words(bytes) });
+            return Ok(());
+        }
+        let copy = Block::new(&device.context, bytes.get(), Place::Device)?;
+        batch.copy((block.clone(), offset), (copy.clone(), 0), bytes.get());
+        if given.written != 0 {
+            self.back.copy((copy.clone(), 0), (block.clone(), offset), bytes.get());
+        }
+        self.bindings.push(Binding { block: copy, offset: 0, bytes: words(bytes) });
+        Ok(())
+    }
+}
+
+/// Bytes up to the end of a word. Buffers, too, end at one.
+fn words(bytes: NonZero<u64>) -> Option<NonZero<u64>> {
+    bytes.get().checked_next_multiple_of(WORD).and_then(NonZero::new)
+}
+
+/// The bytes from a tensor's first element to the end of its last; `None` if it is empty.
+///
+/// # Safety
+/// The tensor is as the contract has it.
+unsafe fn reach_of(i: u32, tensor: &Tensor) -> Result<Option<NonZero<u64>>> {
+    let dl = &tensor.dl;
+    let ndim = usize::try_from(dl.ndim).unwrap_or(0);
+    let axes: Vec<(i64, i64)> = match ndim {
+        0 => Vec::new(),
+        // SAFETY: there are as many sizes and strides as axes, by this function's contract.
+        _ => unsafe {
+            let sizes = core::slice::from_raw_parts(dl.shape.cast_const(), ndim);
+            let strides = core::slice::from_raw_parts(dl.strides.cast_const(), ndim);
+            sizes.iter().copied().zip(strides.iter().copied()).collect()
+        },
+    };
+    if axes.iter().any(|(size, _)| *size == 0) {
+        return Ok(None);
+    }
+    let size = u64::from(dl.dtype.bits) * u64::from(dl.dtype.lanes) / 8;
+    let (low, high) = element_range(axes)
+        .ok_or_else(|| Failure::invalid(format!("the strides of argument {i} overflow")))?;
+    if low < 0 {
+        return Err(Failure::invalid(format!(
+            "argument {i} has elements before its first one, and WGSL has no pointers to reach them"
+        )));
+    }
+    let elements = (high as u64).checked_add(1);
+    let bytes = elements.and_then(|n| n.checked_mul(size)).and_then(NonZero::new);
+    bytes.map(Some).ok_or_else(|| Failure::invalid(format!("argument {i} has elements of no size")))
+}
