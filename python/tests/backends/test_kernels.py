@@ -1,5 +1,6 @@
-"""Kernels in source form. What runs on the CPU is here; what needs a device that takes OpenCL C is in
-kernels_on_opencl.py, run in an interpreter of its own, because what is loaded is never unloaded."""
+"""Kernels in source form. What runs on the CPU is here; what needs a device that takes OpenCL C or
+WGSL is in kernels_on_opencl.py and kernels_on_vulkan.py, run in interpreters of their own, because what is loaded is
+never unloaded."""
 
 from __future__ import annotations
 
@@ -9,29 +10,17 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.plugins import opencl
+from support.plugins import opencl, vulkan
 
 import ultramarine as mx
 
 HERE = Path(__file__).parent
 
 
-def test_on_opencl() -> None:
-    plugin = opencl()
-    if plugin is None:
-        pytest.skip("there is no OpenCL device here")
+def in_its_own_interpreter(file: str, plugin: Path, **environment: str) -> None:
     package = str(Path(mx.__file__ or "").parents[1])
     done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "--noconftest",
-            "-p",
-            "no:cacheprovider",
-            "kernels_on_opencl.py",
-        ],
+        [sys.executable, "-m", "pytest", "-q", "--noconftest", "-p", "no:cacheprovider", file],
         cwd=HERE,
         env={
             **os.environ,
@@ -39,6 +28,7 @@ def test_on_opencl() -> None:
             "PLUGIN": str(plugin),
             "ULTRAMARINE_LOG": "off",
             "ULTRAMARINE_VALIDATE": "1",
+            **environment,
         },
         capture_output=True,
         text=True,
@@ -47,6 +37,21 @@ def test_on_opencl() -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "skipped" not in done.stdout, done.stdout
+
+
+def test_on_opencl() -> None:
+    plugin = opencl()
+    if plugin is None:
+        pytest.skip("there is no OpenCL device here")
+    in_its_own_interpreter("kernels_on_opencl.py", plugin)
+
+
+def test_on_vulkan() -> None:
+    found = vulkan()
+    if found is None:
+        pytest.skip("there is no Vulkan device here, or `cargo xtask plugins` has not run")
+    plugin, environment = found
+    in_its_own_interpreter("kernels_on_vulkan.py", plugin, **environment)
 
 
 def call(kernel: mx.fast.CustomKernel, **change: object) -> list[mx.array]:

@@ -111,3 +111,22 @@ def emulated_cuda() -> tuple[Path, dict[str, str]] | None:
         "ULTRAMARINE_CUDA_DEVICES": "1",
         "ULTRAMARINE_CACHE_DIR": str(ROOT / "target/cuda-cache"),
     }
+
+
+@cache
+def vulkan() -> tuple[Path, dict[str, str]] | None:
+    """The Vulkan backend and the environment of its driver, where `cargo xtask test` built it and there is a device."""
+    plugin, kept = ROOT / "target/backends/vulkan/libultramarine-vulkan.so", ROOT / "target/mesa"
+    if not plugin.is_file():
+        return None
+    # Mesa keeps the kernels that it compiles there, and complains without a directory of the user's.
+    kept.mkdir(parents=True, exist_ok=True)
+    runtime = os.environ.get("XDG_RUNTIME_DIR", str(kept))
+    environment = {"XDG_RUNTIME_DIR": runtime, "MESA_SHADER_CACHE_DIR": str(kept)}
+    script = f"""
+        try:
+            print(backends.load("{plugin}").name)
+        except RuntimeError as error:
+            print(error)
+    """
+    return (plugin, environment) if run(script, **environment).strip() == "vulkan" else None
