@@ -109,6 +109,7 @@ fn packages() -> Result<JoinHandle<()>> {
 fn tests(arguments: &[&str]) -> Command {
     let mut command = Profile::Checked.workspace("test", arguments);
     command.arg("--no-fail-fast").env("POCL_CACHE_DIR", plugins::pocl_cache());
+    plugins::on_vulkan(&mut command);
     command
 }
 
