@@ -15,7 +15,7 @@ from ultramarine import backends
 backends.load(os.environ["PLUGIN"])
 GPU = mx.Device(mx.gpu, 0)
 
-# What an element of each dtype is, to compute with, in words of the array `x`.
+# An element of each dtype, to compute with, from words of the array `x`.
 WORDS = {
     "float32": "x[i]",
     "int32": "f32(x[i])",

@@ -160,7 +160,7 @@ mod tests {
         fn atexit(handler: extern "C" fn()) -> core::ffi::c_int;
     }
 
-    /// What a library registers while it works: from here on it is gone.
+    /// The exit handler of a library, registered while it works: from here on it is gone.
     extern "C" fn tear_down() {
         if let Some(place) = std::env::var_os("ULTRAMARINE_TEST_EXIT") {
             let _ = std::fs::write(std::path::Path::new(&place).join("gone"), "");

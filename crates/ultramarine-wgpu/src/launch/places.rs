@@ -51,7 +51,7 @@ impl Once {
     }
 }
 
-/// What finds the places `at0`, `at1` ... of tensors at element `i`: the shared values, and the text that comes before the
+/// The text that finds the places `at0`, `at1` ... of tensors at element `i`: the shared values, and the lines before the
 /// places are used. At `table` is a layout with room for `most` tensors and, unless it is for any number of axes, its
 /// divisors.
 pub fn places(

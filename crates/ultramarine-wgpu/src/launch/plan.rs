@@ -127,7 +127,7 @@ impl Plan {
     /// Bytes of workspace for a command.
     pub fn workspace(&self, device: &Device, command: &CommandRef<'_, Device>) -> u64 {
         let mut none = Batch::default();
-        // What is wrong with a command is said when it is submitted.
+        // A command that is wrong is refused when it is submitted.
         Job::of(device, command, &mut none).and_then(|job| self.work.workspace(&job)).unwrap_or(0)
     }
 

@@ -26,7 +26,7 @@ impl Walk {
     ) -> Result<Self> {
         let body = body.to_owned();
         let walk = Self { forms: Forms::default(), program, tensors, more, body };
-        // Whether it compiles.
+        // An error now if it does not compile.
         walk.form(device, 1)?;
         Ok(walk)
     }

@@ -79,7 +79,7 @@ impl Batch {
         self.words.truncate(words);
     }
 
-    /// What is in it now.
+    /// The numbers of actions and of words in it.
     pub fn mark(&self) -> (usize, usize) {
         (self.actions.len(), self.words.len())
     }

@@ -4,7 +4,7 @@ use super::{Batch, Event};
 use std::collections::{HashMap, VecDeque};
 use ultramarine_abi::helper::{Failure, Result};
 
-/// What a stream has yet to do.
+/// Pending work of a stream.
 pub(super) enum Item {
     Batch(Batch),
     Record(Event, u64),

@@ -25,7 +25,7 @@ struct InFlight {
     _words: Option<Arc<Block>>,
 }
 
-/// What the lock guards.
+/// The state behind the lock.
 struct State {
     queue: vulkan::Queue,
     submitted: u64,
@@ -277,7 +277,7 @@ impl Scheduler {
     }
 }
 
-/// What runs, for messages.
+/// The names of running batches, for messages.
 fn running(in_flight: &VecDeque<InFlight>) -> String {
     let batches: Vec<_> = in_flight.iter().map(|f| named(&f.batch)).take(4).collect();
     format!("running {}", batches.join(", "))

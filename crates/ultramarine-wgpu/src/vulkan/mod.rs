@@ -1,4 +1,4 @@
-//! What is Vulkan's own: the adapters and their properties, the device with its features, barriers. The rest of the
+//! All that is Vulkan's own: the adapters and their properties, the device with its features, barriers. The rest of the
 //! crate names the hal's types by the aliases here.
 
 mod adapters;

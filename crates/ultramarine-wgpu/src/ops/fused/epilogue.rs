@@ -37,7 +37,7 @@ impl Reduced {
     pub fn new(device: &Device, program: Program, out: Dtype) -> Result<Self> {
         let code = program.reduce.ok_or_else(|| Failure::new("a program without epilogue"))?;
         let reduced = Self { program, code, out, forms: Default::default() };
-        // Whether it compiles.
+        // An error now if it does not compile.
         reduced.form(device, 1)?;
         Ok(reduced)
     }

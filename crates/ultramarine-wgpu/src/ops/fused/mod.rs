@@ -69,7 +69,7 @@ pub fn prepare(
         fold = Some((reduce, value));
     }
     let work = Fused { program, kernels: Default::default(), fold };
-    // Whether it compiles.
+    // An error now if it does not compile.
     work.kernel(device, 1)?;
     Ok(Plan::new(name, Box::new(work)))
 }

@@ -36,8 +36,8 @@ pub fn source(program: &Program, axes: Option<usize>) -> Source {
     text.prologue(&Once::lets(&once)).body(&body).build()
 }
 
-/// What a reduction of output 0, which has no other beside it, takes for its values: the inputs, `out`, and the function
-/// `load_a` of an element's number. Words: those of the reduction, then as in [`source`].
+/// The values of a reduction of output 0, which has no other beside it: the inputs, `out`, and the function `load_a` of an
+/// element's number. Words: those of the reduction, then as in [`source`].
 pub fn operand(program: &Program, out: Dtype, axes: Option<usize>) -> Text<'static> {
     let inputs = NAMES.into_iter().zip(program.tensors()).take(program.inputs);
     let mut tensors: Vec<Tensor> = inputs.map(|(name, dtype)| Tensor { name, dtype }).collect();

@@ -14,7 +14,7 @@ pub(super) struct Places {
     /// The axis that each array is about.
     axes: Vec<usize>,
     index_ndim: usize,
-    /// What is outside is nowhere; else it is held to the axis.
+    /// Positions outside of the axis are nowhere; else they are held to it.
     skip: bool,
 }
 

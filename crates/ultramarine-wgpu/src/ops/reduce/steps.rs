@@ -5,7 +5,7 @@ use ultramarine_abi::schema::reduce;
 
 pub(super) const SUMS: &str = include_str!("../../../kernels/reduce/sums.wgsl");
 
-/// What `fold.wgsl` leaves to the dtype and the code.
+/// The functions of `fold.wgsl` that depend on the dtype and the code.
 pub(super) struct Steps {
     pub items: Vec<String>,
     /// Bytes of a wide accumulator.
@@ -182,7 +182,7 @@ fn close(total: &str) -> String {
     format!("fn fold_close(total: W, lost: W) -> W {{ return {total}; }}")
 }
 
-/// What `arg.wgsl` leaves to the dtype.
+/// The functions of `arg.wgsl` that depend on the dtype.
 pub(super) fn extreme_items(dtype: Dtype, max: bool) -> Vec<String> {
     let register = dtype.register();
     let better = match (dtype, max) {
