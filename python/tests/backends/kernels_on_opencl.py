@@ -5,37 +5,22 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any
+from functools import partial
 
 import numpy as np
 import pytest
+from support import device_kernels
+from support.device_kernels import GPU, run
 from support.paths import DOCS
 
 import ultramarine as mx
 from ultramarine import backends
 
 backends.load(os.environ["PLUGIN"])
-GPU = mx.Device(mx.gpu, 0)
 
 DTYPES = "bool_ uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64"
 
-
-def make(body: str, inputs: str = "x", outputs: str = "y", **how: Any) -> mx.fast.CustomKernel:
-    return mx.fast.kernel("mine", inputs.split(), outputs.split(), source={"opencl-c": body}, **how)
-
-
-def run(kernel: mx.fast.CustomKernel, *inputs: Any, **how: Any) -> mx.array:
-    shape = how.pop("shape", getattr(inputs[0], "shape", ()) if inputs else ())
-    n = int(np.prod(shape))
-    usual: dict[str, Any] = {
-        "grid": (n, 1, 1),
-        "threadgroup": (64, 1, 1),
-        "output_shapes": [shape],
-        "output_dtypes": [mx.float32],
-        "stream": GPU,
-    }
-    (out,) = kernel(inputs=list(inputs), **{**usual, **how})
-    return out
+make = partial(device_kernels.make, "opencl-c")
 
 
 def test_the_example_of_the_guide() -> None:

@@ -4,16 +4,17 @@ layer."""
 from __future__ import annotations
 
 import os
-from typing import Any
+from functools import partial
 
 import numpy as np
 import pytest
+from support import device_kernels
+from support.device_kernels import GPU, run
 
 import ultramarine as mx
 from ultramarine import backends
 
 backends.load(os.environ["PLUGIN"])
-GPU = mx.Device(mx.gpu, 0)
 
 # An element of each dtype, to compute with, from words of the array `x`.
 WORDS = {
@@ -32,23 +33,7 @@ WORDS = {
     "complex64": "um_real(um_multiply(x[i], um_complex(1.0, 0.0)))",
 }
 
-
-def make(body: str, inputs: str = "x", outputs: str = "y", **how: Any) -> mx.fast.CustomKernel:
-    return mx.fast.kernel("mine", inputs.split(), outputs.split(), source={"wgsl": body}, **how)
-
-
-def run(kernel: mx.fast.CustomKernel, *inputs: Any, **how: Any) -> mx.array:
-    shape = how.pop("shape", getattr(inputs[0], "shape", ()) if inputs else ())
-    n = int(np.prod(shape))
-    usual: dict[str, Any] = {
-        "grid": (n, 1, 1),
-        "threadgroup": (64, 1, 1),
-        "output_shapes": [shape],
-        "output_dtypes": [mx.float32],
-        "stream": GPU,
-    }
-    (out,) = kernel(inputs=list(inputs), **{**usual, **how})
-    return out
+make = partial(device_kernels.make, "wgsl")
 
 
 def test_the_example_of_the_guide() -> None:
