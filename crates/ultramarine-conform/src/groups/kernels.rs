@@ -10,7 +10,6 @@ use crate::run::{self, Buffers};
 use crate::tensor::{Array, Layout, Placed};
 use serde_json::json;
 use std::ffi::{CStr, CString};
-use std::sync::{Mutex, PoisonError};
 use ultramarine_abi::dlpack::{DLDataType, type_code};
 use ultramarine_abi::interface::kernel::{
     self, KernelArgument, KernelInfo, KernelInterface, KernelLaunch, KernelSource, argument,
@@ -19,9 +18,6 @@ use ultramarine_abi::{Tensor, inline_str};
 
 /// Threads of a group.
 const GROUP: u32 = 32;
-
-/// The language without scalars by value: `scale` and `n` are tensors there.
-const WITHOUT_SCALARS: &str = "wgsl";
 
 /// `out[i] = a[i] * scale + b[i]` for `i < n`, in each language.
 const SOURCES: [(&str, &str); 4] = [
@@ -51,11 +47,11 @@ kernel void um_test(const device float *a [[buffer(0)]], const device float *b [
 }",
     ),
     (
-        WITHOUT_SCALARS,
+        "wgsl",
         "@group(0) @binding(0) var<storage, read> a: array<f32>;
 @group(0) @binding(1) var<storage, read> b: array<f32>;
-@group(0) @binding(2) var<storage, read> scale: f32;
-@group(0) @binding(3) var<storage, read> n: u32;
+@group(0) @binding(2) var<uniform> scale: f32;
+@group(0) @binding(3) var<uniform> n: u32;
 @group(0) @binding(4) var<storage, read_write> out: array<f32>;
 @compute @workgroup_size(32)
 fn um_test(@builtin(global_invocation_id) id: vec3<u32>) {
@@ -91,8 +87,6 @@ struct Kernels<'a> {
 struct Kernel<'a> {
     of: &'a Kernels<'a>,
     handle: Handle,
-    /// The scalars of its launches that are tensors.
-    scalars: Mutex<Buffers<'a>>,
 }
 
 impl Drop for Kernel<'_> {
@@ -149,8 +143,7 @@ impl<'a> Kernels<'a> {
         let mut made = std::ptr::null_mut();
         // SAFETY: a valid source, and a place for the kernel.
         call("compile", |e| unsafe { compile(self.device.handle, &source, &mut made, e) })?;
-        let scalars = Mutex::new(Buffers::new(self.device));
-        Ok(Kernel { of: self, handle: Handle(made), scalars })
+        Ok(Kernel { of: self, handle: Handle(made) })
     }
 
     fn ready(&'a self) -> Result<Kernel<'a>, Failure> {
@@ -188,25 +181,9 @@ impl Kernel<'_> {
             written: 0,
         };
         let device = self.of.device;
-        let scalars = [
-            numbers(scale.into(), 1, Layout::Contiguous),
-            Placed::new(
-                &mut Array::cycle(DType::U32, &[1], &[Num::Int(n.into())]),
-                Layout::Contiguous,
-            ),
-        ];
-        let mut tensors = Vec::new();
-        if self.of.language == WITHOUT_SCALARS {
-            let mut held = self.scalars.lock().unwrap_or_else(PoisonError::into_inner);
-            for scalar in &scalars {
-                tensors.push(run::tensor(device, scalar, held.upload(stream, scalar)?));
-            }
-        }
-        let [scale, n_there] = match &tensors[..] {
-            [scale, n] => [of(scale, 0), of(n, 0)],
-            _ => [by_value(scale.to_bits(), type_code::FLOAT), by_value(n, type_code::UINT)],
-        };
-        let arguments = [of(a, 0), of(b, 0), scale, n_there, of(out, 1)];
+        let [scale, threads] =
+            [by_value(scale.to_bits(), type_code::FLOAT), by_value(n, type_code::UINT)];
+        let arguments = [of(a, 0), of(b, 0), scale, threads, of(out, 1)];
         let launch = KernelLaunch {
             size: size_of::<KernelLaunch>() as u32,
             n_arguments: arguments.len() as u32,

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 /// A buffer as a kernel has it.
 pub struct Binding {
-    /// The buffer.
-    pub block: Arc<Block>,
+    /// The buffer; `None` for the batch's words.
+    pub place: Option<Arc<Block>>,
     /// Where in it the binding begins.
     pub offset: u64,
     /// Its bytes; `None` for all up to the buffer's end.
@@ -68,7 +68,7 @@ impl Batch {
         let start = self.words.len();
         self.words.extend_from_slice(words);
         let words = Some(start..self.words.len());
-        let whole = |block| Binding { block, offset: 0, bytes: None };
+        let whole = |block| Binding { place: Some(block), offset: 0, bytes: None };
         let bindings = blocks.into_iter().map(whole).collect();
         self.actions.push(Action::Dispatch { kernel: kernel.clone(), bindings, words, groups });
     }

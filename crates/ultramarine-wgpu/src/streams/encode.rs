@@ -4,7 +4,7 @@ use super::{Action, Batch};
 use crate::context::{Context, of_hal};
 use crate::memory::Block;
 use crate::vulkan;
-use ultramarine_abi::helper::Result;
+use ultramarine_abi::helper::{Failure, Result};
 use wgpu_hal::{
     BindGroupDescriptor, BindGroupEntry, BufferBinding, BufferCopy, CommandEncoder as _,
     ComputePassDescriptor, Device as _,
@@ -58,15 +58,15 @@ fn record(
             Action::Copy { from, to, bytes } => copy(encoder, from, to, *bytes)?,
             Action::Dispatch { kernel, bindings, words: range, groups: count } => {
                 let layout = context.layout(kernel.bindings())?;
-                let words = words.filter(|_| range.is_some()).map(|block| (block, 0, None));
-                let behind = bindings.iter().map(|b| (&*b.block, b.offset, b.bytes));
-                let buffers = words
-                    .into_iter()
-                    .chain(behind)
-                    .map(|(b, offset, bytes)| {
-                        Ok(BufferBinding::new_unchecked(b.raw()?, offset, bytes))
-                    })
-                    .collect::<Result<Vec<_>>>()?;
+                let first = range.as_ref().map(|_| (None, 0, None));
+                let behind = bindings.iter().map(|b| (b.place.as_deref(), b.offset, b.bytes));
+                let mut buffers = Vec::new();
+                for (place, offset, bytes) in first.into_iter().chain(behind) {
+                    let Some(place) = place.or(words) else {
+                        return Err(Failure::new("a batch lacks its words"));
+                    };
+                    buffers.push(BufferBinding::new_unchecked(place.raw()?, offset, bytes));
+                }
                 let entry = |i| BindGroupEntry { binding: i, resource_index: i, count: 1 };
                 let entries: Vec<_> = (0..buffers.len() as u32).map(entry).collect();
                 let descriptor = BindGroupDescriptor {

@@ -1,5 +1,6 @@
 //! Arguments of a launch as bindings: parts of buffers, which begin where the device lets bindings begin.
 
+use super::source::Parameter;
 use crate::launch::Device;
 use crate::memory::{Block, Buffer, Place};
 use crate::streams::{Batch, Binding};
@@ -29,16 +30,21 @@ impl Arguments {
     ///
     /// # Safety
     /// The launch's arguments are as the contract has them.
-    pub unsafe fn of(device: &Device, launch: &KernelLaunch, batch: &mut Batch) -> Result<Self> {
+    pub unsafe fn of(
+        device: &Device,
+        parameters: &[Parameter],
+        launch: &KernelLaunch,
+        batch: &mut Batch,
+    ) -> Result<Self> {
         let mut arguments = Self::default();
-        for i in 0..launch.n_arguments {
+        for (i, parameter) in (0..launch.n_arguments).zip(parameters) {
             let at = (i as usize).wrapping_mul(launch.argument_stride as usize);
             let place = launch.arguments.cast::<u8>().wrapping_add(at).cast::<KernelArgument>();
             // SAFETY: by this function's contract: an argument at each step, which says its size.
             unsafe {
                 let one = read_sized(place)
                     .ok_or_else(|| Failure::invalid(format!("there is no argument {i}")))?;
-                arguments.add(device, i, &one, batch)?;
+                arguments.add(device, (i, *parameter), &one, batch)?;
             }
         }
         Ok(arguments)
@@ -54,14 +60,29 @@ impl Arguments {
     unsafe fn add(
         &mut self,
         device: &Device,
-        i: u32,
+        (i, parameter): (u32, Parameter),
         given: &KernelArgument,
         batch: &mut Batch,
     ) -> Result<()> {
-        if given.kind != argument::TENSOR {
-            return Err(Failure::invalid(format!(
-                "argument {i} is no tensor, and WGSL has no other parameters"
-            )));
+        match (given.kind, parameter) {
+            (argument::TENSOR, Parameter::Tensor) => {}
+            (argument::SCALAR, Parameter::Scalar) => {
+                self.bindings.push(scalar(device, given, batch));
+                return Ok(());
+            }
+            (argument::TENSOR | argument::SCALAR, _) => {
+                let (one, other) = match parameter {
+                    Parameter::Tensor => ("scalar", "var<storage>"),
+                    Parameter::Scalar => ("tensor", "var<uniform>"),
+                };
+                return Err(Failure::invalid(format!(
+                    "argument {i} is a {one}, and the kernel has {other} there"
+                )));
+            }
+            (kind, _) => {
+                let text = format!("argument {i} is of kind {kind}, which is unknown here");
+                return Err(Failure::invalid(text));
+            }
         }
         // SAFETY: NULL, or a tensor that says its size.
         let tensor = unsafe { read_sized(given.tensor) }
@@ -70,7 +91,7 @@ impl Arguments {
         let Some(bytes) = (unsafe { reach_of(i, &tensor) })? else {
             // Nobody reads it, but there has to be something.
             let block = Block::new(&device.context, LEAST_ALIGNMENT, Place::Device)?;
-            self.bindings.push(Binding { block, offset: 0, bytes: None });
+            self.bindings.push(Binding { place: Some(block), offset: 0, bytes: None });
             return Ok(());
         };
         // SAFETY: NULL, or a buffer of this backend's, which is alive.
@@ -80,7 +101,8 @@ impl Arguments {
         block.check(offset, bytes.get())?;
         let alignment = device.context.properties.binding_alignment.max(LEAST_ALIGNMENT);
         if offset.is_multiple_of(alignment) {
-            self.bindings.push(Binding { block: block.clone(), offset, bytes: words(bytes) });
+            let place = Some(block.clone());
+            self.bindings.push(Binding { place, offset, bytes: words(bytes) });
             return Ok(());
         }
         let copy = Block::new(&device.context, bytes.get(), Place::Device)?;
@@ -88,9 +110,19 @@ impl Arguments {
         if given.written != 0 {
             self.back.copy((copy.clone(), 0), (block.clone(), offset), bytes.get());
         }
-        self.bindings.push(Binding { block: copy, offset: 0, bytes: words(bytes) });
+        self.bindings.push(Binding { place: Some(copy), offset: 0, bytes: words(bytes) });
         Ok(())
     }
+}
+
+/// A number among the batch's words, where a binding may begin.
+fn scalar(device: &Device, given: &KernelArgument, batch: &mut Batch) -> Binding {
+    let alignment = device.context.properties.binding_alignment.max(LEAST_ALIGNMENT);
+    let at = batch.words.len().next_multiple_of((alignment / WORD) as usize);
+    batch.words.resize(at, 0);
+    batch.words.extend(given.scalar.iter().flat_map(|bits| [*bits as u32, (*bits >> 32) as u32]));
+    let bytes = NonZero::new(size_of_val(&given.scalar) as u64);
+    Binding { place: None, offset: at as u64 * WORD, bytes }
 }
 
 /// Bytes up to the end of a word. Buffers, too, end at one.

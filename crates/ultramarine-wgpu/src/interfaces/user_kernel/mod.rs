@@ -1,4 +1,4 @@
-//! `ultramarine.kernel/1`: kernels in WGSL that users give. All arguments are storage buffers of group 0.
+//! `ultramarine.kernel/1`: kernels in WGSL that users give. Tensors are storage buffers of group 0, scalars uniforms.
 
 mod arguments;
 mod source;
@@ -10,7 +10,7 @@ use crate::program::Kernel;
 use crate::streams::{Action, Batch, Stream};
 use arguments::Arguments;
 use core::ffi::c_void;
-use source::Source;
+use source::{Parameter, Source};
 use std::sync::Arc;
 use ultramarine_abi::helper::{Failure, Result, give, handle, host_of, take, with_device};
 use ultramarine_abi::interface::kernel::{KernelInfo, KernelInterface, KernelLaunch, KernelSource};
@@ -30,7 +30,7 @@ pub static TABLE: KernelInterface = KernelInterface {
 struct UserKernel {
     name: Arc<str>,
     group: [u32; 3],
-    bindings: usize,
+    parameters: Vec<Parameter>,
     /// `None` for groups that the device does not take: its driver must not see them, and launches are errors.
     kernel: Option<Arc<Kernel>>,
 }
@@ -38,13 +38,13 @@ struct UserKernel {
 impl UserKernel {
     fn new(device: &Device, source: &Source) -> Result<Self> {
         let kernel = source.fits.then(|| {
-            let Source { module, entry, bindings, .. } = source;
-            Kernel::new(&device.context, module, entry, *bindings).map(Arc::new)
+            let Source { module, entry, parameters, .. } = source;
+            Kernel::new(&device.context, module, entry, parameters.len()).map(Arc::new)
         });
         Ok(Self {
             name: format!("kernel {}", source.entry).into(),
             group: source.group,
-            bindings: source.bindings,
+            parameters: source.parameters.clone(),
             kernel: kernel.transpose()?,
         })
     }
@@ -88,10 +88,11 @@ fn checked<'a>(
     if launch.shared_bytes > 0 {
         return invalid("WGSL has no shared memory of a size given at the launch".to_owned());
     }
-    if launch.n_arguments as usize != kernel.bindings {
+    if launch.n_arguments as usize != kernel.parameters.len() {
         return invalid(format!(
             "the kernel has {} bindings, the launch {} arguments",
-            kernel.bindings, launch.n_arguments
+            kernel.parameters.len(),
+            launch.n_arguments
         ));
     }
     Ok(compiled)
@@ -134,7 +135,7 @@ unsafe extern "C" fn launch(
                 read_sized(launch).ok_or_else(|| Failure::invalid("there is no launch"))?;
             let compiled = checked(device, kernel, &launch)?.clone();
             let mut batch = Batch::default();
-            let mut arguments = Arguments::of(device, &launch, &mut batch)?;
+            let mut arguments = Arguments::of(device, &kernel.parameters, &launch, &mut batch)?;
             let bindings = std::mem::take(&mut arguments.bindings);
             let groups = launch.grid;
             batch.actions.push(Action::Dispatch {

@@ -5,7 +5,8 @@ use crate::shader::compile::{self, Parsed, Zeros};
 use crate::vulkan::Properties;
 use core::ffi::{CStr, c_char};
 use naga::valid::Capabilities;
-use naga::{AddressSpace, Module};
+use naga::{AddressSpace, Module, StorageAccess};
+use std::collections::BTreeMap;
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::interface::kernel::KernelSource;
 use ultramarine_abi::status;
@@ -19,13 +20,25 @@ pub struct Source {
     pub entry: String,
     /// SPIR-V.
     pub module: Vec<u32>,
-    /// Its bindings, 0 up to this.
-    pub bindings: usize,
+    /// Its bindings, 0 and on.
+    pub parameters: Vec<Parameter>,
     /// Invocations of a workgroup.
     pub group: [u32; 3],
     /// The device takes groups of that size.
     pub fits: bool,
 }
+
+/// A binding of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parameter {
+    /// A storage buffer.
+    Tensor,
+    /// `var<uniform>`: a number.
+    Scalar,
+}
+
+/// Bytes of the largest scalar.
+const SCALAR_BYTES: u32 = 16;
 
 /// A text of the host's.
 ///
@@ -85,13 +98,13 @@ impl Source {
             // It will not run; naga has a limit of its own, and does not say which.
             found.workgroup_size = [1; 3];
         }
+        let parameters = parameters(&mut module, properties.buffers)?;
         let subgroups = properties.subgroup_operations;
         let parsed =
             Parsed::of(module, text, capabilities(properties), subgroups).map_err(Failure::new)?;
-        let bindings = bindings(&parsed.module, properties.buffers)?;
         check_shared(&parsed.module, properties)?;
         let module = parsed.write(entry, Zeros::Handled).map_err(Failure::new)?;
-        Ok(Self { entry: entry.to_owned(), module, bindings, group, fits })
+        Ok(Self { entry: entry.to_owned(), module, parameters, group, fits })
     }
 }
 
@@ -116,38 +129,59 @@ fn capabilities(properties: &Properties) -> Capabilities {
     all
 }
 
-/// The number of bindings, which are all that a launch can fill.
-fn bindings(module: &Module, most: u32) -> Result<usize> {
-    let refuse = |name: &Option<String>, why: &str| {
-        let name = name.as_deref().unwrap_or("a variable");
-        Failure::new(format!("{name} {why}"))
-    };
-    let mut numbers = Vec::new();
-    for (_, variable) in module.global_variables.iter() {
-        match (variable.space, variable.binding) {
+/// The bindings, which are all that a launch can fill. Several variables of different kernels may have the same one.
+/// Uniforms become storage, the only kind of memory that launches bind.
+fn parameters(module: &mut Module, most: u32) -> Result<Vec<Parameter>> {
+    let mut found = BTreeMap::new();
+    let variables = module.global_variables.iter();
+    let sizes = variables.map(|(_, v)| module.types[v.ty].inner.try_size(module.to_ctx()));
+    let sizes: Vec<_> = sizes.collect();
+    for ((_, variable), size) in module.global_variables.iter_mut().zip(sizes) {
+        let refuse = |why: &str| {
+            let name = variable.name.as_deref().unwrap_or("a variable");
+            Err(Failure::new(format!("{name} {why}")))
+        };
+        let parameter = match (variable.space, variable.binding) {
             (AddressSpace::Storage { .. }, Some(binding)) if binding.group == 0 => {
-                numbers.push(binding.binding);
+                Parameter::Tensor
+            }
+            (AddressSpace::Uniform, Some(binding)) if binding.group == 0 => {
+                if size.is_none_or(|bytes| bytes > SCALAR_BYTES) {
+                    return refuse(&format!(
+                        "is no scalar: those have {SCALAR_BYTES} bytes at most"
+                    ));
+                }
+                Parameter::Scalar
             }
             (_, Some(_)) => {
-                let why = "is no argument: those are storage buffers of group 0";
-                return Err(refuse(&variable.name, why));
+                return refuse("is no argument: those are storage buffers and uniforms of group 0");
             }
-            (AddressSpace::Private | AddressSpace::WorkGroup, None) => {}
-            _ => return Err(refuse(&variable.name, "is in an address space that kernels lack")),
+            (AddressSpace::Private | AddressSpace::WorkGroup, None) => continue,
+            _ => return refuse("is in an address space that kernels lack"),
+        };
+        let Some(binding) = variable.binding else { continue };
+        let number = binding.binding;
+        if *found.entry(number).or_insert(parameter) != parameter {
+            return refuse(&format!(
+                "is a scalar or not, and another variable of binding {number} is the opposite"
+            ));
+        }
+        if parameter == Parameter::Scalar {
+            variable.space = AddressSpace::Storage { access: StorageAccess::LOAD };
         }
     }
-    numbers.sort_unstable();
-    if !numbers.iter().copied().eq(0..numbers.len() as u32) {
+    if !found.keys().copied().eq(0..found.len() as u32) {
+        let numbers: Vec<_> = found.keys().collect();
         return Err(Failure::new(format!("the bindings are numbered {numbers:?}, not from 0 on")));
     }
     let most = BINDINGS.min(most as usize);
-    if numbers.len() > most {
-        let n = numbers.len();
+    if found.len() > most {
+        let n = found.len();
         return Err(Failure::new(format!(
-            "{n} arrays, with those of shapes, strides and the grid: this device binds {most} at most"
+            "{n} arguments, with those of shapes, strides and the grid: this device binds {most} at most"
         )));
     }
-    Ok(numbers.len())
+    Ok(found.into_values().collect())
 }
 
 /// Drivers need not check how much memory a workgroup shares.
