@@ -3,9 +3,13 @@
 use super::BLOCK;
 use super::indices::{Addressing, OutOfRange};
 use crate::kernel::{Args, Context, Kernel, Prepared, Refusal, Signature, View};
+use crate::matmul::simd::prefetch;
 use crate::strided::{Nest, TASK, for_size, move_run};
 use crate::{level::Level, par::Shared};
 use ultramarine_abi::schema::GatherAttrs;
+
+/// Bytes of the next slice that are fetched while one is copied.
+const AHEAD: usize = 2048;
 
 struct Gather {
     addressing: Addressing,
@@ -101,8 +105,16 @@ unsafe fn move_slices<T: Copy>(
         }
     } else if slice.size() == inner {
         let first = part.start as isize;
-        for (from, to) in from.iter().zip(to) {
-            let from = source.wrapping_offset(from + first * steps[0]);
+        for (i, (at, to)) in from.iter().zip(to).enumerate() {
+            if let Some(next) = from.get(i + 1)
+                && steps[0] == 1
+            {
+                // Rows lie anywhere, so that the processor does not foresee the next one.
+                let next = source.wrapping_offset(next + first).cast::<u8>();
+                let bytes = (part.len() * size_of::<T>()).min(AHEAD);
+                (0..bytes).step_by(64).for_each(|line| prefetch(next.wrapping_add(line)));
+            }
+            let from = source.wrapping_offset(at + first * steps[0]);
             let to = output.wrapping_offset(to + first * steps[1]);
             // SAFETY: as above.
             unsafe { move_run(from, steps[0], to, steps[1], part.len()) };
