@@ -22,12 +22,13 @@ import numpy as np
 import ultramarine as mx
 from bench import record
 from bench.gpu import timing
+from bench.gpu.clock import seconds
 from bench.gpu.layers import layers
 from bench.gpu.libraries import libraries
 from bench.gpu.models import models
 from bench.gpu.quantized import quantized
 from bench.gpu.replays import replays
-from bench.gpu.timing import FIGURES, close, ours, pair, row, seconds, theirs, torch
+from bench.gpu.timing import FIGURES, close, ours, pair, row, theirs, torch
 from bench.gpu.training import training
 
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import ultramarine as mx
-from bench.gpu.timing import close, pair, row, seconds, theirs, torch
+from bench.gpu.clock import seconds
+from bench.gpu.timing import close, pair, row, theirs, torch
 
 
 def both(

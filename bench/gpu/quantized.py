@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 import ultramarine as mx
-from bench.gpu.timing import close, pair, row, seconds, theirs, torch
+from bench.gpu.clock import seconds
+from bench.gpu.timing import close, pair, row, theirs, torch
 
 # Columns and rows of a matrix, as a language model's layers have them; matrices that are taken in turn; products of a step.
 SIZES = (4096, 11008)

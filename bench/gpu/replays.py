@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 import ultramarine as mx
-from bench.gpu.timing import captured, close, ours, pair, row, seconds, theirs, torch
+from bench.gpu.clock import seconds
+from bench.gpu.timing import captured, close, ours, pair, row, theirs, torch
 
 
 def chains() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 
 import ultramarine as mx
 from bench import record, table
+from bench.gpu.clock import RUNS, seconds
 
 try:
     import torch
@@ -20,27 +20,7 @@ if torch is not None and not torch.cuda.is_available():
     torch = None
 
 FIGURES: list[record.Figure] = []
-RUNS = 5
 TORCH_COMPILE = False
-
-
-def seconds(step: Callable[[], Any], wait: Callable[[], Any], least: float = 0.1) -> float:
-    """Seconds of one step: the median of several runs, each long enough to be measured."""
-    step()
-    wait()
-    begun = time.perf_counter()
-    step()
-    wait()
-    once = max(time.perf_counter() - begun, 1e-7)
-    count = max(3, min(2000, int(least / once)))
-    runs = []
-    for _ in range(RUNS):
-        begun = time.perf_counter()
-        for _ in range(count):
-            step()
-        wait()
-        runs.append((time.perf_counter() - begun) / count)
-    return statistics.median(runs)
 
 
 def warmed(step: Callable[[], Any], wait: Callable[[], Any], least: float = 3.0) -> float:

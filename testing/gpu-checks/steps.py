@@ -16,6 +16,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BUNDLE = ROOT / "target" / "gpu"
 PLUGIN = BUNDLE / "backends" / "libultramarine-cuda.so"
+VULKAN = BUNDLE / "vulkan" / "libultramarine-vulkan.so"
 TESTS = ROOT / "python" / "tests"
 
 # Where jax is the other side.
@@ -123,6 +124,33 @@ def figures(out: Path) -> list[list[Part]]:
     return [[Part("figures", command, 400, lines=100, env=WAIT)]]
 
 
+def vulkan(out: Path) -> list[list[Part]]:
+    """The Vulkan backend: the kit, the operation suite and examples side by side. Times come after."""
+    env = (("ULTRAMARINE_BACKEND_PATH", str(VULKAN.parent)),)
+    program = str(BUNDLE / "bin" / "ultramarine-conform")
+    kit = [program, "--grade", "complete", "--jobs", "4", "--time-limit", "300", str(VULKAN)]
+    device = [f"--backend={VULKAN}", "--device=gpu:0", "--strict-for=vulkan"]
+    suite = pytest("-m", "ops", *device, str(TESTS), workers=6)
+    report = [sys.executable, "-m", "ultramarine", "backends"]
+    digits = [sys.executable, str(ROOT / "examples" / "digits.py"), "--device", "gpu"]
+    text = [sys.executable, str(ROOT / "examples" / "text.py"), "--device", "gpu"]
+    return [
+        [Part("vulkan: kit", kit, 320, lines=30)],
+        [Part("vulkan: ops", suite, 500, ("mlx", "pytest"), 12, required=True)],
+        [
+            Part("vulkan: report", report, 60, lines=12, env=env),
+            Part("vulkan: digits", digits, 240, env=env),
+            Part("vulkan: text", text, 240, ("tqdm",), env=env),
+        ],
+    ]
+
+
+def beside(out: Path) -> list[list[Part]]:
+    """Times of the Vulkan backend beside those of the CUDA backend."""
+    words = [sys.executable, "-m", "bench.gpu.backends", str(PLUGIN), str(VULKAN)]
+    return [[Part("vulkan: figures", words, 300, lines=40)]]
+
+
 def alone(
     name: str, command: list[str], limit: int, lines: int
 ) -> Callable[[Path], list[list[Part]]]:
@@ -137,6 +165,8 @@ STEPS: dict[str, Step] = {
         usual=True,
     ),
     "figures": Step("figures of the GPU and the CPU, as JSON", 2, figures, usual=True),
+    "vulkan": Step("the Vulkan backend: kit, op suite (strict), examples", 3, vulkan),
+    "beside": Step("times of the Vulkan backend beside the CUDA backend", 1.5, beside),
     "endurance": Step(
         "100,000 training steps in constant memory",
         0.7,

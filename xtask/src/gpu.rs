@@ -1,5 +1,5 @@
 //! `cargo xtask gpu`: the bundle in `target/gpu` with which a machine with a GPU and no Rust checks and times the CUDA
-//! backend.
+//! backend, and the Vulkan one beside it.
 
 use crate::plugins::{self, Built};
 use crate::profile::Profile;
@@ -39,12 +39,16 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// The plugin, the kit and the native benchmarks.
+/// The plugins, the kit and the native benchmarks.
 fn programs(to: &Path) -> Result<()> {
-    let Built::At(plugin) = plugins::cuda(Profile::Release)? else {
-        bail!("the CUDA backend was not built")
-    };
-    copy_stripped(&plugin, &to.join("backends/libultramarine-cuda.so"))?;
+    // The Vulkan backend lies apart, so that usual runs have one backend for the GPU.
+    for (built, place) in [
+        (plugins::cuda(Profile::Release)?, "backends/libultramarine-cuda.so"),
+        (plugins::vulkan(Profile::Release)?, "vulkan/libultramarine-vulkan.so"),
+    ] {
+        let Built::At(plugin) = built else { bail!("{place} was not built") };
+        copy_stripped(&plugin, &to.join(place))?;
+    }
     for program in ["ultramarine-conform"].iter().chain(&BENCHES) {
         copy_stripped(&Profile::Release.folder().join(program), &to.join("bin").join(program))?;
     }
@@ -68,7 +72,7 @@ fn packages(to: &Path) -> Result<()> {
 
 /// Puts programs and packages, which are most of the bundle, into one compressed file. The check unpacks it.
 fn pack(to: &Path) -> Result<()> {
-    const PARTS: [&str; 3] = ["backends", "bin", "site"];
+    const PARTS: [&str; 4] = ["backends", "bin", "site", "vulkan"];
     let (folder, file) = (to.to_string_lossy(), to.join("programs.tar.gz"));
     let words = ["-C", &folder, "-czf", &file.to_string_lossy()];
     sh::run(sh::cmd("tar", &[&words[..], &PARTS].concat()))?;
