@@ -20,11 +20,12 @@ mod factor;
 mod lu;
 mod number;
 mod singular;
+mod tridiagonal;
 mod work;
 
 pub use faer::{c32, c64};
 pub use number::{Number, Real};
-pub use work::Work;
+pub use work::{Work, power_of_two};
 
 /// Singular vectors to compute.
 pub struct SingularVectors<'a, T> {
@@ -95,6 +96,12 @@ scalar! {
     fn eigh(
         a: &mut [Self], n: usize, w: &mut [Self::Norm], v: Option<&mut [Self]>, work: &mut Work
     ) -> () = eigen;
+
+    /// The same for the symmetric tridiagonal matrix with the diagonal `d` and `e` below it, whose memory is used.
+    /// Eigenvalues alone are found in double precision.
+    fn tridiagonal(
+        d: &mut [f64], e: &mut [f64], w: &mut [Self::Norm], v: Option<&mut [Self]>, work: &mut Work
+    ) -> () = tridiagonal;
 
     /// Eigenvalues in any order, and, if asked for, eigenvectors, the columns of `v`, of norm 1 and with
     /// a real largest element, of the `n` x `n` matrix `a`. Computed in double precision.

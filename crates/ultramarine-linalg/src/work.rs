@@ -54,8 +54,7 @@ fn panic_message(panic: &(dyn Any + Send)) -> String {
     format!("the decomposition failed: {}", text.unwrap_or("a panic"))
 }
 
-/// The power of two by which the elements are multiplied so that their squares neither overflow
-/// nor vanish; mostly 1. An element that is not finite is an error.
+/// [`power_of_two`] of some elements. An element that is not finite is an error.
 pub(crate) fn scale<T: Number>(a: &[T], large: f64) -> Result<f64, String> {
     let mut most = 0.0f64;
     for v in a {
@@ -66,6 +65,12 @@ pub(crate) fn scale<T: Number>(a: &[T], large: f64) -> Result<f64, String> {
         }
         most = most.max(re.abs()).max(im.abs());
     }
+    Ok(power_of_two(most, large))
+}
+
+/// The power of two by which elements up to `most` are multiplied, lest squares beyond `large` or below its inverse
+/// overflow or vanish.
+pub fn power_of_two(most: f64, large: f64) -> f64 {
     let fine = most == 0.0 || (1.0 / large..=large).contains(&most);
-    Ok(if fine { 1.0 } else { 0.5f64.powi(most.log2() as i32) })
+    if fine { 1.0 } else { 0.5f64.powi(most.log2() as i32) }
 }

@@ -165,6 +165,8 @@ impl Factorization<'_> {
                 }
                 Operation::Qr => blocked.qr(first, second, plane),
                 Operation::Solve => blocked.solve(plane, self.upper, second, first)?,
+                Operation::Eigh => blocked.eigh(first, Some(second), plane, self.upper, scratch)?,
+                Operation::EigvalsH => blocked.eigh(first, None, plane, self.upper, scratch)?,
                 _ => return Err("a decomposition without a blocked algorithm".into()),
             }
         }

@@ -81,7 +81,8 @@ impl<T: Element> Reflections<T> {
     }
 }
 
-fn sum<T: Element>(terms: impl Iterator<Item = T>) -> T {
+/// The sum of some numbers.
+pub fn sum<T: Element>(terms: impl Iterator<Item = T>) -> T {
     terms.fold(T::default(), |sum, v| sum - -v)
 }
 
@@ -131,7 +132,7 @@ impl<T: Element> Body for Columns<T> {
 /// # Safety
 /// The strips are valid and have as many rows.
 #[inline(always)]
-unsafe fn reflection<T: Element>(columns: Strip<T>, v: Strip<T>) -> T {
+pub unsafe fn reflection<T: Element>(columns: Strip<T>, v: Strip<T>) -> T {
     let m = columns.m;
     // SAFETY: by this function's contract.
     unsafe {
@@ -203,10 +204,10 @@ fn squares<T: Element>(column: &[T], scale: f64) -> f64 {
 }
 
 /// `to = left^H right`.
-struct Project<T> {
-    left: Strip<T>,
-    right: Strip<T>,
-    to: Strip<T>,
+pub struct Project<T> {
+    pub left: Strip<T>,
+    pub right: Strip<T>,
+    pub to: Strip<T>,
 }
 
 impl<T: Element> Body for Project<T> {
@@ -214,7 +215,11 @@ impl<T: Element> Body for Project<T> {
     #[inline(always)]
     fn call<I: Isa>(self, _: I) {
         // As many sums as there are registers for.
-        if I::LEVEL == Level::V4 { self.tiles::<I, 4, 2>() } else { self.tiles::<I, 2, 1>() }
+        match (I::LEVEL, self.right.n) {
+            (Level::V4, 1) => self.tiles::<I, 4, 1>(),
+            (Level::V4, _) => self.tiles::<I, 4, 2>(),
+            _ => self.tiles::<I, 2, 1>(),
+        }
     }
 }
 
@@ -246,7 +251,7 @@ impl<T: Element> Project<T> {
 /// # Safety
 /// The strips are valid and have as many rows.
 #[inline(always)]
-unsafe fn dots<T: Element, I: Isa, const P: usize, const Q: usize>(
+pub unsafe fn dots<T: Element, I: Isa, const P: usize, const Q: usize>(
     left: Strip<T>,
     right: Strip<T>,
 ) -> [[T; Q]; P] {

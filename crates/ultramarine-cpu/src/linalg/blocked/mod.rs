@@ -4,8 +4,10 @@
 //! blocks of a few columns, which loops of their own factor. Blocks are cut by sizes alone, and products
 //! do not depend on the number of threads, so neither do results.
 
+mod apply;
 mod cholesky;
 mod element;
+mod hermitian;
 mod householder;
 mod lu;
 mod panel;
@@ -32,6 +34,8 @@ const LEAST_COLUMNS: usize = 16;
 const LEAST_CHOLESKY: usize = 192;
 /// Rows and columns from which QR factors are blocked: of real, and of complex matrices.
 const LEAST_QR: [usize; 2] = [64, 320];
+/// Rows from which eigenvalues of Hermitian matrices are found by a blocked reduction.
+const LEAST_EIGH: usize = 64;
 /// Elements worth a task of their own, where they are moved.
 const MOVED: usize = 1 << 15;
 
@@ -42,6 +46,7 @@ pub fn serves<T: Element>(operation: Operation, m: usize, n: usize, k: usize) ->
         Operation::Lu => m.min(n) >= LEAST,
         Operation::Solve => n >= LEAST && k >= LEAST_COLUMNS,
         Operation::Qr => m.min(n) >= LEAST_QR[T::IS_COMPLEX as usize],
+        Operation::Eigh | Operation::EigvalsH => n >= LEAST_EIGH,
         _ => false,
     }
 }

@@ -1,5 +1,6 @@
 //! QR factors, by panels of columns whose reflections are applied together.
 
+use super::apply::Applied;
 use super::householder::Reflections;
 use super::strip::LANES;
 use super::{Blocked, Element, Plane, Room};
@@ -16,10 +17,7 @@ struct Buffers {
     v: Plane,
     /// T of all panels, one below the other, each transposed.
     t: Plane,
-    /// A small matrix.
-    small: Plane,
-    /// Products of the reflections with all other columns.
-    products: [Plane; 2],
+    applied: Applied,
     _room: Room,
 }
 
@@ -35,7 +33,8 @@ impl Buffers {
             next = next.wrapping_add(m * n * size_of::<T>());
             plane
         });
-        Buffers { columns, v, t, small, products: [first, second], _room: room }
+        let applied = Applied { small, products: [first, second] };
+        Buffers { columns, v, t, applied, _room: room }
     }
 }
 
@@ -87,12 +86,12 @@ impl<T: Element> Blocked<'_, T> {
                     columns: columns.strip::<T>(),
                     v: v.strip(),
                     t: t.strip(),
-                    work: buffers.small.transposed().strip(),
+                    work: buffers.applied.small.transposed().strip(),
                 };
                 reflections.run(self.cx.level);
                 self.copy(panel, columns);
                 let rest = a.part(first, first + width, rows, n - first - width);
-                self.reflect(&buffers, v, t, true, rest);
+                self.reflect(&buffers.applied, v, t, true, rest);
             }
             let room = (!q.has_rows()).then(|| Room::new::<T>(Slot::Operands, m, k));
             let own = room.as_ref().map_or(q, |room| room.plane);
@@ -106,35 +105,11 @@ impl<T: Element> Blocked<'_, T> {
                 (0..width).for_each(|i| *v.place::<T>(i, i) = T::ONE);
                 let t = triangle(first, width);
                 let rest = own.part(first, first, rows, k - first);
-                self.reflect(&buffers, v.transposed(), t, false, rest);
+                self.reflect(&buffers.applied, v.transposed(), t, false, rest);
             }
             if room.is_some() {
                 self.copy(q, own);
             }
-        }
-    }
-
-    /// `c -= V T V^H c`, or with T's adjoint.
-    ///
-    /// # Safety
-    /// The planes are valid, of elements `T` and shapes that fit; c has rows of adjacent elements.
-    unsafe fn reflect(&self, buffers: &Buffers, v: Plane, t: Plane, adjoint: bool, c: Plane) {
-        let width = v.n;
-        let [first, second] = buffers.products.map(|p| p.part(0, 0, width, c.n));
-        let small = buffers.small.part(0, 0, width, width);
-        // SAFETY: by this function's contract.
-        unsafe {
-            for i in 0..width {
-                for j in 0..width {
-                    let at = if adjoint { t.place::<T>(j, i) } else { t.place(i, j) };
-                    *small.place::<T>(i, j) = if adjoint { (*at).conjugate() } else { *at };
-                }
-            }
-            let negated = self.negated(v.transposed(), true);
-            self.product(first, negated.plane, c, false);
-            drop(negated);
-            self.product(second, small, first, false);
-            self.add_product(c, v, second);
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::level::{Body, Isa};
 
 /// Rows that are worked on at a time.
 pub const LANES: usize = 16;
-/// Columns that are updated at a time.
+/// Columns that are updated at a time, where there are more than one.
 const TILE: usize = 4;
 
 /// Columns of `m` elements, `ld` from one to the next.
@@ -83,6 +83,14 @@ impl<T: Element> Body for Eliminate<T> {
     type Output = ();
     #[inline(always)]
     fn call<I: Isa>(self, _: I) {
+        if self.right.n == 1 { self.tiles::<I, 1>() } else { self.tiles::<I, TILE>() }
+    }
+}
+
+impl<T: Element> Eliminate<T> {
+    /// Works on `TILE` columns at a time.
+    #[inline(always)]
+    fn tiles<I: Isa, const TILE: usize>(self) {
         let Eliminate { left, factors, right } = self;
         for j in (0..right.n).step_by(TILE) {
             let columns = TILE.min(right.n - j);

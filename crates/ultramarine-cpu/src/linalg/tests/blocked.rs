@@ -11,6 +11,7 @@ use ultramarine_test_support::Rng;
 trait Number: Element {
     const EPSILON: f64;
     const COMPLEX: bool;
+    type Real: Number;
     fn of(z: Z) -> Self;
     fn wide(self) -> Z;
 }
@@ -19,6 +20,7 @@ type Z = [f64; 2];
 impl Number for f32 {
     const EPSILON: f64 = f32::EPSILON as f64;
     const COMPLEX: bool = false;
+    type Real = f32;
     fn of(z: Z) -> f32 {
         z[0] as f32
     }
@@ -29,6 +31,7 @@ impl Number for f32 {
 impl Number for f64 {
     const EPSILON: f64 = f64::EPSILON;
     const COMPLEX: bool = false;
+    type Real = f64;
     fn of(z: Z) -> f64 {
         z[0]
     }
@@ -39,6 +42,7 @@ impl Number for f64 {
 impl Number for c64 {
     const EPSILON: f64 = f32::EPSILON as f64;
     const COMPLEX: bool = true;
+    type Real = f32;
     fn of(z: Z) -> c64 {
         c64 { re: z[0] as f32, im: z[1] as f32 }
     }
@@ -157,7 +161,7 @@ macro_rules! for_types {
         })*
     };
 }
-for_types! { lu_factors qr_factors triangular_solutions cholesky_factors not_finite }
+for_types! { lu_factors qr_factors triangular_solutions cholesky_factors hermitian_eigenvalues not_finite }
 
 /// The tests of each type.
 mod of {
@@ -366,6 +370,77 @@ mod of {
                     }
                 }
             }
+        }
+    }
+
+    pub fn hermitian_eigenvalues<T: Number>() {
+        let rng = &mut Rng::new(6);
+        let scales = if T::EPSILON < 1e-10 { [1e290, 1e-290] } else { [1e36, 1e-34] };
+        for (round, n) in [65, 64, 127, 193, 300].into_iter().enumerate() {
+            let mut all = kinds::<T>(n, n, rng);
+            all.push(("ones", Dense::new(n, n, |_, _| [1.0, 0.0])));
+            all.push(("zeros", Dense::new(n, n, |_, _| [0.0; 2])));
+            let block = |i: usize| i.min(n - 1 - i) / 3;
+            let random = all[4].1.clone();
+            let apart = |i, j| if block(i) == block(j) { random.at(i, j) } else { [0.0; 2] };
+            all.push(("in blocks", Dense::new(n, n, apart)));
+            for (number, (kind, a)) in all.into_iter().enumerate() {
+                if round % 2 == 1 && number % 3 != 1 {
+                    continue;
+                }
+                let size = if number == 4 { scales[round / 2 % 2] } else { 1.0 };
+                let other = a.adjoint();
+                let half = |i, j| [0, 1].map(|p| (a.at(i, j)[p] + other.at(i, j)[p]) / 2.0 * size);
+                let a = Dense::new(n, n, half).rounded::<T>();
+                let unit = Dense::new(n, n, |i, j| a.at(i, j).map(|v| v / size));
+                for upper in [false, true] {
+                    // The other triangle and the diagonal's imaginary part are not read.
+                    let given = Dense::new(n, n, |i, j| match i.cmp(&j) {
+                        std::cmp::Ordering::Equal => [a.at(i, i)[0], 7.0],
+                        order if upper == order.is_lt() => a.at(i, j),
+                        _ => [f64::NAN; 2],
+                    });
+                    let mut results = Vec::new();
+                    for (plain, threads) in [(true, true), (false, false)] {
+                        let a = Array::new(&[n as i64; 2], &given.values::<T>(), plain, rng);
+                        let w: Array<T::Real> = zeros(&[n as i64], plain, rng);
+                        let v: Array<T> = zeros(&[n as i64; 2], plain, rng);
+                        let alone: Array<T::Real> = zeros(&[n as i64], plain, rng);
+                        let (level, inputs) = (level(round), [a.view()]);
+                        let outputs = [w.view(), v.view()];
+                        run_at(level, op::EIGH, upper, &inputs, &outputs, threads).unwrap();
+                        let outputs = [alone.view()];
+                        run_at(level, op::EIGVALSH, upper, &inputs, &outputs, threads).unwrap();
+                        results.push((w.values(), v.values(), alone.values()));
+                    }
+                    let what = format!("{kind} {n} {upper}");
+                    assert!(results[0] == results[1], "{what}");
+                    let (w, v, alone) = results.swap_remove(0);
+                    let w: Vec<f64> = w.into_iter().map(|w| w.wide()[0] / size).collect();
+                    let v = Dense::of(n, n, &v);
+                    let bound = (n as f64).sqrt() * T::EPSILON * unit.norm();
+                    let scaled = Dense::new(n, n, |i, j| v.at(i, j).map(|v| v * w[j]));
+                    let error = unit.times(&v).distance(&scaled);
+                    assert!(error <= 4.0 * bound, "{what}: {error:e} > 4 * {bound:e}");
+                    let eye = Dense::new(n, n, |i, j| [if i == j { 1.0 } else { 0.0 }, 0.0]);
+                    let error = v.adjoint().times(&v).distance(&eye);
+                    assert!(error <= 4.0 * n as f64 * T::EPSILON, "{what}: {error:e}");
+                    assert!(w.is_sorted(), "{what}");
+                    for (w, alone) in w.iter().zip(alone) {
+                        let error = (w - alone.wide()[0] / size).abs();
+                        assert!(error <= 4.0 * bound, "{what}: {error:e} > 4 * {bound:e}");
+                    }
+                }
+            }
+        }
+        for value in [f64::NAN, f64::INFINITY] {
+            let n = 80;
+            let mut a = Dense::new(n, n, |_, _| [1.0, 0.0]);
+            a.data[50 * n + 20][0] = value;
+            let a = Array::new(&[n as i64; 2], &a.values::<T>(), true, rng);
+            let w: Array<T::Real> = zeros(&[n as i64], true, rng);
+            let error = run(op::EIGVALSH, false, &[a.view()], &[w.view()], true).unwrap_err();
+            assert!(error.contains("infinite or NaN"), "{error}");
         }
     }
 

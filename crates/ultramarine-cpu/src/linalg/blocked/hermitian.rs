@@ -1,0 +1,395 @@
+//! Eigenvalues and eigenvectors of Hermitian matrices, which reflections make tridiagonal, a panel of columns at a time: half of
+//! that work is products of the matrix with vectors, the other half products of matrices behind each panel (Dongarra,
+//! Hammarling and Sorensen, Block reduction of matrices to condensed forms for eigenvalue computations, 1989).
+
+// Small arrays of registers are walked by index, several at a time.
+#![allow(clippy::needless_range_loop)]
+
+use super::apply::Applied;
+use super::householder::{Project, dots, reflection, sum};
+use super::strip::{Eliminate, LANES, Strip, minus_lanes};
+use super::{Blocked, Element, Plane, Room};
+use crate::level::{Body, Isa, at};
+use crate::linalg::matrix::{Scratch, resized};
+use crate::scratch::Slot;
+use ultramarine_linalg::power_of_two;
+
+/// Columns that are reduced before the rest of the matrix is.
+const PANEL: usize = 32;
+/// Reflections that are applied together to eigenvectors.
+const APPLIED: usize = 64;
+/// Columns of the matrix that a product of matrices updates at a time, of which it needs only what is below the diagonal.
+const UPDATED: usize = 128;
+/// Columns that are multiplied with a vector at a time.
+const TILE: usize = 4;
+
+/// A matrix under reduction.
+struct Reduction<T> {
+    n: usize,
+    /// The matrix below its diagonal, and zeros elsewhere; the vectors of reflections in columns that are done.
+    a: Strip<T>,
+    /// V and W of a panel, column by column in turn. What is done is `A - V W^H - W V^H`.
+    pairs: Strip<T>,
+    /// `-W` and `-V`, in turn, conjugated.
+    factors: Strip<T>,
+    /// The diagonal, and so many zeros that vectors are full.
+    diagonal: Strip<T>,
+    /// Factors of the reflections.
+    taus: Vec<T>,
+    /// The elements below the diagonal of what comes out.
+    below: Vec<f64>,
+    /// The power of two that the elements were multiplied by.
+    scale: f64,
+    _room: Room,
+}
+
+impl<T: Element> Reduction<T> {
+    fn new(n: usize) -> Self {
+        let padded = n.next_multiple_of(LANES);
+        // Columns begin at different lines of the cache; vectors reach beyond the last row and column.
+        let ld = padded + LANES;
+        let columns = [n + TILE, 2 * PANEL, 2 * PANEL, 1];
+        let room = Room::new::<T>(Slot::Operands, columns.iter().sum(), ld);
+        let mut data: *mut T = room.plane.place(0, 0);
+        let [a, pairs, factors, diagonal] = columns.map(|columns| {
+            let strip = Strip { data, ld, m: padded, n: columns };
+            data = data.wrapping_add(columns * ld);
+            strip
+        });
+        let (taus, below) = (vec![T::default(); n], vec![0.0; n]);
+        Reduction { n, a, pairs, factors, diagonal, taus, below, scale: 1.0, _room: room }
+    }
+
+    /// The columns from `first` on, below row `first`, as rows: columns of the matrix are adjacent there.
+    fn rows(&self, of: Strip<T>, columns: usize) -> Plane {
+        Plane::dense::<T>(of.data.cast(), columns, of.ld)
+    }
+}
+
+impl<T: Element> Blocked<'_, T> {
+    /// Writes the eigenvalues in ascending order, and eigenvectors as columns of `v`, of the Hermitian matrix `from`, of which
+    /// one triangle is read.
+    ///
+    /// # Safety
+    /// The planes are valid, of shapes that fit, of elements `T` (the eigenvalues: of its absolute values), and disjoint.
+    pub unsafe fn eigh(
+        &self,
+        w: Plane,
+        v: Option<Plane>,
+        from: Plane,
+        upper: bool,
+        scratch: &mut Scratch<T>,
+    ) -> Result<(), String> {
+        let n = from.n;
+        let mut reduction = Reduction::<T>::new(n);
+        // SAFETY: by this function's contract.
+        let mut diagonal: Vec<f64> = unsafe {
+            self.load(&mut reduction, if upper { from.transposed() } else { from }, upper)?;
+            self.reduce(&mut reduction);
+            (0..n).map(|i| (*reduction.diagonal.place(i, 0)).widened()[0]).collect()
+        };
+        let Scratch { left, reals, work, .. } = scratch;
+        let values = resized(reals, n)?;
+        let vectors = match v {
+            Some(_) => Some(resized(left, n * n)?),
+            None => None,
+        };
+        T::tridiagonal(&mut diagonal, &mut reduction.below, values, vectors, work)?;
+        let scale = reduction.scale;
+        // SAFETY: by this function's contract; the vectors are `n` columns.
+        unsafe {
+            w.store(|i, _| {
+                let value: f64 = ultramarine_linalg::Real::to_f64(values[i]);
+                <T::Norm as ultramarine_linalg::Real>::from_f64(value / scale)
+            });
+            if let Some(v) = v {
+                let columns = Plane::dense::<T>(left.as_mut_ptr().cast(), n, n).transposed();
+                self.within(v, columns, |v| self.rotate(&reduction, v));
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies the lower triangle, scaled.
+    ///
+    /// # Safety
+    /// As [`Blocked::eigh`].
+    unsafe fn load(
+        &self,
+        to: &mut Reduction<T>,
+        lower: Plane,
+        conjugate: bool,
+    ) -> Result<(), String> {
+        let n = to.n;
+        let columns = to.rows(to.a, n + TILE);
+        let zero = |strip: Strip<T>| {
+            // SAFETY: memory of the reduction's own.
+            unsafe { std::slice::from_raw_parts_mut(strip.data, strip.n * strip.ld) }
+                .fill(T::default());
+        };
+        // SAFETY: by this function's contract; the shapes fit.
+        unsafe {
+            self.copy(columns.part(0, 0, n, n), lower.transposed());
+            [to.pairs, to.factors, to.diagonal].into_iter().for_each(zero);
+            for j in 0..n + TILE {
+                let column = std::slice::from_raw_parts_mut(to.a.place(0, j), to.a.ld);
+                if j < n {
+                    *to.diagonal.place(j, 0) = T::of_parts([column[j].widened()[0], 0.0]);
+                }
+                column[..n.min(j + 1)].fill(T::default());
+                column[n..].fill(T::default());
+                if conjugate && T::IS_COMPLEX {
+                    column.iter_mut().for_each(|v| *v = v.conjugate());
+                }
+            }
+            let parts = Strip { n, ..to.a };
+            let [beside, on] = [parts, to.diagonal].map(|s| at(self.cx.level, Largest(s)));
+            if !(beside.is_finite() && on.is_finite()) {
+                return Err("the matrix has elements that are infinite or NaN".into());
+            }
+            to.scale = power_of_two(beside.max(on), T::LARGE);
+            if to.scale != 1.0 {
+                for strip in [parts, to.diagonal] {
+                    let all = std::slice::from_raw_parts_mut(strip.data, strip.n * strip.ld);
+                    all.iter_mut().for_each(|v| *v = v.times(to.scale));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the matrix tridiagonal.
+    ///
+    /// # Safety
+    /// It was loaded.
+    unsafe fn reduce(&self, r: &mut Reduction<T>) {
+        for first in (0..r.n - 1).step_by(PANEL) {
+            let width = PANEL.min(r.n - 1 - first);
+            for k in 0..width {
+                at(self.cx.level, Column { of: r, first, k });
+            }
+            // SAFETY: the panel was reduced.
+            unsafe { self.update(r, first + width, 2 * width) };
+        }
+    }
+
+    /// Brings the columns from `start` on to where a panel leaves them.
+    ///
+    /// # Safety
+    /// The panel has so many columns of V and W.
+    unsafe fn update(&self, r: &mut Reduction<T>, start: usize, width: usize) {
+        let n = r.n;
+        // SAFETY: elements of the reduction's matrices, whose shapes fit.
+        unsafe {
+            for k in 0..width {
+                let from = std::slice::from_raw_parts(r.pairs.place(start, k ^ 1), n - start);
+                let to = std::slice::from_raw_parts_mut(r.factors.place(start, k), n - start);
+                to.iter_mut().zip(from).for_each(|(to, v)| *to = -v.conjugate());
+            }
+            let columns = r.rows(r.a, n);
+            let (pairs, factors) = (r.rows(r.pairs, width), r.rows(r.factors, width));
+            for first in (start..n).step_by(UPDATED) {
+                let count = UPDATED.min(n - first);
+                let to = columns.part(first, first, count, n - first);
+                let left = factors.part(0, first, width, count).transposed();
+                self.add_product(to, left, pairs.part(0, first, width, n - first));
+                for j in first..first + count {
+                    let column = std::slice::from_raw_parts_mut(r.a.place(first, j), j + 1 - first);
+                    let d = r.diagonal.place(j, 0);
+                    let change = column[j - first].widened()[0];
+                    *d = T::rounded([(*d).widened()[0] + change, 0.0]);
+                    column.fill(T::default());
+                }
+            }
+        }
+    }
+
+    /// Turns eigenvectors of the tridiagonal matrix into those of the matrix.
+    ///
+    /// # Safety
+    /// The matrix was reduced; the plane is valid, of its shape, and has rows of adjacent elements.
+    unsafe fn rotate(&self, r: &Reduction<T>, c: Plane) {
+        let n = r.n;
+        let rows = [[APPLIED, APPLIED], [APPLIED, APPLIED], [APPLIED, n], [APPLIED, n]];
+        let room = Room::new::<T>(Slot::Call, rows.iter().map(|[m, n]| m * n).sum(), 1);
+        let mut next = room.plane.data();
+        let [t, small, first, second] = rows.map(|[m, n]| {
+            let plane = Plane::dense::<T>(next, m, n);
+            next = next.wrapping_add(m * n * size_of::<T>());
+            plane
+        });
+        let applied = Applied { small, products: [first, second] };
+        let columns = r.rows(r.a, n);
+        for first in (0..n - 1).step_by(APPLIED).rev() {
+            let (width, rows) = (APPLIED.min(n - 1 - first), n - 1 - first);
+            let v = columns.part(first, first + 1, width, rows).transposed();
+            let products = Strip { data: small.place::<T>(0, 0), ld: APPLIED, m: width, n: width };
+            // SAFETY: parts of the matrices.
+            unsafe {
+                let left = Strip { m: rows, ..v.strip() };
+                at(self.cx.level, Project { left, right: left, to: products });
+                for j in 0..width {
+                    let tau = r.taus[first + j];
+                    for i in 0..width {
+                        *t.place(i, j) = T::default();
+                    }
+                    *t.place(j, j) = tau;
+                    for i in 0..j {
+                        let terms = (i..j).map(|q| *t.place::<T>(i, q) * *products.place(q, j));
+                        *t.place(i, j) = -(tau * sum(terms));
+                    }
+                }
+                let t = t.part(0, 0, width, width);
+                self.reflect(&applied, v, t, false, c.part(first + 1, 0, rows, n));
+            }
+        }
+    }
+}
+
+/// The largest magnitude of a strip's columns' real and imaginary parts; NaN if one is not finite.
+struct Largest<T>(Strip<T>);
+
+impl<T: Element> Body for Largest<T> {
+    type Output = f64;
+    #[inline(always)]
+    fn call<I: Isa>(self, _: I) -> f64 {
+        let (mut most, mut wrong) = ([0.0f64; LANES], [0.0f64; LANES]);
+        for j in 0..self.0.n {
+            for i in (0..self.0.m).step_by(LANES) {
+                // SAFETY: whole vectors of the strip.
+                let lanes = unsafe { self.0.load(i, j, LANES) };
+                for l in 0..LANES {
+                    let [re, im] = lanes[l].widened();
+                    let size = re.abs().max(im.abs());
+                    // NaN is lost in a maximum.
+                    wrong[l] += re * 0.0 + im * 0.0;
+                    most[l] = if size > most[l] { size } else { most[l] };
+                }
+            }
+        }
+        let wrong: f64 = wrong.into_iter().sum();
+        wrong + most.into_iter().fold(0.0, f64::max)
+    }
+}
+
+/// Reduces a column of a panel: the `k`-th of those from `first` on.
+struct Column<'a, T> {
+    of: &'a mut Reduction<T>,
+    first: usize,
+    k: usize,
+}
+
+impl<T: Element> Body for Column<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn call<I: Isa>(self, isa: I) {
+        let Column { of, first, k } = self;
+        let i = first + k;
+        // Vectors begin at lines of the cache: rows above the column's are zero, or become it.
+        let row = (i + 1) / LANES * LANES;
+        let above = i + 1 - row;
+        let Reduction { n, a, pairs, .. } = *of;
+        let before = pairs.part(row, 0, 2 * k);
+        let column = a.part(row, i, 1);
+        let [v, w] = [0, 1].map(|q| pairs.part(row, 2 * k + q, 1));
+        let mut factors = [T::default(); 2 * PANEL];
+        let strip = |data: &mut [T; 2 * PANEL]| Strip {
+            data: data.as_mut_ptr(),
+            ld: 2 * PANEL,
+            m: 2 * k,
+            n: 1,
+        };
+        // SAFETY: elements of the reduction's matrices, whose shapes fit.
+        unsafe {
+            for q in 0..2 * k {
+                factors[q] = (*pairs.place(i, q ^ 1)).conjugate();
+            }
+            let own = (0..2 * k).map(|q| *pairs.place(i, q) * factors[q]);
+            let d = of.diagonal.place(i, 0);
+            *d = T::rounded([(*d).widened()[0] - sum(own).widened()[0], 0.0]);
+            Eliminate { left: before, factors: strip(&mut factors), right: column }.call(isa);
+
+            let rest = n - i - 1;
+            for strip in [column, v, w] {
+                std::slice::from_raw_parts_mut(strip.data, above).fill(T::default());
+            }
+            let short = |s: Strip<T>| Strip { m: rest, ..s.part(above, 0, 1) };
+            let tau = reflection::<T>(short(column), short(v));
+            let head = column.place(above, 0);
+            of.below[i] = (*head).widened()[0];
+            *head = T::ONE;
+            of.taus[i] = tau;
+
+            std::slice::from_raw_parts_mut(w.data, w.m).fill(T::default());
+            let [x, y] = [0, 1].map(|q| pairs.place(0, 2 * k + q));
+            Symmetric { a, diagonal: of.diagonal, first: i + 1, n, x, y }.call(isa);
+            Project { left: before, right: v, to: strip(&mut factors) }.call(isa);
+            (0..k).for_each(|q| factors.swap(2 * q, 2 * q + 1));
+            Eliminate { left: before, factors: strip(&mut factors), right: w }.call(isa);
+            std::slice::from_raw_parts_mut(w.data, above).fill(T::default());
+
+            // w = tau w - (|tau|^2 v^H w / 2) v.
+            let dot = dots::<T, I, 1, 1>(v, w)[0][0].widened()[0];
+            let [re, im] = tau.widened();
+            let alpha = T::rounded([(re * re + im * im) * dot / 2.0, 0.0]);
+            for at in (0..w.m).step_by(LANES) {
+                let (x, mut y) = (v.load(at, 0, LANES), w.load(at, 0, LANES));
+                for l in 0..LANES {
+                    y[l] *= tau;
+                }
+                w.store(at, 0, LANES, &minus_lanes::<T, I>(y, x, [alpha; LANES]));
+            }
+        }
+    }
+}
+
+/// `y += A x`, for the Hermitian matrix whose rows and columns begin at `first`.
+struct Symmetric<T> {
+    a: Strip<T>,
+    diagonal: Strip<T>,
+    first: usize,
+    n: usize,
+    x: *mut T,
+    y: *mut T,
+}
+
+impl<T: Element> Body for Symmetric<T> {
+    type Output = ();
+    #[inline(always)]
+    fn call<I: Isa>(self, _: I) {
+        let Symmetric { a, diagonal, first, n, x, y } = self;
+        let padded = a.m;
+        let vector = |data: *mut T| Strip { data, ld: 0, m: padded, n: 1 };
+        let (x, y) = (vector(x), vector(y));
+        for j in (first..n).step_by(TILE) {
+            // SAFETY: the matrix has zeros behind its last column and row, the vectors behind their last element.
+            unsafe {
+                let factors: [T; TILE] = std::array::from_fn(|q| -*x.place(j + q, 0));
+                let mut sums = [[T::default(); LANES]; TILE];
+                for i in (j / LANES * LANES..padded).step_by(LANES) {
+                    let from = x.load(i, 0, LANES);
+                    let mut to = y.load(i, 0, LANES);
+                    for q in 0..TILE {
+                        let column = a.load(i, j + q, LANES);
+                        to = minus_lanes::<T, I>(to, column, [factors[q]; LANES]);
+                        let column = column.map(T::conjugate);
+                        sums[q] = minus_lanes::<T, I>(sums[q], column, from);
+                    }
+                    y.store(i, 0, LANES, &to);
+                }
+                for q in 0..TILE {
+                    let to = y.place(j + q, 0);
+                    *to -= sum(sums[q].into_iter());
+                }
+            }
+        }
+        for i in (first / LANES * LANES..padded).step_by(LANES) {
+            // SAFETY: as above.
+            unsafe {
+                let factors = diagonal.load(i, 0, LANES).map(|v| -v);
+                let to = minus_lanes::<T, I>(y.load(i, 0, LANES), factors, x.load(i, 0, LANES));
+                y.store(i, 0, LANES, &to);
+            }
+        }
+    }
+}
