@@ -1,6 +1,6 @@
 //! Dense matrix decompositions over plain memory, for one matrix at a time and without threads of their own.
 //!
-//! The algorithms are faer's. They stand in a crate of their own, with one concrete function for each scalar type, because
+//! Most algorithms are faer's. They stand in a crate of their own, with one concrete function for each scalar type, because
 //! generic decompositions take a minute to compile: so they are compiled once, and not with every change of a kernel.
 //!
 //! Matrices are slices in column-major order without gaps, element `(i, j)` of `m` rows at `i + j * m`. Sizes
@@ -19,6 +19,7 @@ mod eigen;
 mod factor;
 mod lu;
 mod number;
+mod qr;
 mod singular;
 mod tridiagonal;
 mod work;
@@ -78,7 +79,7 @@ scalar! {
 
     /// `a = q r` of the `m` x `n` matrix `a`: `q` is `m` x k, k = min(m, n), and the first k rows of
     /// `a` become r. The diagonal of r is real.
-    fn qr(a: &mut [Self], m: usize, n: usize, q: &mut [Self], work: &mut Work) -> () = factor;
+    fn qr(a: &mut [Self], m: usize, n: usize, q: &mut [Self]) -> () = qr;
 
     /// Replaces the `n` x `k` matrix `b` by x of `a x = b`, for the `n` x `n` matrix `a` of which
     /// the upper, or else the lower, triangle is read. A zero on its diagonal is an error.
@@ -102,6 +103,10 @@ scalar! {
     fn tridiagonal(
         d: &mut [f64], e: &mut [f64], w: &mut [Self::Norm], v: Option<&mut [Self]>, work: &mut Work
     ) -> () = tridiagonal;
+
+    /// Singular values, in descending order, of the bidiagonal matrix with the diagonal `d` and `e` beside it, whose memory is
+    /// used.
+    fn bidiagonal(d: &mut [f64], e: &mut [f64], s: &mut [Self::Norm]) -> () = tridiagonal;
 
     /// Eigenvalues in any order, and, if asked for, eigenvectors, the columns of `v`, of norm 1 and with
     /// a real largest element, of the `n` x `n` matrix `a`. Computed in double precision.

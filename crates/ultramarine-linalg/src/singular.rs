@@ -5,9 +5,9 @@ use crate::{
     work::{matrix, matrix_mut, scale, zeros},
 };
 use faer::{
-    Par,
+    Auto, Par,
     diag::DiagMut,
-    linalg::svd::{ComputeSvdVectors, svd as decompose, svd_scratch},
+    linalg::svd::{ComputeSvdVectors, SvdParams, svd as decompose, svd_scratch},
 };
 
 pub(crate) fn svd<T: Number>(
@@ -27,7 +27,8 @@ pub(crate) fn svd<T: Number>(
         }
         return Ok(());
     }
-    let by = scale(a, T::LARGE)?;
+    // Elements of about 1, which faer compares with machine precision in places.
+    let by = scale(a, 1.0)?;
     if by != 1.0 {
         a.iter_mut().for_each(|v| *v = v.times(by));
     }
@@ -36,7 +37,11 @@ pub(crate) fn svd<T: Number>(
         Some(vectors) if vectors.full => ComputeSvdVectors::Full,
         Some(_) => ComputeSvdVectors::Thin,
     };
-    let stack = work.stack(svd_scratch::<T>(m, n, kind, kind, Par::Seq, Default::default()))?;
+    let mut params = <SvdParams as Auto<T>>::auto();
+    // faer's QR factors are not exact enough.
+    params.qr_ratio_threshold = f64::INFINITY;
+    let params = params.into();
+    let stack = work.stack(svd_scratch::<T>(m, n, kind, kind, Par::Seq, params))?;
     let (u, v) = match &mut vectors {
         None => (None, None),
         Some(SingularVectors { u, v, full }) => {
@@ -49,7 +54,7 @@ pub(crate) fn svd<T: Number>(
     };
     let mut values = zeros::<T>(k)?;
     let diagonal = DiagMut::from_slice_mut(&mut values);
-    decompose(matrix(a, m, n), diagonal, u, v, Par::Seq, stack, Default::default())
+    decompose(matrix(a, m, n), diagonal, u, v, Par::Seq, stack, params)
         .map_err(|_| "the iteration for the singular values did not converge")?;
     for (s, value) in s.iter_mut().zip(values) {
         *s = Real::from_f64(value.parts()[0] / by);

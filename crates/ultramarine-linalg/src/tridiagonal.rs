@@ -1,4 +1,4 @@
-//! Eigenvalues and eigenvectors of symmetric tridiagonal matrices.
+//! Eigenvalues and eigenvectors of symmetric tridiagonal matrices, and singular values of bidiagonal ones.
 
 use crate::{
     Number, Real, Work,
@@ -51,6 +51,35 @@ pub(crate) fn tridiagonal<T: Number>(
     )
     .map_err(|_| NO_END)?;
     w.iter_mut().zip(values).for_each(|(w, v)| *w = Real::from_f64(v.parts()[0] / by));
+    Ok(())
+}
+
+pub(crate) fn bidiagonal<T: Number>(
+    d: &mut [f64],
+    e: &mut [f64],
+    s: &mut [T::Norm],
+) -> Result<(), String> {
+    let n = d.len();
+    let roots = match size_of::<T::Norm>() {
+        // Those of B^T B: what squares lose in double precision is less than what the result has.
+        4 => {
+            let squares = |i: usize| d[i] * d[i] + if i > 0 { e[i - 1] * e[i - 1] } else { 0.0 };
+            let mut on: Vec<f64> = (0..n).map(squares).collect();
+            let mut beside: Vec<f64> = (0..n.max(1) - 1).map(|i| d[i] * e[i]).collect();
+            eigenvalues(&mut on, &mut beside)?;
+            on.into_iter().map(|v| v.max(0.0).sqrt()).collect()
+        }
+        // The positive half of those of a matrix of twice the size with zeros on its diagonal (Golub and Kahan, 1965).
+        _ => {
+            let mut on = vec![0.0; 2 * n];
+            let pairs = d.iter().zip(&*e).flat_map(|(d, e)| [*d, *e]);
+            let mut beside: Vec<f64> = pairs.take((2 * n).max(1) - 1).collect();
+            eigenvalues(&mut on, &mut beside)?;
+            on.split_off(n)
+        }
+    };
+    let descending = roots.into_iter().rev();
+    s.iter_mut().zip(descending).for_each(|(s, v)| *s = Real::from_f64(v.max(0.0)));
     Ok(())
 }
 

@@ -72,5 +72,5 @@ pub(crate) fn scale<T: Number>(a: &[T], large: f64) -> Result<f64, String> {
 /// overflow or vanish.
 pub fn power_of_two(most: f64, large: f64) -> f64 {
     let fine = most == 0.0 || (1.0 / large..=large).contains(&most);
-    if fine { 1.0 } else { 0.5f64.powi(most.log2() as i32) }
+    if fine { 1.0 } else { 0.5f64.powi((most.log2() as i32).clamp(-1000, 1000)) }
 }

@@ -68,12 +68,11 @@ fn lu<T: Scalar>() {
 }
 
 fn qr<T: Scalar>() {
-    let mut work = Work::default();
     each(|what, a, mut r: Vec<T>| {
         let (m, n) = (a.m, a.n);
         let k = m.min(n);
         let mut q = vec![T::of_parts([f64::NAN; 2]); m * k];
-        T::qr(&mut r, m, n, &mut q, &mut work).unwrap();
+        T::qr(&mut r, m, n, &mut q).unwrap();
         let (q, r) = (Dense::of(m, k, &q), Dense::of(m, n, &r));
         let r = Dense::new(k, n, |i, j| r.at(i, j));
         q.times(&r).near(a, a.norm() * tolerance::<T>(m, n), what);
@@ -329,7 +328,7 @@ fn special_values<T: Scalar>() {
                 );
                 // These take what comes, and end.
                 T::lu(&mut a.clone(), n, n, &mut vec![0; n], &mut vec![0; n]).unwrap();
-                T::qr(&mut a.clone(), n, n, &mut u, &mut work).unwrap();
+                T::qr(&mut a.clone(), n, n, &mut u).unwrap();
                 T::cholesky(&mut a.clone(), n, &mut work).unwrap();
                 if !everywhere {
                     let a: Vec<T> =
@@ -374,7 +373,7 @@ fn large_and_small<T: Scalar>() {
             assert!((s / size - unit).abs() < a.norm() * tolerance::<T>(n, n), "{s} {unit}");
         }
         let mut q = vec![T::default(); n * n];
-        T::qr(&mut given.clone(), n, n, &mut q, &mut work).unwrap();
+        T::qr(&mut given.clone(), n, n, &mut q).unwrap();
         Dense::of(n, n, &q).orthonormal(tolerance::<T>(n, n), "scaled qr");
         let mut v = vec![T::default(); n * n];
         T::eigh(&mut given.clone(), n, &mut s, Some(&mut v), &mut work).unwrap();

@@ -74,7 +74,7 @@ impl Factorization<'_> {
             }
             Operation::Qr => {
                 let q = resized(left, m * m.min(n))?;
-                T::qr(a, m, n, q, work)?;
+                T::qr(a, m, n, q)?;
                 // SAFETY: as above.
                 unsafe {
                     first.store(|i, j| q[i + j * m]);
@@ -166,6 +166,7 @@ impl Factorization<'_> {
                 Operation::Qr => blocked.qr(first, second, plane),
                 Operation::Solve => blocked.solve(plane, self.upper, second, first)?,
                 Operation::Eigh => blocked.eigh(first, Some(second), plane, self.upper, scratch)?,
+                Operation::SingularValues => blocked.singular_values(first, plane, scratch)?,
                 Operation::EigvalsH => blocked.eigh(first, None, plane, self.upper, scratch)?,
                 _ => return Err("a decomposition without a blocked algorithm".into()),
             }

@@ -113,10 +113,13 @@ pub fn kinds(m: usize, n: usize, complex: bool) -> Vec<(&'static str, Dense)> {
         left.times(&right)
     };
     let (one, two) = (low(1), low(2));
+    // Beyond float32's rounding errors by some hundred times.
+    let near = Dense::new(m, n, |i, j| two.at(i, j) + full.at(i, j) * 3e-5);
     vec![
         ("random", full),
         ("rank 1", one),
         ("rank 2", two),
+        ("nearly rank 2", near),
         ("zero", Dense::new(m, n, |_, _| Dense::ZERO)),
         ("ones", Dense::new(m, n, |_, _| Dense::ONE)),
         (

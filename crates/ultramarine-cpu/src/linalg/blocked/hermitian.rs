@@ -8,11 +8,10 @@
 use super::apply::Applied;
 use super::householder::{Project, dots, reflection, sum};
 use super::strip::{Eliminate, LANES, Strip, minus_lanes};
-use super::{Blocked, Element, Plane, Room};
+use super::{Blocked, Element, Plane, Room, rooms};
 use crate::level::{Body, Isa, at};
 use crate::linalg::matrix::{Scratch, resized};
 use crate::scratch::Slot;
-use ultramarine_linalg::power_of_two;
 
 /// Columns that are reduced before the rest of the matrix is.
 const PANEL: usize = 32;
@@ -49,20 +48,11 @@ impl<T: Element> Reduction<T> {
         // Columns begin at different lines of the cache; vectors reach beyond the last row and column.
         let ld = padded + LANES;
         let columns = [n + TILE, 2 * PANEL, 2 * PANEL, 1];
-        let room = Room::new::<T>(Slot::Operands, columns.iter().sum(), ld);
-        let mut data: *mut T = room.plane.place(0, 0);
-        let [a, pairs, factors, diagonal] = columns.map(|columns| {
-            let strip = Strip { data, ld, m: padded, n: columns };
-            data = data.wrapping_add(columns * ld);
-            strip
-        });
+        let (planes, room) = rooms::<T, 4>(Slot::Operands, columns.map(|n| [n, ld]));
+        let [a, pairs, factors, diagonal] =
+            planes.map(|p| Strip { m: padded, ..p.transposed().strip() });
         let (taus, below) = (vec![T::default(); n], vec![0.0; n]);
         Reduction { n, a, pairs, factors, diagonal, taus, below, scale: 1.0, _room: room }
-    }
-
-    /// The columns from `first` on, below row `first`, as rows: columns of the matrix are adjacent there.
-    fn rows(&self, of: Strip<T>, columns: usize) -> Plane {
-        Plane::dense::<T>(of.data.cast(), columns, of.ld)
     }
 }
 
@@ -121,16 +111,13 @@ impl<T: Element> Blocked<'_, T> {
         conjugate: bool,
     ) -> Result<(), String> {
         let n = to.n;
-        let columns = to.rows(to.a, n + TILE);
-        let zero = |strip: Strip<T>| {
-            // SAFETY: memory of the reduction's own.
-            unsafe { std::slice::from_raw_parts_mut(strip.data, strip.n * strip.ld) }
-                .fill(T::default());
-        };
+        let columns = to.a.rows(n + TILE);
         // SAFETY: by this function's contract; the shapes fit.
         unsafe {
             self.copy(columns.part(0, 0, n, n), lower.transposed());
-            [to.pairs, to.factors, to.diagonal].into_iter().for_each(zero);
+            [to.pairs, to.factors, to.diagonal]
+                .into_iter()
+                .for_each(|s| s.all().fill(T::default()));
             for j in 0..n + TILE {
                 let column = std::slice::from_raw_parts_mut(to.a.place(0, j), to.a.ld);
                 if j < n {
@@ -142,18 +129,7 @@ impl<T: Element> Blocked<'_, T> {
                     column.iter_mut().for_each(|v| *v = v.conjugate());
                 }
             }
-            let parts = Strip { n, ..to.a };
-            let [beside, on] = [parts, to.diagonal].map(|s| at(self.cx.level, Largest(s)));
-            if !(beside.is_finite() && on.is_finite()) {
-                return Err("the matrix has elements that are infinite or NaN".into());
-            }
-            to.scale = power_of_two(beside.max(on), T::LARGE);
-            if to.scale != 1.0 {
-                for strip in [parts, to.diagonal] {
-                    let all = std::slice::from_raw_parts_mut(strip.data, strip.n * strip.ld);
-                    all.iter_mut().for_each(|v| *v = v.times(to.scale));
-                }
-            }
+            to.scale = self.scale([Strip { n, ..to.a }, to.diagonal])?;
         }
         Ok(())
     }
@@ -186,8 +162,8 @@ impl<T: Element> Blocked<'_, T> {
                 let to = std::slice::from_raw_parts_mut(r.factors.place(start, k), n - start);
                 to.iter_mut().zip(from).for_each(|(to, v)| *to = -v.conjugate());
             }
-            let columns = r.rows(r.a, n);
-            let (pairs, factors) = (r.rows(r.pairs, width), r.rows(r.factors, width));
+            let columns = r.a.rows(n);
+            let (pairs, factors) = (r.pairs.rows(width), r.factors.rows(width));
             for first in (start..n).step_by(UPDATED) {
                 let count = UPDATED.min(n - first);
                 let to = columns.part(first, first, count, n - first);
@@ -211,15 +187,9 @@ impl<T: Element> Blocked<'_, T> {
     unsafe fn rotate(&self, r: &Reduction<T>, c: Plane) {
         let n = r.n;
         let rows = [[APPLIED, APPLIED], [APPLIED, APPLIED], [APPLIED, n], [APPLIED, n]];
-        let room = Room::new::<T>(Slot::Call, rows.iter().map(|[m, n]| m * n).sum(), 1);
-        let mut next = room.plane.data();
-        let [t, small, first, second] = rows.map(|[m, n]| {
-            let plane = Plane::dense::<T>(next, m, n);
-            next = next.wrapping_add(m * n * size_of::<T>());
-            plane
-        });
+        let ([t, small, first, second], _room) = rooms::<T, 4>(Slot::Call, rows);
         let applied = Applied { small, products: [first, second] };
-        let columns = r.rows(r.a, n);
+        let columns = r.a.rows(n);
         for first in (0..n - 1).step_by(APPLIED).rev() {
             let (width, rows) = (APPLIED.min(n - 1 - first), n - 1 - first);
             let v = columns.part(first, first + 1, width, rows).transposed();
@@ -243,32 +213,6 @@ impl<T: Element> Blocked<'_, T> {
                 self.reflect(&applied, v, t, false, c.part(first + 1, 0, rows, n));
             }
         }
-    }
-}
-
-/// The largest magnitude of a strip's columns' real and imaginary parts; NaN if one is not finite.
-struct Largest<T>(Strip<T>);
-
-impl<T: Element> Body for Largest<T> {
-    type Output = f64;
-    #[inline(always)]
-    fn call<I: Isa>(self, _: I) -> f64 {
-        let (mut most, mut wrong) = ([0.0f64; LANES], [0.0f64; LANES]);
-        for j in 0..self.0.n {
-            for i in (0..self.0.m).step_by(LANES) {
-                // SAFETY: whole vectors of the strip.
-                let lanes = unsafe { self.0.load(i, j, LANES) };
-                for l in 0..LANES {
-                    let [re, im] = lanes[l].widened();
-                    let size = re.abs().max(im.abs());
-                    // NaN is lost in a maximum.
-                    wrong[l] += re * 0.0 + im * 0.0;
-                    most[l] = if size > most[l] { size } else { most[l] };
-                }
-            }
-        }
-        let wrong: f64 = wrong.into_iter().sum();
-        wrong + most.into_iter().fold(0.0, f64::max)
     }
 }
 

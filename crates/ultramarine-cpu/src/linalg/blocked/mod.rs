@@ -5,6 +5,7 @@
 //! do not depend on the number of threads, so neither do results.
 
 mod apply;
+mod bidiagonal;
 mod cholesky;
 mod element;
 mod hermitian;
@@ -12,6 +13,7 @@ mod householder;
 mod lu;
 mod panel;
 mod qr;
+mod scale;
 mod strip;
 mod triangular;
 
@@ -32,9 +34,9 @@ const LEAST: usize = 64;
 const LEAST_COLUMNS: usize = 16;
 /// Rows from which a Cholesky factorisation is blocked.
 const LEAST_CHOLESKY: usize = 192;
-/// Rows and columns from which QR factors are blocked: of real, and of complex matrices.
-const LEAST_QR: [usize; 2] = [64, 320];
-/// Rows from which eigenvalues of Hermitian matrices are found by a blocked reduction.
+/// Rows from which QR factors are blocked: of real, and of complex matrices.
+const LEAST_QR: [usize; 2] = [12, 64];
+/// Rows and columns from which eigenvalues of Hermitian matrices and singular values are found by a blocked reduction.
 const LEAST_EIGH: usize = 64;
 /// Elements worth a task of their own, where they are moved.
 const MOVED: usize = 1 << 15;
@@ -45,8 +47,10 @@ pub fn serves<T: Element>(operation: Operation, m: usize, n: usize, k: usize) ->
         Operation::Cholesky => n >= LEAST_CHOLESKY,
         Operation::Lu => m.min(n) >= LEAST,
         Operation::Solve => n >= LEAST && k >= LEAST_COLUMNS,
-        Operation::Qr => m.min(n) >= LEAST_QR[T::IS_COMPLEX as usize],
+        Operation::Qr => m >= LEAST_QR[T::IS_COMPLEX as usize],
         Operation::Eigh | Operation::EigvalsH => n >= LEAST_EIGH,
+        // Much longer matrices are reduced to square ones first.
+        Operation::SingularValues => m.min(n) >= LEAST_EIGH && m.max(n) <= 2 * m.min(n),
         _ => false,
     }
 }
@@ -69,6 +73,18 @@ impl Room {
         let memory = Scratch::new(slot, m * n * size_of::<T>());
         Room { plane: Plane::dense::<T>(memory.get(), m, n), _memory: memory }
     }
+}
+
+/// Matrices with rows of adjacent elements, in one piece of memory.
+fn rooms<T, const N: usize>(slot: Slot, shapes: [[usize; 2]; N]) -> ([Plane; N], Room) {
+    let room = Room::new::<T>(slot, shapes.iter().map(|[m, n]| m * n).sum(), 1);
+    let mut next = room.plane.data();
+    let planes = shapes.map(|[m, n]| {
+        let plane = Plane::dense::<T>(next, m, n);
+        next = next.wrapping_add(m * n * size_of::<T>());
+        plane
+    });
+    (planes, room)
 }
 
 impl<'a, T: Element> Blocked<'a, T> {

@@ -3,7 +3,7 @@
 use super::apply::Applied;
 use super::householder::Reflections;
 use super::strip::LANES;
-use super::{Blocked, Element, Plane, Room};
+use super::{Blocked, Element, Plane, Room, rooms};
 use crate::scratch::Slot;
 
 /// Columns that are factored at a time.
@@ -26,13 +26,7 @@ impl Buffers {
         // Columns begin at different lines of the cache.
         let (ld, k) = (m.next_multiple_of(LANES) + LANES, m.min(n).next_multiple_of(PANEL));
         let rows = [[PANEL, ld], [PANEL, ld], [k, PANEL], [PANEL, PANEL], [PANEL, n], [PANEL, n]];
-        let room = Room::new::<T>(Slot::Operands, rows.iter().map(|[m, n]| m * n).sum(), 1);
-        let mut next = room.plane.data();
-        let [columns, v, t, small, first, second] = rows.map(|[m, n]| {
-            let plane = Plane::dense::<T>(next, m, n);
-            next = next.wrapping_add(m * n * size_of::<T>());
-            plane
-        });
+        let ([columns, v, t, small, first, second], room) = rooms::<T, 6>(Slot::Operands, rows);
         let applied = Applied { small, products: [first, second] };
         Buffers { columns, v, t, applied, _room: room }
     }

@@ -34,6 +34,20 @@ impl<T: Element> Strip<T> {
         Strip { data: self.place(i, j), ld: self.ld, m: self.m - i, n }
     }
 
+    /// Its memory, with what lies between the columns.
+    ///
+    /// # Safety
+    /// The strip is valid, so far as its columns are apart, and nobody else uses it.
+    pub unsafe fn all<'a>(&self) -> &'a mut [T] {
+        // SAFETY: by this function's contract.
+        unsafe { std::slice::from_raw_parts_mut(self.data, self.n * self.ld) }
+    }
+
+    /// The first columns as rows.
+    pub fn rows(&self, columns: usize) -> Plane {
+        Plane::dense::<T>(self.data.cast(), columns, self.ld)
+    }
+
     /// # Safety
     /// So many elements of the column are readable.
     #[inline(always)]
