@@ -26,6 +26,8 @@ const BY_CUDNN: &str = "cuda, emulated, cuDNN";
 
 /// The Vulkan backend, mostly on llvmpipe.
 const VULKAN: &str = "vulkan";
+/// Its kernels for GPUs.
+const VULKAN_FOR_GPUS: &str = "vulkan, kernels for GPUs";
 
 /// The operations that cuDNN is asked for.
 const OF_CUDNN: [&str; 5] =
@@ -46,6 +48,7 @@ pub fn backends() -> Result<Vec<Backend>> {
         backend(WITHOUT_WARPGROUPS, "complete", Some(plugins::on_emulator()?)),
         backend(BY_CUDNN, "complete", Some(plugins::on_emulator()?)),
         backend(VULKAN, "complete", Some(plugins::vulkan_with_driver()?)),
+        backend(VULKAN_FOR_GPUS, "complete", Some(plugins::vulkan_with_driver()?)),
         backend("linked-in CPU", "complete", None),
         backend("CPU plugin", "complete", Some(plugins::overlay()?)),
         backend("minimal", "basic", Some(plugins::minimal()?)),
@@ -95,6 +98,10 @@ pub fn check(backend: &Backend) -> Result<Outcome> {
             kit.env("ULTRAMARINE_CUDA_CUDNN", "1");
         }
         VULKAN => plugins::on_vulkan(&mut kit),
+        VULKAN_FOR_GPUS => {
+            plugins::on_vulkan(&mut kit);
+            kit.env("ULTRAMARINE_VULKAN_KERNELS", "gpu");
+        }
         _ => {}
     }
     if [EMULATED, WITHOUT_WARPGROUPS, BY_CUDNN].contains(&backend.name) {

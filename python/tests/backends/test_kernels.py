@@ -46,12 +46,13 @@ def test_on_opencl() -> None:
     in_its_own_interpreter("kernels_on_opencl.py", plugin)
 
 
-def test_on_vulkan() -> None:
+@pytest.mark.parametrize("file", ["kernels_on_vulkan.py", "gpu_kernels_on_vulkan.py"])
+def test_on_vulkan(file: str) -> None:
     found = vulkan()
     if found is None:
         pytest.skip("there is no Vulkan device here, or `cargo xtask plugins` has not run")
     plugin, environment = found
-    in_its_own_interpreter("kernels_on_vulkan.py", plugin, **environment)
+    in_its_own_interpreter(file, plugin, **environment)
 
 
 def call(kernel: mx.fast.CustomKernel, **change: object) -> list[mx.array]:

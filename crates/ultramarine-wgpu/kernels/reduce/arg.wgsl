@@ -5,7 +5,7 @@ fn step_along() -> u32 { return word(word(5u) + 3u); }
 fn arg_each(i: u32) {
   let outputs = word(1u);
   let segment = i / outputs;
-  let place = locate2(6u, i - segment * outputs);
+  let place = locate2(8u, i - segment * outputs);
   let stride = step_along();
   var r = segment * word(3u);
   let end = r + min(word(3u), word(2u) - r);
@@ -31,7 +31,7 @@ fn arg_each(i: u32) {
 fn arg_merge(o: u32) {
   let outputs = word(1u);
   let segments = word(4u);
-  let place = locate2(6u, o);
+  let place = locate2(8u, o);
   let stride = step_along();
   var best = partial[o];
   var old = load_a(place.x + best * stride);

@@ -2,8 +2,9 @@
 // where there is any), of which what rounding loses is kept too. A long reduction is cut into segments, whose results
 // are merged in order; how it is cut depends on shapes and on the device alone.
 //
-// Words: invocations, outputs, elements of a reduction, length of a segment, segments, where the layout of the reduced
-// axes is; the layout of the kept axes (input, output); that of the reduced axes.
+// Words: invocations or workgroups, outputs, elements of a reduction, length of a segment, segments, where the layout of the
+// reduced axes is, lanes of a segment, 1 if they come before outputs (both for `group.wgsl`); the layout of the kept axes
+// (input, output); that of the reduced axes.
 
 const BLOCK: u32 = 16u;
 
@@ -36,7 +37,7 @@ fn reduced_at(r: u32) -> vec2<u32> {
 fn fold_each(i: u32) {
   let outputs = word(1u);
   let segment = i / outputs;
-  let place = locate2(6u, i - segment * outputs);
+  let place = locate2(8u, i - segment * outputs);
   var r = segment * word(3u);
   let end = r + min(word(3u), word(2u) - r);
   let stride = word(word(5u) + 3u);
@@ -74,7 +75,7 @@ fn fold_each(i: u32) {
 
 // The segments of each output, in order.
 fn fold_merge(o: u32) {
-  let place = locate2(6u, o);
+  let place = locate2(8u, o);
   let outputs = word(1u);
   let segments = word(4u);
   var total = partial[o];

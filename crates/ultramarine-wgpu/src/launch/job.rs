@@ -3,7 +3,7 @@
 use super::{Axes, Device, View, Walk};
 use crate::memory::{Block, Buffer, Place};
 use crate::program::Kernel;
-use crate::shader::source::groups_for;
+use crate::shader::source::{grid_of, groups_for};
 use crate::streams::Batch;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -102,14 +102,36 @@ impl<'a> Job<'a> {
         invocations: u32,
         more: &[u32],
     ) -> Result<()> {
+        let groups = groups_for(invocations.into(), self.device.context.properties.max_groups);
+        self.dispatch(kernel, blocks, invocations, more, groups)
+    }
+
+    /// Enqueues a kernel whose workgroups compute together: so many of them, which are its word 0.
+    pub fn launch_groups(
+        &self,
+        kernel: &Arc<Kernel>,
+        blocks: &[&Arc<Block>],
+        groups: u32,
+        more: &[u32],
+    ) -> Result<()> {
+        let grid = grid_of(groups.into(), self.device.context.properties.max_groups);
+        self.dispatch(kernel, blocks, groups, more, grid)
+    }
+
+    fn dispatch(
+        &self,
+        kernel: &Arc<Kernel>,
+        blocks: &[&Arc<Block>],
+        count: u32,
+        more: &[u32],
+        groups: [u32; 3],
+    ) -> Result<()> {
         if 1 + blocks.len() != kernel.bindings() {
             return Err(Failure::new("a kernel with another number of tensors"));
         }
         let mut words = Vec::with_capacity(1 + more.len());
-        words.push(invocations);
+        words.push(count);
         words.extend_from_slice(more);
-        let most = self.device.context.properties.max_groups;
-        let groups = groups_for(invocations.into(), most);
         let blocks = blocks.iter().map(|block| (*block).clone()).collect();
         self.batch.borrow_mut().dispatch(kernel, blocks, &words, groups);
         Ok(())

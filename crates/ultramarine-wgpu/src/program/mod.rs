@@ -90,6 +90,24 @@ impl Drop for Kernel {
     }
 }
 
+/// A kernel that is made when it is first used.
+pub struct Deferred {
+    source: Source,
+    made: OnceLock<Result<Arc<Kernel>>>,
+}
+
+impl Deferred {
+    /// The kernel of a program.
+    pub fn new(source: Source) -> Self {
+        Self { source, made: OnceLock::new() }
+    }
+
+    /// The kernel.
+    pub fn get(&self, programs: &Programs) -> Result<Arc<Kernel>> {
+        self.made.get_or_init(|| programs.get(self.source.clone())).clone()
+    }
+}
+
 type Slot = Arc<OnceLock<Result<Arc<Kernel>>>>;
 
 /// The kernels of a device.

@@ -29,6 +29,8 @@ pub struct Program<'a> {
     items: String,
     prologue: String,
     body: String,
+    /// Invocations of a workgroup that computes together.
+    together: Option<u32>,
 }
 
 /// A program's text, and the rest that its compilation needs to know.
@@ -49,7 +51,8 @@ impl<'a> Program<'a> {
         library.add(NUMBERS);
         library.add(WALK);
         let [items, prologue, body] = [const { String::new() }; 3];
-        Self { tensors: tensors.to_vec(), arrays: Vec::new(), library, items, prologue, body }
+        let (tensors, arrays) = (tensors.to_vec(), Vec::new());
+        Self { tensors, arrays, library, items, prologue, body, together: None }
     }
 
     /// Adds a buffer of a WGSL type behind the tensors, for values that stay within the operation.
@@ -81,6 +84,13 @@ impl<'a> Program<'a> {
     pub fn body(mut self, text: &str) -> Self {
         self.body = text.to_owned();
         self
+    }
+
+    /// Sets what the invocations of a workgroup do together. `g` is its number, below word 0 of the command, `local` the
+    /// invocation's in it.
+    pub fn group_body(mut self, invocations: u32, text: &str) -> Self {
+        self.together = Some(invocations);
+        self.body(text)
     }
 
     /// Sets what an invocation does once, before the body.
@@ -122,13 +132,19 @@ impl<'a> Program<'a> {
             let declared = "var<storage, read_write>";
             _ = writeln!(own, "@group(0) @binding({binding}) {declared} {name}: array<{element}>;");
         }
+        let size = self.together.unwrap_or(GROUP);
+        let number = match self.together {
+            None => format!("let i = g * {GROUP}u + local;\n"),
+            Some(_) => String::new(),
+        };
+        let counted = if self.together.is_none() { "i" } else { "g" };
         _ = write!(
             own,
-            "@compute @workgroup_size({GROUP})\n\
+            "@compute @workgroup_size({size})\n\
              fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,\n\
              @builtin(local_invocation_index) local: u32) {{\n\
-             let i = (group.y * groups.x + group.x) * {GROUP}u + local;\n\
-             {}\nif (i < word(0u)) {{\n{}\n}}\n}}\n",
+             let g = group.y * groups.x + group.x;\n{number}\
+             {}\nif ({counted} < word(0u)) {{\n{}\n}}\n}}\n",
             self.prologue, self.body
         );
         let used = self.library.used_by(&own);
@@ -145,7 +161,12 @@ impl<'a> Program<'a> {
 
 /// Workgroups for so many invocations, where each dimension has so many at most.
 pub fn groups_for(invocations: u64, most: [u32; 3]) -> [u32; 3] {
-    let groups = invocations.div_ceil(u64::from(GROUP)).max(1);
+    grid_of(invocations.div_ceil(u64::from(GROUP)), most)
+}
+
+/// A grid of at least so many workgroups.
+pub fn grid_of(groups: u64, most: [u32; 3]) -> [u32; 3] {
+    let groups = groups.max(1);
     let rows = groups.div_ceil(u64::from(most[0].max(1)));
     let columns = groups.div_ceil(rows);
     [columns as u32, rows as u32, 1]

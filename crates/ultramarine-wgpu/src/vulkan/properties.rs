@@ -97,6 +97,20 @@ pub struct Properties {
     pub floats: FloatControls,
     /// Subnormal numbers stay what they are.
     pub keeps_subnormals: bool,
+    /// Kernels are those for GPUs: with shared memory, barriers and vectors.
+    pub gpu_kernels: bool,
+}
+
+/// `gpu` or `processor`: the kernels that are used, whatever the device is.
+pub const KERNELS: &str = "ULTRAMARINE_VULKAN_KERNELS";
+
+/// True where kernels for GPUs are used. Barriers are very slow on processors.
+fn gpu_kernels(kind: DeviceType) -> bool {
+    match std::env::var(KERNELS).as_deref().map(str::trim) {
+        Ok("gpu") => true,
+        Ok("processor") => false,
+        _ => kind != DeviceType::Cpu,
+    }
 }
 
 impl Properties {
@@ -163,13 +177,14 @@ impl Properties {
             float64,
             keeps_subnormals: floats.subnormals[1] || llvmpipe,
             iterations: if llvmpipe { 65000 } else { u32::MAX },
+            gpu_kernels: gpu_kernels(info.device_type),
             floats,
         })
     }
 
     /// Invocations that it takes to keep the device busy.
     pub fn parallelism(&self) -> u64 {
-        if self.is_software() { 512 } else { 65536 }
+        if self.gpu_kernels { 65536 } else { 512 }
     }
 
     /// Runs on the host's processor.

@@ -6,9 +6,12 @@ mod steps;
 use crate::dtype::Dtype;
 use crate::launch::{Device, Job, OpRequest, View, Work};
 use crate::memory::Block;
-use crate::program::Kernel;
+use crate::program::Deferred;
+use crate::shader::library::Library;
+use crate::shader::source::Source;
+use crate::shader::vector::{pick, vector_of};
 use crate::shader::{Program, Tensor};
-use fold::Fold;
+use fold::{Allowed, Fold, GROUP};
 use std::sync::Arc;
 use steps::{Steps, extreme_items};
 use ultramarine_abi::helper::{Failure, Result};
@@ -18,19 +21,85 @@ pub use steps::limits;
 
 const FOLD: &str = include_str!("../../../kernels/reduce/fold.wgsl");
 const ARG: &str = include_str!("../../../kernels/reduce/arg.wgsl");
+const SHARED: &str = include_str!("../../../kernels/reduce/group.wgsl");
 
 /// A reduction.
 pub struct Reduce {
-    each: Arc<Kernel>,
-    merge: Arc<Kernel>,
+    /// A segment for each invocation, or for the lanes of a workgroup.
+    each: Deferred,
+    /// Likewise for lanes that read vectors of a tensor.
+    vectors: Option<Deferred>,
+    /// The segments of an output by one invocation.
+    merge: Deferred,
+    /// Likewise by a workgroup.
+    merge_many: Option<Deferred>,
+    allowed: Allowed,
     axes: u64,
     /// Bytes of a partial result; of ARG_REDUCE those of an index.
     partial: u64,
     /// The merge looks at the elements again.
     rereads: bool,
-    /// Cut into segments.
-    cuts: bool,
 }
+
+/// The programs of a reduction, from those of its tensors.
+struct Texts<'a> {
+    /// Functions and items of the dtype and the code.
+    items: &'a [String],
+    libraries: &'a [&'static str],
+    /// Type of partial results, and the declarations of shared ones.
+    partial: &'static str,
+    shared: &'static str,
+    /// Dtype of the elements.
+    dtype: Dtype,
+}
+
+impl Texts<'_> {
+    fn program<'b>(&self, mut program: Program<'b>) -> Program<'b> {
+        program = program.array("partial", self.partial);
+        for library in self.libraries {
+            program = program.library(library);
+        }
+        for item in self.items {
+            program = program.item(item);
+        }
+        program
+    }
+
+    /// A call for each invocation.
+    fn serial(&self, program: Program<'_>, call: &str) -> Source {
+        self.program(program).body(call).build()
+    }
+
+    /// A call of a workgroup, which reads no elements, single ones, or tensor `a` as an array of vectors.
+    fn grouped(&self, program: Program<'_>, call: &str, reads: Reads) -> Source {
+        let (take, vectors) = match reads {
+            Reads::Nothing => ("", false),
+            Reads::Elements => ("take", false),
+            Reads::Vectors => ("take_vector", true),
+        };
+        let mut library = Library::default();
+        library.add(SHARED);
+        let own = library.used_by(&format!("{call} {take}")).replace("TAKE(", &format!("{take}("));
+        let mut program = self.program(program).item(LANE).item(self.shared);
+        if reads != Reads::Nothing {
+            let register = self.dtype.register();
+            let four = format!("struct Q {{ x: {0}, y: {0}, z: {0}, w: {0} }}", register);
+            program = program.item(&four).item(&pick("a", self.dtype, vectors));
+        }
+        program.item(&own).group_body(GROUP, call).build()
+    }
+}
+
+/// What a kernel reads of the reduced tensor.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reads {
+    Nothing,
+    Elements,
+    Vectors,
+}
+
+/// `lane_of`'s result.
+const LANE: &str = "struct Lane { lane: u32, lanes: u32, apart: u32, item: u32, here: bool }";
 
 /// The plan of REDUCE.
 pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
@@ -52,24 +121,44 @@ pub fn prepare_arg(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         return Err(Failure::invalid(format!("axis {} of {}", attributes.axis, input.ndim)));
     }
     let dtype = input.dtype;
-    let max = attributes.op == arg_reduce::ARGMAX;
-    let build = |call: &str| {
-        let tensors = [Tensor { name: "a", dtype }, Tensor { name: "out", dtype: out }];
-        let mut program = Program::new(&tensors).array("partial", "u32").library(FOLD).library(ARG);
-        for item in extreme_items(dtype, max) {
-            program = program.item(&item);
-        }
-        request.device.programs.get(program.body(call).build())
+    let properties = &request.device.context.properties;
+    // Imaginary NaNs have no order, so parts of complex numbers have none.
+    let cuts = dtype != Dtype::Complex64;
+    let texts = Texts {
+        items: &extreme_items(dtype, attributes.op == arg_reduce::ARGMAX),
+        libraries: &[FOLD, ARG],
+        partial: "u32",
+        shared: "var<workgroup> meet: array<A, 256>;\nvar<workgroup> meet_index: array<u32, 256>;",
+        dtype,
     };
-    Ok(Box::new(Reduce {
-        each: build("arg_each(i);")?,
-        merge: build("arg_merge(i);")?,
+    let (a, out) = (Tensor { name: "a", dtype }, Tensor { name: "out", dtype: out });
+    let allowed = Allowed { cuts, grouped: cuts && properties.gpu_kernels };
+    let both = || Program::new(&[a, out]);
+    let (each, merge) = ("arg_group(g, local);", "arg_merge_group(g, local);");
+    let (each, vectors, merge_many) = match allowed.grouped {
+        true => (
+            texts.grouped(both(), each, Reads::Elements),
+            Some(texts.grouped(of_vectors(a, out), each, Reads::Vectors)),
+            Some(texts.grouped(both(), merge, Reads::Nothing)),
+        ),
+        false => (texts.serial(both(), "arg_each(i);"), None, None),
+    };
+    let reduce = Reduce {
+        each: Deferred::new(each),
+        vectors: vectors.map(Deferred::new),
+        merge: Deferred::new(texts.serial(both(), "arg_merge(i);")),
+        merge_many: merge_many.map(Deferred::new),
+        allowed,
         axes: 1 << attributes.axis,
         partial: 4,
         rereads: true,
-        // Imaginary NaNs have no order, so parts of complex numbers have none.
-        cuts: dtype != Dtype::Complex64,
-    }))
+    };
+    Ok(Box::new(reduce.compiled(request.device)?))
+}
+
+/// A program that reads a tensor as vectors.
+fn of_vectors(a: Tensor, out: Tensor) -> Program<'static> {
+    Program::new(&[out]).array(a.name, vector_of(a.dtype))
 }
 
 /// Refuses what the schema does not have.
@@ -90,40 +179,72 @@ impl Reduce {
         axes: u64,
         (dtype, out): (Dtype, Dtype),
     ) -> Result<Self> {
-        let tensors = [Tensor { name: "a", dtype }, Tensor { name: "out", dtype: out }];
-        Self::of_values(device, (code, axes), (dtype, out), Program::new(&tensors))
+        let (a, output) = (Tensor { name: "a", dtype }, Tensor { name: "out", dtype: out });
+        let values = Program::new(&[a, output]);
+        Self::of(device, (code, axes), (dtype, out), values, Some(of_vectors(a, output)))
     }
 
     /// Likewise of the values that the program's `load_a` gives. Its last tensor is `out`.
     pub fn of_values(
         device: &Device,
+        code: (u32, u64),
+        dtypes: (Dtype, Dtype),
+        values: Program<'_>,
+    ) -> Result<Self> {
+        Self::of(device, code, dtypes, values, None)
+    }
+
+    fn of(
+        device: &Device,
         (code, axes): (u32, u64),
         (dtype, out): (Dtype, Dtype),
         values: Program<'_>,
+        vectors: Option<Program<'_>>,
     ) -> Result<Self> {
         check(op::REDUCE, code, dtype, out)?;
-        let steps = Steps::of(code, dtype, device.context.properties.float64);
-        let build = |program: Program<'_>, call: &str| {
-            let mut program = program.array("partial", "W").library(FOLD).library(steps::SUMS);
-            for item in &steps.items {
-                program = program.item(item);
-            }
-            device.programs.get(program.body(call).build())
+        let properties = &device.context.properties;
+        let steps = Steps::of(code, dtype, properties.float64);
+        let texts = Texts {
+            items: &steps.items,
+            libraries: &[FOLD, steps::SUMS],
+            partial: "W",
+            shared: "var<workgroup> meet: array<W, 256>;",
+            dtype,
         };
-        let out = Tensor { name: "out", dtype: out };
-        Ok(Self {
-            each: build(values, "fold_each(i);")?,
-            merge: build(Program::new(&[out]), "fold_merge(i);")?,
+        let only_out = || Program::new(&[Tensor { name: "out", dtype: out }]);
+        let allowed = Allowed { cuts: true, grouped: properties.gpu_kernels };
+        let fold = "fold_group(g, local);";
+        let merge = "fold_merge_group(g, local);";
+        let grouped = allowed.grouped;
+        let each = match grouped {
+            true => texts.grouped(values, fold, Reads::Elements),
+            false => texts.serial(values, "fold_each(i);"),
+        };
+        let vectors = vectors.filter(|_| grouped);
+        let vectors = vectors.map(|program| texts.grouped(program, fold, Reads::Vectors));
+        let merge_many = grouped.then(|| texts.grouped(only_out(), merge, Reads::Nothing));
+        let reduce = Self {
+            each: Deferred::new(each),
+            vectors: vectors.map(Deferred::new),
+            merge: Deferred::new(texts.serial(only_out(), "fold_merge(i);")),
+            merge_many: merge_many.map(Deferred::new),
+            allowed,
             axes,
             partial: steps.wide_bytes,
             rereads: false,
-            cuts: true,
-        })
+        };
+        reduce.compiled(device)
+    }
+
+    /// An error now if it does not compile.
+    fn compiled(self, device: &Device) -> Result<Self> {
+        self.each.get(&device.programs)?;
+        Ok(self)
     }
 
     /// Bytes of workspace.
     pub fn workspace_of(&self, device: &Device, views: (&View<'_>, &View<'_>)) -> Result<u64> {
-        let fold = Fold::of(device, views, self.axes, self.cuts)?;
+        let fold = Fold::of(device, views, self.axes, self.allowed)?;
         Ok(match fold.segments {
             1 => 0,
             n => u64::from(n) * u64::from(fold.outputs) * self.partial,
@@ -144,19 +265,37 @@ impl Reduce {
         views: (&View<'_>, &View<'_>),
         more: &[u32],
     ) -> Result<()> {
-        let fold = Fold::of(job.device, views, self.axes, self.cuts)?;
+        let fold = Fold::of(job.device, views, self.axes, self.allowed)?;
         let out = &views.1.block;
         let mut words = fold.words();
         words.extend_from_slice(more);
-        if fold.segments == 1 {
-            // The partial results are not touched.
-            return job.launch(&self.each, &[tensors, &[out, out]].concat(), fold.outputs, &words);
-        }
-        let partial = job.scratch()?;
+        // Partial results are not touched where there is one segment.
+        let partial = if fold.segments == 1 { out.clone() } else { job.scratch()? };
         let all = [tensors, &[out, &partial]].concat();
-        job.launch(&self.each, &all, fold.outputs * fold.segments, &words)?;
+        let programs = &job.device.programs;
+        match (&self.vectors, self.allowed.grouped) {
+            (Some(vectors), true) if fold.vectors => {
+                let blocks = [&[out], tensors, &[&partial]].concat();
+                job.launch_groups(&vectors.get(programs)?, &blocks, fold.groups(), &words)?;
+            }
+            (_, true) => {
+                job.launch_groups(&self.each.get(programs)?, &all, fold.groups(), &words)?
+            }
+            (_, false) => {
+                let items = fold.outputs * fold.segments;
+                job.launch(&self.each.get(programs)?, &all, items, &words)?;
+            }
+        }
+        if fold.segments == 1 {
+            return Ok(());
+        }
         let merged = if self.rereads { &all } else { &all[tensors.len()..] };
-        job.launch(&self.merge, merged, fold.outputs, &words)
+        match &self.merge_many {
+            Some(many) if fold.merges_many() => {
+                job.launch_groups(&many.get(programs)?, merged, fold.outputs, &words)
+            }
+            _ => job.launch(&self.merge.get(programs)?, merged, fold.outputs, &words),
+        }
     }
 }
 

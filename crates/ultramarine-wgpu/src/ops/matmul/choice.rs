@@ -1,0 +1,209 @@
+//! The kernel and the number of splits of a product, by its shape and the device.
+
+use crate::dtype::Dtype;
+use crate::vulkan::Properties;
+
+/// A kernel of products.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// Blocks of 4 by 4 for each invocation, without shared memory: `block.wgsl`.
+    Block,
+    /// Square tiles for each workgroup: `tile.wgsl`.
+    Tile {
+        /// Rows and columns of a tile.
+        side: u32,
+    },
+    /// Few rows of the first matrix: `few.wgsl`.
+    Few {
+        /// Rows of a workgroup.
+        rows: u32,
+        /// The product is transposed, since its columns are few.
+        transposed: bool,
+    },
+}
+
+/// Dimensions of a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Products.
+    pub batch: u64,
+    /// Rows.
+    pub m: u64,
+    /// Columns.
+    pub n: u64,
+    /// Elements of a sum.
+    pub k: u64,
+}
+
+/// The properties of a device that count here.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// [`Properties::gpu_kernels`].
+    pub gpu_kernels: bool,
+    /// Bytes of shared memory.
+    pub group_memory: u32,
+    /// Invocations that keep the device busy.
+    pub parallelism: u64,
+    /// Iterations of loops.
+    pub iterations: u32,
+}
+
+/// How a product is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The kernel.
+    pub method: Method,
+    /// Elements of k that a workgroup sums.
+    pub length: u64,
+    /// Parts of k of that length, whose sums are added by a second kernel.
+    pub splits: u64,
+}
+
+/// Invocations of a workgroup of all methods but [`Method::Block`].
+pub const GROUP: u32 = 256;
+/// Most rows for which [`Method::Few`] is chosen.
+const FEW: u64 = 8;
+/// Elements of k of a split, where there are several: at least, and a multiple of them.
+const SPLIT: u64 = 256;
+
+impl Limits {
+    /// Those of a device.
+    pub fn of(properties: &Properties) -> Self {
+        Self {
+            gpu_kernels: properties.gpu_kernels,
+            group_memory: properties.group_memory,
+            parallelism: properties.parallelism(),
+            iterations: properties.iterations,
+        }
+    }
+}
+
+/// Bytes of an element in shared memory.
+pub fn shared_bytes(dtype: Dtype) -> u32 {
+    dtype.bytes().max(4) as u32
+}
+
+/// Steps of k between barriers of a tile.
+pub fn depth(side: u32) -> u32 {
+    1024 / side
+}
+
+/// Buffers of a tile in shared memory: two, if elements are small.
+pub fn sides(dtype: Dtype) -> u32 {
+    if shared_bytes(dtype) == 4 { 2 } else { 1 }
+}
+
+/// Bytes of shared memory of a tile: both matrices along k, which takes the most.
+fn tile_bytes(side: u32, dtype: Dtype) -> u32 {
+    2 * sides(dtype) * side * (depth(side) / 4 + 1) * 4 * shared_bytes(dtype)
+}
+
+/// Workgroups of a product that is not split, or invocations of [`Method::Block`].
+fn groups(method: Method, Shape { batch, m, n, .. }: Shape) -> u64 {
+    batch
+        * match method {
+            Method::Block => m.div_ceil(4) * n.div_ceil(4),
+            Method::Tile { side } => m.div_ceil(side.into()) * n.div_ceil(side.into()),
+            // Columns by those of `few_columns`, of which there are more in a workgroup.
+            Method::Few { rows, transposed } => {
+                let (m, n) = if transposed { (n, m) } else { (m, n) };
+                m.div_ceil(rows.into()) * n.div_ceil(128)
+            }
+        }
+}
+
+/// Chooses.
+pub fn choose(shape: Shape, dtype: Dtype, limits: &Limits) -> Choice {
+    let method = method(shape, dtype, limits);
+    let k = shape.k.max(1);
+    // An iteration is 1 step of k at least.
+    let most = u64::from(limits.iterations);
+    let wanted = match (method, limits.gpu_kernels) {
+        (Method::Block, true) => limits.parallelism,
+        (Method::Block, false) => 1,
+        _ => limits.parallelism / u64::from(GROUP),
+    };
+    let splits = (wanted / groups(method, shape)).clamp(1, k.div_ceil(SPLIT)).max(k.div_ceil(most));
+    let length = match splits {
+        1 => k,
+        _ => k.div_ceil(splits).next_multiple_of(SPLIT),
+    };
+    Choice { method, length, splits: k.div_ceil(length) }
+}
+
+fn method(shape: Shape, dtype: Dtype, limits: &Limits) -> Method {
+    if !limits.gpu_kernels || dtype == Dtype::Complex64 {
+        return Method::Block;
+    }
+    let few = shape.m.min(shape.n);
+    if few <= FEW && few < shape.m.max(shape.n) {
+        let rows = [1, 4].into_iter().find(|rows| few <= *rows).unwrap_or(FEW);
+        return Method::Few { rows: rows as u32, transposed: shape.n < shape.m };
+    }
+    let wanted = limits.parallelism / u64::from(GROUP);
+    let fits = |side| tile_bytes(side, dtype) <= limits.group_memory;
+    // Large tiles read less, if there are enough of them; the registers hold those of 4 bytes alone.
+    let large = Method::Tile { side: 128 };
+    if shared_bytes(dtype) == 4 && fits(128) && 2 * groups(large, shape) >= wanted {
+        return large;
+    }
+    if fits(64) { Method::Tile { side: 64 } } else { Method::Block }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GPU: Limits =
+        Limits { gpu_kernels: true, group_memory: 32768, parallelism: 65536, iterations: u32::MAX };
+    const PROCESSOR: Limits =
+        Limits { gpu_kernels: false, group_memory: 32768, parallelism: 512, iterations: 65000 };
+
+    fn of(batch: u64, m: u64, n: u64, k: u64) -> Shape {
+        Shape { batch, m, n, k }
+    }
+
+    #[test]
+    fn tiles_are_large_where_there_are_many() {
+        let choice = |shape| choose(shape, Dtype::Float32, &GPU);
+        let whole = |method, k| Choice { method, length: k, splits: 1 };
+        assert_eq!(choice(of(1, 4096, 4096, 4096)), whole(Method::Tile { side: 128 }, 4096));
+        assert_eq!(choice(of(1, 1024, 1024, 100)), whole(Method::Tile { side: 64 }, 100));
+        assert_eq!(choice(of(64, 256, 256, 64)), whole(Method::Tile { side: 128 }, 64));
+        let double = choose(of(1, 4096, 4096, 4096), Dtype::Float64, &GPU);
+        assert_eq!(double, whole(Method::Tile { side: 64 }, 4096));
+    }
+
+    #[test]
+    fn few_tiles_split_k() {
+        let choice = choose(of(1, 128, 128, 65536), Dtype::Bfloat16, &GPU);
+        assert_eq!(choice.method, Method::Tile { side: 64 });
+        assert_eq!((choice.splits, choice.length), (64, 1024));
+        // No split is empty.
+        for k in [1, 255, 256, 257, 1000, 5000, 100_000, 1_000_003] {
+            for n in [9, 100, 1000] {
+                let Choice { length, splits, .. } = choose(of(1, n, n, k), Dtype::Float32, &GPU);
+                assert!(splits * length >= k && (splits - 1) * length < k, "{n} {k}");
+                assert!(splits == 1 || length.is_multiple_of(SPLIT), "{n} {k}");
+            }
+        }
+    }
+
+    #[test]
+    fn few_rows_or_columns_have_a_kernel_of_their_own() {
+        let method = |m, n| choose(of(1, m, n, 4096), Dtype::Float16, &GPU).method;
+        assert_eq!(method(1, 4096), Method::Few { rows: 1, transposed: false });
+        assert_eq!(method(4096, 3), Method::Few { rows: 4, transposed: true });
+        assert_eq!(method(8, 4096), Method::Few { rows: 8, transposed: false });
+        assert_eq!(method(9, 4096), Method::Tile { side: 64 });
+        assert_eq!(method(1, 1), Method::Tile { side: 64 });
+    }
+
+    #[test]
+    fn processors_have_no_barriers_and_leave_no_loop_early() {
+        let choice = |k| choose(of(1, 100, 1, k), Dtype::Float32, &PROCESSOR);
+        assert_eq!(choice(1000), Choice { method: Method::Block, length: 1000, splits: 1 });
+        assert_eq!(choice(65001), Choice { method: Method::Block, length: 32512, splits: 2 });
+        assert_eq!(choose(of(1, 9, 9, 9), Dtype::Complex64, &GPU).method, Method::Block);
+    }
+}

@@ -1,0 +1,67 @@
+//! How the kernels with shared memory read a matrix: 4 elements at once, along k or across it.
+
+use crate::shader::vector::FOUR;
+
+/// The direction in which a matrix is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Reading {
+    /// Along k; else across it, along rows of the first matrix and columns of the second.
+    pub along_k: bool,
+    /// 4 elements in one load.
+    pub vector: bool,
+}
+
+/// A matrix: strides in elements, and sizes.
+pub struct Matrix<'a> {
+    /// Across k.
+    pub outer: (i64, i64),
+    /// Along k.
+    pub inner: (i64, i64),
+    /// The first element.
+    pub offset: i64,
+    /// Strides of the batch.
+    pub batch: &'a [i64],
+}
+
+impl Reading {
+    /// The reading of a matrix.
+    pub fn of(matrix: &Matrix<'_>) -> Self {
+        let step = |(size, stride): (i64, i64)| if size == 1 { i64::MAX } else { stride.abs() };
+        let along_k = step(matrix.inner) <= step(matrix.outer);
+        let (along, other) = match along_k {
+            true => (matrix.inner, matrix.outer),
+            false => (matrix.outer, matrix.inner),
+        };
+        let fours = |n: i64| n % FOUR == 0;
+        let vector = along.1 == 1
+            && fours(along.0)
+            && (other.0 == 1 || fours(other.1))
+            && fours(matrix.offset)
+            && matrix.batch.iter().all(|stride| fours(*stride));
+        Self { along_k, vector }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vectors_need_multiples_of_4() {
+        let reading = |outer, inner, offset, batch: &[i64]| {
+            Reading::of(&Matrix { outer, inner, offset, batch })
+        };
+        let along = Reading { along_k: true, vector: true };
+        assert_eq!(reading((5, 8), (8, 1), 4, &[40]), along);
+        assert_eq!(reading((8, 1), (5, 8), 0, &[]), Reading { along_k: false, vector: true });
+        let scalar = Reading { along_k: true, vector: false };
+        assert_eq!(reading((5, 8), (7, 1), 0, &[]), scalar);
+        assert_eq!(reading((5, 9), (8, 1), 0, &[]), scalar);
+        assert_eq!(reading((5, 8), (8, 1), 2, &[]), scalar);
+        assert_eq!(reading((5, 8), (8, 1), 0, &[2]), scalar);
+        assert_eq!(reading((5, 8), (8, -1), 0, &[]), scalar);
+        // A row is read along itself whatever its stride is.
+        assert_eq!(reading((1, 1), (8, 1), 0, &[]), along);
+        assert_eq!(reading((8, 1), (1, 1), 0, &[]), Reading { along_k: false, vector: true });
+    }
+}

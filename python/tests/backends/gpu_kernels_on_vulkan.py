@@ -1,0 +1,117 @@
+"""The Vulkan backend's kernels for GPUs in shapes that take all of them, on the device of the plugin in PLUGIN: run by
+test_kernels.py. They are watched by the validation layer."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+import ultramarine as mx
+from ultramarine import backends
+
+os.environ["ULTRAMARINE_VULKAN_KERNELS"] = "gpu"
+backends.load(os.environ["PLUGIN"])
+mx.set_default_device(mx.Device(mx.gpu, 0))
+
+FLOATS = ["float32", "float16", "bfloat16", "float64"]
+
+
+def whole(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Small integers, whose sums are exact in every dtype here."""
+    return rng.integers(-2, 3, shape).astype(np.float64)
+
+
+def device(x: np.ndarray, dtype: str) -> mx.array:
+    return mx.array(x.astype(np.float32)).astype(getattr(mx, dtype))
+
+
+def host(x: mx.array) -> np.ndarray:
+    return np.array(x.astype(mx.float32)).astype(np.float64)
+
+
+# Batch, rows, columns, elements of a sum.
+PRODUCTS = [
+    (1, 65, 70, 33),
+    (1, 30, 20, 1000),
+    (130, 20, 36, 12),
+    (2, 1, 300, 260),
+    (1, 200, 1, 77),
+    (1, 3, 130, 1024),
+    (2, 140, 7, 52),
+]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape", PRODUCTS)
+def test_products(shape: tuple[int, int, int, int], dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    batch, m, n, k = shape
+    for flip_a, flip_b, cut in [(0, 0, 0), (0, 1, 0), (1, 0, 0), (1, 1, 0), (0, 0, 1), (1, 1, 1)]:
+        # A cut begins where no vector does, and its rows are not multiples of vectors apart.
+        x = whole(rng, (batch, k, m) if flip_a else (batch, m, k + cut))
+        y = whole(rng, (batch, n, k) if flip_b else (batch, k, n + cut))
+        a, b = device(x, dtype), device(y, dtype)
+        if not flip_a:
+            x, a = x[..., cut:], a[..., cut:]
+        if not flip_b:
+            y, b = y[..., cut:], b[..., cut:]
+        if flip_a:
+            x, a = x.swapaxes(1, 2), mx.swapaxes(a, 1, 2)
+        if flip_b:
+            y, b = y.swapaxes(1, 2), mx.swapaxes(b, 1, 2)
+        want = x @ y
+        got = host(a @ b)
+        exact = np.abs(want) < 256
+        np.testing.assert_array_equal(got[exact], want[exact])
+        np.testing.assert_allclose(got, want, rtol=2**-8)
+
+
+def test_long_sums() -> None:
+    rng = np.random.default_rng(0)
+    x, y = whole(rng, (3, 70_001)), whole(rng, (70_001, 2))
+    for dtype in ["float32", "complex64"]:
+        np.testing.assert_array_equal(host(device(x, dtype) @ device(y, dtype)), x @ y)
+
+
+# Outputs of a reduction come from rows, columns, all, one of several axes.
+REDUCTIONS: list[tuple[tuple[int, ...], int | tuple[int, ...] | None]] = [
+    ((70_000,), None),
+    ((3, 5003), 1),
+    ((5003, 3), 0),
+    ((300, 260), 1),
+    ((300, 260), 0),
+    ((1000, 3), 1),
+    ((7, 30, 41), (0, 2)),
+    ((7, 30, 41), 1),
+    ((64, 1, 1), 0),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "uint16", "int64", "complex64"])
+@pytest.mark.parametrize(("shape", "axis"), REDUCTIONS)
+def test_reductions(shape: tuple[int, ...], axis: int | tuple[int, ...] | None, dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    x = whole(rng, shape)
+    if dtype == "uint16":
+        x = np.abs(x)
+    # The only largest and the only smallest element of the whole.
+    x.flat[x.size // 2], x.flat[x.size // 3] = 7, 0 if dtype == "uint16" else -7
+    a = device(x, dtype)
+    for y, b in [(x, a), (x.T, a.T), (x[..., ::-1], a[..., ::-1])]:
+        if dtype != "int8":
+            want = np.sum(y, axis=axis)
+            np.testing.assert_allclose(host(mx.sum(b, axis=axis)), want, rtol=2**-10)
+        np.testing.assert_array_equal(host(mx.max(b, axis=axis)), np.max(y, axis=axis))
+        np.testing.assert_array_equal(host(mx.any(b, axis=axis)), np.any(y != 0, axis=axis))
+        if not isinstance(axis, tuple):
+            np.testing.assert_array_equal(host(mx.argmax(b, axis=axis)), np.argmax(y, axis=axis))
+            np.testing.assert_array_equal(host(mx.argmin(b, axis=axis)), np.argmin(y, axis=axis))
+
+
+def test_reductions_of_values() -> None:
+    rng = np.random.default_rng(0)
+    x = whole(rng, (300, 260))
+    fused = mx.compile(lambda a: mx.sum(a * a + 1, axis=0))
+    np.testing.assert_array_equal(host(fused(device(x, "float32"))), np.sum(x * x + 1, axis=0))
