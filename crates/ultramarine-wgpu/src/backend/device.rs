@@ -1,12 +1,11 @@
 //! The contract's functions of a device.
 
 use crate::launch::{Device, Plan};
-use crate::memory::{Block, Buffer, Place};
+use crate::memory::Buffer;
 use crate::ops;
 use crate::streams::{Batch, Event, Stream};
 use std::mem::MaybeUninit;
 use ultramarine_abi::helper::{self, CommandRef, Commands, Request, Result};
-use ultramarine_abi::status;
 
 /// Commands of a batch at most: longer lists begin to run while the rest is encoded.
 const BATCH: usize = 64;
@@ -18,15 +17,7 @@ impl helper::Device for Device {
     type Plan = Plan;
 
     fn alloc(&self, bytes: u64) -> Result<Buffer> {
-        let made = Block::new(&self.context, bytes, Place::Device);
-        let again = made.as_ref().is_err_and(|failure| {
-            failure.code == status::OUT_OF_MEMORY && bytes <= self.context.properties.max_buffer
-        });
-        if again {
-            self.scheduler.reclaim()?;
-            return Block::new(&self.context, bytes, Place::Device).map(Buffer);
-        }
-        made.map(Buffer)
+        self.alloc(bytes)
     }
 
     fn upload(

@@ -1,17 +1,16 @@
 //! An open device of the hal: what is shared by memory, kernels and streams, and its loss.
 
 mod failure;
-mod free_list;
 mod layouts;
 
 pub use failure::{lock, of_hal};
-pub use free_list::{FreeList, size_for};
 pub use layouts::{BINDINGS, Layout};
 
 use crate::vulkan::{self, Found, Properties};
 use core::mem::ManuallyDrop;
 use layouts::Layouts;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::status;
@@ -25,11 +24,15 @@ pub struct Context {
     fence: ManuallyDrop<vulkan::Fence>,
     /// The adapter's properties.
     pub properties: Properties,
-    /// Buffers that nobody uses.
-    pub free: FreeList,
     layouts: Layouts,
     lost: OnceLock<String>,
     process: u32,
+    /// Buffers that were made.
+    made: AtomicU64,
+    /// Buffers that were destroyed.
+    destroyed: AtomicU64,
+    /// Items in the lists of streams that wait.
+    held: AtomicU64,
 }
 
 impl Context {
@@ -43,10 +46,12 @@ impl Context {
             device: opened.device,
             fence: ManuallyDrop::new(fence),
             properties: found.properties.clone(),
-            free: FreeList::default(),
             layouts: Layouts::default(),
             lost: OnceLock::new(),
             process: std::process::id(),
+            made: AtomicU64::new(0),
+            destroyed: AtomicU64::new(0),
+            held: AtomicU64::new(0),
         };
         Ok((context, opened.queue))
     }
@@ -56,12 +61,29 @@ impl Context {
         self.layouts.get(&self.device, bindings)
     }
 
-    /// Destroys the buffers that nobody uses.
-    pub fn release_free(&self) {
-        for buffer in self.free.drain() {
-            // SAFETY: nobody uses it.
-            unsafe { self.device.destroy_buffer(buffer) };
-        }
+    /// A number for a new buffer.
+    pub fn new_id(&self) -> u64 {
+        self.made.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Counts a buffer that is gone.
+    pub fn count_destroyed(&self) {
+        self.destroyed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The number of buffers that are gone.
+    pub fn destroyed(&self) -> u64 {
+        self.destroyed.load(Ordering::Relaxed)
+    }
+
+    /// Says how much work stays on the host because its stream waits.
+    pub fn hold_work(&self, items: u64) {
+        self.held.store(items, Ordering::Release);
+    }
+
+    /// Returns true while work stays on the host because its stream waits.
+    pub fn holds_work(&self) -> bool {
+        self.held.load(Ordering::Acquire) > 0
     }
 
     /// The last submission that is done.
@@ -132,7 +154,6 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        self.release_free();
         self.layouts.destroy(&self.device);
         // SAFETY: it is taken once; the queue is gone or idle, since it held the context.
         unsafe { self.device.destroy_fence(ManuallyDrop::take(&mut self.fence)) };

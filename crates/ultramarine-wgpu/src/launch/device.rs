@@ -1,11 +1,13 @@
 //! An open device: its context and its resources.
 
 use crate::context::Context;
+use crate::memory::{Allocator, Buffer};
 use crate::program::Programs;
 use crate::streams::{Scheduler, Stream};
 use crate::vulkan::Found;
 use std::sync::Arc;
-use ultramarine_abi::helper::Result;
+use ultramarine_abi::helper::{Failure, Result};
+use ultramarine_abi::status;
 
 /// An open device.
 pub struct Device {
@@ -15,6 +17,8 @@ pub struct Device {
     pub default_stream: Stream,
     /// The queue and its streams.
     pub scheduler: Arc<Scheduler>,
+    /// Memory.
+    pub allocator: Arc<Allocator>,
     /// Last, because all above need it to be dropped.
     pub context: Arc<Context>,
 }
@@ -29,8 +33,22 @@ impl Device {
             programs: Programs::new(context.clone()),
             default_stream: Stream::new(&scheduler),
             scheduler,
+            allocator: Arc::new(Allocator::new(context.clone())),
             context,
         })
+    }
+
+    /// Allocates at least so many bytes. Short of memory, it waits for what runs and gives up what is kept for reuse.
+    pub fn alloc(&self, bytes: u64) -> Result<Buffer> {
+        let made = self.allocator.alloc(bytes);
+        let most = self.context.properties.max_buffer;
+        let again = |failure: &Failure| failure.code == status::OUT_OF_MEMORY && bytes <= most;
+        if made.as_ref().is_err_and(again) {
+            self.allocator.clear_cache();
+            self.scheduler.reclaim()?;
+            return self.allocator.alloc(bytes);
+        }
+        made
     }
 
     /// The number of a stream, or of the device's own where none is given.

@@ -1,7 +1,7 @@
 //! A command under way.
 
 use super::{Axes, Device, View, Walk};
-use crate::memory::{Block, Buffer, Place};
+use crate::memory::{Block, Buffer};
 use crate::program::Kernel;
 use crate::shader::source::{grid_of, groups_for};
 use crate::streams::Batch;
@@ -66,8 +66,11 @@ impl<'a> Job<'a> {
         let size = view.dtype.bytes();
         let bytes = (high - low + 1) as u64 * size;
         let start = view.byte_offset().wrapping_add_signed(low * size as i64);
-        let copy = Block::new(&self.device.context, bytes, Place::Device)?;
-        self.batch.borrow_mut().copy((view.block.clone(), start), (copy.clone(), 0), bytes);
+        let temporary = self.device.alloc(bytes)?;
+        let copy = temporary.0.clone();
+        let mut batch = self.batch.borrow_mut();
+        batch.copy((view.block.clone(), start), (copy.clone(), 0), bytes);
+        batch.temporaries.push(temporary);
         Ok(View { block: copy, offset: -low, misaligned: 0, ..view.clone() })
     }
 

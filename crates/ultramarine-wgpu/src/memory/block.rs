@@ -1,13 +1,12 @@
 //! A buffer of the hal.
 
-use crate::context::{Context, of_hal, size_for};
+use crate::context::{Context, of_hal};
 use crate::vulkan;
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 use std::sync::Arc;
 use ultramarine_abi::helper::{Failure, Result};
-use ultramarine_abi::status;
 use wgpu_hal::{BufferDescriptor, Device as _, MemoryFlags};
 use wgpu_types::BufferUses;
 
@@ -16,17 +15,17 @@ use wgpu_types::BufferUses;
 pub enum Place {
     /// Where the device is fastest; the host has no address of it.
     Device,
-    /// Mapped for the host, all the time.
-    Host,
+    /// Mapped for the host to write, if possible in memory of the device's own. Reads may be very slow.
+    Upload,
+    /// Mapped for the host to read, in memory that its caches hold.
+    Download,
 }
 
-/// The part of the device's memory that free buffers may hold.
-const KEPT: u64 = 8;
-
-/// A buffer, which is free when the last reference to it is gone: commands under way hold one.
+/// A buffer of the hal, destroyed when the last reference to it is gone: commands under way hold one.
 pub struct Block {
     context: Arc<Context>,
     buffer: Option<vulkan::Buffer>,
+    id: u64,
     bytes: u64,
     mapped: Option<NonNull<u8>>,
 }
@@ -37,44 +36,30 @@ unsafe impl Send for Block {}
 unsafe impl Sync for Block {}
 
 impl Block {
-    /// Allocates at least so many bytes.
+    /// Makes a buffer of exactly so many bytes.
     pub fn new(context: &Arc<Context>, bytes: u64, place: Place) -> Result<Arc<Self>> {
         context.usable()?;
-        let most = context.properties.max_buffer;
-        let Some(size) = size_for(bytes, most) else {
-            let text = format!(
-                "a buffer of {bytes} bytes is larger than {} can bind, {most} bytes (maxStorageBufferRange). \
-                 Use smaller arrays, or split this one",
-                context.properties.name
-            );
-            return Err(Failure { code: status::OUT_OF_MEMORY, text });
+        let usage = BufferUses::STORAGE_READ_WRITE | BufferUses::COPY_SRC | BufferUses::COPY_DST;
+        let mapped = match place {
+            Place::Device => BufferUses::empty(),
+            Place::Upload => BufferUses::MAP_WRITE,
+            Place::Download => BufferUses::MAP_READ,
         };
-        if place == Place::Device
-            && let Some(buffer) = context.free.take(size)
-        {
-            let (context, buffer) = (context.clone(), Some(buffer));
-            return Ok(Arc::new(Self { context, buffer, bytes: size, mapped: None }));
-        }
-        let mut usage =
-            BufferUses::STORAGE_READ_WRITE | BufferUses::COPY_SRC | BufferUses::COPY_DST;
-        if place == Place::Host {
-            usage |= BufferUses::MAP_READ | BufferUses::MAP_WRITE;
-        }
         let descriptor = BufferDescriptor {
             label: None,
-            size,
-            usage,
+            size: bytes.max(1),
+            usage: usage | mapped,
             memory_flags: MemoryFlags::PREFER_COHERENT,
         };
         // SAFETY: the size is not 0.
         let buffer = unsafe { context.device.create_buffer(&descriptor) };
         let buffer = buffer.map_err(|why| of_hal(&format!("a buffer of {bytes} bytes"), why))?;
-        let mut block =
-            Self { context: context.clone(), buffer: Some(buffer), bytes: size, mapped: None };
-        if let (Place::Host, Some(buffer)) = (place, &block.buffer) {
+        let (id, context) = (context.new_id(), context.clone());
+        let mut block = Self { context, buffer: Some(buffer), id, bytes, mapped: None };
+        if let (false, Some(buffer)) = (place == Place::Device, &block.buffer) {
             // SAFETY: it was made for that, and is mapped once.
-            let mapping = unsafe { context.device.map_buffer(buffer, 0..size) };
-            let mapping = mapping.map_err(|why| of_hal("memory that the host writes", why))?;
+            let mapping = unsafe { block.context.device.map_buffer(buffer, 0..bytes) };
+            let mapping = mapping.map_err(|why| of_hal("memory that the host reaches", why))?;
             if !mapping.is_coherent {
                 return Err(Failure::new("the device has no coherent memory for the host"));
             }
@@ -86,6 +71,11 @@ impl Block {
     /// The hal's buffer.
     pub fn raw(&self) -> Result<&vulkan::Buffer> {
         self.buffer.as_ref().ok_or_else(|| Failure::new("a buffer was destroyed"))
+    }
+
+    /// A number that no other buffer of the device has or will have.
+    pub fn id(&self) -> u64 {
+        self.id
     }
 
     /// Its size.
@@ -143,18 +133,13 @@ impl Drop for Block {
             return;
         }
         let device = &self.context.device;
-        if self.mapped.is_some() {
-            // SAFETY: it was mapped once; commands that use it hold a reference until they are done.
-            unsafe {
+        // SAFETY: it was mapped at most once; commands that use it hold a reference until they are done.
+        unsafe {
+            if self.mapped.is_some() {
                 device.unmap_buffer(&buffer);
-                device.destroy_buffer(buffer);
             }
-            return;
+            device.destroy_buffer(buffer);
         }
-        let most = self.context.properties.memory / KEPT;
-        if let Some(buffer) = self.context.free.put(buffer, self.bytes, most) {
-            // SAFETY: commands that use it hold a reference until they are done.
-            unsafe { device.destroy_buffer(buffer) };
-        }
+        self.context.count_destroyed();
     }
 }

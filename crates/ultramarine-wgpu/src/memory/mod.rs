@@ -1,13 +1,12 @@
-//! Memory of a device, and pools of memory that the host writes and reads. The hal's allocator takes buffers out of
-//! larger blocks of the driver's; those that are freed are kept for the next of their size.
+//! Memory of a device, and memory that the host writes and reads. The hal's allocator takes buffers out of larger
+//! blocks of the driver's.
 
+mod allocator;
+mod arena;
 mod block;
 mod pool;
 
+pub use allocator::{Allocator, Buffer, Counts, Limits};
+pub use arena::Arena;
 pub use block::{Block, Place};
 pub use pool::Pool;
-
-use std::sync::Arc;
-
-/// The contract's buffer.
-pub struct Buffer(pub Arc<Block>);

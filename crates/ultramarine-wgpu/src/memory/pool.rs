@@ -1,4 +1,4 @@
-//! Memory of the host's side that is used over and over: staging of copies, words of commands.
+//! Buffers of the host's side that are used over and over: staging of copies, arenas.
 
 use super::{Block, Place};
 use crate::context::{Context, lock};
@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use ultramarine_abi::helper::Result;
 
 /// Blocks that are mapped for the host. One is free when the pool has the only reference to it.
-#[derive(Default)]
 pub struct Pool {
+    place: Place,
     blocks: Mutex<Vec<Arc<Block>>>,
 }
 
@@ -15,6 +15,11 @@ pub struct Pool {
 const KEPT: usize = 16;
 
 impl Pool {
+    /// An empty pool of memory at a place.
+    pub fn new(place: Place) -> Self {
+        Self { place, blocks: Mutex::default() }
+    }
+
     /// A block of at least so many bytes that nobody uses. Blocks are of powers of two from `least` on.
     pub fn take(&self, context: &Arc<Context>, bytes: u64, least: u64) -> Result<Arc<Block>> {
         let size = bytes.max(least).next_power_of_two().min(context.properties.max_buffer);
@@ -25,7 +30,7 @@ impl Pool {
         if let Some(found) = found {
             return Ok(found.clone());
         }
-        let made = Block::new(context, size, Place::Host)?;
+        let made = Block::new(context, size, self.place)?;
         if blocks.len() >= KEPT {
             // Larger ones take the place of those that nobody uses.
             blocks.retain(|block| Arc::strong_count(block) > 1);
@@ -34,6 +39,13 @@ impl Pool {
             blocks.push(made.clone());
         }
         Ok(made)
+    }
+
+    /// Bytes of the blocks that are in use.
+    pub fn in_use(&self) -> u64 {
+        let blocks = lock(&self.blocks);
+        let used = blocks.iter().filter(|block| Arc::strong_count(block) > 1);
+        used.map(|block| block.bytes()).sum()
     }
 
     /// Drops what nobody uses.

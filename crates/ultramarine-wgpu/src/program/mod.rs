@@ -2,7 +2,7 @@
 
 use crate::context::{Context, lock};
 use crate::shader::source::Source;
-use crate::shader::{compile, narrow, patch};
+use crate::shader::{compile, narrow, patch, writes};
 use crate::vulkan;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -17,6 +17,8 @@ pub struct Kernel {
     context: Arc<Context>,
     pipeline: Option<vulkan::ComputePipeline>,
     bindings: usize,
+    /// A bit for each binding that it may write.
+    written: u32,
 }
 
 impl Kernel {
@@ -35,8 +37,9 @@ impl Kernel {
         bindings: usize,
     ) -> Result<Self> {
         let layout = context.layout(bindings)?;
-        let module = patch::patch(module, &context.properties.floats)
-            .map_err(|why| Failure::new(format!("a kernel does not compile: {why}")))?;
+        let refused = |why| Failure::new(format!("a kernel does not compile: {why}"));
+        let written = writes::written(module).map_err(refused)?;
+        let module = patch::patch(module, &context.properties.floats).map_err(refused)?;
         let descriptor = ShaderModuleDescriptor {
             label: None,
             runtime_checks: ShaderRuntimeChecks::unchecked(),
@@ -65,13 +68,18 @@ impl Kernel {
         unsafe { device.destroy_shader_module(module) };
         let pipeline =
             pipeline.map_err(|why| Failure::new(format!("the driver refuses a kernel: {why}")))?;
-        Ok(Self { context: context.clone(), pipeline: Some(pipeline), bindings })
+        Ok(Self { context: context.clone(), pipeline: Some(pipeline), bindings, written })
     }
 
     /// The hal's pipeline.
     pub fn pipeline(&self) -> &vulkan::ComputePipeline {
         // Taken only when the kernel is dropped.
         self.pipeline.as_ref().expect("a kernel without pipeline")
+    }
+
+    /// Returns true for a binding that it may write.
+    pub fn writes(&self, binding: usize) -> bool {
+        self.written.checked_shr(binding as u32).is_none_or(|bits| bits & 1 == 1)
     }
 
     /// Number of bindings.

@@ -4,7 +4,8 @@
 //! * [`vector`]: loads and stores of several elements;
 //! * [`compile`]: WGSL to SPIR-V;
 //! * [`patch`]: numbers as IEEE 754 has them;
-//! * [`narrow`]: buffers of bytes.
+//! * [`narrow`]: buffers of bytes;
+//! * [`writes`]: the buffers that a kernel writes.
 
 pub mod compile;
 pub mod library;
@@ -13,5 +14,6 @@ pub mod patch;
 pub mod source;
 pub mod spirv;
 pub mod vector;
+pub mod writes;
 
 pub use source::{Program, Tensor};

@@ -1,6 +1,6 @@
 //! Commands as they are before they are encoded: with all that they use.
 
-use crate::memory::Block;
+use crate::memory::{Block, Buffer};
 use crate::program::Kernel;
 use std::num::NonZero;
 use std::ops::Range;
@@ -49,6 +49,8 @@ pub struct Batch {
     pub words: Vec<u32>,
     /// Names of the commands, for messages.
     pub names: Vec<Arc<str>>,
+    /// Temporaries, which go back when the commands are done.
+    pub temporaries: Vec<Buffer>,
 }
 
 impl Batch {

@@ -40,6 +40,11 @@ impl Lanes {
         self.lanes.remove(&lane);
     }
 
+    /// Items that wait.
+    pub fn pending(&self) -> u64 {
+        self.lanes.values().map(|lane| lane.pending.len() as u64).sum()
+    }
+
     pub fn get(&mut self, lane: u64) -> Result<&mut Lane> {
         self.lanes.get_mut(&lane).ok_or_else(|| Failure::invalid("the stream is gone"))
     }

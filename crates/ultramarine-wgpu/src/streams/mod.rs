@@ -3,12 +3,20 @@
 //! Submissions of a queue run in their order, so a stream is a list on the host's side: its commands go to the queue at
 //! once, unless it waits for the value of an event that nobody has recorded. Then they stay in the list until the record
 //! has been submitted; a queue that waited itself would never come to the record behind it.
+//!
+//! Commands are recorded one behind the other, with barriers where one meets another's memory (`hazards.rs`), and
+//! submitted together: at once if the queue has little to do, else when something waits for them, when there are
+//! many, or when the queue is nearly through (`feeder.rs`).
 
 mod batch;
-mod encode;
 mod events;
+mod feeder;
+mod groups;
+mod hazards;
 mod lanes;
+mod recording;
 mod scheduler;
+mod submission;
 mod transfers;
 
 pub use batch::{Action, Batch, Binding};

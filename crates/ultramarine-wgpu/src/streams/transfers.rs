@@ -8,30 +8,50 @@ use ultramarine_abi::helper::Result;
 
 /// Bytes of a piece of a copy at most.
 const PIECE: usize = 32 << 20;
+/// Bytes that go through the arena at most.
+const SMALL: usize = 64 << 10;
 /// Bytes of a block of staging at least.
-const LEAST: u64 = 64 << 10;
+const LEAST: u64 = 256 << 10;
 
 impl Scheduler {
-    /// Enqueues a copy into a buffer; the source has been read on return.
-    pub fn upload(&self, lane: u64, to: &Arc<Block>, offset: u64, source: &[u8]) -> Result<()> {
+    /// Enqueues a copy into a buffer; the source has been read on return. It waits only while uploads under way have all
+    /// the staging there may be.
+    pub fn upload(
+        self: &Arc<Self>,
+        lane: u64,
+        to: &Arc<Block>,
+        offset: u64,
+        source: &[u8],
+    ) -> Result<()> {
         self.context.usable()?;
         to.check(offset, source.len() as u64)?;
+        let copy = |from, at, bytes: usize| {
+            let mut batch = Batch::default();
+            batch.copy(from, (to.clone(), at), bytes as u64);
+            batch
+        };
+        if source.len() <= SMALL {
+            return self.submit_with(lane, |submissions| {
+                let from = submissions.arena.write(&self.context, source, 16)?;
+                Ok(copy(from, offset, source.len()))
+            });
+        }
         let mut at = offset;
         for piece in source.chunks(PIECE) {
-            let staging = self.staging.take(&self.context, piece.len() as u64, LEAST)?;
+            let bytes = piece.len() as u64;
+            while self.uploads.in_use() + bytes > self.staging_limit() && self.wait_oldest()? {}
+            let staging = self.uploads.take(&self.context, bytes, LEAST)?;
             // SAFETY: the pool gave it to nobody else.
             unsafe { staging.write(0, piece)? };
-            let mut batch = Batch::default();
-            batch.copy((staging, 0), (to.clone(), at), piece.len() as u64);
-            self.submit(lane, batch)?;
-            at += piece.len() as u64;
+            self.submit(lane, copy((staging, 0), at, piece.len()))?;
+            at += bytes;
         }
         Ok(())
     }
 
     /// Copies from a buffer, behind the stream's earlier work; done on return.
     pub fn download(
-        &self,
+        self: &Arc<Self>,
         lane: u64,
         from: &Arc<Block>,
         offset: u64,
@@ -41,7 +61,7 @@ impl Scheduler {
         from.check(offset, target.len() as u64)?;
         let mut at = offset;
         for piece in target.chunks_mut(PIECE) {
-            let staging = self.staging.take(&self.context, piece.len() as u64, LEAST)?;
+            let staging = self.downloads.take(&self.context, piece.len() as u64, LEAST)?;
             let mut batch = Batch::default();
             batch.copy((from.clone(), at), (staging.clone(), 0), piece.len() as u64);
             self.submit(lane, batch)?;

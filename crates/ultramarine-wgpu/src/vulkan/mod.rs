@@ -2,10 +2,12 @@
 //! crate names the hal's types by the aliases here.
 
 mod adapters;
+mod budget;
 mod open;
 mod properties;
 
 pub use adapters::{Adapters, Found};
+pub use budget::free_memory;
 pub use open::{Opened, open};
 pub use properties::{FloatControls, Properties};
 

@@ -71,6 +71,8 @@ pub struct Properties {
     pub pci: Option<[u32; 4]>,
     /// Bytes of its memory.
     pub memory: u64,
+    /// The driver says how much of it is free.
+    pub budget: bool,
     /// Bytes of a storage buffer at most, and so of a tensor's buffer.
     pub max_buffer: u64,
     /// Storage buffers of a kernel.
@@ -161,6 +163,7 @@ impl Properties {
             uuid: of_11.device_uuid,
             pci: pci(&info.device_pci_bus_id),
             memory: local.map(|heap| heap.size).max().unwrap_or(0),
+            budget: super::budget::is_offered(instance, device),
             max_buffer: u64::from(limits.max_storage_buffer_range)
                 .min(of_11.max_memory_allocation_size),
             buffers,

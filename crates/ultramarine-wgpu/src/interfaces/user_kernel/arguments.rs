@@ -2,9 +2,10 @@
 
 use super::source::Parameter;
 use crate::launch::Device;
-use crate::memory::{Block, Buffer, Place};
+use crate::memory::{Block, Buffer};
 use crate::streams::{Batch, Binding};
 use std::num::NonZero;
+use std::sync::Arc;
 use ultramarine_abi::Tensor;
 use ultramarine_abi::dlpack::element_range;
 use ultramarine_abi::helper::{Failure, Result, handle};
@@ -90,8 +91,8 @@ impl Arguments {
         // SAFETY: by this function's contract.
         let Some(bytes) = (unsafe { reach_of(i, &tensor) })? else {
             // Nobody reads it, but there has to be something.
-            let block = Block::new(&device.context, LEAST_ALIGNMENT, Place::Device)?;
-            self.bindings.push(Binding { place: Some(block), offset: 0, bytes: None });
+            let place = temporary(device, LEAST_ALIGNMENT, batch)?;
+            self.bindings.push(Binding { place: Some(place), offset: 0, bytes: None });
             return Ok(());
         };
         // SAFETY: NULL, or a buffer of this backend's, which is alive.
@@ -105,7 +106,7 @@ impl Arguments {
             self.bindings.push(Binding { place, offset, bytes: words(bytes) });
             return Ok(());
         }
-        let copy = Block::new(&device.context, bytes.get(), Place::Device)?;
+        let copy = temporary(device, bytes.get(), batch)?;
         batch.copy((block.clone(), offset), (copy.clone(), 0), bytes.get());
         if given.written != 0 {
             self.back.copy((copy.clone(), 0), (block.clone(), offset), bytes.get());
@@ -113,6 +114,14 @@ impl Arguments {
         self.bindings.push(Binding { place: Some(copy), offset: 0, bytes: words(bytes) });
         Ok(())
     }
+}
+
+/// Memory until the batch is done.
+fn temporary(device: &Device, bytes: u64, batch: &mut Batch) -> Result<Arc<Block>> {
+    let buffer = device.alloc(bytes)?;
+    let block = buffer.0.clone();
+    batch.temporaries.push(buffer);
+    Ok(block)
 }
 
 /// A number among the batch's words, where a binding may begin.

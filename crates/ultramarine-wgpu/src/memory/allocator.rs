@@ -1,0 +1,211 @@
+//! The buffers of a device: their counts and limits, and those that are kept for reuse, by size. Drivers take long to
+//! make buffers, and operating systems to map them.
+//!
+//! A buffer that is given back is free at once, also while the queue works on it: whatever uses it next comes behind
+//! that work in the queue. The exception is work that stays on the host because its stream waits.
+
+use super::Block;
+use super::block::Place;
+use crate::context::{Context, lock};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use ultramarine_abi::helper::{Failure, Result};
+use ultramarine_abi::status;
+
+/// Sizes are rounded up to a multiple, so that kernels may read whole words.
+const GRANULE: u64 = 16;
+/// Steps between powers of two, so that sizes that are nearly the same share buffers.
+const STEPS: u64 = 8;
+/// The part of the device's memory that is kept for reuse, until a limit is set.
+const KEPT: u64 = 4;
+
+/// Bytes of buffers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// In buffers that exist.
+    pub active: u64,
+    /// The most that `active` was since the last reset.
+    pub peak: u64,
+    /// Kept for reuse.
+    pub cache: u64,
+}
+
+/// Bytes at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// In buffers that exist.
+    pub memory: u64,
+    /// Kept for reuse.
+    pub cache: u64,
+}
+
+struct State {
+    free: BTreeMap<u64, Vec<Arc<Block>>>,
+    counts: Counts,
+    limits: Limits,
+}
+
+/// The buffers of a device.
+pub struct Allocator {
+    context: Arc<Context>,
+    state: Mutex<State>,
+}
+
+/// The contract's buffer: memory, and the allocator that it goes back to.
+pub struct Buffer(pub Arc<Block>, Arc<Allocator>);
+
+impl Allocator {
+    /// The allocator of a device.
+    pub fn new(context: Arc<Context>) -> Self {
+        let cache = context.properties.memory / KEPT;
+        let limits = Limits { memory: u64::MAX, cache };
+        let state = State { free: BTreeMap::new(), counts: Counts::default(), limits };
+        Self { context, state: Mutex::new(state) }
+    }
+
+    /// Allocates at least so many bytes.
+    pub fn alloc(self: &Arc<Self>, bytes: u64) -> Result<Buffer> {
+        self.context.usable()?;
+        let most = self.context.properties.max_buffer;
+        let Some(size) = size_for(bytes, most) else {
+            return Err(out_of_memory(format!(
+                "a buffer of {bytes} bytes is larger than {} can bind, {most} bytes (maxStorageBufferRange). \
+                 Use smaller arrays, or split this one",
+                self.context.properties.name
+            )));
+        };
+        let mut state = lock(&self.state);
+        let limit = state.limits.memory;
+        if state.counts.active.saturating_add(size) > limit {
+            return Err(out_of_memory(format!(
+                "a buffer of {bytes} bytes beside {} in use is above the memory limit of {limit} bytes. Free arrays, \
+                 or raise the limit",
+                state.counts.active
+            )));
+        }
+        let (found, mut given_up) = (state.take(size), BTreeMap::new());
+        if found.is_none() && state.counts.active + state.counts.cache + size > limit {
+            given_up = state.drain();
+        }
+        state.counts.active += size;
+        drop(state);
+        drop(given_up);
+        let made = found.map_or_else(|| Block::new(&self.context, size, Place::Device), Ok);
+        let mut state = lock(&self.state);
+        match made {
+            Ok(block) => {
+                state.counts.peak = state.counts.peak.max(state.counts.active);
+                Ok(Buffer(block, self.clone()))
+            }
+            Err(failure) => {
+                state.counts.active -= size;
+                Err(failure)
+            }
+        }
+    }
+
+    fn give_back(&self, block: &Arc<Block>) {
+        let size = block.bytes();
+        let mut state = lock(&self.state);
+        state.counts.active -= size;
+        // A stream's list on the host may hold it: that work would come behind another's.
+        let held = Arc::strong_count(block) > 1 && self.context.holds_work();
+        if held || size > state.limits.cache {
+            return;
+        }
+        let given_up = match state.counts.cache + size > state.limits.cache {
+            true => state.drain(),
+            false => BTreeMap::new(),
+        };
+        state.counts.cache += size;
+        state.free.entry(size).or_default().push(block.clone());
+        drop(state);
+        drop(given_up);
+    }
+
+    /// Counts of memory.
+    pub fn counts(&self) -> Counts {
+        lock(&self.state).counts
+    }
+
+    /// The limits.
+    pub fn limits(&self) -> Limits {
+        lock(&self.state).limits
+    }
+
+    /// Sets the limits. What is kept gives way to them.
+    pub fn set_limits(&self, change: impl FnOnce(&mut Limits)) {
+        let mut state = lock(&self.state);
+        change(&mut state.limits);
+        let Counts { active, cache, .. } = state.counts;
+        let given_up = match cache > state.limits.cache
+            || active.saturating_add(cache) > state.limits.memory
+        {
+            true => state.drain(),
+            false => BTreeMap::new(),
+        };
+        drop(state);
+        drop(given_up);
+    }
+
+    /// Starts the peak afresh.
+    pub fn reset_peak(&self) {
+        let mut state = lock(&self.state);
+        state.counts.peak = state.counts.active;
+    }
+
+    /// Gives up what is kept for reuse.
+    pub fn clear_cache(&self) {
+        let given_up = lock(&self.state).drain();
+        drop(given_up);
+    }
+}
+
+impl State {
+    fn take(&mut self, size: u64) -> Option<Arc<Block>> {
+        let found = self.free.get_mut(&size)?.pop()?;
+        self.counts.cache -= size;
+        Some(found)
+    }
+
+    /// Takes out all that is kept. It is dropped without the lock.
+    fn drain(&mut self) -> BTreeMap<u64, Vec<Arc<Block>>> {
+        self.counts.cache = 0;
+        core::mem::take(&mut self.free)
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        // In a forked child another thread of the parent may hold the lock for ever.
+        if !self.1.context.forked() {
+            self.1.give_back(&self.0);
+        }
+    }
+}
+
+fn out_of_memory(text: String) -> Failure {
+    Failure { code: status::OUT_OF_MEMORY, text }
+}
+
+/// The size of a buffer for so many bytes, if it is not above `most`.
+fn size_for(bytes: u64, most: u64) -> Option<u64> {
+    let least = bytes.max(1).checked_next_multiple_of(GRANULE).filter(|size| *size <= most)?;
+    let step = (least.next_power_of_two() / 2 / STEPS).max(GRANULE);
+    Some(least.next_multiple_of(step).min(most / GRANULE * GRANULE))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size_for;
+
+    #[test]
+    fn sizes_come_in_steps() {
+        assert_eq!([0, 1, 16, 17].map(|n| size_for(n, 1 << 20)), [16, 16, 16, 32].map(Some));
+        assert_eq!(size_for(1 << 20, 1 << 20), Some(1 << 20));
+        assert_eq!(size_for((1 << 20) + 1, 1 << 21), Some((1 << 20) + (1 << 17)));
+        assert_eq!(size_for((1 << 20) + 1, 1 << 20), None);
+        // Not above the limit for the step's sake.
+        assert_eq!(size_for(1_000_000, 1_000_010), Some(1_000_000));
+    }
+}

@@ -1,0 +1,57 @@
+//! Short pieces of memory that the host writes once and the device reads: words of commands, small uploads. They lie
+//! one behind the other in large blocks, so that many commands have the same binding.
+
+use super::{Block, Place, Pool};
+use crate::context::Context;
+use std::sync::Arc;
+use ultramarine_abi::helper::Result;
+
+/// Bytes of a block at least.
+const BLOCK: u64 = 1 << 20;
+
+/// The present block, and those before it that are in use or free.
+pub struct Arena {
+    pool: Pool,
+    block: Option<Arc<Block>>,
+    used: u64,
+}
+
+impl Default for Arena {
+    fn default() -> Self {
+        Self { pool: Pool::new(Place::Upload), block: None, used: 0 }
+    }
+}
+
+impl Arena {
+    /// Writes bytes where nobody reads, at a multiple of `alignment`. Returns the block and the place in it.
+    pub fn write(
+        &mut self,
+        context: &Arc<Context>,
+        bytes: &[u8],
+        alignment: u64,
+    ) -> Result<(Arc<Block>, u64)> {
+        let len = bytes.len() as u64;
+        let place = self.used.next_multiple_of(alignment.max(1));
+        let fits = |block: &&Arc<Block>| place + len <= block.bytes();
+        let (block, place) = match self.block.as_ref().filter(fits) {
+            Some(block) => (block.clone(), place),
+            None => {
+                // Given up first, so that it may be found again if all that was in it is done.
+                self.block = None;
+                let block = self.pool.take(context, len, BLOCK)?;
+                self.block = Some(block.clone());
+                (block, 0)
+            }
+        };
+        // SAFETY: the pool gave the block to nobody else, and what lies from here on was not given out.
+        unsafe { block.write(place, bytes)? };
+        self.used = place + len;
+        Ok((block, place))
+    }
+
+    /// Drops what nobody uses.
+    pub fn trim(&mut self) {
+        self.block = None;
+        self.pool.trim();
+    }
+}

@@ -1,0 +1,96 @@
+//! Bind groups, kept for the next command that has the same buffers: drivers take longer to make one than to record all
+//! else of a command, and a program's arrays come back to the same memory.
+
+use crate::context::{Context, of_hal};
+use crate::memory::Block;
+use crate::vulkan;
+use std::collections::HashMap;
+use std::num::NonZero;
+use ultramarine_abi::helper::Result;
+use wgpu_hal::{BindGroupDescriptor, BindGroupEntry, BufferBinding, Device as _};
+
+/// Groups that are kept.
+const MOST: usize = 4096;
+/// Buffers that may be destroyed until the groups that mention them are.
+const DESTROYED: u64 = 256;
+
+/// A buffer as a kernel has it.
+pub(super) struct Part<'a> {
+    pub block: &'a Block,
+    pub offset: u64,
+    /// `None` for all up to the buffer's end.
+    pub bytes: Option<NonZero<u64>>,
+}
+
+/// The groups of a device.
+#[derive(Default)]
+pub(super) struct Groups {
+    /// By the number, offset and bytes of each buffer.
+    places: HashMap<Box<[u64]>, usize>,
+    groups: Vec<vulkan::BindGroup>,
+    key: Vec<u64>,
+    /// Destroyed buffers when the groups were last given up.
+    destroyed: u64,
+}
+
+impl Groups {
+    /// The place of the group with these buffers.
+    pub fn get(&mut self, context: &Context, parts: &[Part<'_>]) -> Result<usize> {
+        self.key.clear();
+        for Part { block, offset, bytes } in parts {
+            self.key.extend([block.id(), *offset, bytes.map_or(0, NonZero::get)]);
+        }
+        if let Some(place) = self.places.get(&self.key[..]) {
+            return Ok(*place);
+        }
+        let group = make(context, parts)?;
+        let place = self.groups.len();
+        self.groups.push(group);
+        self.places.insert(self.key.as_slice().into(), place);
+        Ok(place)
+    }
+
+    /// The group at a place.
+    pub fn at(&self, place: usize) -> Option<&vulkan::BindGroup> {
+        self.groups.get(place)
+    }
+
+    /// Takes out all groups if there are too many, or too many whose buffers are gone. They may be in use.
+    pub fn overflow(&mut self, context: &Context) -> Vec<vulkan::BindGroup> {
+        let destroyed = context.destroyed();
+        if self.groups.len() < MOST && destroyed - self.destroyed < DESTROYED {
+            return Vec::new();
+        }
+        self.destroyed = destroyed;
+        self.take()
+    }
+
+    /// Takes out all groups. They may be in use.
+    pub fn take(&mut self) -> Vec<vulkan::BindGroup> {
+        self.places.clear();
+        core::mem::take(&mut self.groups)
+    }
+}
+
+fn make(context: &Context, parts: &[Part<'_>]) -> Result<vulkan::BindGroup> {
+    let layout = context.layout(parts.len())?;
+    let mut buffers = Vec::with_capacity(parts.len());
+    for Part { block, offset, bytes } in parts {
+        buffers.push(BufferBinding::new_unchecked(block.raw()?, *offset, *bytes));
+    }
+    let entry = |i| BindGroupEntry { binding: i, resource_index: i, count: 1 };
+    let entries: Vec<_> = (0..parts.len() as u32).map(entry).collect();
+    let descriptor = BindGroupDescriptor {
+        label: None,
+        layout: &layout.group,
+        buffers: &buffers,
+        samplers: &[],
+        textures: &[],
+        entries: &entries,
+        acceleration_structures: &[],
+        external_textures: &[],
+    };
+    // SAFETY: the buffers are the device's, as many as the layout has. Commands that use the group hold them.
+    let group = unsafe { context.device.create_bind_group(&descriptor) };
+    group.map_err(|why| of_hal("the tensors of a kernel", why))
+}

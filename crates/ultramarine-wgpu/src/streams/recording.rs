@@ -1,0 +1,214 @@
+//! A command buffer of the hal that batches are recorded to.
+
+use super::groups::{Groups, Part};
+use super::hazards::{Access, Hazards};
+use super::{Action, Batch};
+use crate::context::{Context, of_hal};
+use crate::memory::Block;
+use crate::vulkan;
+use std::num::NonZero;
+use std::sync::Arc;
+use ultramarine_abi::helper::{Failure, Result};
+use wgpu_hal::{BufferCopy, CommandEncoder as _, ComputePassDescriptor};
+
+/// Bytes of a word.
+const WORD: u64 = 4;
+
+/// The words of a batch: their block and where in it they begin.
+pub(super) type Words = Option<(Arc<Block>, u64)>;
+
+/// A command buffer under way.
+pub(super) struct Recording {
+    encoder: vulkan::CommandEncoder,
+    hazards: Hazards,
+    in_pass: bool,
+    /// The kernel and the group that were set last: its address, and its place.
+    kernel: usize,
+    group: Option<usize>,
+    accesses: Vec<Access>,
+}
+
+/// The groups of a batch's kernels, in order; what else may fail is checked, too.
+pub(super) fn prepare(
+    context: &Context,
+    groups: &mut Groups,
+    batch: &Batch,
+    words: &Words,
+) -> Result<Vec<usize>> {
+    let mut places = Vec::with_capacity(batch.actions.len());
+    let mut parts = Vec::new();
+    for action in &batch.actions {
+        match action {
+            Action::Copy { from: (from, from_offset), to: (to, to_offset), bytes } => {
+                from.check(*from_offset, *bytes)?;
+                to.check(*to_offset, *bytes)?;
+                from.raw()?;
+                to.raw()?;
+            }
+            Action::Dispatch { kernel, bindings, words: range, .. } => {
+                parts.clear();
+                let lacking = || Failure::new("a batch lacks its words");
+                if range.is_some() {
+                    let (block, _) = words.as_ref().ok_or_else(lacking)?;
+                    parts.push(Part { block, offset: 0, bytes: None });
+                }
+                for binding in bindings {
+                    let (block, start) = match &binding.place {
+                        Some(block) => (block, 0),
+                        None => {
+                            words.as_ref().map(|(block, at)| (block, *at)).ok_or_else(lacking)?
+                        }
+                    };
+                    parts.push(Part {
+                        block,
+                        offset: start + binding.offset,
+                        bytes: binding.bytes,
+                    });
+                }
+                if parts.len() != kernel.bindings() {
+                    return Err(Failure::new("a kernel with another number of bindings"));
+                }
+                places.push(groups.get(context, &parts)?);
+            }
+        }
+    }
+    Ok(places)
+}
+
+impl Recording {
+    /// Begins a command buffer, behind all that the queue was given.
+    pub fn begin(context: &Context, mut encoder: vulkan::CommandEncoder) -> Result<Self> {
+        // SAFETY: the encoder is not recording.
+        let begun = unsafe { encoder.begin_encoding(None) };
+        begun.map_err(|why| of_hal("a list of commands", why))?;
+        vulkan::barrier(&context.device, &encoder);
+        Ok(Self {
+            encoder,
+            hazards: Hazards::default(),
+            in_pass: false,
+            kernel: 0,
+            group: None,
+            accesses: Vec::new(),
+        })
+    }
+
+    /// Appends a batch whose groups are at these places.
+    pub fn add(
+        &mut self,
+        context: &Context,
+        groups: &Groups,
+        batch: &Batch,
+        (words, places): (&Words, &[usize]),
+    ) -> Result<()> {
+        let mut places = places.iter();
+        for action in &batch.actions {
+            self.accesses.clear();
+            accesses(action, &mut self.accesses);
+            if self.hazards.add(&self.accesses) {
+                vulkan::barrier(&context.device, &self.encoder);
+            }
+            match action {
+                Action::Copy { from, to, bytes } => self.copy(from, to, *bytes)?,
+                Action::Dispatch { kernel, words: range, groups: count, .. } => {
+                    let place = places.next().copied().unwrap_or(usize::MAX);
+                    let group = groups.at(place).ok_or_else(|| Failure::new("a group is gone"))?;
+                    let layout = context.layout(kernel.bindings())?;
+                    let start = words.as_ref().map_or(0, |(_, at)| at / WORD);
+                    let address = Arc::as_ptr(kernel) as usize;
+                    self.enter_pass();
+                    // SAFETY: the encoder is recording; the kernel has this layout; what is set lives until the commands
+                    // are done.
+                    unsafe {
+                        if self.kernel != address {
+                            self.encoder.set_compute_pipeline(kernel.pipeline());
+                            self.kernel = address;
+                        }
+                        if self.group != Some(place) {
+                            self.encoder.set_bind_group(&layout.pipeline, 0, group, &[]);
+                            self.group = Some(place);
+                        }
+                        if let Some(range) = range {
+                            let words = [(start + range.start as u64) as u32, 0];
+                            self.encoder.set_immediates(&layout.pipeline, 0, &words);
+                        }
+                        self.encoder.dispatch_workgroups(*count);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn enter_pass(&mut self) {
+        if !self.in_pass {
+            let descriptor = ComputePassDescriptor { label: None, timestamp_writes: None };
+            // SAFETY: the encoder is recording, outside of a pass.
+            unsafe { self.encoder.begin_compute_pass(&descriptor) };
+            (self.in_pass, self.kernel, self.group) = (true, 0, None);
+        }
+    }
+
+    fn leave_pass(&mut self) {
+        if std::mem::take(&mut self.in_pass) {
+            // SAFETY: the encoder is in a pass.
+            unsafe { self.encoder.end_compute_pass() };
+        }
+    }
+
+    fn copy(&mut self, from: &(Arc<Block>, u64), to: &(Arc<Block>, u64), bytes: u64) -> Result<()> {
+        let Some(size) = wgpu_types::BufferSize::new(bytes) else { return Ok(()) };
+        self.leave_pass();
+        let region = BufferCopy { src_offset: from.1, dst_offset: to.1, size };
+        let (from, to) = (from.0.raw()?, to.0.raw()?);
+        // SAFETY: the ranges were checked; the buffers live until the commands are done.
+        unsafe { self.encoder.copy_buffer_to_buffer(from, to, std::iter::once(region)) };
+        Ok(())
+    }
+
+    /// Ends the command buffer. The encoder is good for another one when this is done.
+    pub fn end(
+        mut self,
+        context: &Context,
+    ) -> Result<(vulkan::CommandEncoder, vulkan::CommandBuffer)> {
+        self.leave_pass();
+        vulkan::barrier(&context.device, &self.encoder);
+        // SAFETY: it is recording.
+        match unsafe { self.encoder.end_encoding() } {
+            Ok(commands) => Ok((self.encoder, commands)),
+            Err(why) => {
+                // SAFETY: ending has failed; nothing was submitted.
+                unsafe { self.encoder.discard_encoding() };
+                Err(of_hal("a list of commands", why))
+            }
+        }
+    }
+
+    /// Gives up what was recorded.
+    pub fn discard(mut self) {
+        self.leave_pass();
+        // SAFETY: it is recording; nothing was submitted.
+        unsafe { self.encoder.discard_encoding() };
+    }
+}
+
+/// The memory that an action uses, but for words, which the device never writes.
+fn accesses(action: &Action, to: &mut Vec<Access>) {
+    let access = |block: &Block, start: u64, bytes: Option<u64>, written| {
+        let end = bytes.map_or(block.bytes(), |bytes| start + bytes);
+        Access { block: block.id(), start, end, written }
+    };
+    match action {
+        Action::Copy { from, to: target, bytes } => {
+            to.push(access(&from.0, from.1, Some(*bytes), false));
+            to.push(access(&target.0, target.1, Some(*bytes), true));
+        }
+        Action::Dispatch { kernel, bindings, words, .. } => {
+            for (i, binding) in (usize::from(words.is_some())..).zip(bindings) {
+                if let Some(block) = &binding.place {
+                    let bytes = binding.bytes.map(NonZero::get);
+                    to.push(access(block, binding.offset, bytes, kernel.writes(i)));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! From batches to submissions: batches are recorded one behind the other, and submitted together.
+
+use super::Batch;
+use super::groups::Groups;
+use super::recording::{self, Recording, Words};
+use crate::context::{Context, of_hal};
+use crate::memory::{Arena, Block};
+use crate::vulkan;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use ultramarine_abi::helper::{Failure, Result};
+use ultramarine_abi::status;
+use wgpu_hal::{CommandEncoder as _, CommandEncoderDescriptor, Device as _, Queue as _};
+
+/// What commands use until they are done.
+#[derive(Default)]
+struct Uses {
+    batches: Vec<Batch>,
+    words: Vec<Arc<Block>>,
+    /// Groups that nothing later uses.
+    groups: Vec<vulkan::BindGroup>,
+}
+
+/// Commands that are not submitted yet.
+struct Open {
+    recording: Recording,
+    uses: Uses,
+    actions: usize,
+}
+
+/// A submission that may not be done.
+struct InFlight {
+    submission: u64,
+    encoder: vulkan::CommandEncoder,
+    commands: vulkan::CommandBuffer,
+    uses: Uses,
+}
+
+/// The queue, and what was given to it.
+pub(super) struct Submissions {
+    context: Arc<Context>,
+    queue: vulkan::Queue,
+    /// The number of the last submission.
+    submitted: u64,
+    open: Option<Open>,
+    in_flight: VecDeque<InFlight>,
+    encoders: Vec<vulkan::CommandEncoder>,
+    groups: Groups,
+    /// Words of commands and small uploads.
+    pub arena: Arena,
+}
+
+impl Submissions {
+    pub fn new(context: Arc<Context>, queue: vulkan::Queue) -> Self {
+        Self {
+            context,
+            queue,
+            submitted: 0,
+            open: None,
+            in_flight: VecDeque::new(),
+            encoders: Vec::new(),
+            groups: Groups::default(),
+            arena: Arena::default(),
+        }
+    }
+
+    pub fn submitted(&self) -> u64 {
+        self.submitted
+    }
+
+    /// Actions that are not submitted yet.
+    pub fn open_actions(&self) -> usize {
+        self.open.as_ref().map_or(0, |open| open.actions)
+    }
+
+    /// The submissions that are not done, the oldest first.
+    pub fn running(&mut self) -> impl ExactSizeIterator<Item = u64> {
+        self.retire();
+        self.in_flight.iter().map(|one| one.submission)
+    }
+
+    /// Records a batch. Returns the number of its submission, which is still to come. Short of memory, it waits for what
+    /// runs and lets go of that.
+    pub fn add(&mut self, batch: Batch) -> Result<u64> {
+        let prepared = match self.prepare(&batch) {
+            Err(failure) if failure.code == status::OUT_OF_MEMORY => {
+                self.drain()?;
+                self.trim();
+                self.prepare(&batch).map_err(|failure| match batch.names.len() {
+                    0 | 1 => failure,
+                    // The host is told of the last one alone, and would use the results of the others.
+                    _ => {
+                        self.context.abandon(&format!("{}: {}", named(&batch.names), failure.text))
+                    }
+                })
+            }
+            prepared => prepared,
+        };
+        let (words, places) = prepared?;
+        let Self { open: Some(open), groups, context, .. } = self else {
+            return Err(Failure::new("no list of commands is open"));
+        };
+        if let Err(failure) = open.recording.add(context, groups, &batch, (&words, &places)) {
+            // A part of it may be recorded.
+            return Err(context.abandon(&format!("{}: {}", named(&batch.names), failure.text)));
+        }
+        open.actions += batch.actions.len();
+        open.uses.words.extend(words.map(|(block, _)| block));
+        open.uses.words.dedup_by(|a, b| Arc::ptr_eq(a, b));
+        open.uses.batches.push(batch);
+        Ok(self.submitted + 1)
+    }
+
+    /// Does all that may fail, so that what is recorded is whole.
+    fn prepare(&mut self, batch: &Batch) -> Result<(Words, Vec<usize>)> {
+        if self.open.is_none() {
+            self.begin()?;
+        }
+        let words = match batch.words.is_empty() {
+            true => None,
+            false => {
+                let bytes: Vec<u8> =
+                    batch.words.iter().flat_map(|word| word.to_le_bytes()).collect();
+                let alignment = self.context.properties.binding_alignment;
+                Some(self.arena.write(&self.context, &bytes, alignment.max(16))?)
+            }
+        };
+        let places = recording::prepare(&self.context, &mut self.groups, batch, &words)?;
+        Ok((words, places))
+    }
+
+    fn begin(&mut self) -> Result<()> {
+        self.retire();
+        let encoder = match self.encoders.pop() {
+            Some(encoder) => encoder,
+            None => {
+                let descriptor = CommandEncoderDescriptor { label: None, queue: &self.queue };
+                // SAFETY: the queue is the device's.
+                let made = unsafe { self.context.device.create_command_encoder(&descriptor) };
+                made.map_err(|why| of_hal("a list of commands", why))?
+            }
+        };
+        let recording = Recording::begin(&self.context, encoder)?;
+        let groups = self.groups.overflow(&self.context);
+        self.open = Some(Open { recording, uses: Uses { groups, ..Uses::default() }, actions: 0 });
+        Ok(())
+    }
+
+    /// Submits what was recorded. After a failure the device is lost: the host counts on it.
+    pub fn flush(&mut self) -> Result<()> {
+        let Some(Open { recording, uses, .. }) = self.open.take() else { return Ok(()) };
+        let names = || format!("submitting {}", names_of(&uses.batches));
+        let (encoder, commands) = match recording.end(&self.context) {
+            Ok(ended) => ended,
+            Err(failure) => {
+                let lost = self.context.abandon(&format!("{}: {}", names(), failure.text));
+                self.destroy(uses);
+                return Err(lost);
+            }
+        };
+        let submission = self.submitted + 1;
+        let fence = (self.context.fence(), submission);
+        // SAFETY: the commands were ended and not submitted before; the state's lock makes this the only use of the queue.
+        if let Err(why) = unsafe { self.queue.submit(&[&commands], &[], fence) } {
+            let lost = self.context.abandon(&format!("{}: {why}", names()));
+            self.recycle(InFlight { submission, encoder, commands, uses });
+            return Err(lost);
+        }
+        self.submitted = submission;
+        self.in_flight.push_back(InFlight { submission, encoder, commands, uses });
+        Ok(())
+    }
+
+    /// Submits what was recorded and waits for all.
+    pub fn drain(&mut self) -> Result<()> {
+        self.flush()?;
+        let names = || self.names();
+        self.context.wait(self.submitted, names)?;
+        self.retire();
+        Ok(())
+    }
+
+    /// Drops memory that nobody uses.
+    pub fn trim(&mut self) {
+        self.arena.trim();
+        if self.in_flight.is_empty() && self.open.is_none() {
+            for group in self.groups.take() {
+                // SAFETY: nothing runs that could use it.
+                unsafe { self.context.device.destroy_bind_group(group) };
+            }
+        }
+    }
+
+    /// Lets go of what submissions used that are done.
+    pub fn retire(&mut self) {
+        if self.in_flight.is_empty() {
+            return;
+        }
+        let completed = self.context.completed();
+        while let Some(done) = self.in_flight.pop_front_if(|first| first.submission <= completed) {
+            self.recycle(done);
+        }
+    }
+
+    fn recycle(&mut self, done: InFlight) {
+        let InFlight { mut encoder, commands, uses, .. } = done;
+        // SAFETY: the commands are done, or were never submitted.
+        unsafe { encoder.reset_all(std::iter::once(commands)) };
+        self.encoders.push(encoder);
+        self.destroy(uses);
+    }
+
+    fn destroy(&self, uses: Uses) {
+        for group in uses.groups {
+            // SAFETY: all that used it came before this submission, and is done.
+            unsafe { self.context.device.destroy_bind_group(group) };
+        }
+    }
+
+    /// The names of what runs, for messages.
+    pub fn names(&self) -> String {
+        let running = self.in_flight.iter().take(4).map(|one| names_of(&one.uses.batches));
+        format!("running {}", running.collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// The names of commands, the first of many.
+fn names_of(batches: &[Batch]) -> String {
+    let names: Vec<_> = batches.iter().flat_map(|batch| batch.names.iter().cloned()).collect();
+    named(&names)
+}
+
+fn named(names: &[Arc<str>]) -> String {
+    const SHOWN: usize = 6;
+    match names.len() {
+        0 => "copies".to_owned(),
+        n if n <= SHOWN => names.join(", "),
+        n => format!("{} and {} more", names[..SHOWN].join(", "), n - SHOWN),
+    }
+}
+
+impl Drop for Submissions {
+    fn drop(&mut self) {
+        if let Some(Open { recording, uses, .. }) = self.open.take() {
+            recording.discard();
+            self.destroy(uses);
+        }
+        // A lost device has nothing that could still run.
+        _ = self.context.wait(self.submitted, String::new);
+        while let Some(done) = self.in_flight.pop_front() {
+            self.recycle(done);
+        }
+        self.encoders.clear();
+        self.trim();
+    }
+}

@@ -1,0 +1,28 @@
+//! The memory that the driver lets this process have.
+
+use super::Device;
+use ash::vk;
+
+/// Returns true if the driver says how much memory is free.
+pub fn is_offered(instance: &ash::Instance, device: vk::PhysicalDevice) -> bool {
+    // SAFETY: the device is the instance's.
+    let extensions = unsafe { instance.enumerate_device_extension_properties(device) };
+    let offered = extensions.unwrap_or_default();
+    offered.iter().any(|e| e.extension_name_as_c_str() == Ok(ash::ext::memory_budget::NAME))
+}
+
+/// Bytes of the largest heap of the device's own that are free. The device offers to say it.
+pub fn free_memory(device: &Device) -> Option<u64> {
+    let mut budget = vk::PhysicalDeviceMemoryBudgetPropertiesEXT::default();
+    let mut all = vk::PhysicalDeviceMemoryProperties2::default().push_next(&mut budget);
+    let instance = device.shared_instance().raw_instance();
+    // SAFETY: the physical device is the instance's, and has the extension.
+    unsafe {
+        instance.get_physical_device_memory_properties2(device.raw_physical_device(), &mut all);
+    }
+    let properties = all.memory_properties;
+    let heaps = properties.memory_heaps_as_slice().iter().enumerate();
+    let local = heaps.filter(|(_, heap)| heap.flags.contains(vk::MemoryHeapFlags::DEVICE_LOCAL));
+    let (largest, _) = local.max_by_key(|(_, heap)| heap.size)?;
+    Some(budget.heap_budget[largest].saturating_sub(budget.heap_usage[largest]))
+}
