@@ -22,12 +22,14 @@
 //! * [`guard`], [`with_device`], [`handle`], [`give`], [`take`]: for entries of optional interfaces,
 //!   which a backend writes itself;
 //! * [`Recorder`], [`RecordedCommands`]: recordings of commands;
+//! * [`disk`]: compiled code on disk;
 //! * [`HOST_TIMING`]: the timestamps of synchronous devices;
 //! * [`export_abi_info!`](crate::export_abi_info): the info and note alone.
 
 mod backend;
 mod build;
 mod command;
+pub mod disk;
 mod export;
 mod failure;
 mod glue;

@@ -1,9 +1,9 @@
 //! NVRTC: from a source to the device's code.
 
-use super::disk::Entry;
 use crate::sys::nvrtc::{self, Nvrtc};
 use core::ffi::{CStr, c_char, c_int};
 use std::ffi::CString;
+use ultramarine_abi::helper::disk::Entry;
 use ultramarine_abi::helper::{Failure, Result};
 
 /// A source to compile, with all that the result depends on.
@@ -111,8 +111,8 @@ pub fn compile(unit: &TranslationUnit) -> Result<Entry> {
         unsafe { (nvrtc.compile)(program.handle, pointers.len() as c_int, pointers.as_ptr()) };
     said(nvrtc, "nvrtcCompileProgram", code)
         .map_err(|failure| Failure::new(format!("{}\n{}", failure.text, program.log())))?;
-    let lowered = expressions.iter().map(|e| program.lowered(e)).collect::<Result<_>>()?;
-    Ok(Entry { image: program.image()?, lowered })
+    let names = expressions.iter().map(|e| program.lowered(e)).collect::<Result<_>>()?;
+    Ok(Entry { image: program.image()?, names })
 }
 
 impl Program {

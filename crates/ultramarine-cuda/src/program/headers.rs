@@ -1,8 +1,8 @@
 //! The files that a user's text includes, as part of what its code depends on.
 
-use super::disk::digest;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use ultramarine_abi::helper::disk::digest;
 
 /// Most files that are looked at.
 const MOST: usize = 4000;

@@ -1,9 +1,8 @@
 //! Kernels: CUDA C compiled by NVRTC for the device, once for each name; what was compiled is kept
-//! on disk ([`mod@disk`]), and can be compiled without anybody waiting ([`background`]).
+//! on disk ([`ultramarine_abi::helper::disk`]), and can be compiled without anybody waiting ([`background`]).
 
 pub mod background;
 pub mod compile;
-pub mod disk;
 mod headers;
 mod kernels;
 mod source;
@@ -16,12 +15,12 @@ use crate::context::{Context, DeviceProperties, lock};
 use crate::memory::Allocator;
 use crate::sys::driver::{FunctionHandle, ModuleHandle, code};
 use compile::TranslationUnit;
-use disk::{Disk, Entry};
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
+use ultramarine_abi::helper::disk::{self, Disk, Entry, Format};
 use ultramarine_abi::helper::{Failure, Host, Level, Result};
 use ultramarine_abi::status;
 
@@ -106,10 +105,13 @@ impl Counters {
     }
 }
 
+/// The files of compiled code.
+const FORMAT: Format = Format { magic: *b"UMCUDA\0\x01", ending: "cubin" };
+
 /// The user's compiled code, looked for once.
 fn disk(host: &Host) -> Option<&'static Disk> {
     static DISK: OnceLock<Option<Disk>> = OnceLock::new();
-    let open = || match Disk::open(disk::place()?) {
+    let open = || match Disk::open(disk::place("cuda", "ULTRAMARINE_CUDA_CACHE")?, FORMAT) {
         Ok(disk) => Some(disk),
         Err(why) => {
             host.log(Level::Warning, &format!("CUDA: compiled kernels are not kept: {why}"));

@@ -102,7 +102,7 @@ fn load(
     let (name, text) = (&given.entry, &given.text);
     let made = programs.compile(name, text, &given.options, &expressions)?;
     let module = programs.load_module(&made.image)?;
-    let name = made.lowered.first().unwrap_or(&given.entry);
+    let name = made.names.first().unwrap_or(&given.entry);
     match function_of(device, module, name) {
         Ok(Some(function)) => Ok(Some((module, function))),
         other => {

@@ -2,6 +2,8 @@
 
 use super::*;
 
+const FORMAT: Format = Format { magic: *b"UMTEST\0\x01", ending: "code" };
+
 struct Place(PathBuf);
 
 impl Place {
@@ -13,7 +15,7 @@ impl Place {
     }
 
     fn disk(&self) -> Disk {
-        Disk::open(self.0.join("cuda")).unwrap()
+        Disk::open(self.0.join("kept"), FORMAT).unwrap()
     }
 }
 
@@ -24,14 +26,14 @@ impl Drop for Place {
 }
 
 fn entry(text: &str) -> Entry {
-    Entry { image: text.as_bytes().to_vec(), lowered: vec!["_Z1f".into(), "_Z1gIfEvv".into()] }
+    Entry { image: text.as_bytes().to_vec(), names: vec!["_Z1f".into(), "_Z1gIfEvv".into()] }
 }
 
 #[test]
 fn what_is_kept_is_found_by_another_process_too() {
     let place = Place::new("found");
     place.disk().put(b"a key", &entry("code")).unwrap();
-    let nameless = Entry { image: b"more".to_vec(), lowered: vec![] };
+    let nameless = Entry { image: b"more".to_vec(), names: vec![] };
     place.disk().put(b"another", &nameless).unwrap();
     assert_eq!(place.disk().get(b"a key"), Some(entry("code")));
     assert_eq!(place.disk().get(b"another"), Some(nameless));
@@ -94,7 +96,7 @@ fn files_that_other_users_may_write_are_not_used() {
     assert!(disk.get(b"key").is_some());
     for bad in [0o770, 0o702, 0o777] {
         set(&disk.directory, bad).unwrap();
-        let why = Disk::open(disk.directory.clone()).unwrap_err();
+        let why = Disk::open(disk.directory.clone(), FORMAT).unwrap_err();
         assert!(why.contains("others"), "{why}");
     }
     set(&disk.directory, 0o700).unwrap();
@@ -103,8 +105,8 @@ fn files_that_other_users_may_write_are_not_used() {
 #[test]
 fn the_oldest_files_go_first() {
     let place = Place::new("bound");
-    let disk = Disk::bounded(place.0.join("cuda"), 20_000).unwrap();
-    let image = Entry { image: vec![7; 1000], lowered: vec![] };
+    let disk = Disk::bounded(place.0.join("kept"), FORMAT, 20_000).unwrap();
+    let image = Entry { image: vec![7; 1000], names: vec![] };
     let now = SystemTime::now();
     for i in 0..40_u64 {
         let key = i.to_le_bytes();
@@ -125,6 +127,6 @@ fn the_oldest_files_go_first() {
 fn a_place_that_cannot_be_written_is_said() {
     let place = Place::new("file");
     fs::create_dir_all(&place.0).unwrap();
-    fs::write(place.0.join("cuda"), "no directory").unwrap();
-    assert!(Disk::open(place.0.join("cuda")).is_err());
+    fs::write(place.0.join("kept"), "no directory").unwrap();
+    assert!(Disk::open(place.0.join("kept"), FORMAT).is_err());
 }

@@ -1,4 +1,4 @@
-//! Compiled code on disk, so that a kernel is compiled once for a user and a device's architecture.
+//! Compiled code on disk, so that a kernel is compiled once for a user and a kind of device.
 //!
 //! A file holds its whole key, which is compared: a hash only names the file. What is cut short,
 //! changed or of another format is ignored and replaced. The files are code, so they have to be
@@ -10,8 +10,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// Of this format; whoever changes it changes the number.
-const MAGIC: [u8; 8] = *b"UMCUDA\0\x01";
+/// A backend's kind of files.
+#[derive(Clone, Copy, Debug)]
+pub struct Format {
+    /// First bytes of a file; whoever changes the format changes the last one.
+    pub magic: [u8; 8],
+    /// Ending of the files' names.
+    pub ending: &'static str,
+}
+
 /// Magic, three lengths, two words of checksum.
 const HEADER: usize = 48;
 /// Most bytes of all files.
@@ -24,7 +31,6 @@ const OFTEN: u64 = 16 << 20;
 const STALE: Duration = Duration::from_secs(24 * 60 * 60);
 /// When a file that was never renamed is nobody's any more.
 const LEFT: Duration = Duration::from_secs(60 * 60);
-const ENDING: &str = "cubin";
 const UNFINISHED: &str = "part";
 
 /// A kernel that is kept.
@@ -32,13 +38,14 @@ const UNFINISHED: &str = "part";
 pub struct Entry {
     /// The device's code, or code that the driver compiles.
     pub image: Vec<u8>,
-    /// The functions' names in it, in the order of the name expressions that were asked for.
-    pub lowered: Vec<String>,
+    /// Names that go with it, without NULs.
+    pub names: Vec<String>,
 }
 
 /// A directory of compiled code.
 #[derive(Debug)]
 pub struct Disk {
+    format: Format,
     directory: PathBuf,
     most: u64,
     /// Bytes written since the directory was looked through.
@@ -47,9 +54,9 @@ pub struct Disk {
     next: AtomicU64,
 }
 
-/// The directory of the user's compiled code, or `None` where none is kept.
-pub fn place() -> Option<PathBuf> {
-    if std::env::var_os("ULTRAMARINE_CUDA_CACHE").is_some_and(|v| v == "0") {
+/// The directory of a backend's compiled code, or `None` where none is kept: the variable `switch` is 0.
+pub fn place(backend: &str, switch: &str) -> Option<PathBuf> {
+    if std::env::var_os(switch).is_some_and(|v| v == "0") {
         return None;
     }
     let absolute =
@@ -61,17 +68,17 @@ pub fn place() -> Option<PathBuf> {
         };
         Some(user?.join("ultramarine"))
     });
-    Some(root?.join("cuda"))
+    Some(root?.join(backend))
 }
 
 impl Disk {
     /// Opens a directory, and makes it where there is none. It has to be the user's own.
-    pub fn open(directory: PathBuf) -> Result<Self, String> {
-        Self::bounded(directory, MOST)
+    pub fn open(directory: PathBuf, format: Format) -> Result<Self, String> {
+        Self::bounded(directory, format, MOST)
     }
 
     /// With another bound on the bytes of all files.
-    fn bounded(directory: PathBuf, most: u64) -> Result<Self, String> {
+    fn bounded(directory: PathBuf, format: Format, most: u64) -> Result<Self, String> {
         let said = |e: io::Error| format!("{}: {e}", directory.display());
         make_directory(&directory).map_err(said)?;
         let metadata = fs::metadata(&directory).map_err(said)?;
@@ -80,6 +87,7 @@ impl Disk {
         }
         owned(&metadata).map_err(|why| format!("{} {why}", directory.display()))?;
         Ok(Self {
+            format,
             directory,
             most,
             written: AtomicU64::new(0),
@@ -90,7 +98,7 @@ impl Disk {
 
     fn path(&self, key: &[u8]) -> PathBuf {
         let [a, b] = digest(&[key]);
-        self.directory.join(format!("{a:016x}{b:016x}.{ENDING}"))
+        self.directory.join(format!("{a:016x}{b:016x}.{}", self.format.ending))
     }
 
     /// The entry that is kept under a key.
@@ -102,7 +110,7 @@ impl Disk {
         }
         let mut bytes = Vec::with_capacity(metadata.len() as usize);
         (&file).take(LARGEST).read_to_end(&mut bytes).ok()?;
-        let entry = decode(&bytes, key)?;
+        let entry = decode(self.format.magic, &bytes, key)?;
         let age = metadata.modified().ok().and_then(|at| at.elapsed().ok());
         if age.is_some_and(|age| age > STALE) {
             // The oldest are removed first; where it cannot be noted, it is compiled again some day.
@@ -113,7 +121,7 @@ impl Disk {
 
     /// Keeps an entry under a key, in place of what was there.
     pub fn put(&self, key: &[u8], entry: &Entry) -> Result<(), String> {
-        let bytes = encode(key, entry);
+        let bytes = encode(self.format.magic, key, entry);
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{number}.{UNFINISHED}", std::process::id());
         let unfinished = self.directory.join(name);
@@ -146,7 +154,7 @@ impl Disk {
             let (path, Ok(metadata)) = (entry.path(), entry.metadata()) else { continue };
             let at = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
             match path.extension().and_then(|e| e.to_str()) {
-                Some(ENDING) => {
+                Some(ending) if ending == self.format.ending => {
                     total += metadata.len();
                     files.push((at, metadata.len(), path));
                 }
@@ -212,11 +220,11 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     options.open(path)?.write_all(bytes)
 }
 
-fn encode(key: &[u8], entry: &Entry) -> Vec<u8> {
-    let names = entry.lowered.join("\0");
+fn encode(magic: [u8; 8], key: &[u8], entry: &Entry) -> Vec<u8> {
+    let names = entry.names.join("\0");
     let parts = [key, names.as_bytes(), &entry.image];
     let mut bytes = Vec::with_capacity(HEADER + parts.iter().map(|p| p.len()).sum::<usize>());
-    bytes.extend(MAGIC);
+    bytes.extend(magic);
     let lengths = parts.map(|part| part.len() as u64);
     let sum = digest(&parts);
     lengths.iter().chain(&sum).for_each(|word| bytes.extend(word.to_le_bytes()));
@@ -225,31 +233,31 @@ fn encode(key: &[u8], entry: &Entry) -> Vec<u8> {
 }
 
 /// The entry of a file, if it is whole and of that key.
-fn decode(bytes: &[u8], key: &[u8]) -> Option<Entry> {
+fn decode(expected: [u8; 8], bytes: &[u8], key: &[u8]) -> Option<Entry> {
     let (header, rest) = bytes.split_at_checked(HEADER)?;
-    let (magic, words) = header.split_at(MAGIC.len());
+    let (magic, words) = header.split_at(expected.len());
     let word = |i: usize| Some(u64::from_le_bytes(words.get(8 * i..8 * i + 8)?.try_into().ok()?));
     let length = |i: usize| usize::try_from(word(i)?).ok();
     let (found, rest) = rest.split_at_checked(length(0)?)?;
     let (names, image) = rest.split_at_checked(length(1)?)?;
     let whole = image.len() == length(2)? && !image.is_empty();
-    if magic != MAGIC || !whole || found != key {
+    if magic != expected || !whole || found != key {
         return None;
     }
     if digest(&[found, names, image]) != [word(3)?, word(4)?] {
         return None;
     }
     let names = std::str::from_utf8(names).ok()?;
-    let lowered = match names {
+    let names = match names {
         "" => Vec::new(),
         names => names.split('\0').map(str::to_owned).collect(),
     };
-    Some(Entry { image: image.to_vec(), lowered })
+    Some(Entry { image: image.to_vec(), names })
 }
 
 /// 128 bits of the parts and their lengths, the same in every process. It finds accidents; it is
 /// no defence against anybody.
-pub(super) fn digest(parts: &[&[u8]]) -> [u64; 2] {
+pub fn digest(parts: &[&[u8]]) -> [u64; 2] {
     let mut state = [0x243f_6a88_85a3_08d3_u64, 0x1319_8a2e_0370_7344];
     let mut mix = |word: u64| {
         for (i, half) in state.iter_mut().enumerate() {
