@@ -1,16 +1,24 @@
-//! Compiled kernels, by the content of their programs; each is made once.
+//! Compiled kernels, by the content of their programs; each is made once, and kept on disk.
+
+mod kept;
 
 use crate::context::{Context, lock};
 use crate::shader::source::Source;
 use crate::shader::{compile, narrow, patch, writes};
 use crate::vulkan;
+use kept::Kept;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 use ultramarine_abi::helper::{Failure, Result};
 use wgpu_hal::{
-    ComputePipelineDescriptor, Device as _, ProgrammableStage, ShaderInput, ShaderModuleDescriptor,
+    ComputePipelineDescriptor, Device as _, PipelineCacheDescriptor, ProgrammableStage,
+    ShaderInput, ShaderModuleDescriptor,
 };
 use wgpu_types::ShaderRuntimeChecks;
+
+fn refused(why: String) -> Failure {
+    Failure::new(format!("a kernel does not compile: {why}"))
+}
 
 /// A kernel on the device.
 pub struct Kernel {
@@ -23,10 +31,12 @@ pub struct Kernel {
 
 impl Kernel {
     fn of(context: &Arc<Context>, source: &Source) -> Result<Self> {
-        let module = compile::compile(&source.text)
-            .and_then(|module| narrow::narrow(&module, &source.bytes))
-            .map_err(|why| Failure::new(format!("a kernel does not compile: {why}")))?;
-        Self::new(context, &module, "main", 1 + source.tensors)
+        let bytes: Vec<u8> = source.bytes.iter().flat_map(|b| b.to_le_bytes()).collect();
+        let key = kept::key(context, &[source.text.as_bytes(), &bytes]);
+        let compile = || {
+            compile::compile(&source.text).and_then(|module| narrow::narrow(&module, &source.bytes))
+        };
+        Self::kept(context, &key, compile, "main", 1 + source.tensors)
     }
 
     /// A kernel of naga's SPIR-V, whose bindings are storage buffers of group 0, numbered from 0.
@@ -36,10 +46,40 @@ impl Kernel {
         entry: &str,
         bindings: usize,
     ) -> Result<Self> {
+        let words: Vec<u8> = module.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let key = kept::key(context, &[&words, entry.as_bytes()]);
+        Self::kept(context, &key, || Ok(module.to_vec()), entry, bindings)
+    }
+
+    /// The kernel that is kept under a key, or a new one of naga's SPIR-V.
+    fn kept(
+        context: &Arc<Context>,
+        key: &[u8],
+        compile: impl FnOnce() -> core::result::Result<Vec<u32>, String>,
+        entry: &str,
+        bindings: usize,
+    ) -> Result<Self> {
+        if let Some(Kept { module, pipeline }) = kept::get(key) {
+            return Self::load(context, &module, entry, bindings, &pipeline)
+                .map(|(kernel, _)| kernel);
+        }
+        let module = compile().and_then(|module| patch::patch(&module, &context.properties.floats));
+        let module = module.map_err(refused)?;
+        let (kernel, pipeline) = Self::load(context, &module, entry, bindings, &[])?;
+        kept::put(key, &Kept { module, pipeline });
+        Ok(kernel)
+    }
+
+    /// A kernel of SPIR-V, with what the driver made of it if that is known. Returns what it made of it now.
+    fn load(
+        context: &Arc<Context>,
+        module: &[u32],
+        entry: &str,
+        bindings: usize,
+        known: &[u8],
+    ) -> Result<(Self, Vec<u8>)> {
         let layout = context.layout(bindings)?;
-        let refused = |why| Failure::new(format!("a kernel does not compile: {why}"));
         let written = writes::written(module).map_err(refused)?;
-        let module = patch::patch(module, &context.properties.floats).map_err(refused)?;
         let descriptor = ShaderModuleDescriptor {
             label: None,
             runtime_checks: ShaderRuntimeChecks::unchecked(),
@@ -48,9 +88,15 @@ impl Kernel {
         // SAFETY: naga validated the program, and the passes keep it valid; our kernels stay inside of their
         // buffers, and users' have to.
         let module =
-            unsafe { device.create_shader_module(&descriptor, ShaderInput::SpirV(&module)) };
+            unsafe { device.create_shader_module(&descriptor, ShaderInput::SpirV(module)) };
         let module =
             module.map_err(|why| Failure::new(format!("the driver refuses a kernel: {why}")))?;
+        let data = (!known.is_empty()).then_some(known);
+        // SAFETY: the data is this driver's, by its key, and whole.
+        let cache =
+            unsafe { device.create_pipeline_cache(&PipelineCacheDescriptor { label: None, data }) };
+        // Without one the driver compiles.
+        let cache = cache.ok();
         let descriptor = ComputePipelineDescriptor {
             label: None,
             layout: &layout.pipeline,
@@ -60,15 +106,25 @@ impl Kernel {
                 constants: &Default::default(),
                 zero_initialize_workgroup_memory: false,
             },
-            cache: None,
+            cache: cache.as_ref(),
         };
         // SAFETY: the layout has the program's bindings.
         let pipeline = unsafe { device.create_compute_pipeline(&descriptor) };
-        // SAFETY: the pipeline needs it no more.
-        unsafe { device.destroy_shader_module(module) };
+        let mut made = Vec::new();
+        // SAFETY: the pipeline needs neither module nor cache any more.
+        unsafe {
+            device.destroy_shader_module(module);
+            if let Some(cache) = cache {
+                if known.is_empty() {
+                    made = device.pipeline_cache_get_data(&cache).unwrap_or_default();
+                }
+                device.destroy_pipeline_cache(cache);
+            }
+        }
         let pipeline =
             pipeline.map_err(|why| Failure::new(format!("the driver refuses a kernel: {why}")))?;
-        Ok(Self { context: context.clone(), pipeline: Some(pipeline), bindings, written })
+        let kernel = Self { context: context.clone(), pipeline: Some(pipeline), bindings, written };
+        Ok((kernel, made))
     }
 
     /// The hal's pipeline.

@@ -25,6 +25,8 @@ pub type Fence = <Api as wgpu_hal::Api>::Fence;
 pub type Buffer = <Api as wgpu_hal::Api>::Buffer;
 /// A recorder of commands.
 pub type CommandEncoder = <Api as wgpu_hal::Api>::CommandEncoder;
+/// Queries for timestamps.
+pub type QuerySet = <Api as wgpu_hal::Api>::QuerySet;
 /// Recorded commands.
 pub type CommandBuffer = <Api as wgpu_hal::Api>::CommandBuffer;
 /// Buffers bound to a kernel.

@@ -63,6 +63,8 @@ pub struct Properties {
     pub name: String,
     /// The driver and its version, for people.
     pub driver: String,
+    /// The adapter, its driver and their versions, as far as compiled code depends on them.
+    pub code_key: String,
     /// Kind of the adapter.
     pub kind: DeviceType,
     /// UUID, which other interfaces to the same device show too.
@@ -81,6 +83,8 @@ pub struct Properties {
     pub iterations: u32,
     /// Workgroups of a dispatch along each dimension.
     pub max_groups: [u32; 3],
+    /// The queue notes times.
+    pub timestamps: bool,
     /// Invocations of a workgroup along each dimension.
     pub group_sizes: [u32; 3],
     /// Invocations of a workgroup in all.
@@ -138,6 +142,7 @@ impl Properties {
             vk::PhysicalDeviceProperties2::default().push_next(&mut of_11).push_next(&mut of_12);
         // SAFETY: as above; the chain holds structs of Vulkan 1.2.
         unsafe { instance.get_physical_device_properties2(device, &mut all) };
+        let code_key = code_key(&all.properties);
         let limits = all.properties.limits;
         let buffers = limits.max_per_stage_descriptor_storage_buffers;
         if buffers < BUFFERS {
@@ -159,6 +164,7 @@ impl Properties {
         Ok(Self {
             name: info.name.clone(),
             driver: format!("{} {}", info.driver, info.driver_info).trim().to_owned(),
+            code_key,
             kind: info.device_type,
             uuid: of_11.device_uuid,
             pci: pci(&info.device_pci_bus_id),
@@ -168,6 +174,7 @@ impl Properties {
                 .min(of_11.max_memory_allocation_size),
             buffers,
             max_groups: limits.max_compute_work_group_count,
+            timestamps: limits.timestamp_compute_and_graphics == vk::TRUE,
             group_sizes: limits.max_compute_work_group_size,
             group_size: limits.max_compute_work_group_invocations,
             group_memory: limits.max_compute_shared_memory_size,
@@ -224,6 +231,17 @@ fn missing_features(
         Some((_, what)) => Err(what),
         None => Ok(core.shader_float64 == vk::TRUE),
     }
+}
+
+/// By which drivers tell their compiled code from others'.
+fn code_key(properties: &vk::PhysicalDeviceProperties) -> String {
+    format!(
+        "{:x} {:x} {:x} {:032x}",
+        properties.vendor_id,
+        properties.device_id,
+        properties.driver_version,
+        u128::from_be_bytes(properties.pipeline_cache_uuid)
+    )
 }
 
 /// `0000:1b:00.0` as numbers.
