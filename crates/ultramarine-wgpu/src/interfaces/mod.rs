@@ -3,11 +3,12 @@
 mod fused;
 mod statistics;
 mod stream_memory;
+mod timing;
 mod user_kernel;
 
 use core::ffi::CStr;
 use ultramarine_abi::helper::InterfaceRef;
-use ultramarine_abi::interface::{kernel, statistics as counts, stream_memory as ordered};
+use ultramarine_abi::interface as contract;
 
 /// Languages of users' kernels.
 pub const LANGUAGES: &str = user_kernel::LANGUAGE;
@@ -16,9 +17,14 @@ pub const LANGUAGES: &str = user_kernel::LANGUAGE;
 pub fn find(id: &CStr) -> Option<InterfaceRef> {
     match id {
         _ if id == ultramarine_abi::fused::INTERFACE => Some(InterfaceRef::fused(&fused::TABLE)),
-        _ if id == kernel::INTERFACE => Some(InterfaceRef::kernel(&user_kernel::TABLE)),
-        _ if id == counts::INTERFACE => Some(InterfaceRef::statistics(&statistics::TABLE)),
-        _ if id == ordered::INTERFACE => Some(InterfaceRef::stream_memory(&stream_memory::TABLE)),
+        _ if id == contract::kernel::INTERFACE => Some(InterfaceRef::kernel(&user_kernel::TABLE)),
+        _ if id == contract::statistics::INTERFACE => {
+            Some(InterfaceRef::statistics(&statistics::TABLE))
+        }
+        _ if id == contract::stream_memory::INTERFACE => {
+            Some(InterfaceRef::stream_memory(&stream_memory::TABLE))
+        }
+        _ if id == contract::timing::INTERFACE => Some(InterfaceRef::timing(&timing::TABLE)),
         _ => None,
     }
 }

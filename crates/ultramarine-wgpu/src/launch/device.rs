@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::memory::{Allocator, Buffer};
 use crate::program::Programs;
-use crate::streams::{Scheduler, Stream};
+use crate::streams::{Clock, Scheduler, Stream};
 use crate::vulkan::Found;
 use std::sync::Arc;
 use ultramarine_abi::helper::{Failure, Result};
@@ -17,6 +17,8 @@ pub struct Device {
     pub default_stream: Stream,
     /// The queue and its streams.
     pub scheduler: Arc<Scheduler>,
+    /// Timestamps.
+    pub clock: Clock,
     /// Memory.
     pub allocator: Arc<Allocator>,
     /// Last, because all above need it to be dropped.
@@ -33,6 +35,7 @@ impl Device {
             programs: Programs::new(context.clone()),
             default_stream: Stream::new(&scheduler),
             scheduler,
+            clock: Clock::new(context.clone()),
             allocator: Arc::new(Allocator::new(context.clone())),
             context,
         })

@@ -1,5 +1,6 @@
 //! Commands as they are before they are encoded: with all that they use.
 
+use super::timestamps::Stamp;
 use crate::memory::{Block, Buffer};
 use crate::program::Kernel;
 use std::num::NonZero;
@@ -38,6 +39,8 @@ pub enum Action {
         /// How many.
         bytes: u64,
     },
+    /// Notes the time.
+    Timestamp(Arc<Stamp>),
 }
 
 /// Actions that are submitted together, in order.
@@ -57,6 +60,11 @@ impl Batch {
     /// Appends a copy of bytes.
     pub fn copy(&mut self, from: (Arc<Block>, u64), to: (Arc<Block>, u64), bytes: u64) {
         self.actions.push(Action::Copy { from, to, bytes });
+    }
+
+    /// Appends a timestamp.
+    pub fn timestamp(&mut self, stamp: Arc<Stamp>) {
+        self.actions.push(Action::Timestamp(stamp));
     }
 
     /// Appends a dispatch of an operation's kernel, with words of its own.

@@ -17,11 +17,13 @@ mod lanes;
 mod recording;
 mod scheduler;
 mod submission;
+mod timestamps;
 mod transfers;
 
 pub use batch::{Action, Batch, Binding};
 pub use events::Event;
 pub use scheduler::Scheduler;
+pub use timestamps::{Clock, Mark};
 
 use std::sync::Arc;
 

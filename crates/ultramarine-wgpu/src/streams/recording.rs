@@ -45,6 +45,7 @@ pub(super) fn prepare(
                 from.raw()?;
                 to.raw()?;
             }
+            Action::Timestamp(_) => {}
             Action::Dispatch { kernel, bindings, words: range, .. } => {
                 parts.clear();
                 let lacking = || Failure::new("a batch lacks its words");
@@ -109,6 +110,10 @@ impl Recording {
             }
             match action {
                 Action::Copy { from, to, bytes } => self.copy(from, to, *bytes)?,
+                Action::Timestamp(stamp) => {
+                    self.leave_pass();
+                    stamp.record(&mut self.encoder)?;
+                }
                 Action::Dispatch { kernel, words: range, groups: count, .. } => {
                     let place = places.next().copied().unwrap_or(usize::MAX);
                     let group = groups.at(place).ok_or_else(|| Failure::new("a group is gone"))?;
@@ -202,6 +207,7 @@ fn accesses(action: &Action, to: &mut Vec<Access>) {
             to.push(access(&from.0, from.1, Some(*bytes), false));
             to.push(access(&target.0, target.1, Some(*bytes), true));
         }
+        Action::Timestamp(_) => {}
         Action::Dispatch { kernel, bindings, words, .. } => {
             for (i, binding) in (usize::from(words.is_some())..).zip(bindings) {
                 if let Some(block) = &binding.place {

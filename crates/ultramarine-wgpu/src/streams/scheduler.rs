@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use ultramarine_abi::helper::Result;
+use wgpu_hal::Queue as _;
 
 /// Actions of a submission at most, nearly: more are split.
 const ACTIONS: usize = 256;
@@ -37,6 +38,7 @@ pub struct Scheduler {
     pub(super) uploads: Pool,
     pub(super) downloads: Pool,
     staging: AtomicU64,
+    tick: f32,
     state: Mutex<State>,
     /// Something was recorded or submitted.
     changed: Condvar,
@@ -45,6 +47,8 @@ pub struct Scheduler {
 impl Scheduler {
     /// The scheduler of a device's queue.
     pub fn new(context: Arc<Context>, queue: vulkan::Queue) -> Self {
+        // SAFETY: the queue is open.
+        let tick = unsafe { queue.get_timestamp_period() };
         let state = State {
             submissions: Submissions::new(context.clone(), queue),
             lanes: Lanes::default(),
@@ -56,6 +60,7 @@ impl Scheduler {
             uploads: Pool::new(Place::Upload),
             downloads: Pool::new(Place::Download),
             staging: AtomicU64::new(STAGING),
+            tick,
             state: Mutex::new(state),
             changed: Condvar::new(),
         }
@@ -69,6 +74,11 @@ impl Scheduler {
     /// Sets the bytes that uploads under way may take.
     pub fn set_staging_limit(&self, bytes: u64) {
         self.staging.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Nanoseconds of a step of the queue's clock.
+    pub fn tick(&self) -> f32 {
+        self.tick
     }
 
     pub(super) fn forked(&self) -> bool {
