@@ -4,6 +4,9 @@ use super::{Api, Properties};
 use wgpu_hal::{Instance as _, InstanceDescriptor};
 use wgpu_types::{DeviceType, InstanceFlags};
 
+/// Names devices, in their order, separated by commas: parts of their names, or their numbers in the order that they
+/// have without it.
+pub const CHOSEN: &str = "ULTRAMARINE_VULKAN_DEVICES";
 /// Set to 1, it has adapters that run on the processor listed behind GPUs.
 pub const SOFTWARE: &str = "ULTRAMARINE_VULKAN_SOFTWARE";
 
@@ -46,7 +49,6 @@ impl Adapters {
                         mesa-vulkan-drivers, or NVIDIA's driver); in a container, start it with access to the GPU"
                 .to_owned());
         }
-        let software = std::env::var(SOFTWARE).is_ok_and(|value| value.trim() == "1");
         let (mut list, mut refused) = (Vec::new(), Vec::new());
         for exposed in exposed {
             let shared = exposed.adapter.shared_instance();
@@ -59,12 +61,46 @@ impl Adapters {
         if list.is_empty() {
             return Err(refused.join("; "));
         }
+        list.sort_by_key(|found| rank(found.properties.kind));
+        if let Ok(chosen) = std::env::var(CHOSEN) {
+            let names: Vec<_> = list.iter().map(|found| found.properties.name.as_str()).collect();
+            let places = choose(&chosen, &names)?;
+            let mut all: Vec<_> = list.into_iter().map(Some).collect();
+            list = places.into_iter().filter_map(|place| all[place].take()).collect();
+            return Ok(Self { list });
+        }
+        let software = std::env::var(SOFTWARE).is_ok_and(|value| value.trim() == "1");
         if !software && list.iter().any(|found| !found.properties.is_software()) {
             list.retain(|found| !found.properties.is_software());
         }
-        list.sort_by_key(|found| rank(found.properties.kind));
         Ok(Self { list })
     }
+}
+
+/// The places of the adapters that a text names. A part of a name takes all adapters that have it.
+fn choose(text: &str, names: &[&str]) -> Result<Vec<usize>, String> {
+    let mut places = Vec::new();
+    for part in text.split(',').map(|part| part.trim().to_lowercase()) {
+        let fits = |place: &usize| match part.parse::<usize>() {
+            Ok(number) => number == *place,
+            Err(_) => !part.is_empty() && names[*place].to_lowercase().contains(&part),
+        };
+        let found: Vec<_> = (0..names.len()).filter(fits).collect();
+        if found.is_empty() {
+            let all = names.iter().enumerate().map(|(i, name)| format!("{i} {name}"));
+            let all = all.collect::<Vec<_>>().join(", ");
+            return Err(format!(
+                "{CHOSEN}={text} names {part:?}, which is no device. There are: {all}. Name them by numbers or parts of \
+                 their names"
+            ));
+        }
+        for place in found {
+            if !places.contains(&place) {
+                places.push(place);
+            }
+        }
+    }
+    Ok(places)
 }
 
 /// The place of a kind of adapters among the others.
@@ -75,5 +111,22 @@ fn rank(kind: DeviceType) -> u32 {
         DeviceType::VirtualGpu => 2,
         DeviceType::Other => 3,
         DeviceType::Cpu => 4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::choose;
+
+    #[test]
+    fn devices_are_named_by_numbers_and_parts_of_names() {
+        let names = ["NVIDIA H200", "NVIDIA H200", "AMD Radeon 780M", "llvmpipe (LLVM 15)"];
+        assert_eq!(choose("2, 0", &names), Ok(vec![2, 0]));
+        assert_eq!(choose("radeon,h200", &names), Ok(vec![2, 0, 1]));
+        assert_eq!(choose("llvmpipe,3", &names), Ok(vec![3]));
+        for wrong in ["4", "intel", "", "0,,1"] {
+            let why = choose(wrong, &names).unwrap_err();
+            assert!(why.contains("2 AMD Radeon 780M"), "{why}");
+        }
     }
 }
