@@ -4,6 +4,7 @@
 //! nobody else would submit them. The thread sleeps unless that has happened.
 
 use super::Scheduler;
+use super::scheduler::Next;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
@@ -33,19 +34,28 @@ impl Feeder {
     }
 }
 
-fn feed(scheduler: &Weak<Scheduler>, woken: &Receiver<()>) {
+fn feed(weak: &Weak<Scheduler>, woken: &Receiver<()>) {
     while woken.recv().is_ok() {
         loop {
-            let Some(scheduler) = scheduler.upgrade() else { return };
-            let Some(submission) = scheduler.feed() else { break };
+            let Some(scheduler) = weak.upgrade() else { return };
+            let Some(next) = scheduler.feed() else { break };
             let context = scheduler.context.clone();
             // Its owner may drop it meanwhile.
             drop(scheduler);
-            if context.wait(submission, || "running commands".to_owned()).is_err() {
+            match next {
+                Next::Wait(submission) => _ = context.wait(submission, || names_of(weak)),
+                Next::Sleep(time) => thread::sleep(time),
+            }
+            if context.usable().is_err() {
                 break;
             }
         }
     }
+}
+
+/// The names of what runs, for the message if the device is lost.
+fn names_of(scheduler: &Weak<Scheduler>) -> String {
+    scheduler.upgrade().map_or_else(String::new, |scheduler| scheduler.names())
 }
 
 impl Drop for Feeder {

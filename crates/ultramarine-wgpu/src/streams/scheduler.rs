@@ -10,7 +10,7 @@ use crate::memory::{Place, Pool};
 use crate::vulkan;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use ultramarine_abi::helper::Result;
 use wgpu_hal::Queue as _;
 
@@ -18,6 +18,10 @@ use wgpu_hal::Queue as _;
 const ACTIONS: usize = 256;
 /// Submissions with which the queue has enough to do.
 const BUSY: usize = 2;
+/// Actions that are worth a submission of their own, to a queue that has little to do.
+const WORTH: usize = 32;
+/// Time between two submissions of less than that: drivers take a good part of it for one.
+const PAUSE: Duration = Duration::from_micros(50);
 /// Time between two looks at a device that may be lost.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Bytes of uploads under way, until a limit is set.
@@ -30,6 +34,30 @@ struct State {
     feeder: Option<Feeder>,
     /// The feeder looks after what is left.
     watched: bool,
+    /// The last submission that came of itself.
+    flushed: Option<Instant>,
+}
+
+/// What the feeder does next.
+pub(super) enum Next {
+    /// Waits for a submission.
+    Wait(u64),
+    /// Waits for a time.
+    Sleep(Duration),
+}
+
+impl State {
+    /// Returns true if the queue has little to do, and what was recorded is worth a submission.
+    fn is_due(&mut self) -> bool {
+        let worth = self.submissions.open_actions() >= WORTH
+            || self.flushed.is_none_or(|at| at.elapsed() >= PAUSE);
+        worth && self.submissions.running().len() < BUSY
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.flushed = Some(Instant::now());
+        self.submissions.flush()
+    }
 }
 
 /// The queue of a device and its streams.
@@ -54,6 +82,7 @@ impl Scheduler {
             lanes: Lanes::default(),
             feeder: None,
             watched: false,
+            flushed: None,
         };
         Self {
             context,
@@ -147,13 +176,15 @@ impl Scheduler {
 
     /// Submits what was recorded if that is much, or if the queue has little to do. Else the feeder will.
     fn pace(self: &Arc<Self>, state: &mut State) -> Result<()> {
-        let submissions = &mut state.submissions;
-        let open = submissions.open_actions();
-        if open == 0 || state.watched && open < ACTIONS {
+        let open = state.submissions.open_actions();
+        if open == 0 || state.watched && open < WORTH {
             return Ok(());
         }
-        if open >= ACTIONS || submissions.running().len() < BUSY {
-            return submissions.flush();
+        if open >= ACTIONS || state.is_due() {
+            return state.flush();
+        }
+        if state.watched {
+            return Ok(());
         }
         if state.feeder.is_none() {
             state.feeder = Feeder::start(self);
@@ -164,23 +195,32 @@ impl Scheduler {
                 feeder.wake();
                 Ok(())
             }
-            None => state.submissions.flush(),
+            None => state.flush(),
         }
     }
 
-    /// Submits what was left if the queue has little to do. Returns the submission to wait for before the next look, or
-    /// `None` if nothing is left.
-    pub(super) fn feed(&self) -> Option<u64> {
+    /// Submits what was left if that is due. Returns what to wait for before the next look, or `None` if nothing is left.
+    pub(super) fn feed(&self) -> Option<Next> {
         let mut state = lock(&self.state);
-        let submissions = &mut state.submissions;
+        let left = state.submissions.open_actions() > 0;
         // A failure to submit loses the device, which is said to all who wait.
-        let left = submissions.open_actions() > 0
-            && (submissions.running().len() >= BUSY || submissions.flush().is_ok());
-        let mut running = submissions.running();
-        let next = running.len().checked_sub(BUSY).and_then(|behind| running.nth(behind));
-        drop(running);
-        state.watched = left && next.is_some();
-        next.filter(|_| left)
+        if left && state.is_due() {
+            _ = state.flush();
+        } else if left {
+            let mut running = state.submissions.running();
+            let behind = running.len().checked_sub(BUSY);
+            let oldest = behind.and_then(|behind| running.nth(behind)).map(Next::Wait);
+            drop(running);
+            let rest = || PAUSE.saturating_sub(state.flushed.map_or(PAUSE, |at| at.elapsed()));
+            return Some(oldest.unwrap_or_else(|| Next::Sleep(rest())));
+        }
+        state.watched = false;
+        None
+    }
+
+    /// The names of what runs, for messages.
+    pub(super) fn names(&self) -> String {
+        lock(&self.state).submissions.names()
     }
 
     /// Waits for what runs, and gives back the memory that this used.
@@ -200,7 +240,7 @@ impl Scheduler {
             state.submissions.flush()?;
         }
         drop(state);
-        self.context.wait(submission, || lock(&self.state).submissions.names())?;
+        self.context.wait(submission, || self.names())?;
         lock(&self.state).submissions.retire();
         Ok(())
     }

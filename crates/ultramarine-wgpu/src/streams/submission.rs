@@ -149,7 +149,12 @@ impl Submissions {
     /// Submits what was recorded. After a failure the device is lost: the host counts on it.
     pub fn flush(&mut self) -> Result<()> {
         let Some(Open { recording, uses, .. }) = self.open.take() else { return Ok(()) };
-        let names = || format!("submitting {}", names_of(&uses.batches));
+        // A device may be found lost by work that came before.
+        let before = match self.in_flight.is_empty() {
+            true => String::new(),
+            false => format!(" and {}", self.names()),
+        };
+        let names = || format!("submitting {}{before}", names_of(&uses.batches));
         let (encoder, commands) = match recording.end(&self.context) {
             Ok(ended) => ended,
             Err(failure) => {
