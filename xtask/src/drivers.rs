@@ -24,11 +24,18 @@ const VULKAN: [(&str, &str); 2] = [
     ("mesa-vulkan-drivers", "/usr/share/doc/mesa-vulkan-drivers"),
 ];
 
+/// The layer that says what is wrong in the use of Vulkan.
+const VALIDATION: [(&str, &str); 1] = [(
+    "vulkan-validationlayers",
+    "/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json",
+)];
+
 /// Installs what is missing for Vulkan.
 pub fn vulkan() {
     if !has_vulkan() {
         install("Vulkan", &VULKAN);
     }
+    install("Vulkan's validation layer", &VALIDATION);
 }
 
 /// Returns true where there are a loader and a driver.

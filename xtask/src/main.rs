@@ -23,6 +23,7 @@ mod sanitize;
 mod semver;
 mod sh;
 mod test;
+mod validation;
 
 use anyhow::{Result, bail};
 use std::process::ExitCode;

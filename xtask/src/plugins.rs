@@ -133,13 +133,14 @@ pub fn vulkan_with_driver() -> Result<Built> {
     Ok(Built::Missing(missing.to_owned()))
 }
 
-/// Has a command keep the kernels that Mesa compiles. Its drivers complain where nobody is logged in.
+/// Has a command keep the kernels that it compiles, and those that Mesa does. Its drivers complain where nobody is logged in.
 pub fn on_vulkan(command: &mut Command) {
     let kept = sh::root().join("target/mesa");
     if std::env::var_os("XDG_RUNTIME_DIR").is_none() && std::fs::create_dir_all(&kept).is_ok() {
         command.env("XDG_RUNTIME_DIR", &kept);
     }
     command.env("MESA_SHADER_CACHE_DIR", kept);
+    command.env("ULTRAMARINE_CACHE_DIR", sh::root().join("target/vulkan-cache"));
 }
 
 /// The CUDA driver and NVRTC that the tests have where there is no GPU, in a directory: they run

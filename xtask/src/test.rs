@@ -12,6 +12,7 @@ use crate::python::{DLPACK_CHECK, ULTRAMARINE, Venv};
 use crate::report::{Report, Step, step};
 use crate::sanitize;
 use crate::sh;
+use crate::validation;
 use anyhow::{Result, anyhow, bail};
 use std::path::PathBuf;
 use std::process::Command;
@@ -210,6 +211,10 @@ fn steps<'a>(venv: &'a Venv, built: &'a Built, full: bool) -> Vec<Step<'a>> {
             }
         }));
     }
+    steps.push(step("vulkan, validation layer", move |report: &mut Report| {
+        report.outcome("vulkan, validation layer", validation::check(&built.vulkan, full));
+        Ok(())
+    }));
     steps.push(step("interchange with numpy, torch, jax, tvm-ffi, pyarrow, mlx", move |report| {
         pytest(report, "interchange", &["python/tests/interchange"])
     }));
