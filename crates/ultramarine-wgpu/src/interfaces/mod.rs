@@ -1,5 +1,6 @@
 //! The optional interfaces, by their ids.
 
+mod about;
 mod fused;
 mod statistics;
 mod stream_memory;
@@ -16,6 +17,7 @@ pub const LANGUAGES: &str = user_kernel::LANGUAGE;
 /// The table of an interface.
 pub fn find(id: &CStr) -> Option<InterfaceRef> {
     match id {
+        _ if id == contract::about::INTERFACE => Some(InterfaceRef::about(&about::TABLE)),
         _ if id == ultramarine_abi::fused::INTERFACE => Some(InterfaceRef::fused(&fused::TABLE)),
         _ if id == contract::kernel::INTERFACE => Some(InterfaceRef::kernel(&user_kernel::TABLE)),
         _ if id == contract::statistics::INTERFACE => {

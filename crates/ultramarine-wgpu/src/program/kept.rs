@@ -4,6 +4,7 @@
 //! adapter and its driver with their versions, and the version of this crate.
 
 use crate::context::Context;
+use std::path::PathBuf;
 use std::sync::OnceLock;
 use ultramarine_abi::helper::disk::{self, Disk, Entry, Format};
 
@@ -13,6 +14,11 @@ const FORMAT: Format = Format { magic: *b"UMVULK\0\x01", ending: "kernel" };
 const SWITCH: &str = "ULTRAMARINE_VULKAN_CACHE";
 /// Bytes of a word.
 const WORD: usize = 4;
+
+/// The directory of the user's compiled kernels, or `None` where none are kept.
+pub fn directory() -> Option<PathBuf> {
+    disk::place("vulkan", SWITCH)
+}
 
 /// A compiled kernel.
 pub(super) struct Kept {
@@ -26,7 +32,7 @@ pub(super) struct Kept {
 fn files() -> Option<&'static Disk> {
     static DISK: OnceLock<Option<Disk>> = OnceLock::new();
     // Without a place every process compiles for itself.
-    DISK.get_or_init(|| Disk::open(disk::place("vulkan", SWITCH)?, FORMAT).ok()).as_ref()
+    DISK.get_or_init(|| Disk::open(directory()?, FORMAT).ok()).as_ref()
 }
 
 /// The key of a program on a device.

@@ -7,6 +7,7 @@ use crate::shader::source::Source;
 use crate::shader::{compile, narrow, patch, writes};
 use crate::vulkan;
 use kept::Kept;
+pub use kept::directory;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 use ultramarine_abi::helper::{Failure, Result};

@@ -21,6 +21,8 @@ pub struct Found {
 pub struct Adapters {
     /// In the order of devices: discrete before integrated, software last.
     pub list: Vec<Found>,
+    /// Why others are none.
+    pub left_out: Vec<String>,
 }
 
 impl Adapters {
@@ -49,17 +51,17 @@ impl Adapters {
                         mesa-vulkan-drivers, or NVIDIA's driver); in a container, start it with access to the GPU"
                 .to_owned());
         }
-        let (mut list, mut refused) = (Vec::new(), Vec::new());
+        let (mut list, mut left_out) = (Vec::new(), Vec::new());
         for exposed in exposed {
             let shared = exposed.adapter.shared_instance();
             let raw = exposed.adapter.raw_physical_device();
             match Properties::of(shared.raw_instance(), raw, &exposed.info) {
                 Ok(properties) => list.push(Found { exposed, properties }),
-                Err(why) => refused.push(why),
+                Err(why) => left_out.push(why),
             }
         }
         if list.is_empty() {
-            return Err(refused.join("; "));
+            return Err(left_out.join("; "));
         }
         list.sort_by_key(|found| rank(found.properties.kind));
         if let Ok(chosen) = std::env::var(CHOSEN) {
@@ -67,13 +69,13 @@ impl Adapters {
             let places = choose(&chosen, &names)?;
             let mut all: Vec<_> = list.into_iter().map(Some).collect();
             list = places.into_iter().filter_map(|place| all[place].take()).collect();
-            return Ok(Self { list });
+            return Ok(Self { list, left_out });
         }
         let software = std::env::var(SOFTWARE).is_ok_and(|value| value.trim() == "1");
         if !software && list.iter().any(|found| !found.properties.is_software()) {
             list.retain(|found| !found.properties.is_software());
         }
-        Ok(Self { list })
+        Ok(Self { list, left_out })
     }
 }
 
