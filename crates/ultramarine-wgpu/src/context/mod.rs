@@ -1,6 +1,7 @@
 //! An open device of the hal: what is shared by memory, kernels and streams, and its loss.
 
 mod failure;
+mod fork;
 mod layouts;
 
 pub use failure::{lock, of_hal};
@@ -26,7 +27,8 @@ pub struct Context {
     pub properties: Properties,
     layouts: Layouts,
     lost: OnceLock<String>,
-    process: u32,
+    /// Forks of the process when the device was opened.
+    forks: u32,
     /// Buffers that were made.
     made: AtomicU64,
     /// Buffers that were destroyed.
@@ -38,6 +40,7 @@ pub struct Context {
 impl Context {
     /// Opens an adapter.
     pub fn open(found: &Found) -> Result<(Self, vulkan::Queue)> {
+        fork::count_forks();
         let opened = vulkan::open(found).map_err(Failure::new)?;
         // SAFETY: the device is open.
         let fence = unsafe { opened.device.create_fence() };
@@ -48,7 +51,7 @@ impl Context {
             properties: found.properties.clone(),
             layouts: Layouts::default(),
             lost: OnceLock::new(),
-            process: std::process::id(),
+            forks: fork::forks(),
             made: AtomicU64::new(0),
             destroyed: AtomicU64::new(0),
             held: AtomicU64::new(0),
@@ -116,7 +119,7 @@ impl Context {
     /// True in a forked child of the process that opened the device. Drivers do not survive that: calls are refused, and
     /// what is dropped there leaks.
     pub fn forked(&self) -> bool {
-        std::process::id() != self.process
+        fork::forks() != self.forks
     }
 
     /// An error in a forked child, and once the device is lost.
