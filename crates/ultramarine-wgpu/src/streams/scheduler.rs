@@ -14,8 +14,6 @@ use std::time::{Duration, Instant};
 use ultramarine_abi::helper::Result;
 use wgpu_hal::Queue as _;
 
-/// Actions of a submission at most, nearly: more are split.
-const ACTIONS: usize = 256;
 /// Submissions with which the queue has enough to do.
 const BUSY: usize = 2;
 /// Actions that are worth a submission of their own, to a queue that has little to do.
@@ -174,13 +172,13 @@ impl Scheduler {
         added
     }
 
-    /// Submits what was recorded if that is much, or if the queue has little to do. Else the feeder will.
+    /// Submits what was recorded if the queue has little to do. Else the feeder will.
     fn pace(self: &Arc<Self>, state: &mut State) -> Result<()> {
         let open = state.submissions.open_actions();
         if open == 0 || state.watched && open < WORTH {
             return Ok(());
         }
-        if open >= ACTIONS || state.is_due() {
+        if state.is_due() {
             return state.flush();
         }
         if state.watched {

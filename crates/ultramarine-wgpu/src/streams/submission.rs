@@ -1,8 +1,8 @@
 //! From batches to submissions: batches are recorded one behind the other, and submitted together.
 
-use super::Batch;
 use super::groups::Groups;
 use super::recording::{self, Recording, Words};
+use super::{Action, Batch};
 use crate::context::{Context, of_hal};
 use crate::memory::{Arena, Block};
 use crate::vulkan;
@@ -21,11 +21,17 @@ struct Uses {
     groups: Vec<vulkan::BindGroup>,
 }
 
+/// Actions of a submission at most, nearly.
+const ACTIONS: usize = 256;
+/// Workgroups of a submission at most, nearly: systems end one that takes seconds.
+const WORKGROUPS: u64 = 1 << 18;
+
 /// Commands that are not submitted yet.
 struct Open {
     recording: Recording,
     uses: Uses,
     actions: usize,
+    workgroups: u64,
 }
 
 /// A submission that may not be done.
@@ -79,7 +85,7 @@ impl Submissions {
         self.in_flight.iter().map(|one| one.submission)
     }
 
-    /// Records a batch. Returns the number of its submission, which is still to come. Short of memory, it waits for what
+    /// Records a batch. Returns the number of its submission, which may be still to come. Short of memory, it waits for what
     /// runs and lets go of that.
     pub fn add(&mut self, batch: Batch) -> Result<u64> {
         let prepared = match self.prepare(&batch) {
@@ -105,10 +111,16 @@ impl Submissions {
             return Err(context.abandon(&format!("{}: {}", named(&batch.names), failure.text)));
         }
         open.actions += batch.actions.len();
+        open.workgroups += batch.actions.iter().map(workgroups).sum::<u64>();
+        let full = open.actions >= ACTIONS || open.workgroups >= WORKGROUPS;
         open.uses.words.extend(words.map(|(block, _)| block));
         open.uses.words.dedup_by(|a, b| Arc::ptr_eq(a, b));
         open.uses.batches.push(batch);
-        Ok(self.submitted + 1)
+        let submission = self.submitted + 1;
+        if full {
+            self.flush()?;
+        }
+        Ok(submission)
     }
 
     /// Does all that may fail, so that what is recorded is whole.
@@ -142,7 +154,12 @@ impl Submissions {
         };
         let recording = Recording::begin(&self.context, encoder)?;
         let groups = self.groups.overflow(&self.context);
-        self.open = Some(Open { recording, uses: Uses { groups, ..Uses::default() }, actions: 0 });
+        self.open = Some(Open {
+            recording,
+            uses: Uses { groups, ..Uses::default() },
+            actions: 0,
+            workgroups: 0,
+        });
         Ok(())
     }
 
@@ -226,6 +243,14 @@ impl Submissions {
     pub fn names(&self) -> String {
         let running = self.in_flight.iter().take(4).map(|one| names_of(&one.uses.batches));
         format!("running {}", running.collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// The workgroups of an action.
+fn workgroups(action: &Action) -> u64 {
+    match action {
+        Action::Dispatch { groups, .. } => groups.iter().copied().map(u64::from).product(),
+        Action::Copy { .. } | Action::Timestamp(_) => 0,
     }
 }
 
