@@ -1,0 +1,21 @@
+//! Operations that no grade asks for, as kernels of their own rather than composed of others.
+
+pub mod norm;
+mod rows;
+mod softmax;
+mod variants;
+
+use crate::launch::{OpRequest, Work};
+use ultramarine_abi::helper::Result;
+use ultramarine_abi::schema::op;
+
+/// The plan of an operation of neural networks.
+pub fn prepare_nn(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    match request.op {
+        op::SOFTMAX => softmax::prepare(request, true),
+        op::LOGSUMEXP => softmax::prepare(request, false),
+        op::RMS_NORM => norm::prepare(request, false),
+        op::LAYER_NORM => norm::prepare(request, true),
+        _ => Err(request.unknown(None)),
+    }
+}

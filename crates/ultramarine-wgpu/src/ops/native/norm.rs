@@ -1,0 +1,95 @@
+//! RMS_NORM and LAYER_NORM: any strides.
+
+use super::rows::{Rows, Team};
+use super::variants::Variants;
+use crate::dtype::Dtype;
+use crate::launch::{Desc, Job, OpRequest, View, Work};
+use crate::shader::source::Source;
+use crate::shader::{Program, Tensor};
+use ultramarine_abi::helper::{Failure, Result};
+
+const NORM: &str = include_str!("../../../kernels/native/norm.wgsl");
+
+/// A layer's norm if it has a bias.
+pub struct Norm {
+    dtype: Dtype,
+    bias: bool,
+    kernels: Variants<Team>,
+}
+
+/// The plan of a request.
+pub fn prepare(request: &OpRequest<'_>, bias: bool) -> Result<Box<dyn Work>> {
+    request.elementwise(2 + usize::from(bias))?;
+    let norm = Norm::new(bias, &request.inputs, request.output(0)?)?;
+    request.computes(&[norm.dtype])?;
+    Ok(Box::new(norm))
+}
+
+/// The kernel of a norm whose tensors but the first, which `load_a` reads, are `out`, `weight` and `bias`.
+pub fn source(program: Program<'_>, dtype: Dtype, bias: bool, team: Team) -> Source {
+    let shifted = if bias { "x + load_bias(place(3u, j))" } else { "x" };
+    let items = format!(
+        "const CENTERED: bool = {bias};\nfn shifted(x: R, j: u32) -> R {{ return {shifted}; }}"
+    );
+    let program = program.library(NORM).item(&items);
+    team.program(program, dtype, 3 + usize::from(bias), "norm_row").build()
+}
+
+impl Norm {
+    /// The norm of inputs like these.
+    pub fn new(bias: bool, inputs: &[Desc], out: Desc) -> Result<Self> {
+        let dtype = out.dtype;
+        if !dtype.is_real() || inputs.iter().any(|d| d.dtype != dtype) {
+            return Err(Failure::unsupported("norms are of one floating dtype"));
+        }
+        if out.ndim == 0 {
+            return Err(Failure::invalid("norms are of the last axis, a scalar has none"));
+        }
+        Ok(Self { dtype, bias, kernels: Variants::default() })
+    }
+
+    /// Enqueues the norm of x with weight and bias.
+    pub fn run_views(
+        &self,
+        job: &Job<'_>,
+        x: &View<'_>,
+        rest: &[&View<'_>],
+        epsilon: u64,
+    ) -> Result<()> {
+        let out = job.output(0)?;
+        let mut all = vec![x, out];
+        all.extend(rest);
+        if let Some(other) = all.iter().find(|view| view.shape != out.shape) {
+            let text =
+                format!("a norm of {:?} into {:?}: all have one shape", other.shape, out.shape);
+            return Err(Failure::invalid(text));
+        }
+        let rows = Rows::of(out.shape, &all, 1 << (out.shape.len() - 1))?;
+        let team = Team::of(&job.device.context.properties, &rows)?;
+        let kernel = self.kernels.get(job.device, team, |team| self.source(*team))?;
+        let blocks: Vec<_> = all.iter().map(|view| &view.block).collect();
+        team.launch(job, &kernel, &blocks, (&rows, self.number(epsilon)))
+    }
+
+    /// Epsilon as the kernels have it.
+    fn number(&self, epsilon: u64) -> u64 {
+        match self.dtype {
+            Dtype::Float64 => epsilon,
+            _ => (f64::from_bits(epsilon) as f32).to_bits().into(),
+        }
+    }
+
+    fn source(&self, team: Team) -> Source {
+        let names = ["a", "out", "weight", "bias"].into_iter().take(3 + usize::from(self.bias));
+        let tensors: Vec<Tensor> = names.map(|name| Tensor { name, dtype: self.dtype }).collect();
+        source(Program::new(&tensors), self.dtype, self.bias, team)
+    }
+}
+
+impl Work for Norm {
+    fn run(&self, job: &Job<'_>) -> Result<()> {
+        let rest =
+            (1..2 + usize::from(self.bias)).map(|i| job.input(i)).collect::<Result<Vec<_>>>()?;
+        self.run_views(job, job.input(0)?, &rest, job.scalar(0)?)
+    }
+}
