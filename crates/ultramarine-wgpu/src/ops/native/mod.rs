@@ -1,6 +1,7 @@
 //! Operations that no grade asks for, as kernels of their own rather than composed of others.
 
 pub mod norm;
+mod rope;
 mod rows;
 mod softmax;
 mod variants;
@@ -16,6 +17,7 @@ pub fn prepare_nn(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         op::LOGSUMEXP => softmax::prepare(request, false),
         op::RMS_NORM => norm::prepare(request, false),
         op::LAYER_NORM => norm::prepare(request, true),
+        op::ROPE => rope::prepare(request),
         _ => Err(request.unknown(None)),
     }
 }
