@@ -41,6 +41,7 @@ fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         Some(Family::Sort) => sort::prepare(request),
         Some(Family::Random) => random::prepare(request),
         Some(Family::Select) => select::prepare(request),
+        Some(Family::Quantized) => native::quantized::prepare(request),
         Some(Family::Nn) => native::prepare_nn(request),
         _ => Err(request.unknown(None)),
     }

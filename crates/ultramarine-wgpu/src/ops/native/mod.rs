@@ -1,6 +1,7 @@
 //! Operations that no grade asks for, as kernels of their own rather than composed of others.
 
 pub mod norm;
+pub mod quantized;
 mod rope;
 mod rows;
 mod softmax;
