@@ -1,5 +1,6 @@
 //! Operations that no grade asks for, as kernels of their own rather than composed of others.
 
+mod attention;
 pub mod norm;
 pub mod quantized;
 mod rope;
@@ -19,6 +20,7 @@ pub fn prepare_nn(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         op::RMS_NORM => norm::prepare(request, false),
         op::LAYER_NORM => norm::prepare(request, true),
         op::ROPE => rope::prepare(request),
+        op::ATTENTION => attention::prepare(request),
         _ => Err(request.unknown(None)),
     }
 }

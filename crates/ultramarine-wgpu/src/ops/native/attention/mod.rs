@@ -1,0 +1,237 @@
+//! ATTENTION, on devices whose workgroups wait at little cost. The keys of few rows are cut into parts, which are joined
+//! later.
+
+mod source;
+
+use super::variants::Variants;
+use crate::dtype::Dtype;
+use crate::launch::{Job, OpRequest, View, Work, count};
+use crate::program::Kernel;
+use source::{Attention, Block, KEYS, Mask, ROOM};
+use std::sync::{Arc, OnceLock};
+use ultramarine_abi::helper::{Failure, Result};
+use ultramarine_abi::schema::AttentionAttrs;
+
+/// Largest size of a query or a value: registers hold a row of sums.
+const MOST: u32 = 256;
+/// Rows of a unit that are few.
+const FEW: i64 = 32;
+/// Keys of a part at least.
+const PART: i64 = 128;
+/// Invocations of a workgroup for few rows.
+const FEW_SIZE: u64 = 64;
+
+struct Plan {
+    attention: Attention,
+    kernels: Variants<Block>,
+    join: OnceLock<Result<Arc<Kernel>>>,
+}
+
+/// The plan of a request.
+pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    let attributes: AttentionAttrs = request.attributes()?;
+    let AttentionAttrs { mask, sinks, lengths, causal, head_size, value_size, .. } = attributes;
+    let dtype = request.input(0)?.dtype;
+    let properties = &request.device.context.properties;
+    let block = Block { lines: 4, split: false };
+    if !properties.gpu_kernels
+        || properties.group_size < block.size()
+        || properties.group_memory < ROOM
+    {
+        return Err(Failure::unsupported("attention by kernels for GPUs"));
+    }
+    if !matches!(dtype, Dtype::Float16 | Dtype::Bfloat16 | Dtype::Float32) {
+        return Err(Failure::unsupported("attention of this dtype"));
+    }
+    if [head_size, value_size].iter().any(|size| !(1..=MOST).contains(size)) {
+        let text = format!("attention with heads of {head_size} and {value_size}, above {MOST}");
+        return Err(Failure::unsupported(text));
+    }
+    let mask = match (mask, request.input(3).map(|desc| desc.dtype)) {
+        (0, _) => Mask::None,
+        (_, Ok(Dtype::Bool)) => Mask::Bools,
+        (_, Ok(other)) if other == dtype => Mask::Numbers,
+        _ => return Err(Failure::unsupported("a mask of another dtype")),
+    };
+    let attention = Attention {
+        dtype,
+        mask,
+        sinks: sinks == 1,
+        lengths: lengths == 1,
+        causal: causal == 1,
+        sizes: [head_size, value_size],
+    };
+    let mut expected = vec![dtype; 3];
+    expected.extend((mask != Mask::None).then_some(if mask == Mask::Bools {
+        Dtype::Bool
+    } else {
+        dtype
+    }));
+    expected.extend(attention.sinks.then_some(dtype));
+    expected.extend(attention.lengths.then_some(Dtype::Int32));
+    let dtypes: Vec<Dtype> = request.inputs.iter().map(|desc| desc.dtype).collect();
+    let outputs: Vec<Dtype> = request.outputs.iter().map(|desc| desc.dtype).collect();
+    if dtypes != expected || outputs != [dtype, Dtype::Float32] {
+        return Err(Failure::invalid("the operands of attention do not fit"));
+    }
+    // With the words, the outputs and the parts.
+    if expected.len() + 4 > properties.buffers as usize {
+        return Err(Failure::unsupported(
+            "attention of more tensors than a kernel of the device has",
+        ));
+    }
+    Ok(Box::new(Plan { attention, kernels: Variants::default(), join: OnceLock::new() }))
+}
+
+/// A command's operands and sizes.
+struct Call<'a> {
+    q: &'a View<'a>,
+    k: &'a View<'a>,
+    v: &'a View<'a>,
+    mask: Option<&'a View<'a>>,
+    sinks: Option<&'a View<'a>>,
+    lengths: Option<&'a View<'a>>,
+    out: &'a View<'a>,
+    lse: &'a View<'a>,
+    /// Batches, heads, queries, keys.
+    sizes: [i64; 4],
+    group: i64,
+}
+
+impl Call<'_> {
+    /// Heads whose queries make a unit.
+    fn span(&self) -> i64 {
+        if self.sizes[2] < FEW { self.group } else { 1 }
+    }
+
+    fn rows(&self) -> i64 {
+        self.span() * self.sizes[2]
+    }
+
+    fn units(&self) -> i64 {
+        self.sizes[0] * self.sizes[1] / self.span()
+    }
+}
+
+/// How the rows and keys of a command are cut.
+struct Cut {
+    block: Block,
+    blocks: i64,
+    splits: i64,
+    /// Keys of a part.
+    share: i64,
+}
+
+impl Plan {
+    fn call<'a>(&self, job: &'a Job<'_>) -> Result<Call<'a>> {
+        let (q, k, v) = (job.input(0)?, job.input(1)?, job.input(2)?);
+        let mut next = 2;
+        let mut optional = |there: bool| {
+            next += usize::from(there);
+            if there { job.input(next).map(Some) } else { Ok(None) }
+        };
+        let mask = optional(self.attention.mask != Mask::None)?;
+        let sinks = optional(self.attention.sinks)?;
+        let lengths = optional(self.attention.lengths)?;
+        let (out, lse) = (job.output(0)?, job.output(1)?);
+        let unfit = || Failure::invalid("the shapes of attention do not fit");
+        let four = |view: &View<'_>| <[i64; 4]>::try_from(view.shape).map_err(|_| unfit());
+        let ([b, h, m, d], [kb, kh, n, kd]) = (four(q)?, four(k)?);
+        let group = h.checked_div(kh).unwrap_or(1).max(1);
+        let e = i64::from(self.attention.sizes[1]);
+        let fits = [kb, kh * group, kd] == [b, h, d]
+            && d == i64::from(self.attention.sizes[0])
+            && v.shape == [b, kh, n, e]
+            && mask.is_none_or(|view| view.shape == [b, h, m, n])
+            && sinks.is_none_or(|view| view.shape == [b, h])
+            && lengths.is_none_or(|view| view.shape == [b])
+            && out.shape == [b, h, m, e]
+            && lse.shape == [b, h, m];
+        match fits {
+            true => {
+                Ok(Call { q, k, v, mask, sinks, lengths, out, lse, sizes: [b, h, m, n], group })
+            }
+            false => Err(unfit()),
+        }
+    }
+
+    fn cut(&self, job: &Job<'_>, call: &Call<'_>) -> Cut {
+        let lines = if call.rows() <= FEW { 1 } else { 4 };
+        let mut block = Block { lines, split: false };
+        let blocks = (call.rows() + i64::from(block.rows()) - 1) / i64::from(block.rows());
+        let keys = call.sizes[3];
+        let (mut splits, mut share) = (1, keys);
+        if lines == 1 {
+            let wanted = job.device.context.properties.parallelism() / FEW_SIZE;
+            let wanted = wanted.div_ceil((call.units() * blocks) as u64) as i64;
+            let most = ((keys + PART - 1) / PART).max(1);
+            share = (keys + wanted.clamp(1, most) - 1) / wanted.clamp(1, most);
+            share = (share as u64).next_multiple_of(KEYS.into()) as i64;
+            splits = (keys + share - 1) / share;
+            block.split = splits > 1;
+        }
+        Cut { block, blocks, splits, share }
+    }
+
+    fn join(&self, job: &Job<'_>) -> Result<Arc<Kernel>> {
+        self.join.get_or_init(|| job.device.programs.get(self.attention.join())).clone()
+    }
+}
+
+impl Work for Plan {
+    /// Of each part of a row its largest score, its total and its sums.
+    fn workspace(&self, job: &Job<'_>) -> Result<u64> {
+        let call = self.call(job)?;
+        let cut = self.cut(job, &call);
+        let parts = (call.units() * call.rows() * cut.splits) as u64;
+        Ok(if cut.splits > 1 { parts * 4 * u64::from(self.attention.sizes[1] + 2) } else { 0 })
+    }
+
+    fn run(&self, job: &Job<'_>) -> Result<()> {
+        let call = self.call(job)?;
+        let Cut { block, blocks, splits, share } = self.cut(job, &call);
+        let [_, h, m, n] = call.sizes;
+        let scale = f64::from_bits(job.scalar(0)?) as f32;
+        let sizes = [h, call.group, m, n, call.span(), blocks, splits, share];
+        let mut words: Vec<u32> = sizes.map(|n| n as u32).into();
+        words.push(scale.to_bits());
+        for (view, rank) in [
+            (Some(call.q), 4),
+            (Some(call.k), 4),
+            (Some(call.v), 4),
+            (Some(call.out), 4),
+            (call.mask, 4),
+            (Some(call.lse), 4),
+            (call.sinks, 3),
+            (call.lengths, 1),
+        ] {
+            let at = words.len();
+            words.extend(view.into_iter().flat_map(|view| {
+                [view.offset].into_iter().chain(view.strides.iter().copied()).map(|n| n as u32)
+            }));
+            words.resize(at + 1 + rank, 0);
+        }
+        // The driver counts all turns of an invocation.
+        let most = i64::from(job.device.context.properties.iterations);
+        if n * 8 > most {
+            return Err(Failure::new(format!(
+                "attention to {n} keys, for which the driver's loops are too short"
+            )));
+        }
+        let kernel = self.kernels.get(job.device, block, |block| self.attention.source(*block))?;
+        let inputs = job.inputs.iter().map(|view| &view.block);
+        let mut all: Vec<_> = inputs.chain([&call.out.block, &call.lse.block]).collect();
+        let groups = count([call.units(), blocks, splits])?;
+        if splits == 1 {
+            return job.launch_groups(&kernel, &all, groups, &words);
+        }
+        let partial = job.scratch()?;
+        all.push(&partial);
+        job.launch_groups(&kernel, &all, groups, &words)?;
+        let mut few = vec![&call.v.block];
+        few.extend(call.sinks.map(|view| &view.block));
+        few.extend([&call.out.block, &call.lse.block, &partial]);
+        let elements = count([call.units(), call.rows(), self.attention.sizes[1].into()])?;
+        job.launch(&self.join(job)?, &few, elements, &words)
+    }
+}
