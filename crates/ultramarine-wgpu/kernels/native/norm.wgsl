@@ -3,28 +3,26 @@
 fn norm_row(row: u32, lane: u32, live: bool, local: u32) {
   find_row(row);
   let n = word(2u);
-  var sum = R();
   for (var turn = 0u; turn < turns(); turn++) {
     let j = turn * TEAM + lane;
     if (j < n && live) {
       let x = R(load_a(place(0u, j)));
       keep(turn, x);
-      sum += select(x * x, x, CENTERED);
+      add(turn, select(x * x, x, CENTERED));
     }
   }
-  sum = team_sum(sum, local);
+  var sum = team_sum(added(), local);
   var mean = R();
   if (CENTERED) {
     mean = sum / R(n);
-    sum = R();
     for (var turn = 0u; turn < turns(); turn++) {
       let j = turn * TEAM + lane;
       if (j < n && live) {
         let x = kept(turn, j) - mean;
-        sum += x * x;
+        add(turn, x * x);
       }
     }
-    sum = team_sum(sum, local);
+    sum = team_sum(added(), local);
   }
   let scale = R(1) / sqrt(sum / R(n) + number());
   for (var turn = 0u; turn < turns(); turn++) {

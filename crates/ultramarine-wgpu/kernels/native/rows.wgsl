@@ -29,3 +29,20 @@ fn kept(turn: u32, j: u32) -> R {
   if (HELD != 0u) { return held[turn]; }
   return R(load_a(place(0u, j)));
 }
+
+// A sum of a member's own, in blocks of 32 elements, which keeps errors small.
+fn add(turn: u32, x: R) {
+  own_part += x;
+  if (turn % 32u == 31u) {
+    own_sum += own_part;
+    own_part = R();
+  }
+}
+
+// The sum, which begins anew.
+fn added() -> R {
+  let sum = own_sum + own_part;
+  own_sum = R();
+  own_part = R();
+  return sum;
+}

@@ -30,16 +30,15 @@ fn row_sums(row: u32, lane: u32, live: bool, local: u32) -> vec2<R> {
     }
   }
   top = team_max(top, local);
-  var sum = R();
   for (var turn = 0u; turn < turns(); turn++) {
     let j = turn * TEAM + lane;
     if (j < n && live) {
       let w = exp_of(kept(turn, j) - top);
       keep(turn, w);
-      sum += w;
+      add(turn, w);
     }
   }
-  return vec2<R>(top, team_sum(sum, local));
+  return vec2<R>(top, team_sum(added(), local));
 }
 
 fn weight(turn: u32, j: u32, top: R) -> R {

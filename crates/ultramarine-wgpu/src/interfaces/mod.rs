@@ -19,6 +19,9 @@ pub fn find(id: &CStr) -> Option<InterfaceRef> {
     match id {
         _ if id == contract::about::INTERFACE => Some(InterfaceRef::about(&about::TABLE)),
         _ if id == ultramarine_abi::fused::INTERFACE => Some(InterfaceRef::fused(&fused::TABLE)),
+        _ if id == ultramarine_abi::fused::ANCHORED_INTERFACE => {
+            Some(InterfaceRef::anchored(&fused::ANCHORED))
+        }
         _ if id == contract::kernel::INTERFACE => Some(InterfaceRef::kernel(&user_kernel::TABLE)),
         _ if id == contract::statistics::INTERFACE => {
             Some(InterfaceRef::statistics(&statistics::TABLE))

@@ -15,6 +15,7 @@ macro_rules! text {
 
 /// The functions of a dtype, and what they need besides: the alias `A` of its type of registers, the width of integers,
 /// the rounding of floats.
+#[derive(Clone)]
 pub struct Functions {
     library: Library<'static>,
     items: String,
@@ -88,6 +89,7 @@ pub fn narrowed(dtype: Dtype, value: &str) -> String {
 }
 
 /// The function of a code.
+#[derive(Clone)]
 pub struct Function {
     /// Its name.
     pub name: String,

@@ -1,6 +1,7 @@
 //! Fused programs: a kernel of its own for each. An epilogue computes the values that it reduces, if they need no loops
-//! and are not wanted besides; else it reduces a value in the workspace.
+//! and are not wanted besides; else it reduces a value in the workspace. Norms at the end of programs are in [`anchored`].
 
+mod anchored;
 mod epilogue;
 mod program;
 mod source;
@@ -15,11 +16,13 @@ use crate::memory::Block;
 use crate::program::Kernel;
 use epilogue::{Folded, Reduced};
 use std::sync::Arc;
+use ultramarine_abi::fused::Anchor;
 use ultramarine_abi::helper::{Failure, Result};
 
 /// Alignment of what lies in the workspace, in bytes.
 const APART: u64 = 64;
 
+/// Elementwise kernels of a program.
 struct Fused {
     program: Program,
     kernels: Forms<Kernel>,
@@ -27,10 +30,11 @@ struct Fused {
     fold: Option<(Reduce, Dtype)>,
 }
 
-/// The plan of a program.
+/// The plan of a program, which may have an anchor: the inputs behind the program's are that one's.
 pub fn prepare(
     device: &Device,
     program: Program,
+    anchor: Option<&Anchor>,
     inputs: &[Desc],
     outputs: &[Desc],
 ) -> Result<Plan> {
@@ -40,6 +44,9 @@ pub fn prepare(
     }
     if program.dtypes.contains(&Dtype::Float64) && !device.context.properties.float64 {
         return Err(Failure::unsupported("the device has no arithmetic of float64"));
+    }
+    if let Some(anchor) = anchor {
+        return anchored::prepare(device, program, anchor, inputs, outputs);
     }
     let tensors = program.tensors();
     for (i, (desc, value)) in outputs.iter().zip(&tensors[program.inputs..]).enumerate() {
@@ -85,7 +92,7 @@ fn walked(
     program: &Program,
     views: &[&View<'_>],
 ) -> Result<(Axes<TENSORS>, Vec<u32>)> {
-    if views.len() > TENSORS || program.inputs != job.inputs.len() {
+    if views.len() > TENSORS || program.inputs > job.inputs.len() {
         return Err(Failure::invalid("a command with another number of tensors"));
     }
     let strides = |d: usize| {
@@ -111,6 +118,14 @@ impl Fused {
     /// The kernel for layouts of so many axes.
     fn kernel(&self, device: &Device, axes: usize) -> Result<Arc<Kernel>> {
         self.kernels.get(axes, |axes| device.programs.get(source::source(&self.program, axes)))
+    }
+
+    /// Enqueues the kernel for these inputs and outputs.
+    fn map(&self, job: &Job<'_>, views: &[&View<'_>]) -> Result<()> {
+        let (axes, words) = walked(job, &self.program, views)?;
+        let blocks: Vec<_> = views.iter().map(|view| &view.block).collect();
+        let kernel = self.kernel(job.device, axes.list.len())?;
+        job.launch(&kernel, &blocks, axes.elements()?, &words)
     }
 
     /// Output 0 before it is reduced: row-major, in the workspace behind the reduction's partial results.
@@ -147,10 +162,7 @@ impl Work for Fused {
         if let Some(value) = &value {
             views[self.program.inputs] = value;
         }
-        let (axes, words) = walked(job, &self.program, &views)?;
-        let blocks: Vec<_> = views.iter().map(|view| &view.block).collect();
-        let kernel = self.kernel(job.device, axes.list.len())?;
-        job.launch(&kernel, &blocks, axes.elements()?, &words)?;
+        self.map(job, &views)?;
         match (&self.fold, &value) {
             (Some((reduce, _)), Some(value)) => reduce.run_views(job, (value, job.output(0)?)),
             _ => Ok(()),

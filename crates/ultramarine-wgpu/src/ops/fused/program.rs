@@ -14,6 +14,7 @@ pub const INSTRUCTIONS: usize = 64;
 const CONSTANTS: usize = 32;
 
 /// An instruction and its operands.
+#[derive(Clone)]
 pub enum Step {
     /// A function of these values, all of one dtype.
     Call(Function, Vec<usize>),
@@ -24,6 +25,7 @@ pub enum Step {
 }
 
 /// A checked program. Values are numbered as in the contract: inputs, constants, steps.
+#[derive(Clone)]
 pub struct Program {
     /// Number of inputs.
     pub inputs: usize,

@@ -39,12 +39,27 @@ pub fn source(program: &Program, axes: Option<usize>) -> Source {
 /// The values of a reduction of output 0, which has no other beside it: the inputs, `out`, and the function `load_a` of an
 /// element's number. Words: those of the reduction, then as in [`source`].
 pub fn operand(program: &Program, out: Dtype, axes: Option<usize>) -> Text<'static> {
-    let inputs = NAMES.into_iter().zip(program.tensors()).take(program.inputs);
-    let mut tensors: Vec<Tensor> = inputs.map(|(name, dtype)| Tensor { name, dtype }).collect();
-    tensors.push(Tensor { name: "out", dtype: out });
     // Behind the layout of the reduced axes.
     let base = "im.base + word(5u) + 2u + 2u * words[im.base + word(5u)]";
-    let (once, body) = layout(program, base, program.inputs, axes);
+    element(program, 0, &[Tensor { name: "out", dtype: out }], base, axes)
+}
+
+/// The function `load_a` of an element's number, which gives output 0 and writes the last `written` outputs. Tensors: the
+/// inputs, those outputs, `more`. At `base` are the words behind the first of [`source`].
+pub fn element(
+    program: &Program,
+    written: usize,
+    more: &[Tensor],
+    base: &str,
+    axes: Option<usize>,
+) -> Text<'static> {
+    let outputs = &program.outputs[program.outputs.len() - written..];
+    let dtypes = program.dtypes[..program.inputs].iter().copied();
+    let dtypes = dtypes.chain(outputs.iter().map(|o| program.dtypes[*o]));
+    let tensors = NAMES.into_iter().zip(dtypes).map(|(name, dtype)| Tensor { name, dtype });
+    let mut tensors: Vec<Tensor> = tensors.collect();
+    let (once, body) = layout(program, base, tensors.len(), axes);
+    tensors.extend(more);
     let value = program.outputs[0];
     let (mut items, mut prologue) = (functions(program), String::new());
     for Once { name, kind, value } in &once {
@@ -52,9 +67,13 @@ pub fn operand(program: &Program, out: Dtype, axes: Option<usize>) -> Text<'stat
         _ = writeln!(prologue, "{name} = {value};");
     }
     let kind = program.dtypes[value].register();
+    let mut stores = String::new();
+    for (k, output) in (program.inputs..).zip(outputs) {
+        _ = writeln!(stores, "store_{}(at{k}, v{output});", NAMES[k]);
+    }
     _ = write!(
         items,
-        "fn load_a(i: u32) -> {kind} {{\n{body}{}return v{value};\n}}\n",
+        "fn load_a(i: u32) -> {kind} {{\n{body}{}{stores}return v{value};\n}}\n",
         values(program)
     );
     Text::new(&tensors).library(LIBRARY).item(&items).prologue(&prologue)

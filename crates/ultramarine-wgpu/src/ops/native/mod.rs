@@ -4,9 +4,9 @@ mod attention;
 pub mod norm;
 pub mod quantized;
 mod rope;
-mod rows;
+pub mod rows;
 mod softmax;
-mod variants;
+pub mod variants;
 
 use crate::launch::{OpRequest, Work};
 use ultramarine_abi::helper::Result;

@@ -12,8 +12,10 @@ const NORM: &str = include_str!("../../../kernels/native/norm.wgsl");
 
 /// A layer's norm if it has a bias.
 pub struct Norm {
-    dtype: Dtype,
-    bias: bool,
+    /// Of all tensors.
+    pub dtype: Dtype,
+    /// There is a bias.
+    pub bias: bool,
     kernels: Variants<Team>,
 }
 
@@ -68,11 +70,11 @@ impl Norm {
         let team = Team::of(&job.device.context.properties, &rows)?;
         let kernel = self.kernels.get(job.device, team, |team| self.source(*team))?;
         let blocks: Vec<_> = all.iter().map(|view| &view.block).collect();
-        team.launch(job, &kernel, &blocks, (&rows, self.number(epsilon)))
+        team.launch(job, &kernel, &blocks, (&rows, self.number(epsilon)), &[])
     }
 
     /// Epsilon as the kernels have it.
-    fn number(&self, epsilon: u64) -> u64 {
+    pub fn number(&self, epsilon: u64) -> u64 {
         match self.dtype {
             Dtype::Float64 => epsilon,
             _ => (f64::from_bits(epsilon) as f32).to_bits().into(),

@@ -17,6 +17,8 @@ pub const TEAM: &str = include_str!("../../../kernels/native/team.wgsl");
 
 /// Tensors of an operation at most.
 pub const TENSORS: usize = 4;
+/// Where the words behind the layout of the rows begin.
+pub const BEHIND: &str = "im.base + 14u + 5u * words[im.base + 9u]";
 /// Turns of a team whose elements stay in registers.
 const HELD: u32 = 16;
 /// Invocations of a small and of a large team, and of their groups.
@@ -92,6 +94,7 @@ impl Team {
         let items = format!(
             "{}\
              alias R = {kind};\nconst HELD: u32 = {held}u;\nconst WALKED: bool = {walked};\n\
+             var<private> own_sum: R;\nvar<private> own_part: R;\n\
              var<private> row_begin: vec4<u32>;\nvar<private> row_step: vec4<u32>;\n\
              var<private> held: array<R, {}>;\n\
              {walks}\
@@ -120,15 +123,17 @@ impl Team {
         program.group_body(size, &text)
     }
 
-    /// Enqueues a kernel for rows, with a number for it.
+    /// Enqueues a kernel for rows, with a number for it, and `more` words behind the others.
     pub fn launch(
         self,
         job: &Job<'_>,
         kernel: &Arc<Kernel>,
         blocks: &[&Arc<Block>],
         (rows, number): (&Rows, u64),
+        more: &[u32],
     ) -> Result<()> {
-        let words = rows.words(number);
+        let mut words = rows.words(number);
+        words.extend_from_slice(more);
         match self.members {
             1 => job.launch(kernel, blocks, rows.rows, &words),
             n => job.launch_groups(kernel, blocks, rows.rows.div_ceil(self.size() / n), &words),
@@ -169,7 +174,7 @@ impl Rows {
         Ok(Self { rows: kept.elements()?, elements: along.elements()?, kept, along })
     }
 
-    /// The words behind the first.
+    /// The words behind the first; what is appended to them begins at [`BEHIND`] unless the rows are walked.
     fn words(&self, number: u64) -> Vec<u32> {
         let mut words = vec![self.rows, self.elements, number as u32, (number >> 32) as u32];
         let steps = self.along.list.first().map_or([0; TENSORS], |(_, steps)| *steps);

@@ -45,6 +45,6 @@ impl Work for Softmax {
         let team = Team::of(&job.device.context.properties, &rows)?;
         let source = |team: &Team| source(self.dtype, self.elements, *team);
         let kernel = self.kernels.get(job.device, team, source)?;
-        team.launch(job, &kernel, &[&input.block, &out.block], (&rows, 0))
+        team.launch(job, &kernel, &[&input.block, &out.block], (&rows, 0), &[])
     }
 }
