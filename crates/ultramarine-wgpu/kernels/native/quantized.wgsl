@@ -17,10 +17,3 @@ fn e4m3(code: u32) -> f32 {
 
 // An exponent; the largest is infinite, the smallest subnormal.
 fn e8m0(code: u32) -> f32 { return bitcast<f32>(select(code << 23u, 0x400000u, code == 0u)); }
-
-// A choice among `n`: from the end if it is negative, and held to them.
-fn chosen(index: i32, n: u32) -> u32 {
-  let back = 0u - bitcast<u32>(index);
-  if (index < 0i) { return select(n - back, 0u, back > n); }
-  return min(bitcast<u32>(index), n - 1u);
-}

@@ -12,8 +12,12 @@ fn softmax_row(row: u32, lane: u32, live: bool, local: u32) {
 fn logsumexp_row(row: u32, lane: u32, live: bool, local: u32) {
   let sums = row_sums(row, lane, live, local);
   if (lane == 0u && live) {
-    store_out(row_begin[1], select(sums[0] + log_of(sums[1]), sums[0], is_infinite_r(sums[0])));
+    store_out(row_begin[1], logarithm_of(sums));
   }
+}
+
+fn logarithm_of(sums: vec2<R>) -> R {
+  return select(sums[0] + log_of(sums[1]), sums[0], is_infinite_r(sums[0]));
 }
 
 // The largest element, and the sum.

@@ -1,6 +1,7 @@
 //! Operations that no grade asks for, as kernels of their own rather than composed of others.
 
 mod attention;
+mod cross_entropy;
 pub mod norm;
 pub mod quantized;
 mod rope;
@@ -12,6 +13,9 @@ use crate::launch::{OpRequest, Work};
 use ultramarine_abi::helper::Result;
 use ultramarine_abi::schema::op;
 
+/// The function `chosen` of an index.
+const CHOSEN: &str = include_str!("../../../kernels/native/chosen.wgsl");
+
 /// The plan of an operation of neural networks.
 pub fn prepare_nn(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     match request.op {
@@ -21,6 +25,8 @@ pub fn prepare_nn(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         op::LAYER_NORM => norm::prepare(request, true),
         op::ROPE => rope::prepare(request),
         op::ATTENTION => attention::prepare(request),
+        op::CROSS_ENTROPY => cross_entropy::prepare(request),
+        op::CROSS_ENTROPY_GRADIENT => cross_entropy::prepare_gradient(request),
         _ => Err(request.unknown(None)),
     }
 }

@@ -33,6 +33,8 @@ const PASSES: u32 = 4;
 pub struct Team {
     /// Invocations of a row.
     pub members: u32,
+    /// Invocations of a group; of members alone as many as elsewhere.
+    pub size: u32,
     /// Elements of each that stay in registers; 0: they are read again.
     pub held: u32,
     /// The elements of a row lie along several axes.
@@ -44,7 +46,9 @@ impl Team {
     pub fn of(properties: &Properties, rows: &Rows) -> Result<Self> {
         let [small, large] = TEAMS;
         let large = large.min(1 << properties.group_size.max(1).ilog2());
-        let (members, held) = match (properties.gpu_kernels, rows.elements) {
+        // Neighbours with a row each, where it is they that lie together.
+        let alone = rows.lie_together() && u64::from(rows.rows) * 4 >= properties.parallelism();
+        let (members, held) = match (properties.gpu_kernels && !alone, rows.elements) {
             (false, n) if n <= LONG => (1, 0),
             (_, n) if n <= small * HELD => (small, HELD),
             (_, n) if n <= large * HELD => (large, HELD),
@@ -57,12 +61,7 @@ impl Team {
             );
             return Err(Failure { code: status::OUT_OF_MEMORY, text });
         }
-        Ok(Self { members, held, walked: rows.walked() })
-    }
-
-    /// Invocations of a group.
-    fn size(self) -> u32 {
-        self.members.max(TEAMS[1].min(self.members * 8))
+        Ok(Self { members, size: large, held, walked: rows.walked() })
     }
 
     /// Gives a program what it needs to call `function` for each row. `tensors` are those that are walked.
@@ -83,35 +82,24 @@ impl Team {
         };
         let walks =
             walk("row_places", "im.base + 9u") + &walk("places_along", "im.base + word(5u)");
-        let Self { members, held, walked } = self;
+        let Self { members, size, held, walked } = self;
         let wide = dtype == Dtype::Float64;
-        let kind = dtype.register();
-        let bits = if wide { "f64" } else { "f32" };
         let number = match wide {
             true => "bitcast<f64>((u64(word(4u)) << 32u) | u64(word(3u)))",
             false => "bitcast<f32>(word(3u))",
         };
         let items = format!(
             "{}\
-             alias R = {kind};\nconst HELD: u32 = {held}u;\nconst WALKED: bool = {walked};\n\
+             const HELD: u32 = {held}u;\nconst WALKED: bool = {walked};\n\
              var<private> own_sum: R;\nvar<private> own_part: R;\n\
              var<private> row_begin: vec4<u32>;\nvar<private> row_step: vec4<u32>;\n\
              var<private> held: array<R, {}>;\n\
              {walks}\
-             fn number() -> R {{ return {number}; }}\n\
-             fn exp_of(x: R) -> R {{ return exp_{bits}(x); }}\n\
-             fn log_of(x: R) -> R {{ return log_{bits}(x); }}\n",
-            team_items(members, self.size()),
+             fn number() -> R {{ return {number}; }}\n",
+            team_items(members, size),
             held.max(1),
         );
-        let size = self.size();
-        let mut program = program.library(ROWS).library(TEAM);
-        let functions: Vec<_> =
-            if wide { functions::float64().collect() } else { functions::float32().collect() };
-        for text in functions {
-            program = program.library(text);
-        }
-        let program = program.item(&items);
+        let program = functions_of(program, dtype).library(ROWS).library(TEAM).item(&items);
         if members == 1 {
             return program.body(&format!("{function}(i, 0u, true, local);"));
         }
@@ -136,9 +124,25 @@ impl Team {
         words.extend_from_slice(more);
         match self.members {
             1 => job.launch(kernel, blocks, rows.rows, &words),
-            n => job.launch_groups(kernel, blocks, rows.rows.div_ceil(self.size() / n), &words),
+            n => job.launch_groups(kernel, blocks, rows.rows.div_ceil(self.size / n), &words),
         }
     }
+}
+
+/// Gives a program the type R of registers, and the exponential and the logarithm of it.
+pub fn functions_of(mut program: Program<'_>, dtype: Dtype) -> Program<'_> {
+    let wide = dtype == Dtype::Float64;
+    let functions: Vec<_> =
+        if wide { functions::float64().collect() } else { functions::float32().collect() };
+    for text in functions {
+        program = program.library(text);
+    }
+    let bits = if wide { "f64" } else { "f32" };
+    program.item(&format!(
+        "alias R = {};\nfn exp_of(x: R) -> R {{ return exp_{bits}(x); }}\n\
+         fn log_of(x: R) -> R {{ return log_{bits}(x); }}\n",
+        dtype.register()
+    ))
 }
 
 /// What `team_sum` and `team_max` need besides the type R.
@@ -188,6 +192,12 @@ impl Rows {
         words
     }
 
+    /// The rows of the first tensor lie together, but the elements of a row do not.
+    fn lie_together(&self) -> bool {
+        let step = |axes: &Axes<TENSORS>| axes.list.last().map(|(_, steps)| steps[0].abs());
+        step(&self.kept) == Some(1) && step(&self.along).is_some_and(|step| step > 1)
+    }
+
     fn walked(&self) -> bool {
         self.along.list.len() > 1
     }
@@ -196,7 +206,7 @@ impl Rows {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::native::{norm, softmax};
+    use crate::ops::native::{cross_entropy, norm, softmax};
     use crate::shader::source::Source;
     use crate::shader::{Tensor, compile};
 
@@ -207,15 +217,20 @@ mod tests {
     #[test]
     fn rows_compile_for_all_teams() {
         for dtype in [Dtype::Float32, Dtype::Float16, Dtype::Float64] {
+            compiles(&cross_entropy::gradient(dtype));
             for (members, held) in [(1, 0), (32, HELD), (256, HELD), (256, 0)] {
                 for walked in [false, true] {
-                    let team = Team { members, held, walked };
+                    let team = Team { members, size: 256, held, walked };
                     compiles(&softmax::source(dtype, true, team));
                     compiles(&softmax::source(dtype, false, team));
                 }
+                compiles(&cross_entropy::source(
+                    dtype,
+                    Team { members, size: 256, held, walked: false },
+                ));
                 for bias in [false, true] {
                     let tensors = ["a", "out", "weight", "bias"].map(|name| Tensor { name, dtype });
-                    let team = Team { members, held, walked: false };
+                    let team = Team { members, size: 256, held, walked: false };
                     compiles(&norm::source(Program::new(&tensors), dtype, bias, team));
                 }
             }

@@ -9,7 +9,8 @@ use crate::shader::{Program, Tensor};
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::AxesAttrs;
 
-const SOFTMAX: &str = include_str!("../../../kernels/native/softmax.wgsl");
+/// Softmax of a row.
+pub const SOFTMAX: &str = include_str!("../../../kernels/native/softmax.wgsl");
 
 struct Softmax {
     dtype: Dtype,

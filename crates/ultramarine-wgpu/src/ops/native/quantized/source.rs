@@ -5,6 +5,7 @@
 
 use super::Format;
 use crate::dtype::Dtype;
+use crate::ops::native::CHOSEN;
 use crate::ops::native::rows::{TEAM, team_items};
 use crate::shader::source::Source;
 use crate::shader::{Program, Tensor};
@@ -78,7 +79,7 @@ impl Product {
             index(self.lhs, "lhs", "LHS"),
             index(self.rhs, "rhs", "RHS"),
         );
-        let program = Program::new(&tensors).library(QUANTIZED).item(&items);
+        let program = Program::new(&tensors).library(QUANTIZED).library(CHOSEN).item(&items);
         match kind {
             Kind::Dots { rows, members: 1 } => program
                 .item(&team_items(1, 1))
