@@ -1,58 +1,19 @@
 //! Dtypes, and the types of WGSL that stand for them.
 
-use ultramarine_abi::schema;
-use ultramarine_dlpack::DLDataType;
-
-/// A dtype, by its place in [`schema::DTYPES`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-#[allow(missing_docs)] // they are what they are called
-pub enum Dtype {
-    Bool,
-    Uint8,
-    Uint16,
-    Uint32,
-    Uint64,
-    Int8,
-    Int16,
-    Int32,
-    Int64,
-    Float16,
-    Float32,
-    Float64,
-    Bfloat16,
-    Complex64,
-}
+pub use ultramarine_abi::helper::dtype::{ALL, Dtype, MASK};
 
 use Dtype::*;
 
-/// All dtypes, in the order of the device masks' bits.
-pub const ALL: [Dtype; 14] = [
-    Bool, Uint8, Uint16, Uint32, Uint64, Int8, Int16, Int32, Int64, Float16, Float32, Float64,
-    Bfloat16, Complex64,
-];
+/// The types of WGSL.
+pub trait Wgsl {
+    /// The type of an element in a buffer. Those of a byte are declared with 16 bits and narrowed.
+    fn storage(self) -> &'static str;
+    /// The type in which it is computed with.
+    fn register(self) -> &'static str;
+}
 
-/// The device masks with all of them.
-pub const MASK: u32 = (1 << ALL.len()) - 1;
-
-impl Dtype {
-    /// The dtype of a DLPack type.
-    pub fn of(dtype: DLDataType) -> Option<Self> {
-        schema::dtype_index(dtype).and_then(|i| ALL.get(i).copied())
-    }
-
-    /// Bytes of an element.
-    pub const fn bytes(self) -> u64 {
-        match self {
-            Bool | Uint8 | Int8 => 1,
-            Uint16 | Int16 | Float16 | Bfloat16 => 2,
-            Uint32 | Int32 | Float32 => 4,
-            Uint64 | Int64 | Float64 | Complex64 => 8,
-        }
-    }
-
-    /// The WGSL type of an element in a buffer. Those of a byte are declared with 16 bits and narrowed.
-    pub const fn storage(self) -> &'static str {
+impl Wgsl for Dtype {
+    fn storage(self) -> &'static str {
         match self {
             Bool | Uint8 | Uint16 | Float16 | Bfloat16 => "u16",
             Int8 | Int16 => "i16",
@@ -66,8 +27,7 @@ impl Dtype {
         }
     }
 
-    /// The WGSL type in which it is computed with.
-    pub const fn register(self) -> &'static str {
+    fn register(self) -> &'static str {
         match self {
             Bool | Uint8 | Uint16 | Uint32 => "u32",
             Uint64 => "u64",
@@ -77,50 +37,5 @@ impl Dtype {
             Float64 => "f64",
             Complex64 => "vec2<f32>",
         }
-    }
-
-    /// Its name in messages.
-    pub fn name(self) -> &'static str {
-        schema::DTYPES[self as usize].0
-    }
-
-    /// An unsigned word of as many bytes, for kernels that only move elements.
-    pub const fn word(self) -> Self {
-        match self.bytes() {
-            1 => Uint8,
-            2 => Uint16,
-            4 => Uint32,
-            _ => Uint64,
-        }
-    }
-
-    /// uint8 to int64.
-    pub const fn is_integer(self) -> bool {
-        matches!(self as u8, 1..=8)
-    }
-
-    /// int8 to int64.
-    pub const fn is_signed(self) -> bool {
-        matches!(self as u8, 5..=8)
-    }
-
-    /// float16 or bfloat16.
-    pub const fn is_half(self) -> bool {
-        matches!(self, Float16 | Bfloat16)
-    }
-
-    /// A real floating dtype.
-    pub const fn is_real(self) -> bool {
-        matches!(self, Float16 | Float32 | Float64 | Bfloat16)
-    }
-
-    /// complex64.
-    pub const fn is_complex(self) -> bool {
-        matches!(self, Complex64)
-    }
-
-    /// In a mask of dtypes such as [`schema::DTYPES`] has them.
-    pub const fn bit(self) -> u32 {
-        1 << self as u32
     }
 }

@@ -16,6 +16,7 @@
 //!
 //! * [`Backend`], [`Device`], [`SyncDevice`]: what a backend implements;
 //! * [`Request`], [`Commands`], [`TensorRef`]: what it is asked, as safe views;
+//! * [`Dtype`]: dtypes as an enum;
 //! * [`Host`]: what the host lends; [`Failure`]: errors; [`bail!`](crate::bail) and
 //!   [`ensure!`](crate::ensure): early returns with one;
 //! * [`host_memory_buffers!`](crate::host_memory_buffers): buffers in the host's memory;
@@ -30,6 +31,7 @@ mod backend;
 mod build;
 mod command;
 pub mod disk;
+pub mod dtype;
 mod export;
 mod failure;
 mod glue;
@@ -42,6 +44,7 @@ mod timing;
 pub use backend::{Backend, Device, InterfaceRef, Score, SyncDevice};
 pub use build::features;
 pub use command::{CommandRef, Commands, Plain, Request, TensorRef};
+pub use dtype::Dtype;
 pub use failure::{Failure, Result, guard, guard_value, panic_message};
 pub use glue::{device_of, give, handle, host_of, init, score, take, with_device};
 pub use host::{Host, HostMemory, Level};

@@ -4,10 +4,10 @@ mod device;
 mod discover;
 
 use crate::context::{DeviceProperties, failure};
-use crate::launch::{Device, dtype};
+use crate::launch::{Device, Dtype};
 use crate::sys::driver;
 use core::ffi::CStr;
-use ultramarine_abi::helper::{Backend, Failure, Host, InterfaceRef, Result, Score};
+use ultramarine_abi::helper::{Backend, Failure, Host, InterfaceRef, Result, Score, dtype};
 use ultramarine_abi::{DeviceInfo, device_flag, identity, inline_text};
 
 /// The backend.
@@ -46,7 +46,7 @@ impl Backend for Cuda {
         let properties = &self.devices[index as usize];
         info.dtypes_storage = dtype::MASK;
         info.dtypes_arithmetic = dtype::MASK;
-        info.dtypes_accumulate = dtype::Dtype::Float16.bit() | dtype::Dtype::Bfloat16.bit();
+        info.dtypes_accumulate = Dtype::Float16.bit() | Dtype::Bfloat16.bit();
         info.fused_max_instructions = crate::ops::FUSED_INSTRUCTIONS;
         info.fused_max_inputs = crate::ops::FUSED_INPUTS;
         info.memory = properties.memory;

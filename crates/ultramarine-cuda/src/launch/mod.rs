@@ -1,7 +1,6 @@
 //! From a request to a launch: devices, plans, tensors as kernels address them, grids.
 
 mod device;
-pub mod dtype;
 mod job;
 mod plan;
 mod together;
@@ -9,10 +8,10 @@ mod view;
 mod walk;
 
 pub use device::Device;
-pub use dtype::Dtype;
 pub use job::{Job, Views};
 pub use plan::{Desc, Kind, OpRequest, Plan, Work};
 pub use together::{Together, as_one, joins};
+pub use ultramarine_abi::helper::Dtype;
 pub use view::{View, row_major, span};
 pub use walk::{Axes, MAX_AXES, RankVariant, rank_for};
 

@@ -2,7 +2,7 @@
 
 use super::elementwise::with_functions;
 use super::reduce::limits;
-use crate::dtype::Dtype;
+use crate::dtype::{Dtype, Wgsl};
 use crate::launch::{Axes, Job, OpRequest, Work};
 use crate::program::Kernel;
 use crate::shader::{Program, Tensor};

@@ -1,7 +1,7 @@
 //! Programs as text: declarations of tensors, library functions, and a body that runs once for each invocation.
 
 use super::library::Library;
-use crate::dtype::Dtype;
+use crate::dtype::{Dtype, Wgsl};
 use std::fmt::Write as _;
 
 /// Invocations of a workgroup.

@@ -84,6 +84,7 @@ pub fn pick(name: &str, dtype: Dtype, vectors: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dtype::Wgsl;
     use crate::shader::{Program, Tensor, compile, patch};
 
     #[test]

@@ -99,8 +99,8 @@ pub fn binary_weight(dtype: Dtype, code: u32) -> Weight {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launch::dtype::ALL;
     use schema::{binary, unary};
+    use ultramarine_abi::helper::dtype::ALL;
 
     #[test]
     fn rules_are_the_schemas() {

@@ -1,6 +1,6 @@
 //! Conversions between dtypes, as expressions of WGSL on the types of registers.
 
-use crate::dtype::Dtype;
+use crate::dtype::{Dtype, Wgsl};
 
 /// Functions of conversions.
 pub const LIBRARY: &str = include_str!("../../../kernels/cast.wgsl");

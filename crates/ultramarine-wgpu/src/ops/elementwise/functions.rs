@@ -1,7 +1,7 @@
 //! The functions of a dtype in WGSL: `unary_NAME` and `binary_NAME` for the schema's codes. A code without a function is
 //! refused.
 
-use crate::dtype::Dtype;
+use crate::dtype::{Dtype, Wgsl};
 use crate::functions;
 use crate::shader::Program;
 use crate::shader::library::{Library, renamed};

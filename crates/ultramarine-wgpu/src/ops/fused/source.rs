@@ -2,7 +2,7 @@
 //! so results are bitwise identical.
 
 use super::program::{Program, Step};
-use crate::dtype::Dtype;
+use crate::dtype::{Dtype, Wgsl};
 use crate::launch::{Once, places};
 use crate::ops::copy::{LIBRARY, convert};
 use crate::ops::elementwise::narrowed;

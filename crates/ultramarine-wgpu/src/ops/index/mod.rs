@@ -5,7 +5,7 @@ mod places;
 mod scatter;
 mod window;
 
-use crate::dtype::Dtype;
+use crate::dtype::{Dtype, Wgsl};
 use crate::launch::{OpRequest, View, Work};
 use crate::program::Kernel;
 use crate::shader::{Program, Tensor};

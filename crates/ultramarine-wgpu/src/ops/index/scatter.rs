@@ -3,7 +3,7 @@
 
 use super::places::{Indexed, Places};
 use super::{index_tensor, kernel, step_of};
-use crate::dtype::Dtype;
+use crate::dtype::{Dtype, Wgsl};
 use crate::launch::{Axes, Job, OpRequest, Work, count};
 use crate::ops::copy::Copy;
 use crate::program::Kernel;

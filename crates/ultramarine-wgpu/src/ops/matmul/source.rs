@@ -2,7 +2,7 @@
 
 use super::choice::{GROUP, Method, depth, sides};
 use super::operand::Reading;
-use crate::dtype::Dtype;
+use crate::dtype::{Dtype, Wgsl};
 use crate::shader::source::Source;
 use crate::shader::vector::{pick, vector_of};
 use crate::shader::{Program, Tensor};

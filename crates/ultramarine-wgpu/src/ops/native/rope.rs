@@ -1,6 +1,6 @@
 //! ROPE: any strides.
 
-use crate::dtype::Dtype;
+use crate::dtype::{Dtype, Wgsl};
 use crate::launch::{Axes, Job, OpRequest, View, Walk, Work};
 use crate::ops::copy::Copy;
 use crate::shader::{Program, Tensor};

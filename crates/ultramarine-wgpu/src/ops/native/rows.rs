@@ -1,6 +1,6 @@
 //! Operations along rows, by `rows.wgsl`: how rows are shared and walked.
 
-use crate::dtype::Dtype;
+use crate::dtype::{Dtype, Wgsl};
 use crate::functions;
 use crate::launch::{Axes, Job, Once, View, places, split_axes};
 use crate::memory::Block;

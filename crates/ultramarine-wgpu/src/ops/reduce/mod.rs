@@ -3,7 +3,7 @@
 mod fold;
 mod steps;
 
-use crate::dtype::Dtype;
+use crate::dtype::{Dtype, Wgsl};
 use crate::launch::{Device, Job, OpRequest, View, Work};
 use crate::memory::Block;
 use crate::program::Deferred;

@@ -1,6 +1,6 @@
 //! The types and functions of reductions, by code and dtype.
 
-use crate::dtype::Dtype;
+use crate::dtype::{Dtype, Wgsl};
 use ultramarine_abi::schema::reduce;
 
 pub(super) const SUMS: &str = include_str!("../../../kernels/reduce/sums.wgsl");

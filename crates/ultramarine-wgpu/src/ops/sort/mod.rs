@@ -2,7 +2,7 @@
 
 mod search;
 
-use crate::dtype::Dtype;
+use crate::dtype::{Dtype, Wgsl};
 use crate::launch::{Axes, Job, OpRequest, Work, count};
 use crate::program::Kernel;
 use crate::shader::{Program, Tensor};

@@ -1,6 +1,6 @@
 //! How numbers of few bits lie in words, and what they mean.
 
-use crate::dtype::Dtype;
+use crate::dtype::{Dtype, Wgsl};
 use std::fmt::Write as _;
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::quantization;

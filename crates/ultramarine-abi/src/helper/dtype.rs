@@ -1,6 +1,6 @@
-//! Dtypes as kernels name them.
+//! Dtypes as backends in Rust have them.
 
-use ultramarine_abi::schema;
+use crate::schema;
 use ultramarine_dlpack::DLDataType;
 
 /// A dtype, by its place in [`schema::DTYPES`].
@@ -51,7 +51,7 @@ impl Dtype {
         }
     }
 
-    /// Its name in the kernels: the tag type of `number.cuh`.
+    /// A short name, for names and types in kernels.
     pub const fn tag(self) -> &'static str {
         match self {
             Bool => "Bool",
