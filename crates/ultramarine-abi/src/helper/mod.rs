@@ -16,7 +16,7 @@
 //!
 //! * [`Backend`], [`Device`], [`SyncDevice`]: what a backend implements;
 //! * [`Request`], [`Commands`], [`TensorRef`]: what it is asked, as safe views;
-//! * [`Dtype`]: dtypes as an enum;
+//! * [`Dtype`], [`Desc`], [`OpRequest`]: dtypes as an enum, and requests with their tensors decoded;
 //! * [`Host`]: what the host lends; [`Failure`]: errors; [`bail!`](crate::bail) and
 //!   [`ensure!`](crate::ensure): early returns with one;
 //! * [`host_memory_buffers!`](crate::host_memory_buffers): buffers in the host's memory;
@@ -38,6 +38,7 @@ mod glue;
 mod host;
 mod recording;
 mod replay;
+mod request;
 mod sync;
 mod timing;
 
@@ -50,5 +51,6 @@ pub use glue::{device_of, give, handle, host_of, init, score, take, with_device}
 pub use host::{Host, HostMemory, Level};
 pub use recording::RecordedCommands;
 pub use replay::{Recorder, replay_table};
+pub use request::{Desc, OpRequest, is_row_major, row_major};
 pub use sync::{SyncEvent, SyncStream};
 pub use timing::HOST_TIMING;

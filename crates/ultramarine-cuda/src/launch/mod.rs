@@ -9,10 +9,10 @@ mod walk;
 
 pub use device::Device;
 pub use job::{Job, Views};
-pub use plan::{Desc, Kind, OpRequest, Plan, Work};
+pub use plan::{Kind, OpRequest, Plan, Work};
 pub use together::{Together, as_one, joins};
-pub use ultramarine_abi::helper::Dtype;
-pub use view::{View, row_major, span};
+pub use ultramarine_abi::helper::{Desc, Dtype, row_major};
+pub use view::{View, span};
 pub use walk::{Axes, MAX_AXES, RankVariant, rank_for};
 
 use crate::context::failure::{self, cuda};

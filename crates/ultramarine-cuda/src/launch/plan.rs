@@ -1,91 +1,12 @@
 //! Requests decoded, and what is made of them.
 
-use super::{Device, Dtype, Job};
+use super::{Device, Job};
 use crate::graph::Writer;
 use std::sync::Arc;
-use ultramarine_abi::helper::{CommandRef, Failure, Plain, Request, Result};
-use ultramarine_abi::{MAX_NDIM, TensorDesc, layout, schema};
+use ultramarine_abi::helper::{self, CommandRef, Failure, Result};
 
-/// A tensor as `prepare` knows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Desc {
-    /// Element type.
-    pub dtype: Dtype,
-    /// Rank.
-    pub ndim: usize,
-    /// Row-major without gaps; else it may have any strides.
-    pub contiguous: bool,
-}
-
-impl Desc {
-    /// Decodes a description.
-    pub fn of(desc: &TensorDesc) -> Result<Self> {
-        let dtype = Dtype::of(desc.dtype).ok_or_else(|| {
-            Failure::unsupported(format!("dtype {:?} is unknown here", desc.dtype))
-        })?;
-        let ndim = usize::try_from(desc.ndim).ok().filter(|n| *n <= MAX_NDIM);
-        let ndim =
-            ndim.ok_or_else(|| Failure::invalid(format!("a tensor of rank {}", desc.ndim)))?;
-        Ok(Self { dtype, ndim, contiguous: desc.layout == layout::CONTIGUOUS })
-    }
-}
-
-/// A request of `prepare`.
-pub struct OpRequest<'a> {
-    /// The device, whose context is current.
-    pub device: &'a Device,
-    /// A constant of [`schema::op`].
-    pub op: schema::OpId,
-    /// Inputs.
-    pub inputs: Vec<Desc>,
-    /// Outputs.
-    pub outputs: Vec<Desc>,
-    request: &'a Request<'a>,
-}
-
-impl<'a> OpRequest<'a> {
-    /// Decodes a request.
-    pub fn of(device: &'a Device, request: &'a Request<'a>) -> Result<Self> {
-        let decode = |list: &[TensorDesc]| list.iter().map(Desc::of).collect::<Result<Vec<_>>>();
-        let (inputs, outputs) = (decode(&request.inputs)?, decode(&request.outputs)?);
-        Ok(Self { device, op: request.op, inputs, outputs, request })
-    }
-
-    /// The request of an op without attributes that is a part of this one.
-    pub fn part(&self, op: schema::OpId, inputs: Vec<Desc>, outputs: Vec<Desc>) -> Self {
-        Self { op, inputs, outputs, ..*self }
-    }
-
-    /// The op's attributes.
-    pub fn attributes<A: Plain>(&self) -> Result<A> {
-        self.request.attributes()
-    }
-
-    /// Input `i`.
-    pub fn input(&self, i: usize) -> Result<Desc> {
-        let found = self.inputs.get(i).copied();
-        found.ok_or_else(|| Failure::invalid(format!("a request without input {i}")))
-    }
-
-    /// Output `i`.
-    pub fn output(&self, i: usize) -> Result<Desc> {
-        let found = self.outputs.get(i).copied();
-        found.ok_or_else(|| Failure::invalid(format!("a request without output {i}")))
-    }
-
-    /// Checks the number of inputs, and that each has output 0's rank.
-    pub fn elementwise(&self, inputs: usize) -> Result<()> {
-        let rank = self.output(0)?.ndim;
-        match self.inputs.len() == inputs && self.inputs.iter().all(|d| d.ndim == rank) {
-            true => Ok(()),
-            false => Err(Failure::invalid(format!(
-                "{} inputs of ranks {:?}, expected {inputs} of the output's rank {rank}",
-                self.inputs.len(),
-                self.inputs.iter().map(|d| d.ndim).collect::<Vec<_>>()
-            ))),
-        }
-    }
-}
+/// A request of `prepare`; the device's context is current.
+pub type OpRequest<'a> = helper::OpRequest<'a, Device>;
 
 /// A kind of commands that may run together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

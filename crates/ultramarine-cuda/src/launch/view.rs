@@ -3,7 +3,7 @@
 use super::{Device, Dtype};
 use core::ops::Range;
 use ultramarine_abi::dlpack::element_range;
-use ultramarine_abi::helper::{Failure, Result, TensorRef};
+use ultramarine_abi::helper::{Failure, Result, TensorRef, is_row_major};
 
 /// A tensor: the address of its first element, its shape and strides in elements.
 #[derive(Clone, Copy, Debug)]
@@ -53,14 +53,7 @@ impl<'a> View<'a> {
 
     /// Row-major without gaps.
     pub fn is_contiguous(&self) -> bool {
-        let mut step = 1;
-        for (n, stride) in self.shape.iter().zip(self.strides).rev() {
-            if *n != 1 && *stride != step {
-                return false;
-            }
-            step *= n;
-        }
-        true
+        is_row_major(self.shape, self.strides)
     }
 
     /// One element for all places.
@@ -93,13 +86,4 @@ impl<'a> View<'a> {
 /// overflows.
 pub fn span(axes: impl IntoIterator<Item = (i64, i64)>) -> u64 {
     element_range(axes).map_or(u64::MAX, |(low, high)| high.abs_diff(low))
-}
-
-/// Strides of a row-major tensor.
-pub fn row_major(shape: &[i64]) -> Vec<i64> {
-    let mut strides = vec![1; shape.len()];
-    for i in (1..shape.len()).rev() {
-        strides[i - 1] = strides[i] * shape[i];
-    }
-    strides
 }

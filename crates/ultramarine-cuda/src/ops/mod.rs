@@ -74,6 +74,5 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
 
 /// The refusal of an operation without a kernel.
 pub fn unknown(request: &OpRequest<'_>) -> Failure {
-    let name = schema::find(request.op).map_or("", |row| row.name);
-    Failure::unsupported(format!("op {} {name} is unknown here", request.op))
+    request.unknown(None)
 }

@@ -72,34 +72,11 @@ unsafe fn made(
     // SAFETY: by this function's contract.
     unsafe {
         let others = anchor.map_or(0, |anchor| anchor.n_inputs);
-        let inputs = descs(inputs, given.n_inputs.saturating_add(others), most)?;
-        let outputs = descs(outputs, given.n_outputs, most)?;
+        let inputs = Desc::list(inputs, given.n_inputs.saturating_add(others), most)?;
+        let outputs = Desc::list(outputs, given.n_outputs, most)?;
         let own = inputs.iter().take(given.n_inputs as usize);
         let dtypes: Vec<Dtype> = own.map(|d| d.dtype).collect();
         let program = ops::Program::of(given, &dtypes, &device.context.properties)?;
         ops::prepare(device, program, anchor, &inputs, &outputs)
     }
-}
-
-/// Tensor descriptions.
-///
-/// # Safety
-/// `first` is NULL or there are `n` of them, each as large as the first one says.
-unsafe fn descs(first: *const TensorDesc, n: u32, most: usize) -> Result<Vec<Desc>> {
-    if first.is_null() {
-        return Err(Failure::invalid("tensor descriptions are NULL"));
-    }
-    if n as usize > most {
-        return Err(Failure::unsupported(format!("{n} tensors, at most {most} are taken")));
-    }
-    // SAFETY: by this function's contract: each begins with its size.
-    let stride = unsafe { first.cast::<u32>().read_unaligned() } as usize;
-    let one = |i: usize| {
-        let at = first.cast::<u8>().wrapping_add(i * stride).cast::<TensorDesc>();
-        // SAFETY: as above.
-        let desc = unsafe { read_sized(at) };
-        desc.ok_or_else(|| Failure::invalid("a tensor description is NULL"))
-            .and_then(|d| Desc::of(&d))
-    };
-    (0..n as usize).map(one).collect()
 }

@@ -4,7 +4,7 @@ use super::Device;
 use crate::dtype::Dtype;
 use crate::memory::Block;
 use std::sync::Arc;
-use ultramarine_abi::helper::{Failure, Result, TensorRef};
+use ultramarine_abi::helper::{Failure, Result, TensorRef, is_row_major};
 
 /// A tensor: its buffer, where its first element is there, its shape and strides in elements.
 #[derive(Clone)]
@@ -63,27 +63,11 @@ impl<'a> View<'a> {
 
     /// Row-major without gaps.
     pub fn is_contiguous(&self) -> bool {
-        let mut step = 1;
-        for (n, stride) in self.shape.iter().zip(self.strides).rev() {
-            if *n != 1 && *stride != step {
-                return false;
-            }
-            step *= n;
-        }
-        true
+        is_row_major(self.shape, self.strides)
     }
 
     /// Size and stride of each axis.
     pub fn axes(&self) -> impl Iterator<Item = (i64, i64)> + 'a {
         self.shape.iter().copied().zip(self.strides.iter().copied())
     }
-}
-
-/// Strides of a row-major tensor.
-pub fn row_major(shape: &[i64]) -> Vec<i64> {
-    let mut strides = vec![1; shape.len()];
-    for i in (1..shape.len()).rev() {
-        strides[i - 1] = strides[i] * shape[i];
-    }
-    strides
 }

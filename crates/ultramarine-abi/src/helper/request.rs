@@ -1,0 +1,138 @@
+//! Requests of `prepare` with their tensors decoded.
+
+use super::{Dtype, Failure, Plain, Request, Result};
+use crate::{MAX_NDIM, TensorDesc, layout, read_sized, schema};
+
+/// A tensor as `prepare` knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Desc {
+    /// Element type.
+    pub dtype: Dtype,
+    /// Rank.
+    pub ndim: usize,
+    /// Row-major without gaps; else it may have any strides.
+    pub contiguous: bool,
+}
+
+impl Desc {
+    /// Decodes a description.
+    pub fn of(desc: &TensorDesc) -> Result<Self> {
+        let dtype = Dtype::of(desc.dtype).ok_or_else(|| {
+            Failure::unsupported(format!("dtype {:?} is unknown here", desc.dtype))
+        })?;
+        let ndim = usize::try_from(desc.ndim).ok().filter(|n| *n <= MAX_NDIM);
+        let ndim =
+            ndim.ok_or_else(|| Failure::invalid(format!("a tensor of rank {}", desc.ndim)))?;
+        Ok(Self { dtype, ndim, contiguous: desc.layout == layout::CONTIGUOUS })
+    }
+
+    /// Decodes descriptions of an optional interface, at most so many.
+    ///
+    /// # Safety
+    /// `first` is NULL or there are `n` of them, each as large as the first one says.
+    pub unsafe fn list(first: *const TensorDesc, n: u32, most: usize) -> Result<Vec<Self>> {
+        if first.is_null() {
+            return Err(Failure::invalid("tensor descriptions are NULL"));
+        }
+        if n as usize > most {
+            return Err(Failure::unsupported(format!("{n} tensors, at most {most} are taken")));
+        }
+        // SAFETY: by this function's contract: each begins with its size.
+        let stride = unsafe { first.cast::<u32>().read_unaligned() } as usize;
+        let one = |i: usize| {
+            let at = first.cast::<u8>().wrapping_add(i * stride).cast::<TensorDesc>();
+            // SAFETY: as above.
+            let desc = unsafe { read_sized(at) };
+            desc.ok_or_else(|| Failure::invalid("a tensor description is NULL"))
+                .and_then(|d| Self::of(&d))
+        };
+        (0..n as usize).map(one).collect()
+    }
+}
+
+/// A request of `prepare`, for a device.
+pub struct OpRequest<'a, D> {
+    /// The device.
+    pub device: &'a D,
+    /// A constant of [`schema::op`].
+    pub op: schema::OpId,
+    /// Inputs.
+    pub inputs: Vec<Desc>,
+    /// Outputs.
+    pub outputs: Vec<Desc>,
+    request: &'a Request<'a>,
+}
+
+impl<'a, D> OpRequest<'a, D> {
+    /// Decodes a request.
+    pub fn of(device: &'a D, request: &'a Request<'a>) -> Result<Self> {
+        let decode = |list: &[TensorDesc]| list.iter().map(Desc::of).collect::<Result<Vec<_>>>();
+        let (inputs, outputs) = (decode(&request.inputs)?, decode(&request.outputs)?);
+        Ok(Self { device, op: request.op, inputs, outputs, request })
+    }
+
+    /// The request of an op without attributes that is a part of this one.
+    pub fn part(&self, op: schema::OpId, inputs: Vec<Desc>, outputs: Vec<Desc>) -> Self {
+        Self { op, inputs, outputs, ..*self }
+    }
+
+    /// The op's attributes.
+    pub fn attributes<A: Plain>(&self) -> Result<A> {
+        self.request.attributes()
+    }
+
+    /// Input `i`.
+    pub fn input(&self, i: usize) -> Result<Desc> {
+        let found = self.inputs.get(i).copied();
+        found.ok_or_else(|| Failure::invalid(format!("a request without input {i}")))
+    }
+
+    /// Output `i`.
+    pub fn output(&self, i: usize) -> Result<Desc> {
+        let found = self.outputs.get(i).copied();
+        found.ok_or_else(|| Failure::invalid(format!("a request without output {i}")))
+    }
+
+    /// Checks the number of inputs, and that each has output 0's rank.
+    pub fn elementwise(&self, inputs: usize) -> Result<()> {
+        let rank = self.output(0)?.ndim;
+        match self.inputs.len() == inputs && self.inputs.iter().all(|d| d.ndim == rank) {
+            true => Ok(()),
+            false => Err(Failure::invalid(format!(
+                "{} inputs of ranks {:?}, expected {inputs} of the output's rank {rank}",
+                self.inputs.len(),
+                self.inputs.iter().map(|d| d.ndim).collect::<Vec<_>>()
+            ))),
+        }
+    }
+
+    /// The refusal of a code, or of the whole operation.
+    pub fn unknown(&self, code: Option<u32>) -> Failure {
+        let row = schema::find(self.op);
+        let name = row.map_or("", |row| row.name);
+        let code = row.zip(code).and_then(|(row, code)| row.code(code));
+        let code = code.map_or(String::new(), |code| format!(" {}", code.name));
+        Failure::unsupported(format!("op {} {name}{code} is unknown here", self.op))
+    }
+}
+
+/// Strides of a row-major tensor.
+pub fn row_major(shape: &[i64]) -> Vec<i64> {
+    let mut strides = vec![1; shape.len()];
+    for i in (1..shape.len()).rev() {
+        strides[i - 1] = strides[i] * shape[i];
+    }
+    strides
+}
+
+/// True for strides of a row-major tensor; those of axes of size 1 do not matter.
+pub fn is_row_major(shape: &[i64], strides: &[i64]) -> bool {
+    let mut step = 1;
+    for (n, stride) in shape.iter().zip(strides).rev() {
+        if *n != 1 && *stride != step {
+            return false;
+        }
+        step *= n;
+    }
+    true
+}
