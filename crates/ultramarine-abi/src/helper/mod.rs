@@ -17,6 +17,7 @@
 //! * [`Backend`], [`Device`], [`SyncDevice`]: what a backend implements;
 //! * [`Request`], [`Commands`], [`TensorRef`]: what it is asked, as safe views;
 //! * [`Dtype`], [`Desc`], [`OpRequest`]: dtypes as an enum, and requests with their tensors decoded;
+//! * [`ProgramParts`]: fused programs, decoded;
 //! * [`Host`]: what the host lends; [`Failure`]: errors; [`bail!`](crate::bail) and
 //!   [`ensure!`](crate::ensure): early returns with one;
 //! * [`host_memory_buffers!`](crate::host_memory_buffers): buffers in the host's memory;
@@ -36,6 +37,7 @@ mod export;
 mod failure;
 mod glue;
 mod host;
+mod program;
 mod recording;
 mod replay;
 mod request;
@@ -49,6 +51,7 @@ pub use dtype::Dtype;
 pub use failure::{Failure, Result, guard, guard_value, panic_message};
 pub use glue::{device_of, give, handle, host_of, init, score, take, with_device};
 pub use host::{Host, HostMemory, Level};
+pub use program::{ProgramLimits, ProgramParts};
 pub use recording::RecordedCommands;
 pub use replay::{Recorder, replay_table};
 pub use request::{Desc, OpRequest, is_row_major, row_major};

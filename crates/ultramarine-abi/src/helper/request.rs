@@ -136,3 +136,17 @@ pub fn is_row_major(shape: &[i64], strides: &[i64]) -> bool {
     }
     true
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn row_major_strides_are_told_from_others() {
+        assert_eq!(row_major(&[2, 3, 4]), [12, 4, 1]);
+        assert!(is_row_major(&[2, 3, 4], &[12, 4, 1]) && is_row_major(&[], &[]));
+        // There is no next element along the first axis.
+        assert!(is_row_major(&[1, 3], &[7, 1]));
+        assert!(!is_row_major(&[2, 3], &[1, 2]) && !is_row_major(&[2, 3], &[4, 1]));
+    }
+}

@@ -2,8 +2,8 @@
 
 use crate::launch::Dtype;
 use crate::ops::elementwise::rule::{self, Rule, Weight};
-use ultramarine_abi::fused::{self, Instruction, NO_REDUCTION, family};
-use ultramarine_abi::helper::{Failure, Result};
+use ultramarine_abi::fused::{self, Instruction, family};
+use ultramarine_abi::helper::{ProgramLimits, ProgramParts, Result};
 
 /// Most instructions of a program.
 pub const INSTRUCTIONS: usize = 64;
@@ -44,72 +44,38 @@ pub struct Program {
     pub reduce: Option<(u32, u64)>,
 }
 
-/// A slice of the contract's.
-///
-/// # Safety
-/// `first` is NULL, or there are `n` of them for `'a`.
-unsafe fn list<'a, T>(first: *const T, n: u32) -> Result<&'a [T]> {
-    match (n, first.is_null()) {
-        (0, _) => Ok(&[]),
-        (_, true) => Err(Failure::invalid("a program's list is NULL")),
-        // SAFETY: by this function's contract.
-        _ => Ok(unsafe { core::slice::from_raw_parts(first, n as usize) }),
-    }
-}
-
-fn refused(what: String) -> Failure {
-    Failure::unsupported(format!("a program {what}"))
-}
-
 impl Program {
     /// Checks a program with inputs of these dtypes.
     ///
     /// # Safety
     /// The program's lists have the lengths that it says.
     pub unsafe fn of(given: &fused::Program, inputs: &[Dtype]) -> Result<Self> {
-        for (what, n, most) in [
-            ("inputs", given.n_inputs, INPUTS),
-            ("outputs", given.n_outputs, OUTPUTS),
-            ("constants", given.n_constants, CONSTANTS),
-            ("instructions", given.n_instructions, INSTRUCTIONS),
-        ] {
-            if n as usize > most {
-                return Err(refused(format!("of {n} {what}, at most {most} are taken")));
-            }
-        }
-        if given.n_inputs == 0 || given.n_outputs == 0 || given.n_inputs as usize != inputs.len() {
-            return Err(refused("without inputs or outputs".to_owned()));
-        }
-        // SAFETY: by this function's contract.
-        let (constants, instructions, outputs) = unsafe {
-            (
-                list(given.constants, given.n_constants)?,
-                list(given.instructions, given.n_instructions)?,
-                list(given.outputs, given.n_outputs)?,
-            )
+        let most = ProgramLimits {
+            inputs: INPUTS,
+            outputs: OUTPUTS,
+            tensors: usize::MAX,
+            constants: CONSTANTS,
+            instructions: INSTRUCTIONS,
         };
+        // SAFETY: by this function's contract.
+        let parts = unsafe { ProgramParts::of(given, inputs, most)? };
         let mut program = Self {
             inputs: inputs.len(),
-            constants: constants.len(),
-            steps: Vec::with_capacity(instructions.len()),
-            dtypes: inputs.to_vec(),
-            outputs: outputs.iter().map(|o| usize::from(*o)).collect(),
-            reduce: (given.reduce != NO_REDUCTION).then_some((given.reduce, given.axes)),
+            constants: parts.dtypes.len() - inputs.len(),
+            steps: Vec::with_capacity(parts.instructions.len()),
+            dtypes: parts.dtypes,
+            outputs: parts.outputs,
+            reduce: parts.reduce,
         };
-        for constant in constants {
-            let dtype = Dtype::of(*constant);
-            let dtype = dtype.ok_or_else(|| refused(format!("with a constant of {constant:?}")))?;
-            program.dtypes.push(dtype);
-        }
-        for (i, instruction) in instructions.iter().enumerate() {
-            let (step, dtype) = program
-                .step(instruction)
-                .ok_or_else(|| refused(format!("whose instruction {i} is {instruction:?}")))?;
+        for (i, instruction) in parts.instructions.iter().enumerate() {
+            let (step, dtype) = program.step(instruction).ok_or_else(|| {
+                ProgramParts::refused(format!("whose instruction {i} is {instruction:?}"))
+            })?;
             program.steps.push(step);
             program.dtypes.push(dtype);
         }
         if let Some(output) = program.outputs.iter().find(|o| **o >= program.dtypes.len()) {
-            return Err(refused(format!("without value {output}, which it gives")));
+            return Err(ProgramParts::refused(format!("without value {output}, which it gives")));
         }
         Ok(program)
     }

@@ -4,8 +4,8 @@ use crate::dtype::Dtype;
 use crate::ops::elementwise::{Function, Functions, function_of};
 use crate::vulkan::Properties;
 use std::collections::BTreeMap;
-use ultramarine_abi::fused::{self, Instruction, NO_REDUCTION, family};
-use ultramarine_abi::helper::{Failure, Result};
+use ultramarine_abi::fused::{self, Instruction, family};
+use ultramarine_abi::helper::{ProgramLimits, ProgramParts, Result};
 use ultramarine_abi::schema::op;
 
 /// Most instructions of a program.
@@ -43,23 +43,6 @@ pub struct Program {
     pub functions: BTreeMap<Dtype, Functions>,
 }
 
-/// A slice of the contract's.
-///
-/// # Safety
-/// `first` is NULL, or there are `n` of them for `'a`.
-unsafe fn list<'a, T>(first: *const T, n: u32) -> Result<&'a [T]> {
-    match (n, first.is_null()) {
-        (0, _) => Ok(&[]),
-        (_, true) => Err(Failure::invalid("a program's list is NULL")),
-        // SAFETY: by this function's contract.
-        _ => Ok(unsafe { core::slice::from_raw_parts(first, n as usize) }),
-    }
-}
-
-fn refused(what: String) -> Failure {
-    Failure::unsupported(format!("a program {what}"))
-}
-
 impl Program {
     /// Checks a program with inputs of these dtypes, for a device.
     ///
@@ -70,51 +53,34 @@ impl Program {
         inputs: &[Dtype],
         properties: &Properties,
     ) -> Result<Self> {
-        let most = super::most_tensors(properties);
-        let tensors = u64::from(given.n_inputs) + u64::from(given.n_outputs);
-        for (what, n, most) in [
-            ("tensors", tensors, most),
-            ("constants", given.n_constants.into(), CONSTANTS),
-            ("instructions", given.n_instructions.into(), INSTRUCTIONS),
-        ] {
-            if n > most as u64 {
-                return Err(refused(format!("of {n} {what}, at most {most} are taken")));
-            }
-        }
-        if given.n_inputs == 0 || given.n_outputs == 0 || given.n_inputs as usize != inputs.len() {
-            return Err(refused("without inputs or outputs".to_owned()));
-        }
-        // SAFETY: by this function's contract.
-        let (constants, instructions, outputs) = unsafe {
-            (
-                list(given.constants, given.n_constants)?,
-                list(given.instructions, given.n_instructions)?,
-                list(given.outputs, given.n_outputs)?,
-            )
+        let tensors = super::most_tensors(properties);
+        let most = ProgramLimits {
+            inputs: tensors,
+            outputs: tensors,
+            tensors,
+            constants: CONSTANTS,
+            instructions: INSTRUCTIONS,
         };
+        // SAFETY: by this function's contract.
+        let parts = unsafe { ProgramParts::of(given, inputs, most)? };
         let mut program = Self {
             inputs: inputs.len(),
-            constants: constants.len(),
-            steps: Vec::with_capacity(instructions.len()),
-            dtypes: inputs.to_vec(),
-            outputs: outputs.iter().map(|o| usize::from(*o)).collect(),
-            reduce: (given.reduce != NO_REDUCTION).then_some((given.reduce, given.axes)),
+            constants: parts.dtypes.len() - inputs.len(),
+            steps: Vec::with_capacity(parts.instructions.len()),
+            dtypes: parts.dtypes,
+            outputs: parts.outputs,
+            reduce: parts.reduce,
             functions: BTreeMap::new(),
         };
-        for constant in constants {
-            let dtype = Dtype::of(*constant);
-            let dtype = dtype.ok_or_else(|| refused(format!("with a constant of {constant:?}")))?;
-            program.dtypes.push(dtype);
-        }
-        for (i, instruction) in instructions.iter().enumerate() {
-            let (step, dtype) = program
-                .step(instruction, properties.float64)
-                .ok_or_else(|| refused(format!("whose instruction {i} is {instruction:?}")))?;
+        for (i, instruction) in parts.instructions.iter().enumerate() {
+            let (step, dtype) = program.step(instruction, properties.float64).ok_or_else(|| {
+                ProgramParts::refused(format!("whose instruction {i} is {instruction:?}"))
+            })?;
             program.steps.push(step);
             program.dtypes.push(dtype);
         }
         if let Some(output) = program.outputs.iter().find(|o| **o >= program.dtypes.len()) {
-            return Err(refused(format!("without value {output}, which it gives")));
+            return Err(ProgramParts::refused(format!("without value {output}, which it gives")));
         }
         Ok(program)
     }
