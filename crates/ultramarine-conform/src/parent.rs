@@ -4,7 +4,6 @@
 use crate::options::Options;
 use crate::plugin::Source;
 use serde_json::{Value, json};
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -216,7 +215,9 @@ fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>, String
     }
 }
 
+#[cfg(unix)]
 fn ending(status: ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt;
     let Some(signal) = status.signal() else {
         return format!("ended with {status}");
     };
@@ -231,6 +232,11 @@ fn ending(status: ExitStatus) -> String {
         _ => "a signal",
     };
     format!("was ended by signal {signal}: {name}")
+}
+
+#[cfg(not(unix))]
+fn ending(status: ExitStatus) -> String {
+    format!("ended with {status}")
 }
 
 /// Reads a child's lines.

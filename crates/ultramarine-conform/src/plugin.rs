@@ -102,13 +102,33 @@ pub fn call(
 }
 
 /// Opens a library, which then stays open: code of it may be running.
-fn open(path: &Path) -> Result<&'static libloading::os::unix::Library, String> {
-    use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+fn open(path: &Path) -> Result<&'static libloading::Library, String> {
     let path = path.canonicalize().map_err(|e| format!("cannot open {}: {e}", path.display()))?;
     // SAFETY: the library's constructors run here. That they are what the kit came to
     // test is why it runs them in a child process.
-    let library = unsafe { Library::open(Some(&path), RTLD_NOW | RTLD_LOCAL) };
+    let library = unsafe { load(&path) };
     Ok(Box::leak(Box::new(library.map_err(|e| format!("cannot open {}: {e}", path.display()))?)))
+}
+
+/// Opens a library, all of whose symbols are found at once.
+///
+/// # Safety
+/// Its constructors can run here.
+#[cfg(unix)]
+unsafe fn load(path: &Path) -> Result<libloading::Library, libloading::Error> {
+    use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+    // SAFETY: by this function's contract.
+    unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map(Into::into)
+}
+
+/// As above.
+///
+/// # Safety
+/// As above.
+#[cfg(not(unix))]
+unsafe fn load(path: &Path) -> Result<libloading::Library, libloading::Error> {
+    // SAFETY: by this function's contract.
+    unsafe { libloading::Library::new(path) }
 }
 
 impl Source {

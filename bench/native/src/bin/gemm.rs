@@ -172,13 +172,8 @@ fn peak(_: &Par, _: usize) -> f64 {
 /// Seconds: of this thread's processor time where that can be had (other programs
 /// do not count then), else of the clock on the wall.
 fn now(threads: usize) -> f64 {
-    #[cfg(target_os = "linux")]
-    if threads == 1 {
-        let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: the pointer is to a timespec.
-        if unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut t) } == 0 {
-            return t.tv_sec as f64 + t.tv_nsec as f64 * 1e-9;
-        }
+    if let (1, Some(seconds)) = (threads, of_this_thread()) {
+        return seconds;
     }
     static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
     START.get_or_init(Instant::now).elapsed().as_secs_f64()
@@ -320,4 +315,17 @@ fn main() {
             report.print(&Figure { limit, ..Figure::new(&name, flops / t / 1e9, "GFLOP/s", runs) });
         }
     }
+}
+
+#[cfg(target_os = "linux")]
+fn of_this_thread() -> Option<f64> {
+    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a timespec.
+    let code = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut t) };
+    (code == 0).then_some(t.tv_sec as f64 + t.tv_nsec as f64 * 1e-9)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn of_this_thread() -> Option<f64> {
+    None
 }

@@ -13,7 +13,7 @@ mod bad_plugins;
 mod workshop;
 
 use std::error::Error;
-use std::ffi::{CString, c_void};
+use std::ffi::c_void;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -68,16 +68,12 @@ fn minimal(directory: &Path) -> Outcome<PathBuf> {
 
 /// The plugin's table, beside the one that the library uses.
 fn table(path: &Path) -> Outcome<abi::BackendTable> {
-    let name = CString::new(path.as_os_str().as_encoded_bytes())?;
     // SAFETY: all-zero is a valid table of either kind. The library is one of ours; its entry point has
     // this type by the header, and both tables live as long as the process.
     unsafe {
-        let library = libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL);
-        let init = libc::dlsym(library, symbol::INIT.as_ptr());
-        if init.is_null() {
-            return Err("no entry point".into());
-        }
-        let init = std::mem::transmute::<*mut c_void, abi::BackendInit>(init);
+        let library = Box::leak(Box::new(libloading::Library::new(path)?));
+        let init: libloading::Symbol<'_, abi::BackendInit> =
+            library.get(symbol::INIT.to_bytes_with_nul())?;
         let host: &'static mut abi::HostTable = Box::leak(Box::new(std::mem::zeroed()));
         host.size = size_of::<abi::HostTable>() as u32;
         let mut table: abi::BackendTable = std::mem::zeroed();

@@ -37,16 +37,23 @@ pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
         recorder.check("memory/balance of buffers", || balance(device));
         recorder.check("memory/balance of streams and events", || handles(device));
         recorder.check("memory/balance of devices", || devices(device));
-        recorder.check("memory/after a fork", || forked(device));
+        recorder.check("memory/after a fork", || super::forked::check(device));
     });
 }
 
 /// Resident bytes of this process.
+#[cfg(target_os = "linux")]
 fn resident() -> Option<i64> {
     let text = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: i64 = text.split_whitespace().nth(1)?.parse().ok()?;
     // SAFETY: asks for a constant of the system.
     Some(pages * unsafe { libc::sysconf(libc::_SC_PAGESIZE) })
+}
+
+/// Nothing that the process can read says it.
+#[cfg(not(target_os = "linux"))]
+fn resident() -> Option<i64> {
+    None
 }
 
 /// Runs `f` with numbers up to `n`; an error if memory is not back afterwards. The first
@@ -293,56 +300,4 @@ fn refusals(device: &Device<'_>) -> Result {
             Err(_) => Ok(()),
         }
     })
-}
-
-/// In a forked child a device of its own memory refuses calls, and frees do no harm.
-fn forked(device: &Device<'_>) -> Result {
-    const ALLOWED: i32 = 99;
-    let buffer = device.alloc(1000)?;
-    // SAFETY: the child makes two calls of the backend, which the contract lets it make,
-    // and ends without running anything of the parent's.
-    let child = unsafe { libc::fork() };
-    if child < 0 {
-        return skip("this system forks no process");
-    }
-    if child == 0 {
-        let code = match device.alloc(1000) {
-            Ok(_) => ALLOWED,
-            Err(failure) => failure.code,
-        };
-        device.free(buffer);
-        // SAFETY: ends the child.
-        unsafe { libc::_exit(code) };
-    }
-    let mut ended = 0;
-    let mut waited = 0;
-    for _ in 0..500 {
-        // SAFETY: asks for the end of the child that was made above.
-        waited = unsafe { libc::waitpid(child, &mut ended, libc::WNOHANG) };
-        if waited != 0 {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
-    if waited == 0 {
-        // SAFETY: the child has not ended, so the number is still its own.
-        unsafe {
-            libc::kill(child, libc::SIGKILL);
-            libc::waitpid(child, &mut ended, 0);
-        }
-        return Err("a call in a forked child does not return".into());
-    }
-    device.free(buffer);
-    if libc::WIFSIGNALED(ended) {
-        return Err(format!("a forked child is ended by signal {}", libc::WTERMSIG(ended)));
-    }
-    match libc::WEXITSTATUS(ended) {
-        status::FORKED => PASSED,
-        ALLOWED if device.info.host_memory != 0 => PASSED,
-        ALLOWED => Err("buffer_alloc in a forked child returned OK, expected FORKED".into()),
-        other => Err(format!(
-            "buffer_alloc in a forked child returned {}, expected FORKED",
-            status_name(other)
-        )),
-    }
 }

@@ -3,6 +3,7 @@
 mod abi;
 mod errors;
 mod foreign_memory;
+mod forked;
 mod forward_compatibility;
 mod fused;
 mod interfaces;

@@ -5,17 +5,15 @@
 //! forked child has none of the threads and never comes here, since its devices refuse every call
 //! before.
 
-use crate::context;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, Once};
-use std::time::Duration;
 
 /// Most threads.
 const WORKERS: usize = 2;
 /// Longest wait for them when the process exits.
 #[cfg(not(windows))]
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -98,7 +96,7 @@ pub fn drain() {
 /// Drops what is not begun, and waits for compilers at work.
 #[cfg(not(windows))]
 extern "C" fn close() {
-    if context::forked() {
+    if crate::context::forked() {
         return;
     }
     let mut state = POOL.lock();

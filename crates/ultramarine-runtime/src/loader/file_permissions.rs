@@ -8,6 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// More links than the system follows.
+#[cfg(unix)]
 const MOST_LINKS: usize = 40;
 
 /// A file that may be opened as a library.

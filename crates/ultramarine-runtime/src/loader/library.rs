@@ -7,7 +7,7 @@ use std::mem::ManuallyDrop;
 use std::path::Path;
 use ultramarine_abi::{
     self as abi, BackendAbiInfo, BackendAbiInfoFn, BackendInit, BackendScore, BackendScoreFn,
-    DeviceIdentity, inline_str, negotiate, sanitizer, status, symbol,
+    DeviceIdentity, inline_str, negotiate, status, symbol,
 };
 
 /// Devices that a score may describe; further ones are counted only.
@@ -163,21 +163,27 @@ fn refused(real: &Path, message: &str) -> Reason {
 
 /// The host that a plugin must be compatible with: this build, and the sanitizers whose runtimes are in the process.
 pub(super) fn host() -> negotiate::Host {
-    let mut host = negotiate::Host::here();
-    #[cfg(unix)]
-    {
-        let runtimes = [
-            (c"__asan_init", sanitizer::ADDRESS),
-            (c"__tsan_init", sanitizer::THREAD),
-            (c"__msan_init", sanitizer::MEMORY),
-        ];
-        let this = Library::from(libloading::os::unix::Library::this());
-        for (name, bit) in runtimes {
-            // SAFETY: the symbol is looked for, not used.
-            if unsafe { lookup::<*const ()>(&this, name) }.is_some() {
-                host.sanitizers |= bit;
-            }
-        }
-    }
-    host
+    let here = negotiate::Host::here();
+    negotiate::Host { sanitizers: here.sanitizers | sanitizers(), ..here }
+}
+
+/// The sanitizers whose runtimes are in the process.
+#[cfg(unix)]
+fn sanitizers() -> u32 {
+    use abi::sanitizer;
+    let runtimes = [
+        (c"__asan_init", sanitizer::ADDRESS),
+        (c"__tsan_init", sanitizer::THREAD),
+        (c"__msan_init", sanitizer::MEMORY),
+    ];
+    let this = Library::from(libloading::os::unix::Library::this());
+    // SAFETY: the symbol is looked for, not used.
+    let found = |name| unsafe { lookup::<*const ()>(&this, name) }.is_some();
+    runtimes.into_iter().filter(|(name, _)| found(name)).fold(0, |bits, (_, bit)| bits | bit)
+}
+
+/// None that can be found.
+#[cfg(not(unix))]
+fn sanitizers() -> u32 {
+    0
 }

@@ -1,7 +1,6 @@
 //! The directories that are searched for backends, and the names of their files.
 
 use super::state;
-use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use ultramarine_abi::negotiate;
@@ -124,7 +123,7 @@ pub(super) fn own_file() -> Option<PathBuf> {
         if known != 0 && !found.dli_fname.is_null() {
             // SAFETY: the loader's own NUL-terminated string, which lives as long as this code.
             let name = unsafe { std::ffi::CStr::from_ptr(found.dli_fname) };
-            let path = Path::new(OsStr::from_bytes(name.to_bytes()));
+            let path = Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()));
             // Of the program itself the loader knows what it was called with.
             if path.is_absolute() {
                 return Some(path.to_owned());

@@ -1,9 +1,7 @@
 //! Plugins that misbehave on purpose: how each is made, and what the report must say of it.
 
 use super::workshop::{Workshop, file_name};
-use std::fs::Permissions;
 use std::io::Result;
-use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 /// How a candidate comes to be.
@@ -291,8 +289,23 @@ pub const DEADLY: &[Bad] = &[
     bad("exit_init", Make::C(&["-DON_INIT=exit(0)"]), "probe_crashed", &["exit"]),
 ];
 
+#[cfg(unix)]
 fn mode(path: &Path, mode: u32) -> Result<()> {
-    std::fs::set_permissions(path, Permissions::from_mode(mode))
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
+}
+
+#[cfg(not(unix))]
+fn mode(_: &Path, _: u32) -> Result<()> {
+    Err(std::io::Error::other("this system has no permissions of that kind"))
+}
+
+#[cfg(unix)]
+use std::os::unix::fs::symlink;
+
+#[cfg(not(unix))]
+fn symlink(_: impl AsRef<Path>, _: impl AsRef<Path>) -> Result<()> {
+    Err(std::io::Error::other("links are left to users here"))
 }
 
 fn pipe(path: &Path) -> Result<()> {
