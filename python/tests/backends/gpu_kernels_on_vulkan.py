@@ -115,3 +115,39 @@ def test_reductions_of_values() -> None:
     x = whole(rng, (300, 260))
     fused = mx.compile(lambda a: mx.sum(a * a + 1, axis=0))
     np.testing.assert_array_equal(host(fused(device(x, "float32"))), np.sum(x * x + 1, axis=0))
+
+
+MOVED = ["bool_", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"]
+
+
+@pytest.mark.parametrize("dtype", [*MOVED, *FLOATS, "complex64"])
+def test_elementwise(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    signed = dtype not in {"bool_", "uint8", "uint16", "uint32", "uint64"}
+    x = rng.integers(-3 if signed else 0, 4 if dtype != "bool_" else 2, (2, 1000))
+    x = x.astype(np.float64)
+    y = np.abs(x[::-1])
+    a, b = device(x, dtype), device(y, dtype)
+    # In one piece, that begins at a vector or not; a row that is broadcast, and a number.
+    for p, q, c, d in [
+        (x, y, a, b),
+        (x[:, 4:], y[:, 4:], a[:, 4:], b[:, 4:]),
+        (x[0, 4:], y[0, 8:12][:1], a[0, 4:], b[0, 8:12][:1]),
+        (x[0, 3:], y[0, 3:], a[0, 3:], b[0, 3:]),
+    ]:
+        larger = np.maximum(p, q)
+        np.testing.assert_array_equal(host(mx.maximum(c, d)), larger)
+        np.testing.assert_array_equal(host(mx.where(c == d, c, d)), np.broadcast_to(q, larger.shape))
+        compiled = mx.compile(lambda c, d: (mx.maximum(c, d), mx.where(c > d, c, d) == d))
+        first, second = compiled(c, d)
+        np.testing.assert_array_equal(host(first), larger)
+        np.testing.assert_array_equal(host(second), p <= q)
+        for to in ["uint8", "float16", "float32", "int64"]:
+            if signed and to == "uint8":
+                continue
+            np.testing.assert_array_equal(host(c.astype(getattr(mx, to))), p)
+    full = mx.full((1000,), 1, dtype=getattr(mx, dtype))
+    np.testing.assert_array_equal(host(full), np.ones(1000))
+    if dtype not in {"bool_", "complex64"}:
+        counted = mx.arange(0, 120, dtype=getattr(mx, dtype))
+        np.testing.assert_array_equal(host(counted), np.arange(120))

@@ -22,19 +22,21 @@ fn tile(g: u32, local: u32) {
   let warp_column = warp % 2u;
   let lane_row = lane / 8u;
   let lane_column = lane % 8u;
+  let a_steps = vec2<u32>(word(8u), word(9u));
+  let b_steps = vec2<u32>(word(11u), word(10u));
   DECLARE
   var k = job.first;
   var side = 0u;
-  var next_a = fetch_a(a_at, a_rows, local, k, job.end);
-  var next_b = fetch_b(b_at, b_columns, local, k, job.end);
+  var next_a = fetch_a(a_at, a_steps, a_rows, local, k, job.end);
+  var next_b = fetch_b(b_at, b_steps, b_columns, local, k, job.end);
   loop {
     tile_a[side * SIZE_A + put_a(local)] = next_a;
     tile_b[side * SIZE_B + put_b(local)] = next_b;
     workgroupBarrier();
     k += DEPTH;
     if (k < job.end) {
-      next_a = fetch_a(a_at, a_rows, local, k, job.end);
-      next_b = fetch_b(b_at, b_columns, local, k, job.end);
+      next_a = fetch_a(a_at, a_steps, a_rows, local, k, job.end);
+      next_b = fetch_b(b_at, b_steps, b_columns, local, k, job.end);
     }
     let from_a = side * SIZE_A + first_a(warp_row, lane_row);
     let from_b = side * SIZE_B + first_b(warp_column, lane_column);

@@ -4,6 +4,7 @@ use super::{Axes, Device, View, Walk};
 use crate::memory::{Block, Buffer};
 use crate::program::Kernel;
 use crate::shader::source::{grid_of, groups_for};
+use crate::shader::vector::FOUR;
 use crate::streams::Batch;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -151,7 +152,15 @@ impl<'a> Job<'a> {
         let mut words = more.to_vec();
         axes.words(&mut words);
         axes.divisors(&mut words);
-        self.launch(&walk.kernel(self.device, axes)?, blocks, axes.elements()?, &words)
+        let vectors = walk.vectors(self.device, axes);
+        let kernel = walk.kernel(self.device, axes, vectors)?;
+        let items = axes.elements()?;
+        match vectors {
+            Some(vectors) => {
+                self.launch(&kernel, &vectors.sorted(blocks), items / FOUR as u32, &words)
+            }
+            None => self.launch(&kernel, blocks, items, &words),
+        }
     }
 
     /// Enqueues a copy of bytes.

@@ -15,4 +15,4 @@ pub use places::{AXES, Forms, Once, places};
 pub use plan::{OpRequest, Plan, Work};
 pub use ultramarine_abi::helper::{Desc, row_major};
 pub use view::View;
-pub use walk::Walk;
+pub use walk::{Fours, Vectors, Walk, is_short};

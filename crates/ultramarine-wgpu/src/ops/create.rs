@@ -28,9 +28,8 @@ fn fill(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         Dtype::Uint64 => "(u64(word(2u)) << 32u) | u64(word(1u))",
         _ => "word(1u)",
     };
-    let program = Program::new(&[Tensor { name: "out", dtype }]);
-    let body = format!("store_out(at, {value});");
-    Ok(Box::new(Fill(Walk::new(request.device, program, (1, 2), &body)?)))
+    let out = [Tensor { name: "out", dtype }];
+    Ok(Box::new(Fill(Walk::new(request.device, Program::new(&[]), (&out, 2), value)?)))
 }
 
 impl Work for Fill {
@@ -65,10 +64,10 @@ fn arange(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         }
         _ => (Dtype::Float64, format!("bitcast<f64>({start}) + f64(i) * bitcast<f64>({step})")),
     };
-    let program = Program::new(&[Tensor { name: "out", dtype: out.dtype }]).library(LIBRARY);
-    let body =
-        format!("let value = {value};\nstore_out(at, {});", convert("value", counted, out.dtype));
-    Ok(Box::new(Arange { walk: Walk::new(request.device, program, (1, 4), &body)?, single }))
+    let program = Program::new(&[]).library(LIBRARY);
+    let value = convert(&format!("({value})"), counted, out.dtype);
+    let out = [Tensor { name: "out", dtype: out.dtype }];
+    Ok(Box::new(Arange { walk: Walk::new(request.device, program, (&out, 4), &value)?, single }))
 }
 
 impl Work for Arange {

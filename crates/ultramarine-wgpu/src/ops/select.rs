@@ -22,9 +22,8 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         Tensor { name: "y", dtype },
         Tensor { name: "out", dtype },
     ];
-    let body = "if (load_c(at.x) != 0u) { store_out(at.w, load_x(at.y)); }\n\
-                else { store_out(at.w, load_y(at.z)); }";
-    Ok(Box::new(Select(Walk::new(request.device, Program::new(&tensors), (4, 0), body)?)))
+    let value = "select(x2, x1, x0 != 0u)";
+    Ok(Box::new(Select(Walk::new(request.device, Program::new(&[]), (&tensors, 0), value)?)))
 }
 
 impl Work for Select {

@@ -55,6 +55,12 @@ impl<'a> Program<'a> {
         Self { tensors, arrays, library, items, prologue, body, together: None }
     }
 
+    /// Adds tensors behind those that are there.
+    pub fn tensors(mut self, tensors: &[Tensor]) -> Self {
+        self.tensors.extend_from_slice(tensors);
+        self
+    }
+
     /// Adds a buffer of a WGSL type behind the tensors, for values that stay within the operation.
     pub fn array(mut self, name: &'static str, element: &'static str) -> Self {
         self.arrays.push((name, element));

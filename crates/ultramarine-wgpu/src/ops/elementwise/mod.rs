@@ -43,17 +43,13 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         tensors.push(Tensor { name: "b", dtype });
     }
     tensors.push(Tensor { name: "out", dtype: out });
-    let program = with_functions(Program::new(&tensors), dtype, float64);
-    let operands = if binary { "load_a(at.x), load_b(at.y)" } else { "load_a(at.x)" };
+    let program = with_functions(Program::new(&[]), dtype, float64);
+    let operands = if binary { "x0, x1" } else { "x0" };
     let value = match (format!("{}({operands})", function.name), function.is_test) {
         (value, true) => format!("select(0u, 1u, {value})"),
         (value, false) => value,
     };
-    let body = match binary {
-        true => format!("store_out(at.z, {value});"),
-        false => format!("store_out(at.y, {value});"),
-    };
-    let walk = Walk::new(request.device, program, (tensors.len(), 0), &body)?;
+    let walk = Walk::new(request.device, program, (&tensors, 0), &value)?;
     Ok(Box::new(Elementwise { walk, binary }))
 }
 

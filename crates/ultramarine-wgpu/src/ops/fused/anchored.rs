@@ -54,7 +54,7 @@ pub(super) fn prepare(
     if read.is_some() {
         written.outputs.remove(0);
     }
-    let apart = Fused { program: written, kernels: Default::default(), fold: None };
+    let apart = Fused::apart(device, written);
     // An error now if it does not compile.
     apart.kernel(device, 1)?;
     let kind = if bias { "layer_norm" } else { "rms_norm" };

@@ -10,12 +10,17 @@ pub use program::{INSTRUCTIONS, Program};
 pub use source::TENSORS;
 
 use super::reduce::Reduce;
+use crate::context::lock;
 use crate::dtype::Dtype;
-use crate::launch::{AXES, Axes, Desc, Device, Forms, Job, Plan, View, Work, row_major};
+use crate::launch::{
+    AXES, Axes, Desc, Device, Forms, Job, Plan, Vectors, View, Work, is_short, row_major,
+};
 use crate::memory::Block;
 use crate::program::Kernel;
+use crate::shader::vector::FOUR;
 use epilogue::{Folded, Reduced};
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 use ultramarine_abi::fused::Anchor;
 use ultramarine_abi::helper::{Failure, Result};
 
@@ -26,6 +31,8 @@ const APART: u64 = 64;
 struct Fused {
     program: Program,
     kernels: Forms<Kernel>,
+    /// The kernels of vectors, if the program is short.
+    vectors: Option<Mutex<HashMap<Vectors, Arc<Kernel>>>>,
     /// The epilogue of output 0, and the dtype of its operand.
     fold: Option<(Reduce, Dtype)>,
 }
@@ -75,7 +82,7 @@ pub fn prepare(
         }
         fold = Some((reduce, value));
     }
-    let work = Fused { program, kernels: Default::default(), fold };
+    let work = Fused { fold, ..Fused::apart(device, program) };
     // An error now if it does not compile.
     work.kernel(device, 1)?;
     Ok(Plan::new(name, Box::new(work)))
@@ -115,6 +122,18 @@ fn walked(
 }
 
 impl Fused {
+    /// A program whose outputs are written.
+    fn apart(device: &Device, program: Program) -> Self {
+        let short =
+            device.context.properties.gpu_kernels && is_short(&source::source(&program, Some(1)));
+        Self {
+            program,
+            kernels: Default::default(),
+            vectors: short.then(Mutex::default),
+            fold: None,
+        }
+    }
+
     /// The kernel for layouts of so many axes.
     fn kernel(&self, device: &Device, axes: usize) -> Result<Arc<Kernel>> {
         self.kernels.get(axes, |axes| device.programs.get(source::source(&self.program, axes)))
@@ -124,8 +143,28 @@ impl Fused {
     fn map(&self, job: &Job<'_>, views: &[&View<'_>]) -> Result<()> {
         let (axes, words) = walked(job, &self.program, views)?;
         let blocks: Vec<_> = views.iter().map(|view| &view.block).collect();
+        let items = axes.elements()?;
+        if let Some((vectors, kernel)) = self.of_vectors(job.device, &axes)? {
+            return job.launch(&kernel, &vectors.sorted(&blocks), items / FOUR as u32, &words);
+        }
         let kernel = self.kernel(job.device, axes.list.len())?;
-        job.launch(&kernel, &blocks, axes.elements()?, &words)
+        job.launch(&kernel, &blocks, items, &words)
+    }
+
+    /// The kernel of vectors, if tensors lie in one piece.
+    fn of_vectors(
+        &self,
+        device: &Device,
+        axes: &Axes<TENSORS>,
+    ) -> Result<Option<(Vectors, Arc<Kernel>)>> {
+        let (inputs, tensors) = (self.program.inputs, self.program.tensors().len());
+        let Some(kernels) = &self.vectors else { return Ok(None) };
+        let Some(vectors) = Vectors::of(axes, inputs, tensors) else { return Ok(None) };
+        if let Some(kernel) = lock(kernels).get(&vectors) {
+            return Ok(Some((vectors, kernel.clone())));
+        }
+        let made = device.programs.get(source::vectors(&self.program, vectors))?;
+        Ok(Some((vectors, lock(kernels).entry(vectors).or_insert(made).clone())))
     }
 
     /// Output 0 before it is reduced: row-major, in the workspace behind the reduction's partial results.

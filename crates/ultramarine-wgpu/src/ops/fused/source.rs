@@ -3,7 +3,7 @@
 
 use super::program::{Program, Step};
 use crate::dtype::{Dtype, Wgsl};
-use crate::launch::{Once, places};
+use crate::launch::{Fours, Once, Vectors, places};
 use crate::ops::copy::{LIBRARY, convert};
 use crate::ops::elementwise::narrowed;
 use crate::shader::source::Source;
@@ -34,6 +34,30 @@ pub fn source(program: &Program, axes: Option<usize>) -> Source {
     }
     let text = Text::new(&tensors).library(LIBRARY).item(&functions(program));
     text.prologue(&Once::lets(&once)).body(&body).build()
+}
+
+/// Likewise of 4 elements for each invocation, where tensors lie in one piece.
+pub fn vectors(program: &Program, vectors: Vectors) -> Source {
+    let dtypes = program.tensors();
+    let tensors = NAMES.into_iter().zip(&dtypes);
+    let tensors: Vec<_> = tensors.map(|(name, dtype)| Tensor { name, dtype: *dtype }).collect();
+    let table = format!("q + {}u", 2 * program.constants);
+    let fours = Fours { tensors: &tensors, inputs: program.inputs, vectors, table };
+    let once = constants(program, "im.base + 1u");
+    let text = Text::new(&[]).library(LIBRARY).item(&functions(program));
+    let text = fours.declared(text).prologue(&(Once::lets(&once) + &fours.origins()));
+    text.body(&fours.body(|_, inputs, outputs| {
+        let mut body = String::new();
+        for (i, input) in inputs.iter().enumerate() {
+            _ = writeln!(body, "let v{i} = {input};");
+        }
+        body += &steps(program);
+        for (variable, output) in outputs.iter().zip(&program.outputs) {
+            _ = writeln!(body, "{variable} = v{output};");
+        }
+        body
+    }))
+    .build()
 }
 
 /// The values of a reduction of output 0, which has no other beside it: the inputs, `out`, and the function `load_a` of an
@@ -107,6 +131,13 @@ fn layout(
 ) -> (Vec<Once>, String) {
     let table = format!("q + {}u", 2 * program.constants);
     let (found, body) = places(&table, (tensors, TENSORS), axes);
+    let mut once = constants(program, base);
+    once.extend(found);
+    (once, body)
+}
+
+/// The place `q` of constants, and their values.
+fn constants(program: &Program, base: &str) -> Vec<Once> {
     let mut once = vec![Once::index("q", base.to_owned())];
     once.extend((0..program.constants).map(|i| {
         let value = program.inputs + i;
@@ -114,8 +145,7 @@ fn layout(
         let (name, kind) = (format!("v{value}"), dtype.register());
         Once { name, kind, value: constant(dtype, 2 * i) }
     }));
-    once.extend(found);
-    (once, body)
+    once
 }
 
 /// Inputs and instructions, as values `v0`, `v1` ...
@@ -124,6 +154,12 @@ fn values(program: &Program) -> String {
     for (i, name) in NAMES.into_iter().enumerate().take(program.inputs) {
         _ = writeln!(text, "let v{i} = load_{name}(at{i});");
     }
+    text + &steps(program)
+}
+
+/// Instructions, as values.
+fn steps(program: &Program) -> String {
+    let mut text = String::new();
     for (i, step) in program.steps.iter().enumerate() {
         let value = program.first() + i;
         let to = program.dtypes[value];
@@ -171,7 +207,7 @@ fn constant(dtype: Dtype, at: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launch::AXES;
+    use crate::launch::{AXES, Axes};
     use crate::ops::elementwise::{Functions, function_of};
     use crate::shader::{compile, narrow, patch};
     use ultramarine_abi::schema::{binary, op};
@@ -208,6 +244,8 @@ mod tests {
     fn programs_of_all_dtypes_compile_for_all_numbers_of_axes() {
         for (i, dtype) in crate::dtype::ALL.into_iter().enumerate() {
             let program = program(dtype, crate::dtype::ALL[(i + 5) % 14]);
+            let pieces = Axes::<3>::join([0; 3], [(8, [1, (i % 2) as i64, 1])]);
+            compiles(&vectors(&program, Vectors::of(&pieces, 2, 3).unwrap()));
             for axes in [None, Some(1), Some(2), Some(AXES)] {
                 compiles(&source(&program, axes));
                 let values = operand(&program, program.dtypes[6], axes);

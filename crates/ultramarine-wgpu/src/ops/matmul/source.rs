@@ -108,29 +108,28 @@ impl Variant {
             sides * size(b),
         );
         let quarters = depth / 4;
-        for (name, along_k, steps) in [("a", a, (8, 9)), ("b", b, (11, 10))] {
-            let (outer, inner) = (format!("word({}u)", steps.0), format!("word({}u)", steps.1));
+        for (name, along_k) in [("a", a), ("b", b)] {
             let (place, step, room, put) = match along_k {
                 true => (
                     format!(
                         "let r = local / {quarters}u;\nlet kk = k + 4u * (local % {quarters}u);"
                     ),
-                    &inner,
+                    "steps.y",
                     "end - kk",
                     format!("(local / {quarters}u) * {pitch}u + local % {quarters}u"),
                 ),
                 false => (
                     format!("let r = 4u * (local % {across}u);\nlet kk = k + local / {across}u;"),
-                    &outer,
+                    "steps.x",
                     "rows - r",
                     "local".to_owned(),
                 ),
             };
             _ = write!(
                 text,
-                "fn fetch_{name}(at: u32, rows: u32, local: u32, k: u32, end: u32) -> Q {{\n{place}\n\
+                "fn fetch_{name}(at: u32, steps: vec2<u32>, rows: u32, local: u32, k: u32, end: u32) -> Q {{\n{place}\n\
                  if (r >= rows || kk >= end) {{ return Q(); }}\n\
-                 return pick_{name}(at + r * {outer} + kk * {inner}, {step}, {room});\n}}\n\
+                 return pick_{name}(at + r * steps.x + kk * steps.y, {step}, {room});\n}}\n\
                  fn put_{name}(local: u32) -> u32 {{ return {put}; }}\n"
             );
         }

@@ -1,23 +1,27 @@
 //! ROPE: any strides.
 
 use crate::dtype::{Dtype, Wgsl};
-use crate::launch::{Axes, Job, OpRequest, View, Walk, Work};
+use crate::launch::{Axes, Device, Forms, Job, Once, OpRequest, View, Work, places};
 use crate::ops::copy::Copy;
+use crate::program::Kernel;
 use crate::shader::{Program, Tensor};
+use std::sync::Arc;
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::RopeAttrs;
 
-/// Rotates the pair at `at` and `apart` behind it. Every product is rounded.
-const ROTATE: &str = "let behind = at + vec4<u32>(0u, 0u, word(1u), word(2u));
-let left = R(load_x(at.z));
-let right = R(load_x(behind.z));
-let c = load_cos(at.x);
-let s = select(load_sin(at.y), -load_sin(at.y), word(3u) != 0u);
-store_out(at.w, left * c - right * s);
-store_out(behind.w, left * s + right * c);";
+/// Words in front of the layout: how far the elements of a pair are apart, in x and in the output, and 1 for the inverse.
+const WORDS: u32 = 3;
+/// Rotates a pair. Every product is rounded.
+const ROTATE: &str = "let left = R(load_x(at2));
+let right = R(load_x(at2 + word(1u)));
+let c = load_cos(at0);
+let s = select(load_sin(at1), -load_sin(at1), word(3u) != 0u);
+store_out(at3, left * c - right * s);
+store_out(at3 + word(2u), left * s + right * c);";
 
 struct Rope {
-    walk: Walk,
+    kernels: Forms<Kernel>,
+    dtype: Dtype,
     /// Moves what is behind the pairs.
     rest: Copy,
     pairs: i64,
@@ -30,7 +34,7 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     request.elementwise(3)?;
     let attributes: RopeAttrs = request.attributes()?;
     let dtype = request.output(0)?.dtype;
-    let table = if dtype.is_half() { Dtype::Float32 } else { dtype };
+    let table = angles(dtype);
     let dtypes: Vec<Dtype> = request.inputs.iter().map(|desc| desc.dtype).collect();
     if !dtype.is_real() || dtypes != [dtype, table, table] {
         let text =
@@ -41,16 +45,36 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         return Err(Failure::invalid("rope rotates one pair of the last axis at least"));
     }
     request.computes(&[dtype])?;
-    let tensors = [("cos", table), ("sin", table), ("x", dtype), ("out", dtype)];
-    let tensors = tensors.map(|(name, dtype)| Tensor { name, dtype });
-    let program = Program::new(&tensors).item(&format!("alias R = {};", dtype.register()));
-    Ok(Box::new(Rope {
-        walk: Walk::new(request.device, program, (4, 3), ROTATE)?,
+    let rope = Rope {
+        kernels: Forms::default(),
+        dtype,
         rest: Copy::new(request.device, dtype, dtype)?,
         pairs: attributes.pairs.into(),
         traditional: attributes.traditional != 0,
         inverse: attributes.inverse != 0,
-    }))
+    };
+    // An error now if it does not compile.
+    rope.kernel(request.device, 1)?;
+    Ok(Box::new(rope))
+}
+
+/// Angles of float16 and bfloat16 are float32.
+fn angles(dtype: Dtype) -> Dtype {
+    if dtype.is_half() { Dtype::Float32 } else { dtype }
+}
+
+impl Rope {
+    fn kernel(&self, device: &Device, axes: usize) -> Result<Arc<Kernel>> {
+        self.kernels.get(axes, |axes| {
+            let (dtype, table) = (self.dtype, angles(self.dtype));
+            let tensors = [("cos", table), ("sin", table), ("x", dtype), ("out", dtype)];
+            let tensors = tensors.map(|(name, dtype)| Tensor { name, dtype });
+            let (once, found) = places(&format!("im.base + {}u", WORDS + 1), (4, 4), axes);
+            let program = Program::new(&tensors).item(&format!("alias R = {};", dtype.register()));
+            let program = program.prologue(&Once::lets(&once)).body(&(found + ROTATE));
+            device.programs.get(program.build())
+        })
+    }
 }
 
 impl Work for Rope {
@@ -73,8 +97,12 @@ impl Work for Rope {
         let axes = Axes::join([cos.offset, sin.offset, x.offset, out.offset], axes);
         let between = if self.traditional { 1 } else { self.pairs };
         let apart = [x, out].map(|view| (view.strides[last] * between) as u32);
-        let words = [apart[0], apart[1], self.inverse.into()];
-        job.walk(&self.walk, &[&cos.block, &sin.block, &x.block, &out.block], &axes, &words)?;
+        let mut words = vec![apart[0], apart[1], self.inverse.into()];
+        axes.words(&mut words);
+        axes.divisors(&mut words);
+        let kernel = self.kernel(job.device, axes.list.len())?;
+        let blocks = [&cos.block, &sin.block, &x.block, &out.block];
+        job.launch(&kernel, &blocks, axes.elements()?, &words)?;
 
         shape[last] = out.shape[last] - 2 * self.pairs;
         if shape[last] == 0 {
