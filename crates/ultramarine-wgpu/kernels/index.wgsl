@@ -112,3 +112,58 @@ fn window(i: u32) {
 }
 
 fn less_complex(x: vec2<f32>, y: vec2<f32>) -> bool { return x.x < y.x || (x.x == y.x && x.y < y.y); }
+
+// Updates whose places are known, in pieces; their order is that of numbers of pieces. Words: invocations, elements of a
+// piece, pieces, where sorted places and the numbers of their pieces are among `places`, where the second layout is; the
+// layout of pieces (updates); that of a piece (output, updates).
+//
+// Limits: the bytes of updates, and the sort of places: 16 bytes for each piece and pass, of which there are log2(n / 32).
+// Many updates of one element are one invocation's work.
+
+// A piece that is the last of its place.
+fn scatter_last(i: u32) {
+  let each = word(1u);
+  let p = i / each;
+  let keys = word(3u);
+  let place = places[keys + p];
+  if (place == NOWHERE || (p + 1u < word(2u) && places[keys + p + 1u] == place)) { return; }
+  let within = locate2(word(5u), i - p * each);
+  store_out(place + within.x, load_u(locate1(6u, places[word(4u) + p]) + within.y));
+}
+
+// All pieces of a place, from the first on.
+fn scatter_sorted(i: u32) {
+  let each = word(1u);
+  let p = i / each;
+  let keys = word(3u);
+  let place = places[keys + p];
+  if (place == NOWHERE || (p != 0u && places[keys + p - 1u] == place)) { return; }
+  let within = locate2(word(5u), i - p * each);
+  let to = place + within.x;
+  var value = load_out(to);
+  for (var s = p; s < word(2u); s++) {
+    if (places[keys + s] != place) { break; }
+    value = combine(value, load_u(locate1(6u, places[word(4u) + s]) + within.y));
+  }
+  store_out(to, value);
+}
+
+// Each piece for itself.
+fn scatter_atomic(i: u32) {
+  let each = word(1u);
+  let p = i / each;
+  let place = places[p];
+  if (place == NOWHERE) { return; }
+  let within = locate2(word(5u), i - p * each);
+  meet_at(place + within.x, load_u(locate1(6u, p) + within.y));
+}
+
+// The places of elements along an axis. Words: elements, length of a lane, size of the axis, steps of output and indices; the
+// layout of the lanes (output, indices, updates).
+fn axis_places(i: u32) {
+  let length = word(1u);
+  let lane = i / length;
+  let at = locate3(5u, lane);
+  let position = position_of(load_index(at.y + (i - lane * length) * word(4u)), word(2u), word(2u), true);
+  places[i] = select(at.x + position * word(3u), NOWHERE, position == NOWHERE);
+}

@@ -137,7 +137,9 @@ def test_elementwise(dtype: str) -> None:
     ]:
         larger = np.maximum(p, q)
         np.testing.assert_array_equal(host(mx.maximum(c, d)), larger)
-        np.testing.assert_array_equal(host(mx.where(c == d, c, d)), np.broadcast_to(q, larger.shape))
+        np.testing.assert_array_equal(
+            host(mx.where(c == d, c, d)), np.broadcast_to(q, larger.shape)
+        )
         compiled = mx.compile(lambda c, d: (mx.maximum(c, d), mx.where(c > d, c, d) == d))
         first, second = compiled(c, d)
         np.testing.assert_array_equal(host(first), larger)
@@ -151,3 +153,41 @@ def test_elementwise(dtype: str) -> None:
     if dtype not in {"bool_", "complex64"}:
         counted = mx.arange(0, 120, dtype=getattr(mx, dtype))
         np.testing.assert_array_equal(host(counted), np.arange(120))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "uint32", "int8", "complex64"])
+def test_scatters(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    source = np.abs(whole(rng, (50, 6)))
+    updates = np.abs(whole(rng, (400, 6)))
+    updates[7, 2] = 5
+    # Negative ones count from the end; many meet.
+    rows = rng.integers(-50, 50, 400)
+    a, b, at = device(source, dtype), device(updates, dtype), mx.array(rows.astype(np.int32))
+    for name, combine in [("add", np.add), ("maximum", np.maximum), ("minimum", np.minimum)]:
+        if name != "add" and dtype == "complex64":
+            continue
+        want = source.copy()
+        combine.at(want, rows, updates)
+        np.testing.assert_array_equal(host(getattr(a.at[at], name)(b)), want)
+        want = source.copy()
+        combine.at(want, (rows, 3), updates[:, 3])
+        np.testing.assert_array_equal(host(getattr(a.at[at, 3], name)(b[:, 3])), want)
+    want = source.copy()
+    for row, update in zip(rows, updates, strict=True):
+        want[row] = update
+    a[at] = b
+    np.testing.assert_array_equal(host(a), want)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "int64"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_scatters_along_an_axis(axis: int, dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    source, updates = np.abs(whole(rng, (30, 20))), np.abs(whole(rng, (30, 20)))
+    where = rng.integers(-20, 20, (30, 20))
+    a, b = device(source, dtype), device(updates, dtype)
+    at = mx.array(where.astype(np.int32))
+    want = source.copy()
+    np.put_along_axis(want, where, updates, axis)
+    np.testing.assert_array_equal(host(mx.put_along_axis(a, at, b, axis)), want)

@@ -3,6 +3,7 @@
 mod gather;
 mod places;
 mod scatter;
+mod sorted;
 mod window;
 
 use crate::dtype::{Dtype, Wgsl};

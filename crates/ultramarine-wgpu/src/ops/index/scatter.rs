@@ -1,7 +1,8 @@
-//! SCATTER and SCATTER_AXIS: updates combined into what is there, those of one element in their order, without atomic
-//! operations.
+//! SCATTER and SCATTER_AXIS: updates combined into what is there, those of one element in their order. On GPUs by
+//! [`Combined`]; on processors an invocation goes through all updates of its elements.
 
 use super::places::{Indexed, Places};
+use super::sorted::{Combined, Updates};
 use super::{index_tensor, kernel, step_of};
 use crate::dtype::{Dtype, Wgsl};
 use crate::launch::{Axes, Job, OpRequest, Work, count};
@@ -52,6 +53,24 @@ struct Scatter {
     copy: Copy,
     places: Places,
     kernel: Arc<Kernel>,
+    /// For updates that do not overlap unless their places are equal.
+    combined: Option<Combined>,
+}
+
+/// The parallel form, for devices that profit from it.
+fn parallel(
+    request: &OpRequest<'_>,
+    op: u32,
+    dtype: Dtype,
+    item: &str,
+) -> Result<Option<Combined>> {
+    let wanted = request.device.context.properties.gpu_kernels;
+    wanted.then(|| Combined::new(request, op, dtype, item)).transpose()
+}
+
+/// Updates that loops may go through, whatever their places are.
+fn fits_loops(job: &Job<'_>, pieces: u64) -> bool {
+    pieces <= job.device.context.properties.iterations.into()
 }
 
 pub(super) fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
@@ -73,13 +92,15 @@ pub(super) fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     let tensors = [Tensor { name: "u", dtype }, Tensor { name: "out", dtype }];
     let kernel = kernel(request, &tensors, true, &item, "scatter(i);")?;
     let copy = Copy::new(request.device, out.dtype, out.dtype)?;
-    Ok(Box::new(Scatter { copy, places, kernel }))
+    let combined = parallel(request, attributes.op, dtype, &item)?;
+    Ok(Box::new(Scatter { copy, places, kernel, combined }))
 }
 
 impl Work for Scatter {
     fn workspace(&self, job: &Job<'_>) -> Result<u64> {
         let updates = job.input(job.inputs.len() - 1)?;
-        Ok(4 * u64::from(self.places.positions(updates.shape)?))
+        let positions = u64::from(self.places.positions(updates.shape)?);
+        Ok(4 * positions + self.combined.as_ref().map_or(0, |c| c.workspace(positions)))
     }
 
     fn run(&self, job: &Job<'_>) -> Result<()> {
@@ -97,6 +118,13 @@ impl Work for Scatter {
         let (off, along) = (Axes::join([0, 0], off), Axes::join([0, 0], along));
         let positions = (0..n).map(|d| (updates.shape[d], [updates.strides[d]]));
         let each = along.elements()?;
+        let pieces = self.places.positions(updates.shape)?.into();
+        if let Some(combined) =
+            self.combined.as_ref().filter(|_| each == 1 && fits_loops(job, pieces))
+        {
+            let pieces = Axes::join([updates.offset], positions);
+            return combined.run(job, &places, &Updates { updates, out, pieces, piece: off });
+        }
         let all = count([self.places.positions(updates.shape)?.into(), each.into()])?;
         let mut words = vec![0, 0, each, 0, 0];
         let positions = Axes::join([updates.offset], positions);
@@ -138,6 +166,8 @@ struct ScatterAxis {
     copy: Copy,
     kernel: Arc<Kernel>,
     axis: usize,
+    /// The places of updates, and what combines them.
+    combined: Option<(Arc<Kernel>, Combined)>,
 }
 
 pub(super) fn prepare_axis(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
@@ -152,25 +182,53 @@ pub(super) fn prepare_axis(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     combine(request, attributes.op, out.dtype)?;
     let dtype = combined(attributes.op, out.dtype);
     let (given, load) = index_tensor(indices.dtype)?;
-    let items = format!("{load}\n{}", combine(request, attributes.op, dtype)?);
+    let item = combine(request, attributes.op, dtype)?;
+    let items = format!("{load}\n{item}");
     let tensors = [given, Tensor { name: "u", dtype }, Tensor { name: "out", dtype }];
+    let combined = match parallel(request, attributes.op, dtype, &item)? {
+        Some(combined) => {
+            Some((kernel(request, &[given], true, &load, "axis_places(i);")?, combined))
+        }
+        None => None,
+    };
     let kernel = kernel(request, &tensors, false, &items, "scatter_axis(i);")?;
     let copy = Copy::new(request.device, out.dtype, out.dtype)?;
-    Ok(Box::new(ScatterAxis { copy, kernel, axis }))
+    Ok(Box::new(ScatterAxis { copy, kernel, axis, combined }))
 }
 
 impl Work for ScatterAxis {
+    fn workspace(&self, job: &Job<'_>) -> Result<u64> {
+        let Some((_, combined)) = &self.combined else { return Ok(0) };
+        let pieces = self.pieces(job)?;
+        Ok(if self.is_short_of_lanes(job)? { 4 * pieces + combined.workspace(pieces) } else { 0 })
+    }
+
     fn run(&self, job: &Job<'_>) -> Result<()> {
         let (source, indices) = (job.input(0)?, job.input(1)?);
         let (updates, out, axis) = (job.input(2)?, job.output(0)?, self.axis);
         self.copy.run_views(job, source, out)?;
-        let lanes = (0..out.shape.len()).filter(|d| *d != axis);
-        let lanes = lanes
+        let others = (0..out.shape.len()).filter(|d| *d != axis);
+        let of_lane = others
             .map(|d| (out.shape[d], [out.strides[d], step_of(indices, d), step_of(updates, d)]));
-        let lanes = Axes::join([out.offset, indices.offset, updates.offset], lanes);
+        let of_lane: Vec<_> = of_lane.collect();
+        let offsets = [out.offset, indices.offset, updates.offset];
+        let lanes = Axes::join(offsets, of_lane.iter().copied());
         let length = indices.shape[axis].max(updates.shape[axis]);
         let steps = [out.strides[axis], step_of(indices, axis), step_of(updates, axis)];
-        let mut words = vec![0, 0, out.shape[axis] as u32];
+        let size = out.shape[axis] as u32;
+        if let Some((find, combined)) = &self.combined
+            && self.is_short_of_lanes(job)?
+        {
+            let work = job.scratch()?;
+            let pieces = of_lane.iter().map(|(n, [_, _, update])| (*n, [*update]));
+            let pieces = Axes::join([updates.offset], pieces.chain([(length, [steps[2]])]));
+            let mut words = vec![length as u32, size, steps[0] as u32, steps[1] as u32];
+            lanes.words(&mut words);
+            job.launch(find, &[&indices.block, &work], pieces.elements()?, &words)?;
+            let piece = Axes::join([0, 0], []);
+            return combined.run(job, &work, &Updates { updates, out, pieces, piece });
+        }
+        let mut words = vec![0, 0, size];
         words.extend(steps.map(|step| step as u32));
         let blocks = [&indices.block, &updates.block, &out.block];
         lanes.words(&mut words);
@@ -178,5 +236,23 @@ impl Work for ScatterAxis {
             words[..2].copy_from_slice(&[first, end]);
             job.launch(&self.kernel, &blocks, lanes.elements()?, &words)
         })
+    }
+}
+
+impl ScatterAxis {
+    /// All updates.
+    fn pieces(&self, job: &Job<'_>) -> Result<u64> {
+        let (indices, updates) = (job.input(1)?, job.input(2)?);
+        let length = indices.shape[self.axis].max(updates.shape[self.axis]) as u64;
+        let out = job.output(0)?;
+        Ok(length * (out.len() / out.shape[self.axis] as u64))
+    }
+
+    /// Lanes do not keep the device busy, which goes through each of them otherwise.
+    fn is_short_of_lanes(&self, job: &Job<'_>) -> Result<bool> {
+        let out = job.output(0)?;
+        let lanes = out.len() / out.shape[self.axis] as u64;
+        let few = lanes < job.device.context.properties.parallelism();
+        Ok(few && fits_loops(job, self.pieces(job)?))
     }
 }

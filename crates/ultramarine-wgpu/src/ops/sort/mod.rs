@@ -1,6 +1,9 @@
 //! SORT and ARG_SORT, which partition too, and SEARCHSORTED.
 
+mod passes;
 mod search;
+
+pub use passes::{Lanes, Passes};
 
 use crate::dtype::{Dtype, Wgsl};
 use crate::launch::{Axes, Job, OpRequest, Work, count};
@@ -12,17 +15,11 @@ use ultramarine_abi::schema::{AxisAttrs, op};
 
 const SORT: &str = include_str!("../../../kernels/sort.wgsl");
 
-/// `SMALL` of `sort.wgsl`.
-const SMALL: u32 = 32;
-
 struct Sort {
-    blocks: Arc<Kernel>,
-    merge: Arc<Kernel>,
+    passes: Passes,
     last: Arc<Kernel>,
     values: bool,
     axis: usize,
-    /// Bytes of a key.
-    key: u64,
 }
 
 /// The plan of a request.
@@ -43,13 +40,8 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     let dtype = input.dtype;
     let (key, function) = key_of(dtype);
     let item = key_item(dtype, key, function);
-    let a = Tensor { name: "a", dtype };
     let build = |program: Program<'_>, call: &str| {
         request.device.programs.get(program.library(SORT).body(call).build())
-    };
-    let sorting = |tensors: &[Tensor]| {
-        let program = Program::new(tensors).item(&item);
-        program.array("keys", key).array("indices", "u32")
     };
     // Values are only moved.
     let word = dtype.word();
@@ -65,12 +57,10 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         ),
     };
     Ok(Box::new(Sort {
-        blocks: build(sorting(&[a]), "sort_blocks(i);")?,
-        merge: build(sorting(&[]), "sort_merge(i);")?,
+        passes: Passes::new(request, dtype, key, &item)?,
         last: last?,
         values,
         axis,
-        key: if key == "u64" { 8 } else { 4 },
     }))
 }
 
@@ -94,7 +84,7 @@ fn key_of(dtype: Dtype) -> (&'static str, &'static str) {
 
 impl Work for Sort {
     fn workspace(&self, job: &Job<'_>) -> Result<u64> {
-        Ok(2 * (self.key + 4) * job.input(0)?.len())
+        Ok(self.passes.workspace(job.input(0)?.len()))
     }
 
     fn run(&self, job: &Job<'_>) -> Result<()> {
@@ -104,29 +94,16 @@ impl Work for Sort {
         let others = others.map(|d| (input.shape[d], [input.strides[d], out.strides[d]]));
         let lanes = Axes::join([input.offset, out.offset], others);
         let items = count(input.shape.iter().copied())?;
-        let length = count([input.shape[axis]])?;
-        // Two places for keys, behind them two for indices, whose elements have 4 bytes. All end within 32 bits, as
-        // buffers do.
-        let mut keys = [0, items];
-        let first = (2 * self.key / 4 * u64::from(items)) as u32;
-        let mut indices = [first, first.wrapping_add(items)];
-        let words = |width: u32, keys: [u32; 2], indices: [u32; 2]| {
-            let steps = [input.strides[axis] as u32, out.strides[axis] as u32];
-            let mut words = vec![length, steps[0], steps[1], width];
-            words.extend([keys[0], keys[1], indices[0], indices[1]]);
-            lanes.words(&mut words);
-            words
-        };
-        let given = words(0, keys, indices);
-        job.launch(&self.blocks, &[&input.block, &work, &work], items, &given)?;
-        (keys, indices) = ([keys[1], keys[0]], [indices[1], indices[0]]);
-        let mut width = SMALL;
-        while width < length {
-            job.launch(&self.merge, &[&work, &work], items, &words(width, keys, indices))?;
-            (keys, indices) = ([keys[1], keys[0]], [indices[1], indices[0]]);
-            width = width.saturating_mul(2);
-        }
-        let given = words(0, keys, indices);
+        let (_, given) = self.passes.run(
+            job,
+            &Lanes {
+                input: &input.block,
+                work: (&work, 0),
+                length: count([input.shape[axis]])?,
+                steps: [input.strides[axis] as u32, out.strides[axis] as u32],
+                lanes: &lanes,
+            },
+        )?;
         match self.values {
             true => {
                 let blocks = [&input.block, &out.block, &work];

@@ -1,0 +1,90 @@
+//! The passes of a sort: blocks that are ranked, then runs that are merged.
+
+use super::SORT;
+use crate::dtype::Dtype;
+use crate::launch::{Axes, Job, OpRequest, count};
+use crate::memory::Block;
+use crate::program::Kernel;
+use crate::shader::{Program, Tensor};
+use std::sync::Arc;
+use ultramarine_abi::helper::Result;
+
+/// `SMALL` of `sort.wgsl`.
+const SMALL: u32 = 32;
+
+/// The kernels that sort keys of a dtype, with the numbers of their elements in the lane.
+pub struct Passes {
+    blocks: Arc<Kernel>,
+    merge: Arc<Kernel>,
+    /// Bytes of a key.
+    key: u64,
+}
+
+/// Lanes to sort.
+pub struct Lanes<'a> {
+    /// The elements' buffer.
+    pub input: &'a Arc<Block>,
+    /// The workspace, and the first byte of it that is used, which is a multiple of 8.
+    pub work: (&'a Arc<Block>, u64),
+    /// Elements of a lane, and the steps along it of input and output.
+    pub length: u32,
+    /// Steps of input and output.
+    pub steps: [u32; 2],
+    /// The lanes.
+    pub lanes: &'a Axes<2>,
+}
+
+impl Passes {
+    /// Kernels of a dtype with keys of a type, made by an item's `key_of`.
+    pub fn new(
+        request: &OpRequest<'_>,
+        dtype: Dtype,
+        key: &'static str,
+        item: &str,
+    ) -> Result<Self> {
+        let build = |tensors: &[Tensor], call: &str| {
+            let program = Program::new(tensors).item(item);
+            let program = program.array("keys", key).array("indices", "u32");
+            request.device.programs.get(program.library(SORT).body(call).build())
+        };
+        Ok(Self {
+            blocks: build(&[Tensor { name: "a", dtype }], "sort_blocks(i);")?,
+            merge: build(&[], "sort_merge(i);")?,
+            key: if key == "u64" { 8 } else { 4 },
+        })
+    }
+
+    /// Bytes of workspace for so many elements.
+    pub fn workspace(&self, elements: u64) -> u64 {
+        2 * (self.key + 4) * elements
+    }
+
+    /// Enqueues them, and returns where sorted keys and indices are, in elements of theirs, and the words of a kernel of
+    /// `sort.wgsl` that reads them.
+    pub fn run(&self, job: &Job<'_>, of: &Lanes<'_>) -> Result<([u32; 2], Vec<u32>)> {
+        let (work, length) = (of.work.0, of.length);
+        let items = count([of.lanes.elements()?.into(), length.into()])?;
+        // Two places for keys, behind them two for indices, whose elements have 4 bytes. All end within 32 bits, as
+        // buffers do.
+        let first = (of.work.1 / self.key) as u32;
+        let mut keys = [first, first.wrapping_add(items)];
+        let first = ((of.work.1 + 2 * self.key * u64::from(items)) / 4) as u32;
+        let mut indices = [first, first.wrapping_add(items)];
+        let words = |width: u32, keys: [u32; 2], indices: [u32; 2]| {
+            let mut words = vec![length, of.steps[0], of.steps[1], width];
+            words.extend([keys[0], keys[1], indices[0], indices[1]]);
+            of.lanes.words(&mut words);
+            words
+        };
+        let given = words(0, keys, indices);
+        job.launch(&self.blocks, &[of.input, work, work], items, &given)?;
+        (keys, indices) = ([keys[1], keys[0]], [indices[1], indices[0]]);
+        let mut width = SMALL;
+        while width < length {
+            job.launch(&self.merge, &[work, work], items, &words(width, keys, indices))?;
+            (keys, indices) = ([keys[1], keys[0]], [indices[1], indices[0]]);
+            width = width.saturating_mul(2);
+        }
+        Ok(([keys[0], indices[0]], words(0, keys, indices)))
+    }
+}
