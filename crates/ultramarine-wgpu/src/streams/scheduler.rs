@@ -223,10 +223,7 @@ impl Scheduler {
 
     /// Waits for what runs, and gives back the memory that this used.
     pub fn reclaim(&self) -> Result<()> {
-        let mut state = lock(&self.state);
-        state.submissions.drain()?;
-        state.submissions.trim();
-        drop(state);
+        lock(&self.state).submissions.reclaim()?;
         self.uploads.trim();
         self.downloads.trim();
         Ok(())

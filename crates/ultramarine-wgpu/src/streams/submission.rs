@@ -21,6 +21,8 @@ struct Uses {
     groups: Vec<vulkan::BindGroup>,
 }
 
+/// Alignment of small uploads, and of words at least.
+const ALIGNMENT: u64 = 16;
 /// Actions of a submission at most, nearly.
 const ACTIONS: usize = 256;
 /// Workgroups of a submission at most, nearly: systems end one that takes seconds.
@@ -53,7 +55,7 @@ pub(super) struct Submissions {
     encoders: Vec<vulkan::CommandEncoder>,
     groups: Groups,
     /// Words of commands and small uploads.
-    pub arena: Arena,
+    arena: Arena,
 }
 
 impl Submissions {
@@ -90,8 +92,7 @@ impl Submissions {
     pub fn add(&mut self, batch: Batch) -> Result<u64> {
         let prepared = match self.prepare(&batch) {
             Err(failure) if failure.code == status::OUT_OF_MEMORY => {
-                self.drain()?;
-                self.trim();
+                self.reclaim()?;
                 self.prepare(&batch).map_err(|failure| match batch.names.len() {
                     0 | 1 => failure,
                     // The host is told of the last one alone, and would use the results of the others.
@@ -123,6 +124,17 @@ impl Submissions {
         Ok(submission)
     }
 
+    /// Writes bytes where commands read them. Short of memory, it waits for what runs and lets go of that.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(Arc<Block>, u64)> {
+        match self.arena.write(&self.context, bytes, ALIGNMENT) {
+            Err(failure) if failure.code == status::OUT_OF_MEMORY => {
+                self.reclaim()?;
+                self.arena.write(&self.context, bytes, ALIGNMENT)
+            }
+            written => written,
+        }
+    }
+
     /// Does all that may fail, so that what is recorded is whole.
     fn prepare(&mut self, batch: &Batch) -> Result<(Words, Vec<usize>)> {
         if self.open.is_none() {
@@ -133,8 +145,8 @@ impl Submissions {
             false => {
                 let bytes: Vec<u8> =
                     batch.words.iter().flat_map(|word| word.to_le_bytes()).collect();
-                let alignment = self.context.properties.binding_alignment;
-                Some(self.arena.write(&self.context, &bytes, alignment.max(16))?)
+                let alignment = self.context.properties.binding_alignment.max(ALIGNMENT);
+                Some(self.arena.write(&self.context, &bytes, alignment)?)
             }
         };
         let places = recording::prepare(&self.context, &mut self.groups, batch, &words)?;
@@ -193,17 +205,17 @@ impl Submissions {
         Ok(())
     }
 
-    /// Submits what was recorded and waits for all.
-    pub fn drain(&mut self) -> Result<()> {
+    /// Waits for all that was recorded, and drops memory that nobody uses.
+    pub fn reclaim(&mut self) -> Result<()> {
         self.flush()?;
         let names = || self.names();
         self.context.wait(self.submitted, names)?;
         self.retire();
+        self.trim();
         Ok(())
     }
 
-    /// Drops memory that nobody uses.
-    pub fn trim(&mut self) {
+    fn trim(&mut self) {
         self.arena.trim();
         if self.in_flight.is_empty() && self.open.is_none() {
             for group in self.groups.take() {

@@ -1,10 +1,11 @@
 //! Copies from and to the host, through memory that both sides reach.
 
 use super::{Batch, Scheduler};
-use crate::memory::Block;
+use crate::memory::{Block, Pool};
 use core::mem::MaybeUninit;
 use std::sync::Arc;
 use ultramarine_abi::helper::Result;
+use ultramarine_abi::status;
 
 /// Bytes of a piece of a copy at most.
 const PIECE: usize = 32 << 20;
@@ -32,21 +33,31 @@ impl Scheduler {
         };
         if source.len() <= SMALL {
             return self.submit_with(lane, |submissions| {
-                let from = submissions.arena.write(&self.context, source, 16)?;
-                Ok(copy(from, offset, source.len()))
+                Ok(copy(submissions.write(source)?, offset, source.len()))
             });
         }
         let mut at = offset;
         for piece in source.chunks(PIECE) {
             let bytes = piece.len() as u64;
             while self.uploads.in_use() + bytes > self.staging_limit() && self.wait_oldest()? {}
-            let staging = self.uploads.take(&self.context, bytes, LEAST)?;
+            let staging = self.staging(&self.uploads, bytes)?;
             // SAFETY: the pool gave it to nobody else.
             unsafe { staging.write(0, piece)? };
             self.submit(lane, copy((staging, 0), at, piece.len()))?;
             at += bytes;
         }
         Ok(())
+    }
+
+    /// Memory for a copy. Short of memory, it waits for what runs and lets go of that.
+    fn staging(&self, pool: &Pool, bytes: u64) -> Result<Arc<Block>> {
+        match pool.take(&self.context, bytes, LEAST) {
+            Err(failure) if failure.code == status::OUT_OF_MEMORY => {
+                self.reclaim()?;
+                pool.take(&self.context, bytes, LEAST)
+            }
+            taken => taken,
+        }
     }
 
     /// Copies from a buffer, behind the stream's earlier work; done on return.
@@ -61,7 +72,7 @@ impl Scheduler {
         from.check(offset, target.len() as u64)?;
         let mut at = offset;
         for piece in target.chunks_mut(PIECE) {
-            let staging = self.downloads.take(&self.context, piece.len() as u64, LEAST)?;
+            let staging = self.staging(&self.downloads, piece.len() as u64)?;
             let mut batch = Batch::default();
             batch.copy((from.clone(), at), (staging.clone(), 0), piece.len() as u64);
             self.submit(lane, batch)?;
