@@ -191,3 +191,40 @@ def test_scatters_along_an_axis(axis: int, dtype: str) -> None:
     want = source.copy()
     np.put_along_axis(want, where, updates, axis)
     np.testing.assert_array_equal(host(mx.put_along_axis(a, at, b, axis)), want)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "complex64"])
+@pytest.mark.parametrize("shape", [(7,), (100_000,), (3, 5000), (5000, 3), (300, 70), (70, 300)])
+def test_scans(shape: tuple[int, ...], dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    x = np.zeros(shape)
+    # Sums stay small, products one or minus one.
+    x.flat[:: x.size // 30 + 1] = 1
+    signs = np.where(x == 0, 1, -1)
+    heights = np.abs(whole(rng, shape)) + np.arange(x.size).reshape(shape) * 50 // x.size
+    a, b, c = (device(values, dtype) for values in (x, signs, heights))
+    for axis in range(x.ndim):
+        sums = np.cumsum(x, axis=axis)
+        np.testing.assert_array_equal(host(mx.cumsum(a, axis=axis)), sums)
+        np.testing.assert_array_equal(host(mx.cumsum(a, axis=axis, inclusive=False)), sums - x)
+        flipped = np.flip(np.cumsum(np.flip(x, axis), axis=axis), axis)
+        np.testing.assert_array_equal(host(mx.cumsum(a, axis=axis, reverse=True)), flipped)
+        np.testing.assert_array_equal(host(mx.cumprod(b, axis=axis)), np.cumprod(signs, axis=axis))
+        if dtype != "complex64":
+            highest = np.maximum.accumulate(heights, axis=axis)
+            np.testing.assert_array_equal(host(mx.cummax(c, axis=axis)), highest)
+    sums = np.cumsum(x.T, axis=0)
+    np.testing.assert_array_equal(host(mx.cumsum(a.T, axis=0)), sums)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "int64"])
+@pytest.mark.parametrize("shape", [(5,), (1024,), (30_000,), (3, 1500), (1500, 3)])
+def test_sorts(shape: tuple[int, ...], dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    # Equal elements are many, and stay in their order.
+    x = rng.integers(-50, 50, shape).astype(np.float64)
+    for y, a in [(x, device(x, dtype)), (x.T, device(x, dtype).T)]:
+        for axis in range(x.ndim):
+            np.testing.assert_array_equal(host(mx.sort(a, axis=axis)), np.sort(y, axis=axis))
+            order = np.argsort(y, axis=axis, kind="stable")
+            np.testing.assert_array_equal(host(mx.argsort(a, axis=axis)), order)

@@ -19,10 +19,16 @@ fn lane_of(g: u32, local: u32) -> Lane {
   return Lane(lane, lanes, select(each, 1u, first), select(0u, item, here), here);
 }
 
+// The number of reduced axes, and the step along the innermost one.
+fn steps_of() -> vec2<u32> {
+  let axes = word(5u);
+  return vec2<u32>(word(axes), word(axes + 3u));
+}
+
 // 4 elements of a reduction, or as many as there is room for.
-fn take(base: u32, r: u32, room: u32) -> Q {
-  let stride = word(word(5u) + 3u);
-  if (word(word(5u)) == 1u) { return pick_a(base + r * stride, stride, room); }
+fn take(base: u32, steps: vec2<u32>, r: u32, room: u32) -> Q {
+  let stride = steps.y;
+  if (steps.x == 1u) { return pick_a(base + r * stride, stride, room); }
   let at = reduced_at(r);
   if (at.y >= min(room, 4u)) { return pick_a(base + at.x, stride, room); }
   var v = pick_a(base + at.x, 0u, 1u);
@@ -33,7 +39,7 @@ fn take(base: u32, r: u32, room: u32) -> Q {
 }
 
 // Likewise from a buffer of vectors, along which there is one axis.
-fn take_vector(base: u32, r: u32, room: u32) -> Q { return pick_a(base + r, 1u, room); }
+fn take_vector(base: u32, steps: vec2<u32>, r: u32, room: u32) -> Q { return pick_a(base + r, 1u, room); }
 
 fn step_four(sum: N, v: Q) -> N {
   let two = step_narrow(step_narrow(sum, read_value(v.x)), read_value(v.y));
@@ -56,6 +62,7 @@ fn fold_group(g: u32, local: u32) {
   let first = segment * word(3u);
   let end = first + min(word(3u), word(2u) - first);
   let turn = 4u * at.lanes;
+  let steps = steps_of();
   var total = widen(neutral());
   var lost = W();
   var r = first + min(4u * at.lane, end - first);
@@ -63,15 +70,15 @@ fn fold_group(g: u32, local: u32) {
     if (r >= end) { break; }
     var sum = neutral();
     if (end - r >= 3u * turn + 4u) {
-      let v0 = TAKE(place.x, r, 4u);
-      let v1 = TAKE(place.x, r + turn, 4u);
-      let v2 = TAKE(place.x, r + 2u * turn, 4u);
-      let v3 = TAKE(place.x, r + 3u * turn, 4u);
+      let v0 = TAKE(place.x, steps, r, 4u);
+      let v1 = TAKE(place.x, steps, r + turn, 4u);
+      let v2 = TAKE(place.x, steps, r + 2u * turn, 4u);
+      let v3 = TAKE(place.x, steps, r + 3u * turn, 4u);
       sum = step_four(step_four(step_four(step_four(sum, v0), v1), v2), v3);
     } else {
       var s = r;
       loop {
-        sum = step_some(sum, TAKE(place.x, s, end - s), end - s);
+        sum = step_some(sum, TAKE(place.x, steps, s, end - s), end - s);
         if (end - s <= turn) { break; }
         s += turn;
       }
@@ -134,17 +141,18 @@ fn arg_group(g: u32, local: u32) {
   let first = segment * word(3u);
   let end = first + min(word(3u), word(2u) - first);
   let turn = 4u * at.lanes;
+  let steps = steps_of();
   var r = first + min(4u * at.lane, end - first);
   var best = NONE;
   var old = A();
   if (r < end) {
     best = r;
-    old = TAKE(place.x, r, end - r).x;
+    old = TAKE(place.x, steps, r, end - r).x;
   }
   loop {
     if (r >= end) { break; }
     let room = end - r;
-    let v = TAKE(place.x, r, room);
+    let v = TAKE(place.x, steps, r, room);
     if (beats(v.x, old)) { old = v.x; best = r; }
     if (room > 1u && beats(v.y, old)) { old = v.y; best = r + 1u; }
     if (room > 2u && beats(v.z, old)) { old = v.z; best = r + 2u; }

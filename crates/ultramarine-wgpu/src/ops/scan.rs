@@ -4,7 +4,8 @@ use super::elementwise::with_functions;
 use super::reduce::limits;
 use crate::dtype::{Dtype, Wgsl};
 use crate::launch::{Axes, Job, OpRequest, Work};
-use crate::program::Kernel;
+use crate::memory::Block;
+use crate::program::Deferred;
 use crate::shader::{Program, Tensor};
 use std::sync::Arc;
 use ultramarine_abi::helper::{Failure, Result};
@@ -12,13 +13,29 @@ use ultramarine_abi::schema::{self, ScanAttrs, reduce};
 
 const SCAN: &str = include_str!("../../kernels/scan.wgsl");
 
-/// Elements of a chunk at least.
-const CHUNK: u64 = 1024;
+/// The kernels of workgroups.
+const GROUPED: &str = include_str!("../../kernels/scan_group.wgsl");
+
+/// Elements of a chunk at least, where an invocation goes along it: on processors, on GPUs.
+const CHUNK: [u64; 2] = [1024, 128];
+/// Invocations of a workgroup, and elements of its tiles.
+const GROUP: u32 = 256;
+const TILE: u64 = 2048;
+/// Lanes that lie side by side, from which on an invocation for each reads side by side.
+const SIDE: u32 = 32;
+
+/// The kernels of chunks: their totals, what comes before each, the results.
+struct Kernels {
+    totals: Deferred,
+    carry: Deferred,
+    results: Deferred,
+}
 
 struct Scan {
-    totals: Arc<Kernel>,
-    carry: Arc<Kernel>,
-    lanes: Arc<Kernel>,
+    /// An invocation for each chunk.
+    single: Kernels,
+    /// A workgroup for each.
+    grouped: Kernels,
     axis: usize,
     reverse: bool,
     inclusive: bool,
@@ -44,21 +61,102 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     }
     let dtype = input.dtype;
     let items = items(attributes.op, dtype);
-    let build = |tensors: &[Tensor], call: &str| {
-        let program = Program::new(tensors).array("totals", dtype.register());
-        let program = with_functions(program, dtype, request.device.context.properties.float64);
-        request.device.programs.get(program.library(SCAN).item(&items).body(call).build())
+    let register = dtype.register();
+    let program = |tensors: &[Tensor]| {
+        let program = Program::new(tensors).array("totals", register);
+        with_functions(program, dtype, request.device.context.properties.float64)
+            .library(SCAN)
+            .item(&items)
+    };
+    let single =
+        |tensors: &[Tensor], call: &str| Deferred::new(program(tensors).body(call).build());
+    let grouped = |tensors: &[Tensor], part: Part| {
+        let program = program(tensors).item(&part.text(register));
+        Deferred::new(program.group_body(GROUP, "scan_group(g, local);").build())
     };
     let (a, out) = (Tensor { name: "a", dtype }, Tensor { name: "out", dtype });
-    Ok(Box::new(Scan {
-        totals: build(&[a], "scan_totals(i);")?,
-        carry: build(&[], "scan_carry(i);")?,
-        lanes: build(&[a, out], "scan_lanes(i);")?,
+    let scan = Scan {
+        single: Kernels {
+            totals: single(&[a], "scan_totals(i);"),
+            carry: single(&[], "scan_carry(i);"),
+            results: single(&[a, out], "scan_lanes(i);"),
+        },
+        grouped: Kernels {
+            totals: grouped(&[a], Part::Totals),
+            carry: grouped(&[], Part::Carry),
+            results: grouped(&[a, out], Part::Results),
+        },
         axis,
         reverse: attributes.reverse != 0,
         inclusive: attributes.inclusive != 0,
         running: dtype.bytes().max(4),
-    }))
+    };
+    // An error now if it does not compile.
+    scan.single.results.get(&request.device.programs)?;
+    Ok(Box::new(scan))
+}
+
+/// A kernel of `scan_group.wgsl`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Totals,
+    Carry,
+    Results,
+}
+
+impl Part {
+    /// Its text for values in a type of registers.
+    fn text(self, register: &str) -> String {
+        let chunk = "let lanes = word(1u);\nlet chunk = g / lanes;\n\
+                     let place = locate2(8u, g - chunk * lanes);\nlet step = word(5u);\n\
+                     var tile = chunk * word(3u);\n\
+                     let end = tile + min(word(3u), word(2u) - tile);\n";
+        let along = "load_a(place.x + (tile + e) * step)";
+        let total = "totals[g + (tile + e) * word(1u)]";
+        let results = |inclusive: &str, store: &str| {
+            format!(
+                "results(local, mine, carry, has, {inclusive});\nworkgroupBarrier();\n\
+                 for (var e = local; e < count; e += 256u) {{ {store} }}"
+            )
+        };
+        let line = "line[e + e / 8u]";
+        let [setup, before, load, results, after] = match self {
+            Self::Totals => {
+                let after = "if (local == 0u) { totals[g] = carry; }";
+                [chunk.to_owned(), String::new(), along.to_owned(), String::new(), after.to_owned()]
+            }
+            // A lane for each workgroup: its totals become what comes before them.
+            Self::Carry => [
+                "var tile = 0u;\nlet end = word(4u);".to_owned(),
+                String::new(),
+                total.to_owned(),
+                results("false", &format!("{total} = {line};")),
+                String::new(),
+            ],
+            Self::Results => [
+                format!("{chunk}let out_step = word(6u);"),
+                "if (chunk != 0u) { carry = totals[g]; has = true; }".to_owned(),
+                along.to_owned(),
+                results(
+                    "word(7u) != 0u",
+                    &format!("store_out(place.y + (tile + e) * out_step, {line});"),
+                ),
+                String::new(),
+            ],
+        };
+        let text = GROUPED
+            .replace("NAME", "scan_group")
+            .replace("SETUP", &setup)
+            .replace("BEFORE", &before)
+            .replace("LOAD", &load)
+            .replace("RESULTS", &results)
+            .replace("AFTER", &after)
+            .replace("REGISTER", register);
+        format!(
+            "var<workgroup> line: array<{register}, 2304>;\n\
+             var<workgroup> sums: array<{register}, 256>;\n{text}"
+        )
+    }
 }
 
 /// The neutral value and the step of a code. Of extremes NaN stays, but for complex numbers; of equals the maximum is the
@@ -119,6 +217,8 @@ struct Lanes {
     chunk: u32,
     chunks: u32,
     steps: [i64; 2],
+    /// A workgroup for each chunk.
+    grouped: bool,
 }
 
 impl Scan {
@@ -135,13 +235,28 @@ impl Scan {
         let axes = Axes::join(offsets, others);
         let lanes = axes.elements()?;
         let length = crate::launch::count([n])?;
-        let wanted = job.device.context.properties.parallelism().div_ceil(lanes.into());
-        let most = u64::from(length).div_ceil(CHUNK);
-        let iterations = job.device.context.properties.iterations;
-        let chunk = u64::from(length).div_ceil(wanted.min(most).max(1)).min(iterations.into());
+        let properties = &job.device.context.properties;
+        let step = |strides: Option<i64>| strides.map_or(i64::MAX, i64::abs);
+        let across = step(axes.list.last().map(|(_, [stride, _])| *stride));
+        let grouped = properties.gpu_kernels && (steps[0].abs() <= across || lanes < SIDE);
+        let chunk = match grouped {
+            true => {
+                let groups = properties.parallelism() * 2 / u64::from(GROUP);
+                let tiles = u64::from(length).div_ceil(TILE);
+                TILE * tiles.div_ceil(groups.div_ceil(lanes.into()).min(tiles))
+            }
+            false => {
+                let least = CHUNK[usize::from(properties.gpu_kernels)];
+                let wanted = properties.parallelism().div_ceil(lanes.into());
+                let most = u64::from(length).div_ceil(least);
+                let chunk = u64::from(length).div_ceil(wanted.min(most).max(1));
+                chunk.min(properties.iterations.into())
+            }
+        };
         let chunks = u64::from(length).div_ceil(chunk) as u32;
         let steps = if self.reverse { steps.map(|step| -step) } else { steps };
-        Ok(Lanes { axes, lanes, length, chunk: chunk as u32, chunks, steps })
+        let chunk = chunk.min(u64::from(u32::MAX)) as u32;
+        Ok(Lanes { axes, lanes, length, chunk, chunks, steps, grouped })
     }
 }
 
@@ -162,14 +277,26 @@ impl Work for Scan {
         let mut words =
             vec![cut.lanes, cut.length, cut.chunk, cut.chunks, steps[0], steps[1], inclusive];
         cut.axes.words(&mut words);
+        let items = crate::launch::count([cut.lanes.into(), cut.chunks.into()])?;
+        let programs = &job.device.programs;
+        let kernels = if cut.grouped { &self.grouped } else { &self.single };
+        let each = |kernel: &Deferred, blocks: &[&Arc<Block>], grouped: bool, items: u32| {
+            let kernel = kernel.get(programs)?;
+            match grouped {
+                true => job.launch_groups(&kernel, blocks, items, &words),
+                false => job.launch(&kernel, blocks, items, &words),
+            }
+        };
         if cut.chunks == 1 {
             // The totals are not touched.
-            return job.launch(&self.lanes, &[a, out, out], cut.lanes, &words);
+            return each(&kernels.results, &[a, out, out], cut.grouped, items);
         }
         let totals = job.scratch()?;
-        let items = crate::launch::count([cut.lanes.into(), cut.chunks.into()])?;
-        job.launch(&self.totals, &[a, &totals], items, &words)?;
-        job.launch(&self.carry, &[&totals], cut.lanes, &words)?;
-        job.launch(&self.lanes, &[a, out, &totals], items, &words)
+        each(&kernels.totals, &[a, &totals], cut.grouped, items)?;
+        // Many totals of a lane are a workgroup's.
+        let many = job.device.context.properties.gpu_kernels && cut.chunks > SIDE;
+        let carry = if many { &self.grouped.carry } else { &self.single.carry };
+        each(carry, &[&totals], many, cut.lanes)?;
+        each(&kernels.results, &[a, out, &totals], cut.grouped, items)
     }
 }

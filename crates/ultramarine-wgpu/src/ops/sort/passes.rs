@@ -9,12 +9,17 @@ use crate::shader::{Program, Tensor};
 use std::sync::Arc;
 use ultramarine_abi::helper::Result;
 
-/// `SMALL` of `sort.wgsl`.
+/// `SMALL` and `LARGE` of `sort.wgsl`.
 const SMALL: u32 = 32;
+const LARGE: u32 = 1024;
+/// Invocations of a workgroup of the latter.
+const GROUP: u32 = 256;
 
 /// The kernels that sort keys of a dtype, with the numbers of their elements in the lane.
 pub struct Passes {
     blocks: Arc<Kernel>,
+    /// Blocks are those of a workgroup.
+    grouped: bool,
     merge: Arc<Kernel>,
     /// Bytes of a key.
     key: u64,
@@ -42,14 +47,26 @@ impl Passes {
         key: &'static str,
         item: &str,
     ) -> Result<Self> {
-        let build = |tensors: &[Tensor], call: &str| {
-            let program = Program::new(tensors).item(item);
-            let program = program.array("keys", key).array("indices", "u32");
-            request.device.programs.get(program.library(SORT).body(call).build())
+        let device = request.device;
+        let program = |tensors: &[Tensor]| {
+            let program = Program::new(tensors).item(item).library(SORT);
+            program.array("keys", key).array("indices", "u32")
+        };
+        let grouped = device.context.properties.gpu_kernels;
+        let blocks = program(&[Tensor { name: "a", dtype }]);
+        let shared = format!(
+            "alias Key = {key};\nstruct Moved {{ key: Key, index: u32, to: u32 }}\n\
+             var<workgroup> shared_keys: array<Key, {LARGE}>;\n\
+             var<workgroup> shared_indices: array<u32, {LARGE}>;"
+        );
+        let blocks = match grouped {
+            true => blocks.item(&shared).group_body(GROUP, "sort_large(g, local);"),
+            false => blocks.body("sort_blocks(i);"),
         };
         Ok(Self {
-            blocks: build(&[Tensor { name: "a", dtype }], "sort_blocks(i);")?,
-            merge: build(&[], "sort_merge(i);")?,
+            blocks: device.programs.get(blocks.build())?,
+            grouped,
+            merge: device.programs.get(program(&[]).body("sort_merge(i);").build())?,
             key: if key == "u64" { 8 } else { 4 },
         })
     }
@@ -77,9 +94,16 @@ impl Passes {
             words
         };
         let given = words(0, keys, indices);
-        job.launch(&self.blocks, &[of.input, work, work], items, &given)?;
+        let blocks = [of.input, work, work];
+        let mut width = if self.grouped { LARGE } else { SMALL };
+        match self.grouped {
+            true => {
+                let groups = count([of.lanes.elements()?.into(), length.div_ceil(LARGE).into()])?;
+                job.launch_groups(&self.blocks, &blocks, groups, &given)?;
+            }
+            false => job.launch(&self.blocks, &blocks, items, &given)?,
+        }
         (keys, indices) = ([keys[1], keys[0]], [indices[1], indices[0]]);
-        let mut width = SMALL;
         while width < length {
             job.launch(&self.merge, &[work, work], items, &words(width, keys, indices))?;
             (keys, indices) = ([keys[1], keys[0]], [indices[1], indices[0]]);
