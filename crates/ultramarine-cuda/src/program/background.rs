@@ -153,6 +153,7 @@ mod tests {
     use super::*;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
 
     unsafe extern "C" {
         fn atexit(handler: extern "C" fn()) -> core::ffi::c_int;
