@@ -110,8 +110,15 @@ pub struct Properties {
 /// `gpu` or `processor`: the kernels that are used, whatever the device is.
 pub const KERNELS: &str = "ULTRAMARINE_VULKAN_KERNELS";
 
+/// Invocations of a workgroup, and bytes that they share, which kernels for GPUs need at most.
+const GROUP: (u32, u32) = (256, 32768);
+
 /// True where kernels for GPUs are used. Barriers are very slow on processors.
-fn gpu_kernels(kind: DeviceType) -> bool {
+fn gpu_kernels(kind: DeviceType, limits: &vk::PhysicalDeviceLimits) -> bool {
+    let group = (limits.max_compute_work_group_invocations, limits.max_compute_shared_memory_size);
+    if group.0 < GROUP.0 || group.1 < GROUP.1 {
+        return false;
+    }
     match std::env::var(KERNELS).as_deref().map(str::trim) {
         Ok("gpu") => true,
         Ok("processor") => false,
@@ -187,7 +194,7 @@ impl Properties {
             float64,
             keeps_subnormals: floats.subnormals[1] || llvmpipe,
             iterations: if llvmpipe { 65000 } else { u32::MAX },
-            gpu_kernels: gpu_kernels(info.device_type),
+            gpu_kernels: gpu_kernels(info.device_type, &limits),
             floats,
         })
     }
@@ -263,6 +270,17 @@ mod tests {
         assert_eq!(pci("0000:1b:00.0"), Some([0, 0x1b, 0, 0]));
         assert_eq!(pci(""), None);
         assert_eq!(pci("0000:1b:00"), None);
+    }
+
+    #[test]
+    fn kernels_for_gpus_need_large_workgroups() {
+        let limits = |invocations, bytes| {
+            vk::PhysicalDeviceLimits::default()
+                .max_compute_work_group_invocations(invocations)
+                .max_compute_shared_memory_size(bytes)
+        };
+        assert!(!gpu_kernels(DeviceType::DiscreteGpu, &limits(128, 65536)));
+        assert!(!gpu_kernels(DeviceType::DiscreteGpu, &limits(1024, 16384)));
     }
 
     #[test]
