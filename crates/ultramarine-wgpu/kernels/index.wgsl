@@ -114,36 +114,91 @@ fn window(i: u32) {
 fn less_complex(x: vec2<f32>, y: vec2<f32>) -> bool { return x.x < y.x || (x.x == y.x && x.y < y.y); }
 
 // Updates whose places are known, in pieces; their order is that of numbers of pieces. Words: invocations, elements of a
-// piece, pieces, where sorted places and the numbers of their pieces are among `places`, where the second layout is; the
-// layout of pieces (updates); that of a piece (output, updates).
+// piece, pieces, where sorted places and the numbers of their pieces are among `places`, where the second layout is, where
+// `lead` begins; the layout of pieces (updates); that of a piece (output, updates).
 //
-// Limits: the bytes of updates, and the sort of places: 16 bytes for each piece and pass, of which there are log2(n / 32).
-// Many updates of one element are one invocation's work.
+// Limits: the bytes of updates, and the sort of places: 16 bytes for each piece and pass, of which there are log2(n / 1024).
+
+fn sorted_place(p: u32) -> u32 { return places[word(3u) + p]; }
+
+fn load_piece(p: u32, within: u32) -> U { return load_u(locate1(7u, places[word(4u) + p]) + within); }
+
+fn is_head(p: u32, place: u32) -> bool {
+  if (p == 0u) { return true; }
+  return sorted_place(p - 1u) != place;
+}
 
 // A piece that is the last of its place.
 fn scatter_last(i: u32) {
   let each = word(1u);
   let p = i / each;
-  let keys = word(3u);
-  let place = places[keys + p];
-  if (place == NOWHERE || (p + 1u < word(2u) && places[keys + p + 1u] == place)) { return; }
+  let place = sorted_place(p);
+  if (place == NOWHERE) { return; }
+  if (p + 1u < word(2u)) {
+    if (sorted_place(p + 1u) == place) { return; }
+  }
   let within = locate2(word(5u), i - p * each);
-  store_out(place + within.x, load_u(locate1(6u, places[word(4u) + p]) + within.y));
+  store_out(place + within.x, load_piece(p, within.y));
 }
 
 // All pieces of a place, from the first on.
 fn scatter_sorted(i: u32) {
   let each = word(1u);
   let p = i / each;
-  let keys = word(3u);
-  let place = places[keys + p];
-  if (place == NOWHERE || (p != 0u && places[keys + p - 1u] == place)) { return; }
+  let place = sorted_place(p);
+  if (place == NOWHERE || !is_head(p, place)) { return; }
   let within = locate2(word(5u), i - p * each);
   let to = place + within.x;
+  var value = combine(load_out(to), load_piece(p, within.y));
+  for (var s = p + 1u; s < word(2u); s++) {
+    if (sorted_place(s) != place) { break; }
+    value = combine(value, load_piece(s, within.y));
+  }
+  store_out(to, value);
+}
+
+const CHUNK: u32 = 256u;
+
+// Sums and products: those of a place that are in one chunk of sorted pieces. The first of them go to the output, others
+// are kept: a chunk begins with them, so there is one place at most.
+fn scatter_chunks(i: u32) {
+  let each = word(1u);
+  let p = i / each;
+  let place = sorted_place(p);
+  let head = is_head(p, place);
+  if (place == NOWHERE || (!head && p % CHUNK != 0u)) { return; }
+  let end = min(word(2u), (p / CHUNK + 1u) * CHUNK);
+  let within = locate2(word(5u), i - p * each);
+  let to = place + within.x;
+  var value = load_piece(p, within.y);
+  if (head) { value = combine(load_out(to), value); }
+  for (var s = p + 1u; s < end; s++) {
+    if (sorted_place(s) != place) { break; }
+    value = combine(value, load_piece(s, within.y));
+  }
+  if (head) {
+    store_out(to, value);
+  } else {
+    lead[word(6u) + (p / CHUNK) * each + i - p * each] = value;
+  }
+}
+
+// What was kept of a place that begins in a chunk and goes on behind it.
+fn scatter_rest(i: u32) {
+  let each = word(1u);
+  let c = i / each;
+  let behind = (c + 1u) * CHUNK;
+  if (behind >= word(2u)) { return; }
+  let place = sorted_place(behind);
+  let goes_on = sorted_place(behind - 1u) == place;
+  let begins = sorted_place(c * CHUNK) != place || is_head(c * CHUNK, place);
+  if (place == NOWHERE || !goes_on || !begins) { return; }
+  let e = i - c * each;
+  let to = place + locate2(word(5u), e).x;
   var value = load_out(to);
-  for (var s = p; s < word(2u); s++) {
-    if (places[keys + s] != place) { break; }
-    value = combine(value, load_u(locate1(6u, places[word(4u) + s]) + within.y));
+  for (var d = c + 1u; d * CHUNK < word(2u); d++) {
+    if (sorted_place(d * CHUNK) != place) { break; }
+    value = combine(value, lead[word(6u) + d * each + e]);
   }
   store_out(to, value);
 }
@@ -155,7 +210,7 @@ fn scatter_atomic(i: u32) {
   let place = places[p];
   if (place == NOWHERE) { return; }
   let within = locate2(word(5u), i - p * each);
-  meet_at(place + within.x, load_u(locate1(6u, p) + within.y));
+  meet_at(place + within.x, load_u(locate1(7u, p) + within.y));
 }
 
 // The places of elements along an axis. Words: elements, length of a lane, size of the axis, steps of output and indices; the

@@ -173,6 +173,15 @@ def test_scatters(dtype: str) -> None:
         want = source.copy()
         combine.at(want, (rows, 3), updates[:, 3])
         np.testing.assert_array_equal(host(getattr(a.at[at, 3], name)(b[:, 3])), want)
+    # One place has several chunks, others begin and end within them.
+    many = np.sort(rng.integers(0, 5, 3000))
+    many[500:2000] = 2
+    many = many[rng.permutation(3000)]
+    marks = (rng.integers(0, 30, (3000, 6)) == 0).astype(np.float64)
+    want = source.copy()
+    np.add.at(want, many, marks)
+    sums = a.at[mx.array(many.astype(np.int32))].add(device(marks, dtype))
+    np.testing.assert_array_equal(host(sums), want)
     want = source.copy()
     for row, update in zip(rows, updates, strict=True):
         want[row] = update

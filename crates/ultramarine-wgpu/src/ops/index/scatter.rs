@@ -100,7 +100,8 @@ impl Work for Scatter {
     fn workspace(&self, job: &Job<'_>) -> Result<u64> {
         let updates = job.input(job.inputs.len() - 1)?;
         let positions = u64::from(self.places.positions(updates.shape)?);
-        Ok(4 * positions + self.combined.as_ref().map_or(0, |c| c.workspace(positions)))
+        let each = updates.len() / positions;
+        Ok(self.combined.as_ref().map_or(4 * positions, |c| c.workspace(positions, each)))
     }
 
     fn run(&self, job: &Job<'_>) -> Result<()> {
@@ -200,7 +201,7 @@ impl Work for ScatterAxis {
     fn workspace(&self, job: &Job<'_>) -> Result<u64> {
         let Some((_, combined)) = &self.combined else { return Ok(0) };
         let pieces = self.pieces(job)?;
-        Ok(if self.is_short_of_lanes(job)? { 4 * pieces + combined.workspace(pieces) } else { 0 })
+        Ok(if self.is_short_of_lanes(job)? { combined.workspace(pieces, 1) } else { 0 })
     }
 
     fn run(&self, job: &Job<'_>) -> Result<()> {

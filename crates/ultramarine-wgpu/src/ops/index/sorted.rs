@@ -8,7 +8,7 @@ use crate::ops::sort::{Lanes, Passes};
 use crate::program::Kernel;
 use crate::shader::{Program, Tensor};
 use std::sync::Arc;
-use ultramarine_abi::helper::Result;
+use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::scatter;
 
 /// Combines updates whose places are known.
@@ -17,7 +17,21 @@ pub(super) enum Combined {
     Atomic(Arc<Kernel>),
     /// Those of one place by one invocation, in their order.
     Sorted(Passes, Arc<Kernel>),
+    /// Likewise in chunks, whose results are combined by the second kernel.
+    Chunks {
+        /// The sort of places.
+        passes: Passes,
+        /// The chunks.
+        chunks: Arc<Kernel>,
+        /// What is behind the first chunk of a place.
+        rest: Arc<Kernel>,
+        /// Bytes of a result.
+        bytes: u64,
+    },
 }
+
+/// `CHUNK` of `index.wgsl`.
+const CHUNK: u32 = 256;
 
 /// Updates, in pieces that each have a place.
 pub(super) struct Updates<'a> {
@@ -55,20 +69,36 @@ impl Combined {
             let program = program.library(INDEX).item(&item).body("scatter_atomic(i);");
             return Ok(Self::Atomic(request.device.programs.get(program.build())?));
         }
-        let out = Tensor { name: "out", dtype };
-        let call = if op == scatter::SET { "scatter_last(i);" } else { "scatter_sorted(i);" };
+        let (out, register) = (Tensor { name: "out", dtype }, dtype.register());
+        let item = format!("alias U = {register};\n{item}");
         let key = "fn key_of(x: u32) -> u32 { return x; }";
-        Ok(Self::Sorted(
-            Passes::new(request, Dtype::Uint32, "u32", key)?,
-            kernel(request, &[u, out], true, item, call)?,
-        ))
+        let passes = Passes::new(request, Dtype::Uint32, "u32", key)?;
+        // Extremes with a NaN depend on the order: they have no parts.
+        let call = match op {
+            scatter::SET => "scatter_last(i);",
+            scatter::SUM | scatter::PROD => {
+                let build = |call: &str| {
+                    let program = Program::new(&[u, out]).array("places", "u32");
+                    let program = program.array("lead", register).library(INDEX).item(&item);
+                    request.device.programs.get(program.body(call).build())
+                };
+                let (chunks, rest) = (build("scatter_chunks(i);")?, build("scatter_rest(i);")?);
+                return Ok(Self::Chunks { passes, chunks, rest, bytes: dtype.bytes().max(4) });
+            }
+            _ => "scatter_sorted(i);",
+        };
+        Ok(Self::Sorted(passes, kernel(request, &[u, out], true, &item, call)?))
     }
 
-    /// Bytes of workspace behind the places, which are 4 bytes for each of so many pieces.
-    pub fn workspace(&self, pieces: u64) -> u64 {
+    /// Bytes of workspace for so many pieces of so many elements, with the places at its begin.
+    pub fn workspace(&self, pieces: u64, each: u64) -> u64 {
         match self {
-            Self::Atomic(_) => 0,
-            Self::Sorted(passes, _) => (4 * pieces) % 8 + passes.workspace(pieces),
+            Self::Atomic(_) => 4 * pieces,
+            Self::Sorted(passes, _) => sort_at(pieces) + passes.workspace(pieces),
+            Self::Chunks { passes, bytes, .. } => {
+                let lead = (sort_at(pieces) + passes.workspace(pieces)).next_multiple_of(8);
+                lead + pieces.div_ceil(CHUNK.into()) * each * bytes
+            }
         }
     }
 
@@ -76,8 +106,8 @@ impl Combined {
     pub fn run(&self, job: &Job<'_>, work: &Arc<Block>, of: &Updates<'_>) -> Result<()> {
         let (pieces, each) = (of.pieces.elements()?, of.piece.elements()?);
         let items = count([pieces.into(), each.into()])?;
-        let words = |[keys, indices]: [u32; 2]| {
-            let mut words = vec![each, pieces, keys, indices, 0];
+        let words = |[keys, indices]: [u32; 2], lead: u64| {
+            let mut words = vec![each, pieces, keys, indices, 0, lead as u32];
             of.pieces.words(&mut words);
             // Word 0 is the number of invocations.
             words[4] = words.len() as u32 + 1;
@@ -85,21 +115,33 @@ impl Combined {
             words
         };
         let blocks = [&of.updates.block, &of.out.block, work];
+        let lanes = Axes::join([0, 0], []);
+        let sort = |passes: &Passes| {
+            let work = (work, sort_at(pieces.into()));
+            let (input, length, steps) = (work.0, pieces, [1, 1]);
+            let (sorted, _) =
+                passes.run(job, &Lanes { input, work, length, steps, lanes: &lanes })?;
+            Ok::<_, Failure>(sorted)
+        };
         match self {
-            Self::Atomic(kernel) => job.launch(kernel, &blocks, items, &words([0, 0])),
+            Self::Atomic(kernel) => job.launch(kernel, &blocks, items, &words([0, 0], 0)),
             Self::Sorted(passes, kernel) => {
-                let (sorted, _) = passes.run(
-                    job,
-                    &Lanes {
-                        input: work,
-                        work: (work, (4 * u64::from(pieces)).next_multiple_of(8)),
-                        length: pieces,
-                        steps: [1, 1],
-                        lanes: &Axes::join([0, 0], []),
-                    },
-                )?;
-                job.launch(kernel, &blocks, items, &words(sorted))
+                job.launch(kernel, &blocks, items, &words(sort(passes)?, 0))
+            }
+            Self::Chunks { passes, chunks, rest, bytes } => {
+                let n = u64::from(pieces);
+                let lead = (sort_at(n) + passes.workspace(n)).next_multiple_of(8) / bytes;
+                let words = words(sort(passes)?, lead);
+                let blocks = [blocks[0], blocks[1], work, work];
+                job.launch(chunks, &blocks, items, &words)?;
+                let all = count([pieces.div_ceil(CHUNK).into(), each.into()])?;
+                job.launch(rest, &blocks, all, &words)
             }
         }
     }
+}
+
+/// The first byte of the sort's workspace, behind the places.
+fn sort_at(pieces: u64) -> u64 {
+    (4 * pieces).next_multiple_of(8)
 }
