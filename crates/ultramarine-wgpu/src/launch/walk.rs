@@ -51,6 +51,11 @@ impl Vectors {
         (n % FOUR == 0 && whole).then_some(Self(vectors))
     }
 
+    /// All tensors are.
+    pub fn all(tensors: usize) -> Self {
+        Self((1 << tensors) - 1)
+    }
+
     /// Tensor `k` is read in vectors.
     pub fn has(self, k: usize) -> bool {
         self.0 >> k & 1 == 1
@@ -85,8 +90,11 @@ impl Walk {
             short: false,
         };
         walk.short = is_short(&walk.scalar(Some(1)).build());
-        // An error now if it does not compile.
-        walk.form(device, 1)?;
+        // An error now if its usual kernel does not compile.
+        match walk.short && device.context.properties.gpu_kernels {
+            true => walk.of_vectors(device, Vectors::all(tensors.len()))?,
+            false => walk.form(device, 1)?,
+        };
         Ok(walk)
     }
 
@@ -137,7 +145,13 @@ impl Walk {
         axes: &Axes<K>,
         vectors: Option<Vectors>,
     ) -> Result<Arc<Kernel>> {
-        let Some(vectors) = vectors else { return self.form(device, axes.list.len()) };
+        match vectors {
+            Some(vectors) => self.of_vectors(device, vectors),
+            None => self.form(device, axes.list.len()),
+        }
+    }
+
+    fn of_vectors(&self, device: &Device, vectors: Vectors) -> Result<Arc<Kernel>> {
         if let Some(kernel) = lock(&self.vectors).get(&vectors) {
             return Ok(kernel.clone());
         }

@@ -91,8 +91,10 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         inclusive: attributes.inclusive != 0,
         running: dtype.bytes().max(4),
     };
-    // An error now if it does not compile.
-    scan.single.results.get(&request.device.programs)?;
+    // An error now if its usual kernel does not compile.
+    let properties = &request.device.context.properties;
+    let usual = if properties.gpu_kernels { &scan.grouped } else { &scan.single };
+    usual.results.get(&request.device.programs)?;
     Ok(Box::new(scan))
 }
 

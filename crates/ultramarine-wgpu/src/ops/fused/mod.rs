@@ -83,8 +83,11 @@ pub fn prepare(
         fold = Some((reduce, value));
     }
     let work = Fused { fold, ..Fused::apart(device, program) };
-    // An error now if it does not compile.
-    work.kernel(device, 1)?;
+    // An error now if its usual kernel does not compile.
+    match &work.vectors {
+        Some(_) => work.of_vectors(device, Vectors::all(tensors.len()))?,
+        None => work.kernel(device, 1)?,
+    };
     Ok(Plan::new(name, Box::new(work)))
 }
 
@@ -144,27 +147,31 @@ impl Fused {
         let (axes, words) = walked(job, &self.program, views)?;
         let blocks: Vec<_> = views.iter().map(|view| &view.block).collect();
         let items = axes.elements()?;
-        if let Some((vectors, kernel)) = self.of_vectors(job.device, &axes)? {
+        if let Some(vectors) = self.vectors_of(&axes) {
+            let kernel = self.of_vectors(job.device, vectors)?;
             return job.launch(&kernel, &vectors.sorted(&blocks), items / FOUR as u32, &words);
         }
         let kernel = self.kernel(job.device, axes.list.len())?;
         job.launch(&kernel, &blocks, items, &words)
     }
 
-    /// The kernel of vectors, if tensors lie in one piece.
-    fn of_vectors(
-        &self,
-        device: &Device,
-        axes: &Axes<TENSORS>,
-    ) -> Result<Option<(Vectors, Arc<Kernel>)>> {
-        let (inputs, tensors) = (self.program.inputs, self.program.tensors().len());
-        let Some(kernels) = &self.vectors else { return Ok(None) };
-        let Some(vectors) = Vectors::of(axes, inputs, tensors) else { return Ok(None) };
-        if let Some(kernel) = lock(kernels).get(&vectors) {
-            return Ok(Some((vectors, kernel.clone())));
+    /// The vectors that are used for these axes, if any are.
+    fn vectors_of(&self, axes: &Axes<TENSORS>) -> Option<Vectors> {
+        let tensors = self.program.tensors().len();
+        Vectors::of(axes, self.program.inputs, tensors).filter(|_| self.vectors.is_some())
+    }
+
+    /// The kernel of vectors.
+    fn of_vectors(&self, device: &Device, vectors: Vectors) -> Result<Arc<Kernel>> {
+        let made = self.vectors.as_ref().and_then(|made| lock(made).get(&vectors).cloned());
+        if let Some(kernel) = made {
+            return Ok(kernel);
         }
-        let made = device.programs.get(source::vectors(&self.program, vectors))?;
-        Ok(Some((vectors, lock(kernels).entry(vectors).or_insert(made).clone())))
+        let kernel = device.programs.get(source::vectors(&self.program, vectors))?;
+        if let Some(made) = &self.vectors {
+            lock(made).insert(vectors, kernel.clone());
+        }
+        Ok(kernel)
     }
 
     /// Output 0 before it is reduced: row-major, in the workspace behind the reduction's partial results.

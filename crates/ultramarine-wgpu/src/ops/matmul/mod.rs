@@ -44,14 +44,13 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         kernels: Mutex::default(),
         merge: Deferred::new(source::merge(a.dtype)),
     };
-    // An error now if it does not compile.
-    let usual = match Limits::of(&request.device.context.properties).gpu_kernels {
-        true if a.dtype != Dtype::Complex64 => Method::Tile { side: 64 },
-        _ => Method::Block,
-    };
-    let reading = Reading { along_k: true, vector: false };
-    matmul
-        .kernel(request.device, Variant { method: usual, reading: [reading; 2], out: a.dtype })?;
+    // An error now if it does not compile, where there is one kernel.
+    let properties = &request.device.context.properties;
+    if !properties.gpu_kernels || a.dtype == Dtype::Complex64 {
+        let reading = [Reading { along_k: true, vector: false }; 2];
+        let variant = Variant { method: Method::Block, reading, out: a.dtype };
+        matmul.kernel(request.device, variant)?;
+    }
     Ok(Box::new(matmul))
 }
 

@@ -236,9 +236,9 @@ impl Reduce {
         reduce.compiled(device)
     }
 
-    /// An error now if it does not compile.
+    /// An error now if its usual kernel does not compile.
     fn compiled(self, device: &Device) -> Result<Self> {
-        self.each.get(&device.programs)?;
+        self.vectors.as_ref().unwrap_or(&self.each).get(&device.programs)?;
         Ok(self)
     }
 
