@@ -28,11 +28,15 @@ fn place(t: u32, b: u32, h: u32, i: u32) -> u32 {
   return word(t) + b * word(t + 1u) + h * word(t + 2u) + i * word(t + 3u);
 }
 
-fn length_of(b: u32) -> i32 { return clamp_keys(lengths_at(b)); }
-fn clamp_keys(n: i32) -> i32 { return min(n, i32(word(KEYS))); }
+fn flag(bit: u32) -> bool { return (word(FLAGS) & bit) != 0u; }
+
+fn length_of(b: u32) -> i32 {
+  if (!flag(LENGTHS)) { return i32(word(KEYS)); }
+  return min(load_lengths(word(LENGTH) + b * word(LENGTH + 1u)), i32(word(KEYS)));
+}
 
 fn end_of(query: u32, length: i32) -> i32 {
-  if (!CAUSAL) { return length; }
+  if (!flag(CAUSAL)) { return length; }
   return min(length, i32(query) + length - i32(word(QUERIES)) + 1i);
 }
 
@@ -107,19 +111,19 @@ fn attend(g: u32, local: u32) {
 // Products of the rows with 32 keys.
 fn score_keys(key: u32, end: u32, x: u32, y: u32, local: u32) {
   for (var i = 0u; i < LINES; i++) { score[i] = vec4<f32>(); }
-  for (var d = 0u; d < HEAD_SIZE; d += 32u) {
+  for (var d = 0u; d < word(HEAD_SIZE); d += 32u) {
     workgroupBarrier();
     for (var l = local; l < BLOCK * 32u; l += SIZE) {
       let part = d + l % 32u;
       var value = 0.0;
-      if (part < HEAD_SIZE) { value = load_q(query_at[l / 32u] + part * word(Q + 4u)); }
+      if (part < word(HEAD_SIZE)) { value = load_q(query_at[l / 32u] + part * word(Q + 4u)); }
       room_a[l / 32u * PITCH + l % 32u] = value;
     }
     let start_at = place(K, batch, key_head, key);
     for (var l = local; l < 1024u; l += SIZE) {
       let part = d + l % 32u;
       var value = 0.0;
-      if (part < HEAD_SIZE && key + l / 32u < end) {
+      if (part < word(HEAD_SIZE) && key + l / 32u < end) {
         value = load_k(start_at + l / 32u * word(K + 3u) + part * word(K + 4u));
       }
       room_b[l / 32u * PITCH + l % 32u] = value;
@@ -139,6 +143,7 @@ fn score_keys(key: u32, end: u32, x: u32, y: u32, local: u32) {
 fn masked(product: f32, i: u32, key: u32) -> f32 {
   if (i32(key) >= seen[i] || key >= key_end) { return -inf32(); }
   let scaled = product * bitcast<f32>(word(SCALE));
+  if (!flag(MASKED)) { return scaled; }
   return with_mask(scaled, place(MASK, batch, head_of[i], query_of[i]) + key * word(MASK + 4u));
 }
 
@@ -146,7 +151,7 @@ fn load_values(key: u32, end: u32, part: u32, local: u32) {
   let start_at = place(V, batch, key_head, key);
   for (var l = local; l < 1024u; l += SIZE) {
     var value = 0.0;
-    if (part + l % 32u < VALUE_SIZE && key + l / 32u < end) {
+    if (part + l % 32u < word(VALUE_SIZE) && key + l / 32u < end) {
       value = load_v(start_at + l / 32u * word(V + 3u) + (part + l % 32u) * word(V + 4u));
     }
     room_b[l / 32u * PITCH + l % 32u] = value;
@@ -172,7 +177,7 @@ fn finish(unit: u32, split: u32, first: u32, x: u32, y: u32, local: u32) {
     for (var i = 0u; i < LINES; i++) {
       let row = first + y + i;
       if (row < rows) {
-        let at = ((unit * rows + row) * word(SPLITS) + split) * (VALUE_SIZE + 2u);
+        let at = ((unit * rows + row) * word(SPLITS) + split) * (word(VALUE_SIZE) + 2u);
         if (x == 0u) {
           keep_one(at, 0u, top[i]);
           keep_one(at, 1u, total[i]);
@@ -211,8 +216,8 @@ fn logarithm(top: f32, total: f32) -> f32 {
 
 // The factor of the sums so far, and the largest score and total with the sink.
 fn with_sink(top: f32, total: f32, b: u32, h: u32) -> vec3<f32> {
-  if (!SINKS) { return vec3<f32>(1.0, top, total); }
-  let sink = sink_at(b, h);
+  if (!flag(SINKS)) { return vec3<f32>(1.0, top, total); }
+  let sink = load_sinks(word(SINK) + b * word(SINK + 1u) + h * word(SINK + 2u));
   let next = max(top, sink);
   let base = select(next, zero32(), next == -inf32());
   let factor = exp_f32(top - base);

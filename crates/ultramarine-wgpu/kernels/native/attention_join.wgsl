@@ -1,8 +1,8 @@
 // Joins the parts of a row's keys: an invocation for each part of a value. Words as in `attention.wgsl`.
 
 fn join(i: u32) {
-  let row = i / VALUE_SIZE;
-  let part = i - row * VALUE_SIZE;
+  let row = i / word(VALUE_SIZE);
+  let part = i - row * word(VALUE_SIZE);
   let rows = word(SPAN) * word(QUERIES);
   let unit = row / rows;
   let of_unit = row - unit * rows;
@@ -10,7 +10,7 @@ fn join(i: u32) {
   let b = unit / per_batch;
   let h = (unit - b * per_batch) * word(SPAN) + of_unit / word(QUERIES);
   let query = of_unit % word(QUERIES);
-  let each = VALUE_SIZE + 2u;
+  let each = word(VALUE_SIZE) + 2u;
   let begin = row * word(SPLITS) * each;
   var top = -inf32();
   for (var s = 0u; s < word(SPLITS); s++) { top = max(top, partial[begin + s * each]); }

@@ -21,12 +21,13 @@ pub const TENSORS: usize = 4;
 pub const BEHIND: &str = "im.base + 14u + 5u * words[im.base + 9u]";
 /// Turns of a team whose elements stay in registers.
 const HELD: u32 = 16;
-/// Invocations of a small and of a large team, and of their groups.
-const TEAMS: [u32; 2] = [32, 256];
+/// Invocations of a small, a large, and the largest team; groups have those of a large one at least.
+const TEAMS: [u32; 3] = [32, 256, 1024];
 /// Elements of rows that are too many for one invocation, also where barriers are dear.
 const LONG: u32 = 4096;
-/// Turns of the loops of an operation, for each of a row, at most.
-const PASSES: u32 = 4;
+/// Loops over a row in an operation, and some turns for the team's.
+const PASSES: u32 = 3;
+const MORE_TURNS: u32 = 100;
 
 /// How rows are shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -44,24 +45,26 @@ pub struct Team {
 impl Team {
     /// The team for a command's rows. Refuses those for which the driver's loops are too short.
     pub fn of(properties: &Properties, rows: &Rows) -> Result<Self> {
-        let [small, large] = TEAMS;
-        let large = large.min(1 << properties.group_size.max(1).ilog2());
+        let [small, large, largest] = TEAMS;
+        let most = 1 << properties.group_size.max(1).ilog2();
+        let (large, largest) = (large.min(most), largest.min(most));
         // Neighbours with a row each, where it is they that lie together.
         let alone = rows.lie_together() && u64::from(rows.rows) * 4 >= properties.parallelism();
         let (members, held) = match (properties.gpu_kernels && !alone, rows.elements) {
             (false, n) if n <= LONG => (1, 0),
             (_, n) if n <= small * HELD => (small, HELD),
             (_, n) if n <= large * HELD => (large, HELD),
-            _ => (large, 0),
+            (_, n) if n <= LONG * HELD => (large, 0),
+            _ => (largest, 0),
         };
-        if rows.elements.div_ceil(members) > properties.iterations / PASSES {
+        if rows.elements.div_ceil(members) > (properties.iterations - MORE_TURNS) / PASSES {
             let text = format!(
                 "rows of {} elements, for which the driver's loops are too short",
                 rows.elements
             );
             return Err(Failure { code: status::OUT_OF_MEMORY, text });
         }
-        Ok(Self { members, size: large, held, walked: rows.walked() })
+        Ok(Self { members, size: large.max(members), held, walked: rows.walked() })
     }
 
     /// Gives a program what it needs to call `function` for each row. `tensors` are those that are walked.

@@ -7,7 +7,7 @@ use super::variants::Variants;
 use crate::dtype::Dtype;
 use crate::launch::{Job, OpRequest, View, Work, count};
 use crate::program::Kernel;
-use source::{Attention, Block, KEYS, Mask, ROOM};
+use source::{Attention, Block, KEYS, ROOM, flag};
 use std::sync::{Arc, OnceLock};
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::AttentionAttrs;
@@ -21,8 +21,14 @@ const PART: i64 = 128;
 /// Invocations of a workgroup for few rows.
 const FEW_SIZE: u64 = 64;
 
+/// Buffers of a kernel: words, operands, results, parts.
+const BUFFERS: u32 = 10;
+
 struct Plan {
     attention: Attention,
+    /// Bits of [`flag`].
+    flags: u32,
+    head_size: u32,
     kernels: Variants<Block>,
     join: OnceLock<Result<Arc<Kernel>>>,
 }
@@ -35,6 +41,7 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     let properties = &request.device.context.properties;
     let block = Block { lines: 4, split: false };
     if !properties.gpu_kernels
+        || properties.buffers < BUFFERS
         || properties.group_size < block.size()
         || properties.group_memory < ROOM
     {
@@ -47,40 +54,30 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         let text = format!("attention with heads of {head_size} and {value_size}, above {MOST}");
         return Err(Failure::unsupported(text));
     }
-    let mask = match (mask, request.input(3).map(|desc| desc.dtype)) {
-        (0, _) => Mask::None,
-        (_, Ok(Dtype::Bool)) => Mask::Bools,
-        (_, Ok(other)) if other == dtype => Mask::Numbers,
-        _ => return Err(Failure::unsupported("a mask of another dtype")),
-    };
-    let attention = Attention {
-        dtype,
-        mask,
-        sinks: sinks == 1,
-        lengths: lengths == 1,
-        causal: causal == 1,
-        sizes: [head_size, value_size],
-    };
+    let masks = request.input(3).map(|desc| desc.dtype).ok().filter(|_| mask == 1);
+    if masks.is_some_and(|masks| masks != Dtype::Bool && masks != dtype) {
+        return Err(Failure::unsupported("a mask of another dtype"));
+    }
     let mut expected = vec![dtype; 3];
-    expected.extend((mask != Mask::None).then_some(if mask == Mask::Bools {
-        Dtype::Bool
-    } else {
-        dtype
-    }));
-    expected.extend(attention.sinks.then_some(dtype));
-    expected.extend(attention.lengths.then_some(Dtype::Int32));
+    expected.extend(masks);
+    expected.extend((sinks == 1).then_some(dtype));
+    expected.extend((lengths == 1).then_some(Dtype::Int32));
     let dtypes: Vec<Dtype> = request.inputs.iter().map(|desc| desc.dtype).collect();
     let outputs: Vec<Dtype> = request.outputs.iter().map(|desc| desc.dtype).collect();
     if dtypes != expected || outputs != [dtype, Dtype::Float32] {
         return Err(Failure::invalid("the operands of attention do not fit"));
     }
-    // With the words, the outputs and the parts.
-    if expected.len() + 4 > properties.buffers as usize {
-        return Err(Failure::unsupported(
-            "attention of more tensors than a kernel of the device has",
-        ));
-    }
-    Ok(Box::new(Plan { attention, kernels: Variants::default(), join: OnceLock::new() }))
+    let flags = [
+        (causal, flag::CAUSAL),
+        (mask, flag::MASKED),
+        (sinks, flag::SINKS),
+        (lengths, flag::LENGTHS),
+    ];
+    let flags = flags.into_iter().filter(|(there, _)| *there == 1).map(|(_, bit)| bit).sum();
+    let bools = masks == Some(Dtype::Bool);
+    let attention = Attention { dtype, bools, value_size };
+    let (kernels, join) = Default::default();
+    Ok(Box::new(Plan { attention, flags, head_size, kernels, join }))
 }
 
 /// A command's operands and sizes.
@@ -130,17 +127,17 @@ impl Plan {
             next += usize::from(there);
             if there { job.input(next).map(Some) } else { Ok(None) }
         };
-        let mask = optional(self.attention.mask != Mask::None)?;
-        let sinks = optional(self.attention.sinks)?;
-        let lengths = optional(self.attention.lengths)?;
+        let mask = optional(self.flags & flag::MASKED != 0)?;
+        let sinks = optional(self.flags & flag::SINKS != 0)?;
+        let lengths = optional(self.flags & flag::LENGTHS != 0)?;
         let (out, lse) = (job.output(0)?, job.output(1)?);
         let unfit = || Failure::invalid("the shapes of attention do not fit");
         let four = |view: &View<'_>| <[i64; 4]>::try_from(view.shape).map_err(|_| unfit());
         let ([b, h, m, d], [kb, kh, n, kd]) = (four(q)?, four(k)?);
         let group = h.checked_div(kh).unwrap_or(1).max(1);
-        let e = i64::from(self.attention.sizes[1]);
+        let e = i64::from(self.attention.value_size);
         let fits = [kb, kh * group, kd] == [b, h, d]
-            && d == i64::from(self.attention.sizes[0])
+            && d == i64::from(self.head_size)
             && v.shape == [b, kh, n, e]
             && mask.is_none_or(|view| view.shape == [b, h, m, n])
             && sinks.is_none_or(|view| view.shape == [b, h])
@@ -184,7 +181,7 @@ impl Work for Plan {
         let call = self.call(job)?;
         let cut = self.cut(job, &call);
         let parts = (call.units() * call.rows() * cut.splits) as u64;
-        Ok(if cut.splits > 1 { parts * 4 * u64::from(self.attention.sizes[1] + 2) } else { 0 })
+        Ok(if cut.splits > 1 { parts * 4 * u64::from(self.attention.value_size + 2) } else { 0 })
     }
 
     fn run(&self, job: &Job<'_>) -> Result<()> {
@@ -194,7 +191,8 @@ impl Work for Plan {
         let scale = f64::from_bits(job.scalar(0)?) as f32;
         let sizes = [h, call.group, m, n, call.span(), blocks, splits, share];
         let mut words: Vec<u32> = sizes.map(|n| n as u32).into();
-        words.push(scale.to_bits());
+        let value_size = self.attention.value_size;
+        words.extend([scale.to_bits(), self.flags, self.head_size, value_size]);
         for (view, rank) in [
             (Some(call.q), 4),
             (Some(call.k), 4),
@@ -219,8 +217,12 @@ impl Work for Plan {
             )));
         }
         let kernel = self.kernels.get(job.device, block, |block| self.attention.source(*block))?;
-        let inputs = job.inputs.iter().map(|view| &view.block);
-        let mut all: Vec<_> = inputs.chain([&call.out.block, &call.lse.block]).collect();
+        // Kernels read no operand that is not there.
+        let or_queries = |view: Option<&View<'_>>| view.unwrap_or(call.q).block.clone();
+        let [mask, sinks, lengths] = [call.mask, call.sinks, call.lengths].map(or_queries);
+        let (out, lse) = (&call.out.block, &call.lse.block);
+        let mut all =
+            vec![&call.q.block, &call.k.block, &call.v.block, &mask, &sinks, &lengths, out, lse];
         let groups = count([call.units(), blocks, splits])?;
         if splits == 1 {
             return job.launch_groups(&kernel, &all, groups, &words);
@@ -228,10 +230,8 @@ impl Work for Plan {
         let partial = job.scratch()?;
         all.push(&partial);
         job.launch_groups(&kernel, &all, groups, &words)?;
-        let mut few = vec![&call.v.block];
-        few.extend(call.sinks.map(|view| &view.block));
-        few.extend([&call.out.block, &call.lse.block, &partial]);
-        let elements = count([call.units(), call.rows(), self.attention.sizes[1].into()])?;
+        let few = [&call.v.block, &sinks, out, lse, &partial];
+        let elements = count([call.units(), call.rows(), self.attention.value_size.into()])?;
         job.launch(&self.join(job)?, &few, elements, &words)
     }
 }

@@ -15,24 +15,23 @@ pub const KEYS: u32 = 32;
 /// Bytes of workgroup memory of the larger block.
 pub const ROOM: u32 = 4 * (64 * 33 + 32 * 33 + 64 * 8 + 64 + 3);
 
-/// Kinds of masks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Mask {
-    None,
-    Bools,
-    Numbers,
-}
-
-/// Parts of an attention that differ by request.
+/// Parts of an attention that differ by request and are in a kernel's text: those that only branches depend on are not,
+/// since compilers take their time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attention {
     pub dtype: Dtype,
-    pub mask: Mask,
-    pub sinks: bool,
-    pub lengths: bool,
-    pub causal: bool,
-    /// Sizes of a query and of a value.
-    pub sizes: [u32; 2],
+    /// If there is a mask, it is of bools.
+    pub bools: bool,
+    /// Size of a value.
+    pub value_size: u32,
+}
+
+/// The bits of the word FLAGS.
+pub mod flag {
+    pub const CAUSAL: u32 = 1;
+    pub const MASKED: u32 = 2;
+    pub const SINKS: u32 = 4;
+    pub const LENGTHS: u32 = 8;
 }
 
 /// A kernel for blocks of rows.
@@ -56,8 +55,8 @@ impl Block {
     }
 }
 
-/// The words behind the first: sizes and the scale; offset and strides of each tensor.
-const WORDS: [(&str, u32); 16] = [
+/// The words behind the first: sizes, the scale, flags; offset and strides of each tensor.
+const WORDS: [(&str, u32); 20] = [
     ("HEADS", 1),
     ("GROUP", 2),
     ("QUERIES", 3),
@@ -67,61 +66,52 @@ const WORDS: [(&str, u32); 16] = [
     ("SPLITS", 7),
     ("SHARE", 8),
     ("SCALE", 9),
-    ("Q", 10),
-    ("K", 15),
-    ("V", 20),
-    ("OUT", 25),
-    ("MASK", 30),
-    ("LSE", 35),
-    ("SINK", 40),
+    ("FLAGS", 10),
+    ("HEAD_SIZE", 11),
+    ("VALUE_SIZE", 12),
+    ("Q", 13),
+    ("K", 18),
+    ("V", 23),
+    ("OUT", 28),
+    ("MASK", 33),
+    ("LSE", 38),
+    ("SINK", 43),
+    ("LENGTH", 47),
 ];
-/// Where the lengths are.
-const LENGTHS: u32 = 44;
 
 impl Attention {
-    fn tensors(self, joins: bool) -> Vec<Tensor> {
-        let mask = match self.mask {
-            Mask::Bools => Dtype::Bool,
-            _ => self.dtype,
-        };
-        let mut tensors = vec![("q", self.dtype), ("k", self.dtype), ("v", self.dtype)];
-        tensors.extend((self.mask != Mask::None).then_some(("mask", mask)));
-        tensors.extend(self.sinks.then_some(("sinks", self.dtype)));
-        tensors.extend(self.lengths.then_some(("lengths", Dtype::Int32)));
-        tensors.extend([("out", self.dtype), ("lse", Dtype::Float32)]);
+    fn program(self, joins: bool) -> Program<'static> {
+        let mask = if self.bools { Dtype::Bool } else { self.dtype };
+        let mut tensors = vec![
+            ("q", self.dtype),
+            ("k", self.dtype),
+            ("v", self.dtype),
+            ("mask", mask),
+            ("sinks", self.dtype),
+            ("lengths", Dtype::Int32),
+            ("out", self.dtype),
+            ("lse", Dtype::Float32),
+        ];
         if joins {
-            // Those of rows are the only others that joining reads.
             tensors.retain(|(name, _)| ["v", "sinks", "out", "lse"].contains(name));
         }
-        tensors.into_iter().map(|(name, dtype)| Tensor { name, dtype }).collect()
-    }
-
-    fn items(self) -> String {
-        let mut text = String::new();
-        for (name, at) in WORDS {
-            _ = writeln!(text, "const {name}: u32 = {at}u;");
-        }
-        let [head, value] = self.sizes;
-        _ = writeln!(
-            text,
-            "const HEAD_SIZE: u32 = {head}u;\nconst VALUE_SIZE: u32 = {value}u;\n\
-             const CAUSAL: bool = {};\nconst SINKS: bool = {};",
-            self.causal, self.sinks
-        );
-        let sink = match self.sinks {
-            true => "load_sinks(word(SINK) + b * word(SINK + 1u) + h * word(SINK + 2u))",
-            false => "0.0",
-        };
-        _ = writeln!(text, "fn sink_at(b: u32, h: u32) -> f32 {{ return {sink}; }}");
-        text
-    }
-
-    fn program(self, joins: bool) -> Program<'static> {
-        let mut program = Program::new(&self.tensors(joins));
+        let tensors: Vec<Tensor> =
+            tensors.into_iter().map(|(name, dtype)| Tensor { name, dtype }).collect();
+        let mut program = Program::new(&tensors);
         for text in functions::float32() {
             program = program.library(text);
         }
-        program.item(&self.items())
+        let flags = [
+            ("CAUSAL", flag::CAUSAL),
+            ("MASKED", flag::MASKED),
+            ("SINKS", flag::SINKS),
+            ("LENGTHS", flag::LENGTHS),
+        ];
+        let mut items = String::new();
+        for (name, number) in WORDS.into_iter().chain(flags) {
+            _ = writeln!(items, "const {name}: u32 = {number}u;");
+        }
+        program.item(&items)
     }
 
     /// The kernel of a block.
@@ -134,18 +124,12 @@ impl Attention {
         let keep = if block.split { "partial[at + e] = s;" } else { "" };
         let Block { lines, split } = block;
         let (rows, size) = (block.rows(), block.size());
-        let lengths = match self.lengths {
-            true => format!("load_lengths(word({LENGTHS}u) + b * word({LENGTHS}u + 1u))"),
-            false => "i32(word(KEYS))".to_owned(),
-        };
-        let mask = match self.mask {
-            Mask::None => "score",
-            Mask::Bools => "select(-inf32(), score, load_mask(at) != 0u)",
-            Mask::Numbers => "lowered(score + load_mask(at))",
+        let mask = match self.bools {
+            true => "select(-inf32(), score, load_mask(at) != 0u)",
+            false => "lowered(score + load_mask(at))",
         };
         let items = format!(
             "const BLOCK: u32 = {rows}u;\nconst LINES: u32 = {lines}u;\nconst SIZE: u32 = {size}u;\nconst SPLIT: bool = {split};\n\
-             fn lengths_at(b: u32) -> i32 {{ return {lengths}; }}\n\
              fn lowered(s: f32) -> f32 {{ return select(s, -inf32(), s <= -bitcast<f32>(0x7f7fffffu)); }}\n\
              fn with_mask(score: f32, at: u32) -> f32 {{ return {mask}; }}\n\
              fn keep_one(at: u32, e: u32, s: f32) {{ {keep} }}\n{}{}",
@@ -163,8 +147,7 @@ impl Attention {
 
     /// The sums `o{part}_{line}`, each of 4 elements of a row, every eighth of 32.
     fn sums(self, lines: u32) -> String {
-        let value = self.sizes[1];
-        let parts = value.div_ceil(32);
+        let parts = self.value_size.div_ceil(32);
         let all = || (0..parts).flat_map(|part| (0..lines).map(move |line| (part, line)));
         let mut text = String::new();
         for (part, line) in all() {
@@ -210,7 +193,7 @@ impl Attention {
                     for (c, of) in ["x", "y", "z", "w"].into_iter().enumerate() {
                         let e = format!("(x + {}u)", 32 * part + 8 * c as u32);
                         let stored = what(&e, &format!("o{part}_{line}.{of}"));
-                        _ = writeln!(text, "if ({e} < VALUE_SIZE) {{ {stored} }}");
+                        _ = writeln!(text, "if ({e} < word(VALUE_SIZE)) {{ {stored} }}");
                     }
                 }
                 text += "}\n";
@@ -245,20 +228,12 @@ mod tests {
 
     #[test]
     fn attention_compiles_for_all_forms() {
-        for (i, mask) in [Mask::None, Mask::Bools, Mask::Numbers].into_iter().enumerate() {
-            for (k, dtype) in
-                [Dtype::Float32, Dtype::Float16, Dtype::Bfloat16].into_iter().enumerate()
-            {
-                let attention = Attention {
-                    dtype,
-                    mask,
-                    sinks: i == 1,
-                    lengths: k == 1,
-                    causal: i != k,
-                    sizes: [40, 72],
-                };
+        for (i, dtype) in [Dtype::Float32, Dtype::Float16, Dtype::Bfloat16].into_iter().enumerate()
+        {
+            for bools in [false, true] {
+                let attention = Attention { dtype, bools, value_size: 40 + 60 * i as u32 };
                 for lines in [1, 4] {
-                    compiles(&attention.source(Block { lines, split: lines == 1 && i == 0 }));
+                    compiles(&attention.source(Block { lines, split: lines == 1 && bools }));
                 }
                 compiles(&attention.join());
             }

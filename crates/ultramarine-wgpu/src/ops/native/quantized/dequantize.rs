@@ -26,7 +26,6 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     let dtype = request.output(0)?.dtype;
     let format = Format::of(mode, bits, group, biases == 1, dtype)?;
     let global = global_scale == 1;
-    request.computes(&[dtype])?;
     let dtypes: Vec<Dtype> = request.inputs.iter().map(|desc| desc.dtype).collect();
     let mut expected = vec![Dtype::Uint32, format.scales(dtype)];
     expected.extend(format.is_affine().then_some(dtype));

@@ -36,7 +36,6 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     if dtypes != expected || x.dtype != out.dtype || !ranks {
         return Err(Failure::invalid("factors, scales, indices and output do not fit"));
     }
-    request.computes(&[x.dtype])?;
     // With the words and the output.
     if dtypes.len() + 2 > request.device.context.properties.buffers as usize {
         return Err(Failure::unsupported(
@@ -102,10 +101,10 @@ impl QuantizedMatmul {
 
     /// The kernel for so many rows, and the rows of one of its blocks.
     fn kind(&self, job: &Job<'_>, m: u32) -> (Kind, u32) {
-        let Product { format, dtype, transpose, .. } = self.product;
+        let Product { format, transpose, .. } = self.product;
         let properties = &job.device.context.properties;
         let together = properties.gpu_kernels && properties.group_size >= SIZE;
-        let room = dtype != Dtype::Float64 && properties.group_memory >= ROOM;
+        let room = properties.group_memory >= ROOM;
         let rows = if m >= 3 { 4 } else { m };
         match (transpose, together) {
             (_, true) if room && m >= MANY => (Kind::Tiles, TILE),
