@@ -29,10 +29,13 @@ const BACKENDS: &[&str] = &["cuda", "hip", "metal", "minimal", "opencl", "rocm",
 /// The sources of the core and of its runtime.
 const CORE: &[&str] = &["crates/ultramarine/src", "crates/ultramarine-runtime/src"];
 
-/// What of the core may name them: DLPack's numbers of device types, for people; and languages of kernels, some of which
-/// are called alike.
-const NAMES: &[&str] =
-    &["crates/ultramarine/src/interchange/kinds.rs", "crates/ultramarine/src/fast"];
+/// What of the core may name them: DLPack's numbers of device types and the packages that serve them, for people; and
+/// languages of kernels, some of which are called alike.
+const NAMES: &[&str] = &[
+    "crates/ultramarine/src/interchange/kinds.rs",
+    "crates/ultramarine-runtime/src/devices/packages.rs",
+    "crates/ultramarine/src/fast",
+];
 
 /// Languages of kernels, which are not the backends that take them.
 const LANGUAGES: [&str; 2] = ["\"cuda-c\"", "\"opencl-c\""];

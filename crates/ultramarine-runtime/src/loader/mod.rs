@@ -34,6 +34,7 @@ pub use search::{Rule, SearchPath, add_search_directory, search_paths, set_searc
 
 use crate::backend::registration::Registration;
 use crate::backend::registry::{self, BackendInfo};
+use crate::devices::packages;
 use crate::error::{Error, Result};
 use pipeline::{Found, Wanted};
 use std::path::Path;
@@ -189,5 +190,5 @@ pub fn hint() -> String {
     }
     let places: Vec<String> =
         report.directories.iter().map(|d| d.path.display().to_string()).collect();
-    format!(" Searched: {}.", one_of(&places))
+    format!(" Searched: {}.{}", one_of(&places), packages::remedy())
 }

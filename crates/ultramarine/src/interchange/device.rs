@@ -82,7 +82,10 @@ fn missing(op: &str, dl: DLDevice) -> Error {
     }
     let article = if name.starts_with(['A', 'E', 'O', 'e', 'o', 'u']) { "an" } else { "a" };
     let takes = match plugin {
-        Some(plugin) => format!("the backend \"{plugin}\" (package {})", kinds::package(plugin)),
+        Some(plugin) => match devices::packages::find(dl.device_type, plugin) {
+            Some(package) => format!("the backend \"{plugin}\" (package {})", package.name),
+            None => format!("the backend \"{plugin}\""),
+        },
         None => format!("a backend that serves such devices (DLPack type {})", dl.device_type),
     };
     let loaded: Vec<String> = backend::backends()

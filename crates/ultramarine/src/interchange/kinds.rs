@@ -1,6 +1,6 @@
 //! DLPack's types of devices, by number: what they are called, whose memory the host sees, what a
-//! tensor's `data` is there, and what streams are. This is the one file of the core that may
-//! name backends.
+//! tensor's `data` is there, and what streams are. This file and the runtime's table of packages are all of the core that
+//! may name backends.
 
 use crate::error::{Error, Result};
 use ultramarine_abi::{dlpack::device_type, interface::memory::kind};
@@ -45,15 +45,6 @@ pub(super) fn names(device_type: i32) -> (&'static str, Option<&'static str>) {
         MAIA => ("MAIA", None),
         TRN => ("Trainium", None),
         _ => ("unknown device", None),
-    }
-}
-
-/// The Python package that has a backend, by the backend's name.
-pub(super) fn package(backend: &str) -> String {
-    match backend {
-        // One crate, built for each.
-        "vulkan" | "metal" => "ultramarine-wgpu".to_owned(),
-        _ => format!("ultramarine-{backend}"),
     }
 }
 
