@@ -54,6 +54,42 @@ fn step_some(sum: N, v: Q, room: u32) -> N {
   return some;
 }
 
+// The elements of a lane in four turns, of which so many elements are left. All loads come before the first sum.
+fn step_tensor(base: u32, steps: vec2<u32>, r: u32, left: u32, turn: u32) -> N {
+  var sum = neutral();
+  if (left >= 3u * turn + 4u) {
+    let v0 = TAKE(base, steps, r, 4u);
+    let v1 = TAKE(base, steps, r + turn, 4u);
+    let v2 = TAKE(base, steps, r + 2u * turn, 4u);
+    let v3 = TAKE(base, steps, r + 3u * turn, 4u);
+    return step_four(step_four(step_four(step_four(sum, v0), v1), v2), v3);
+  }
+  var passed = 0u;
+  loop {
+    let room = left - passed;
+    sum = step_some(sum, TAKE(base, steps, r + passed, room), room);
+    if (room <= turn) { break; }
+    passed += turn;
+  }
+  return sum;
+}
+
+// Likewise of values, which long functions may make: they are called at one place.
+fn step_values(base: u32, steps: vec2<u32>, r: u32, left: u32, turn: u32) -> N {
+  var sum = neutral();
+  for (var u = 0u; u < 4u; u++) {
+    let first = u * turn;
+    if (first >= left) { break; }
+    let at = reduced_at(r + first);
+    for (var c = 0u; c < min(left - first, 4u); c++) {
+      var place = at.x + c * steps.y;
+      if (c >= at.y) { place = reduced_at(r + first + c).x; }
+      sum = step_narrow(sum, read_value(load_a(base + place)));
+    }
+  }
+  return sum;
+}
+
 fn fold_group(g: u32, local: u32) {
   let at = lane_of(g, local);
   let outputs = word(1u);
@@ -68,21 +104,7 @@ fn fold_group(g: u32, local: u32) {
   var r = first + min(4u * at.lane, end - first);
   loop {
     if (r >= end) { break; }
-    var sum = neutral();
-    if (end - r >= 3u * turn + 4u) {
-      let v0 = TAKE(place.x, steps, r, 4u);
-      let v1 = TAKE(place.x, steps, r + turn, 4u);
-      let v2 = TAKE(place.x, steps, r + 2u * turn, 4u);
-      let v3 = TAKE(place.x, steps, r + 3u * turn, 4u);
-      sum = step_four(step_four(step_four(step_four(sum, v0), v1), v2), v3);
-    } else {
-      var s = r;
-      loop {
-        sum = step_some(sum, TAKE(place.x, steps, s, end - s), end - s);
-        if (end - s <= turn) { break; }
-        s += turn;
-      }
-    }
+    let sum = STEP(place.x, steps, r, end - r, turn);
     fold_block(&total, &lost, widen(sum));
     if (end - r <= 4u * turn) { break; }
     r += 4u * turn;

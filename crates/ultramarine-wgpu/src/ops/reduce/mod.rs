@@ -72,16 +72,20 @@ impl Texts<'_> {
 
     /// A call of a workgroup, which reads no elements, single ones, or tensor `a` as an array of vectors.
     fn grouped(&self, program: Program<'_>, call: &str, reads: Reads) -> Source {
-        let (take, vectors) = match reads {
-            Reads::Nothing => ("", false),
-            Reads::Elements => ("take", false),
-            Reads::Vectors => ("take_vector", true),
+        let (take, step, vectors) = match reads {
+            Reads::Nothing => ("", "", false),
+            Reads::Elements => ("take", "step_tensor", false),
+            Reads::Vectors => ("take_vector", "step_tensor", true),
+            Reads::Values => ("", "step_values", false),
         };
         let mut library = Library::default();
         library.add(SHARED);
-        let own = library.used_by(&format!("{call} {take}")).replace("TAKE(", &format!("{take}("));
+        // Of steps, those that fold a value, which not all kernels do.
+        let step = if call.starts_with("fold_group") { step } else { "" };
+        let own = library.used_by(&format!("{call} {take} {step}"));
+        let own = own.replace("TAKE(", &format!("{take}(")).replace("STEP(", &format!("{step}("));
         let mut program = self.program(program).item(LANE).item(self.shared);
-        if reads != Reads::Nothing {
+        if !take.is_empty() {
             let register = self.dtype.register();
             let four = format!("struct Q {{ x: {0}, y: {0}, z: {0}, w: {0} }}", register);
             program = program.item(&four).item(&pick("a", self.dtype, vectors));
@@ -96,6 +100,8 @@ enum Reads {
     Nothing,
     Elements,
     Vectors,
+    /// Values, by `load_a`.
+    Values,
 }
 
 /// `lane_of`'s result.
@@ -216,8 +222,9 @@ impl Reduce {
         let fold = "fold_group(g, local);";
         let merge = "fold_merge_group(g, local);";
         let grouped = allowed.grouped;
+        let reads = if vectors.is_some() { Reads::Elements } else { Reads::Values };
         let each = match grouped {
-            true => texts.grouped(values, fold, Reads::Elements),
+            true => texts.grouped(values, fold, reads),
             false => texts.serial(values, "fold_each(i);"),
         };
         let vectors = vectors.filter(|_| grouped);
