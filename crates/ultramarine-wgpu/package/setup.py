@@ -6,4 +6,4 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "python" / "tools"))
 from backend_wheel import build
 
-build("ultramarine-wgpu", {"linux": "vulkan", "win32": "vulkan"})
+build("ultramarine-wgpu", {"linux": "vulkan", "darwin": "metal", "win32": "dx12"})

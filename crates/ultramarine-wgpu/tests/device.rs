@@ -2,10 +2,13 @@
 
 use std::mem::MaybeUninit;
 use ultramarine_abi::helper::Device as _;
+use ultramarine_wgpu::dtype::{Dtype, Wgsl as _};
+use ultramarine_wgpu::hal::Adapters;
 use ultramarine_wgpu::launch::Device;
 use ultramarine_wgpu::memory::Buffer;
-use ultramarine_wgpu::streams::Stream;
-use ultramarine_wgpu::vulkan::Adapters;
+use ultramarine_wgpu::shader::source::{Bytes, groups_for};
+use ultramarine_wgpu::shader::{Program, Tensor};
+use ultramarine_wgpu::streams::{Batch, Stream};
 
 /// A device, or none on this machine.
 fn device() -> Option<Device> {
@@ -86,4 +89,36 @@ fn a_lost_device_says_so_to_all_that_follows() {
         assert_eq!(later.unwrap_err().text, failure.text);
     }
     assert!(failure.text.contains("add of float32") && failure.text.contains("start the process"));
+}
+
+/// The bytes that a hal without them has.
+#[test]
+fn bytes_in_words_are_those_of_bytes() {
+    let Some(device) = device() else { return };
+    let n = 1000u32;
+    let given: Vec<u8> = (0..n).map(|i| (i * 7) as u8).collect();
+    for dtype in [Dtype::Uint8, Dtype::Int8] {
+        let results = [Bytes::Narrowed, Bytes::Words].map(|how| {
+            let tensors = [Tensor { name: "a", dtype }, Tensor { name: "out", dtype }];
+            let program = Program::new(&tensors);
+            // Halved, so that signs count; neighbours are written by different invocations.
+            let body = format!("store_out({}u - i, load_a(i) / {}(2));", n - 1, dtype.register());
+            let kernel = device.programs.get(program.body(&body).build_with(how)).unwrap();
+            let buffers = [0; 2].map(|_| device.alloc(n.into()).unwrap());
+            device.upload(None, &buffers[0], 0, &given).unwrap();
+            device.upload(None, &buffers[1], 0, &vec![255; n as usize]).unwrap();
+            let mut batch = Batch::default();
+            let blocks = buffers.iter().map(|buffer| buffer.0.clone()).collect();
+            let groups = groups_for(n.into(), device.context.properties.max_groups);
+            batch.dispatch(&kernel, blocks, &[n], groups);
+            device.scheduler.submit(device.lane(None), batch).unwrap();
+            read(&device, None, &buffers[1], n as usize)
+        });
+        let halved = |byte: u8| match dtype {
+            Dtype::Int8 => (byte as i8 / 2) as u8,
+            _ => byte / 2,
+        };
+        let expected: Vec<u8> = given.iter().rev().map(|byte| halved(*byte)).collect();
+        assert_eq!(results, [expected.clone(), expected], "{dtype:?}");
+    }
 }

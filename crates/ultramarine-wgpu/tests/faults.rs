@@ -8,13 +8,13 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 use ultramarine_abi::helper::Device as _;
 use ultramarine_wgpu::dtype::Dtype;
+use ultramarine_wgpu::hal::Adapters;
 use ultramarine_wgpu::launch::Device;
 use ultramarine_wgpu::memory::Buffer;
 use ultramarine_wgpu::program::Kernel;
 use ultramarine_wgpu::shader::source::groups_for;
 use ultramarine_wgpu::shader::{Program, Tensor};
 use ultramarine_wgpu::streams::Batch;
-use ultramarine_wgpu::vulkan::Adapters;
 
 /// Names the case of a child.
 const CASE: &str = "ULTRAMARINE_TEST_CASE";

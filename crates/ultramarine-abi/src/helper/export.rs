@@ -49,10 +49,10 @@ macro_rules! export_abi_info {
 }
 
 /// Makes the crate (of type `cdylib`) a plugin of a [`Backend`](crate::helper::Backend): entry
-/// points, ABI info and note. `name` is a literal, the others constants.
+/// points, ABI info and note. All but `backend` are constants.
 #[macro_export]
 macro_rules! export_backend {
-    (backend: $backend:ty, name: $name:literal, variant: $variant:expr,
+    (backend: $backend:ty, name: $name:expr, variant: $variant:expr,
      device_type: $device_type:expr, version: $version:expr
      $(, cpu_features: $features:expr)? $(,)?) => {
         $crate::export_abi_info! {
@@ -82,8 +82,10 @@ macro_rules! export_backend {
             table: *mut $crate::BackendTable,
             error: *mut *mut $crate::Error,
         ) -> $crate::Status {
+            const TEXT: &str = $name;
+            const BYTES: [u8; TEXT.len() + 1] = $crate::helper::nul_terminated(TEXT);
             const NAME: &::core::ffi::CStr =
-                match ::core::ffi::CStr::from_bytes_with_nul(concat!($name, "\0").as_bytes()) {
+                match ::core::ffi::CStr::from_bytes_with_nul(&BYTES) {
                     Ok(name) => name,
                     Err(_) => panic!("the name holds a NUL"),
                 };
@@ -93,4 +95,11 @@ macro_rules! export_backend {
             }
         }
     };
+}
+
+/// A text with a NUL behind it. `N` is one more than its length.
+pub const fn nul_terminated<const N: usize>(text: &str) -> [u8; N] {
+    let mut bytes = [0; N];
+    bytes.split_at_mut(text.len()).0.copy_from_slice(text.as_bytes());
+    bytes
 }

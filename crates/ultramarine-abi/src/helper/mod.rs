@@ -48,6 +48,7 @@ pub use backend::{Backend, Device, InterfaceRef, Score, SyncDevice};
 pub use build::features;
 pub use command::{CommandRef, Commands, Plain, Request, TensorRef};
 pub use dtype::Dtype;
+pub use export::nul_terminated;
 pub use failure::{Failure, Result, guard, guard_value, panic_message};
 pub use glue::{device_of, give, handle, host_of, init, score, take, with_device};
 pub use host::{Host, HostMemory, Level};

@@ -3,9 +3,9 @@
 mod device;
 
 use crate::dtype::{self, Dtype};
+use crate::hal::Adapters;
 use crate::launch::Device;
 use crate::ops::fused;
-use crate::vulkan::Adapters;
 use core::ffi::CStr;
 use ultramarine_abi::helper::{Backend, Failure, Host, InterfaceRef, Result, Score};
 use ultramarine_abi::{DeviceIdentity, DeviceInfo, device_flag, identity, inline_text};
@@ -31,14 +31,15 @@ fn score_of(adapters: &Adapters) -> Score {
     score
 }
 
-fn identity_of(found: &crate::vulkan::Found) -> DeviceIdentity {
+fn identity_of(found: &crate::hal::Found) -> DeviceIdentity {
     let properties = &found.properties;
     let [pci_domain, pci_bus, pci_device, pci_function] = properties.pci.unwrap_or_default();
     let pci = if properties.pci.is_some() { identity::PCI } else { 0 };
+    let uuid = if properties.uuid.is_some() { identity::UUID } else { 0 };
     DeviceIdentity {
         size: size_of::<DeviceIdentity>() as u32,
-        known: identity::UUID | pci,
-        uuid: properties.uuid,
+        known: uuid | pci,
+        uuid: properties.uuid.unwrap_or_default(),
         pci_domain,
         pci_bus,
         pci_device,

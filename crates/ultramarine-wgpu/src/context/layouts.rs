@@ -2,7 +2,7 @@
 //! operations binding 0 holds the commands' words, and those behind it are tensors.
 
 use super::{lock, of_hal};
-use crate::vulkan;
+use crate::hal;
 use std::sync::{Mutex, OnceLock};
 use ultramarine_abi::helper::{Failure, Result};
 use wgpu_hal::{
@@ -19,9 +19,9 @@ const IMMEDIATES: u32 = 8;
 /// The layouts of kernels with one number of bindings.
 pub struct Layout {
     /// Of the bind group.
-    pub group: vulkan::BindGroupLayout,
+    pub group: hal::BindGroupLayout,
     /// Of the pipeline.
-    pub pipeline: vulkan::PipelineLayout,
+    pub pipeline: hal::PipelineLayout,
 }
 
 /// All of them, made at first use.
@@ -32,7 +32,7 @@ pub(super) struct Layouts {
 }
 
 impl Layouts {
-    pub(super) fn get(&self, device: &vulkan::Device, bindings: usize) -> Result<&Layout> {
+    pub(super) fn get(&self, device: &hal::Device, bindings: usize) -> Result<&Layout> {
         let Some(slot) = self.made.get(bindings) else {
             return Err(Failure::new(format!("a kernel with {bindings} bindings")));
         };
@@ -48,7 +48,7 @@ impl Layouts {
     }
 
     /// Destroys them: the hal panics at a device that is dropped before its layouts.
-    pub(super) fn destroy(&mut self, device: &vulkan::Device) {
+    pub(super) fn destroy(&mut self, device: &hal::Device) {
         for layout in self.made.iter_mut().filter_map(OnceLock::take) {
             // SAFETY: all pipelines and bind groups hold the context, so they are gone.
             unsafe {
@@ -59,7 +59,7 @@ impl Layouts {
     }
 }
 
-fn make(device: &vulkan::Device, bindings: usize) -> Result<Layout> {
+fn make(device: &hal::Device, bindings: usize) -> Result<Layout> {
     let entry = |binding: u32| BindGroupLayoutEntry {
         binding,
         visibility: ShaderStages::COMPUTE,
@@ -81,7 +81,8 @@ fn make(device: &vulkan::Device, bindings: usize) -> Result<Layout> {
     let group = group.map_err(|why| of_hal("the layout of a kernel", why))?;
     let descriptor = PipelineLayoutDescriptor {
         label: None,
-        flags: PipelineLayoutFlags::empty(),
+        // Of DirectX 12 alone: a constant that has it.
+        flags: PipelineLayoutFlags::NUM_WORK_GROUPS,
         bind_group_layouts: &[Some(&group)],
         immediate_size: IMMEDIATES,
     };

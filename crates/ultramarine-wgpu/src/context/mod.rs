@@ -7,7 +7,7 @@ mod layouts;
 pub use failure::{lock, of_hal};
 pub use layouts::{BINDINGS, Layout};
 
-use crate::vulkan::{self, Found, Properties};
+use crate::hal::{self, Found, Properties};
 use core::mem::ManuallyDrop;
 use layouts::Layouts;
 use std::sync::OnceLock;
@@ -20,9 +20,9 @@ use wgpu_hal::Device as _;
 /// The device, its fence and its layouts. All that is made of it holds a reference.
 pub struct Context {
     /// The hal's device.
-    pub device: vulkan::Device,
+    pub device: hal::Device,
     /// Reaches the number of each submission when that is done.
-    fence: ManuallyDrop<vulkan::Fence>,
+    fence: ManuallyDrop<hal::Fence>,
     /// The adapter's properties.
     pub properties: Properties,
     layouts: Layouts,
@@ -39,9 +39,9 @@ pub struct Context {
 
 impl Context {
     /// Opens an adapter.
-    pub fn open(found: &Found) -> Result<(Self, vulkan::Queue)> {
+    pub fn open(found: &Found) -> Result<(Self, hal::Queue)> {
         fork::count_forks();
-        let opened = vulkan::open(found).map_err(Failure::new)?;
+        let opened = hal::open(found).map_err(Failure::new)?;
         // SAFETY: the device is open.
         let fence = unsafe { opened.device.create_fence() };
         let fence = fence.map_err(|why| of_hal("a fence", why))?;
@@ -96,7 +96,7 @@ impl Context {
     }
 
     /// The fence that submissions signal.
-    pub fn fence(&self) -> &vulkan::Fence {
+    pub fn fence(&self) -> &hal::Fence {
         &self.fence
     }
 

@@ -1,7 +1,7 @@
 //! `ultramarine.about/1`: the adapters that were found on this machine, for people.
 
+use crate::hal::{Adapters, Properties};
 use crate::program;
-use crate::vulkan::{Adapters, Properties};
 use core::ffi::{c_char, c_void};
 use ultramarine_abi::helper::guard_value;
 use ultramarine_abi::interface::about::AboutInterface;

@@ -1,8 +1,8 @@
 //! `ultramarine.statistics/1`: counts of memory and its limits, by [`crate::memory::Allocator`]. The limit of wired
 //! memory is that of uploads under way.
 
+use crate::hal;
 use crate::launch::Device;
-use crate::vulkan;
 use core::ffi::c_void;
 use ultramarine_abi::helper::{Failure, device_of, guard_value, host_of, with_device};
 use ultramarine_abi::interface::statistics::{
@@ -36,7 +36,7 @@ unsafe extern "C" fn read(
             let more = statistics.as_ref().is_some_and(|place| place.size > COUNTS);
             let properties = &device.context.properties;
             let free = (more && properties.budget)
-                .then(|| vulkan::free_memory(&device.context.device))
+                .then(|| hal::free_memory(&device.context.device))
                 .flatten();
             let counts = device.allocator.counts();
             let found = MemoryStatistics {

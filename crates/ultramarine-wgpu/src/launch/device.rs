@@ -1,10 +1,10 @@
 //! An open device: its context and its resources.
 
 use crate::context::Context;
+use crate::hal::Found;
 use crate::memory::{Allocator, Buffer};
 use crate::program::Programs;
 use crate::streams::{Clock, Scheduler, Stream};
-use crate::vulkan::Found;
 use std::sync::Arc;
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::status;

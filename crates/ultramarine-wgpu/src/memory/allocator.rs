@@ -5,8 +5,8 @@
 //! that work in the queue. The exception is work that stays on the host because its stream waits.
 
 use super::Block;
-use super::block::Place;
 use crate::context::{Context, lock};
+use crate::hal::{self, Place};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use ultramarine_abi::helper::{Failure, Result};
@@ -69,9 +69,10 @@ impl Allocator {
         let most = self.context.properties.max_buffer;
         let Some(size) = size_for(bytes, most) else {
             return Err(out_of_memory(format!(
-                "a buffer of {bytes} bytes is larger than {} can bind, {most} bytes (maxStorageBufferRange). \
+                "a buffer of {bytes} bytes is larger than {} can bind, {most} bytes ({}). \
                  Use smaller arrays, or split this one",
-                self.context.properties.name
+                self.context.properties.name,
+                hal::LIMIT
             )));
         };
         let mut state = lock(&self.state);

@@ -1,8 +1,9 @@
 //! Short pieces of memory that the host writes once and the device reads: words of commands, small uploads. They lie
 //! one behind the other in large blocks, so that many commands have the same binding.
 
-use super::{Block, Place, Pool};
+use super::{Block, Pool};
 use crate::context::Context;
+use crate::hal::Place;
 use std::sync::Arc;
 use ultramarine_abi::helper::Result;
 

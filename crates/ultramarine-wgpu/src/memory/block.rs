@@ -1,30 +1,18 @@
 //! A buffer of the hal.
 
 use crate::context::{Context, of_hal};
-use crate::vulkan;
+use crate::hal::{self, Place};
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 use std::sync::Arc;
 use ultramarine_abi::helper::{Failure, Result};
-use wgpu_hal::{BufferDescriptor, Device as _, MemoryFlags};
-use wgpu_types::BufferUses;
-
-/// Where memory lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// Where the device is fastest; the host has no address of it.
-    Device,
-    /// Mapped for the host to write, if possible in memory of the device's own. Reads may be very slow.
-    Upload,
-    /// Mapped for the host to read, in memory that its caches hold.
-    Download,
-}
+use wgpu_hal::Device as _;
 
 /// A buffer of the hal, destroyed when the last reference to it is gone: commands under way hold one.
 pub struct Block {
     context: Arc<Context>,
-    buffer: Option<vulkan::Buffer>,
+    buffer: Option<hal::Buffer>,
     id: u64,
     bytes: u64,
     mapped: Option<NonNull<u8>>,
@@ -39,20 +27,7 @@ impl Block {
     /// Makes a buffer of exactly so many bytes.
     pub fn new(context: &Arc<Context>, bytes: u64, place: Place) -> Result<Arc<Self>> {
         context.usable()?;
-        let usage = BufferUses::STORAGE_READ_WRITE | BufferUses::COPY_SRC | BufferUses::COPY_DST;
-        let mapped = match place {
-            Place::Device => BufferUses::empty(),
-            Place::Upload => BufferUses::MAP_WRITE,
-            Place::Download => BufferUses::MAP_READ,
-        };
-        let descriptor = BufferDescriptor {
-            label: None,
-            size: bytes.max(1),
-            usage: usage | mapped,
-            memory_flags: MemoryFlags::PREFER_COHERENT,
-        };
-        // SAFETY: the size is not 0.
-        let buffer = unsafe { context.device.create_buffer(&descriptor) };
+        let buffer = hal::create_buffer(&context.device, bytes.max(1), place);
         let buffer = buffer.map_err(|why| of_hal(&format!("a buffer of {bytes} bytes"), why))?;
         let (id, context) = (context.new_id(), context.clone());
         let mut block = Self { context, buffer: Some(buffer), id, bytes, mapped: None };
@@ -69,7 +44,7 @@ impl Block {
     }
 
     /// The hal's buffer.
-    pub fn raw(&self) -> Result<&vulkan::Buffer> {
+    pub fn raw(&self) -> Result<&hal::Buffer> {
         self.buffer.as_ref().ok_or_else(|| Failure::new("a buffer was destroyed"))
     }
 

@@ -8,5 +8,5 @@ mod pool;
 
 pub use allocator::{Allocator, Buffer, Counts, Limits};
 pub use arena::Arena;
-pub use block::{Block, Place};
+pub use block::Block;
 pub use pool::Pool;

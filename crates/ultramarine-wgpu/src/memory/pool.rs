@@ -1,7 +1,8 @@
 //! Buffers of the host's side that are used over and over: staging of copies, arenas.
 
-use super::{Block, Place};
+use super::Block;
 use crate::context::{Context, lock};
+use crate::hal::Place;
 use std::sync::{Arc, Mutex};
 use ultramarine_abi::helper::Result;
 

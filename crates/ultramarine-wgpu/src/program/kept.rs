@@ -1,29 +1,29 @@
-//! Compiled kernels on disk: SPIR-V, for which neither naga nor the passes run again, and what the driver made of it.
+//! Compiled kernels on disk: code for the driver, for which neither naga nor the passes run again, and what the driver
+//! made of it.
 //!
 //! The key holds all that they depend on, so nothing is ever out of date: the program, modes of floating point, the
 //! adapter and its driver with their versions, and the version of this crate.
 
 use crate::context::Context;
+use crate::hal::{self, Code};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use ultramarine_abi::helper::disk::{self, Disk, Entry, Format};
 
 /// The files of compiled kernels.
-const FORMAT: Format = Format { magic: *b"UMVULK\0\x01", ending: "kernel" };
+const FORMAT: Format = Format { magic: *b"UMVULK\0\x02", ending: "kernel" };
 /// Set to 0, nothing is read or kept.
-const SWITCH: &str = "ULTRAMARINE_VULKAN_CACHE";
-/// Bytes of a word.
-const WORD: usize = 4;
+const SWITCH: &str = "CACHE";
 
 /// The directory of the user's compiled kernels, or `None` where none are kept.
 pub fn directory() -> Option<PathBuf> {
-    disk::place("vulkan", SWITCH)
+    disk::place(hal::NAME, &hal::variable(SWITCH))
 }
 
 /// A compiled kernel.
 pub(super) struct Kept {
-    /// SPIR-V, behind all passes.
-    pub module: Vec<u32>,
+    /// For the driver.
+    pub code: Code,
     /// The driver's pipeline cache; empty if it has none.
     pub pipeline: Vec<u8>,
 }
@@ -53,17 +53,15 @@ pub(super) fn get(key: &[u8]) -> Option<Kept> {
     let Entry { image, .. } = files()?.get(key)?;
     let (length, rest) = image.split_first_chunk::<8>()?;
     let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
-    let (module, pipeline) = rest.split_at_checked(length)?;
-    let words = module.chunks_exact(WORD).filter_map(|word| word.try_into().ok());
-    Some(Kept { module: words.map(u32::from_le_bytes).collect(), pipeline: pipeline.to_vec() })
+    let (code, pipeline) = rest.split_at_checked(length)?;
+    Some(Kept { code: Code::of_bytes(code)?, pipeline: pipeline.to_vec() })
 }
 
 /// Keeps a kernel.
 pub(super) fn put(key: &[u8], kept: &Kept) {
     let Some(files) = files() else { return };
-    let mut image = ((kept.module.len() * WORD) as u64).to_le_bytes().to_vec();
-    image.extend(kept.module.iter().flat_map(|word| word.to_le_bytes()));
-    image.extend_from_slice(&kept.pipeline);
+    let code = kept.code.to_bytes();
+    let image = [&(code.len() as u64).to_le_bytes(), &*code, &kept.pipeline].concat();
     // Where it cannot be written, the next process compiles again.
     _ = files.put(key, &Entry { image, names: Vec::new() });
 }

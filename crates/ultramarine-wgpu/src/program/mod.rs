@@ -3,9 +3,9 @@
 mod kept;
 
 use crate::context::{Context, lock};
+use crate::hal::{self, Code};
+use crate::shader::compile::{self, Zeros};
 use crate::shader::source::Source;
-use crate::shader::{compile, narrow, patch, writes};
-use crate::vulkan;
 use kept::Kept;
 pub use kept::directory;
 use std::collections::HashMap;
@@ -13,18 +13,14 @@ use std::sync::{Arc, Mutex, OnceLock};
 use ultramarine_abi::helper::{Failure, Result};
 use wgpu_hal::{
     ComputePipelineDescriptor, Device as _, PipelineCacheDescriptor, ProgrammableStage,
-    ShaderInput, ShaderModuleDescriptor,
+    ShaderModuleDescriptor,
 };
 use wgpu_types::ShaderRuntimeChecks;
-
-fn refused(why: String) -> Failure {
-    Failure::new(format!("a kernel does not compile: {why}"))
-}
 
 /// A kernel on the device.
 pub struct Kernel {
     context: Arc<Context>,
-    pipeline: Option<vulkan::ComputePipeline>,
+    pipeline: Option<hal::ComputePipeline>,
     bindings: usize,
     /// A bit for each binding that it may write.
     written: u32,
@@ -35,52 +31,43 @@ impl Kernel {
         let bytes: Vec<u8> = source.bytes.iter().flat_map(|b| b.to_le_bytes()).collect();
         let key = kept::key(context, &[source.text.as_bytes(), &bytes]);
         let compile = || {
-            compile::compile(&source.text).and_then(|module| narrow::narrow(&module, &source.bytes))
+            let parsed = compile::parse(&source.text)?;
+            Code::of(&parsed, "main", Zeros::Left, &source.bytes, &context.properties)
         };
-        Self::kept(context, &key, compile, "main", 1 + source.tensors)
+        Self::kept(context, &key, compile, 1 + source.tensors)
     }
 
-    /// A kernel of naga's SPIR-V, whose bindings are storage buffers of group 0, numbered from 0.
-    pub fn new(
-        context: &Arc<Context>,
-        module: &[u32],
-        entry: &str,
-        bindings: usize,
-    ) -> Result<Self> {
-        let words: Vec<u8> = module.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let key = kept::key(context, &[&words, entry.as_bytes()]);
-        Self::kept(context, &key, || Ok(module.to_vec()), entry, bindings)
+    /// A kernel whose bindings are storage buffers of group 0, numbered from 0.
+    pub fn new(context: &Arc<Context>, code: &Code, bindings: usize) -> Result<Self> {
+        let key = kept::key(context, &[&code.to_bytes()]);
+        Self::kept(context, &key, || Ok(code.clone()), bindings)
     }
 
-    /// The kernel that is kept under a key, or a new one of naga's SPIR-V.
+    /// The kernel that is kept under a key, or a new one.
     fn kept(
         context: &Arc<Context>,
         key: &[u8],
-        compile: impl FnOnce() -> core::result::Result<Vec<u32>, String>,
-        entry: &str,
+        compile: impl FnOnce() -> core::result::Result<Code, String>,
         bindings: usize,
     ) -> Result<Self> {
-        if let Some(Kept { module, pipeline }) = kept::get(key) {
-            return Self::load(context, &module, entry, bindings, &pipeline)
-                .map(|(kernel, _)| kernel);
+        if let Some(Kept { code, pipeline }) = kept::get(key) {
+            return Self::load(context, &code, bindings, &pipeline).map(|(kernel, _)| kernel);
         }
-        let module = compile().and_then(|module| patch::patch(&module, &context.properties.floats));
-        let module = module.map_err(refused)?;
-        let (kernel, pipeline) = Self::load(context, &module, entry, bindings, &[])?;
-        kept::put(key, &Kept { module, pipeline });
+        let refused = |why| Failure::new(format!("a kernel does not compile: {why}"));
+        let code = compile().map_err(refused)?;
+        let (kernel, pipeline) = Self::load(context, &code, bindings, &[])?;
+        kept::put(key, &Kept { code, pipeline });
         Ok(kernel)
     }
 
-    /// A kernel of SPIR-V, with what the driver made of it if that is known. Returns what it made of it now.
+    /// A kernel, with what the driver made of it if that is known. Returns what it made of it now.
     fn load(
         context: &Arc<Context>,
-        module: &[u32],
-        entry: &str,
+        code: &Code,
         bindings: usize,
         known: &[u8],
     ) -> Result<(Self, Vec<u8>)> {
         let layout = context.layout(bindings)?;
-        let written = writes::written(module).map_err(refused)?;
         let descriptor = ShaderModuleDescriptor {
             label: None,
             runtime_checks: ShaderRuntimeChecks::unchecked(),
@@ -88,8 +75,7 @@ impl Kernel {
         let device = &context.device;
         // SAFETY: naga validated the program, and the passes keep it valid; our kernels stay inside of their
         // buffers, and users' have to.
-        let module =
-            unsafe { device.create_shader_module(&descriptor, ShaderInput::SpirV(module)) };
+        let module = unsafe { device.create_shader_module(&descriptor, code.input()) };
         let module =
             module.map_err(|why| Failure::new(format!("the driver refuses a kernel: {why}")))?;
         let data = (!known.is_empty()).then_some(known);
@@ -103,7 +89,7 @@ impl Kernel {
             layout: &layout.pipeline,
             stage: ProgrammableStage {
                 module: &module,
-                entry_point: entry,
+                entry_point: code.entry(),
                 constants: &Default::default(),
                 zero_initialize_workgroup_memory: false,
             },
@@ -124,12 +110,13 @@ impl Kernel {
         }
         let pipeline =
             pipeline.map_err(|why| Failure::new(format!("the driver refuses a kernel: {why}")))?;
+        let written = code.written();
         let kernel = Self { context: context.clone(), pipeline: Some(pipeline), bindings, written };
         Ok((kernel, made))
     }
 
     /// The hal's pipeline.
-    pub fn pipeline(&self) -> &vulkan::ComputePipeline {
+    pub fn pipeline(&self) -> &hal::ComputePipeline {
         // Taken only when the kernel is dropped.
         self.pipeline.as_ref().expect("a kernel without pipeline")
     }

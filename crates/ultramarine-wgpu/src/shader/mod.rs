@@ -1,19 +1,21 @@
-//! Kernels from text to SPIR-V: WGSL through naga, then what naga has no words for.
+//! Kernels from text to what the hals take: WGSL through naga, then what naga has no words for.
 //!
 //! * [`source`](mod@source): programs as text, made of [`library`] functions and of the operation's own;
 //! * [`vector`]: loads and stores of several elements;
-//! * [`compile`]: WGSL to SPIR-V;
+//! * [`compile`]: WGSL to SPIR-V, and the buffers that a kernel writes;
 //! * [`patch`]: numbers as IEEE 754 has them;
 //! * [`narrow`]: buffers of bytes;
-//! * [`writes`]: the buffers that a kernel writes.
+//! * [`msl`], [`hlsl`]: the same for Metal and DirectX 12, as [`text`]. They are compiled for all targets, and tested.
 
 pub mod compile;
+pub mod hlsl;
 pub mod library;
+pub mod msl;
 pub mod narrow;
 pub mod patch;
 pub mod source;
 pub mod spirv;
+pub mod text;
 pub mod vector;
-pub mod writes;
 
 pub use source::{Program, Tensor};

@@ -1,7 +1,6 @@
 //! Floating point as IEEE 754 has it: no contraction, infinities, NaNs and signs of zero preserved.
 
 use super::spirv::{self, HEADER, instructions, op, opcode, operand, push};
-use crate::vulkan::FloatControls;
 
 /// NoContraction.
 const NO_CONTRACTION: u32 = 42;
@@ -10,6 +9,17 @@ const NO_CONTRACTION: u32 = 42;
 const SPECIALS: (u32, u32) = (4461, 4466);
 const TO_NEAREST: (u32, u32) = (4462, 4467);
 const SUBNORMALS: (u32, u32) = (4459, 4464);
+
+/// Rounding and special values that SPIR-V may ask for, by width of the type: 16, 32, 64.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FloatControls {
+    /// SignedZeroInfNanPreserve.
+    pub specials: [bool; 3],
+    /// RoundingModeRTE.
+    pub to_nearest: [bool; 3],
+    /// DenormPreserve.
+    pub subnormals: [bool; 3],
+}
 
 /// Arithmetic on floats, whose results the decoration is for.
 fn is_float_arithmetic(opcode: u32) -> bool {

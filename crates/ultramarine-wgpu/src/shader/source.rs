@@ -11,6 +11,18 @@ pub const GROUP: u32 = 64;
 const NUMBERS: &str = include_str!("../../kernels/numbers.wgsl");
 const WALK: &str = include_str!("../../kernels/walk.wgsl");
 
+/// Elements of a byte in buffers. WGSL has no integers of 8 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bytes {
+    /// The text says 16 bits, and what is made of it 8.
+    Narrowed,
+    /// The text has words of 32 bits, of which a store changes a part at once.
+    Words,
+}
+
+/// How this build's hal has them: HLSL knows no bytes either.
+pub const BYTES: Bytes = if cfg!(windows) { Bytes::Words } else { Bytes::Narrowed };
+
 /// A tensor of a program.
 #[derive(Clone, Copy, Debug)]
 pub struct Tensor {
@@ -107,10 +119,19 @@ impl<'a> Program<'a> {
 
     /// The whole text.
     pub fn build(self) -> Source {
+        self.build_with(BYTES)
+    }
+
+    /// The whole text, with such bytes.
+    pub fn build_with(self, how: Bytes) -> Source {
         let mut own = self.items;
         let mut bytes = Vec::new();
         for (binding, Tensor { name, dtype }) in (1..).zip(&self.tensors) {
             let (storage, register) = (dtype.storage(), dtype.register());
+            if dtype.bytes() == 1 && how == Bytes::Words {
+                own.push_str(&bytes_in_words(binding, name, *dtype));
+                continue;
+            }
             if dtype.bytes() == 1 {
                 bytes.push(binding);
             }
@@ -163,6 +184,21 @@ impl<'a> Program<'a> {
         );
         Source { text, bytes, tensors: self.tensors.len() + self.arrays.len() }
     }
+}
+
+/// A tensor of bytes in words. Invocations write different bytes of one at the same time.
+fn bytes_in_words(binding: u32, name: &str, dtype: Dtype) -> String {
+    let register = dtype.register();
+    let loaded =
+        format!("{register}(atomicLoad(&{name}[at >> 2u]) << (24u - 8u * (at & 3u))) >> 24u");
+    format!(
+        "@group(0) @binding({binding}) var<storage, read_write> {name}: array<atomic<u32>>;\n\
+         fn load_{name}(at: u32) -> {register} {{ return {loaded}; }}\n\
+         fn store_{name}(at: u32, value: {register}) {{\n\
+         let shift = 8u * (at & 3u);\n\
+         atomicAnd(&{name}[at >> 2u], ~(255u << shift));\n\
+         atomicOr(&{name}[at >> 2u], (u32(value) & 255u) << shift);\n}}\n"
+    )
 }
 
 /// Workgroups for so many invocations, where each dimension has so many at most.

@@ -15,22 +15,16 @@ pub mod op {
     pub const TYPE_FORWARD_POINTER: u32 = 39;
     pub const CONSTANT_TRUE: u32 = 41;
     pub const SPEC_CONSTANT_OP: u32 = 52;
-    pub const FUNCTION_CALL: u32 = 57;
     pub const VARIABLE: u32 = 59;
     pub const LOAD: u32 = 61;
     pub const STORE: u32 = 62;
     pub const ACCESS_CHAIN: u32 = 65;
-    pub const IN_BOUNDS_ACCESS_CHAIN: u32 = 66;
     pub const DECORATE: u32 = 71;
     pub const MEMBER_DECORATE: u32 = 72;
-    pub const COPY_OBJECT: u32 = 83;
     pub const U_CONVERT: u32 = 113;
     pub const S_CONVERT: u32 = 114;
     pub const F_ORD_NOT_EQUAL: u32 = 182;
     pub const F_UNORD_NOT_EQUAL: u32 = 183;
-    pub const ATOMIC_STORE: u32 = 228;
-    pub const ATOMIC_EXCHANGE: u32 = 229;
-    pub const ATOMIC_XOR: u32 = 242;
     pub const EXECUTION_MODE_ID: u32 = 331;
 }
 

@@ -5,6 +5,7 @@
 
 use super::Scheduler;
 use super::scheduler::Next;
+use crate::hal;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
@@ -20,7 +21,7 @@ impl Feeder {
     pub fn start(scheduler: &Arc<Scheduler>) -> Option<Self> {
         let (wake, woken) = mpsc::channel();
         let scheduler = Arc::downgrade(scheduler);
-        let thread = thread::Builder::new().name("ultramarine-vulkan".to_owned());
+        let thread = thread::Builder::new().name(format!("ultramarine-{}", hal::NAME));
         let thread = thread.spawn(move || feed(&scheduler, &woken)).ok()?;
         Some(Self { wake: Some(wake), thread: Some(thread) })
     }

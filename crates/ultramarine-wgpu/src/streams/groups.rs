@@ -2,8 +2,8 @@
 //! else of a command, and a program's arrays come back to the same memory.
 
 use crate::context::{Context, of_hal};
+use crate::hal;
 use crate::memory::Block;
-use crate::vulkan;
 use std::collections::HashMap;
 use std::num::NonZero;
 use ultramarine_abi::helper::Result;
@@ -27,7 +27,7 @@ pub(super) struct Part<'a> {
 pub(super) struct Groups {
     /// By the number, offset and bytes of each buffer.
     places: HashMap<Box<[u64]>, usize>,
-    groups: Vec<vulkan::BindGroup>,
+    groups: Vec<hal::BindGroup>,
     key: Vec<u64>,
     /// Destroyed buffers when the groups were last given up.
     destroyed: u64,
@@ -51,12 +51,12 @@ impl Groups {
     }
 
     /// The group at a place.
-    pub fn at(&self, place: usize) -> Option<&vulkan::BindGroup> {
+    pub fn at(&self, place: usize) -> Option<&hal::BindGroup> {
         self.groups.get(place)
     }
 
     /// Takes out all groups if there are too many, or too many whose buffers are gone. They may be in use.
-    pub fn overflow(&mut self, context: &Context) -> Vec<vulkan::BindGroup> {
+    pub fn overflow(&mut self, context: &Context) -> Vec<hal::BindGroup> {
         let destroyed = context.destroyed();
         if self.groups.len() < MOST && destroyed - self.destroyed < DESTROYED {
             return Vec::new();
@@ -66,13 +66,13 @@ impl Groups {
     }
 
     /// Takes out all groups. They may be in use.
-    pub fn take(&mut self) -> Vec<vulkan::BindGroup> {
+    pub fn take(&mut self) -> Vec<hal::BindGroup> {
         self.places.clear();
         core::mem::take(&mut self.groups)
     }
 }
 
-fn make(context: &Context, parts: &[Part<'_>]) -> Result<vulkan::BindGroup> {
+fn make(context: &Context, parts: &[Part<'_>]) -> Result<hal::BindGroup> {
     let layout = context.layout(parts.len())?;
     let mut buffers = Vec::with_capacity(parts.len());
     for Part { block, offset, bytes } in parts {

@@ -4,12 +4,13 @@ use super::groups::{Groups, Part};
 use super::hazards::{Access, Hazards};
 use super::{Action, Batch};
 use crate::context::{Context, of_hal};
+use crate::hal;
 use crate::memory::Block;
-use crate::vulkan;
 use std::num::NonZero;
 use std::sync::Arc;
 use ultramarine_abi::helper::{Failure, Result};
 use wgpu_hal::{BufferCopy, CommandEncoder as _, ComputePassDescriptor};
+use wgpu_types::BufferUses;
 
 /// Bytes of a word.
 const WORD: u64 = 4;
@@ -19,8 +20,9 @@ pub(super) type Words = Option<(Arc<Block>, u64)>;
 
 /// A command buffer under way.
 pub(super) struct Recording {
-    encoder: vulkan::CommandEncoder,
+    encoder: hal::CommandEncoder,
     hazards: Hazards,
+    barriers: hal::Barriers,
     in_pass: bool,
     /// The kernel and the group that were set last: its address, and its place.
     kernel: usize,
@@ -78,13 +80,15 @@ pub(super) fn prepare(
 
 impl Recording {
     /// Begins a command buffer, behind all that the queue was given.
-    pub fn begin(context: &Context, mut encoder: vulkan::CommandEncoder) -> Result<Self> {
+    pub fn begin(context: &Context, mut encoder: hal::CommandEncoder) -> Result<Self> {
         // SAFETY: the encoder is not recording.
         let begun = unsafe { encoder.begin_encoding(None) };
         begun.map_err(|why| of_hal("a list of commands", why))?;
-        vulkan::barrier(&context.device, &encoder);
+        let mut barriers = hal::Barriers::default();
+        barriers.around(&context.device, &mut encoder);
         Ok(Self {
             encoder,
+            barriers,
             hazards: Hazards::default(),
             in_pass: false,
             kernel: 0,
@@ -105,9 +109,9 @@ impl Recording {
         for action in &batch.actions {
             self.accesses.clear();
             accesses(action, &mut self.accesses);
-            if self.hazards.add(&self.accesses) {
-                vulkan::barrier(&context.device, &self.encoder);
-            }
+            let hazard = self.hazards.add(&self.accesses);
+            let uses = || uses(action, words);
+            self.barriers.before(&context.device, &mut self.encoder, hazard, uses)?;
             match action {
                 Action::Copy { from, to, bytes } => self.copy(from, to, *bytes)?,
                 Action::Timestamp(stamp) => {
@@ -171,12 +175,9 @@ impl Recording {
     }
 
     /// Ends the command buffer. The encoder is good for another one when this is done.
-    pub fn end(
-        mut self,
-        context: &Context,
-    ) -> Result<(vulkan::CommandEncoder, vulkan::CommandBuffer)> {
+    pub fn end(mut self, context: &Context) -> Result<(hal::CommandEncoder, hal::CommandBuffer)> {
         self.leave_pass();
-        vulkan::barrier(&context.device, &self.encoder);
+        self.barriers.around(&context.device, &mut self.encoder);
         // SAFETY: it is recording.
         match unsafe { self.encoder.end_encoding() } {
             Ok(commands) => Ok((self.encoder, commands)),
@@ -193,6 +194,22 @@ impl Recording {
         self.leave_pass();
         // SAFETY: it is recording; nothing was submitted.
         unsafe { self.encoder.discard_encoding() };
+    }
+}
+
+/// The buffers that an action uses, each with its use.
+fn uses(action: &Action, words: &Words) -> Result<Vec<(*const hal::Buffer, BufferUses)>> {
+    let of = |block: &Block, how| block.raw().map(|buffer| (&raw const *buffer, how));
+    match action {
+        Action::Copy { from, to, .. } => {
+            Ok(vec![of(&from.0, BufferUses::COPY_SRC)?, of(&to.0, BufferUses::COPY_DST)?])
+        }
+        Action::Timestamp(stamp) => Ok(vec![of(stamp.results(), BufferUses::COPY_DST)?]),
+        Action::Dispatch { bindings, .. } => {
+            let blocks = bindings.iter().filter_map(|binding| binding.place.as_deref());
+            let blocks = blocks.chain(words.as_ref().map(|(block, _)| &**block));
+            blocks.map(|block| of(block, BufferUses::STORAGE_READ_WRITE)).collect()
+        }
     }
 }
 

@@ -6,8 +6,8 @@ use super::lanes::{Item, Lanes};
 use super::submission::Submissions;
 use super::{Batch, Event};
 use crate::context::{Context, lock};
-use crate::memory::{Place, Pool};
-use crate::vulkan;
+use crate::hal::{self, Place};
+use crate::memory::Pool;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -72,7 +72,7 @@ pub struct Scheduler {
 
 impl Scheduler {
     /// The scheduler of a device's queue.
-    pub fn new(context: Arc<Context>, queue: vulkan::Queue) -> Self {
+    pub fn new(context: Arc<Context>, queue: hal::Queue) -> Self {
         // SAFETY: the queue is open.
         let tick = unsafe { queue.get_timestamp_period() };
         let state = State {

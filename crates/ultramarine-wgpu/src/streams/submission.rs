@@ -4,8 +4,8 @@ use super::groups::Groups;
 use super::recording::{self, Recording, Words};
 use super::{Action, Batch};
 use crate::context::{Context, of_hal};
+use crate::hal;
 use crate::memory::{Arena, Block};
-use crate::vulkan;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use ultramarine_abi::helper::{Failure, Result};
@@ -18,7 +18,7 @@ struct Uses {
     batches: Vec<Batch>,
     words: Vec<Arc<Block>>,
     /// Groups that nothing later uses.
-    groups: Vec<vulkan::BindGroup>,
+    groups: Vec<hal::BindGroup>,
 }
 
 /// Alignment of small uploads, and of words at least.
@@ -39,27 +39,27 @@ struct Open {
 /// A submission that may not be done.
 struct InFlight {
     submission: u64,
-    encoder: vulkan::CommandEncoder,
-    commands: vulkan::CommandBuffer,
+    encoder: hal::CommandEncoder,
+    commands: hal::CommandBuffer,
     uses: Uses,
 }
 
 /// The queue, and what was given to it.
 pub(super) struct Submissions {
     context: Arc<Context>,
-    queue: vulkan::Queue,
+    queue: hal::Queue,
     /// The number of the last submission.
     submitted: u64,
     open: Option<Open>,
     in_flight: VecDeque<InFlight>,
-    encoders: Vec<vulkan::CommandEncoder>,
+    encoders: Vec<hal::CommandEncoder>,
     groups: Groups,
     /// Words of commands and small uploads.
     arena: Arena,
 }
 
 impl Submissions {
-    pub fn new(context: Arc<Context>, queue: vulkan::Queue) -> Self {
+    pub fn new(context: Arc<Context>, queue: hal::Queue) -> Self {
         Self {
             context,
             queue,

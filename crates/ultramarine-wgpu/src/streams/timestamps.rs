@@ -2,8 +2,8 @@
 
 use super::{Batch, Event, Scheduler};
 use crate::context::{Context, lock, of_hal};
-use crate::memory::{Block, Place};
-use crate::vulkan;
+use crate::hal::{self, Place};
+use crate::memory::Block;
 use core::mem::MaybeUninit;
 use std::sync::{Arc, Mutex};
 use ultramarine_abi::helper::{Failure, Result};
@@ -18,7 +18,7 @@ const BYTES: u64 = 8;
 /// Queries, and memory for their results.
 struct Set {
     context: Arc<Context>,
-    queries: Option<vulkan::QuerySet>,
+    queries: Option<hal::QuerySet>,
     results: Arc<Block>,
     free: Mutex<Vec<u32>>,
 }
@@ -105,8 +105,13 @@ impl Clock {
 }
 
 impl Stamp {
+    /// The memory that it is written to.
+    pub(super) fn results(&self) -> &Block {
+        &self.set.results
+    }
+
     /// Records it, outside of a pass.
-    pub(super) fn record(&self, encoder: &mut vulkan::CommandEncoder) -> Result<()> {
+    pub(super) fn record(&self, encoder: &mut hal::CommandEncoder) -> Result<()> {
         let (Some(queries), Some(stride)) = (&self.set.queries, BufferSize::new(BYTES)) else {
             return Err(Failure::new("timestamps that were destroyed"));
         };

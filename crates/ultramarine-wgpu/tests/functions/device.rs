@@ -3,12 +3,12 @@
 use std::mem::MaybeUninit;
 use ultramarine_abi::helper::Device as _;
 use ultramarine_wgpu::dtype::Dtype;
+use ultramarine_wgpu::hal::Adapters;
 use ultramarine_wgpu::launch::Device;
 use ultramarine_wgpu::ops::elementwise::with_functions;
 use ultramarine_wgpu::shader::source::groups_for;
 use ultramarine_wgpu::shader::{Program, Tensor};
 use ultramarine_wgpu::streams::Batch;
-use ultramarine_wgpu::vulkan::Adapters;
 
 /// An element of a tensor.
 pub trait Element: Copy + Default + 'static {

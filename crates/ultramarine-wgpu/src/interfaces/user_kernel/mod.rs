@@ -38,8 +38,8 @@ struct UserKernel {
 impl UserKernel {
     fn new(device: &Device, source: &Source) -> Result<Self> {
         let kernel = source.fits.then(|| {
-            let Source { module, entry, parameters, .. } = source;
-            Kernel::new(&device.context, module, entry, parameters.len()).map(Arc::new)
+            let bindings = source.parameters.len();
+            Kernel::new(&device.context, &source.code, bindings).map(Arc::new)
         });
         Ok(Self {
             name: format!("kernel {}", source.entry).into(),

@@ -1,8 +1,8 @@
 //! Sources of users' kernels: checked against the device before its driver sees them.
 
 use crate::context::BINDINGS;
+use crate::hal::{Code, Properties};
 use crate::shader::compile::{self, Parsed, Zeros};
-use crate::vulkan::Properties;
 use core::ffi::{CStr, c_char};
 use naga::valid::Capabilities;
 use naga::{AddressSpace, Module, StorageAccess};
@@ -18,8 +18,8 @@ pub const LANGUAGE: &str = "wgsl";
 pub struct Source {
     /// Name of the entry point.
     pub entry: String,
-    /// SPIR-V.
-    pub module: Vec<u32>,
+    /// For the driver.
+    pub code: Code,
     /// Its bindings, 0 and on.
     pub parameters: Vec<Parameter>,
     /// Invocations of a workgroup.
@@ -103,8 +103,9 @@ impl Source {
         let parsed =
             Parsed::of(module, text, capabilities(properties), subgroups).map_err(Failure::new)?;
         check_shared(&parsed.module, properties)?;
-        let module = parsed.write(entry, Zeros::Handled).map_err(Failure::new)?;
-        Ok(Self { entry: entry.to_owned(), module, parameters, group, fits })
+        let code = Code::of(&parsed, entry, Zeros::Handled, &[], properties);
+        let code = code.map_err(Failure::new)?;
+        Ok(Self { entry: entry.to_owned(), code, parameters, group, fits })
     }
 }
 

@@ -92,7 +92,7 @@ pub fn prepare(
 }
 
 /// Most tensors of a program on a device.
-pub fn most_tensors(properties: &crate::vulkan::Properties) -> usize {
+pub fn most_tensors(properties: &crate::hal::Properties) -> usize {
     TENSORS.min(properties.buffers as usize - 1)
 }
 

@@ -1,8 +1,8 @@
 //! Programs as the contract gives them, checked.
 
 use crate::dtype::Dtype;
+use crate::hal::Properties;
 use crate::ops::elementwise::{Function, Functions, function_of};
-use crate::vulkan::Properties;
 use std::collections::BTreeMap;
 use ultramarine_abi::fused::{self, Instruction, family};
 use ultramarine_abi::helper::{ProgramLimits, ProgramParts, Result};

@@ -1,7 +1,7 @@
 //! The kernel and the number of splits of a product, by its shape and the device.
 
 use crate::dtype::Dtype;
-use crate::vulkan::Properties;
+use crate::hal::Properties;
 
 /// A kernel of products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

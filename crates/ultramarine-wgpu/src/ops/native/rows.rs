@@ -2,11 +2,11 @@
 
 use crate::dtype::{Dtype, Wgsl};
 use crate::functions;
+use crate::hal::Properties;
 use crate::launch::{Axes, Job, Once, View, places, split_axes};
 use crate::memory::Block;
 use crate::program::Kernel;
 use crate::shader::Program;
-use crate::vulkan::Properties;
 use std::sync::Arc;
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::status;

@@ -1,8 +1,8 @@
 //! How a reduction is walked and cut.
 
+use crate::hal::Properties;
 use crate::launch::{Axes, Device, View, split_axes};
 use crate::shader::vector::FOUR;
-use crate::vulkan::Properties;
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::status;
 

@@ -1,18 +1,17 @@
-//! The adapters that the loader lists, in the order in which they become devices.
+//! The adapters that the system lists, in the order in which they become devices.
 
-use super::{Api, Properties};
-use wgpu_hal::{Instance as _, InstanceDescriptor};
-use wgpu_types::{DeviceType, InstanceFlags};
+use super::{Exposed, Properties, platform, variable};
+use wgpu_types::DeviceType;
 
 /// Names devices, in their order, separated by commas: parts of their names, or their numbers in the order that they
 /// have without it.
-pub const CHOSEN: &str = "ULTRAMARINE_VULKAN_DEVICES";
+const CHOSEN: &str = "DEVICES";
 /// Set to 1, it has adapters that run on the processor listed behind GPUs.
-pub const SOFTWARE: &str = "ULTRAMARINE_VULKAN_SOFTWARE";
+const SOFTWARE: &str = "SOFTWARE";
 
 /// An adapter that can be opened.
 pub struct Found {
-    pub(super) exposed: wgpu_hal::ExposedAdapter<Api>,
+    pub(super) exposed: Exposed,
     /// Its properties.
     pub properties: Properties,
 }
@@ -26,36 +25,11 @@ pub struct Adapters {
 }
 
 impl Adapters {
-    /// Asks the loader. The error says what to install.
+    /// Asks the system. The error says what to install.
     pub fn enumerate() -> Result<Self, String> {
-        let descriptor = InstanceDescriptor {
-            name: "ultramarine",
-            flags: InstanceFlags::empty(),
-            memory_budget_thresholds: Default::default(),
-            backend_options: Default::default(),
-            telemetry: None,
-            display: None,
-        };
-        // SAFETY: no other requirement than that of a sound Vulkan loader.
-        let instance = unsafe { <Api as wgpu_hal::Api>::Instance::init(&descriptor) };
-        let instance = instance.map_err(|why| {
-            format!(
-                "Vulkan does not start ({why}). Install the loader and the GPU's driver (Debian: libvulkan1 and \
-                 mesa-vulkan-drivers, or NVIDIA's driver)"
-            )
-        })?;
-        // SAFETY: no surface is asked for.
-        let exposed = unsafe { instance.enumerate_adapters(None) };
-        if exposed.is_empty() {
-            return Err("Vulkan's loader finds no device. Install the GPU's driver (Debian: \
-                        mesa-vulkan-drivers, or NVIDIA's driver); in a container, start it with access to the GPU"
-                .to_owned());
-        }
         let (mut list, mut left_out) = (Vec::new(), Vec::new());
-        for exposed in exposed {
-            let shared = exposed.adapter.shared_instance();
-            let raw = exposed.adapter.raw_physical_device();
-            match Properties::of(shared.raw_instance(), raw, &exposed.info) {
+        for exposed in platform::exposed()? {
+            match platform::properties(&exposed) {
                 Ok(properties) => list.push(Found { exposed, properties }),
                 Err(why) => left_out.push(why),
             }
@@ -64,14 +38,14 @@ impl Adapters {
             return Err(left_out.join("; "));
         }
         list.sort_by_key(|found| rank(found.properties.kind));
-        if let Ok(chosen) = std::env::var(CHOSEN) {
+        if let Ok(chosen) = std::env::var(variable(CHOSEN)) {
             let names: Vec<_> = list.iter().map(|found| found.properties.name.as_str()).collect();
             let places = choose(&chosen, &names)?;
             let mut all: Vec<_> = list.into_iter().map(Some).collect();
             list = places.into_iter().filter_map(|place| all[place].take()).collect();
             return Ok(Self { list, left_out });
         }
-        let software = std::env::var(SOFTWARE).is_ok_and(|value| value.trim() == "1");
+        let software = std::env::var(variable(SOFTWARE)).is_ok_and(|value| value.trim() == "1");
         if !software && list.iter().any(|found| !found.properties.is_software()) {
             list.retain(|found| !found.properties.is_software());
         }
@@ -92,8 +66,9 @@ fn choose(text: &str, names: &[&str]) -> Result<Vec<usize>, String> {
             let all = names.iter().enumerate().map(|(i, name)| format!("{i} {name}"));
             let all = all.collect::<Vec<_>>().join(", ");
             return Err(format!(
-                "{CHOSEN}={text} names {part:?}, which is no device. There are: {all}. Name them by numbers or parts of \
-                 their names"
+                "{}={text} names {part:?}, which is no device. There are: {all}. Name them by numbers or parts of \
+                 their names",
+                variable(CHOSEN)
             ));
         }
         for place in found {

@@ -1,6 +1,6 @@
 //! The memory that the driver lets this process have.
 
-use super::Device;
+use crate::hal::Device;
 use ash::vk;
 
 /// Returns true if the driver says how much memory is free.

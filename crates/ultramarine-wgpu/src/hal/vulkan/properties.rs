@@ -1,21 +1,8 @@
-//! The properties of an adapter that kernels, limits and messages depend on.
+//! What Vulkan says of an adapter.
 
+use crate::hal::properties::{BUFFERS, Properties, gpu_kernels};
+use crate::shader::patch::FloatControls;
 use ash::vk;
-use wgpu_types::DeviceType;
-
-/// Storage buffers of a kernel that every device must have room for.
-const BUFFERS: u32 = 8;
-
-/// Rounding and special values that SPIR-V may ask for, by width of the type: 16, 32, 64.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FloatControls {
-    /// SignedZeroInfNanPreserve.
-    pub specials: [bool; 3],
-    /// RoundingModeRTE.
-    pub to_nearest: [bool; 3],
-    /// DenormPreserve.
-    pub subnormals: [bool; 3],
-}
 
 impl FloatControls {
     fn of(properties: &vk::PhysicalDeviceVulkan12Properties<'_>) -> Self {
@@ -56,79 +43,9 @@ impl FloatControls {
     }
 }
 
-/// An adapter's properties.
-#[derive(Clone, Debug)]
-pub struct Properties {
-    /// Name of the adapter.
-    pub name: String,
-    /// The driver and its version, for people.
-    pub driver: String,
-    /// The adapter, its driver and their versions, as far as compiled code depends on them.
-    pub code_key: String,
-    /// Kind of the adapter.
-    pub kind: DeviceType,
-    /// UUID, which other interfaces to the same device show too.
-    pub uuid: [u8; 16],
-    /// Domain, bus, device, function.
-    pub pci: Option<[u32; 4]>,
-    /// Bytes of its memory.
-    pub memory: u64,
-    /// The driver says how much of it is free.
-    pub budget: bool,
-    /// Bytes of a storage buffer at most, and so of a tensor's buffer.
-    pub max_buffer: u64,
-    /// Storage buffers of a kernel.
-    pub buffers: u32,
-    /// Iterations of all loops of an invocation at most. llvmpipe ends loops without a word behind 65535.
-    pub iterations: u32,
-    /// Workgroups of a dispatch along each dimension.
-    pub max_groups: [u32; 3],
-    /// The queue notes times.
-    pub timestamps: bool,
-    /// Invocations of a workgroup along each dimension.
-    pub group_sizes: [u32; 3],
-    /// Invocations of a workgroup in all.
-    pub group_size: u32,
-    /// Bytes that the invocations of a workgroup share.
-    pub group_memory: u32,
-    /// Bytes of which the begin of a binding is a multiple.
-    pub binding_alignment: u64,
-    /// Invocations of a subgroup.
-    pub subgroup: u32,
-    /// Bits of VkSubgroupFeatureFlagBits that kernels may use.
-    pub subgroup_operations: u32,
-    /// It has arithmetic of float64.
-    pub float64: bool,
-    /// Modes of floating point that it offers.
-    pub floats: FloatControls,
-    /// Subnormal numbers stay what they are.
-    pub keeps_subnormals: bool,
-    /// Kernels are those for GPUs: with shared memory, barriers and vectors.
-    pub gpu_kernels: bool,
-}
-
-/// `gpu` or `processor`: the kernels that are used, whatever the device is.
-pub const KERNELS: &str = "ULTRAMARINE_VULKAN_KERNELS";
-
-/// Invocations of a workgroup, and bytes that they share, which kernels for GPUs need at most.
-const GROUP: (u32, u32) = (256, 32768);
-
-/// True where kernels for GPUs are used. Barriers are very slow on processors.
-fn gpu_kernels(kind: DeviceType, limits: &vk::PhysicalDeviceLimits) -> bool {
-    let group = (limits.max_compute_work_group_invocations, limits.max_compute_shared_memory_size);
-    if group.0 < GROUP.0 || group.1 < GROUP.1 {
-        return false;
-    }
-    match std::env::var(KERNELS).as_deref().map(str::trim) {
-        Ok("gpu") => true,
-        Ok("processor") => false,
-        _ => kind != DeviceType::Cpu,
-    }
-}
-
 impl Properties {
     /// Reads them. The error says what the adapter lacks.
-    pub fn of(
+    pub(super) fn of(
         instance: &ash::Instance,
         device: vk::PhysicalDevice,
         info: &wgpu_types::AdapterInfo,
@@ -173,7 +90,7 @@ impl Properties {
             driver: format!("{} {}", info.driver, info.driver_info).trim().to_owned(),
             code_key,
             kind: info.device_type,
-            uuid: of_11.device_uuid,
+            uuid: Some(of_11.device_uuid),
             pci: pci(&info.device_pci_bus_id),
             memory: local.map(|heap| heap.size).max().unwrap_or(0),
             budget: super::budget::is_offered(instance, device),
@@ -194,19 +111,12 @@ impl Properties {
             float64,
             keeps_subnormals: floats.subnormals[1] || llvmpipe,
             iterations: if llvmpipe { 65000 } else { u32::MAX },
-            gpu_kernels: gpu_kernels(info.device_type, &limits),
+            gpu_kernels: gpu_kernels(
+                info.device_type,
+                (limits.max_compute_work_group_invocations, limits.max_compute_shared_memory_size),
+            ),
             floats,
         })
-    }
-
-    /// Invocations that it takes to keep the device busy.
-    pub fn parallelism(&self) -> u64 {
-        if self.gpu_kernels { 65536 } else { 512 }
-    }
-
-    /// Runs on the host's processor.
-    pub fn is_software(&self) -> bool {
-        self.kind == DeviceType::Cpu
     }
 }
 
@@ -270,17 +180,6 @@ mod tests {
         assert_eq!(pci("0000:1b:00.0"), Some([0, 0x1b, 0, 0]));
         assert_eq!(pci(""), None);
         assert_eq!(pci("0000:1b:00"), None);
-    }
-
-    #[test]
-    fn kernels_for_gpus_need_large_workgroups() {
-        let limits = |invocations, bytes| {
-            vk::PhysicalDeviceLimits::default()
-                .max_compute_work_group_invocations(invocations)
-                .max_compute_shared_memory_size(bytes)
-        };
-        assert!(!gpu_kernels(DeviceType::DiscreteGpu, &limits(128, 65536)));
-        assert!(!gpu_kernels(DeviceType::DiscreteGpu, &limits(1024, 16384)));
     }
 
     #[test]

@@ -1,18 +1,10 @@
 //! Opening an adapter. The device is made here and not by the hal, which asks for none of the features that bytes in
 //! buffers need, and always for the driver's bounds checks.
 
-use super::{Device, Found, Queue};
+use crate::hal::{Found, Opened};
 use ash::vk;
 use std::ffi::CStr;
 use wgpu_types::{Features, MemoryHints};
-
-/// An open device.
-pub struct Opened {
-    /// The device.
-    pub device: Device,
-    /// Its queue.
-    pub queue: Queue,
-}
 
 /// Opens an adapter.
 pub fn open(found: &Found) -> Result<Opened, String> {

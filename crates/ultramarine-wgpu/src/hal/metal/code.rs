@@ -1,0 +1,52 @@
+//! Kernels in the Metal Shading Language.
+
+use crate::hal::Properties;
+use crate::shader::compile::{Parsed, Zeros};
+use crate::shader::msl;
+use crate::shader::text::Text;
+use wgpu_hal::ShaderInput;
+
+/// A kernel as the driver takes it.
+#[derive(Clone)]
+pub struct Code(Text);
+
+impl Code {
+    /// Writes the kernel of an entry point. The elements of buffers at the bindings `bytes` are bytes, and the text says
+    /// 16 bits.
+    pub fn of(
+        parsed: &Parsed,
+        entry: &str,
+        zeros: Zeros,
+        bytes: &[u32],
+        _properties: &Properties,
+    ) -> Result<Self, String> {
+        msl::write(parsed, entry, zeros, bytes).map(Self)
+    }
+
+    /// For the hal.
+    pub fn input(&self) -> ShaderInput<'_> {
+        let [x, y, z] = self.0.group;
+        let num_workgroups = [(self.0.entry.clone(), (x, y, z))].into_iter().collect();
+        ShaderInput::Msl { shader: &self.0.source, num_workgroups }
+    }
+
+    /// Name of the entry point in it.
+    pub fn entry(&self) -> &str {
+        &self.0.entry
+    }
+
+    /// A bit for each binding that it may write.
+    pub fn written(&self) -> u32 {
+        self.0.written
+    }
+
+    /// All of it, to be kept.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.0.to_bytes()
+    }
+
+    /// The kernel of [`Code::to_bytes`].
+    pub fn of_bytes(bytes: &[u8]) -> Option<Self> {
+        Text::of_bytes(bytes).map(Self)
+    }
+}

@@ -1,0 +1,83 @@
+//! The hal that this build is for, by target: Metal on Apple's systems, DirectX 12 on Windows, Vulkan elsewhere. One
+//! module for each has all that is its own, under the same names. The rest of the crate names the hal's types by the
+//! aliases here.
+//!
+//! Such a module has:
+//!
+//! * `Api`, `NAME` of the backend, DLPack's `DEVICE_TYPE`, `LIMIT`, the name of the limit of buffers;
+//! * `exposed`, the adapters that the system lists, and `properties` of one; `open`, the device of one;
+//! * `create_buffer`, `free_memory`, and `Barriers` between the actions of a list;
+//! * `Code`, a kernel as the driver takes it, and as bytes to keep it.
+
+mod adapters;
+mod properties;
+
+#[cfg(windows)]
+mod dx12;
+#[cfg(target_vendor = "apple")]
+mod metal;
+#[cfg(not(any(windows, target_vendor = "apple")))]
+mod vulkan;
+
+#[cfg(windows)]
+use dx12 as platform;
+#[cfg(target_vendor = "apple")]
+use metal as platform;
+#[cfg(not(any(windows, target_vendor = "apple")))]
+use vulkan as platform;
+
+pub use adapters::{Adapters, Found};
+pub use platform::{
+    Api, Barriers, Code, DEVICE_TYPE, LIMIT, NAME, create_buffer, free_memory, open,
+};
+pub use properties::Properties;
+
+/// A device.
+pub type Device = <Api as wgpu_hal::Api>::Device;
+/// A queue.
+pub type Queue = <Api as wgpu_hal::Api>::Queue;
+/// A fence with values that grow.
+pub type Fence = <Api as wgpu_hal::Api>::Fence;
+/// A buffer.
+pub type Buffer = <Api as wgpu_hal::Api>::Buffer;
+/// A recorder of commands.
+pub type CommandEncoder = <Api as wgpu_hal::Api>::CommandEncoder;
+/// Queries for timestamps.
+pub type QuerySet = <Api as wgpu_hal::Api>::QuerySet;
+/// Recorded commands.
+pub type CommandBuffer = <Api as wgpu_hal::Api>::CommandBuffer;
+/// Buffers bound to a kernel.
+pub type BindGroup = <Api as wgpu_hal::Api>::BindGroup;
+/// The shape of bind groups.
+pub type BindGroupLayout = <Api as wgpu_hal::Api>::BindGroupLayout;
+/// The parameters of pipelines.
+pub type PipelineLayout = <Api as wgpu_hal::Api>::PipelineLayout;
+/// A compiled kernel.
+pub type ComputePipeline = <Api as wgpu_hal::Api>::ComputePipeline;
+
+/// An adapter that the system lists.
+type Exposed = wgpu_hal::ExposedAdapter<Api>;
+
+/// An open device.
+pub struct Opened {
+    /// The device.
+    pub device: Device,
+    /// Its queue.
+    pub queue: Queue,
+}
+
+/// Where memory lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Where the device is fastest; the host has no address of it.
+    Device,
+    /// Mapped for the host to write, if possible in memory of the device's own. Reads may be very slow.
+    Upload,
+    /// Mapped for the host to read, in memory that its caches hold.
+    Download,
+}
+
+/// A setting of this backend's: the environment variable, for `DEVICES` of Vulkan ULTRAMARINE_VULKAN_DEVICES.
+pub fn variable(what: &str) -> String {
+    format!("ULTRAMARINE_{}_{what}", NAME.to_uppercase())
+}

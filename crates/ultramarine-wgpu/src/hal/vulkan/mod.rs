@@ -1,0 +1,123 @@
+//! Vulkan.
+
+mod budget;
+mod code;
+mod open;
+mod properties;
+
+pub use budget::free_memory;
+pub use code::Code;
+pub use open::open;
+
+use super::{Buffer, CommandEncoder, Device, Exposed, Place, Properties};
+use ash::vk;
+use wgpu_hal::{
+    BufferDescriptor, Device as _, DeviceError, Instance as _, InstanceDescriptor, MemoryFlags,
+};
+use wgpu_types::{BufferUses, InstanceFlags};
+
+/// The hal.
+pub type Api = wgpu_hal::api::Vulkan;
+/// The backend's name.
+pub const NAME: &str = "vulkan";
+/// DLPack's type of these devices.
+pub const DEVICE_TYPE: i32 = ultramarine_abi::dlpack::device_type::VULKAN;
+/// The limit of buffers.
+pub const LIMIT: &str = "maxStorageBufferRange";
+
+/// The adapters that the loader lists.
+pub fn exposed() -> Result<Vec<Exposed>, String> {
+    let descriptor = InstanceDescriptor {
+        name: "ultramarine",
+        flags: InstanceFlags::empty(),
+        memory_budget_thresholds: Default::default(),
+        backend_options: Default::default(),
+        telemetry: None,
+        display: None,
+    };
+    // SAFETY: no other requirement than that of a sound Vulkan loader.
+    let instance = unsafe { <Api as wgpu_hal::Api>::Instance::init(&descriptor) };
+    let instance = instance.map_err(|why| {
+        format!(
+            "Vulkan does not start ({why}). Install the loader and the GPU's driver (Debian: libvulkan1 and \
+             mesa-vulkan-drivers, or NVIDIA's driver)"
+        )
+    })?;
+    // SAFETY: no surface is asked for.
+    let exposed = unsafe { instance.enumerate_adapters(None) };
+    if exposed.is_empty() {
+        return Err("Vulkan's loader finds no device. Install the GPU's driver (Debian: \
+                    mesa-vulkan-drivers, or NVIDIA's driver); in a container, start it with access to the GPU"
+            .to_owned());
+    }
+    Ok(exposed)
+}
+
+/// The properties of an adapter. The error says what it lacks.
+pub fn properties(exposed: &Exposed) -> Result<Properties, String> {
+    let instance = exposed.adapter.shared_instance().raw_instance();
+    Properties::of(instance, exposed.adapter.raw_physical_device(), &exposed.info)
+}
+
+/// A buffer of a size that is not 0.
+pub fn create_buffer(device: &Device, size: u64, place: Place) -> Result<Buffer, DeviceError> {
+    let usage = BufferUses::STORAGE_READ_WRITE | BufferUses::COPY_SRC | BufferUses::COPY_DST;
+    let mapped = match place {
+        Place::Device => BufferUses::empty(),
+        Place::Upload => BufferUses::MAP_WRITE,
+        Place::Download => BufferUses::MAP_READ,
+    };
+    let (usage, memory_flags) = (usage | mapped, MemoryFlags::PREFER_COHERENT);
+    let descriptor = BufferDescriptor { label: None, size, usage, memory_flags };
+    // SAFETY: the size is not 0.
+    unsafe { device.create_buffer(&descriptor) }
+}
+
+/// Barriers of a list. They order all memory, whatever an action uses.
+#[derive(Default)]
+pub struct Barriers(());
+
+impl Barriers {
+    /// At the begin and the end of a list: orders it and all else in the queue.
+    pub fn around(&mut self, device: &Device, encoder: &mut CommandEncoder) {
+        barrier(device, encoder);
+    }
+
+    /// Orders the next action behind those before it if there is a `hazard`: it uses what they have not finished. `uses` gives
+    /// the buffers that it uses, each with its use.
+    pub fn before<E>(
+        &mut self,
+        device: &Device,
+        encoder: &mut CommandEncoder,
+        hazard: bool,
+        _uses: impl FnOnce() -> Result<Vec<(*const Buffer, BufferUses)>, E>,
+    ) -> Result<(), E> {
+        if hazard {
+            barrier(device, encoder);
+        }
+        Ok(())
+    }
+}
+
+/// Lets all that follows in the queue see what came before it, by kernels and copies; and the host, once the fence is
+/// reached.
+fn barrier(device: &Device, encoder: &CommandEncoder) {
+    let stages = vk::PipelineStageFlags::COMPUTE_SHADER | vk::PipelineStageFlags::TRANSFER;
+    let written = vk::AccessFlags::SHADER_WRITE | vk::AccessFlags::TRANSFER_WRITE;
+    let read = vk::AccessFlags::SHADER_READ | vk::AccessFlags::TRANSFER_READ;
+    let memory = [vk::MemoryBarrier::default()
+        .src_access_mask(written)
+        .dst_access_mask(written | read | vk::AccessFlags::HOST_READ)];
+    // SAFETY: the encoder is recording, outside of a render pass.
+    unsafe {
+        device.raw_device().cmd_pipeline_barrier(
+            encoder.raw_handle(),
+            stages,
+            stages | vk::PipelineStageFlags::HOST,
+            vk::DependencyFlags::empty(),
+            &memory,
+            &[],
+            &[],
+        );
+    }
+}
