@@ -59,6 +59,7 @@ const CHECKS: &[Check] = &[
     ("clippy of the extensions", clippy_of_extensions),
     ("rustdoc", rustdoc),
     ("ruff", ruff),
+    ("other systems", crate::systems::check),
     ("boundaries", boundaries::run),
     ("floors", crate::floors::run),
     ("generated files", crate::generate::check),

@@ -22,6 +22,7 @@ mod report;
 mod sanitize;
 mod semver;
 mod sh;
+mod systems;
 mod test;
 mod validation;
 
