@@ -5,6 +5,7 @@ use crate::profile::Profile;
 use crate::sh;
 use crate::test::Outcome;
 use anyhow::{Result, bail};
+use std::path::PathBuf;
 use std::process::Command;
 
 /// A backend of this repository, and the grade that it has to reach.
@@ -28,6 +29,9 @@ const BY_CUDNN: &str = "cuda, emulated, cuDNN";
 const VULKAN: &str = "vulkan";
 /// Its kernels for GPUs.
 const VULKAN_FOR_GPUS: &str = "vulkan, kernels for GPUs";
+
+/// Names the folder for the programs of the Vulkan backend.
+const PROGRAMS: &str = "ULTRAMARINE_WGPU_SOURCES";
 
 /// The operations that cuDNN is asked for.
 const OF_CUDNN: [&str; 5] =
@@ -97,7 +101,12 @@ pub fn check(backend: &Backend) -> Result<Outcome> {
         BY_CUDNN => {
             kit.env("ULTRAMARINE_CUDA_CUDNN", "1");
         }
-        VULKAN => plugins::on_vulkan(&mut kit),
+        VULKAN => {
+            plugins::on_vulkan(&mut kit);
+            // Those of an earlier version would be tried again.
+            std::fs::remove_dir_all(programs()?)?;
+            kit.env(PROGRAMS, programs()?);
+        }
         VULKAN_FOR_GPUS => {
             plugins::on_vulkan(&mut kit);
             kit.env("ULTRAMARINE_VULKAN_KERNELS", "gpu");
@@ -116,7 +125,23 @@ pub fn check(backend: &Backend) -> Result<Outcome> {
             last = line.trim().to_owned();
         }
     })?;
+    if conforms && backend.name == VULKAN {
+        // The programs that the kit ran, in the languages of the hals that are not here.
+        let mut others = Profile::Checked.workspace("test", &["--quiet", "--test", "other_hals"]);
+        others.env(PROGRAMS, programs()?);
+        let (written, totals) = sh::test_totals(others)?;
+        if !written {
+            return Ok(Outcome::Wrong(format!("in MSL and HLSL: {totals}")));
+        }
+    }
     Ok(if conforms { Outcome::Right(last) } else { Outcome::Wrong(last) })
+}
+
+/// Where the Vulkan backend writes its programs.
+fn programs() -> Result<PathBuf> {
+    let folder = sh::root().join("target/wgpu-programs");
+    std::fs::create_dir_all(&folder)?;
+    Ok(folder)
 }
 
 /// The kit's program with arguments.

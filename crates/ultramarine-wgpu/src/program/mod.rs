@@ -9,6 +9,7 @@ use crate::shader::source::Source;
 use kept::Kept;
 pub use kept::directory;
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, OnceLock};
 use ultramarine_abi::helper::{Failure, Result};
 use wgpu_hal::{
@@ -28,6 +29,7 @@ pub struct Kernel {
 
 impl Kernel {
     fn of(context: &Arc<Context>, source: &Source) -> Result<Self> {
+        keep(source);
         let bytes: Vec<u8> = source.bytes.iter().flat_map(|b| b.to_le_bytes()).collect();
         let key = kept::key(context, &[source.text.as_bytes(), &bytes]);
         let compile = || {
@@ -158,6 +160,18 @@ impl Deferred {
     pub fn get(&self, programs: &Programs) -> Result<Arc<Kernel>> {
         self.made.get_or_init(|| programs.get(self.source.clone())).clone()
     }
+}
+
+/// Writes a program to the directory that `ULTRAMARINE_WGPU_SOURCES` names, for reading and for tests; its last line has the
+/// bindings whose elements are bytes.
+fn keep(source: &Source) {
+    let Some(directory) = std::env::var_os("ULTRAMARINE_WGPU_SOURCES") else { return };
+    let mut hasher = DefaultHasher::new();
+    source.hash(&mut hasher);
+    let name = format!("{:016x}.wgsl", hasher.finish());
+    let text = format!("{}// bytes: {:?}\n", source.text, source.bytes);
+    // Nobody's work depends on it.
+    _ = std::fs::write(std::path::Path::new(&directory).join(name), text);
 }
 
 type Slot = Arc<OnceLock<Result<Arc<Kernel>>>>;
