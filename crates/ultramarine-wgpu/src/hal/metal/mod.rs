@@ -86,8 +86,8 @@ pub fn create_buffer(device: &Device, size: u64, place: Place) -> Result<Buffer,
     Ok(buffer)
 }
 
-/// Barriers of a list: none, since an encoder runs its kernels one after the other, and Metal tracks the buffers that encoders
-/// use.
+/// Barriers of a list: none, since an encoder runs its kernels one after the other, and Metal tracks the buffers that
+/// encoders use.
 #[derive(Default)]
 pub struct Barriers(());
 

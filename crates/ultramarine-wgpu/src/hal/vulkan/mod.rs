@@ -83,8 +83,8 @@ impl Barriers {
         barrier(device, encoder);
     }
 
-    /// Orders the next action behind those before it if there is a `hazard`: it uses what they have not finished. `uses` gives
-    /// the buffers that it uses, each with its use.
+    /// Orders the next action behind those before it if there is a `hazard`: it uses what they have not finished.
+    /// `uses` gives the buffers that it uses, each with its use.
     pub fn before<E>(
         &mut self,
         device: &Device,
