@@ -1,5 +1,5 @@
 //! Fused programs: a kernel of its own for each. An epilogue computes the values that it reduces, if they need no loops
-//! and are not wanted besides; else it reduces a value in the workspace. Norms at the end of programs are in [`anchored`].
+//! and are not wanted besides; else it reduces a value in the workspace. Norms at the end of programs are in `anchored.rs`.
 
 mod anchored;
 mod epilogue;
