@@ -10,6 +10,8 @@
 //! * `Code`, a kernel as the driver takes it, and as bytes to keep it.
 
 mod adapters;
+#[cfg(any(test, target_vendor = "apple"))]
+pub mod foreign;
 mod properties;
 
 #[cfg(windows)]
@@ -27,6 +29,8 @@ use metal as platform;
 use vulkan as platform;
 
 pub use adapters::{Adapters, Found};
+#[cfg(target_vendor = "apple")]
+pub use platform::take;
 pub use platform::{
     Api, Barriers, Code, DEVICE_TYPE, LIMIT, NAME, create_buffer, free_memory, open,
 };
@@ -64,6 +68,14 @@ pub struct Opened {
     pub device: Device,
     /// Its queue.
     pub queue: Queue,
+}
+
+/// A buffer that was made.
+pub struct Made {
+    /// The buffer.
+    pub buffer: Buffer,
+    /// Its address for other libraries, the `MTLBuffer`'s; 0 where they take none.
+    pub handle: u64,
 }
 
 /// Where memory lies.

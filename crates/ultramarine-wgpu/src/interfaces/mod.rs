@@ -1,6 +1,8 @@
 //! The optional interfaces, by their ids.
 
 mod about;
+#[cfg(target_vendor = "apple")]
+mod foreign_memory;
 mod fused;
 mod statistics;
 mod stream_memory;
@@ -21,6 +23,10 @@ pub fn find(id: &CStr) -> Option<InterfaceRef> {
         _ if id == ultramarine_abi::fused::INTERFACE => Some(InterfaceRef::fused(&fused::TABLE)),
         _ if id == ultramarine_abi::fused::ANCHORED_INTERFACE => {
             Some(InterfaceRef::anchored(&fused::ANCHORED))
+        }
+        #[cfg(target_vendor = "apple")]
+        _ if id == contract::memory::INTERFACE => {
+            Some(InterfaceRef::memory(&foreign_memory::TABLE))
         }
         _ if id == contract::kernel::INTERFACE => Some(InterfaceRef::kernel(&user_kernel::TABLE)),
         _ if id == contract::statistics::INTERFACE => {

@@ -105,7 +105,21 @@ impl Allocator {
         }
     }
 
+    /// Takes another library's buffer, which is not counted.
+    #[cfg(target_vendor = "apple")]
+    pub fn adopt(
+        self: &Arc<Self>,
+        made: crate::hal::Made,
+        bytes: u64,
+        owner: crate::hal::foreign::Owner,
+    ) -> Buffer {
+        Buffer(Block::foreign(&self.context, made, bytes, owner), self.clone())
+    }
+
     fn give_back(&self, block: &Arc<Block>) {
+        if block.is_foreign() {
+            return;
+        }
         let size = block.bytes();
         let mut state = lock(&self.state);
         state.counts.active -= size;

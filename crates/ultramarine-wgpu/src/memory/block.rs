@@ -16,6 +16,10 @@ pub struct Block {
     id: u64,
     bytes: u64,
     mapped: Option<NonNull<u8>>,
+    handle: u64,
+    /// Told when another library's buffer is no longer used.
+    #[cfg(target_vendor = "apple")]
+    owner: Option<hal::foreign::Owner>,
 }
 
 // SAFETY: the mapped memory is the block's own; who writes and reads it when is said at the functions.
@@ -27,10 +31,9 @@ impl Block {
     /// Makes a buffer of exactly so many bytes.
     pub fn new(context: &Arc<Context>, bytes: u64, place: Place) -> Result<Arc<Self>> {
         context.usable()?;
-        let buffer = hal::create_buffer(&context.device, bytes.max(1), place);
-        let buffer = buffer.map_err(|why| of_hal(&format!("a buffer of {bytes} bytes"), why))?;
-        let (id, context) = (context.new_id(), context.clone());
-        let mut block = Self { context, buffer: Some(buffer), id, bytes, mapped: None };
+        let made = hal::create_buffer(&context.device, bytes.max(1), place);
+        let made = made.map_err(|why| of_hal(&format!("a buffer of {bytes} bytes"), why))?;
+        let mut block = Self::of(context, made, bytes);
         if let (false, Some(buffer)) = (place == Place::Device, &block.buffer) {
             // SAFETY: it was made for that, and is mapped once.
             let mapping = unsafe { block.context.device.map_buffer(buffer, 0..bytes) };
@@ -41,6 +44,45 @@ impl Block {
             block.mapped = Some(mapping.ptr);
         }
         Ok(Arc::new(block))
+    }
+
+    fn of(context: &Arc<Context>, made: hal::Made, bytes: u64) -> Self {
+        Self {
+            context: context.clone(),
+            buffer: Some(made.buffer),
+            id: context.new_id(),
+            bytes,
+            mapped: None,
+            handle: made.handle,
+            #[cfg(target_vendor = "apple")]
+            owner: None,
+        }
+    }
+
+    /// Another library's buffer.
+    #[cfg(target_vendor = "apple")]
+    pub fn foreign(
+        context: &Arc<Context>,
+        made: hal::Made,
+        bytes: u64,
+        owner: hal::foreign::Owner,
+    ) -> Arc<Self> {
+        let mut block = Self::of(context, made, bytes);
+        block.owner = Some(owner);
+        Arc::new(block)
+    }
+
+    /// Returns true for a buffer of another library.
+    pub fn is_foreign(&self) -> bool {
+        cfg_select! {
+            target_vendor = "apple" => self.owner.is_some(),
+            _ => false,
+        }
+    }
+
+    /// The buffer's address for other libraries; 0 where they take none.
+    pub fn handle(&self) -> u64 {
+        self.handle
     }
 
     /// The hal's buffer.

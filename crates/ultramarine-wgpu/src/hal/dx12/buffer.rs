@@ -1,13 +1,13 @@
 //! Buffers.
 
-use super::{Api, Buffer, Device};
-use crate::hal::Place;
+use super::{Api, Device};
+use crate::hal::{Made, Place};
 use wgpu_hal::{BufferDescriptor, Device as _, DeviceError, MemoryFlags};
 use wgpu_types::BufferUses;
 use windows::Win32::Graphics::{Direct3D12 as d3d, Dxgi::Common as dxgi};
 
 /// A buffer of a size that is not 0.
-pub fn create_buffer(device: &Device, size: u64, place: Place) -> Result<Buffer, DeviceError> {
+pub fn create_buffer(device: &Device, size: u64, place: Place) -> Result<Made, DeviceError> {
     if place != Place::Device {
         return create_mapped(device, size);
     }
@@ -15,12 +15,13 @@ pub fn create_buffer(device: &Device, size: u64, place: Place) -> Result<Buffer,
     let memory_flags = MemoryFlags::empty();
     let descriptor = BufferDescriptor { label: None, size, usage, memory_flags };
     // SAFETY: the size is not 0.
-    unsafe { device.create_buffer(&descriptor) }
+    let buffer = unsafe { device.create_buffer(&descriptor) }?;
+    Ok(Made { buffer, handle: 0 })
 }
 
 /// A buffer in the host's memory, which both sides read and write. The hal's mappable buffers are either written by the host
 /// or read by it, and kernels cannot have them.
-fn create_mapped(device: &Device, size: u64) -> Result<Buffer, DeviceError> {
+fn create_mapped(device: &Device, size: u64) -> Result<Made, DeviceError> {
     let heap = d3d::D3D12_HEAP_PROPERTIES {
         Type: d3d::D3D12_HEAP_TYPE_CUSTOM,
         CPUPageProperty: d3d::D3D12_CPU_PAGE_PROPERTY_WRITE_BACK,
@@ -57,5 +58,5 @@ fn create_mapped(device: &Device, size: u64) -> Result<Buffer, DeviceError> {
     let buffer = unsafe { <Api as wgpu_hal::Api>::Device::buffer_from_raw(made, size) };
     // SAFETY: the buffer is the device's.
     unsafe { device.add_raw_buffer(&buffer) };
-    Ok(buffer)
+    Ok(Made { buffer, handle: 0 })
 }

@@ -1,10 +1,12 @@
 //! Metal. None of it has run: it is type-checked, and the text of the kernels is tested (`shader/msl.rs`).
 
 mod code;
+mod foreign;
 
 pub use code::Code;
+pub use foreign::take;
 
-use super::{Buffer, CommandEncoder, Device, Exposed, Found, Opened, Place, Properties};
+use super::{Buffer, CommandEncoder, Device, Exposed, Found, Made, Opened, Place, Properties};
 use objc2_metal::{MTLDevice as _, MTLResourceOptions};
 use wgpu_hal::{Adapter as _, Device as _, DeviceError, Instance as _, InstanceDescriptor};
 use wgpu_types::{BufferUses, Features, InstanceFlags, MemoryHints};
@@ -71,7 +73,7 @@ pub fn open(found: &Found) -> Result<Opened, String> {
 }
 
 /// A buffer of a size that is not 0. The host can map it where its place says so, and wherever the memory is one.
-pub fn create_buffer(device: &Device, size: u64, place: Place) -> Result<Buffer, DeviceError> {
+pub fn create_buffer(device: &Device, size: u64, place: Place) -> Result<Made, DeviceError> {
     let raw = device.raw_device();
     let options = match place != Place::Device || raw.hasUnifiedMemory() {
         true => MTLResourceOptions::StorageModeShared,
@@ -79,11 +81,12 @@ pub fn create_buffer(device: &Device, size: u64, place: Place) -> Result<Buffer,
     };
     let length = usize::try_from(size).map_err(|_| DeviceError::OutOfMemory)?;
     let made = raw.newBufferWithLength_options(length, options).ok_or(DeviceError::OutOfMemory)?;
+    let handle = objc2::rc::Retained::as_ptr(&made) as *const () as u64;
     // SAFETY: the buffer has that size.
     let buffer = unsafe { <Api as wgpu_hal::Api>::Device::buffer_from_raw(made, size) };
     // SAFETY: the buffer is the device's.
     unsafe { device.add_raw_buffer(&buffer) };
-    Ok(buffer)
+    Ok(Made { buffer, handle })
 }
 
 /// Barriers of a list: none, since an encoder runs its kernels one after the other, and Metal tracks the buffers that

@@ -9,7 +9,7 @@ pub use budget::free_memory;
 pub use code::Code;
 pub use open::open;
 
-use super::{Buffer, CommandEncoder, Device, Exposed, Place, Properties};
+use super::{Buffer, CommandEncoder, Device, Exposed, Made, Place, Properties};
 use ash::vk;
 use wgpu_hal::{
     BufferDescriptor, Device as _, DeviceError, Instance as _, InstanceDescriptor, MemoryFlags,
@@ -60,7 +60,7 @@ pub fn properties(exposed: &Exposed) -> Result<Properties, String> {
 }
 
 /// A buffer of a size that is not 0.
-pub fn create_buffer(device: &Device, size: u64, place: Place) -> Result<Buffer, DeviceError> {
+pub fn create_buffer(device: &Device, size: u64, place: Place) -> Result<Made, DeviceError> {
     let usage = BufferUses::STORAGE_READ_WRITE | BufferUses::COPY_SRC | BufferUses::COPY_DST;
     let mapped = match place {
         Place::Device => BufferUses::empty(),
@@ -70,7 +70,8 @@ pub fn create_buffer(device: &Device, size: u64, place: Place) -> Result<Buffer,
     let (usage, memory_flags) = (usage | mapped, MemoryFlags::PREFER_COHERENT);
     let descriptor = BufferDescriptor { label: None, size, usage, memory_flags };
     // SAFETY: the size is not 0.
-    unsafe { device.create_buffer(&descriptor) }
+    let buffer = unsafe { device.create_buffer(&descriptor) }?;
+    Ok(Made { buffer, handle: 0 })
 }
 
 /// Barriers of a list. They order all memory, whatever an action uses.

@@ -1,0 +1,98 @@
+//! Buffers of other libraries: which are taken, and how they go back.
+
+use core::ffi::c_void;
+use ultramarine_abi::interface::memory::ForeignMemory;
+
+/// Where Metal keeps a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Storage {
+    /// Memory that both sides see.
+    Shared,
+    /// A copy on each side, which is brought up to date by order.
+    Managed,
+    /// Memory of the device's own.
+    Private,
+    /// Memory of a render pass.
+    Memoryless,
+}
+
+/// Checks that a tensor's buffer can be used where it is. Kernels read and write shared, managed and private memory alike; the
+/// host never looks into it. `ours`: it is of this device. The tensor needs `bytes` of it, from its beginning on.
+pub fn check(storage: Storage, ours: bool, length: u64, bytes: u64) -> Result<(), String> {
+    if !ours {
+        return Err("the buffer belongs to another Metal device. Copy it to this one".to_owned());
+    }
+    if storage == Storage::Memoryless {
+        return Err("memoryless buffers have no content. Copy it to another buffer".to_owned());
+    }
+    match bytes <= length {
+        true => Ok(()),
+        false => Err(format!("the tensor reaches {bytes} bytes into a buffer of {length}")),
+    }
+}
+
+/// The release of memory that is taken, which is called once, when this is dropped.
+pub struct Owner {
+    release: Option<unsafe extern "C" fn(context: *mut c_void)>,
+    context: *mut c_void,
+}
+
+// SAFETY: releases may be called on any thread, by the contract.
+unsafe impl Send for Owner {}
+// SAFETY: nothing of it is used through references.
+unsafe impl Sync for Owner {}
+
+impl Owner {
+    /// Of memory that an import has succeeded with.
+    pub fn of(memory: &ForeignMemory) -> Self {
+        Self { release: memory.release, context: memory.context }
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        if let Some(release) = self.release {
+            // SAFETY: the owner's own function with its argument, once.
+            unsafe { release(self.context) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_that_kernels_can_use_are_taken() {
+        for storage in [Storage::Shared, Storage::Managed, Storage::Private] {
+            assert_eq!(check(storage, true, 64, 64), Ok(()));
+        }
+        let why = |storage, ours, bytes| check(storage, ours, 64, bytes).unwrap_err();
+        assert!(why(Storage::Memoryless, true, 64).contains("memoryless"));
+        assert!(why(Storage::Shared, false, 64).contains("another Metal device"));
+        assert!(why(Storage::Private, true, 65).contains("65 bytes into a buffer of 64"));
+    }
+
+    #[test]
+    fn owners_are_told_once() {
+        unsafe extern "C" fn count(context: *mut c_void) {
+            // SAFETY: the test's number.
+            unsafe { *context.cast::<u32>() += 1 };
+        }
+        let mut told = 0u32;
+        let memory = ForeignMemory {
+            size: size_of::<ForeignMemory>() as u32,
+            kind: 0,
+            flags: 0,
+            reserved: 0,
+            handle: 0,
+            offset: 0,
+            bytes: 0,
+            release: Some(count),
+            context: (&raw mut told).cast(),
+            ready: 0,
+        };
+        drop(Owner::of(&memory));
+        assert_eq!(told, 1);
+    }
+}
