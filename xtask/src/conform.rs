@@ -101,17 +101,15 @@ pub fn check(backend: &Backend) -> Result<Outcome> {
         BY_CUDNN => {
             kit.env("ULTRAMARINE_CUDA_CUDNN", "1");
         }
-        VULKAN => {
-            plugins::on_vulkan(&mut kit);
-            // Those of an earlier version would be tried again.
-            std::fs::remove_dir_all(programs()?)?;
-            kit.env(PROGRAMS, programs()?);
-        }
+        VULKAN => plugins::on_vulkan(&mut kit),
         VULKAN_FOR_GPUS => {
             plugins::on_vulkan(&mut kit);
             kit.env("ULTRAMARINE_VULKAN_KERNELS", "gpu");
             // Kernels with barriers take llvmpipe's compiler long.
             kit.args(["--time-limit", "900"]);
+            // Those of an earlier version would be tried again.
+            std::fs::remove_dir_all(programs()?)?;
+            kit.env(PROGRAMS, programs()?);
         }
         _ => {}
     }
@@ -125,7 +123,7 @@ pub fn check(backend: &Backend) -> Result<Outcome> {
             last = line.trim().to_owned();
         }
     })?;
-    if conforms && backend.name == VULKAN {
+    if conforms && backend.name == VULKAN_FOR_GPUS {
         // The programs that the kit ran, in the languages of the hals that are not here.
         let mut others = Profile::Checked.workspace("test", &["--quiet", "--test", "other_hals"]);
         others.env(PROGRAMS, programs()?);
