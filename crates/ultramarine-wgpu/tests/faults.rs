@@ -110,11 +110,17 @@ fn a_choice_of_no_device_says_which_there_are() {
 
 #[test]
 fn a_lost_device_names_the_operation() {
-    let Some(text) = on_device("work", "lose=3") else { return };
-    assert!(text.contains("is lost"), "{text}");
-    assert!(text.contains("copy of a test"), "the operation: {text}");
-    assert!(text.contains("start the process anew"), "{text}");
-    assert!(text.contains("still here"), "{text}");
+    let lost_at = |n: u32| on_device("work", &format!("lose={n}"));
+    // The buffers of the copy are uploaded first.
+    let texts: Vec<_> = (3..=8).map_while(lost_at).collect();
+    for text in &texts {
+        for part in ["is lost", "start the process anew", "still here"] {
+            assert!(text.contains(part), "{text}");
+        }
+    }
+    // Some submissions have nothing but copies from the host and to it.
+    let named = texts.iter().any(|text| text.contains("copy of a test"));
+    assert!(named || texts.is_empty(), "no operation: {texts:?}");
 }
 
 #[test]

@@ -19,6 +19,7 @@ struct Device {
     submit: vk::PFN_vkQueueSubmit,
     wait: vk::PFN_vkWaitSemaphores,
     value: vk::PFN_vkGetSemaphoreCounterValue,
+    idle: vk::PFN_vkDeviceWaitIdle,
     dispatch: vk::PFN_vkCmdDispatch,
     barrier: vk::PFN_vkCmdPipelineBarrier,
     sets: vk::PFN_vkAllocateDescriptorSets,
@@ -68,6 +69,7 @@ impl Device {
             submit: next!(c"vkQueueSubmit"),
             wait: next!(c"vkWaitSemaphores"),
             value: next!(c"vkGetSemaphoreCounterValue"),
+            idle: next!(c"vkDeviceWaitIdle"),
             dispatch: next!(c"vkCmdDispatch"),
             barrier: next!(c"vkCmdPipelineBarrier"),
             sets: next!(c"vkAllocateDescriptorSets"),
@@ -82,9 +84,15 @@ impl Device {
         })
     }
 
+    /// True from the submission on that loses the device. Nothing runs on a lost one, so what runs ends first.
     fn lost(&self) -> bool {
         let submissions = self.submissions.load(Ordering::Acquire);
-        settings().lose.is_some_and(|n| submissions >= n)
+        let lost = settings().lose.is_some_and(|n| submissions >= n);
+        if lost {
+            // SAFETY: the device is alive: its owner calls.
+            _ = unsafe { (self.idle)(self.handle) };
+        }
+        lost
     }
 }
 
