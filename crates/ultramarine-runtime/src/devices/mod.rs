@@ -2,7 +2,6 @@
 
 mod info;
 pub mod memory;
-pub mod packages;
 
 use crate::backend::{BackendInfo, DeviceState, registry};
 use crate::device::{Device, DeviceType};

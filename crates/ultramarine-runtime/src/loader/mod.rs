@@ -17,6 +17,7 @@ mod binary_header;
 mod cpu_features;
 mod file_permissions;
 mod library;
+pub mod packages;
 mod pipeline;
 mod probe;
 mod probe_cache;
@@ -34,7 +35,6 @@ pub use search::{Rule, SearchPath, add_search_directory, search_paths, set_searc
 
 use crate::backend::registration::Registration;
 use crate::backend::registry::{self, BackendInfo};
-use crate::devices::packages;
 use crate::error::{Error, Result};
 use pipeline::{Found, Wanted};
 use std::path::Path;

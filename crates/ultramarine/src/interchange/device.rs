@@ -6,6 +6,7 @@ use crate::device::{Device, DeviceType};
 use crate::devices;
 use crate::error::{Error, Result};
 use ultramarine_abi::dlpack::{DLDevice, device_type};
+use ultramarine_runtime::loader::packages;
 
 /// Where a tensor is, as it can be used here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +83,7 @@ fn missing(op: &str, dl: DLDevice) -> Error {
     }
     let article = if name.starts_with(['A', 'E', 'O', 'e', 'o', 'u']) { "an" } else { "a" };
     let takes = match plugin {
-        Some(plugin) => match devices::packages::find(dl.device_type, plugin) {
+        Some(plugin) => match packages::find(dl.device_type, plugin) {
             Some(package) => format!("the backend \"{plugin}\" (package {})", package.name),
             None => format!("the backend \"{plugin}\""),
         },
