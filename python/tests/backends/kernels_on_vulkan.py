@@ -188,7 +188,11 @@ def test_errors_of_the_compiler() -> None:
             "@group(0) @binding(9) var t: texture_2d<f32>;",
             "t is no argument",
         ),
-        ("y[0] = u;", "@group(0) @binding(2) var<uniform> u: f32;", "u is no argument"),
+        (
+            "y[0] = u[0].x;",
+            "@group(0) @binding(2) var<uniform> u: array<vec4<f32>, 2>;",
+            "u is no scalar",
+        ),
         (
             "y[0] = more[0];",
             "@group(0) @binding(7) var<storage, read> more: array<f32>;",
@@ -225,10 +229,16 @@ def test_groups_that_the_device_does_not_take() -> None:
         mx.eval(run(kernel, shape=(1,), grid=(1, (1 << 32) - 1, 1), threadgroup=(1, 1, 1)))
 
 
+def test_a_scalar_that_no_call_gives() -> None:
+    kernel = make("y[0] = u;", header="@group(0) @binding(2) var<uniform> u: f32;")
+    with pytest.raises(RuntimeError, match="the kernel has 3 bindings, the launch 2 arguments"):
+        mx.eval(run(kernel, mx.array([1.0])))
+
+
 def test_more_arrays_than_a_kernel_has() -> None:
     names = [f"x{i}" for i in range(200)]
     kernel = make("y[0] = " + " + ".join(f"{name}[0]" for name in names) + ";", " ".join(names))
-    with pytest.raises(RuntimeError, match=r"201 arrays, .* at most"):
+    with pytest.raises(RuntimeError, match=r"201 arguments, .* at most"):
         mx.eval(run(kernel, *[mx.array([1.0])] * 200))
     kernel = make(
         "y[0] = " + " + ".join(f"{name}[0]" for name in names[:6]) + ";", " ".join(names[:6])
