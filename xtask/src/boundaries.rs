@@ -33,7 +33,7 @@ const CORE: &[&str] = &["crates/ultramarine/src", "crates/ultramarine-runtime/sr
 /// languages of kernels, some of which are called alike.
 const NAMES: &[&str] = &[
     "crates/ultramarine/src/interchange/kinds.rs",
-    "crates/ultramarine-runtime/src/loader/packages.rs",
+    "crates/ultramarine-runtime/src/packages.rs",
     "crates/ultramarine/src/fast",
 ];
 

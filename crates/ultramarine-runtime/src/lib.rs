@@ -45,6 +45,8 @@ pub mod memory;
 #[doc(hidden)]
 pub mod once;
 #[doc(hidden)]
+pub mod packages;
+#[doc(hidden)]
 pub mod pool;
 pub mod scalar;
 pub mod shape;

@@ -17,7 +17,6 @@ mod binary_header;
 mod cpu_features;
 mod file_permissions;
 mod library;
-pub mod packages;
 mod pipeline;
 mod probe;
 mod probe_cache;
@@ -36,6 +35,7 @@ pub use search::{Rule, SearchPath, add_search_directory, search_paths, set_searc
 use crate::backend::registration::Registration;
 use crate::backend::registry::{self, BackendInfo};
 use crate::error::{Error, Result};
+use crate::packages;
 use pipeline::{Found, Wanted};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -6,7 +6,7 @@ use crate::device::{Device, DeviceType};
 use crate::devices;
 use crate::error::{Error, Result};
 use ultramarine_abi::dlpack::{DLDevice, device_type};
-use ultramarine_runtime::loader::packages;
+use ultramarine_runtime::packages;
 
 /// Where a tensor is, as it can be used here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
