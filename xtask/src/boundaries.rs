@@ -29,7 +29,7 @@ const BACKENDS: &[&str] = &["cuda", "hip", "metal", "minimal", "opencl", "rocm",
 /// The sources of the core and of its runtime.
 const CORE: &[&str] = &["crates/ultramarine/src", "crates/ultramarine-runtime/src"];
 
-/// What of the core may name them: DLPack's numbers of device types and the packages that serve them, for people; and
+/// The files of the core that may name them: DLPack's numbers of device types and the packages that serve them, for people; and
 /// languages of kernels, some of which are called alike.
 const NAMES: &[&str] = &[
     "crates/ultramarine/src/interchange/kinds.rs",

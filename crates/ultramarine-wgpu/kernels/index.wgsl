@@ -183,7 +183,7 @@ fn scatter_chunks(i: u32) {
   }
 }
 
-// What was kept of a place that begins in a chunk and goes on behind it.
+// The kept part of a place that begins in a chunk and goes on behind it.
 fn scatter_rest(i: u32) {
   let each = word(1u);
   let c = i / each;

@@ -50,7 +50,7 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// What a child says. It has to end by itself, and well.
+/// Output of a child, which has to end by itself, and well.
 fn said(command: &mut Command) -> String {
     let Output { status, stdout, stderr } = command.output().unwrap();
     let text = [stdout, stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();

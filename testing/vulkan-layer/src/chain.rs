@@ -1,4 +1,4 @@
-//! What the loader says of the layer or driver below: structs of `vk_layer.h`, which ash does not have.
+//! The loader's description of the layer or driver below: structs of `vk_layer.h`, which ash does not have.
 
 use ash::vk;
 use core::ffi::c_void;
@@ -22,7 +22,7 @@ struct CreateInfo {
 /// `VK_LAYER_LINK_INFO`.
 const LINK: i32 = 0;
 
-/// What is below: how functions of instances and of devices are found.
+/// The layer or driver below: how functions of instances and of devices are found.
 #[derive(Clone, Copy)]
 pub struct Below {
     pub get_instance: vk::PFN_vkGetInstanceProcAddr,

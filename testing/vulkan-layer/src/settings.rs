@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-/// What the layer does.
+/// The faults that the layer makes, and the calls that it counts.
 #[derive(Debug, Default)]
 pub struct Settings {
     pub lose: Option<u64>,

@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 /// A backend's kind of files.
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
-    /// First bytes of a file; whoever changes the format changes the last one.
+    /// First bytes of a file. The last one is the version of the format.
     pub magic: [u8; 8],
     /// Ending of the files' names.
     pub ending: &'static str,

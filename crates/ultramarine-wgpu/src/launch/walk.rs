@@ -184,7 +184,7 @@ impl Fours<'_> {
         program
     }
 
-    /// What all invocations share.
+    /// The values that all invocations share.
     pub fn origins(&self) -> String {
         let mut text = format!("let table = {};\n", self.table);
         for k in 0..self.tensors.len() {

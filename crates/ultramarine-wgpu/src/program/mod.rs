@@ -170,7 +170,7 @@ fn keep(source: &Source) {
     source.hash(&mut hasher);
     let name = format!("{:016x}.wgsl", hasher.finish());
     let text = format!("{}// bytes: {:?}\n", source.text, source.bytes);
-    // Nobody's work depends on it.
+    // A copy for people: no computation depends on it.
     _ = std::fs::write(std::path::Path::new(&directory).join(name), text);
 }
 

@@ -36,7 +36,7 @@ struct State {
     flushed: Option<Instant>,
 }
 
-/// What the feeder does next.
+/// The feeder's next step.
 pub(super) enum Next {
     /// Waits for a submission.
     Wait(u64),

@@ -12,7 +12,7 @@ use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::status;
 use wgpu_hal::{CommandEncoder as _, CommandEncoderDescriptor, Device as _, Queue as _};
 
-/// What commands use until they are done.
+/// Resources that commands use until they are done.
 #[derive(Default)]
 struct Uses {
     batches: Vec<Batch>,

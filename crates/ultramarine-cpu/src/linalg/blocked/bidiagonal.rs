@@ -20,7 +20,7 @@ struct Reduction<T> {
     n: usize,
     /// The matrix as it was before the panel, and zeros around it.
     a: Strip<T>,
-    /// What is done is `A - L R^H`. The columns of L are V and X in turn, reflections from the left and products with those
+    /// The matrix so far is `A - L R^H`. The columns of L are V and X in turn, reflections from the left and products with those
     /// from the right.
     left: Strip<T>,
     /// Products with the reflections from the left, and those from the right, in turn.
@@ -29,7 +29,7 @@ struct Reduction<T> {
     factors: Strip<T>,
     /// A row.
     row: Strip<T>,
-    /// What comes out: the diagonal, and the elements beside it.
+    /// The result: the diagonal, and the elements beside it.
     bidiagonal: [Vec<f64>; 2],
     _room: Room,
 }

@@ -27,7 +27,7 @@ struct Reduction<T> {
     n: usize,
     /// The matrix below its diagonal, and zeros elsewhere; the vectors of reflections in columns that are done.
     a: Strip<T>,
-    /// V and W of a panel, column by column in turn. What is done is `A - V W^H - W V^H`.
+    /// V and W of a panel, column by column in turn. The matrix so far is `A - V W^H - W V^H`.
     pairs: Strip<T>,
     /// `-W` and `-V`, in turn, conjugated.
     factors: Strip<T>,

@@ -37,7 +37,7 @@ const LEAST_CHOLESKY: usize = 192;
 /// Rows from which QR factors are blocked: of real, and of complex matrices.
 const LEAST_QR: [usize; 2] = [12, 64];
 /// Rows and columns from which eigenvalues of Hermitian matrices and singular values are found by a blocked reduction.
-const LEAST_EIGH: usize = 64;
+const LEAST_REDUCED: usize = 64;
 /// Elements worth a task of their own, where they are moved.
 const MOVED: usize = 1 << 15;
 
@@ -48,9 +48,9 @@ pub fn serves<T: Element>(operation: Operation, m: usize, n: usize, k: usize) ->
         Operation::Lu => m.min(n) >= LEAST,
         Operation::Solve => n >= LEAST && k >= LEAST_COLUMNS,
         Operation::Qr => m >= LEAST_QR[T::IS_COMPLEX as usize],
-        Operation::Eigh | Operation::EigvalsH => n >= LEAST_EIGH,
+        Operation::Eigh | Operation::EigvalsH => n >= LEAST_REDUCED,
         // Much longer matrices are reduced to square ones first.
-        Operation::SingularValues => m.min(n) >= LEAST_EIGH && m.max(n) <= 2 * m.min(n),
+        Operation::SingularValues => m.min(n) >= LEAST_REDUCED && m.max(n) <= 2 * m.min(n),
         _ => false,
     }
 }

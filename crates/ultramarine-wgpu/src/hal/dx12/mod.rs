@@ -21,7 +21,7 @@ pub const DEVICE_TYPE: i32 = ultramarine_abi::dlpack::device_type::EXT_DEV;
 /// The limit of buffers.
 pub const LIMIT: &str = "the size of a view in DirectX 12";
 
-/// What kernels need: shader model 6.2, which the compiler of Windows itself has not.
+/// Requirements of kernels: shader model 6.2, which the compiler of Windows itself lacks.
 const FEATURES: Features =
     Features::SHADER_INT64.union(Features::SHADER_I16).union(Features::IMMEDIATES);
 

@@ -22,7 +22,7 @@ pub const LIMIT: &str = "maxBufferLength";
 
 /// Invocations of a SIMD-group, on all of Apple's GPUs.
 const SUBGROUP: u32 = 32;
-/// What kernels need; all devices of Metal 3 have it.
+/// Requirements of kernels; all devices of Metal 3 have them.
 const FEATURES: Features =
     Features::SHADER_INT64.union(Features::SHADER_I16).union(Features::IMMEDIATES);
 

@@ -1,4 +1,4 @@
-//! What Vulkan says of an adapter.
+//! An adapter's properties, as Vulkan reports them.
 
 use crate::hal::properties::{BUFFERS, Properties, gpu_kernels};
 use crate::shader::patch::FloatControls;

@@ -23,7 +23,7 @@ pub(super) enum Combined {
         passes: Passes,
         /// The chunks.
         chunks: Arc<Kernel>,
-        /// What is behind the first chunk of a place.
+        /// Adds what is behind the first chunk of a place.
         rest: Arc<Kernel>,
         /// Bytes of a result.
         bytes: u64,

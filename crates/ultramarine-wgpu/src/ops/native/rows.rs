@@ -148,7 +148,7 @@ pub fn functions_of(mut program: Program<'_>, dtype: Dtype) -> Program<'_> {
     ))
 }
 
-/// What `team_sum` and `team_max` need besides the type R.
+/// The items that `team_sum` and `team_max` need besides the type R.
 pub fn team_items(members: u32, size: u32) -> String {
     format!("const TEAM: u32 = {members}u;\nvar<workgroup> room: array<R, {size}>;\n")
 }

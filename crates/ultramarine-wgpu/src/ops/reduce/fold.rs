@@ -78,7 +78,7 @@ pub(super) struct Fold {
     reduced: Axes<1>,
 }
 
-/// What a reduction allows.
+/// The strategies that a reduction may use.
 #[derive(Clone, Copy)]
 pub(super) struct Allowed {
     /// Segments.

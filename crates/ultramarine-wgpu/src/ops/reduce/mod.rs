@@ -94,7 +94,7 @@ impl Texts<'_> {
     }
 }
 
-/// What a kernel reads of the reduced tensor.
+/// The form in which a kernel reads the reduced tensor.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reads {
     Nothing,

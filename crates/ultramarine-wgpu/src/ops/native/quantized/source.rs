@@ -21,7 +21,7 @@ pub const SIZE: u32 = 256;
 /// Bytes of workgroup memory of tiles.
 pub const ROOM: u32 = 4 * (64 * 33 + 32 * 65);
 
-/// What a kernel makes.
+/// The result of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// So many rows of a column by a team of so many members: rows of words are columns of the factor.
