@@ -4,6 +4,7 @@ are given to it one by one."""
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -238,10 +239,11 @@ class Decoder:
         return x
 
 
-def test_steps_that_append_to_a_cache_are_replays() -> None:
+def replays_of_steps(many: int) -> list[int]:
+    """Runs steps of a decoder on the default device and on the CPU. Returns the number of replays of each."""
     decoder, on_cpu = Decoder(), Decoder()
     made = []
-    for i in range(40):
+    for i in range(many):
         x = numbers(1, 4, 1, 16, seed=i)
         before = replays()
         y = decoder.step(x)
@@ -252,7 +254,16 @@ def test_steps_that_append_to_a_cache_are_replays() -> None:
         assert mx.allclose(y, want, rtol=1e-4, atol=1e-5), i
     for ours, theirs in zip(decoder.caches, on_cpu.caches, strict=True):
         assert mx.allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+    return made
+
+
+def test_steps_that_append_to_a_cache_are_replays() -> None:
+    made = replays_of_steps(40)
     if records():
+        # Fused programs are compiled in the background, for more than these steps where the machine is busy.
+        deadline = time.monotonic() + 120
+        while made[-4:] != [1, 1, 1, 1] and time.monotonic() < deadline:
+            made = replays_of_steps(40)
         # Each of the last steps is one recording, whatever the cache's length.
         assert made[-4:] == [1, 1, 1, 1], made
 
