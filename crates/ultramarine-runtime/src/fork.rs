@@ -14,6 +14,8 @@ use std::thread::LocalKey;
 pub enum ForkStage {
     /// The scheduler of evaluations and the threads that wait for nodes.
     Evaluator,
+    /// The threads that read files.
+    Reads,
     /// Events of a profile.
     Profile,
     /// The list of streams.

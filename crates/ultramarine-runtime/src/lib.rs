@@ -12,6 +12,7 @@
 //! dtype scalar shape                   what an element and an extent are
 //! device                               names of devices and streams
 //! fork pool memory                     fork hooks, threads, the host's allocator
+//! reads                                files that are read later, and the threads that do
 //! host_table validation_layer          the host's table of the contract; checks of calls between host and backends
 //! backend                              open devices: buffers, device streams, plans, calls, transfers; the registry
 //! loader                               backends found on disk
@@ -48,6 +49,8 @@ pub mod once;
 pub mod packages;
 #[doc(hidden)]
 pub mod pool;
+#[doc(hidden)]
+pub mod reads;
 pub mod scalar;
 pub mod shape;
 pub mod stream;

@@ -4,6 +4,7 @@ use super::{StreamState, all};
 use crate::backend;
 use crate::device::DeviceType;
 use crate::memory::deferred_deleters;
+use crate::reads;
 
 /// Ends all work on streams: for programs that exit while evaluations, or accelerators, may be at work.
 ///
@@ -23,6 +24,7 @@ pub fn shutdown() {
     for (_, state) in all() {
         state.finish_queued();
     }
+    reads::rest();
     if backend::shutdown::is_forked() {
         return;
     }

@@ -1,0 +1,7 @@
+//! Reads of files whose data is wanted later: the files, and the threads that read them.
+
+mod file;
+mod threads;
+
+pub use file::{Fault, SourceFile, keep_open};
+pub use threads::{Read, rest, submit};

@@ -1,0 +1,239 @@
+//! The threads that read files: few, so that reads which are asked for in an order are done in about that order. They
+//! wait for nothing but files and devices, so that everything else may wait for them.
+
+use crate::fork::{self, ForkStage, Hook};
+use crate::sync::lock;
+use std::any::Any;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Threads that read at most.
+const THREADS: usize = 4;
+
+/// A read in pieces, which several threads may read at once.
+pub trait Read: Send + Sync + 'static {
+    /// Takes memory, and says of how many pieces the read is.
+    fn begin(&self) -> usize;
+    /// Reads a piece.
+    fn piece(&self, index: usize);
+    /// Called once, when no piece is read any more.
+    fn end(&self);
+    /// One of the above panicked. After [`Read::begin`] or a piece the end is called, too.
+    fn panicked(&self, panic: &(dyn Any + Send));
+}
+
+/// A read that has begun.
+struct Begun {
+    read: Arc<dyn Read>,
+    pieces: usize,
+    /// Pieces that are not done.
+    left: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<Arc<dyn Read>>,
+    /// Reads that have pieces which no thread has taken, with the number of those that are.
+    begun: VecDeque<(Arc<Begun>, usize)>,
+    threads: usize,
+    idle: usize,
+    /// Reads that have not ended.
+    open: usize,
+}
+
+static QUEUE: Mutex<Queue> = Mutex::new(Queue {
+    waiting: VecDeque::new(),
+    begun: VecDeque::new(),
+    threads: 0,
+    idle: 0,
+    open: 0,
+});
+/// There is something to read.
+static WORK: Condvar = Condvar::new();
+/// All reads have ended.
+static DONE: Condvar = Condvar::new();
+
+/// Something for a thread to do.
+enum Step {
+    Begin(Arc<dyn Read>),
+    Piece(Arc<Begun>, usize),
+}
+
+impl Queue {
+    /// The next step: pieces of earlier reads before later reads.
+    fn take(&mut self) -> Option<Step> {
+        let Some((read, taken)) = self.begun.front_mut() else {
+            return self.waiting.pop_front().map(Step::Begin);
+        };
+        let (read, piece) = (read.clone(), *taken);
+        *taken += 1;
+        if *taken == read.pieces {
+            self.begun.pop_front();
+        }
+        Some(Step::Piece(read, piece))
+    }
+
+    /// Has threads look for so many steps more: those that wait, and new ones.
+    fn wake(&mut self, steps: usize) {
+        (0..steps.min(self.idle)).for_each(|_| WORK.notify_one());
+        let wanted = steps.saturating_sub(self.idle).min(THREADS - self.threads);
+        for _ in 0..wanted {
+            let named = std::thread::Builder::new().name("ultramarine-read".into());
+            self.threads += usize::from(named.spawn(work).is_ok());
+        }
+    }
+}
+
+/// Has a read done behind those that were submitted before. Where the system has no thread for it, it is done here.
+pub fn submit(read: Arc<dyn Read>) {
+    fork::register(ForkStage::Reads, &FORK_HOOK);
+    let mut queue = lock(&QUEUE);
+    queue.open += 1;
+    queue.waiting.push_back(read);
+    queue.wake(1);
+    while queue.threads == 0
+        && let Some(step) = queue.take()
+    {
+        drop(queue);
+        step.run();
+        queue = lock(&QUEUE);
+    }
+}
+
+fn work() {
+    let mut queue = lock(&QUEUE);
+    loop {
+        match queue.take() {
+            Some(step) => {
+                drop(queue);
+                step.run();
+                queue = lock(&QUEUE);
+            }
+            None => {
+                queue.idle += 1;
+                queue = WORK.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                queue.idle -= 1;
+            }
+        }
+    }
+}
+
+impl Step {
+    fn run(self) {
+        match self {
+            Step::Begin(read) => {
+                let pieces = catching(&read, || read.begin()).unwrap_or(0);
+                if pieces == 0 {
+                    return end(&read);
+                }
+                let begun = Begun { read, pieces, left: AtomicUsize::new(pieces) };
+                let mut queue = lock(&QUEUE);
+                queue.begun.push_back((Arc::new(begun), 0));
+                // This thread takes one.
+                queue.wake(pieces - 1);
+            }
+            Step::Piece(begun, piece) => {
+                catching(&begun.read, || begun.read.piece(piece));
+                if begun.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+                    end(&begun.read);
+                }
+            }
+        }
+    }
+}
+
+fn catching<T>(read: &Arc<dyn Read>, f: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(f)).map_err(|panic| read.panicked(&*panic)).ok()
+}
+
+fn end(read: &Arc<dyn Read>) {
+    catching(read, || read.end());
+    let mut queue = lock(&QUEUE);
+    queue.open -= 1;
+    if queue.open == 0 {
+        DONE.notify_all();
+    }
+}
+
+/// Waits until all reads that were submitted have ended.
+pub fn rest() {
+    drop(rested());
+}
+
+fn rested() -> MutexGuard<'static, Queue> {
+    let mut queue = lock(&QUEUE);
+    while queue.open > 0 {
+        queue = DONE.wait(queue).unwrap_or_else(PoisonError::into_inner);
+    }
+    queue
+}
+
+thread_local! {
+    static HELD: RefCell<Option<MutexGuard<'static, Queue>>> = const { RefCell::new(None) };
+}
+
+/// Waits for all reads, so that a forked child misses none.
+static FORK_HOOK: Hook = Hook {
+    prepare: || fork::keep(&HELD, rested()),
+    parent: || drop(fork::take(&HELD)),
+    child: || {
+        if let Some(mut queue) = fork::take(&HELD) {
+            // The threads stayed behind.
+            (queue.threads, queue.idle) = (0, 0);
+        }
+    },
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+
+    /// Adds up the numbers of its pieces.
+    #[derive(Default)]
+    struct Sum {
+        pieces: usize,
+        panics: bool,
+        sum: AtomicUsize,
+        panicked: AtomicBool,
+        ended: AtomicUsize,
+    }
+
+    impl Read for Sum {
+        fn begin(&self) -> usize {
+            self.pieces
+        }
+
+        fn piece(&self, index: usize) {
+            assert!(!self.panics || index != 1, "a piece");
+            self.sum.fetch_add(index, Ordering::Relaxed);
+        }
+
+        fn end(&self) {
+            self.ended.fetch_add(1, Ordering::Relaxed);
+        }
+
+        fn panicked(&self, _: &(dyn Any + Send)) {
+            self.panicked.store(true, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn each_piece_is_read_once_and_the_end_comes_last() {
+        let reads: Vec<Arc<Sum>> = (0..100)
+            .map(|i| Arc::new(Sum { pieces: i % 7, panics: i % 10 == 4, ..Sum::default() }))
+            .collect();
+        reads.iter().for_each(|read| submit(read.clone()));
+        rest();
+        for read in reads {
+            let fails = read.panics && read.pieces > 1;
+            let sum = (0..read.pieces).filter(|i| !fails || *i != 1).sum::<usize>();
+            assert_eq!(read.ended.load(Ordering::Relaxed), 1);
+            assert_eq!(read.sum.load(Ordering::Relaxed), sum);
+            assert_eq!(read.panicked.load(Ordering::Relaxed), fails);
+        }
+    }
+}
