@@ -11,11 +11,12 @@ pub mod replay;
 pub mod statistics;
 pub mod stream_memory;
 pub mod timing;
+pub mod upload;
 
 use core::ffi::CStr;
 
 /// Ids of all interfaces of this version of the contract.
-pub const IDS: [&CStr; 10] = [
+pub const IDS: [&CStr; 11] = [
     about::INTERFACE,
     fused::INTERFACE,
     fused::ANCHORED_INTERFACE,
@@ -26,4 +27,5 @@ pub const IDS: [&CStr; 10] = [
     statistics::INTERFACE,
     stream_memory::INTERFACE,
     timing::INTERFACE,
+    upload::INTERFACE,
 ];

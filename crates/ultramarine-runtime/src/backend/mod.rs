@@ -23,6 +23,7 @@ mod stats;
 mod strict;
 mod timing;
 mod transfer;
+mod upload;
 mod user_kernel;
 pub mod value;
 
@@ -37,6 +38,7 @@ pub use stats::{Stats, reset_stats, stats};
 pub use strict::{may_fall_back, set_strict, strict};
 pub use timing::{Mark, Marks, Range};
 pub use transfer::{copy_buffer, on_device};
+pub use upload::PART;
 pub use user_kernel::{Argument, KernelProperties, KernelSource, UserKernel, show_languages};
 
 use crate::device::{Device, DeviceType};
@@ -51,6 +53,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, OnceLock};
 use timing::Timing;
 use ultramarine_abi::{self as abi, Status, dlpack::DLDevice, status};
+use upload::Upload;
 
 /// One open device of a backend.
 pub struct DeviceState {
@@ -82,6 +85,8 @@ pub struct DeviceState {
     replay: Option<ReplayFunctions>,
     /// Timestamps, where the backend has them.
     timing: Option<Timing>,
+    /// Memory for uploads, where the backend lends it.
+    upload: Option<Upload>,
 }
 
 // SAFETY: the handle is only passed to the backend's functions, which the
@@ -122,6 +127,7 @@ impl DeviceState {
             stream_memory: StreamMemory::of(&backend.table, info.synchronous != 0),
             replay: ReplayFunctions::of(&backend.table).filter(|_| device.kind == DeviceType::Gpu),
             timing: Timing::of(&backend.table),
+            upload: Upload::of(&backend.table),
         }))
     }
 

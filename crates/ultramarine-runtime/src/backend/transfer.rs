@@ -269,32 +269,41 @@ fn to_device(
 /// New memory of a device with these bytes in it.
 pub(super) fn bytes_to_device(bytes: &[u8], device: &'static DeviceState) -> Result<BufferRef> {
     let to = Buffer::new(bytes.len(), device)?;
-    if bytes.is_empty() {
-        return Ok(to);
+    if !bytes.is_empty() {
+        part_to_device(bytes, device, &to, 0)?;
     }
+    Ok(to)
+}
+
+/// Copies bytes into a part of a buffer that nothing else uses yet. The bytes have been read on return.
+pub(super) fn part_to_device(
+    bytes: &[u8],
+    device: &'static DeviceState,
+    to: &Buffer,
+    offset: usize,
+) -> Result<()> {
     shutdown::check(device)?;
     let Some(copy) = device.table.copy_to_device else {
         return Err(device.lacks("copy_to_device"));
     };
     stats::count_to_device(bytes.len());
-    let (source, bytes) = (bytes.as_ptr() as *const c_void, bytes.len() as u64);
+    let (source, offset, bytes) = (bytes.as_ptr().cast(), offset as u64, bytes.len() as u64);
     let call = |stream: *mut c_void| {
         let mut error = std::ptr::null_mut();
-        // SAFETY: both blocks have `bytes` bytes; the handle is the device's, the stream too, if
-        // there is one, and the buffer is new, so that nothing else uses it.
+        // SAFETY: the source has `bytes` bytes, and the buffer as many from `offset` on; the handle is the device's, the
+        // stream too, if there is one, and nothing else uses the buffer.
         let code =
-            unsafe { copy(device.handle, stream, to.handle(), 0, source, bytes, &mut error) };
+            unsafe { copy(device.handle, stream, to.handle(), offset, source, bytes, &mut error) };
         host_table::check("copy_to_device", code, error)
     };
     match device.uploads()? {
         // Whoever uses the buffer waits for the copy, in the device.
-        Some(stream) => stream.submit("copy", iter::empty(), iter::once(&*to), call)?,
+        Some(stream) => stream.submit("copy", iter::empty(), iter::once(to), call),
         None => {
             let _guard = lock(&device.copies);
-            call(std::ptr::null_mut())?;
+            call(std::ptr::null_mut())
         }
     }
-    Ok(to)
 }
 
 type PeerCopy = unsafe extern "C" fn(
