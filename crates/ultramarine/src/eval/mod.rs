@@ -35,11 +35,14 @@ mod values;
 use crate::{
     array::Array,
     arrays::Arrays,
-    backend, devices,
+    backend,
+    device::Device,
+    devices,
     error::{Error, Result},
     graph::op::Transform,
     memory::deferred_deleters,
     node::{self, Node, next_mark},
+    ops::Rules,
     profile::{self, Recorder},
     stream::{self, Stranded, Stream},
     sync::lock,
@@ -191,7 +194,13 @@ fn start_once(arrays: &[&Array], sync: bool) -> Result<bool> {
     }
     let profile = profile::recorder();
     let guard = lock(&SCHEDULER);
-    let Claimed { tape, single } = claim(arrays)?;
+    let Claimed { tape, single, outside } = claim(arrays)?;
+    for (node, consumer) in &outside {
+        // In the order in which their values are needed; the tasks wait for them as for another evaluation's nodes.
+        if let Some(work) = node.op.rules().and_then(Rules::outside) {
+            work.begin(node, *consumer, sync);
+        }
+    }
     if tape.entries.is_empty() {
         return Ok(true);
     }
@@ -378,6 +387,8 @@ struct Claimed {
     tape: Tape,
     /// The stream, if all nodes are on one.
     single: Option<Stream>,
+    /// Nodes whose values are made outside of all streams, with the device of what needs each.
+    outside: Vec<(Arc<Node>, Option<Device>)>,
 }
 
 /// Claims every lazy node that the arrays need. Call it with the scheduler's lock.
@@ -387,6 +398,7 @@ fn claim(arrays: &[&Array]) -> Result<Claimed> {
     let mut stack: SmallVec<[(Arc<Node>, bool); 8]> = SmallVec::new();
     let mut single: Option<Stream> = None;
     let mut mixed = false;
+    let mut outside = Vec::new();
     for array in arrays.iter().rev() {
         stack.push((array.node().clone(), false));
     }
@@ -405,10 +417,19 @@ fn claim(arrays: &[&Array]) -> Result<Claimed> {
         if node.op.is_given() {
             tape.entries.iter().for_each(|e| e.node.release_claim());
             stack.iter().filter(|(_, e)| *e).for_each(|(n, _)| n.release_claim());
+            outside.iter().for_each(|(n, _): &(Arc<Node>, _)| n.release_claim());
             return Err(without_value(&node));
         }
         if !node.claim() {
             // Ours already, or an earlier evaluation's, which will finish it.
+            continue;
+        }
+        if node.op.is_outside() {
+            // A view shows its operand where it is.
+            let consumes =
+                |(n, expanded): &&(Arc<Node>, bool)| *expanded && !n.op.forwards_operands();
+            let consumer = stack.iter().rev().find(consumes).map(|(n, _)| n.place.stream.device);
+            outside.push((node, consumer));
             continue;
         }
         node.mark.store(mark, Ordering::Relaxed);
@@ -423,7 +444,7 @@ fn claim(arrays: &[&Array]) -> Result<Claimed> {
         });
         debug_assert!(stack.len() > base);
     }
-    Ok(Claimed { tape, single: if mixed { None } else { single } })
+    Ok(Claimed { tape, single: if mixed { None } else { single }, outside })
 }
 
 /// Locks of the scheduler and of the threads that wait for nodes, held over a fork.

@@ -51,7 +51,8 @@ impl SmallEvaluation {
 
 fn run_up_to(node: Arc<Node>, most: usize) -> Option<bool> {
     let stream = node.place.stream;
-    if stream.device != Device::CPU || node.op.is_given() || node.is_done() {
+    let elsewhere = node.op.is_given() || node.op.is_outside();
+    if stream.device != Device::CPU || elsewhere || node.is_done() {
         return None;
     }
     // A profile shows how an evaluation was planned; inside of a job the stream is owned.

@@ -122,6 +122,7 @@ struct Answers {
     elementwise: Option<Elementwise>,
     is_constant: bool,
     is_composite: bool,
+    is_outside: bool,
     forwards_operands: bool,
     stand_in: Option<Transform>,
 }
@@ -149,6 +150,7 @@ impl Op {
             elementwise: None,
             is_constant: false,
             is_composite: false,
+            is_outside: false,
             forwards_operands: false,
             stand_in: None,
         },
@@ -176,6 +178,7 @@ impl Op {
             elementwise: attributes.elementwise(),
             is_constant: attributes.constant().is_some(),
             is_composite: attributes.composite().is_some(),
+            is_outside: attributes.outside().is_some(),
             forwards_operands: attributes.forwards_operands(),
             stand_in: None,
         };
@@ -257,6 +260,12 @@ impl Op {
     #[inline]
     pub fn is_composite(&self) -> bool {
         self.answers.is_composite
+    }
+
+    /// Returns true if there is a [`Rules::outside`].
+    #[inline]
+    pub fn is_outside(&self) -> bool {
+        self.answers.is_outside
     }
 }
 

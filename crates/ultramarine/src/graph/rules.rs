@@ -4,9 +4,12 @@ use super::refit::{Fitted, Refit, cannot};
 use super::{attribute::Attribute, composite::Composite};
 use crate::backend::{Exec, Operand, words_of};
 use crate::error::{Error, Result};
-use crate::{array::Array, dtype::Dtype, node::Value, scalar::Scalar, shape};
+use crate::{
+    array::Array, device::Device, dtype::Dtype, node::Node, node::Value, scalar::Scalar, shape,
+};
 use smallvec::SmallVec;
 use std::fmt::Debug;
+use std::sync::Arc;
 use ultramarine_abi::schema::OpId;
 
 /// An instruction of a fused program, without its operands.
@@ -199,6 +202,15 @@ impl Candidates {
 /// One cotangent for each operand, `None` where none is wanted or it is zero.
 pub(crate) type Cotangents = SmallVec<[Option<Array>; 2]>;
 
+/// Work that makes a node's value outside of all streams, such as the read of a file.
+pub(crate) trait Outside {
+    /// Begins the work for a node that was claimed, and returns without waiting. It ends with [`Node::finish`].
+    ///
+    /// `consumer` is the device that the evaluation wants the value on, if it says so. `sync`: a thread waits for the
+    /// evaluation.
+    fn begin(&self, node: &Arc<Node>, consumer: Option<Device>, sync: bool);
+}
+
 /// The rules of an operation. Its [`OperationKey`](super::operation_key::OperationKey) has its name, its version and its
 /// attributes.
 pub(crate) trait Rules: Attribute + Debug + Send + Sync + 'static {
@@ -245,6 +257,12 @@ pub(crate) trait Rules: Attribute + Debug + Send + Sync + 'static {
     /// operations with operands are at home on the default device then.
     fn inherits_home(&self) -> bool {
         false
+    }
+
+    /// The work outside of all streams that makes the value. Such a node is a constant of every graph that is traced, and no
+    /// other node does its work.
+    fn outside(&self) -> Option<&dyn Outside> {
+        None
     }
 
     /// Evaluates the op by itself. By default no device has a kernel for it: the result comes

@@ -1,27 +1,31 @@
 //! Arrays in files: NumPy's `.npy` and `.npz`, and `.safetensors`.
 //!
-//! Loading is eager. A reader checks every size that a file claims against the
-//! bytes that are there before it allocates, and an error names the file. Saving to
-//! a path writes a temporary file beside it and renames that, so a failure leaves
-//! an older file as it was; nothing is synced to the disk.
+//! A file that is loaded by its path is opened, and its header read and checked; each array's data is read when the array
+//! is evaluated (`lazy.rs`). Readers are read at once. Every size that a file claims is checked against the bytes that are
+//! there before memory is taken, and an error names the file. Saving to a path evaluates the arrays, writes a temporary
+//! file beside it and renames that, so a failure leaves an older file as it was; nothing is synced to the disk.
 //!
 //! Files are little-endian, as are all hosts that this crate supports.
 
+mod decode;
+mod file_reader;
+mod lazy;
 pub mod npy;
 #[cfg(feature = "npz")]
 pub mod npz;
 pub mod safetensors;
+mod source;
 
+use crate::array::Array;
 use crate::error::{Error, Result};
-use crate::shape::{self, Shape, Show, Strides};
-use crate::{array::Array, backend, backend::buffer::Buffer, dtype::Dtype, node::Value};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
-use std::mem::MaybeUninit;
+use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use ultramarine_runtime::files::{self, Step};
+use ultramarine_runtime::reads::{self, SourceFile};
 
 /// Arrays by name.
 pub type Arrays = BTreeMap<String, Array>;
@@ -180,11 +184,13 @@ impl At<'_> {
             Step::Open => self.not_opened(error),
             Step::Write => Error::io(format!("[{}] Failed to write {}", self.op, self.name), error),
         };
+        reads::keep_open(path);
         files::replace(path, failed, write)
     }
 
-    fn open(&self, path: &Path) -> Result<File> {
-        File::open(path).map_err(|e| self.not_opened(e))
+    /// Opens a file, of which arrays are read later.
+    fn open(&self, path: &Path) -> Result<Arc<SourceFile>> {
+        SourceFile::open(path).map_err(|e| self.not_opened(e))
     }
 }
 
@@ -195,137 +201,6 @@ fn with_extension(path: &Path, extension: &str) -> PathBuf {
         name.push(extension);
     }
     name.into()
-}
-
-/// Bytes from the reader's position to its end.
-fn remaining(reader: &mut dyn ReadSeek) -> io::Result<u64> {
-    let position = reader.stream_position()?;
-    let end = reader.seek(SeekFrom::End(0))?;
-    reader.seek(SeekFrom::Start(position))?;
-    Ok(end.saturating_sub(position))
-}
-
-/// Bytes that are read at a time: what near caches hold.
-const PIECE: usize = 256 << 10;
-
-/// A reader of which `left` more bytes may be asked.
-struct Source<'a> {
-    reader: &'a mut dyn Read,
-    left: u64,
-    at: At<'a>,
-}
-
-impl<'a> Source<'a> {
-    fn to_end(reader: &'a mut dyn ReadSeek, at: At<'a>) -> Result<Source<'a>> {
-        let left = remaining(reader).map_err(|e| at.runtime(e))?;
-        Ok(Source { reader, left, at })
-    }
-
-    /// Checks that `bytes` more are there, before memory is taken for them.
-    fn need(&self, bytes: u64, what: &str) -> Result<()> {
-        if bytes <= self.left {
-            return Ok(());
-        }
-        let left = self.left;
-        Err(self.at.runtime(format!("cut short: {what} takes {bytes} bytes, {left} are left.")))
-    }
-
-    /// Fills `target`, which is part of `what`.
-    fn fill(&mut self, target: &mut [u8], what: &str) -> Result<()> {
-        self.need(target.len() as u64, what)?;
-        self.reader
-            .read_exact(target)
-            .map_err(|e| self.at.runtime(format!("reading {what} failed: {e}")))?;
-        self.left -= target.len() as u64;
-        Ok(())
-    }
-
-    /// Fills new memory. The reader may be foreign code, which has to see initialised bytes: each piece is cleared just
-    /// before it is read, while it is in a near cache.
-    fn fill_new<'m>(
-        &mut self,
-        target: &'m mut [MaybeUninit<u8>],
-        what: &str,
-    ) -> Result<&'m mut [u8]> {
-        self.need(target.len() as u64, what)?;
-        for piece in target.chunks_mut(PIECE) {
-            piece.fill(MaybeUninit::new(0));
-            // SAFETY: it was cleared.
-            self.fill(unsafe { piece.assume_init_mut() }, what)?;
-        }
-        // SAFETY: all pieces were cleared.
-        Ok(unsafe { target.assume_init_mut() })
-    }
-
-    fn bytes<const N: usize>(&mut self, what: &str) -> Result<[u8; N]> {
-        let mut target = [0; N];
-        self.fill(&mut target, what)?;
-        Ok(target)
-    }
-
-    /// A piece of the file that is no array's data.
-    fn text(&mut self, bytes: u64, what: &str) -> Result<Vec<u8>> {
-        self.need(bytes, what)?;
-        let mut target = vec![0; bytes as usize];
-        self.fill(&mut target, what)?;
-        Ok(target)
-    }
-
-    /// Reads an array's elements, straight into its memory. `swap`: they are
-    /// big-endian. `fortran`: the first axis is the fastest.
-    fn array(&mut self, layout: Layout, what: &str) -> Result<Array> {
-        let Layout { dtype, shape, fortran, swap } = layout;
-        shape::check(self.at.op, &shape).map_err(|_| {
-            self.at.runtime(format!("{what} has impossible shape {}.", Show(&shape)))
-        })?;
-        let bytes = dtype.bytes_of(shape::size(&shape));
-        self.need(bytes as u64, what)?;
-        let buffer = Buffer::new(bytes, backend::host())?;
-        // SAFETY: the buffer is new, so nobody else sees it, and has `bytes` bytes.
-        let target = unsafe { std::slice::from_raw_parts_mut(buffer.as_ptr().cast(), bytes) };
-        let target = self.fill_new(target, what)?;
-        if swap {
-            swap_bytes(target, if dtype.is_complex() { 4 } else { dtype.size() });
-        }
-        if dtype == Dtype::Bool {
-            target.iter_mut().for_each(|b| *b = (*b != 0) as u8);
-        }
-        let strides =
-            if fortran { fortran_strides(&shape) } else { shape::contiguous_strides(&shape) };
-        Ok(Array::given(Value { buffer, offset: 0, strides }, shape, dtype))
-    }
-}
-
-/// How an array's elements lie in a file.
-struct Layout {
-    dtype: Dtype,
-    shape: Shape,
-    fortran: bool,
-    swap: bool,
-}
-
-/// Strides of an array without gaps whose first axis is the fastest.
-fn fortran_strides(shape: &[usize]) -> Strides {
-    let mut next = 1;
-    let step = |n: &usize| {
-        let stride = next;
-        next *= (*n).max(1) as isize;
-        stride
-    };
-    shape.iter().map(step).collect()
-}
-
-/// Reverses the bytes of each unit of `unit` bytes.
-fn swap_bytes(bytes: &mut [u8], unit: usize) {
-    fn swap<const N: usize>(bytes: &mut [u8]) {
-        bytes.as_chunks_mut::<N>().0.iter_mut().for_each(|unit| unit.reverse());
-    }
-    match unit {
-        2 => swap::<2>(bytes),
-        4 => swap::<4>(bytes),
-        8 => swap::<8>(bytes),
-        _ => {}
-    }
 }
 
 /// Evaluates all arrays, at best together and before a file is touched.

@@ -4,11 +4,13 @@
 //! element type, order and shape; then the elements. bfloat16, which NumPy does
 //! not have, is written as two bytes of void, as MLX does.
 
-use super::{At, Layout, ReadSeek, Source, with_extension};
+use super::decode::{Decode, Layout};
+use super::source::Source;
+use super::{At, ReadSeek, with_extension};
 use crate::error::{Error, Result};
 use crate::shape::{self, Shape};
 use crate::{array::Array, dtype::Dtype};
-use std::io::{BufReader, Write};
+use std::io::Write;
 use std::path::Path;
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
@@ -39,15 +41,15 @@ pub fn write(writer: &mut dyn Write, array: &Array, name: &str) -> Result<()> {
     write_to(writer, array, At { op: "save", name })
 }
 
-/// Loads the array of a file.
+/// Loads the array of a file, whose data is read when it is evaluated.
 ///
 /// # Errors
 /// [`Error::Io`] when the file cannot be opened, [`Error::Runtime`] when it is cut short or no npy file;
 /// [`Error::Value`] when arrays have no such dtype.
 pub fn load(path: impl AsRef<Path>) -> Result<Array> {
     let name = path.as_ref().display().to_string();
-    let file = At { op: "load", name: &name }.open(path.as_ref())?;
-    read(&mut BufReader::new(file), &name)
+    let at = At { op: "load", name: &name };
+    read_from(&mut Source::of_file(&at.open(path.as_ref())?, at))
 }
 
 /// Reads an array from `reader`'s position on and leaves the position behind it;
@@ -162,7 +164,7 @@ pub(super) fn read_from(source: &mut Source<'_>) -> Result<Array> {
     }
     let header = source.text(length, "the header")?;
     let layout = Parser { text: &header, at }.header()?;
-    source.array(layout, "the array")
+    source.array(layout, Decode::Same, "the array")
 }
 
 /// Reads the one Python dict that a header is.

@@ -1,9 +1,14 @@
 //! NumPy's format of several arrays: a zip archive with a `.npy` file for each.
 
-use super::{Arrays, At, ReadSeek, Source, npy, remaining, with_extension};
+use super::file_reader::FileReader;
+use super::lazy::{Contents, Member};
+use super::source::Source;
+use super::{Arrays, At, ReadSeek, npy, with_extension};
 use crate::error::{Error, Result};
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
+use std::sync::Arc;
+use ultramarine_runtime::reads::SourceFile;
 use zip::{CompressionMethod, ZipArchive, ZipWriter, write::SimpleFileOptions};
 
 /// Deflate cannot pack more than this many bytes into one.
@@ -37,7 +42,7 @@ pub fn write(writer: &mut dyn Write, arrays: &Arrays, compressed: bool, name: &s
     writer.flush().map_err(|e| at.not_written(e))
 }
 
-/// Loads the arrays of a file.
+/// Loads the arrays of a file. Each array's data is read, and its checksum compared, when it is evaluated.
 ///
 /// # Errors
 /// [`crate::Error::Io`] when the file cannot be opened, [`crate::Error::Value`] when it is no zip archive,
@@ -45,11 +50,12 @@ pub fn write(writer: &mut dyn Write, arrays: &Arrays, compressed: bool, name: &s
 pub fn load(path: impl AsRef<Path>) -> Result<Arrays> {
     let name = path.as_ref().display().to_string();
     let at = At { op: "load_npz", name: &name };
-    let file = std::fs::File::open(path);
-    read(
-        &mut file.map_err(|e| Error::io(format!("[{}] {name}: Failed to open file", at.op), e))?,
-        &name,
-    )
+    let file = SourceFile::open(path.as_ref())
+        .map_err(|e| Error::io(format!("[{}] {name}: Failed to open file", at.op), e))?;
+    let mut archive = opened(FileReader::new(file.clone()), at)?;
+    let all = archive.clone();
+    let later = |index: usize| Contents::Member(file.clone(), Arc::new((all.clone(), index)));
+    members_of(&mut archive, file.bytes(), Some(&later), at)
 }
 
 /// Reads the archive that `reader` is; `name` stands for it in errors.
@@ -58,14 +64,39 @@ pub fn load(path: impl AsRef<Path>) -> Result<Arrays> {
 /// As [`load`].
 pub fn read(reader: &mut dyn ReadSeek, name: &str) -> Result<Arrays> {
     let at = At { op: "load_npz", name };
-    let mut start = || {
-        reader.rewind()?;
-        remaining(reader)
+    let mut bytes = || {
+        let end = reader.seek(SeekFrom::End(0))?;
+        reader.rewind().map(|()| end)
     };
+    let bytes = bytes().map_err(|e| at.runtime(e))?;
+    members_of(&mut opened(BufReader::new(reader), at)?, bytes, None, at)
+}
+
+fn opened<R: Read + Seek>(reader: R, at: At<'_>) -> Result<ZipArchive<R>> {
+    ZipArchive::new(reader)
+        .map_err(|e| at.value(format!("not a zip archive that can be read: {e}")))
+}
+
+/// A member of an archive, by its index.
+impl Member for (ZipArchive<FileReader>, usize) {
+    fn open(&self, read: &mut dyn FnMut(&mut dyn Read) -> Result<()>) -> io::Result<Result<()>> {
+        // A clone has a position of its own.
+        let mut archive = self.0.clone();
+        let mut member = archive.by_index(self.1)?;
+        Ok(read(&mut member))
+    }
+}
+
+/// The arrays of an archive of that many bytes. With `later` they are read from what it makes of a member's index.
+fn members_of<R: Read + Seek>(
+    archive: &mut ZipArchive<R>,
+    bytes: u64,
+    later: Option<&dyn Fn(usize) -> Contents>,
+    at: At<'_>,
+) -> Result<Arrays> {
+    let name = at.name;
     // No two members share bytes, so together they cannot claim more than there are.
-    let mut left = start().map_err(|e| at.runtime(e))?;
-    let mut archive = ZipArchive::new(BufReader::new(reader))
-        .map_err(|e| at.value(format!("not a zip archive that can be read: {e}")))?;
+    let mut left = bytes;
     let mut arrays = Arrays::new();
     for index in 0..archive.len() {
         let mut member = archive
@@ -88,16 +119,21 @@ pub fn read(reader: &mut dyn ReadSeek, name: &str) -> Result<Arrays> {
         if !possible {
             return Err(at.runtime(format!("{packed} bytes cannot hold {size}.")));
         }
-        let mut source = Source { reader: &mut member, left: size, at };
+        let later = later.map(|later| move || later(index));
+        let later = later.as_ref().map(|later| later as &dyn Fn() -> Contents);
+        let mut source = Source::of_stream(&mut member, size, later, at);
         let array = npy::read_from(&mut source)?;
         if source.left > 0 {
             return Err(at.runtime(format!("{} bytes follow the array.", source.left)));
         }
         // The checksum is compared at the end.
-        match member.read(&mut [0]) {
-            Ok(0) => {}
-            Ok(_) => return Err(at.runtime(format!("there are more than {size} bytes."))),
-            Err(e) => return Err(at.runtime(e)),
+        match later {
+            Some(_) => {}
+            None => match member.read(&mut [0]) {
+                Ok(0) => {}
+                Ok(_) => return Err(at.runtime(format!("there are more than {size} bytes."))),
+                Err(e) => return Err(at.runtime(e)),
+            },
         }
         let key = member_name.strip_suffix(".npy").unwrap_or(&member_name);
         arrays.insert(key.to_owned(), array);

@@ -3,11 +3,13 @@
 //! The `safetensors` crate checks the header: tensors must lie behind one another
 //! without gaps, and their sizes must agree with shapes and dtypes.
 
-use super::{Arrays, At, Layout, Metadata, ReadSeek, Source, eval_all, with_extension};
+use super::decode::{Decode, Layout};
+use super::source::Source;
+use super::{Arrays, At, Metadata, ReadSeek, eval_all, with_extension};
 use crate::error::{Error, Result, bail};
 use crate::{array::Array, dtype::Dtype};
 use safetensors::tensor::{Dtype as FileDtype, Metadata as Header, TensorInfo};
-use std::io::{BufReader, BufWriter, Write};
+use std::io::{BufWriter, Write};
 use std::path::Path;
 
 /// The longest header that the format's own library reads.
@@ -57,15 +59,15 @@ pub fn write<'a>(
     write_to(writer, arrays, metadata.into(), At { op: "save_safetensors", name })
 }
 
-/// Loads the arrays and the metadata (empty if there is none) of a file.
+/// Loads the arrays and the metadata (empty if there is none) of a file. Each array's data is read when it is evaluated.
 ///
 /// # Errors
 /// [`Error::Io`] when the file cannot be opened, [`Error::Runtime`] when it is cut short or no safetensors file,
 /// or holds a dtype that arrays do not have.
 pub fn load(path: impl AsRef<Path>) -> Result<(Arrays, Metadata)> {
     let name = path.as_ref().display().to_string();
-    let file = At { op: "load_safetensors", name: &name }.open(path.as_ref())?;
-    read(&mut BufReader::with_capacity(1 << 16, file), &name)
+    let at = At { op: "load_safetensors", name: &name };
+    read_from(&mut Source::of_file(&at.open(path.as_ref())?, at))
 }
 
 /// Reads from `reader`'s position to its end; `name` stands for it in errors.
@@ -73,8 +75,11 @@ pub fn load(path: impl AsRef<Path>) -> Result<(Arrays, Metadata)> {
 /// # Errors
 /// As [`load`].
 pub fn read(reader: &mut dyn ReadSeek, name: &str) -> Result<(Arrays, Metadata)> {
-    let at = At { op: "load_safetensors", name };
-    let mut source = Source::to_end(reader, at)?;
+    read_from(&mut Source::to_end(reader, At { op: "load_safetensors", name })?)
+}
+
+fn read_from(source: &mut Source<'_>) -> Result<(Arrays, Metadata)> {
+    let at = source.at;
     let length = u64::from_le_bytes(source.bytes("the header's length")?);
     if length > MAX_HEADER {
         return Err(at.runtime(format!("no safetensors file: a header of {length} bytes.")));
@@ -96,8 +101,8 @@ pub fn read(reader: &mut dyn ReadSeek, name: &str) -> Result<(Arrays, Metadata)>
             at.runtime(format!("unsupported dtype {} of tensor '{name}'.", info.dtype))
         })?;
         let shape = info.shape.as_slice().into();
-        let layout = Layout { dtype, shape, fortran: false, swap: false };
-        let array = source.array(layout, &format!("tensor '{name}'"))?;
+        let what = format!("tensor '{name}'");
+        let array = source.array(Layout::rows(dtype, shape), Decode::Same, &what)?;
         arrays.insert(name, array);
     }
     let metadata = header.metadata().iter().flatten();

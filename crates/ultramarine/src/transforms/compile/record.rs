@@ -72,7 +72,10 @@ fn reach(arguments: &[Array], outputs: &[Array]) -> (Vec<Reached>, NodeMap<u32>)
             None => {
                 let operands = node.inputs();
                 // Looked at after the operands, which whoever evaluates it takes away.
-                let there = node.is_done() || node.is_claimed() || node.op.is_given();
+                let there = node.is_done()
+                    || node.is_claimed()
+                    || node.op.is_given()
+                    || node.op.is_outside();
                 if !there || node.constant().is_some() {
                     let below: Vec<_> = operands.iter().rev().map(|x| (x.clone(), None)).collect();
                     stack.push((node, Some(operands)));
