@@ -379,6 +379,35 @@ typedef struct um_timing_interface {
   void (*range_pop)(void *device, void *stream);
 } um_timing_interface;
 
+/* ---- ultramarine.upload/1: memory that a backend lends for uploads, which the host fills ----------------------- */
+
+/* A backend copies to its device by way of memory that the device can read. Bytes that the host has to fetch first, as
+ * from a file, are read into such memory, which goes back for a copy in the order of a stream. The host asks for at most
+ * 4 MiB at a time, from a few threads. */
+#define UM_UPLOAD_INTERFACE "ultramarine.upload/1"
+
+typedef struct um_upload_piece {
+  uint32_t size;  /* set by the host */
+  uint32_t flags; /* 0 */
+  void *handle;   /* the backend's, never NULL */
+  void *memory;   /* its address for the host */
+  uint64_t bytes;
+} um_upload_piece;
+
+typedef struct um_upload_interface {
+  uint32_t size;
+  uint32_t flags; /* 0 */
+  /* (any) Lends memory of at least `bytes` bytes, which are not 0, for a copy in `stream`. It may wait for earlier copies
+   * of that stream. UM_UNSUPPORTED: there is none now, and the host copies from memory of its own. */
+  um_status (*lend)(void *device, void *stream, uint64_t bytes, um_upload_piece *piece, um_error **error);
+  /* (stream) Enqueues a copy of the first `bytes` bytes of lent memory to a buffer, behind the stream's earlier work:
+   * they are there for its later work. The memory is the backend's again, also after a failure, and is not lent until
+   * the copy is done. */
+  um_status (*copy)(void *device, void *stream, void *piece, void *buffer, uint64_t offset, uint64_t bytes,
+                    um_error **error);
+  void (*give_back)(void *device, void *piece); /* (any) takes lent memory back of which nothing is to be copied */
+} um_upload_interface;
+
 /* ---- ultramarine.about/1: what a backend found on this machine, for people to read --------------------------- */
 
 #define UM_ABOUT_INTERFACE "ultramarine.about/1"

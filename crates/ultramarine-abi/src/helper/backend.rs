@@ -81,6 +81,11 @@ impl InterfaceRef {
         Self((&raw const *table).cast())
     }
 
+    /// Memory that is lent for uploads.
+    pub fn upload(table: &'static interface::upload::UploadInterface) -> Self {
+        Self((&raw const *table).cast())
+    }
+
     /// Counts of memory.
     pub fn statistics(table: &'static interface::statistics::StatisticsInterface) -> Self {
         Self((&raw const *table).cast())

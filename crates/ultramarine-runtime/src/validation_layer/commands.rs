@@ -8,7 +8,7 @@ use core::ffi::{CStr, c_char, c_void};
 use std::cell::Cell;
 use std::sync::Arc;
 use ultramarine_abi::fused::{self, Anchor, AnchoredInterface, FusedInterface, Program};
-use ultramarine_abi::interface::{kernel, memory, replay, stream_memory, timing};
+use ultramarine_abi::interface::{kernel, memory, replay, stream_memory, timing, upload};
 use ultramarine_abi::{Command, Status, TensorDesc, ensure, status};
 
 /// Keeps a plan that was made, or says what is wrong with the answer.
@@ -273,6 +273,10 @@ pub(super) unsafe extern "C" fn interface<const S: usize>(
     if id == timing::INTERFACE {
         // SAFETY: as above.
         return unsafe { super::timing::watched::<S>(cx, found) };
+    }
+    if id == upload::INTERFACE {
+        // SAFETY: as above.
+        return unsafe { super::upload::watched::<S>(cx, found) };
     }
     if id == kernel::INTERFACE {
         // SAFETY: as above.

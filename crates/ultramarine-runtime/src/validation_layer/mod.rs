@@ -33,6 +33,7 @@ mod state;
 mod stream_memory;
 mod tensors;
 mod timing;
+mod upload;
 
 use crate::log::{self, Level};
 use crate::{host_table, sync::lock};
@@ -42,7 +43,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use ultramarine_abi::interface::{
     kernel::KernelInterface, memory::MemoryInterface, replay::ReplayInterface,
-    stream_memory::StreamMemoryInterface, timing::TimingInterface,
+    stream_memory::StreamMemoryInterface, timing::TimingInterface, upload::UploadInterface,
 };
 use ultramarine_abi::{
     self as abi, Status,
@@ -75,6 +76,8 @@ struct Context {
     replay: OnceLock<(ReplayInterface, ReplayInterface)>,
     /// Likewise that for timestamps.
     timing: OnceLock<(TimingInterface, TimingInterface)>,
+    /// Likewise that for memory that is lent for uploads.
+    upload: OnceLock<(UploadInterface, UploadInterface)>,
 }
 
 static CONTEXTS: [OnceLock<Context>; SLOTS] = [const { OnceLock::new() }; SLOTS];
@@ -129,6 +132,7 @@ pub fn with_validation_layer(table: abi::BackendTable) -> abi::BackendTable {
         stream_memory: OnceLock::new(),
         replay: OnceLock::new(),
         timing: OnceLock::new(),
+        upload: OnceLock::new(),
     });
     calls::table(slot, &table)
 }

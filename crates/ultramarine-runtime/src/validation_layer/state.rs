@@ -134,6 +134,8 @@ pub(super) struct State {
     pub recordings: Live<Arc<Mutex<Recording>>>,
     /// Timestamps, with their times once these are known.
     pub slots: Live<Option<u64>>,
+    /// Memory that is lent for uploads, with its bytes.
+    pub lent: Live<u64>,
     /// Retentions of each foreign stream.
     pub retained: HashMap<HandleKey, usize>,
 }
@@ -149,6 +151,7 @@ impl Default for State {
             kernels: Live::new("kernel"),
             recordings: Live::new("recording"),
             slots: Live::new("slot"),
+            lent: Live::new("lent memory"),
             retained: HashMap::new(),
         }
     }
@@ -200,6 +203,7 @@ impl State {
             ("kernels", self.kernels.count_of(at)),
             ("recordings", self.recordings.count_of(at)),
             ("slots", self.slots.count_of(at)),
+            ("pieces of lent memory", self.lent.count_of(at)),
         ];
         match left.iter().find(|(_, n)| *n > 0) {
             Some((what, n)) => Err(format!("{n} {what} of the device are still alive")),

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use ultramarine_abi::{
     dlpack::exchange,
     extension,
-    interface::{about, fused, kernel, memory, peer, replay, statistics, stream_memory, timing},
+    interface::{about, fused, kernel, memory, peer, replay, statistics, stream_memory, timing, upload},
     *,
 };
 
@@ -120,6 +120,8 @@ rows! {
         free as free_;
     timing::TimingInterface um_timing_interface: size, flags, mark, resolve, release, range_push,
         range_pop;
+    upload::UploadPiece um_upload_piece: size, flags, handle, memory, bytes;
+    upload::UploadInterface um_upload_interface: size, flags, lend, copy, give_back;
     about::AboutInterface um_about_interface: size, flags, describe;
     extension::PlaceCode um_place: size, kind, device_type, device_index, stream_index, reserved;
     extension::TensorType um_tensor_type: size, ndim, dtype, reserved, shape;
