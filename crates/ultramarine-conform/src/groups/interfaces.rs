@@ -35,6 +35,7 @@ pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
         });
         super::replay::run(recorder, device);
         super::timing::run(recorder, device);
+        super::upload::run(recorder, device);
         recorder.check("interfaces/kernel languages", || languages(device));
     });
 }

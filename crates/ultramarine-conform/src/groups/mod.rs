@@ -17,6 +17,7 @@ mod stream_memory;
 mod streams;
 mod threads;
 mod timing;
+mod upload;
 
 use crate::device::Device;
 use crate::options::Options;

@@ -8,6 +8,7 @@ mod replay;
 mod statistics;
 mod stream_memory;
 mod timing;
+mod upload;
 mod user_kernel;
 
 use core::ffi::CStr;
@@ -32,6 +33,7 @@ pub fn find(id: &CStr) -> Option<InterfaceRef> {
             Some(InterfaceRef::stream_memory(&stream_memory::TABLE))
         }
         _ if id == interface::timing::INTERFACE => Some(InterfaceRef::timing(&timing::TABLE)),
+        _ if id == interface::upload::INTERFACE => Some(InterfaceRef::upload(&upload::TABLE)),
         _ if id == interface::about::INTERFACE => Some(InterfaceRef::about(&library_report::TABLE)),
         _ => None,
     }

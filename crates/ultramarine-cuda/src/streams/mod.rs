@@ -3,6 +3,7 @@
 mod pinned;
 mod staging;
 
+pub use pinned::Piece;
 pub use staging::Staging;
 
 use crate::context::failure::cuda;

@@ -25,7 +25,8 @@ struct Size {
 const SIZES: [Size; 3] = [
     Size { bytes: 4 << 10, together: 256, most: 256 },
     Size { bytes: 64 << 10, together: 16, most: 64 },
-    Size { bytes: 4 << 20, together: 2, most: 2 },
+    // The host reads files by way of four at a time.
+    Size { bytes: 4 << 20, together: 2, most: 6 },
 ];
 
 /// Bytes of the largest piece.
@@ -62,6 +63,11 @@ impl Piece {
     /// Address of its first byte.
     pub fn memory(&self) -> *mut u8 {
         self.memory
+    }
+
+    /// Bytes that it has.
+    pub fn bytes(&self) -> usize {
+        SIZES[self.size].bytes
     }
 }
 

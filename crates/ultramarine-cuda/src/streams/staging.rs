@@ -97,6 +97,38 @@ impl Staging {
         if context::blocking() { stream.drain() } else { Ok(()) }
     }
 
+    /// Pinned memory that the caller fills for a copy in a stream, if there is some.
+    pub fn lend(&self, stream: &Stream, bytes: usize) -> Result<Option<Piece>> {
+        let _entered = self.context.enter()?;
+        self.pinned.take(bytes, stream)
+    }
+
+    /// Copies the beginning of lent memory into a buffer, in the stream's order.
+    pub fn copy_lent(
+        &self,
+        stream: &Stream,
+        mut piece: Piece,
+        (buffer, offset): (&Buffer, u64),
+        bytes: usize,
+    ) -> Result<()> {
+        let queued = self.context.enter().and_then(|_entered| {
+            let (driver, to) = (self.driver(), buffer.part(offset, bytes)?);
+            self.pinned.enqueue(&mut piece, stream, |memory| {
+                // SAFETY: pinned memory that is not written before the mark behind this; the target is inside of the
+                // buffer.
+                unsafe { cuda!(driver.copy_to_device(to, memory, bytes, stream.handle())) }
+            })
+        });
+        self.pinned.give(piece);
+        queued?;
+        if context::blocking() { stream.synchronize() } else { Ok(()) }
+    }
+
+    /// Takes lent memory back of which nothing was copied.
+    pub fn take_back(&self, piece: Piece) {
+        self.pinned.give_unused(piece);
+    }
+
     /// Copies from a buffer, and fills all of `target`; done on return.
     pub fn download(
         &self,
