@@ -58,7 +58,10 @@ impl Uploads<'_> {
             Err(failure) if failure.code == status::UNSUPPORTED => return Ok(None),
             lent => lent?,
         }
-        ensure!(!piece.handle.is_null() && !piece.memory.is_null(), "lend returned OK and no memory");
+        ensure!(
+            !piece.handle.is_null() && !piece.memory.is_null(),
+            "lend returned OK and no memory"
+        );
         ensure!(piece.bytes >= bytes, "lend gave {} bytes instead of {bytes}", piece.bytes);
         Ok(Some(piece))
     }
@@ -83,7 +86,8 @@ impl Uploads<'_> {
 /// Fills lent memory.
 fn fill(piece: &UploadPiece, round: u64, bytes: u64) {
     // SAFETY: memory of that many bytes, which is lent.
-    let target = unsafe { std::slice::from_raw_parts_mut(piece.memory.cast::<u8>(), bytes as usize) };
+    let target =
+        unsafe { std::slice::from_raw_parts_mut(piece.memory.cast::<u8>(), bytes as usize) };
     target.iter_mut().zip(pattern(round)).for_each(|(to, from)| *to = from);
 }
 
@@ -149,7 +153,8 @@ fn in_flight(uploads: &Uploads<'_>) -> Result<()> {
 fn given_back(uploads: &Uploads<'_>) -> Result<()> {
     for round in 0..200 {
         let piece = uploads.lend(MOST_BYTES)?;
-        let piece = piece.ok_or_else(|| format!("nothing is lent after {round} pieces went back"))?;
+        let piece =
+            piece.ok_or_else(|| format!("nothing is lent after {round} pieces went back"))?;
         fill(&piece, round, 64);
         uploads.give_back(&piece)?;
     }

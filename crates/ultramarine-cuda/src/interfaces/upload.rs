@@ -32,7 +32,8 @@ unsafe extern "C" fn lend(
     unsafe {
         with_device::<Device>(device, error, |device| {
             let stream = device.stream_or_default(stream.cast::<Stream>().as_ref());
-            let place = piece.as_mut().ok_or_else(|| Failure::invalid("no place for the memory"))?;
+            let place =
+                piece.as_mut().ok_or_else(|| Failure::invalid("no place for the memory"))?;
             let lent = device.staging.lend(stream, bytes as usize)?;
             let lent = lent.ok_or_else(|| Failure::unsupported("all pinned memory is in use"))?;
             (place.memory, place.bytes) = (lent.memory().cast(), lent.bytes() as u64);

@@ -111,7 +111,12 @@ fallible! {
 }
 
 /// Checks that a copy stays inside its buffer.
-pub(super) fn copies(s: &State, device: Handle, buffer: Handle, (offset, bytes): (u64, u64)) -> Check {
+pub(super) fn copies(
+    s: &State,
+    device: Handle,
+    buffer: Handle,
+    (offset, bytes): (u64, u64),
+) -> Check {
     s.device(device)?;
     let room = s.buffers.get(key(device, buffer))?.bytes;
     match offset.checked_add(bytes) {

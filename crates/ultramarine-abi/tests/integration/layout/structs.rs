@@ -4,7 +4,9 @@ use std::fmt::Write;
 use ultramarine_abi::{
     dlpack::exchange,
     extension,
-    interface::{about, fused, kernel, memory, peer, replay, statistics, stream_memory, timing, upload},
+    interface::{
+        about, fused, kernel, memory, peer, replay, statistics, stream_memory, timing, upload,
+    },
     *,
 };
 

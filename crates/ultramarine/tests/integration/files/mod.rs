@@ -1,6 +1,8 @@
 //! Arrays in files: round trips; and, in the other files, what goes wrong.
 
 mod damaged;
+mod lazy;
+mod on_devices;
 mod writing;
 
 use std::fs;

@@ -7,6 +7,7 @@
 mod interfaces;
 pub mod stream_memory;
 pub mod timing;
+pub mod upload;
 
 pub use interfaces::*;
 
@@ -242,6 +243,9 @@ impl Backend for Mock {
         }
         if id == interface::timing::INTERFACE && timing::OFFERED.load(Ordering::SeqCst) {
             return Some(InterfaceRef::timing(&timing::TABLE));
+        }
+        if id == interface::upload::INTERFACE && upload::OFFERED.load(Ordering::SeqCst) {
+            return Some(InterfaceRef::upload(&upload::TABLE));
         }
         let counts = id == interface::statistics::INTERFACE && STATISTICS.load(Ordering::SeqCst);
         counts.then(|| InterfaceRef::statistics(&interfaces::COUNTS))
