@@ -14,6 +14,7 @@ pub mod npy;
 #[cfg(feature = "npz")]
 pub mod npz;
 pub mod safetensors;
+pub mod shards;
 mod source;
 
 use crate::array::Array;
@@ -43,7 +44,7 @@ pub enum Loaded {
     Array(Array),
     /// The arrays of a `.npz` file.
     Arrays(Arrays),
-    /// The arrays of a `.safetensors` file and its metadata, empty if it has none.
+    /// The arrays of a `.safetensors` file, or of all files of an index, and its metadata, empty if it has none.
     Safetensors(Arrays, Metadata),
 }
 
@@ -56,10 +57,12 @@ pub enum Format {
     Npz,
     /// Named tensors behind a JSON header.
     Safetensors,
+    /// An index of several such files, `.index.json`.
+    Index,
 }
 
 impl Format {
-    /// The format of that name, which is its file extension without the dot.
+    /// The format of that name, which is its file extension without the first dot.
     ///
     /// # Errors
     /// [`Error::Value`] when there is none.
@@ -68,6 +71,7 @@ impl Format {
             "npy" => Ok(Format::Npy),
             "npz" => Ok(Format::Npz),
             "safetensors" => Ok(Format::Safetensors),
+            "index.json" => Ok(Format::Index),
             _ => Err(Error::value("load", format!("Unknown file format {name}"))),
         }
     }
@@ -77,7 +81,11 @@ impl Format {
     /// # Errors
     /// [`Error::Value`] when it has none or an unknown one.
     pub fn from_path(path: impl AsRef<Path>) -> Result<Format> {
-        match path.as_ref().extension() {
+        let path = path.as_ref();
+        if path.as_os_str().as_encoded_bytes().ends_with(b".index.json") {
+            return Ok(Format::Index);
+        }
+        match path.extension() {
             Some(extension) => Format::from_name(&extension.to_string_lossy()),
             None => Err(Error::value("load", "Could not infer file format from extension")),
         }
@@ -116,6 +124,10 @@ pub fn load_as(path: impl AsRef<Path>, format: Format) -> Result<Loaded> {
             let (arrays, metadata) = safetensors::load(path)?;
             Loaded::Safetensors(arrays, metadata)
         }
+        Format::Index => {
+            let (arrays, metadata) = shards::load(path)?;
+            Loaded::Safetensors(arrays, metadata)
+        }
     })
 }
 
@@ -133,6 +145,10 @@ pub fn read(reader: &mut dyn ReadSeek, format: Format, name: &str) -> Result<Loa
         Format::Safetensors => {
             let (arrays, metadata) = safetensors::read(reader, name)?;
             Loaded::Safetensors(arrays, metadata)
+        }
+        Format::Index => {
+            let text = format!("{name}: an index names files beside it. Load it by its path.");
+            return Err(Error::value("load", text));
         }
     })
 }

@@ -3,6 +3,7 @@
 mod damaged;
 mod lazy;
 mod on_devices;
+mod shards;
 mod writing;
 
 use std::fs;

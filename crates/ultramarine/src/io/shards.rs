@@ -1,0 +1,78 @@
+//! Models in several safetensors files, with an index beside them that says which file has which tensor, as Hugging Face
+//! writes them: `{"metadata": {...}, "weight_map": {"tensor": "file"}}`.
+
+use super::source::Source;
+use super::{Arrays, At, Metadata, safetensors};
+use crate::error::Result;
+use serde_json::{Map, Value};
+use std::collections::btree_map::{BTreeMap, Entry};
+use std::path::{Component, Path, PathBuf};
+
+/// The longest index that is read: a million tensors.
+const MAX_INDEX: u64 = 256 << 20;
+
+/// Loads the arrays of all files that an index names, and the index's metadata as text. Each array's data is read when it
+/// is evaluated.
+///
+/// Files are named by paths beside the index that do not lead out of its folder.
+///
+/// # Errors
+/// Those of [`safetensors::load`] for each file; [`crate::Error::Runtime`] when the index is none, names a file outside of
+/// its folder, or a tensor that its file does not have.
+pub fn load(path: impl AsRef<Path>) -> Result<(Arrays, Metadata)> {
+    let path = path.as_ref();
+    let name = path.display().to_string();
+    let at = At { op: "load", name: &name };
+    let file = at.open(path)?;
+    if file.bytes() > MAX_INDEX {
+        return Err(at.runtime(format!("an index of {} bytes is too long.", file.bytes())));
+    }
+    let text = Source::of_file(&file, at).text(file.bytes(), "the index")?;
+    let index: Map<String, Value> =
+        serde_json::from_slice(&text).map_err(|e| at.runtime(format!("bad index: {e}.")))?;
+    let Some(Value::Object(weight_map)) = index.get("weight_map") else {
+        return Err(at.runtime("no index of safetensors files: it has no object 'weight_map'."));
+    };
+    let mut wanted: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (tensor, file) in weight_map {
+        let Value::String(file) = file else {
+            return Err(at.runtime(format!("the file of tensor '{tensor}' is no text: {file}.")));
+        };
+        wanted.entry(file).or_default().push(tensor);
+    }
+    let mut all = Arrays::new();
+    for (file, tensors) in &wanted {
+        let shard = beside(path, file).ok_or_else(|| {
+            at.runtime(format!("'{file}' is no path of a file in the index's folder."))
+        })?;
+        let (arrays, _) = safetensors::load(&shard)?;
+        if let Some(missing) = tensors.iter().find(|tensor| !arrays.contains_key(**tensor)) {
+            return Err(at.runtime(format!("{file} has no tensor '{missing}'.")));
+        }
+        for (tensor, array) in arrays {
+            // Another file may have been left with one of that name.
+            let own = weight_map.get(&tensor).and_then(Value::as_str) == Some(*file);
+            match all.entry(tensor) {
+                Entry::Vacant(entry) => drop(entry.insert(array)),
+                Entry::Occupied(mut entry) if own => drop(entry.insert(array)),
+                Entry::Occupied(_) => {}
+            }
+        }
+    }
+    Ok((all, metadata(&index)))
+}
+
+/// The metadata as text: what is none is written as JSON.
+fn metadata(index: &Map<String, Value>) -> Metadata {
+    let Some(Value::Object(metadata)) = index.get("metadata") else { return Metadata::new() };
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    metadata.iter().map(|(key, value)| (key.clone(), text(value))).collect()
+}
+
+/// The path of a file in the folder of an index, or below it.
+fn beside(index: &Path, file: &str) -> Option<PathBuf> {
+    // Files come from other systems, too.
+    let plain = !file.is_empty() && !file.contains(['\\', '\0', ':']);
+    let inside = Path::new(file).components().all(|part| matches!(part, Component::Normal(_)));
+    (plain && inside).then(|| index.with_file_name(file))
+}
