@@ -200,6 +200,9 @@ fn faults_of_interfaces() {
         "timing, asked again",
         "timing, released early",
         "timing, ranges",
+        "upload, copies",
+        "upload, in flight",
+        "upload, given back",
     ] {
         let name = format!("interfaces/{name}");
         assert!(passed.iter().any(|p| p.0 == name), "{name}: {found:#}");
@@ -222,6 +225,22 @@ fn faults_of_timestamps() {
         ("CLOCK_CHANGES", "timing, asked again", "a mark's time was"),
         ("NEVER_READY", "timing", "is not ready although"),
         ("PUSH_ALONE", "timing, ranges", "range_pop is missing"),
+    ] {
+        let check = format!("interfaces/{check}");
+        let args = ["--group", "interfaces", "--check", &check];
+        seen_in(&args, &format!("WITH_INTERFACES+{fault}"), &check, words);
+    }
+}
+
+#[test]
+fn faults_of_lent_memory() {
+    for (fault, check, words) in [
+        ("LENDS_LESS", "upload, copies", "lend gave 0 bytes instead of 1"),
+        ("COPIES_TO_THE_START", "upload, copies", "are not those of the lent memory"),
+        ("COPIES_MORE", "upload, copies", "bytes beside the 1 were written to"),
+        ("LENDS_TWICE", "upload, in flight", "one piece is lent to two"),
+        ("LENDS_EARLY", "upload, in flight", "lent again while a copy read it"),
+        ("LOSES_PIECES", "upload, given back", "nothing is lent after 4 pieces went back"),
     ] {
         let check = format!("interfaces/{check}");
         let args = ["--group", "interfaces", "--check", &check];

@@ -134,6 +134,66 @@ static um_status peer_copy(void *target_device, void *stream, void *target, uint
   return UM_OK;
 }
 
+/* Memory that is lent, of which there is not much. */
+#define PIECES 4
+typedef struct piece {
+  char *memory;
+  int out;
+} piece;
+static piece pieces[PIECES];
+
+static um_status lend(void *device, void *stream, uint64_t bytes, um_upload_piece *to, um_error **error) {
+  um_upload_piece filled = {0};
+  (void)device, (void)stream;
+  for (unsigned i = 0; i < PIECES; i++) {
+    piece *p = &pieces[i];
+#ifndef FAULT_LENDS_TWICE
+    if (p->out) continue;
+#endif
+    if (!p->memory) p->memory = (char *)malloc(4u << 20);
+    if (!p->memory) return um_fail(host, error, UM_OUT_OF_MEMORY, "no memory to lend");
+    p->out = 1;
+    filled.size = sizeof filled, filled.handle = p, filled.memory = p->memory, filled.bytes = bytes;
+#ifdef FAULT_LENDS_LESS
+    filled.bytes = bytes / 2;
+#endif
+    um_write_sized(to, &filled, sizeof filled);
+    return UM_OK;
+  }
+  return um_fail(host, error, UM_UNSUPPORTED, "all memory is lent");
+}
+
+static um_status copy_lent(void *device, void *stream, void *lent, void *buffer, uint64_t offset, uint64_t bytes,
+                           um_error **error) {
+  piece *p = (piece *)lent;
+  (void)device, (void)stream, (void)error;
+#ifdef FAULT_COPIES_TO_THE_START
+  offset = 0;
+#endif
+#ifdef FAULT_COPIES_MORE
+  bytes++;
+#endif
+#ifdef FAULT_LENDS_EARLY
+  /* The memory is lent again before it is read. */
+  static struct { piece *from; char *to; uint64_t bytes; } last;
+  if (last.from) memcpy(last.to, last.from->memory, (size_t)last.bytes);
+  last.from = p, last.to = (char *)buffer + offset, last.bytes = bytes;
+#else
+  memcpy((char *)buffer + offset, p->memory, (size_t)bytes);
+#endif
+  p->out = 0;
+  return UM_OK;
+}
+
+static void take_back(void *device, void *lent) {
+  (void)device;
+#ifdef FAULT_LOSES_PIECES
+  (void)lent;
+#else
+  ((piece *)lent)->out = 0;
+#endif
+}
+
 /* A timestamp; `asked`: how often FAULT_CLOCK_CHANGES was asked for it. */
 typedef struct slot {
   uint64_t time, asked;
@@ -330,6 +390,8 @@ static const void *find(void *backend, const char *id) {
                                              .range_pop = pop,
 #endif
                                              .range_push = push};
+  static const um_upload_interface uploads = {
+      .size = sizeof uploads, .lend = lend, .copy = copy_lent, .give_back = take_back};
   static const um_replay_interface replays = {
       .size = sizeof replays, .record = record, .replay = replay, .update = update, .release = forget};
   (void)backend;
@@ -337,6 +399,7 @@ static const void *find(void *backend, const char *id) {
   if (!strcmp(id, UM_MEMORY_INTERFACE)) return &memory;
   if (!strcmp(id, UM_PEER_INTERFACE)) return &peer;
   if (!strcmp(id, UM_TIMING_INTERFACE)) return &timing;
+  if (!strcmp(id, UM_UPLOAD_INTERFACE)) return &uploads;
   if (!strcmp(id, UM_REPLAY_INTERFACE)) return &replays;
 #ifdef FAULT_ANY_INTERFACE
   return &peer;
