@@ -51,8 +51,7 @@ impl SmallEvaluation {
 
 fn run_up_to(node: Arc<Node>, most: usize) -> Option<bool> {
     let stream = node.place.stream;
-    let elsewhere = node.op.is_given() || node.op.is_outside();
-    if stream.device != Device::CPU || elsewhere || node.is_done() {
+    if stream.device != Device::CPU || node.op.is_given() || node.is_done() {
         return None;
     }
     // A profile shows how an evaluation was planned; inside of a job the stream is owned.
@@ -216,7 +215,8 @@ fn is_sole(node: &Arc<Node>) -> bool {
 fn is_alone(node: &Node) -> bool {
     let op = &node.op;
     let whole = !op.is_composite() || lower::lacking(node).is_none();
-    whole && !op.is_given() && !op.is::<MultiOutput>() && !op.is::<OutputOf>()
+    let here = !op.is_given() && !op.is_outside();
+    whole && here && !op.is::<MultiOutput>() && !op.is::<OutputOf>()
 }
 
 #[cfg(test)]

@@ -57,6 +57,26 @@ fn all_data_is_read() -> Result<()> {
 }
 
 #[test]
+fn views_of_arrays_that_are_not_read() -> Result<()> {
+    let folder = Folder::new("views");
+    let all = weights()?;
+    for path in files(&folder, &all)? {
+        for (name, array) in arrays(&path)? {
+            let wanted = all.get(&name).unwrap_or(&all["large"]);
+            let parts = |a: &Array| -> Result<[Array; 3]> {
+                let part = a.slice(&[1], &[3], &[1])?;
+                Ok([part.reshape(&[2, 1])?, a.flip(None)?, part.astype(Dtype::Float16)])
+            };
+            for (part, wanted) in parts(&array)?.iter().zip(&parts(wanted)?) {
+                part.eval()?;
+                assert_same(part, wanted, &name);
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
 #[cfg(target_os = "linux")]
 fn a_descriptor_lives_as_long_as_its_last_pending_array() -> Result<()> {
     let folder = Folder::new("descriptors");
