@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 import textwrap
@@ -177,3 +178,11 @@ def test_shards_with_their_index(tmp_path: Path) -> None:
         um.load(path)
     with open(path, "rb") as file, pytest.raises(ValueError, match="Load it by its path"):
         um.load(file, format="index.json")
+
+
+def test_the_page_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).parents[3] / "docs/files.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert len(blocks) == 3
+    exec("\n".join(blocks), {})

@@ -4,4 +4,4 @@ mod file;
 mod threads;
 
 pub use file::{Fault, SourceFile, keep_open};
-pub use threads::{Read, rest, submit};
+pub use threads::{Read, consumed, hurry, rest, submit};

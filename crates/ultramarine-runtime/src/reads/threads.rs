@@ -13,8 +13,19 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 /// Threads that read at most.
 const THREADS: usize = 4;
 
+/// Bytes that reads may be ahead of what needs them.
+const AHEAD: usize = 256 << 20;
+
 /// A read in pieces, which several threads may read at once.
 pub trait Read: Send + Sync + 'static {
+    /// Bytes that are read ahead of what needs them, until [`consumed`] is told; asked for once, before the read begins.
+    fn ahead(&self) -> usize {
+        0
+    }
+    /// Returns true if a thread waits for the read.
+    fn is_wanted(&self) -> bool {
+        false
+    }
     /// Takes memory, and says of how many pieces the read is.
     fn begin(&self) -> usize;
     /// Reads a piece.
@@ -42,6 +53,10 @@ struct Queue {
     idle: usize,
     /// Reads that have not ended.
     open: usize,
+    /// Bytes that were read, or are being read, and not consumed.
+    ahead: usize,
+    /// Threads that wait for all reads.
+    resting: usize,
 }
 
 static QUEUE: Mutex<Queue> = Mutex::new(Queue {
@@ -50,6 +65,8 @@ static QUEUE: Mutex<Queue> = Mutex::new(Queue {
     threads: 0,
     idle: 0,
     open: 0,
+    ahead: 0,
+    resting: 0,
 });
 /// There is something to read.
 static WORK: Condvar = Condvar::new();
@@ -66,7 +83,12 @@ impl Queue {
     /// The next step: pieces of earlier reads before later reads.
     fn take(&mut self) -> Option<Step> {
         let Some((read, taken)) = self.begun.front_mut() else {
-            return self.waiting.pop_front().map(Step::Begin);
+            if !self.may_begin() {
+                return None;
+            }
+            let read = self.waiting.pop_front()?;
+            self.ahead += read.ahead();
+            return Some(Step::Begin(read));
         };
         let (read, piece) = (read.clone(), *taken);
         *taken += 1;
@@ -74,6 +96,12 @@ impl Queue {
             self.begun.pop_front();
         }
         Some(Step::Piece(read, piece))
+    }
+
+    /// Returns false while too much was read ahead. Whatever waits for a later read has it and those before it done.
+    fn may_begin(&self) -> bool {
+        let free = self.ahead < AHEAD || self.resting > 0 || self.threads == 0;
+        free || self.waiting.iter().any(|read| read.is_wanted())
     }
 
     /// Has threads look for so many steps more: those that wait, and new ones.
@@ -158,6 +186,23 @@ fn end(read: &Arc<dyn Read>) {
     }
 }
 
+/// Says that memory which was read ahead is not held any more.
+pub fn consumed(bytes: usize) {
+    if bytes > 0 {
+        let mut queue = lock(&QUEUE);
+        queue.ahead -= bytes;
+        let waiting = queue.waiting.len();
+        queue.wake(waiting);
+    }
+}
+
+/// Says that a thread waits for a read, which [`Read::is_wanted`] then.
+pub fn hurry() {
+    let mut queue = lock(&QUEUE);
+    let waiting = queue.waiting.len();
+    queue.wake(waiting);
+}
+
 /// Waits until all reads that were submitted have ended.
 pub fn rest() {
     drop(rested());
@@ -165,9 +210,13 @@ pub fn rest() {
 
 fn rested() -> MutexGuard<'static, Queue> {
     let mut queue = lock(&QUEUE);
+    queue.resting += 1;
+    let waiting = queue.waiting.len();
+    queue.wake(waiting);
     while queue.open > 0 {
         queue = DONE.wait(queue).unwrap_or_else(PoisonError::into_inner);
     }
+    queue.resting -= 1;
     queue
 }
 
@@ -197,12 +246,22 @@ mod tests {
     struct Sum {
         pieces: usize,
         panics: bool,
+        ahead: usize,
+        wanted: AtomicBool,
         sum: AtomicUsize,
         panicked: AtomicBool,
         ended: AtomicUsize,
     }
 
     impl Read for Sum {
+        fn ahead(&self) -> usize {
+            self.ahead
+        }
+
+        fn is_wanted(&self) -> bool {
+            self.wanted.load(Ordering::Relaxed)
+        }
+
         fn begin(&self) -> usize {
             self.pieces
         }
@@ -235,5 +294,30 @@ mod tests {
             assert_eq!(read.sum.load(Ordering::Relaxed), sum);
             assert_eq!(read.panicked.load(Ordering::Relaxed), fails);
         }
+        reads_ahead_are_bounded();
+    }
+
+    /// Reads that are ahead wait until others were consumed, or until one of them is wanted.
+    fn reads_ahead_are_bounded() {
+        let read = || Arc::new(Sum { pieces: 2, ahead: AHEAD / 2, ..Sum::default() });
+        let reads: Vec<Arc<Sum>> = (0..8).map(|_| read()).collect();
+        reads.iter().for_each(|read| submit(read.clone()));
+        let ended = || reads.iter().filter(|r| r.ended.load(Ordering::Relaxed) > 0).count();
+        let reaches = |wanted: usize| {
+            while ended() < wanted {
+                std::thread::yield_now();
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            assert_eq!(ended(), wanted);
+        };
+        reaches(2);
+        consumed(AHEAD / 2);
+        reaches(3);
+        reads[5].wanted.store(true, Ordering::Relaxed);
+        hurry();
+        reaches(6);
+        rest();
+        reaches(8);
+        consumed(7 * (AHEAD / 2));
     }
 }

@@ -7,6 +7,7 @@ mod fused;
 mod statistics;
 mod stream_memory;
 mod timing;
+mod upload;
 mod user_kernel;
 
 use core::ffi::CStr;
@@ -35,6 +36,7 @@ pub fn find(id: &CStr) -> Option<InterfaceRef> {
         _ if id == contract::stream_memory::INTERFACE => {
             Some(InterfaceRef::stream_memory(&stream_memory::TABLE))
         }
+        _ if id == contract::upload::INTERFACE => Some(InterfaceRef::upload(&upload::TABLE)),
         _ if id == contract::timing::INTERFACE => Some(InterfaceRef::timing(&timing::TABLE)),
         _ => None,
     }

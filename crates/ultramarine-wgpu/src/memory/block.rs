@@ -100,6 +100,11 @@ impl Block {
         self.bytes
     }
 
+    /// Its address for the host, if it has one.
+    pub fn address(&self) -> Option<*mut u8> {
+        self.mapped.map(|mapped| mapped.as_ptr())
+    }
+
     /// Checks that a range lies inside of it.
     pub fn check(&self, offset: u64, len: u64) -> Result<()> {
         match offset.checked_add(len).is_some_and(|end| end <= self.bytes) {

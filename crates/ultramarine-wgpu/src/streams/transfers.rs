@@ -14,6 +14,13 @@ const SMALL: usize = 64 << 10;
 /// Bytes of a block of staging at least.
 const LEAST: u64 = 256 << 10;
 
+/// A batch of one copy.
+fn copy(from: (Arc<Block>, u64), to: (Arc<Block>, u64), bytes: u64) -> Batch {
+    let mut batch = Batch::default();
+    batch.copy(from, to, bytes);
+    batch
+}
+
 impl Scheduler {
     /// Enqueues a copy into a buffer; the source has been read on return. It waits only while uploads under way have all
     /// the staging there may be.
@@ -26,11 +33,7 @@ impl Scheduler {
     ) -> Result<()> {
         self.context.usable()?;
         to.check(offset, source.len() as u64)?;
-        let copy = |from, at, bytes: usize| {
-            let mut batch = Batch::default();
-            batch.copy(from, (to.clone(), at), bytes as u64);
-            batch
-        };
+        let copy = |from, at, bytes: usize| copy(from, (to.clone(), at), bytes as u64);
         if source.len() <= SMALL {
             return self.submit_with(lane, |submissions| {
                 Ok(copy(submissions.write(source)?, offset, source.len()))
@@ -39,14 +42,34 @@ impl Scheduler {
         let mut at = offset;
         for piece in source.chunks(PIECE) {
             let bytes = piece.len() as u64;
-            while self.uploads.in_use() + bytes > self.staging_limit() && self.wait_oldest()? {}
-            let staging = self.staging(&self.uploads, bytes)?;
+            let staging = self.lend(bytes)?;
             // SAFETY: the pool gave it to nobody else.
             unsafe { staging.write(0, piece)? };
             self.submit(lane, copy((staging, 0), at, piece.len()))?;
             at += bytes;
         }
         Ok(())
+    }
+
+    /// Memory for an upload, which is nobody else's as long as it is held.
+    pub fn lend(self: &Arc<Self>, bytes: u64) -> Result<Arc<Block>> {
+        self.context.usable()?;
+        while self.uploads.in_use() + bytes > self.staging_limit() && self.wait_oldest()? {}
+        self.staging(&self.uploads, bytes)
+    }
+
+    /// Enqueues a copy of the beginning of lent memory into a buffer.
+    pub fn copy_lent(
+        self: &Arc<Self>,
+        lane: u64,
+        lent: Arc<Block>,
+        (to, offset): (&Arc<Block>, u64),
+        bytes: u64,
+    ) -> Result<()> {
+        self.context.usable()?;
+        to.check(offset, bytes)?;
+        lent.check(0, bytes)?;
+        self.submit(lane, copy((lent, 0), (to.clone(), offset), bytes))
     }
 
     /// Memory for a copy. Short of memory, it waits for what runs and lets go of that.

@@ -195,10 +195,11 @@ fn start_once(arrays: &[&Array], sync: bool) -> Result<bool> {
     let profile = profile::recorder();
     let guard = lock(&SCHEDULER);
     let Claimed { tape, single, outside } = claim(arrays)?;
-    for (node, consumer) in &outside {
-        // In the order in which their values are needed; the tasks wait for them as for another evaluation's nodes.
+    for (node, consumer) in outside {
+        // In the order in which their values are needed; the tasks wait for them as for another evaluation's nodes. None is
+        // held here: their memory goes as soon as the tasks have used it.
         if let Some(work) = node.op.rules().and_then(Rules::outside) {
-            work.begin(node, *consumer, sync);
+            work.begin(&node, consumer, sync);
         }
     }
     if tape.entries.is_empty() {

@@ -13,6 +13,7 @@ use crate::{
     error::Error,
     graph::host_copies,
     graph::op::Op,
+    graph::rules::{Outside, Rules},
     graph::tracing::{TraceState, Tracing, trace_of},
     once::SetOnce,
     placement::Place,
@@ -362,6 +363,9 @@ impl Node {
 
     /// Sleeps until a claimed node is done, or lazy again; false if `interrupted` said that the thread shall not.
     pub fn wait(&self, interrupted: impl Fn() -> bool) -> bool {
+        if self.op.is_outside() {
+            self.op.rules().and_then(Rules::outside).into_iter().for_each(Outside::hurry);
+        }
         let mut guard = lock(&DONE.0);
         loop {
             if self.is_done() {

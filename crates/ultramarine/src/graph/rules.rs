@@ -209,6 +209,9 @@ pub(crate) trait Outside {
     /// `consumer` is the device that the evaluation wants the value on, if it says so. `sync`: a thread waits for the
     /// evaluation.
     fn begin(&self, node: &Arc<Node>, consumer: Option<Device>, sync: bool);
+
+    /// Says that a thread waits for the value.
+    fn hurry(&self);
 }
 
 /// The rules of an operation. Its [`OperationKey`](super::operation_key::OperationKey) has its name, its version and its

@@ -20,6 +20,7 @@ use std::cell::Cell;
 use std::fmt::{self, Debug, Formatter};
 use std::io;
 use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use ultramarine_runtime::reads::{self, Fault, SourceFile};
 
@@ -58,7 +59,9 @@ pub(super) fn array(
     let (shape, dtype) = (layout.shape.clone(), layout.dtype);
     let request =
         Request { op: at.op, name: at.name.into(), what: what.into(), place, layout, decode };
-    Array::try_of(Load(Arc::new(Pending(Mutex::new(Some(request))))), &[], shape, dtype)
+    let request = Mutex::new(Some(request));
+    let pending = Pending { request, wanted: AtomicBool::default(), ahead: AtomicUsize::default() };
+    Array::try_of(Load(Arc::new(pending)), &[], shape, dtype)
 }
 
 /// The error of a read that failed.
@@ -87,10 +90,23 @@ struct Request {
     decode: Decode,
 }
 
-/// The request, until a read takes it: with it goes the file's descriptor.
-struct Pending(Mutex<Option<Request>>);
+/// What a node of a file has beside its value.
+struct Pending {
+    /// Until a read takes it: with it goes the file's descriptor.
+    request: Mutex<Option<Request>>,
+    /// A thread waits for the value.
+    wanted: AtomicBool,
+    /// Bytes that were read ahead of what needs them.
+    ahead: AtomicUsize,
+}
 
 impl Opaque for Pending {}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        reads::consumed(*self.ahead.get_mut());
+    }
+}
 
 /// The operation.
 #[derive(Clone)]
@@ -98,7 +114,7 @@ struct Load(Arc<Pending>);
 
 impl Debug for Load {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match &*lock(&self.0.0) {
+        match &*lock(&self.0.request) {
             Some(request) => write!(f, "Load({} of {})", request.what, request.name),
             None => f.write_str("Load"),
         }
@@ -123,7 +139,7 @@ impl Rules for Load {
 
 impl Outside for Load {
     fn begin(&self, node: &Arc<Node>, consumer: Option<Device>, sync: bool) {
-        let request = lock(&self.0.0).take();
+        let request = lock(&self.0.request).take();
         let (node, target) = (node.clone(), Mutex::new(Target::None));
         reads::submit(Arc::new(Job {
             node,
@@ -132,6 +148,11 @@ impl Outside for Load {
             request: Mutex::new(request.map(Arc::new)),
             target,
         }));
+    }
+
+    fn hurry(&self) {
+        self.0.wanted.store(true, Ordering::Release);
+        reads::hurry();
     }
 }
 
@@ -267,6 +288,10 @@ impl Job {
         Ok(if device.stores(self.node.dtype) { device } else { backend::host() })
     }
 
+    fn pending(&self) -> Option<&Pending> {
+        self.node.op.get::<Load>().map(|load| &*load.0)
+    }
+
     fn request(&self) -> Result<Arc<Request>> {
         let request = lock(&self.request).clone();
         request.ok_or_else(|| Error::runtime("load", "the data of this array was read before."))
@@ -335,6 +360,19 @@ impl Job {
 }
 
 impl reads::Read for Job {
+    fn ahead(&self) -> usize {
+        // An array that a user holds stays, however late it is needed.
+        let Some(pending) = self.pending() else { return 0 };
+        let held = self.node.handles.load(Ordering::Acquire) > 0;
+        let bytes = if held { 0 } else { self.node.bytes() };
+        pending.ahead.store(bytes, Ordering::Relaxed);
+        bytes
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.pending().is_some_and(|pending| pending.wanted.load(Ordering::Acquire))
+    }
+
     fn begin(&self) -> usize {
         if Arc::strong_count(&self.node) == 1 {
             // Everything that wanted the value is gone.

@@ -67,6 +67,7 @@ const OPERATIONS: &[(&str, Where)] = &[
         Not("kernels of users, without rules: backends/opencl/source_kernels/transforms.rs"),
     ),
     ("LayerNorm", Not("norms on devices that have them: src/ops/nn/norm/mod.rs")),
+    ("Load", Not("a constant: files/lazy.rs")),
     ("Lu", Python(&["linalg.lu", "linalg.lu, tall", "linalg.lu, wide"])),
     ("Matmul", Here(&["matmul"])),
     ("MultiOutput", Not("calls MultiOutputRules: src/transforms/multi_output_tests.rs")),
@@ -122,6 +123,7 @@ const NO_RANDOM_ATTRIBUTES: &[(&str, &str)] = &[
     ("Enclosed", "a function: src/transforms/enclosed.rs"),
     ("ForeignCall", "a function: src/fast/foreign.rs"),
     ("Launched", "has a struct for its attributes: src/fast/op.rs"),
+    ("Load", "the read of a file: src/io/lazy.rs"),
     ("MultiOutput", "calls MultiOutputRules"),
     ("Pair", "of tests"),
 ];
