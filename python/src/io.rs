@@ -252,16 +252,18 @@ fn save_safetensors(
     })
 }
 
-/// Loads arrays from a file. Of a path the header is read at once, each array's data when it is
-/// evaluated; a file object is read whole.
+/// Loads arrays from a file.
+///
+/// Of a path the header is read at once, and each array's data when the array is evaluated: onto
+/// the device of `stream`, else of the operation that needs it. A file object is read whole.
 ///
 /// Args:
 ///     file (Path): Path, or a binary file object that can seek.
 ///     format (str | None): "npy", "npz", "safetensors" or "index.json" (safetensors files with
 ///         an index); by default the ending of the file's name.
 ///     return_metadata (bool): Also returns the metadata; of `.safetensors` and indexes only.
-///     stream (StreamOrDevice): Stream or device to load to; by default the device that needs
-///         the array, else the default device.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
 ///
 /// Returns:
 ///     Any: An array of a `.npy` file, or a dictionary of arrays of any other file; with

@@ -30,12 +30,10 @@ pub(super) enum Contents {
     /// A file, at any position.
     File(Arc<SourceFile>),
     /// Data that comes in order only, such as a member of an archive.
-    #[cfg(feature = "npz")]
     Member(Arc<SourceFile>, Arc<dyn Member>),
 }
 
 /// Data that comes in order only.
-#[cfg(feature = "npz")]
 pub(super) trait Member: Send + Sync {
     /// Calls `read` with a reader of the data from its beginning. Reading to the end may show that it is damaged.
     fn open(&self, read: &mut dyn FnMut(&mut dyn io::Read) -> Result<()>)
@@ -203,7 +201,6 @@ impl Request {
     fn file(&self) -> &Arc<SourceFile> {
         match &self.place.contents {
             Contents::File(file) => file,
-            #[cfg(feature = "npz")]
             Contents::Member(file, _) => file,
         }
     }
@@ -220,7 +217,6 @@ impl Request {
     fn piece(&self, bytes: usize) -> usize {
         match self.place.contents {
             Contents::File(_) => self.decode.piece(PART),
-            #[cfg(feature = "npz")]
             Contents::Member(..) => bytes,
         }
     }
@@ -244,7 +240,6 @@ impl Request {
     }
 
     /// Reads a member of an archive to its end, part by part.
-    #[cfg(feature = "npz")]
     fn read_member(
         &self,
         member: &dyn Member,
@@ -342,7 +337,6 @@ impl Job {
                 let piece = request.piece(bytes).min(bytes - offset);
                 self.put(offset, piece, &mut |target| request.read(file, offset, target))
             }
-            #[cfg(feature = "npz")]
             Contents::Member(_, member) => {
                 request.read_member(&**member, bytes, &mut |offset, bytes, fill| {
                     self.put(offset, bytes, fill)

@@ -9,12 +9,14 @@
 
 mod decode;
 mod file_reader;
+#[cfg_attr(not(feature = "npz"), allow(dead_code, reason = "members of archives"))]
 mod lazy;
 pub mod npy;
 #[cfg(feature = "npz")]
 pub mod npz;
 pub mod safetensors;
 pub mod shards;
+#[cfg_attr(not(feature = "npz"), allow(dead_code, reason = "members of archives"))]
 mod source;
 
 use crate::array::Array;

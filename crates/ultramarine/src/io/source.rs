@@ -52,7 +52,6 @@ impl<'a> Source<'a> {
 
     /// The next `left` bytes of a reader. With `later` arrays are read from the contents that it makes, which begin where
     /// the source does.
-    #[cfg(feature = "npz")]
     pub fn of_stream(
         reader: &'a mut dyn Read,
         left: u64,
