@@ -4223,20 +4223,24 @@ def load(
 ) -> Any:
     """Loads arrays from a file.
 
+    Of a path the header is read at once, and each array's data when the array is evaluated: onto
+    the device of `stream`, else of the operation that needs it. A file object is read whole.
+
     Args:
         file (Path): Path, or a binary file object that can seek.
-        format (str | None): "npy", "npz" or "safetensors"; by default the ending of the file's
-            name.
-        return_metadata (bool): Also returns the metadata; of `.safetensors` only.
+        format (str | None): "npy", "npz", "safetensors" or "index.json" (safetensors files with
+            an index); by default the ending of the file's name.
+        return_metadata (bool): Also returns the metadata; of `.safetensors` and indexes only.
         stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
             else the default device.
 
     Returns:
-        Any: An array of a `.npy` file, or a dictionary of arrays of a `.npz` or `.safetensors`
-            file; with `return_metadata` a pair of that and a dictionary of text.
+        Any: An array of a `.npy` file, or a dictionary of arrays of any other file; with
+            `return_metadata` a pair of that and a dictionary of text.
 
     Raises:
-        RuntimeError: If the file cannot be read.
+        RuntimeError: If the file cannot be read; when an array is evaluated, if the file was
+            written to or cut since.
         ValueError: If the format is unknown, or has no metadata that is asked for.
     """
 

@@ -56,9 +56,9 @@ unsafe fn copy(
     let on = key(device, stream);
     let before = |s: &mut State| {
         copies(s, device, buffer, (offset, bytes))?;
-        let lent = s.lent.remove(key(device, piece))?;
+        let lent = *s.lent.get(key(device, piece))?;
         ensure!(bytes <= lent, "{bytes} bytes are copied of {lent} that were lent");
-        Ok(())
+        s.lent.remove(key(device, piece)).map(|_| ())
     };
     // SAFETY: the caller's arguments.
     let real = |e| unsafe { real(device, stream, piece, buffer, offset, bytes, e) };

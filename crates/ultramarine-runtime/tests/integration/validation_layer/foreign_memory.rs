@@ -108,6 +108,7 @@ pub(super) unsafe extern "C" fn interface(_: Handle, id: *const c_char) -> *cons
         () if id == INTERFACE => (&raw const TABLE).cast(),
         () if id == recordings::INTERFACE => (&raw const recordings::TABLE).cast(),
         () if id == timing::INTERFACE => (&raw const timing::TABLE).cast(),
+        () if id == uploads::INTERFACE => (&raw const uploads::TABLE).cast(),
         () if id == user_kernels::INTERFACE => (&raw const user_kernels::TABLE).cast(),
         () => std::ptr::null(),
     }

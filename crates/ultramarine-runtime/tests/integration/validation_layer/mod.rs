@@ -62,6 +62,7 @@ macro_rules! end {
 mod foreign_memory;
 mod recordings;
 mod timing;
+mod uploads;
 mod user_kernels;
 
 impl Watched {
