@@ -71,7 +71,12 @@ def copied(path: str, device: str) -> Callable[[], Any]:
     return lambda: {name: tensor.clone() for name, tensor in load().items()}
 
 
-LIBRARIES = {"ultramarine": ultramarine, "mlx": mlx, "safetensors, torch": torch, "... copied": copied}
+LIBRARIES = {
+    "ultramarine": ultramarine,
+    "mlx": mlx,
+    "safetensors, torch": torch,
+    "... copied": copied,
+}
 
 
 def taken() -> int:
