@@ -8,7 +8,7 @@ use crate::error::{Result, ensure};
 use crate::ops::rules::multi_output::{
     Compose, MultiOutputJvp, MultiOutputRules, MultiOutputVjp, Results,
 };
-use crate::ops::{Call, Cotangents, Refit, Vmap, rules::shapeless::cannot};
+use crate::ops::{Call, Cotangents, Draft, Refit, Vmap, rules::shapeless::cannot};
 use crate::{array::Array, backend::Exec, dtype::Dtype, node::Value, shape::Shape};
 use core::ffi::c_void;
 use std::sync::Arc;
@@ -49,6 +49,10 @@ fn applied(primitive: Primitive, inputs: &[Array]) -> Result<Vec<Array>> {
 impl MultiOutputRules for Applied {
     fn name(&self) -> &'static str {
         self.primitive.name
+    }
+
+    fn admits(&self, _: &Draft<'_>) -> bool {
+        true
     }
 
     fn version(&self) -> u32 {

@@ -4,7 +4,7 @@ use super::kernel::{Launch, validate_group};
 use crate::backend::{Argument, Exec, KernelSource, Operand, show_languages};
 use crate::error::{Error, Result, bail};
 use crate::ops::rules::multi_output::{MultiOutputJvp, MultiOutputRules, MultiOutputVjp};
-use crate::ops::{Attribute, Call, Cotangents, Op, OperationKey, Vmap, attributes};
+use crate::ops::{Attribute, Call, Cotangents, Draft, Op, OperationKey, Vmap, attributes};
 use crate::sync::lock;
 use crate::{
     array::Array, devices, dtype::Dtype, graph::names::interned, node::Value, placement,
@@ -234,6 +234,10 @@ impl CompiledCall {
 impl MultiOutputRules for CompiledCall {
     fn name(&self) -> &'static str {
         self.definition.name
+    }
+
+    fn admits(&self, _: &Draft<'_>) -> bool {
+        true
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>, results: &[(Shape, Dtype)]) -> Result<Vec<Value>> {

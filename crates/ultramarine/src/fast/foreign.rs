@@ -4,7 +4,7 @@ use crate::backend::{Exec, Operand};
 use crate::error::{Error, Result, ensure};
 use crate::graph::operation_key::Opaque;
 use crate::ops::rules::multi_output::{MultiOutputJvp, MultiOutputRules, MultiOutputVjp};
-use crate::ops::{Attribute, Call, Cotangents, OperationKey, Vmap, attributes};
+use crate::ops::{Attribute, Call, Cotangents, Draft, OperationKey, Vmap, attributes};
 use crate::{
     array::Array, dtype::Dtype, graph::names::interned, node::Value, shape::Shape, stream,
 };
@@ -132,6 +132,10 @@ impl ForeignCall {
 impl MultiOutputRules for ForeignCall {
     fn name(&self) -> &'static str {
         self.definition.name
+    }
+
+    fn admits(&self, _: &Draft<'_>) -> bool {
+        true
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>, results: &[(Shape, Dtype)]) -> Result<Vec<Value>> {

@@ -5,7 +5,7 @@ use super::source::{Generated, Language, Slot};
 use crate::backend::{Argument, DeviceState, Exec, KernelSource, Operand};
 use crate::error::{Error, Result};
 use crate::ops::rules::multi_output::{MultiOutputJvp, MultiOutputRules, MultiOutputVjp};
-use crate::ops::{Attribute, Call, Cotangents, OperationKey, Vmap, attributes};
+use crate::ops::{Attribute, Call, Cotangents, Draft, OperationKey, Vmap, attributes};
 use crate::{array::Array, dtype::Dtype, node::Value, scalar::Scalar, shape::Shape};
 use std::fmt::{self, Debug, Formatter};
 use std::sync::{Arc, OnceLock};
@@ -162,6 +162,10 @@ pub(super) fn outputs(
 impl MultiOutputRules for Launched {
     fn name(&self) -> &'static str {
         self.0.call.definition.name
+    }
+
+    fn admits(&self, _: &Draft<'_>) -> bool {
+        true
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>, results: &[(Shape, Dtype)]) -> Result<Vec<Value>> {

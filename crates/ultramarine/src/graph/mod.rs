@@ -7,6 +7,7 @@ pub(crate) mod arrays;
 pub(crate) mod attribute;
 pub(crate) mod composite;
 pub(crate) mod determinism;
+pub(crate) mod draft;
 pub(crate) mod elements;
 mod host_copies;
 pub(crate) mod names;

@@ -311,7 +311,7 @@ impl Debug for Op {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::{attribute::Attribute, operation_key::OperationKey};
+    use crate::graph::{attribute::Attribute, draft::Draft, operation_key::OperationKey};
 
     /// Attributes that count their owners, with a payload.
     #[derive(Clone, Debug)]
@@ -324,6 +324,10 @@ mod tests {
     impl<P: Clone + Debug + Send + Sync + 'static> Rules for Counted<P> {
         fn name(&self) -> &'static str {
             "counted"
+        }
+
+        fn admits(&self, _: &Draft<'_>) -> bool {
+            true
         }
     }
 
@@ -338,6 +342,10 @@ mod tests {
     impl Rules for Aligned {
         fn name(&self) -> &'static str {
             "aligned"
+        }
+
+        fn admits(&self, _: &Draft<'_>) -> bool {
+            true
         }
     }
 

@@ -1,7 +1,7 @@
 //! Rules of operations: how each is evaluated, fused, decomposed, differentiated and batched.
 
 use super::refit::{Fitted, Refit, cannot};
-use super::{attribute::Attribute, composite::Composite};
+use super::{attribute::Attribute, composite::Composite, draft::Draft};
 use crate::backend::{Exec, Operand, words_of};
 use crate::error::{Error, Result};
 use crate::{
@@ -224,6 +224,10 @@ pub(crate) trait Rules: Attribute + Debug + Send + Sync + 'static {
     fn version(&self) -> u32 {
         1
     }
+
+    /// Returns true if there can be such a node. All that a node's other rules rely on is checked, for files may say anything:
+    /// codes, axes, numbers of operands, shapes and dtypes.
+    fn admits(&self, node: &Draft<'_>) -> bool;
 
     /// The instruction that the op is in a fused program, if it is elementwise.
     fn elementwise(&self) -> Option<Elementwise> {

@@ -39,6 +39,7 @@ pub(crate) mod sort;
 
 pub(crate) use crate::graph::attribute::{Attribute, attributes};
 pub(crate) use crate::graph::composite::{Composite, Offers};
+pub(crate) use crate::graph::draft::{self, Draft};
 pub(crate) use crate::graph::op::Op;
 pub(crate) use crate::graph::operation_key::{Opaque, OperationKey};
 pub(crate) use crate::graph::refit::{Fitted, Refit};
@@ -80,9 +81,28 @@ impl Array {
         if dtype.is_storage() || inputs.iter().any(|a| a.dtype().is_storage()) {
             copy::storage::admit(&op, inputs, dtype)?;
         }
+        #[cfg(debug_assertions)]
+        admitted(&op, inputs, &shape, dtype);
         let place = placement::place(&op, inputs)?;
         let mut operands = Inputs::new();
         inputs.iter().for_each(|a| operands.push(a.node().clone()));
         Ok(Array::of_new(Node::new(op, operands, shape, dtype, place)))
     }
+}
+
+/// Asserts that operations are built as they say that files may have them.
+#[cfg(debug_assertions)]
+fn admitted(op: &Op, inputs: &[&Array], shape: &[usize], dtype: Dtype) {
+    let types: Vec<draft::Type<'_>> = inputs.iter().map(|a| (a.shape(), a.dtype())).collect();
+    let outputs: Vec<draft::Type<'_>> = match op.get::<rules::multi_output::MultiOutput>() {
+        Some(multi) => multi.results().iter().map(|(shape, dtype)| (&shape[..], *dtype)).collect(),
+        None => vec![(shape, dtype)],
+    };
+    let node = Draft { inputs: &types, outputs: &outputs };
+    // Decompositions alone make bools of bytes, which they know to be 0 and 1.
+    let bools = matches!(op.get(), Some(shape::view::View::Bitcast)) && dtype == Dtype::Bool;
+    assert!(
+        bools || op.rules().is_none_or(|rules| rules.admits(&node)),
+        "{op:?} does not admit {node:?}"
+    );
 }

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::graph::tracing::Tracing;
 use crate::node::{Inside, Node, Value};
 use crate::ops::rules::multi_output::{MultiOutputJvp, MultiOutputRules, MultiOutputVjp};
-use crate::ops::{Attribute, Call, Cotangents, Opaque, OperationKey, Vmap, attributes};
+use crate::ops::{Attribute, Call, Cotangents, Draft, Opaque, OperationKey, Vmap, attributes};
 use crate::{array::Array, backend::Exec, dtype::Dtype, shape::Shape};
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
@@ -90,6 +90,10 @@ impl Debug for Enclosed {
 impl MultiOutputRules for Enclosed {
     fn name(&self) -> &'static str {
         self.rules.name()
+    }
+
+    fn admits(&self, _: &Draft<'_>) -> bool {
+        true
     }
 
     fn forwards_operands(&self) -> bool {

@@ -9,7 +9,7 @@ use crate::node::Value;
 use crate::ops::rules::multi_output::{
     MultiOutput, MultiOutputJvp, MultiOutputRules, MultiOutputVjp,
 };
-use crate::ops::{Call, Cotangents, Rules, Vmap, attributes};
+use crate::ops::{Call, Cotangents, Draft, Rules, Vmap, attributes};
 use crate::{array::Array, dtype::Dtype, memory, shape::Shape, stream::new_stream};
 use mock_device::BUFFERS;
 use smallvec::smallvec;
@@ -40,6 +40,10 @@ fn pair(x: &Array, y: &Array, fails: bool) -> Result<[Array; 2]> {
 impl MultiOutputRules for Pair {
     fn name(&self) -> &'static str {
         "pair"
+    }
+
+    fn admits(&self, _: &Draft<'_>) -> bool {
+        true
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>, results: &[(Shape, Dtype)]) -> Result<Vec<Value>> {
@@ -325,6 +329,9 @@ fn rules_with_too_few_results_are_errors() -> Result<()> {
     impl MultiOutputRules for Bad {
         fn name(&self) -> &'static str {
             "bad"
+        }
+        fn admits(&self, _: &Draft<'_>) -> bool {
+            true
         }
         fn eval(&self, _: &Exec, _: &Call<'_>, _: &[(Shape, Dtype)]) -> Result<Vec<Value>> {
             Ok(Vec::new())

@@ -5,8 +5,8 @@ mod decompose;
 use crate::error::{Result, ensure};
 use crate::ops::reduce::{axes_of, dropped, kept};
 use crate::ops::{
-    Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
-    no_derivatives,
+    Call, Candidates, Cotangents, Decompose, Draft, Fitted, Jvp, Refit, Rules, Vjp, Vmap,
+    attributes, draft, no_derivatives,
     rules::builders::flat,
     shape::axes::{Axis, Reduced},
 };
@@ -70,6 +70,13 @@ impl ArgReduce {
 impl Rules for ArgReduce {
     fn name(&self) -> &'static str {
         arg_reduce::NAMES[self.code as usize]
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        let Some(([(from, _)], (to, _))) = node.of() else { return false };
+        node.follows(op::ARG_REDUCE, Some(self.code), &[])
+            && self.axis < from.len()
+            && draft::is_reduced(from, 1 << self.axis, to)
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {

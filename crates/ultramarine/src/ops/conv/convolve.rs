@@ -7,7 +7,9 @@
 use crate::graph::precision::MatmulPrecision;
 use crate::ops::matmul::taken;
 use crate::ops::rules::{batching::to_front, builders::plus};
-use crate::ops::{Call, Candidates, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, attributes};
+use crate::ops::{
+    Call, Candidates, Cotangents, Decompose, Draft, Jvp, Rules, Vjp, Vmap, attributes,
+};
 use crate::shape::{self, Shape};
 use crate::{
     array::Array, backend::Exec, dtype::Dtype, error::Result, node::Value, scalar::Scalar,
@@ -158,6 +160,38 @@ impl Rules for Convolve {
             Weight => "convolve_weight",
             Output => "convolve",
         }
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        let Some(([a, b], out)) = node.of() else { return false };
+        let [input, weight, output] = match self.result {
+            Input => [out.0, a.0, b.0],
+            Weight => [a.0, out.0, b.0],
+            Output => [a.0, b.0, out.0],
+        };
+        let id = match self.result {
+            Input => op::CONVOLVE_INPUT,
+            Weight => op::CONVOLVE_WEIGHT,
+            Output => op::CONVOLVE,
+        };
+        let ([n, .., c], [o, .., of_group], [m, .., p]) = (input, weight, output) else {
+            return false;
+        };
+        // Positions, which are sums of these.
+        let extent = |size: usize, step: i64| (step as i128 * (size as i128 - 1)).unsigned_abs();
+        let near = |i: usize| {
+            let steps = [self.input_dilation[i], self.kernel_dilation[i], self.stride[i]];
+            let sizes = [input[i + 1], weight[i + 1], output[i + 1]];
+            steps.iter().all(|step| (1..=i64::MAX / 4).contains(step))
+                && self.low[i].unsigned_abs() < 1 << 62
+                && sizes.into_iter().zip(steps).all(|(n, step)| extent(n, step) < 1 << 60)
+        };
+        node.follows(id, None, &[])
+            && [input.len(), weight.len(), output.len()] == [5; 3]
+            && (n, o) == (m, p)
+            && o.checked_rem(self.groups) == Some(0)
+            && of_group.checked_mul(self.groups) == Some(*c)
+            && (0..3).all(near)
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {

@@ -1,12 +1,12 @@
 //! Conversion between dtypes.
 
 use crate::ops::{
-    Call, Candidates, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, attributes,
+    Call, Candidates, Cotangents, Decompose, Draft, Elementwise, Jvp, Rules, Vjp, Vmap, attributes,
     create::fill,
 };
 use crate::{array::Array, backend::Exec, dtype::Dtype, error::Result, node::Value, shape::Shape};
 use smallvec::smallvec;
-use ultramarine_abi::fused::family;
+use ultramarine_abi::{fused::family, schema::op};
 
 impl Array {
     /// The array converted to `dtype` (itself if it has it already). Floats to
@@ -58,6 +58,10 @@ attributes! {
 impl Rules for Cast {
     fn name(&self) -> &'static str {
         "astype"
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        node.is_elementwise(op::COPY, None)
     }
 
     fn elementwise(&self) -> Option<Elementwise> {

@@ -4,7 +4,7 @@
 use crate::error::{Error, Result};
 use crate::graph::tracing::Tracing;
 use crate::node::{Node, Value};
-use crate::ops::{Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes};
+use crate::ops::{Call, Cotangents, Draft, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes};
 use crate::{array::Array, arrays::Arrays, backend::Exec, dtype::Dtype, shape::Shape};
 use smallvec::smallvec;
 
@@ -96,6 +96,16 @@ impl Rules for Identity {
             Identity::Enough { .. } => "masked_scatter",
             Identity::After => "depends",
         }
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        let (Some(first), [output]) = (node.inputs.first(), node.outputs) else { return false };
+        let operands = match self {
+            Identity::Traced | Identity::StopGradient => node.inputs.len() == 1,
+            Identity::Enough { .. } => matches!(node.inputs, [_, ([], Dtype::Int32)]),
+            Identity::After => true,
+        };
+        operands && first == output
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {

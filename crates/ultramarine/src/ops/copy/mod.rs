@@ -6,7 +6,7 @@ pub(crate) mod identity;
 pub(crate) mod storage;
 pub(crate) mod transfer;
 
-use crate::ops::{Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes};
+use crate::ops::{Call, Cotangents, Draft, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes};
 use crate::shape::{self, Shape};
 use crate::{array::Array, backend::Exec, error::Result, node::Value};
 use smallvec::smallvec;
@@ -71,6 +71,10 @@ impl Rules for Contiguous {
         "contiguous"
     }
 
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        node.is_same()
+    }
+
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
         let input = &call.inputs[0];
         if shape::is_contiguous(call.shape, &input.strides) {
@@ -97,6 +101,10 @@ attributes! {
 impl Rules for Fresh {
     fn name(&self) -> &'static str {
         "contiguous"
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        node.is_same()
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {

@@ -8,8 +8,8 @@ use crate::dtype::{Dtype, Format, Packing, Storage};
 use crate::error::{Error, Result, bail};
 use crate::ops::copy::{Contiguous, Fresh};
 use crate::ops::{
-    Call, Candidates, Cotangents, Decompose, Jvp, Op, Rules, Vjp, Vmap, attributes, create::fill,
-    rules::batching, shape::view::View,
+    Call, Candidates, Cotangents, Decompose, Draft, Jvp, Op, Rules, Vjp, Vmap, attributes,
+    create::fill, rules::batching, shape::view::View,
 };
 use crate::shape::{self, Shape};
 use crate::{array::Array, backend::Exec, node::Value, pool, sync::lock};
@@ -166,6 +166,26 @@ fn is_pair(dtype: Dtype) -> bool {
 impl Rules for Recode {
     fn name(&self) -> &'static str {
         "astype"
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        let Some(([(from, dtype)], (shape, to))) = node.of() else { return false };
+        // A pair is two numbers along the last axis; of an array without axes, mapped or not, along a new one.
+        let fits = |storage: &Storage, narrow: &[usize], wide: &[usize]| match storage.packing {
+            Packing::Pair => {
+                let last = narrow.last().and_then(|last| last.checked_mul(2));
+                wide.split_last().is_some_and(|(n, rest)| {
+                    (*n == 2 && rest == narrow)
+                        || (Some(*n) == last && rest == &narrow[..narrow.len() - 1])
+                })
+            }
+            Packing::Byte | Packing::Packed => narrow == wide,
+        };
+        match (dtype.storage(), to.storage()) {
+            (Some(storage), None) => to == Dtype::Float32 && fits(storage, from, shape),
+            (None, Some(storage)) => dtype == Dtype::Float32 && fits(storage, shape, from),
+            _ => false,
+        }
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {

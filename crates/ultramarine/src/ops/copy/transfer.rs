@@ -1,7 +1,7 @@
 //! Copies to another device.
 
 use crate::node::{Node, Value};
-use crate::ops::{Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes};
+use crate::ops::{Call, Cotangents, Draft, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes};
 use crate::{
     array::Array, backend::Exec, device::Device, error::Result, placement::Place, shape::Shape,
     stream,
@@ -44,6 +44,10 @@ impl Transfer {
 impl Rules for Transfer {
     fn name(&self) -> &'static str {
         "copy"
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        node.is_same()
     }
 
     fn eval(&self, _: &Exec, call: &Call<'_>) -> Result<Value> {

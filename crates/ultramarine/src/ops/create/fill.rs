@@ -4,8 +4,8 @@ use crate::backend::{Exec, Operand, buffer::Buffer};
 use crate::error::{Error, Result, bail, ensure};
 use crate::ops::rules::shapeless::{filled_like, shapeless};
 use crate::ops::{
-    Call, Candidates, Cotangents, Decompose, Jvp, Op, Rules, Vjp, Vmap, attributes, no_derivatives,
-    select::where_,
+    Call, Candidates, Cotangents, Decompose, Draft, Jvp, Op, Rules, Vjp, Vmap, attributes,
+    no_derivatives, select::where_,
 };
 use crate::placement::{self, follow};
 use crate::shape::{self, Shape, Strides};
@@ -287,6 +287,11 @@ impl Rules for Fill {
         "full"
     }
 
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        let Some(([], (_, dtype))) = node.of() else { return false };
+        dtype == self.value.dtype() && !dtype.is_storage()
+    }
+
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
         if self.spread && shape::size(call.shape) > 1 {
             return broadcast_constant(exec, self.value, call.shape);
@@ -317,6 +322,10 @@ attributes! {
 impl Rules for Arange {
     fn name(&self) -> &'static str {
         "arange"
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        node.follows(op::ARANGE, None, &[]) && node.outputs[0].0.len() == 1
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result, bail};
 use crate::ops::rules::{batching, shapeless::broadcast_with};
 use crate::ops::{
-    Call, Candidates, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, attributes,
+    Call, Candidates, Cotangents, Decompose, Draft, Elementwise, Jvp, Rules, Vjp, Vmap, attributes,
     elementwise::operand::Operand, select::where_,
 };
 use crate::shape::{self, Shape};
@@ -330,6 +330,10 @@ impl Binary {
 impl Rules for Binary {
     fn name(&self) -> &'static str {
         binary::NAMES[self.code as usize]
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        node.is_elementwise(op::BINARY, Some(self.code))
     }
 
     fn elementwise(&self) -> Option<Elementwise> {

@@ -4,7 +4,7 @@ use crate::dtype::{Dtype, finfo};
 use crate::error::{Result, bail};
 use crate::ops::rules::{batching, shapeless::filled_like};
 use crate::ops::{
-    Call, Candidates, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, attributes,
+    Call, Candidates, Cotangents, Decompose, Draft, Elementwise, Jvp, Rules, Vjp, Vmap, attributes,
 };
 use crate::{array::Array, backend::Exec, node::Value, scalar::Scalar, shape::Shape};
 use smallvec::smallvec;
@@ -384,6 +384,10 @@ impl Unary {
 impl Rules for Unary {
     fn name(&self) -> &'static str {
         unary::NAMES[self.code as usize]
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        node.inputs.len() == 1 && node.is_elementwise(op::UNARY, Some(self.code))
     }
 
     fn elementwise(&self) -> Option<Elementwise> {

@@ -4,7 +4,7 @@ use crate::error::{Result, ensure};
 use crate::ops::rules::builders::{bin, like, plus, un};
 use crate::ops::rules::{batching, shapeless::broadcast_with};
 use crate::ops::{
-    Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
+    Candidates, Cotangents, Decompose, Draft, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
     select::where_,
 };
 use crate::{array::Array, shape};
@@ -62,6 +62,11 @@ fn slopes(x: &Array, y: &Array) -> Result<(Array, Array)> {
 impl Rules for Xlogy {
     fn name(&self) -> &'static str {
         "xlogy"
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        let Some(([x, y], out)) = node.of() else { return false };
+        out.1.is_floating() && x == out && y == out
     }
 
     fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {

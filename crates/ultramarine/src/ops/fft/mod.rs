@@ -3,7 +3,9 @@
 
 mod decompose;
 
-use crate::ops::{Call, Candidates, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, attributes};
+use crate::ops::{
+    Call, Candidates, Cotangents, Decompose, Draft, Jvp, Rules, Vjp, Vmap, attributes, draft,
+};
 use crate::{
     array::Array, backend::Exec, dtype::Dtype, error::Result, node::Value, scalar::Scalar,
     shape::Shape,
@@ -66,6 +68,19 @@ impl Transform {
 impl Rules for Transform {
     fn name(&self) -> &'static str {
         "fft"
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        let Some(([(from, _)], (to, _))) = node.of() else { return false };
+        let sizes = match self.code {
+            fft::REAL => [self.n, half(self.n)],
+            fft::REAL_BACKWARD => [half(self.n), self.n],
+            _ => [self.n; 2],
+        };
+        self.n > 0
+            && node.follows(op::FFT, Some(self.code), &[])
+            && draft::agree_but(self.axis, from, to)
+            && [from[self.axis], to[self.axis]] == sizes
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {

@@ -10,7 +10,9 @@ use crate::ops::rules::builders::move_axis;
 use crate::ops::rules::shapeless::{cannot, shapeless, zeros_like};
 use crate::ops::shape::axes::Axes;
 use crate::ops::shape::{concatenate::broadcast_constant, view::View};
-use crate::ops::{Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes};
+use crate::ops::{
+    Call, Cotangents, Draft, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes, draft,
+};
 use crate::placement::follow;
 use crate::shape::{self, Shape, Show, Strides};
 use crate::{array::Array, dtype::Dtype, node::Value};
@@ -188,6 +190,11 @@ impl Rules for DynamicSlice {
         "dynamic_slice"
     }
 
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        let Some(([(from, _), (starts, _)], (size, _))) = node.of() else { return false };
+        node.follows(op::DYNAMIC_SLICE, None, &[]) && is_window(from, starts, &self.axes, size)
+    }
+
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
         let size = call.shape;
         match call.run(exec, op::DYNAMIC_SLICE, &attributes_of(&self.axes), &[]) {
@@ -249,6 +256,13 @@ impl Rules for DynamicSliceUpdate {
         "dynamic_slice_update"
     }
 
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        let Some(([source, (starts, _), (size, _)], out)) = node.of() else { return false };
+        node.follows(op::DYNAMIC_SLICE_UPDATE, None, &[])
+            && source == out
+            && is_window(source.0, starts, &self.axes, size)
+    }
+
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
         let size = call.descs[2].0;
         let own = call.donated(exec, 0);
@@ -302,6 +316,14 @@ impl Rules for DynamicSliceUpdate {
         let axes = self.axes.iter().map(|a| a + 1).collect();
         Ok((DynamicSliceUpdate { axes }.apply(&source, start, &update)?, Some(0)))
     }
+}
+
+/// Returns true for a window of shape `size` in an array of shape `from`, with a start for each of `axes`.
+fn is_window(from: &[usize], starts: &[usize], axes: &[u8], size: &[usize]) -> bool {
+    size.len() == from.len()
+        && size.iter().zip(from).all(|(s, n)| s <= n)
+        && draft::are_axes(axes, from.len())
+        && *starts == [axes.len()]
 }
 
 /// Checks that a window of shape `size` fits an array of another size, and that there are as many starts as before.

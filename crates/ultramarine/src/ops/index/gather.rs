@@ -6,7 +6,8 @@ use crate::ops::rules::shapeless::{
     self, SymbolicSize, broadcast_by, broadcast_with, shapeless, zeros_like,
 };
 use crate::ops::{
-    Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
+    Call, Candidates, Cotangents, Decompose, Draft, Fitted, Jvp, Refit, Rules, Vjp, Vmap,
+    attributes, draft,
     elementwise::operand::{Operand, alone},
     index::{bounds, scatter::scatter},
     rules::batching::{all_batched, batched},
@@ -53,6 +54,21 @@ pub(crate) fn gathered(source: &[usize], index: &[usize], axes: &[u8]) -> Shape 
         source.iter().enumerate().map(|(i, n)| if axes.contains(&(i as u8)) { 1 } else { *n }),
     );
     shape
+}
+
+/// Returns true for the shape of what indices of one type, one for each of `axes`, gather.
+pub(super) fn is_gather(
+    source: &[usize],
+    indices: &[draft::Type<'_>],
+    axes: &[u8],
+    to: &[usize],
+) -> bool {
+    draft::are_axes(axes, source.len())
+        && indices.len() == axes.len()
+        && indices.first().is_some_and(|(shape, dtype)| {
+            indices.iter().all(|(s, d)| s == shape && d == dtype)
+                && gathered(source, shape, axes)[..] == *to
+        })
 }
 
 /// The attributes' array of axes.
@@ -242,6 +258,13 @@ impl Rules for Gather {
         "gather"
     }
 
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        let ([(source, _), indices @ ..], [(to, _)]) = (node.inputs, node.outputs) else {
+            return false;
+        };
+        node.follows(op::GATHER, None, &[]) && is_gather(source, indices, &self.axes, to)
+    }
+
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
         let index_ndim = call.shape.len() - call.descs[0].0.len();
         let n = self.axes.len() as u32;
@@ -314,6 +337,13 @@ attributes! {
 impl Rules for GatherAxis {
     fn name(&self) -> &'static str {
         "take_along_axis"
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        let Some(([(source, _), (indices, _)], (to, _))) = node.of() else { return false };
+        node.follows(op::GATHER_AXIS, None, &[])
+            && draft::agree_but(self.axis, source, indices)
+            && indices == to
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {

@@ -2,11 +2,14 @@
 
 use crate::error::{Error, Result};
 use crate::ops::index::bounds;
-use crate::ops::index::gather::{IndexAxes, axes_attr, batch_index, common, gather, gathered};
+use crate::ops::index::gather::{
+    IndexAxes, axes_attr, batch_index, common, gather, gathered, is_gather,
+};
 use crate::ops::rules::builders::{bin, flat, like, move_axis, plus, un, with_axis};
 use crate::ops::rules::shapeless::{self, zeros_like};
 use crate::ops::{
-    Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
+    Call, Candidates, Cotangents, Decompose, Draft, Fitted, Jvp, Refit, Rules, Vjp, Vmap,
+    attributes, draft,
     rules::batching::{all_batched, batched},
 };
 use crate::{array::Array, backend::Exec, node::Value, shape::Shape};
@@ -156,6 +159,13 @@ impl Rules for Scatter {
         "scatter"
     }
 
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        let [source, indices @ .., (updates, _)] = node.inputs else { return false };
+        node.follows(op::SCATTER, Some(self.kind), &[])
+            && node.outputs == [*source]
+            && is_gather(source.0, indices, &self.axes, updates)
+    }
+
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
         let updates = call.descs[call.descs.len() - 1].0;
         let index_ndim = (updates.len() - call.shape.len()) as u32;
@@ -292,6 +302,14 @@ attributes! {
 impl Rules for ScatterAxis {
     fn name(&self) -> &'static str {
         "put_along_axis"
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        let Some(([source, (indices, _), (updates, _)], out)) = node.of() else { return false };
+        node.follows(op::SCATTER_AXIS, Some(self.kind), &[])
+            && source == out
+            && draft::agree_but(self.axis, source.0, indices)
+            && indices == updates
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {

@@ -9,7 +9,7 @@ use crate::ops::shape::{
     concatenate::broadcast_constant, reshape::view, slice::slice_view, view::View,
 };
 use crate::ops::{
-    Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes, create::fill,
+    Call, Cotangents, Draft, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes, create::fill,
 };
 use crate::placement::follow;
 use crate::shape::{self, Shape};
@@ -119,6 +119,14 @@ impl Update {
 impl Rules for Update {
     fn name(&self) -> &'static str {
         "slice_update"
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        let Some(([source, update], out)) = node.of() else { return false };
+        matches!(self.0, View::Slice { .. } | View::Diagonal { .. })
+            && !out.1.is_storage()
+            && source == out
+            && self.0.admits(&Draft { inputs: &[source], outputs: &[update] })
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {

@@ -45,7 +45,10 @@ impl Cholesky {
 }
 
 impl Rules for Cholesky {
-    matrices::kernel!("cholesky": CHOLESKY, |by| TriangleAttrs::new(by.upper as u32));
+    matrices::kernel!("cholesky": CHOLESKY, |by| TriangleAttrs::new(by.upper as u32), |_, node| {
+        let (_, [m, n], _) = matrices::operand(node)?;
+        Some(m == n && node.is_same())
+    });
 
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
         // `a' = L^-H half_lower(L^H L') L^-1`, made Hermitian.

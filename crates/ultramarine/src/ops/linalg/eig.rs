@@ -63,7 +63,11 @@ impl Eig {
 }
 
 matrices::decomposition! {
-    impl MultiOutputRules for Eig = "eig": EIG, |_| NoAttrs::new(), eig_vjp, eig_jvp
+    impl MultiOutputRules for Eig = "eig": EIG, |_| NoAttrs::new(), |_, node| {
+        let (batch, [m, n], _) = matrices::operand(node)?;
+        let of = |last: &[usize]| (matrices::stacked(batch, last), Dtype::Complex64);
+        Some(m == n && node.gives_all(&[of(&[n]), of(&[n, n])]))
+    }, eig_vjp, eig_jvp
 }
 
 attributes! {
@@ -81,7 +85,10 @@ impl Eigvals {
 }
 
 impl Rules for Eigvals {
-    matrices::kernel!("eigvals": EIGVALS, |_| NoAttrs::new());
+    matrices::kernel!("eigvals": EIGVALS, |_| NoAttrs::new(), |_, node| {
+        let (batch, [m, n], _) = matrices::operand(node)?;
+        Some(m == n && node.gives(&matrices::stacked(batch, &[n]), Dtype::Complex64))
+    });
 
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
         // As [`eig_vjp`], of eigenvalues alone; the vectors are computed for it.

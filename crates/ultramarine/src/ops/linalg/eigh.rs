@@ -65,7 +65,12 @@ impl Eigh {
 }
 
 matrices::decomposition! {
-    impl MultiOutputRules for Eigh = "eigh": EIGH, |by| TriangleAttrs::new(by.upper as u32), eigh_vjp, eigh_jvp
+    impl MultiOutputRules for Eigh = "eigh": EIGH, |by| TriangleAttrs::new(by.upper as u32), |_, node| {
+        let (batch, [m, n], dtype) = matrices::operand(node)?;
+        let of = |last: &[usize]| matrices::stacked(batch, last);
+        let results = [(of(&[n]), matrices::real_of(dtype)), (of(&[n, n]), dtype)];
+        Some(m == n && node.gives_all(&results))
+    }, eigh_vjp, eigh_jvp
 }
 
 attributes! {
@@ -85,7 +90,10 @@ impl EigvalsH {
 }
 
 impl Rules for EigvalsH {
-    matrices::kernel!("eigvalsh": EIGVALSH, |by| TriangleAttrs::new(by.upper as u32));
+    matrices::kernel!("eigvalsh": EIGVALSH, |by| TriangleAttrs::new(by.upper as u32), |_, node| {
+        let (batch, [m, n], dtype) = matrices::operand(node)?;
+        Some(m == n && node.gives(&matrices::stacked(batch, &[n]), matrices::real_of(dtype)))
+    });
 
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
         // As [`eigh_vjp`], of eigenvalues alone; the vectors are computed for it.

@@ -93,7 +93,14 @@ impl Lu {
 }
 
 matrices::decomposition! {
-    impl MultiOutputRules for Lu = "lu": LU, |_| NoAttrs::new(), lu_vjp, lu_jvp
+    impl MultiOutputRules for Lu = "lu": LU, |_| NoAttrs::new(), |_, node| {
+        let (batch, [m, n], dtype) = matrices::operand(node)?;
+        let k = m.min(n);
+        let of = |last: &[usize]| matrices::stacked(batch, last);
+        let results =
+            [(of(&[m, n]), dtype), (of(&[k]), Dtype::Uint32), (of(&[m]), Dtype::Uint32)];
+        Some(k > 0 && node.gives_all(&results))
+    }, lu_vjp, lu_jvp
 }
 
 /// The leading square factors of packed ones: L with its ones, and U.

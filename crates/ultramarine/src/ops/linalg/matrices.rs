@@ -4,7 +4,7 @@
 //! becomes the first of these.
 
 use crate::error::{Error, Result, ensure};
-use crate::ops::{Vmap, rules::batching::batched};
+use crate::ops::{Draft, Vmap, rules::batching::batched};
 use crate::shape::{Shape, Show};
 use crate::{array::Array, dtype::Dtype, placement::follow, scalar::Scalar};
 
@@ -62,6 +62,18 @@ pub(crate) fn with_last(a: &Array, last: &[usize]) -> Shape {
     shape
 }
 
+/// The operand of a decomposition: batch, rows, columns and dtype. `None` if it cannot be one, or there are more.
+pub(crate) fn operand<'a>(node: &Draft<'a>) -> Option<(&'a [usize], [usize; 2], Dtype)> {
+    let [(shape, dtype)] = *node.inputs else { return None };
+    let [batch @ .., m, n] = shape else { return None };
+    (solved(dtype) && node.is_computable()).then_some((batch, [*m, *n], dtype))
+}
+
+/// The shape of a batch, with `last` behind it.
+pub(crate) fn stacked(batch: &[usize], last: &[usize]) -> Shape {
+    [batch, last].concat().into()
+}
+
 /// float32 for complex64, else the dtype itself.
 pub(crate) fn real_of(dtype: Dtype) -> Dtype {
     if dtype.is_complex() { Dtype::Float32 } else { dtype }
@@ -94,12 +106,17 @@ pub(crate) fn exactly<const N: usize>(op: &str, results: Vec<Array>) -> Result<[
     <[Array; N]>::try_from(results).map_err(|_| Error::runtime(op, "other results than expected"))
 }
 
-/// Name, kernel with these attributes and batching rule of a decomposition of one result: a mapped axis is one more of
+/// Name, kernel with these attributes, check of types and batching rule of a decomposition of one result: a mapped axis is one more of
 /// the batch.
 macro_rules! kernel {
-    ($name:literal: $op:ident, $attributes:expr) => {
+    ($name:literal: $op:ident, $attributes:expr, $admits:expr) => {
         fn name(&self) -> &'static str {
             $name
+        }
+
+        fn admits(&self, node: &crate::ops::Draft<'_>) -> bool {
+            let admits: fn(&Self, &crate::ops::Draft<'_>) -> Option<bool> = $admits;
+            admits(self, node) == Some(true)
         }
 
         fn eval(
@@ -118,16 +135,21 @@ macro_rules! kernel {
 }
 pub(crate) use kernel;
 
-/// The rules of a decomposition of several results: its kernel with these attributes, its
+/// The rules of a decomposition of several results: its kernel with these attributes, the check of its types, its
 /// derivatives by these functions, and a mapped axis as one more of the batch.
 macro_rules! decomposition {
     (
         impl MultiOutputRules for $rules:ident = $name:literal: $op:ident,
-        $attributes:expr, $vjp:ident, $jvp:ident
+        $attributes:expr, $admits:expr, $vjp:ident, $jvp:ident
     ) => {
         impl crate::ops::rules::multi_output::MultiOutputRules for $rules {
             fn name(&self) -> &'static str {
                 $name
+            }
+
+            fn admits(&self, node: &crate::ops::Draft<'_>) -> bool {
+                let admits: fn(&Self, &crate::ops::Draft<'_>) -> Option<bool> = $admits;
+                admits(self, node) == Some(true)
             }
 
             fn eval(

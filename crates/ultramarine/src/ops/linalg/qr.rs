@@ -52,7 +52,11 @@ impl Qr {
 }
 
 matrices::decomposition! {
-    impl MultiOutputRules for Qr = "qr": QR, |_| NoAttrs::new(), qr_vjp, qr_jvp
+    impl MultiOutputRules for Qr = "qr": QR, |_| NoAttrs::new(), |_, node| {
+        let (batch, [m, n], dtype) = matrices::operand(node)?;
+        let of = |last: &[usize]| (matrices::stacked(batch, last), dtype);
+        Some(node.gives_all(&[of(&[m, m.min(n)]), of(&[m.min(n), n])]))
+    }, qr_vjp, qr_jvp
 }
 
 /// `a' = (Q' + Q T) R^-H`, where T is Hermitian with the upper triangle of `R' R^H - Q^H Q'`. Of wide

@@ -83,7 +83,15 @@ impl Svd {
 
 // The results' shapes tell the kernel whether to make all singular vectors.
 matrices::decomposition! {
-    impl MultiOutputRules for Svd = "svd": SVD, |_| NoAttrs::new(), svd_vjp, svd_jvp
+    impl MultiOutputRules for Svd = "svd": SVD, |_| NoAttrs::new(), |by, node| {
+        let (batch, [m, n], dtype) = matrices::operand(node)?;
+        let k = m.min(n);
+        let of = |last: &[usize]| matrices::stacked(batch, last);
+        let (left, right) = if by.full { (m, n) } else { (k, k) };
+        let results =
+            [(of(&[m, left]), dtype), (of(&[k]), real_of(dtype)), (of(&[right, n]), dtype)];
+        Some(k > 0 && node.gives_all(&results))
+    }, svd_vjp, svd_jvp
 }
 
 attributes! {
@@ -102,7 +110,10 @@ impl SingularValues {
 }
 
 impl Rules for SingularValues {
-    matrices::kernel!("singular_values": SINGULAR_VALUES, |_| NoAttrs::new());
+    matrices::kernel!("singular_values": SINGULAR_VALUES, |_| NoAttrs::new(), |_, node| {
+        let (batch, [m, n], dtype) = matrices::operand(node)?;
+        Some(node.gives(&matrices::stacked(batch, &[m.min(n)]), real_of(dtype)))
+    });
 
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
         // `a' = U diag(s') V^H`; the vectors are computed for it.

@@ -4,7 +4,7 @@ use crate::error::{Error, Result, ensure};
 use crate::ops::linalg::derivatives::{negated, solved};
 use crate::ops::rules::builders::{plus, with_axis, without_axis};
 use crate::ops::{
-    Call, Cotangents, Jvp, Rules, Vjp, Vmap, attributes, linalg::matrices, matmul::adjoint,
+    Call, Cotangents, Draft, Jvp, Rules, Vjp, Vmap, attributes, linalg::matrices, matmul::adjoint,
     rules::batching::batched,
 };
 use crate::shape::{self, Shape, Show};
@@ -115,6 +115,15 @@ impl SolveTriangular {
 impl Rules for SolveTriangular {
     fn name(&self) -> &'static str {
         "solve_triangular"
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        let Some(([(a, _), b], out)) = node.of() else { return false };
+        let ([batch @ .., m, n], [other @ .., rows, _]) = (a, b.0) else { return false };
+        node.follows(op::SOLVE_TRIANGULAR, None, &[])
+            && (m, batch) == (n, other)
+            && rows == n
+            && b == out
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {

@@ -6,7 +6,7 @@ use crate::backend::Exec;
 use crate::error::Result;
 use crate::ops::index::bounds;
 use crate::ops::rules::multi_output::{MultiOutputRules, MultiOutputVjp, Results};
-use crate::ops::{Call, Cotangents, Refit, Vmap, attributes};
+use crate::ops::{Call, Cotangents, Draft, Refit, Vmap, attributes};
 use crate::{array::Array, dtype::Dtype, node::Value, shape::Shape};
 use smallvec::{SmallVec, smallvec};
 use ultramarine_abi::schema::{GatherMatmulAttrs, op};
@@ -38,6 +38,15 @@ impl GatherMatmul {
 impl MultiOutputRules for GatherMatmul {
     fn name(&self) -> &'static str {
         "gather_mm"
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        let shapes: SmallVec<[&[usize]; 4]> = node.inputs.iter().map(|(s, _)| *s).collect();
+        let [&[b, m, k], &[e, l, n], ..] = shapes[..] else { return false };
+        node.follows(op::GATHER_MATMUL, None, self.picks.names())
+            && k == l
+            && self.picks.admit(&shapes, [b, e])
+            && node.gives(&[self.picks.items(&shapes), m, n], node.inputs[0].1)
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>, results: &[(Shape, Dtype)]) -> Result<Vec<Value>> {

@@ -16,7 +16,8 @@ use crate::graph::precision::{self, MatmulPrecision};
 use crate::ops::rules::builders::{compute_dtype, flat, like, plus, un, with_axis, without_axis};
 use crate::ops::rules::shapeless::{SymbolicShape, SymbolicSize, broadcast_by, reshaped};
 use crate::ops::{
-    Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
+    Call, Candidates, Cotangents, Decompose, Draft, Fitted, Jvp, Refit, Rules, Vjp, Vmap,
+    attributes,
     reduce::axes_of,
     rules::batching::{all_batched, batched},
     shape::{
@@ -408,6 +409,15 @@ pub(crate) fn taken<A: Copy>(
 impl Rules for Matmul {
     fn name(&self) -> &'static str {
         "matmul"
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        let Some(([(a, _), (b, _)], (out, _))) = node.of() else { return false };
+        let ([batch @ .., m, k], [other @ .., l, n]) = (a, b) else { return false };
+        node.follows(op::MATMUL, None, &[])
+            && batch == other
+            && k == l
+            && out.strip_prefix(batch) == Some(&[*m, *n])
     }
 
     fn is_product(&self) -> bool {

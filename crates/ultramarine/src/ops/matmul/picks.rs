@@ -109,6 +109,28 @@ impl Picks {
         usize::from(self.lhs) + usize::from(self.rhs)
     }
 
+    /// The operands that are indices, by the names of the contract's table.
+    pub fn names(self) -> &'static [&'static str] {
+        match (self.lhs, self.rhs) {
+            (true, true) => &["lhs_indices", "rhs_indices"],
+            (true, false) => &["lhs_indices"],
+            (false, true) => &["rhs_indices"],
+            (false, false) => &[],
+        }
+    }
+
+    /// Returns true if the last operands can be the indices, for factors of so many matrices: lines of one length, or for a factor
+    /// without them as many matrices as there are items.
+    pub fn admit(self, shapes: &[&[usize]], matrices: [usize; 2]) -> bool {
+        let Some(first) = shapes.len().checked_sub(self.count()) else { return false };
+        let lines = shapes[first..].iter().all(|s| s.len() == 1);
+        let items = || self.items(shapes);
+        let taken = |(picked, count): (bool, usize)| picked || count == items();
+        lines
+            && shapes[first..].iter().all(|s| s[0] == items())
+            && [self.lhs, self.rhs].into_iter().zip(matrices).all(taken)
+    }
+
     /// The number of items, from the operands' shapes.
     pub fn items(self, shapes: &[&[usize]]) -> usize {
         match self.count() {

@@ -6,7 +6,7 @@ use crate::ops::rules::batching::all_batched;
 use crate::ops::rules::builders::{bin, like, with_axis};
 use crate::ops::rules::multi_output::{MultiOutputRules, Results};
 use crate::ops::select::where_;
-use crate::ops::{Call, Refit, Vmap, attributes};
+use crate::ops::{Call, Draft, Refit, Vmap, attributes};
 use crate::{array::Array, dtype::Dtype, node::Value, shape::Shape};
 use smallvec::smallvec;
 use ultramarine_abi::schema::{NoAttrs, binary, op};
@@ -43,6 +43,12 @@ fn composed(a: &Array, b: &Array, segments: &Array) -> Result<Array> {
 impl MultiOutputRules for SegmentedMatmul {
     fn name(&self) -> &'static str {
         "segmented_mm"
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        let Some(([(a, dtype), (b, _), (segments, _)], _)) = node.of() else { return false };
+        let ([m, k], [l, n], [s, 2]) = (a, b, segments) else { return false };
+        node.follows(op::SEGMENTED_MATMUL, None, &[]) && k == l && node.gives(&[*s, *m, *n], dtype)
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>, results: &[(Shape, Dtype)]) -> Result<Vec<Value>> {

@@ -5,7 +5,8 @@ use crate::error::{Result, bail, ensure};
 use crate::ops::reduce::{Reduce, axes_of, squeezed};
 use crate::ops::rules::builders::{bin, like, times, un};
 use crate::ops::{
-    Call, Composite, Cotangents, Fitted, Jvp, Offers, Refit, Rules, Vjp, Vmap, attributes,
+    Call, Composite, Cotangents, Draft, Fitted, Jvp, Offers, Refit, Rules, Vjp, Vmap, attributes,
+    draft,
     shape::axes::{Axes, KeepDims, Reduced},
 };
 use crate::{array::Array, backend::Exec, dtype::Dtype, node::Value, shape::Shape};
@@ -171,6 +172,15 @@ impl Composite for Softmax {
 impl Rules for Softmax {
     fn name(&self) -> &'static str {
         if self.logsumexp { "logsumexp" } else { "softmax" }
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        let Some(([(from, dtype)], (to, _))) = node.of() else { return false };
+        node.is_computable()
+            && dtype.is_inexact()
+            && node.outputs[0].1 == dtype
+            && (self.axes == 0 || draft::is_mask(self.axes, from.len()))
+            && self.shape(from)[..] == *to
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {

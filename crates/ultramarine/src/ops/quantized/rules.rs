@@ -10,7 +10,7 @@ use crate::ops::matmul::transposed;
 use crate::ops::rules::batching::{all_batched, joined};
 use crate::ops::rules::builders::{compute_dtype, plus, times, with_axis};
 use crate::ops::rules::multi_output::{MultiOutputJvp, MultiOutputRules, MultiOutputVjp, Results};
-use crate::ops::{Call, Cotangents, Refit, Vmap, attributes};
+use crate::ops::{Call, Cotangents, Draft, Refit, Vmap, attributes, draft};
 use crate::{array::Array, dtype::Dtype, node::Value, shape::Shape};
 use smallvec::{SmallVec, smallvec};
 use ultramarine_abi::schema::{DequantizeAttrs, QuantizedMatmulAttrs, op};
@@ -77,6 +77,47 @@ fn stacked<R>(call: &Call<'_>, run: impl FnOnce(&Call<'_>) -> R) -> R {
     run(&Call { inputs: &inputs, descs: &descs, ..*call })
 }
 
+impl Quantization {
+    /// The operands that may be absent and are there, by the names of the contract's table; `more` come behind.
+    fn names(self, global_scale: bool, more: &[&'static str]) -> SmallVec<[&'static str; 4]> {
+        let affine = self.mode == QuantizationMode::Affine;
+        let all = [(affine, "biases"), (global_scale, "global_scale")];
+        let own = all.into_iter().filter(|(there, _)| *there).map(|(_, name)| name);
+        own.chain(more.iter().copied()).collect()
+    }
+
+    /// The columns of a matrix of words of this shape, if they are whole groups.
+    fn columns(self, words: &[usize]) -> Option<usize> {
+        let columns = words.last()?.checked_mul(32)?.checked_div(self.bits)?;
+        let whole = columns.checked_mul(self.bits)?.is_multiple_of(32);
+        (whole && columns.checked_rem(self.group_size)? == 0).then_some(columns)
+    }
+
+    /// The shapes of words and scales, if operands can be the parts of numbers that are `dtype` as floats.
+    fn parts_of<'a>(
+        self,
+        parts: &[draft::Type<'a>],
+        dtype: Dtype,
+        global_scale: bool,
+    ) -> Option<(&'a [usize], &'a [usize])> {
+        self.check("quantized").ok()?;
+        let affine = self.mode == QuantizationMode::Affine;
+        let [(words, Dtype::Uint32), scales, ref rest @ ..] = *parts else { return None };
+        let groups = self.columns(words)? / self.group_size;
+        let [batch @ .., _] = words else { return None };
+        let sizes = scales.0.split_last() == Some((&groups, batch));
+        let dtypes = if affine {
+            scales.1 == dtype && rest.first() == Some(&scales)
+        } else {
+            scales.1 == Dtype::Uint8
+        };
+        let known = !affine || (1..=8).contains(&self.bits) && self.bits != 7;
+        let count = rest.len() == usize::from(affine) + usize::from(global_scale);
+        let global = !global_scale || self.mode == QuantizationMode::Nvfp4;
+        (sizes && dtypes && known && count && global).then_some((words, scales.0))
+    }
+}
+
 fn single(
     rules: impl MultiOutputRules + 'static,
     operands: &[&Array],
@@ -100,6 +141,19 @@ impl Dequantize {
 impl MultiOutputRules for Dequantize {
     fn name(&self) -> &'static str {
         "dequantize"
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        let Some((words, scales)) = self.how.parts_of(node.inputs, self.dtype, self.global_scale)
+        else {
+            return false;
+        };
+        let ([rows, _], Some(columns)) = (words, self.how.columns(words)) else { return false };
+        let one = node.inputs.last().is_some_and(|(shape, _)| !self.global_scale || **shape == [1]);
+        let names = self.how.names(self.global_scale, &[]);
+        one && scales.len() == 2
+            && node.follows(op::DEQUANTIZE, None, &names)
+            && node.gives(&[*rows, columns], self.dtype)
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>, results: &[(Shape, Dtype)]) -> Result<Vec<Value>> {
@@ -224,6 +278,31 @@ impl QuantizedMatmul {
 impl MultiOutputRules for QuantizedMatmul {
     fn name(&self) -> &'static str {
         "quantized_matmul"
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        let Some((&(&[b, m, k], dtype), rest)) = node.inputs.split_first() else { return false };
+        let Some(parts) = rest.len().checked_sub(self.picks.count()) else { return false };
+        let Some((words, _)) = self.how.parts_of(&rest[..parts], dtype, self.global_scale) else {
+            return false;
+        };
+        let shapes: SmallVec<[&[usize]; 7]> = node.inputs.iter().map(|(s, _)| *s).collect();
+        let (Some(columns), [.., rows, _]) = (self.how.columns(words), words) else { return false };
+        let matrices = if words.len() == 2 { 1 } else { words[0] };
+        let [inner, n] = if self.transpose { [columns, *rows] } else { [*rows, columns] };
+        let scales = (!self.global_scale)
+            .then_some(())
+            .or_else(|| (*rest[parts - 1].0 == [matrices]).then_some(()));
+        scales.is_some()
+            && (2..=3).contains(&words.len())
+            && inner == k
+            && self.picks.admit(&shapes, [b, matrices])
+            && node.follows(
+                op::QUANTIZED_MATMUL,
+                None,
+                &self.how.names(self.global_scale, self.picks.names()),
+            )
+            && node.gives(&[self.picks.items(&shapes), m, n], dtype)
     }
 
     fn is_product(&self) -> bool {

@@ -8,7 +8,7 @@ use crate::graph::tracing::Tracing;
 use crate::node::Value;
 use crate::ops::rules::batching::all_batched;
 use crate::ops::rules::multi_output::{MultiOutputJvp, MultiOutputRules, MultiOutputVjp};
-use crate::ops::{Call, Cotangents, Vmap, attributes};
+use crate::ops::{Call, Cotangents, Draft, Vmap, attributes};
 use crate::shape::Shape;
 use smallvec::smallvec;
 
@@ -30,6 +30,12 @@ pub(super) fn straight_through(x: &Array, rounded: &Array) -> Array {
 impl MultiOutputRules for StraightThrough {
     fn name(&self) -> &'static str {
         "straight_through"
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        node.inputs.len() == 2
+            && node.outputs.len() == 1
+            && node.inputs.iter().all(|i| *i == node.outputs[0])
     }
 
     fn forwards_operands(&self) -> bool {

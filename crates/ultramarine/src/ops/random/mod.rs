@@ -4,8 +4,8 @@
 mod decompose;
 
 use crate::ops::{
-    Call, Candidates, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, attributes, no_derivatives,
-    rules::builders::move_axis,
+    Call, Candidates, Cotangents, Decompose, Draft, Jvp, Rules, Vjp, Vmap, attributes, draft,
+    no_derivatives, rules::builders::move_axis,
 };
 use crate::{array::Array, backend::Exec, dtype::Dtype, error::Result, node::Value, shape::Shape};
 use ultramarine_abi::schema::{NoAttrs, op};
@@ -28,6 +28,13 @@ attributes! {
 impl Rules for RandomBits {
     fn name(&self) -> &'static str {
         "random_bits"
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        let Some(([(keys, _)], (to, _))) = node.of() else { return false };
+        node.follows(op::RANDOM_BITS, None, &[])
+            && keys.last() == Some(&2)
+            && draft::agree_but(keys.len() - 1, keys, to)
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {

@@ -10,8 +10,8 @@ use crate::error::{Error, Result, bail};
 use crate::ops::rules::builders::{bin, compute_dtype, flat, move_axis, without_axis};
 use crate::ops::rules::shapeless::{SymbolicSize, broadcast_by, reshaped};
 use crate::ops::{
-    Call, Candidates, Cotangents, Decompose, Epilogue, Fitted, Jvp, Refit, Rules, Vjp, Vmap,
-    attributes,
+    Call, Candidates, Cotangents, Decompose, Draft, Epilogue, Fitted, Jvp, Refit, Rules, Vjp, Vmap,
+    attributes, draft,
     shape::axes::{Axes, Reduced},
 };
 use crate::shape::{self, Shape};
@@ -221,6 +221,14 @@ impl Reduce {
 impl Rules for Reduce {
     fn name(&self) -> &'static str {
         reduce::NAMES[self.code as usize]
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        let Some(([(from, _)], (to, _))) = node.of() else { return false };
+        let held =
+            Draft { inputs: &[(&[], node.inputs[0].1)], outputs: &[(&[], node.outputs[0].1)] };
+        // Of no elements, too.
+        held.follows(op::REDUCE, Some(self.code), &[]) && draft::is_reduced(from, self.axes, to)
     }
 
     fn epilogue(&self) -> Option<Epilogue> {

@@ -9,7 +9,7 @@ use crate::backend::{Exec, Operand};
 use crate::error::{Error, Result};
 use crate::node::{Inputs, Node, Value};
 use crate::ops::{
-    Attribute, Call, Cotangents, Op, OperationKey, Refit, Rules, Vmap, attributes,
+    Attribute, Call, Cotangents, Draft, Op, OperationKey, Refit, Rules, Vmap, attributes,
     rules::{shapeless, subgraph::Subgraph},
 };
 use crate::{array::Array, dtype::Dtype, placement::Place, scalar::Scalar, shape::Shape};
@@ -83,6 +83,9 @@ pub(crate) trait MultiOutputRules: Attribute + Debug + Send + Sync {
     fn version(&self) -> u32 {
         1
     }
+
+    /// Returns true if there can be such a node, as [`Rules::admits`].
+    fn admits(&self, node: &Draft<'_>) -> bool;
 
     /// Evaluates it: the value of each result. `call.shape` and `call.dtype` are the first one's.
     fn eval(&self, exec: &Exec, call: &Call<'_>, results: &[(Shape, Dtype)]) -> Result<Vec<Value>>;
@@ -185,6 +188,14 @@ impl MultiOutput {
         self.with_results(self.0.results.clone())
     }
 
+    /// The same, whose results are these operands themselves, on their devices.
+    pub fn forwarding(&self, operands: &[Array]) -> MultiOutput {
+        let Inner { rules, results, .. } = &*self.0;
+        let (rules, results) = (rules.clone(), results.clone());
+        let places = operands.iter().map(|a| a.node().place).collect();
+        MultiOutput(Arc::new(Inner { rules, results, places, values: OnceLock::new() }))
+    }
+
     /// The same, with results of these shapes.
     fn with_results(&self, results: Results) -> MultiOutput {
         let Inner { rules, places, .. } = &*self.0;
@@ -207,6 +218,13 @@ impl MultiOutput {
         let results = self.rules().refit(r, self.results())?;
         self.one_each(results.len())?;
         Ok(self.with_results(results))
+    }
+
+    /// The node that runs, of an operation whose first result is `first` itself.
+    pub fn bundle(&self, inputs: &[&Array], first: &Array) -> Array {
+        let inputs = inputs.iter().map(|a| a.node().clone()).collect();
+        let (shape, place) = (Shape::from_slice(first.shape()), first.node().place);
+        Array::from_node(Node::new(self.clone().into(), inputs, shape, first.dtype(), place))
     }
 
     /// Number of results.
@@ -325,6 +343,10 @@ impl Rules for MultiOutput {
         self.0.rules.name()
     }
 
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        self.rules().admits(node)
+    }
+
     fn version(&self) -> u32 {
         self.0.rules.version()
     }
@@ -368,6 +390,10 @@ impl Rules for OutputOf {
         self.of
     }
 
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        node.inputs.len() == 1
+    }
+
     fn eval(&self, _: &Exec, _: &Call<'_>) -> Result<Value> {
         Err(Error::runtime("eval", "a result without the operation that makes it"))
     }
@@ -402,14 +428,10 @@ impl Array {
         results: &[Array],
     ) -> Vec<Array> {
         let Some(first) = results.first() else { return Vec::new() };
-        let places = results.iter().map(|r| r.node().place).collect();
         let kinds = results.iter().map(|r| (Shape::from_slice(r.shape()), r.dtype())).collect();
-        let multi = MultiOutput::new(rules, kinds, places);
-        let inputs = inputs.iter().copied().chain(results).map(|a| a.node().clone()).collect();
-        let shape = Shape::from_slice(first.shape());
-        let bundle =
-            Node::new(multi.clone().into(), inputs, shape, first.dtype(), first.node().place);
-        multi.outputs(&bundle)
+        let multi = MultiOutput::new(rules, kinds, SmallVec::new()).forwarding(results);
+        let inputs: SmallVec<[&Array; 4]> = inputs.iter().copied().chain(results).collect();
+        multi.outputs(multi.bundle(&inputs, first).node())
     }
 }
 

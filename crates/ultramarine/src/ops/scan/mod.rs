@@ -5,8 +5,8 @@ mod diff;
 
 use crate::ops::rules::builders::{bin, flat, like, un};
 use crate::ops::{
-    Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
-    rules::shapeless::zeros_like, select::where_, shape::axes::Axis,
+    Call, Candidates, Cotangents, Decompose, Draft, Fitted, Jvp, Refit, Rules, Vjp, Vmap,
+    attributes, rules::shapeless::zeros_like, select::where_, shape::axes::Axis,
 };
 use crate::{array::Array, backend::Exec, dtype::Dtype, error::Result, node::Value, shape::Shape};
 use smallvec::smallvec;
@@ -170,6 +170,14 @@ impl Rules for Scan {
             reduce::MIN => "cummin",
             _ => "logcumsumexp",
         }
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        // Of bools, which kernels may refuse, too.
+        let bools = self.code == reduce::PROD && matches!(node.inputs, [(_, Dtype::Bool)]);
+        let same =
+            if bools { node.is_same() } else { node.is_elementwise(op::SCAN, Some(self.code)) };
+        same && self.axis < node.outputs[0].0.len()
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {

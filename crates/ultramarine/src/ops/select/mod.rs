@@ -5,7 +5,7 @@ mod decompose;
 use crate::error::{Error, Result};
 use crate::ops::rules::{batching, shapeless::broadcast_with};
 use crate::ops::{
-    Call, Candidates, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, attributes,
+    Call, Candidates, Cotangents, Decompose, Draft, Elementwise, Jvp, Rules, Vjp, Vmap, attributes,
     elementwise::operand::{Operand, OptionalOperand, pair},
 };
 use crate::{
@@ -96,6 +96,10 @@ attributes! {
 impl Rules for Select {
     fn name(&self) -> &'static str {
         "where"
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        node.is_elementwise(op::SELECT, None)
     }
 
     fn elementwise(&self) -> Option<Elementwise> {

@@ -10,7 +10,7 @@ use crate::ops::shape::{
     view::View,
 };
 use crate::ops::{
-    Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes, create::fill,
+    Call, Cotangents, Draft, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes, create::fill, draft,
 };
 use crate::shape::{self, Shape, Show};
 use crate::{array::Array, arrays::Arrays, dtype::Dtype, node::Value};
@@ -113,6 +113,16 @@ attributes! {
 impl Rules for Concatenate {
     fn name(&self) -> &'static str {
         "concatenate"
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        let [(shape, dtype)] = *node.outputs else { return false };
+        let fits =
+            |(of, own): &(&[usize], Dtype)| *own == dtype && draft::agree_but(self.axis, of, shape);
+        let mut sizes = node.inputs.iter().map(|(of, _)| of[self.axis]);
+        !dtype.is_storage()
+            && node.inputs.iter().all(fits)
+            && sizes.try_fold(0usize, |sum, n| sum.checked_add(n)) == Some(shape[self.axis])
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {

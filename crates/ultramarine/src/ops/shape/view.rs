@@ -7,8 +7,8 @@ use crate::node::{Node, Value};
 use crate::ops::rules::shapeless::{self, filled_like, reshaped_like};
 use crate::ops::shape::axes::KeepDims;
 use crate::ops::{
-    Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes, index::update::Update,
-    rules::batching, shape::reshape::view,
+    Call, Cotangents, Draft, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes, draft,
+    index::update::Update, rules::batching, shape::reshape::view, shape::slice::diagonal_len,
 };
 use crate::placement::{self, Place, follow};
 use crate::shape::{self, Shape, Strides};
@@ -174,6 +174,31 @@ impl Rules for View {
             View::Strided { .. } => "as_strided",
             View::Bitcast => "view",
         }
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        let Some(([(from, before)], (to, after))) = node.of() else { return false };
+        if let View::Bitcast = self {
+            return is_retyped(from, before, to, after);
+        }
+        before == after
+            && match self {
+                View::Broadcast => {
+                    shape::broadcast_shapes(from, to).is_ok_and(|all| all[..] == *to)
+                }
+                View::Reshape => shape::size(from) == shape::size(to),
+                View::Transpose(order) => {
+                    order.len() == from.len()
+                        && draft::are_axes(order, from.len())
+                        && order.iter().map(|a| from[*a as usize]).eq(to.iter().copied())
+                }
+                View::Slice { start, step } => is_slice(from, to, start, step),
+                View::Diagonal { offset, a, b } => is_diagonal(from, to, *offset, [*a, *b]),
+                View::Strided { strides, offset } => {
+                    is_inside(shape::size(from), to, strides, *offset)
+                }
+                View::Bitcast => false,
+            }
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
@@ -359,6 +384,62 @@ fn retyped(input: &Value, from: &[usize], [before, after]: [Dtype; 2]) -> Option
     }
     // What others gave may begin anywhere.
     input.buffer.is_aligned(input.offset, a as usize).then_some(strides)
+}
+
+/// Returns true for the shape of the same bytes under another dtype. Bytes that may be anything are no bools.
+fn is_retyped(from: &[usize], before: Dtype, to: &[usize], after: Dtype) -> bool {
+    let packed = before.is_packed() || after.is_packed();
+    let (b, a) = (before.size(), after.size());
+    let bytes = |last: &usize, item: usize| last.checked_mul(item);
+    let fits = match (from.split_last(), to.split_last()) {
+        _ if b == a => from == to,
+        (Some((n, before)), Some((m, after))) => before == after && bytes(n, b) == bytes(m, a),
+        _ => false,
+    };
+    !packed && after != Dtype::Bool && fits
+}
+
+/// Returns true for the shape of a slice, whose numbers are as [`slice_view`](crate::ops::shape::slice::slice_view) leaves
+/// them.
+fn is_slice(from: &[usize], to: &[usize], start: &[usize], step: &[isize]) -> bool {
+    let inside = |i: usize| match to[i] {
+        0 => start[i] == 0 && step[i] == 1,
+        1 => start[i] < from[i] && step[i] == 1,
+        n => {
+            let steps = step[i].unsigned_abs().checked_mul(n - 1);
+            step[i] != 0
+                && start[i] < from[i]
+                && steps.is_some_and(|all| match step[i] > 0 {
+                    true => all < from[i] - start[i],
+                    false => all <= start[i],
+                })
+        }
+    };
+    [from.len(), start.len(), step.len()] == [to.len(); 3] && (0..to.len()).all(inside)
+}
+
+/// Returns true for the shape of a diagonal.
+fn is_diagonal(from: &[usize], to: &[usize], offset: isize, [a, b]: [usize; 2]) -> bool {
+    let (Some(rows), Some(columns)) = (from.get(a), from.get(b)) else { return false };
+    let near = if offset >= 0 { columns } else { rows };
+    let rest = (0..from.len()).filter(|i| *i != a && *i != b).map(|i| from[i]);
+    a != b
+        && offset.unsigned_abs() <= *near
+        && rest.chain([diagonal_len(*rows, *columns, offset)]).eq(to.iter().copied())
+}
+
+/// Returns true if strides over `size` elements stay inside. Those that lead nowhere are 0.
+fn is_inside(size: usize, to: &[usize], strides: &[isize], offset: usize) -> bool {
+    let idle = to.contains(&0);
+    let fits = || {
+        let offset = i64::try_from(offset).ok()?;
+        let (low, high) = shape::element_range(shape::axes(to, strides))?;
+        let highest = usize::try_from(offset.checked_add(high)?).ok()?;
+        Some(offset.checked_add(low)? >= 0 && highest < size)
+    };
+    to.len() == strides.len()
+        && to.iter().zip(strides).all(|(n, stride)| *stride == 0 || !idle && *n != 1)
+        && (idle || fits() == Some(true))
 }
 
 /// Strides under which the elements of one shape are those of another in the same

@@ -7,8 +7,8 @@ pub(crate) mod unique;
 use crate::error::{Result, bail, ensure};
 use crate::ops::rules::builders::{flat, slice_axis};
 use crate::ops::{
-    Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
-    rules::shapeless::zeros_like, scan::axis_of, shape::axes::Axis,
+    Call, Candidates, Cotangents, Decompose, Draft, Fitted, Jvp, Refit, Rules, Vjp, Vmap,
+    attributes, rules::shapeless::zeros_like, scan::axis_of, shape::axes::Axis,
 };
 use crate::shape::{Shape, Show};
 use crate::{array::Array, backend::Exec, dtype::Dtype, node::Value, scalar::Scalar};
@@ -167,6 +167,12 @@ impl Rules for Sort {
             (Some(_), false) => "partition",
             (Some(_), true) => "argpartition",
         }
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        let id = if self.arg { op::ARG_SORT } else { op::SORT };
+        let size = node.outputs.first().and_then(|(shape, _)| shape.get(self.axis));
+        node.is_elementwise(id, None) && size.is_some_and(|n| self.kth.is_none_or(|k| k < *n))
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {

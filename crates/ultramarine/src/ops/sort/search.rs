@@ -3,8 +3,8 @@
 use crate::error::{Result, bail, ensure};
 use crate::ops::rules::{batching::all_batched, builders::flat};
 use crate::ops::{
-    Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
-    elementwise::operand::Operand, no_derivatives, select::where_,
+    Call, Candidates, Cotangents, Decompose, Draft, Fitted, Jvp, Refit, Rules, Vjp, Vmap,
+    attributes, elementwise::operand::Operand, no_derivatives, select::where_,
 };
 use crate::shape::{self, Shape, Show};
 use crate::{array::Array, backend::Exec, dtype::Dtype, node::Value, placement::follow};
@@ -169,6 +169,14 @@ fn before(a: &Array, b: &Array) -> Result<Array> {
 impl Rules for SearchSorted {
     fn name(&self) -> &'static str {
         "searchsorted"
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        let Some(([(rows, a), (values, b)], _)) = node.of() else { return false };
+        node.is_computable()
+            && a == b
+            && rows.split_last().is_some_and(|(n, batch)| *n > 0 && values.starts_with(batch))
+            && node.gives(values, Dtype::Uint32)
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {

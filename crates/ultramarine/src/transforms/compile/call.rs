@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::node::{Inputs, Node};
 use crate::ops::rules::multi_output::{MultiOutput, MultiOutputRules, Results};
 use crate::ops::rules::subgraph::{Built, Executables, Subgraph};
-use crate::ops::{Attribute, Call, Opaque, OperationKey};
+use crate::ops::{Attribute, Call, Draft, Opaque, OperationKey};
 use crate::{
     array::Array, backend::Exec, dtype::Dtype, node::Value, placement::Place, shape::Shape,
 };
@@ -112,6 +112,10 @@ impl Attribute for CompiledCall {
 impl MultiOutputRules for CompiledCall {
     fn name(&self) -> &'static str {
         "compiled"
+    }
+
+    fn admits(&self, _: &Draft<'_>) -> bool {
+        true
     }
 
     fn subgraph(&self) -> Option<&dyn Subgraph> {

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::ops::rules::batching::joined;
 use crate::ops::rules::builders::{bin, times, un, with_axis};
 use crate::ops::rules::multi_output::{MultiOutputRules, MultiOutputVjp, Results};
-use crate::ops::{Call, Cotangents, Refit, Vmap, attributes};
+use crate::ops::{Call, Cotangents, Draft, Refit, Vmap, attributes};
 use crate::{dtype::Dtype, node::Value, scalar::Scalar, shape::Shape};
 use smallvec::{SmallVec, smallvec};
 use ultramarine_abi::schema::{AttentionAttrs, binary, op, unary};
@@ -85,6 +85,33 @@ impl Attention {
         )
     }
 
+    /// The operands that may be absent and are there, by the names of the contract's table.
+    fn names(&self, sinks: bool) -> SmallVec<[&'static str; 3]> {
+        let all = [(self.mask, "mask"), (sinks, "sinks"), (self.lengths, "lengths")];
+        all.into_iter().filter(|(there, _)| *there).map(|(_, name)| name).collect()
+    }
+
+    /// The shapes of queries and values, if those of queries, keys, values and the operands from `first` on fit each other.
+    fn admitted<'a>(
+        &self,
+        node: &Draft<'a>,
+        first: usize,
+        sinks: bool,
+    ) -> Option<(&'a [usize], &'a [usize])> {
+        let [(q, dtype), (k, _), (v, _)] = *node.inputs.first_chunk()?;
+        let ([b, h, m, d], [kb, kh, n, kd], [vb, vh, vn, e]) = (q, k, v) else { return None };
+        let sizes = (kb, kd, vb, vh, vn) == (b, d, b, kh, n) && *kh > 0 && h % kh == 0;
+        let small = [d, e].iter().all(|size| u32::try_from(**size).is_ok());
+        let mut rest = node.inputs.get(first..)?.iter();
+        let mut fits = |there: bool, shape: &[usize], dtypes: &[Dtype]| {
+            !there || rest.next().is_some_and(|(s, d)| *s == shape && dtypes.contains(d))
+        };
+        let extra = fits(self.mask, &[*b, *h, *m, *n], &[Dtype::Bool, dtype])
+            && fits(sinks, &[*b, *h], &[dtype])
+            && fits(self.lengths, &[*b], &[Dtype::Int32]);
+        (sizes && small && extra && rest.next().is_none()).then_some((q, v))
+    }
+
     /// Returns true if a device has a kernel for these operands.
     pub fn is_fused(&self, device: &'static DeviceState, operands: &[Array]) -> bool {
         let [q, k, v] = [0, 1, 2].map(|i| operands[i].shape());
@@ -146,6 +173,12 @@ fn shapes([q, v]: [&[usize]; 2], dtype: Dtype) -> Results {
 impl MultiOutputRules for Attention {
     fn name(&self) -> &'static str {
         "attention"
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        let Some((q, v)) = self.admitted(node, 3, self.sinks) else { return false };
+        node.follows(op::ATTENTION, None, &self.names(self.sinks))
+            && node.gives_all(&shapes([q, v], node.inputs[0].1))
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>, results: &[(Shape, Dtype)]) -> Result<Vec<Value>> {
@@ -214,6 +247,22 @@ impl AttentionGradient {
 impl MultiOutputRules for AttentionGradient {
     fn name(&self) -> &'static str {
         "attention_gradient"
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        let Some(([b, h, m, _], [_, _, _, e])) = self
+            .of
+            .admitted(node, 6, false)
+            .and_then(|(q, v)| Some((q.as_array()?, v.as_array()?)))
+        else {
+            return false;
+        };
+        let (rows, cotangent) = ([*b, *h, *m], [*b, *h, *m, *e]);
+        node.follows(op::ATTENTION_GRADIENT, None, &self.of.names(false))
+            && *node.inputs[3].0 == cotangent
+            && *node.inputs[4].0 == rows
+            && *node.inputs[5].0 == rows
+            && node.outputs == &node.inputs[..3]
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>, results: &[(Shape, Dtype)]) -> Result<Vec<Value>> {

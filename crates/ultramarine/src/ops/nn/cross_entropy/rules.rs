@@ -9,7 +9,7 @@ use crate::ops::nn::compute_dtype;
 use crate::ops::rules::batching::joined;
 use crate::ops::rules::builders::{bin, times, with_axis};
 use crate::ops::rules::multi_output::{MultiOutputRules, MultiOutputVjp, Results};
-use crate::ops::{Call, Cotangents, Refit, Vmap, attributes};
+use crate::ops::{Call, Cotangents, Draft, Refit, Vmap, attributes};
 use crate::{dtype::Dtype, node::Value, shape::Shape};
 use smallvec::smallvec;
 use ultramarine_abi::schema::{NoAttrs, binary, op};
@@ -50,6 +50,14 @@ fn shapes(logits: &[usize], dtype: Dtype) -> Results {
 impl MultiOutputRules for CrossEntropy {
     fn name(&self) -> &'static str {
         "cross_entropy"
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        let [(&[rows, classes], dtype), (&[n], _)] = *node.inputs else { return false };
+        node.follows(op::CROSS_ENTROPY, None, &[])
+            && rows == n
+            && classes > 0
+            && node.gives_all(&shapes(&[rows], compute_dtype(dtype)))
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>, results: &[(Shape, Dtype)]) -> Result<Vec<Value>> {
@@ -99,6 +107,14 @@ impl CrossEntropyGradient {
 impl MultiOutputRules for CrossEntropyGradient {
     fn name(&self) -> &'static str {
         "cross_entropy_gradient"
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        let [logits @ (&[rows, classes], _), ref lines @ ..] = *node.inputs else { return false };
+        node.follows(op::CROSS_ENTROPY_GRADIENT, None, &[])
+            && classes > 0
+            && lines.iter().all(|(shape, _)| **shape == [rows])
+            && node.outputs == [logits]
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>, results: &[(Shape, Dtype)]) -> Result<Vec<Value>> {

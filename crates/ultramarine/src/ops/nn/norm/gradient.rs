@@ -9,7 +9,7 @@ use crate::ops::nn::compute_dtype;
 use crate::ops::rules::batching;
 use crate::ops::rules::builders::times;
 use crate::ops::rules::multi_output::{MultiOutputRules, Results};
-use crate::ops::{Call, Refit, Vmap, attributes};
+use crate::ops::{Call, Draft, Refit, Vmap, attributes};
 use crate::{dtype::Dtype, node::Value, scalar::Scalar, shape::Shape};
 use smallvec::{SmallVec, smallvec};
 use ultramarine_abi::schema::{NormGradientAttrs, op};
@@ -78,6 +78,17 @@ impl NormGradient {
 impl MultiOutputRules for NormGradient {
     fn name(&self) -> &'static str {
         if self.norm.centered { "layer_norm_gradient" } else { "rms_norm_gradient" }
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        let [(x @ [_, n], dtype), cotangent, rest @ ..] = node.inputs else { return false };
+        let weight: &[(&[usize], Dtype)] = &[(&[*n], *dtype)];
+        node.is_computable()
+            && dtype.is_floating()
+            && *n > 0
+            && *cotangent == (*x, *dtype)
+            && rest == &weight[..usize::from(self.norm.weight)]
+            && node.gives_all(&self.results(x, *dtype))
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>, results: &[(Shape, Dtype)]) -> Result<Vec<Value>> {

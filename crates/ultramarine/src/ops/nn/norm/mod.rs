@@ -9,8 +9,8 @@ use crate::ops::rules::builders::{bin, like, plus, times, un, with_axis};
 use crate::ops::rules::shapeless::broadcast_with;
 use crate::ops::shape::axes::KeepDims;
 use crate::ops::{
-    Anchor, Call, Composite, Cotangents, Fitted, Jvp, Offers, Refit, Rules, Vjp, Vmap, attributes,
-    create::fill::broadcast_constant, rules::batching, shape::view::View,
+    Anchor, Call, Composite, Cotangents, Draft, Fitted, Jvp, Offers, Refit, Rules, Vjp, Vmap,
+    attributes, create::fill::broadcast_constant, rules::batching, shape::view::View,
 };
 use crate::{array::Array, dtype::Dtype, node::Value, scalar::Scalar, shape::Shape};
 use gradient::NormGradient;
@@ -173,6 +173,22 @@ impl Composite for LayerNorm {
 impl Rules for LayerNorm {
     fn name(&self) -> &'static str {
         if self.centered { "layer_norm" } else { "rms_norm" }
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        let ([(x, dtype), rest @ ..], [(out, to)]) = (node.inputs, node.outputs) else {
+            return false;
+        };
+        let fits = |(shape, own): &(&[usize], Dtype)| {
+            own == to && (shape == out || out.last().is_some_and(|n| **shape == [*n]))
+        };
+        node.is_computable()
+            && to.is_floating()
+            && (dtype == to || !dtype.is_inexact())
+            && x == out
+            && !x.is_empty()
+            && rest.len() == usize::from(self.weight) + usize::from(self.bias)
+            && rest.iter().all(fits)
     }
 
     /// Kernels have a weight always and, if it is centered, a bias.

@@ -6,7 +6,7 @@ use crate::ops::rules::shapeless::{
 };
 use crate::ops::shape::concatenate::{concatenate, stack};
 use crate::ops::{
-    Call, Composite, Cotangents, Fitted, Jvp, Offers, Refit, Rules, Vjp, Vmap, attributes,
+    Call, Composite, Cotangents, Draft, Fitted, Jvp, Offers, Refit, Rules, Vjp, Vmap, attributes,
     nn::compute_dtype, rules::batching, shape::view::View,
 };
 use crate::{array::Array, backend::Exec, dtype::Dtype, error::Result, node::Value, shape::Shape};
@@ -120,6 +120,20 @@ impl Composite for Rotation {
 impl Rules for Rotation {
     fn name(&self) -> &'static str {
         "rope"
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        let Some(([x, cos, sin], out)) = node.of() else { return false };
+        let (Some((n, rows)), Some((pairs, of_rows))) = (x.0.split_last(), cos.0.split_last())
+        else {
+            return false;
+        };
+        node.follows(op::ROPE, None, &[])
+            && cos.1 == compute_dtype(x.1)
+            && x == out
+            && cos == sin
+            && (rows, *pairs) == (of_rows, self.pairs)
+            && (1..=n / 2).contains(pairs)
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {

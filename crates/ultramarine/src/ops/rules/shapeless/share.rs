@@ -1,8 +1,8 @@
 //! One over a number of elements, as means need it.
 
 use crate::ops::{
-    Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes, no_derivatives,
-    rules::shapeless::shapeless,
+    Call, Cotangents, Draft, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes, draft,
+    no_derivatives, rules::shapeless::shapeless,
 };
 use crate::{
     array::Array, backend::Exec, dtype::Dtype, error::Result, node::Value, scalar::Scalar,
@@ -42,6 +42,12 @@ pub(crate) fn share(a: &Array, axes: &[usize], ddof: usize, dtype: Dtype) -> Arr
 impl Rules for Share {
     fn name(&self) -> &'static str {
         "number_of_elements"
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        let Some(([(from, _)], _)) = node.of() else { return false };
+        let axes = self.axes == 0 || draft::is_mask(self.axes, from.len());
+        axes && !self.dtype.is_storage() && node.gives(&[], self.dtype)
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {

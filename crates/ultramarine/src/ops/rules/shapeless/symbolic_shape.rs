@@ -4,8 +4,8 @@ use crate::error::{Error, Result, bail, ensure};
 use crate::ops::rules::{batching, shapeless::shapeless};
 use crate::ops::shape::axes::KeepDims;
 use crate::ops::{
-    Call, Cotangents, Fitted, Jvp, Op, Refit, Rules, Vjp, Vmap, attributes, create::fill::filled,
-    shape::view::View,
+    Call, Cotangents, Draft, Fitted, Jvp, Op, Refit, Rules, Vjp, Vmap, attributes,
+    create::fill::filled, shape::view::View,
 };
 use crate::shape::{self, Shape, Show};
 use crate::{array::Array, backend::Exec, dtype::Dtype, node::Value, scalar::Scalar};
@@ -107,6 +107,29 @@ impl Shaped {
 impl Rules for Shaped {
     fn name(&self) -> &'static str {
         self.view.name()
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        let (Some((from, dtype)), [(to, own)]) = (node.inputs.first(), node.outputs) else {
+            return false;
+        };
+        let shapes: SmallVec<[&[usize]; 4]> = node.inputs.iter().map(|(s, _)| *s).collect();
+        let is_there = |size: &SymbolicSize| match *size {
+            SymbolicSize::Of(k, axis) => {
+                shapes.get(k as usize).is_some_and(|s| usize::from(axis) < s.len())
+            }
+            SymbolicSize::Product(a, b) => a <= b && usize::from(b) <= from.len(),
+            SymbolicSize::Fixed(_) | SymbolicSize::Rest => true,
+        };
+        let named = match &self.form {
+            Form::Common => true,
+            Form::Sizes(sizes) => sizes.iter().all(is_there),
+        };
+        let view = matches!(self.view, View::Broadcast | View::Reshape);
+        let of = Draft { inputs: &[(*from, *dtype)], outputs: &[(*to, *own)] };
+        view && named
+            && self.shape(&shapes).is_ok_and(|shape| shape[..] == **to)
+            && self.view.admits(&of)
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
