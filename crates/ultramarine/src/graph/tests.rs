@@ -136,6 +136,7 @@ operations! {
         linalg::eig::Eig,
         linalg::eigh::Eigh,
         linalg::lu::Lu,
+        linalg::pinv::PseudoInverse,
         linalg::qr::Qr,
         linalg::svd::Svd,
         matmul::gather::GatherMatmul,

@@ -11,6 +11,7 @@ pub(crate) mod inverse;
 pub(crate) mod lu;
 pub(crate) mod matrices;
 pub(crate) mod norm;
+pub(crate) mod pinv;
 pub(crate) mod qr;
 pub(crate) mod svd;
 pub(crate) mod triangular;

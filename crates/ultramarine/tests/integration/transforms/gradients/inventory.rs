@@ -74,6 +74,7 @@ const OPERATIONS: &[(&str, Where)] = &[
     ("NormGradient", Python(&["fast.layer_norm", "fast.rms_norm"])),
     ("OutputOf", Not("calls MultiOutputRules: src/transforms/multi_output_tests.rs")),
     ("Pair", Not("of tests")),
+    ("PseudoInverse", Python(&["linalg.pinv", "linalg.pinv, wide"])),
     ("Qr", Python(&["linalg.qr", "linalg.qr, tall", "linalg.qr, wide"])),
     (
         "QuantizedMatmul",

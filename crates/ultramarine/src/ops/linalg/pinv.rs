@@ -1,10 +1,19 @@
-//! The pseudo-inverse: a function with derivatives of its own, by way of singular values.
+//! The pseudo-inverse, by way of singular values, with derivatives of its own.
 
-use crate::ops::linalg::matrices::{check, nothing, sizes};
+use crate::backend::Exec;
+use crate::graph::tracing::Tracing;
+use crate::ops::linalg::matrices::{check, nothing, sizes, solved};
+use crate::ops::rules::batching::batched;
 use crate::ops::rules::builders::{bin, like, un, with_axis};
+use crate::ops::rules::multi_output::{MultiOutputJvp, MultiOutputRules, MultiOutputVjp};
 use crate::ops::shape::axes::KeepDims;
-use crate::ops::{linalg::svd::Svd, matmul::adjoint, select::where_};
-use crate::{array::Array, error::Result, placement::follow, transforms::CustomFunction};
+use crate::ops::{
+    Call, Cotangents, Draft, Vmap, attributes, linalg::svd::Svd, matmul::adjoint, select::where_,
+};
+use crate::{
+    array::Array, dtype::Dtype, error::Result, node::Value, placement::follow, shape::Shape,
+};
+use smallvec::smallvec;
 use ultramarine_abi::schema::{binary, unary};
 
 /// The Moore-Penrose pseudo-inverses `(..., n, m)` of matrices `(..., m, n)` of float32, float64 or complex64, by
@@ -28,15 +37,56 @@ pub fn pinv(a: &Array) -> Result<Array> {
     if m == 0 || n == 0 {
         return nothing(a, &[n, m], a.dtype());
     }
-    let function = CustomFunction::new(|x| Ok(vec![by_singular_values(&x[0])?]))
-        .with_jvp(|x, tangents| {
-            let forward = |t: &Array| pinv_jvp(&x[0], &pinv(&x[0])?, t);
-            Ok(vec![tangents[0].as_ref().map(forward).transpose()?])
-        })
-        .with_vjp(|x, cotangents, _| {
-            Ok(vec![Some(pinv_vjp(&x[0], &pinv(&x[0])?, &cotangents[0])?)])
-        });
-    Ok(function.call(std::slice::from_ref(a))?.swap_remove(0))
+    let inverse = by_singular_values(a)?;
+    if !Tracing::active() {
+        return Ok(inverse);
+    }
+    // Derivatives do not go by the singular values.
+    Ok(Array::forwarded(PseudoInverse, &[a], &[inverse.stop_gradient()]).swap_remove(0))
+}
+
+attributes! {
+    /// The second operand, which is the pseudo-inverse of the first, with derivatives as such.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct PseudoInverse;
+}
+
+impl MultiOutputRules for PseudoInverse {
+    fn name(&self) -> &'static str {
+        "pinv"
+    }
+
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        let [(a, dtype), inverse] = *node.inputs else { return false };
+        let ([batch @ .., m, n], [other @ .., k, l]) = (a, inverse.0) else { return false };
+        solved(dtype)
+            && inverse.1 == dtype
+            && (batch, m, n) == (other, l, k)
+            && node.outputs == [inverse]
+    }
+
+    fn forwards_operands(&self) -> bool {
+        true
+    }
+
+    fn eval(&self, _: &Exec, call: &Call<'_>, _: &[(Shape, Dtype)]) -> Result<Vec<Value>> {
+        Ok(call.inputs[1..].to_vec())
+    }
+
+    fn vjp(&self, v: &MultiOutputVjp<'_>) -> Result<Cotangents> {
+        let (a, cotangents) = (&v.primals[0], v.all_cotangents());
+        Ok(smallvec![Some(pinv_vjp(a, &pinv(a)?, &cotangents[0])?), None])
+    }
+
+    fn jvp(&self, j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
+        let a = &j.primals[0];
+        let forward = |t: &Array| pinv_jvp(a, &pinv(a)?, t);
+        Ok(vec![j.tangents[0].as_ref().map(forward).transpose()?])
+    }
+
+    fn vmap(&self, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
+        Ok(vec![(pinv(&batched(&v.inputs[0], v.axes[0], v.size)?)?, Some(0))])
+    }
 }
 
 fn by_singular_values(a: &Array) -> Result<Array> {

@@ -6,8 +6,6 @@
 
 // The public functions. The operations, with their rules, are in `ops/linalg`.
 
-mod pinv;
-
 pub use crate::ops::linalg::{
     cholesky::cholesky,
     cross::cross,
@@ -17,8 +15,8 @@ pub use crate::ops::linalg::{
     inverse::{cholesky_inv, inv, solve, tri_inv},
     lu::{lu, lu_factor},
     norm::{NormOrder, norm},
+    pinv::pinv,
     qr::qr,
     svd::{svd, svdvals},
     triangular::solve_triangular,
 };
-pub use pinv::pinv;
