@@ -7,6 +7,7 @@ extern crate self as ultramarine;
 
 pub mod backends;
 mod eval;
+pub mod export;
 pub mod extension;
 pub mod fast;
 pub mod fft;
@@ -70,6 +71,7 @@ pub use error::{Error, Message, Result};
 pub use eval::{
     SmallEvaluation, async_eval, eval, executables, fusion, set_executables, set_fusion,
 };
+pub use export::{Exporter, Function, export_function, export_to_dot};
 pub use graph::determinism::{DeterministicScope, deterministic, set_deterministic};
 pub use graph::precision::{
     MatmulPrecision, PrecisionScope, matmul_precision, set_matmul_precision,
@@ -143,6 +145,10 @@ pub struct Interchange;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/transforms.md")]
 pub struct Transforms;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/export.md")]
+pub struct FunctionFiles;
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/kernels.md")]

@@ -1,5 +1,6 @@
 //! Attributes: what defines an operation beside its operands.
 
+use super::attribute_json::{Fields, Json, Malformed, list, to_float};
 use super::operation_key::OperationKey;
 #[cfg(test)]
 use super::tests::Choices;
@@ -11,6 +12,24 @@ use std::sync::Arc;
 pub(crate) trait Attribute {
     /// Appends the value to a key. Different values of a type are encoded differently.
     fn encode(&self, key: &mut OperationKey);
+
+    /// The value of what [`OperationKey::json`] made of one. By default there is none: attributes that mean something in
+    /// this process alone are in no file.
+    fn decode(value: &Json) -> Result<Self, Malformed>
+    where
+        Self: Sized,
+    {
+        Err(Malformed::wanted("nothing that a file may hold", value))
+    }
+
+    /// The form of [`Attribute::decode`]'s values, as the table of operations in docs/function-format.md has it.
+    #[cfg(test)]
+    fn form() -> String
+    where
+        Self: Sized,
+    {
+        unreachable!("an attribute that is in no file")
+    }
 
     /// A random value, which depends on the choices alone: other choices make another value.
     #[cfg(test)]
@@ -44,7 +63,7 @@ macro_rules! attributes {
         $(#[$meta])*
         $vis struct $name($field_vis $type);
 
-        $crate::graph::attribute::attributes!(@struct $name 0 $field);
+        $crate::graph::attribute::attributes!(@struct $name 0 $field $type;);
     };
     (
         $(#[$meta:meta])*
@@ -57,7 +76,7 @@ macro_rules! attributes {
             $($(#[$field_meta])* $field_vis $field: $type),*
         }
 
-        $crate::graph::attribute::attributes!(@struct $name $($field $field)*);
+        $crate::graph::attribute::attributes!(@struct $name $($field $field $type;)*);
     };
     (
         $(#[$meta:meta])*
@@ -91,6 +110,43 @@ macro_rules! attributes {
                 }
             }
 
+            fn decode(
+                value: &$crate::graph::attribute_json::Json,
+            ) -> Result<Self, $crate::graph::attribute_json::Malformed> {
+                use $crate::graph::attribute_json::{Fields, Malformed};
+                let (variant, fields) = Fields::variant(value)?;
+                match variant {
+                    $(stringify!($variant) => {
+                        let _fields = fields.named(&[
+                            $($(stringify!($field)),*)? $($(stringify!($part)),*)?
+                        ])?;
+                        Ok($name::$variant
+                            $({ $($field: _fields.get(
+                                stringify!($field),
+                                <$type as $crate::graph::attribute::Attribute>::decode,
+                            )?),* })?
+                            $(($(_fields.get(
+                                stringify!($part),
+                                <$part_type as $crate::graph::attribute::Attribute>::decode,
+                            )?),*))?
+                        )
+                    })*
+                    _ => Err(Malformed::wanted(concat!("a ", stringify!($name)), value)),
+                }
+            }
+
+            #[cfg(test)]
+            fn form() -> String {
+                let variants: &[(&str, $crate::graph::tests::Forms<'_>)] = &[$((
+                    stringify!($variant),
+                    &[
+                        $($((stringify!($field), <$type as $crate::graph::attribute::Attribute>::form)),*)?
+                        $($((stringify!($part), <$part_type as $crate::graph::attribute::Attribute>::form)),*)?
+                    ],
+                )),*];
+                $crate::graph::tests::form_of_enum(variants)
+            }
+
             #[cfg(test)]
             fn sample(choices: &mut $crate::graph::tests::Choices) -> Self {
                 use $crate::graph::tests::Choices;
@@ -104,10 +160,31 @@ macro_rules! attributes {
             }
         }
     };
-    (@struct $name:ident $($at:tt $field:ident)*) => {
+    (@struct $name:ident $($at:tt $field:ident $type:ty;)*) => {
         impl $crate::graph::attribute::Attribute for $name {
             fn encode(&self, key: &mut $crate::graph::operation_key::OperationKey) {
                 key.record(stringify!($name), &[$((stringify!($field), &self.$at)),*]);
+            }
+
+            fn decode(
+                value: &$crate::graph::attribute_json::Json,
+            ) -> Result<Self, $crate::graph::attribute_json::Malformed> {
+                let _fields = $crate::graph::attribute_json::Fields::of(
+                    value,
+                    &[$(stringify!($field)),*],
+                )?;
+                Ok($name { $($at: _fields.get(
+                    stringify!($field),
+                    $crate::graph::attribute::Attribute::decode,
+                )?),* })
+            }
+
+            #[cfg(test)]
+            fn form() -> String {
+                let fields: $crate::graph::tests::Forms<'_> = &[
+                    $((stringify!($field), <$type as $crate::graph::attribute::Attribute>::form)),*
+                ];
+                $crate::graph::tests::form_of_fields(fields)
             }
 
             #[cfg(test)]
@@ -119,13 +196,23 @@ macro_rules! attributes {
 }
 pub(crate) use attributes;
 
-/// Values of one kind: how they are encoded, and what samples are chosen from.
+/// Values of one kind: how they are encoded and decoded, their form in a file, and what samples are chosen from.
 macro_rules! values {
-    ($($type:ty: $value:ident, $key:ident => $encode:expr, [$($sample:expr),*];)*) => {
+    ($($type:ty: $form:literal, $value:ident, $key:ident => $encode:expr, $decode:expr, [$($sample:expr),*];)*) => {
         $(impl Attribute for $type {
             fn encode(&self, $key: &mut OperationKey) {
                 let $value = self;
                 $encode
+            }
+
+            fn decode(value: &Json) -> Result<$type, Malformed> {
+                let decode: fn(&Json) -> Option<$type> = $decode;
+                decode(value).ok_or_else(|| Malformed::wanted($form, value))
+            }
+
+            #[cfg(test)]
+            fn form() -> String {
+                $form.into()
             }
 
             #[cfg(test)]
@@ -138,18 +225,28 @@ macro_rules! values {
 
 // Of integers 0 and 1 come first, which are codes of every family.
 values! {
-    bool: v, key => key.bool(*v), [false, true];
-    u8: v, key => key.unsigned((*v).into()), [0, 1];
-    u32: v, key => key.unsigned((*v).into()), [0, 1];
-    u64: v, key => key.unsigned(*v), [0, 1, 128, u64::MAX];
-    usize: v, key => key.unsigned(*v as u64), [0, 1, 300, usize::MAX];
-    i32: v, key => key.signed((*v).into()), [0, 1, -1, i32::MIN];
-    i64: v, key => key.signed(*v), [0, 1, -1, i64::MIN];
-    isize: v, key => key.signed(*v as i64), [0, 1, -1, isize::MAX];
-    f64: v, key => key.float(*v), [0.0, -0.0, 1.5, f64::NAN, -f64::NAN];
-    &'static str: v, key => key.text(v), ["a", "b", "ab"];
-    Dtype: v, key => key.dtype(*v), [Dtype::Bool, Dtype::Float32, Dtype::Float64];
-    Device: v, key => key.text(&v.to_string()), [Device::CPU, Device::gpu(0), Device::gpu(1)];
+    bool: "bool", v, key => key.bool(*v), Json::as_bool, [false, true];
+    u8: "u8", v, key => key.unsigned((*v).into()), |v| v.as_u64()?.try_into().ok(), [0, 1];
+    u32: "u32", v, key => key.unsigned((*v).into()), |v| v.as_u64()?.try_into().ok(), [0, 1];
+    u64: "u64", v, key => key.unsigned(*v), Json::as_u64, [0, 1, 128, u64::MAX];
+    usize: "u64", v, key => key.unsigned(*v as u64), |v| v.as_u64()?.try_into().ok(), [0, 1, 300, usize::MAX];
+    i32: "i32", v, key => key.signed((*v).into()), |v| v.as_i64()?.try_into().ok(), [0, 1, -1, i32::MIN];
+    i64: "i64", v, key => key.signed(*v), Json::as_i64, [0, 1, -1, i64::MIN];
+    isize: "i64", v, key => key.signed(*v as i64), |v| v.as_i64()?.try_into().ok(), [0, 1, -1, isize::MAX];
+    f64: "f64", v, key => key.float(*v), |v| to_float(v).ok(), [0.0, -0.0, 1.5, f64::NAN, -f64::NAN];
+    Dtype: "dtype", v, key => key.dtype(*v), |v| Dtype::from_name(v.as_str()?), [Dtype::Bool, Dtype::Float32, Dtype::Float64];
+    Device: "device", v, key => key.text(&v.to_string()), |v| v.as_str()?.parse().ok(), [Device::CPU, Device::gpu(0), Device::gpu(1)];
+}
+
+impl Attribute for &'static str {
+    fn encode(&self, key: &mut OperationKey) {
+        key.text(self);
+    }
+
+    #[cfg(test)]
+    fn sample(choices: &mut Choices) -> &'static str {
+        choices.pick(&["a", "b", "ab"])
+    }
 }
 
 impl Attribute for str {
@@ -174,6 +271,21 @@ impl Attribute for Scalar {
         key.record("Scalar", &[("dtype", &self.dtype()), ("bits", &self.bits())]);
     }
 
+    fn decode(value: &Json) -> Result<Scalar, Malformed> {
+        let fields = Fields::of(value, &["dtype", "bits"])?;
+        let (dtype, bits) = (fields.get("dtype", Dtype::decode)?, fields.get("bits", u64::decode)?);
+        let scalar = Scalar::from_bits(dtype, bits);
+        match scalar.bits() == bits {
+            true => Ok(scalar),
+            false => Err(Malformed(format!("{bits} are more bits than {dtype} has"))),
+        }
+    }
+
+    #[cfg(test)]
+    fn form() -> String {
+        "scalar".into()
+    }
+
     #[cfg(test)]
     fn sample(choices: &mut Choices) -> Scalar {
         Scalar::from_bits(Dtype::sample(choices), u32::sample(choices).into())
@@ -183,6 +295,19 @@ impl Attribute for Scalar {
 impl<T: Attribute> Attribute for Option<T> {
     fn encode(&self, key: &mut OperationKey) {
         key.list(self);
+    }
+
+    fn decode(value: &Json) -> Result<Option<T>, Malformed> {
+        match list(value)? {
+            [] => Ok(None),
+            [one] => Ok(Some(T::decode(one)?)),
+            _ => Err(Malformed::wanted("at most one value", value)),
+        }
+    }
+
+    #[cfg(test)]
+    fn form() -> String {
+        format!("[{}?]", T::form())
     }
 
     #[cfg(test)]
@@ -196,6 +321,16 @@ impl<T: Attribute, const N: usize> Attribute for [T; N] {
         key.list(self);
     }
 
+    fn decode(value: &Json) -> Result<[T; N], Malformed> {
+        let all = Vec::decode(value)?;
+        all.try_into().map_err(|_| Malformed::wanted(format!("{N} values"), value))
+    }
+
+    #[cfg(test)]
+    fn form() -> String {
+        format!("[{}; {N}]", T::form())
+    }
+
     #[cfg(test)]
     fn sample(choices: &mut Choices) -> [T; N] {
         std::array::from_fn(|_| T::sample(choices))
@@ -207,6 +342,15 @@ impl<T: Attribute> Attribute for Vec<T> {
         key.list(self);
     }
 
+    fn decode(value: &Json) -> Result<Vec<T>, Malformed> {
+        list(value)?.iter().map(T::decode).collect()
+    }
+
+    #[cfg(test)]
+    fn form() -> String {
+        format!("[{}]", T::form())
+    }
+
     #[cfg(test)]
     fn sample(choices: &mut Choices) -> Vec<T> {
         (0..choices.pick(&[0, 1, 2])).map(|_| T::sample(choices)).collect()
@@ -216,6 +360,15 @@ impl<T: Attribute> Attribute for Vec<T> {
 impl<A: smallvec::Array<Item: Attribute>> Attribute for SmallVec<A> {
     fn encode(&self, key: &mut OperationKey) {
         key.list(self);
+    }
+
+    fn decode(value: &Json) -> Result<SmallVec<A>, Malformed> {
+        list(value)?.iter().map(A::Item::decode).collect()
+    }
+
+    #[cfg(test)]
+    fn form() -> String {
+        format!("[{}]", A::Item::form())
     }
 
     #[cfg(test)]

@@ -5,6 +5,7 @@
 pub(crate) mod array;
 pub(crate) mod arrays;
 pub(crate) mod attribute;
+pub(crate) mod attribute_json;
 pub(crate) mod composite;
 pub(crate) mod determinism;
 pub(crate) mod draft;

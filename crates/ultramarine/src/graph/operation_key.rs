@@ -1,5 +1,6 @@
 //! The identity of an operation, by which evaluation and compiled functions tell operations apart.
 
+use super::attribute_json::{Json, from_float};
 use super::{attribute::Attribute, op::Op, rules::Rules};
 use crate::dtype::Dtype;
 use smallvec::SmallVec;
@@ -51,11 +52,23 @@ impl OperationKey {
 
     /// The key of an operation of this name and version.
     pub fn of(name: &str, version: u32, attributes: &(impl Attribute + ?Sized)) -> OperationKey {
-        let mut key = OperationKey { bytes: SmallVec::new(), opaque: SmallVec::new(), words: None };
+        let mut key = OperationKey::empty();
         name.encode(&mut key);
         version.encode(&mut key);
         attributes.encode(&mut key);
         key
+    }
+
+    fn empty() -> OperationKey {
+        OperationKey { bytes: SmallVec::new(), opaque: SmallVec::new(), words: None }
+    }
+
+    /// The name of the attributes' type, and the attributes as JSON, which [`Attribute::decode`] reads; `None` if one of them is
+    /// opaque.
+    pub fn json(attributes: &(impl Attribute + ?Sized)) -> Option<(String, Json)> {
+        let mut key = OperationKey::empty();
+        attributes.encode(&mut key);
+        Encoded(key.serialised()?).record()
     }
 
     /// Appends the object of a trait: a type that its place does not say.
@@ -194,6 +207,86 @@ impl OperationKey {
             value >>= 7;
         }
         self.bytes.push(value as u8);
+    }
+}
+
+/// Encoded values that are left to read.
+struct Encoded<'a>(&'a [u8]);
+
+impl Encoded<'_> {
+    fn byte(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn varint(&mut self) -> Option<u64> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    fn bytes(&mut self, len: usize) -> Option<&[u8]> {
+        let (first, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        Some(first)
+    }
+
+    fn name(&mut self) -> Option<String> {
+        let len = self.varint()? as usize;
+        String::from_utf8(self.bytes(len)?.to_vec()).ok()
+    }
+
+    fn value(&mut self) -> Option<Json> {
+        let kind = self.byte()?;
+        let is = |other: Kind| kind == other as u8;
+        if is(Kind::False) || is(Kind::True) {
+            return Some(is(Kind::True).into());
+        }
+        if is(Kind::Unsigned) {
+            return Some(self.varint()?.into());
+        }
+        if is(Kind::Signed) {
+            let zigzag = self.varint()?;
+            return Some(((zigzag >> 1) as i64 ^ -((zigzag & 1) as i64)).into());
+        }
+        if is(Kind::Float) {
+            let bits = self.bytes(8)?.try_into().ok()?;
+            return Some(from_float(f64::from_bits(u64::from_le_bytes(bits))));
+        }
+        if is(Kind::Text) {
+            return Some(self.name()?.into());
+        }
+        if is(Kind::List) {
+            let len = self.varint()?;
+            return (0..len).map(|_| self.value()).collect::<Option<Vec<Json>>>().map(Json::from);
+        }
+        if is(Kind::Record) { Some(self.fields()?.1) } else { None }
+    }
+
+    /// A struct or a variant, with the name of its type.
+    fn record(&mut self) -> Option<(String, Json)> {
+        let kind = self.byte()?;
+        if kind == Kind::Record as u8 { self.fields() } else { None }
+    }
+
+    fn fields(&mut self) -> Option<(String, Json)> {
+        let (name, len) = (self.name()?, self.varint()?);
+        let fields = (0..len).map(|_| Some((self.name()?, self.value()?)));
+        let fields: serde_json::Map<String, Json> = fields.collect::<Option<_>>()?;
+        let (of, variant) = name.split_once("::").map_or((&*name, None), |(a, b)| (a, Some(b)));
+        let value = match variant {
+            None => fields.into(),
+            Some(variant) if fields.is_empty() => variant.into(),
+            Some(variant) => [(variant, Json::from(fields))].into_iter().collect(),
+        };
+        Some((of.to_owned(), value))
     }
 }
 

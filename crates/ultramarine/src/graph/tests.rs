@@ -22,12 +22,36 @@ pub(crate) struct Choices {
 }
 
 impl Choices {
+    /// The choices of a seed.
+    pub fn new(seed: u64) -> Choices {
+        Choices { rng: Rng::new(seed), made: Vec::new() }
+    }
+
     /// One of `items`.
     pub fn pick<T: Copy>(&mut self, items: &[T]) -> T {
         let at = self.rng.below(items.len());
         self.made.push(at);
         items[at]
     }
+}
+
+/// Names of fields and how their forms are known.
+pub(crate) type Forms<'a> = &'a [(&'a str, fn() -> String)];
+
+/// The form of a struct's fields.
+pub(crate) fn form_of_fields(fields: Forms<'_>) -> String {
+    let fields: Vec<String> =
+        fields.iter().map(|(name, form)| format!("{name}: {}", form())).collect();
+    if fields.is_empty() { "{}".into() } else { format!("{{ {} }}", fields.join(", ")) }
+}
+
+/// The form of an enum's variants.
+pub(crate) fn form_of_enum(variants: &[(&str, Forms<'_>)]) -> String {
+    let one = |(name, fields): &(&str, Forms<'_>)| match fields {
+        [] => format!("\"{name}\""),
+        fields => format!("{{ {name}: {} }}", form_of_fields(fields)),
+    };
+    variants.iter().map(one).collect::<Vec<_>>().join(" | ")
 }
 
 /// Keys of random attributes, each with its type and the choices that made it.
@@ -37,7 +61,7 @@ type Samples = Vec<((&'static str, Vec<usize>), OperationKey)>;
 fn samples<T: Attribute>(key: impl Fn(&T) -> OperationKey) -> Samples {
     let mut words = HashMap::new();
     let sample = |seed| {
-        let mut choices = Choices { rng: Rng::new(seed), made: Vec::new() };
+        let mut choices = Choices::new(seed);
         let attributes = T::sample(&mut choices);
         let own = OperationWords::of(&attributes);
         assert!(*words.entry(choices.made.clone()).or_insert_with(|| own.clone()) == own);

@@ -153,6 +153,10 @@ impl Enclosing for CustomFunction {
         NAME
     }
 
+    fn has_own_derivatives(&self) -> bool {
+        self.vjp.is_some() || self.jvp.is_some()
+    }
+
     fn vjp(&self, operands: Operands, v: &MultiOutputVjp<'_>) -> Result<Cotangents> {
         let arguments = operands.arguments(v.primals);
         if !operands.arguments(v.wanted).contains(&true) {

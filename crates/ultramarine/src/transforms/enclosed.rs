@@ -24,6 +24,11 @@ pub(super) trait Enclosing: Opaque {
     /// The name in errors.
     fn name(&self) -> &'static str;
 
+    /// As [`MultiOutputRules::has_own_derivatives`].
+    fn has_own_derivatives(&self) -> bool {
+        false
+    }
+
     /// Cotangents of arguments and closed-over arrays.
     fn vjp(&self, operands: Operands, v: &MultiOutputVjp<'_>) -> Result<Cotangents>;
 
@@ -98,6 +103,10 @@ impl MultiOutputRules for Enclosed {
 
     fn forwards_operands(&self) -> bool {
         true
+    }
+
+    fn has_own_derivatives(&self) -> bool {
+        self.rules.has_own_derivatives()
     }
 
     fn eval(&self, _: &Exec, call: &Call<'_>, _: &[(Shape, Dtype)]) -> Result<Vec<Value>> {

@@ -6,6 +6,7 @@
 mod backends;
 mod devices;
 mod evaluation;
+mod export;
 mod extension;
 mod files;
 mod interchange;

@@ -78,6 +78,8 @@ attributes! {
         },
         /// Has more operands, which only have to be there.
         After,
+        /// A result whose derivatives are unknown: they had rules of their own, which were functions.
+        Underivable,
     }
 }
 
@@ -88,6 +90,13 @@ impl Identity {
     }
 }
 
+#[cold]
+fn underivable(transform: &str) -> Error {
+    let text = "A function from a file has no derivative where it was exported with rules of its own \
+                (custom_function), which no file has. Export its derivative.";
+    Error::value(transform, text)
+}
+
 impl Rules for Identity {
     fn name(&self) -> &'static str {
         match self {
@@ -95,13 +104,16 @@ impl Rules for Identity {
             Identity::StopGradient => "stop_gradient",
             Identity::Enough { .. } => "masked_scatter",
             Identity::After => "depends",
+            Identity::Underivable => "custom_function",
         }
     }
 
     fn admits(&self, node: &Draft<'_>) -> bool {
         let (Some(first), [output]) = (node.inputs.first(), node.outputs) else { return false };
         let operands = match self {
-            Identity::Traced | Identity::StopGradient => node.inputs.len() == 1,
+            Identity::Traced | Identity::StopGradient | Identity::Underivable => {
+                node.inputs.len() == 1
+            }
             Identity::Enough { .. } => matches!(node.inputs, [_, ([], Dtype::Int32)]),
             Identity::After => true,
         };
@@ -139,6 +151,7 @@ impl Rules for Identity {
                 all
             }
             Identity::StopGradient => Cotangents::new(),
+            Identity::Underivable => return Err(underivable("vjp")),
         })
     }
 
@@ -146,6 +159,7 @@ impl Rules for Identity {
         Ok(match self {
             Identity::Traced | Identity::Enough { .. } | Identity::After => j.tangents[0].clone(),
             Identity::StopGradient => None,
+            Identity::Underivable => return Err(underivable("jvp")),
         })
     }
 

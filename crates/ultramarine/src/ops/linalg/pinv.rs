@@ -69,6 +69,10 @@ impl MultiOutputRules for PseudoInverse {
         true
     }
 
+    fn has_own_derivatives(&self) -> bool {
+        true
+    }
+
     fn eval(&self, _: &Exec, call: &Call<'_>, _: &[(Shape, Dtype)]) -> Result<Vec<Value>> {
         Ok(call.inputs[1..].to_vec())
     }

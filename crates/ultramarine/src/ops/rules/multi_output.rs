@@ -134,6 +134,11 @@ pub(crate) trait MultiOutputRules: Attribute + Debug + Send + Sync {
         Some(self.composition(c.operands)?.and_then(|arrays| (c.evaluate)(c.exec, &arrays)))
     }
 
+    /// Returns true if derivatives are others than those of the operations that compute the results.
+    fn has_own_derivatives(&self) -> bool {
+        false
+    }
+
     /// The graph that it stands for, if it is such an operation: then there is no evaluation of its own.
     fn subgraph(&self) -> Option<&dyn Subgraph> {
         None

@@ -117,6 +117,25 @@ impl Graph {
         }
     }
 
+    /// Of each step, whether it leads to a result.
+    pub fn needed(&self) -> Vec<bool> {
+        let mut needed = vec![false; self.steps.len()];
+        self.outputs.iter().for_each(|o| needed[*o as usize] = true);
+        for i in (0..self.steps.len()).rev() {
+            if needed[i] {
+                self.steps[i].operands.iter().for_each(|x| needed[*x as usize] = true);
+            }
+        }
+        needed
+    }
+
+    /// Drops steps that lead to no result.
+    pub fn drop_unused(&mut self) {
+        let mut each = self.needed().into_iter();
+        // A step that is dropped stands for any: nothing reads it.
+        self.rewrite(|_, _| if each.next() == Some(true) { None } else { Some(u32::MAX) });
+    }
+
     /// Rebuilds the graph step by step. `f` is given the new graph's steps and a step whose operands are numbers
     /// of these, and says which step stands for it: an earlier one, or (`None`) itself.
     pub fn rewrite(&mut self, mut f: impl FnMut(&mut Vec<Step>, &mut Step) -> Option<u32>) {

@@ -13,12 +13,12 @@
 //! Either way the results are ordinary lazy arrays.
 
 mod call;
-mod graph;
+pub(crate) mod graph;
 mod passes;
 mod placed;
 mod recent;
-mod record;
-mod shapeless;
+pub(crate) mod record;
+pub(crate) mod shapeless;
 mod trace_key;
 
 use trace_key::TraceKey;

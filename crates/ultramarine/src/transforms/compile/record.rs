@@ -9,14 +9,14 @@ use crate::{array::Array, shape::Shape, transforms::trace::NodeMap};
 use std::sync::{Arc, atomic::Ordering};
 
 /// A recorded function.
-pub(super) struct Recorded {
+pub(crate) struct Recorded {
     pub graph: Graph,
     /// It closes over an array of a transform that is under way: it is of no use after this call.
     pub once: bool,
 }
 
 /// Calls `f` on stand-ins for `inputs`.
-pub(super) fn record<E: From<Error>>(
+pub(crate) fn record<E: From<Error>>(
     f: impl FnOnce(&[Array]) -> Result<Vec<Array>, E>,
     inputs: &[Array],
 ) -> Result<Recorded, E> {

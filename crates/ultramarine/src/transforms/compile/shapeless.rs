@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 /// # Errors
 /// [`Error::Value`](crate::Error::Value) when an operation cannot tell the shape of its result from those of its
 /// operands, or these do not fit each other.
-pub(super) fn fitted(graph: &Graph, shapes: &[&[usize]]) -> Result<Graph> {
+pub(crate) fn fitted(graph: &Graph, shapes: &[&[usize]]) -> Result<Graph> {
     let mut steps: Vec<Step> = Vec::with_capacity(graph.steps.len());
     for step in &graph.steps {
         let mut now = step.clone();

@@ -9,7 +9,8 @@ use crate::{ops::copy::identity::Identity, transforms::compile::graph::Step};
 pub(super) fn dissolve(graph: &mut Graph) {
     graph.rewrite(|steps, step| {
         step.hidden = false;
-        if let Some(Identity::Traced | Identity::StopGradient) = step.get() {
+        use Identity::{StopGradient, Traced, Underivable};
+        if let Some(Traced | StopGradient | Underivable) = step.get() {
             return Some(step.operands[0]);
         }
         let output: &OutputOf = step.get()?;

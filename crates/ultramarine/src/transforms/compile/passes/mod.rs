@@ -2,7 +2,6 @@
 
 mod common;
 mod constants;
-mod dead;
 mod dissolve;
 mod exact;
 mod rematerialise;
@@ -27,11 +26,11 @@ const PASSES: &[fn(&mut Graph)] = &[
     exact::merge,
     common::merge,
     constants::keep,
-    dead::drop_unused,
+    Graph::drop_unused,
     // Wider programs.
     views::raise,
     common::merge,
-    dead::drop_unused,
+    Graph::drop_unused,
     // The last, for it copies what others would merge.
     rematerialise::rematerialise,
 ];

@@ -1,6 +1,6 @@
 //! Every operation of the core has its transforms tested: this table says where. It is
 //! compared with the sources, so that an operation that is added without a row fails. Its attributes have to be in
-//! the table of operation keys, too.
+//! the table of operation keys, too, and in that of functions as files.
 //!
 //! To add one: its transforms are tested here, by a case in `table/`, or (more of them, and by more
 //! patterns) in Python, by a case in `python/tests/rules/`.
@@ -129,6 +129,22 @@ const NO_RANDOM_ATTRIBUTES: &[(&str, &str)] = &[
     ("Pair", "of tests"),
 ];
 
+/// Operations that files of functions do not have, and why.
+const NOT_IN_FILES: &[(&str, &str)] = &[
+    ("Aligned", "of tests"),
+    ("Applied", "foreign"),
+    ("Bad", "of tests"),
+    ("CompiledCall", "traced arguments see its graph; else its value"),
+    ("Counted", "of tests"),
+    ("Enclosed", "what it computes"),
+    ("ForeignCall", "a function"),
+    ("Launched", "code"),
+    ("MultiOutput", "calls MultiOutputRules"),
+    ("OutputOf", "a step of its own"),
+    ("Pair", "of tests"),
+    ("Transfer", "its operand: files name no devices"),
+];
+
 fn files(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     let entries = std::fs::read_dir(folder).expect("a folder of the sources");
     for path in entries.map(|e| e.expect("an entry").path()) {
@@ -213,5 +229,16 @@ fn every_operation_has_a_key() {
         let excepted = NO_RANDOM_ATTRIBUTES.iter().any(|(name, _)| name == operation);
         let sampled = table.contains(&format!("::{operation},"));
         assert!(sampled != excepted, "{operation}: add it to src/graph/tests.rs");
+    }
+}
+
+#[test]
+fn every_operation_is_in_files() {
+    let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/export/operations.rs");
+    let table = std::fs::read_to_string(table).expect("the format's table");
+    for (operation, _) in OPERATIONS {
+        let excepted = NOT_IN_FILES.iter().any(|(name, _)| name == operation);
+        let read = table.contains(&format!("::{operation};"));
+        assert!(read != excepted, "{operation}: add it to src/export/operations.rs");
     }
 }

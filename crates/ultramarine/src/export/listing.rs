@@ -1,0 +1,119 @@
+//! A trace as lists: what is in a file, for programs that make something else of it.
+
+use super::file::Trace;
+use super::names::letters;
+use super::operations;
+use crate::ops::rules::multi_output::{MultiOutput, OutputOf};
+use crate::shape::Shape;
+use crate::transforms::compile::graph::{Source, Step};
+use crate::{array::Array, dtype::Dtype};
+use std::collections::HashMap;
+
+/// Name, shape and dtype of an array.
+pub type Named = (String, Shape, Dtype);
+
+/// The parts of a trace.
+#[derive(Debug)]
+pub struct Listing {
+    /// The positional arguments, then the keyword arguments in the order of their names.
+    pub inputs: Vec<Named>,
+    /// Names of keyword arguments, and of their arrays.
+    pub keywords: Vec<(String, String)>,
+    /// The results.
+    pub outputs: Vec<Named>,
+    /// Arrays that the function closes over.
+    pub constants: Vec<(String, Array)>,
+    /// Operations, each behind those that it needs.
+    pub operations: Vec<Operation>,
+}
+
+/// An operation of a [`Listing`].
+#[derive(Debug)]
+pub struct Operation {
+    /// Its name.
+    pub name: &'static str,
+    /// The operands.
+    pub inputs: Vec<Named>,
+    /// The results.
+    pub outputs: Vec<Named>,
+    /// What defines it beside its operands, as JSON: [docs/function-format.md] has the forms.
+    ///
+    /// [docs/function-format.md]: https://github.com/ultramarine/ultramarine/blob/main/docs/function-format.md
+    pub attributes: String,
+}
+
+/// Names of steps: those of inputs, outputs and constants come first.
+struct Names(Vec<Option<String>>, usize);
+
+impl Names {
+    fn next(&mut self) -> String {
+        self.1 += 1;
+        letters(self.1 - 1)
+    }
+
+    fn of(&mut self, step: usize) -> String {
+        if let Some(known) = &self.0[step] {
+            return known.clone();
+        }
+        let name = self.next();
+        self.0[step] = Some(name.clone());
+        name
+    }
+}
+
+impl Listing {
+    pub(super) fn of(trace: &Trace) -> Listing {
+        let (signature, graph) = (&trace.signature, &trace.graph);
+        let mut names = Names(vec![None; graph.steps.len()], 0);
+        let input = |(shape, dtype)| (names.next(), shape, dtype);
+        let inputs: Vec<Named> = signature.types().into_iter().map(input).collect();
+        for (i, step) in graph.steps.iter().enumerate() {
+            if let Source::Input(n) = step.source {
+                names.0[i] = Some(inputs[n as usize].0.clone());
+            }
+        }
+        let of_keywords = inputs[signature.positional.len()..].iter();
+        let keywords = signature.keywords.keys().cloned();
+        let keywords = keywords.zip(of_keywords.map(|input| input.0.clone())).collect();
+        let named = |names: &mut Names, i: usize| {
+            let step: &Step = &graph.steps[i];
+            (names.of(i), step.shape.clone(), step.dtype)
+        };
+        let outputs = graph.outputs.iter().map(|o| named(&mut names, *o as usize)).collect();
+        let mut constants = Vec::new();
+        for (i, step) in graph.steps.iter().enumerate() {
+            if let Source::Constant(array) = &step.source {
+                constants.push((names.of(i), array.clone()));
+            }
+        }
+        let result = |(i, step): (usize, &Step)| {
+            Some(((*step.operands.first()?, step.get::<OutputOf>()?.index), i))
+        };
+        let results: HashMap<(u32, usize), usize> =
+            graph.steps.iter().enumerate().filter_map(result).collect();
+        let mut listed = Vec::new();
+        for (i, step) in graph.steps.iter().enumerate() {
+            let Some(op) = step.op().filter(|op| !op.is::<OutputOf>()) else { continue };
+            let operands = step.operands.iter();
+            let inputs = operands.map(|x| named(&mut names, *x as usize)).collect();
+            let outputs = match op.get::<MultiOutput>().filter(|multi| !multi.is_result()) {
+                None => vec![named(&mut names, i)],
+                Some(multi) => {
+                    let result = |(index, (shape, dtype)): (usize, &(Shape, Dtype))| {
+                        let step = results.get(&(i as u32, index));
+                        let name = match step {
+                            Some(at) => names.of(*at),
+                            None => names.next(),
+                        };
+                        (name, shape.clone(), *dtype)
+                    };
+                    multi.results().iter().enumerate().map(result).collect()
+                }
+            };
+            let attributes = operations::written(op).map(|(_, json)| json.to_string());
+            let attributes = attributes.unwrap_or_default();
+            listed.push(Operation { name: op.name(), inputs, outputs, attributes });
+        }
+        Listing { inputs, keywords, outputs, constants, operations: listed }
+    }
+}

@@ -1,0 +1,148 @@
+//! The operations that files of functions may have, by name.
+//!
+//! Names, and those of attributes, are parts of the format: docs/function-format.md lists them, and a test compares that
+//! list with this table. A type or field that is renamed keeps its name in files.
+
+use crate::graph::attribute_json::{Json, Malformed};
+use crate::graph::operation_key::OperationKey;
+use crate::ops::rules::multi_output::{MultiOutput, MultiOutputRules, Results};
+use crate::ops::{
+    Attribute, Op, Rules, arg_reduce, conv, copy, create, elementwise, fft, index, linalg, matmul,
+    nn, quantized, random, reduce, rules, scan, select, shape, sort,
+};
+use smallvec::SmallVec;
+
+/// An operation of the format.
+pub(super) struct Operation {
+    /// The name in files.
+    pub name: &'static str,
+    /// The name of the attributes' type.
+    type_name: &'static str,
+    /// The operation of these attributes, with results of these types.
+    pub read: fn(&Json, Results) -> Result<Op, Malformed>,
+    /// The form of its attributes.
+    #[cfg(test)]
+    pub form: fn() -> String,
+    /// Checks that attributes of a seed are read as they were written.
+    #[cfg(test)]
+    pub check: fn(u64),
+}
+
+/// Operations of one result, and those whose node has all results.
+macro_rules! operations {
+    (
+        single { $($single:literal $single_type:ty;)* }
+        several { $($several:literal $several_type:ty;)* }
+    ) => {
+        /// All operations.
+        pub(super) static OPERATIONS: &[Operation] = &[
+            $(Operation {
+                name: $single,
+                type_name: stringify!($single_type),
+                read: |attributes, _| Ok(single(<$single_type>::decode(attributes)?)),
+                #[cfg(test)]
+                form: <$single_type>::form,
+                #[cfg(test)]
+                check: super::tests::is_read_as_written::<$single_type>,
+            },)*
+            $(Operation {
+                name: $several,
+                type_name: stringify!($several_type),
+                read: |attributes, results| {
+                    Ok(several(<$several_type>::decode(attributes)?, results))
+                },
+                #[cfg(test)]
+                form: <$several_type>::form,
+                #[cfg(test)]
+                check: super::tests::is_read_as_written::<$several_type>,
+            },)*
+        ];
+    };
+}
+
+fn single(rules: impl Rules + Clone) -> Op {
+    Op::new(rules)
+}
+
+fn several(rules: impl MultiOutputRules + 'static, results: Results) -> Op {
+    MultiOutput::new(rules, results, SmallVec::new()).into()
+}
+
+operations! {
+    single {
+        "arange" create::fill::Arange;
+        "arg_reduce" arg_reduce::ArgReduce;
+        "astype" copy::cast::Cast;
+        "binary" elementwise::binary::Binary;
+        "cholesky" linalg::cholesky::Cholesky;
+        "concatenate" shape::concatenate::Concatenate;
+        "contiguous" copy::Contiguous;
+        "convolve" conv::convolve::Convolve;
+        "copy" copy::Fresh;
+        "dynamic_slice" index::dynamic_slice::DynamicSlice;
+        "dynamic_slice_update" index::dynamic_slice::DynamicSliceUpdate;
+        "eigvals" linalg::eig::Eigvals;
+        "eigvalsh" linalg::eigh::EigvalsH;
+        "fft" fft::Transform;
+        "full" create::fill::Fill;
+        "gather" index::gather::Gather;
+        "gather_axis" index::gather::GatherAxis;
+        "identity" copy::identity::Identity;
+        "matmul" matmul::Matmul;
+        "norm" nn::norm::LayerNorm;
+        "number_of_elements" rules::shapeless::share::Share;
+        "random_bits" random::RandomBits;
+        "recode" copy::storage::Recode;
+        "reduce" reduce::Reduce;
+        "rotation" nn::rope::rotation::Rotation;
+        "scan" scan::Scan;
+        "scatter" index::scatter::Scatter;
+        "scatter_axis" index::scatter::ScatterAxis;
+        "searchsorted" sort::search::SearchSorted;
+        "select" select::Select;
+        "singular_values" linalg::svd::SingularValues;
+        "softmax" nn::softmax::Softmax;
+        "solve_triangular" linalg::triangular::SolveTriangular;
+        "sort" sort::Sort;
+        "symbolic_view" rules::shapeless::symbolic_shape::Shaped;
+        "unary" elementwise::unary::Unary;
+        "update" index::update::Update;
+        "view" shape::view::View;
+        "xlogy" elementwise::xlogy::Xlogy;
+    }
+    several {
+        "attention" nn::attention::rules::Attention;
+        "attention_gradient" nn::attention::rules::AttentionGradient;
+        "cross_entropy" nn::cross_entropy::rules::CrossEntropy;
+        "cross_entropy_gradient" nn::cross_entropy::rules::CrossEntropyGradient;
+        "dequantize" quantized::rules::Dequantize;
+        "eig" linalg::eig::Eig;
+        "eigh" linalg::eigh::Eigh;
+        "gather_matmul" matmul::gather::GatherMatmul;
+        "lu" linalg::lu::Lu;
+        "norm_gradient" nn::norm::gradient::NormGradient;
+        "pinv" linalg::pinv::PseudoInverse;
+        "qr" linalg::qr::Qr;
+        "quantized_matmul" quantized::rules::QuantizedMatmul;
+        "segmented_matmul" matmul::segmented::SegmentedMatmul;
+        "straight_through" quantized::straight_through::StraightThrough;
+        "svd" linalg::svd::Svd;
+    }
+}
+
+/// The operation of a name.
+pub(super) fn named(name: &str) -> Option<&'static Operation> {
+    OPERATIONS.iter().find(|o| o.name == name)
+}
+
+/// The name of an operation in files, and its attributes; `None` if files do not have it.
+pub(super) fn written(op: &Op) -> Option<(&'static str, Json)> {
+    let (of, attributes) = OperationKey::json(op.rules()?)?;
+    let is = |o: &&Operation| o.type_name.rsplit("::").next() == Some(of.as_str());
+    Some((OPERATIONS.iter().find(is)?.name, attributes))
+}
+
+/// The version of an operation's attributes.
+pub(super) fn version(op: &Op) -> u32 {
+    op.rules().map_or(1, |rules| rules.version())
+}
