@@ -16,6 +16,7 @@
 //! tree.rs      trees of arrays; substitution.rs: other arrays in the caller's own containers
 //! stack.rs     the stack that recursion over them has left
 //! compile/     compiled functions: keys, captured state
+//! export.rs    functions as files
 //! evaluate.rs, transforms.rs, vmap.rs, custom.rs (functions with transforms of their own), io.rs,
 //! fast.rs (kernels in source form), print.rs, interpreter.rs (its exit, and Ctrl-C)
 //! ```
@@ -34,6 +35,7 @@ mod dlpack;
 mod dtype;
 mod error;
 mod evaluate;
+mod export;
 mod extension;
 mod fast;
 mod interpreter;
@@ -166,6 +168,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     vmap::register(m)?;
     custom::register(m)?;
     compile::register(m)?;
+    export::register(m)?;
     fast::register(m)?;
     memory::register(m)?;
     precision::register(m)?;

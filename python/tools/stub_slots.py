@@ -47,6 +47,11 @@ SLOTS = {
         "def __iter__(self) -> ArrayIterator: ...",
         "def __next__(self) -> array: ...",
     ],
+    "FunctionExporter": [
+        "def __call__(self, *args: Any, **kwargs: array) -> None: ...",
+        "def __enter__(self) -> FunctionExporter: ...",
+        "def __exit__(self, exc_type: object = None, exc_value: object = None, traceback: object = None) -> None: ...",
+    ],
     "StreamContext": [
         "def __enter__(self) -> None: ...",
         "def __exit__(self, exc_type: Any = None, exc_value: Any = None, traceback: Any = None) "

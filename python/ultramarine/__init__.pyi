@@ -212,6 +212,25 @@ class DtypeCategory:
     def value(self) -> int:
         """int: Number of the member."""
 
+class FunctionExporter:
+    """Exports several traces of a function to one file. `exporter` makes it; a call traces the function for arguments like those of
+    the call.
+
+    The file is written at the end of the `with` statement, by `close`, or when the exporter goes.
+    """
+
+    def __call__(self, *args: Any, **kwargs: array) -> None: ...
+    def __enter__(self) -> FunctionExporter: ...
+    def __exit__(
+        self, exc_type: object = None, exc_value: object = None, traceback: object = None
+    ) -> None: ...
+    def close(self) -> None:
+        """Writes the file. No traces can be added then.
+
+        Raises:
+            RuntimeError: If the file cannot be written.
+        """
+
 class InterchangeDeviceError(InterchangeError, TypeError):
     """Memory cannot be imported or exported because of the device that it is on."""
 
@@ -3326,6 +3345,86 @@ def expm1(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
         array: Results in the shape of `a`.
     """
 
+def export_function(
+    file_or_callback: _Path | Callable[[dict[str, Any]], Any],
+    fun: Callable[..., Any],
+    *args: Any,
+    shapeless: bool = False,
+    metadata: str | None = None,
+    **kwargs: array,
+) -> None:
+    """Exports a function of arrays to a file, which `import_function` reads, and programs in Rust, too.
+
+    `fun` is called once, on arrays without values. Arrays that it closes over are constants of the file. Streams and devices
+    are not in the file: the function runs where its arguments are. A file holds no code, so that one from elsewhere is safe to
+    import.
+
+    A callback in place of a file is called with dictionaries that describe the trace: of the types `inputs`,
+    `keyword_inputs`, `outputs` and `constants`, and then `primitive` for each operation, in the order in which they run.
+
+    Args:
+        file_or_callback (Path | Callable[[dict[str, Any]], Any]): Path of the file, which is replaced; or a callback.
+        fun (Callable[..., Any]): Function of arrays that returns an array, or a tuple or list of them.
+        *args (Any): Arrays like the arguments; or a tuple or list of them, a dictionary of keyword arguments, or both.
+        shapeless (bool): Lets the function take arguments of other sizes, with as many dimensions.
+        metadata (str | None): Text that the file carries.
+        **kwargs (array): Arrays like the keyword arguments.
+
+    Raises:
+        ValueError: If arguments or results are no arrays, for metadata with a callback, and for operations that files do not
+            have, such as kernels of the caller's own.
+        RuntimeError: If the file cannot be written.
+
+    Example:
+        >>> def fun(x, y):
+        ...     return x + y
+        >>> mx.export_function("fun.mlxfn", fun, mx.array(1), y=mx.array([1, 2, 3]))
+    """
+
+def export_to_dot(file: _Path, *args: Any, **kwargs: array) -> None:
+    """Writes the graph of what is to be computed for arrays in DOT, the language of graphviz.
+
+    Operations are rectangles, arrays ellipses. Arrays that have their values have no operation.
+
+    Args:
+        file (Path): Path of the file, or a file object for text.
+        *args (Any): Arrays, or trees of them.
+        **kwargs (array): Arrays with names, which are drawn, too. Others are called A, B and so on.
+
+    Raises:
+        ValueError: If `file` is neither a path nor a file object, and for what is no array.
+        OSError: If the file cannot be written.
+
+    Example:
+        >>> x, y = mx.array(1.0), mx.array(2.0)
+        >>> mx.export_to_dot("graph.dot", mx.exp(x + y), x=x, y=y)
+    """
+
+def exporter(
+    file: _Path, fun: Callable[..., Any], *, shapeless: bool = False, metadata: str | None = None
+) -> FunctionExporter:
+    """Makes an exporter of several traces of a function, for arguments of other numbers, names, shapes and dtypes.
+
+    Args:
+        file (Path): Path of the file, which is replaced when the exporter is closed.
+        fun (Callable[..., Any]): Function of arrays that returns an array, or a tuple or list of them.
+        shapeless (bool): Lets the function take arguments of other sizes, with as many dimensions.
+        metadata (str | None): Text that the file carries.
+
+    Returns:
+        FunctionExporter: A context manager, which is called with arrays like the arguments.
+
+    Raises:
+        RuntimeError: If there is no folder for the file.
+
+    Example:
+        >>> def fun(*args):
+        ...     return sum(args)
+        >>> with mx.exporter("fun.mlxfn", fun) as exporter:
+        ...     exporter(mx.array(1))
+        ...     exporter(mx.array(1), mx.array(2))
+    """
+
 def eye(
     n: int,
     m: int | None = None,
@@ -3924,6 +4023,36 @@ def imag(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+    """
+
+def import_function(
+    file: _Path, return_metadata: bool = False
+) -> Callable[..., tuple[array, ...]] | tuple[Callable[..., tuple[array, ...]], str]:
+    """Imports a function from a file that `export_function` or `exporter` wrote.
+
+    Every operation of the file is checked, and there is no code in it: a file from elsewhere is safe to import. (What it says
+    may take time and memory to compute.) The function is called with arrays, or with a tuple or list of arrays, a dictionary
+    of them, or both; it returns a tuple of arrays. Transforms go through it, and its calls are compiled.
+
+    Args:
+        file (Path): Path of the file.
+        return_metadata (bool): Returns the text that the file carries, too.
+
+    Returns:
+        Callable[..., tuple[array, ...]] | tuple[Callable[..., tuple[array, ...]], str]: The function; with `return_metadata` a
+            tuple of it and the text, which is empty if there is none.
+
+    Raises:
+        RuntimeError: If the file cannot be opened, is cut short or wrong, or newer than this package.
+
+    Example:
+        >>> x, y = mx.array(1), mx.array([1, 2, 3])
+        >>> mx.export_function("sum.mlxfn", lambda x, y: x + y, x, y=y)
+        >>> fun = mx.import_function("sum.mlxfn")
+        >>> fun(x, y=y)[0]
+        array([2, 3, 4], dtype=int32)
+        >>> fun((x,), {"y": y})[0]
+        array([2, 3, 4], dtype=int32)
     """
 
 def inner(a: array, b: array, /, *, stream: StreamOrDevice = None) -> array:

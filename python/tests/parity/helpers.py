@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import tempfile
 from typing import Any
 
@@ -61,4 +62,36 @@ def launched(mx: Any, **change: Any) -> Any:
     return kernel(**{**usual, **change})
 
 
-HELPERS = {f.__name__: f for f in (assigned, updated, stored, streamed, restored, launched)}
+def traced(exporter: Any, work: Any) -> Any:
+    """What is done in the `with` statement of an exporter."""
+    with exporter as entered:
+        work(entered)
+        return entered is exporter
+
+
+def canonical(graph: str) -> str:
+    """A graph in DOT without the numbers of its operations, and with their names in lower case."""
+    return re.sub(r"(?<![\w\"])\d+(?![\w\"])", "0", graph).lower().strip()
+
+
+def drawn(draw: Any) -> Any:
+    """A graph in DOT, written to a file object."""
+    file = io.StringIO()
+    draw(file)
+    return canonical(file.getvalue())
+
+
+HELPERS = {
+    f.__name__: f
+    for f in (
+        assigned,
+        updated,
+        stored,
+        streamed,
+        restored,
+        launched,
+        traced,
+        canonical,
+        drawn,
+    )
+}

@@ -11,10 +11,6 @@ from .table import TABLE
 
 # What is not there yet, by what it waits for.
 LATER: dict[str, str] = {
-    **dict.fromkeys(
-        ["export_function", "import_function", "exporter", "FunctionExporter", "export_to_dot"],
-        "exported functions",
-    ),
     "save_gguf": "the GGUF format, in load, too",
 }
 

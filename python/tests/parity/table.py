@@ -13,6 +13,7 @@ from .calls import (
     create,
     distributed,
     elementwise,
+    export,
     fft,
     grouped,
     index,
@@ -48,6 +49,7 @@ TABLE: list[Entry] = [
     *random.ENTRIES,
     *arrays.ENTRIES,
     *distributed.ENTRIES,
+    *export.ENTRIES,
     *others.ENTRIES,
 ]
 

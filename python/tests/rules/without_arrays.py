@@ -72,6 +72,7 @@ CLASSES = [
     "DeviceType",
     "Dtype",
     "DtypeCategory",
+    "FunctionExporter",
     "InterchangeDeviceError",
     "InterchangeError",
     "DeterministicContext",
@@ -89,6 +90,7 @@ EXEMPT = {
     **dict.fromkeys(CLASSES, "a class"),
     **dict.fromkeys(("grad", "value_and_grad", "vjp", "jvp", "vmap", "checkpoint", "custom_function", "depends"), "a transform: test_transforms, test_custom_function"),
     **dict.fromkeys(("eval", "async_eval"), "evaluates"),
+    **dict.fromkeys(("export_function", "import_function", "exporter", "export_to_dot"), "functions as files: test_export"),
     **dict.fromkeys(("load", "save", "savez", "savez_compressed", "save_safetensors"), "files"),
     **{f"random.{name}": "random numbers: ops/test_random.py" for name in (
         "bernoulli", "bits", "categorical", "gumbel", "laplace", "normal", "permutation", "randint",

@@ -324,6 +324,17 @@ PARITY: list[Row] = [
         written("1: x.*1}"),
     ),
     Row(
+        "export_function import_function exporter",
+        "arguments by keyword are told from positional ones, and by their names; mlx takes the one for "
+        "the other where there are as many in all",
+        message="No imported function found|twice with the same signature",
+    ),
+    Row(
+        "export_function",
+        "slices follow the sizes of a shapeless function",
+        message="Slice cannot infer output shapes",
+    ),
+    Row(
         "get_printoptions DeviceType DtypeCategory",
         "device types and categories of dtypes are no Enum: they cannot be listed or called",
         message="not iterable|instances",

@@ -7,6 +7,7 @@ import importlib
 import inspect
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from types import GetSetDescriptorType, ModuleType
 from typing import Any
 
@@ -56,7 +57,9 @@ def test_docstring(value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [p for p in ALL if ">>>" in (p.values[0].__doc__ or "")])
-def test_example(value: Any) -> None:
+def test_example(value: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Some write files.
+    monkeypatch.chdir(tmp_path)
     parser, runner = doctest.DocTestParser(), doctest.DocTestRunner(verbose=False)
     example = parser.get_doctest(value.__doc__, {"mx": mx}, value.__name__, None, None)
     said: list[str] = []

@@ -1,6 +1,7 @@
-"""The examples of docs/transforms.md and docs/compile.md are true."""
+"""The examples of docs/transforms.md, docs/compile.md and docs/export.md are true."""
 
 import re
+from pathlib import Path
 
 import pytest
 from support.paths import DOCS
@@ -8,13 +9,14 @@ from support.paths import DOCS
 from ultramarine import backends
 
 
-@pytest.mark.parametrize("name", ["transforms", "compile"])
-def test_examples(name: str) -> None:
+@pytest.mark.parametrize("name", ["transforms", "compile", "export"])
+def test_examples(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All in one namespace, from top to bottom, as a reader would."""
+    monkeypatch.chdir(tmp_path)
     page = DOCS / f"{name}.md"
     text = page.read_text()
     blocks = list(re.finditer(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
-    assert len(blocks) >= 5
+    assert len(blocks) >= 4
     names: dict[str, object] = {}
     # A reader's process had no thousands of other evaluations before.
     backends.set_executables(True)
