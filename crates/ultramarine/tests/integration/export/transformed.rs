@@ -2,9 +2,13 @@
 
 use super::{check, content, exported, read};
 use crate::support::arrays::uniform_f32;
+use crate::support::mock_device::init;
 use ultramarine::transforms::{checkpoint, compile, grad, jvp, value_and_grad, vjp, vmap};
-use ultramarine::{Array, Dtype, Result, random};
-use ultramarine_test_support::Rng;
+use ultramarine::{
+    Array, Device, Dtype, Result, default_stream, index, random, register, set_default_device,
+    with_stream,
+};
+use ultramarine_test_support::{Rng, own_process};
 
 fn loss(x: &Array) -> Result<Array> {
     x.matmul(&x.transpose()?)?.tanh()?.softmax(-1, false)?.square()?.sum(..)
@@ -99,5 +103,42 @@ fn keys_are_arguments_or_constants() -> Result<()> {
     let (f, zero) = (read(&file)?, Array::scalar(0u32));
     let call = || Ok::<_, ultramarine::Error>(content(&f.call([&zero])?[0]));
     assert_eq!(call()?, call()?, "the state's key is a constant");
+    Ok(())
+}
+
+/// The devices are mocks, of one backend.
+#[test]
+fn functions_run_where_their_arguments_are() -> Result<()> {
+    own_process!();
+    // SAFETY: the mock keeps to the contract.
+    let gpus = unsafe { register(init) }?;
+    set_default_device(Device::CPU)?;
+    let (x, w) = (sample(), sample());
+    // A copy to a device and a stream in the function are none in the file.
+    let there = default_stream(gpus[1])?;
+    let f = |x: &[Array]| {
+        let y = with_stream(there, || x[0].copy_to(gpus[1])?.add(&w))?;
+        Ok(vec![
+            y.copy_to(Device::CPU)?.add(1.0)?,
+            Array::ones(&[2], Dtype::Float32)?.add(&x[0].index(index!(0, ..2))?)?,
+        ])
+    };
+    let file = exported(f, [&x], false)?;
+    let function = read(&file)?;
+    let wanted = function.call([&x])?;
+    for device in [Device::CPU, gpus[0], gpus[1], Device::CPU] {
+        let on_device = x.copy_to(device)?;
+        let results = function.call([&on_device])?;
+        for (got, wanted) in results.iter().zip(&wanted) {
+            assert_eq!((got.device(), content(got)), (device, content(wanted)));
+        }
+    }
+    // A scope wins.
+    let scoped = with_stream(default_stream(gpus[0])?, || function.call([&x]))?;
+    assert_eq!((scoped[0].device(), content(&scoped[0])), (gpus[0], content(&wanted[0])));
+    // Arrays of a device are constants like others.
+    let on_gpu = w.copy_to(gpus[0])?;
+    let function = read(&exported(|x| Ok(vec![x[0].add(&on_gpu)?]), [&x], false)?)?;
+    assert_eq!(function.call([&x])?[0].device(), Device::CPU);
     Ok(())
 }
