@@ -61,6 +61,7 @@ mod place;
 mod primitive;
 #[cfg(feature = "python")]
 pub mod python;
+mod restore;
 mod table;
 mod tensor;
 
@@ -81,5 +82,6 @@ pub use operations::{Attribute, concatenate, operation, stack, where_};
 pub use operators::Operand;
 pub use place::{DeviceKind, Place};
 pub use primitive::{Attributes, Derivatives, Jvp, Primitive, Vjp, Vmap, apply, apply_one};
+pub use restore::{AttributeReader, Restore, provide};
 pub use tensor::TensorType;
 pub use ultramarine_abi as abi;

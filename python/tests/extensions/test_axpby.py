@@ -10,8 +10,11 @@ from __future__ import annotations
 import importlib
 import itertools
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -310,3 +313,27 @@ def test_streams_and_devices(axpby: Axpby) -> None:
         close(want, axpby(x, y, 4.0, 2.0, stream=place), 2, 64)
     with pytest.raises(TypeError):
         axpby(x, y, 4.0, 2.0, stream="cpu")
+
+
+def test_functions_with_it_go_to_files(axpby: Axpby, tmp_path: Path) -> None:
+    """Of the package that says how its operation is made again. The other one's is refused."""
+    path = tmp_path / "f"
+    x, y = um.array([1.0, 2.0]), um.array([3.0, 5.0])
+    f = lambda x, y: axpby(um.exp(x), y, 2.0, -0.5)
+    if axpby.__module__.startswith("ultramarine_axpby_c"):
+        with pytest.raises(ValueError, match="does not say how it is made again"):
+            um.export_function(path, f, x, y)
+        return
+    um.export_function(path, f, x, y)
+    imported = um.import_function(path)
+    assert bytes(memoryview(imported(x, y)[0])) == bytes(memoryview(f(x, y)))
+    gradient = um.grad(lambda x: imported(x, y)[0].sum())
+    assert np.allclose(np.array(gradient(x)), 2 * np.exp([1.0, 2.0]), rtol=1e-6)
+    # A program without the package.
+    code = f"import ultramarine as um; um.import_function({str(path)!r})"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert (
+        "[axpby] The operation is of the package ultramarine_axpby, which is not there"
+        in run.stderr
+    )

@@ -34,7 +34,7 @@ extern "C" {
 /* Version of this contract, apart from that of backends. A host takes extensions of its own major; what a later minor
  * adds stands behind the sizes of structs. */
 #define UM_EXTENSION_MAJOR 1
-#define UM_EXTENSION_MINOR 1
+#define UM_EXTENSION_MINOR 2
 
 typedef struct um_array um_array; /* opaque */
 
@@ -197,6 +197,14 @@ typedef struct um_primitive {
   void (*release)(void *context);
 } um_primitive;
 
+/* Takes a primitive, whose context is the receiver's then. */
+typedef void (*um_receive)(void *receiver, const um_primitive *primitive);
+
+/* Makes a primitive again from its version and attributes, and calls `receive` with it, once. Both come from a file, and may be
+ * anything: what is not known fails. */
+typedef um_status (*um_restore)(void *context, uint32_t version, const void *attributes, uint64_t attribute_bytes,
+                                um_receive receive, void *receiver, um_error **error);
+
 /* ---- ordinary operations ------------------------------------------------------------------------------------ */
 
 #define UM_ATTRIBUTE_INT 0u    /* `integer`; also of flags */
@@ -303,6 +311,11 @@ typedef struct um_extension_host {
   um_status (*launch)(void *host_call, um_kernel *kernel, const um_dispatch *dispatch, um_error **error);
   /* The text that precedes kernels of a language, or NULL. */
   const char *(*prelude)(void *host, const char *language);
+  /* Says how primitives of a name are made again, for functions in files; since 1.2. `package` is the package to install or import,
+   * for errors where the name is unknown. The context is good as long as the process lives; a later call for a name takes an
+   * earlier one's place. */
+  um_status (*provide)(void *host, const char *name, const char *package, um_restore restore, void *context,
+                       um_error **error);
 } um_extension_host;
 
 /* ---- Python ------------------------------------------------------------------------------------------------- */

@@ -1,8 +1,8 @@
 //! Functions that the host lends to extensions.
 
 use super::{
-    ArrayHandle, Dispatch, KernelHandle, KernelProperties, KernelText, PlaceCode, Primitive, Task,
-    TaskDrop, TensorType, View,
+    ArrayHandle, Dispatch, KernelHandle, KernelProperties, KernelText, PlaceCode, Primitive,
+    Restore, Task, TaskDrop, TensorType, View,
 };
 use crate::{Error, ParallelBody, Status};
 use core::ffi::{c_char, c_void};
@@ -308,6 +308,19 @@ pub struct ExtensionHost {
     /// The text that precedes kernels of a language, NUL-terminated, or NULL.
     pub prelude:
         Option<unsafe extern "C" fn(host: *mut c_void, language: *const c_char) -> *const c_char>,
+    /// Says how primitives of a name are made again, for functions in files; since 1.2. `package` is the package to install or
+    /// import, for errors where the name is unknown. The context is good as long as the process lives; a later call for a
+    /// name takes an earlier one's place.
+    pub provide: Option<
+        unsafe extern "C" fn(
+            host: *mut c_void,
+            name: *const c_char,
+            package: *const c_char,
+            restore: Restore,
+            context: *mut c_void,
+            error: *mut *mut Error,
+        ) -> Status,
+    >,
 }
 
 // SAFETY: the table is plain data, and its functions are callable from any thread by contract;

@@ -35,7 +35,7 @@ use ultramarine_dlpack::DLDataType;
 /// Incompatible changes of this contract, which has its own version. A host takes extensions of its own major.
 pub const EXTENSION_MAJOR: u16 = 1;
 /// Additions to this contract, which stand behind the sizes of structs.
-pub const EXTENSION_MINOR: u16 = 1;
+pub const EXTENSION_MINOR: u16 = 2;
 
 /// An array. Opaque.
 #[repr(C)]

@@ -103,6 +103,21 @@ pub struct Primitive {
     pub release: Option<unsafe extern "C" fn(context: *mut c_void)>,
 }
 
+/// Takes a primitive, whose context is the receiver's then.
+pub type Receive = unsafe extern "C" fn(receiver: *mut c_void, primitive: *const Primitive);
+
+/// Makes a primitive again from its version and attributes, and calls `receive` with it, once. Both come from a file, and may be
+/// anything: what is not known fails.
+pub type Restore = unsafe extern "C" fn(
+    context: *mut c_void,
+    version: u32,
+    attributes: *const c_void,
+    attribute_bytes: u64,
+    receive: Receive,
+    receiver: *mut c_void,
+    error: *mut *mut Error,
+) -> Status;
+
 /// An evaluation.
 pub type Evaluate = unsafe extern "C" fn(
     context: *mut c_void,

@@ -486,6 +486,7 @@ pub fn table() -> ExtensionHost {
         contiguous: Some(contiguous),
         launch: Some(launch),
         prelude: None,
+        provide: None,
     }
 }
 

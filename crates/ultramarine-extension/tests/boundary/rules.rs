@@ -352,7 +352,7 @@ fn hosts_of_another_major_and_short_tables_are_refused() {
     let mut other = fake_host::table();
     other.major += 1;
     let text = connect(leak(other)).unwrap_err().to_string();
-    assert!(text.contains("version 1.1") && text.contains("has 2.1"), "{text}");
+    assert!(text.contains("version 1.2") && text.contains("has 2.2"), "{text}");
     // The table ends before the handles.
     let mut short = fake_host::table();
     short.size = std::mem::offset_of!(ExtensionHost, array_retain) as u32;

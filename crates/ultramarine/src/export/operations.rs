@@ -3,12 +3,14 @@
 //! Names, and those of attributes, are parts of the format: docs/function-format.md lists them, and a test compares that
 //! list with this table. A type or field that is renamed keeps its name in files.
 
+use crate::dtype::Dtype;
+use crate::extension;
 use crate::graph::attribute_json::{Json, Malformed};
 use crate::graph::operation_key::OperationKey;
-use crate::ops::rules::multi_output::{MultiOutput, MultiOutputRules, Results};
+use crate::ops::rules::multi_output::{ForeignIdentity, MultiOutput, MultiOutputRules, Results};
 use crate::ops::{
-    Attribute, Op, Rules, arg_reduce, conv, copy, create, elementwise, fft, index, linalg, matmul,
-    nn, quantized, random, reduce, rules, scan, select, shape, sort,
+    Attribute, Op, Rules, arg_reduce, attributes, conv, copy, create, elementwise, fft, index,
+    linalg, matmul, nn, quantized, random, reduce, rules, scan, select, shape, sort,
 };
 use smallvec::SmallVec;
 
@@ -18,8 +20,8 @@ pub(super) struct Operation {
     pub name: &'static str,
     /// The name of the attributes' type.
     type_name: &'static str,
-    /// The operation of these attributes, with results of these types.
-    pub read: fn(&Json, Results) -> Result<Op, Malformed>,
+    /// The operation of these attributes, on operands of these dtypes, with results of these types.
+    pub read: fn(&Json, &[Dtype], Results) -> Result<Op, Malformed>,
     /// The form of its attributes.
     #[cfg(test)]
     pub form: fn() -> String,
@@ -39,7 +41,7 @@ macro_rules! operations {
             $(Operation {
                 name: $single,
                 type_name: stringify!($single_type),
-                read: |attributes, _| Ok(single(<$single_type>::decode(attributes)?)),
+                read: |attributes, _, _| Ok(single(<$single_type>::decode(attributes)?)),
                 #[cfg(test)]
                 form: <$single_type>::form,
                 #[cfg(test)]
@@ -48,7 +50,7 @@ macro_rules! operations {
             $(Operation {
                 name: $several,
                 type_name: stringify!($several_type),
-                read: |attributes, results| {
+                read: |attributes, _, results| {
                     Ok(several(<$several_type>::decode(attributes)?, results))
                 },
                 #[cfg(test)]
@@ -130,16 +132,57 @@ operations! {
     }
 }
 
+attributes! {
+    /// An operation from outside.
+    #[derive(Debug)]
+    pub(super) struct Foreign {
+        name: String,
+        version: u32,
+        outputs: u32,
+        /// Its attributes, in bytes of its own.
+        attributes: Vec<u8>,
+        /// The package that has it.
+        package: String,
+    }
+}
+
+/// Operations from outside, which their packages make again.
+pub(super) static FOREIGN: Operation = Operation {
+    name: "foreign",
+    type_name: "Foreign",
+    read: |attributes, dtypes, results| {
+        let Foreign { name, version, outputs, attributes, package } = Foreign::decode(attributes)?;
+        let identity = ForeignIdentity { name, version, outputs, attributes: attributes.into() };
+        let op = extension::restored(&identity, &package, dtypes.into(), results);
+        op.map(Op::from).map_err(|e| Malformed(e.to_string()))
+    },
+    #[cfg(test)]
+    form: Foreign::form,
+    #[cfg(test)]
+    check: super::tests::is_read_as_written::<Foreign>,
+};
+
 /// The operation of a name.
 pub(super) fn named(name: &str) -> Option<&'static Operation> {
-    OPERATIONS.iter().find(|o| o.name == name)
+    OPERATIONS.iter().chain([&FOREIGN]).find(|o| o.name == name)
 }
 
 /// The name of an operation in files, and its attributes; `None` if files do not have it.
 pub(super) fn written(op: &Op) -> Option<(&'static str, Json)> {
+    if let Some(identity) = foreign(op) {
+        let ForeignIdentity { name, version, outputs, attributes } = identity;
+        let package = extension::package(&name)?;
+        let foreign = Foreign { name, version, outputs, attributes: attributes.to_vec(), package };
+        return Some((FOREIGN.name, OperationKey::json(&foreign)?.1));
+    }
     let (of, attributes) = OperationKey::json(op.rules()?)?;
     let is = |o: &&Operation| o.type_name.rsplit("::").next() == Some(of.as_str());
     Some((OPERATIONS.iter().find(is)?.name, attributes))
+}
+
+/// The identity of an operation from outside.
+pub(super) fn foreign(op: &Op) -> Option<ForeignIdentity> {
+    op.get::<MultiOutput>()?.rules().foreign()
 }
 
 /// The version of an operation's attributes.

@@ -83,10 +83,16 @@ pub(super) fn storable(mut graph: Graph) -> Result<Graph> {
 
 #[cold]
 fn refused(op: &Op) -> Error {
-    let text = format!(
-        "{} cannot be exported: files of functions hold no code. Export what comes before and behind it.",
-        op.name()
-    );
+    let name = op.name();
+    let text = match operations::foreign(op) {
+        Some(_) => format!(
+            "{name} cannot be exported: its package does not say how it is made again (see provide in \
+             docs/write-an-operation.md)."
+        ),
+        None => format!(
+            "{name} cannot be exported: files of functions hold no code. Export what comes before and behind it."
+        ),
+    };
     Error::value(EXPORT, text)
 }
 
@@ -190,7 +196,9 @@ impl<'a> Reader<'a> {
             return Err(format!("{name} without a result"));
         };
         let operands = text.of.iter().map(|x| self.value(*x)).collect::<Result<Operands, _>>()?;
-        let op = (known.read)(&text.attributes, results.clone())
+        let dtypes: SmallVec<[Dtype; 4]> =
+            operands.iter().map(|x| self.graph.steps[*x as usize].dtype).collect();
+        let op = (known.read)(&text.attributes, &dtypes, results.clone())
             .map_err(|malformed| format!("{name}: {}", malformed.0))?;
         let now = operations::version(&op);
         if text.version != now {

@@ -2,7 +2,7 @@
 //! `ULTRAMARINE_WRITE_DOCS=1 cargo test -p ultramarine --lib export::tests`. A line of the page that changes is a change of the
 //! format: see docs/function-format.md.
 
-use super::operations::OPERATIONS;
+use super::operations::{FOREIGN, OPERATIONS, Operation};
 use crate::graph::operation_key::{OperationKey, OperationWords};
 use crate::graph::tests::Choices;
 use crate::ops::Attribute;
@@ -18,19 +18,23 @@ pub(super) fn is_read_as_written<T: Attribute>(seed: u64) {
     assert!(OperationWords::of(&read) == OperationWords::of(&attributes), "{json}");
 }
 
+fn all() -> impl Iterator<Item = &'static Operation> {
+    OPERATIONS.iter().chain([&FOREIGN])
+}
+
 #[test]
 fn attributes_are_read_as_they_were_written() {
-    for operation in OPERATIONS {
+    for operation in all() {
         (0..100).for_each(operation.check);
     }
 }
 
 #[test]
 fn names_are_of_one_operation() {
-    let mut names: Vec<&str> = OPERATIONS.iter().map(|o| o.name).collect();
+    let mut names: Vec<&str> = all().map(|o| o.name).collect();
     names.sort();
     names.dedup();
-    assert_eq!(names.len(), OPERATIONS.len());
+    assert_eq!(names.len(), all().count());
 }
 
 const HEAD: &str = "\
@@ -48,7 +52,7 @@ none. `scalar` is `{ \"dtype\": dtype, \"bits\": u64 }`.
 fn the_page_is_the_table() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/function-operations.md");
     let mut page = HEAD.to_owned();
-    let mut rows: Vec<(&str, String)> = OPERATIONS.iter().map(|o| (o.name, (o.form)())).collect();
+    let mut rows: Vec<(&str, String)> = all().map(|o| (o.name, (o.form)())).collect();
     rows.sort();
     for (name, form) in rows {
         let _ = writeln!(page, "| `{name}` | `{}` |", form.replace('|', "\\|"));

@@ -6,7 +6,7 @@ use super::types::{enter, tensor_type};
 use super::{boundary::guard, derive, evaluate};
 use crate::error::{Result, ensure};
 use crate::ops::rules::multi_output::{
-    Compose, MultiOutputJvp, MultiOutputRules, MultiOutputVjp, Results,
+    Compose, ForeignIdentity, MultiOutputJvp, MultiOutputRules, MultiOutputVjp, Results,
 };
 use crate::ops::{Call, Cotangents, Draft, Refit, Vmap, rules::shapeless::cannot};
 use crate::{array::Array, backend::Exec, dtype::Dtype, node::Value, shape::Shape};
@@ -51,8 +51,16 @@ impl MultiOutputRules for Applied {
         self.primitive.name
     }
 
-    fn admits(&self, _: &Draft<'_>) -> bool {
-        true
+    /// As its own rule says.
+    fn admits(&self, node: &Draft<'_>) -> bool {
+        let dtypes = node.inputs.iter().map(|(_, dtype)| dtype);
+        let types = node.inputs.iter().map(|(shape, dtype)| tensor_type(shape, *dtype)).collect();
+        dtypes.eq(self.dtypes.iter())
+            && self.primitive.infer_types(types).is_ok_and(|results| node.gives_all(&results))
+    }
+
+    fn foreign(&self) -> Option<ForeignIdentity> {
+        Some(self.primitive.identity())
     }
 
     fn version(&self) -> u32 {

@@ -19,14 +19,16 @@ mod native;
 mod operations;
 mod poison;
 mod primitive;
+mod provided;
 mod table;
 mod types;
 
 pub use errors::{give_error, take_error};
 pub use handles::{borrow_handle, own_handle, take_handle};
-pub use native::{call, call_one, connect_here, from_library, library_place, to_library};
+pub use native::{call, call_one, connect_here, from_library, library_place, provide, to_library};
 pub use operations::operations;
 pub use poison::{poison, set_poison};
+pub(crate) use provided::{package, restored};
 pub use table::host_table;
 pub use types::{place_of, stream_of};
 pub use ultramarine_extension::*;

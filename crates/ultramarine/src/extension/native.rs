@@ -80,6 +80,16 @@ pub fn call_one<P: library::Primitive>(
     }
 }
 
+/// Says that this program makes primitives of a type again, for functions in files. `package` is the crate that has it, for
+/// errors of programs that do not.
+///
+/// # Errors
+/// [`Error::Value`] for names with a NUL in them.
+pub fn provide<P: library::Restore>(package: &str) -> Result<()> {
+    connect_here();
+    library::provide::<P>(package).map_err(from_library)
+}
+
 /// An error of the library's as one of the core's, as [`call`] converts it.
 pub fn from_library(error: library::Error) -> Error {
     let text = error.text().to_owned();

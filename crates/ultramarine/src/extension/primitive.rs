@@ -4,7 +4,8 @@ use super::boundary::{list, read, text};
 use super::errors::answer;
 use super::types::{tensor_type, validated};
 use crate::error::{Error, Result, ensure};
-use crate::ops::{Attribute, Opaque, OperationKey, attributes, rules::multi_output::Results};
+use crate::ops::rules::multi_output::{ForeignIdentity, Results};
+use crate::ops::{Attribute, Opaque, OperationKey, attributes};
 use crate::{
     array::Array, dtype::Dtype, graph::names::interned, memory::deferred_deleters, sync::lock,
 };
@@ -138,6 +139,16 @@ impl Primitive {
     /// Number of outputs.
     pub fn outputs(&self) -> usize {
         self.n_outputs as usize
+    }
+
+    /// What identifies it in any process.
+    pub fn identity(&self) -> ForeignIdentity {
+        ForeignIdentity {
+            name: self.name.to_owned(),
+            version: self.version,
+            outputs: self.n_outputs,
+            attributes: self.attributes.clone(),
+        }
     }
 
     /// Shapes and dtypes of the outputs.

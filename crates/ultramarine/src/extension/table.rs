@@ -1,6 +1,6 @@
 //! The table that extensions get.
 
-use super::{apply, boundary::text, call, errors, handles, operations, types};
+use super::{apply, boundary::text, call, errors, handles, operations, provided, types};
 use crate::{fast, sync::lock};
 use core::ffi::{CStr, c_char, c_void};
 use std::{ffi::CString, sync::Mutex};
@@ -45,6 +45,7 @@ pub fn host_table() -> &'static ExtensionHost {
         contiguous: Some(call::contiguous),
         launch: Some(call::launch),
         prelude: Some(prelude),
+        provide: Some(provided::provide),
     };
     &TABLE
 }

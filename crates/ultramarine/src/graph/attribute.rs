@@ -260,6 +260,15 @@ impl Attribute for String {
         key.text(self);
     }
 
+    fn decode(value: &Json) -> Result<String, Malformed> {
+        value.as_str().map(str::to_owned).ok_or_else(|| Malformed::wanted("a text", value))
+    }
+
+    #[cfg(test)]
+    fn form() -> String {
+        "text".into()
+    }
+
     #[cfg(test)]
     fn sample(choices: &mut Choices) -> String {
         <&str>::sample(choices).to_owned()

@@ -11,7 +11,7 @@ mod primitive;
 use primitive::{Axpby, DTYPES};
 use pyo3::prelude::*;
 use ultramarine_extension::{
-    Array, Dtype, Error, Place, Result, apply_one, broadcast_arrays, promote_types, python,
+    Array, Dtype, Error, Place, Result, apply_one, broadcast_arrays, promote_types, provide, python,
 };
 
 /// The dtype that is computed in: floats promote, integers and bool count as float32.
@@ -64,6 +64,7 @@ fn axpby(x: Array, y: Array, alpha: f64, beta: f64, stream: Option<Place>) -> Re
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     python::connect_python(module.py())?;
+    provide::<Axpby>("ultramarine_axpby")?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(axpby, module)?)
 }

@@ -3,8 +3,8 @@
 use crate::{cpu, gpu};
 use std::fmt;
 use ultramarine_extension::{
-    Array, CpuCall, Derivatives, Dtype, Error, GpuCall, Jvp, Place, Primitive, Result, TensorType,
-    Vjp, Vmap, apply_one, broadcast_arrays,
+    Array, AttributeReader, Attributes, CpuCall, Derivatives, Dtype, Error, GpuCall, Jvp, Place,
+    Primitive, Restore, Result, TensorType, Vjp, Vmap, apply_one, broadcast_arrays,
 };
 
 /// What is computed with.
@@ -29,6 +29,10 @@ impl Axpby {
 impl Primitive for Axpby {
     fn name(&self) -> &str {
         "axpby"
+    }
+
+    fn attributes(&self) -> Attributes {
+        Attributes::new().float(self.alpha).float(self.beta)
     }
 
     /// The result may have the memory of an operand that nobody else needs.
@@ -93,5 +97,17 @@ impl Primitive for Axpby {
 
     fn print(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "axpby(alpha={}, beta={})", self.alpha, self.beta)
+    }
+}
+
+/// For functions in files.
+impl Restore for Axpby {
+    const NAME: &'static str = "axpby";
+
+    fn restore(version: u32, attributes: &mut AttributeReader<'_>) -> Result<Axpby> {
+        match version {
+            1 => Ok(Axpby { alpha: attributes.float()?, beta: attributes.float()? }),
+            _ => Err(Error::value(format!("there is no version {version} of it"))),
+        }
     }
 }

@@ -145,7 +145,8 @@ rows! {
         error_code, error_text, error_free, array_retain, array_release, array_type, array_place,
         array_eval, array_view, array_from_bytes, array_full, promote_types, issubdtype,
         broadcast_types, broadcast_arrays, operation, apply, parallel_for, thread_count, allocate,
-        take, share, enqueue, kernel, kernel_properties, temporary, contiguous, launch, prelude;
+        take, share, enqueue, kernel, kernel_properties, temporary, contiguous, launch, prelude,
+        provide;
     extension::PythonApi um_python_api: size, major, minor, host, is_array, array_borrow,
         array_from_object, array_to_object, place_from_object, raise;
     dlpack::DLDevice DLDevice: device_type, device_id;

@@ -74,6 +74,17 @@ pub(crate) type Function<'a> = &'a dyn Fn(&[Array]) -> Result<Vec<Array>>;
 type PullBack = fn(Function<'_>, &[Array], Vec<Array>) -> Result<Cotangents>;
 type PushForward = fn(Function<'_>, &[Array], &[Option<Array>]) -> Result<Vec<Option<Array>>>;
 
+/// What says which operation from outside it is, in any process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ForeignIdentity {
+    pub name: String,
+    pub version: u32,
+    /// Number of results.
+    pub outputs: u32,
+    /// Its attributes, which mean something to it alone.
+    pub attributes: Arc<[u8]>,
+}
+
 /// The rules of an operation of several results; as [`Rules`].
 pub(crate) trait MultiOutputRules: Attribute + Debug + Send + Sync {
     /// MLX's name of the operation.
@@ -132,6 +143,11 @@ pub(crate) trait MultiOutputRules: Attribute + Debug + Send + Sync {
     /// Evaluates the composition.
     fn compose(&self, c: &Compose<'_>) -> Option<Result<Vec<Value>>> {
         Some(self.composition(c.operands)?.and_then(|arrays| (c.evaluate)(c.exec, &arrays)))
+    }
+
+    /// What identifies it, if it is an operation from outside.
+    fn foreign(&self) -> Option<ForeignIdentity> {
+        None
     }
 
     /// Returns true if derivatives are others than those of the operations that compute the results.

@@ -10,7 +10,7 @@ use ultramarine::{Array, Dtype, Error, Function, Result, eval};
 use ultramarine_test_support::Rng;
 
 /// A file with this text in place of a program, and these arrays beside it.
-fn file_of(text: &[u8], constants: &Arrays) -> Vec<u8> {
+pub fn file_of(text: &[u8], constants: &Arrays) -> Vec<u8> {
     let mut arrays = constants.clone();
     arrays.insert("program".into(), Array::from_slice(text, &[text.len()]).expect("bytes"));
     let metadata = Metadata::from([("format".into(), "ultramarine.function".into())]);

@@ -3,6 +3,7 @@
 
 mod every;
 mod files;
+mod foreign;
 mod hostile;
 mod transformed;
 

@@ -132,7 +132,7 @@ const NO_RANDOM_ATTRIBUTES: &[(&str, &str)] = &[
 /// Operations that files of functions do not have, and why.
 const NOT_IN_FILES: &[(&str, &str)] = &[
     ("Aligned", "of tests"),
-    ("Applied", "foreign"),
+    ("Applied", "by its package: export/foreign.rs"),
     ("Bad", "of tests"),
     ("CompiledCall", "traced arguments see its graph; else its value"),
     ("Counted", "of tests"),

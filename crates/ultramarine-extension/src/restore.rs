@@ -1,0 +1,197 @@
+//! Primitives that are made again from their attributes, for functions in files.
+
+use crate::{
+    error::{Error, Result, guard},
+    host::{self, asked},
+    primitive::Primitive,
+    table::Table,
+};
+use std::ffi::{CString, c_void};
+use ultramarine_abi::{
+    Error as Raw, Status,
+    extension::{self as raw},
+};
+
+/// A primitive that is made again from its version and attributes: functions with it can be exported to files, and imported
+/// where its library says so by [`provide`].
+pub trait Restore: Primitive + Sized {
+    /// Its name, as [`Primitive::name`] gives it.
+    const NAME: &'static str;
+
+    /// The primitive with this version and these attributes, which [`Primitive::version`] and [`Primitive::attributes`] gave.
+    /// Both come from a file, and may be anything. Read all that there is.
+    ///
+    /// # Errors
+    /// For a version or attributes that it does not know.
+    fn restore(version: u32, attributes: &mut AttributeReader<'_>) -> Result<Self>;
+}
+
+/// Says that this library makes primitives of a type again; `package` is what users install and import to have it. To be
+/// called once connected, when a module is made. A host that knows no functions in files takes no notice.
+///
+/// # Errors
+/// For names with a NUL in them; no connection ([`connect`](crate::connect)).
+pub fn provide<P: Restore>(package: &str) -> Result<()> {
+    let here = host::here()?;
+    let Some(provide) = here.provide else { return Ok(()) };
+    let text = |text: &str| {
+        CString::new(text).map_err(|_| Error::value("[provide] A name has a NUL in it."))
+    };
+    let (name, package) = (text(P::NAME)?, text(package)?);
+    // SAFETY: the host's function with the host's pointer; it copies the texts.
+    asked("provide", |error| unsafe {
+        provide(
+            here.host,
+            name.as_ptr(),
+            package.as_ptr(),
+            restore::<P>,
+            std::ptr::null_mut(),
+            error,
+        )
+    })
+}
+
+unsafe extern "C" fn restore<P: Restore>(
+    _: *mut c_void,
+    version: u32,
+    attributes: *const c_void,
+    attribute_bytes: u64,
+    receive: raw::Receive,
+    receiver: *mut c_void,
+    error: *mut *mut Raw,
+) -> Status {
+    // SAFETY: the contract's: readable bytes, and a receiver that takes the context over.
+    unsafe {
+        guard(error, || {
+            let bytes = match attributes.is_null() {
+                true => &[],
+                false => std::slice::from_raw_parts(attributes.cast(), attribute_bytes as usize),
+            };
+            let mut reader = AttributeReader(bytes);
+            let primitive = P::restore(version, &mut reader)?;
+            if !reader.0.is_empty() {
+                return Err(Error::value(format!(
+                    "[{}] {} bytes of attributes are left over.",
+                    P::NAME,
+                    reader.0.len()
+                )));
+            }
+            Table::new(primitive)?.with(|raw| receive(receiver, raw));
+            Ok(())
+        })
+    }
+}
+
+/// What [`Attributes`](crate::Attributes) wrote, read in the same order.
+#[derive(Debug)]
+pub struct AttributeReader<'a>(&'a [u8]);
+
+impl<'a> AttributeReader<'a> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let (first, rest) = self.0.split_first_chunk().ok_or_else(cut_short)?;
+        self.0 = rest;
+        Ok(*first)
+    }
+
+    /// A number.
+    ///
+    /// # Errors
+    /// As all of these: there are not so many bytes, or they are none that the function of this name writes.
+    pub fn float(&mut self) -> Result<f64> {
+        Ok(f64::from_bits(u64::from_le_bytes(self.take()?)))
+    }
+
+    /// An integer.
+    ///
+    /// # Errors
+    /// As [`float`](Self::float).
+    pub fn int(&mut self) -> Result<i64> {
+        Ok(i64::from_le_bytes(self.take()?))
+    }
+
+    /// A flag.
+    ///
+    /// # Errors
+    /// As [`float`](Self::float).
+    pub fn flag(&mut self) -> Result<bool> {
+        match self.take()? {
+            [0] => Ok(false),
+            [1] => Ok(true),
+            [other] => Err(Error::value(format!("{other} is no flag."))),
+        }
+    }
+
+    /// Integers.
+    ///
+    /// # Errors
+    /// As [`float`](Self::float).
+    pub fn ints(&mut self) -> Result<Vec<i64>> {
+        let count = self.count(8)?;
+        (0..count).map(|_| self.int()).collect()
+    }
+
+    /// A text.
+    ///
+    /// # Errors
+    /// As [`float`](Self::float).
+    pub fn text(&mut self) -> Result<&'a str> {
+        std::str::from_utf8(self.bytes()?).map_err(|_| Error::value("A text is not UTF-8."))
+    }
+
+    /// Bytes.
+    ///
+    /// # Errors
+    /// As [`float`](Self::float).
+    pub fn bytes(&mut self) -> Result<&'a [u8]> {
+        let count = self.count(1)?;
+        let (first, rest) = self.0.split_at(count);
+        self.0 = rest;
+        Ok(first)
+    }
+
+    /// A count of what takes `size` bytes each, all of which are there.
+    fn count(&mut self, size: usize) -> Result<usize> {
+        let count = usize::try_from(self.int()?).map_err(|_| cut_short())?;
+        let bytes = count.checked_mul(size).filter(|bytes| *bytes <= self.0.len());
+        bytes.map(|_| count).ok_or_else(cut_short)
+    }
+}
+
+#[cold]
+fn cut_short() -> Error {
+    Error::value("The attributes are cut short.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Attributes;
+
+    #[test]
+    fn attributes_are_read_as_they_were_written() -> Result<()> {
+        let written =
+            Attributes::new().float(-0.0).int(-7).flag(true).ints(&[1, -2]).text("ab").bytes(&[3]);
+        let mut reader = AttributeReader(written.as_bytes());
+        assert_eq!(reader.float()?.to_bits(), (-0.0f64).to_bits());
+        assert_eq!((reader.int()?, reader.flag()?), (-7, true));
+        assert_eq!(
+            (reader.ints()?, reader.text()?, reader.bytes()?),
+            (vec![1, -2], "ab", &[3][..])
+        );
+        assert!(reader.0.is_empty());
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_not_there_is_not_read() {
+        for bytes in
+            [&[][..], &[2; 7], &i64::MAX.to_le_bytes(), &(-1i64).to_le_bytes(), &5i64.to_le_bytes()]
+        {
+            assert!(
+                AttributeReader(bytes).bytes().is_err() && AttributeReader(bytes).ints().is_err()
+            );
+        }
+        assert!(AttributeReader(&[2]).flag().is_err());
+        assert!(AttributeReader(&[1, 0, 0, 0, 0, 0, 0, 0, 0xff]).text().is_err());
+    }
+}
