@@ -78,7 +78,9 @@ fn run(full: bool) -> Result<()> {
     let venv = &Venv::open(".venv")?;
     let built =
         minutes::step("build: Python packages, plugins, kit", || Built::all(venv, &mut report))?;
-    minutes::step("Rust tests", || report.cargo_test("cargo test", tests(&[])))?;
+    let mut rust = tests(&[]);
+    rust.envs(full.then_some((FULL, "1")));
+    minutes::step("Rust tests", || report.cargo_test("cargo test", rust))?;
     peers.join().map_err(|_| anyhow!("installing packages panicked"))?;
     report.side_by_side(steps(venv, &built, full));
     let closed = report.close();

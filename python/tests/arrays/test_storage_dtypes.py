@@ -235,7 +235,15 @@ SHOWS = {
     "transpose", "unflatten", "unstack", "view", "zeros_like", "issubdtype", "can_cast",
     "concatenate", "concat", "stack", "array_equal", "roll",
 }  # fmt: skip
-SKIPPED = {"save", "savez", "savez_compressed", "save_safetensors", "load", "synchronize"}
+SKIPPED = {
+    "save",
+    "savez",
+    "savez_compressed",
+    "save_safetensors",
+    "load",
+    "synchronize",
+    "export_to_dot",
+}
 
 CALLS: list[Callable[[Any, mx.array, mx.array], Any]] = [
     lambda f, a, b: f(a),

@@ -144,9 +144,9 @@ def test_another_build_of_ultramarine(installed: Path) -> None:
 @pytest.mark.parametrize(
     "major,minor,less,text",
     [
-        (2, 0, 0, r"version 1\.1.*has version 2\.0.*rebuild"),
-        (0, 7, 0, r"version 1\.1.*has version 0\.7.*rebuild"),
-        (1, 0, 8, r"version 1\.1.*9\.9\.9.*lacks a part"),
+        (2, 0, 0, r"version 1\.2.*has version 2\.0.*rebuild"),
+        (0, 7, 0, r"version 1\.2.*has version 0\.7.*rebuild"),
+        (1, 0, 8, r"version 1\.2.*9\.9\.9.*lacks a part"),
     ],
 )
 def test_another_contract_is_refused(
