@@ -76,13 +76,15 @@ impl Contents {
         io::safetensors::write(writer, &arrays, &metadata, name)
     }
 
-    /// Reads a file from the reader's position on; `name` stands for it in errors.
+    /// The traces of a safetensors file, which `name` stands for in errors.
     ///
     /// # Errors
-    /// [`Error::Runtime`] for one that is no file of a function, is cut short or wrong, or newer than this program.
-    pub fn read(reader: &mut dyn io::ReadSeek, name: &str) -> Result<Contents> {
+    /// [`Error::Runtime`] for one that is no file of a function, is wrong, or newer than this program.
+    pub fn of(
+        (mut arrays, mut metadata): (io::Arrays, io::Metadata),
+        name: &str,
+    ) -> Result<Contents> {
         let wrong = |text: String| Error::runtime("import_function", format!("{name}: {text}."));
-        let (mut arrays, mut metadata) = io::safetensors::read(reader, name)?;
         let is_function = metadata.get("format").is_some_and(|format| format == FORMAT);
         let program = arrays.remove(PROGRAM).filter(|_| is_function);
         let program = program.ok_or_else(|| {

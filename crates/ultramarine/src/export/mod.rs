@@ -38,14 +38,12 @@ use crate::{array::Array, arrays::Arrays, io};
 use file::{Contents, Trace};
 use program::{built, check_fitted};
 use std::fmt::{self, Write as _};
-use std::fs::File;
-use std::io::{BufReader, BufWriter, Write};
+use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 use ultramarine_runtime::files::{self, Step};
 
 const EXPORT: &str = "export_function";
-const IMPORT: &str = "import_function";
 
 /// Exports a function of arrays to a file, which [`Function::load`] reads.
 ///
@@ -271,9 +269,8 @@ impl Function {
     /// program, or has an operation that cannot be: every operation is checked.
     pub fn load(path: impl AsRef<Path>) -> Result<Function> {
         let name = path.as_ref().display().to_string();
-        let file = File::open(path.as_ref())
-            .map_err(|e| Error::io(format!("[{IMPORT}] Failed to open {name}"), e))?;
-        Function::read(&mut BufReader::with_capacity(1 << 16, file), &name)
+        let file = io::safetensors::load(path)?;
+        Ok(Function::of(Contents::of(file, &name)?))
     }
 
     /// Reads a function from `reader`'s position to its end; `name` stands for it in errors.
@@ -281,7 +278,8 @@ impl Function {
     /// # Errors
     /// As [`Function::load`].
     pub fn read(reader: &mut dyn io::ReadSeek, name: &str) -> Result<Function> {
-        Ok(Function::of(Contents::read(reader, name)?))
+        let file = io::safetensors::read(reader, name)?;
+        Ok(Function::of(Contents::of(file, name)?))
     }
 
     fn of(contents: Contents) -> Function {
