@@ -13,7 +13,7 @@ use crate::graph::attribute::Attribute;
 use crate::graph::operation_key::{Opaque, OperationKey};
 use crate::graph::rules::Outside;
 use crate::node::{Node, Value};
-use crate::ops::Rules;
+use crate::ops::{Draft, Rules};
 use crate::{array::Array, device::Device, devices, stream, sync::lock};
 use std::any::Any;
 use std::cell::Cell;
@@ -128,6 +128,11 @@ impl Attribute for Load {
 impl Rules for Load {
     fn name(&self) -> &'static str {
         "load"
+    }
+
+    fn admits(&self, _: &Draft<'_>) -> bool {
+        // Files of functions have constants in its place.
+        true
     }
 
     fn outside(&self) -> Option<&dyn Outside> {
