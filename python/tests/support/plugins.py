@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -15,6 +18,15 @@ SOURCE = ROOT / "crates/ultramarine-runtime/tests/misbehaving/plugin.c"
 HEADERS = ROOT / "crates/ultramarine-abi/include"
 EXAMPLES = ROOT / "examples/backends"
 BUILT = ROOT / "target/tmp/python-backends"
+
+
+@contextmanager
+def building() -> Iterator[None]:
+    """One process at a time builds there: tests may run in several."""
+    BUILT.mkdir(parents=True, exist_ok=True)
+    with (BUILT / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def make(directory: Path, name: str = "good", *flags: str) -> Path:
@@ -78,16 +90,16 @@ def compiled(directory: Path, name: str, source: str) -> Path:
 @cache
 def minimal() -> Path:
     """The minimal backend, which has two devices."""
-    return compiled(BUILT, "minimal", (EXAMPLES / "minimal/minimal.c").read_text())
+    with building():
+        return compiled(BUILT, "minimal", (EXAMPLES / "minimal/minimal.c").read_text())
 
 
 @cache
 def opencl() -> Path | None:
     """The OpenCL backend, where there is a device for it."""
-    BUILT.mkdir(parents=True, exist_ok=True)
-    made = subprocess.run(
-        ["make", "-C", str(EXAMPLES / "opencl"), f"OUT={BUILT}"], capture_output=True, check=False
-    )
+    command = ["make", "-C", str(EXAMPLES / "opencl"), f"OUT={BUILT}"]
+    with building():
+        made = subprocess.run(command, capture_output=True, check=False)
     plugin = BUILT / "libultramarine-opencl.so"
     if made.returncode != 0:
         return None

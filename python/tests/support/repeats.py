@@ -49,8 +49,8 @@ def repeated() -> int:
 
 
 def until_repeated(f: Callable[[], Any], count: Callable[[], int] = repeated) -> None:
-    """Calls a function until a count grows, for a minute at most: fused programs are compiled in the background."""
-    deadline = time.monotonic() + 60
+    """Calls a function until a count grows, for two minutes at most: fused programs are compiled in the background."""
+    deadline = time.monotonic() + 120
     before = count()
     while count() == before and time.monotonic() < deadline:
         f()
