@@ -4,7 +4,7 @@ use super::{content, exported, program, read};
 use crate::support::arrays::assert_near;
 use std::io::{Cursor, ErrorKind};
 use ultramarine::export::Keywords;
-use ultramarine::io::safetensors;
+use ultramarine::io::{npy, safetensors};
 use ultramarine::transforms::{CustomFunction, grad};
 use ultramarine::{Array, Dtype, Error, Exporter, Function, Result, export_function, fast};
 use ultramarine_test_support::Tolerance;
@@ -118,6 +118,21 @@ fn files_by_path() -> Result<()> {
     let failed = export_function(&path, |_| Err(Error::value("f", "no")), [&x]);
     assert!(failed.is_err());
     assert_eq!(Function::load(&path)?.call([&x])?[0].item::<f32>()?, 3.0);
+    std::fs::remove_dir_all(&folder).expect("it is there");
+    Ok(())
+}
+
+#[test]
+fn arrays_of_files_are_constants() -> Result<()> {
+    let folder = std::env::temp_dir().join(format!("ultramarine-loads-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let (weights, path) = (folder.join("w.npy"), folder.join("f.mlxfn"));
+    npy::save(&weights, &numbers(&[2.0, 3.0]))?;
+    // One that the function closes over, and one that it loads itself.
+    let (closed_over, x) = (npy::load(&weights)?, numbers(&[1.0, 10.0]));
+    export_function(&path, |x| Ok(vec![((&x[0] * &closed_over)? + npy::load(&weights)?)?]), [&x])?;
+    std::fs::remove_file(&weights).expect("it is there");
+    assert_eq!(Function::load(&path)?.call([&x])?[0].to_vec::<f32>()?, [4.0, 33.0]);
     std::fs::remove_dir_all(&folder).expect("it is there");
     Ok(())
 }

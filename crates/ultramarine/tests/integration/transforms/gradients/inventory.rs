@@ -139,6 +139,7 @@ const NOT_IN_FILES: &[(&str, &str)] = &[
     ("Enclosed", "what it computes"),
     ("ForeignCall", "a function"),
     ("Launched", "code"),
+    ("Load", "a constant: export/files.rs"),
     ("MultiOutput", "calls MultiOutputRules"),
     ("OutputOf", "a step of its own"),
     ("Pair", "of tests"),
