@@ -3,6 +3,7 @@
 use super::Device;
 use crate::dtype::Dtype;
 use crate::memory::Block;
+use crate::shader::vector::FOUR;
 use std::sync::Arc;
 use ultramarine_abi::helper::{Failure, Result, TensorRef, is_row_major};
 
@@ -59,6 +60,11 @@ impl<'a> View<'a> {
     /// Bytes from the buffer's start to the first element.
     pub fn byte_offset(&self) -> u64 {
         self.offset as u64 * self.dtype.bytes() + self.misaligned
+    }
+
+    /// True if the buffer ends with a whole vector, so that kernels may read the last one: of other libraries' not all do.
+    pub fn ends_with_vector(&self) -> bool {
+        self.block.bytes().is_multiple_of(FOUR as u64 * self.dtype.bytes())
     }
 
     /// Row-major without gaps.

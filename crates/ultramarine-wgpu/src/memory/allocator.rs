@@ -12,8 +12,9 @@ use std::sync::{Arc, Mutex};
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::status;
 
-/// Sizes are rounded up to a multiple, so that kernels may read whole words.
-const GRANULE: u64 = 16;
+/// Sizes are rounded up to a multiple, so that kernels may read whole vectors: 4 elements of 8 bytes are the largest.
+/// Of a vector that is partly behind the buffer the driver's check lets nothing through.
+const GRANULE: u64 = 32;
 /// Steps between powers of two, so that sizes that are nearly the same share buffers.
 const STEPS: u64 = 8;
 /// The part of the device's memory that is kept for reuse, until a limit is set.
@@ -213,14 +214,25 @@ fn size_for(bytes: u64, most: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::size_for;
+    use crate::dtype::Wgsl as _;
+    use crate::shader::vector::FOUR;
 
     #[test]
     fn sizes_come_in_steps() {
-        assert_eq!([0, 1, 16, 17].map(|n| size_for(n, 1 << 20)), [16, 16, 16, 32].map(Some));
+        assert_eq!([0, 1, 32, 33].map(|n| size_for(n, 1 << 20)), [32, 32, 32, 64].map(Some));
         assert_eq!(size_for(1 << 20, 1 << 20), Some(1 << 20));
         assert_eq!(size_for((1 << 20) + 1, 1 << 21), Some((1 << 20) + (1 << 17)));
         assert_eq!(size_for((1 << 20) + 1, 1 << 20), None);
         // Not above the limit for the step's sake.
         assert_eq!(size_for(1_000_000, 1_000_010), Some(1_000_000));
+    }
+
+    #[test]
+    fn buffers_end_with_a_whole_vector() {
+        for dtype in crate::dtype::ALL {
+            let vector = FOUR as u64 * dtype.bytes();
+            let sizes = (1..100).map(|n| size_for(n * dtype.bytes(), 1 << 20));
+            assert!(sizes.flatten().all(|size| size % vector == 0), "{dtype:?}");
+        }
     }
 }

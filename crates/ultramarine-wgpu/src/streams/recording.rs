@@ -79,16 +79,14 @@ pub(super) fn prepare(
 }
 
 impl Recording {
-    /// Begins a command buffer, behind all that the queue was given.
+    /// Begins a command buffer: the end of the one before it orders it behind all that the queue was given.
     pub fn begin(context: &Context, mut encoder: hal::CommandEncoder) -> Result<Self> {
         // SAFETY: the encoder is not recording.
         let begun = unsafe { encoder.begin_encoding(None) };
         begun.map_err(|why| of_hal("a list of commands", why))?;
-        let mut barriers = hal::Barriers::default();
-        barriers.around(&context.device, &mut encoder);
         Ok(Self {
             encoder,
-            barriers,
+            barriers: hal::Barriers::default(),
             hazards: Hazards::default(),
             in_pass: false,
             kernel: 0,
@@ -177,7 +175,7 @@ impl Recording {
     /// Ends the command buffer. The encoder is good for another one when this is done.
     pub fn end(mut self, context: &Context) -> Result<(hal::CommandEncoder, hal::CommandBuffer)> {
         self.leave_pass();
-        self.barriers.around(&context.device, &mut self.encoder);
+        self.barriers.end(&context.device, &mut self.encoder);
         // SAFETY: it is recording.
         match unsafe { self.encoder.end_encoding() } {
             Ok(commands) => Ok((self.encoder, commands)),

@@ -18,8 +18,8 @@ pub struct Barriers {
 unsafe impl Send for Barriers {}
 
 impl Barriers {
-    /// At the begin and the end of a list: nothing, lists are ordered by themselves.
-    pub fn around(&mut self, _device: &Device, _encoder: &mut CommandEncoder) {}
+    /// At the end of a list: nothing, lists are ordered by themselves.
+    pub fn end(&mut self, _device: &Device, _encoder: &mut CommandEncoder) {}
 
     /// Orders the next action behind all before it if there is a `hazard`: it uses what they have not finished. `uses`
     /// gives the buffers that it uses, each with its use, by which their states change; they live until the list is

@@ -95,8 +95,8 @@ pub fn create_buffer(device: &Device, size: u64, place: Place) -> Result<Made, D
 pub struct Barriers(());
 
 impl Barriers {
-    /// At the begin and the end of a list: nothing.
-    pub fn around(&mut self, _device: &Device, _encoder: &mut CommandEncoder) {}
+    /// At the end of a list: nothing.
+    pub fn end(&mut self, _device: &Device, _encoder: &mut CommandEncoder) {}
 
     /// Nothing. `uses` gives the buffers that the next action uses, each with its use.
     pub fn before<E>(

@@ -79,9 +79,10 @@ pub fn create_buffer(device: &Device, size: u64, place: Place) -> Result<Made, D
 pub struct Barriers(());
 
 impl Barriers {
-    /// At the begin and the end of a list: orders it and all else in the queue.
-    pub fn around(&mut self, device: &Device, encoder: &mut CommandEncoder) {
-        barrier(device, encoder);
+    /// At the end of a list: orders all that follows in the queue behind it, and the host, once the fence is reached.
+    pub fn end(&mut self, device: &Device, encoder: &mut CommandEncoder) {
+        let (stage, access) = (vk::PipelineStageFlags::HOST, vk::AccessFlags::HOST_READ);
+        barrier(device, encoder, (stage, access));
     }
 
     /// Orders the next action behind those before it if there is a `hazard`: it uses what they have not finished.
@@ -94,27 +95,32 @@ impl Barriers {
         _uses: impl FnOnce() -> Result<Vec<(*const Buffer, BufferUses)>, E>,
     ) -> Result<(), E> {
         if hazard {
-            barrier(device, encoder);
+            // Nothing for the host, since what it takes is dear.
+            let (stage, access) = (vk::PipelineStageFlags::empty(), vk::AccessFlags::empty());
+            barrier(device, encoder, (stage, access));
         }
         Ok(())
     }
 }
 
-/// Lets all that follows in the queue see what came before it, by kernels and copies; and the host, once the fence is
-/// reached.
-fn barrier(device: &Device, encoder: &CommandEncoder) {
+/// Lets all that follows in the queue, and `more`, see what came before it, by kernels and copies.
+fn barrier(
+    device: &Device,
+    encoder: &CommandEncoder,
+    more: (vk::PipelineStageFlags, vk::AccessFlags),
+) {
     let stages = vk::PipelineStageFlags::COMPUTE_SHADER | vk::PipelineStageFlags::TRANSFER;
     let written = vk::AccessFlags::SHADER_WRITE | vk::AccessFlags::TRANSFER_WRITE;
     let read = vk::AccessFlags::SHADER_READ | vk::AccessFlags::TRANSFER_READ;
     let memory = [vk::MemoryBarrier::default()
         .src_access_mask(written)
-        .dst_access_mask(written | read | vk::AccessFlags::HOST_READ)];
+        .dst_access_mask(written | read | more.1)];
     // SAFETY: the encoder is recording, outside of a render pass.
     unsafe {
         device.raw_device().cmd_pipeline_barrier(
             encoder.raw_handle(),
             stages,
-            stages | vk::PipelineStageFlags::HOST,
+            stages | more.0,
             vk::DependencyFlags::empty(),
             &memory,
             &[],

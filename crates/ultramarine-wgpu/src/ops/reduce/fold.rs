@@ -122,6 +122,7 @@ impl Fold {
         let across = step(kept.list.last().map(|(_, [stride, _])| *stride));
         let fours = |n: i64| n % FOUR == 0;
         let vectors = matches!(reduced.list[..], [(_, [1])])
+            && input.ends_with_vector()
             && fours(input.offset)
             && kept.list.iter().all(|(_, [stride, _])| fours(*stride));
         let (lanes_first, segments) = (along <= across, segments as u32);
