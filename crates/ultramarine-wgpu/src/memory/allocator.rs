@@ -214,7 +214,6 @@ fn size_for(bytes: u64, most: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::size_for;
-    use crate::dtype::Wgsl as _;
     use crate::shader::vector::FOUR;
 
     #[test]

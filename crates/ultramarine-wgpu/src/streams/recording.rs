@@ -80,7 +80,7 @@ pub(super) fn prepare(
 
 impl Recording {
     /// Begins a command buffer: the end of the one before it orders it behind all that the queue was given.
-    pub fn begin(context: &Context, mut encoder: hal::CommandEncoder) -> Result<Self> {
+    pub fn begin(mut encoder: hal::CommandEncoder) -> Result<Self> {
         // SAFETY: the encoder is not recording.
         let begun = unsafe { encoder.begin_encoding(None) };
         begun.map_err(|why| of_hal("a list of commands", why))?;
@@ -109,7 +109,8 @@ impl Recording {
             accesses(action, &mut self.accesses);
             let hazard = self.hazards.add(&self.accesses);
             let uses = || uses(action, words);
-            self.barriers.before(&context.device, &mut self.encoder, hazard, uses)?;
+            let copies = !matches!(action, Action::Dispatch { .. });
+            self.barriers.before(&context.device, &mut self.encoder, (hazard, copies), uses)?;
             match action {
                 Action::Copy { from, to, bytes } => self.copy(from, to, *bytes)?,
                 Action::Timestamp(stamp) => {

@@ -164,7 +164,7 @@ impl Submissions {
                 made.map_err(|why| of_hal("a list of commands", why))?
             }
         };
-        let recording = Recording::begin(&self.context, encoder)?;
+        let recording = Recording::begin(encoder)?;
         let groups = self.groups.overflow(&self.context);
         self.open = Some(Open {
             recording,

@@ -28,7 +28,7 @@ impl Barriers {
         &mut self,
         _device: &Device,
         encoder: &mut CommandEncoder,
-        hazard: bool,
+        (hazard, _copies): (bool, bool),
         uses: impl FnOnce() -> Result<Vec<(*const Buffer, BufferUses)>, E>,
     ) -> Result<(), E> {
         let uses = uses()?;

@@ -103,7 +103,7 @@ impl Barriers {
         &mut self,
         _device: &Device,
         _encoder: &mut CommandEncoder,
-        _hazard: bool,
+        _hazard: (bool, bool),
         _uses: impl FnOnce() -> Result<Vec<(*const Buffer, BufferUses)>, E>,
     ) -> Result<(), E> {
         Ok(())

@@ -74,53 +74,73 @@ pub fn create_buffer(device: &Device, size: u64, place: Place) -> Result<Made, D
     Ok(Made { buffer, handle: 0 })
 }
 
-/// Barriers of a list. They order all memory, whatever an action uses.
+/// Barriers of a list. They order all memory, whatever an action uses, but copies and the host only where there are some:
+/// drivers take longer for these.
 #[derive(Default)]
-pub struct Barriers(());
+pub struct Barriers {
+    /// There were copies.
+    copied: bool,
+    /// The last barrier let kernels alone go on.
+    kernels_alone: bool,
+}
 
 impl Barriers {
     /// At the end of a list: orders all that follows in the queue behind it, and the host, once the fence is reached.
     pub fn end(&mut self, device: &Device, encoder: &mut CommandEncoder) {
-        let (stage, access) = (vk::PipelineStageFlags::HOST, vk::AccessFlags::HOST_READ);
-        barrier(device, encoder, (stage, access));
+        let host = (vk::PipelineStageFlags::HOST, vk::AccessFlags::HOST_READ);
+        barrier(device, encoder, [KERNELS, COPIES], &[KERNELS, COPIES, host]);
     }
 
-    /// Orders the next action behind those before it if there is a `hazard`: it uses what they have not finished.
-    /// `uses` gives the buffers that it uses, each with its use.
+    /// Orders the next action behind those before it if there is a `hazard`: it uses what they have not finished. It is a
+    /// copy, or else a kernel. `uses` gives the buffers that it uses, each with its use.
     pub fn before<E>(
         &mut self,
         device: &Device,
         encoder: &mut CommandEncoder,
-        hazard: bool,
+        (hazard, copies): (bool, bool),
         _uses: impl FnOnce() -> Result<Vec<(*const Buffer, BufferUses)>, E>,
     ) -> Result<(), E> {
-        if hazard {
-            // Nothing for the host, since what it takes is dear.
-            let (stage, access) = (vk::PipelineStageFlags::empty(), vk::AccessFlags::empty());
-            barrier(device, encoder, (stage, access));
+        if hazard || copies && self.kernels_alone {
+            let from = if self.copied { COPIES } else { KERNELS };
+            let to = if copies { COPIES } else { KERNELS };
+            barrier(device, encoder, [KERNELS, from], &[KERNELS, to]);
+            self.kernels_alone = !copies;
         }
+        self.copied |= copies;
         Ok(())
     }
 }
 
-/// Lets all that follows in the queue, and `more`, see what came before it, by kernels and copies.
-fn barrier(
-    device: &Device,
-    encoder: &CommandEncoder,
-    more: (vk::PipelineStageFlags, vk::AccessFlags),
-) {
-    let stages = vk::PipelineStageFlags::COMPUTE_SHADER | vk::PipelineStageFlags::TRANSFER;
-    let written = vk::AccessFlags::SHADER_WRITE | vk::AccessFlags::TRANSFER_WRITE;
-    let read = vk::AccessFlags::SHADER_READ | vk::AccessFlags::TRANSFER_READ;
-    let memory = [vk::MemoryBarrier::default()
-        .src_access_mask(written)
-        .dst_access_mask(written | read | more.1)];
+type Scope = (vk::PipelineStageFlags, vk::AccessFlags);
+const KERNELS: Scope = (
+    vk::PipelineStageFlags::COMPUTE_SHADER,
+    vk::AccessFlags::from_raw(
+        vk::AccessFlags::SHADER_READ.as_raw() | vk::AccessFlags::SHADER_WRITE.as_raw(),
+    ),
+);
+const COPIES: Scope = (
+    vk::PipelineStageFlags::TRANSFER,
+    vk::AccessFlags::from_raw(
+        vk::AccessFlags::TRANSFER_READ.as_raw() | vk::AccessFlags::TRANSFER_WRITE.as_raw(),
+    ),
+);
+
+/// Lets what follows in the queue by some means see what came before by others.
+fn barrier(device: &Device, encoder: &CommandEncoder, from: [Scope; 2], to: &[Scope]) {
+    let both = |all: &[Scope]| {
+        let none = (vk::PipelineStageFlags::empty(), vk::AccessFlags::empty());
+        all.iter().fold(none, |(stages, access), scope| (stages | scope.0, access | scope.1))
+    };
+    let ((before, written), (behind, access)) = (both(&from), both(to));
+    let writes = vk::AccessFlags::SHADER_WRITE | vk::AccessFlags::TRANSFER_WRITE;
+    let memory =
+        [vk::MemoryBarrier::default().src_access_mask(written & writes).dst_access_mask(access)];
     // SAFETY: the encoder is recording, outside of a render pass.
     unsafe {
         device.raw_device().cmd_pipeline_barrier(
             encoder.raw_handle(),
-            stages,
-            stages | more.0,
+            before,
+            behind,
             vk::DependencyFlags::empty(),
             &memory,
             &[],
