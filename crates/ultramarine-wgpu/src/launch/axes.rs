@@ -48,8 +48,14 @@ impl<const K: usize> Axes<K> {
         }
     }
 
+    /// Appends the layout and the divisors.
+    pub fn layout(&self, to: &mut Vec<u32>) {
+        self.words(to);
+        self.divisors(to);
+    }
+
     /// Appends, for each axis that `words` gives but the last, the factor and the shift of `divide` in `walk.wgsl`.
-    pub fn divisors(&self, to: &mut Vec<u32>) {
+    fn divisors(&self, to: &mut Vec<u32>) {
         for (size, _) in self.list.iter().skip(1).rev() {
             to.extend(divisor(*size as u32));
         }

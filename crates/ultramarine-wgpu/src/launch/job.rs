@@ -4,7 +4,6 @@ use super::{Axes, Device, View, Walk};
 use crate::memory::{Block, Buffer};
 use crate::program::Kernel;
 use crate::shader::source::{grid_of, groups_for};
-use crate::shader::vector::FOUR;
 use crate::streams::Batch;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -150,16 +149,20 @@ impl<'a> Job<'a> {
         more: &[u32],
     ) -> Result<()> {
         let mut words = more.to_vec();
-        axes.words(&mut words);
-        axes.divisors(&mut words);
         let vectors = walk.vectors(self.device, axes);
         let kernel = walk.kernel(self.device, axes, vectors)?;
+        // Elements are numbered in 32 bits.
         let items = axes.elements()?;
         match vectors {
             Some(vectors) => {
-                self.launch(&kernel, &vectors.sorted(blocks), items / FOUR as u32, &words)
+                vectors.axes_of(axes).layout(&mut words);
+                let items = items / vectors.width as u32;
+                self.launch(&kernel, &vectors.sorted(blocks), items, &words)
             }
-            None => self.launch(&kernel, blocks, items, &words),
+            None => {
+                axes.layout(&mut words);
+                self.launch(&kernel, blocks, items, &words)
+            }
         }
     }
 

@@ -5,62 +5,84 @@ use crate::dtype::Dtype;
 /// Elements of a vector.
 pub const FOUR: i64 = 4;
 
-/// The WGSL type of 4 elements in a buffer.
-pub fn vector_of(dtype: Dtype) -> &'static str {
-    match dtype {
-        Dtype::Bool | Dtype::Uint8 | Dtype::Int8 => "u32",
-        Dtype::Uint16 | Dtype::Int16 | Dtype::Float16 | Dtype::Bfloat16 => "vec2<u32>",
-        Dtype::Uint32 => "vec4<u32>",
-        Dtype::Int32 => "vec4<i32>",
-        Dtype::Float32 => "vec4<f32>",
-        Dtype::Uint64 => "vec4<u64>",
-        Dtype::Int64 => "vec4<i64>",
-        Dtype::Float64 => "vec4<f64>",
-        Dtype::Complex64 => "array<vec2<f32>, 4>",
+/// Bytes of a vector of elements of 2 bytes or less, at most.
+pub const PACKED: usize = 16;
+
+/// The WGSL type of so many elements in a buffer: 4, or more of 2 bytes or less.
+pub fn vector_of(dtype: Dtype, width: usize) -> &'static str {
+    match (dtype, width * dtype.bytes() as usize) {
+        (Dtype::Uint32, _) => "vec4<u32>",
+        (Dtype::Int32, _) => "vec4<i32>",
+        (Dtype::Float32, _) => "vec4<f32>",
+        (Dtype::Uint64, _) => "vec4<u64>",
+        (Dtype::Int64, _) => "vec4<i64>",
+        (Dtype::Float64, _) => "vec4<f64>",
+        (Dtype::Complex64, _) => "array<vec2<f32>, 4>",
+        (_, 4) => "u32",
+        (_, 8) => "vec2<u32>",
+        _ => "vec4<u32>",
     }
 }
 
-/// Expressions for the 4 elements of vector `w`, in registers.
-pub fn elements(dtype: Dtype, w: &str) -> [String; 4] {
-    let parts = ["x", "y", "z", "w"];
-    let halves = [("x", 0), ("x", 16), ("y", 0), ("y", 16)];
-    let bits = halves.map(|(part, shift)| match shift {
-        0 => format!("({w}.{part} & 0xffffu)"),
-        _ => format!("({w}.{part} >> 16u)"),
-    });
-    match dtype {
-        Dtype::Bool | Dtype::Uint8 => [0, 8, 16, 24].map(|by| format!("(({w} >> {by}u) & 0xffu)")),
-        Dtype::Int8 => [24, 16, 8, 0].map(|by| format!("(bitcast<i32>({w} << {by}u) >> 24u)")),
-        Dtype::Uint16 => bits,
-        Dtype::Int16 => bits.map(|bits| format!("(bitcast<i32>({bits} << 16u) >> 16u)")),
-        Dtype::Float16 => bits.map(|bits| format!("f16_up({bits})")),
-        Dtype::Bfloat16 => bits.map(|bits| format!("bf16_up({bits})")),
-        Dtype::Complex64 => [0, 1, 2, 3].map(|i| format!("{w}[{i}]")),
-        _ => parts.map(|part| format!("{w}.{part}")),
+/// The words of packed vector `w`.
+fn words(dtype: Dtype, w: &str, width: usize) -> Vec<String> {
+    match width * dtype.bytes() as usize / 4 {
+        1 => vec![w.to_owned()],
+        n => ["x", "y", "z", "w"].iter().take(n).map(|part| format!("{w}.{part}")).collect(),
     }
 }
 
-/// An expression for a vector of 4 values in registers.
-pub fn vector(dtype: Dtype, values: &[String; 4]) -> String {
-    let bits = |value: &String| match dtype {
-        Dtype::Float16 => format!("f16_down({value})"),
-        Dtype::Bfloat16 => format!("bf16_down({value})"),
-        Dtype::Int8 | Dtype::Int16 => format!("bitcast<u32>({value})"),
-        _ => value.clone(),
-    };
-    match dtype {
-        Dtype::Bool | Dtype::Uint8 | Dtype::Int8 => {
-            let part = |i: usize| format!("(({} & 0xffu) << {}u)", bits(&values[i]), 8 * i);
-            [0, 1, 2, 3].map(part).join(" | ")
+/// Expressions for the elements of vector `w`, in registers.
+pub fn elements(dtype: Dtype, w: &str, width: usize) -> Vec<String> {
+    if dtype == Dtype::Complex64 {
+        return (0..width).map(|i| format!("{w}[{i}]")).collect();
+    }
+    if dtype.bytes() >= 4 {
+        return ["x", "y", "z", "w"].map(|part| format!("{w}.{part}")).to_vec();
+    }
+    let bits = 8 * dtype.bytes();
+    let part = |word: &str, shift: u64| match dtype {
+        // Signs go along where the highest bits are shifted.
+        Dtype::Int8 | Dtype::Int16 => {
+            format!("(bitcast<i32>({word} << {}u) >> {}u)", 32 - bits - shift, 32 - bits)
         }
-        _ if dtype.bytes() == 2 => {
-            let pair = |i: usize| {
-                format!("({} & 0xffffu) | ({} << 16u)", bits(&values[i]), bits(&values[i + 1]))
+        _ => {
+            let value = match shift + bits {
+                32 => format!("({word} >> {shift}u)"),
+                _ => format!("(({word} >> {shift}u) & {}u)", (1 << bits) - 1),
             };
-            format!("vec2<u32>({}, {})", pair(0), pair(2))
+            match dtype {
+                Dtype::Float16 => format!("f16_up({value})"),
+                Dtype::Bfloat16 => format!("bf16_up({value})"),
+                _ => value,
+            }
         }
-        _ => format!("{}({})", vector_of(dtype), values.join(", ")),
+    };
+    let words = words(dtype, w, width);
+    let parts = |word: &String| (0..32 / bits).map(|i| part(word, i * bits)).collect::<Vec<_>>();
+    words.iter().flat_map(parts).collect()
+}
+
+/// An expression for a vector of values in registers.
+pub fn vector(dtype: Dtype, values: &[String]) -> String {
+    let kind = vector_of(dtype, values.len());
+    if dtype.bytes() >= 4 {
+        return format!("{kind}({})", values.join(", "));
     }
+    let size = 8 * dtype.bytes() as usize;
+    let bits = |(i, value): (usize, &String)| {
+        let bits = match dtype {
+            Dtype::Float16 => format!("f16_down({value})"),
+            Dtype::Bfloat16 => format!("bf16_down({value})"),
+            Dtype::Int8 | Dtype::Int16 => format!("(bitcast<u32>({value}) & {}u)", (1 << size) - 1),
+            _ => format!("({value} & {}u)", (1 << size) - 1),
+        };
+        if i == 0 { bits } else { format!("({bits} << {}u)", i * size) }
+    };
+    let word =
+        |values: &[String]| values.iter().enumerate().map(bits).collect::<Vec<_>>().join(" | ");
+    let words: Vec<_> = values.chunks(32 / size).map(word).collect();
+    if words.len() == 1 { words.concat() } else { format!("{kind}({})", words.join(", ")) }
 }
 
 /// The function `pick_NAME(at, step, room)`: 4 elements from a place on, as `Q`, whose parts are `x` to `w`. Those behind
@@ -76,7 +98,7 @@ pub fn pick(name: &str, dtype: Dtype, vectors: bool) -> String {
         ),
         true => format!(
             "let w = {name}[at / 4u];\nreturn Q({});\n}}\n",
-            elements(dtype, "w").join(", ")
+            elements(dtype, "w", FOUR as usize).join(", ")
         ),
     }
 }
@@ -96,13 +118,29 @@ mod tests {
             let body =
                 format!("let v = pick_a(4u * i, 1u, 4u);\nb[i] = {};", vector(dtype, &parts));
             let source = Program::new(&[] as &[Tensor])
-                .array("a", vector_of(dtype))
-                .array("b", vector_of(dtype))
+                .array("a", vector_of(dtype, 4))
+                .array("b", vector_of(dtype, 4))
                 .item(&(item + &pick("a", dtype, true)))
                 .body(&body)
                 .build();
-            let module = compile::compile(&source.text).unwrap();
-            patch::patch(&module, &Default::default()).unwrap();
+            compiles(&source.text);
         }
+    }
+
+    #[test]
+    fn short_elements_are_packed_in_wider_vectors() {
+        let short = crate::dtype::ALL.into_iter().filter(|dtype| dtype.bytes() <= 2);
+        for (dtype, width) in short.flat_map(|d| [(d, 8), (d, PACKED / d.bytes() as usize)]) {
+            let kind = vector_of(dtype, width);
+            let value = vector(dtype, &elements(dtype, "w", width));
+            let body = format!("let w = a[i];\nb[i] = {value};");
+            let program = Program::new(&[] as &[Tensor]).array("a", kind).array("b", kind);
+            compiles(&program.body(&body).build().text);
+        }
+    }
+
+    fn compiles(text: &str) {
+        let module = compile::compile(text).unwrap();
+        patch::patch(&module, &Default::default()).unwrap();
     }
 }

@@ -1,11 +1,13 @@
 //! COPY: moves within a dtype, and conversions.
 
 mod cast;
+mod tile;
 
 pub use cast::{LIBRARY, convert};
 
 use crate::dtype::Dtype;
 use crate::launch::{Axes, Device, Job, OpRequest, View, Walk, Work};
+use crate::program::Deferred;
 use crate::shader::{Program, Tensor};
 use std::sync::Arc;
 use ultramarine_abi::helper::Result;
@@ -14,6 +16,7 @@ use ultramarine_abi::helper::Result;
 pub struct Copy {
     walk: Walk,
     moves: bool,
+    tiles: Option<Deferred>,
 }
 
 /// The plan of a request.
@@ -34,7 +37,9 @@ impl Copy {
         let (from, to) = if moves { (from.word(), to.word()) } else { (from, to) };
         let tensors = [Tensor { name: "a", dtype: from }, Tensor { name: "out", dtype: to }];
         let program = Program::new(&[]).library(cast::LIBRARY);
-        Ok(Self { walk: Walk::new(device, program, (&tensors, 0), &value)?, moves })
+        let tiled = moves && device.context.properties.gpu_kernels;
+        let tiles = tiled.then(|| Deferred::new(tile::source(to)));
+        Ok(Self { walk: Walk::new(device, program, (&tensors, 0), &value)?, moves, tiles })
     }
 
     /// Enqueues a copy between tensors of one shape.
@@ -53,7 +58,16 @@ impl Copy {
         let sizes = from.shape.iter().copied();
         let strides = from.strides.iter().zip(to.strides).map(|(f, t)| [*f, *t]);
         let axes = Axes::join([from.offset, to.offset], sizes.zip(strides));
-        job.walk(&self.walk, &[&from.block, &to.block], &axes, &[])
+        let blocks = [&from.block, &to.block];
+        if let Some(tiles) = &self.tiles {
+            // Elements are numbered in 32 bits.
+            axes.elements()?;
+            if let Some((groups, words)) = tile::words(&axes)? {
+                let kernel = tiles.get(&job.device.programs)?;
+                return job.launch_groups(&kernel, &blocks, groups, &words);
+            }
+        }
+        job.walk(&self.walk, &blocks, &axes, &[])
     }
 }
 

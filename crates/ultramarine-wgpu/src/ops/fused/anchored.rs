@@ -54,7 +54,7 @@ pub(super) fn prepare(
     if read.is_some() {
         written.outputs.remove(0);
     }
-    let apart = Fused::apart(device, written);
+    let apart = Fused::apart(written);
     // An error now if it does not compile.
     apart.kernel(device, 1)?;
     let kind = if bias { "layer_norm" } else { "rms_norm" };
@@ -114,7 +114,8 @@ impl Work for Anchored {
         let mut views: Vec<&View<'_>> = own.iter().collect();
         if let Some(team) = self.team(job, &rows)? {
             views.extend(further);
-            let (axes, words) = walked(job, &self.program, &views)?;
+            let (axes, mut words) = walked(job, &self.program, &views)?;
+            axes.layout(&mut words);
             views.push(out);
             views.extend(operands);
             let count = Some(axes.list.len().max(1)).filter(|n| *n <= AXES);

@@ -74,7 +74,8 @@ impl Work for Reduced {
         let strides = row_major(job.input(0)?.shape);
         let view = self.view(job, &strides)?;
         let inputs: Vec<_> = job.inputs.iter().collect();
-        let (axes, words) = walked(job, &self.program, &inputs)?;
+        let (axes, mut words) = walked(job, &self.program, &inputs)?;
+        axes.layout(&mut words);
         // Elements are numbered in 32 bits.
         axes.elements()?;
         let blocks: Vec<_> = inputs.iter().map(|input| &input.block).collect();

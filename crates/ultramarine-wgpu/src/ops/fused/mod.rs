@@ -9,18 +9,14 @@ mod source;
 pub use program::{INSTRUCTIONS, Program};
 pub use source::TENSORS;
 
+use super::native::variants::Variants;
 use super::reduce::Reduce;
-use crate::context::lock;
 use crate::dtype::Dtype;
-use crate::launch::{
-    AXES, Axes, Desc, Device, Forms, Job, Plan, Vectors, View, Work, is_short, row_major,
-};
+use crate::launch::{AXES, Axes, Desc, Device, Forms, Job, Plan, Vectors, View, Work, row_major};
 use crate::memory::Block;
 use crate::program::Kernel;
-use crate::shader::vector::FOUR;
 use epilogue::{Folded, Reduced};
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use ultramarine_abi::fused::Anchor;
 use ultramarine_abi::helper::{Failure, Result};
 
@@ -31,8 +27,7 @@ const APART: u64 = 64;
 struct Fused {
     program: Program,
     kernels: Forms<Kernel>,
-    /// The kernels of vectors, if the program is short.
-    vectors: Option<Mutex<HashMap<Vectors, Arc<Kernel>>>>,
+    vectors: Variants<Vectors>,
     /// The epilogue of output 0, and the dtype of its operand.
     fold: Option<(Reduce, Dtype)>,
 }
@@ -82,11 +77,11 @@ pub fn prepare(
         }
         fold = Some((reduce, value));
     }
-    let work = Fused { fold, ..Fused::apart(device, program) };
+    let work = Fused { fold, ..Fused::apart(program) };
     // An error now if its usual kernel does not compile.
-    match &work.vectors {
-        Some(_) => work.of_vectors(device, Vectors::all(tensors.len()))?,
-        None => work.kernel(device, 1)?,
+    match device.context.properties.gpu_kernels {
+        true => work.of_vectors(device, Vectors::all(&tensors))?,
+        false => work.kernel(device, 1)?,
     };
     Ok(Plan::new(name, Box::new(work)))
 }
@@ -96,7 +91,7 @@ pub fn most_tensors(properties: &crate::hal::Properties) -> usize {
     TENSORS.min(properties.buffers as usize - 1)
 }
 
-/// The joined axes of a command's tensors, and the words for its kernel: constants, the layout, its divisors.
+/// The joined axes of a command's tensors, and the words for its kernel in front of their layout: constants.
 fn walked(
     job: &Job<'_>,
     program: &Program,
@@ -119,22 +114,13 @@ fn walked(
         let bits = job.scalar(i)?;
         words.extend([bits as u32, (bits >> 32) as u32]);
     }
-    axes.words(&mut words);
-    axes.divisors(&mut words);
     Ok((axes, words))
 }
 
 impl Fused {
     /// A program whose outputs are written.
-    fn apart(device: &Device, program: Program) -> Self {
-        let short =
-            device.context.properties.gpu_kernels && is_short(&source::source(&program, Some(1)));
-        Self {
-            program,
-            kernels: Default::default(),
-            vectors: short.then(Mutex::default),
-            fold: None,
-        }
+    fn apart(program: Program) -> Self {
+        Self { program, kernels: Default::default(), vectors: Variants::default(), fold: None }
     }
 
     /// The kernel for layouts of so many axes.
@@ -144,34 +130,25 @@ impl Fused {
 
     /// Enqueues the kernel for these inputs and outputs.
     fn map(&self, job: &Job<'_>, views: &[&View<'_>]) -> Result<()> {
-        let (axes, words) = walked(job, &self.program, views)?;
+        let (axes, mut words) = walked(job, &self.program, views)?;
         let blocks: Vec<_> = views.iter().map(|view| &view.block).collect();
+        // Elements are numbered in 32 bits.
         let items = axes.elements()?;
-        if let Some(vectors) = self.vectors_of(&axes) {
+        let found = Vectors::of(&axes, self.program.inputs, &self.program.tensors());
+        if let Some(vectors) = found.filter(|_| job.device.context.properties.gpu_kernels) {
+            vectors.axes_of(&axes).layout(&mut words);
             let kernel = self.of_vectors(job.device, vectors)?;
-            return job.launch(&kernel, &vectors.sorted(&blocks), items / FOUR as u32, &words);
+            let items = items / vectors.width as u32;
+            return job.launch(&kernel, &vectors.sorted(&blocks), items, &words);
         }
+        axes.layout(&mut words);
         let kernel = self.kernel(job.device, axes.list.len())?;
         job.launch(&kernel, &blocks, items, &words)
     }
 
-    /// The vectors that are used for these axes, if any are.
-    fn vectors_of(&self, axes: &Axes<TENSORS>) -> Option<Vectors> {
-        let tensors = self.program.tensors().len();
-        Vectors::of(axes, self.program.inputs, tensors).filter(|_| self.vectors.is_some())
-    }
-
     /// The kernel of vectors.
     fn of_vectors(&self, device: &Device, vectors: Vectors) -> Result<Arc<Kernel>> {
-        let made = self.vectors.as_ref().and_then(|made| lock(made).get(&vectors).cloned());
-        if let Some(kernel) = made {
-            return Ok(kernel);
-        }
-        let kernel = device.programs.get(source::vectors(&self.program, vectors))?;
-        if let Some(made) = &self.vectors {
-            lock(made).insert(vectors, kernel.clone());
-        }
-        Ok(kernel)
+        self.vectors.get(device, vectors, |vectors| source::vectors(&self.program, *vectors))
     }
 
     /// Output 0 before it is reduced: row-major, in the workspace behind the reduction's partial results.

@@ -36,28 +36,31 @@ pub fn source(program: &Program, axes: Option<usize>) -> Source {
     text.prologue(&Once::lets(&once)).body(&body).build()
 }
 
-/// Likewise of 4 elements for each invocation, where tensors lie in one piece.
+/// Likewise of a vector for each invocation.
 pub fn vectors(program: &Program, vectors: Vectors) -> Source {
     let dtypes = program.tensors();
     let tensors = NAMES.into_iter().zip(&dtypes);
     let tensors: Vec<_> = tensors.map(|(name, dtype)| Tensor { name, dtype: *dtype }).collect();
-    let table = format!("q + {}u", 2 * program.constants);
+    let table = (format!("q + {}u", 2 * program.constants), TENSORS);
     let fours = Fours { tensors: &tensors, inputs: program.inputs, vectors, table };
-    let once = constants(program, "im.base + 1u");
-    let text = Text::new(&[]).library(LIBRARY).item(&functions(program));
-    let text = fours.declared(text).prologue(&(Once::lets(&once) + &fours.origins()));
-    text.body(&fours.body(|_, inputs, outputs| {
+    let functions = functions(program);
+    let steps = steps(program);
+    let length = functions.len() + steps.len() + LIBRARY.len();
+    let (found, body) = fours.text(length, |_, inputs, outputs| {
         let mut body = String::new();
         for (i, input) in inputs.iter().enumerate() {
             _ = writeln!(body, "let v{i} = {input};");
         }
-        body += &steps(program);
+        body += &steps;
         for (variable, output) in outputs.iter().zip(&program.outputs) {
             _ = writeln!(body, "{variable} = v{output};");
         }
         body
-    }))
-    .build()
+    });
+    let mut once = constants(program, "im.base + 1u");
+    once.extend(found);
+    let text = Text::new(&[]).library(LIBRARY).item(&functions);
+    fours.declared(text).prologue(&Once::lets(&once)).body(&body).build()
 }
 
 /// The values of a reduction of output 0, which has no other beside it: the inputs, `out`, and the function `load_a` of an
@@ -244,8 +247,12 @@ mod tests {
     fn programs_of_all_dtypes_compile_for_all_numbers_of_axes() {
         for (i, dtype) in crate::dtype::ALL.into_iter().enumerate() {
             let program = program(dtype, crate::dtype::ALL[(i + 5) % 14]);
-            let pieces = Axes::<3>::join([0; 3], [(8, [1, (i % 2) as i64, 1])]);
-            compiles(&vectors(&program, Vectors::of(&pieces, 2, 3).unwrap()));
+            let pieces = [(3, [8, 0, 8]), (8, [1, (i % 2) as i64, 1])];
+            for outer in [0, 1] {
+                let axes = Axes::<3>::join([0; 3], pieces[outer..].iter().copied());
+                let found = Vectors::of(&axes, 2, &program.tensors()).unwrap();
+                compiles(&vectors(&program, found));
+            }
             for axes in [None, Some(1), Some(2), Some(AXES)] {
                 compiles(&source(&program, axes));
                 let values = operand(&program, program.dtypes[6], axes);

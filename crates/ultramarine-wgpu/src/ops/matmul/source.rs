@@ -4,7 +4,7 @@ use super::choice::{GROUP, Method, depth, sides};
 use super::operand::Reading;
 use crate::dtype::{Dtype, Wgsl};
 use crate::shader::source::Source;
-use crate::shader::vector::{pick, vector_of};
+use crate::shader::vector::{FOUR, pick, vector_of};
 use crate::shader::{Program, Tensor};
 use std::fmt::Write as _;
 
@@ -69,7 +69,7 @@ impl Variant {
         let mut program = Program::new(&tensors).library(WORDS).item(JOB);
         for (name, vector) in ["a", "b"].into_iter().zip(vectors) {
             if vector {
-                program = program.array(name, vector_of(dtype));
+                program = program.array(name, vector_of(dtype, FOUR as usize));
             }
             if self.method != Method::Block {
                 program = program.item(&pick(name, dtype, vector));

@@ -98,8 +98,7 @@ impl Work for Rope {
         let between = if self.traditional { 1 } else { self.pairs };
         let apart = [x, out].map(|view| (view.strides[last] * between) as u32);
         let mut words = vec![apart[0], apart[1], self.inverse.into()];
-        axes.words(&mut words);
-        axes.divisors(&mut words);
+        axes.layout(&mut words);
         let kernel = self.kernel(job.device, axes.list.len())?;
         let blocks = [&cos.block, &sin.block, &x.block, &out.block];
         job.launch(&kernel, &blocks, axes.elements()?, &words)?;

@@ -9,7 +9,7 @@ use crate::memory::Block;
 use crate::program::Deferred;
 use crate::shader::library::Library;
 use crate::shader::source::Source;
-use crate::shader::vector::{pick, vector_of};
+use crate::shader::vector::{FOUR, pick, vector_of};
 use crate::shader::{Program, Tensor};
 use fold::{Allowed, Fold, GROUP};
 use std::sync::Arc;
@@ -164,7 +164,7 @@ pub fn prepare_arg(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
 
 /// A program that reads a tensor as vectors.
 fn of_vectors(a: Tensor, out: Tensor) -> Program<'static> {
-    Program::new(&[out]).array(a.name, vector_of(a.dtype))
+    Program::new(&[out]).array(a.name, vector_of(a.dtype, FOUR as usize))
 }
 
 /// Refuses what the schema does not have.

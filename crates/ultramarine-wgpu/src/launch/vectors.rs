@@ -1,0 +1,146 @@
+//! The layouts that kernels read and write in vectors.
+
+use super::{AXES, Axes};
+use crate::dtype::Dtype;
+use crate::shader::vector::{FOUR, PACKED};
+
+/// Tensors that are read and written some elements at once, in a form of their kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Vectors {
+    /// Those that are, as bits; the others are one element for each vector.
+    tensors: u32,
+    /// Elements of a vector.
+    pub width: usize,
+    /// Axes of the layout, 1 at least.
+    pub axes: usize,
+}
+
+impl Vectors {
+    /// The vectors of inputs and outputs whose innermost axis lies in one piece: all of them, but inputs that are one
+    /// element along it. The dtypes are those of the tensors, the first `inputs` of which are read.
+    pub fn of<const K: usize>(axes: &Axes<K>, inputs: usize, dtypes: &[Dtype]) -> Option<Self> {
+        let (n, inner) = *axes.list.last()?;
+        if axes.list.len() > AXES
+            || inner.iter().take(dtypes.len()).any(|step| !(0..=1).contains(step))
+        {
+            return None;
+        }
+        let has = |k: usize| inner[k] == 1;
+        if !(inputs..dtypes.len()).all(has) {
+            return None;
+        }
+        let among: Vec<usize> = (0..dtypes.len()).filter(|k| has(*k)).collect();
+        let outer = || axes.list.iter().rev().skip(1);
+        let fits = |width: &usize| {
+            let whole = |n: i64| n % *width as i64 == 0;
+            let lies =
+                |k: usize| whole(axes.offsets[k]) && outer().all(|(_, steps)| whole(steps[k]));
+            // A layout divides by the sizes of all axes but the outermost, which are 2 at least.
+            let several = axes.list.len() == 1 || n > *width as i64;
+            several && whole(n) && among.iter().all(|k| lies(*k))
+        };
+        let width = widths(among.iter().map(|k| dtypes[*k])).find(fits)?;
+        let tensors = among.iter().fold(0, |bits, k| bits | 1 << k);
+        Some(Self { tensors, width, axes: axes.list.len() })
+    }
+
+    /// All tensors, in one piece.
+    pub fn all(dtypes: &[Dtype]) -> Self {
+        let width = widths(dtypes.iter().copied()).next().unwrap_or(FOUR as usize);
+        Self { tensors: (1 << dtypes.len()) - 1, width, axes: 1 }
+    }
+
+    /// Tensor `k` is read in vectors.
+    pub fn has(self, k: usize) -> bool {
+        self.tensors >> k & 1 == 1
+    }
+
+    /// Items in their order of bindings: single elements first.
+    pub fn sorted<T: Copy>(self, items: &[T]) -> Vec<T> {
+        let of = |wanted: bool| {
+            let items = items.iter().enumerate();
+            items.filter(move |(k, _)| self.has(*k) == wanted).map(|(_, item)| *item)
+        };
+        of(false).chain(of(true)).collect()
+    }
+
+    /// The axes as they are counted in vectors, or for other tensors in elements.
+    pub fn axes_of<const K: usize>(self, axes: &Axes<K>) -> Axes<K> {
+        let width = self.width as i64;
+        let in_vectors = |mut all: [i64; K]| {
+            for (k, n) in all.iter_mut().enumerate().filter(|(k, _)| *k < 32 && self.has(*k)) {
+                debug_assert_eq!(*n % width, 0, "of tensor {k}");
+                *n /= width;
+            }
+            all
+        };
+        let mut counted = Axes { list: axes.list.clone(), offsets: in_vectors(axes.offsets) };
+        if let Some(((n, _), outer)) = counted.list.split_last_mut() {
+            *n /= width;
+            outer.iter_mut().for_each(|(_, steps)| *steps = in_vectors(*steps));
+        }
+        counted
+    }
+}
+
+/// The widths of vectors that all dtypes have, the largest first: with those of 2 bytes at most 16 bytes, else 4 elements.
+fn widths(dtypes: impl Iterator<Item = Dtype>) -> impl Iterator<Item = usize> {
+    let bytes = dtypes.map(|dtype| dtype.bytes() as usize).max().unwrap_or(PACKED);
+    let packed = [4, 2].map(|n| n * FOUR as usize).into_iter().filter(move |n| n * bytes <= PACKED);
+    packed.chain([FOUR as usize])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Dtype::{Bool, Float16, Float32, Int64};
+
+    fn of(dtypes: [Dtype; 3], offsets: [i64; 3], axes: &[(i64, [i64; 3])]) -> Option<(u32, usize)> {
+        let axes = Axes::<3>::join(offsets, axes.iter().copied());
+        Vectors::of(&axes, 2, &dtypes).map(|vectors| (vectors.tensors, vectors.width))
+    }
+
+    #[test]
+    fn pieces_are_read_in_vectors() {
+        let of = |offsets, n, strides| of([Float32; 3], offsets, &[(n, strides)]);
+        assert_eq!(of([4, 0, 8], 8, [1, 1, 1]), Some((0b111, 4)));
+        assert_eq!(of([3, 0, 8], 8, [0, 1, 1]), Some((0b110, 4)));
+        assert_eq!(of([0, 0, 0], 7, [1, 1, 1]), None);
+        assert_eq!(of([0, 1, 0], 8, [1, 1, 1]), None);
+        assert_eq!(of([0, 0, 0], 8, [2, 1, 1]), None);
+        assert_eq!(of([0, 0, 0], 8, [1, 1, 0]), None);
+        let vectors = Vectors { tensors: 0b101, width: 4, axes: 1 };
+        assert_eq!(vectors.sorted(&['a', 'b', 'c']), ['b', 'a', 'c']);
+    }
+
+    #[test]
+    fn rows_and_columns_are_broadcast_to_vectors() {
+        let of = |axes: &[_]| of([Float32; 3], [0; 3], axes);
+        assert_eq!(of(&[(3, [8, 0, 8]), (8, [1, 1, 1])]), Some((0b111, 4)));
+        assert_eq!(of(&[(3, [8, 1, 8]), (8, [1, 0, 1])]), Some((0b101, 4)));
+        assert_eq!(of(&[(3, [-12, 1, 8]), (8, [1, 0, 1])]), Some((0b101, 4)));
+        assert_eq!(of(&[(3, [4, 0, 4]), (4, [1, 1, 1])]), None);
+        assert_eq!(of(&[(3, [9, 0, 8]), (8, [1, 1, 1])]), None);
+        assert_eq!(of(&[(8, [1, 0, 8]), (8, [8, 1, 1])]), None);
+    }
+
+    #[test]
+    fn vectors_of_short_elements_are_wider() {
+        let of = |dtypes, n| of(dtypes, [0; 3], &[(n, [1, 1, 1])]);
+        assert_eq!(of([Float16; 3], 16), Some((0b111, 8)));
+        assert_eq!(of([Float16, Float16, Bool], 16), Some((0b111, 8)));
+        assert_eq!(of([Float16; 3], 12), Some((0b111, 4)));
+        assert_eq!(of([Bool; 3], 16), Some((0b111, 16)));
+        assert_eq!(of([Float16, Bool, Int64], 16), Some((0b111, 4)));
+    }
+
+    #[test]
+    fn layouts_are_counted_in_vectors() {
+        let axes = Axes::join([8, 3, 0], [(3, [-16, 1, 8]), (8, [1, 0, 1])]);
+        let vectors = Vectors::of(&axes, 2, &[Float32; 3]).unwrap();
+        let counted = vectors.axes_of(&axes);
+        assert_eq!((counted.offsets, counted.list), {
+            ([2, 3, 0], vec![(3, [-4, 1, 2]), (2, [1, 0, 1])])
+        });
+    }
+}
