@@ -4,23 +4,26 @@
 fn erf_f32(x: f32) -> f32 {
   let a = abs(x);
   let z = x * x;
-  var p = 8.193777e-5 * z - 8.0998766e-4;
-  p = p * z + 0.005197155;
-  p = p * z - 0.026857791;
-  p = p * z + 0.11283666;
-  p = p * z - 0.37612632;
-  p = p * z + 0.12837917;
-  let c = select(a, 4.05, a > 4.05);
-  var q = -2.1217946e-5 * c + 4.3588498e-4;
-  q = q * c - 0.0041779634;
-  q = q * c + 0.025137624;
-  q = q * c - 0.10830828;
-  q = q * c - 0.6333212;
-  q = q * c - 1.1295277;
-  q = q * c + 1.773351e-4;
-  let far = copysign32(1.0 - exp_f32(q), x);
+  var p = fma(8.193777e-5, z, -8.0998766e-4);
+  p = fma(p, z, 0.005197155);
+  p = fma(p, z, -0.026857791);
+  p = fma(p, z, 0.11283666);
+  p = fma(p, z, -0.37612632);
+  p = fma(p, z, 0.12837917);
+  let c = min(a, 4.05);
+  var q = fma(-2.1217946e-5, c, 4.3588498e-4);
+  q = fma(q, c, -0.0041779634);
+  q = fma(q, c, 0.025137624);
+  q = fma(q, c, -0.10830828);
+  q = fma(q, c, -0.6333212);
+  q = fma(q, c, -1.1295277);
+  q = fma(q, c, 1.773351e-4);
+  // q is between -19 and 1: e^q needs one power of two.
+  let reduced = exp_reduce_f32(q);
+  let power = power_of_two_f32(i32(reduced.x));
+  let far = 1.0 - fma(power, expm1_small_f32(reduced.y), power);
   // The sign of zero: x p + x is 0 for -0.
-  return or_nan_f32(select(far, copysign32(x * p + x, x), a < 0.94), x);
+  return or_nan_f32(copysign32(select(far, fma(x, p, x), a < 0.94), x), x);
 }
 
 // x p(w) with w = -ln(1 - x^2), in sqrt(w) for w > 5.
