@@ -1,4 +1,5 @@
-// Rows, each shared by a team. Element j of a row belongs to member j % TEAM, so that a team's loads lie together.
+// Rows, each shared by a team. Where members hold their elements, a member has 4 neighbours for each of its vectors, else
+// element j of a row belongs to member j % TEAM: either way a team's loads lie together.
 //
 // Words: groups or invocations, rows, elements of a row, two for a number, for each of four tensors the step between a
 // row's elements or, in rows of several axes, in the first of them where their layout is; the layout of the rows.
@@ -14,21 +15,26 @@ fn find_row(row: u32) {
   row_step = vec4<u32>(word(5u), word(6u), word(7u), word(8u));
 }
 
+// The first element of a member's vector.
+fn first_of(v: u32, lane: u32) -> u32 { return 4u * (v * TEAM + lane); }
+
+// Loads all that a member holds.
+fn hold_row(lane: u32, live: bool) {
+  for (var v = 0u; v < HELD; v++) { held[v] = take_a(first_of(v, lane), live); }
+}
+
+// Elements from number `j` on, with `other` in place of those behind the row.
+fn inside(x: vec4<R>, j: u32, other: R) -> vec4<R> {
+  let n = word(2u);
+  return vec4<R>(
+    select(other, x.x, j < n), select(other, x.y, j + 1u < n), select(other, x.z, j + 2u < n),
+    select(other, x.w, j + 3u < n));
+}
+
+fn sum_of_four(x: vec4<R>) -> R { return (x.x + x.y) + (x.z + x.w); }
+
 // Turns in which a team sees a whole row.
-fn turns() -> u32 {
-  if (HELD != 0u) { return HELD; }
-  return (word(2u) + TEAM - 1u) / TEAM;
-}
-
-fn keep(turn: u32, x: R) {
-  if (HELD != 0u) { held[turn] = x; }
-}
-
-// An element that was kept, or else is read again.
-fn kept(turn: u32, j: u32) -> R {
-  if (HELD != 0u) { return held[turn]; }
-  return R(load_a(place(0u, j)));
-}
+fn turns() -> u32 { return (word(2u) + TEAM - 1u) / TEAM; }
 
 // A sum of a member's own, in blocks of 32 elements, which keeps errors small.
 fn add(turn: u32, x: R) {

@@ -1,29 +1,37 @@
-// Teams of TEAM neighbours in a workgroup. What a team adds or compares goes through `room`, an R for each invocation; a
-// member alone needs none.
+// Teams of TEAM neighbours in a workgroup. What a team adds or compares goes through `room`, an R for each invocation, and
+// `parts`, PARTS for each team; a member alone needs none. A call's barriers part it from the next one's, too.
 
 fn team_sum(x: R, local: u32) -> R {
   if (TEAM == 1u) { return x; }
+  let lane = local % TEAM;
+  let first = local / TEAM * PARTS;
   room[local] = x;
   workgroupBarrier();
-  for (var half = TEAM / 2u; half > 0u; half = half / 2u) {
-    if (local % TEAM < half) { room[local] += room[local + half]; }
-    workgroupBarrier();
+  if (lane < PARTS) {
+    var part = room[local];
+    for (var k = 1u; k < TEAM / PARTS; k++) { part += room[local + k * PARTS]; }
+    parts[first + lane] = part;
   }
-  let total = room[local / TEAM * TEAM];
   workgroupBarrier();
+  var total = parts[first];
+  for (var k = 1u; k < PARTS; k++) { total += parts[first + k]; }
   return total;
 }
 
 fn team_max(x: R, local: u32) -> R {
   if (TEAM == 1u) { return x; }
+  let lane = local % TEAM;
+  let first = local / TEAM * PARTS;
   room[local] = x;
   workgroupBarrier();
-  for (var half = TEAM / 2u; half > 0u; half = half / 2u) {
-    if (local % TEAM < half) { room[local] = larger(room[local], room[local + half]); }
-    workgroupBarrier();
+  if (lane < PARTS) {
+    var part = room[local];
+    for (var k = 1u; k < TEAM / PARTS; k++) { part = larger(part, room[local + k * PARTS]); }
+    parts[first + lane] = part;
   }
-  let top = room[local / TEAM * TEAM];
   workgroupBarrier();
+  var top = parts[first];
+  for (var k = 1u; k < PARTS; k++) { top = larger(top, parts[first + k]); }
   return top;
 }
 

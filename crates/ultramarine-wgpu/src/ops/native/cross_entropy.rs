@@ -2,7 +2,7 @@
 
 use super::CHOSEN;
 use super::rows::{Rows, Team, functions_of};
-use super::softmax::SOFTMAX;
+use super::softmax::{SOFTMAX, row_sums};
 use super::variants::Variants;
 use crate::dtype::Dtype;
 use crate::launch::{Job, OpRequest, View, Work, count};
@@ -51,6 +51,11 @@ pub(super) fn source(dtype: Dtype, team: Team) -> Source {
     let tensors = [("a", dtype), ("out", wide), ("targets", Dtype::Int32), ("losses", wide)];
     let tensors = tensors.map(|(name, dtype)| Tensor { name, dtype });
     let program = Program::new(&tensors).library(SOFTMAX).library(CROSS_ENTROPY).library(CHOSEN);
+    let mut items = row_sums(team).to_owned();
+    if team.held > 0 {
+        items += &team.takes(dtype, &[("a", 0)], false);
+    }
+    let program = program.item(&items);
     team.program(program, dtype, 4, "cross_entropy_row").build()
 }
 

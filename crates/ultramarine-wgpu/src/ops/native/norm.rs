@@ -29,12 +29,25 @@ pub fn prepare(request: &OpRequest<'_>, bias: bool) -> Result<Box<dyn Work>> {
 
 /// The kernel of a norm whose tensors but the first, which `load_a` reads, are `out`, `weight` and `bias`.
 pub fn source(program: Program<'_>, dtype: Dtype, bias: bool, team: Team) -> Source {
-    let shifted = if bias { "x + load_bias(place(3u, j))" } else { "x" };
-    let items = format!(
-        "const CENTERED: bool = {bias};\nfn shifted(x: R, j: u32) -> R {{ return {shifted}; }}"
-    );
+    let mut items = format!("const CENTERED: bool = {bias};\n");
+    let function = match team.held {
+        0 => {
+            let shifted = if bias { "x + load_bias(place(3u, j))" } else { "x" };
+            items += &format!("fn shifted(x: R, j: u32) -> R {{ return {shifted}; }}\n");
+            "norm_row"
+        }
+        _ => {
+            let read = [("a", 0), ("weight", 2), ("bias", 3)];
+            items += &team.takes(dtype, &read[..2 + usize::from(bias)], true);
+            let shifted = if bias { "x + take_bias(j, live)" } else { "x" };
+            items += &format!(
+                "fn four_shifted(x: vec4<R>, j: u32, live: bool) -> vec4<R> {{ return {shifted}; }}\n"
+            );
+            "norm_held"
+        }
+    };
     let program = program.library(NORM).item(&items);
-    team.program(program, dtype, 3 + usize::from(bias), "norm_row").build()
+    team.program(program, dtype, 3 + usize::from(bias), function).build()
 }
 
 impl Norm {
@@ -67,7 +80,7 @@ impl Norm {
             return Err(Failure::invalid(text));
         }
         let rows = Rows::of(out.shape, &all, 1 << (out.shape.len() - 1))?;
-        let team = Team::of(&job.device.context.properties, &rows)?;
+        let team = Team::of(&job.device.context.properties, &rows)?.with_vectors(&rows, all.len());
         let kernel = self.kernels.get(job.device, team, |team| self.source(*team))?;
         let blocks: Vec<_> = all.iter().map(|view| &view.block).collect();
         team.launch(job, &kernel, &blocks, (&rows, self.number(epsilon)), &[])
@@ -84,7 +97,7 @@ impl Norm {
     fn source(&self, team: Team) -> Source {
         let names = ["a", "out", "weight", "bias"].into_iter().take(3 + usize::from(self.bias));
         let tensors: Vec<Tensor> = names.map(|name| Tensor { name, dtype: self.dtype }).collect();
-        source(Program::new(&tensors), self.dtype, self.bias, team)
+        source(team.tensors(Program::new(&[]), &tensors), self.dtype, self.bias, team)
     }
 }
 

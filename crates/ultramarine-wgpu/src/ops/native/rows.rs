@@ -6,7 +6,9 @@ use crate::hal::Properties;
 use crate::launch::{Axes, Job, Once, View, places, split_axes};
 use crate::memory::Block;
 use crate::program::Kernel;
-use crate::shader::Program;
+use crate::shader::vector::{FOUR, elements, vector, vector_of};
+use crate::shader::{Program, Tensor};
+use std::fmt::Write as _;
 use std::sync::Arc;
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::status;
@@ -19,12 +21,13 @@ pub const TEAM: &str = include_str!("../../../kernels/native/team.wgsl");
 pub const TENSORS: usize = 4;
 /// Where the words behind the layout of the rows begin.
 pub const BEHIND: &str = "im.base + 14u + 5u * words[im.base + 9u]";
-/// Turns of a team whose elements stay in registers.
-const HELD: u32 = 16;
+/// Vectors of a member that stay in registers, for a small team and a larger one.
+const HELD: [u32; 2] = [4, 8];
 /// Invocations of a small, a large, and the largest team; groups have those of a large one at least.
 const TEAMS: [u32; 3] = [32, 256, 1024];
-/// Elements of rows that are too many for one invocation, also where barriers are dear.
+/// Elements of rows that are too many for one invocation, also where barriers are dear, and for a large team.
 const LONG: u32 = 4096;
+const MOST: u32 = 65536;
 /// Loops over a row in an operation, and some turns for the team's.
 const PASSES: u32 = 3;
 const MORE_TURNS: u32 = 100;
@@ -36,8 +39,10 @@ pub struct Team {
     pub members: u32,
     /// Invocations of a group; of members alone as many as elsewhere.
     pub size: u32,
-    /// Elements of each that stay in registers; 0: they are read again.
+    /// Vectors of 4 elements of each that stay in registers; 0: elements are read again.
     pub held: u32,
+    /// All tensors that are walked are read and written in vectors.
+    pub vectors: bool,
     /// The elements of a row lie along several axes.
     pub walked: bool,
 }
@@ -50,11 +55,13 @@ impl Team {
         let (large, largest) = (large.min(most), largest.min(most));
         // Neighbours with a row each, where it is they that lie together.
         let alone = rows.lie_together() && u64::from(rows.rows) * 4 >= properties.parallelism();
+        let vectors_of = |members: u32| rows.elements.div_ceil(FOUR as u32 * members);
+        let holds = |members: u32, most: u32| vectors_of(members) <= most;
         let (members, held) = match (properties.gpu_kernels && !alone, rows.elements) {
             (false, n) if n <= LONG => (1, 0),
-            (_, n) if n <= small * HELD => (small, HELD),
-            (_, n) if n <= large * HELD => (large, HELD),
-            (_, n) if n <= LONG * HELD => (large, 0),
+            _ if holds(small, HELD[0]) => (small, vectors_of(small).next_power_of_two()),
+            _ if holds(large, HELD[1]) => (large, vectors_of(large).next_power_of_two()),
+            (_, n) if n <= MOST => (large, 0),
             _ => (largest, 0),
         };
         if rows.elements.div_ceil(members) > (properties.iterations - MORE_TURNS) / PASSES {
@@ -64,7 +71,74 @@ impl Team {
             );
             return Err(Failure { code: status::OUT_OF_MEMORY, text });
         }
-        Ok(Self { members, size: large.max(members), held, walked: rows.walked() })
+        let size = large.max(members);
+        Ok(Self { members, size, held, vectors: false, walked: rows.walked() })
+    }
+
+    /// The team, which reads and writes the first tensors in vectors if it holds their rows.
+    pub fn with_vectors(self, rows: &Rows, tensors: usize) -> Self {
+        Self { vectors: self.held > 0 && rows.in_vectors(tensors), ..self }
+    }
+
+    /// Gives a program the tensors that are walked, in the form in which they are read.
+    pub fn tensors<'a>(self, program: Program<'a>, tensors: &[Tensor]) -> Program<'a> {
+        match self.vectors {
+            true => tensors.iter().fold(program, |program, tensor| {
+                program.array(tensor.name, vector_of(tensor.dtype, FOUR as usize))
+            }),
+            false => program.tensors(tensors),
+        }
+    }
+
+    /// Functions `take_NAME` that give 4 elements of a row from a number on, of tensors with their places, and `give_out`,
+    /// if `out` is written.
+    pub fn takes(self, dtype: Dtype, read: &[(&str, u32)], out: bool) -> String {
+        let mut text = String::new();
+        let parts = ["x", "y", "z", "w"];
+        for (name, t) in read {
+            _ = writeln!(
+                text,
+                "fn take_{name}(j: u32, live: bool) -> vec4<R> {{\nlet n = word(2u);"
+            );
+            if self.vectors {
+                let values = elements(dtype, "w", FOUR as usize).join(", ");
+                _ = writeln!(
+                    text,
+                    "let w = {name}[(row_begin[{t}] + min(j, n - 4u)) / 4u];\nreturn vec4<R>({values});\n}}"
+                );
+                continue;
+            }
+            text += "var v = vec4<R>();\n";
+            for (c, part) in parts.iter().enumerate() {
+                _ = writeln!(
+                    text,
+                    "if (live && j + {c}u < n) {{ v.{part} = R(load_{name}(place({t}u, j + {c}u))); }}"
+                );
+            }
+            text += "return v;\n}\n";
+        }
+        if out {
+            text += "fn give_out(j: u32, live: bool, v: vec4<R>) {\nlet n = word(2u);\n";
+            match self.vectors {
+                true => {
+                    let value = vector(dtype, &parts.map(|part| format!("v.{part}")));
+                    _ = writeln!(
+                        text,
+                        "if (live && j < n) {{ out[(row_begin[1] + j) / 4u] = {value}; }}"
+                    );
+                }
+                false => {
+                    for (c, part) in parts.iter().enumerate() {
+                        _ = writeln!(
+                            text,
+                            "if (live && j + {c}u < n) {{ store_out(place(1u, j + {c}u), v.{part}); }}"
+                        );
+                    }
+                }
+            }
+            text += "}\n";
+        }
+        text
     }
 
     /// Gives a program what it needs to call `function` for each row. `tensors` are those that are walked.
@@ -85,7 +159,7 @@ impl Team {
         };
         let walks =
             walk("row_places", "im.base + 9u") + &walk("places_along", "im.base + word(5u)");
-        let Self { members, size, held, walked } = self;
+        let Self { members, size, held, walked, .. } = self;
         let wide = dtype == Dtype::Float64;
         let number = match wide {
             true => "bitcast<f64>((u64(word(4u)) << 32u) | u64(word(3u)))",
@@ -96,7 +170,7 @@ impl Team {
              const HELD: u32 = {held}u;\nconst WALKED: bool = {walked};\n\
              var<private> own_sum: R;\nvar<private> own_part: R;\n\
              var<private> row_begin: vec4<u32>;\nvar<private> row_step: vec4<u32>;\n\
-             var<private> held: array<R, {}>;\n\
+             var<private> held: array<vec4<R>, {}>;\n\
              {walks}\
              fn number() -> R {{ return {number}; }}\n",
             team_items(members, size),
@@ -150,7 +224,12 @@ pub fn functions_of(mut program: Program<'_>, dtype: Dtype) -> Program<'_> {
 
 /// The items that `team_sum` and `team_max` need besides the type R.
 pub fn team_items(members: u32, size: u32) -> String {
-    format!("const TEAM: u32 = {members}u;\nvar<workgroup> room: array<R, {size}>;\n")
+    let parts = 1 << (members.ilog2() / 2);
+    format!(
+        "const TEAM: u32 = {members}u;\nconst PARTS: u32 = {parts}u;\n\
+         var<workgroup> room: array<R, {size}>;\nvar<workgroup> parts: array<R, {}>;\n",
+        size / members * parts
+    )
 }
 
 /// The rows of a command's tensors, of which there are [`TENSORS`] at most.
@@ -201,6 +280,17 @@ impl Rows {
         step(&self.kept) == Some(1) && step(&self.along).is_some_and(|step| step > 1)
     }
 
+    /// The elements of the first tensors' rows lie side by side, from multiples of 4 on.
+    fn in_vectors(&self, tensors: usize) -> bool {
+        let fours = |n: i64| n % FOUR == 0;
+        let [(n, steps)] = self.along.list[..] else { return false };
+        fours(n)
+            && (0..tensors).all(|t| {
+                let rows = || self.kept.list.iter().all(|(_, steps)| fours(steps[t]));
+                steps[t] == 1 && fours(self.kept.offsets[t]) && rows()
+            })
+    }
+
     fn walked(&self) -> bool {
         self.along.list.len() > 1
     }
@@ -210,8 +300,8 @@ impl Rows {
 mod tests {
     use super::*;
     use crate::ops::native::{cross_entropy, norm, softmax};
+    use crate::shader::compile;
     use crate::shader::source::Source;
-    use crate::shader::{Tensor, compile};
 
     fn compiles(source: &Source) {
         compile::compile(&source.text).unwrap_or_else(|why| panic!("{why}"));
@@ -221,20 +311,21 @@ mod tests {
     fn rows_compile_for_all_teams() {
         for dtype in [Dtype::Float32, Dtype::Float16, Dtype::Float64] {
             compiles(&cross_entropy::gradient(dtype));
-            for (members, held) in [(1, 0), (32, HELD), (256, HELD), (256, 0)] {
-                for walked in [false, true] {
-                    let team = Team { members, size: 256, held, walked };
+            for (members, held) in [(1, 0), (32, 2), (256, 8), (256, 0)] {
+                let team = Team { members, size: 256, held, vectors: false, walked: false };
+                for more in [(false, false), (false, true), (held > 0, false)] {
+                    let team = Team { vectors: more.0, walked: more.1, ..team };
                     compiles(&softmax::source(dtype, true, team));
                     compiles(&softmax::source(dtype, false, team));
                 }
-                compiles(&cross_entropy::source(
-                    dtype,
-                    Team { members, size: 256, held, walked: false },
-                ));
+                compiles(&cross_entropy::source(dtype, team));
                 for bias in [false, true] {
                     let tensors = ["a", "out", "weight", "bias"].map(|name| Tensor { name, dtype });
-                    let team = Team { members, size: 256, held, walked: false };
-                    compiles(&norm::source(Program::new(&tensors), dtype, bias, team));
+                    for vectors in [false, held > 0] {
+                        let team = Team { vectors, ..team };
+                        let program = team.tensors(Program::new(&[]), &tensors);
+                        compiles(&norm::source(program, dtype, bias, team));
+                    }
                 }
             }
         }

@@ -33,10 +33,36 @@ pub fn prepare(request: &OpRequest<'_>, elements: bool) -> Result<Box<dyn Work>>
 }
 
 pub(super) fn source(dtype: Dtype, elements: bool, team: Team) -> Source {
-    let tensors = ["a", "out"].map(|name| Tensor { name, dtype });
-    let program = Program::new(&tensors).library(SOFTMAX);
-    let function = if elements { "softmax_row" } else { "logsumexp_row" };
-    team.program(program, dtype, 2, function).build()
+    let (a, out) = (Tensor { name: "a", dtype }, Tensor { name: "out", dtype });
+    let program = Program::new(&[]).library(SOFTMAX);
+    let program = match elements {
+        true => team.tensors(program, &[a, out]),
+        // Of them `a` alone may be of vectors, which come last.
+        false if team.vectors => team.tensors(program.tensors(&[out]), &[a]),
+        false => program.tensors(&[a, out]),
+    };
+    let function = match (elements, team.held > 0) {
+        (true, true) => "softmax_held",
+        (true, false) => "softmax_row",
+        (false, _) => "logsumexp_row",
+    };
+    let mut items = if elements { String::new() } else { row_sums(team).to_owned() };
+    if team.held > 0 {
+        items += &team.takes(dtype, &[("a", 0)], elements);
+    }
+    team.program(program.item(&items), dtype, 2, function).build()
+}
+
+/// The function `row_sums` of a team.
+pub(super) fn row_sums(team: Team) -> &'static str {
+    match team.held {
+        0 => {
+            "fn row_sums(row: u32, lane: u32, live: bool, local: u32) -> vec2<R> { return sums_by_turns(row, lane, live, local); }\n"
+        }
+        _ => {
+            "fn row_sums(row: u32, lane: u32, live: bool, local: u32) -> vec2<R> { return sums_held(row, lane, live, local); }\n"
+        }
+    }
 }
 
 impl Work for Softmax {
@@ -44,8 +70,13 @@ impl Work for Softmax {
         let (input, out) = (job.input(0)?, job.output(0)?);
         let rows = Rows::of(input.shape, &[input, out], self.axes)?;
         let team = Team::of(&job.device.context.properties, &rows)?;
+        let team = team.with_vectors(&rows, if self.elements { 2 } else { 1 });
         let source = |team: &Team| source(self.dtype, self.elements, *team);
         let kernel = self.kernels.get(job.device, team, source)?;
-        team.launch(job, &kernel, &[&input.block, &out.block], (&rows, 0), &[])
+        let blocks = match self.elements || !team.vectors {
+            true => [&input.block, &out.block],
+            false => [&out.block, &input.block],
+        };
+        team.launch(job, &kernel, &blocks, (&rows, 0), &[])
     }
 }
