@@ -4349,6 +4349,8 @@ def load(
     return_metadata: bool = False,
     *,
     stream: StreamOrDevice = None,
+    packing: str | None = None,
+    dtype: Dtype | None = None,
 ) -> Any:
     """Loads arrays from a file.
 
@@ -4357,20 +4359,27 @@ def load(
 
     Args:
         file (Path): Path, or a binary file object that can seek.
-        format (str | None): "npy", "npz", "safetensors" or "index.json" (safetensors files with
-            an index); by default the ending of the file's name.
-        return_metadata (bool): Also returns the metadata; of `.safetensors` and indexes only.
+        format (str | None): "npy", "npz", "safetensors", "gguf" or "index.json" (safetensors files
+            with an index); by default the ending of the file's name.
+        return_metadata (bool): Also returns the metadata; of `.safetensors`, `.gguf` and indexes
+            only.
         stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
             else the default device.
+        packing (str | None): Tensors of `.gguf` that become quantised arrays: "common", those that
+            MLX gives as such (Q4_0, Q4_1 and Q8_0), which is the default; "lossless", also others
+            whose numbers such an array holds; "never", none.
+        dtype (Dtype | None): Of the other tensors of blocks in `.gguf`: float16 (default), bfloat16
+            or float32.
 
     Returns:
         Any: An array of a `.npy` file, or a dictionary of arrays of any other file; with
-            `return_metadata` a pair of that and a dictionary of text.
+            `return_metadata` a pair of that and a dictionary of text, for `.gguf` also of arrays,
+            bytes and lists.
 
     Raises:
         RuntimeError: If the file cannot be read; when an array is evaluated, if the file was
             written to or cut since.
-        ValueError: If the format is unknown, or has no metadata that is asked for.
+        ValueError: If the format is unknown, or has no metadata, packing or dtype that is asked for.
     """
 
 def log(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
@@ -5575,6 +5584,29 @@ def save(file: _Path, arr: array) -> None:
     Raises:
         RuntimeError: If the file cannot be written.
         ValueError: If `file` is neither a path nor a file object.
+    """
+
+def save_gguf(
+    file: _Path,
+    arrays: Mapping[str, array],
+    metadata: Mapping[str, array | str | bytes | list[Any]] | None = None,
+) -> None:
+    """Saves named arrays and metadata in the format `.gguf`.
+
+    Quantised arrays, as `load` gives them, are saved as blocks without loss: words of uint32 with
+    `.scales` and `.biases` of float16 beside them, of 4, 5 or 8 bits and group size 32.
+
+    Args:
+        file (Path): Path, to which `.gguf` is added if it lacks it; or a binary file object.
+        arrays (Mapping[str, array]): Arrays by name: of floats but complex64, int8, int16, int32 or
+            int64.
+        metadata (Mapping[str, array | str | bytes | list[Any]] | None): Values by name: arrays of at most
+            one axis, text, or lists.
+
+    Raises:
+        RuntimeError: If the format cannot hold an array or a value, or the file cannot be written.
+        ValueError: If metadata has an array of a dtype that it cannot have, or `file` is neither a
+            path nor a file object.
     """
 
 def save_safetensors(

@@ -71,7 +71,9 @@ pub(crate) fn assign<M: Module + ?Sized>(module: &mut M, arrays: &Parameters) {
 /// The arrays of a file.
 pub(crate) fn read(op: &str, path: &Path) -> Result<Parameters> {
     match io::load(path)? {
-        Loaded::Arrays(arrays) | Loaded::Safetensors(arrays, _) => Ok(arrays),
+        Loaded::Arrays(arrays) | Loaded::Safetensors(arrays, _) | Loaded::Gguf(arrays, _) => {
+            Ok(arrays)
+        }
         Loaded::Array(_) => Err(unknown(op, path)),
     }
 }

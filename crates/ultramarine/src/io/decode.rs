@@ -55,7 +55,6 @@ pub(super) enum Decode {
     Same,
     /// Each `stored` bytes of the file are `made` bytes of the array, which `decode` makes of them: of many blocks at
     /// once, in any order and on several threads. Neither number is 0.
-    #[allow(dead_code, reason = "for formats whose elements are packed")]
     Blocks { stored: usize, made: usize, decode: Arc<DecodeBlocks> },
 }
 

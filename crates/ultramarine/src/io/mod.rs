@@ -1,4 +1,4 @@
-//! Arrays in files: NumPy's `.npy` and `.npz`, and `.safetensors`.
+//! Arrays in files: NumPy's `.npy` and `.npz`, `.safetensors` and `.gguf`.
 //!
 //! A file that is loaded by its path is opened, and its header read and checked; each array's data is read when the array
 //! is evaluated (`lazy.rs`). Readers are read at once. Every size that a file claims is checked against the bytes that are
@@ -9,6 +9,7 @@
 
 mod decode;
 mod file_reader;
+pub mod gguf;
 #[cfg_attr(not(feature = "npz"), allow(dead_code, reason = "members of archives"))]
 mod lazy;
 pub mod npy;
@@ -48,6 +49,8 @@ pub enum Loaded {
     Arrays(Arrays),
     /// The arrays of a `.safetensors` file, or of all files of an index, and its metadata, empty if it has none.
     Safetensors(Arrays, Metadata),
+    /// The arrays of a `.gguf` file and its metadata.
+    Gguf(Arrays, gguf::Metadata),
 }
 
 /// A file format.
@@ -61,6 +64,8 @@ pub enum Format {
     Safetensors,
     /// An index of several such files, `.index.json`.
     Index,
+    /// Tensors of language models, often of few bits, and metadata.
+    Gguf,
 }
 
 impl Format {
@@ -74,6 +79,7 @@ impl Format {
             "npz" => Ok(Format::Npz),
             "safetensors" => Ok(Format::Safetensors),
             "index.json" => Ok(Format::Index),
+            "gguf" => Ok(Format::Gguf),
             _ => Err(Error::value("load", format!("Unknown file format {name}"))),
         }
     }
@@ -130,6 +136,10 @@ pub fn load_as(path: impl AsRef<Path>, format: Format) -> Result<Loaded> {
             let (arrays, metadata) = shards::load(path)?;
             Loaded::Safetensors(arrays, metadata)
         }
+        Format::Gguf => {
+            let (arrays, metadata) = gguf::load(path)?;
+            Loaded::Gguf(arrays, metadata)
+        }
     })
 }
 
@@ -151,6 +161,10 @@ pub fn read(reader: &mut dyn ReadSeek, format: Format, name: &str) -> Result<Loa
         Format::Index => {
             let text = format!("{name}: an index names files beside it. Load it by its path.");
             return Err(Error::value("load", text));
+        }
+        Format::Gguf => {
+            let (arrays, metadata) = gguf::read(reader, gguf::Options::default(), name)?;
+            Loaded::Gguf(arrays, metadata)
         }
     })
 }

@@ -62,7 +62,6 @@ impl<'a> Source<'a> {
     }
 
     /// Bytes before the next one.
-    #[allow(dead_code, reason = "for formats that align their data")]
     pub fn position(&self) -> u64 {
         self.position
     }

@@ -1,6 +1,7 @@
 //! Files of other programs, cut short, or that lie.
 
 use super::*;
+use ultramarine::io::gguf;
 
 /// An npy file with that header and data.
 fn crafted_npy(version: u8, header: &str, data: &[u8]) -> Vec<u8> {
@@ -189,6 +190,15 @@ fn safetensors_headers() {
     }
 }
 
+/// A file that ends with data.
+fn gguf_bytes() -> Result<Vec<u8>> {
+    let arrays = Arrays::from([("a".to_owned(), Array::from_slice(&[1.0f32; 16], &[2, 8])?)]);
+    let mut out = Vec::new();
+    let metadata = gguf::Metadata::from([("k".into(), "v".into())]);
+    gguf::write(&mut out, &arrays, &metadata, "memory")?;
+    Ok(out)
+}
+
 #[test]
 fn truncated_files() -> Result<()> {
     let a = Array::from_slice(&[1.0f32; 300], &[30, 10])?;
@@ -200,6 +210,7 @@ fn truncated_files() -> Result<()> {
         (Format::Npz, npz_bytes(&arrays, false)?),
         (Format::Npz, npz_bytes(&arrays, true)?),
         (Format::Safetensors, safetensors_bytes(&arrays, &metadata)?),
+        (Format::Gguf, gguf_bytes()?),
     ];
     for (format, file) in files {
         assert!(read(&mut Cursor::new(&file[..]), format, "whole").is_ok());
@@ -224,6 +235,7 @@ fn damaged_bytes() -> Result<()> {
         (Format::Npz, npz_bytes(&arrays, false)?),
         (Format::Npz, npz_bytes(&arrays, true)?),
         (Format::Safetensors, safetensors_bytes(&arrays, &Metadata::new())?),
+        (Format::Gguf, gguf_bytes()?),
     ];
     for (format, file) in files {
         for at in 0..file.len() {
@@ -237,7 +249,7 @@ fn damaged_bytes() -> Result<()> {
                             assert_same(&found, &a, &format!("{name}, {at} ^ {flip}"));
                         }
                     }
-                    Ok(Loaded::Safetensors(all, _)) => {
+                    Ok(Loaded::Safetensors(all, _) | Loaded::Gguf(all, _)) => {
                         assert!(all.values().map(Array::nbytes).sum::<usize>() <= file.len())
                     }
                     Err(e) => assert!(e.to_string().contains("NAME"), "{e}"),

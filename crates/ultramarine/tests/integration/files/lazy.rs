@@ -16,7 +16,9 @@ fn weights() -> Result<Arrays> {
 
 fn arrays(path: &Path) -> Result<Arrays> {
     match load(path)? {
-        Loaded::Arrays(arrays) | Loaded::Safetensors(arrays, _) => Ok(arrays),
+        Loaded::Arrays(arrays) | Loaded::Safetensors(arrays, _) | Loaded::Gguf(arrays, _) => {
+            Ok(arrays)
+        }
         Loaded::Array(array) => Ok(Arrays::from([("array".to_owned(), array)])),
     }
 }

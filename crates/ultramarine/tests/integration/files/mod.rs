@@ -1,6 +1,7 @@
 //! Arrays in files: round trips; and, in the other files, what goes wrong.
 
 mod damaged;
+mod gguf;
 mod lazy;
 mod on_devices;
 mod shards;

@@ -1,7 +1,10 @@
 //! Files: paths and file objects.
 
+mod gguf;
+
 use crate::array::PyArray;
 use crate::convert::ArrayArg;
+use crate::dtype::DtypeArg;
 use crate::error::{Fail, Res, type_, value};
 use crate::stream::{StreamArg, on};
 use pyo3::prelude::*;
@@ -259,28 +262,37 @@ fn save_safetensors(
 ///
 /// Args:
 ///     file (Path): Path, or a binary file object that can seek.
-///     format (str | None): "npy", "npz", "safetensors" or "index.json" (safetensors files with
-///         an index); by default the ending of the file's name.
-///     return_metadata (bool): Also returns the metadata; of `.safetensors` and indexes only.
+///     format (str | None): "npy", "npz", "safetensors", "gguf" or "index.json" (safetensors files
+///         with an index); by default the ending of the file's name.
+///     return_metadata (bool): Also returns the metadata; of `.safetensors`, `.gguf` and indexes
+///         only.
 ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
 ///         else the default device.
+///     packing (str | None): Tensors of `.gguf` that become quantised arrays: "common", those that
+///         MLX gives as such (Q4_0, Q4_1 and Q8_0), which is the default; "lossless", also others
+///         whose numbers such an array holds; "never", none.
+///     dtype (Dtype | None): Of the other tensors of blocks in `.gguf`: float16 (default), bfloat16
+///         or float32.
 ///
 /// Returns:
 ///     Any: An array of a `.npy` file, or a dictionary of arrays of any other file; with
-///         `return_metadata` a pair of that and a dictionary of text.
+///         `return_metadata` a pair of that and a dictionary of text, for `.gguf` also of arrays,
+///         bytes and lists.
 ///
 /// Raises:
 ///     RuntimeError: If the file cannot be read; when an array is evaluated, if the file was
 ///         written to or cut since.
-///     ValueError: If the format is unknown, or has no metadata that is asked for.
+///     ValueError: If the format is unknown, or has no metadata, packing or dtype that is asked for.
 #[pyfunction]
-#[pyo3(signature = (file, /, format=None, return_metadata=false, *, stream=None))]
+#[pyo3(signature = (file, /, format=None, return_metadata=false, *, stream=None, packing=None, dtype=None))]
 fn load<'py>(
     py: Python<'py>,
     file: &Bound<'py, PyAny>,
     format: Option<&str>,
     return_metadata: bool,
     stream: Option<StreamArg>,
+    packing: Option<&str>,
+    dtype: Option<DtypeArg>,
 ) -> Res<Bound<'py, PyAny>> {
     let target = target("load", file, &["read", "seek"])?;
     let format = match (format, &target) {
@@ -290,19 +302,28 @@ fn load<'py>(
             Format::from_path(file.getattr("name")?.extract::<PathBuf>()?)?
         }
     };
-    if return_metadata && !matches!(format, Format::Safetensors | Format::Index) {
+    if return_metadata && matches!(format, Format::Npy | Format::Npz) {
         let name = if format == Format::Npy { "npy" } else { "npz" };
         return Err(value(format!("[load] metadata not supported for format {name}")));
     }
+    let options = gguf::options(format, packing, dtype)?;
     let loaded = on(stream, || match target {
-        // An archive that is missing is a ValueError in mlx, another file a RuntimeError.
-        Target::Path(path) => match py.detach(|| files::load_as(path, format)) {
-            Err(error @ Error::Io { .. }) if format == Format::Npz => Err(value(error.to_string())),
+        // Some files that are missing are a ValueError in mlx, others a RuntimeError.
+        Target::Path(path) => match py.detach(|| match format {
+            Format::Gguf => files::gguf::load_with(path, options).map(gguf::loaded),
+            _ => files::load_as(path, format),
+        }) {
+            Err(error @ Error::Io { .. }) if matches!(format, Format::Npz | Format::Gguf) => {
+                Err(value(error.to_string()))
+            }
             loaded => Ok(loaded?),
         },
-        Target::Object(file) => {
-            with_file(file, |mut reader| files::read(&mut reader, format, "file object"))
-        }
+        Target::Object(file) => with_file(file, |mut reader| match format {
+            Format::Gguf => {
+                files::gguf::read(&mut reader, options, "file object").map(gguf::loaded)
+            }
+            _ => files::read(&mut reader, format, "file object"),
+        }),
     })?;
     let dict = |arrays: files::Arrays| -> Res<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
@@ -321,11 +342,14 @@ fn load<'py>(
             }
             PyTuple::new(py, [dict(arrays)?, texts])?.into_any()
         }
-        Loaded::Safetensors(arrays, _) => dict(arrays)?.into_any(),
+        Loaded::Gguf(arrays, metadata) if return_metadata => {
+            PyTuple::new(py, [dict(arrays)?, gguf::to_python(py, metadata)?])?.into_any()
+        }
+        Loaded::Safetensors(arrays, _) | Loaded::Gguf(arrays, _) => dict(arrays)?.into_any(),
     })
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::functions!(m: save savez savez_compressed save_safetensors load);
-    Ok(())
+    gguf::register(m)
 }

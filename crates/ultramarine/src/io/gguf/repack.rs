@@ -1,0 +1,141 @@
+//! Quantised arrays as blocks, which hold the same numbers.
+
+use super::super::At;
+use super::packed::bias_of;
+use crate::array::Array;
+use crate::dtype::Dtype;
+use crate::error::Result;
+use crate::shape::Show;
+use half::f16;
+
+/// Numbers of a group, and of a block.
+const GROUP: usize = 32;
+
+/// A type of blocks that quantised arrays are written as.
+struct Target {
+    code: u32,
+    bits: usize,
+    /// Biases are `-middle` times the scales, and not stored.
+    middle: Option<f32>,
+}
+
+/// Types without stored biases come first.
+static TARGETS: &[Target] = &[
+    Target { code: 2, bits: 4, middle: Some(8.0) },
+    Target { code: 3, bits: 4, middle: None },
+    Target { code: 6, bits: 5, middle: Some(16.0) },
+    Target { code: 7, bits: 5, middle: None },
+    Target { code: 8, bits: 8, middle: Some(128.0) },
+];
+
+/// The parts of a quantised array, and the type that holds it.
+pub(super) struct Quantized<'a> {
+    words: &'a Array,
+    scales: &'a Array,
+    biases: &'a Array,
+    target: &'static Target,
+}
+
+impl<'a> Quantized<'a> {
+    pub fn new(
+        name: &str,
+        words: &'a Array,
+        scales: &'a Array,
+        biases: &'a Array,
+        at: At<'_>,
+    ) -> Result<Quantized<'a>> {
+        let refused = |text: String| {
+            let remedy = "Dequantize it, or quantize it with group size 32 and 4 bits from float16";
+            Err(at.runtime(format!("'{name}' is quantised, and {text}. {remedy}.")))
+        };
+        let half = [scales, biases].iter().all(|part| part.dtype() == Dtype::Float16);
+        if !half || scales.shape() != biases.shape() {
+            return refused("its scales and biases are not of float16 and one shape".to_owned());
+        }
+        let (Some((row, outer)), Some((groups, others))) =
+            (words.shape().split_last(), scales.shape().split_last())
+        else {
+            return refused("its words or scales have no axes".to_owned());
+        };
+        // Words of 32 bits hold a group of 32 codes of as many bits as there are words.
+        let bits = row.checked_div(*groups).unwrap_or(4);
+        if outer != others || !matches!(bits, 4 | 5 | 8) || *row != groups * bits {
+            let (words, scales) = (Show(words.shape()), Show(scales.shape()));
+            return refused(format!(
+                "words of shape {words} with scales of shape {scales} are not 4, 5 or 8 bits in groups of {GROUP}"
+            ));
+        }
+        for target in TARGETS.iter().filter(|target| target.bits == bits) {
+            if has_middle(scales, biases, target)? {
+                return Ok(Quantized { words, scales, biases, target });
+            }
+        }
+        refused("its biases are not -128 times its scales, as 8 bits have them in GGUF".to_owned())
+    }
+
+    pub fn code(&self) -> u32 {
+        self.target.code
+    }
+
+    pub fn shape(&self) -> Vec<usize> {
+        let mut shape = self.scales.shape().to_vec();
+        shape.last_mut().into_iter().for_each(|groups| *groups *= GROUP);
+        shape
+    }
+
+    pub fn bytes(&self) -> usize {
+        let biases = if self.target.middle.is_none() { self.biases.nbytes() } else { 0 };
+        self.words.nbytes() + self.scales.nbytes() + biases
+    }
+
+    pub fn blocks(&self) -> Result<Vec<u8>> {
+        let mut blocks = Vec::with_capacity(self.bytes());
+        self.words.with_bytes(|words| {
+            self.scales.with_bytes(|scales| {
+                self.biases.with_bytes(|biases| {
+                    let parts = scales.as_chunks::<2>().0.iter().zip(biases.as_chunks::<2>().0);
+                    for ((scale, bias), words) in
+                        parts.zip(words.chunks_exact(self.target.bits * 4))
+                    {
+                        blocks.extend(scale);
+                        if self.target.middle.is_none() {
+                            blocks.extend(bias);
+                        }
+                        match self.target.bits {
+                            8 => blocks.extend(words.iter().map(|code| code ^ 128)),
+                            bits => put_codes(words, bits, &mut blocks),
+                        }
+                    }
+                })
+            })
+        })???;
+        Ok(blocks)
+    }
+}
+
+/// Codes of four or five bits: the fifth bits as a number of 32 bits, then the others, as `nibbles` reads them.
+fn put_codes(words: &[u8], bits: usize, blocks: &mut Vec<u8>) {
+    let code = |i: usize| {
+        let (at, shift) = (i * bits / 8, i * bits % 8);
+        let two = words[at] as u32 | (*words.get(at + 1).unwrap_or(&0) as u32) << 8;
+        two >> shift & ((1 << bits) - 1)
+    };
+    if bits == 5 {
+        let high: u32 = (0..GROUP).map(|i| (code(i) >> 4) << i).sum();
+        blocks.extend(high.to_le_bytes());
+    }
+    blocks.extend((0..GROUP / 2).map(|i| (code(i) & 15 | (code(i + GROUP / 2) & 15) << 4) as u8));
+}
+
+/// Each bias is what its scale gives for codes of the type's middle, if it has one.
+fn has_middle(scales: &Array, biases: &Array, target: &Target) -> Result<bool> {
+    let Some(middle) = target.middle else { return Ok(true) };
+    let number = |bytes: &[u8; 2]| f16::from_le_bytes(*bytes);
+    let same = |(scale, bias): (&[u8; 2], &[u8; 2])| {
+        let (wanted, bias) = (bias_of(number(scale), middle), number(bias));
+        wanted.to_bits() == bias.to_bits() || (wanted.is_nan() && bias.is_nan())
+    };
+    scales.with_bytes(|scales| {
+        biases.with_bytes(|biases| scales.as_chunks().0.iter().zip(biases.as_chunks().0).all(same))
+    })?
+}
