@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from support.harness import um
 
-FORMATS = ["a.npy", "a.npz", "packed.npz", "a.safetensors"]
+FORMATS = ["a.npy", "a.npz", "packed.npz", "a.safetensors", "a.gguf"]
 SIZE = 3_000_001
 
 
@@ -23,6 +23,8 @@ def saved(path: Path, values: Any) -> Path:
         um.save(str(path), values)
     elif path.suffix == ".npz":
         (um.savez_compressed if "packed" in path.name else um.savez)(str(path), w=values)
+    elif path.suffix == ".gguf":
+        um.save_gguf(str(path), {"w": values})
     else:
         um.save_safetensors(str(path), {"w": values})
     return path
@@ -135,7 +137,7 @@ def test_a_forked_child_reads_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.parametrize("name", ["a.npy", "a.npz", "a.safetensors"])
+@pytest.mark.parametrize("name", ["a.npy", "a.npz", "a.safetensors", "a.gguf"])
 def test_data_is_held_once(tmp_path: Path, name: str) -> None:
     size = 16 << 20
     path = saved(tmp_path / name, um.zeros((size,), dtype=um.float32))
@@ -180,9 +182,12 @@ def test_shards_with_their_index(tmp_path: Path) -> None:
         um.load(file, format="index.json")
 
 
-def test_the_page_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = (Path(__file__).parents[3] / "docs/files.md").read_text()
+@pytest.mark.parametrize(("name", "count"), [("files", 3), ("gguf", 3)])
+def test_the_page_is_true(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, count: int
+) -> None:
+    page = (Path(__file__).parents[3] / f"docs/{name}.md").read_text()
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == count
     exec("\n".join(blocks), {})

@@ -11,7 +11,6 @@ from .table import TABLE
 
 # What is not there yet, by what it waits for.
 LATER: dict[str, str] = {
-    "save_gguf": "the GGUF format, in load, too",
 }
 
 # Names that only mlx's own machinery has.

@@ -121,16 +121,37 @@ def draw_safetensors(g: Gen) -> str:
     )
 
 
+def draw_gguf(g: Gen) -> str:
+    x, y = g.arr(small=True), g.arr(["float16", "float32", "int8", "int32"], small=True)
+    arrays = g.of(f"{{'a': {x}}}", f"{{'a': {y}, 'b.c': {y}}}", f"{{'a': {y}}}", "{}", f"[{y}]")
+    value = g.of("'v'", "['a', 'b']", "('a',)", "[]", y, "mx.array(3)", "mx.array([True, False])")
+    value = g.of(value, value, value, x, "3", "None", "['a', 1]", "b'v'", "mx.ones((2, 2))")
+    meta = g.of("", f", {{'k': {value}}}", f", metadata={{'k': {value}}}", ", None", ", 3")
+    back = g.of("", ", return_metadata=True", ", 'gguf', True")
+    ending = g.of(".gguf", ".gguf", "")
+    return g.of(
+        *[
+            f"stored(lambda p: mx.save_gguf(p, {arrays}{meta}), lambda p: mx.load(p{back}), {ending!r})"
+        ]
+        * 4,
+        f"stored(lambda p: mx.save_gguf(file=p, arrays={arrays}), lambda p: mx.load(p), {ending!r})",
+        f"mx.save_gguf({g.of('None', '1', '[]')}, {arrays})",
+        f"mx.save_gguf('/nonexistent/file.gguf', {{'a': {y}}})",
+    )
+
+
 def draw_load(g: Gen) -> str:
     return g.of(
         "mx.load('/nonexistent/file.npy')",
         "mx.load('/nonexistent/file.xyz')",
+        "mx.load('/nonexistent/file.gguf')",
         "mx.load('noending')",
         "mx.load(1)",
         "mx.load(None)",
         "stored(lambda p: open(p, 'wb').write(b'not a file'), lambda p: mx.load(p), '.npy')",
         "stored(lambda p: open(p, 'wb').write(b'not a file'), lambda p: mx.load(p), '.npz')",
         "stored(lambda p: open(p, 'wb').write(b'not a file'), lambda p: mx.load(p), '.safetensors')",
+        "stored(lambda p: open(p, 'wb').write(b'not a file'), lambda p: mx.load(p), '.gguf')",
         "stored(lambda p: open(p, 'wb').write(b''), lambda p: mx.load(p), '.npy')",
         f"stored(lambda p: np.save(p, np.arange(6, dtype=np.{g.of('int16', 'float32', 'float64', 'uint64', 'bool')})), lambda p: mx.load(p), '.npy')",
         "stored(lambda p: np.save(p, np.asfortranarray(np.arange(6.0, dtype=np.float32).reshape(2, 3))), lambda p: mx.load(p), '.npy')",
@@ -172,6 +193,7 @@ ENTRIES: list[Entry] = [
     e("savez", draw_savez, 0.3),
     e("savez_compressed", draw_savez, 0.3),
     e("save_safetensors", draw_safetensors, 0.4),
+    e("save_gguf", draw_gguf, 0.4),
     e("load", draw_load, 0.4),
     *(fixed(n) for n in FIXED),
 ]

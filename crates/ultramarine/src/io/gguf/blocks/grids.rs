@@ -1,6 +1,6 @@
 //! Codebooks of the formats IQ1, IQ2 and IQ3: rows of four or eight numbers, chosen by llama.cpp's authors (MIT licence).
 //!
-//! `grids.bin` has them as the package `gguf` 0.19 prints them, `grid_hex` as bytes, for IQ2_XXS, IQ2_XS, IQ2_S, IQ3_XXS, IQ3_S
+//! `grids.bin` is written by `python/tools/gguf_grids.py` from the package `gguf`, for IQ2_XXS, IQ2_XS, IQ2_S, IQ3_XXS, IQ3_S
 //! and IQ1_S: a row is 16 bits, little-endian, whose groups of two or four bits choose one of a few numbers.
 
 const DATA: &[u8; 9216] = include_bytes!("grids.bin");
