@@ -6,7 +6,7 @@
 //! evaluation's.
 
 use super::At;
-use super::decode::{Decode, Layout};
+use super::decode::{Decode, Layout, PIECE};
 use crate::backend::{self, DeviceState, PART, buffer::Buffer, buffer::BufferRef};
 use crate::error::{Error, Result};
 use crate::graph::attribute::Attribute;
@@ -233,9 +233,13 @@ impl Request {
             Decode::Same => file.read_new(from, target).map_err(|fault| self.failed(&fault))?,
             Decode::Blocks { .. } => {
                 let (target, mut scratch) = (cleared(target), SCRATCH.take());
-                let read =
-                    |bytes: &mut [u8]| file.read_at(from, bytes).map_err(|f| self.failed(&f));
-                let outcome = self.decode.fill(target, &mut scratch, read);
+                let step = self.decode.piece(PIECE);
+                let outcome = target.chunks_mut(step).enumerate().try_for_each(|(i, part)| {
+                    let from = from + self.decode.stored(i * step).unwrap_or(0);
+                    let read =
+                        |bytes: &mut [u8]| file.read_at(from, bytes).map_err(|f| self.failed(&f));
+                    self.decode.fill(part, &mut scratch, read)
+                });
                 SCRATCH.set(scratch);
                 outcome.map(|()| target)?
             }

@@ -25,7 +25,7 @@ fn shown(metadata: &Metadata) -> String {
 }
 
 /// A file of one tensor.
-fn crafted(axes: &[u64], code: u32, offset: u64, data: &[u8]) -> Vec<u8> {
+pub fn crafted(axes: &[u64], code: u32, offset: u64, data: &[u8]) -> Vec<u8> {
     let mut out = b"GGUF\x03\0\0\0".to_vec();
     for number in [1u64, 0, 1] {
         out.extend(number.to_le_bytes());

@@ -4,6 +4,7 @@
 use super::*;
 use crate::support::mock_device::{UPLOADS_IN_ORDER, init, upload};
 use std::sync::atomic::Ordering::SeqCst;
+use ultramarine::io::gguf::{Options, Packing, load_with};
 use ultramarine::{Device, Stream, memory, new_stream, register, with_stream};
 use ultramarine_test_support::own_process;
 
@@ -67,6 +68,29 @@ fn by_copies_that_are_waited_for() -> Result<()> {
     own_process!();
     goes_to_the_device(false, true)?;
     assert_eq!(upload::LENT.load(SeqCst), 0);
+    Ok(())
+}
+
+/// Blocks are decoded into the memory that is lent, in several pieces.
+#[test]
+fn blocks_are_decoded_on_the_way() -> Result<()> {
+    own_process!();
+    let folder = Folder::new("device-blocks");
+    let (stream, ..) = made(true, true, &folder)?;
+    let path = folder.file("q.gguf");
+    let block = |row: usize| (0..32).map(move |i| (row * 7 + i) as u8);
+    let rows = 0..(1usize << 16) + 5;
+    let scale = half::f16::from_f32(1.0 / 1024.0).to_le_bytes();
+    let data: Vec<u8> = rows.clone().flat_map(|row| scale.into_iter().chain(block(row))).collect();
+    let file = gguf::crafted(&[32, rows.len() as u64], 8, 0, &data);
+    fs::write(&path, file).expect("writes");
+    let options = Options { packing: Packing::Never, dtype: Dtype::Float32 };
+    let (loaded, _) = with_stream(stream, || load_with(&path, options))?;
+    let lent = upload::LENT.load(SeqCst);
+    loaded["x"].eval()?;
+    assert!(upload::LENT.load(SeqCst) > lent + 1);
+    let wanted: Vec<f32> = rows.flat_map(block).map(|code| code as i8 as f32 / 1024.0).collect();
+    assert_eq!(loaded["x"].to_vec::<f32>()?, wanted);
     Ok(())
 }
 
