@@ -10,8 +10,7 @@ import mlx.core as mlx
 from .table import TABLE
 
 # What is not there yet, by what it waits for.
-LATER: dict[str, str] = {
-}
+LATER: dict[str, str] = {}
 
 # Names that only mlx's own machinery has.
 INNER = {
