@@ -24,6 +24,7 @@
 //! * [`guard`], [`with_device`], [`handle`], [`give`], [`take`]: for entries of optional interfaces,
 //!   which a backend writes itself;
 //! * [`Recorder`], [`RecordedCommands`]: recordings of commands;
+//! * [`Lender`]: memory that is lent for uploads;
 //! * [`disk`]: compiled code on disk;
 //! * [`HOST_TIMING`]: the timestamps of synchronous devices;
 //! * [`export_abi_info!`](crate::export_abi_info): the info and note alone.
@@ -43,6 +44,7 @@ mod replay;
 mod request;
 mod sync;
 mod timing;
+mod upload;
 
 pub use backend::{Backend, Device, InterfaceRef, Score, SyncDevice};
 pub use build::features;
@@ -58,3 +60,4 @@ pub use replay::{Recorder, replay_table};
 pub use request::{Desc, OpRequest, is_row_major, row_major};
 pub use sync::{SyncEvent, SyncStream};
 pub use timing::HOST_TIMING;
+pub use upload::{Lender, upload_table};

@@ -3,70 +3,35 @@
 use crate::launch::Device;
 use crate::memory::{Block, Buffer};
 use crate::streams::Stream;
-use core::ffi::c_void;
 use std::sync::Arc;
-use ultramarine_abi::helper::{Failure, handle, host_of, take, with_device};
-use ultramarine_abi::interface::upload::{UploadInterface, UploadPiece};
-use ultramarine_abi::{Error, Status};
+use ultramarine_abi::helper::{Failure, Lender, Result, upload_table};
+use ultramarine_abi::interface::upload::UploadInterface;
 
 /// The interface.
-pub static TABLE: UploadInterface = UploadInterface {
-    size: size_of::<UploadInterface>() as u32,
-    flags: 0,
-    lend: Some(lend),
-    copy: Some(copy),
-    give_back: Some(give_back),
-};
+pub static TABLE: UploadInterface = upload_table::<Device>();
 
-// The safety of the functions below is the contract's: handles are this backend's, places NULL or writable. Lent memory is a
-// box of a reference to its block, which the pool lends to nobody else meanwhile.
+impl Lender for Device {
+    /// A block that the pool lends to nobody else while there is this reference.
+    type Piece = Arc<Block>;
 
-unsafe extern "C" fn lend(
-    device: *mut c_void,
-    _stream: *mut c_void,
-    bytes: u64,
-    piece: *mut UploadPiece,
-    error: *mut *mut Error,
-) -> Status {
-    // SAFETY: the contract's.
-    unsafe {
-        with_device::<Device>(device, error, |device| {
-            let place =
-                piece.as_mut().ok_or_else(|| Failure::invalid("no place for the memory"))?;
-            let block = device.scheduler.lend(bytes)?;
-            let memory =
-                block.address().ok_or_else(|| Failure::new("memory without an address"))?;
-            (place.memory, place.bytes) = (memory.cast(), block.bytes());
-            place.handle = Box::into_raw(Box::new(block)).cast();
-            Ok(())
-        })
+    fn lend(&self, _: Option<&Stream>, bytes: u64) -> Result<(Arc<Block>, *mut u8, u64)> {
+        let block = self.scheduler.lend(bytes)?;
+        let memory = block.address().ok_or_else(|| Failure::new("memory without an address"))?;
+        let bytes = block.bytes();
+        Ok((block, memory.cast(), bytes))
     }
-}
 
-unsafe extern "C" fn copy(
-    device: *mut c_void,
-    stream: *mut c_void,
-    piece: *mut c_void,
-    buffer: *mut c_void,
-    offset: u64,
-    bytes: u64,
-    error: *mut *mut Error,
-) -> Status {
-    // SAFETY: the contract's; the lent memory goes back here.
-    unsafe {
-        with_device::<Device>(device, error, |device| {
-            if piece.is_null() {
-                return Err(Failure::invalid("no lent memory"));
-            }
-            let block = *Box::from_raw(piece.cast::<Arc<Block>>());
-            let lane = device.lane(stream.cast::<Stream>().as_ref());
-            let to = (&handle::<Buffer>(buffer, "the buffer")?.0, offset);
-            device.scheduler.copy_lent(lane, block, to, bytes)
-        })
+    fn copy_lent(
+        &self,
+        stream: Option<&Stream>,
+        piece: Arc<Block>,
+        (buffer, offset): (&Buffer, u64),
+        bytes: u64,
+    ) -> Result<()> {
+        self.scheduler.copy_lent(self.lane(stream), piece, (&buffer.0, offset), bytes)
     }
-}
 
-unsafe extern "C" fn give_back(device: *mut c_void, piece: *mut c_void) {
-    // SAFETY: the contract's: lent memory, which goes back once.
-    unsafe { take::<Arc<Block>>(host_of::<Device>(device), piece) }
+    fn take_back(&self, piece: Arc<Block>) {
+        drop(piece);
+    }
 }
