@@ -128,7 +128,7 @@ fn tensors<'a>(arrays: &'a Arrays, at: At<'_>) -> Result<Vec<Tensor<'a>>> {
             tensors.push(Tensor { name, code, shape, bytes, data: Data::Blocks(parts) });
         } else {
             let text = format!(
-                "dtype uint32 of '{name}' is not supported, unless '{scales}' and '{biases}' are beside it."
+                "dtype uint32 of '{name}' is not supported, unless '{scales}' and '{biases}' are beside it. Use astype, or dequantize it."
             );
             return Err(at.runtime(text));
         }
