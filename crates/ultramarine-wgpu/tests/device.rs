@@ -72,8 +72,8 @@ fn buffers_above_the_limit_name_it() {
     let failure = device.alloc(most + 1).err().unwrap();
     assert!(failure.text.contains("maxStorageBufferRange"), "{failure}");
     assert!(failure.text.contains(&most.to_string()), "{failure}");
-    let buffer = device.alloc(16).unwrap();
-    assert!(device.upload(None, &buffer, 8, &[0; 16]).is_err(), "behind the buffer's end");
+    let buffer = device.alloc(32).unwrap();
+    assert!(device.upload(None, &buffer, 8, &[0; 32]).is_err(), "behind the buffer's end");
 }
 
 #[test]
