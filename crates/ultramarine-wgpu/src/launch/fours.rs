@@ -2,12 +2,15 @@
 
 use super::{Once, Vectors, places};
 use crate::dtype::Wgsl;
+use crate::shader::source::GROUP;
 use crate::shader::vector::{elements, vector, vector_of};
 use crate::shader::{Program, Tensor};
 use std::fmt::Write as _;
 
-/// Text of a program of which each element of a vector gets a copy, as drivers compile it fast. Of a longer one there is a
-/// loop over the elements.
+/// Text of which each element of a vector gets a copy. Of a longer one there is a loop over the elements: drivers would take
+/// long to compile it.
+const MOST: usize = 40960;
+/// Likewise of which each vector of an invocation gets a copy.
 const SHORT: usize = 16384;
 
 /// Kernels whose invocations have a vector each.
@@ -24,7 +27,7 @@ pub struct Fours<'a> {
 
 impl Fours<'_> {
     /// Gives a program the tensors, in the order of [`Vectors::sorted`].
-    pub fn declared<'a>(&self, mut program: Program<'a>) -> Program<'a> {
+    fn declared<'a>(&self, mut program: Program<'a>) -> Program<'a> {
         for (k, tensor) in self.tensors.iter().enumerate() {
             program = match self.vectors.has(k) {
                 true => program.array(tensor.name, vector_of(tensor.dtype, self.vectors.width)),
@@ -34,33 +37,99 @@ impl Fours<'_> {
         program
     }
 
-    /// The values that all invocations share, and the body. `each` gives the lines for an element of a vector: from an
-    /// expression for its number there, the inputs' values and the variables that the outputs are assigned to. `length` is
-    /// about that of the text with all that it calls.
-    pub fn text(
+    /// Sets the program's prologue and body. `each` gives the lines for an element of a vector: from an expression for its
+    /// number there, the inputs' values and the variables that the outputs are assigned to. `once` are values that all
+    /// invocations share, `length` is about that of the text with all that it calls.
+    pub fn complete<'a>(
         &self,
+        program: Program<'a>,
+        mut once: Vec<Once>,
         length: usize,
         each: impl Fn(&str, &[String], &[String]) -> String,
-    ) -> (Vec<Once>, String) {
+    ) -> Program<'a> {
         let (table, most) = &self.table;
-        let (once, places) = places(table, (self.tensors.len(), *most), Some(self.vectors.axes));
-        let (inputs, outputs) = self.tensors.split_at(self.inputs);
-        let mut text = places + "let number = i;\n";
-        for (k, Tensor { name, .. }) in inputs.iter().enumerate() {
-            match self.vectors.has(k) {
-                true => _ = writeln!(text, "let w{k} = {name}[at{k}];"),
-                false => _ = writeln!(text, "let w{k} = load_{name}(at{k});"),
-            }
-        }
-        text += &match length * self.vectors.width <= SHORT {
+        let axes = self.vectors.axes;
+        let (found, places) = places(table, (self.tensors.len(), *most), Some(axes));
+        once.extend(found);
+        let values = match length * self.vectors.width <= MOST {
             true => self.copies(&each),
             false => self.turns(&each),
         };
-        for (k, Tensor { name, dtype }) in outputs.iter().enumerate() {
-            let values: Vec<_> = (0..self.vectors.width).map(|c| format!("y{k}_{c}")).collect();
-            _ = writeln!(text, "{name}[at{}] = {};", self.inputs + k, vector(*dtype, &values));
+        let program = self.declared(program).prologue(&Once::lets(&once));
+        if self.vectors.turns == 1 {
+            let text =
+                format!("{places}let number = i;\n{}{values}{}", self.loads(""), self.stores());
+            return program.body(&text);
         }
-        (once, text)
+        // Loads of all turns come first, so that they are under way together.
+        let behind = (most + 1) * (axes + 1) + 2 * (axes - 1);
+        let mut text = format!(
+            "let total = words[table + {behind}u];\nlet first = g * {}u + local;\n",
+            self.vectors.turns * GROUP
+        );
+        let turns = self.vectors.turns;
+        let names: Vec<_> = (0..self.tensors.len())
+            .map(|k| if k < self.inputs { format!("w{k}") } else { format!("at{k}") })
+            .collect();
+        for turn in 0..turns {
+            for (k, (name, tensor)) in names.iter().zip(self.tensors).enumerate() {
+                let kind = match (k < self.inputs, self.vectors.has(k)) {
+                    (false, _) => "u32",
+                    (true, true) => vector_of(tensor.dtype, self.vectors.width),
+                    (true, false) => tensor.dtype.register(),
+                };
+                _ = writeln!(text, "var {name}_{turn}: {kind};");
+            }
+            let number = turn * GROUP;
+            let loads = self.loads(&format!("_{turn}"));
+            _ = write!(text, "{{\nlet i = min(first + {number}u, total - 1u);\n{places}{loads}");
+            for name in &names[self.inputs..] {
+                _ = writeln!(text, "{name}_{turn} = {name};");
+            }
+            text += "}\n";
+        }
+        let stores = self.stores();
+        let values = format!("{values}if (number < total) {{\n{stores}}}\n");
+        if length * self.vectors.width * turns as usize <= SHORT {
+            for turn in 0..turns {
+                _ = writeln!(text, "{{\nlet number = first + {}u;", turn * GROUP);
+                names.iter().for_each(|name| _ = writeln!(text, "let {name} = {name}_{turn};"));
+                _ = writeln!(text, "{values}}}");
+            }
+        } else {
+            _ = writeln!(text, "for (var turn = 0u; turn < {turns}u; turn++) {{");
+            _ = writeln!(text, "let number = first + turn * {GROUP}u;");
+            for name in &names {
+                _ = writeln!(text, "let {name} = {name}_0;");
+                (1..turns).for_each(|t| _ = writeln!(text, "{name}_{} = {name}_{t};", t - 1));
+            }
+            _ = writeln!(text, "{values}}}");
+        }
+        program.group_body(GROUP, &text)
+    }
+
+    /// Loads of all inputs, to variables with a suffix where there is one.
+    fn loads(&self, suffix: &str) -> String {
+        let mut text = String::new();
+        let to = if suffix.is_empty() { "let " } else { "" };
+        for (k, Tensor { name, .. }) in self.tensors[..self.inputs].iter().enumerate() {
+            match self.vectors.has(k) {
+                true => _ = writeln!(text, "{to}w{k}{suffix} = {name}[at{k}];"),
+                false => _ = writeln!(text, "{to}w{k}{suffix} = load_{name}(at{k});"),
+            }
+        }
+        text
+    }
+
+    /// Stores of all outputs.
+    fn stores(&self) -> String {
+        let mut text = String::new();
+        for (k, Tensor { name, dtype }) in self.tensors[self.inputs..].iter().enumerate() {
+            let values: Vec<_> = (0..self.vectors.width).map(|c| format!("y{k}_{c}")).collect();
+            let at = self.inputs + k;
+            _ = writeln!(text, "{name}[at{at}] = {};", vector(*dtype, &values));
+        }
+        text
     }
 
     /// The elements of input `k`'s vector, if it is one.

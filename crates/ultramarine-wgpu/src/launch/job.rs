@@ -1,6 +1,6 @@
 //! A command under way.
 
-use super::{Axes, Device, View, Walk};
+use super::{Axes, Device, Vectors, View, Walk};
 use crate::memory::{Block, Buffer};
 use crate::program::Kernel;
 use crate::shader::source::{grid_of, groups_for};
@@ -154,15 +154,27 @@ impl<'a> Job<'a> {
         // Elements are numbered in 32 bits.
         let items = axes.elements()?;
         match vectors {
-            Some(vectors) => {
-                vectors.axes_of(axes).layout(&mut words);
-                let items = items / vectors.width as u32;
-                self.launch(&kernel, &vectors.sorted(blocks), items, &words)
-            }
+            Some(vectors) => self.launch_vectors(&kernel, blocks, (vectors, axes), words),
             None => {
                 axes.layout(&mut words);
                 self.launch(&kernel, blocks, items, &words)
             }
+        }
+    }
+
+    /// Enqueues a kernel of vectors: `words` are those in front of the layout.
+    pub fn launch_vectors<const K: usize>(
+        &self,
+        kernel: &Arc<Kernel>,
+        blocks: &[&Arc<Block>],
+        (vectors, axes): (Vectors, &Axes<K>),
+        mut words: Vec<u32>,
+    ) -> Result<()> {
+        let (count, groups) = vectors.words(axes, &mut words)?;
+        let blocks = vectors.sorted(blocks);
+        match groups {
+            true => self.launch_groups(kernel, &blocks, count, &words),
+            false => self.launch(kernel, &blocks, count, &words),
         }
     }
 

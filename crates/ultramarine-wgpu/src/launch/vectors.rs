@@ -2,7 +2,9 @@
 
 use super::{AXES, Axes};
 use crate::dtype::Dtype;
+use crate::shader::source::GROUP;
 use crate::shader::vector::{FOUR, PACKED};
+use ultramarine_abi::helper::Result;
 
 /// Tensors that are read and written some elements at once, in a form of their kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -13,7 +15,12 @@ pub struct Vectors {
     pub width: usize,
     /// Axes of the layout, 1 at least.
     pub axes: usize,
+    /// Vectors of an invocation, whose loads are under way together.
+    pub turns: u32,
 }
+
+/// Invocations that keep a large GPU busy, and should be left where each has several vectors.
+const BUSY: i64 = 1 << 19;
 
 impl Vectors {
     /// The vectors of inputs and outputs whose innermost axis lies in one piece: all of them, but inputs that are one
@@ -41,13 +48,33 @@ impl Vectors {
         };
         let width = widths(among.iter().map(|k| dtypes[*k])).find(fits)?;
         let tensors = among.iter().fold(0, |bits, k| bits | 1 << k);
-        Some(Self { tensors, width, axes: axes.list.len() })
+        // Registers for 4 loads of all inputs, with what else there is.
+        let most = if inputs <= 2 { 4 } else { 2 };
+        let vectors = axes.list.iter().map(|(n, _)| n).product::<i64>() / width as i64;
+        let turns = if inputs > 0 && vectors >= BUSY { most } else { 1 };
+        Some(Self { tensors, width, axes: axes.list.len(), turns })
     }
 
     /// All tensors, in one piece.
     pub fn all(dtypes: &[Dtype]) -> Self {
         let width = widths(dtypes.iter().copied()).next().unwrap_or(FOUR as usize);
-        Self { tensors: (1 << dtypes.len()) - 1, width, axes: 1 }
+        Self { tensors: (1 << dtypes.len()) - 1, width, axes: 1, turns: 1 }
+    }
+
+    /// The words of a layout that was counted in vectors, and the invocations for it, or else workgroups.
+    pub fn words<const K: usize>(
+        self,
+        axes: &Axes<K>,
+        words: &mut Vec<u32>,
+    ) -> Result<(u32, bool)> {
+        let axes = self.axes_of(axes);
+        axes.layout(words);
+        let vectors = axes.elements()?;
+        if self.turns == 1 {
+            return Ok((vectors, false));
+        }
+        words.push(vectors);
+        Ok((vectors.div_ceil(self.turns * GROUP), true))
     }
 
     /// Tensor `k` is read in vectors.
@@ -65,7 +92,7 @@ impl Vectors {
     }
 
     /// The axes as they are counted in vectors, or for other tensors in elements.
-    pub fn axes_of<const K: usize>(self, axes: &Axes<K>) -> Axes<K> {
+    fn axes_of<const K: usize>(self, axes: &Axes<K>) -> Axes<K> {
         let width = self.width as i64;
         let in_vectors = |mut all: [i64; K]| {
             for (k, n) in all.iter_mut().enumerate().filter(|(k, _)| *k < 32 && self.has(*k)) {
@@ -109,7 +136,7 @@ mod tests {
         assert_eq!(of([0, 1, 0], 8, [1, 1, 1]), None);
         assert_eq!(of([0, 0, 0], 8, [2, 1, 1]), None);
         assert_eq!(of([0, 0, 0], 8, [1, 1, 0]), None);
-        let vectors = Vectors { tensors: 0b101, width: 4, axes: 1 };
+        let vectors = Vectors { tensors: 0b101, width: 4, axes: 1, turns: 1 };
         assert_eq!(vectors.sorted(&['a', 'b', 'c']), ['b', 'a', 'c']);
     }
 
@@ -132,6 +159,18 @@ mod tests {
         assert_eq!(of([Float16; 3], 12), Some((0b111, 4)));
         assert_eq!(of([Bool; 3], 16), Some((0b111, 16)));
         assert_eq!(of([Float16, Bool, Int64], 16), Some((0b111, 4)));
+    }
+
+    #[test]
+    fn invocations_of_large_tensors_have_several_vectors() {
+        let turns = |n| {
+            let axes = Axes::<3>::join([0; 3], [(n, [1, 1, 1])]);
+            let vectors = Vectors::of(&axes, 2, &[Float32; 3]).unwrap();
+            let mut words = Vec::new();
+            (vectors.words(&axes, &mut words).unwrap(), words.len())
+        };
+        assert_eq!(turns(4096), ((1024, false), 8));
+        assert_eq!(turns((1 << 24) + 4), (((1 << 14) + 1, true), 9));
     }
 
     #[test]

@@ -68,14 +68,13 @@ impl Walk {
         let table = (self.table(), n);
         let fours = Fours { tensors: &self.tensors, inputs: n - 1, vectors, table };
         let length = self.scalar(Some(1)).build().text.len();
-        let (once, body) = fours.text(length, |c, inputs, outputs| {
+        fours.complete(self.program.clone(), Vec::new(), length, |c, inputs, outputs| {
             let mut text = format!("let i = {}u * number + {c};\n", vectors.width);
             for (k, input) in inputs.iter().enumerate() {
                 _ = writeln!(text, "let x{k} = {input};");
             }
             text + &format!("{} = {};\n", outputs[0], self.value)
-        });
-        fours.declared(self.program.clone()).prologue(&Once::lets(&once)).body(&body)
+        })
     }
 
     fn form(&self, device: &Device, axes: usize) -> Result<Arc<Kernel>> {

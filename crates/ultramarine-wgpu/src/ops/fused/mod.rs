@@ -136,10 +136,8 @@ impl Fused {
         let items = axes.elements()?;
         let found = Vectors::of(&axes, self.program.inputs, &self.program.tensors());
         if let Some(vectors) = found.filter(|_| job.device.context.properties.gpu_kernels) {
-            vectors.axes_of(&axes).layout(&mut words);
             let kernel = self.of_vectors(job.device, vectors)?;
-            let items = items / vectors.width as u32;
-            return job.launch(&kernel, &vectors.sorted(&blocks), items, &words);
+            return job.launch_vectors(&kernel, &blocks, (vectors, &axes), words);
         }
         axes.layout(&mut words);
         let kernel = self.kernel(job.device, axes.list.len())?;

@@ -46,7 +46,9 @@ pub fn vectors(program: &Program, vectors: Vectors) -> Source {
     let functions = functions(program);
     let steps = steps(program);
     let length = functions.len() + steps.len() + LIBRARY.len();
-    let (found, body) = fours.text(length, |_, inputs, outputs| {
+    let text = Text::new(&[]).library(LIBRARY).item(&functions);
+    let once = constants(program, "im.base + 1u");
+    let text = fours.complete(text, once, length, |_, inputs, outputs| {
         let mut body = String::new();
         for (i, input) in inputs.iter().enumerate() {
             _ = writeln!(body, "let v{i} = {input};");
@@ -57,10 +59,7 @@ pub fn vectors(program: &Program, vectors: Vectors) -> Source {
         }
         body
     });
-    let mut once = constants(program, "im.base + 1u");
-    once.extend(found);
-    let text = Text::new(&[]).library(LIBRARY).item(&functions);
-    fours.declared(text).prologue(&Once::lets(&once)).body(&body).build()
+    text.build()
 }
 
 /// The values of a reduction of output 0, which has no other beside it: the inputs, `out`, and the function `load_a` of an
@@ -251,7 +250,9 @@ mod tests {
             for outer in [0, 1] {
                 let axes = Axes::<3>::join([0; 3], pieces[outer..].iter().copied());
                 let found = Vectors::of(&axes, 2, &program.tensors()).unwrap();
-                compiles(&vectors(&program, found));
+                for turns in [1, 4] {
+                    compiles(&vectors(&program, Vectors { turns, ..found }));
+                }
             }
             for axes in [None, Some(1), Some(2), Some(AXES)] {
                 compiles(&source(&program, axes));
