@@ -50,7 +50,7 @@ pub fn alone(backend: &Path) -> Result<PathBuf> {
 pub fn other_build() -> Result<PathBuf> {
     sh::say("building ultramarine once more, with other settings of the compiler");
     let profile = Profile::Checked;
-    let mut build = profile.workspace("build", &["--quiet", "--lib"]);
+    let mut build = profile.libraries();
     // What is below stays as it is, and is not compiled again.
     for package in ["ultramarine", "ultramarine-python"] {
         let name = profile.name();

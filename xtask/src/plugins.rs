@@ -97,7 +97,7 @@ pub fn overlay() -> Result<Built> {
 fn cpu(variant: &str) -> Result<Built> {
     let to = directory().join(format!("libultramarine-cpu-{variant}.so"));
     let profile = Profile::Checked;
-    let mut build = profile.workspace("build", &["--quiet", "--lib"]);
+    let mut build = profile.libraries();
     build.env("ULTRAMARINE_CPU_VARIANT", variant);
     sh::run(build)?;
     place(&profile.folder().join("libultramarine_cpu_plugin.so"), &to)

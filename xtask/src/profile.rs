@@ -37,9 +37,16 @@ impl Profile {
         cargo
     }
 
+    /// `cargo build` of all libraries of the workspace.
+    pub fn libraries(self) -> Command {
+        // A small test beside them: only so have dependencies the features that those of tests ask for, and are not
+        // built a second time.
+        self.workspace("build", &["--quiet", "--lib", "--test", "schema"])
+    }
+
     /// Builds all libraries of the workspace, and the programs that tests and the bundle for GPUs run.
     pub fn build(self) -> Result<()> {
-        let mut build = self.workspace("build", &["--quiet", "--lib"]);
+        let mut build = self.libraries();
         for program in ["ultramarine-conform", "ultramarine-probe", "limits", "gemm"] {
             build.args(["--bin", program]);
         }
