@@ -2,7 +2,7 @@
 
 Usage: python float64_table.py (needs mpmath)
 
-Each line of `crates/ultramarine-cpu/src/elementwise/tests/float64.table` is a function of the schema, its
+Each line of `crates/ultramarine-cpu/tests/units/elementwise/float64.table` is a function of the schema, its
 operands and the correctly rounded result as bits, and what the exact result has beyond it, in thousandths of
 a unit in the last place. Operands are drawn from ranges where the functions change their formula, lose bits
 or overflow; the generator is seeded, so the table is the same every time.
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import mpmath as mp
 
-TABLE = Path(__file__).parents[2] / "crates/ultramarine-cpu/src/elementwise/tests/float64.table"
+TABLE = Path(__file__).parents[2] / "crates/ultramarine-cpu/tests/units/elementwise/float64.table"
 HALF_PI = math.pi / 2
 mp.mp.prec = 1400  # the reduction of arguments up to 2^1023, and cancellations
 

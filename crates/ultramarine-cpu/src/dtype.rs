@@ -37,6 +37,8 @@ macro_rules! dtypes {
 
         /// Evaluates `$body` with the type alias `$T` bound to the Rust type of
         /// the dtype (bool is `u8` holding 0 or 1).
+        #[doc(hidden)]
+        #[macro_export]
         macro_rules! for_dtype {
             ($d:expr, $T:ident => $body:expr) => {
                 match $d {

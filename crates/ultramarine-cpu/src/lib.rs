@@ -44,7 +44,7 @@ mod scratch;
 mod sort;
 mod strided;
 mod table;
-#[cfg(test)]
-mod testing;
+#[doc(hidden)]
+pub mod tested;
 
 pub use table::{backend_init, backend_init_at};

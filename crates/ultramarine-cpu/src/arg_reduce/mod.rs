@@ -1,9 +1,6 @@
 //! ARG_REDUCE: index of the extreme along an axis, the first of equals; the first
 //! NaN wins (of complex numbers: the first whose real part is NaN).
 
-#[cfg(test)]
-mod tests;
-
 use crate::arith::{Accumulator, Number};
 use crate::kernel::{Args, Context, Kernel, Prepared, Refusal, Signature};
 use crate::level::{Body, Isa, IsaBaseline, Level, at};

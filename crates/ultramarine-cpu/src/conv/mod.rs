@@ -18,8 +18,6 @@ mod depthwise_weight;
 mod lines;
 mod phases;
 mod product;
-#[cfg(test)]
-mod tests;
 mod weight;
 mod windows;
 
@@ -37,7 +35,13 @@ pub fn prepare_op(op: &Op, signature: &Signature<'_>, level: Level) -> Prepared 
     prepare(op.id, op.attributes()?, signature, level)
 }
 
-fn prepare(id: OpId, attrs: ConvolveAttrs, signature: &Signature<'_>, level: Level) -> Prepared {
+/// Prepares a convolution, or one of its gradients.
+pub fn prepare(
+    id: OpId,
+    attrs: ConvolveAttrs,
+    signature: &Signature<'_>,
+    level: Level,
+) -> Prepared {
     let ([a, b], [c]) = (signature.inputs, signature.outputs) else {
         return Err(Refusal::Invalid("convolve has two inputs and one output".into()));
     };

@@ -3,6 +3,8 @@
 //! The formulas for inverse functions follow W. Kahan, "Branch cuts for complex
 //! elementary functions" (1987).
 
+#![allow(missing_docs, reason = "called as in mathematics")]
+
 use super::float64::{arccosh as acosh, arcsinh as asinh};
 use crate::dtype::c64;
 use crate::level::IsaBaseline;
@@ -10,7 +12,7 @@ use std::f64::consts::{LN_2, LN_10};
 
 /// A complex number of two float64.
 #[derive(Clone, Copy)]
-pub(super) struct C {
+pub struct C {
     re: f64,
     im: f64,
 }
@@ -83,7 +85,7 @@ pub(super) fn quotient(x: C, y: C) -> C {
 }
 
 /// x / y; by zero and of infinities as in C99's annex G.
-pub(super) fn divide(x: C, y: C) -> C {
+pub fn divide(x: C, y: C) -> C {
     let C { re, im } = quotient(x, y);
     if !(re.is_nan() && im.is_nan()) {
         return c(re, im);
@@ -109,7 +111,7 @@ pub(super) fn divide(x: C, y: C) -> C {
     }
 }
 
-pub(super) fn reciprocal(z: C) -> C {
+pub fn reciprocal(z: C) -> C {
     divide(c(1.0, 0.0), z)
 }
 
@@ -122,7 +124,7 @@ pub(super) fn sign(z: C) -> C {
     if size.is_infinite() { NAN } else { c(z.re / size, z.im / size) }
 }
 
-pub(super) fn sqrt(z: C) -> C {
+pub fn sqrt(z: C) -> C {
     if z.im.is_infinite() {
         return c(f64::INFINITY, z.im);
     }
@@ -147,7 +149,7 @@ pub(super) fn rsqrt(z: C) -> C {
     reciprocal(sqrt(z))
 }
 
-pub(super) fn exp(z: C) -> C {
+pub fn exp(z: C) -> C {
     let size = z.re.exp();
     if z.im == 0.0 {
         return c(size, z.im);
@@ -158,7 +160,7 @@ pub(super) fn exp(z: C) -> C {
     c(size * z.im.cos(), size * z.im.sin())
 }
 
-pub(super) fn log(z: C) -> C {
+pub fn log(z: C) -> C {
     if z.is_nan() {
         return if z.is_infinite() { c(f64::INFINITY, f64::NAN) } else { NAN };
     }
@@ -173,11 +175,11 @@ pub(super) fn log(z: C) -> C {
     c(re, z.im.atan2(z.re))
 }
 
-pub(super) fn log2(z: C) -> C {
+pub fn log2(z: C) -> C {
     log(z).scale(1.0 / LN_2)
 }
 
-pub(super) fn log10(z: C) -> C {
+pub fn log10(z: C) -> C {
     log(z).scale(1.0 / LN_10)
 }
 
@@ -213,15 +215,15 @@ pub(super) fn power(x: C, y: C) -> C {
     exp(multiply(y, log(x)))
 }
 
-pub(super) fn sinh(z: C) -> C {
+pub fn sinh(z: C) -> C {
     c(product(z.re.sinh(), z.im.cos()), product(z.re.cosh(), z.im.sin()))
 }
 
-pub(super) fn cosh(z: C) -> C {
+pub fn cosh(z: C) -> C {
     c(product(z.re.cosh(), z.im.cos()), product(z.re.sinh(), z.im.sin()))
 }
 
-pub(super) fn tanh(z: C) -> C {
+pub fn tanh(z: C) -> C {
     if z.is_nan() {
         return if z.im == 0.0 { z } else { NAN };
     }
@@ -235,15 +237,15 @@ pub(super) fn tanh(z: C) -> C {
     c(b * (1.0 + s * s).sqrt() * s / d, t / d)
 }
 
-pub(super) fn sin(z: C) -> C {
+pub fn sin(z: C) -> C {
     sinh(z.times_i()).over_i()
 }
 
-pub(super) fn cos(z: C) -> C {
+pub fn cos(z: C) -> C {
     cosh(z.times_i())
 }
 
-pub(super) fn tan(z: C) -> C {
+pub fn tan(z: C) -> C {
     tanh(z.times_i()).over_i()
 }
 

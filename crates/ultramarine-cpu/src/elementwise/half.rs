@@ -9,7 +9,7 @@ use ultramarine_abi::schema::{binary as b, unary as u};
 
 /// float16 bits to float32.
 #[inline(always)]
-pub(crate) fn f16_to_f32(h: u16) -> f32 {
+pub fn f16_to_f32(h: u16) -> f32 {
     let magnitude = ((h & 0x7fff) as u32) << 13;
     // The exponent's bias differs by 112; the product also normalises denormals.
     let scaled = (f32::from_bits(magnitude) * f32::from_bits((127 + 112) << 23)).to_bits();
@@ -19,7 +19,7 @@ pub(crate) fn f16_to_f32(h: u16) -> f32 {
 
 /// float32 to float16 bits.
 #[inline(always)]
-pub(crate) fn f32_to_f16(x: f32) -> u16 {
+pub fn f32_to_f16(x: f32) -> u16 {
     let bits = x.to_bits();
     let sign = (bits >> 16) & 0x8000;
     let magnitude = bits & 0x7fff_ffff;
@@ -36,13 +36,13 @@ pub(crate) fn f32_to_f16(x: f32) -> u16 {
 
 /// bfloat16 bits to float32.
 #[inline(always)]
-pub(crate) fn bf16_to_f32(h: u16) -> f32 {
+pub fn bf16_to_f32(h: u16) -> f32 {
     f32::from_bits((h as u32) << 16)
 }
 
 /// float32 to bfloat16 bits.
 #[inline(always)]
-pub(crate) fn f32_to_bf16(x: f32) -> u16 {
+pub fn f32_to_bf16(x: f32) -> u16 {
     let bits = x.to_bits();
     let rounded = bits.wrapping_add(0x7fff + ((bits >> 16) & 1)) >> 16;
     let quiet = (bits >> 16) | 0x40;

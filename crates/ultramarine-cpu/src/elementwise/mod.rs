@@ -17,11 +17,11 @@ mod boolean;
 mod cast;
 mod complex;
 mod complex64_lanes;
-mod complex64_math;
+pub(crate) mod complex64_math;
 mod erf32;
 pub(crate) mod exp32;
 mod float;
-mod float64;
+pub(crate) mod float64;
 pub(crate) mod half;
 mod int;
 mod log32;
@@ -31,8 +31,6 @@ mod poly;
 mod pow32;
 mod remainder;
 mod select;
-#[cfg(test)]
-mod tests;
 mod trig32;
 
 pub(crate) use float64::exp as exp64;

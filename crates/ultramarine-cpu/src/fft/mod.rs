@@ -6,9 +6,7 @@
 
 mod fold;
 mod lines;
-mod plan;
-#[cfg(test)]
-mod tests;
+pub mod plan;
 
 use crate::dtype::{DType, c64};
 use crate::kernel::{Args, Context, Kernel, Prepared, Refusal, Signature, known};

@@ -65,8 +65,7 @@ pub fn get(code: u32, n: usize, level: Level) -> Arc<Plan> {
     plan
 }
 
-/// The number of plans.
-#[cfg(test)]
+/// The number of plans, for tests.
 pub fn kept() -> usize {
     PLANS.lock().unwrap_or_else(PoisonError::into_inner).len()
 }

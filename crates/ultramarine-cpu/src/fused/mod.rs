@@ -21,10 +21,8 @@ mod run;
 mod scratch;
 mod slots;
 mod source;
-#[cfg(test)]
-mod tests;
 mod tile;
 
 pub use anchored::prepare_anchored;
 pub use prepare::{build, prepare_op, prepare_program};
-pub use source::Source;
+pub use source::{Instruction, Source};

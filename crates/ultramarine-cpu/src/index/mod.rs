@@ -1,15 +1,12 @@
 //! Reading and writing through index arrays: gather and scatter; windows that begin at starts in memory.
 
-mod dynamic_slice;
+pub mod dynamic_slice;
 pub mod gather;
 pub mod gather_axis;
 mod indices;
 pub mod scatter;
 pub mod scatter_axis;
 mod update;
-
-#[cfg(test)]
-mod tests;
 
 use crate::kernel::{Op, Prepared, Refusal, Signature};
 use crate::level::Level;

@@ -5,8 +5,6 @@
 mod blocked;
 mod factorize;
 mod matrix;
-#[cfg(test)]
-mod tests;
 
 use crate::dtype::DType;
 use crate::kernel::{Args, Context, Kernel, Op, Prepared, Refusal, Signature, View};

@@ -30,10 +30,8 @@ pub(crate) mod pack;
 mod segmented;
 pub(crate) mod simd;
 mod skinny;
-#[cfg(test)]
-mod tests;
 #[cfg(target_arch = "x86_64")]
-mod tiles;
+pub(crate) mod tiles;
 
 use crate::kernel::{Args, Context, Kernel, Op, Prepared, Refusal, Signature, View};
 use crate::level::Level;

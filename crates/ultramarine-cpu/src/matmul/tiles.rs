@@ -11,34 +11,37 @@ use crate::amx::TILE;
 use core::arch::x86_64::*;
 
 /// Most rows of a panel of A, and columns of one of B.
-const SIDE: usize = 2 * TILE;
+pub const SIDE: usize = 2 * TILE;
 /// Bytes of a row of a tile.
-const ROW: usize = 4 * TILE;
+pub const ROW: usize = 4 * TILE;
 
 /// Kernels over pairs of bfloat16. Subnormal factors and sums count as zeros; sums round to nearest, ties to even.
 pub static PAIRS: Kernels = &[[[multiply::<BFLOAT16> as MicroFn; 2]; 2]; SIDE];
 /// Kernels over fours of 8-bit integers. The low 8 bits of a sum are those of signed and of unsigned ones.
 pub static FOURS: Kernels = &[[[multiply::<BYTES> as MicroFn; 2]; 2]; SIDE];
 
-const BFLOAT16: u8 = 0;
-const BYTES: u8 = 1;
+/// Pairs of bfloat16.
+pub const BFLOAT16: u8 = 0;
+/// Fours of 8-bit integers.
+pub const BYTES: u8 = 1;
 
 /// Tiles in memory: rows that begin at cache lines.
 #[repr(align(64))]
 struct Aligned<T>(T);
 
 /// Steps of [`TILE`] groups along k of two tiles of A by two of B. Distances in bytes.
-struct Steps {
-    a: *const u8,
-    a_step: usize,
-    b: *const u8,
-    b_row: usize,
-    c: *mut u8,
-    c_row: isize,
+#[allow(missing_docs, reason = "named as in the kernel's loop")]
+pub struct Steps {
+    pub a: *const u8,
+    pub a_step: usize,
+    pub b: *const u8,
+    pub b_row: usize,
+    pub c: *mut u8,
+    pub c_row: isize,
     /// At least one.
-    count: usize,
+    pub count: usize,
     /// Of [`COLUMNS`], [`ROWS`], [`ADD`].
-    flags: usize,
+    pub flags: usize,
 }
 
 /// There is a second tile of columns.
@@ -223,8 +226,8 @@ macro_rules! steps {
 
 /// # Safety
 /// The tiles are there; those of the processor are configured.
-unsafe fn steps<const KIND: u8>(s: &Steps) {
-    #[cfg(test)]
+pub unsafe fn steps<const KIND: u8>(s: &Steps) {
+    #[cfg(debug_assertions)]
     if !crate::amx::is_available() {
         // SAFETY: passed on.
         return unsafe { emulated::<KIND>(s) };
@@ -238,12 +241,12 @@ unsafe fn steps<const KIND: u8>(s: &Steps) {
     }
 }
 
-/// The loop along k, on machines without AMX.
+/// The loop along k, on machines without AMX: builds with debug assertions have it, for tests.
 ///
 /// # Safety
 /// The tiles are there.
-#[cfg(test)]
-unsafe fn emulated<const KIND: u8>(s: &Steps) {
+#[cfg(debug_assertions)]
+pub unsafe fn emulated<const KIND: u8>(s: &Steps) {
     let side = |flag: usize| if s.flags & flag == 0 { TILE } else { SIDE };
     let dot = |sum: u32, a: u32, b: u32| match KIND {
         BFLOAT16 => {
@@ -386,67 +389,5 @@ pub unsafe fn pack_lines(l: &Lines<'_>) {
             }
         }
         q += n;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::amx::Tiles;
-    use ultramarine_test_support::Rng;
-
-    /// Sums of random panels by the processor and by emulation.
-    fn both<const KIND: u8>(rng: &mut Rng, bits: fn(&mut Rng) -> u32) {
-        for flags in 0..8 {
-            for count in [1, 2, 5] {
-                let mut numbers = |n: usize| -> Vec<u32> { (0..n).map(|_| bits(rng)).collect() };
-                let (a, b) = (numbers(count * SIDE * TILE), numbers(count * SIDE * TILE));
-                let mut c = [numbers(SIDE * SIDE), Vec::new()];
-                c[1] = c[0].clone();
-                for (i, c) in c.iter_mut().enumerate() {
-                    let steps_of = Steps {
-                        a: a.as_ptr().cast(),
-                        a_step: SIDE * ROW,
-                        b: b.as_ptr().cast(),
-                        b_row: 4 * SIDE,
-                        c: c.as_mut_ptr().cast(),
-                        c_row: 4 * SIDE as isize,
-                        count,
-                        flags,
-                    };
-                    // SAFETY: the panels have so many steps.
-                    unsafe {
-                        match i {
-                            0 => steps::<KIND>(&steps_of),
-                            _ => emulated::<KIND>(&steps_of),
-                        }
-                    }
-                }
-                for (x, y) in c[0].iter().zip(&c[1]) {
-                    let [p, q] = [x, y].map(|bits| f32::from_bits(*bits));
-                    // The order of a pair's products is the processor's own.
-                    let near = KIND == BFLOAT16 && (p - q).abs() <= 1e-3;
-                    assert!(x == y || near, "{KIND} {flags} {count}: {x:x} {y:x}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn the_processor_does_as_emulation() {
-        if !crate::amx::is_available() {
-            #[allow(clippy::print_stderr)] // for those who look for it
-            {
-                eprintln!("skipped: no AMX here, so other tests of it are of its emulation");
-            }
-            return;
-        }
-        let _tiles = Tiles::configure();
-        let mut rng = Rng::new(5);
-        both::<BYTES>(&mut rng, |rng| rng.bits() as u32);
-        both::<BFLOAT16>(&mut rng, |rng| {
-            // Pairs between half and one, of both signs.
-            rng.bits() as u32 & 0x807f_807f | 0x3f00_3f00
-        });
     }
 }

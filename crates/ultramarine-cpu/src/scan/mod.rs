@@ -1,9 +1,6 @@
 //! SCAN: running sums, products, extremes and logarithms of sums of exponentials.
 //! float16 and bfloat16 run in float32 and are rounded at each element.
 
-#[cfg(test)]
-mod tests;
-
 use crate::arith::{Accumulator, Number};
 use crate::kernel::{Args, Context, Kernel, Prepared, Refusal, Signature};
 use crate::strided::{Nest, TASK, ranges};

@@ -1,14 +1,12 @@
 //! SORT and ARG_SORT: ascending and stable, NaN last. PARTITION and ARG_PARTITION: as
 //! far as to have one element in its place.
 
-mod keys;
+pub mod keys;
 mod lane;
 mod radix;
-mod search;
-#[cfg(test)]
-mod tests;
+pub mod search;
 #[cfg(target_arch = "x86_64")]
-mod vector;
+pub mod vector;
 
 use crate::kernel::{Args, Context, Kernel, Op, Prepared, Refusal, Signature};
 use crate::strided::{Nest, TASK, for_size, move_run, ranges};

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 const INF: f64 = f64::INFINITY;
 const NAN: f64 = f64::NAN;
 const LEAST: f64 = 5.0e-324;
-const TABLE: &str = include_str!("../../../ultramarine-cpu/src/elementwise/tests/float64.table");
+const TABLE: &str = include_str!("../../../ultramarine-cpu/tests/units/elementwise/float64.table");
 
 /// Units in the last place that functions may be off.
 const BOUNDS: &[(&str, f64)] = &[

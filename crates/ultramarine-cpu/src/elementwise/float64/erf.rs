@@ -8,7 +8,7 @@ use crate::level::Isa;
 
 /// Error function: x + x p(x^2) up to 0.94, above it 1 - e^q(|x|).
 #[inline(always)]
-pub(in crate::elementwise) fn erf<I: Isa>(x: f64) -> f64 {
+pub fn erf<I: Isa>(x: f64) -> f64 {
     let a = x.abs();
     // x^2 <= 0.9034: 2^-58.6 of erf x.
     let t = x * x;
@@ -70,7 +70,7 @@ pub(in crate::elementwise) fn erf<I: Isa>(x: f64) -> f64 {
 /// so that the polynomials are the smaller part. The branch points of p at w = 2 pi i k keep
 /// one polynomial from serving all w.
 #[inline(always)]
-pub(in crate::elementwise) fn erfinv<I: Isa>(x: f64) -> f64 {
+pub fn erfinv<I: Isa>(x: f64) -> f64 {
     const HALF_ROOT_PI: f64 = 0.886_226_925_452_758;
     const HALF_ROOT_PI_LOW: f64 = -3.833_293_249_912_899_3e-17;
     let w = -log::<I>((1.0 - x) * (1.0 + x));

@@ -140,7 +140,7 @@ pub(in crate::elementwise) fn expm1<I: Isa>(x: f64) -> f64 {
 
 /// 1 / (1 + e^-x), as e^x / (1 + e^x) for negative x, which keeps tiny results.
 #[inline(always)]
-pub(in crate::elementwise) fn sigmoid<I: Isa>(x: f64) -> f64 {
+pub fn sigmoid<I: Isa>(x: f64) -> f64 {
     let e = exp::<I>(-x.abs());
     let above = if x < 0.0 { e } else { 1.0 };
     // 1 + e is d + lost; the quotient by d, less its share of `lost`.

@@ -51,7 +51,7 @@ pub(in crate::elementwise) fn cosh<I: Isa>(x: f64) -> f64 {
 
 /// Inverse hyperbolic sine: ln(1 + (a + a^2 / (1 + sqrt(a^2 + 1)))).
 #[inline(always)]
-pub(in crate::elementwise) fn arcsinh<I: Isa>(x: f64) -> f64 {
+pub fn arcsinh<I: Isa>(x: f64) -> f64 {
     let a = x.abs();
     let s = if a > LARGE { 1.0 } else { a };
     let (z, low) = fast_sum(s, s * s / (1.0 + fma64::<I>(s, s, 1.0).sqrt()));
@@ -71,7 +71,7 @@ fn log1p_or_log_twice<I: Isa>(x: f64, z: f64, low: f64) -> f64 {
 
 /// Inverse hyperbolic cosine: ln(1 + (t + sqrt(2t + t^2))), t = x - 1.
 #[inline(always)]
-pub(in crate::elementwise) fn arccosh<I: Isa>(x: f64) -> f64 {
+pub fn arccosh<I: Isa>(x: f64) -> f64 {
     let t = if x > LARGE { 1.0 } else { x - 1.0 };
     let (z, low) = fast_sum(fma64::<I>(t, t, t + t).sqrt(), t);
     let y = log1p_or_log_twice::<I>(x, z, low);
@@ -80,7 +80,7 @@ pub(in crate::elementwise) fn arccosh<I: Isa>(x: f64) -> f64 {
 
 /// Inverse hyperbolic tangent: ln(1 + 2a / (1 - a)) / 2.
 #[inline(always)]
-pub(in crate::elementwise) fn arctanh<I: Isa>(x: f64) -> f64 {
+pub fn arctanh<I: Isa>(x: f64) -> f64 {
     let a = x.abs();
     let (d, d_low) = fast_sum(1.0, -a);
     let (z, low) = quotient::<I>(a + a, 0.0, d, d_low);

@@ -142,7 +142,7 @@ fn log1p_to_one<I: Isa>(x: f64) -> (f64, f64) {
 
 /// ln(e^x + e^y): the larger plus ln(1 + e^-|x - y|).
 #[inline(always)]
-pub(in crate::elementwise) fn logaddexp<I: Isa>(x: f64, y: f64) -> f64 {
+pub fn logaddexp<I: Isa>(x: f64, y: f64) -> f64 {
     let (high, low) = if x > y { (x, y) } else { (y, x) };
     let difference = low - high;
     // Equal infinities differ by NaN.

@@ -2,7 +2,7 @@
 //!
 //! Argument reductions and last steps keep two numbers where one would lose bits
 //! (`double`). Results are within a unit in the last place, or two for inverse hyperbolic
-//! functions, erf and its inverse, sigmoid, arctan2 and logaddexp (`tests/float64.rs` has
+//! functions, erf and its inverse, sigmoid, arctan2 and logaddexp (`tests/units/elementwise/float64.rs` has
 //! the bounds). Special values are those of the C standard. Polynomials are own fits
 //! by Remez's algorithm in arithmetic of 240 bits; each states its interval and the
 //! greatest error, relative to the function that it is a part of.
@@ -15,10 +15,13 @@ mod log;
 mod pow;
 mod trig;
 
-pub(super) use erf::{erf, erfinv};
+pub use erf::{erf, erfinv};
 pub(crate) use exp::exp;
-pub(super) use exp::{expm1, sigmoid};
-pub(super) use hyperbolic::{arccosh, arcsinh, arctanh, cosh, sinh, tanh};
-pub(super) use log::{log, log1p, log2, log10, logaddexp};
+pub(super) use exp::expm1;
+pub use exp::sigmoid;
+pub use hyperbolic::{arccosh, arcsinh, arctanh};
+pub(super) use hyperbolic::{cosh, sinh, tanh};
+pub use log::logaddexp;
+pub(super) use log::{log, log1p, log2, log10};
 pub(super) use pow::power;
 pub(super) use trig::{arccos, arcsin, arctan, arctan2, cos, is_large, sin, tan};

@@ -7,7 +7,7 @@ use core::arch::x86_64::*;
 /// # Safety
 /// The methods may only run where AVX-512 (x86-64-v4) is available. Pointers are valid for the
 /// keys that are said to be there.
-#[allow(clippy::missing_safety_doc)]
+#[allow(clippy::missing_safety_doc, missing_docs)]
 pub unsafe trait Lane: Copy + Ord + Send + Sync + 'static {
     /// A vector.
     type V: Copy;

@@ -1,10 +1,10 @@
 //! Sorting in vectors, on x86-64-v4: quicksort whose partitions move a vector at a time, above sorting
 //! networks in registers.
 
-mod lanes;
+pub mod lanes;
 mod network;
 mod quick;
-mod samplesort;
+pub mod samplesort;
 
 pub use samplesort::sort_long;
 
@@ -28,6 +28,3 @@ pub fn arrange<L: Lane>(level: Level, keys: &mut [L], kth: Option<usize>) -> boo
     }
     true
 }
-
-#[cfg(test)]
-mod tests;

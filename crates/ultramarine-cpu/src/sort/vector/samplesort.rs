@@ -42,7 +42,7 @@ pub unsafe fn sort_long<L: Lane>(
 ///
 /// # Safety
 /// See [`sort_long`].
-pub(super) unsafe fn sort_by<L: Lane, const B: usize>(
+pub unsafe fn sort_by<L: Lane, const B: usize>(
     par: Par,
     n: usize,
     to: *mut L,

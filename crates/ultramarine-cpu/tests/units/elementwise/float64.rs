@@ -3,10 +3,10 @@
 
 use super::accuracy::ODD;
 use super::run;
-use crate::elementwise::TileOp;
-use crate::level::Level;
 use std::collections::BTreeMap;
 use ultramarine_abi::schema::{binary as b, unary as u};
+use ultramarine_cpu::elementwise::TileOp;
+use ultramarine_cpu::level::Level;
 
 const INF: f64 = f64::INFINITY;
 const NAN: f64 = f64::NAN;

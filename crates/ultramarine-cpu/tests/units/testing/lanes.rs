@@ -1,8 +1,8 @@
 //! Values and shapes for the tests of families that work along one axis.
 
 use super::{Array, Sample, ravel, shape, unravel};
-use crate::dtype::{Bool, c64};
 use half::{bf16, f16};
+use ultramarine_cpu::dtype::{Bool, c64};
 use ultramarine_test_support::Rng;
 
 /// Values that tests compute with.

@@ -1,13 +1,13 @@
 //! Against references that are written the plain way.
 
-use super::prepare;
-use crate::dtype::{DType, c64};
-use crate::kernel::{Prepared, Signature, View};
-use crate::level::Level;
 use crate::testing::lanes::{Value, any_shape, lanes, sampled};
 use crate::testing::{Array, dtypes, run};
 use half::{bf16, f16};
 use ultramarine_abi::schema::{ScanAttrs, reduce};
+use ultramarine_cpu::dtype::{DType, c64};
+use ultramarine_cpu::kernel::{Prepared, Signature, View};
+use ultramarine_cpu::level::Level;
+use ultramarine_cpu::tested::families::scan as prepare;
 use ultramarine_test_support::{Rng, Tolerance, assert_close};
 
 fn scan_with(

@@ -1,8 +1,8 @@
 //! The ops of each dtype: everything MLX accepts, and no more.
 
-use crate::elementwise::{TileOp, lookup};
-use crate::{dtype::DType, level::Level};
 use ultramarine_abi::schema::{binary as b, unary as u};
+use ultramarine_cpu::elementwise::{TileOp, lookup};
+use ultramarine_cpu::{dtype::DType, level::Level};
 
 /// Unary ops that only floating and complex types have (MLX converts integers
 /// to float32 before them).

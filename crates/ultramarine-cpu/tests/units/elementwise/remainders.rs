@@ -1,8 +1,8 @@
 //! Remainders against exact references: float32 in float64, float64 in whole numbers.
 
 use super::run;
-use crate::{dtype::Element, elementwise::TileOp, level::Level};
 use ultramarine_abi::schema::binary as b;
+use ultramarine_cpu::{dtype::Element, elementwise::TileOp, level::Level};
 use ultramarine_test_support::Rng;
 
 fn remainders<T: Element>(level: Level, x: &[T], y: &[T]) -> Vec<T> {

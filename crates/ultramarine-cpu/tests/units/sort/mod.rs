@@ -1,13 +1,17 @@
 //! Against references that are written the plain way.
 
-use super::SortOutput;
-use crate::kernel::{Prepared, Signature};
-use crate::level::Level;
+mod search;
+#[cfg(target_arch = "x86_64")]
+mod vector;
+
 use crate::testing::lanes::{Value, any_shape, lanes, sampled};
 use crate::testing::{Array, dtypes, run, run_with};
 use half::{bf16, f16};
 use std::cmp::Ordering;
 use ultramarine_abi::schema::AxisAttrs;
+use ultramarine_cpu::kernel::{Prepared, Signature};
+use ultramarine_cpu::level::Level;
+use ultramarine_cpu::tested::{SortOutput, families};
 use ultramarine_test_support::Rng;
 
 fn same<T: Value>(given: &[T], expected: &[T]) -> bool {
@@ -20,7 +24,7 @@ fn same<T: Value>(given: &[T], expected: &[T]) -> bool {
 }
 
 fn sort_with(result: SortOutput, axis: usize) -> impl Fn(&Signature<'_>, Level) -> Prepared {
-    move |s, l| super::prepare(AxisAttrs::new(axis as u32), s, result, false, l)
+    move |s, l| families::sort(AxisAttrs::new(axis as u32), s, result, false, l)
 }
 
 /// How elements are ordered.
@@ -83,7 +87,7 @@ fn partitions() {
             [(SortOutput::Values, parted.view()), (SortOutput::Indices, places.view())]
         {
             let prepare = |s: &Signature<'_>, l| {
-                super::prepare(AxisAttrs::new(axis as u32), s, result, true, l)
+                families::sort(AxisAttrs::new(axis as u32), s, result, true, l)
             };
             let how = (level, round.is_multiple_of(2));
             run_with(prepare, &[source.view()], &output, how, &[[k as u64, 0]]).unwrap();

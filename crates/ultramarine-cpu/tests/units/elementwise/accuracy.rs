@@ -2,9 +2,10 @@
 //! library's, and those of `float64` that it has not.
 
 use super::run;
-use crate::elementwise::{TileOp, float64};
-use crate::level::{IsaBaseline, Level};
 use ultramarine_abi::schema::{binary as b, unary as u};
+use ultramarine_cpu::elementwise::TileOp;
+use ultramarine_cpu::level::{IsaBaseline, Level};
+use ultramarine_cpu::tested::elements::float64;
 use ultramarine_test_support::Rng;
 
 /// Distance of `got` from the exact `want`, in units of the last place of float32.

@@ -3,11 +3,11 @@
 
 mod blocked;
 
-use super::prepare;
-use crate::kernel::{Args, Context, Refusal, Signature, View};
 use crate::testing::{Array, desc, host};
-use crate::{dtype::Element, level::Level, par::Par};
 use ultramarine_abi::schema::op;
+use ultramarine_cpu::kernel::{Args, Context, Refusal, Signature, View};
+use ultramarine_cpu::tested::families::linalg as prepare;
+use ultramarine_cpu::{dtype::Element, level::Level, par::Par};
 use ultramarine_test_support::Rng;
 
 fn run(

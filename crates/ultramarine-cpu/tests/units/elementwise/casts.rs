@@ -2,9 +2,9 @@
 //! what does not fit.
 
 use super::run;
-use crate::dtype::{Bool, DType, Element, c64};
-use crate::{elementwise::TileOp, level::Level};
 use half::{bf16, f16};
+use ultramarine_cpu::dtype::{Bool, DType, Element, c64};
+use ultramarine_cpu::{elementwise::TileOp, level::Level};
 use ultramarine_test_support::Rng;
 
 /// A value as the reference sees it.

@@ -1,12 +1,13 @@
 //! Convolutions of every dtype against sums in float64, over random shapes, groups, strides,
 //! dilations, padding and layouts.
 
-use super::prepare;
-use crate::kernel::{Args, Context, Signature};
 use crate::testing::{Array, Sample, desc, host};
-use crate::{dtype::Element, level::Level, matmul::simd::Storage, par::Par};
 use half::{bf16, f16};
 use ultramarine_abi::schema::{ConvolveAttrs, OpId, op};
+use ultramarine_cpu::kernel::{Args, Context, Signature};
+use ultramarine_cpu::tested::Storage;
+use ultramarine_cpu::tested::families::conv as prepare;
+use ultramarine_cpu::{dtype::Element, level::Level, par::Par};
 use ultramarine_test_support::Rng;
 
 /// Numbers that float64 holds.

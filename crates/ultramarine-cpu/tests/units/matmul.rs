@@ -1,11 +1,12 @@
 //! Products of every dtype against sums in float64 (or wrapping integers), over
 //! shapes around the block sizes and over layouts.
 
-use super::prepare;
-use crate::dtype::{Bool, DType, Element, c64};
-use crate::kernel::{Args, Context, Desc, Signature, View};
-use crate::{level::Level, par::Par, testing::host};
+use crate::testing::host;
 use half::{bf16, f16};
+use ultramarine_cpu::dtype::{Bool, DType, Element, c64};
+use ultramarine_cpu::kernel::{Args, Context, Desc, Signature, View};
+use ultramarine_cpu::tested::families::matmul as prepare;
+use ultramarine_cpu::{level::Level, par::Par};
 use ultramarine_test_support::Rng;
 
 /// The type in which a dtype's products are checked: exact for integers, float64 for floats.

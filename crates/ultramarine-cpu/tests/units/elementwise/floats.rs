@@ -2,10 +2,10 @@
 //! float64 functions, and the halves against one rounding of float32.
 
 use super::run;
-use crate::elementwise::half::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
-use crate::{dtype::Bool, elementwise::TileOp, level::Level};
 use half::{bf16, f16};
 use ultramarine_abi::schema::{binary as b, unary as u};
+use ultramarine_cpu::tested::elements::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
+use ultramarine_cpu::{dtype::Bool, elementwise::TileOp, level::Level};
 use ultramarine_test_support::Rng;
 
 const NAN: f64 = f64::NAN;

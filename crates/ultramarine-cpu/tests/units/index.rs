@@ -1,12 +1,14 @@
 //! Against element-by-element references.
 
-use super::{dynamic_slice, gather, gather_axis, scatter, scatter_axis};
-use crate::dtype::{Bool, DType, Element, c64};
 use crate::testing::{Array, Sample, dtypes, ravel, run, shape, unravel};
-use crate::{kernel::Signature, level::Level};
 use ultramarine_abi::schema::{
     AxisAttrs, DynamicSliceAttrs, GatherAttrs, ScatterAttrs, ScatterAxisAttrs, scatter as codes,
 };
+use ultramarine_cpu::dtype::{Bool, DType, Element, c64};
+use ultramarine_cpu::tested::families::{
+    dynamic_slice, dynamic_slice_update, gather, gather_axis, scatter, scatter_axis,
+};
+use ultramarine_cpu::{kernel::Signature, level::Level};
 use ultramarine_test_support::Rng;
 
 fn sampled<T: Sample>(shape: &[i64], plain: bool, rng: &mut Rng) -> Array<T> {
@@ -116,14 +118,8 @@ fn gather_of_all_dtypes() {
             std::iter::once(source.view()).chain(case.arrays.iter().map(|a| a.view())).collect();
         let attrs =
             GatherAttrs::new(case.axes.len() as u32, case.index.len() as u32, padded(&case.axes));
-        run(
-            |s, l| gather::prepare(attrs, s, l),
-            &inputs,
-            &output.view(),
-            level(round),
-            round % 4 < 2,
-        )
-        .unwrap();
+        run(|s, l| gather(attrs, s, l), &inputs, &output.view(), level(round), round % 4 < 2)
+            .unwrap();
         let source = source.values();
         let expected: Vec<T> =
             (0..output.values().len()).map(|i| source[case.place(i, true).unwrap()]).collect();
@@ -144,7 +140,7 @@ fn gather_by_every_integer_type() {
         let index = Array::new(&[1000], &by, false, rng);
         let output = sampled::<f32>(&[1000, 1, 3], true, rng);
         let attrs = GatherAttrs::new(1, 1, padded(&[0]));
-        let prepare = |s: &Signature<'_>, l| gather::prepare(attrs, s, l);
+        let prepare = |s: &Signature<'_>, l| gather(attrs, s, l);
         run(prepare, &[source.view(), index.view()], &output.view(), Level::Baseline, true)
             .unwrap();
         let (all, given) = (source.values(), output.values());
@@ -162,7 +158,7 @@ fn gather_by_every_integer_type() {
     let index = Array::new(&[3], &[u64::MAX, 1 << 63, 1], true, rng);
     let output = Array::new(&[3, 1], &[0u8; 3], true, rng);
     let attrs = GatherAttrs::new(1, 1, padded(&[0]));
-    let prepare = |s: &Signature<'_>, l| gather::prepare(attrs, s, l);
+    let prepare = |s: &Signature<'_>, l| gather(attrs, s, l);
     run(prepare, &[source.view(), index.view()], &output.view(), Level::Baseline, false).unwrap();
     assert_eq!(output.values(), [3, 3, 2]);
 }
@@ -174,7 +170,7 @@ fn gather_of_large_slices() {
     let index = Array::new(&[2], &[-1i64, 0], true, rng);
     let output = sampled::<u16>(&[2, 1, 70_001, 2], false, rng);
     let attrs = GatherAttrs::new(1, 1, padded(&[0]));
-    let prepare = |s: &Signature<'_>, l| gather::prepare(attrs, s, l);
+    let prepare = |s: &Signature<'_>, l| gather(attrs, s, l);
     run(prepare, &[source.view(), index.view()], &output.view(), Level::Baseline, true).unwrap();
     let (all, n) = (source.values(), 140_002);
     assert_eq!(output.values(), [&all[2 * n..], &all[..n]].concat());
@@ -189,8 +185,8 @@ fn misfits_are_refused() {
     let fits = sampled::<f32>(&[2, 1, 4], true, rng);
     let large = sampled::<f32>(&[2, 1, 5], true, rng);
     let attrs = |axis| GatherAttrs::new(1, 1, padded(&[axis]));
-    let go = |axis, index: &crate::kernel::View<'_>, out: &Array<f32>| {
-        let prepare = |s: &Signature<'_>, l| gather::prepare(attrs(axis), s, l);
+    let go = |axis, index: &ultramarine_cpu::kernel::View<'_>, out: &Array<f32>| {
+        let prepare = |s: &Signature<'_>, l| gather(attrs(axis), s, l);
         run(prepare, &[source.view(), *index], &out.view(), Level::Baseline, false)
     };
     assert!(go(0, &index.view(), &fits).is_ok());
@@ -285,7 +281,7 @@ fn scatter_of_all_dtypes() {
             .collect();
         let axes = padded(&case.axes);
         let attrs = ScatterAttrs::new(code, case.axes.len() as u32, case.index.len() as u32, axes);
-        let prepare = |s: &Signature<'_>, l| scatter::prepare(attrs, s, l);
+        let prepare = |s: &Signature<'_>, l| scatter(attrs, s, l);
         run(prepare, &inputs, &output.view(), level(round), round % 4 < 2).unwrap();
         for (i, update) in updates.values().into_iter().enumerate() {
             if let Some(place) = case.place(i, false) {
@@ -317,7 +313,7 @@ fn scatter_adds_in_order_over_parts_of_slices() {
     let output = sampled::<f32>(&[5, 1000], true, rng);
     let attrs = ScatterAttrs::new(codes::SUM, 1, 1, padded(&[0]));
     let inputs = [source.view(), index.view(), updates.view()];
-    let prepare = |s: &Signature<'_>, l| scatter::prepare(attrs, s, l);
+    let prepare = |s: &Signature<'_>, l| scatter(attrs, s, l);
     run(prepare, &inputs, &output.view(), Level::Baseline, true).unwrap();
     let mut expected = source.values();
     for (k, row) in by.iter().enumerate() {
@@ -339,8 +335,7 @@ fn extremes_with_nan_become_the_update() {
     let output = Array::new(&[3], &[0f32; 3], true, rng);
     let attrs = ScatterAttrs::new(codes::MAX, 1, 1, padded(&[0]));
     let inputs = [source.view(), index.view(), updates.view()];
-    run(|s, l| scatter::prepare(attrs, s, l), &inputs, &output.view(), Level::Baseline, false)
-        .unwrap();
+    run(|s, l| scatter(attrs, s, l), &inputs, &output.view(), Level::Baseline, false).unwrap();
     let given = output.values();
     assert!(given[0].is_nan());
     assert_eq!(given[1..], [3.0, 1.0]);
@@ -378,7 +373,7 @@ fn along_an_axis() {
 
         let output = sampled::<T>(&whole, round % 2 == 1, rng);
         let attrs = AxisAttrs::new(axis as u32);
-        let prepare = |s: &Signature<'_>, l| gather_axis::prepare(attrs, s, l);
+        let prepare = |s: &Signature<'_>, l| gather_axis(attrs, s, l);
         run(prepare, &[source.view(), index.view()], &output.view(), level(round), threads)
             .unwrap();
         let expected: Vec<T> =
@@ -390,7 +385,7 @@ fn along_an_axis() {
         let output = sampled::<T>(&full, round % 4 == 1, rng);
         let attrs = ScatterAxisAttrs::new(code, axis as u32);
         let inputs = [source.view(), index.view(), updates.view()];
-        let prepare = |s: &Signature<'_>, l| scatter_axis::prepare(attrs, s, l);
+        let prepare = |s: &Signature<'_>, l| scatter_axis(attrs, s, l);
         run(prepare, &inputs, &output.view(), level(round), threads).unwrap();
         let mut expected = before;
         for (i, update) in updates.values().into_iter().enumerate() {
@@ -427,14 +422,14 @@ fn windows_from_starts_of_every_integer_type() {
         let starts = Array::new(&[2], &[I::sample(5), I::sample(1)], false, rng);
         let attrs = DynamicSliceAttrs::new(2, padded(&[1, 0]));
         let output = sampled::<f32>(&[3, 4], false, rng);
-        let prepare = |s: &Signature<'_>, l| dynamic_slice::prepare(attrs, s, l);
+        let prepare = |s: &Signature<'_>, l| dynamic_slice(attrs, s, l);
         run(prepare, &[source.view(), starts.view()], &output.view(), Level::Baseline, true)
             .unwrap();
         let (all, window) = (source.values(), output.values());
         (0..12).for_each(|i| assert_eq!(window[i], all[9 * (1 + i / 4) + 5 + i % 4]));
         // Over the source itself, of which nothing else changes.
         let update = sampled::<f32>(&[3, 4], false, rng);
-        let prepare = |s: &Signature<'_>, l| dynamic_slice::prepare_update(attrs, s, l);
+        let prepare = |s: &Signature<'_>, l| dynamic_slice_update(attrs, s, l);
         let inputs = [source.view(), starts.view(), update.view()];
         run(prepare, &inputs, &source.view(), Level::Baseline, true).unwrap();
         let (mut expected, update) = (all, update.values());
@@ -454,7 +449,7 @@ fn windows_are_held_inside() {
         let starts = Array::new(&[1], &[start], true, rng);
         let output = Array::new(&[2], &[9u8; 2], true, rng);
         let attrs = DynamicSliceAttrs::new(1, padded(&[0]));
-        let prepare = |s: &Signature<'_>, l| dynamic_slice::prepare(attrs, s, l);
+        let prepare = |s: &Signature<'_>, l| dynamic_slice(attrs, s, l);
         run(prepare, &[source.view(), starts.view()], &output.view(), Level::Baseline, false)
             .unwrap();
         assert_eq!(output.values(), [first, first + 1]);

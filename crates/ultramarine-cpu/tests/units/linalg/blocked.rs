@@ -1,10 +1,10 @@
 //! Large matrices: factors multiplied again, sizes around the blocks' boundaries, and what is not finite.
 
 use super::{run, run_at, zeros};
-use crate::dtype::{Element, c64};
-use crate::level::Level;
 use crate::testing::Array;
 use ultramarine_abi::schema::op;
+use ultramarine_cpu::dtype::{Element, c64};
+use ultramarine_cpu::level::Level;
 use ultramarine_test_support::Rng;
 
 /// An element of a matrix, as a complex number of float64.

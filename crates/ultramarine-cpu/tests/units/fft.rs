@@ -1,11 +1,12 @@
 //! Against the definition, in float64.
 
-use super::prepare;
-use crate::dtype::{Element, c64};
-use crate::kernel::{Args, Context, Signature, View};
 use crate::testing::{Array, Sample, desc, host, ravel, unravel};
-use crate::{level::Level, par::Par};
 use ultramarine_abi::schema::{FftAttrs, fft};
+use ultramarine_cpu::dtype::{Element, c64};
+use ultramarine_cpu::kernel::{Args, Context, Signature, View};
+use ultramarine_cpu::tested::families::fft as prepare;
+use ultramarine_cpu::tested::plan;
+use ultramarine_cpu::{level::Level, par::Par};
 use ultramarine_test_support::{Rng, Tolerance, assert_close};
 
 /// Sums by the definition; `sign` of the exponent.
@@ -221,10 +222,10 @@ fn large_lengths() {
 fn plans_are_forgotten() {
     // More than are kept, and longer ones than are kept together.
     for n in (1..200).chain([1 << 22, 8, 1 << 22]) {
-        let plan = super::plan::get(fft::FORWARD, n, Level::current());
+        let plan = plan::get(fft::FORWARD, n, Level::current());
         assert!(plan.scratch_len() <= 4 * n + 4096);
     }
-    assert!(super::plan::kept() <= 64);
+    assert!(plan::kept() <= 64);
 }
 
 #[test]

@@ -3,12 +3,12 @@
 
 mod epilogues;
 
-use super::prepare::build;
-use super::source::{Instruction, Source};
-use crate::elementwise::{self, TileOp};
-use crate::kernel::{Args, Context, Desc, Refusal, Signature, View};
-use crate::{dtype::DType, level::Level, par::Par};
 use ultramarine_abi::schema::{binary, reduce, unary};
+use ultramarine_cpu::elementwise::{self, TileOp};
+use ultramarine_cpu::kernel::{Args, Context, Desc, Refusal, Signature, View};
+use ultramarine_cpu::tested::families::fused as build;
+use ultramarine_cpu::tested::{Instruction, Source};
+use ultramarine_cpu::{dtype::DType, level::Level, par::Par};
 use ultramarine_test_support::Rng;
 
 /// A tensor with memory of its own, some of it around and between its elements.

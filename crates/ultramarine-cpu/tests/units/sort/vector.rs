@@ -1,9 +1,9 @@
 //! Against the standard library's sort.
 
-use super::samplesort::sort_by;
-use super::{Lane, arrange};
-use crate::par::{Par, Shared};
-use crate::{level::Level, testing::host};
+use crate::testing::host;
+use ultramarine_cpu::level::Level;
+use ultramarine_cpu::par::{Par, Shared};
+use ultramarine_cpu::tested::vector::{Lane, arrange, sort_by};
 use ultramarine_test_support::Rng;
 
 /// Keys in all kinds of order.

@@ -1,9 +1,9 @@
 //! Integers and bool: exhaustive for 8 bits, and what must not trap.
 
 use super::run;
-use crate::dtype::{Bool, Element};
-use crate::{elementwise::TileOp, level::Level};
 use ultramarine_abi::schema::{binary as b, unary as u};
+use ultramarine_cpu::dtype::{Bool, Element};
+use ultramarine_cpu::{elementwise::TileOp, level::Level};
 use ultramarine_test_support::Rng;
 
 /// An op's result on exact integers, before wrapping; `None`: not defined here.

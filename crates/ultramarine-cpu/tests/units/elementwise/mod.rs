@@ -6,12 +6,13 @@ mod complex;
 mod float64;
 mod floats;
 mod ints;
+mod pair;
 mod remainders;
 mod tables;
 
-use super::{TileOp, lookup, result_dtype};
-use crate::dtype::{DType, Element};
-use crate::level::Level;
+use ultramarine_cpu::dtype::{DType, Element};
+use ultramarine_cpu::elementwise::{TileOp, lookup, result_dtype};
+use ultramarine_cpu::level::Level;
 use ultramarine_test_support::Rng;
 
 /// `op` of `a` and, if it is binary, `b`.

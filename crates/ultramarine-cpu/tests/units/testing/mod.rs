@@ -2,10 +2,10 @@
 
 pub mod lanes;
 
-use crate::dtype::{Bool, DType, Element, c64};
-use crate::kernel::{Args, Context, Desc, Kernel, Prepared, Signature, View};
-use crate::{level::Level, par::Par};
 use half::{bf16, f16};
+use ultramarine_cpu::dtype::{Bool, DType, Element, c64};
+use ultramarine_cpu::kernel::{Args, Context, Desc, Kernel, Prepared, Signature, View};
+use ultramarine_cpu::{level::Level, par::Par};
 use ultramarine_test_support::Rng;
 
 /// Elements from numbers.

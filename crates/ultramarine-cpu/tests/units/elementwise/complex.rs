@@ -2,9 +2,9 @@
 //! their round trip, branch cuts and infinities by value.
 
 use super::run;
-use crate::dtype::{Bool, c64};
-use crate::{elementwise::TileOp, level::Level};
 use ultramarine_abi::schema::{binary as b, unary as u};
+use ultramarine_cpu::dtype::{Bool, c64};
+use ultramarine_cpu::{elementwise::TileOp, level::Level};
 use ultramarine_test_support::Rng;
 
 type Z = (f64, f64);
@@ -267,7 +267,7 @@ fn order_is_by_real_then_imaginary_part() {
 /// place, at every level: of all magnitudes, near the axes, the unit circle and multiples of pi/2.
 #[test]
 fn lanes_agree_with_scalars() {
-    use super::super::complex64_math as m;
+    use ultramarine_cpu::tested::elements::complex64_math as m;
     let mut random = Rng::new(9);
     let mut x = samples();
     for i in 0..40_000 {

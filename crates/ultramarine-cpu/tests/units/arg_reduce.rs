@@ -2,9 +2,10 @@
 
 use crate::testing::lanes::{Value, any_shape, lanes, sampled};
 use crate::testing::{Array, dtypes, run};
-use crate::{kernel::Signature, level::Level};
 use std::cmp::Ordering;
 use ultramarine_abi::schema::{ArgReduceAttrs, arg_reduce as arg_codes};
+use ultramarine_cpu::tested::families;
+use ultramarine_cpu::{kernel::Signature, level::Level};
 use ultramarine_test_support::Rng;
 
 #[test]
@@ -22,8 +23,9 @@ fn arg_reductions() {
         let output = Array::new(&kept, &zeros, round.is_multiple_of(5), rng);
         let max = round % 2 == 1;
         let code = if max { arg_codes::ARGMAX } else { arg_codes::ARGMIN };
-        let prepare =
-            |s: &Signature<'_>, l| super::prepare(ArgReduceAttrs::new(code, axis as u32), s, l);
+        let prepare = |s: &Signature<'_>, l| {
+            families::arg_reduce(ArgReduceAttrs::new(code, axis as u32), s, l)
+        };
         run(prepare, &[source.view()], &output.view(), level, round % 4 < 2).unwrap();
         let values = source.values();
         let mut expected = Vec::new();
