@@ -6,6 +6,7 @@ mod bench;
 mod boundaries;
 mod conform;
 mod demo;
+mod disk;
 mod drivers;
 mod extensions;
 mod floors;

@@ -2,6 +2,7 @@
 
 use crate::aarch64;
 use crate::conform;
+use crate::disk;
 use crate::drivers;
 use crate::extensions;
 use crate::fuzz;
@@ -63,6 +64,7 @@ pub fn command(args: &[String]) -> Result<()> {
 
 /// Runs every kind of test, also after a failure; an error if any failed.
 fn run(full: bool) -> Result<()> {
+    disk::check()?;
     minutes::begin()?;
     let mut report = Report::default();
     minutes::step("system packages", || {
