@@ -28,6 +28,23 @@ fn bf16_down(x: f32) -> u32 {
   return select(near, (bits >> 16u) | 0x40u, (bits & 0x7fffffffu) > 0x7f800000u);
 }
 
+// Rounded to a half and back, NaNs but for their payload.
+fn f16_rounded(x: f32) -> f32 {
+  let bits = bitcast<u32>(x);
+  let size = bits & 0x7fffffffu;
+  let subnormal = bitcast<u32>((bitcast<f32>(size) + 0.5) - 0.5);
+  let normal = (size + 0xfffu + ((size >> 13u) & 1u)) & 0xffffe000u;
+  let finite = select(normal, subnormal, size < 0x38800000u);
+  let special = select(0x7f800000u, 0x7fc00000u, size > 0x7f800000u);
+  return bitcast<f32>((bits & 0x80000000u) | select(finite, special, size >= 0x477ff000u));
+}
+
+fn bf16_rounded(x: f32) -> f32 {
+  let bits = bitcast<u32>(x);
+  let near = (bits + 0x7fffu + ((bits >> 16u) & 1u)) & 0xffff0000u;
+  return bitcast<f32>(select(near, bits | 0x400000u, (bits & 0x7fffffffu) > 0x7f800000u));
+}
+
 fn inf32() -> f32 { return bitcast<f32>(0x7f800000u | im.zero); }
 fn nan32() -> f32 { return bitcast<f32>(0x7fc00000u | im.zero); }
 fn zero32() -> f32 { return bitcast<f32>(im.zero); }

@@ -10,8 +10,9 @@ fn softmax_row(row: u32, lane: u32, live: bool, local: u32) {
 }
 
 fn softmax_held(row: u32, lane: u32, live: bool, local: u32) {
-  let sum = sums_held(row, lane, live, local)[1];
-  for (var v = 0u; v < HELD; v++) { give_out(first_of(v, lane), live, held[v] / vec4<R>(sum)); }
+  // The sum is 1 at least, or NaN.
+  let scale = vec4<R>(R(1) / sums_held(row, lane, live, local)[1]);
+  for (var v = 0u; v < HELD; v++) { give_out(first_of(v, lane), live, held[v] * scale); }
 }
 
 fn logsumexp_row(row: u32, lane: u32, live: bool, local: u32) {

@@ -155,6 +155,14 @@ fn is_before(value: A, r: u32, old: A, old_r: u32) -> bool {
   return beats(value, old) || (r < old_r && !beats(old, value));
 }
 
+// Of 4 elements from number `r` on, or as many as there is room for, and those before them.
+fn see_some(v: Q, r: u32, room: u32, old: ptr<function, A>, best: ptr<function, u32>) {
+  if (beats(v.x, *old)) { *old = v.x; *best = r; }
+  if (room > 1u && beats(v.y, *old)) { *old = v.y; *best = r + 1u; }
+  if (room > 2u && beats(v.z, *old)) { *old = v.z; *best = r + 2u; }
+  if (room > 3u && beats(v.w, *old)) { *old = v.w; *best = r + 3u; }
+}
+
 fn arg_group(g: u32, local: u32) {
   let at = lane_of(g, local);
   let outputs = word(1u);
@@ -174,13 +182,23 @@ fn arg_group(g: u32, local: u32) {
   loop {
     if (r >= end) { break; }
     let room = end - r;
-    let v = TAKE(place.x, steps, r, room);
-    if (beats(v.x, old)) { old = v.x; best = r; }
-    if (room > 1u && beats(v.y, old)) { old = v.y; best = r + 1u; }
-    if (room > 2u && beats(v.z, old)) { old = v.z; best = r + 2u; }
-    if (room > 3u && beats(v.w, old)) { old = v.w; best = r + 3u; }
-    if (room <= turn) { break; }
-    r += turn;
+    var taken = turn;
+    if (room >= 3u * turn + 4u) {
+      // All loads come before the first comparison.
+      let v0 = TAKE(place.x, steps, r, 4u);
+      let v1 = TAKE(place.x, steps, r + turn, 4u);
+      let v2 = TAKE(place.x, steps, r + 2u * turn, 4u);
+      let v3 = TAKE(place.x, steps, r + 3u * turn, 4u);
+      see_some(v0, r, 4u, &old, &best);
+      see_some(v1, r + turn, 4u, &old, &best);
+      see_some(v2, r + 2u * turn, 4u, &old, &best);
+      see_some(v3, r + 3u * turn, 4u, &old, &best);
+      taken = 4u * turn;
+    } else {
+      see_some(TAKE(place.x, steps, r, room), r, room, &old, &best);
+    }
+    if (room <= taken) { break; }
+    r += taken;
   }
   meet[local] = old;
   meet_index[local] = best;

@@ -143,8 +143,10 @@ impl Submissions {
         let words = match batch.words.is_empty() {
             true => None,
             false => {
-                let bytes: Vec<u8> =
-                    batch.words.iter().flat_map(|word| word.to_le_bytes()).collect();
+                let mut bytes = Vec::with_capacity(batch.words.len() * 4);
+                for word in &batch.words {
+                    bytes.extend_from_slice(&word.to_le_bytes());
+                }
                 let alignment = self.context.properties.binding_alignment.max(ALIGNMENT);
                 Some(self.arena.write(&self.context, &bytes, alignment)?)
             }

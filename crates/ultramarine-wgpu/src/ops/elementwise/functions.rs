@@ -78,8 +78,8 @@ pub fn with_functions(program: Program<'_>, dtype: Dtype, float64: bool) -> Prog
 /// A value in a dtype's registers as it comes back from memory: rounded, or cut to its bits.
 pub fn narrowed(dtype: Dtype, value: &str) -> String {
     match dtype {
-        Dtype::Float16 => format!("f16_up(f16_down({value}))"),
-        Dtype::Bfloat16 => format!("bf16_up(bf16_down({value}))"),
+        Dtype::Float16 => format!("f16_rounded({value})"),
+        Dtype::Bfloat16 => format!("bf16_rounded({value})"),
         Dtype::Uint8 => format!("(({value}) & 0xffu)"),
         Dtype::Uint16 => format!("(({value}) & 0xffffu)"),
         Dtype::Int8 => format!("((({value}) << 24u) >> 24u)"),
