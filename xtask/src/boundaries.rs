@@ -95,8 +95,10 @@ fn names() -> Result<()> {
         if !core || NAMES.iter().any(|name| file.starts_with(name)) {
             continue;
         }
-        let text = std::fs::read_to_string(sh::root().join(&file))
+        let bytes = std::fs::read(sh::root().join(&file))
             .with_context(|| format!("cannot read {}", file.display()))?;
+        // Some are tables of numbers.
+        let text = String::from_utf8_lossy(&bytes);
         for (number, line) in text.lines().enumerate() {
             let code = line.split("//").next().unwrap_or_default();
             let code = LANGUAGES.iter().fold(code.to_owned(), |code, l| code.replace(l, ""));
