@@ -81,11 +81,11 @@ fn rustfmt() -> Result<()> {
     Ok(())
 }
 
-/// Clippy over the workspace, with the profile of the tests: macros and build scripts are built once for both.
+/// Clippy over the workspace, with the profile and the features of the tests: macros and build scripts are built once for both.
 fn clippy() -> Result<()> {
-    let profile = Profile::Checked.argument();
-    let clippy = ["clippy", "--workspace", "--all-targets", "--quiet", &profile];
-    sh::run(sh::cargo(&[&clippy[..], &LINTS].concat()))
+    let mut clippy = Profile::Checked.workspace("clippy", &["--all-targets", "--quiet"]);
+    clippy.args(LINTS);
+    sh::run(clippy)
 }
 
 /// The smallest build that a program can have.
