@@ -249,9 +249,10 @@ mod tests {
             let pieces = [(3, [8, 0, 8]), (8, [1, (i % 2) as i64, 1])];
             for outer in [0, 1] {
                 let axes = Axes::<3>::join([0; 3], pieces[outer..].iter().copied());
-                let found = Vectors::of(&axes, 2, &program.tensors()).unwrap();
+                let mut found = Vectors::of(&axes, 2, &program.tensors()).unwrap();
                 for turns in [1, 4] {
-                    compiles(&vectors(&program, Vectors { turns, ..found }));
+                    found.turns = turns;
+                    compiles(&vectors(&program, found));
                 }
             }
             for axes in [None, Some(1), Some(2), Some(AXES)] {
