@@ -62,7 +62,7 @@ impl Copy {
         if let Some(tiles) = &self.tiles {
             // Elements are numbered in 32 bits.
             axes.elements()?;
-            if let Some((groups, words)) = tile::words(from.dtype, &axes)? {
+            if let Some((groups, words)) = tile::words(&axes)? {
                 let kernel = tiles.get(&job.device.programs)?;
                 return job.launch_groups(&kernel, &blocks, groups, &words);
             }

@@ -4,45 +4,26 @@ use crate::dtype::{Dtype, Wgsl};
 use crate::launch::Axes;
 use crate::shader::source::Source;
 use crate::shader::{Program, Tensor};
-use std::fmt::Write as _;
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::status;
 
 const TILE: &str = include_str!("../../../kernels/copy_tile.wgsl");
-/// Bytes of a tile at most, but for its last column.
-const ROOM: u64 = 16384;
+/// Elements of a side of a tile.
+const SIDE: i64 = 32;
 /// Sizes of axes for which tiles are worth it.
 const LEAST: i64 = 8;
 /// Invocations of a workgroup.
 const GROUP: u32 = 256;
 
-/// Elements of a side of a tile. In shared memory they have 4 bytes at least.
-fn side(dtype: Dtype) -> u32 {
-    if 64 * 64 * dtype.bytes() <= ROOM { 64 } else { 32 }
-}
-
 /// The kernel of a dtype.
 pub fn source(dtype: Dtype) -> Source {
     let tensors = ["a", "out"].map(|name| Tensor { name, dtype });
-    let side = side(dtype);
-    let (apart, pitch) = (GROUP / side, side + 1);
-    let (mut load, mut keep) = (String::new(), String::new());
-    for turn in 0..side / apart {
-        let y = format!("y + {}u", turn * apart);
-        _ = writeln!(load, "let v{turn} = load_a(begin + min(first_b + {y}, last_b) * word(5u));");
-        _ = writeln!(keep, "tile[({y}) * {pitch}u + x] = v{turn};");
-    }
-    let text = TILE.replace("LOAD", &load).replace("KEEP", &keep);
-    let register = dtype.register();
-    let item = format!(
-        "const SIDE: u32 = {side}u;\nvar<workgroup> tile: array<{register}, {}>;\n{text}",
-        side * pitch
-    );
+    let item = format!("alias A = {};\n{TILE}", dtype.register());
     Program::new(&tensors).item(&item).group_body(GROUP, "copy_tile(g, local);").build()
 }
 
-/// The workgroups and the words behind the first for a copy of a dtype in tiles, if that is the way for it.
-pub fn words(dtype: Dtype, axes: &Axes<2>) -> Result<Option<(u32, Vec<u32>)>> {
+/// The workgroups and the words behind the first for a copy in tiles, if that is the way for it.
+pub fn words(axes: &Axes<2>) -> Result<Option<(u32, Vec<u32>)>> {
     let along = |k: usize| axes.list.iter().position(|(_, steps)| steps[k] == 1);
     let (Some(a), Some(b)) = (along(0), along(1)) else { return Ok(None) };
     let [(size_a, [_, step_a]), (size_b, [step_b, _])] = [axes.list[a], axes.list[b]];
@@ -51,8 +32,7 @@ pub fn words(dtype: Dtype, axes: &Axes<2>) -> Result<Option<(u32, Vec<u32>)>> {
     }
     let list = axes.list.iter().enumerate().filter(|(i, _)| *i != a && *i != b);
     let outer = Axes { list: list.map(|(_, axis)| *axis).collect(), offsets: axes.offsets };
-    let side = u64::from(side(dtype));
-    let tiles = [size_a, size_b].map(|size| (size as u64).div_ceil(side));
+    let tiles = [size_a, size_b].map(|size| u64::try_from(size).unwrap_or(0).div_ceil(SIDE as u64));
     let each = tiles[0] * tiles[1];
     let groups = u32::try_from(each * u64::from(outer.elements()?)).map_err(|_| Failure {
         code: status::OUT_OF_MEMORY,
@@ -81,12 +61,11 @@ mod tests {
 
     #[test]
     fn transposed_axes_are_cut_in_tiles() {
-        let of =
-            |axes: &[_]| words(Dtype::Uint32, &Axes::join([5, 7], axes.iter().copied())).unwrap();
+        let of = |axes: &[_]| words(&Axes::join([5, 7], axes.iter().copied())).unwrap();
         // (2, 40, 70) from (2, 70, 40).
         let (groups, words) = of(&[(2, [2800, 2800]), (40, [1, 70]), (70, [40, 1])]).unwrap();
-        assert_eq!(groups, 2 * 2);
-        assert_eq!(words, [40, 70, 1, 2, 40, 70, 1, 5, 7, 2, 2800, 2800]);
+        assert_eq!(groups, 2 * 2 * 3);
+        assert_eq!(words, [40, 70, 2, 6, 40, 70, 1, 5, 7, 2, 2800, 2800]);
         assert_eq!(of(&[(4, [1, 70]), (70, [4, 1])]), None, "a narrow axis");
         assert_eq!(of(&[(40, [140, 70]), (70, [2, 1])]), None, "nothing that lies together");
     }
