@@ -54,6 +54,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     devices.finish(session)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    devices.worker_finished(getattr(node, "workeroutput", {}))
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     devices.summary(terminalreporter)
 

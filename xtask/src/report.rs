@@ -89,8 +89,8 @@ impl Report {
                 let words: Vec<&str> = line.split_whitespace().collect();
                 counts = format!("{counts}; {}", words.join(" "));
             }
-            // The versions of the libraries that arrays are exchanged with.
-            if line.starts_with("libraries: ") {
+            // The versions of the libraries that arrays are exchanged with; what strict mode let go to the CPU.
+            if line.starts_with("libraries: ") || line.starts_with("strict for ") {
                 counts = format!("{counts}; {line}");
             }
             if !line.trim().is_empty() {

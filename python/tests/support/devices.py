@@ -13,8 +13,9 @@ Tests marked `host` only make sense on the CPU and are skipped elsewhere.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,40 @@ def configure(config: pytest.Config) -> None:
     if strict := config.getoption("--strict-for"):
         um.backends.set_strict(True, allow=list(ON_CPU.get(strict, {})))
     um.backends.reset_op_counts()
+
+
+@dataclass(frozen=True)
+class Ran:
+    """Counts of an operation, as `backends.op_counts` has them, with the device as text."""
+
+    device: str
+    backend: str
+    variant: str
+    op: str
+    native: int
+    decomposed: int
+    cpu: int
+
+
+# Counts of pytest-xdist's workers, which the controlling process has none of.
+OF_WORKERS: list[Ran] = []
+
+
+def op_counts() -> list[Ran]:
+    """The counts of this process and of its workers."""
+    own = [
+        Ran(
+            f"{r.device.type.name}:{r.device.index}",
+            r.backend,
+            r.variant,
+            r.op,
+            r.native,
+            r.decomposed,
+            r.cpu,
+        )
+        for r in um.backends.op_counts()
+    ]
+    return [*own, *OF_WORKERS]
 
 
 def device_of(config: pytest.Config) -> um.Device:
@@ -114,7 +149,9 @@ def finish(session: pytest.Session) -> None:
     """The suite counts only if the backends that it was for did the work."""
     if session.config.pluginmanager.hasplugin("dsession"):
         return  # workers of pytest-xdist did it, and this process knows nothing of that
-    ran = {(r.backend, r.variant) for r in um.backends.op_counts() if r.native}
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["op_counts"] = [astuple(r) for r in op_counts()]
+    ran = {(r.backend, r.variant) for r in op_counts() if r.native}
     loaded = {(b.name, b.variant) for b in um.backends.list() if b.path is not None}
     asked = session.config.getoption("--backend")
     if asked and not session.exitstatus and not loaded & ran:
@@ -122,20 +159,41 @@ def finish(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
+def worker_finished(output: dict[str, Any]) -> None:
+    """Takes the counts of a worker of pytest-xdist."""
+    OF_WORKERS.extend(Ran(*row) for row in output.get("op_counts", ()))
+
+
+def strict_line(backend: str, passed: int, rows: Iterable[Ran]) -> str:
+    """How many operations a strict suite let go to the CPU, by name."""
+    total, left = 0, Counter[str]()
+    for row in rows:
+        if row.backend == backend:
+            total += row.native + row.decomposed + row.cpu
+            left[row.op] += row.cpu
+    left += Counter()  # drops zeros
+    line = f"strict for {backend}: {passed} passed; {left.total():,} of {total:,} operations went to the CPU"
+    named = ", ".join(f"{op} {n:,}" for op, n in left.most_common())
+    return f"{line}, as cpu_ops.py lists them: {named}" if left else line
+
+
 def summary(terminal: pytest.TerminalReporter) -> None:
     """What ran where: per backend in all, and each operation that did not run natively."""
-    rows = um.backends.op_counts()
+    rows = op_counts()
     if not rows:
         return
     terminal.section("operations by how they ran: native / decomposed / on the CPU")
     total: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
+    single: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
     for row in rows:
-        name = f"{row.device.type.name}:{row.device.index} {row.backend} {row.variant}".rstrip()
-        for i, n in enumerate((row.native, row.decomposed, row.cpu)):
-            total[name][i] += n
+        name = f"{row.device} {row.backend} {row.variant}".rstrip()
+        for counts in (total[name], single[row.backend, row.op]):
+            for i, n in enumerate((row.native, row.decomposed, row.cpu)):
+                counts[i] += n
     for name, counts in total.items():
         terminal.line(f"{name:24} {counts[0]:9} / {counts[1]} / {counts[2]}")
-    for row in rows:
-        if row.decomposed or row.cpu:
-            counts = f"{row.native:9} / {row.decomposed} / {row.cpu}"
-            terminal.line(f"  {row.backend:10} {row.op:22} {counts}")
+    for (backend, op), (native, decomposed, cpu) in single.items():
+        if decomposed or cpu:
+            terminal.line(f"  {backend:10} {op:22} {native:9} / {decomposed} / {cpu}")
+    if strict := terminal.config.getoption("--strict-for"):
+        terminal.line(strict_line(strict, len(terminal.stats.get("passed", [])), rows))
