@@ -31,7 +31,8 @@ This page is written by `python/tools/parity_page.py`, which runs generated call
 `mlx.core` {version} (the CPU wheel) and with `ultramarine` on the same data, and compares structure, shape, dtype and
 values of the results, or the type of the error. `python/tests/parity` draws the calls: dtypes, shapes (no axes,
 no elements, broadcasting ones), layouts (transposed, stepped, reversed, broadcast, parts of others), special values, all arguments
-in all their forms, and wrong ones. A test fails when this page is not what the table and the installed packages say.
+in all their forms, and wrong ones. Tests fail when this page is not what the table and the installed packages say, or when its counts are not
+those that a sample of cases lets expect.
 
 ```sh
 ULTRAMARINE_PARITY_CASES=100000 python -m pytest python/tests/parity   # the whole; 6,000 cases without it
@@ -42,9 +43,10 @@ cd python/tests && python -m parity one take 17                        # one cas
 """
 
 LEGEND = """
-*same*: results agree within the tolerance. *error*: both raise the same type. *by NumPy*: values differ, and NumPy in float64 says that ours
-are right. *mlx lacks*: mlx raises because it has not got it, or by accident. *on purpose*: a difference that is listed below.
-*not run*: inputs that mlx does not survive (listed below); ours ran. Tolerances are in units in the last place, of each value or of the size
+*same*: results agree within the tolerance. *error*: both raise the same type. *by NumPy*: values differ, or mlx does not survive the case,
+and NumPy (float64, or exact integers) says that ours are right, or refuses it, too. *mlx lacks*: mlx raises because it has not got it, or by accident. *on purpose*: a difference that is listed below.
+*not judged*: inputs that mlx does not survive (listed below)
+and NumPy has no answer to: dtypes and arguments that it lacks; ours ran. Tolerances are in units in the last place, of each value or of the size
 that is named; 0 is to the bit. They are those of float32: of 16-bit floats 4 at most, where no reason for more is given. Random functions get the same
 key.
 """
@@ -118,12 +120,12 @@ def page(counts: Counts) -> str:
     text += (
         f"The run that wrote the counts had **{ran} cases**: {total['same']} same results, "
         f"{total['error']} same errors, {total['numpy']} decided by NumPy, {total['accident']} that mlx lacks, "
-        f"{total['purpose']} different on purpose, {total['crash']} that mlx would not survive, and none else.\n"
+        f"{total['purpose']} different on purpose, {total['crash']} that mlx would not survive and NumPy cannot judge, and none else.\n"
     )
     text += LEGEND
     for group, title in surface.GROUPS.items():
         text += f"\n## {title}\n\n"
-        text += "| name | here | cases | same | error | by NumPy | mlx lacks | on purpose | not run | tolerance |\n"
+        text += "| name | here | cases | same | error | by NumPy | mlx lacks | on purpose | not judged | tolerance |\n"
         text += "| --- | --- | --: | --: | --: | --: | --: | --: | --: | --- |\n"
         text += "\n".join(rows(group, counts)) + "\n"
     text += "\n## Differences on purpose\n\n| names | what and why |\n| --- | --- |\n"

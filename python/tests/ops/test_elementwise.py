@@ -19,6 +19,8 @@ from support.harness import (
     sample,
 )
 
+import ultramarine as um
+
 
 class Op(NamedTuple):
     """A row: the domain its values are drawn from, and how far apart results may be."""
@@ -214,6 +216,18 @@ def test_integer_and_float_division_by_zero(tally: Tally, dtype: str) -> None:
     x = given(dtype, (6,), domain="few")
     for op in ("floor_divide", "remainder", "divide"):
         tally.same(op, lambda mx, x: getattr(mx, op)(x, mx.zeros_like(x)), x)
+
+
+@pytest.mark.parametrize("dtype", INTS)
+def test_integers_divided_by_zero(dtype: str) -> None:
+    """The quotient is 0 and the remainder the dividend, whatever the kernel; mlx may end the process."""
+    values = [0, 1, 7, 100] if dtype.startswith("u") else [0, 1, -7, 100]
+    for repeat in (1, 67):
+        x = um.array(values * repeat).astype(getattr(um, dtype))
+        for zero in (um.zeros_like(x), um.zeros((1,), x.dtype), 0):
+            assert (x // zero).tolist() == [0] * len(x)
+            assert (x % zero).tolist() == values * repeat
+            assert [a.tolist() for a in um.divmod(x, zero)] == [[0] * len(x), values * repeat]
 
 
 @pytest.mark.parametrize("dtype", ALL)

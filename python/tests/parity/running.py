@@ -23,13 +23,15 @@ from .table import TABLE, present
 PATIENCE = 30.0
 
 
-def plan(total: int, only: str = "") -> list[tuple[Entry, int]]:
-    """Cases of a run of about `total`: each entry's first ones, by weight."""
+def plan(total: int, only: str = "", first: int = 0) -> list[tuple[Entry, int]]:
+    """Cases of a run of about `total`: each entry's from number `first` on, by weight."""
     entries = [e for e in TABLE if fnmatch.fnmatchcase(e.name, only or "*") and present(e.name)]
     weight = sum(e.weight for e in entries)
     counts = {e.name: max(3, round(total * e.weight / weight)) for e in entries}
     # Interleaved, so that shards have alike work.
-    return [(e, i) for i in range(max(counts.values())) for e in entries if i < counts[e.name]]
+    return [
+        (e, first + i) for i in range(max(counts.values())) for e in entries if i < counts[e.name]
+    ]
 
 
 @dataclass
@@ -55,7 +57,7 @@ class Outcome:
         return "\n".join(lines)
 
 
-def child(total: int, only: str, shard: int, shards: int, skip: int) -> None:
+def child(total: int, only: str, first: int, shard: int, shards: int, skip: int) -> None:
     """Runs a shard's cases from `skip` on; tells each step in a line."""
     import mlx.core as mlx
 
@@ -69,7 +71,7 @@ def child(total: int, only: str, shard: int, shards: int, skip: int) -> None:
     def tell(*what: object) -> None:
         os.write(out, (json.dumps(what) + "\n").encode())
 
-    for n, (entry, index) in enumerate(plan(total, only)[shard::shards]):
+    for n, (entry, index) in enumerate(plan(total, only, first)[shard::shards]):
         if n < skip:
             continue
         tell("case", n)
@@ -98,14 +100,14 @@ def lines_of(process: subprocess.Popen[bytes]) -> Iterator[list | None]:
                 yield json.loads(line)
 
 
-def run_shard(total: int, only: str, shard: int, shards: int, into: Outcome) -> None:
-    cases = plan(total, only)[shard::shards]
+def run_shard(total: int, only: str, first: int, shard: int, shards: int, into: Outcome) -> None:
+    cases = plan(total, only, first)[shard::shards]
     skip = 0
     # The package that the parent has, wherever it was found.
     paths = [str(Path(p).resolve()) for p in sys.path if p]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     while skip < len(cases):
-        command = [sys.executable, "-m", "parity", "child", str(total), only]
+        command = [sys.executable, "-m", "parity", "child", str(total), only, str(first)]
         process = subprocess.Popen(
             [*command, str(shard), str(shards), str(skip)],
             stdout=subprocess.PIPE,
@@ -140,14 +142,14 @@ def run_shard(total: int, only: str, shard: int, shards: int, into: Outcome) -> 
             skip += 1
 
 
-def run(total: int, only: str = "", shards: int = 2) -> Outcome:
-    """Runs about `total` cases in `shards` processes at a time."""
+def run(total: int, only: str = "", shards: int = 2, first: int = 0) -> Outcome:
+    """Runs about `total` cases, numbered from `first`, in `shards` processes at a time."""
     from threading import Thread
 
     outcome = Outcome()
     parts = [Outcome() for _ in range(shards)]
     threads = [
-        Thread(target=run_shard, args=(total, only, i, shards, part))
+        Thread(target=run_shard, args=(total, only, first, i, shards, part))
         for i, part in enumerate(parts)
     ]
     for t in threads:
