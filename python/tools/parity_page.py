@@ -17,8 +17,11 @@ PAGE = ROOT.parent / "docs" / "parity.md"
 sys.path.insert(0, str(ROOT / "tests"))
 
 from parity import running, surface, table  # noqa: E402
+from parity.crashes import CRASHES  # noqa: E402
 from parity.draw import Entry  # noqa: E402
-from support.differences import CRASHES, DELIBERATE, PARITY, Row  # noqa: E402
+from parity.purpose import PARITY  # noqa: E402
+from parity.rows import Row  # noqa: E402
+from support.differences import DELIBERATE  # noqa: E402
 from support.harness import units  # noqa: E402
 
 # What a case can come to, as columns.

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from support.differences import ACCIDENTS, CRASHES, LACKS, PARITY
+from support.differences import ACCIDENTS, LACKS
 from support.harness import (
     mlx,
     name_of,
@@ -23,8 +23,10 @@ from support.harness import (
 )
 
 from . import judging, reference
+from .crashes import CRASHES
 from .draw import Case
 from .helpers import HELPERS
+from .purpose import PARITY
 
 GLOBALS = {
     "np": np,

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.differences import CRASHES
 from support.harness import um
 
 from parity import judging, outcome, table
+from parity.crashes import CRASHES
 from parity.draw import Case
 
 

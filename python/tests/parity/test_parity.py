@@ -11,11 +11,13 @@ from collections import Counter
 from dataclasses import dataclass
 
 import pytest
-from support.differences import CRASHES, PARITY, SIGNATURES
+from support.differences import SIGNATURES
 from support.harness import FULL
 from support.paths import TOOLS
 
 from parity import running, sampling, signatures, surface, table
+from parity.crashes import CRASHES
+from parity.purpose import PARITY
 
 CASES = int(os.environ.get("ULTRAMARINE_PARITY_CASES", "6000"))
 
