@@ -40,7 +40,7 @@ pub struct Steps {
     pub c_row: isize,
     /// At least one.
     pub count: usize,
-    /// Of [`COLUMNS`], [`ROWS`], [`ADD`].
+    /// Of `COLUMNS`, `ROWS`, `ADD`.
     pub flags: usize,
 }
 

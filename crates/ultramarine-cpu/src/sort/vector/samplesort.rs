@@ -38,10 +38,10 @@ pub unsafe fn sort_long<L: Lane>(
     }
 }
 
-/// As [`sort_long`], by `B` buckets.
+/// As `sort_long`, by `B` buckets.
 ///
 /// # Safety
-/// See [`sort_long`].
+/// See `sort_long`.
 pub unsafe fn sort_by<L: Lane, const B: usize>(
     par: Par,
     n: usize,
