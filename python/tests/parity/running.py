@@ -8,6 +8,7 @@ import os
 import selectors
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -104,14 +105,16 @@ def run_shard(total: int, only: str, first: int, shard: int, shards: int, into: 
     cases = plan(total, only, first)[shard::shards]
     skip = 0
     # The package that the parent has, wherever it was found.
-    paths = [str(Path(p).resolve()) for p in sys.path if p]
+    paths = [str(TESTS), *(str(Path(p).resolve()) for p in sys.path if p)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    # Calls that write files may write one here.
+    folder = tempfile.TemporaryDirectory()
     while skip < len(cases):
         command = [sys.executable, "-m", "parity", "child", str(total), only, str(first)]
         process = subprocess.Popen(
             [*command, str(shard), str(shards), str(skip)],
             stdout=subprocess.PIPE,
-            cwd=TESTS,
+            cwd=folder.name,
             env=environment,
         )
         library, finished, silent = "start", skip, False
@@ -140,6 +143,7 @@ def run_shard(total: int, only: str, first: int, shard: int, shards: int, into: 
             line = entry.case(index).reproducer()
             into.wrong.append((entry.name, index, f"{library}: {what}", line))
             skip += 1
+    folder.cleanup()
 
 
 def run(total: int, only: str = "", shards: int = 2, first: int = 0) -> Outcome:

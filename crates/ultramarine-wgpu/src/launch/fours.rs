@@ -21,7 +21,7 @@ pub struct Fours<'a> {
     pub inputs: usize,
     /// Those that are vectors.
     pub vectors: Vectors,
-    /// Where the layout is, as [`Vectors::axes_of`] gives it, and the tensors that it has room for.
+    /// Where the layout is, as `Vectors::axes_of` gives it, and the tensors that it has room for.
     pub table: (String, usize),
 }
 
