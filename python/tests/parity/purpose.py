@@ -33,6 +33,56 @@ PARITY: list[Row] = [
         r"^raises OverflowError.* mlx TypeError: \w+\(\): incompatible",
     ),
     Row(
+        "*",
+        "an array is no stream; mlx converts it to an integer, and takes the value of a DeviceType",
+        written(r"stream=mx\.array\("),
+        "^raises TypeError.*expected a Stream, Device, DeviceType or None, got array",
+    ),
+    Row(
+        "*",
+        "beside bytes, which are arrays of uint8, Python's numbers and NumPy's are weak; in mlx beside its own "
+        "arrays alone",
+        written(r"\bb'"),
+        "dtype uint8, mlx has int(32|64)",
+    ),
+    Row(
+        "cumsum cumprod array.cumsum array.cumprod",
+        "running sums and products of 16-bit floats are kept in float32; mlx rounds each, until they no longer grow "
+        "or overflow",
+        of("float16", "bfloat16"),
+        "^result",
+    ),
+    Row(
+        "fast.rms_norm fast.layer_norm",
+        "of 16-bit floats the result is rounded once; mlx rounds before the product with the weight, too",
+        of("float16", "bfloat16"),
+        "^result",
+    ),
+    Row(
+        "array.at.subtract",
+        "updates get the dtype of the array before they are subtracted; mlx negates unsigned ones in their own",
+        of("uint"),
+        "^result",
+    ),
+    Row(
+        "array asarray",
+        "an imaginary number is True, as in NumPy; mlx drops the imaginary part",
+        written(r"\dj.*bool_"),
+        "^result",
+    ),
+    Row(
+        "random.randint",
+        "bounds of bool are integers, rounded towards zero; mlx makes a fraction True",
+        written("bool_"),
+        "^result",
+    ),
+    Row(
+        "arange",
+        "NumPy's integers are bounds, too",
+        written(r"np\.int"),
+        "^gives a value, mlx raises TypeError: arange",
+    ),
+    Row(
         "array asarray",
         "sequences in sequences may be tuples; mlx takes lists there",
         message="Invalid type tuple",
