@@ -91,7 +91,7 @@ EXEMPT = {
     **dict.fromkeys(("grad", "value_and_grad", "vjp", "jvp", "vmap", "checkpoint", "custom_function", "depends"), "a transform: test_transforms, test_custom_function"),
     **dict.fromkeys(("eval", "async_eval"), "evaluates"),
     **dict.fromkeys(("export_function", "import_function", "exporter", "export_to_dot"), "functions as files: test_export"),
-    **dict.fromkeys(("load", "save", "savez", "savez_compressed", "save_safetensors"), "files"),
+    **dict.fromkeys(("load", "save", "savez", "savez_compressed", "save_safetensors", "save_gguf"), "files"),
     **{f"random.{name}": "random numbers: ops/test_random.py" for name in (
         "bernoulli", "bits", "categorical", "gumbel", "laplace", "normal", "permutation", "randint",
         "split", "truncated_normal", "uniform")},
