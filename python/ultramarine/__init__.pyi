@@ -2782,9 +2782,9 @@ def cosh(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 def count_nonzero(
     a: array,
     /,
-    *,
     axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
+    *,
     stream: StreamOrDevice = None,
 ) -> array:
     """Counts the elements that are not zero.

@@ -296,7 +296,7 @@ fn median(
 ///     >>> mx.count_nonzero(mx.array([[1, 0], [2, 3]]), axis=1)
 ///     array([1, 2], dtype=int32)
 #[pyfunction]
-#[pyo3(signature = (a, /, *, axis=None, keepdims=false, stream=None))]
+#[pyo3(signature = (a, /, axis=None, keepdims=false, *, stream=None))]
 fn count_nonzero(
     a: ArrayArg,
     axis: Option<Ints>,
