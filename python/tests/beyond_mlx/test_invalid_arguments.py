@@ -50,6 +50,12 @@ def tried(call: Callable[[], Any]) -> None:
 
 
 @pytest.fixture(autouse=True)
+def folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some of the nonsense is the name of a file."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(autouse=True)
 def print_options_as_before() -> Iterator[None]:
     """`set_printoptions` takes some of the nonsense."""
     yield
