@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .rows import Row, empty, of, whole, written
+from .rows import Row, empty, narrower_updates, of, whole, written
 
 # Differences on purpose in generated cases.
 PARITY: list[Row] = [
@@ -46,34 +46,21 @@ PARITY: list[Row] = [
         "dtype uint8, mlx has int(32|64)",
     ),
     Row(
-        "cumsum cumprod array.cumsum array.cumprod",
-        "running sums and products of 16-bit floats are kept in float32; mlx rounds each, until they no longer grow "
-        "or overflow",
-        of("float16", "bfloat16"),
-        "^result",
-    ),
-    Row(
-        "fast.rms_norm fast.layer_norm",
-        "of 16-bit floats the result is rounded once; mlx rounds before the product with the weight, too",
-        of("float16", "bfloat16"),
-        "^result",
-    ),
-    Row(
         "array.at.subtract",
         "updates get the dtype of the array before they are subtracted; mlx negates unsigned ones in their own",
-        of("uint"),
+        narrower_updates,
         "^result",
     ),
     Row(
         "array asarray",
         "an imaginary number is True, as in NumPy; mlx drops the imaginary part",
         written(r"\dj.*bool_"),
-        "^result",
+        "^result.*True_, mlx has .*False_",
     ),
     Row(
         "random.randint",
         "bounds of bool are integers, rounded towards zero; mlx makes a fraction True",
-        written("bool_"),
+        written(r"randint\((low=)?-?0\.\d.*bool_"),
         "^result",
     ),
     Row(

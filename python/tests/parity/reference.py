@@ -18,6 +18,25 @@ def _folded(name: str) -> Any:
     return lambda a, axis=None, keepdims=False: function(a, axis=axis, keepdims=keepdims)
 
 
+def _scanned(name: str) -> Any:
+    accumulate, first = getattr(np, name), {"cumsum": 0, "cumprod": 1}[name]
+
+    def scan(
+        a: np.ndarray,
+        axis: int | None = None,
+        reverse: bool = False,
+        inclusive: bool = True,
+        dtype: Any = None,
+    ) -> np.ndarray:
+        a = np.moveaxis(a.ravel() if axis is None else a, axis or 0, 0)
+        found = accumulate(a[::-1] if reverse else a, axis=0)
+        if not inclusive:
+            found = np.concatenate([np.full_like(found[:1], first), found[:-1]])
+        return np.moveaxis(found[::-1] if reverse else found, 0, axis or 0)
+
+    return scan
+
+
 def _unflattened(a: np.ndarray, axis: int, shape: Any) -> np.ndarray:
     axis += a.ndim if axis < 0 else 0
     return a.reshape(*a.shape[:axis], *shape, *a.shape[axis + 1 :])
@@ -25,6 +44,7 @@ def _unflattened(a: np.ndarray, axis: int, shape: Any) -> np.ndarray:
 
 OWN: dict[str, Any] = {
     **{n: _folded(n) for n in ("all", "any", "sum", "prod", "mean", "count_nonzero")},
+    **{n: _scanned(n) for n in ("cumsum", "cumprod")},
     "addmm": lambda c, a, b, alpha=1.0, beta=1.0: alpha * (a @ b) + beta * c,
     "unflatten": _unflattened,
     "rsqrt": lambda a: 1 / np.sqrt(a),

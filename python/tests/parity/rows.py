@@ -48,6 +48,13 @@ def written(pattern: str) -> Callable[[Any], bool]:
     return lambda case: re.search(pattern, case.code) is not None
 
 
+def narrower_updates(case: Any) -> bool:
+    """Updates of an unsigned dtype that has fewer bits than that of `x`."""
+    bits = lambda name: int(re.sub(r"\D", "", name) or 8)
+    updates = (i.dtype for n, i in case.inputs.items() if n != "x" and i.dtype.startswith("uint"))
+    return any(bits(dtype) < bits(case.inputs["x"].dtype) for dtype in updates)
+
+
 def empty(case: Any) -> bool:
     return any(0 in s for s in case.shapes)
 

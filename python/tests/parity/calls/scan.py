@@ -34,7 +34,8 @@ def scan(name: str, of: str, weight: float) -> Entry:
             kw.append(("dtype", g.maybe(0.2, g.dtype(), "None")))
         return g.call([x], pos=[("axis", g.maybe(0.7, g.axis(x), g.axis(x), "None"))], kw=kw)
 
-    return Entry(name, draw, ulps, scale, weight=weight)
+    by_numpy = of in ("cumsum", "cumprod")
+    return Entry(name, draw, ulps, scale, by_numpy=by_numpy, weight=weight)
 
 
 def draw_diff(g: Gen) -> str:
