@@ -1,4 +1,4 @@
-//! What this crate's tests use of its inside. They are programs of their own that link the library as it is
+//! The inside of this crate, as its tests use it. They are programs of their own that link the library as it is
 //! built, since its kernels take minutes to compile: unit tests would have them compiled a second time.
 
 /// The families' kernels.

@@ -82,7 +82,7 @@ unsafe extern "C" fn restore<P: Restore>(
     }
 }
 
-/// What [`Attributes`](crate::Attributes) wrote, read in the same order.
+/// Attributes that [`Attributes`](crate::Attributes) wrote, read in the same order.
 #[derive(Debug)]
 pub struct AttributeReader<'a>(&'a [u8]);
 

@@ -10,7 +10,7 @@ from gguf import GGMLQuantizationType as Type
 from support.gguf_files import BLOCKS, PLAIN, block, decode, random_bytes, raw, same_bits, write
 from support.harness import mlx, um
 
-# What mlx gives as words, scales and biases: bits.
+# Types that mlx gives as words, scales and biases: bits.
 COMMON = {Type.Q4_0: 4, Type.Q4_1: 4, Type.Q8_0: 8}
 # Others that are words in one of our modes: bits, group size, mode.
 LOSSLESS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .rows import Row, empty, empty_diagonal, nothing_selected, written, zeros
 
-# What mlx does not survive: a crash, a hang, or memory without end. Ours is judged by NumPy, or by a rule of its own
+# Calls that mlx does not survive: a crash, a hang, or memory without end. Ours is judged by NumPy, or by a rule of its own
 # (parity/judging.py), and must survive what neither has an answer to.
 CRASHES: list[Row] = [
     Row(

@@ -63,7 +63,7 @@ def launched(mx: Any, **change: Any) -> Any:
 
 
 def traced(exporter: Any, work: Any) -> Any:
-    """What is done in the `with` statement of an exporter."""
+    """The body of an exporter's `with` statement."""
     with exporter as entered:
         work(entered)
         return entered is exporter

@@ -21,7 +21,7 @@ REFUSED = ("conv", "unflatten", "array.reshape", "slice")
 
 
 def differs(case: Case, kind: str, got: Any, space: dict[str, Any]) -> str | None:
-    """What is wrong with the outcome; "" for nothing, None if there is no answer to compare it with."""
+    """The outcome's fault; "" for none, None if there is no answer to compare it with."""
     if kind == "raises":
         return "" if case.name.startswith(REFUSED) or refused(case, space) else None
     results = list(got) if isinstance(got, (list, tuple)) else [got]
@@ -41,7 +41,7 @@ def differs(case: Case, kind: str, got: Any, space: dict[str, Any]) -> str | Non
 
 
 def refused(case: Case, space: dict[str, Any]) -> bool:
-    """Whether NumPy refuses these operands, too: their shapes or kinds of numbers."""
+    """NumPy refuses these operands, too: their shapes or kinds of numbers."""
     try:
         list(answers(case, um.int64, space))
     except (ValueError, IndexError):

@@ -90,7 +90,7 @@ def outcome_of(case: Case, step: Any = lambda library: None) -> tuple[str, str]:
     if row is not None:
         step("ours")
         told = judging.differs(case, *run_in(um, case), GLOBALS)
-        # What no reference has an answer to must survive, at least.
+        # Calls to which no reference has an answer must survive, at least.
         return ("crash", row.reason) if told is None else ("differs" if told else "numpy", told)
     step("mlx")
     kind, want = run_in(mlx, case)

@@ -14,7 +14,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Row:
-    """What some generated cases (parity/) come to, and why that is no fault."""
+    """An outcome of some generated cases (parity/), and why that is no fault."""
 
     # Names of the surface, or patterns of them, apart by spaces.
     names: str

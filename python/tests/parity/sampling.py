@@ -37,7 +37,7 @@ def disagreements(
     kinds: Sequence[str],
     part: bool,
 ) -> Iterator[str]:
-    """What in the page a sample speaks against; `part`: its cases are among the page's."""
+    """Statements of the page that a sample speaks against; `part`: its cases are among the page's."""
     above = dict.fromkeys(kinds, 0.0)
     variance = dict.fromkeys(kinds, 0.0)
     for name in sorted(sample):

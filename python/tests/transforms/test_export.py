@@ -272,7 +272,7 @@ def network(path: Path) -> bytes:
 
 
 def called(path: str) -> Any:
-    """What a file's function gives for the arguments of `network`."""
+    """The results of a file's function for the arguments of `network`."""
     f = um.import_function(path)
     return f(um.ones((4, 8))), f(um.ones((6, 8)), mask=um.ones(10))
 
@@ -291,7 +291,7 @@ def test_damaged_files(tmp_path: Path) -> None:
 
 
 def test_damaged_files_are_called(tmp_path: Path) -> None:
-    """What is read of a damaged file can be called: it gives arrays or an error."""
+    """A function of a damaged file can be called: it gives arrays or an error."""
     path = tmp_path / "f"
     for data in mutations(network(path), 27):
         path.write_bytes(data)

@@ -1,6 +1,6 @@
 //! Arrays that functions close over, as a file has them: each memory once, and views of it as operations.
 //!
-//! What the functions do with constants is often done when they are traced: biases are broadcast, weights transposed.
+//! Operations on constants are often done when functions are traced: biases are broadcast, weights transposed.
 //! Written as they are, such views would take their full sizes.
 
 use super::operations;

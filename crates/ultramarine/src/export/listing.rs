@@ -36,7 +36,7 @@ pub struct Operation {
     pub inputs: Vec<Named>,
     /// The results.
     pub outputs: Vec<Named>,
-    /// What defines it beside its operands, as JSON: [docs/function-format.md] has the forms.
+    /// Its attributes, which define it beside its operands, as JSON: [docs/function-format.md] has the forms.
     ///
     /// [docs/function-format.md]: https://github.com/ultramarine/ultramarine/blob/main/docs/function-format.md
     pub attributes: String,

@@ -64,7 +64,7 @@ const EXPORT: &str = "export_function";
 /// ```
 ///
 /// # Errors
-/// What the function returns; [`Error::Value`] if it evaluates what depends on an argument, or calls something that files do not
+/// Those of the function; [`Error::Value`] if it evaluates what depends on an argument, or calls something that files do not
 /// have, such as a kernel of the user's own; [`Error::Io`] when the file cannot be written.
 pub fn export_function(
     path: impl AsRef<Path>,
@@ -131,7 +131,7 @@ impl Exporter {
     /// Traces the function for arguments like these.
     ///
     /// # Errors
-    /// What the function returns; [`Error::Runtime`] if there is a trace for such arguments; else as [`export_function`].
+    /// Those of the function; [`Error::Runtime`] if there is a trace for such arguments; else as [`export_function`].
     pub fn trace<E: From<Error>>(
         &mut self,
         f: impl FnOnce(&[Array]) -> Result<Vec<Array>, E>,
@@ -203,7 +203,7 @@ impl Exporter {
         Contents { traces: self.traces, metadata: self.metadata }.write(writer, name)
     }
 
-    /// What the traces are made of, in their order.
+    /// The parts of the traces, in their order.
     pub fn listings(&self) -> impl Iterator<Item = Listing> {
         self.traces.iter().map(Listing::of)
     }

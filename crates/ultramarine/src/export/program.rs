@@ -21,7 +21,7 @@ use std::sync::Arc;
 const EXPORT: &str = "export_function";
 const IMPORT: &str = "import_function";
 
-/// What a step stands for where it is no operation of its own: stand-ins and copies between devices are their operand,
+/// The value that a step stands for where it is no operation of its own: stand-ins and copies between devices are their operand,
 /// and calls with rules of their own what they compute. Where these rules are derivatives, that is made a barrier to any.
 fn stands_for(steps: &[Step], step: &mut Step) -> Option<u32> {
     let is_itself =

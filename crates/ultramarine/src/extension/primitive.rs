@@ -141,7 +141,7 @@ impl Primitive {
         self.n_outputs as usize
     }
 
-    /// What identifies it in any process.
+    /// Its identity in any process.
     pub fn identity(&self) -> ForeignIdentity {
         ForeignIdentity {
             name: self.name.to_owned(),

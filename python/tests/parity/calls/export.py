@@ -35,7 +35,7 @@ TWO = (
     "lambda x, y: mx.maximum(x, y)",
     "lambda x, y=None: x if y is None else x * y",
 )
-# What two arrays come as: when it is exported, and when it is called.
+# Forms of two arrays: when it is exported, and when it is called.
 FORMS = (
     "{0}, {1}",
     "{0}, y={1}",

@@ -1,4 +1,4 @@
-//! What stands before the data: metadata, and where each tensor lies.
+//! The part before the data: metadata, and where each tensor lies.
 
 use super::super::source::Source;
 use super::formats::Encoding;

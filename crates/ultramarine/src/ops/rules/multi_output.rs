@@ -74,7 +74,7 @@ pub(crate) type Function<'a> = &'a dyn Fn(&[Array]) -> Result<Vec<Array>>;
 type PullBack = fn(Function<'_>, &[Array], Vec<Array>) -> Result<Cotangents>;
 type PushForward = fn(Function<'_>, &[Array], &[Option<Array>]) -> Result<Vec<Option<Array>>>;
 
-/// What says which operation from outside it is, in any process.
+/// The identity of an operation from outside, in any process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ForeignIdentity {
     pub name: String,
@@ -145,7 +145,7 @@ pub(crate) trait MultiOutputRules: Attribute + Debug + Send + Sync {
         Some(self.composition(c.operands)?.and_then(|arrays| (c.evaluate)(c.exec, &arrays)))
     }
 
-    /// What identifies it, if it is an operation from outside.
+    /// Its identity, if it is an operation from outside.
     fn foreign(&self) -> Option<ForeignIdentity> {
         None
     }

@@ -56,7 +56,7 @@ fn constants_without_a_value_are_computed() -> Result<()> {
     let file = exported(|x| Ok(vec![x[0].add(&lazy)?]), &[numbers(&[0.0, 0.0])], false)?;
     let (arrays, _) = safetensors::read(&mut Cursor::new(&file), "a test")?;
     assert_eq!(content(&arrays["constant.0"]), content(&lazy));
-    // What the function makes itself is an operation of it.
+    // An array that the function makes itself is an operation of it.
     let made = |x: &[Array]| Ok(vec![x[0].add(&Array::ones(&[1 << 20], Dtype::Float32)?)?]);
     let file = exported(made, &[Array::scalar(1.0f32)], false)?;
     assert!(file.len() < 2000, "{} bytes", file.len());
