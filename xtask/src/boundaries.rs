@@ -171,9 +171,8 @@ const UNOPTIMISED: [&str; 4] =
 fn without_loader() -> Result<()> {
     let profile = Profile::Checked;
     let example = ["--quiet", "--example", "linked"];
-    // As tests have it, without the CUDA backend's program of the same name.
-    let mut with = profile.workspace("build", &example);
-    with.args(["--exclude", "ultramarine-cuda"]);
+    // As tests have it.
+    let with = profile.workspace("build", &example);
     let mut without = sh::cargo(&["build", "-p", "ultramarine", &profile.argument()]);
     without.args(example).args(WITHOUT_LOADER);
     for package in UNOPTIMISED {

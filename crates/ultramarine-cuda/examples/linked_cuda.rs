@@ -2,7 +2,7 @@
 //! when it runs, so it starts on a machine without a GPU, too.
 //!
 //! ```sh
-//! cargo run --release -p ultramarine-cuda --example linked
+//! cargo run --release -p ultramarine-cuda --example linked_cuda
 //! ```
 #![allow(clippy::print_stdout)] // It tells its results.
 
