@@ -1,5 +1,6 @@
 /* axpby(x, y, alpha, beta) = alpha x + beta y, as an operation of Ultramarine's that is built outside of it: rules of a
- * primitive, the CPU's loops, kernels for devices, and a function for Python. See README.md. */
+ * primitive, the CPU's loops, kernels for devices, how it is made again from a file, and a function for Python. See
+ * README.md. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,9 @@
 #else
 #define HAS_STREAMING 0
 #endif
+
+#define NAME "axpby_c"
+#define VERSION 1 /* another one when the attributes mean something else */
 
 static const um_python_api *api;
 static const um_extension_host *host;
@@ -478,16 +482,43 @@ static uint64_t print(void *context, char *text, uint64_t room) {
   return length > 0 ? (uint64_t)length : 0;
 }
 
-static um_status apply(const numbers *by, um_array *const *inputs, const um_place *place, um_array **result, um_error **error) {
+/* Its context, by which the primitive is ended, is a copy of the numbers; what it points to lives as long as that. */
+static um_status make(const numbers *by, um_primitive *primitive) {
   numbers *copy = (numbers *)malloc(sizeof *copy);
   if (copy == NULL) return UM_OUT_OF_MEMORY;
   *copy = *by;
-  const um_primitive primitive = {
-      .size = sizeof primitive, .flags = UM_PRIMITIVE_ALLOCATES, .name = "axpby_c", .version = 1, .n_outputs = 1,
+  *primitive = (um_primitive){
+      .size = sizeof *primitive, .flags = UM_PRIMITIVE_ALLOCATES, .name = NAME, .version = VERSION, .n_outputs = 1,
       .attributes = copy, .attribute_bytes = sizeof *copy, .context = copy, .infer = infer, .eval_cpu = eval_cpu,
       .eval_gpu = eval_gpu, .compose = compose, .vjp = vjp, .jvp = jvp, .vmap = vmap, .print = print, .release = free,
   };
-  return host->apply(host->host, &primitive, inputs, 2, place, result, error); /* takes `copy` over */
+  return UM_OK;
+}
+
+static um_status apply(const numbers *by, um_array *const *inputs, const um_place *place, um_array **result, um_error **error) {
+  um_primitive primitive;
+  um_status status = make(by, &primitive);
+  if (status != UM_OK) return status;
+  return host->apply(host->host, &primitive, inputs, 2, place, result, error); /* takes the context over */
+}
+
+/* ---- files -------------------------------------------------------------------------------------------------- */
+
+/* From a file, which may say anything. */
+static um_status restore(void *context, uint32_t version, const void *attributes, uint64_t attribute_bytes,
+                         um_receive receive, void *receiver, um_error **error) {
+  (void)context;
+  numbers by;
+  if (version != VERSION)
+    return fail(error, UM_INVALID, "version %u of it is not known, but %d is", (unsigned)version, VERSION);
+  if (attribute_bytes != sizeof by)
+    return fail(error, UM_INVALID, "it has %llu bytes of attributes instead of %zu", (unsigned long long)attribute_bytes,
+                sizeof by);
+  memcpy(&by, attributes, sizeof by);
+  um_primitive primitive;
+  um_status status = make(&by, &primitive);
+  if (status == UM_OK) receive(receiver, &primitive); /* takes the context over */
+  return status;
 }
 
 /* ---- Python ------------------------------------------------------------------------------------------------- */
@@ -562,9 +593,14 @@ PyDoc_STRVAR(axpby_doc,
 
 static int start(PyObject *module) {
   (void)module;
+  um_error *error = NULL;
   if ((api = um_import()) == NULL) return -1;
   host = api->host;
-  return 0;
+  um_status status = host->provide(host->host, NAME, "ultramarine_axpby_c", restore, NULL, &error);
+  if (status == UM_OK) return 0;
+  if (error == NULL) fail(&error, status, "[axpby] failed to be provided (status %d).", (int)status);
+  api->raise(error);
+  return -1;
 }
 
 static PyMethodDef methods[] = {
