@@ -24,7 +24,7 @@ use crate::{
     },
     profile::Recorder,
     scalar::Scalar,
-    shape::{self, Shape},
+    shape::{self, Shape, Show},
     stream::{self, Stream},
 };
 use smallvec::SmallVec;
@@ -171,10 +171,26 @@ fn run_task(exec: &Exec, task: &mut Task, notes: Notes) {
     }
     let error = match outcome {
         Ok(Ok(())) => return,
-        Ok(Err(error)) => error,
+        Ok(Err(error)) => named(error, task.root()),
         Err(panic) => panicked(task.root(), &*panic),
     };
     fail(vec![task.take()], error);
+}
+
+/// A lack of memory, of which allocators and backends only know the size, with the operation that needs it.
+#[cold]
+fn named(error: Error, node: &Node) -> Error {
+    match error {
+        Error::Memory(text) if !text.starts_with('[') => Error::Memory(text.map(|text| {
+            format!(
+                "[{}] for a result of shape {} and {}: {text}",
+                node.op.name(),
+                Show(&node.shape),
+                node.dtype
+            )
+        })),
+        error => error,
+    }
 }
 
 fn run_members(exec: &Exec, task: &mut Task, notes: Notes) -> std::thread::Result<Result<()>> {
