@@ -134,6 +134,9 @@ def vulkan(out: Path) -> list[list[Part]]:
     report = [sys.executable, "-m", "ultramarine", "backends"]
     digits = [sys.executable, str(ROOT / "examples" / "digits.py"), "--device", "gpu"]
     text = [sys.executable, str(ROOT / "examples" / "text.py"), "--device", "gpu"]
+    both = (
+        ("ULTRAMARINE_BACKEND_PATH", os.pathsep.join(map(str, (PLUGIN.parent, VULKAN.parent)))),
+    )
     return [
         [Part("vulkan: kit", kit, 320, lines=30)],
         [Part("vulkan: ops", suite, 500, ("mlx", "pytest"), 12, required=True)],
@@ -141,6 +144,7 @@ def vulkan(out: Path) -> list[list[Part]]:
             Part("vulkan: report", report, 60, lines=12, env=env),
             Part("vulkan: digits", digits, 240, env=env),
             Part("vulkan: text", text, 240, ("tqdm",), env=env),
+            Part("vulkan: and CUDA", script("two_backends.py"), 120, lines=8, env=both),
         ],
     ]
 

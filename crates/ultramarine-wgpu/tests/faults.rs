@@ -41,11 +41,9 @@ fn child(case: &str, layer: &str) -> Command {
     command
 }
 
-/// An empty folder.
+/// A folder of the tests' own. What they write there is the same in every run.
 fn folder(name: &str) -> PathBuf {
-    let folder = format!("ultramarine-vulkan-{name}-{}", std::process::id());
-    let folder = std::env::temp_dir().join(folder);
-    _ = std::fs::remove_dir_all(&folder);
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("vulkan-{name}"));
     std::fs::create_dir_all(&folder).unwrap();
     folder
 }

@@ -18,6 +18,8 @@ SOURCE = ROOT / "crates/ultramarine-runtime/tests/misbehaving/plugin.c"
 HEADERS = ROOT / "crates/ultramarine-abi/include"
 EXAMPLES = ROOT / "examples/backends"
 BUILT = ROOT / "target/tmp/python-backends"
+# testing/vulkan-layer, where the tests in Rust were built.
+VULKAN_LAYER = ROOT / "target/checked/libultramarine_test_vulkan_layer.so"
 
 
 @contextmanager

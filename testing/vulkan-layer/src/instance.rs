@@ -20,6 +20,7 @@ pub struct Instance {
     pub create_device: vk::PFN_vkCreateDevice,
     properties: vk::PFN_vkGetPhysicalDeviceProperties,
     properties2: vk::PFN_vkGetPhysicalDeviceProperties2,
+    enumerate: vk::PFN_vkEnumeratePhysicalDevices,
     destroy: vk::PFN_vkDestroyInstance,
 }
 
@@ -38,6 +39,7 @@ impl Instance {
                 create_device: typed(get(handle, c"vkCreateDevice".as_ptr()))?,
                 properties: typed(get(handle, c"vkGetPhysicalDeviceProperties".as_ptr()))?,
                 properties2: typed(get(handle, c"vkGetPhysicalDeviceProperties2".as_ptr()))?,
+                enumerate: typed(get(handle, c"vkEnumeratePhysicalDevices".as_ptr()))?,
                 destroy: typed(get(handle, c"vkDestroyInstance".as_ptr()))?,
             })
         }
@@ -67,6 +69,9 @@ pub unsafe extern "system" fn get(
         b"vkGetInstanceProcAddr" => untyped!(get, vk::PFN_vkGetInstanceProcAddr),
         b"vkCreateInstance" => untyped!(create, vk::PFN_vkCreateInstance),
         b"vkDestroyInstance" => untyped!(destroy, vk::PFN_vkDestroyInstance),
+        b"vkEnumeratePhysicalDevices" if settings().twice => {
+            untyped!(enumerate_twice, vk::PFN_vkEnumeratePhysicalDevices)
+        }
         b"vkCreateDevice" => untyped!(device::create, vk::PFN_vkCreateDevice),
         b"vkGetDeviceProcAddr" => untyped!(device::get, vk::PFN_vkGetDeviceProcAddr),
         b"vkGetPhysicalDeviceProperties" => {
@@ -128,6 +133,35 @@ unsafe extern "system" fn destroy(
         if let Some(found) = found {
             (found.destroy)(instance, allocator);
         }
+    }
+}
+
+/// Lists each device twice, one behind the other.
+unsafe extern "system" fn enumerate_twice(
+    instance: vk::Instance,
+    count: *mut u32,
+    devices: *mut vk::PhysicalDevice,
+) -> vk::Result {
+    // SAFETY: as above; `devices` is null or has room for `count`.
+    unsafe {
+        let Some(below) = of(instance.as_raw()) else {
+            return vk::Result::ERROR_INITIALIZATION_FAILED;
+        };
+        let room = *count as usize;
+        if devices.is_null() {
+            let result = (below.enumerate)(instance, count, devices);
+            *count *= 2;
+            return result;
+        }
+        *count = (room / 2) as u32;
+        let result = (below.enumerate)(instance, count, devices);
+        let listed = core::slice::from_raw_parts_mut(devices, room);
+        for i in (0..*count as usize).rev() {
+            let device = listed[i];
+            listed[2 * i..2 * i + 2].fill(device);
+        }
+        *count *= 2;
+        result
     }
 }
 

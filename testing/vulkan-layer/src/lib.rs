@@ -8,6 +8,7 @@
 //! * `range=BYTES`: maxStorageBufferRange and maxMemoryAllocationSize are said to be that;
 //! * `memory=BYTES`: larger sums of memory are refused, whatever the driver has;
 //! * `allocations=N`: more pieces of memory at a time are refused, as maxMemoryAllocationCount has it;
+//! * `twice`: each physical device is listed twice, as two of one kind are;
 //! * `idle`: kernels and barriers do nothing, so that the time is the host's;
 //! * `count`: says on the standard error, when a device is destroyed, how often what was called.
 

@@ -9,6 +9,7 @@ pub struct Settings {
     pub range: Option<u64>,
     pub memory: Option<u64>,
     pub allocations: Option<u64>,
+    pub twice: bool,
     pub idle: bool,
     pub count: bool,
 }
@@ -27,6 +28,7 @@ pub fn settings() -> &'static Settings {
                 "range" => settings.range = number,
                 "memory" => settings.memory = number,
                 "allocations" => settings.allocations = number,
+                "twice" => settings.twice = true,
                 "idle" => settings.idle = true,
                 "count" => settings.count = true,
                 _ => report(&format!("{part} is unknown")),
