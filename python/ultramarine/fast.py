@@ -16,6 +16,7 @@ __all__ = [
     "layer_norm",
     "metal_kernel",
     "precompiled_cuda_kernel",
+    "precompiled_kernel",
     "rms_norm",
     "rope",
     "scaled_dot_product_attention",
@@ -30,7 +31,8 @@ gated_delta_update = _core._fast.gated_delta_update
 kernel = _core._fast.kernel
 layer_norm = _core._fast.layer_norm
 metal_kernel = _core._fast.metal_kernel
-precompiled_cuda_kernel = _core._fast.precompiled_cuda_kernel
+precompiled_kernel = _core._fast.precompiled_kernel
+precompiled_cuda_kernel = precompiled_kernel  # as MLX calls it
 rms_norm = _core._fast.rms_norm
 rope = _core._fast.rope
 scaled_dot_product_attention = _core._fast.scaled_dot_product_attention

@@ -261,7 +261,7 @@ def metal_kernel(
         ValueError: If there is no output, a name is no identifier, or an option is unknown.
     """
 
-def precompiled_cuda_kernel(
+def precompiled_kernel(
     *,
     name: str,
     compiled_source: bytes,
@@ -276,22 +276,24 @@ def precompiled_cuda_kernel(
     ensure_row_contiguous: bool = False,
     stream: StreamOrDevice = None,
 ) -> list[array]:
-    """Runs a kernel of compiled code, PTX or a cubin, on a CUDA device.
+    """Runs a kernel of compiled code: PTX or a cubin on a CUDA device, SPIR-V on a Vulkan device.
 
-    The kernel's parameters are the addresses of the inputs, those of the outputs, and the scalars, in this order. There is no
+    The kernel's parameters are the inputs, the outputs and the scalars, in this order: on CUDA addresses and values, on Vulkan
+    bindings of descriptor set 0, storage buffers and for each scalar a uniform buffer. There is no
     guard around it: of threads beyond the grid, which a grid has that is no multiple of the group, the kernel takes care.
 
     Args:
-        name (str): Name of the kernel in the code: mangled, unless its source said `extern "C"`.
-        compiled_source (bytes): PTX, a cubin, or an archive of several.
+        name (str): Name of the kernel in the code: mangled, unless its CUDA source said `extern "C"`; of SPIR-V the entry point.
+        compiled_source (bytes): PTX, a cubin, or an archive of several; or SPIR-V.
         inputs (Sequence[ArrayLike]): Inputs.
         output_shapes (Sequence[Sequence[int]]): Shapes of the outputs.
         output_dtypes (Sequence[Dtype]): Dtypes of the outputs.
         scalars (Sequence[bool | int | float | tuple[float, Dtype]]): Numbers: a bool is passed as one byte, an int as int32, a
             float as float32, a pair of a number and a dtype as that.
         grid (tuple[int, int, int]): Threads in all, along x, y and z.
-        threadgroup (tuple[int, int, int]): Threads of a group, along x, y and z; cut to the grid.
-        shared_memory (int): Bytes of dynamic shared memory.
+        threadgroup (tuple[int, int, int]): Threads of a group, along x, y and z; cut to the grid, but for SPIR-V,
+            which says itself how many it has.
+        shared_memory (int): Bytes of dynamic shared memory; SPIR-V has none.
         init_value (float | None): Value that outputs are filled with first.
         ensure_row_contiguous (bool): Makes inputs row-major first.
         stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
@@ -415,3 +417,5 @@ def scaled_dot_product_attention(
         >>> mx.fast.scaled_dot_product_attention(x, x, v, scale=1.0, mask="causal").tolist()
         [[[[1.0], [2.0]]]]
     """
+
+precompiled_cuda_kernel = precompiled_kernel

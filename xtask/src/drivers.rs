@@ -30,12 +30,16 @@ const VALIDATION: [(&str, &str); 1] = [(
     "/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json",
 )];
 
+/// The compiler of kernels that tests run as SPIR-V.
+const GLSLANG: [(&str, &str); 1] = [("glslang-tools", "/usr/bin/glslangValidator")];
+
 /// Installs what is missing for Vulkan.
 pub fn vulkan() {
     if !has_vulkan() {
         install("Vulkan", &VULKAN);
     }
     install("Vulkan's validation layer", &VALIDATION);
+    install("kernels in SPIR-V", &GLSLANG);
 }
 
 /// Returns true where there are a loader and a driver.

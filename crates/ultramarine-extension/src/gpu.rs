@@ -189,8 +189,8 @@ impl<'a> GpuCall<'a> {
         })
     }
 
-    /// A kernel of that entry in compiled code, which the extension ships: PTX (language `ptx`), or a cubin or an
-    /// archive of several (`cubin`). [`GpuCall::languages`] says whether the device takes it.
+    /// A kernel of that entry in compiled code, which the extension ships: PTX (language `ptx`), a cubin or an
+    /// archive of several (`cubin`), or SPIR-V (`spirv`). [`GpuCall::languages`] says whether the device takes it.
     pub fn compiled_kernel<'s>(
         &mut self,
         language: &'s str,

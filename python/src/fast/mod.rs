@@ -409,22 +409,24 @@ fn scalar(of: &str, object: &Bound<'_, PyAny>) -> Res<Scalar> {
     Err(type_(format!("[{of}] {text}, not {}.", type_name(object))))
 }
 
-/// Runs a kernel of compiled code, PTX or a cubin, on a CUDA device.
+/// Runs a kernel of compiled code: PTX or a cubin on a CUDA device, SPIR-V on a Vulkan device.
 ///
-/// The kernel's parameters are the addresses of the inputs, those of the outputs, and the scalars, in this order. There is no
+/// The kernel's parameters are the inputs, the outputs and the scalars, in this order: on CUDA addresses and values, on Vulkan
+/// bindings of descriptor set 0, storage buffers and for each scalar a uniform buffer. There is no
 /// guard around it: of threads beyond the grid, which a grid has that is no multiple of the group, the kernel takes care.
 ///
 /// Args:
-///     name (str): Name of the kernel in the code: mangled, unless its source said `extern "C"`.
-///     compiled_source (bytes): PTX, a cubin, or an archive of several.
+///     name (str): Name of the kernel in the code: mangled, unless its CUDA source said `extern "C"`; of SPIR-V the entry point.
+///     compiled_source (bytes): PTX, a cubin, or an archive of several; or SPIR-V.
 ///     inputs (Sequence[ArrayLike]): Inputs.
 ///     output_shapes (Sequence[Sequence[int]]): Shapes of the outputs.
 ///     output_dtypes (Sequence[Dtype]): Dtypes of the outputs.
 ///     scalars (Sequence[bool | int | float | tuple[float, Dtype]]): Numbers: a bool is passed as one byte, an int as int32, a
 ///         float as float32, a pair of a number and a dtype as that.
 ///     grid (tuple[int, int, int]): Threads in all, along x, y and z.
-///     threadgroup (tuple[int, int, int]): Threads of a group, along x, y and z; cut to the grid.
-///     shared_memory (int): Bytes of dynamic shared memory.
+///     threadgroup (tuple[int, int, int]): Threads of a group, along x, y and z; cut to the grid, but for SPIR-V,
+///         which says itself how many it has.
+///     shared_memory (int): Bytes of dynamic shared memory; SPIR-V has none.
 ///     init_value (float | None): Value that outputs are filled with first.
 ///     ensure_row_contiguous (bool): Makes inputs row-major first.
 ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
@@ -441,7 +443,7 @@ fn scalar(of: &str, object: &Bound<'_, PyAny>) -> Res<Scalar> {
 #[pyo3(signature = (*, name, compiled_source, inputs, output_shapes, output_dtypes, scalars, grid, threadgroup,
                     shared_memory=0, init_value=None, ensure_row_contiguous=false, stream=None))]
 #[allow(clippy::too_many_arguments)]
-fn precompiled_cuda_kernel(
+fn precompiled_kernel(
     name: &str,
     compiled_source: &[u8],
     inputs: Vec<Operand>,
@@ -455,7 +457,7 @@ fn precompiled_cuda_kernel(
     ensure_row_contiguous: bool,
     stream: Option<StreamArg>,
 ) -> Res<Vec<PyArray>> {
-    let of = "precompiled_cuda_kernel";
+    let of = "precompiled_kernel";
     let (grid, group) = (three(of, "grid", grid)?, three(of, "threadgroup", threadgroup)?);
     let mut launch = with_outputs(of, Launch::new(grid, group), &output_shapes, &output_dtypes)?;
     if let Some(value) = init_value {
@@ -477,7 +479,7 @@ pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     let m = &PyModule::new(parent.py(), "ultramarine.fast")?;
     m.add_class::<CustomKernel>()?;
     m.add_class::<PyForeignKernel>()?;
-    crate::functions!(m: kernel metal_kernel cuda_kernel precompiled_cuda_kernel foreign_kernel);
+    crate::functions!(m: kernel metal_kernel cuda_kernel precompiled_kernel foreign_kernel);
     crate::ops::nn::register_fast(m)?;
     parent.add("_fast", m)
 }

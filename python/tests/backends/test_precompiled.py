@@ -1,4 +1,4 @@
-"""Compiled kernels: errors on the CPU, and all the rest on the emulated driver, in an interpreter of its own."""
+"""Compiled kernels: errors on the CPU, and all the rest on the emulated driver and on Vulkan, in interpreters of their own."""
 
 from __future__ import annotations
 
@@ -16,15 +16,24 @@ import ultramarine as mx
 HERE = Path(__file__).parent
 
 
-def test_on_the_emulated_driver() -> None:
-    found = plugins.emulated_cuda()
+def check(file: str, found: tuple[Path, dict[str, str]] | None) -> None:
+    """Runs a file on a device."""
     if found is None:
-        pytest.skip("the CUDA backend and its emulated driver are not built")
+        pytest.skip("the backend or its driver is not there")
     plugin, variables = found
     package = str(Path(mx.__file__ or "").parents[1])
-    command = [sys.executable, "-m", "pytest", "-q", "--noconftest", "-p", "no:cacheprovider"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "--noconftest",
+        "-p",
+        "no:cacheprovider",
+        "-rs",
+    ]
     done = subprocess.run(
-        [*command, "precompiled_on_cuda.py"],
+        [*command, file],
         cwd=HERE,
         env={
             **os.environ,
@@ -39,6 +48,16 @@ def test_on_the_emulated_driver() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    if " passed" not in done.stdout:
+        pytest.skip(done.stdout)
+
+
+def test_on_the_emulated_driver() -> None:
+    check("precompiled_on_cuda.py", plugins.emulated_cuda())
+
+
+def test_on_vulkan() -> None:
+    check("precompiled_on_vulkan.py", plugins.vulkan())
 
 
 def call(**change: Any) -> list[mx.array]:
@@ -53,11 +72,16 @@ def call(**change: Any) -> list[mx.array]:
         "threadgroup": (1, 1, 1),
         "stream": mx.cpu,
     }
-    return mx.fast.precompiled_cuda_kernel(**{**usual, **change})
+    return mx.fast.precompiled_kernel(**{**usual, **change})
 
 
 def test_the_cpu_takes_none() -> None:
-    for code, language in [(b"\x7fELF", "cubin"), (b"\x50\xed\x55\xba", "cubin"), (b".v", "ptx")]:
+    binaries = [
+        (b"\x7fELF", "cubin"),
+        (b"\x50\xed\x55\xba", "cubin"),
+        (b"\x03\x02\x23\x07", "spirv"),
+    ]
+    for code, language in [*binaries, (b".v", "ptx")]:
         text = rf"compiled code \({language}\), but cpu:0 \(backend cpu\) takes: none"
         with pytest.raises(RuntimeError, match=text):
             call(compiled_source=code)

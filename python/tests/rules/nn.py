@@ -110,6 +110,7 @@ EXEMPT = {
     "fast.metal_kernel": WHY,
     "fast.cuda_kernel": WHY,
     "fast.precompiled_cuda_kernel": WHY,
+    "fast.precompiled_kernel": WHY,
     "fast.foreign_kernel": WHY,
     "fast.ForeignKernel": WHY,
 }

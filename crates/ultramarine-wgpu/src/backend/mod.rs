@@ -83,7 +83,7 @@ impl Backend for Wgpu {
         if !properties.keeps_subnormals {
             info.flags |= device_flag::FLUSHES_SUBNORMALS;
         }
-        info.kernel_languages = inline_text(crate::interfaces::LANGUAGES);
+        info.kernel_languages = inline_text(crate::hal::LANGUAGES);
         info.alignment = ALIGNMENT;
         info.max_buffer = properties.max_buffer;
         info.name = inline_text(&format!("{} ({})", properties.name, properties.driver));

@@ -4,10 +4,12 @@
 //!
 //! Such a module has:
 //!
-//! * `Api`, `NAME` of the backend, DLPack's `DEVICE_TYPE`, `LIMIT`, the name of the limit of buffers;
+//! * `Api`, `NAME` of the backend, DLPack's `DEVICE_TYPE`, `LANGUAGES` of users' kernels, `LIMIT`, the name of the limit of
+//!   buffers;
 //! * `exposed`, the adapters that the system lists, and `properties` of one; `open`, the device of one;
 //! * `create_buffer`, `free_memory`, and `Barriers` between the actions of a list;
-//! * `Code`, a kernel as the driver takes it, and as bytes to keep it.
+//! * `Code`, a kernel as the driver takes it, and as bytes to keep it; `compiled`, that of a user's compiled code, where one of
+//!   the languages is such.
 
 mod adapters;
 #[cfg(any(test, target_vendor = "apple"))]
@@ -28,11 +30,15 @@ use metal as platform;
 #[cfg(not(any(windows, target_vendor = "apple")))]
 use vulkan as platform;
 
+use std::collections::BTreeMap;
+
 pub use adapters::{Adapters, Found};
+#[cfg(not(any(windows, target_vendor = "apple")))]
+pub use platform::compiled;
 #[cfg(target_vendor = "apple")]
 pub use platform::take;
 pub use platform::{
-    Api, Barriers, Code, DEVICE_TYPE, LIMIT, NAME, create_buffer, free_memory, open,
+    Api, Barriers, Code, DEVICE_TYPE, LANGUAGES, LIMIT, NAME, create_buffer, free_memory, open,
 };
 pub use properties::Properties;
 
@@ -76,6 +82,25 @@ pub struct Made {
     pub buffer: Buffer,
     /// Its address for other libraries, the `MTLBuffer`'s; 0 where they take none.
     pub handle: u64,
+}
+
+/// A user's kernel, which another compiler made.
+pub struct Compiled {
+    /// For the driver.
+    pub code: Code,
+    /// Invocations of a workgroup.
+    pub group: [u32; 3],
+    /// Its bindings by their numbers; true for a number of its own, false for a tensor.
+    pub uniform: BTreeMap<u32, bool>,
+}
+
+/// No language here is one of compiled code.
+///
+/// # Errors
+/// Always.
+#[cfg(any(windows, target_vendor = "apple"))]
+pub fn compiled(_: &[u8], _: &str, _: &Properties) -> Result<Compiled, String> {
+    Err(format!("{NAME} takes no compiled kernels"))
 }
 
 /// Where memory lies.

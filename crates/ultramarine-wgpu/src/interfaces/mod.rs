@@ -14,9 +14,6 @@ use core::ffi::CStr;
 use ultramarine_abi::helper::InterfaceRef;
 use ultramarine_abi::interface as contract;
 
-/// Languages of users' kernels.
-pub const LANGUAGES: &str = user_kernel::LANGUAGE;
-
 /// The table of an interface.
 pub fn find(id: &CStr) -> Option<InterfaceRef> {
     match id {

@@ -1,4 +1,4 @@
-//! Kernels that come compiled: PTX or a cubin.
+//! Kernels that come compiled: PTX, a cubin or SPIR-V.
 
 use super::kernel::{Launch, validate_group};
 use crate::backend::{Argument, Exec, KernelSource, Operand, show_languages};
@@ -15,10 +15,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, Weak};
 
 /// The languages of compiled code.
-pub(crate) const COMPILED: [&str; 2] = ["cubin", "ptx"];
+pub(crate) const COMPILED: [&str; 3] = ["cubin", "ptx", "spirv"];
 
 /// First bytes of ELF files, and of NVIDIA's archives of several of them.
 const BINARIES: [&[u8]; 2] = [b"\x7fELF", b"\x50\xed\x55\xba"];
+/// First bytes of SPIR-V of little-endian words.
+const SPIRV: [u8; 4] = 0x0723_0203_u32.to_le_bytes();
 
 /// Compiled code. Equal codes are one while one of them lives.
 #[derive(Debug)]
@@ -56,9 +58,10 @@ impl Code {
     }
 
     fn language(&self) -> &'static str {
-        match BINARIES.iter().any(|first| self.bytes.starts_with(first)) {
-            true => "cubin",
-            false => "ptx",
+        match &*self.bytes {
+            bytes if bytes.starts_with(&SPIRV) => "spirv",
+            bytes if BINARIES.iter().any(|first| bytes.starts_with(first)) => "cubin",
+            _ => "ptx",
         }
     }
 }
@@ -96,9 +99,10 @@ attributes! {
 }
 
 /// A kernel that is given as compiled code: PTX, a cubin, or an archive of several ("fatbin"), which devices take whose
-/// languages are `ptx` and `cubin`.
+/// languages are `ptx` and `cubin`; or SPIR-V, for devices whose languages have `spirv`.
 ///
-/// Its parameters are the inputs' addresses, the outputs' addresses, and the scalars, in this order. Like a [`Kernel`] it
+/// Its parameters are the inputs, the outputs, and the scalars, in this order: addresses and values on CUDA, bindings of
+/// descriptor set 0 on Vulkan (storage buffers, and for each scalar a uniform buffer). Like a [`Kernel`] it
 /// is an operation without derivatives or batching.
 ///
 /// [`Kernel`]: super::Kernel
@@ -124,12 +128,12 @@ impl CompiledKernel {
     /// # Errors
     /// [`Error::Value`] for an empty name or no code.
     pub fn new(name: &str, code: &[u8]) -> Result<CompiledKernel> {
-        const OP: &str = "precompiled_cuda_kernel";
+        const OP: &str = "precompiled_kernel";
         if name.is_empty() || name.contains('\0') {
             bail!(OP, "the name of a kernel is that of a function in the code; `{name}` came.");
         }
         if code.is_empty() {
-            bail!(OP, "the kernel {name} has no code; expected PTX or a cubin.");
+            bail!(OP, "the kernel {name} has no code; expected PTX, a cubin or SPIR-V.");
         }
         Ok(CompiledKernel(Definition {
             name: interned(name),
@@ -266,7 +270,9 @@ impl MultiOutputRules for CompiledCall {
             entry: d.name,
             ..KernelSource::default()
         })?;
-        exec.launch(&kernel, &arguments, launch.groups(), launch.real_group(), d.shared_memory)?;
+        // The group of SPIR-V is the code's own.
+        let group = if d.code.language() == "spirv" { launch.group } else { launch.real_group() };
+        exec.launch(&kernel, &arguments, launch.groups(group), group, d.shared_memory)?;
         drop(arguments);
         Ok(outputs)
     }
@@ -302,5 +308,6 @@ mod tests {
         assert_eq!(a.language(), "ptx");
         assert_eq!(Code::of(b"\x7fELF\0\0").language(), "cubin");
         assert_eq!(Code::of(b"\x50\xed\x55\xba\0").language(), "cubin");
+        assert_eq!(Code::of(b"\x03\x02\x23\x07\0\0").language(), "spirv");
     }
 }

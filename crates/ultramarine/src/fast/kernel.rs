@@ -389,9 +389,8 @@ impl Launch {
         std::array::from_fn(|i| self.group[i].min(self.grid[i]).max(1))
     }
 
-    /// How many groups.
-    pub(super) fn groups(&self) -> [u32; 3] {
-        let group = self.real_group();
+    /// How many groups of a size.
+    pub(super) fn groups(&self, group: [u32; 3]) -> [u32; 3] {
         std::array::from_fn(|i| self.grid[i].div_ceil(group[i]))
     }
 }

@@ -204,7 +204,8 @@ impl MultiOutputRules for Launched {
             made.slots.iter().zip(lists.iter().map(Vec::as_slice)).map(argument).collect();
         let kernel = exec.user_kernel(&self.source(made))?;
         let shared = self.0.call.definition.shared_memory;
-        exec.launch(&kernel, &arguments, launch.groups(), launch.real_group(), shared)?;
+        let group = launch.real_group();
+        exec.launch(&kernel, &arguments, launch.groups(group), group, shared)?;
         drop(arguments);
         Ok(outputs)
     }

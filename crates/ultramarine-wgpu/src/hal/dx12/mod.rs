@@ -18,6 +18,8 @@ pub type Api = wgpu_hal::api::Dx12;
 pub const NAME: &str = "dx12";
 /// DLPack has no type for DirectX.
 pub const DEVICE_TYPE: i32 = ultramarine_abi::dlpack::device_type::EXT_DEV;
+/// Languages of users' kernels.
+pub const LANGUAGES: &str = "wgsl";
 /// The limit of buffers.
 pub const LIMIT: &str = "the size of a view in DirectX 12";
 

@@ -17,6 +17,8 @@ pub type Api = wgpu_hal::api::Metal;
 pub const NAME: &str = "metal";
 /// DLPack's type of these devices.
 pub const DEVICE_TYPE: i32 = ultramarine_abi::dlpack::device_type::METAL;
+/// Languages of users' kernels.
+pub const LANGUAGES: &str = "wgsl";
 /// The limit of buffers.
 pub const LIMIT: &str = "maxBufferLength";
 

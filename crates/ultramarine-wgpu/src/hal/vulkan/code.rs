@@ -31,6 +31,11 @@ impl Code {
         Ok(Self { module, entry: entry.to_owned(), written: parsed.written(entry) })
     }
 
+    /// A module of another compiler's, as it is.
+    pub fn of_module(module: Vec<u32>, entry: &str, written: u32) -> Self {
+        Self { module, entry: entry.to_owned(), written }
+    }
+
     /// For the hal.
     pub fn input(&self) -> ShaderInput<'_> {
         ShaderInput::SpirV(&self.module)

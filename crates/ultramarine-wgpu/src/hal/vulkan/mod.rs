@@ -2,11 +2,13 @@
 
 mod budget;
 mod code;
+mod compiled;
 mod open;
 mod properties;
 
 pub use budget::free_memory;
 pub use code::Code;
+pub use compiled::compiled;
 pub use open::open;
 
 use super::{Buffer, CommandEncoder, Device, Exposed, Made, Place, Properties};
@@ -22,6 +24,8 @@ pub type Api = wgpu_hal::api::Vulkan;
 pub const NAME: &str = "vulkan";
 /// DLPack's type of these devices.
 pub const DEVICE_TYPE: i32 = ultramarine_abi::dlpack::device_type::VULKAN;
+/// Languages of users' kernels.
+pub const LANGUAGES: &str = "wgsl spirv";
 /// The limit of buffers.
 pub const LIMIT: &str = "maxStorageBufferRange";
 

@@ -1,9 +1,8 @@
-//! `ultramarine.kernel/1`: kernels in WGSL that users give. Tensors are storage buffers of group 0, scalars uniforms.
+//! `ultramarine.kernel/1`: kernels that users give, in WGSL or compiled. Tensors are storage buffers of group 0, scalars
+//! uniforms.
 
 mod arguments;
 mod source;
-
-pub use source::LANGUAGE;
 
 use crate::launch::Device;
 use crate::program::Kernel;
@@ -86,7 +85,7 @@ fn checked<'a>(
         ));
     }
     if launch.shared_bytes > 0 {
-        return invalid("WGSL has no shared memory of a size given at the launch".to_owned());
+        return invalid("there is no shared memory here of a size given at the launch".to_owned());
     }
     if launch.n_arguments as usize != kernel.parameters.len() {
         return invalid(format!(

@@ -1,7 +1,7 @@
-//! Sources of users' kernels: checked against the device before its driver sees them.
+//! Sources of users' kernels, and compiled ones: checked against the device before its driver sees them.
 
 use crate::context::BINDINGS;
-use crate::hal::{Code, Properties};
+use crate::hal::{self, Code, Compiled, LANGUAGES, Properties};
 use crate::shader::compile::{self, Parsed, Zeros};
 use core::ffi::{CStr, c_char};
 use naga::valid::Capabilities;
@@ -11,8 +11,8 @@ use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::interface::kernel::KernelSource;
 use ultramarine_abi::status;
 
-/// The language, as users name it.
-pub const LANGUAGE: &str = "wgsl";
+/// The language of sources. All others are compiled code.
+const TEXT: &str = "wgsl";
 
 /// A kernel before the driver compiles it.
 pub struct Source {
@@ -63,16 +63,16 @@ impl Source {
         // SAFETY: by this function's contract.
         let (language, entry) =
             unsafe { (text(given.language, "language")?, text(given.entry, "name")?) };
-        if language != LANGUAGE {
-            let text = format!("kernels are in {LANGUAGE} here, not in {language}");
+        if !LANGUAGES.split(' ').any(|known| known == language) {
+            let text = format!("kernels are in {LANGUAGES} here, not in {language}");
             return Err(Failure { code: status::UNSUPPORTED, text });
         }
         if given.n_template_arguments > 0 {
-            return Err(Failure::invalid("WGSL has no templates"));
+            return Err(Failure::invalid(format!("{language} has no templates")));
         }
         // SAFETY: NULL, or NUL-terminated, by this function's contract.
         if !given.options.is_null() && !unsafe { CStr::from_ptr(given.options) }.is_empty() {
-            return Err(Failure::invalid("the compiler of WGSL takes no options"));
+            return Err(Failure::invalid(format!("the compiler of {language} takes no options")));
         }
         if given.source.is_null() {
             return Err(Failure::invalid("a kernel without source"));
@@ -81,9 +81,22 @@ impl Source {
             .map_err(|_| Failure::invalid("a source that no memory holds"))?;
         // SAFETY: there are so many bytes, by this function's contract.
         let source = unsafe { core::slice::from_raw_parts(given.source.cast::<u8>(), bytes) };
+        if language != TEXT {
+            return Self::compiled(source, entry, properties);
+        }
         let source = core::str::from_utf8(source)
             .map_err(|_| Failure::invalid("the source of a kernel is no UTF-8"))?;
         Self::compile(source, entry, properties)
+    }
+
+    fn compiled(code: &[u8], entry: &str, properties: &Properties) -> Result<Self> {
+        let Compiled { code, group, uniform } =
+            hal::compiled(code, entry, properties).map_err(Failure::new)?;
+        let kinds = uniform.into_iter().map(|(number, uniform)| {
+            (number, if uniform { Parameter::Scalar } else { Parameter::Tensor })
+        });
+        let parameters = in_order(kinds.collect(), properties.buffers)?;
+        Ok(Self { entry: entry.to_owned(), code, parameters, group, fits: fits(group, properties) })
     }
 
     fn compile(text: &str, entry: &str, properties: &Properties) -> Result<Self> {
@@ -171,6 +184,11 @@ fn parameters(module: &mut Module, most: u32) -> Result<Vec<Parameter>> {
             variable.space = AddressSpace::Storage { access: StorageAccess::LOAD };
         }
     }
+    in_order(found, most)
+}
+
+/// The parameters at bindings that a launch can fill: numbered from 0, no more than `most`.
+fn in_order(found: BTreeMap<u32, Parameter>, most: u32) -> Result<Vec<Parameter>> {
     if !found.keys().copied().eq(0..found.len() as u32) {
         let numbers: Vec<_> = found.keys().collect();
         return Err(Failure::new(format!("the bindings are numbered {numbers:?}, not from 0 on")));
