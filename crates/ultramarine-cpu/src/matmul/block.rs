@@ -71,15 +71,16 @@ impl Product<'_> {
             && self.n >= FEW_ROWS_NC / 4
     }
 
-    fn cut(&self, split: bool, kc: usize) -> Cut {
+    /// Cut into blocks no larger than suits, and into `tasks` of them if each is worth one; `None`: into one block.
+    fn cut(&self, tasks: Option<usize>, kc: usize) -> Cut {
         let nr = 2 * self.ops.lanes;
         // Rows that compete for the same lines of the L1 cache: fewer at a time.
         let most = if self.a_in_place() && self.aliased() { 8 } else { self.ops.mr };
         let panels = self.m.div_ceil(most.min(self.ops.mr));
-        if !split {
+        let Some(tasks) = tasks else {
             let block_cols = self.n.next_multiple_of(nr);
             return Cut { panels, row_blocks: 1, block_cols, col_blocks: 1, kc };
-        }
+        };
         if self.few_rows() {
             let block_cols = FEW_ROWS_NC.min(self.n.div_ceil(4)).next_multiple_of(nr);
             let col_blocks = self.n.div_ceil(block_cols);
@@ -89,7 +90,7 @@ impl Product<'_> {
         let mut cols = self.n.div_ceil(NC);
         let most_cols = self.n.div_ceil(nr);
         let work = self.work();
-        while rows * cols < TASKS && work / (rows * cols) > GRAIN {
+        while rows * cols < tasks && work / (rows * cols) > GRAIN {
             let tall = self.m / rows >= self.n / cols;
             if 2 * rows <= panels && (tall || 2 * cols > most_cols) {
                 rows *= 2;
@@ -333,61 +334,14 @@ impl Product<'_> {
         }
     }
 
-    /// Multiplies with all tasks, what they share being packed first. `packed_b`:
-    /// B is packed already, by a call with the same `room` and the same B.
-    ///
-    /// # Safety
-    /// The product is valid; `room` holds the packed operands, B first.
-    unsafe fn slab(&self, par: &Par, cut: &Cut, room: *mut u8, packed_b: bool) {
-        let acc = self.ops.acc;
-        let share_b = cut.row_blocks > 1;
-        let in_place = self.a_in_place();
-        let share_a = cut.col_blocks > 1 && !in_place && !self.copies_a();
-        let (padded, padded_rows) = (self.padded(self.n), self.ops.padded_rows(self.m));
-        let b_bytes = if share_b { self.b_bytes() } else { 0 };
-        let (b, a) = (Shared(room), Shared(room.wrapping_add(b_bytes)));
-        let k_blocks = self.k.div_ceil(cut.kc);
-        let b_tasks = if share_b && !packed_b { k_blocks * cut.col_blocks } else { 0 };
-        let a_tasks = if share_a { k_blocks * cut.row_blocks } else { 0 };
-        let pack_one = |i: usize| {
-            let (t, blocks) =
-                if i < b_tasks { (i, cut.col_blocks) } else { (i - b_tasks, cut.row_blocks) };
-            let (p, block) = (t / blocks * cut.kc, t % blocks);
-            let k = cut.kc.min(self.k - p);
-            if i < b_tasks {
-                let cols = self.cols_of(cut, block);
-                let at = (p * padded + cols.start * k) * acc;
-                // SAFETY: each task packs its own columns and stretch of k.
-                unsafe { self.pack_b(cut, cols, p, b.get().wrapping_add(at)) }
-            } else {
-                let panels = self.panels_of(cut, block);
-                let at = (p * padded_rows + self.row_of(cut, panels.start) * k) * acc;
-                // SAFETY: each task packs its own rows and stretch of k.
-                unsafe { self.pack_a(cut, panels, p, a.get().wrapping_add(at)) }
-            }
-        };
-        if (self.m + self.n) * self.k < 1 << 15 {
-            (0..b_tasks + a_tasks).for_each(pack_one);
-        } else {
-            par.run(b_tasks + a_tasks, pack_one);
-        }
-        par.run(cut.row_blocks * cut.col_blocks, |i| {
-            let (panels, cols) =
-                (self.panels_of(cut, i / cut.col_blocks), self.cols_of(cut, i % cut.col_blocks));
-            let from_a = match (in_place, share_a) {
-                (true, _) => Source::InPlace,
-                (_, true) => Source::Packed(a.get()),
-                _ => Source::Own,
-            };
-            let from_b = if share_b { Source::Packed(b.get()) } else { Source::Own };
-            // SAFETY: the operands were packed above; blocks of C are disjoint.
-            unsafe { self.block(cut, panels, cols, from_a, from_b) }
-        });
-    }
-
     /// Bytes of all of B, packed.
     fn b_bytes(&self) -> usize {
         (self.padded(self.n) * self.k * self.ops.acc).next_multiple_of(4096)
+    }
+
+    /// Bytes of all of A, packed.
+    fn a_bytes(&self) -> usize {
+        (self.ops.padded_rows(self.m) * self.k * self.ops.acc).next_multiple_of(4096)
     }
 
     /// Writes zeros: a sum over nothing.
@@ -402,6 +356,77 @@ impl Product<'_> {
             }
         }
     }
+}
+
+/// Products of one shape, by their numbers.
+type Each<'a, 'b> = &'a (dyn Fn(usize) -> Product<'b> + Sync);
+
+/// Multiplies products of one shape with all tasks, what the tasks share being packed first. `packed_b`: B is packed
+/// already, by a call with the same `room` and the same B.
+///
+/// # Safety
+/// The products are valid and have different outputs; `room` holds the packed operands of each, B first.
+unsafe fn slabs(
+    par: &Par,
+    (count, each): (usize, Each<'_, '_>),
+    cut: &Cut,
+    room: *mut u8,
+    packed_b: bool,
+) {
+    let shape = each(0);
+    let acc = shape.ops.acc;
+    let share_b = cut.row_blocks > 1;
+    let in_place = shape.a_in_place();
+    let share_a = cut.col_blocks > 1 && !in_place && !shape.copies_a();
+    let (padded, padded_rows) = (shape.padded(shape.n), shape.ops.padded_rows(shape.m));
+    let b_bytes = if share_b { shape.b_bytes() } else { 0 };
+    let bytes = b_bytes + if share_a { shape.a_bytes() } else { 0 };
+    let room = Shared(room);
+    let b_of = |item: usize| room.get().wrapping_add(item * bytes);
+    let a_of = |item: usize| b_of(item).wrapping_add(b_bytes);
+    let k_blocks = shape.k.div_ceil(cut.kc);
+    let b_tasks = if share_b && !packed_b { k_blocks * cut.col_blocks } else { 0 };
+    let a_tasks = if share_a { k_blocks * cut.row_blocks } else { 0 };
+    let pack_one = |i: usize| {
+        let (item, i) = (i / (b_tasks + a_tasks), i % (b_tasks + a_tasks));
+        let product = each(item);
+        let (t, blocks) =
+            if i < b_tasks { (i, cut.col_blocks) } else { (i - b_tasks, cut.row_blocks) };
+        let (p, block) = (t / blocks * cut.kc, t % blocks);
+        let k = cut.kc.min(product.k - p);
+        if i < b_tasks {
+            let cols = product.cols_of(cut, block);
+            let at = (p * padded + cols.start * k) * acc;
+            // SAFETY: each task packs its own columns and stretch of k.
+            unsafe { product.pack_b(cut, cols, p, b_of(item).wrapping_add(at)) }
+        } else {
+            let panels = product.panels_of(cut, block);
+            let at = (p * padded_rows + product.row_of(cut, panels.start) * k) * acc;
+            // SAFETY: each task packs its own rows and stretch of k.
+            unsafe { product.pack_a(cut, panels, p, a_of(item).wrapping_add(at)) }
+        }
+    };
+    let tasks = count * (b_tasks + a_tasks);
+    if count * (shape.m + shape.n) * shape.k < 1 << 15 {
+        (0..tasks).for_each(pack_one);
+    } else {
+        par.run(tasks, pack_one);
+    }
+    let blocks = cut.row_blocks * cut.col_blocks;
+    par.run(count * blocks, |i| {
+        let (item, i) = (i / blocks, i % blocks);
+        let product = each(item);
+        let panels = product.panels_of(cut, i / cut.col_blocks);
+        let cols = product.cols_of(cut, i % cut.col_blocks);
+        let from_a = match (in_place, share_a) {
+            (true, _) => Source::InPlace,
+            (_, true) => Source::Packed(a_of(item)),
+            _ => Source::Own,
+        };
+        let from_b = if share_b { Source::Packed(b_of(item)) } else { Source::Own };
+        // SAFETY: the operands were packed above; blocks of C are disjoint.
+        unsafe { product.block(cut, panels, cols, from_a, from_b) }
+    });
 }
 
 /// Multiplies on this thread.
@@ -419,7 +444,7 @@ pub(crate) unsafe fn serial(pr: &Product<'_>, level: Level) {
         }
         let grouped = pr.grouped();
         let pr = grouped.as_ref().unwrap_or(pr);
-        let cut = pr.cut(false, pr.kc());
+        let cut = pr.cut(None, pr.kc());
         let a = if pr.a_in_place() { Source::InPlace } else { Source::Own };
         pr.block(&cut, 0..cut.panels, 0..pr.n, a, Source::Own)
     }
@@ -465,20 +490,46 @@ pub(crate) unsafe fn multiply(par: &Par, pr: &Product<'_>, level: Level) {
     let (m_step, n_step) = (even(pr.m, pr.ops.mr), even(pr.n, 2 * pr.ops.lanes));
     let sizes = [m_step, n_step, k_step];
     let largest = pr.part([0; 3], sizes);
-    let bytes = largest.b_bytes() + pr.ops.padded_rows(m_step) * k_step * pr.ops.acc;
-    let scratch = Scratch::new(Slot::Call, bytes);
+    let scratch = Scratch::new(Slot::Call, largest.b_bytes() + largest.a_bytes());
     for j in (0..pr.n).step_by(n_step) {
         for p in (0..pr.k).step_by(k_step) {
             let mut packed_b = false;
             for i in (0..pr.m).step_by(m_step) {
                 let [m, n, k] = [m_step.min(pr.m - i), n_step.min(pr.n - j), k_step.min(pr.k - p)];
                 let part = pr.part([i, j, p], [m, n, k]);
-                let cut = part.cut(true, kc);
+                let cut = part.cut(Some(TASKS), kc);
                 // SAFETY: a part of a valid product; the scratch memory holds the
                 // packed operands of the largest part.
-                unsafe { part.slab(par, &cut, scratch.get(), packed_b) }
+                unsafe { slabs(par, (1, &|_| part), &cut, scratch.get(), packed_b) }
                 packed_b = cut.row_blocks > 1;
             }
         }
+    }
+}
+
+/// Multiplies products of one shape. Those of middling size go together, so that tasks need not wait after each.
+///
+/// # Safety
+/// As [`serial`], of each; their outputs are different.
+pub(crate) unsafe fn multiply_each(par: &Par, (count, each): (usize, Each<'_, '_>), level: Level) {
+    let product = each(0);
+    let grouped = product.grouped();
+    let shape = grouped.as_ref().unwrap_or(&product);
+    let room = (shape.m + shape.n).saturating_mul(shape.k).max(1);
+    let together = count.min(PACKED / room);
+    let alone = shape.m == 1 || shape.n == 1 || shape.few_rows() || shape.accumulate;
+    if alone || shape.k == 0 || shape.k > K_STEP[1] || shape.work() <= GRAIN || together < 2 {
+        // SAFETY: passed on.
+        return (0..count).for_each(|i| unsafe { multiply(par, &each(i), level) });
+    }
+    let cut = shape.cut(Some(TASKS.div_ceil(together)), shape.kc());
+    let scratch = Scratch::new(Slot::Call, together * (shape.a_bytes() + shape.b_bytes()));
+    for first in (0..count).step_by(together) {
+        let of = |i: usize| {
+            let product = each(first + i);
+            product.grouped().unwrap_or(product)
+        };
+        // SAFETY: passed on; the scratch memory holds the packed operands of so many.
+        unsafe { slabs(par, (together.min(count - first), &of), &cut, scratch.get(), false) }
     }
 }

@@ -284,9 +284,7 @@ unsafe fn run(cx: &Context, product: &Product<'_>, batch: &Batch) {
             }
         });
     } else {
-        for i in 0..count {
-            // SAFETY: see above.
-            unsafe { multiply(&cx.par, &one(i), level) }
-        }
+        // SAFETY: see above.
+        unsafe { block::multiply_each(&cx.par, (count, &one), level) }
     }
 }
