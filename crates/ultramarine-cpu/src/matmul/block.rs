@@ -90,12 +90,13 @@ impl Product<'_> {
         let mut cols = self.n.div_ceil(NC);
         let most_cols = self.n.div_ceil(nr);
         let work = self.work();
+        // No more than are wanted: 64 are even among 2 to 64 threads.
         while rows * cols < tasks && work / (rows * cols) > GRAIN {
             let tall = self.m / rows >= self.n / cols;
             if 2 * rows <= panels && (tall || 2 * cols > most_cols) {
-                rows *= 2;
+                rows = (2 * rows).min(tasks.div_ceil(cols));
             } else if 2 * cols <= most_cols {
-                cols *= 2;
+                cols = (2 * cols).min(tasks.div_ceil(rows));
             } else {
                 break;
             }
