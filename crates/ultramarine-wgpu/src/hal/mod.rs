@@ -8,12 +8,15 @@
 //!   buffers;
 //! * `exposed`, the adapters that the system lists, and `properties` of one; `open`, the device of one;
 //! * `create_buffer`, `free_memory`, and `Barriers` between the actions of a list;
+//! * `List`, recorded commands on their way to the queue: of Metal and DirectX that in `list.rs`;
 //! * `Code`, a kernel as the driver takes it, and as bytes to keep it; `compiled`, that of a user's compiled code, where one of
 //!   the languages is such.
 
 mod adapters;
 #[cfg(any(test, target_vendor = "apple"))]
 pub mod foreign;
+#[cfg(any(windows, target_vendor = "apple"))]
+mod list;
 mod properties;
 
 #[cfg(windows)]
@@ -34,13 +37,15 @@ use std::collections::BTreeMap;
 
 pub use adapters::{Adapters, Found};
 #[cfg(not(any(windows, target_vendor = "apple")))]
-pub use platform::compiled;
+pub use platform::{List, compiled};
+#[cfg(any(windows, target_vendor = "apple"))]
+pub use list::List;
 #[cfg(target_vendor = "apple")]
 pub use platform::take;
 pub use platform::{
     Api, Barriers, Code, DEVICE_TYPE, LANGUAGES, LIMIT, NAME, create_buffer, free_memory, open,
 };
-pub use properties::Properties;
+pub use properties::{Properties, Units};
 
 /// A device.
 pub type Device = <Api as wgpu_hal::Api>::Device;

@@ -6,6 +6,15 @@ use crate::shader::patch::FloatControls;
 use naga::valid::SubgroupOperationSet;
 use wgpu_types::DeviceType;
 
+/// How the products of small matrices of float16 are made, with sums in float32: 16 by 16, by a subgroup of 32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Units {
+    /// By the device's own instructions.
+    Native,
+    /// By functions in their place, which test the kernels.
+    Emulated,
+}
+
 /// An adapter's properties.
 #[derive(Clone, Debug)]
 pub struct Properties {
@@ -55,6 +64,8 @@ pub struct Properties {
     pub keeps_subnormals: bool,
     /// Kernels are those for GPUs: with shared memory, barriers and vectors.
     pub gpu_kernels: bool,
+    /// Products of small matrices, on devices that have them. Such kernels take their time elsewhere.
+    pub units: Option<Units>,
 }
 
 /// Storage buffers of a kernel that every device must have room for.
@@ -62,6 +73,20 @@ pub(super) const BUFFERS: u32 = 8;
 
 /// `gpu` or `processor`: the kernels that are used, whatever the device is.
 const KERNELS: &str = "KERNELS";
+
+/// `off` or `emulated`: how products of small matrices are made, whatever the device has.
+const UNITS: &str = "MATRICES";
+
+/// Products of small matrices on a device with kernels for GPUs. `native` if it has them itself.
+pub(super) fn units(gpu_kernels: bool, native: bool) -> Option<Units> {
+    let own = native.then_some(Units::Native);
+    match std::env::var(variable(UNITS)).as_deref().map(str::trim) {
+        Ok("off") => None,
+        Ok("emulated") => Some(Units::Emulated),
+        _ => own,
+    }
+    .filter(|_| gpu_kernels)
+}
 
 /// Invocations of a workgroup, and bytes that they share, which kernels for GPUs need at most.
 const GROUP: (u32, u32) = (256, 32768);
@@ -137,6 +162,8 @@ impl Properties {
                     limits.max_compute_workgroup_storage_size,
                 ),
             ),
+            // naga's writers for these languages have none that are tested here.
+            units: None,
         })
     }
 

@@ -64,7 +64,12 @@ impl<'a> View<'a> {
 
     /// True if the buffer ends with a whole vector, so that kernels may read the last one: of other libraries' not all do.
     pub fn ends_with_vector(&self) -> bool {
-        self.block.bytes().is_multiple_of(FOUR as u64 * self.dtype.bytes())
+        self.ends_with(FOUR as u64)
+    }
+
+    /// Likewise for vectors of so many elements.
+    pub fn ends_with(&self, width: u64) -> bool {
+        self.block.bytes().is_multiple_of(width * self.dtype.bytes())
     }
 
     /// Row-major without gaps.

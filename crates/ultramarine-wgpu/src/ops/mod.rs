@@ -12,6 +12,7 @@ pub mod reduce;
 pub mod scan;
 pub mod select;
 pub mod sort;
+mod units;
 
 use crate::launch::{Device, OpRequest, Plan, Work};
 use ultramarine_abi::helper::{Request, Result};

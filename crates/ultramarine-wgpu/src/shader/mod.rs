@@ -5,6 +5,7 @@
 //! * [`compile`]: WGSL to SPIR-V, and the buffers that a kernel writes;
 //! * [`patch`]: numbers as IEEE 754 has them;
 //! * [`narrow`]: buffers of bytes;
+//! * [`shared`]: shared memory in kernels of Vulkan's memory model;
 //! * [`msl`], [`hlsl`]: the same for Metal and DirectX 12, as [`text`]. They are compiled for all targets, and tested.
 
 pub mod compile;
@@ -13,6 +14,7 @@ pub mod library;
 pub mod msl;
 pub mod narrow;
 pub mod patch;
+pub mod shared;
 pub mod source;
 pub mod spirv;
 pub mod text;

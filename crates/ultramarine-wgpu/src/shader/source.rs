@@ -38,6 +38,8 @@ pub struct Program<'a> {
     tensors: Vec<Tensor>,
     arrays: Vec<(&'static str, &'static str)>,
     library: Library<'a>,
+    /// Features of the language besides the usual one, each behind a comma.
+    enabled: &'static str,
     items: String,
     prologue: String,
     body: String,
@@ -64,7 +66,7 @@ impl<'a> Program<'a> {
         library.add(WALK);
         let [items, prologue, body] = [const { String::new() }; 3];
         let (tensors, arrays) = (tensors.to_vec(), Vec::new());
-        Self { tensors, arrays, library, items, prologue, body, together: None }
+        Self { tensors, arrays, library, enabled: "", items, prologue, body, together: None }
     }
 
     /// Adds tensors behind those that are there.
@@ -76,6 +78,12 @@ impl<'a> Program<'a> {
     /// Adds a buffer of a WGSL type behind the tensors, for values that stay within the operation.
     pub fn array(mut self, name: &'static str, element: &'static str) -> Self {
         self.arrays.push((name, element));
+        self
+    }
+
+    /// Enables features of the language, each of which stands behind a comma.
+    pub fn enable(mut self, features: &'static str) -> Self {
+        self.enabled = features;
         self
     }
 
@@ -176,11 +184,12 @@ impl<'a> Program<'a> {
         );
         let used = self.library.used_by(&own);
         let text = format!(
-            "enable wgpu_int16;\n\
+            "enable wgpu_int16{};\n\
              struct Immediates {{ base: u32, zero: u32 }}\n\
              var<immediate> im: Immediates;\n\
              @group(0) @binding(0) var<storage, read> words: array<u32>;\n\
-             {used}{own}"
+             {used}{own}",
+            self.enabled
         );
         Source { text, bytes, tensors: self.tensors.len() + self.arrays.len() }
     }

@@ -31,6 +31,8 @@ pub mod op {
     pub const F_ORD_NOT_EQUAL: u32 = 182;
     pub const F_UNORD_NOT_EQUAL: u32 = 183;
     pub const EXECUTION_MODE_ID: u32 = 331;
+    pub const COOPERATIVE_LOAD: u32 = 4457;
+    pub const COOPERATIVE_STORE: u32 = 4458;
 }
 
 /// Words before the first instruction.

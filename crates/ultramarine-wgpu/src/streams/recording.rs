@@ -174,11 +174,11 @@ impl Recording {
     }
 
     /// Ends the command buffer. The encoder is good for another one when this is done.
-    pub fn end(mut self, context: &Context) -> Result<(hal::CommandEncoder, hal::CommandBuffer)> {
+    pub fn end(mut self, context: &Context) -> Result<(hal::CommandEncoder, hal::List)> {
         self.leave_pass();
         self.barriers.end(&context.device, &mut self.encoder);
         // SAFETY: it is recording.
-        match unsafe { self.encoder.end_encoding() } {
+        match unsafe { hal::List::end(&mut self.encoder) } {
             Ok(commands) => Ok((self.encoder, commands)),
             Err(why) => {
                 // SAFETY: ending has failed; nothing was submitted.

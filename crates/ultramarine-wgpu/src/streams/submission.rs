@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::status;
-use wgpu_hal::{CommandEncoder as _, CommandEncoderDescriptor, Device as _, Queue as _};
+use wgpu_hal::{CommandEncoder as _, CommandEncoderDescriptor, Device as _};
 
 /// Resources that commands use until they are done.
 #[derive(Default)]
@@ -40,7 +40,7 @@ struct Open {
 struct InFlight {
     submission: u64,
     encoder: hal::CommandEncoder,
-    commands: hal::CommandBuffer,
+    commands: hal::List,
     uses: Uses,
 }
 
@@ -197,7 +197,7 @@ impl Submissions {
         let submission = self.submitted + 1;
         let fence = (self.context.fence(), submission);
         // SAFETY: the commands were ended and not submitted before; the state's lock makes this the only use of the queue.
-        if let Err(why) = unsafe { self.queue.submit(&[&commands], &[], fence) } {
+        if let Err(why) = unsafe { commands.submit(&self.queue, fence) } {
             let lost = self.context.abandon(&format!("{}: {why}", names()));
             self.recycle(InFlight { submission, encoder, commands, uses });
             return Err(lost);
@@ -241,7 +241,7 @@ impl Submissions {
     fn recycle(&mut self, done: InFlight) {
         let InFlight { mut encoder, commands, uses, .. } = done;
         // SAFETY: the commands are done, or were never submitted.
-        unsafe { encoder.reset_all(std::iter::once(commands)) };
+        unsafe { encoder.reset_all(std::iter::once(commands.into_commands())) };
         self.encoders.push(encoder);
         self.destroy(uses);
     }

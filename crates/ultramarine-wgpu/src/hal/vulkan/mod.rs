@@ -3,12 +3,14 @@
 mod budget;
 mod code;
 mod compiled;
+mod list;
 mod open;
 mod properties;
 
 pub use budget::free_memory;
 pub use code::Code;
 pub use compiled::compiled;
+pub use list::List;
 pub use open::open;
 
 use super::{Buffer, CommandEncoder, Device, Exposed, Made, Place, Properties};
@@ -60,7 +62,7 @@ pub fn exposed() -> Result<Vec<Exposed>, String> {
 /// The properties of an adapter. The error says what it lacks.
 pub fn properties(exposed: &Exposed) -> Result<Properties, String> {
     let instance = exposed.adapter.shared_instance().raw_instance();
-    Properties::of(instance, exposed.adapter.raw_physical_device(), &exposed.info)
+    Properties::of(instance, exposed.adapter.raw_physical_device(), exposed)
 }
 
 /// A buffer of a size that is not 0.

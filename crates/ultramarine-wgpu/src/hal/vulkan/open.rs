@@ -1,7 +1,7 @@
 //! Opening an adapter. The device is made here and not by the hal, which asks for none of the features that bytes in
 //! buffers need, and always for the driver's bounds checks.
 
-use crate::hal::{Found, Opened};
+use crate::hal::{Found, Opened, Units};
 use ash::vk;
 use std::ffi::CStr;
 use wgpu_types::{Features, MemoryHints};
@@ -14,6 +14,11 @@ pub fn open(found: &Found) -> Result<Opened, String> {
         | Features::SHADER_I16
         | Features::IMMEDIATES
         | Features::MAPPABLE_PRIMARY_BUFFERS;
+    let units = found.properties.units == Some(Units::Native);
+    let wanted = match units {
+        true => wanted | Features::SHADER_F16 | Features::EXPERIMENTAL_COOPERATIVE_MATRIX,
+        false => wanted,
+    };
     let wanted = wanted & found.exposed.features;
     let extensions: Vec<&'static CStr> = adapter.required_device_extensions(wanted);
     let names: Vec<_> = extensions.iter().map(|name| name.as_ptr()).collect();
@@ -26,7 +31,11 @@ pub fn open(found: &Found) -> Result<Opened, String> {
     let mut of_12 = vk::PhysicalDeviceVulkan12Features::default()
         .storage_buffer8_bit_access(true)
         .shader_int8(true)
+        .shader_float16(units)
+        .vulkan_memory_model(units)
         .timeline_semaphore(true);
+    let mut matrices =
+        vk::PhysicalDeviceCooperativeMatrixFeaturesKHR::default().cooperative_matrix(true);
     let core = vk::PhysicalDeviceFeatures::default()
         .shader_int64(true)
         .shader_int16(true)
@@ -37,6 +46,7 @@ pub fn open(found: &Found) -> Result<Opened, String> {
         .enabled_features(&core)
         .push_next(&mut of_11)
         .push_next(&mut of_12);
+    let info = if units { info.push_next(&mut matrices) } else { info };
     let instance = adapter.shared_instance().raw_instance();
     let name = &found.properties.name;
     // SAFETY: the adapter is the instance's, and has shown all features and extensions that are asked for.

@@ -1,8 +1,10 @@
 //! An adapter's properties, as Vulkan reports them.
 
-use crate::hal::properties::{BUFFERS, Properties, gpu_kernels};
+use crate::hal::Exposed;
+use crate::hal::properties::{BUFFERS, Properties, gpu_kernels, units};
 use crate::shader::patch::FloatControls;
 use ash::vk;
+use wgpu_types::CooperativeScalarType;
 
 impl FloatControls {
     fn of(properties: &vk::PhysicalDeviceVulkan12Properties<'_>) -> Self {
@@ -48,8 +50,9 @@ impl Properties {
     pub(super) fn of(
         instance: &ash::Instance,
         device: vk::PhysicalDevice,
-        info: &wgpu_types::AdapterInfo,
+        exposed: &Exposed,
     ) -> Result<Self, String> {
+        let info = &exposed.info;
         // SAFETY: the device is the instance's.
         let version = unsafe { instance.get_physical_device_properties(device) }.api_version;
         if version < vk::API_VERSION_1_2 {
@@ -85,6 +88,9 @@ impl Properties {
         let stages = of_11.subgroup_supported_stages;
         let in_kernels = stages.contains(vk::ShaderStageFlags::COMPUTE);
         let llvmpipe = of_12.driver_id == vk::DriverId::MESA_LLVMPIPE;
+        let group =
+            (limits.max_compute_work_group_invocations, limits.max_compute_shared_memory_size);
+        let gpu_kernels = gpu_kernels(info.device_type, group);
         Ok(Self {
             name: info.name.clone(),
             driver: format!("{} {}", info.driver, info.driver_info).trim().to_owned(),
@@ -111,13 +117,28 @@ impl Properties {
             float64,
             keeps_subnormals: floats.subnormals[1] || llvmpipe,
             iterations: if llvmpipe { 65000 } else { u32::MAX },
-            gpu_kernels: gpu_kernels(
-                info.device_type,
-                (limits.max_compute_work_group_invocations, limits.max_compute_shared_memory_size),
-            ),
+            gpu_kernels,
+            units: units(gpu_kernels, has_units(instance, device, exposed)),
             floats,
         })
     }
+}
+
+/// True if subgroups, which have 32 invocations always, multiply matrices of float16.
+fn has_units(instance: &ash::Instance, device: vk::PhysicalDevice, exposed: &Exposed) -> bool {
+    let mut of_12 = vk::PhysicalDeviceVulkan12Features::default();
+    let mut all = vk::PhysicalDeviceFeatures2::default().push_next(&mut of_12);
+    // SAFETY: the device is the instance's and has Vulkan 1.2.
+    unsafe { instance.get_physical_device_features2(device, &mut all) };
+    let info = &exposed.info;
+    let offered = exposed.capabilities.cooperative_matrix_properties.iter().any(|one| {
+        [one.m_size, one.n_size, one.k_size] == [16; 3]
+            && one.ab_type == CooperativeScalarType::F16
+            && one.cr_type == CooperativeScalarType::F32
+    });
+    offered
+        && [info.subgroup_min_size, info.subgroup_max_size] == [32; 2]
+        && [of_12.vulkan_memory_model, of_12.shader_float16] == [vk::TRUE; 2]
 }
 
 /// True with arithmetic of float64; the error names a feature without which nothing runs.

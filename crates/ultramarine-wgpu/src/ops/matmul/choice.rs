@@ -1,7 +1,9 @@
 //! The kernel and the number of splits of a product, by its shape and the device.
 
+use super::matrices;
 use crate::dtype::Dtype;
-use crate::hal::Properties;
+use crate::hal::{Properties, Units};
+use crate::ops::units;
 
 /// A kernel of products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -12,6 +14,13 @@ pub enum Method {
     Tile {
         /// Rows and columns of a tile.
         side: u32,
+    },
+    /// Square tiles of halves by units: `matrices.wgsl`.
+    Units {
+        /// Rows and columns of a tile.
+        side: u32,
+        /// What makes the products of units.
+        how: Units,
     },
     /// Few rows of the first matrix: `few.wgsl`.
     Few {
@@ -46,6 +55,8 @@ pub struct Limits {
     pub parallelism: u64,
     /// Iterations of loops.
     pub iterations: u32,
+    /// [`Properties::units`], for matrices that are read in vectors of 8; `None` for others.
+    pub units: Option<Units>,
 }
 
 /// How a product is made.
@@ -74,6 +85,7 @@ impl Limits {
             group_memory: properties.group_memory,
             parallelism: properties.parallelism(),
             iterations: properties.iterations,
+            units: properties.units,
         }
     }
 }
@@ -103,7 +115,9 @@ fn groups(method: Method, Shape { batch, m, n, .. }: Shape) -> u64 {
     batch
         * match method {
             Method::Block => m.div_ceil(4) * n.div_ceil(4),
-            Method::Tile { side } => m.div_ceil(side.into()) * n.div_ceil(side.into()),
+            Method::Tile { side } | Method::Units { side, .. } => {
+                m.div_ceil(side.into()) * n.div_ceil(side.into())
+            }
             // Columns by those of `few_columns`, of which there are more in a workgroup.
             Method::Few { rows, transposed } => {
                 let (m, n) = if transposed { (n, m) } else { (m, n) };
@@ -141,6 +155,16 @@ fn method(shape: Shape, dtype: Dtype, limits: &Limits) -> Method {
         return Method::Few { rows: rows as u32, transposed: shape.n < shape.m };
     }
     let wanted = limits.parallelism / u64::from(GROUP);
+    if let Some(how) = units::of(dtype, limits.units) {
+        let fits = |side| matrices::bytes(side) <= limits.group_memory;
+        let large = Method::Units { side: 128, how };
+        if fits(128) && 2 * groups(large, shape) >= wanted {
+            return large;
+        }
+        if fits(64) {
+            return Method::Units { side: 64, how };
+        }
+    }
     let fits = |side| tile_bytes(side, dtype) <= limits.group_memory;
     // Large tiles read less, if there are enough of them; the registers hold those of 4 bytes alone.
     let large = Method::Tile { side: 128 };
@@ -154,10 +178,20 @@ fn method(shape: Shape, dtype: Dtype, limits: &Limits) -> Method {
 mod tests {
     use super::*;
 
-    const GPU: Limits =
-        Limits { gpu_kernels: true, group_memory: 32768, parallelism: 65536, iterations: u32::MAX };
-    const PROCESSOR: Limits =
-        Limits { gpu_kernels: false, group_memory: 32768, parallelism: 512, iterations: 65000 };
+    const GPU: Limits = Limits {
+        gpu_kernels: true,
+        group_memory: 32768,
+        parallelism: 65536,
+        iterations: u32::MAX,
+        units: None,
+    };
+    const PROCESSOR: Limits = Limits {
+        gpu_kernels: false,
+        group_memory: 32768,
+        parallelism: 512,
+        iterations: 65000,
+        units: None,
+    };
 
     fn of(batch: u64, m: u64, n: u64, k: u64) -> Shape {
         Shape { batch, m, n, k }
@@ -172,6 +206,29 @@ mod tests {
         assert_eq!(choice(of(64, 256, 256, 64)), whole(Method::Tile { side: 128 }, 64));
         let double = choose(of(1, 4096, 4096, 4096), Dtype::Float64, &GPU);
         assert_eq!(double, whole(Method::Tile { side: 64 }, 4096));
+    }
+
+    #[test]
+    fn units_make_products_of_float16() {
+        let limits = Limits { group_memory: 49152, units: Some(Units::Native), ..GPU };
+        let of = |m, n, dtype, limits: &Limits| choose(of(1, m, n, 4096), dtype, limits).method;
+        let units = |side| Method::Units { side, how: Units::Native };
+        assert_eq!(of(4096, 4096, Dtype::Float16, &limits), units(128));
+        assert_eq!(of(1024, 1024, Dtype::Float16, &limits), units(64));
+        assert_eq!(
+            of(8, 4096, Dtype::Float16, &limits),
+            Method::Few { rows: 8, transposed: false }
+        );
+        for (dtype, limits) in [
+            (Dtype::Float32, limits),
+            (Dtype::Bfloat16, limits),
+            (Dtype::Float16, Limits { units: None, ..limits }),
+        ] {
+            assert_eq!(of(4096, 4096, dtype, &limits), Method::Tile { side: 128 }, "{dtype:?}");
+        }
+        // Two buffers of a large tile are above 32 KiB.
+        let small = Limits { group_memory: 32768, ..limits };
+        assert_eq!(of(4096, 4096, Dtype::Float16, &small), units(64));
     }
 
     #[test]

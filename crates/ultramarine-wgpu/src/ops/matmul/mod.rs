@@ -1,12 +1,14 @@
 //! MATMUL.
 
 mod choice;
+mod matrices;
 mod operand;
 mod source;
 
 use crate::context::lock;
 use crate::dtype::Dtype;
 use crate::launch::{Axes, Device, Job, OpRequest, View, Work, count, row_major};
+use crate::ops::units::EIGHT;
 use crate::program::{Deferred, Kernel};
 use choice::{Choice, Limits, Method, Shape, choose};
 use operand::{Matrix, Reading};
@@ -85,26 +87,30 @@ impl Matmul {
         let (m, n, k) = (out.shape[batch], out.shape[batch + 1], a.shape[batch + 1]);
         let products = out.shape[..batch].iter().map(|n| *n as u64).product();
         let shape = Shape { batch: products, m: m as u64, n: n as u64, k: k as u64 };
-        let choice = choose(shape, self.dtype, &Limits::of(&job.device.context.properties));
-        let transposed = matches!(choice.method, Method::Few { transposed: true, .. });
         let mut steps =
             [(a.strides[batch], a.strides[batch + 1]), (b.strides[batch + 1], b.strides[batch])];
         let mut inputs = [0, 1];
         let mut sides = [m, n];
-        if transposed {
+        let mut matrices = [(m, steps[0], a), (n, steps[1], b)].map(|(side, steps, view)| Matrix {
+            outer: (side, steps.0),
+            inner: (k, steps.1),
+            offset: view.offset,
+            batch: &view.strides[..batch],
+        });
+        let mut limits = Limits::of(&job.device.context.properties);
+        let eights = [a, b]
+            .into_iter()
+            .zip(&matrices)
+            .all(|(view, matrix)| Reading::lies_in(matrix, EIGHT) && view.ends_with(EIGHT as u64));
+        limits.units = limits.units.filter(|_| eights);
+        let choice = choose(shape, self.dtype, &limits);
+        if matches!(choice.method, Method::Few { transposed: true, .. }) {
             steps.reverse();
             inputs.reverse();
             sides.reverse();
+            matrices.reverse();
         }
-        let reading = [0, 1].map(|i| {
-            let view = &job.inputs[inputs[i]];
-            Reading::of(&Matrix {
-                outer: (sides[i], steps[i].0),
-                inner: (k, steps[i].1),
-                offset: view.offset,
-                batch: &view.strides[..batch],
-            })
-        });
+        let reading = matrices.each_ref().map(Reading::of);
         let out_dtype = if choice.splits == 1 { self.dtype } else { sum_of(self.dtype) };
         let reading = match choice.method {
             Method::Block => [Reading { along_k: true, vector: false }; 2],
@@ -139,7 +145,7 @@ impl Matmul {
         let [m, n] = product.shape;
         let (row, column) = match choice.method {
             Method::Block => (4, 4),
-            Method::Tile { side } => (i64::from(side), i64::from(side)),
+            Method::Tile { side } | Method::Units { side, .. } => (side.into(), side.into()),
             Method::Few { rows, .. } if variant.reading[1].along_k => (rows.into(), 8),
             Method::Few { rows, .. } => (rows.into(), 128),
         };

@@ -26,19 +26,26 @@ pub struct Matrix<'a> {
 impl Reading {
     /// The reading of a matrix.
     pub fn of(matrix: &Matrix<'_>) -> Self {
+        Self { along_k: Self::along_k(matrix), vector: Self::lies_in(matrix, FOUR) }
+    }
+
+    fn along_k(matrix: &Matrix<'_>) -> bool {
         let step = |(size, stride): (i64, i64)| if size == 1 { i64::MAX } else { stride.abs() };
-        let along_k = step(matrix.inner) <= step(matrix.outer);
-        let (along, other) = match along_k {
+        step(matrix.inner) <= step(matrix.outer)
+    }
+
+    /// A matrix can be read in vectors of so many elements.
+    pub fn lies_in(matrix: &Matrix<'_>, width: i64) -> bool {
+        let (along, other) = match Self::along_k(matrix) {
             true => (matrix.inner, matrix.outer),
             false => (matrix.outer, matrix.inner),
         };
-        let fours = |n: i64| n % FOUR == 0;
-        let vector = along.1 == 1
-            && fours(along.0)
-            && (other.0 == 1 || fours(other.1))
-            && fours(matrix.offset)
-            && matrix.batch.iter().all(|stride| fours(*stride));
-        Self { along_k, vector }
+        let whole = |n: i64| n % width == 0;
+        along.1 == 1
+            && whole(along.0)
+            && (other.0 == 1 || whole(other.1))
+            && whole(matrix.offset)
+            && matrix.batch.iter().all(|stride| whole(*stride))
     }
 }
 

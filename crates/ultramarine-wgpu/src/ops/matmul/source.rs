@@ -1,6 +1,7 @@
 //! The text of products' kernels: the parts that depend on dtypes and on tiles.
 
 use super::choice::{GROUP, Method, depth, sides};
+use super::matrices;
 use super::operand::Reading;
 use crate::dtype::{Dtype, Wgsl};
 use crate::shader::source::Source;
@@ -13,7 +14,8 @@ const BLOCK: &str = include_str!("../../../kernels/matmul/block.wgsl");
 const TILE: &str = include_str!("../../../kernels/matmul/tile.wgsl");
 const FEW: &str = include_str!("../../../kernels/matmul/few.wgsl");
 
-const JOB: &str = "struct Job { row: u32, column: u32, place: vec3<u32>, first: u32, end: u32 }";
+pub(super) const JOB: &str =
+    "struct Job { row: u32, column: u32, place: vec3<u32>, first: u32, end: u32 }";
 const PARTS: [&str; 4] = ["x", "y", "z", "w"];
 
 /// A kernel of products.
@@ -53,11 +55,16 @@ impl Variant {
             (Method::Few { .. }, false) => [false, vectors[1]],
             (Method::Few { .. }, true) => [vectors[0] && self.reading[0].along_k, vectors[1]],
             (Method::Tile { .. }, _) => vectors,
+            (Method::Units { .. }, _) => [true; 2],
         }
     }
 
     /// Its program, for matrices of a dtype.
     pub fn source(&self, dtype: Dtype) -> Source {
+        if let Method::Units { side, how } = self.method {
+            let program = matrices::program((dtype, self.out), self.reading, side, how);
+            return program.library(WORDS).build();
+        }
         let vectors = self.vectors();
         let mut tensors = Vec::new();
         for (name, vector) in ["a", "b"].into_iter().zip(vectors) {
@@ -87,6 +94,7 @@ impl Variant {
                 let items = format!("alias Q = vec4<{register}>;\n{}", few(dtype, rows, kernel));
                 program.item(&items).group_body(GROUP, &format!("{kernel}(g, local);"))
             }
+            Method::Units { .. } => program,
         };
         program.build()
     }
@@ -319,7 +327,27 @@ fn parts(dtype: Dtype) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shader::{compile, narrow, patch};
+    use crate::hal::Units;
+    use crate::shader::{compile, narrow, patch, shared};
+
+    #[test]
+    fn products_by_units_compile() {
+        for (dtype, how, side) in [
+            (Dtype::Float16, Units::Native, 128),
+            (Dtype::Float16, Units::Native, 64),
+            (Dtype::Float16, Units::Emulated, 64),
+            (Dtype::Bfloat16, Units::Emulated, 64),
+        ] {
+            for along_k in [[true, true], [true, false], [false, true], [false, false]] {
+                let method = Method::Units { side, how };
+                let reading = along_k.map(|along_k| Reading { along_k, vector: true });
+                let source = Variant { method, reading, out: dtype }.source(dtype);
+                let module = compile::compile(&source.text).unwrap_or_else(|why| panic!("{why}"));
+                let module = shared::marked(&module).unwrap();
+                patch::patch(&module, &Default::default()).unwrap();
+            }
+        }
+    }
 
     #[test]
     fn every_variant_compiles() {

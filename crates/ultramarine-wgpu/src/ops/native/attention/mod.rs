@@ -2,10 +2,14 @@
 //! later.
 
 mod source;
+mod units;
 
 use super::variants::Variants;
 use crate::dtype::Dtype;
+use crate::hal::Units;
 use crate::launch::{Job, OpRequest, View, Work, count};
+use crate::ops;
+use crate::ops::units::EIGHT;
 use crate::program::Kernel;
 use source::{Attention, Block, KEYS, ROOM, flag};
 use std::sync::{Arc, OnceLock};
@@ -39,7 +43,7 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     let AttentionAttrs { mask, sinks, lengths, causal, head_size, value_size, .. } = attributes;
     let dtype = request.input(0)?.dtype;
     let properties = &request.device.context.properties;
-    let block = Block { lines: 4, split: false };
+    let block = Block { lines: 4, split: false, units: None };
     if !properties.gpu_kernels
         || properties.buffers < BUFFERS
         || properties.group_size < block.size()
@@ -154,7 +158,8 @@ impl Plan {
 
     fn cut(&self, job: &Job<'_>, call: &Call<'_>) -> Cut {
         let lines = if call.rows() <= FEW { 1 } else { 4 };
-        let mut block = Block { lines, split: false };
+        let units = if lines == 4 { self.units(job, call) } else { None };
+        let mut block = Block { lines, split: false, units };
         let blocks = (call.rows() + i64::from(block.rows()) - 1) / i64::from(block.rows());
         let keys = call.sizes[3];
         let (mut splits, mut share) = (1, keys);
@@ -168,6 +173,21 @@ impl Plan {
             block.split = splits > 1;
         }
         Cut { block, blocks, splits, share }
+    }
+
+    /// The units that make the products, if the operands lie so that they can.
+    fn units(&self, job: &Job<'_>, call: &Call<'_>) -> Option<Units> {
+        let properties = &job.device.context.properties;
+        let size = self.attention.value_size;
+        let eights = |view: &View<'_>| {
+            let [steps @ .., 1] = view.strides else { return false };
+            view.ends_with(EIGHT as u64)
+                && steps.iter().chain([&view.offset]).all(|n| n % EIGHT == 0)
+        };
+        let fits = self.head_size == size
+            && units::fits(size, properties.group_memory)
+            && [call.q, call.k, call.v].into_iter().all(eights);
+        ops::units::of(self.attention.dtype, properties.units).filter(|_| fits)
     }
 
     fn join(&self, job: &Job<'_>) -> Result<Arc<Kernel>> {
@@ -221,8 +241,12 @@ impl Work for Plan {
         let or_queries = |view: Option<&View<'_>>| view.unwrap_or(call.q).block.clone();
         let [mask, sinks, lengths] = [call.mask, call.sinks, call.lengths].map(or_queries);
         let (out, lse) = (&call.out.block, &call.lse.block);
-        let mut all =
-            vec![&call.q.block, &call.k.block, &call.v.block, &mask, &sinks, &lengths, out, lse];
+        let own = [&call.q.block, &call.k.block, &call.v.block];
+        let others = [&mask, &sinks, &lengths, out, lse];
+        let mut all = match block.units {
+            Some(_) => [&others[..], &own].concat(),
+            None => [&own[..], &others].concat(),
+        };
         let groups = count([call.units(), blocks, splits])?;
         if splits == 1 {
             return job.launch_groups(&kernel, &all, groups, &words);

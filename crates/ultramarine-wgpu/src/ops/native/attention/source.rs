@@ -1,8 +1,10 @@
 //! The kernels of ATTENTION. Sums of a row are variables of their own, which registers hold, so their text is written for
 //! each size of values.
 
+use super::units;
 use crate::dtype::Dtype;
 use crate::functions;
+use crate::hal::Units;
 use crate::shader::source::Source;
 use crate::shader::{Program, Tensor};
 use std::fmt::Write as _;
@@ -41,6 +43,8 @@ pub struct Block {
     pub lines: u32,
     /// Only a part of the keys is seen.
     pub split: bool,
+    /// Products are made by units, of 64 rows.
+    pub units: Option<Units>,
 }
 
 impl Block {
@@ -80,9 +84,10 @@ const WORDS: [(&str, u32); 20] = [
 ];
 
 impl Attention {
-    fn program(self, joins: bool) -> Program<'static> {
+    /// A program with the tensors that are wanted.
+    pub(super) fn program(self, wanted: impl Fn(&str) -> bool) -> Program<'static> {
         let mask = if self.bools { Dtype::Bool } else { self.dtype };
-        let mut tensors = vec![
+        let tensors = [
             ("q", self.dtype),
             ("k", self.dtype),
             ("v", self.dtype),
@@ -92,11 +97,8 @@ impl Attention {
             ("out", self.dtype),
             ("lse", Dtype::Float32),
         ];
-        if joins {
-            tensors.retain(|(name, _)| ["v", "sinks", "out", "lse"].contains(name));
-        }
-        let tensors: Vec<Tensor> =
-            tensors.into_iter().map(|(name, dtype)| Tensor { name, dtype }).collect();
+        let tensors = tensors.into_iter().filter(|(name, _)| wanted(name));
+        let tensors: Vec<Tensor> = tensors.map(|(name, dtype)| Tensor { name, dtype }).collect();
         let mut program = Program::new(&tensors);
         for text in functions::float32() {
             program = program.library(text);
@@ -116,32 +118,43 @@ impl Attention {
 
     /// The kernel of a block.
     pub fn source(self, block: Block) -> Source {
+        if let Some(how) = block.units {
+            return units::source(self, how);
+        }
         let program = if block.split {
-            self.program(false).array("partial", "f32")
+            self.program(|_| true).array("partial", "f32")
         } else {
-            self.program(false)
+            self.program(|_| true)
         };
         let keep = if block.split { "partial[at + e] = s;" } else { "" };
-        let Block { lines, split } = block;
+        let Block { lines, split, .. } = block;
         let (rows, size) = (block.rows(), block.size());
-        let mask = match self.bools {
-            true => "select(-inf32(), score, load_mask(at) != 0u)",
-            false => "lowered(score + load_mask(at))",
-        };
         let items = format!(
             "const BLOCK: u32 = {rows}u;\nconst LINES: u32 = {lines}u;\nconst SIZE: u32 = {size}u;\nconst SPLIT: bool = {split};\n\
-             fn lowered(s: f32) -> f32 {{ return select(s, -inf32(), s <= -bitcast<f32>(0x7f7fffffu)); }}\n\
-             fn with_mask(score: f32, at: u32) -> f32 {{ return {mask}; }}\n\
-             fn keep_one(at: u32, e: u32, s: f32) {{ {keep} }}\n{}{}",
-            variables(),
+             fn keep_one(at: u32, e: u32, s: f32) {{ {keep} }}\n{}{}{}",
+            self.masks(),
+            variables(&[]),
             self.sums(lines)
         );
         program.item(&items).library(ATTENTION).group_body(size, "attend(g, local);").build()
     }
 
+    /// The functions that put a mask to a score.
+    pub(super) fn masks(self) -> String {
+        let mask = match self.bools {
+            true => "select(-inf32(), score, load_mask(at) != 0u)",
+            false => "lowered(score + load_mask(at))",
+        };
+        format!(
+            "fn lowered(s: f32) -> f32 {{ return select(s, -inf32(), s <= -bitcast<f32>(0x7f7fffffu)); }}\n\
+             fn with_mask(score: f32, at: u32) -> f32 {{ return {mask}; }}\n"
+        )
+    }
+
     /// The kernel that joins parts.
     pub fn join(self) -> Source {
-        let program = self.program(true).array("partial", "f32").library(ATTENTION).library(JOIN);
+        let program = self.program(|name| ["v", "sinks", "out", "lse"].contains(&name));
+        let program = program.array("partial", "f32").library(ATTENTION).library(JOIN);
         program.body("join(i);").build()
     }
 
@@ -210,10 +223,18 @@ impl Attention {
     }
 }
 
-/// The variables of `attention.wgsl`, which are no functions.
-fn variables() -> String {
+/// The variables of `attention.wgsl`, which are no functions: those with these names, or all.
+pub(super) fn variables(names: &[&str]) -> String {
     let lines = ATTENTION.lines().filter(|line| line.starts_with("var<"));
-    lines.map(|line| format!("{line}\n")).collect()
+    let wanted = |line: &&str| {
+        names.is_empty() || names.iter().any(|name| line.contains(&format!(" {name}:")))
+    };
+    lines.filter(wanted).map(|line| format!("{line}\n")).collect()
+}
+
+/// Gives a program the functions of `attention.wgsl`.
+pub(super) fn with_functions(program: Program<'_>) -> Program<'_> {
+    program.library(ATTENTION)
 }
 
 #[cfg(test)]
@@ -233,10 +254,24 @@ mod tests {
             for bools in [false, true] {
                 let attention = Attention { dtype, bools, value_size: 40 + 60 * i as u32 };
                 for lines in [1, 4] {
-                    compiles(&attention.source(Block { lines, split: lines == 1 && bools }));
+                    let split = lines == 1 && bools;
+                    compiles(&attention.source(Block { lines, split, units: None }));
                 }
                 compiles(&attention.join());
             }
+        }
+    }
+
+    #[test]
+    fn attention_by_units_compiles() {
+        for (dtype, how, size) in [
+            (Dtype::Float16, Units::Native, 128),
+            (Dtype::Float16, Units::Native, 64),
+            (Dtype::Bfloat16, Units::Emulated, 32),
+        ] {
+            let attention = Attention { dtype, bools: size == 64, value_size: size };
+            let block = Block { lines: 4, split: false, units: Some(how) };
+            compiles(&attention.source(block));
         }
     }
 }

@@ -1,0 +1,59 @@
+//! Lists of commands, and their way to the queue. The hal would part submissions by semaphores, which costs as much again as a
+//! submission does; here the barrier at a list's end orders what follows.
+
+use crate::hal::{CommandBuffer, CommandEncoder, Fence, Queue};
+use ash::vk;
+use wgpu_hal::{CommandEncoder as _, DeviceError, Queue as _};
+
+/// Recorded commands.
+pub struct List {
+    commands: CommandBuffer,
+    raw: vk::CommandBuffer,
+}
+
+impl List {
+    /// Ends what an encoder records.
+    ///
+    /// # Safety
+    /// It records, outside of a pass.
+    pub unsafe fn end(encoder: &mut CommandEncoder) -> Result<Self, DeviceError> {
+        // SAFETY: the caller's; the handle is only submitted.
+        unsafe {
+            let raw = encoder.raw_handle();
+            Ok(Self { commands: encoder.end_encoding()?, raw })
+        }
+    }
+
+    /// Submits it. The fence reaches the value once it is done.
+    ///
+    /// # Safety
+    /// It was not submitted before, it lives until it is done, and nobody else uses the queue meanwhile.
+    pub unsafe fn submit(&self, queue: &Queue, fence: (&Fence, u64)) -> Result<(), DeviceError> {
+        let Fence::TimelineSemaphore(semaphore) = fence.0 else {
+            // SAFETY: the caller's.
+            return unsafe { queue.submit(&[&self.commands], &[], fence) };
+        };
+        let (lists, semaphores, values) = ([self.raw], [*semaphore], [fence.1]);
+        let mut timeline =
+            vk::TimelineSemaphoreSubmitInfo::default().signal_semaphore_values(&values);
+        let info = vk::SubmitInfo::default()
+            .command_buffers(&lists)
+            .signal_semaphores(&semaphores)
+            .push_next(&mut timeline);
+        // SAFETY: the caller's; the semaphore is a timeline whose value grows.
+        let done =
+            unsafe { queue.raw_device().queue_submit(queue.as_raw(), &[info], vk::Fence::null()) };
+        done.map_err(|why| match why {
+            vk::Result::ERROR_OUT_OF_HOST_MEMORY | vk::Result::ERROR_OUT_OF_DEVICE_MEMORY => {
+                DeviceError::OutOfMemory
+            }
+            vk::Result::ERROR_DEVICE_LOST => DeviceError::Lost,
+            _ => DeviceError::Unexpected,
+        })
+    }
+
+    /// The hal's commands, to be given back to their encoder.
+    pub fn into_commands(self) -> CommandBuffer {
+        self.commands
+    }
+}

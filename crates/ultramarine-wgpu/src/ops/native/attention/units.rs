@@ -1,0 +1,96 @@
+//! The kernel of ATTENTION by units: `attention_units.wgsl` with what depends on the size of heads.
+
+use super::source::{Attention, variables};
+use crate::hal::Units;
+use crate::ops::units::{self, Load, MEET, SIDE as UNIT};
+use crate::shader::source::Source;
+use std::fmt::Write as _;
+
+const TEXT: &str = include_str!("../../../../kernels/native/attention_units.wgsl");
+
+/// Invocations of a workgroup, and its rows.
+const THREADS: u32 = 128;
+const ROWS: u32 = 64;
+/// Sizes of heads: multiples up to a size.
+const SIZES: (u32, u32) = (32, 128);
+/// Vectors between the powers of rows: 32 keys, and 8 halves more.
+const POWERS: u32 = 10;
+/// Elements of `meet`: two units for each subgroup.
+const KEPT: u32 = 4 * 2 * UNIT * MEET;
+
+/// Vectors between lines of queries, keys and values.
+fn pitch(size: u32) -> u32 {
+    (size + 8) / 4
+}
+
+/// True for heads of a size, on devices with so much shared memory.
+pub fn fits(size: u32, group_memory: u32) -> bool {
+    let vectors = ROWS * (pitch(size) + POWERS);
+    let some = 64;
+    size.is_multiple_of(SIZES.0) && size <= SIZES.1 && 8 * vectors + 4 * KEPT + some <= group_memory
+}
+
+/// The kernel for heads whose queries and values have one size. Queries, keys and values are bound last, in vectors of 8.
+pub fn source(attention: Attention, how: Units) -> Source {
+    let size = attention.value_size;
+    let (line, parts) = (pitch(size), size / UNIT);
+    let [mut held, mut scores, mut declare, mut values, mut store] = [const { String::new() }; 5];
+    let four = UNIT / 4;
+    for d in 0..parts {
+        _ = writeln!(held, "let q{d} = unit_queries(queries + {}u);", four * d);
+        for n in 0..2 {
+            let sums = if d == 0 { "Sums()".to_owned() } else { format!("c{n}_{}", d - 1) };
+            let at = UNIT * n * line + four * d;
+            _ = writeln!(scores, "let c{n}_{d} = multiply_units(q{d}, unit_keys({at}u), {sums});");
+        }
+        _ = writeln!(declare, "var o{d} = Sums();");
+    }
+    for n in 0..2 {
+        let at = UNIT * MEET * n;
+        _ = writeln!(scores, "keep_unit(c{n}_{}, warp * 640u + {at}u);", parts - 1);
+        _ = writeln!(values, "let p{n} = unit_powers(from_powers + {}u);", four * n);
+        for d in 0..parts {
+            let at = (32 + UNIT * n) * line + four * d;
+            _ = writeln!(values, "o{d} = multiply_units(p{n}, unit_values({at}u), o{d});");
+        }
+    }
+    for d in 0..parts {
+        _ = writeln!(
+            store,
+            "keep_unit(o{d}, warp * 640u);\nworkgroupBarrier();\n\
+             if (here) {{ store_results(warp, {}u, joined.x, total); }}\nworkgroupBarrier();",
+            UNIT * d
+        );
+    }
+    let scores = format!("{{\n{scores}}}");
+    let text = TEXT
+        .replace("QUERIES_HELD", &held)
+        .replace("SCORES", &scores)
+        .replace("DECLARE", &declare)
+        .replace("    VALUES\n", &values)
+        .replace("  STORE\n", &store);
+    let load = |name, array, left, pitch, rows| Load { name, array, left, pitch, rows };
+    let loads = [
+        load("queries", "lines", true, line, true),
+        load("keys", "lines", false, line, false),
+        load("values", "lines", false, line, true),
+        load("powers", "powers", true, POWERS, true),
+    ];
+    let arrays = [("lines", ROWS * line), ("powers", ROWS * POWERS)];
+    let program = attention.program(|name| !["q", "k", "v"].contains(&name));
+    let program = units::declared(program, (how, attention.dtype), (&arrays, &loads), KEPT);
+    let items = format!(
+        "const LINE: u32 = {line}u;\nconst EIGHTS: u32 = {}u;\nconst LINES: u32 = 1u;\n{}{}\
+         fn value_element(key: u32, e: u32) -> f32 {{\n\
+         let x = v[place(V, batch, key_head, key) / 8u + e / 8u];\n\
+         if (e % 8u < 4u) {{ return half_up(x.x[e % 4u]); }}\nreturn half_up(x.y[e % 4u]);\n}}\n{text}",
+        size / 8,
+        attention.masks(),
+        variables(&["key_end", "batch", "first_head", "key_head", "seen", "head_of", "query_of"]),
+    );
+    let program =
+        ["q", "k", "v"].into_iter().fold(program, |program, name| program.array(name, "Eight"));
+    super::source::with_functions(program.item(&items))
+        .group_body(THREADS, "attend_units(g, local);")
+        .build()
+}

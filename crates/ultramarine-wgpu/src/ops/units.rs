@@ -1,0 +1,109 @@
+//! Units: small matrices of halves, 16 by 16, whose products a subgroup of 32 makes at once, summed in float32. Devices have
+//! instructions for them (`VK_KHR_cooperative_matrix`, naga's cooperative matrices); without these the same kernels run on
+//! functions that do the same, so that tests of them run anywhere.
+
+use crate::dtype::Dtype;
+use crate::hal::Units;
+use crate::shader::Program;
+use std::fmt::Write as _;
+
+const EMULATED: &str = include_str!("../../kernels/units.wgsl");
+
+/// Elements of a unit's side.
+pub const SIDE: u32 = 16;
+/// Elements of a load.
+pub const EIGHT: i64 = 8;
+/// Elements between rows of sums in `meet`.
+pub const MEET: u32 = 20;
+
+/// Units that are loaded from an array of vectors of 4 halves in shared memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// `unit_NAME(at)` loads the unit that begins at a vector.
+    pub name: &'static str,
+    /// The array.
+    pub array: &'static str,
+    /// Left of a product, or else right.
+    pub left: bool,
+    /// Vectors between lines.
+    pub pitch: u32,
+    /// Lines are rows, or else columns.
+    pub rows: bool,
+}
+
+/// The units that make products of a dtype, of those that there are.
+pub fn of(dtype: Dtype, units: Option<Units>) -> Option<Units> {
+    match dtype {
+        Dtype::Float16 => units,
+        // Devices have other instructions for it.
+        Dtype::Bfloat16 => units.filter(|how| *how == Units::Emulated),
+        _ => None,
+    }
+}
+
+/// Gives a program the types Half, Four and Eight of halves with `half_up` and `four_of`, arrays of so many vectors, `meet` for
+/// so many sums with `keep_unit`, and units: `UnitA`, `UnitB`, `Sums`, `multiply_units`.
+pub fn declared<'a>(
+    program: Program<'a>,
+    (how, dtype): (Units, Dtype),
+    (arrays, loads): (&[(&str, u32)], &[Load]),
+    meet: u32,
+) -> Program<'a> {
+    let native = how == Units::Native;
+    let half = if native { "f16" } else { "u16" };
+    let mut text = format!(
+        "const MEET: u32 = {MEET}u;\nalias Half = {half};\nalias Four = vec4<Half>;\n\
+         struct Eight {{ x: Four, y: Four }}\n\
+         var<private> lane: u32;\nvar<workgroup> meet: array<f32, {meet}>;\n"
+    );
+    for (name, size) in arrays {
+        _ = writeln!(text, "var<workgroup> {name}: array<Four, {size}>;");
+    }
+    if native {
+        text += "alias UnitA = coop_mat16x16<f16, A>;\nalias UnitB = coop_mat16x16<f16, B>;\n\
+                 alias Sums = coop_mat16x16<f32, C>;\n\
+                 fn multiply_units(a: UnitA, b: UnitB, sums: Sums) -> Sums { return coopMultiplyAdd(a, b, sums); }\n";
+        _ = writeln!(
+            text,
+            "fn keep_unit(sums: Sums, at: u32) {{ coopStoreT(sums, &meet[at], {MEET}u); }}"
+        );
+        text += "fn half_up(x: Half) -> f32 { return f32(x); }\n\
+                 fn four_of(x: vec4<f32>) -> Four { return Four(x); }\n";
+        for Load { name, array, left, pitch, rows } in loads {
+            let kind = if *left { "UnitA" } else { "UnitB" };
+            let load = if *rows { "coopLoadT" } else { "coopLoad" };
+            _ = writeln!(
+                text,
+                "fn unit_{name}(at: u32) -> {kind} {{ return {load}<{kind}>(&{array}[at], {pitch}u); }}"
+            );
+        }
+        return program.enable(", f16, wgpu_cooperative_matrix").item(&text);
+    }
+    let kind = if dtype == Dtype::Bfloat16 { "bf16" } else { "f16" };
+    // A unit on the right is the number of its load, and where it begins.
+    text += "struct UnitA { x: vec4<f32>, y: vec4<f32>, z: vec4<f32>, w: vec4<f32> }\n\
+             alias UnitB = vec2<u32>;\nstruct Sums { x: vec4<f32>, y: vec4<f32> }\n";
+    let mut element = String::new();
+    for (number, Load { name, array, left, pitch, rows }) in loads.iter().enumerate() {
+        let unit = format!("vec2<u32>({number}u, at)");
+        _ = match left {
+            true => {
+                writeln!(text, "fn unit_{name}(at: u32) -> UnitA {{ return left_unit({unit}); }}")
+            }
+            false => writeln!(text, "fn unit_{name}(at: u32) -> UnitB {{ return {unit}; }}"),
+        };
+        let (line, along) = if *rows { ("row", "column") } else { ("column", "row") };
+        _ = writeln!(
+            element,
+            "if (unit.x == {number}u) {{ bits = {array}[unit.y + {line} * {pitch}u + {along} / 4u][{along} % 4u]; }}"
+        );
+    }
+    _ = writeln!(
+        text,
+        "fn unit_element(unit: vec2<u32>, row: u32, column: u32) -> f32 {{\nvar bits = u16();\n{element}return half_up(bits);\n}}\n\
+         fn half_up(x: Half) -> f32 {{ return {kind}_up(u32(x)); }}\n\
+         fn four_of(x: vec4<f32>) -> Four {{\n\
+         return Four(u16({kind}_down(x.x)), u16({kind}_down(x.y)), u16({kind}_down(x.z)), u16({kind}_down(x.w)));\n}}"
+    );
+    program.item(&text).library(EMULATED)
+}
