@@ -3,8 +3,8 @@
 // come first in the numbers of invocations, whichever lie together in memory, so that loads of 4 or 16 bytes lie side by
 // side. What is added to what depends on shapes alone.
 //
-// Limits: bytes. An invocation has 4 loads of 4 elements under way, 64 bytes of float32; 65536 invocations or more fill the
-// latency of 4.8 TB/s, with 16 additions in registers and one of float64 for each of those turns.
+// Limits: bytes. An invocation has 8 loads of 4 elements under way, 128 bytes of float32; 65536 invocations or more fill the
+// latency of 4.8 TB/s, with 16 additions in registers and one of float64 for each half of those turns.
 
 struct Lane { lane: u32, lanes: u32, apart: u32, item: u32, here: bool }
 
@@ -54,6 +54,10 @@ fn step_some(sum: N, v: Q, room: u32) -> N {
   return some;
 }
 
+fn step_turns(v0: Q, v1: Q, v2: Q, v3: Q) -> N {
+  return step_four(step_four(step_four(step_four(neutral(), v0), v1), v2), v3);
+}
+
 // The elements of a lane in four turns, of which so many elements are left. All loads come before the first sum.
 fn step_tensor(base: u32, steps: vec2<u32>, r: u32, left: u32, turn: u32) -> N {
   var sum = neutral();
@@ -62,7 +66,7 @@ fn step_tensor(base: u32, steps: vec2<u32>, r: u32, left: u32, turn: u32) -> N {
     let v1 = TAKE(base, steps, r + turn, 4u);
     let v2 = TAKE(base, steps, r + 2u * turn, 4u);
     let v3 = TAKE(base, steps, r + 3u * turn, 4u);
-    return step_four(step_four(step_four(step_four(sum, v0), v1), v2), v3);
+    return step_turns(v0, v1, v2, v3);
   }
   var passed = 0u;
   loop {
@@ -72,6 +76,32 @@ fn step_tensor(base: u32, steps: vec2<u32>, r: u32, left: u32, turn: u32) -> N {
     passed += turn;
   }
   return sum;
+}
+
+// Adds eight turns while there are as many, in the same order: all loads come before the first sum. Returns where the rest
+// begins.
+fn fold_tensor(base: u32, steps: vec2<u32>, r: u32, end: u32, turn: u32, total: ptr<function, W>, lost: ptr<function, W>) -> u32 {
+  var at = r;
+  loop {
+    if (at >= end || end - at < 7u * turn + 4u) { break; }
+    let v0 = TAKE(base, steps, at, 4u);
+    let v1 = TAKE(base, steps, at + turn, 4u);
+    let v2 = TAKE(base, steps, at + 2u * turn, 4u);
+    let v3 = TAKE(base, steps, at + 3u * turn, 4u);
+    let v4 = TAKE(base, steps, at + 4u * turn, 4u);
+    let v5 = TAKE(base, steps, at + 5u * turn, 4u);
+    let v6 = TAKE(base, steps, at + 6u * turn, 4u);
+    let v7 = TAKE(base, steps, at + 7u * turn, 4u);
+    fold_block(total, lost, widen(step_turns(v0, v1, v2, v3)));
+    fold_block(total, lost, widen(step_turns(v4, v5, v6, v7)));
+    if (end - at <= 8u * turn) { return end; }
+    at += 8u * turn;
+  }
+  return at;
+}
+
+fn fold_values(base: u32, steps: vec2<u32>, r: u32, end: u32, turn: u32, total: ptr<function, W>, lost: ptr<function, W>) -> u32 {
+  return r;
 }
 
 // Likewise of values, which long functions may make: they are called at one place.
@@ -101,7 +131,7 @@ fn fold_group(g: u32, local: u32) {
   let steps = steps_of();
   var total = widen(neutral());
   var lost = W();
-  var r = first + min(4u * at.lane, end - first);
+  var r = FOLD(place.x, steps, first + min(4u * at.lane, end - first), end, turn, &total, &lost);
   loop {
     if (r >= end) { break; }
     let sum = STEP(place.x, steps, r, end - r, turn);
@@ -157,10 +187,17 @@ fn is_before(value: A, r: u32, old: A, old_r: u32) -> bool {
 
 // Of 4 elements from number `r` on, or as many as there is room for, and those before them.
 fn see_some(v: Q, r: u32, room: u32, old: ptr<function, A>, best: ptr<function, u32>) {
-  if (beats(v.x, *old)) { *old = v.x; *best = r; }
+  if (*best == NONE || beats(v.x, *old)) { *old = v.x; *best = r; }
   if (room > 1u && beats(v.y, *old)) { *old = v.y; *best = r + 1u; }
   if (room > 2u && beats(v.z, *old)) { *old = v.z; *best = r + 2u; }
   if (room > 3u && beats(v.w, *old)) { *old = v.w; *best = r + 3u; }
+}
+
+fn see_turns(v0: Q, v1: Q, v2: Q, v3: Q, r: u32, turn: u32, old: ptr<function, A>, best: ptr<function, u32>) {
+  see_some(v0, r, 4u, old, best);
+  see_some(v1, r + turn, 4u, old, best);
+  see_some(v2, r + 2u * turn, 4u, old, best);
+  see_some(v3, r + 3u * turn, 4u, old, best);
 }
 
 fn arg_group(g: u32, local: u32) {
@@ -175,24 +212,29 @@ fn arg_group(g: u32, local: u32) {
   var r = first + min(4u * at.lane, end - first);
   var best = NONE;
   var old = A();
-  if (r < end) {
-    best = r;
-    old = TAKE(place.x, steps, r, end - r).x;
-  }
   loop {
     if (r >= end) { break; }
     let room = end - r;
     var taken = turn;
-    if (room >= 3u * turn + 4u) {
+    if (room >= 7u * turn + 4u) {
       // All loads come before the first comparison.
       let v0 = TAKE(place.x, steps, r, 4u);
       let v1 = TAKE(place.x, steps, r + turn, 4u);
       let v2 = TAKE(place.x, steps, r + 2u * turn, 4u);
       let v3 = TAKE(place.x, steps, r + 3u * turn, 4u);
-      see_some(v0, r, 4u, &old, &best);
-      see_some(v1, r + turn, 4u, &old, &best);
-      see_some(v2, r + 2u * turn, 4u, &old, &best);
-      see_some(v3, r + 3u * turn, 4u, &old, &best);
+      let v4 = TAKE(place.x, steps, r + 4u * turn, 4u);
+      let v5 = TAKE(place.x, steps, r + 5u * turn, 4u);
+      let v6 = TAKE(place.x, steps, r + 6u * turn, 4u);
+      let v7 = TAKE(place.x, steps, r + 7u * turn, 4u);
+      see_turns(v0, v1, v2, v3, r, turn, &old, &best);
+      see_turns(v4, v5, v6, v7, r + 4u * turn, turn, &old, &best);
+      taken = 8u * turn;
+    } else if (room >= 3u * turn + 4u) {
+      let v0 = TAKE(place.x, steps, r, 4u);
+      let v1 = TAKE(place.x, steps, r + turn, 4u);
+      let v2 = TAKE(place.x, steps, r + 2u * turn, 4u);
+      let v3 = TAKE(place.x, steps, r + 3u * turn, 4u);
+      see_turns(v0, v1, v2, v3, r, turn, &old, &best);
       taken = 4u * turn;
     } else {
       see_some(TAKE(place.x, steps, r, room), r, room, &old, &best);

@@ -72,18 +72,23 @@ impl Texts<'_> {
 
     /// A call of a workgroup, which reads no elements, single ones, or tensor `a` as an array of vectors.
     fn grouped(&self, program: Program<'_>, call: &str, reads: Reads) -> Source {
-        let (take, step, vectors) = match reads {
+        let (take, form, vectors) = match reads {
             Reads::Nothing => ("", "", false),
-            Reads::Elements => ("take", "step_tensor", false),
-            Reads::Vectors => ("take_vector", "step_tensor", true),
-            Reads::Values => ("", "step_values", false),
+            Reads::Elements => ("take", "tensor", false),
+            Reads::Vectors => ("take_vector", "tensor", true),
+            Reads::Values => ("", "values", false),
         };
         let mut library = Library::default();
         library.add(SHARED);
         // Of steps, those that fold a value, which not all kernels do.
-        let step = if call.starts_with("fold_group") { step } else { "" };
-        let own = library.used_by(&format!("{call} {take} {step}"));
-        let own = own.replace("TAKE(", &format!("{take}(")).replace("STEP(", &format!("{step}("));
+        let steps = match call.starts_with("fold_group") {
+            true => ["step", "fold"].map(|what| format!("{what}_{form}")),
+            false => Default::default(),
+        };
+        let own = library.used_by(&format!("{call} {take} {} {}", steps[0], steps[1]));
+        let own = own.replace("TAKE(", &format!("{take}("));
+        let own = own.replace("STEP(", &format!("{}(", steps[0]));
+        let own = own.replace("FOLD(", &format!("{}(", steps[1]));
         let mut program = self.program(program).item(LANE).item(self.shared);
         if !take.is_empty() {
             let register = self.dtype.register();
