@@ -21,10 +21,11 @@ pub const TEAM: &str = include_str!("../../../kernels/native/team.wgsl");
 pub const TENSORS: usize = 4;
 /// Where the words behind the layout of the rows begin.
 pub const BEHIND: &str = "im.base + 14u + 5u * words[im.base + 9u]";
-/// Vectors of a member that stay in registers, for a small team and a larger one.
-const HELD: [u32; 2] = [4, 8];
-/// Invocations of a small, a large, and the largest team; groups have those of a large one at least.
-const TEAMS: [u32; 3] = [32, 256, 1024];
+/// Vectors of a member that stay in registers, and of a small team where rows are few.
+const HELD: u32 = 8;
+const HELD_FEW: u32 = 4;
+/// Invocations of a small, a middle, a large, and the largest team; groups have those of a large one at least.
+const TEAMS: [u32; 4] = [32, 128, 256, 1024];
 /// Elements of rows that are too many for one invocation, also where barriers are dear, and for a large team.
 const LONG: u32 = 4096;
 const MOST: u32 = 65536;
@@ -50,18 +51,23 @@ pub struct Team {
 impl Team {
     /// The team for a command's rows. Refuses those for which the driver's loops are too short.
     pub fn of(properties: &Properties, rows: &Rows) -> Result<Self> {
-        let [small, large, largest] = TEAMS;
         let most = 1 << properties.group_size.max(1).ilog2();
-        let (large, largest) = (large.min(most), largest.min(most));
+        let [small, middle, large, largest] = TEAMS.map(|members| members.min(most));
         // Neighbours with a row each, where it is they that lie together.
         let alone = rows.lie_together() && u64::from(rows.rows) * 4 >= properties.parallelism();
         let vectors_of = |members: u32| rows.elements.div_ceil(FOUR as u32 * members);
-        let holds = |members: u32, most: u32| vectors_of(members) <= most;
-        let (members, held) = match (properties.gpu_kernels && !alone, rows.elements) {
-            (false, n) if n <= LONG => (1, 0),
-            _ if holds(small, HELD[0]) => (small, vectors_of(small).next_power_of_two()),
-            _ if holds(large, HELD[1]) => (large, vectors_of(large).next_power_of_two()),
-            (_, n) if n <= MOST => (large, 0),
+        // Smaller teams wait less for each other, and have more loads under way.
+        let many = |members: u32| {
+            u64::from(rows.rows) * u64::from(members) * 2 >= properties.parallelism()
+        };
+        let holding = [small, middle, large].into_iter().find(|members| {
+            let most = if many(*members) || *members == large { HELD } else { HELD_FEW };
+            vectors_of(*members) <= most && (many(*members) || *members != middle)
+        });
+        let (members, held) = match (properties.gpu_kernels && !alone, rows.elements, holding) {
+            (false, n, _) if n <= LONG => (1, 0),
+            (.., Some(members)) => (members, vectors_of(members).next_power_of_two()),
+            (_, n, _) if n <= MOST => (large, 0),
             _ => (largest, 0),
         };
         if rows.elements.div_ceil(members) > (properties.iterations - MORE_TURNS) / PASSES {
