@@ -41,6 +41,11 @@ pub trait Work: Send + Sync {
         Ok(0)
     }
 
+    /// True if no command has workspace, so that none is decoded for the question: it comes before each.
+    fn has_no_workspace(&self) -> bool {
+        false
+    }
+
     /// Appends a command's actions.
     fn run(&self, job: &Job<'_>) -> Result<()>;
 }
@@ -59,6 +64,9 @@ impl Plan {
 
     /// Bytes of workspace for a command.
     pub fn workspace(&self, device: &Device, command: &CommandRef<'_, Device>) -> u64 {
+        if self.work.has_no_workspace() {
+            return 0;
+        }
         let mut none = Batch::default();
         // A command that is wrong is refused when it is submitted.
         Job::of(device, command, &mut none).and_then(|job| self.work.workspace(&job)).unwrap_or(0)

@@ -173,20 +173,18 @@ impl Work for Fused {
         Ok(view.map_or(0, |view| view.byte_offset() + view.bytes()))
     }
 
+    fn has_no_workspace(&self) -> bool {
+        self.fold.is_none()
+    }
+
     fn run(&self, job: &Job<'_>) -> Result<()> {
-        let strides = row_major(job.input(0)?.shape);
-        let value = match self.fold {
-            Some(_) => self.operand(job, job.scratch()?, &strides)?,
-            None => None,
-        };
         let mut views: Vec<&View<'_>> = job.inputs.iter().chain(&job.outputs).collect();
-        if let Some(value) = &value {
-            views[self.program.inputs] = value;
-        }
+        let Some((reduce, _)) = &self.fold else { return self.map(job, &views) };
+        let strides = row_major(job.input(0)?.shape);
+        let value = self.operand(job, job.scratch()?, &strides)?;
+        let Some(value) = &value else { return self.map(job, &views) };
+        views[self.program.inputs] = value;
         self.map(job, &views)?;
-        match (&self.fold, &value) {
-            (Some((reduce, _)), Some(value)) => reduce.run_views(job, (value, job.output(0)?)),
-            _ => Ok(()),
-        }
+        reduce.run_views(job, (value, job.output(0)?))
     }
 }
