@@ -6,21 +6,24 @@ fn left_unit(unit: vec2<u32>) -> UnitA {
   return UnitA(four_of_row(unit, row, 0u), four_of_row(unit, row, 4u), four_of_row(unit, row, 8u), four_of_row(unit, row, 12u));
 }
 
-fn four_of_row(a: vec2<u32>, row: u32, k: u32) -> vec4<f32> {
-  return vec4<f32>(unit_element(a, row, k), unit_element(a, row, k + 1u),
-    unit_element(a, row, k + 2u), unit_element(a, row, k + 3u));
+fn four_of_row(unit: vec2<u32>, row: u32, column: u32) -> vec4<f32> {
+  return vec4<f32>(unit_element(unit, row, column), unit_element(unit, row, column + 1u),
+    unit_element(unit, row, column + 2u), unit_element(unit, row, column + 3u));
 }
 
+// A loop that compilers do not unroll: they take their time over many of these.
 fn multiply_units(a: UnitA, b: vec2<u32>, sums: Sums) -> Sums {
-  return multiply_four(a.w, b, 12u, multiply_four(a.z, b, 8u, multiply_four(a.y, b, 4u, multiply_four(a.x, b, 0u, sums))));
-}
-
-fn multiply_four(a: vec4<f32>, b: vec2<u32>, k: u32, sums: Sums) -> Sums {
+  var rest = a;
   var all = sums;
   let column = lane % 2u * 8u;
-  for (var e = 0u; e < 4u; e++) {
-    all.x = fma(vec4<f32>(a[e]), four_of_row(b, k + e, column), all.x);
-    all.y = fma(vec4<f32>(a[e]), four_of_row(b, k + e, column + 4u), all.y);
+  for (var k = 0u; k < 16u + im.zero; k++) {
+    let x = vec4<f32>(rest.x.x);
+    all.x = fma(x, four_of_row(b, k, column), all.x);
+    all.y = fma(x, four_of_row(b, k, column + 4u), all.y);
+    rest.x = vec4<f32>(rest.x.yzw, rest.y.x);
+    rest.y = vec4<f32>(rest.y.yzw, rest.z.x);
+    rest.z = vec4<f32>(rest.z.yzw, rest.w.x);
+    rest.w = vec4<f32>(rest.w.yzw, 0.0);
   }
   return all;
 }

@@ -12,6 +12,7 @@ import ultramarine as mx
 from ultramarine import backends
 
 os.environ["ULTRAMARINE_VULKAN_KERNELS"] = "gpu"
+os.environ["ULTRAMARINE_VULKAN_MATRICES"] = "emulated"
 backends.load(os.environ["PLUGIN"])
 mx.set_default_device(mx.Device(mx.gpu, 0))
 
@@ -40,6 +41,9 @@ PRODUCTS = [
     (1, 200, 1, 77),
     (1, 3, 130, 1024),
     (2, 140, 7, 52),
+    # Vectors of 8 elements in all directions: halves are multiplied by units.
+    (2, 136, 72, 40),
+    (1, 24, 16, 1000),
 ]
 
 
@@ -66,6 +70,40 @@ def test_products(shape: tuple[int, int, int, int], dtype: str) -> None:
         exact = np.abs(want) < 256
         np.testing.assert_array_equal(got[exact], want[exact])
         np.testing.assert_allclose(got, want, rtol=2**-8)
+
+
+def attended(q: np.ndarray, k: np.ndarray, v: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    scores = np.where(seen, q @ k.swapaxes(-1, -2), -np.inf)
+    top = scores.max(-1, keepdims=True)
+    weights = np.exp(scores - np.where(np.isinf(top), 0, top))
+    # A row that sees no key weighs all of them equally.
+    weights = np.where(seen.any(-1, keepdims=True), weights, 1)
+    return weights / weights.sum(-1, keepdims=True) @ v
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape"),
+    [("float16", (2, 4, 2, 70, 100, 32)), ("bfloat16", (1, 2, 2, 40, 33, 32))],
+)
+def test_attention(dtype: str, shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(0)
+    batch, heads, key_heads, m, n, size = shape
+    # Quarters of small integers: exact in halves.
+    q = whole(rng, (batch, heads, m, size)) / 4
+    k, v = (whole(rng, (batch, key_heads, n, size)) for _ in range(2))
+    a, b, c = (device(x, dtype) for x in (q, k, v))
+    k, v = (np.repeat(x, heads // key_heads, axis=1) for x in (k, v))
+    some = rng.random((m, n)) < 0.5
+    some[3] = False
+    last = np.arange(m)[:, None] + n - m >= np.arange(n)
+    for mask, seen in [
+        (None, np.ones((m, n), bool)),
+        ("causal", last),
+        (device(np.where(some, 0, -np.inf), dtype), some),
+    ]:
+        got = host(mx.fast.scaled_dot_product_attention(a, b, c, scale=1.0, mask=mask))
+        want = attended(q, k, v, seen)
+        np.testing.assert_allclose(got, want, atol=2**-7 if dtype == "float16" else 2**-5)
 
 
 def test_long_sums() -> None:

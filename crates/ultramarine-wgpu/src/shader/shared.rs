@@ -62,9 +62,10 @@ mod tests {
         };
         let plain = compile(&text("", "")).unwrap();
         assert_eq!(marked(&plain).unwrap(), plain);
-        let more =
-            "let c = coopLoadT<coop_mat16x16<f32, C>>(&room[0], 16u); coopStoreT(c, &a[0], 16u);";
-        let module = compile(&text("enable wgpu_cooperative_matrix;", more)).unwrap();
+        // naga asks for the model where a type is declared.
+        let more = "var c: Sums = coopLoadT<Sums>(&room[0], 16u); coopStoreT(c, &a[0], 16u);";
+        let enable = "enable wgpu_cooperative_matrix;\nalias Sums = coop_mat16x16<f32, C>;";
+        let module = compile(&text(enable, more)).unwrap();
         let module = marked(&module).unwrap();
         let accesses = |code: u32, at: usize| {
             let list = instructions(&module).unwrap();
