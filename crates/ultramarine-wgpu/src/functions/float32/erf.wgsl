@@ -20,7 +20,7 @@ fn erf_f32(x: f32) -> f32 {
   q = fma(q, c, 1.773351e-4);
   // q is between -19 and 1: e^q needs one power of two.
   let reduced = exp_reduce_f32(q);
-  let power = power_of_two_f32(i32(reduced.x));
+  let power = power_of_k_f32(reduced.x, 0u);
   let far = 1.0 - fma(power, expm1_small_f32(reduced.y), power);
   // The sign of zero: x p + x is 0 for -0.
   return or_nan_f32(copysign32(select(far, fma(x, p, x), a < 0.94), x), x);

@@ -8,11 +8,17 @@ fn expm1_small_f32(r: f32) -> f32 {
   return fma(r * r, q, r);
 }
 
-// n and r; |x| < 2^15. Adding 1.5 * 2^23 rounds. ln2 in two parts: products with the first, 355/512,
-// are exact.
+// k and r; |x| < 2^15. Adding 1.5 * 2^23 rounds, and leaves n + 127 in the low bits of k = n + 127 + 1.5 * 2^23, from where
+// powers take it: conversions to integers are slow. ln2 in two parts: products with the first, 355/512, are exact.
 fn exp_reduce_f32(x: f32) -> vec2<f32> {
-  let n = fma(x, 1.442695, 12582912.0) - 12582912.0;
-  return vec2<f32>(n, fma(n, 2.1219444e-4, fma(n, -0.6933594, x)));
+  let k = fma(x, 1.442695, 12583039.0);
+  let n = k - 12583039.0;
+  return vec2<f32>(k, fma(n, 2.1219444e-4, fma(n, -0.6933594, x)));
+}
+
+// 2^(n - less) for n - less from -126 to 127, and 0 for -127.
+fn power_of_k_f32(k: f32, less: u32) -> f32 {
+  return bitcast<f32>((bitcast<u32>(k) - less) << 23u);
 }
 
 // `low` and `high` as bounds; NaN stays or becomes one of them.
@@ -25,7 +31,7 @@ fn clamp_f32(x: f32, low: f32, high: f32) -> f32 {
 // of range.
 fn exp_parts_f32(x: f32, low: f32) -> vec3<f32> {
   let reduced = exp_reduce_f32(clamp_f32(x, -170.0, 170.0));
-  let n = i32(reduced.x);
+  let n = bitcast<i32>(bitcast<u32>(reduced.x) - 0x4b40007fu);
   let half = n >> 1u;
   return vec3<f32>(
     1.0 + expm1_small_f32(reduced.y + low), power_of_two_f32(half), power_of_two_f32(n - half));
@@ -40,7 +46,7 @@ fn exp_f32(x: f32) -> f32 {
 fn expm1_f32(x: f32) -> f32 {
   let reduced = exp_reduce_f32(clamp_f32(x, -18.0, 89.0));
   // Half of it first: 2^128 is no float32.
-  let scale = power_of_two_f32(i32(reduced.x) - 1);
+  let scale = power_of_k_f32(reduced.x, 1u);
   let half = scale * expm1_small_f32(reduced.y) + (scale - 0.5);
   return or_nan_f32(select(half + half, x, abs(x) < 1.0e-8), x);
 }
@@ -57,7 +63,7 @@ fn sigmoid_f32(x: f32) -> f32 {
 fn tanh_f32(x: f32) -> f32 {
   let a = clamp_f32(abs(x), 0.0, 9.1);
   let reduced = exp_reduce_f32(a + a);
-  let scale = power_of_two_f32(i32(reduced.x));
+  let scale = power_of_k_f32(reduced.x, 0u);
   let m = scale * expm1_small_f32(reduced.y) + (scale - 1.0);
   let near = m > 8.0;
   let q = select(m, 2.0, near) / (m + 2.0);
@@ -67,7 +73,7 @@ fn tanh_f32(x: f32) -> f32 {
 // (e^|x| - 1) / 4, which does not overflow before sinh and cosh do.
 fn quarter_expm1_f32(x: f32) -> f32 {
   let reduced = exp_reduce_f32(clamp_f32(abs(x), 0.0, 89.5));
-  let scale = power_of_two_f32(i32(reduced.x) - 2);
+  let scale = power_of_k_f32(reduced.x, 2u);
   return scale * expm1_small_f32(reduced.y) + (scale - 0.25);
 }
 
