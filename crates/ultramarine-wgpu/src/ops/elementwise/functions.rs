@@ -42,7 +42,10 @@ impl Functions {
             }
             Dtype::Float32 | Dtype::Float16 | Dtype::Bfloat16 => {
                 [text!("float32"), text!("real")].into_iter().for_each(&mut add);
-                functions::float32().for_each(add);
+                functions::float32().for_each(&mut add);
+                if dtype == Dtype::Bfloat16 {
+                    add(text!("bfloat16"));
+                }
                 let value = narrowed(dtype, "x");
                 items += &format!("fn rounded(x: A) -> A {{ return {value}; }}\n");
             }

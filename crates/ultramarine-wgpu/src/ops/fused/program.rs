@@ -24,6 +24,17 @@ pub enum Step {
     Cast(usize),
 }
 
+impl Step {
+    /// The values that it reads.
+    pub fn operands(&self) -> Vec<usize> {
+        match self {
+            Self::Call(_, of) => of.clone(),
+            Self::Select(a, b, c) => vec![*a, *b, *c],
+            Self::Cast(a) => vec![*a],
+        }
+    }
+}
+
 /// A checked program. Values are numbered as in the contract: inputs, constants, steps.
 #[derive(Clone)]
 pub struct Program {

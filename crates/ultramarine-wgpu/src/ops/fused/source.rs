@@ -28,7 +28,7 @@ pub fn source(program: &Program, axes: Option<usize>) -> Source {
         .map(|(name, dtype)| Tensor { name, dtype: *dtype })
         .collect();
     let (once, mut body) = layout(program, "im.base + 1u", tensors.len(), axes);
-    body += &values(program);
+    body += &(loads(program) + &steps(program, true));
     for (k, output) in (program.inputs..).zip(&program.outputs) {
         _ = writeln!(body, "store_{}(at{k}, v{output});", NAMES[k]);
     }
@@ -44,7 +44,7 @@ pub fn vectors(program: &Program, vectors: Vectors) -> Source {
     let table = (format!("q + {}u", 2 * program.constants), TENSORS);
     let fours = Fours { tensors: &tensors, inputs: program.inputs, vectors, table };
     let functions = functions(program);
-    let steps = steps(program);
+    let steps = steps(program, true);
     let length = functions.len() + steps.len() + LIBRARY.len();
     let text = Text::new(&[]).library(LIBRARY).item(&functions);
     let once = constants(program, "im.base + 1u");
@@ -99,8 +99,9 @@ pub fn element(
     }
     _ = write!(
         items,
-        "fn load_a(i: u32) -> {kind} {{\n{body}{}{stores}return v{value};\n}}\n",
-        values(program)
+        "fn load_a(i: u32) -> {kind} {{\n{body}{}{}{stores}return v{value};\n}}\n",
+        loads(program),
+        steps(program, false)
     );
     Text::new(&tensors).library(LIBRARY).item(&items).prologue(&prologue)
 }
@@ -150,28 +151,29 @@ fn constants(program: &Program, base: &str) -> Vec<Once> {
     once
 }
 
-/// Inputs and instructions, as values `v0`, `v1` ...
-fn values(program: &Program) -> String {
-    let mut text = String::new();
-    for (i, name) in NAMES.into_iter().enumerate().take(program.inputs) {
-        _ = writeln!(text, "let v{i} = load_{name}(at{i});");
-    }
-    text + &steps(program)
+/// Inputs, as values `v0`, `v1` ...
+fn loads(program: &Program) -> String {
+    let inputs = NAMES.into_iter().enumerate().take(program.inputs);
+    inputs.map(|(i, name)| format!("let v{i} = load_{name}(at{i});\n")).collect()
 }
 
-/// Instructions, as values.
-fn steps(program: &Program) -> String {
+/// Instructions, as values behind those. If all outputs are stored, those that nothing else reads are rounded then.
+fn steps(program: &Program, stored: bool) -> String {
+    let read = |value: usize| program.steps.iter().any(|step| step.operands().contains(&value));
     let mut text = String::new();
     for (i, step) in program.steps.iter().enumerate() {
         let value = program.first() + i;
         let to = program.dtypes[value];
-        _ = writeln!(text, "let v{value} = {};", instruction(program, step, to));
+        let later = stored && to.is_real() && !read(value);
+        _ = writeln!(text, "let v{value} = {};", instruction(program, step, (to, later)));
     }
     text
 }
 
-fn instruction(program: &Program, step: &Step, to: Dtype) -> String {
+/// The value of an instruction, rounded to its dtype unless that comes `later`.
+fn instruction(program: &Program, step: &Step, (to, later): (Dtype, bool)) -> String {
     let dtype = |value: usize| program.dtypes[value];
+    let narrowed = |to, value: &str| if later { value.to_owned() } else { narrowed(to, value) };
     match step {
         Step::Call(function, of) => {
             let operands: Vec<_> = of.iter().map(|value| format!("v{value}")).collect();
