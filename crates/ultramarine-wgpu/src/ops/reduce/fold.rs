@@ -47,14 +47,18 @@ impl Cut {
 
     /// For workgroups with shared memory.
     fn grouped(of: Problem, parallelism: u64) -> Self {
-        // Rows are read along lanes, columns along outputs. Few outputs leave room for more lanes.
-        let base = if of.rows { 32 } else { 8 };
+        // Rows are read along lanes, columns along outputs, 64 bytes at least. Few outputs leave room for more lanes.
+        let base = if of.rows { 32 } else { 16 };
         let room = u64::from(GROUP) / of.outputs.next_power_of_two().min(GROUP.into());
         let useful = of.count.div_ceil(FOUR as u64).next_power_of_two();
         let lanes = room.max(base).min(useful);
         let turn = TURN * lanes;
-        // Twice as many as keep the device busy, for their ends do not meet; four turns for each at least.
-        let wanted = (2 * parallelism).div_ceil(of.outputs * lanes);
+        // Twice as many as keep the device busy, for their ends do not meet; four turns for each at least. Where one for each
+        // output does, a second kernel would take longer.
+        let wanted = match of.outputs * lanes >= parallelism {
+            true => 1,
+            false => (2 * parallelism).div_ceil(of.outputs * lanes),
+        };
         let segments = wanted.min(of.count.div_ceil(4 * turn)).max(1);
         let length = match segments {
             1 => of.count,
@@ -163,7 +167,7 @@ mod tests {
             (cut.lanes, cut.length)
         };
         assert_eq!(cut(4096, 4096, true), (32, 4096));
-        assert_eq!(cut(4096, 4096, false), (8, 1024));
+        assert_eq!(cut(4096, 4096, false), (16, 4096));
         assert_eq!(cut(1, 1 << 24, true), (256, 1 << 15));
         // Three columns have 64 lanes, short rows one or two.
         assert_eq!(cut(3, 1 << 20, false).0, 64);
