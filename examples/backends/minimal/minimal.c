@@ -43,9 +43,10 @@ static char kind_of(DLDataType t) {
 
 /* ---- numbers: as schema.h says them -------------------------------------------------------------------------- */
 
-static float remainder_of(float x, float y) { /* has the sign of y */
+static float remainder_of(float x, float y) { /* has the sign of y, a zero too */
   float r = fmodf(x, y);
-  return r != 0 && (r < 0) != (y < 0) ? r + y : r;
+  if (r == 0) return copysignf(r, y);
+  return (r < 0) != (y < 0) ? r + y : r;
 }
 static float log_add(float x, float y) {
   if (isnan(x) || isnan(y)) return NAN;

@@ -162,7 +162,7 @@
 #define UM_BINARY_MULTIPLY 2u /* x * y; integers wrap; bool: and. */
 #define UM_BINARY_DIVIDE 3u /* x / y; floating and complex only. */
 #define UM_BINARY_FLOOR_DIVIDE 4u /* Integers: floor(x / y), by zero 0. Floats: the quotient rounded to the dtype, then rounded down. Complex: x / y. */
-#define UM_BINARY_REMAINDER 5u /* Sign of the divisor (Python's %); integers by zero: the dividend. */
+#define UM_BINARY_REMAINDER 5u /* Sign of the divisor (Python's %), a zero too; integers by zero: the dividend. */
 #define UM_BINARY_POWER 6u /* x ** y; integers by squaring, 0 for every negative exponent. */
 #define UM_BINARY_MAXIMUM 7u /* Larger; NaN if either is NaN. Complex: by real part, then imaginary. */
 #define UM_BINARY_MINIMUM 8u /* Smaller; NaN if either is NaN. */

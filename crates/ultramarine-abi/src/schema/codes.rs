@@ -296,7 +296,7 @@ code_module! {
         /// Integers: floor(x / y), by zero 0. Floats: the quotient rounded to the dtype, then
         /// rounded down. Complex: x / y.
         FLOOR_DIVIDE = 4 "floor_divide",
-        /// Sign of the divisor (Python's %); integers by zero: the dividend.
+        /// Sign of the divisor (Python's %), a zero too; integers by zero: the dividend.
         REMAINDER = 5 "remainder",
         /// x ** y; integers by squaring, 0 for every negative exponent.
         POWER = 6 "power",

@@ -88,7 +88,7 @@ code_rows! { BINARY_CODES
     "multiply" 2 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 0.0 false Any Basic "x * y; integers wrap; bool: and.";
     "divide" 3 [dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 3.0 false Any Basic "x / y; floating and complex only.";
     "floor_divide" 4 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 0.0 false Any Basic "Integers: floor(x / y), by zero 0. Floats: the quotient rounded to the dtype, then rounded down. Complex: x / y.";
-    "remainder" 5 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT] [Output::Main] 0.0 false Any Basic "Sign of the divisor (Python's %); integers by zero: the dividend.";
+    "remainder" 5 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT] [Output::Main] 0.0 false Any Basic "Sign of the divisor (Python's %), a zero too; integers by zero: the dividend.";
     "power" 6 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 16.0 false Power Basic "x ** y; integers by squaring, 0 for every negative exponent.";
     "maximum" 7 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 0.0 false Any Basic "Larger; NaN if either is NaN. Complex: by real part, then imaginary.";
     "minimum" 8 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 0.0 false Any Basic "Smaller; NaN if either is NaN.";

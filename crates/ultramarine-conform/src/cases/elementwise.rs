@@ -1,6 +1,6 @@
 //! UNARY and BINARY.
 
-use super::{OpUnderTest, Scope, case, case_name, in_place, numbers, placements};
+use super::{OpUnderTest, Scope, case, case_name, complex_special, in_place, numbers, placements};
 use crate::compare::Expected;
 use crate::device::words;
 use crate::dtype::{DType, Num};
@@ -42,6 +42,9 @@ fn unary(scope: &Scope) -> Vec<OpUnderTest> {
             }
             if to == dtype {
                 cases.push(in_place(&cases[0]));
+            }
+            if dtype.is_complex() {
+                cases.extend(complex_special::case_of(code));
             }
             ops.push(OpUnderTest::new(scope, op::UNARY, Some(code), dtype, cases));
         }
@@ -151,7 +154,8 @@ fn binary_expected(code: u32, dtype: DType, first: &[Num], second: &[Num]) -> Ve
             if dtype.is_complex() && code == binary::POWER {
                 return expected(ulps, dtype, value, 8.0 * at);
             }
-            expected(ulps, dtype, value, at)
+            let signed_zero = code == binary::REMAINDER;
+            Expected { signed_zero, ..expected(ulps, dtype, value, at) }
         })
         .collect()
 }

@@ -1,6 +1,7 @@
 //! The cases of every op: tensors, and the expected results.
 
 mod arg_reduce;
+mod complex_special;
 mod conv;
 mod copy;
 mod create;

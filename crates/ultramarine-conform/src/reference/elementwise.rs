@@ -275,12 +275,11 @@ fn binary_real(code: u32, dtype: DType, x: f64, y: f64) -> Option<f64> {
         binary::MULTIPLY => x * y,
         binary::DIVIDE => x / y,
         binary::FLOOR_DIVIDE => dtype.round(x / y).floor(),
-        // The contract leaves infinite operands and a zero divisor open.
-        binary::REMAINDER if !x.is_finite() || !y.is_finite() || y == 0.0 => return None,
-        binary::REMAINDER => {
-            let r = x % y;
-            if r != 0.0 && (r < 0.0) != (y < 0.0) { r + y } else { r }
-        }
+        binary::REMAINDER => match x % y {
+            r if r == 0.0 => r.copysign(y),
+            r if (r < 0.0) != (y < 0.0) => r + y,
+            r => r,
+        },
         binary::POWER => x.powf(y),
         binary::MAXIMUM | binary::MINIMUM if x.is_nan() || y.is_nan() => f64::NAN,
         binary::MAXIMUM => x.max(y),

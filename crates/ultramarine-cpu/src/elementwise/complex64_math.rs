@@ -8,7 +8,7 @@
 use super::float64::{arccosh as acosh, arcsinh as asinh};
 use crate::dtype::c64;
 use crate::level::IsaBaseline;
-use std::f64::consts::{LN_2, LN_10};
+use std::f64::consts::{FRAC_PI_2, LN_2, LN_10};
 
 /// A complex number of two float64.
 #[derive(Clone, Copy)]
@@ -45,6 +45,10 @@ impl C {
     fn is_infinite(self) -> bool {
         self.re.is_infinite() || self.im.is_infinite()
     }
+    /// An infinite real part beside an angle that has no sine.
+    fn is_infinite_turned(self) -> bool {
+        self.re.is_infinite() && !self.im.is_finite()
+    }
     fn is_zero(self) -> bool {
         self.re == 0.0 && self.im == 0.0
     }
@@ -68,9 +72,14 @@ impl C {
     }
 }
 
-/// a b, where 0 times infinity is 0.
+/// a b, where 0 times infinity is 0, and 0 times NaN the zero that was given: NaN has no sign.
 fn product(a: f64, b: f64) -> f64 {
-    if a == 0.0 || b == 0.0 { 0f64.copysign(a) * 1f64.copysign(b) } else { a * b }
+    match (a == 0.0, b == 0.0) {
+        (true, _) if b.is_nan() => a,
+        (_, true) if a.is_nan() => b,
+        (false, false) => a * b,
+        _ => 0f64.copysign(a) * 1f64.copysign(b),
+    }
 }
 
 pub(super) fn multiply(x: C, y: C) -> C {
@@ -115,10 +124,10 @@ pub fn reciprocal(z: C) -> C {
     divide(c(1.0, 0.0), z)
 }
 
-/// z / |z|; 0 stays.
+/// z / |z|; 0 for zeros of any sign.
 pub(super) fn sign(z: C) -> C {
     if z.is_zero() {
-        return z;
+        return c(0.0, 0.0);
     }
     let size = z.re.hypot(z.im);
     if size.is_infinite() { NAN } else { c(z.re / size, z.im / size) }
@@ -128,18 +137,19 @@ pub fn sqrt(z: C) -> C {
     if z.im.is_infinite() {
         return c(f64::INFINITY, z.im);
     }
+    if z.re.is_infinite() {
+        let other = if z.im.is_nan() { f64::NAN } else { 0.0 };
+        return if z.re > 0.0 {
+            c(z.re, other.copysign(z.im))
+        } else {
+            c(other, f64::INFINITY.copysign(z.im))
+        };
+    }
     if z.is_nan() {
         return NAN;
     }
     if z.is_zero() {
         return c(0.0, z.im);
-    }
-    if z.re.is_infinite() {
-        return if z.re > 0.0 {
-            c(z.re, 0f64.copysign(z.im))
-        } else {
-            c(0.0, f64::INFINITY.copysign(z.im))
-        };
     }
     let t = (0.5 * (z.re.abs() + z.re.hypot(z.im))).sqrt();
     if z.re >= 0.0 { c(t, z.im / (2.0 * t)) } else { c(z.im.abs() / (2.0 * t), t.copysign(z.im)) }
@@ -154,8 +164,8 @@ pub fn exp(z: C) -> C {
     if z.im == 0.0 {
         return c(size, z.im);
     }
-    if size == 0.0 && !z.im.is_finite() {
-        return c(0.0, 0.0);
+    if z.is_infinite_turned() {
+        return if z.re > 0.0 { c(size, f64::NAN) } else { c(0.0, product(0.0, z.im)) };
     }
     c(size * z.im.cos(), size * z.im.sin())
 }
@@ -216,16 +226,28 @@ pub(super) fn power(x: C, y: C) -> C {
 }
 
 pub fn sinh(z: C) -> C {
+    if z.is_infinite_turned() {
+        return c(z.re, f64::NAN);
+    }
     c(product(z.re.sinh(), z.im.cos()), product(z.re.cosh(), z.im.sin()))
 }
 
 pub fn cosh(z: C) -> C {
+    if z.is_infinite_turned() {
+        return c(f64::INFINITY, f64::NAN);
+    }
     c(product(z.re.cosh(), z.im.cos()), product(z.re.sinh(), z.im.sin()))
 }
 
 pub fn tanh(z: C) -> C {
-    if z.is_nan() {
-        return if z.im == 0.0 { z } else { NAN };
+    if z.is_infinite_turned() {
+        return c(1f64.copysign(z.re), product(0.0, z.im));
+    }
+    if z.re.is_nan() {
+        return c(z.re, if z.im == 0.0 { z.im } else { f64::NAN });
+    }
+    if !z.im.is_finite() {
+        return c(if z.re == 0.0 { z.re } else { f64::NAN }, f64::NAN);
     }
     if z.re.abs() > 300.0 {
         return c(1f64.copysign(z.re), 0f64.copysign((2.0 * z.im).sin()));
@@ -259,9 +281,15 @@ fn roots(z: C) -> (C, C) {
     (sqrt(c(1.0 - z.re, -z.im)), sqrt(c(1.0 + z.re, z.im)))
 }
 
+/// `x` if it is infinite, else NaN.
+fn infinite_or_nan(x: f64) -> f64 {
+    if x.is_infinite() { x } else { f64::NAN }
+}
+
 pub(super) fn arcsin(z: C) -> C {
     if z.is_nan() {
-        return NAN;
+        let re = if z.re == 0.0 { z.re } else { f64::NAN };
+        return c(re, if z.re.is_infinite() { f64::INFINITY } else { infinite_or_nan(z.im) });
     }
     let w = z.bounded();
     let (minus, plus) = roots(w);
@@ -272,7 +300,8 @@ pub(super) fn arcsin(z: C) -> C {
 
 pub(super) fn arccos(z: C) -> C {
     if z.is_nan() {
-        return NAN;
+        let w = arcsin(z);
+        return c(FRAC_PI_2 - w.re, -w.im);
     }
     let (minus, plus) = roots(z.bounded());
     let re = 2.0 * minus.re.atan2(plus.re);
@@ -282,7 +311,8 @@ pub(super) fn arccos(z: C) -> C {
 
 pub(super) fn arccosh(z: C) -> C {
     if z.is_nan() {
-        return NAN;
+        let w = arccos(z);
+        return c(w.im.abs(), w.re);
     }
     let w = z.bounded();
     let (minus, plus) = (sqrt(w.plus(-1.0)), sqrt(w.plus(1.0)));
@@ -300,7 +330,9 @@ pub(super) fn arcsinh(z: C) -> C {
 
 pub(super) fn arctanh(z: C) -> C {
     if z.is_nan() {
-        return NAN;
+        let re = if z.re == 0.0 || z.is_infinite() { product(0.0, z.re) } else { f64::NAN };
+        let im = if z.im.is_infinite() { FRAC_PI_2.copysign(z.im) } else { f64::NAN };
+        return c(re, im);
     }
     let w = z.bounded();
     let x = w.re.abs();

@@ -1,4 +1,4 @@
-//! Remainders of float32 and float64, exact, with the divisor's sign.
+//! Remainders of float32 and float64, exact, with the divisor's sign, zeros too.
 //!
 //! Of magnitudes a and b, q = trunc(a / b) is at most one above the whole part of the exact
 //! quotient while that is below 2^24 (2^53), and a - q b is exact where the multiply-add is fused.
@@ -23,15 +23,19 @@ macro_rules! functions {
         /// The remainder of x / y from that of the magnitudes.
         #[inline(always)]
         fn $signed(r: $t, x: $t, y: $t) -> $t {
-            let r = r.copysign(x);
             let differ = x.is_sign_negative() != y.is_sign_negative();
-            if (r != 0.0) & differ { r + y } else { r }
+            let moved = if differ { r.copysign(x) + y } else { r.copysign(x) };
+            if r == 0.0 { r.copysign(y) } else { moved }
         }
 
         /// The remainder of x / y, by the platform's function.
         pub(super) fn $slow(x: $t, y: $t) -> $t {
             let r = x % y;
-            if r != 0.0 && (r < 0.0) != (y < 0.0) { r + y } else { r }
+            match r == 0.0 {
+                true => r.copysign(y),
+                false if (r < 0.0) != (y < 0.0) => r + y,
+                false => r,
+            }
         }
     };
 }

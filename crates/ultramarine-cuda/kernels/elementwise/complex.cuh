@@ -27,6 +27,7 @@ INLINE float c_abs(complex64 z) {
 
 #define Z_INFINITE infinite(0.0)
 #define Z_NAN not_a_number(0.0)
+#define Z_QUARTER_TURN 1.5707963267948966
 INLINE bool z_isnan(wide64 z) { return r_isnan(z.re) || r_isnan(z.im); }
 INLINE bool z_isinf(wide64 z) { return r_isinf(z.re) || r_isinf(z.im); }
 INLINE bool z_isfinite(wide64 z) { return r_isfinite(z.re) && r_isfinite(z.im); }
@@ -58,27 +59,37 @@ INLINE wide64 z_divide(wide64 x, wide64 y) {
 INLINE wide64 z_reciprocal(wide64 z) { return z_divide(z_of(1, 0), z); }
 
 INLINE wide64 z_sign(wide64 z) {
-  if (z.re == 0 && z.im == 0) return z;
+  if (z.re == 0 && z.im == 0) return z_of(0, 0);
   double size = hypot(z.re, z.im);
   return r_isinf(size) ? z_of(Z_NAN, Z_NAN) : z_of(z.re / size, z.im / size);
 }
 
 INLINE wide64 z_sqrt(wide64 z) {
   if (r_isinf(z.im)) return z_of(Z_INFINITE, z.im);
+  if (r_isinf(z.re)) {
+    double other = r_isnan(z.im) ? Z_NAN : 0.0;
+    return z.re > 0 ? z_of(z.re, copysign(other, z.im)) : z_of(other, copysign(Z_INFINITE, z.im));
+  }
   if (z_isnan(z)) return z_of(Z_NAN, Z_NAN);
   if (z.re == 0 && z.im == 0) return z_of(0, z.im);
-  if (r_isinf(z.re)) {
-    return z.re > 0 ? z_of(z.re, copysign(0.0, z.im)) : z_of(0, copysign(Z_INFINITE, z.im));
-  }
   double t = sqrt(0.5 * (fabs(z.re) + hypot(z.re, z.im)));
   return z.re >= 0 ? z_of(t, z.im / (2 * t)) : z_of(fabs(z.im) / (2 * t), copysign(t, z.im));
 }
 INLINE wide64 z_rsqrt(wide64 z) { return z_reciprocal(z_sqrt(z)); }
 
+// a b, where 0 times infinity is 0, and 0 times NaN the zero that was given: NaN has no sign.
+INLINE double z_product(double a, double b) {
+  if (a == 0 && r_isnan(b)) return a;
+  if (b == 0 && r_isnan(a)) return b;
+  return a == 0 || b == 0 ? copysign(0.0, a) * copysign(1.0, b) : a * b;
+}
+// An infinite real part beside an angle that has no sine.
+INLINE bool z_is_infinite_turned(wide64 z) { return r_isinf(z.re) && !r_isfinite(z.im); }
+
 INLINE wide64 z_exp(wide64 z) {
   double size = exp(z.re);
   if (z.im == 0) return z_of(size, z.im);
-  if (size == 0 && !r_isfinite(z.im)) return z_of(0, 0);
+  if (z_is_infinite_turned(z)) return z.re > 0 ? z_of(size, Z_NAN) : z_of(0, z_product(0, z.im));
   double s, c;
   sincos(z.im, &s, &c);
   return z_of(size * c, size * s);
@@ -120,22 +131,22 @@ INLINE wide64 z_power(wide64 x, wide64 y) {
   return z_exp(z_of(y.re * l.re - y.im * l.im, y.re * l.im + y.im * l.re));
 }
 
-// a b, where 0 times infinity is 0.
-INLINE double z_product(double a, double b) {
-  return a == 0 || b == 0 ? copysign(0.0, a) * copysign(1.0, b) : a * b;
-}
 INLINE wide64 z_sinh(wide64 z) {
+  if (z_is_infinite_turned(z)) return z_of(z.re, Z_NAN);
   double s, c;
   sincos(z.im, &s, &c);
   return z_of(z_product(sinh(z.re), c), z_product(cosh(z.re), s));
 }
 INLINE wide64 z_cosh(wide64 z) {
+  if (z_is_infinite_turned(z)) return z_of(Z_INFINITE, Z_NAN);
   double s, c;
   sincos(z.im, &s, &c);
   return z_of(z_product(cosh(z.re), c), z_product(sinh(z.re), s));
 }
 INLINE wide64 z_tanh(wide64 z) {
-  if (z_isnan(z)) return z.im == 0 ? z : z_of(Z_NAN, Z_NAN);
+  if (z_is_infinite_turned(z)) return z_of(copysign(1.0, z.re), z_product(0, z.im));
+  if (r_isnan(z.re)) return z_of(z.re, z.im == 0 ? z.im : Z_NAN);
+  if (!r_isfinite(z.im)) return z_of(z.re == 0 ? z.re : Z_NAN, Z_NAN);
   if (fabs(z.re) > 300) return z_of(copysign(1.0, z.re), copysign(0.0, sin(2 * z.im)));
   double t = tan(z.im), s = sinh(z.re), b = 1 + t * t, d = 1 + b * s * s;
   return z_of(b * sqrt(1 + s * s) * s / d, t / d);
@@ -151,26 +162,38 @@ INLINE wide64 z_bounded(wide64 z) { return z_of(z_bounded(z.re), z_bounded(z.im)
 INLINE double z_grown(double y, wide64 z) { return z_isinf(z) ? copysign(Z_INFINITE, y) : y; }
 
 INLINE wide64 z_arcsin(wide64 z) {
-  if (z_isnan(z)) return z_of(Z_NAN, Z_NAN);
+  if (z_isnan(z)) {
+    double im = r_isinf(z.im) ? z.im : Z_NAN;
+    return z_of(z.re == 0 ? z.re : Z_NAN, r_isinf(z.re) ? Z_INFINITE : im);
+  }
   wide64 w = z_bounded(z), minus = z_sqrt(z_of(1 - w.re, -w.im)), plus = z_sqrt(z_of(1 + w.re, w.im));
   double re = atan2(w.re, minus.re * plus.re - minus.im * plus.im);
   double im = asinh(minus.re * plus.im - minus.im * plus.re);
   return z_of(re, copysign(z_grown(im, z), z.im));
 }
 INLINE wide64 z_arccos(wide64 z) {
-  if (z_isnan(z)) return z_of(Z_NAN, Z_NAN);
+  if (z_isnan(z)) {
+    wide64 w = z_arcsin(z);
+    return z_of(Z_QUARTER_TURN - w.re, -w.im);
+  }
   wide64 w = z_bounded(z), minus = z_sqrt(z_of(1 - w.re, -w.im)), plus = z_sqrt(z_of(1 + w.re, w.im));
   double im = asinh(plus.re * minus.im - plus.im * minus.re);
   return z_of(2 * atan2(minus.re, plus.re), copysign(z_grown(im, z), -z.im));
 }
 INLINE wide64 z_arccosh(wide64 z) {
-  if (z_isnan(z)) return z_of(Z_NAN, Z_NAN);
+  if (z_isnan(z)) {
+    wide64 w = z_arccos(z);
+    return z_of(fabs(w.im), w.re);
+  }
   wide64 w = z_bounded(z), minus = z_sqrt(z_of(w.re - 1, w.im)), plus = z_sqrt(z_of(w.re + 1, w.im));
   double re = w.im == 0 && w.re >= 1 ? acosh(w.re) : asinh(minus.re * plus.re + minus.im * plus.im);
   return z_of(z_grown(re, z), 2 * atan2(minus.im, plus.re));
 }
 INLINE wide64 z_arctanh(wide64 z) {
-  if (z_isnan(z)) return z_of(Z_NAN, Z_NAN);
+  if (z_isnan(z)) {
+    double re = z.re == 0 || z_isinf(z) ? z_product(0, z.re) : Z_NAN;
+    return z_of(re, r_isinf(z.im) ? copysign(Z_QUARTER_TURN, z.im) : Z_NAN);
+  }
   wide64 w = z_bounded(z);
   double x = fabs(w.re), below = 1 - x, square = w.im * w.im;
   double re = 0.25 * log1p(4 * x / (below * below + square));

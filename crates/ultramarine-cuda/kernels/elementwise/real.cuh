@@ -43,6 +43,7 @@ REAL_1(trunc, truncf, trunc)
 REAL_2(power, powf, pow)
 REAL_2(arctan2, atan2f, atan2)
 REAL_2(truncated_remainder, fmodf, fmod)
+REAL_2(copysign, copysignf, copysign)
 #undef REAL_1
 #undef REAL_2
 
@@ -69,10 +70,11 @@ template <class R> INLINE R r_sigmoid(R x) {
   return (x < 0 ? e : (R)1) / (1 + e);
 }
 
-// Python's %: of the divisor's sign.
+// Python's %: of the divisor's sign, a zero too.
 template <class R> INLINE R r_remainder(R x, R y) {
   R r = r_truncated_remainder(x, y);
-  return r != 0 && (r < 0) != (y < 0) ? r + y : r;
+  if (r == 0) return r_copysign(r, y);
+  return (r < 0) != (y < 0) ? r + y : r;
 }
 
 // NaN if either is.

@@ -3,6 +3,7 @@
 fn is_nan(x: f32) -> bool { return isnan32(x); }
 fn is_inf(x: f32) -> bool { return isinf32(x); }
 fn is_finite(x: f32) -> bool { return isfinite32(x); }
+fn with_sign(x: f32, s: f32) -> f32 { return copysign32(x, s); }
 
 // x - y trunc(x / y), exactly: by a division of the mantissas bit by bit.
 fn remainder_to_zero(x: f32, y: f32) -> f32 {

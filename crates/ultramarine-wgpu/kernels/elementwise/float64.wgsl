@@ -3,6 +3,7 @@
 fn is_nan(x: f64) -> bool { return isnan64(x); }
 fn is_inf(x: f64) -> bool { return isinf64(x); }
 fn is_finite(x: f64) -> bool { return isfinite64(x); }
+fn with_sign(x: f64, s: f64) -> f64 { return copysign64(x, s); }
 
 fn leading_zeros(x: u64) -> u32 {
   let high = u32(x >> 32u);

@@ -27,9 +27,11 @@ fn binary_divide(x: A, y: A) -> A { return x / y; }
 // The quotient is rounded to the dtype before it is rounded down.
 fn binary_floor_divide(x: A, y: A) -> A { return floor(rounded(x / y)); }
 
+// A zero has the divisor's sign, too.
 fn binary_remainder(x: A, y: A) -> A {
   let rest = remainder_to_zero(x, y);
-  return select(rest, rest + y, rest != A(0) && (rest < A(0)) != (y < A(0)));
+  let moved = select(rest, rest + y, (rest < A(0)) != (y < A(0)));
+  return select(moved, with_sign(rest, y), rest == A(0));
 }
 
 fn binary_maximum(x: A, y: A) -> A { return select(y, x, x > y || is_nan(x)); }

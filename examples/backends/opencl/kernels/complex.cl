@@ -5,8 +5,10 @@
 
 #ifdef FP64
 #define HUGE_PART 1.0e150
+#define QUARTER_TURN 1.5707963267948966
 #else
 #define HUGE_PART 1.0e18f
+#define QUARTER_TURN 1.5707964f
 #endif
 
 static inline wide2 z_of(wide re, wide im) { return (wide2)(re, im); }
@@ -14,6 +16,8 @@ static inline wide2 z_nan(void) { return (wide2)(NAN, NAN); }
 static inline bool z_is_nan(wide2 z) { return isnan(z.x) || isnan(z.y); }
 static inline bool z_is_infinite(wide2 z) { return isinf(z.x) || isinf(z.y); }
 static inline bool z_is_finite(wide2 z) { return isfinite(z.x) && isfinite(z.y); }
+/* An infinite real part beside an angle that has no sine. */
+static inline bool z_is_infinite_turned(wide2 z) { return isinf(z.x) && !isfinite(z.y); }
 static inline bool z_is_zero(wide2 z) { return z.x == 0 && z.y == 0; }
 static inline wide2 z_times_i(wide2 z) { return (wide2)(-z.y, z.x); }
 static inline wide2 z_over_i(wide2 z) { return (wide2)(z.y, -z.x); }
@@ -24,8 +28,10 @@ static inline wide2 z_bounded(wide2 z) {
   return (wide2)(clamp(z.x, (wide)-HUGE_PART, (wide)HUGE_PART), clamp(z.y, (wide)-HUGE_PART, (wide)HUGE_PART));
 }
 
-/* a b, where 0 times infinity is 0. */
+/* a b, where 0 times infinity is 0, and 0 times NaN the zero that was given: NaN has no sign. */
 static inline wide z_product(wide a, wide b) {
+  if (a == 0 && isnan(b)) return a;
+  if (b == 0 && isnan(a)) return b;
   return a == 0 || b == 0 ? copysign((wide)0, a) * copysign((wide)1, b) : a * b;
 }
 
@@ -64,18 +70,19 @@ static wide2 z_divide(wide2 x, wide2 y) {
 }
 
 static wide2 z_sign(wide2 z) {
-  if (z_is_zero(z)) return z;
+  if (z_is_zero(z)) return z_of(0, 0);
   wide size = hypot(z.x, z.y);
   return isinf(size) ? z_nan() : z_of(z.x / size, z.y / size);
 }
 
 static wide2 z_sqrt(wide2 z) {
   if (isinf(z.y)) return z_of(INFINITY, z.y);
+  if (isinf(z.x)) {
+    wide other = isnan(z.y) ? (wide)NAN : 0;
+    return z.x > 0 ? z_of(z.x, copysign(other, z.y)) : z_of(other, copysign((wide)INFINITY, z.y));
+  }
   if (z_is_nan(z)) return z_nan();
   if (z_is_zero(z)) return z_of(0, z.y);
-  if (isinf(z.x)) {
-    return z.x > 0 ? z_of(z.x, copysign((wide)0, z.y)) : z_of(0, copysign((wide)INFINITY, z.y));
-  }
   wide t = sqrt((wide)0.5 * (fabs(z.x) + hypot(z.x, z.y)));
   return z.x >= 0 ? z_of(t, z.y / (2 * t)) : z_of(fabs(z.y) / (2 * t), copysign(t, z.y));
 }
@@ -83,7 +90,7 @@ static wide2 z_sqrt(wide2 z) {
 static wide2 z_exp(wide2 z) {
   wide size = exp(z.x);
   if (z.y == 0) return z_of(size, z.y);
-  if (size == 0 && !isfinite(z.y)) return z_of(0, 0);
+  if (z_is_infinite_turned(z)) return z.x > 0 ? z_of(size, NAN) : z_of(0, z_product(0, z.y));
   return z_of(size * cos(z.y), size * sin(z.y));
 }
 
@@ -118,15 +125,19 @@ static wide2 z_power(wide2 x, wide2 y) {
 }
 
 static wide2 z_sinh(wide2 z) {
+  if (z_is_infinite_turned(z)) return z_of(z.x, NAN);
   return z_of(z_product(sinh(z.x), cos(z.y)), z_product(cosh(z.x), sin(z.y)));
 }
 
 static wide2 z_cosh(wide2 z) {
+  if (z_is_infinite_turned(z)) return z_of(INFINITY, NAN);
   return z_of(z_product(cosh(z.x), cos(z.y)), z_product(sinh(z.x), sin(z.y)));
 }
 
 static wide2 z_tanh(wide2 z) {
-  if (z_is_nan(z)) return z.y == 0 ? z : z_nan();
+  if (z_is_infinite_turned(z)) return z_of(copysign((wide)1, z.x), z_product(0, z.y));
+  if (isnan(z.x)) return z_of(z.x, z.y == 0 ? z.y : (wide)NAN);
+  if (!isfinite(z.y)) return z_of(z.x == 0 ? z.x : (wide)NAN, NAN);
 #ifdef FP64
   if (fabs(z.x) > 300) {
 #else
@@ -144,7 +155,10 @@ static wide2 z_tanh(wide2 z) {
 static inline wide z_grown(wide y, wide2 z) { return z_is_infinite(z) ? copysign((wide)INFINITY, y) : y; }
 
 static wide2 z_arcsin(wide2 z) {
-  if (z_is_nan(z)) return z_nan();
+  if (z_is_nan(z)) {
+    wide im = isinf(z.y) ? z.y : (wide)NAN;
+    return z_of(z.x == 0 ? z.x : (wide)NAN, isinf(z.x) ? (wide)INFINITY : im);
+  }
   wide2 w = z_bounded(z);
   wide2 minus = z_sqrt(z_of(1 - w.x, -w.y)), plus = z_sqrt(z_of(1 + w.x, w.y));
   wide re = atan2(w.x, minus.x * plus.x - minus.y * plus.y);
@@ -153,7 +167,10 @@ static wide2 z_arcsin(wide2 z) {
 }
 
 static wide2 z_arccos(wide2 z) {
-  if (z_is_nan(z)) return z_nan();
+  if (z_is_nan(z)) {
+    wide2 w = z_arcsin(z);
+    return z_of((wide)QUARTER_TURN - w.x, -w.y);
+  }
   wide2 w = z_bounded(z);
   wide2 minus = z_sqrt(z_of(1 - w.x, -w.y)), plus = z_sqrt(z_of(1 + w.x, w.y));
   wide re = 2 * atan2(minus.x, plus.x);
@@ -162,7 +179,10 @@ static wide2 z_arccos(wide2 z) {
 }
 
 static wide2 z_arccosh(wide2 z) {
-  if (z_is_nan(z)) return z_nan();
+  if (z_is_nan(z)) {
+    wide2 w = z_arccos(z);
+    return z_of(fabs(w.y), w.x);
+  }
   wide2 w = z_bounded(z);
   wide2 minus = z_sqrt(z_of(w.x - 1, w.y)), plus = z_sqrt(z_of(w.x + 1, w.y));
   wide re = w.y == 0 && w.x >= 1 ? acosh(w.x) : asinh(minus.x * plus.x + minus.y * plus.y);
@@ -170,7 +190,10 @@ static wide2 z_arccosh(wide2 z) {
 }
 
 static wide2 z_arctanh(wide2 z) {
-  if (z_is_nan(z)) return z_nan();
+  if (z_is_nan(z)) {
+    wide re = z.x == 0 || z_is_infinite(z) ? z_product(0, z.x) : (wide)NAN;
+    return z_of(re, isinf(z.y) ? copysign((wide)QUARTER_TURN, z.y) : (wide)NAN);
+  }
   wide2 w = z_bounded(z);
   wide x = fabs(w.x);
   wide gap = (1 - x) * (1 - x) + w.y * w.y;

@@ -111,7 +111,8 @@ static A binary_value(uint op, A x, A y) {
     case UM_BINARY_FLOOR_DIVIDE: return floor(up(down(x / y)));
     case UM_BINARY_REMAINDER: {
       A r = fmod(x, y);
-      return r != 0 && (r < 0) != (y < 0) ? r + y : r;
+      if (r == 0) return copysign(r, y);
+      return (r < 0) != (y < 0) ? r + y : r;
     }
     case UM_BINARY_POWER: return pow(x, y);
     case UM_BINARY_MAXIMUM: return x > y || isnan(x) ? x : y;

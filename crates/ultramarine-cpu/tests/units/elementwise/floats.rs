@@ -29,7 +29,11 @@ fn reference(code: u32, x: f64, y: f64) -> f64 {
         b::FLOOR_DIVIDE => (x / y).floor(),
         b::REMAINDER => {
             let r = x % y;
-            if r < 0.0 && y > 0.0 || r > 0.0 && y < 0.0 { r + y } else { r }
+            match r {
+                0.0 => r.copysign(y),
+                _ if r < 0.0 && y > 0.0 || r > 0.0 && y < 0.0 => r + y,
+                _ => r,
+            }
         }
         b::MAXIMUM if x.is_nan() || y.is_nan() => NAN,
         b::MAXIMUM => {

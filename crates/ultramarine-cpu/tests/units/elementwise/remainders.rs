@@ -60,7 +60,11 @@ fn exact(x: f64, y: f64) -> f64 {
         }
     };
     let r = magnitude.copysign(x);
-    if r != 0.0 && (x < 0.0) != (y < 0.0) { r + y } else { r }
+    match r == 0.0 {
+        true => r.copysign(y),
+        false if (x < 0.0) != (y < 0.0) => r + y,
+        false => r,
+    }
 }
 
 fn pairs(random: &mut Rng, digits: u32, largest: f64) -> Vec<(f64, f64)> {

@@ -16,8 +16,8 @@ fn exp_of_sum_c64(z: vec2<f32>, low: vec2<f32>) -> vec2<f32> {
   if (z.y == 0.0) {
     return vec2<f32>(w.x, z.y);
   }
-  if (isinf32(z.x) && z.x < 0.0 && !isfinite32(z.y)) {
-    return vec2<f32>(0.0, 0.0);
+  if (is_infinite_turned_c64(z)) {
+    return select(vec2<f32>(0.0, copysign32(0.0, z.y)), vec2<f32>(z.x, nan32()), z.x > 0.0);
   }
   return w;
 }
@@ -79,15 +79,16 @@ fn unary_sqrt(z: vec2<f32>) -> vec2<f32> {
   if (isinf32(z.y)) {
     return vec2<f32>(inf32(), z.y);
   }
+  if (isinf32(z.x)) {
+    let zero = select(0.0, nan32(), isnan32(z.y));
+    let below = vec2<f32>(zero, copysign32(z.x, z.y));
+    return select(below, vec2<f32>(z.x, copysign32(zero, z.y)), z.x > 0.0);
+  }
   if (unary_isnan(z)) {
     return nan_c64();
   }
   if (is_zero_c64(z)) {
     return vec2<f32>(0.0, z.y);
-  }
-  if (isinf32(z.x)) {
-    let zero = copysign32(0.0, z.y);
-    return select(vec2<f32>(0.0, copysign32(z.x, z.y)), vec2<f32>(z.x, zero), z.x > 0.0);
   }
   let k = exponent_c64(z) >> 1u;
   let near = scale_c64(z, -2 * k);

@@ -16,6 +16,11 @@ fn is_zero_c64(z: vec2<f32>) -> bool {
   return z.x == 0.0 && z.y == 0.0;
 }
 
+// An infinite real part beside an angle that has no sine.
+fn is_infinite_turned_c64(z: vec2<f32>) -> bool {
+  return isinf32(z.x) && !isfinite32(z.y);
+}
+
 fn nan_c64() -> vec2<f32> {
   return vec2<f32>(nan32(), nan32());
 }
@@ -73,13 +78,13 @@ fn unary_round(z: vec2<f32>) -> vec2<f32> {
   return round(z);
 }
 
-// z / |z|; 0 stays. The errors of root and quotient are seen in the square of the modulus.
+// z / |z|; 0 for zeros of any sign. The errors of root and quotient are seen in the square of the modulus.
 fn unary_sign(z: vec2<f32>) -> vec2<f32> {
   let near = z * power_of_two_f32(-exponent_c64(z));
   let w = near / near_abs_c64(near);
   let beyond = (w.x * w.x - 1.0) + w.y * w.y;
   let direction = select(w - 0.5 * beyond * w, nan_c64(), unary_isinf(z));
-  return select(direction, z, is_zero_c64(z));
+  return select(direction, vec2<f32>(0.0, 0.0), is_zero_c64(z));
 }
 
 fn unary_square(z: vec2<f32>) -> vec2<f32> {

@@ -1,10 +1,11 @@
 // Trigonometric and hyperbolic functions of complex64 and their inverses. Special values are those of
 // C99. The inverse functions follow W. Kahan, "Branch cuts for complex elementary functions" (1987).
 
-// a b, where 0 times infinity is 0.
+// a b, where 0 times infinity is 0, and 0 times NaN the zero that was given: NaN has no sign.
 fn product_c64(a: f32, b: f32) -> f32 {
-  let zero = copysign32(0.0, bitcast<f32>(bitcast<u32>(a) ^ bitcast<u32>(b)));
-  return select(a * b, zero, a == 0.0 || b == 0.0);
+  let sign_a = select(bitcast<u32>(a), 0u, isnan32(a));
+  let sign_b = select(bitcast<u32>(b), 0u, isnan32(b));
+  return select(a * b, copysign32(0.0, bitcast<f32>(sign_a ^ sign_b)), a == 0.0 || b == 0.0);
 }
 
 // a sinh x and b cosh x: beyond 20 both are e^|x| / 2, in parts as they may overflow before the
@@ -21,11 +22,17 @@ fn sinh_cosh_c64(x: f32, a: f32, b: f32) -> vec2<f32> {
 }
 
 fn unary_sinh(z: vec2<f32>) -> vec2<f32> {
+  if (is_infinite_turned_c64(z)) {
+    return vec2<f32>(z.x, nan32());
+  }
   let turn = sin_cos_f32(z.y, 0.0);
   return sinh_cosh_c64(z.x, turn.y, turn.x);
 }
 
 fn unary_cosh(z: vec2<f32>) -> vec2<f32> {
+  if (is_infinite_turned_c64(z)) {
+    return vec2<f32>(inf32(), nan32());
+  }
   let turn = sin_cos_f32(z.y, 0.0);
   let w = sinh_cosh_c64(z.x, turn.x, turn.y);
   return vec2<f32>(w.y, w.x);
@@ -41,14 +48,20 @@ fn unary_cos(z: vec2<f32>) -> vec2<f32> {
 
 // sinh cosh + i sin cos over sinh^2 + cos^2; beyond 20 the real part is 1 to the last bit.
 fn unary_tanh(z: vec2<f32>) -> vec2<f32> {
-  if (unary_isnan(z)) {
-    return select(nan_c64(), z, z.y == 0.0);
+  if (is_infinite_turned_c64(z)) {
+    return vec2<f32>(copysign32(1.0, z.x), copysign32(0.0, z.y));
+  }
+  if (isnan32(z.x)) {
+    return vec2<f32>(z.x, select(nan32(), z.y, z.y == 0.0));
+  }
+  if (!isfinite32(z.y)) {
+    return vec2<f32>(select(nan32(), z.x, z.x == 0.0), nan32());
   }
   let turn = sin_cos_f32(z.y, 0.0);
   let both = turn.x * turn.y;
   if (abs(z.x) > 20.0) {
     let im = select(4.0 * exp_f32(-2.0 * abs(z.x)) * both, copysign32(0.0, both), isinf32(z.x));
-    return vec2<f32>(copysign32(1.0, z.x), select(im, 0.0, isinf32(z.y)));
+    return vec2<f32>(copysign32(1.0, z.x), im);
   }
   let s = sinh_f32(z.x);
   let w = vec2<f32>(s * cosh_f32(z.x), both);
@@ -67,7 +80,8 @@ fn is_far_c64(z: vec2<f32>) -> bool {
 
 fn unary_arcsin(z: vec2<f32>) -> vec2<f32> {
   if (unary_isnan(z)) {
-    return nan_c64();
+    let im = select(nan32(), z.y, isinf32(z.y));
+    return vec2<f32>(select(nan32(), z.x, z.x == 0.0), select(im, inf32(), isinf32(z.x)));
   }
   if (is_far_c64(z)) {
     return vec2<f32>(arctan2_f32(z.x, abs(z.y)), copysign32(log_abs_c64(z) + 0.6931472, z.y));
@@ -80,7 +94,8 @@ fn unary_arcsin(z: vec2<f32>) -> vec2<f32> {
 
 fn unary_arccos(z: vec2<f32>) -> vec2<f32> {
   if (unary_isnan(z)) {
-    return nan_c64();
+    let w = unary_arcsin(z);
+    return vec2<f32>(select(nan32(), 1.5707964, z.x == 0.0), -w.y);
   }
   if (is_far_c64(z)) {
     return vec2<f32>(arctan2_f32(abs(z.y), z.x), copysign32(log_abs_c64(z) + 0.6931472, -z.y));
@@ -94,7 +109,7 @@ fn unary_arccos(z: vec2<f32>) -> vec2<f32> {
 // i or -i times the inverse cosine: the one with a positive real part.
 fn unary_arccosh(z: vec2<f32>) -> vec2<f32> {
   let w = unary_arccos(z);
-  return select(vec2<f32>(abs(w.y), copysign32(w.x, z.y)), w, unary_isnan(w));
+  return vec2<f32>(abs(w.y), copysign32(w.x, z.y));
 }
 
 fn unary_arcsinh(z: vec2<f32>) -> vec2<f32> {
@@ -104,7 +119,9 @@ fn unary_arcsinh(z: vec2<f32>) -> vec2<f32> {
 // Far from 0 it is 1/z and pi/2 i. At 1 + iy, |y| small, the square of y underflows.
 fn unary_arctanh(z: vec2<f32>) -> vec2<f32> {
   if (unary_isnan(z)) {
-    return nan_c64();
+    let zero = select(z.x, 0.0, isnan32(z.x));
+    let re = select(nan32(), copysign32(0.0, zero), z.x == 0.0 || unary_isinf(z));
+    return vec2<f32>(re, select(nan32(), copysign32(1.5707964, z.y), isinf32(z.y)));
   }
   if (is_far_c64(z)) {
     return vec2<f32>(copysign32(unary_reciprocal(z).x, z.x), copysign32(1.5707964, z.y));
