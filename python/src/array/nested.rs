@@ -9,10 +9,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyString, PyTuple};
 use ultramarine::{Array, Dtype, Scalar};
 
-/// The numbers of nested sequences, in the narrowest of four kinds.
+/// The numbers of nested sequences, in the narrowest of five kinds.
 enum Column {
     Bool(Vec<bool>),
     Int(Vec<i64>),
+    /// Integers of which one is beyond int64.
+    Wide(Vec<i128>),
     Float(Vec<f64>),
     Complex(Vec<(f64, f64)>),
 }
@@ -25,6 +27,9 @@ impl Column {
                 (Bool(v), Number::Bool(n)) => return v.push(n),
                 (Int(v), Number::Bool(n)) => return v.push(n as i64),
                 (Int(v), Number::Int(n)) => return v.push(n),
+                (Wide(v), Number::Bool(n)) => return v.push(n.into()),
+                (Wide(v), Number::Int(n)) => return v.push(n.into()),
+                (Wide(v), Number::Uint(n)) => return v.push(n.into()),
                 (Float(v), Number::Bool(n)) => return v.push(n as u8 as f64),
                 (Float(v), Number::Int(n)) => return v.push(n as f64),
                 (Float(v), Number::Uint(n)) => return v.push(n as f64),
@@ -41,6 +46,8 @@ impl Column {
                     return v.push((re, 0.0));
                 }
                 (Bool(v), _) => *self = Int(v.iter().map(|b| *b as i64).collect()),
+                (Int(v), Number::Uint(_)) => *self = Wide(v.iter().map(|n| (*n).into()).collect()),
+                (Wide(v), _) => *self = Float(v.iter().map(|n| *n as f64).collect()),
                 (Int(v), _) => *self = Float(v.iter().map(|n| *n as f64).collect()),
                 (Float(v), _) => *self = Complex(v.iter().map(|n| (*n, 0.0)).collect()),
             }
@@ -53,6 +60,8 @@ impl Column {
             Column::Bool(_) => Dtype::Bool,
             Column::Int(v) if v.iter().all(|n| i32::try_from(*n).is_ok()) => Dtype::Int32,
             Column::Int(_) => Dtype::Int64,
+            Column::Wide(v) if v.iter().all(|n| *n >= 0) => Dtype::Uint64,
+            Column::Wide(_) => Dtype::Int64.promote(Dtype::Uint64),
             Column::Float(_) => Dtype::Float32,
             Column::Complex(_) => Dtype::Complex64,
         };
@@ -80,6 +89,10 @@ impl Column {
         match self {
             Column::Bool(v) => v.iter().for_each(|n| put(Number::Bool(*n).cast(dtype))),
             Column::Int(v) => v.iter().for_each(|n| put(Number::Int(*n).cast(dtype))),
+            Column::Wide(v) => v.iter().for_each(|n| {
+                let whole = i64::try_from(*n).map_or(Number::Uint(*n as u64), Number::Int);
+                put(whole.cast(dtype));
+            }),
             Column::Float(v) => v.iter().for_each(|n| put(Number::Float(*n).cast(dtype))),
             Column::Complex(v) => v.iter().for_each(|n| put(Number::Complex(n.0, n.1).cast(dtype))),
         }

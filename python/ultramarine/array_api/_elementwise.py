@@ -65,8 +65,18 @@ def _expm1(x: array) -> array:
     # exp(a + ib) - 1 without cancellation: (exp(a) - 1) cos(b) - 2 sin(b / 2)**2 + i exp(a) sin(b).
     a, b = mx.real(x), mx.imag(x)
     half = mx.sin(0.5 * b)
-    real = mx.expm1(a) * mx.cos(b) - 2.0 * half * half
-    return real + 1j * (mx.exp(a) * mx.sin(b))
+    exact = mx.expm1(a)
+    out = exact * mx.cos(b) - 2.0 * half * half + 1j * (mx.exp(a) * mx.sin(b))
+    # Of real numbers, the difference leaves the sign of b as it is.
+    out = mx.where(b == 0, x - (a - exact), out)
+    # A product with 1j makes NaN of infinities, and drops signs of zeros: there the exponential has the standard's values.
+    ordinary = mx.isfinite(x) & mx.isfinite(out) & (x != 0)
+    return mx.where(ordinary, out, mx.exp(x) - 1.0)
+
+
+def _sign(x: array) -> array:
+    out = mx.sign(x)
+    return mx.where(mx.isnan(x), x, out) if kind_of(x.dtype) in REAL_FLOATING else out
 
 
 # Of the bits of a float: which integer has as many.
@@ -161,7 +171,7 @@ positive = _unary("positive", _same, NUMERIC, "The elements as they are.")
 real = _unary("real", _real, NUMERIC, "The real part of each element.")
 reciprocal = _unary("reciprocal", _reciprocal, FLOATING, "1 / x of each element.")
 round = _unary("round", _whole(mx.round), NUMERIC, "The nearest whole number, the even one of two.")
-sign = _unary("sign", mx.sign, NUMERIC, "-1, 0 or 1 as each element's sign; complex: x / abs(x).")
+sign = _unary("sign", _sign, NUMERIC, "-1, 0 or 1 as each element's sign; complex: x / abs(x).")
 signbit = _unary("signbit", _negative_sign, REAL_FLOATING, "Where the sign bit is set, of -0.0, too.")
 sin = _unary("sin", mx.sin, FLOATING, "The sine of each element, in radians.")
 sinh = _unary("sinh", mx.sinh, FLOATING, "The hyperbolic sine of each element.")

@@ -74,8 +74,11 @@ def _moved(x: array, order: list[int]) -> array:
 
 
 def vecdot(x1: array, x2: array, /, *, axis: int = -1) -> array:
-    """The sum of conj(x1) * x2 along an axis, which counts from the end."""
+    """The sum of conj(x1) * x2 along an axis, which counts from the end; of arrays of as many
+    dimensions, from the front, too."""
     a, b = pair("vecdot", x1, x2, NUMERIC)
+    if a.ndim == b.ndim and 0 <= axis < a.ndim:
+        axis -= a.ndim
     if not -min(a.ndim, b.ndim) <= axis < 0:
         raise IndexError(f"[vecdot] Axis {axis} does not count from the end of both.")
     if a.shape[axis] != b.shape[axis]:

@@ -51,8 +51,16 @@ def _line(name: str, x: array, n: int | None, axis: int, norm: Norm, kinds: Sequ
     check(name, x, kinds)
     _check_norm(name, norm)
     (axis,) = axes_of(name, axis, x.ndim)
+    if name == "irfft" and n is None and x.shape[axis] == 1:
+        return _nothing(x, axis)
     out: array = _core(name)(x, n, axis, norm)
     return out
+
+
+def _nothing(x: array, axis: int) -> array:
+    """The real numbers of one frequency, where 2 (size - 1) says how many: none."""
+    with on(x.device):
+        return mx.zeros([0 if i == axis else n for i, n in enumerate(x.shape)], mx.float32)
 
 
 def _check_norm(name: str, norm: str) -> None:
@@ -76,6 +84,8 @@ def _block(
     taken = axes_of(name, tuple(axes), x.ndim)
     if not taken:
         return x
+    if name == "irfftn" and s is None and x.shape[taken[-1]] == 1:
+        return _nothing(x, taken[-1])
     out: array = _core(name)(x, None if s is None else list(s), list(taken), norm)
     return out
 
