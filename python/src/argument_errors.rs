@@ -10,6 +10,10 @@ use pyo3::types::{PyCFunction, PyList};
 use std::ffi::{CStr, CString};
 use std::sync::OnceLock;
 
+/// The error of `float()` and `int()` of an array of several elements.
+pub const SEVERAL_ELEMENTS: &str =
+    "[convert] Only length-1 arrays can be converted to Python scalars.";
+
 type Function = ffi::PyCFunctionFastWithKeywords;
 
 /// A function of the module, as PyO3 made it.
@@ -86,11 +90,14 @@ pub fn add(
 fn complete(py: Python<'_>, name: &CStr) {
     let Some(error) = PyErr::take(py) else { return };
     // Whatever fails here, the error is told as it came.
-    let _ = completed(py, &error, name);
-    error.restore(py);
+    match completed(py, &error, name) {
+        Ok(Some(other)) => other.restore(py),
+        _ => error.restore(py),
+    }
 }
 
-fn completed(py: Python<'_>, error: &PyErr, name: &CStr) -> PyResult<()> {
+/// Completes the error's text; or gives the one to raise in its place.
+fn completed(py: Python<'_>, error: &PyErr, name: &CStr) -> PyResult<Option<PyErr>> {
     let class = error.get_type(py);
     let ours = [
         py.get_type::<PyTypeError>(),
@@ -99,16 +106,22 @@ fn completed(py: Python<'_>, error: &PyErr, name: &CStr) -> PyResult<()> {
     ];
     // One that has a traceback comes from Python code, which the function called.
     if error.traceback(py).is_some() || !ours.iter().any(|known| known.is(&class)) {
-        return Ok(());
+        return Ok(None);
     }
     let value = error.value(py);
-    let Some(notes) = value.getattr_opt("__notes__")? else { return Ok(()) };
+    let Some(notes) = value.getattr_opt("__notes__")? else { return Ok(None) };
     let notes = notes.cast_into::<PyList>()?;
     let note: String = notes.get_item(0)?.extract()?;
     let parameter = note.strip_prefix("while processing '").and_then(|n| n.strip_suffix('\''));
-    let Some(parameter) = parameter else { return Ok(()) };
+    let Some(parameter) = parameter else { return Ok(None) };
     let (text,): (String,) = value.getattr("args")?.extract()?;
+    let several = text == SEVERAL_ELEMENTS;
     let text = format!("{}(): argument '{parameter}': {text}", name.to_string_lossy());
+    if several {
+        // As an argument it is of a wrong type: float() and int() alone find a wrong value.
+        return Ok(Some(PyTypeError::new_err(text)));
+    }
     value.setattr("args", (text,))?;
-    value.delattr("__notes__")
+    value.delattr("__notes__")?;
+    Ok(None)
 }

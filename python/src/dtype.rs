@@ -268,6 +268,7 @@ impl IInfo {
 ///     bool: True if `arg1` lies within `arg2`.
 ///
 /// Raises:
+///     TypeError: If an argument is None.
 ///     ValueError: If an argument is neither a dtype nor a category.
 ///
 /// Example:
@@ -275,6 +276,9 @@ impl IInfo {
 ///     True
 #[pyfunction]
 fn issubdtype(arg1: &Bound<'_, PyAny>, arg2: &Bound<'_, PyAny>) -> Res<bool> {
+    if arg1.is_none() || arg2.is_none() {
+        return Err(type_("issubdtype: expected a Dtype or a DtypeCategory, got None"));
+    }
     let invalid = |which| value(format!("[issubdtype] Received invalid type for {which} input."));
     if let Ok(b) = arg2.cast::<PyDtype>() {
         return match arg1.cast::<PyDtype>() {

@@ -1747,8 +1747,8 @@ def arange(
 
     Raises:
         TypeError: If there is no stop.
-        ValueError: If a number is a bool or NaN, the step is zero, or there would be too many
-            numbers.
+        ValueError: If all numbers are bools, one is NaN, the step is zero, or there would be too
+            many numbers.
 
     Example:
         >>> mx.arange(0, 1, 0.25)
@@ -4207,6 +4207,7 @@ def issubdtype(arg1: Dtype | DtypeCategory, arg2: Dtype | DtypeCategory) -> bool
         bool: True if `arg1` lies within `arg2`.
 
     Raises:
+        TypeError: If an argument is None.
         ValueError: If an argument is neither a dtype nor a category.
 
     Example:

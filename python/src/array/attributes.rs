@@ -1,6 +1,7 @@
 //! Attributes and the special methods that concern an array as a Python object.
 
 use super::{PyArray, evaluate, item};
+use crate::argument_errors::SEVERAL_ELEMENTS;
 use crate::dtype::{PyDtype, object};
 use crate::error::{Res, type_, value};
 use crate::stream::DeviceArg;
@@ -182,7 +183,7 @@ impl PyArray {
 /// The only element.
 pub fn scalar(py: Python<'_>, array: &Array) -> Res<ultramarine::Scalar> {
     if array.size() != 1 {
-        return Err(value("[convert] Only length-1 arrays can be converted to Python scalars."));
+        return Err(value(SEVERAL_ELEMENTS));
     }
     evaluate(py, array)?;
     Ok(array.item_scalar()?)

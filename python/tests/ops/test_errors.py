@@ -15,6 +15,27 @@ CALLS: dict[str, Any] = {
     "add of unknown keyword": lambda mx: mx.add(mx.ones(2), 1, foo=1),
     "exp of text": lambda mx: mx.exp("a"),
     "exp of float": lambda mx: mx.exp(1.0),
+    "uniform of shape None": lambda mx: mx.random.uniform(shape=None),
+    "uniform of low None": lambda mx: mx.random.uniform(None),
+    "normal of shape None": lambda mx: mx.random.normal(None),
+    "randint of shape None": lambda mx: mx.random.randint(0, 5, None),
+    "gumbel of shape None": lambda mx: mx.random.gumbel(None),
+    "laplace of shape None": lambda mx: mx.random.laplace(None),
+    "multivariate_normal of shape None": lambda mx: mx.random.multivariate_normal(
+        mx.zeros(2), mx.eye(2), None
+    ),
+    "bernoulli of None": lambda mx: mx.random.bernoulli(None),
+    "issubdtype of None": lambda mx: mx.issubdtype(None, mx.int32),
+    "issubdtype in None": lambda mx: mx.issubdtype(mx.int32, None),
+    "arange of bools": lambda mx: mx.arange(True, False, True),
+    "beta of several elements": lambda mx: mx.addmm(
+        mx.ones(2), mx.eye(2), mx.eye(2), beta=mx.array([1.0, 2.0])
+    ),
+    "eps of several elements": lambda mx: mx.fast.rms_norm(
+        mx.ones(2), mx.ones(2), mx.array([1.0, 2.0])
+    ),
+    "float of several elements": lambda mx: float(mx.array([1.0, 2.0])),
+    "index array on an empty axis": lambda mx: mx.zeros((3, 0, 2))[:, mx.array([0])],
     "sum of axis 2": lambda mx: mx.sum(mx.ones((2, 3)), axis=2),
     "sum of axis -3": lambda mx: mx.sum(mx.ones((2, 3)), axis=-3),
     "sum of axes twice": lambda mx: mx.sum(mx.ones((2, 3)), axis=(0, 0)),

@@ -383,3 +383,14 @@ def test_a_conversion_that_fails_says_why() -> None:
     with pytest.raises(TypeError, match="__complex__"):
         x[0] = Lies()
     assert x.tolist() == [0, 0]
+
+
+def test_index_arrays_on_empty_axes(tally: Tally) -> None:
+    """A result without elements needs none of the axis."""
+    for name, index in {
+        "rows of nothing": lambda mx: (slice(0, 0), mx.array([0, 0])),
+        "a cut of no rows": lambda mx: (slice(-2, 0, 2), mx.array([[0], [7]])),
+        "a row of no columns": lambda mx: (slice(0, 0), mx.array(0), 0),
+        "nothing of nothing": lambda mx: (mx.array([], mx.int32), mx.array([], mx.int32)),
+    }.items():
+        tally.same(name, lambda mx, index=index: mx.zeros((3, 0, 2))[index(mx)])

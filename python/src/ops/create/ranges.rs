@@ -30,8 +30,8 @@ use ultramarine::{Array, Dtype};
 ///
 /// Raises:
 ///     TypeError: If there is no stop.
-///     ValueError: If a number is a bool or NaN, the step is zero, or there would be too many
-///         numbers.
+///     ValueError: If all numbers are bools, one is NaN, the step is zero, or there would be too
+///         many numbers.
 ///
 /// Example:
 ///     >>> mx.arange(0, 1, 0.25)
@@ -63,11 +63,11 @@ fn arange(
         (None, None) => return Err(type_("arange: a stop is needed")),
     };
     let dtype: Option<DtypeArg> = dtype.map(|d| d.extract()).transpose()?;
-    let mut own = Dtype::Int32;
+    let mut own = Dtype::Bool;
     let mut number = |argument: Option<Bound<'_, PyAny>>, default: f64| -> Res<f64> {
         let Some(object) = &argument else { return Ok(default) };
         let (v, dtype) = match Number::of(object)? {
-            Some(Number::Bool(_)) => return Err(value("bool not supported for arange.")),
+            Some(Number::Bool(v)) => (v as u8 as f64, Dtype::Bool),
             Some(Number::Int(v)) => (v as f64, Number::Int(v).dtype()),
             Some(Number::Float(v)) => (v, Dtype::Float32),
             Some(_) => return Err(type_("arange: expected real numbers")),
@@ -80,7 +80,11 @@ fn arange(
         Ok(v)
     };
     let (start, stop, step) = (number(start, 0.0)?, number(Some(stop), 0.0)?, number(step, 1.0)?);
-    let dtype = dtype.map_or(own, |d| *d);
+    let dtype = match dtype {
+        Some(dtype) => *dtype,
+        None if own == Dtype::Bool => return Err(value("bool not supported for arange.")),
+        None => own,
+    };
     Ok(PyArray::new(on(placed_on(stream, device)?, || Array::arange(start, stop, step, dtype))?))
 }
 

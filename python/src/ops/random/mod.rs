@@ -27,9 +27,11 @@ impl FromPyObject<'_, '_> for Seed {
     }
 }
 
-/// A shape: a sequence of integers, by default none.
-fn sizes(op: &str, shape: Option<Sequence>) -> Res<Vec<usize>> {
-    sizes_if(op, shape).map(Option::unwrap_or_default)
+/// The shape of a single number, by default. None is no shape.
+const SCALAR: Sequence = Sequence(Vec::new());
+
+fn sizes(op: &str, shape: Sequence) -> Res<Vec<usize>> {
+    Ints(shape.0).shape(op)
 }
 
 /// A number of things, which is not negative.
@@ -45,11 +47,25 @@ fn key_of(key: &Option<ArrayArg>) -> Option<&Array> {
     key.as_ref().map(|k| &k.0)
 }
 
-/// A parameter that is a number or an array; numbers are float32 or int32.
-fn parameter(given: Option<&Bound<'_, PyAny>>, default: f64) -> Res<Array> {
+/// A parameter that is a number or an array, or the default, which None does not stand for.
+enum Parameter<'py> {
+    Default,
+    Given(Bound<'py, PyAny>),
+}
+
+impl<'py> FromPyObject<'_, 'py> for Parameter<'py> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        Ok(Parameter::Given(object.to_owned()))
+    }
+}
+
+/// The array of a parameter; numbers are float32 or int32.
+fn parameter(given: &Parameter<'_>, default: f64) -> Res<Array> {
     match given {
-        Some(v) => operand(v, None),
-        None => Ok(Array::scalar(Scalar::from_f64(Dtype::Float32, default))),
+        Parameter::Given(v) => operand(v, None),
+        Parameter::Default => Ok(Array::scalar(Scalar::from_f64(Dtype::Float32, default))),
     }
 }
 
@@ -120,10 +136,10 @@ fn key(seed: Seed) -> Res<PyArray> {
 /// Raises:
 ///     ValueError: If the width is another, or a size is negative.
 #[pyfunction]
-#[pyo3(signature = (shape=None, width=4, key=None, stream=None, *, device=None),
+#[pyo3(signature = (shape=SCALAR, width=4, key=None, stream=None, *, device=None),
     text_signature = "(shape=[], width=4, key=None, stream=None, *, device=None)")]
 fn bits(
-    shape: Option<Sequence>,
+    shape: Sequence,
     width: isize,
     key: Option<ArrayArg>,
     stream: Option<StreamArg>,
@@ -178,12 +194,12 @@ fn split(
 ///     ValueError: If the dtype is not of floats, or a bound cannot be broadcast to the shape.
 ///     RuntimeError: If the dtype is float64.
 #[pyfunction]
-#[pyo3(signature = (low=None, high=None, shape=None, dtype=None, key=None, stream=None, *, device=None),
+#[pyo3(signature = (low=Parameter::Default, high=Parameter::Default, shape=SCALAR, dtype=None, key=None, stream=None, *, device=None),
     text_signature = "(low=0, high=1, shape=[], dtype=None, key=None, stream=None, *, device=None)")]
 fn uniform(
-    low: Option<&Bound<'_, PyAny>>,
-    high: Option<&Bound<'_, PyAny>>,
-    shape: Option<Sequence>,
+    low: Parameter<'_>,
+    high: Parameter<'_>,
+    shape: Sequence,
     dtype: Option<DtypeArg>,
     key: Option<ArrayArg>,
     stream: Option<StreamArg>,
@@ -191,7 +207,7 @@ fn uniform(
 ) -> Res<PyArray> {
     let (shape, dtype) = (sizes("uniform", shape)?, or(dtype, Dtype::Float32));
     made::<Fail>(placed_on(stream, device)?, || {
-        let (low, high) = (parameter(low, 0.0)?, parameter(high, 1.0)?);
+        let (low, high) = (parameter(&low, 0.0)?, parameter(&high, 1.0)?);
         Ok(random::uniform(&shape, &low, &high, dtype, key_of(&key))?)
     })
 }
@@ -214,10 +230,10 @@ fn uniform(
 /// Raises:
 ///     ValueError: If the dtype is neither of floats nor complex.
 #[pyfunction]
-#[pyo3(signature = (shape=None, dtype=None, loc=None, scale=None, key=None, stream=None, *, device=None),
+#[pyo3(signature = (shape=SCALAR, dtype=None, loc=None, scale=None, key=None, stream=None, *, device=None),
     text_signature = "(shape=[], dtype=None, loc=None, scale=None, key=None, stream=None, *, device=None)")]
 fn normal(
-    shape: Option<Sequence>,
+    shape: Sequence,
     dtype: Option<DtypeArg>,
     loc: Option<&Bound<'_, PyAny>>,
     scale: Option<&Bound<'_, PyAny>>,
@@ -250,12 +266,12 @@ fn normal(
 /// Raises:
 ///     ValueError: If the dtype is another, or a bound cannot be broadcast to the shape.
 #[pyfunction]
-#[pyo3(signature = (low, high, shape=None, dtype=None, key=None, stream=None, *, device=None),
+#[pyo3(signature = (low, high, shape=SCALAR, dtype=None, key=None, stream=None, *, device=None),
     text_signature = "(low, high, shape=[], dtype=None, key=None, stream=None, *, device=None)")]
 fn randint(
     low: &Bound<'_, PyAny>,
     high: &Bound<'_, PyAny>,
-    shape: Option<Sequence>,
+    shape: Sequence,
     dtype: Option<DtypeArg>,
     key: Option<ArrayArg>,
     stream: Option<StreamArg>,
@@ -284,10 +300,10 @@ fn randint(
 /// Raises:
 ///     ValueError: If `p` is not of floats, or cannot be broadcast to the shape.
 #[pyfunction]
-#[pyo3(signature = (p=None, shape=None, key=None, stream=None, *, device=None),
+#[pyo3(signature = (p=Parameter::Default, shape=None, key=None, stream=None, *, device=None),
     text_signature = "(p=0.5, shape=None, key=None, stream=None, *, device=None)")]
 fn bernoulli(
-    p: Option<&Bound<'_, PyAny>>,
+    p: Parameter<'_>,
     shape: Option<Sequence>,
     key: Option<ArrayArg>,
     stream: Option<StreamArg>,
@@ -295,7 +311,7 @@ fn bernoulli(
 ) -> Res<PyArray> {
     let shape = sizes_if("bernoulli", shape)?;
     made::<Fail>(placed_on(stream, device)?, || {
-        Ok(random::bernoulli(shape.as_deref(), &parameter(p, 0.5)?, key_of(&key))?)
+        Ok(random::bernoulli(shape.as_deref(), &parameter(&p, 0.5)?, key_of(&key))?)
     })
 }
 
@@ -355,10 +371,10 @@ fn truncated_normal(
 ///     ValueError: If the dtype is not of floats.
 ///     RuntimeError: If the dtype is float64.
 #[pyfunction]
-#[pyo3(signature = (shape=None, dtype=None, key=None, stream=None, *, device=None),
+#[pyo3(signature = (shape=SCALAR, dtype=None, key=None, stream=None, *, device=None),
     text_signature = "(shape=[], dtype=None, key=None, stream=None, *, device=None)")]
 fn gumbel(
-    shape: Option<Sequence>,
+    shape: Sequence,
     dtype: Option<DtypeArg>,
     key: Option<ArrayArg>,
     stream: Option<StreamArg>,
@@ -386,10 +402,10 @@ fn gumbel(
 /// Raises:
 ///     ValueError: If the dtype is not of floats.
 #[pyfunction]
-#[pyo3(signature = (shape=None, dtype=None, loc=0.0, scale=1.0, key=None, stream=None, *, device=None),
+#[pyo3(signature = (shape=SCALAR, dtype=None, loc=0.0, scale=1.0, key=None, stream=None, *, device=None),
     text_signature = "(shape=[], dtype=None, loc=0.0, scale=1.0, key=None, stream=None, *, device=None)")]
 fn laplace(
-    shape: Option<Sequence>,
+    shape: Sequence,
     dtype: Option<DtypeArg>,
     loc: f64,
     scale: f64,
@@ -499,12 +515,12 @@ fn permutation(
 /// Raises:
 ///     ValueError: If the shapes do not fit, or the dtype is another.
 #[pyfunction]
-#[pyo3(signature = (mean, cov, shape=None, dtype=None, key=None, stream=None, *, device=None),
+#[pyo3(signature = (mean, cov, shape=SCALAR, dtype=None, key=None, stream=None, *, device=None),
     text_signature = "(mean, cov, shape=[], dtype=None, key=None, stream=None, *, device=None)")]
 fn multivariate_normal(
     mean: ArrayArg,
     cov: ArrayArg,
-    shape: Option<Sequence>,
+    shape: Sequence,
     dtype: Option<DtypeArg>,
     key: Option<ArrayArg>,
     stream: Option<StreamArg>,

@@ -127,6 +127,9 @@ impl Array {
         if let Some(axis) = plan.axes.iter().find(|a| part.shape()[**a as usize] == 0)
             && shape::size(plan.index_shape()) > 0
         {
+            if shape::size(&shape) == 0 {
+                return part.reshape(&shape);
+            }
             return Err(Error::value("gather", format!("Axis {axis} has no elements to index.")));
         }
         if let ([positions], true) = (&plan.arrays[..], plan.ints.is_empty()) {
