@@ -19,7 +19,7 @@ pub const MEET: u32 = 20;
 /// Units that are loaded from an array of vectors of 4 halves in shared memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
-    /// `unit_NAME(at)` loads the unit that begins at a vector.
+    /// Its name.
     pub name: &'static str,
     /// The array.
     pub array: &'static str,
@@ -29,6 +29,33 @@ pub struct Load {
     pub pitch: u32,
     /// Lines are rows, or else columns.
     pub rows: bool,
+}
+
+impl Load {
+    /// The unit that begins at a vector of the array.
+    pub fn unit(&self, how: Units, at: &str) -> String {
+        let Self { name, array, left, pitch, rows } = self;
+        if how == Units::Emulated {
+            return format!("unit_{name}({at})");
+        }
+        let kind = if *left { "UnitA" } else { "UnitB" };
+        let load = if *rows { "coopLoadT" } else { "coopLoad" };
+        format!("{load}<{kind}>(&{array}[{at}], {pitch}u)")
+    }
+}
+
+/// The sums of units with a product of two: no function, since drivers call those that take the device's units.
+pub fn multiplied(how: Units, a: &str, b: &str, sums: &str) -> String {
+    let function = if how == Units::Native { "coopMultiplyAdd" } else { "multiply_units" };
+    format!("{function}({a}, {b}, {sums})")
+}
+
+/// A statement that puts sums to `meet` from a place on.
+pub fn kept(how: Units, sums: &str, at: &str) -> String {
+    match how {
+        Units::Native => format!("coopStoreT({sums}, &meet[{at}], {MEET}u);"),
+        Units::Emulated => format!("keep_unit({sums}, {at});"),
+    }
 }
 
 /// The units that make products of a dtype, of those that there are.
@@ -42,7 +69,7 @@ pub fn of(dtype: Dtype, units: Option<Units>) -> Option<Units> {
 }
 
 /// Gives a program the types Half, Four and Eight of halves with `half_up` and `four_of`, arrays of so many vectors, `meet` for
-/// so many sums with `keep_unit`, and units: `UnitA`, `UnitB`, `Sums`, `multiply_units`.
+/// so many sums, and the types of units: `UnitA`, `UnitB`, `Sums`.
 pub fn declared<'a>(
     program: Program<'a>,
     (how, dtype): (Units, Dtype),
@@ -62,21 +89,8 @@ pub fn declared<'a>(
     if native {
         text += "alias UnitA = coop_mat16x16<f16, A>;\nalias UnitB = coop_mat16x16<f16, B>;\n\
                  alias Sums = coop_mat16x16<f32, C>;\n\
-                 fn multiply_units(a: UnitA, b: UnitB, sums: Sums) -> Sums { return coopMultiplyAdd(a, b, sums); }\n";
-        _ = writeln!(
-            text,
-            "fn keep_unit(sums: Sums, at: u32) {{ coopStoreT(sums, &meet[at], {MEET}u); }}"
-        );
-        text += "fn half_up(x: Half) -> f32 { return f32(x); }\n\
+                 fn half_up(x: Half) -> f32 { return f32(x); }\n\
                  fn four_of(x: vec4<f32>) -> Four { return Four(x); }\n";
-        for Load { name, array, left, pitch, rows } in loads {
-            let kind = if *left { "UnitA" } else { "UnitB" };
-            let load = if *rows { "coopLoadT" } else { "coopLoad" };
-            _ = writeln!(
-                text,
-                "fn unit_{name}(at: u32) -> {kind} {{ return {load}<{kind}>(&{array}[at], {pitch}u); }}"
-            );
-        }
         return program.enable(", f16, wgpu_cooperative_matrix").item(&text);
     }
     let kind = if dtype == Dtype::Bfloat16 { "bf16" } else { "f16" };

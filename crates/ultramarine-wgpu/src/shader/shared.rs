@@ -8,10 +8,10 @@ use std::collections::{HashMap, HashSet};
 const CAPABILITY: u32 = 5345;
 /// NonPrivatePointer among the operands of an access.
 const NOT_PRIVATE: u32 = 0x20;
-/// Storage classes of what invocations share.
-const SHARED: [u32; 2] = [4, 12];
+/// The storage class Workgroup. Of buffers kernels read nothing that others of their invocations write.
+const WORKGROUP: u32 = 4;
 
-/// The module with all accesses to shared memory marked, if it is of that model.
+/// The module with all accesses to a workgroup's memory marked, if it is of that model.
 pub fn marked(module: &[u32]) -> Result<Vec<u32>, String> {
     let list = instructions(module)?;
     let model = |i: &&[u32]| opcode(i) == op::CAPABILITY && operand(i, 0) == CAPABILITY;
@@ -19,23 +19,21 @@ pub fn marked(module: &[u32]) -> Result<Vec<u32>, String> {
         return Ok(module.to_vec());
     }
     let mut pointers: HashMap<u32, u32> = HashMap::new();
-    let mut shared = HashSet::new();
+    let mut room = HashSet::new();
     let mut out = module[..HEADER].to_vec();
     for i in list {
         let code = opcode(i);
         let mut operands = i[1..].to_vec();
         match code {
             op::TYPE_POINTER => _ = pointers.insert(operands[0], operands[1]),
-            op::VARIABLE | op::ACCESS_CHAIN
-                if pointers.get(&operands[0]).is_some_and(|class| SHARED.contains(class)) =>
-            {
-                shared.insert(operands[1]);
+            op::VARIABLE | op::ACCESS_CHAIN if pointers.get(&operands[0]) == Some(&WORKGROUP) => {
+                room.insert(operands[1]);
             }
             // Operands of the access come last, and naga writes none.
-            op::LOAD | op::COOPERATIVE_LOAD if shared.contains(&operands[2]) => {
+            op::LOAD | op::COOPERATIVE_LOAD if room.contains(&operands[2]) => {
                 operands.push(NOT_PRIVATE);
             }
-            op::STORE | op::COOPERATIVE_STORE if shared.contains(&operands[0]) => {
+            op::STORE | op::COOPERATIVE_STORE if room.contains(&operands[0]) => {
                 operands.push(NOT_PRIVATE);
             }
             _ => {}
@@ -73,8 +71,9 @@ mod tests {
             of.map(|i| operand(i, at)).collect::<Vec<_>>()
         };
         assert_eq!(accesses(op::COOPERATIVE_LOAD, 5), [NOT_PRIVATE]);
-        assert_eq!(accesses(op::COOPERATIVE_STORE, 4), [NOT_PRIVATE]);
-        assert_eq!(accesses(op::STORE, 2).iter().filter(|o| **o == NOT_PRIVATE).count(), 2);
-        assert_eq!(accesses(op::LOAD, 3).iter().filter(|o| **o == NOT_PRIVATE).count(), 2);
+        // That one, and one of each two others, are of buffers.
+        assert_eq!(accesses(op::COOPERATIVE_STORE, 4), [0]);
+        assert_eq!(accesses(op::STORE, 2).iter().filter(|o| **o == NOT_PRIVATE).count(), 1);
+        assert_eq!(accesses(op::LOAD, 3).iter().filter(|o| **o == NOT_PRIVATE).count(), 1);
     }
 }

@@ -91,11 +91,13 @@ pub fn program(
         multiply += "{\n";
         for i in 0..units {
             let (at_a, at_b) = (place(a, along_a, i, k), place(b, along_b, i, k));
-            _ = writeln!(multiply, "let a{i} = unit_tile_a(from_a + {at_a}u);");
-            _ = writeln!(multiply, "let b{i} = unit_tile_b(from_b + {at_b}u);");
+            let unit = |load: Load, at: String| load.unit(how, &at);
+            _ = writeln!(multiply, "let a{i} = {};", unit(a, format!("from_a + {at_a}u")));
+            _ = writeln!(multiply, "let b{i} = {};", unit(b, format!("from_b + {at_b}u")));
         }
         for (i, j) in pairs(units) {
-            _ = writeln!(multiply, "s{i}_{j} = multiply_units(a{i}, b{j}, s{i}_{j});");
+            let [a, b, sums] = [format!("a{i}"), format!("b{j}"), format!("s{i}_{j}")];
+            _ = writeln!(multiply, "{sums} = {};", units::multiplied(how, &a, &b, &sums));
         }
         multiply += "}\n";
     }
@@ -103,9 +105,9 @@ pub fn program(
         _ = writeln!(declare, "var s{i}_{j} = Sums();");
         _ = writeln!(
             store,
-            "keep_unit(s{i}_{j}, warp * {}u);\nworkgroupBarrier();\n\
+            "{}\nworkgroupBarrier();\n\
              store_unit(job.place.z, row + {}u, column + {}u, warp);\nworkgroupBarrier();",
-            UNIT * MEET,
+            units::kept(how, &format!("s{i}_{j}"), &format!("warp * {}u", UNIT * MEET)),
             UNIT * i,
             UNIT * j
         );

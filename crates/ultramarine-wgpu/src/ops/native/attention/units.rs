@@ -36,29 +36,42 @@ pub fn source(attention: Attention, how: Units) -> Source {
     let (line, parts) = (pitch(size), size / UNIT);
     let [mut held, mut scores, mut declare, mut values, mut store] = [const { String::new() }; 5];
     let four = UNIT / 4;
+    let load = |name, array, left, pitch, rows| Load { name, array, left, pitch, rows };
+    let loads = [
+        load("queries", "lines", true, line, true),
+        load("keys", "lines", false, line, false),
+        load("values", "lines", false, line, true),
+        load("powers", "powers", true, POWERS, true),
+    ];
+    let [queries, keys, value, powers] = loads;
     for d in 0..parts {
-        _ = writeln!(held, "let q{d} = unit_queries(queries + {}u);", four * d);
+        let at = format!("queries + {}u", four * d);
+        _ = writeln!(held, "let q{d} = {};", queries.unit(how, &at));
         for n in 0..2 {
             let sums = if d == 0 { "Sums()".to_owned() } else { format!("c{n}_{}", d - 1) };
-            let at = UNIT * n * line + four * d;
-            _ = writeln!(scores, "let c{n}_{d} = multiply_units(q{d}, unit_keys({at}u), {sums});");
+            let key = keys.unit(how, &format!("{}u", UNIT * n * line + four * d));
+            let product = units::multiplied(how, &format!("q{d}"), &key, &sums);
+            _ = writeln!(scores, "let c{n}_{d} = {product};");
         }
         _ = writeln!(declare, "var o{d} = Sums();");
     }
     for n in 0..2 {
-        let at = UNIT * MEET * n;
-        _ = writeln!(scores, "keep_unit(c{n}_{}, warp * 640u + {at}u);", parts - 1);
-        _ = writeln!(values, "let p{n} = unit_powers(from_powers + {}u);", four * n);
+        let at = format!("warp * 640u + {}u", UNIT * MEET * n);
+        scores += &(units::kept(how, &format!("c{n}_{}", parts - 1), &at) + "\n");
+        let at = format!("from_powers + {}u", four * n);
+        _ = writeln!(values, "let p{n} = {};", powers.unit(how, &at));
         for d in 0..parts {
-            let at = (32 + UNIT * n) * line + four * d;
-            _ = writeln!(values, "o{d} = multiply_units(p{n}, unit_values({at}u), o{d});");
+            let value = value.unit(how, &format!("{}u", (32 + UNIT * n) * line + four * d));
+            let product = units::multiplied(how, &format!("p{n}"), &value, &format!("o{d}"));
+            _ = writeln!(values, "o{d} = {product};");
         }
     }
     for d in 0..parts {
         _ = writeln!(
             store,
-            "keep_unit(o{d}, warp * 640u);\nworkgroupBarrier();\n\
+            "{}\nworkgroupBarrier();\n\
              if (here) {{ store_results(warp, {}u, joined.x, total); }}\nworkgroupBarrier();",
+            units::kept(how, &format!("o{d}"), "warp * 640u"),
             UNIT * d
         );
     }
@@ -69,13 +82,6 @@ pub fn source(attention: Attention, how: Units) -> Source {
         .replace("DECLARE", &declare)
         .replace("    VALUES\n", &values)
         .replace("  STORE\n", &store);
-    let load = |name, array, left, pitch, rows| Load { name, array, left, pitch, rows };
-    let loads = [
-        load("queries", "lines", true, line, true),
-        load("keys", "lines", false, line, false),
-        load("values", "lines", false, line, true),
-        load("powers", "powers", true, POWERS, true),
-    ];
     let arrays = [("lines", ROWS * line), ("powers", ROWS * POWERS)];
     let program = attention.program(|name| !["q", "k", "v"].contains(&name));
     let program = units::declared(program, (how, attention.dtype), (&arrays, &loads), KEPT);
