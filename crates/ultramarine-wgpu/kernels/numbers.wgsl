@@ -39,14 +39,8 @@ fn f16_rounded(x: f32) -> f32 {
   return bitcast<f32>((bits & 0x80000000u) | select(finite, special, size >= 0x477ff000u));
 }
 
-// What is added has no bits below those that stay, so that the sum is rounded to them: 1.5 * 2^16 times the power of two in x.
 fn bf16_rounded(x: f32) -> f32 {
   let bits = bitcast<u32>(x);
-  let size = bits & 0x7f800000u;
-  if (size - 0x00800000u < 0x77000000u) {
-    let far = bitcast<f32>(size) * 98304.0;
-    return (x + far) - far;
-  }
   let near = (bits + 0x7fffu + ((bits >> 16u) & 1u)) & 0xffff0000u;
   return bitcast<f32>(select(near, bits | 0x400000u, (bits & 0x7fffffffu) > 0x7f800000u));
 }
