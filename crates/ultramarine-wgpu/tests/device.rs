@@ -108,9 +108,9 @@ fn bytes_in_words_are_those_of_bytes() {
             device.upload(None, &buffers[0], 0, &given).unwrap();
             device.upload(None, &buffers[1], 0, &vec![255; n as usize]).unwrap();
             let mut batch = Batch::default();
-            let blocks = buffers.iter().map(|buffer| buffer.0.clone()).collect();
+            let blocks: Vec<_> = buffers.iter().map(|buffer| &buffer.0).collect();
             let groups = groups_for(n.into(), device.context.properties.max_groups);
-            batch.dispatch(&kernel, blocks, &[n], groups);
+            batch.dispatch(&kernel, &blocks, (n, &[]), groups);
             device.scheduler.submit(device.lane(None), batch).unwrap();
             read(&device, None, &buffers[1], n as usize)
         });

@@ -221,8 +221,7 @@ impl Copy {
     fn run(&self, device: &Device) -> ultramarine_abi::helper::Result<()> {
         let mut batch = Batch::default();
         let groups = groups_for(N.into(), device.context.properties.max_groups);
-        let blocks = vec![self.from.0.clone(), self.to.0.clone()];
-        batch.dispatch(&self.kernel, blocks, &[N], groups);
+        batch.dispatch(&self.kernel, &[&self.from.0, &self.to.0], (N, &[]), groups);
         batch.names.push("copy of a test".into());
         device.scheduler.submit(device.lane(None), batch)
     }

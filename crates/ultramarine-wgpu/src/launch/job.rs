@@ -132,11 +132,7 @@ impl<'a> Job<'a> {
         if 1 + blocks.len() != kernel.bindings() {
             return Err(Failure::new("a kernel with another number of tensors"));
         }
-        let mut words = Vec::with_capacity(1 + more.len());
-        words.push(count);
-        words.extend_from_slice(more);
-        let blocks = blocks.iter().map(|block| (*block).clone()).collect();
-        self.batch.borrow_mut().dispatch(kernel, blocks, &words, groups);
+        self.batch.borrow_mut().dispatch(kernel, blocks, (count, more), groups);
         Ok(())
     }
 

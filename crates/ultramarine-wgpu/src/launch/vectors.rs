@@ -36,7 +36,7 @@ impl Vectors {
         if !(inputs..dtypes.len()).all(has) {
             return None;
         }
-        let among: Vec<usize> = (0..dtypes.len()).filter(|k| has(*k)).collect();
+        let among = || (0..dtypes.len()).filter(|k| has(*k));
         let outer = || axes.list.iter().rev().skip(1);
         let fits = |width: &usize| {
             let whole = |n: i64| n % *width as i64 == 0;
@@ -44,10 +44,10 @@ impl Vectors {
                 |k: usize| whole(axes.offsets[k]) && outer().all(|(_, steps)| whole(steps[k]));
             // A layout divides by the sizes of all axes but the outermost, which are 2 at least.
             let several = axes.list.len() == 1 || n > *width as i64;
-            several && whole(n) && among.iter().all(|k| lies(*k))
+            several && whole(n) && among().all(lies)
         };
-        let width = widths(among.iter().map(|k| dtypes[*k])).find(fits)?;
-        let tensors = among.iter().fold(0, |bits, k| bits | 1 << k);
+        let width = widths(among().map(|k| dtypes[k])).find(fits)?;
+        let tensors = among().fold(0, |bits, k| bits | 1 << k);
         // Registers for 4 loads of all inputs, with what else there is.
         let most = if inputs <= 2 { 4 } else { 2 };
         let vectors = axes.list.iter().map(|(n, _)| n).product::<i64>() / width as i64;

@@ -67,19 +67,21 @@ impl Batch {
         self.actions.push(Action::Timestamp(stamp));
     }
 
-    /// Appends a dispatch of an operation's kernel, with words of its own.
+    /// Appends a dispatch of an operation's kernel, with words of its own: the first, and more.
     pub fn dispatch(
         &mut self,
         kernel: &Arc<Kernel>,
-        blocks: Vec<Arc<Block>>,
-        words: &[u32],
+        blocks: &[&Arc<Block>],
+        (first, more): (u32, &[u32]),
         groups: [u32; 3],
     ) {
         let start = self.words.len();
-        self.words.extend_from_slice(words);
+        self.words.push(first);
+        self.words.extend_from_slice(more);
         let words = Some(start..self.words.len());
-        let whole = |block| Binding { place: Some(block), offset: 0, bytes: None };
-        let bindings = blocks.into_iter().map(whole).collect();
+        let whole =
+            |block: &&Arc<Block>| Binding { place: Some((*block).clone()), offset: 0, bytes: None };
+        let bindings = blocks.iter().map(whole).collect();
         self.actions.push(Action::Dispatch { kernel: kernel.clone(), bindings, words, groups });
     }
 

@@ -88,8 +88,8 @@ fn apply_in<T: Element>(
     buffers.push(device.alloc((n * size) as u64).unwrap());
     let mut batch = Batch::default();
     let groups = groups_for(n as u64, device.context.properties.max_groups);
-    let blocks = buffers.iter().map(|buffer| buffer.0.clone()).collect();
-    batch.dispatch(&kernel, blocks, &[n as u32], groups);
+    let blocks: Vec<_> = buffers.iter().map(|buffer| &buffer.0).collect();
+    batch.dispatch(&kernel, &blocks, (n as u32, &[]), groups);
     device.scheduler.submit(device.lane(None), batch).unwrap();
     let mut target = vec![MaybeUninit::uninit(); n * size];
     device.download(None, &buffers[operands.len()], 0, &mut target).unwrap();

@@ -26,6 +26,8 @@ const APART: u64 = 64;
 /// Elementwise kernels of a program.
 struct Fused {
     program: Program,
+    /// [`Program::tensors`].
+    dtypes: Vec<Dtype>,
     kernels: Forms<Kernel>,
     vectors: Variants<Vectors>,
     /// The epilogue of output 0, and the dtype of its operand.
@@ -120,7 +122,9 @@ fn walked(
 impl Fused {
     /// A program whose outputs are written.
     fn apart(program: Program) -> Self {
-        Self { program, kernels: Default::default(), vectors: Variants::default(), fold: None }
+        let dtypes = program.tensors();
+        let (kernels, vectors) = Default::default();
+        Self { program, dtypes, kernels, vectors, fold: None }
     }
 
     /// The kernel for layouts of so many axes.
@@ -134,7 +138,7 @@ impl Fused {
         let blocks: Vec<_> = views.iter().map(|view| &view.block).collect();
         // Elements are numbered in 32 bits.
         let items = axes.elements()?;
-        let found = Vectors::of(&axes, self.program.inputs, &self.program.tensors());
+        let found = Vectors::of(&axes, self.program.inputs, &self.dtypes);
         if let Some(vectors) = found.filter(|_| job.device.context.properties.gpu_kernels) {
             let kernel = self.of_vectors(job.device, vectors)?;
             return job.launch_vectors(&kernel, &blocks, (vectors, &axes), words);
