@@ -1,7 +1,6 @@
 //! The text of products of halves by units: `matrices.wgsl` with what depends on tiles.
 
 use super::operand::Reading;
-use super::source::JOB;
 use crate::dtype::Dtype;
 use crate::hal::Units;
 use crate::ops::units::{self, Load, MEET, SIDE as UNIT};
@@ -35,7 +34,8 @@ pub fn bytes(side: u32) -> u32 {
     2 * 2 * size * FOUR * 2 + KEPT * 4
 }
 
-/// The program, for matrices of a dtype that are read along k or across it. They are bound behind the output.
+/// The program, without `job_of` of `words.wgsl`, for matrices of a dtype that are read along k or across it. They are bound
+/// behind the output.
 pub fn program(
     (dtype, out): (Dtype, Dtype),
     reading: [Reading; 2],
@@ -118,7 +118,7 @@ pub fn program(
         .replace("PUT", &put)
         .replace("MULTIPLY", &multiply)
         .replace("STORE", &store);
-    let program = Program::new(&[Tensor { name: "out", dtype: out }]).item(JOB);
+    let program = Program::new(&[Tensor { name: "out", dtype: out }]);
     let arrays = [(a.array, 2 * size_a), (b.array, 2 * size_b)];
     let program = units::declared(program, (how, dtype), (&arrays, &[a, b]), KEPT);
     program

@@ -14,8 +14,7 @@ const BLOCK: &str = include_str!("../../../kernels/matmul/block.wgsl");
 const TILE: &str = include_str!("../../../kernels/matmul/tile.wgsl");
 const FEW: &str = include_str!("../../../kernels/matmul/few.wgsl");
 
-pub(super) const JOB: &str =
-    "struct Job { row: u32, column: u32, place: vec3<u32>, first: u32, end: u32 }";
+const JOB: &str = "struct Job { row: u32, column: u32, place: vec3<u32>, first: u32, end: u32 }";
 const PARTS: [&str; 4] = ["x", "y", "z", "w"];
 
 /// A kernel of products.
@@ -63,7 +62,7 @@ impl Variant {
     pub fn source(&self, dtype: Dtype) -> Source {
         if let Method::Units { side, how } = self.method {
             let program = matrices::program((dtype, self.out), self.reading, side, how);
-            return program.library(WORDS).build();
+            return program.library(WORDS).item(JOB).build();
         }
         let vectors = self.vectors();
         let mut tensors = Vec::new();

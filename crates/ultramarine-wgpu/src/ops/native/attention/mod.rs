@@ -8,8 +8,7 @@ use super::variants::Variants;
 use crate::dtype::Dtype;
 use crate::hal::Units;
 use crate::launch::{Job, OpRequest, View, Work, count};
-use crate::ops;
-use crate::ops::units::EIGHT;
+use crate::ops::units::{EIGHT, of as units_of};
 use crate::program::Kernel;
 use source::{Attention, Block, KEYS, ROOM, flag};
 use std::sync::{Arc, OnceLock};
@@ -187,7 +186,7 @@ impl Plan {
         let fits = self.head_size == size
             && units::fits(size, properties.group_memory)
             && [call.q, call.k, call.v].into_iter().all(eights);
-        ops::units::of(self.attention.dtype, properties.units).filter(|_| fits)
+        units_of(self.attention.dtype, properties.units).filter(|_| fits)
     }
 
     fn join(&self, job: &Job<'_>) -> Result<Arc<Kernel>> {
@@ -236,7 +235,11 @@ impl Work for Plan {
                 "attention to {n} keys, for which the driver's loops are too short"
             )));
         }
-        let kernel = self.kernels.get(job.device, block, |block| self.attention.source(*block))?;
+        let source = |block: &Block| match block.units {
+            Some(how) => units::source(self.attention, how),
+            None => self.attention.source(*block),
+        };
+        let kernel = self.kernels.get(job.device, block, source)?;
         // Kernels read no operand that is not there.
         let or_queries = |view: Option<&View<'_>>| view.unwrap_or(call.q).block.clone();
         let [mask, sinks, lengths] = [call.mask, call.sinks, call.lengths].map(or_queries);

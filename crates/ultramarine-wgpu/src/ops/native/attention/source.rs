@@ -1,7 +1,6 @@
 //! The kernels of ATTENTION. Sums of a row are variables of their own, which registers hold, so their text is written for
 //! each size of values.
 
-use super::units;
 use crate::dtype::Dtype;
 use crate::functions;
 use crate::hal::Units;
@@ -116,11 +115,8 @@ impl Attention {
         program.item(&items)
     }
 
-    /// The kernel of a block.
+    /// The kernel of a block without units.
     pub fn source(self, block: Block) -> Source {
-        if let Some(how) = block.units {
-            return units::source(self, how);
-        }
         let program = if block.split {
             self.program(|_| true).array("partial", "f32")
         } else {
@@ -259,19 +255,6 @@ mod tests {
                 }
                 compiles(&attention.join());
             }
-        }
-    }
-
-    #[test]
-    fn attention_by_units_compiles() {
-        for (dtype, how, size) in [
-            (Dtype::Float16, Units::Native, 128),
-            (Dtype::Float16, Units::Native, 64),
-            (Dtype::Bfloat16, Units::Emulated, 32),
-        ] {
-            let attention = Attention { dtype, bools: size == 64, value_size: size };
-            let block = Block { lines: 4, split: false, units: Some(how) };
-            compiles(&attention.source(block));
         }
     }
 }

@@ -100,3 +100,31 @@ pub fn source(attention: Attention, how: Units) -> Source {
         .group_body(THREADS, "attend_units(g, local);")
         .build()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::Dtype;
+    use crate::shader::{compile, narrow};
+
+    #[test]
+    fn attention_by_units_compiles() {
+        for (dtype, how, size) in [
+            (Dtype::Float16, Units::Native, 128),
+            (Dtype::Float16, Units::Native, 64),
+            (Dtype::Bfloat16, Units::Emulated, 32),
+        ] {
+            let attention = Attention { dtype, bools: size == 64, value_size: size };
+            let source = source(attention, how);
+            let module = compile::compile(&source.text).unwrap_or_else(|why| panic!("{why}"));
+            narrow::narrow(&module, &source.bytes).unwrap();
+        }
+    }
+
+    #[test]
+    fn heads_fit_into_shared_memory() {
+        assert!(fits(128, 49152) && fits(64, 32768) && fits(96, 49152));
+        // Above what the device has, no multiple of 32, above the largest.
+        assert!(!fits(128, 32768) && !fits(80, 49152) && !fits(160, 65536));
+    }
+}
