@@ -2,6 +2,7 @@
 //! info. Only headers and notes are read.
 
 use super::reason::{Code, Reason};
+use super::segments;
 use object::elf::{self, Machine};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::read::{Object, ObjectSection, ReadCache, ReadCacheOps, ReadRef};
@@ -106,6 +107,7 @@ where
             return Err(cut(&format!("its headers speak of {end} bytes, it has {length}")));
         }
     }
+    segments::validate(header, endian, cache).map_err(|e| cut(&e))?;
     let damaged = |e: object::read::Error| Reason::new(Code::NoteDamaged, format!("a note: {e}"));
     let mut found = None;
     for segment in segments {

@@ -4,6 +4,7 @@
 //! directories -> files            search.rs               either/or: environment, else the rules
 //!             -> validation       file_permissions.rs     who may replace the file
 //!                                 binary_header.rs        machine, length, note with the ABI info: no code has run
+//!                                 segments.rs             places and rights of what the system will map
 //!                                 abi_compatibility.rs    versions, name, processor features (cpu_features.rs)
 //!             -> globs, probe     probe.rs                a child process tries it first (probe_cache.rs)
 //!             -> dlopen, score    library.rs
@@ -23,6 +24,7 @@ mod probe_cache;
 mod reason;
 mod report;
 mod search;
+mod segments;
 mod state;
 
 pub use abi_compatibility::{BackendProperties, DeviceProperties};
