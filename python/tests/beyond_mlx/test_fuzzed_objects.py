@@ -8,9 +8,12 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from support.mutations import COUNT
+from support import mutations
 
 import ultramarine as mx
+
+# Objects are cheap.
+COUNT = 25 * mutations.COUNT
 
 # Seconds until an object counts as one that hangs.
 PATIENCE = 60
@@ -30,7 +33,7 @@ ERRORS = [
     StopIteration,
     OSError,
 ]
-LENGTHS = [0, 1, 2, 3, -1, 2**50, 2**62, 2**70, 2.5, "2", None, True]
+LENGTHS = [0, 1, 2, 3, 4, 5, -1, 2**50, 2**62, 2**70, 2.5, "2", None, True]
 NUMBERS = [
     0,
     1,
@@ -47,6 +50,20 @@ NUMBERS = [
     True,
     np.float32(2),
     np.array(3),
+]
+
+
+# Protocols that are nothing without each other.
+WHOLE = [
+    ("__len__", "__getitem__"),
+    ("__len__", "__getitem__", "__iter__"),
+    ("__dlpack__", "__dlpack_device__"),
+    ("__array__",),
+    ("__array_interface__",),
+    ("__mlx_array__",),
+    ("__buffer__",),
+    ("__float__", "__int__", "__index__"),
+    (),
 ]
 
 
@@ -117,6 +134,7 @@ def interface(world: World) -> Any:
 def hostile(world: World) -> Any:
     """An object of a class of its own, with some of the protocols."""
     random, answer = world.random, world.answer
+    size, constant = random.choice(LENGTHS), random.random() < 0.5
 
     def capsule(self: Any, **keywords: Any) -> Any:
         return answer(lambda: np.arange(3).__dlpack__())
@@ -135,7 +153,7 @@ def hostile(world: World) -> Any:
         )
 
     methods: dict[str, Any] = {
-        "__len__": lambda self: answer(lambda: random.choice(LENGTHS)),
+        "__len__": lambda self: size if constant else answer(lambda: random.choice(LENGTHS)),
         "__getitem__": item,
         "__iter__": lambda self: answer(lambda: iter([world.leaf()])),
         "__array__": lambda self, *a, **k: answer(lambda: np.arange(4.0).reshape(2, 2)),
@@ -158,7 +176,7 @@ def hostile(world: World) -> Any:
         "shape": property(lambda self: answer(lambda: (2,))),
         "keys": lambda self: answer(list),
     }
-    names = random.sample(sorted(methods), random.randint(1, 5))
+    names = [*random.choice(WHOLE), *random.sample(sorted(methods), random.choice([0, 0, 1, 3]))]
     base = random.choice([object, object, object, list, tuple, int, float, dict])
     try:
         return type("Hostile", (base,), {name: methods[name] for name in names})()
