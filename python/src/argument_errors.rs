@@ -88,6 +88,11 @@ pub fn add(
 /// Writes function and parameter into the text of the current error, if it is of PyO3's reading of an argument.
 #[cold]
 fn complete(py: Python<'_>, name: &CStr) {
+    // SAFETY: looks at the current error, of a thread that has the interpreter's lock.
+    if unsafe { ffi::PyErr_ExceptionMatches(ffi::PyExc_Exception) } == 0 {
+        // PyO3 lets a panic go on where its exception is taken, and here it would end the process.
+        return;
+    }
     let Some(error) = PyErr::take(py) else { return };
     // Whatever fails here, the error is told as it came.
     match completed(py, &error, name) {
