@@ -7,8 +7,10 @@
 //! Modules import from those above them in this list only:
 //!
 //! ```text
-//! error log once sync files            no imports
+//! error log sync files                 no imports
+//! once                                 a place for a value that is set once
 //! interrupt                            requests to stop what a thread does
+//! claim                                the claim of such a value by the thread that computes it
 //! dtype scalar shape                   what an element and an extent are
 //! device                               names of devices and streams
 //! fork pool memory                     fork hooks, threads, the host's allocator
@@ -23,6 +25,8 @@
 
 #[doc(hidden)]
 pub mod backend;
+#[doc(hidden)]
+pub mod claim;
 pub mod device;
 #[doc(hidden)]
 pub mod devices;

@@ -1,8 +1,8 @@
 //! A place for a value that is set once.
 
-use std::cell::UnsafeCell;
+use crate::sync::modelled::{AtomicU8, UnsafeCell};
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::Ordering;
 
 const EMPTY: u8 = 0;
 const BEING_SET: u8 = 1;
@@ -21,13 +21,13 @@ unsafe impl<T: Send + Sync> Sync for SetOnce<T> {}
 
 impl<T> SetOnce<T> {
     #[inline]
-    #[allow(clippy::new_without_default, reason = "a constant is made of it")]
-    pub const fn new() -> Self {
+    #[allow(clippy::new_without_default, reason = "a node's field, written in place")]
+    pub fn new() -> Self {
         SetOnce { state: AtomicU8::new(EMPTY), value: UnsafeCell::new(MaybeUninit::uninit()) }
     }
 
     #[inline]
-    pub const fn full(value: T) -> Self {
+    pub fn full(value: T) -> Self {
         SetOnce { state: AtomicU8::new(FULL), value: UnsafeCell::new(MaybeUninit::new(value)) }
     }
 
@@ -37,7 +37,7 @@ impl<T> SetOnce<T> {
             return None;
         }
         // SAFETY: full: written before, and not written again.
-        Some(unsafe { (*self.value.get()).assume_init_ref() })
+        Some(self.value.with(|value| unsafe { (*value).assume_init_ref() }))
     }
 
     /// Sets the value; the first who does wins.
@@ -46,7 +46,7 @@ impl<T> SetOnce<T> {
         let order = (Ordering::Relaxed, Ordering::Relaxed);
         if self.state.compare_exchange(EMPTY, BEING_SET, order.0, order.1).is_ok() {
             // SAFETY: one thread comes here, once, and nobody reads before the state says so.
-            unsafe { (*self.value.get()).write(value) };
+            self.value.with_mut(|place| unsafe { (*place).write(value) });
             self.state.store(FULL, Ordering::Release);
         }
     }
@@ -55,9 +55,9 @@ impl<T> SetOnce<T> {
 impl<T> Drop for SetOnce<T> {
     #[inline]
     fn drop(&mut self) {
-        if *self.state.get_mut() == FULL {
+        if self.state.load(Ordering::Relaxed) == FULL {
             // SAFETY: full, and dropped once.
-            unsafe { self.value.get_mut().assume_init_drop() }
+            self.value.with_mut(|value| unsafe { (*value).assume_init_drop() });
         }
     }
 }

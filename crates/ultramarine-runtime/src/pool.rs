@@ -16,17 +16,25 @@
 //! keeps the whole loop waiting. As soon as the thread waits, all workers may join.
 
 use crate::fork::{self, ForkStage, Hook};
+use crate::sync::modelled::{
+    AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Condvar, Mutex, UnsafeCell, lock,
+    thread::{self, Thread},
+};
+use crate::{modelled_statics, modelled_thread_locals};
 use std::any::Any;
-use std::cell::{Cell, RefCell, UnsafeCell};
+use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
-use std::thread::{self, Thread};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+#[cfg(all(test, ultramarine_loom))]
+mod model;
+
 /// How long a worker without work, or a caller whose indices are given out, spins before it sleeps.
-const SPIN: Duration = Duration::from_micros(40);
+const SPIN: Duration =
+    if cfg!(ultramarine_loom) { Duration::ZERO } else { Duration::from_micros(40) };
 /// Workers that one thread wakes by itself; these wake the others.
 const FAN_OUT: usize = 4;
 /// Most threads that a loop uses; bounded by the fields of `Pool::state`.
@@ -45,25 +53,27 @@ const NUMBER_SHIFT: u32 = 32;
 type Body = dyn Fn(usize) + Sync + 'static;
 type Payload = Box<dyn Any + Send>;
 
-thread_local! {
+modelled_thread_locals! {
     /// True while this thread is inside a parallel loop; always true for a worker.
-    static INSIDE: Cell<bool> = const { Cell::new(false) };
+    static INSIDE: Cell<bool> = Cell::new(false);
     /// True while this thread runs a loop in place that it counts in [`IN_PLACE`].
-    static COUNTED: Cell<bool> = const { Cell::new(false) };
+    static COUNTED: Cell<bool> = Cell::new(false);
 }
 
-/// Threads that run a loop in place because another thread's loop has the workers.
-static IN_PLACE: AtomicUsize = AtomicUsize::new(0);
+modelled_statics! {
+    /// Threads that run a loop in place because another thread's loop has the workers.
+    static IN_PLACE: AtomicUsize = AtomicUsize::new(0);
+}
 
 /// The other threads that run a loop in place.
 fn others_in_place() -> usize {
-    IN_PLACE.load(Ordering::Relaxed).saturating_sub(usize::from(COUNTED.get()))
+    IN_PLACE.load(Ordering::Relaxed).saturating_sub(usize::from(COUNTED.with(Cell::get)))
 }
 
 /// Runs a loop in place, and counts it.
 fn run_in_place(count: usize, body: &(dyn Fn(usize) + Sync)) -> Option<Payload> {
     let mut indices = 0..count;
-    if COUNTED.replace(true) {
+    if COUNTED.with(|counted| counted.replace(true)) {
         return drain(|| indices.next(), body);
     }
     IN_PLACE.fetch_add(1, Ordering::Relaxed);
@@ -71,12 +81,13 @@ fn run_in_place(count: usize, body: &(dyn Fn(usize) + Sync)) -> Option<Payload> 
     // In a child that was forked inside of the loop, which counts from 0, there is nothing to take away.
     let less = |count: usize| count.checked_sub(1);
     let _ = IN_PLACE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
-    COUNTED.set(false);
+    COUNTED.with(|counted| counted.set(false));
     panic
 }
 
 /// How long a thread that submitted work and went on counts as one that computes.
-const ABSENCE: Duration = Duration::from_millis(50);
+const ABSENCE: Duration =
+    if cfg!(ultramarine_loom) { Duration::from_secs(3600) } else { Duration::from_millis(50) };
 
 /// A thread that gives work to streams, as the pool sees it.
 pub struct Submitter {
@@ -113,10 +124,18 @@ impl Drop for Own {
     }
 }
 
+#[cfg(not(ultramarine_loom))]
 thread_local! {
     static OWN: Own = Own(Arc::new(Submitter::new()));
+}
+#[cfg(ultramarine_loom)]
+loom::thread_local! {
+    static OWN: Own = Own(Arc::new(Submitter::new()));
+}
+
+modelled_thread_locals! {
     /// The thread that this one works for.
-    static WORKS_FOR: RefCell<Option<Arc<Submitter>>> = const { RefCell::new(None) };
+    static WORKS_FOR: RefCell<Option<Arc<Submitter>>> = RefCell::new(None);
 }
 
 /// The calling thread, which gives work to another one and goes on.
@@ -135,10 +154,10 @@ pub fn for_submitter<T>(submitter: Option<Arc<Submitter>>, work: impl FnOnce() -
     struct Back(Option<Arc<Submitter>>);
     impl Drop for Back {
         fn drop(&mut self) {
-            WORKS_FOR.set(self.0.take());
+            WORKS_FOR.with(|of| of.replace(self.0.take()));
         }
     }
-    let _back = Back(WORKS_FOR.replace(submitter));
+    let _back = Back(WORKS_FOR.with(|of| of.replace(submitter)));
     work()
 }
 
@@ -160,15 +179,17 @@ pub fn waiting<T>(wait: impl FnOnce() -> T) -> T {
 
 /// Returns true if the thread that this one works for needs a processor.
 fn submitter_computes() -> bool {
-    WORKS_FOR.with_borrow(|of| of.as_ref().is_some_and(|of| of.computes()))
+    WORKS_FOR.with(|of| of.borrow().as_ref().is_some_and(|of| of.computes()))
 }
 
-/// The pool in use: null before the first loop and in a forked child, `building()` while a thread makes it.
-static POOL: AtomicPtr<Pool> = AtomicPtr::new(ptr::null_mut());
-/// Number of forks. A loop that began under another number has lost its workers.
-static GENERATION: AtomicUsize = AtomicUsize::new(0);
-/// The result of [`threads`], 0 before its first call. No `OnceLock`: a fork while it is set would block the child.
-static THREADS: AtomicUsize = AtomicUsize::new(0);
+modelled_statics! {
+    /// The pool in use: null before the first loop and in a forked child, `building()` while a thread makes it.
+    static POOL: AtomicPtr<Pool> = AtomicPtr::new(ptr::null_mut());
+    /// Number of forks. A loop that began under another number has lost its workers.
+    static GENERATION: AtomicUsize = AtomicUsize::new(0);
+    /// The result of [`threads`], 0 before its first call. No `OnceLock`: a fork while it is set would block the child.
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
+}
 
 #[repr(align(128))]
 struct Padded<T>(T);
@@ -223,7 +244,7 @@ pub fn threads() -> usize {
 }
 
 fn processors() -> usize {
-    thread::available_parallelism().map_or(1, |n| n.get())
+    std::thread::available_parallelism().map_or(1, |n| n.get())
 }
 
 /// Calls `body` once with each index below `count`, on the calling thread and the pool's workers, and returns when all
@@ -234,7 +255,7 @@ fn processors() -> usize {
 pub fn parallel_for(count: usize, body: &(dyn Fn(usize) + Sync)) {
     if count > 1
         && threads() > 1
-        && !INSIDE.get()
+        && !INSIDE.with(Cell::get)
         && let Some(pool) = pool()
     {
         // A load first, so that callers in a busy pool do not fight for the line.
@@ -326,23 +347,7 @@ fn build() -> Option<*mut Pool> {
         return None;
     }
     fork::register(ForkStage::Pool, &FORK_HOOK);
-    let threads = threads();
-    let workers = (1..threads)
-        .map(|_| Padded(Worker { parked: AtomicBool::new(false), thread: OnceLock::new() }));
-    let pool: &'static Pool = Box::leak(Box::new(Pool {
-        state: Padded(AtomicU64::new(0)),
-        next: Padded(AtomicUsize::new(0)),
-        current: Padded(UnsafeCell::new(None)),
-        busy: Padded(AtomicBool::new(false)),
-        workers: workers.collect(),
-        // With fewer processors than threads, spinning keeps off the processor whom one waits for.
-        spin: if processors() >= threads { SPIN } else { Duration::ZERO },
-        generation: GENERATION.load(Ordering::Relaxed),
-        panic: Mutex::new(None),
-        panicked: AtomicBool::new(false),
-        sleep: Mutex::new(()),
-        left: Condvar::new(),
-    }));
+    let pool: &'static Pool = Box::leak(Box::new(Pool::new(threads())));
     for index in 0..pool.workers.len() {
         let name = format!("ultramarine-{index}");
         // Where the system refuses more threads, those that there are do the work.
@@ -358,6 +363,26 @@ fn build() -> Option<*mut Pool> {
 }
 
 impl Pool {
+    /// A pool whose workers are yet to be started.
+    fn new(threads: usize) -> Pool {
+        let workers = (1..threads)
+            .map(|_| Padded(Worker { parked: AtomicBool::new(false), thread: OnceLock::new() }));
+        Pool {
+            state: Padded(AtomicU64::new(0)),
+            next: Padded(AtomicUsize::new(0)),
+            current: Padded(UnsafeCell::new(None)),
+            busy: Padded(AtomicBool::new(false)),
+            workers: workers.collect(),
+            // With fewer processors than threads, spinning keeps off the processor whom one waits for.
+            spin: if processors() >= threads { SPIN } else { Duration::ZERO },
+            generation: GENERATION.load(Ordering::Relaxed),
+            panic: Mutex::new(None),
+            panicked: AtomicBool::new(false),
+            sleep: Mutex::new(()),
+            left: Condvar::new(),
+        }
+    }
+
     /// One loop, by the caller that has `busy`.
     fn run(&self, count: usize, body: &(dyn Fn(usize) + Sync)) -> Option<Payload> {
         let borrowed: *const (dyn Fn(usize) + Sync + '_) = body;
@@ -366,7 +391,7 @@ impl Pool {
         let erased: *const Body = unsafe { std::mem::transmute(borrowed) };
         // SAFETY: `busy` keeps other callers out, and the loop before was closed and left by all before `busy` was given
         // up, so nobody reads the cell.
-        unsafe { *self.current.0.get() = Some(Loop { body: erased, count }) };
+        self.current.0.with_mut(|current| unsafe { *current = Some(Loop { body: erased, count }) });
         self.next.0.store(0, Ordering::Relaxed);
         let number = (self.state.0.load(Ordering::Relaxed) >> NUMBER_SHIFT).wrapping_add(1)
             & u64::from(u32::MAX);
@@ -383,9 +408,9 @@ impl Pool {
             self.admit_all();
         }
 
-        INSIDE.set(true);
+        INSIDE.with(|inside| inside.set(true));
         let own = drain(|| self.claim(count), body);
-        INSIDE.set(false);
+        INSIDE.with(|inside| inside.set(false));
 
         let state = self.state.0.fetch_and(!OPEN, Ordering::AcqRel);
         if state & JOINED != 0 {
@@ -398,7 +423,7 @@ impl Pool {
         }
         if own.is_some() || self.panicked.load(Ordering::Relaxed) {
             self.panicked.store(false, Ordering::Relaxed);
-            let theirs = self.panic.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let theirs = lock(&self.panic).take();
             return own.or(theirs);
         }
         None
@@ -432,7 +457,7 @@ impl Pool {
         if spin_until(self.spin, done) {
             return;
         }
-        let mut guard = self.sleep.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut guard = lock(&self.sleep);
         self.state.0.fetch_or(ASLEEP, Ordering::AcqRel);
         while !done() {
             guard = self.left.wait(guard).unwrap_or_else(PoisonError::into_inner);
@@ -460,7 +485,7 @@ impl Pool {
 
     /// The loop of a worker thread: spins, joins open loops, parks.
     fn run_worker(&self, index: usize) {
-        INSIDE.set(true);
+        INSIDE.with(|inside| inside.set(true));
         let me = &self.workers[index].0;
         me.thread.get_or_init(thread::current);
         // No loop's number: these have 32 bits.
@@ -505,19 +530,19 @@ impl Pool {
             }
         }
         // SAFETY: joined while the loop was open, so the caller waits for this worker before it returns or writes again.
-        let current = unsafe { (*self.current.0.get()).as_ref() };
+        let current = self.current.0.with(|current| unsafe { (*current).as_ref() });
         if let Some(current) = current {
             // SAFETY: as above: the body is borrowed by the waiting caller.
             let body = unsafe { &*current.body };
             if let Some(payload) = drain(|| self.claim(current.count), body) {
                 self.panicked.store(true, Ordering::Relaxed);
-                self.panic.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(payload);
+                lock(&self.panic).get_or_insert(payload);
             }
         }
         let before = self.state.0.fetch_sub(1, Ordering::AcqRel);
         // From here on the loop may be over; the pool itself lives for ever.
         if before & ASLEEP != 0 && before & JOINED == 1 {
-            drop(self.sleep.lock().unwrap_or_else(PoisonError::into_inner));
+            drop(lock(&self.sleep));
             self.left.notify_all();
         }
     }

@@ -41,7 +41,7 @@ use crate::{
     error::{Error, Result},
     graph::op::Transform,
     memory::deferred_deleters,
-    node::{self, Node, next_mark},
+    node::{Node, next_mark},
     ops::Rules,
     profile::{self, Recorder},
     stream::{self, Stranded, Stream},
@@ -56,6 +56,7 @@ use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use ultramarine_runtime::claim::hold_sleepers;
 use ultramarine_runtime::fork::{self, ForkStage, Hook};
 use ultramarine_runtime::{interrupt, pool};
 
@@ -468,7 +469,7 @@ static FORK_HOOK: Hook = Hook {
                 break guard;
             }
         };
-        fork::keep(&HELD, (scheduler, node::hold_sleepers()));
+        fork::keep(&HELD, (scheduler, hold_sleepers()));
     },
     parent: after_fork,
     child: after_fork,

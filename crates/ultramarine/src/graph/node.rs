@@ -23,22 +23,17 @@ use crate::{
 };
 use smallvec::SmallVec;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use ultramarine_runtime::interrupt;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use ultramarine_runtime::claim::Claim;
 
 /// The operands of a node.
 pub(crate) type Inputs = SmallVec<[Arc<Node>; 2]>;
 
-const LAZY: u8 = 0;
-const CLAIMED: u8 = 1;
-/// Claimed, and somebody sleeps until it is done.
-const AWAITED: u8 = 2;
-
 pub(crate) struct Node {
     /// Handles (`Array`s) to this node; references from other nodes do not count.
     pub handles: AtomicU32,
-    state: AtomicU8,
+    claim: Claim,
     pub dtype: Dtype,
     /// Part of `trace`.
     traced: AtomicBool,
@@ -57,14 +52,6 @@ pub(crate) struct Node {
     value: SetOnce<Result<Value, Arc<Error>>>,
     /// The trace that it was made in, which is over some time.
     trace: Option<Arc<TraceState>>,
-}
-
-/// Where sleepers wait for claimed nodes: one place for all, since sleeping is rare.
-static DONE: (Mutex<()>, Condvar) = (Mutex::new(()), Condvar::new());
-
-/// Keeps nodes from being waited for or awaited, while a fork is under way.
-pub(crate) fn hold_sleepers() -> MutexGuard<'static, ()> {
-    lock(&DONE.0)
 }
 
 /// A fresh number for marking nodes.
@@ -140,7 +127,7 @@ impl Node {
     ) -> Arc<Node> {
         Arc::new(Node {
             handles: AtomicU32::new(0),
-            state: AtomicU8::new(LAZY),
+            claim: Claim::new(),
             dtype,
             traced: AtomicBool::new(trace.is_some()),
             copied: AtomicBool::new(false),
@@ -169,7 +156,7 @@ impl Node {
     ) -> Arc<Node> {
         Arc::new(Node {
             handles: AtomicU32::new(1),
-            state: AtomicU8::new(LAZY),
+            claim: Claim::new(),
             dtype,
             traced: AtomicBool::new(false),
             copied: AtomicBool::new(false),
@@ -199,7 +186,7 @@ impl Node {
         let _complete = |node: &Node| {
             let Node {
                 handles: _,
-                state: _,
+                claim: _,
                 dtype: _,
                 traced: _,
                 copied: _,
@@ -221,7 +208,7 @@ impl Node {
         // would only leak it.
         unsafe {
             (&raw mut (*at).handles).write(AtomicU32::new(1));
-            (&raw mut (*at).state).write(AtomicU8::new(LAZY));
+            (&raw mut (*at).claim).write(Claim::new());
             (&raw mut (*at).dtype).write(dtype);
             (&raw mut (*at).traced).write(AtomicBool::new(false));
             (&raw mut (*at).copied).write(AtomicBool::new(false));
@@ -324,16 +311,16 @@ impl Node {
     /// Claims a lazy node; false if somebody else did.
     #[inline]
     pub fn claim(&self) -> bool {
-        self.state.compare_exchange(LAZY, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        self.claim.take()
     }
 
     pub fn is_claimed(&self) -> bool {
-        self.state.load(Ordering::Acquire) != LAZY
+        self.claim.is_taken()
     }
 
     /// Gives up a claim: the node was not needed after all, and is lazy again.
     pub fn release_claim(&self) {
-        self.leave(LAZY);
+        self.claim.release();
     }
 
     /// Ends a claimed evaluation. A trace that is under way keeps the operands until it is over.
@@ -341,16 +328,7 @@ impl Node {
         if self.trace.is_some() && !self.live_trace().is_some_and(|trace| trace.keep(self)) {
             drop(self.release_inputs());
         }
-        self.value.set(outcome);
-        self.leave(CLAIMED);
-    }
-
-    fn leave(&self, state: u8) {
-        if self.state.swap(state, Ordering::AcqRel) == AWAITED {
-            // Taking the lock orders us after a sleeper's last check.
-            drop(lock(&DONE.0));
-            DONE.1.notify_all();
-        }
+        self.claim.finish(&self.value, outcome);
     }
 
     /// Gives the operands back that an evaluation took before it was given up.
@@ -366,33 +344,7 @@ impl Node {
         if self.op.is_outside() {
             self.op.rules().and_then(Rules::outside).into_iter().for_each(Outside::hurry);
         }
-        let mut guard = lock(&DONE.0);
-        loop {
-            if self.is_done() {
-                return true;
-            }
-            match self.state.compare_exchange(CLAIMED, AWAITED, Ordering::AcqRel, Ordering::Acquire)
-            {
-                Err(LAZY) => return true,
-                _ if self.is_done() => return true,
-                _ if !interrupt::is_possible() => {
-                    guard = DONE.1.wait(guard).unwrap_or_else(PoisonError::into_inner);
-                }
-                _ => {
-                    let waited = DONE.1.wait_timeout(guard, interrupt::PERIOD);
-                    let (waited, time) = waited.unwrap_or_else(PoisonError::into_inner);
-                    guard = waited;
-                    if time.timed_out() {
-                        // Without the lock: the answer may need the interpreter's.
-                        drop(guard);
-                        if interrupted() {
-                            return false;
-                        }
-                        guard = lock(&DONE.0);
-                    }
-                }
-            }
-        }
+        self.claim.wait(&self.value, interrupted)
     }
 }
 

@@ -1,10 +1,11 @@
 //! Holders of a buffer and its exports, counted in one word.
 
 use super::Buffer;
+use crate::sync::modelled::fence;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::ptr::NonNull;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::Ordering;
 
 /// One holder.
 pub(super) const HOLDER: u64 = 1;

@@ -4,10 +4,11 @@
 //! host's cache limit: the oldest go first.
 
 use super::{Buffer, BufferRef, holders::MIRRORED};
-use crate::{device::Device, error::Result, memory, sync::lock};
+use crate::sync::{self, modelled::Mutex, modelled::lock};
+use crate::{device::Device, error::Result, memory};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
 /// Copies of a buffer on other devices.
 #[derive(Default)]
@@ -63,7 +64,7 @@ impl Buffer {
             return make();
         }
         let mirrors = self.mirrors.get_or_init(note);
-        // A later export sees this mark and drops the mirrors.
+        // A later export sees this mark, and counts up `stale`.
         self.counts.fetch_or(MIRRORED, Ordering::AcqRel);
         let stale = {
             let mirrors = lock(mirrors);
@@ -72,6 +73,10 @@ impl Buffer {
             }
             mirrors.stale
         };
+        // An export that came before, and whose `stale` is counted already.
+        if self.exports() > 0 {
+            return make();
+        }
         // Made without the lock: running out of memory drops mirrors.
         let made = make()?;
         let on_host = made.device() == Device::CPU;
@@ -80,9 +85,8 @@ impl Buffer {
         }
         let kept = {
             let mut all = lock(mirrors);
-            // An export may have come meanwhile; it may have gone, too.
-            let valid = self.exports() == 0 && all.stale == stale;
-            valid.then(|| {
+            // An export may have come since, and gone.
+            (all.stale == stale).then(|| {
                 let mirror = Mirror::new(made.clone());
                 let serial = mirror.serial;
                 all.list.push(mirror);
@@ -126,12 +130,12 @@ fn clear(mirrors: &Mutex<Mirrors>) {
 }
 
 /// The mirrors of all buffers that have, or had, any.
-static MIRRORS: Mutex<Vec<Weak<Mutex<Mirrors>>>> = Mutex::new(Vec::new());
+static MIRRORS: std::sync::Mutex<Vec<Weak<Mutex<Mirrors>>>> = std::sync::Mutex::new(Vec::new());
 
 /// A place for a buffer's mirrors.
 fn note() -> Arc<Mutex<Mirrors>> {
-    let mirrors = Arc::<Mutex<Mirrors>>::default();
-    let mut list = lock(&MIRRORS);
+    let mirrors = Arc::new(Mutex::new(Mirrors::default()));
+    let mut list = sync::lock(&MIRRORS);
     if list.len() == list.capacity() {
         list.retain(|m| m.strong_count() > 0);
     }
@@ -141,7 +145,7 @@ fn note() -> Arc<Mutex<Mirrors>> {
 
 /// Drops every mirror; those in use live until their use ends.
 pub(super) fn drop_all_mirrors() {
-    let list: Vec<_> = lock(&MIRRORS).iter().filter_map(Weak::upgrade).collect();
+    let list: Vec<_> = sync::lock(&MIRRORS).iter().filter_map(Weak::upgrade).collect();
     list.iter().for_each(|mirrors| clear(mirrors));
 }
 
@@ -149,10 +153,10 @@ pub(super) fn drop_all_mirrors() {
 type Queued = (Weak<Mutex<Mirrors>>, u64);
 
 /// Mirrors in host memory, the oldest first, with some that are gone.
-static QUEUE: Mutex<VecDeque<Queued>> = Mutex::new(VecDeque::new());
+static QUEUE: std::sync::Mutex<VecDeque<Queued>> = std::sync::Mutex::new(VecDeque::new());
 
 fn queue(mirrors: &Arc<Mutex<Mirrors>>, serial: u64) {
-    let mut queue = lock(&QUEUE);
+    let mut queue = sync::lock(&QUEUE);
     if queue.len() == queue.capacity() {
         queue.retain(|(m, _)| m.strong_count() > 0);
         // Looking at all again is due when there are twice as many.
@@ -165,7 +169,7 @@ fn queue(mirrors: &Arc<Mutex<Mirrors>>, serial: u64) {
 /// Drops the oldest mirrors in host memory until they take at most this number of bytes. Those in use live until their use ends.
 pub fn limit_host_mirrors(bytes: usize) {
     while ON_HOST.load(Ordering::Relaxed) > bytes {
-        let Some((mirrors, serial)) = lock(&QUEUE).pop_front() else { return };
+        let Some((mirrors, serial)) = sync::lock(&QUEUE).pop_front() else { return };
         let Some(mirrors) = mirrors.upgrade() else { continue };
         let dropped = {
             let list = &mut lock(&mirrors).list;

@@ -11,12 +11,15 @@
 
 mod holders;
 mod mirrors;
+#[cfg(all(test, ultramarine_loom))]
+mod model;
 
 pub use holders::{BufferRef, Export};
 pub use mirrors::limit_host_mirrors;
 
 use crate::backend::{DeviceState, DeviceStream, PendingFree, executable, shutdown};
 use crate::memory::{alloc, deferred_deleters};
+use crate::sync::modelled::{self, AtomicU64};
 use crate::{device::Device, error::Result, sync::lock};
 use core::ffi::c_void;
 use holders::{EXPORT, EXPORTED, HOLDER, MARKS};
@@ -24,7 +27,7 @@ use mirrors::{Mirrors, drop_all_mirrors};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use ultramarine_abi::dlpack::{ManagedTensor, flag};
 
@@ -75,7 +78,7 @@ pub struct Buffer {
     /// A copy that another library made for us: as good as our own, for all its owner.
     given: bool,
     /// Copies on other devices, made when work there read this buffer.
-    mirrors: OnceLock<Arc<Mutex<Mirrors>>>,
+    mirrors: OnceLock<Arc<modelled::Mutex<Mirrors>>>,
 }
 
 /// Where memory is.

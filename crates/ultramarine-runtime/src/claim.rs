@@ -1,0 +1,99 @@
+//! The claim of a value that is computed once: one thread has it, the others wait.
+
+use crate::interrupt;
+use crate::modelled_statics;
+use crate::once::SetOnce;
+use crate::sync::modelled::{AtomicU8, Condvar, Mutex, MutexGuard, lock};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+#[cfg(all(test, ultramarine_loom))]
+mod model;
+
+const FREE: u8 = 0;
+const CLAIMED: u8 = 1;
+/// Claimed, and a thread sleeps until the value is there.
+const AWAITED: u8 = 2;
+
+/// The state of a [`SetOnce`] that threads compute: free, claimed, then the value. One byte, apart from the value.
+pub struct Claim(AtomicU8);
+
+modelled_statics! {
+    /// Where threads wait for values: one place for all, since sleeping is rare.
+    static DONE: (Mutex<()>, Condvar) = (Mutex::new(()), Condvar::new());
+}
+
+/// Keeps values from being waited for or finished with sleepers, while a fork is under way.
+pub fn hold_sleepers() -> MutexGuard<'static, ()> {
+    lock(&DONE.0)
+}
+
+impl Claim {
+    /// A free one.
+    #[inline]
+    #[allow(clippy::new_without_default, reason = "a node's field, written in place")]
+    pub fn new() -> Claim {
+        Claim(AtomicU8::new(FREE))
+    }
+
+    /// Claims the value; false if another thread did.
+    #[inline]
+    pub fn take(&self) -> bool {
+        self.0.compare_exchange(FREE, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// Returns true if it was claimed and not given up.
+    #[inline]
+    pub fn is_taken(&self) -> bool {
+        self.0.load(Ordering::Acquire) != FREE
+    }
+
+    /// Gives up the claim without a value.
+    pub fn release(&self) {
+        self.leave(FREE);
+    }
+
+    /// Sets the value that was claimed.
+    pub fn finish<T>(&self, place: &SetOnce<T>, value: T) {
+        place.set(value);
+        self.leave(CLAIMED);
+    }
+
+    fn leave(&self, state: u8) {
+        if self.0.swap(state, Ordering::AcqRel) == AWAITED {
+            // Taking the lock orders us after a sleeper's last check.
+            drop(lock(&DONE.0));
+            DONE.1.notify_all();
+        }
+    }
+
+    /// Sleeps until the value is there, or free again; false if `interrupted` said that the thread shall not.
+    pub fn wait<T>(&self, place: &SetOnce<T>, interrupted: impl Fn() -> bool) -> bool {
+        let mut guard = lock(&DONE.0);
+        loop {
+            if place.get().is_some() {
+                return true;
+            }
+            match self.0.compare_exchange(CLAIMED, AWAITED, Ordering::AcqRel, Ordering::Acquire) {
+                Err(FREE) => return true,
+                _ if place.get().is_some() => return true,
+                _ if !interrupt::is_possible() => {
+                    guard = DONE.1.wait(guard).unwrap_or_else(PoisonError::into_inner);
+                }
+                _ => {
+                    let waited = DONE.1.wait_timeout(guard, interrupt::PERIOD);
+                    let (waited, time) = waited.unwrap_or_else(PoisonError::into_inner);
+                    guard = waited;
+                    if time.timed_out() {
+                        // Without the lock: the answer may need the interpreter's.
+                        drop(guard);
+                        if interrupted() {
+                            return false;
+                        }
+                        guard = lock(&DONE.0);
+                    }
+                }
+            }
+        }
+    }
+}

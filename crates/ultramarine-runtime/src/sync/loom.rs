@@ -1,0 +1,118 @@
+//! Loom's primitives, with what it lacks: it takes sequentially consistent loads and stores for acquire and release, and
+//! has sequentially consistent fences only. So a load of that order here is behind a fence if its thread stored with that
+//! order before: the store is ordered before the load, and either one that is weaker has no fence.
+
+pub use loom::{
+    cell::UnsafeCell,
+    sync::atomic::fence,
+    sync::{Condvar, Mutex, MutexGuard},
+    thread,
+};
+
+use loom::sync::atomic;
+use std::cell::Cell;
+use std::sync::atomic::Ordering;
+
+loom::thread_local! {
+    /// This thread stored with sequential consistency since the last fence.
+    static STORED: Cell<bool> = Cell::new(false);
+}
+
+fn before_load(order: Ordering) {
+    if order == Ordering::SeqCst && STORED.with(|stored| stored.replace(false)) {
+        fence(Ordering::SeqCst);
+    }
+}
+
+fn after_store(order: Ordering) {
+    if order == Ordering::SeqCst {
+        STORED.with(|stored| stored.set(true));
+    }
+}
+
+fn update<T>(order: Ordering, update: impl FnOnce() -> T) -> T {
+    before_load(order);
+    let result = update();
+    after_store(order);
+    result
+}
+
+macro_rules! atomics {
+    ($($name:ident$(<$t:ident>)?: $value:ty, ($($fetch:ident)*);)*) => {$(
+        /// As std's.
+        pub struct $name$(<$t>)?(atomic::$name$(<$t>)?);
+
+        #[allow(missing_docs, dead_code, reason = "std's functions")]
+        impl$(<$t>)? $name$(<$t>)? {
+            #[track_caller]
+            pub fn new(value: $value) -> Self {
+                Self(atomic::$name::new(value))
+            }
+
+            #[track_caller]
+            pub fn load(&self, order: Ordering) -> $value {
+                before_load(order);
+                self.0.load(order)
+            }
+
+            #[track_caller]
+            pub fn store(&self, value: $value, order: Ordering) {
+                self.0.store(value, order);
+                after_store(order);
+            }
+
+            #[track_caller]
+            pub fn swap(&self, value: $value, order: Ordering) -> $value {
+                update(order, || self.0.swap(value, order))
+            }
+
+            #[track_caller]
+            pub fn compare_exchange(
+                &self,
+                old: $value,
+                new: $value,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$value, $value> {
+                update(success, || self.0.compare_exchange(old, new, success, failure))
+            }
+
+            /// Never fails without a reason: that would only be another turn of the caller's loop.
+            #[track_caller]
+            pub fn compare_exchange_weak(
+                &self,
+                old: $value,
+                new: $value,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$value, $value> {
+                self.compare_exchange(old, new, success, failure)
+            }
+
+            #[track_caller]
+            pub fn fetch_update(
+                &self,
+                success: Ordering,
+                failure: Ordering,
+                new: impl FnMut($value) -> Option<$value>,
+            ) -> Result<$value, $value> {
+                update(success, || self.0.fetch_update(success, failure, new))
+            }
+
+            $(
+                #[track_caller]
+                pub fn $fetch(&self, value: $value, order: Ordering) -> $value {
+                    update(order, || self.0.$fetch(value, order))
+                }
+            )*
+        }
+    )*};
+}
+
+atomics! {
+    AtomicBool: bool, ();
+    AtomicU8: u8, ();
+    AtomicU64: u64, (fetch_add fetch_sub fetch_and fetch_or);
+    AtomicUsize: usize, (fetch_add fetch_sub);
+    AtomicPtr<T>: *mut T, ();
+}
