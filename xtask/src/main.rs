@@ -14,6 +14,7 @@ mod fuzz;
 mod generate;
 mod gpu;
 mod lint;
+mod loom;
 mod minutes;
 mod package;
 mod plugins;
@@ -23,6 +24,8 @@ mod report;
 mod sanitize;
 mod semver;
 mod sh;
+mod sid;
+mod soak;
 mod systems;
 mod test;
 mod validation;
@@ -45,6 +48,7 @@ usage: cargo xtask COMMAND
   fuzz             tensors' headers that a fuzzer makes, against the validation: --runs N (a million),
                    --keep adds what reaches more of the code to the corpus
   sanitize         the tests of the interchange under address, leak and thread sanitizer
+  loom [--full]    the protocols between threads (pool, claims, buffers) under the model checker loom; --full: deeper
   boundaries       who may know whom: dependencies, names, the plugins' binaries, the core without
                    its loader (lint runs it, too)
   semver           what changed in the public crates and breaks programs since the last release: --baseline REV
@@ -59,7 +63,7 @@ fn run() -> Result<()> {
     let mut args = std::env::args().skip(1);
     let command = args.next();
     let rest: Vec<String> = args.collect();
-    if !matches!(command.as_deref(), Some("bench" | "fuzz" | "lint" | "semver" | "test"))
+    if !matches!(command.as_deref(), Some("bench" | "fuzz" | "lint" | "loom" | "semver" | "test"))
         && !rest.is_empty()
     {
         bail!("{} takes no arguments\n\n{HELP}", command.unwrap_or_default());
@@ -68,6 +72,7 @@ fn run() -> Result<()> {
         Some("demo") => demo::run(),
         Some("test") => test::command(&rest),
         Some("lint") => lint::command(&rest),
+        Some("loom") => loom::command(&rest),
         Some("bench") => bench::run(&rest),
         Some("package") => package::run(),
         Some("generate") => generate::run(),

@@ -3,11 +3,11 @@
 //! - **Address and leak sanitizer**: the tests of `ultramarine-dlpack`, the round trips through C
 //!   and C++, and the core's interchange tests. The runtime comes with the compiler, and the
 //!   standard library need not be rebuilt: its calls of `malloc` are seen like all others.
-//! - **Thread sanitizer**: the tests of `ultramarine-dlpack` that have threads. It needs a standard
-//!   library that is built with it: in one that is not are fences it cannot see, and the last of
-//!   any `Arc`s would be an alarm. So it runs where the library's sources are installed
-//!   (`rustup component add rust-src`), and says so elsewhere. What is left there is
-//!   the same tests without it, as `cargo xtask test` runs them: a stress test, no proof.
+//! - **Thread sanitizer**: the tests of `ultramarine-dlpack` that have threads, the runtime's, and the core's of threads, streams
+//!   and the pool. It needs a standard library that is built with it: in one that is not are fences it cannot see, and the
+//!   last of any `Arc`s would be an alarm. So it runs where the library's sources are installed
+//!   (`rustup component add rust-src`), or else with Debian sid's compiler, which comes into `target/sid` where that is possible
+//!   (`sid.rs`); elsewhere it says that it did not run.
 //!
 //! `cargo xtask test` has the first without the core, which is built anew for it.
 //!
@@ -15,6 +15,7 @@
 //! which sleeps is noticed.
 
 use crate::sh;
+use crate::sid;
 use crate::test::Outcome;
 use anyhow::{Context, Result, bail};
 use std::path::Path;
@@ -69,22 +70,36 @@ pub fn address(with_core: bool) -> Result<Outcome> {
 /// Thread sanitizer.
 pub fn thread() -> Result<Outcome> {
     sh::say(THREAD);
+    if !HERE {
+        return Ok(Outcome::Missing("no thread sanitizer for this machine".to_owned()));
+    }
     let sysroot = sh::read(sh::cmd("rustc", &["--print", "sysroot"]))?;
     let sources = Path::new(sysroot.trim()).join("lib/rustlib/src/rust/library/Cargo.lock");
-    if !HERE || !sources.exists() {
-        let what = "the standard library's sources are not installed (rustup component add \
-                    rust-src)";
-        return Ok(Outcome::Missing(what.to_owned()));
-    }
-    found(&Kind::Thread, "race", "ThreadSanitizer")?;
+    let kind = match sources.exists() {
+        true => Kind::Thread,
+        false => match sid::install() {
+            Ok(()) => Kind::ThreadOnSid,
+            Err(why) => {
+                let what = format!(
+                    "the standard library's sources are not installed (rustup component add rust-src), and {why}"
+                );
+                return Ok(Outcome::Missing(what));
+            }
+        },
+    };
+    found(&kind, "race", "ThreadSanitizer")?;
+    let test = ["test", "--no-fail-fast", "-p"];
     let threads = ["--test", "integration", "--", "threads::", "ownership::"];
-    let test = ["test", "--no-fail-fast", "-p", "ultramarine-dlpack"];
-    total(&Kind::Thread, &[&[&test[..], &threads].concat()])
+    let tensors = [&test[..], &["ultramarine-dlpack"], &threads].concat();
+    let runtime = [&test[..], &["ultramarine-runtime", "--lib"]].concat();
+    total(&kind, &[&tensors, &runtime])
 }
 
 enum Kind {
     Address,
     Thread,
+    /// With Debian sid's compiler.
+    ThreadOnSid,
 }
 
 impl Kind {
@@ -94,6 +109,14 @@ impl Kind {
         let (flag, folder) = match self {
             Kind::Address => ("-Zsanitizer=address", "target/sanitize/address"),
             Kind::Thread => ("-Zsanitizer=thread", "target/sanitize/thread"),
+            Kind::ThreadOnSid => {
+                let flags = "-Zsanitizer=thread -Zexternal-clangrt -Clinker=clang -Clink-arg=-fsanitize=thread";
+                let environment =
+                    format!("RUSTC_BOOTSTRAP=1 RUSTFLAGS='{flags}' TSAN_OPTIONS=halt_on_error=1");
+                let (command, rest) = (args[0], args[1..].join(" "));
+                let build = format!("--quiet -Zbuild-std --target {}", sh::host()?);
+                return sid::cargo(&format!("{command} {build} {rest}"), &environment);
+            }
         };
         // The command itself, then what the program is told after `--` at last.
         let mut cargo = sh::cargo(&args[..1]);

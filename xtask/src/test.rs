@@ -6,6 +6,7 @@ use crate::disk;
 use crate::drivers;
 use crate::extensions;
 use crate::fuzz;
+use crate::loom;
 use crate::minutes;
 use crate::plugins::{self, Built as Plugin};
 use crate::profile::Profile;
@@ -13,6 +14,7 @@ use crate::python::{DLPACK_CHECK, ULTRAMARINE, Venv};
 use crate::report::{Report, Step, step};
 use crate::sanitize;
 use crate::sh;
+use crate::soak;
 use crate::validation;
 use anyhow::{Result, anyhow, bail};
 use std::path::PathBuf;
@@ -240,6 +242,13 @@ fn steps<'a>(venv: &'a Venv, built: &'a Built, full: bool) -> Vec<Step<'a>> {
             report.outcome(sanitize::THREAD, sanitize::thread());
         }
         Ok(())
+    }));
+    steps.push(step(loom::NAME, move |report| {
+        report.outcome(loom::NAME, loom::check(full));
+        Ok(())
+    }));
+    steps.push(step(soak::NAME, move |report: &mut Report| {
+        soak::check(report, venv, &[&built.opencl, &built.emulated], full)
     }));
     if full {
         steps.push(step(aarch64::NAME, |report| {

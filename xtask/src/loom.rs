@@ -1,0 +1,38 @@
+//! `cargo xtask loom`: the protocols between threads under loom, the model checker: the pool, the claim of values, the word of
+//! buffers. They are compiled from the sources that programs have, with `--cfg ultramarine_loom`.
+
+use crate::sh;
+use crate::test::Outcome;
+use anyhow::{Result, bail};
+
+/// `cargo xtask loom [--full]`.
+pub fn command(args: &[String]) -> Result<()> {
+    match args {
+        [] => check(false)?.show(NAME),
+        [full] if full == "--full" => check(true)?.show(NAME),
+        _ => bail!("usage: cargo xtask loom [--full]"),
+    }
+}
+
+/// What the step is called.
+pub const NAME: &str = "loom";
+
+/// Explores the models; with more preemptions, for up to ten minutes each, if `full`.
+pub fn check(full: bool) -> Result<Outcome> {
+    sh::say("exploring the protocols between threads with loom");
+    let mut cargo = sh::cargo(&["test", "--quiet", "--target-dir", "target/loom"]);
+    cargo.args(["-p", "ultramarine-runtime", "--lib", "model::"]);
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", "--cfg\u{1f}ultramarine_loom");
+    if full {
+        cargo.env("LOOM_MAX_PREEMPTIONS", "4").env("LOOM_MAX_DURATION", "600");
+    }
+    let (mut passed, mut failed) = (0, 0);
+    let right = sh::follow(cargo, |line| {
+        if let Some(result) = line.strip_prefix("test result:") {
+            passed += sh::count_before(result, "passed");
+            failed += sh::count_before(result, "failed");
+        }
+    })?;
+    let totals = format!("{passed} models passed, {failed} failed");
+    Ok(if right && passed > 0 { Outcome::Right(totals) } else { Outcome::Wrong(totals) })
+}
