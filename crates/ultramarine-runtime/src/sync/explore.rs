@@ -1,8 +1,19 @@
 //! Explores models with loom.
 
-/// Runs a model under every schedule of its threads with at most this number of preemptions. What loom
-/// cannot finish in `LOOM_MAX_DURATION` seconds is cut, and it says so.
+use std::sync::Once;
+
+/// Runs a model under every schedule of its threads with at most this number of preemptions; what takes longer than
+/// `LOOM_MAX_DURATION` seconds is cut. The first model that fails ends the process: production's `catch_unwind` would
+/// otherwise go on with threads that are no more.
 pub fn explore(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let print = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            print(panic);
+            std::process::abort();
+        }));
+    });
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound.get_or_insert(preemptions);
     builder.check(model);
