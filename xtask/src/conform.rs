@@ -105,7 +105,6 @@ pub fn check(backend: &Backend) -> Result<Outcome> {
         VULKAN_FOR_GPUS => {
             plugins::on_vulkan(&mut kit);
             kit.env("ULTRAMARINE_VULKAN_KERNELS", "gpu");
-            kit.env("ULTRAMARINE_VULKAN_MATRICES", "emulated");
             // Kernels with barriers take llvmpipe's compiler long.
             kit.args(["--time-limit", "900"]);
             // Those of an earlier version would be tried again.
