@@ -143,7 +143,7 @@ fn branch_cuts_zeros_and_infinities() {
         (u::EXP, z(2.0, -0.0), z(7.389_056, -0.0)),
         (u::RECIPROCAL, z(0.0, 0.0), z(INF, NAN)),
         (u::RECIPROCAL, z(INF, 1.0), z(0.0, 0.0)),
-        (u::SIGN, z(0.0, -0.0), z(0.0, -0.0)),
+        (u::SIGN, z(-0.0, -0.0), z(0.0, 0.0)),
         (u::SIGN, z(INF, 1.0), z(NAN, NAN)),
         (u::TANH, z(INF, 1.0), z(1.0, 0.0)),
         (u::TANH, z(100.0, 3.0), z(1.0, -0.0)),

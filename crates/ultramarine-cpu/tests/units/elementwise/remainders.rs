@@ -139,8 +139,11 @@ fn float32_is_exact() {
     let pairs = narrow.into_iter().map(|(x, y)| (x as f32, y as f32)).chain(any).collect();
     // The remainder is a float32; only the sum with the divisor is rounded.
     compare!(f32, pairs, |x: f32, y: f32| {
-        let r = (x as f64 % y as f64) as f32;
-        if r != 0.0 && (r < 0.0) != (y < 0.0) { r + y } else { r }
+        match (x as f64 % y as f64) as f32 {
+            0.0 => 0f32.copysign(y),
+            r if (r < 0.0) != (y < 0.0) => r + y,
+            r => r,
+        }
     });
 }
 
