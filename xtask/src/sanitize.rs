@@ -3,9 +3,9 @@
 //! - **Address and leak sanitizer**: the tests of `ultramarine-dlpack`, the round trips through C
 //!   and C++, and the core's interchange tests. The runtime comes with the compiler, and the
 //!   standard library need not be rebuilt: its calls of `malloc` are seen like all others.
-//! - **Thread sanitizer**: the tests of `ultramarine-dlpack` that have threads, the runtime's, and the core's of threads, streams
-//!   and the pool. It needs a standard library that is built with it: in one that is not are fences it cannot see, and the
-//!   last of any `Arc`s would be an alarm. So it runs where the library's sources are installed
+//! - **Thread sanitizer**: the tests of `ultramarine-dlpack` that have threads, and the runtime's. It needs a standard
+//!   library that is built with it: in one that is not are fences it cannot see, and the last of any `Arc`s would be an
+//!   alarm. So it runs where the library's sources are installed
 //!   (`rustup component add rust-src`), or else with Debian sid's compiler, which comes into `target/sid` where that is possible
 //!   (`sid.rs`); elsewhere it says that it did not run.
 //!
