@@ -10,22 +10,18 @@ mod disk;
 mod drivers;
 mod extensions;
 mod floors;
-mod fuzz;
 mod generate;
 mod gpu;
+mod hunts;
 mod lint;
-mod loom;
 mod minutes;
 mod package;
 mod plugins;
 mod profile;
 mod python;
 mod report;
-mod sanitize;
 mod semver;
 mod sh;
-mod sid;
-mod soak;
 mod systems;
 mod test;
 mod validation;
@@ -72,7 +68,7 @@ fn run() -> Result<()> {
         Some("demo") => demo::run(),
         Some("test") => test::command(&rest),
         Some("lint") => lint::command(&rest),
-        Some("loom") => loom::command(&rest),
+        Some("loom") => hunts::loom::command(&rest),
         Some("bench") => bench::run(&rest),
         Some("package") => package::run(),
         Some("generate") => generate::run(),
@@ -80,8 +76,8 @@ fn run() -> Result<()> {
         Some("plugins") => plugins::run(),
         Some("gpu") => gpu::run(),
         Some("boundaries") => boundaries::run(),
-        Some("fuzz") => fuzz::run(&rest),
-        Some("sanitize") => sanitize::run(),
+        Some("fuzz") => hunts::fuzz::run(&rest),
+        Some("sanitize") => hunts::sanitize::run(),
         Some("semver") => semver::command(&rest),
         None | Some("help" | "-h" | "--help") => {
             println!("{HELP}");

@@ -5,6 +5,8 @@ from setuptools import setup
 from ultramarine.extension import BuildExtension, Extension
 
 setup(
-    ext_modules=[Extension("ultramarine_axpby_c._native", ["axpby.c"], depends=["kernels.h"])],
+    ext_modules=[
+        Extension("ultramarine_axpby_c._native", ["axpby.c"], depends=["halves.h", "kernels.h"])
+    ],
     cmdclass={"build_ext": BuildExtension},
 )

@@ -36,8 +36,6 @@ use vulkan as platform;
 use std::collections::BTreeMap;
 
 pub use adapters::{Adapters, Found};
-#[cfg(not(any(windows, target_vendor = "apple")))]
-pub use platform::{List, compiled};
 #[cfg(any(windows, target_vendor = "apple"))]
 pub use list::List;
 #[cfg(target_vendor = "apple")]
@@ -45,6 +43,8 @@ pub use platform::take;
 pub use platform::{
     Api, Barriers, Code, DEVICE_TYPE, LANGUAGES, LIMIT, NAME, create_buffer, free_memory, open,
 };
+#[cfg(not(any(windows, target_vendor = "apple")))]
+pub use platform::{List, compiled};
 pub use properties::{Properties, Units};
 
 /// A device.

@@ -75,9 +75,11 @@ pub(super) const BUFFERS: u32 = 8;
 const KERNELS: &str = "KERNELS";
 
 /// `off` or `emulated`: how products of small matrices are made, whatever the device has.
+#[cfg(not(any(windows, target_vendor = "apple")))]
 const UNITS: &str = "MATRICES";
 
 /// Products of small matrices on a device with kernels for GPUs. `native` if it has them itself.
+#[cfg(not(any(windows, target_vendor = "apple")))]
 pub(super) fn units(gpu_kernels: bool, native: bool) -> Option<Units> {
     let own = native.then_some(Units::Native);
     match std::env::var(variable(UNITS)).as_deref().map(str::trim) {

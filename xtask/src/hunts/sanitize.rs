@@ -14,8 +14,8 @@
 //! Each run begins with a program that does what the sanitizer must find, so that one
 //! which sleeps is noticed.
 
+use super::sid;
 use crate::sh;
-use crate::sid;
 use crate::test::Outcome;
 use anyhow::{Context, Result, bail};
 use std::path::Path;

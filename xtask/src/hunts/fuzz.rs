@@ -7,7 +7,7 @@
 //!
 //! The corpus is one archive, `corpus.tar` in that crate. It is unpacked here, and packed again by `--keep`.
 
-use crate::sanitize;
+use super::sanitize;
 use crate::sh;
 use crate::test::Outcome;
 use anyhow::{Context, Result, bail};
