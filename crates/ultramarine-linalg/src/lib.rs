@@ -1,4 +1,5 @@
-//! Dense matrix decompositions over plain memory, for one matrix at a time and without threads of their own.
+//! Dense matrix decompositions over plain memory, for one matrix at a time and without threads of their own: divide and conquer
+//! gets the caller's ([`Threads`]).
 //!
 //! Most algorithms are faer's. They stand in a crate of their own, with one concrete function for each scalar type, because
 //! generic decompositions take a minute to compile: so they are compiled once, and not with every change of a kernel.
@@ -15,15 +16,19 @@
 //! # Ok::<(), String>(())
 //! ```
 
+mod conquer;
 mod eigen;
 mod factor;
 mod lu;
 mod number;
 mod qr;
 mod singular;
-mod tridiagonal;
 mod work;
 
+pub use conquer::{
+    Eigen, Singular, Threads, bidiagonal_values, bidiagonal_vectors, tridiagonal_values,
+    tridiagonal_vectors,
+};
 pub use faer::{c32, c64};
 pub use number::{Number, Real};
 pub use work::{Work, power_of_two};
@@ -97,16 +102,6 @@ scalar! {
     fn eigh(
         a: &mut [Self], n: usize, w: &mut [Self::Norm], v: Option<&mut [Self]>, work: &mut Work
     ) -> () = eigen;
-
-    /// The same for the symmetric tridiagonal matrix with the diagonal `d` and `e` below it, whose memory is used.
-    /// Eigenvalues alone are found in double precision.
-    fn tridiagonal(
-        d: &mut [f64], e: &mut [f64], w: &mut [Self::Norm], v: Option<&mut [Self]>, work: &mut Work
-    ) -> () = tridiagonal;
-
-    /// Singular values, in descending order, of the bidiagonal matrix with the diagonal `d` and `e` beside it, whose memory is
-    /// used.
-    fn bidiagonal(d: &mut [f64], e: &mut [f64], s: &mut [Self::Norm]) -> () = tridiagonal;
 
     /// Eigenvalues in any order, and, if asked for, eigenvectors, the columns of `v`, of norm 1 and with
     /// a real largest element, of the `n` x `n` matrix `a`. Computed in double precision.

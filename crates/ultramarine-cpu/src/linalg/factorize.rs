@@ -165,9 +165,10 @@ impl Factorization<'_> {
                 }
                 Operation::Qr => blocked.qr(first, second, plane),
                 Operation::Solve => blocked.solve(plane, self.upper, second, first)?,
-                Operation::Eigh => blocked.eigh(first, Some(second), plane, self.upper, scratch)?,
-                Operation::SingularValues => blocked.singular_values(first, plane, scratch)?,
-                Operation::EigvalsH => blocked.eigh(first, None, plane, self.upper, scratch)?,
+                Operation::Eigh => blocked.eigh(first, Some(second), plane, self.upper)?,
+                Operation::Svd => blocked.svd(first, second, third, plane)?,
+                Operation::SingularValues => blocked.singular_values(first, plane)?,
+                Operation::EigvalsH => blocked.eigh(first, None, plane, self.upper)?,
                 _ => return Err("a decomposition without a blocked algorithm".into()),
             }
         }

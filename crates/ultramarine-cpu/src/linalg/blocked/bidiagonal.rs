@@ -1,24 +1,30 @@
-//! Singular values, of matrices that reflections from both sides make bidiagonal, a panel of columns and rows at a time
+//! Singular values and vectors, of matrices that reflections from both sides make bidiagonal, a panel of columns and rows at a time
 //! (Dongarra, Hammarling and Sorensen, Block reduction of matrices to condensed forms for eigenvalue computations, 1989).
 
+use super::chain::Chain;
 use super::householder::{Project, reflection};
+use super::pool::Pool;
 use super::strip::{Eliminate, LANES, Strip, minus_lanes};
 use super::{Blocked, Element, Plane, Room, rooms};
+use crate::kernel::Context;
 use crate::level::{Body, Isa, at};
-use crate::linalg::matrix::{Scratch, resized};
+use crate::par::Shared;
 use crate::scratch::Slot;
-use ultramarine_linalg::Real;
+use ultramarine_linalg::{Real, Singular, bidiagonal_values, bidiagonal_vectors};
 
 /// Columns and rows that are reduced before the rest of the matrix is.
 const PANEL: usize = 32;
 /// Columns that are multiplied with a vector at a time.
 const TILE: usize = 8;
+/// Elements that are a task of a product with a vector.
+const SHARE: usize = 1 << 15;
 
 /// A matrix under reduction, with no fewer rows than columns.
 struct Reduction<T> {
     m: usize,
     n: usize,
-    /// The matrix as it was before the panel, and zeros around it.
+    /// The matrix as it was before the panel, and zeros around it; if they are kept, reflections from the left in columns that
+    /// are done.
     a: Strip<T>,
     /// The matrix so far is `A - L R^H`. The columns of L are V and X in turn, reflections from the left and products with those
     /// from the right.
@@ -29,25 +35,36 @@ struct Reduction<T> {
     factors: Strip<T>,
     /// A row.
     row: Strip<T>,
+    /// Reflections from the right, if they are kept.
+    kept: Option<Strip<T>>,
+    /// Factors of the reflections, from the left and from the right.
+    taus: [Vec<T>; 2],
+    /// The power of two that the elements were multiplied by.
+    scale: f64,
     /// The result: the diagonal, and the elements beside it.
     bidiagonal: [Vec<f64>; 2],
     _room: Room,
 }
 
 impl<T: Element> Reduction<T> {
-    fn new(m: usize, n: usize) -> Self {
+    fn new(m: usize, n: usize, keep: bool) -> Self {
         // Columns begin at different lines of the cache; vectors reach beyond the last row and column.
         let padded = [m, n].map(|n| n.next_multiple_of(LANES));
         let [long, short] = padded.map(|n| n + LANES);
         let pair = 2 * PANEL;
-        let shapes = [[n + TILE, long], [pair, long], [pair, short], [pair, short], [1, short]];
-        let (planes, room) = rooms::<T, 5>(Slot::Operands, shapes);
-        let [a, left, right, factors, row] = planes.map(|p| {
+        let wide = [pair, short];
+        let kept = [if keep { n } else { 0 }, short];
+        let shapes = [[n + TILE, long], [pair, long], wide, wide, [1, short], kept];
+        let (planes, room) = rooms::<T, 6>(Slot::Operands, shapes);
+        let [a, left, right, factors, row, kept] = planes.map(|p| {
             let strip = p.transposed().strip();
             Strip { m: strip.m - LANES, ..strip }
         });
         let bidiagonal = [vec![0.0; n], vec![0.0; n]];
-        Reduction { m, n, a, left, right, factors, row, bidiagonal, _room: room }
+        let kept = keep.then_some(kept);
+        let taus = [0, 1].map(|_| vec![T::default(); n]);
+        let (scale, _room) = (1.0, room);
+        Reduction { m, n, a, left, right, factors, row, kept, taus, scale, bidiagonal, _room }
     }
 }
 
@@ -56,33 +73,85 @@ impl<T: Element> Blocked<'_, T> {
     ///
     /// # Safety
     /// The planes are valid, of shapes that fit, and of elements `T` and its absolute values.
-    pub unsafe fn singular_values(
-        &self,
-        s: Plane,
-        from: Plane,
-        scratch: &mut Scratch<T>,
-    ) -> Result<(), String> {
+    pub unsafe fn singular_values(&self, s: Plane, from: Plane) -> Result<(), String> {
         // The transposed matrix has the same ones.
         let from = if from.m < from.n { from.transposed() } else { from };
         let (m, n) = (from.m, from.n);
-        let mut reduction = Reduction::<T>::new(m, n);
-        let values = resized(&mut scratch.reals, n)?;
+        let mut reduction = Reduction::<T>::new(m, n, false);
+        let pool = Pool::new::<f64>(self.cx)?;
         // SAFETY: by this function's contract; the shapes fit.
         unsafe {
-            let Reduction { a, left, right, row, .. } = reduction;
+            self.make_bidiagonal(&mut reduction, from)?;
+            let [d, e] = &reduction.bidiagonal;
+            let single = size_of::<T::Norm>() == 4;
+            let values = bidiagonal_values(d, e, single, &pool)?;
+            s.store(|i, _| <T::Norm as Real>::from_f64(values[i] / reduction.scale));
+        }
+        Ok(())
+    }
+
+    /// Writes the singular values of the matrix `from`, in descending order, the left singular vectors as columns of `u`, and
+    /// the adjoint right ones as rows of `v`.
+    ///
+    /// # Safety
+    /// The planes are valid, of shapes that fit, of elements `T` (the singular values: of its absolute values), and disjoint.
+    pub unsafe fn svd(&self, u: Plane, s: Plane, v: Plane, from: Plane) -> Result<(), String> {
+        // With `A = P S Q^H`, the transposed matrix is `conj(Q) S P^T`.
+        let (from, u, v) = match from.m < from.n {
+            true => (from.transposed(), v.transposed(), u.transposed()),
+            false => (from, u, v),
+        };
+        let (m, n) = (from.m, from.n);
+        let mut reduction = Reduction::<T>::new(m, n, true);
+        let pool = Pool::new::<T::Norm>(self.cx)?;
+        // SAFETY: by this function's contract; the shapes fit.
+        unsafe {
+            self.make_bidiagonal(&mut reduction, from)?;
+            let Reduction { a, kept, taus, scale, bidiagonal: [d, e], .. } = &reduction;
+            let Singular { values, order, left, right } =
+                bidiagonal_vectors::<T::Norm>(d, e, &pool)?;
+            s.store(|i, _| <T::Norm as Real>::from_f64(values[i] / scale));
+            self.in_rows(u, |u| {
+                self.fill(u, T::default(), |_| 0..u.n);
+                (n..u.n).for_each(|i| *u.place(i, i) = T::ONE);
+                self.write_columns(u, &left, &order);
+                self.apply(&Chain { vectors: *a, first: 0, taus: &taus[0] }, u);
+            });
+            let vectors = kept.ok_or("reflections that were not kept")?;
+            self.in_rows(v.transposed(), |v| {
+                self.write_columns(v, &right, &order);
+                self.apply(&Chain { vectors, first: 1, taus: &taus[1][..n - 1] }, v);
+                if T::IS_COMPLEX {
+                    self.tasks(n, n, |first, end| {
+                        for i in first..end {
+                            let row = std::slice::from_raw_parts_mut(v.place::<T>(i, 0), n);
+                            row.iter_mut().for_each(|v| *v = v.conjugate());
+                        }
+                    });
+                }
+            });
+        }
+        Ok(())
+    }
+
+    /// Copies the matrix, and makes it bidiagonal.
+    ///
+    /// # Safety
+    /// The plane is valid, of the reduction's shape.
+    unsafe fn make_bidiagonal(&self, r: &mut Reduction<T>, from: Plane) -> Result<(), String> {
+        let Reduction { m, n, a, left, right, row, .. } = *r;
+        // SAFETY: by this function's contract; the shapes fit.
+        unsafe {
             [a, left, right, row].into_iter().for_each(|s| s.all().fill(T::default()));
             self.copy(a.rows(n).part(0, 0, n, m), from.transposed());
-            let scale = self.scale([Strip { n, ..a }])?;
+            r.scale = self.scale([Strip { n, ..a }])?;
             for first in (0..n).step_by(PANEL) {
                 let width = PANEL.min(n - first);
                 for k in 0..width {
-                    at(self.cx.level, Step { of: &mut reduction, first, k });
+                    at(self.cx.level, Step { of: r, cx: self.cx, first, k });
                 }
-                self.subtract(&mut reduction, first + width, 2 * width);
+                self.subtract(r, first + width, 2 * width);
             }
-            let [d, e] = &mut reduction.bidiagonal;
-            T::bidiagonal(d, e, values)?;
-            s.store(|i, _| <T::Norm as Real>::from_f64(values[i].to_f64() / scale));
         }
         Ok(())
     }
@@ -113,6 +182,7 @@ impl<T: Element> Blocked<'_, T> {
 /// Reduces a column and a row of a panel: the `k`-th of those from `first` on.
 struct Step<'a, T> {
     of: &'a mut Reduction<T>,
+    cx: &'a Context,
     first: usize,
     k: usize,
 }
@@ -121,7 +191,7 @@ impl<T: Element> Body for Step<'_, T> {
     type Output = ();
     #[inline(always)]
     fn call<I: Isa>(self, isa: I) {
-        let Step { of, first, k } = self;
+        let Step { of, cx, first, k } = self;
         let i = first + k;
         let Reduction { m, n, a, left, right, row, .. } = *of;
         // Vectors begin at lines of the cache; what is above is zero, or becomes it.
@@ -156,6 +226,11 @@ impl<T: Element> Body for Step<'_, T> {
             let tau = reflection::<T>(short(column, i, m), short(v, i, m));
             of.bidiagonal[0][i] = (*column.place(i, 0)).widened()[0];
             clear(v, top, i);
+            of.taus[0][i] = tau;
+            if of.kept.is_some() {
+                *column.place(i, 0) = T::ONE;
+                clear(column, 0, i);
+            }
             let x = left.part(0, 2 * k + 1, 1);
             clear(x, 0, x.m);
             if i + 1 == n {
@@ -170,7 +245,7 @@ impl<T: Element> Body for Step<'_, T> {
             clear(y, 0, y.m);
             let columns = Strip { n: n - i - 1, ..a.part(top, i + 1, 0) };
             let to = Strip { m: n - i - 1, ..y.part(i + 1, 0, 1) };
-            Project { left: columns, right: v_here, to }.call(isa);
+            Products { cx, left: columns, right: v_here, to }.call(isa);
             let z = strip(&mut factors, 2 * k);
             Project { left: lower(2 * k), right: v_here, to: z }.call(isa);
             Eliminate { left: outer(2 * k), factors: z, right: y.part(behind, 0, 1) }.call(isa);
@@ -192,11 +267,15 @@ impl<T: Element> Body for Step<'_, T> {
             clear(u, 0, u.m);
             let tau = reflection::<T>(short(row, i + 1, n), short(u, i + 1, n));
             of.bidiagonal[1][i] = (*row.place(i + 1, 0)).widened()[0];
+            of.taus[1][i] = tau;
+            if let Some(kept) = of.kept {
+                std::ptr::copy_nonoverlapping(u.data, kept.place(0, i), u.m);
+            }
 
             // x = tau (A - L R^H) u.
             let x = x.part(behind, 0, 1);
             let a = Strip { n: n - i - 1, ..a.part(behind, i + 1, 0) };
-            Multiply { a, by: u.place(i + 1, 0), to: x }.call(isa);
+            Multiples { cx, a, by: u.place(i + 1, 0), to: x }.call(isa);
             Project { left: outer(count), right: u.part(behind, 0, 1), to: z }.call(isa);
             Eliminate { left: left.part(behind, 0, count), factors: z, right: x }.call(isa);
             let rest = std::slice::from_raw_parts_mut(x.data, x.m);
@@ -206,10 +285,75 @@ impl<T: Element> Body for Step<'_, T> {
     }
 }
 
+/// Rows or columns of a task, of `m` with `n` elements each: a multiple of `step`.
+fn share(m: usize, n: usize, step: usize) -> usize {
+    (SHARE / n.max(1)).max(step).next_multiple_of(step).min(m.next_multiple_of(step))
+}
+
+/// `to = left^H right`, for a vector, on all threads if it is worth that.
+struct Products<'a, T> {
+    cx: &'a Context,
+    left: Strip<T>,
+    right: Strip<T>,
+    to: Strip<T>,
+}
+
+impl<T: Element> Body for Products<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn call<I: Isa>(self, isa: I) {
+        let Products { cx, left, right, to } = self;
+        let step = share(left.n, left.m, TILE);
+        if step >= left.n {
+            return Project { left, right, to }.call(isa);
+        }
+        let places = [left.data, right.data, to.data].map(Shared);
+        let (m, n, ld) = (left.m, left.n, left.ld);
+        cx.par.run(n.div_ceil(step), |task| {
+            let begin = task * step;
+            let [left, right, to] = places.map(|p| Strip { data: p.get(), ld, m, n: 1 });
+            let left = left.part(0, begin, step.min(n - begin));
+            let to = to.part(begin, 0, 1);
+            at(cx.level, Project { left, right, to });
+        });
+    }
+}
+
+/// `to += A by`, on all threads if it is worth that.
+struct Multiples<'a, T> {
+    cx: &'a Context,
+    a: Strip<T>,
+    by: *mut T,
+    to: Strip<T>,
+}
+
+impl<T: Element> Body for Multiples<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn call<I: Isa>(self, isa: I) {
+        let Multiples { cx, a, by, to } = self;
+        let step = share(a.m, a.n, 2 * LANES);
+        if step >= a.m {
+            return Multiply { a, by, to }.call(isa);
+        }
+        let places = [a.data, by, to.data].map(Shared);
+        let (m, n, ld) = (a.m, a.n, a.ld);
+        cx.par.run(m.div_ceil(step), |task| {
+            let begin = task * step;
+            let [a, by, to] = places.map(Shared::get);
+            let [a, to] = [a, to].map(|data| {
+                let whole = Strip { data, ld, m, n };
+                Strip { m: step.min(m - begin), ..whole.part(begin, 0, n) }
+            });
+            at(cx.level, Multiply { a, by, to });
+        });
+    }
+}
+
 /// `to += A by`. Behind the last column there are zeros.
 struct Multiply<T> {
     a: Strip<T>,
-    by: *const T,
+    by: *mut T,
     to: Strip<T>,
 }
 

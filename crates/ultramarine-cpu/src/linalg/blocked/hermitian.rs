@@ -5,22 +5,27 @@
 // Small arrays of registers are walked by index, several at a time.
 #![allow(clippy::needless_range_loop)]
 
-use super::apply::Applied;
+use super::chain::Chain;
 use super::householder::{Project, dots, reflection, sum};
+use super::pool::Pool;
 use super::strip::{Eliminate, LANES, Strip, minus_lanes};
 use super::{Blocked, Element, Plane, Room, rooms};
+use crate::kernel::Context;
 use crate::level::{Body, Isa, at};
-use crate::linalg::matrix::{Scratch, resized};
+use crate::par::Shared;
 use crate::scratch::Slot;
+use ultramarine_linalg::{Eigen, Real, tridiagonal_values, tridiagonal_vectors};
 
 /// Columns that are reduced before the rest of the matrix is.
 const PANEL: usize = 32;
-/// Reflections that are applied together to eigenvectors.
-const APPLIED: usize = 64;
 /// Columns of the matrix that a product of matrices updates at a time, of which it needs only what is below the diagonal.
 const UPDATED: usize = 128;
 /// Columns that are multiplied with a vector at a time.
 const TILE: usize = 4;
+/// Elements below the diagonal that are a task of the product with a vector.
+const SHARE: usize = 1 << 15;
+/// Tasks of a product, at most.
+const SHARES: usize = 32;
 
 /// A matrix under reduction.
 struct Reduction<T> {
@@ -33,6 +38,8 @@ struct Reduction<T> {
     factors: Strip<T>,
     /// The diagonal, and so many zeros that vectors are full.
     diagonal: Strip<T>,
+    /// Parts of a product with a vector.
+    sums: Strip<T>,
     /// Factors of the reflections.
     taus: Vec<T>,
     /// The elements below the diagonal of what comes out.
@@ -47,12 +54,12 @@ impl<T: Element> Reduction<T> {
         let padded = n.next_multiple_of(LANES);
         // Columns begin at different lines of the cache; vectors reach beyond the last row and column.
         let ld = padded + LANES;
-        let columns = [n + TILE, 2 * PANEL, 2 * PANEL, 1];
-        let (planes, room) = rooms::<T, 4>(Slot::Operands, columns.map(|n| [n, ld]));
-        let [a, pairs, factors, diagonal] =
+        let columns = [n + TILE, 2 * PANEL, 2 * PANEL, 1, shares(n)];
+        let (planes, room) = rooms::<T, 5>(Slot::Operands, columns.map(|n| [n, ld]));
+        let [a, pairs, factors, diagonal, sums] =
             planes.map(|p| Strip { m: padded, ..p.transposed().strip() });
         let (taus, below) = (vec![T::default(); n], vec![0.0; n]);
-        Reduction { n, a, pairs, factors, diagonal, taus, below, scale: 1.0, _room: room }
+        Reduction { n, a, pairs, factors, diagonal, sums, taus, below, scale: 1.0, _room: room }
     }
 }
 
@@ -68,34 +75,35 @@ impl<T: Element> Blocked<'_, T> {
         v: Option<Plane>,
         from: Plane,
         upper: bool,
-        scratch: &mut Scratch<T>,
     ) -> Result<(), String> {
         let n = from.n;
         let mut reduction = Reduction::<T>::new(n);
         // SAFETY: by this function's contract.
-        let mut diagonal: Vec<f64> = unsafe {
+        let diagonal: Vec<f64> = unsafe {
             self.load(&mut reduction, if upper { from.transposed() } else { from }, upper)?;
             self.reduce(&mut reduction);
             (0..n).map(|i| (*reduction.diagonal.place(i, 0)).widened()[0]).collect()
         };
-        let Scratch { left, reals, work, .. } = scratch;
-        let values = resized(reals, n)?;
-        let vectors = match v {
-            Some(_) => Some(resized(left, n * n)?),
-            None => None,
-        };
-        T::tridiagonal(&mut diagonal, &mut reduction.below, values, vectors, work)?;
         let scale = reduction.scale;
-        // SAFETY: by this function's contract; the vectors are `n` columns.
+        let value = |v: f64| <T::Norm as Real>::from_f64(v / scale);
+        let below = &reduction.below;
+        let Some(v) = v else {
+            let values = tridiagonal_values(&diagonal, below, &Pool::new::<f64>(self.cx)?)?;
+            // SAFETY: by this function's contract.
+            unsafe { w.store(|i, _| value(values[i])) };
+            return Ok(());
+        };
+        let pool = Pool::new::<T::Norm>(self.cx)?;
+        let Eigen { values, order, vectors } =
+            tridiagonal_vectors::<T::Norm>(&diagonal, below, &pool)?;
+        let (vectors_of, taus) = (reduction.a, &reduction.taus[..n - 1]);
+        // SAFETY: by this function's contract; the matrix was reduced.
         unsafe {
-            w.store(|i, _| {
-                let value: f64 = ultramarine_linalg::Real::to_f64(values[i]);
-                <T::Norm as ultramarine_linalg::Real>::from_f64(value / scale)
+            w.store(|i, _| value(values[i]));
+            self.in_rows(v, |v| {
+                self.write_columns(v, &vectors, &order);
+                self.apply(&Chain { vectors: vectors_of, first: 1, taus }, v);
             });
-            if let Some(v) = v {
-                let columns = Plane::dense::<T>(left.as_mut_ptr().cast(), n, n).transposed();
-                self.within(v, columns, |v| self.rotate(&reduction, v));
-            }
         }
         Ok(())
     }
@@ -142,7 +150,7 @@ impl<T: Element> Blocked<'_, T> {
         for first in (0..r.n - 1).step_by(PANEL) {
             let width = PANEL.min(r.n - 1 - first);
             for k in 0..width {
-                at(self.cx.level, Column { of: r, first, k });
+                at(self.cx.level, Column { of: r, cx: self.cx, first, k });
             }
             // SAFETY: the panel was reduced.
             unsafe { self.update(r, first + width, 2 * width) };
@@ -179,46 +187,12 @@ impl<T: Element> Blocked<'_, T> {
             }
         }
     }
-
-    /// Turns eigenvectors of the tridiagonal matrix into those of the matrix.
-    ///
-    /// # Safety
-    /// The matrix was reduced; the plane is valid, of its shape, and has rows of adjacent elements.
-    unsafe fn rotate(&self, r: &Reduction<T>, c: Plane) {
-        let n = r.n;
-        let rows = [[APPLIED, APPLIED], [APPLIED, APPLIED], [APPLIED, n], [APPLIED, n]];
-        let ([t, small, first, second], _room) = rooms::<T, 4>(Slot::Call, rows);
-        let applied = Applied { small, products: [first, second] };
-        let columns = r.a.rows(n);
-        for first in (0..n - 1).step_by(APPLIED).rev() {
-            let (width, rows) = (APPLIED.min(n - 1 - first), n - 1 - first);
-            let v = columns.part(first, first + 1, width, rows).transposed();
-            let products = Strip { data: small.place::<T>(0, 0), ld: APPLIED, m: width, n: width };
-            // SAFETY: parts of the matrices.
-            unsafe {
-                let left = Strip { m: rows, ..v.strip() };
-                at(self.cx.level, Project { left, right: left, to: products });
-                for j in 0..width {
-                    let tau = r.taus[first + j];
-                    for i in 0..width {
-                        *t.place(i, j) = T::default();
-                    }
-                    *t.place(j, j) = tau;
-                    for i in 0..j {
-                        let terms = (i..j).map(|q| *t.place::<T>(i, q) * *products.place(q, j));
-                        *t.place(i, j) = -(tau * sum(terms));
-                    }
-                }
-                let t = t.part(0, 0, width, width);
-                self.reflect(&applied, v, t, false, c.part(first + 1, 0, rows, n));
-            }
-        }
-    }
 }
 
 /// Reduces a column of a panel: the `k`-th of those from `first` on.
 struct Column<'a, T> {
     of: &'a mut Reduction<T>,
+    cx: &'a Context,
     first: usize,
     k: usize,
 }
@@ -227,7 +201,7 @@ impl<T: Element> Body for Column<'_, T> {
     type Output = ();
     #[inline(always)]
     fn call<I: Isa>(self, isa: I) {
-        let Column { of, first, k } = self;
+        let Column { of, cx, first, k } = self;
         let i = first + k;
         // Vectors begin at lines of the cache: rows above the column's are zero, or become it.
         let row = (i + 1) / LANES * LANES;
@@ -266,7 +240,8 @@ impl<T: Element> Body for Column<'_, T> {
 
             std::slice::from_raw_parts_mut(w.data, w.m).fill(T::default());
             let [x, y] = [0, 1].map(|q| pairs.place(0, 2 * k + q));
-            Symmetric { a, diagonal: of.diagonal, first: i + 1, n, x, y }.call(isa);
+            Symmetric { a, diagonal: of.diagonal, sums: of.sums, cx, first: i + 1, n, x, y }
+                .call(isa);
             Project { left: before, right: v, to: strip(&mut factors) }.call(isa);
             (0..k).for_each(|q| factors.swap(2 * q, 2 * q + 1));
             Eliminate { left: before, factors: strip(&mut factors), right: w }.call(isa);
@@ -287,30 +262,98 @@ impl<T: Element> Body for Column<'_, T> {
     }
 }
 
+/// Tasks of the product of a vector with the last `n` rows and columns.
+fn shares(n: usize) -> usize {
+    (n * n / 2 / SHARE).clamp(1, SHARES)
+}
+
 /// `y += A x`, for the Hermitian matrix whose rows and columns begin at `first`.
-struct Symmetric<T> {
+struct Symmetric<'a, T> {
     a: Strip<T>,
     diagonal: Strip<T>,
+    /// A column for each share.
+    sums: Strip<T>,
+    cx: &'a Context,
     first: usize,
     n: usize,
     x: *mut T,
     y: *mut T,
 }
 
-impl<T: Element> Body for Symmetric<T> {
+impl<T: Element> Body for Symmetric<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn call<I: Isa>(self, isa: I) {
+        let Symmetric { a, diagonal, sums, cx, first, n, x, y } = self;
+        let vector = |data: *mut T| Strip { data, ld: a.ld, m: a.m, n: 1 };
+        let (x, y) = (vector(x), vector(y));
+        let shares = shares(n - first);
+        if shares == 1 {
+            Below { a, first, end: n, x, y }.call(isa);
+        } else {
+            // Columns become shorter: shares of as many elements.
+            let begin = |share: usize| {
+                let rest = (1.0 - share as f64 / shares as f64).sqrt();
+                n.min(first + (((n - first) as f64 * (1.0 - rest)) as usize).next_multiple_of(TILE))
+            };
+            let places = [a.data, x.data, sums.data].map(Shared);
+            let (m, ld) = (a.m, a.ld);
+            cx.par.run(shares, |share| {
+                let [a, x, sums] = places.map(|p| Strip { data: p.get(), ld, m, n: shares });
+                let (first, end) = (begin(share), begin(share + 1));
+                let y = sums.part(0, share, 1);
+                let above = first / LANES * LANES;
+                // SAFETY: the share's own column.
+                unsafe { std::slice::from_raw_parts_mut(y.place(above, 0), y.m - above) }
+                    .fill(T::default());
+                at(cx.level, Below { a, first, end, x, y });
+            });
+            for share in 0..shares {
+                let from = sums.part(0, share, 1);
+                for i in (begin(share) / LANES * LANES..a.m).step_by(LANES) {
+                    // SAFETY: whole vectors of both.
+                    unsafe {
+                        let mut to = y.load(i, 0, LANES);
+                        let more = from.load(i, 0, LANES);
+                        for l in 0..LANES {
+                            to[l] -= -more[l];
+                        }
+                        y.store(i, 0, LANES, &to);
+                    }
+                }
+            }
+        }
+        for i in (first / LANES * LANES..a.m).step_by(LANES) {
+            // SAFETY: the vectors have zeros behind their last element.
+            unsafe {
+                let factors = diagonal.load(i, 0, LANES).map(|v| -v);
+                let to = minus_lanes::<T, I>(y.load(i, 0, LANES), factors, x.load(i, 0, LANES));
+                y.store(i, 0, LANES, &to);
+            }
+        }
+    }
+}
+
+/// `y += A x`, for what lies below the diagonal in some columns of a Hermitian matrix, and its adjoint.
+struct Below<T> {
+    a: Strip<T>,
+    first: usize,
+    end: usize,
+    x: Strip<T>,
+    y: Strip<T>,
+}
+
+impl<T: Element> Body for Below<T> {
     type Output = ();
     #[inline(always)]
     fn call<I: Isa>(self, _: I) {
-        let Symmetric { a, diagonal, first, n, x, y } = self;
-        let padded = a.m;
-        let vector = |data: *mut T| Strip { data, ld: 0, m: padded, n: 1 };
-        let (x, y) = (vector(x), vector(y));
-        for j in (first..n).step_by(TILE) {
+        let Below { a, first, end, x, y } = self;
+        for j in (first..end).step_by(TILE) {
             // SAFETY: the matrix has zeros behind its last column and row, the vectors behind their last element.
             unsafe {
                 let factors: [T; TILE] = std::array::from_fn(|q| -*x.place(j + q, 0));
                 let mut sums = [[T::default(); LANES]; TILE];
-                for i in (j / LANES * LANES..padded).step_by(LANES) {
+                for i in (j / LANES * LANES..a.m).step_by(LANES) {
                     let from = x.load(i, 0, LANES);
                     let mut to = y.load(i, 0, LANES);
                     for q in 0..TILE {
@@ -325,14 +368,6 @@ impl<T: Element> Body for Symmetric<T> {
                     let to = y.place(j + q, 0);
                     *to -= sum(sums[q].into_iter());
                 }
-            }
-        }
-        for i in (first / LANES * LANES..padded).step_by(LANES) {
-            // SAFETY: as above.
-            unsafe {
-                let factors = diagonal.load(i, 0, LANES).map(|v| -v);
-                let to = minus_lanes::<T, I>(y.load(i, 0, LANES), factors, x.load(i, 0, LANES));
-                y.store(i, 0, LANES, &to);
             }
         }
     }

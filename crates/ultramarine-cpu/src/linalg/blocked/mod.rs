@@ -6,12 +6,14 @@
 
 mod apply;
 mod bidiagonal;
+mod chain;
 mod cholesky;
 mod element;
 mod hermitian;
 mod householder;
 mod lu;
 mod panel;
+mod pool;
 mod qr;
 mod scale;
 mod strip;
@@ -50,7 +52,9 @@ pub fn serves<T: Element>(operation: Operation, m: usize, n: usize, k: usize) ->
         Operation::Qr => m >= LEAST_QR[T::IS_COMPLEX as usize],
         Operation::Eigh | Operation::EigvalsH => n >= LEAST_REDUCED,
         // Much longer matrices are reduced to square ones first.
-        Operation::SingularValues => m.min(n) >= LEAST_REDUCED && m.max(n) <= 2 * m.min(n),
+        Operation::SingularValues | Operation::Svd => {
+            m.min(n) >= LEAST_REDUCED && m.max(n) <= 2 * m.min(n)
+        }
         _ => false,
     }
 }
@@ -100,16 +104,26 @@ impl<'a, T: Element> Blocked<'a, T> {
     /// # Safety
     /// The planes are valid, of one shape and elements `T`, and disjoint.
     unsafe fn within<R>(&self, to: Plane, from: Plane, work: impl FnOnce(Plane) -> R) -> R {
+        // SAFETY: by this function's contract.
+        unsafe {
+            self.in_rows(to, |room| {
+                self.copy(room, from);
+                work(room)
+            })
+        }
+    }
+
+    /// Has `work` fill `to`, or a matrix with rows of adjacent elements that is then copied there.
+    ///
+    /// # Safety
+    /// The plane is valid, of elements `T`.
+    unsafe fn in_rows<R>(&self, to: Plane, work: impl FnOnce(Plane) -> R) -> R {
         if to.has_rows() {
-            // SAFETY: by this function's contract.
-            unsafe { self.copy(to, from) };
             return work(to);
         }
         let room = Room::new::<T>(Slot::Operands, to.m, to.n);
-        // SAFETY: as above; the room has the same shape.
-        unsafe { self.copy(room.plane, from) };
         let result = work(room.plane);
-        // SAFETY: as above.
+        // SAFETY: by this function's contract; the room has the same shape.
         unsafe { self.copy(to, room.plane) };
         result
     }

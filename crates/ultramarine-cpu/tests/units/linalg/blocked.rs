@@ -453,28 +453,45 @@ mod of {
             all.push(("diagonal", Dense::new(m, n, |i, j| [if i == j { 2.0 } else { 0.0 }, 0.0])));
             for (kind, a) in all {
                 let what = format!("{kind} {m} x {n}");
+                let full = round % 2 == 0;
+                let [left, right] = if full { [m, n] } else { [k, k] };
                 let mut results = Vec::new();
                 for (plain, threads) in [(true, true), (false, false)] {
                     let a = Array::new(&[m as i64, n as i64], &a.values::<T>(), plain, rng);
-                    let s: Array<T::Real> = zeros(&[k as i64], plain, rng);
-                    let (level, out) = (level(round), [s.view()]);
+                    let alone: Array<T::Real> = zeros(&[k as i64], plain, rng);
+                    let (level, out) = (level(round), [alone.view()]);
                     run_at(level, op::SINGULAR_VALUES, false, &[a.view()], &out, threads).unwrap();
-                    results.push(s.values());
+                    let u: Array<T> = zeros(&[m as i64, left as i64], plain, rng);
+                    let s: Array<T::Real> = zeros(&[k as i64], plain, rng);
+                    let v: Array<T> = zeros(&[right as i64, n as i64], plain, rng);
+                    let out = [u.view(), s.view(), v.view()];
+                    run_at(level, op::SVD, false, &[a.view()], &out, threads).unwrap();
+                    results.push((alone.values(), u.values(), s.values(), v.values()));
                 }
+                // Neither strides nor threads matter.
                 assert!(results[0] == results[1], "{what}");
-                // Those that belong to vectors are found by another algorithm, whose errors are larger.
-                let given = Array::new(&[m as i64, n as i64], &a.values::<T>(), true, rng);
-                let u: Array<T> = zeros(&[m as i64, k as i64], true, rng);
-                let s: Array<T::Real> = zeros(&[k as i64], true, rng);
-                let v: Array<T> = zeros(&[k as i64, n as i64], true, rng);
-                let out = [u.view(), s.view(), v.view()];
-                run(op::SVD, false, &[given.view()], &out, true).unwrap();
-                let found: Vec<f64> = results[0].iter().map(|s| s.wide()[0]).collect();
-                assert!(found.is_sorted_by(|a, b| a >= b && *b >= 0.0), "{what}");
+                let (alone, u, s, v) = results.swap_remove(0);
+                let numbers = |of: Vec<T::Real>| -> Vec<f64> {
+                    of.into_iter().map(|s| s.wide()[0]).collect()
+                };
+                let (found, s) = (numbers(alone), numbers(s));
                 let bound = (k as f64).sqrt() * T::EPSILON * a.norm();
-                for (found, want) in found.iter().zip(s.values()) {
-                    let error = (found - want.wide()[0]).abs();
+                for (found, s) in found.iter().zip(&s) {
+                    let error = (found - s).abs();
                     assert!(error <= 10.0 * bound, "{what}: {error:e} > 10 * {bound:e}");
+                }
+                for s in [&found, &s] {
+                    assert!(s.is_sorted_by(|a, b| a >= b && *b >= 0.0), "{what}");
+                }
+                let (u, v) = (Dense::of(m, left, &u), Dense::of(right, n, &v));
+                let scaled = Dense::new(m, k, |i, j| u.at(i, j).map(|u| u * s[j]));
+                let error = scaled.times(&Dense::new(k, n, |i, j| v.at(i, j))).distance(&a);
+                assert!(error <= 10.0 * bound, "{what}: {error:e} > 10 * {bound:e}");
+                for vectors in [u, v.adjoint()] {
+                    let n = vectors.n;
+                    let eye = Dense::new(n, n, |i, j| [if i == j { 1.0 } else { 0.0 }, 0.0]);
+                    let error = vectors.adjoint().times(&vectors).distance(&eye);
+                    assert!(error <= 4.0 * n as f64 * T::EPSILON, "{what}: {error:e}");
                 }
                 let norm = found.iter().map(|s| s * s).sum::<f64>().sqrt();
                 assert!((norm - a.norm()).abs() <= 10.0 * bound, "{what}: {norm} {}", a.norm());

@@ -1,0 +1,85 @@
+//! Vectors of tridiagonal and bidiagonal matrices by divide and conquer (Gu and Eisenstat, A divide-and-conquer algorithm for
+//! the symmetric tridiagonal eigenproblem, and for the bidiagonal SVD, 1995).
+//!
+//! Halves of the matrix are solved by themselves. What joins them is of rank one, so the values of the whole are the roots of a
+//! secular equation, found each by itself, and its vectors are products of the halves' vectors with those of that
+//! small problem. Values and the equation are in double precision, vectors and products in the type of the result.
+
+mod bidiagonal;
+mod deflate;
+mod merge;
+mod secular;
+mod sweeps;
+mod tridiagonal;
+
+pub use bidiagonal::{Singular, bidiagonal_values, bidiagonal_vectors};
+pub use tridiagonal::{Eigen, tridiagonal_values, tridiagonal_vectors};
+
+use crate::Real;
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+/// Rows of a matrix that is solved without being halved, at most.
+const LEAF: usize = 32;
+/// Rows from which on one problem is worth all threads. Smaller ones share them.
+const LARGE: usize = 192;
+
+/// Rows from which on values alone are found so; one thread finds those of smaller matrices sooner by sweeps.
+const LEAST_VALUES: usize = 256;
+
+/// The threads and products of the caller. Results must not depend on the number of threads.
+pub trait Threads<R>: Sync {
+    /// Calls `body(i)` for every `i < count`, in any order, and returns when all are done. Calls may be nested.
+    fn each(&self, count: usize, body: &(dyn Fn(usize) + Sync));
+
+    /// `c = a b`. A slice begins with its matrix, whose columns are as far apart as the number beside it says.
+    fn product(&self, shape: [usize; 3], c: (&mut [R], usize), a: (&[R], usize), b: (&[R], usize));
+}
+
+/// The relative size of what counts as zero.
+fn unit<R: Real>() -> f64 {
+    if size_of::<R>() == 4 { f32::EPSILON as f64 } else { 8.0 * f64::EPSILON }
+}
+
+/// Times that a matrix of `n` rows is halved.
+fn depth(n: usize) -> usize {
+    (0..).find(|depth| n.div_ceil(1 << depth) <= LEAF).unwrap_or(0)
+}
+
+/// Those that work on a problem.
+#[derive(Clone, Copy)]
+struct Crew<'a, R> {
+    threads: &'a dyn Threads<R>,
+    /// All threads, not the calling one alone.
+    together: bool,
+}
+
+impl<R> Crew<'_, R> {
+    /// Calls `body(i, &mut items[i])` for each item.
+    fn each<T: Send>(
+        &self,
+        items: impl IntoIterator<Item = T>,
+        body: impl Fn(usize, &mut T) + Sync,
+    ) {
+        if !self.together {
+            return items.into_iter().enumerate().for_each(|(i, mut item)| body(i, &mut item));
+        }
+        let items: Vec<Mutex<T>> = items.into_iter().map(Mutex::new).collect();
+        self.threads.each(items.len(), &|i| {
+            body(i, &mut items[i].lock().unwrap_or_else(PoisonError::into_inner));
+        });
+    }
+}
+
+/// The parts of a slice that ascending ranges name, `unit` elements for each index.
+fn parts<'a, T>(mut of: &'a mut [T], unit: usize, ranges: &[Range<usize>]) -> Vec<&'a mut [T]> {
+    let mut at = 0;
+    let mut parts = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        let rest = of.split_at_mut((range.start - at) * unit).1;
+        let (part, rest) = rest.split_at_mut(range.len() * unit);
+        (of, at) = (rest, range.end);
+        parts.push(part);
+    }
+    parts
+}
