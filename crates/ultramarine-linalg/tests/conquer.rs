@@ -43,7 +43,7 @@ impl<R: Real> Threads<R> for Pool {
             column.fill(R::default());
             for q in 0..k {
                 let by = b.0[j * b.1 + q];
-                column.iter_mut().zip(&a.0[q * a.1..]).for_each(|(c, a)| *c = *c + *a * by);
+                column.iter_mut().zip(&a.0[q * a.1..]).for_each(|(c, a)| *c += *a * by);
             }
         }
     }

@@ -27,7 +27,9 @@ fn ranges(n: usize, depth: usize) -> Vec<Range<usize>> {
         let middle = r.start + r.len() / 2;
         [r.start..middle, middle + 1..r.end]
     };
-    (0..depth).fold(vec![0..n], |ranges, _| ranges.into_iter().flat_map(halves).collect())
+    let whole = std::iter::once(0..n).collect();
+    (0..depth)
+        .fold(whole, |ranges: Vec<Range<usize>>, _| ranges.into_iter().flat_map(halves).collect())
 }
 
 /// The singular values and vectors of the upper bidiagonal matrix with the diagonal `d` and `e` beside it.

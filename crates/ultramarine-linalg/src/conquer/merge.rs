@@ -167,7 +167,8 @@ fn row_of_roots(secular: &Secular<'_>, roots: &[Root], first: usize, z: &mut [f6
     for (i, root) in roots.iter().enumerate() {
         for (at, z) in z.iter_mut().enumerate() {
             let j = first + at;
-            *z *= secular.from_root(*root, j) / if i == j { 1.0 } else { secular.between(i, j) };
+            *z *=
+                secular.pole_from_root(*root, j) / if i == j { 1.0 } else { secular.between(i, j) };
         }
     }
     z.iter_mut().for_each(|z| *z = z.max(0.0).sqrt());
@@ -216,7 +217,7 @@ impl Mixture<'_> {
             for (at, elements) in elements.iter_mut().enumerate() {
                 let root = roots[task * COLUMNS + at];
                 for (j, v) in vector.iter_mut().enumerate() {
-                    *v = exact[j] / secular.from_root(root, j);
+                    *v = exact[j] / secular.pole_from_root(root, j);
                 }
                 if left {
                     vector.iter_mut().zip(secular.poles).for_each(|(v, pole)| *v *= pole);
@@ -272,7 +273,7 @@ impl<R: Real> Side<'_, R> {
             let shape = [rows.len(), k, columns.len()];
             if columns.is_empty() {
                 vectors.chunks_mut(ld).take(k).for_each(|c| c[rows.clone()].fill(R::default()));
-            } else if k > 0 && rows.len() > 0 {
+            } else if k > 0 && shape[0] > 0 {
                 let a = &packed[columns.start * ld + rows.start..];
                 let c = &mut vectors[rows.start..];
                 crew.threads.product(shape, (c, ld), (a, ld), (&mix[columns.start..], ld));

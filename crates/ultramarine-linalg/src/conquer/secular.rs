@@ -47,7 +47,7 @@ impl Secular<'_> {
 
     /// The distance from a root (or its square) to pole `j`.
     #[inline(always)]
-    pub fn from_root(&self, root: Root, j: usize) -> f64 {
+    pub fn pole_from_root(&self, root: Root, j: usize) -> f64 {
         self.gap(j, root.origin, root.from)
     }
 

@@ -24,7 +24,9 @@ fn ranges(n: usize, depth: usize) -> Vec<Range<usize>> {
         let middle = r.start + r.len() / 2;
         [r.start..middle, middle..r.end]
     };
-    (0..depth).fold(vec![0..n], |ranges, _| ranges.into_iter().flat_map(halves).collect())
+    let whole = std::iter::once(0..n).collect();
+    (0..depth)
+        .fold(whole, |ranges: Vec<Range<usize>>, _| ranges.into_iter().flat_map(halves).collect())
 }
 
 /// The eigenvalues and eigenvectors of the symmetric tridiagonal matrix with the diagonal `d` and `e` below it.
