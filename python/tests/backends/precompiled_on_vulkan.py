@@ -86,7 +86,7 @@ def test_it_is_an_operation_as_any_other() -> None:
     twice = mx.compile(lambda x: mx.exp(-scaled(scaled(x + 1, 2.0), 0.5)))
     for _ in range(3):
         np.testing.assert_allclose(np.array(twice(x)), np.exp(-np.arange(1.0, 1001)), 1e-5, 1e-37)
-    # What it writes is ordered with what comes before and behind it.
+    # Its writes are ordered with what comes before and behind it.
     y = mx.zeros((1000,))
     for _ in range(20):
         y = scaled(y + 1, 2.0)

@@ -68,7 +68,7 @@ WHOLE = [
 
 
 class World:
-    """What the objects of one case share, and change."""
+    """State that the objects of one case share, and change."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
@@ -105,7 +105,7 @@ class World:
                 self.items.insert(0, self.items)
 
     def answer(self, honest: Callable[[], Any]) -> Any:
-        """What a method gives: what it should, something else, or an error; and changes on the way."""
+        """The result of a method: what it should, something else, or an error; and changes on the way."""
         if self.random.random() < 0.3:
             self.disturb()
         match self.random.randrange(6):

@@ -56,7 +56,7 @@ def narrower_updates(case: Any) -> bool:
 
 
 def not_finite(case: Any) -> bool:
-    """Whether there is an infinity or NaN among the operands."""
+    """Tests for an infinity or NaN among the operands."""
     return not all(np.isfinite(np.asarray(i.data, complex)).all() for i in case.inputs.values())
 
 

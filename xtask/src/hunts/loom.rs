@@ -14,7 +14,7 @@ pub fn command(args: &[String]) -> Result<()> {
     }
 }
 
-/// What the step is called.
+/// Name of the step.
 pub const NAME: &str = "loom";
 
 /// Explores the models; with more preemptions, for up to ten minutes each, if `full`.

@@ -24,7 +24,7 @@ pub fn install() -> Result<(), String> {
         return Err("there is no debootstrap, which needs Debian and root".to_owned());
     }
     sh::say("installing Debian sid into target/sid");
-    // What was begun cannot be ended.
+    // An installation that was begun cannot be ended.
     let _ = std::fs::remove_dir_all(folder());
     let mut command = sh::cmd("debootstrap", &["--variant=minbase", PACKAGES, "sid"]);
     command.arg(folder());

@@ -7,7 +7,7 @@ use crate::sh;
 use anyhow::Result;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What the step is called.
+/// Name of the step.
 pub const NAME: &str = "soak";
 
 /// Half an hour with a seed of its own if `full`, else a few seconds.

@@ -74,7 +74,7 @@ fn solve<R: Real>(
     let e: Vec<f64> = e[..n - 1].iter().map(|v| v * by).collect();
     let depth = depth(n);
     let leaves = ranges(n, depth);
-    // What joins the halves is of rank one; the rest of it lies on the diagonal.
+    // The joint of the halves is of rank one; the rest of it lies on the diagonal.
     for leaf in leaves.iter().skip(1) {
         let at = leaf.start;
         d[at - 1] -= e[at - 1].abs();

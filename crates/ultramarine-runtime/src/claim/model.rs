@@ -16,7 +16,7 @@ fn node() -> Arc<Node> {
 }
 
 impl Node {
-    /// What a thread does that needs the value.
+    /// The steps of a thread that needs the value.
     fn get(&self, computed: u32) -> u32 {
         loop {
             if let Some(value) = self.value.get() {

@@ -44,7 +44,7 @@ impl Segment {
         let within = |begin: u64, size: u64, from: u64, length: u64| {
             begin >= from && begin.saturating_add(size) <= from.saturating_add(length)
         };
-        // What is zero in memory has no place in the file.
+        // Zeros of the memory have no place in the file.
         let filled = in_file == 0
             || within(offset, in_file, self.offset, self.in_file)
                 && offset - self.offset == address.wrapping_sub(self.address);

@@ -71,7 +71,7 @@ mod tests {
             of.map(|i| operand(i, at)).collect::<Vec<_>>()
         };
         assert_eq!(accesses(op::COOPERATIVE_LOAD, 5), [NOT_PRIVATE]);
-        // That one, and one of each two others, are of buffers.
+        // The first, and one of each two others, are of buffers.
         assert_eq!(accesses(op::COOPERATIVE_STORE, 4), [0]);
         assert_eq!(accesses(op::STORE, 2).iter().filter(|o| **o == NOT_PRIVATE).count(), 1);
         assert_eq!(accesses(op::LOAD, 3).iter().filter(|o| **o == NOT_PRIVATE).count(), 1);

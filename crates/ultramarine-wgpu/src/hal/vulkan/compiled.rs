@@ -94,7 +94,7 @@ impl Module<'_> {
         self.list.iter().copied().filter(move |i| opcode(i) == code)
     }
 
-    /// What an id stands for, by the place of the result among the operands of what makes it.
+    /// The instruction that makes an id, by the place of the result among its operands.
     fn made(&self, id: u32) -> Option<&[u32]> {
         self.list.iter().copied().find(|i| match opcode(i) {
             op::TYPE_VOID..=op::TYPE_FORWARD_POINTER => operand(i, 0) == id,

@@ -19,7 +19,7 @@ pub enum Method {
     Units {
         /// Rows and columns of a tile.
         side: u32,
-        /// What makes the products of units.
+        /// The maker of the products of units.
         how: Units,
     },
     /// Few rows of the first matrix: `few.wgsl`.
