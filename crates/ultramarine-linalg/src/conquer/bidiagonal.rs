@@ -3,7 +3,7 @@
 use super::deflate::{LEAST, Rotation};
 use super::merge::{Merge, Room, Side};
 use super::sweeps::eigenvalues;
-use super::{Crew, LARGE, LEAST_VALUES, Threads, depth, parts};
+use super::{Crew, LARGE, LEAST_VALUES, Threads, depth, parts, ranges};
 use crate::work::{power_of_two, zeros};
 use crate::{Real, Scalar, SingularVectors, Work};
 use std::ops::Range;
@@ -21,16 +21,8 @@ pub struct Singular<R> {
     pub right: Vec<R>,
 }
 
-/// The ranges of rows of the problems at some depth: between halves there is a row.
-fn ranges(n: usize, depth: usize) -> Vec<Range<usize>> {
-    let halves = |r: Range<usize>| {
-        let middle = r.start + r.len() / 2;
-        [r.start..middle, middle + 1..r.end]
-    };
-    let whole = std::iter::once(0..n).collect();
-    (0..depth)
-        .fold(whole, |ranges: Vec<Range<usize>>, _| ranges.into_iter().flat_map(halves).collect())
-}
+/// Rows between halves: the one that joins them.
+const BETWEEN: usize = 1;
 
 /// The singular values and vectors of the upper bidiagonal matrix with the diagonal `d` and `e` beside it.
 ///
@@ -95,7 +87,7 @@ fn solve<R: Real>(
     let (mut packed, mut mix) = (zeros::<R>(n * ld)?, zeros::<R>(n * ld)?);
     let [mut first, mut last] = [vec![0.0; n], vec![0.0; n]];
     let depth = depth(n);
-    let rows = ranges(n, depth);
+    let rows = ranges(n, depth, BETWEEN);
     let wide = columns(&rows);
     let failed = Mutex::new(None);
     let items = parts(&mut values, 1, &rows)
@@ -130,7 +122,7 @@ fn solve<R: Real>(
         return Err(text);
     }
     for depth in (0..depth).rev() {
-        let (rows, halves) = (ranges(n, depth), ranges(n, depth + 1));
+        let (rows, halves) = (ranges(n, depth, BETWEEN), ranges(n, depth + 1, BETWEEN));
         let wide = columns(&rows);
         // Large problems one after the other, by all threads; small ones a thread each.
         let large = rows.iter().any(|r| r.len() >= LARGE);

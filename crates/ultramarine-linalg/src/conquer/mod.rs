@@ -46,6 +46,17 @@ fn depth(n: usize) -> usize {
     (0..).find(|depth| n.div_ceil(1 << depth) <= LEAF).unwrap_or(0)
 }
 
+/// The ranges of rows of the problems at some depth, with `between` rows between halves.
+fn ranges(n: usize, depth: usize, between: usize) -> Vec<Range<usize>> {
+    let halves = |r: Range<usize>| {
+        let middle = r.start + r.len() / 2;
+        [r.start..middle, middle + between..r.end]
+    };
+    let whole = std::iter::once(0..n).collect();
+    (0..depth)
+        .fold(whole, |ranges: Vec<Range<usize>>, _| ranges.into_iter().flat_map(halves).collect())
+}
+
 /// Those that work on a problem.
 #[derive(Clone, Copy)]
 struct Crew<'a, R> {

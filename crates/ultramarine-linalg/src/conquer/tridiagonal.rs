@@ -2,10 +2,9 @@
 
 use super::merge::{Merge, Room, Side};
 use super::sweeps::eigenvalues;
-use super::{Crew, LARGE, LEAST_VALUES, Threads, depth, parts};
+use super::{Crew, LARGE, LEAST_VALUES, Threads, depth, parts, ranges};
 use crate::work::{power_of_two, zeros};
 use crate::{Real, Scalar, Work};
-use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 /// Eigenvalues in ascending order, and eigenvectors.
@@ -16,17 +15,6 @@ pub struct Eigen<R> {
     pub order: Vec<usize>,
     /// Columns without gaps, in any order.
     pub vectors: Vec<R>,
-}
-
-/// The ranges of rows of the problems at some depth.
-fn ranges(n: usize, depth: usize) -> Vec<Range<usize>> {
-    let halves = |r: Range<usize>| {
-        let middle = r.start + r.len() / 2;
-        [r.start..middle, middle..r.end]
-    };
-    let whole = std::iter::once(0..n).collect();
-    (0..depth)
-        .fold(whole, |ranges: Vec<Range<usize>>, _| ranges.into_iter().flat_map(halves).collect())
 }
 
 /// The eigenvalues and eigenvectors of the symmetric tridiagonal matrix with the diagonal `d` and `e` below it.
@@ -73,7 +61,7 @@ fn solve<R: Real>(
     let mut d: Vec<f64> = d.iter().map(|v| v * by).collect();
     let e: Vec<f64> = e[..n - 1].iter().map(|v| v * by).collect();
     let depth = depth(n);
-    let leaves = ranges(n, depth);
+    let leaves = ranges(n, depth, 0);
     // The joint of the halves is of rank one; the rest of it lies on the diagonal.
     for leaf in leaves.iter().skip(1) {
         let at = leaf.start;
@@ -110,8 +98,8 @@ fn solve<R: Real>(
         return Err(text);
     }
     for depth in (0..depth).rev() {
-        let problems = ranges(n, depth);
-        let halves = ranges(n, depth + 1);
+        let problems = ranges(n, depth, 0);
+        let halves = ranges(n, depth + 1, 0);
         // Large problems one after the other, by all threads; small ones a thread each.
         let large = problems.iter().any(|p| p.len() >= LARGE);
         let crew = Crew { threads, together: large };
