@@ -14,6 +14,7 @@ const BELOW: &[&str] = &[
     "ultramarine-dlpack-check",
     "ultramarine-abi",
     "ultramarine-linalg",
+    "ultramarine-mpi",
     "ultramarine-cpu",
     "ultramarine-cpu-plugin",
     "ultramarine-cuda",

@@ -1,0 +1,179 @@
+//! Calls of MPI that a request is made of.
+
+use crate::dtype::Dtype;
+use crate::operations::{self, Reduction};
+use crate::table::{Handle, Table};
+use std::ffi::{c_int, c_void};
+
+/// Datatype of MPI. Reductions of this crate take any of their size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Element {
+    Byte,
+    Uint16,
+    Uint32,
+    Uint64,
+    Float,
+    Double,
+}
+
+/// A reduction, as MPI is to do it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reduce {
+    pub element: Element,
+    /// Place among this crate's operations; `None`: `MPI_SUM`.
+    pub own: Option<usize>,
+    /// Elements of MPI in an element of the dtype: 2 for sums of complex numbers.
+    pub lanes: usize,
+}
+
+impl Reduce {
+    /// Of a dtype. Sums of halves are not among them: they are of `float32`.
+    pub fn new(dtype: Dtype, reduction: Reduction) -> Self {
+        let own = operations::index(dtype, reduction);
+        let (element, lanes) = match (dtype, own) {
+            (Dtype::Float32, None) => (Element::Float, 1),
+            (Dtype::Complex64, None) => (Element::Float, 2),
+            (Dtype::Float64, None) => (Element::Double, 1),
+            _ => match dtype.size() {
+                1 => (Element::Byte, 1),
+                2 => (Element::Uint16, 1),
+                4 => (Element::Uint32, 1),
+                _ => (Element::Uint64, 1),
+            },
+        };
+        Reduce { element, own, lanes }
+    }
+}
+
+/// One non-blocking call. Counts are of the reduction's elements, or of bytes.
+#[derive(Clone, Copy, Debug)]
+pub enum Call {
+    AllReduce { input: Option<*const u8>, output: *mut u8, count: c_int, reduce: Reduce },
+    ReduceScatter { input: *const u8, output: *mut u8, part: c_int, reduce: Reduce },
+    Reduce { input: *const u8, output: *mut u8, count: c_int, reduce: Reduce, root: c_int },
+    AllGather { input: *const u8, output: *mut u8, bytes: c_int },
+    Broadcast { buffer: *mut u8, bytes: c_int, root: c_int },
+    Send { input: *const u8, bytes: c_int, to: c_int },
+    Receive { output: *mut u8, bytes: c_int, from: c_int },
+}
+
+// SAFETY: the addresses are used by the thread of MPI alone, while the submitting thread keeps the memory.
+unsafe impl Send for Call {}
+
+/// Tag of this crate's messages: pairs of ranks have their own order.
+const TAG: c_int = 0;
+
+impl Call {
+    /// MPI's function, for errors.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Call::AllReduce { .. } => "MPI_Iallreduce",
+            Call::ReduceScatter { .. } => "MPI_Ireduce_scatter_block",
+            Call::Reduce { .. } => "MPI_Ireduce",
+            Call::AllGather { .. } => "MPI_Iallgather",
+            Call::Broadcast { .. } => "MPI_Ibcast",
+            Call::Send { .. } => "MPI_Isend",
+            Call::Receive { .. } => "MPI_Irecv",
+        }
+    }
+
+    /// Bytes that it moves, about.
+    pub fn bytes(&self) -> usize {
+        let count = match *self {
+            Call::AllReduce { count, .. } | Call::Reduce { count, .. } => count,
+            Call::ReduceScatter { part, .. } => part,
+            Call::AllGather { bytes, .. }
+            | Call::Broadcast { bytes, .. }
+            | Call::Send { bytes, .. }
+            | Call::Receive { bytes, .. } => bytes,
+        };
+        let elements = usize::try_from(count).unwrap_or(0);
+        if matches!(self, Call::AllReduce { .. } | Call::Reduce { .. } | Call::ReduceScatter { .. })
+        {
+            elements * 8
+        } else {
+            elements
+        }
+    }
+
+    /// Starts the call; returns MPI's code.
+    ///
+    /// # Safety
+    /// The memory is valid for the counts until the request is complete, and the calling thread may call MPI.
+    pub unsafe fn post<H: Handle>(&self, table: &Table<H>, comm: H, request: &mut H) -> c_int {
+        let (f, c) = (&table.functions, &table.constants);
+        let element = |element| match element {
+            Element::Byte => c.byte,
+            Element::Uint16 => c.uint16,
+            Element::Uint32 => c.uint32,
+            Element::Uint64 => c.uint64,
+            Element::Float => c.float,
+            Element::Double => c.double,
+        };
+        let operation = |reduce: Reduce| reduce.own.map_or(c.sum, |own| table.operations[own]);
+        let request: *mut H = request;
+        // SAFETY: by this function's contract; handles are those of the table.
+        unsafe {
+            match *self {
+                Call::AllReduce { input, output, count, reduce } => {
+                    let input =
+                        input.map_or(c.in_place.cast_const(), |input| input.cast::<c_void>());
+                    let element = element(reduce.element);
+                    (f.iallreduce)(
+                        input,
+                        output.cast(),
+                        count,
+                        element,
+                        operation(reduce),
+                        comm,
+                        request,
+                    )
+                }
+                Call::ReduceScatter { input, output, part, reduce } => {
+                    let (element, operation) = (element(reduce.element), operation(reduce));
+                    (f.ireduce_scatter_block)(
+                        input.cast(),
+                        output.cast(),
+                        part,
+                        element,
+                        operation,
+                        comm,
+                        request,
+                    )
+                }
+                Call::Reduce { input, output, count, reduce, root } => {
+                    let (element, operation) = (element(reduce.element), operation(reduce));
+                    (f.ireduce)(
+                        input.cast(),
+                        output.cast(),
+                        count,
+                        element,
+                        operation,
+                        root,
+                        comm,
+                        request,
+                    )
+                }
+                Call::AllGather { input, output, bytes } => (f.iallgather)(
+                    input.cast(),
+                    bytes,
+                    c.byte,
+                    output.cast(),
+                    bytes,
+                    c.byte,
+                    comm,
+                    request,
+                ),
+                Call::Broadcast { buffer, bytes, root } => {
+                    (f.ibcast)(buffer.cast(), bytes, c.byte, root, comm, request)
+                }
+                Call::Send { input, bytes, to } => {
+                    (f.isend)(input.cast(), bytes, c.byte, to, TAG, comm, request)
+                }
+                Call::Receive { output, bytes, from } => {
+                    (f.irecv)(output.cast(), bytes, c.byte, from, TAG, comm, request)
+                }
+            }
+        }
+    }
+}

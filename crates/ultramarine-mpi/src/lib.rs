@@ -1,0 +1,72 @@
+//! MPI for processes that hold arrays: collectives and messages over host memory.
+//!
+//! ```no_run
+//! use ultramarine_mpi::{Dtype, Kind, Request};
+//!
+//! let world = ultramarine_mpi::world()?;
+//! let input = vec![world.rank() as f32; 4];
+//! let mut output = vec![0f32; 4];
+//! let request = Request {
+//!     kind: Kind::AllSum,
+//!     dtype: Dtype::Float32,
+//!     input: input.as_ptr().cast(),
+//!     output: output.as_mut_ptr().cast(),
+//!     count: 4,
+//!     description: "all_sum(float32, (4,))",
+//! };
+//! let done = unsafe { world.run(&request) };
+//! if done.as_ref().is_err_and(ultramarine_mpi::Error::keeps_memory) {
+//!     std::mem::forget((input, output));
+//! }
+//! done?;
+//! # Ok::<(), ultramarine_mpi::Error>(())
+//! ```
+//!
+//! # Design
+//!
+//! - **No MPI is linked.** [`find()`] looks for the library at run time, and takes the one whose `mpirun` started the process. Open
+//!   MPI and MPICH have the same functions with other handles: addresses of global objects there, integers here. One table of
+//!   functions is generic over the handle, so that all other code exists once.
+//! - **One thread talks to MPI.** It starts MPI, asks for `MPI_THREAD_MULTIPLE` and works with any level that it is granted. Callers
+//!   hand their requests over and wait. Requests are non-blocking calls, so any number of communicators make progress at once.
+//! - **Cores stay free.** While it waits, the thread yields between two tests, then sleeps for up to half a millisecond. A test that
+//!   moved data keeps it awake.
+//! - **Reductions are those of arrays.** Sums of halves are summed in `float32` and rounded once; NaN wins a maximum; bools are
+//!   or-ed; all ranks have the same bits. MPI's own sums serve 32 and 64 bits, this crate's operations the rest.
+//! - **Nothing hangs silently.** Requests that take longer than `ULTRAMARINE_DISTRIBUTED_TIMEOUT` seconds (300; 0: no limit) fail, and
+//!   each rank reports all that it waits for. MPI cannot be trusted after that: later requests fail, and the process ends
+//!   its job by `MPI_Abort` when it exits.
+//! - **The end.** `MPI_Finalize` runs at exit, after undelivered messages, unless another part of the process started MPI. Programs
+//!   that exit by a failure call [`abort_at_exit`]. A forked child gets errors.
+//!
+//! | file | content |
+//! | --- | --- |
+//! | `find`, `launcher` | the library; marks of launchers in the environment |
+//! | `table`, `operations` | functions and predefined objects of both interfaces; own reductions |
+//! | `call` | one non-blocking call |
+//! | `board` | the watchdog |
+//! | `engine`, `worker` | state that threads share; the thread of MPI |
+//! | `communicator` | requests as calls, in pieces where counts exceed MPI's `int` |
+//! | `process` | start and end |
+
+mod board;
+mod call;
+mod communicator;
+mod dtype;
+mod engine;
+mod error;
+mod find;
+mod launcher;
+mod operations;
+mod process;
+mod request;
+mod table;
+mod worker;
+
+pub use communicator::Communicator;
+pub use dtype::Dtype;
+pub use error::Error;
+pub use find::{Found, find};
+pub use launcher::{Flavour, Launcher, launcher};
+pub use process::{abort, abort_at_exit, finalize, world};
+pub use request::{Kind, Request};

@@ -1,0 +1,165 @@
+//! MPI of this process: its start, and its end at exit.
+
+use crate::board::{self, Board};
+use crate::communicator::Communicator;
+use crate::engine::{Engine, Job, Place, Ticket, lock};
+use crate::error::Error;
+use crate::find;
+use crate::launcher::Flavour;
+use crate::table::Address;
+use crate::worker;
+use std::ffi::c_int;
+use std::sync::{Arc, Mutex, Once, OnceLock};
+use std::time::Duration;
+
+/// State of MPI; set once, by the first [`world`] that finds a library.
+static ENGINE: OnceLock<Arc<Engine>> = OnceLock::new();
+
+/// Status of a job that is ended by this crate.
+const STATUS: i32 = 1;
+
+/// Starts MPI, once in a process, and returns the communicator of all processes of the job; the same one at each call. All processes
+/// have to call it, since MPI's start waits for them.
+///
+/// MPI that another part of the process has started (mpi4py) is used, and left to that part to end. Otherwise it ends when the
+/// process exits, or by [`finalize`].
+///
+/// # Errors
+/// As [`find`](crate::find); [`Error::Unusable`] where MPI cannot be started, or was at another thread level than
+/// `MPI_THREAD_MULTIPLE` by another part; [`Error::Argument`] for a `ULTRAMARINE_DISTRIBUTED_TIMEOUT` that is no number of
+/// seconds; [`Error::Timeout`] where the start takes longer than that.
+pub fn world() -> Result<Communicator, Error> {
+    static WORLD: Mutex<Option<Result<Communicator, Error>>> = Mutex::new(None);
+    if let Some(engine) = ENGINE.get() {
+        // Another thread of the parent may hold the lock.
+        engine.here()?;
+    }
+    let mut world = lock(&WORLD);
+    if let Some(world) = &*world {
+        return world.clone();
+    }
+    let limit = board::limit()?;
+    // A library that is missing may be named by the program before it tries again.
+    let opened = find::open()?;
+    let made = start(limit, opened);
+    *world = Some(made.clone());
+    made
+}
+
+fn start(limit: Option<Duration>, opened: find::Opened) -> Result<Communicator, Error> {
+    let engine = Arc::new(Engine::new(Board::new(limit)));
+    let _ = ENGINE.set(engine.clone());
+    static REGISTERED: Once = Once::new();
+    REGISTERED.call_once(|| {
+        // SAFETY: the handler takes no arguments and does not unwind.
+        unsafe { libc::atexit(at_exit) };
+    });
+    let ticket = Arc::new(Ticket::default());
+    let watched =
+        engine.board.watch("init: the start of MPI, which waits for all processes of the job");
+    let (engine_, ticket_) = (engine.clone(), ticket.clone());
+    let body = move || {
+        let find::Opened { library, found } = opened;
+        // SAFETY: the flavour says which handles the library has.
+        unsafe {
+            match found.flavour {
+                Flavour::OpenMpi => worker::serve::<Address>(engine_, library, &found, &ticket_),
+                Flavour::Mpich => worker::serve::<c_int>(engine_, library, &found, &ticket_),
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().name("ultramarine-mpi".to_owned());
+    thread.spawn(body).map_err(|error| {
+        Error::Unusable(format!("the thread that talks to MPI cannot be started: {error}"))
+    })?;
+    let place = engine.wait(&ticket, watched)?;
+    engine.board.remove(watched);
+    let none = || Error::Unusable("MPI gave no communicator".to_owned());
+    Ok(Communicator::new(engine, place.ok_or_else(none)?))
+}
+
+/// Ends MPI, when undelivered messages are delivered; waits for the other ranks. After a failure it ends the job instead, since
+/// they may wait for this one. Without MPI, and at a second call, it does nothing. Called at exit; a program that ends MPI
+/// earlier, such as before mpi4py does, calls it itself.
+pub fn finalize() {
+    let Some(engine) = ENGINE.get() else { return };
+    if engine.here().is_err() || engine.is_own_thread() {
+        return;
+    }
+    if let Some(why) = engine.board.broken() {
+        end_job(engine, &why);
+        return;
+    }
+    if engine.ends.get().is_none() || engine.usable().is_err() {
+        return;
+    }
+    let world = Place { index: 0, rank: 0, size: 1 };
+    let (ticket, _) =
+        engine.submit(world, Job::Finish, "the end of MPI, which waits for all ranks");
+    let look = engine.board.limit().unwrap_or(Duration::MAX).min(Duration::from_secs(3600));
+    let mut reported = engine.board.limit().is_none();
+    while ticket.wait_for(look.max(Duration::from_millis(100))).is_none() {
+        if let Some(why) = engine.board.broken() {
+            end_job(engine, &why);
+            return;
+        }
+        if !std::mem::replace(&mut reported, true) {
+            board::say(&format!(
+                "{} is done and waits in MPI_Finalize for other ranks, which are still at work or have ended without it",
+                engine.board.place()
+            ));
+        }
+    }
+}
+
+/// Has the process end its job when it exits, instead of waiting for other ranks, which may wait for it. For programs that exit by a
+/// failure. Without MPI it does nothing.
+pub fn abort_at_exit(reason: &str) {
+    if let Some(engine) = ENGINE.get()
+        && engine.usable().is_ok()
+    {
+        engine.board.give_up(reason);
+    }
+}
+
+/// Ends all processes of the job with this exit status. The reason goes to standard error, with this process's rank. Without MPI it
+/// ends this process.
+pub fn abort(status: i32, reason: &str) -> ! {
+    if let Some(engine) = ENGINE.get().filter(|engine| engine.usable().is_ok()) {
+        engine.board.give_up(reason);
+        end(engine, status, reason);
+    } else {
+        board::say(reason);
+    }
+    std::process::exit(status);
+}
+
+fn end_job(engine: &Engine, why: &str) {
+    end(engine, STATUS, why.lines().next().unwrap_or_default());
+}
+
+fn end(engine: &Engine, status: i32, why: &str) {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    static ENDING: AtomicBool = AtomicBool::new(false);
+    if ENDING.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    board::say(&format!("{} ends the job: {why}", engine.board.place()));
+    // A thread that hangs in MPI is not waited for.
+    engine.halt(Duration::from_secs(2));
+    if let Some(ends) = engine.ends.get() {
+        ends.abort(status);
+    }
+    // MPI hangs in its start, or its MPI_Abort has returned. Buffered output is written; other handlers of the exit are left out.
+    // SAFETY: both may be called at exit.
+    unsafe {
+        #[cfg(unix)]
+        libc::fflush(std::ptr::null_mut());
+        libc::_exit(status);
+    }
+}
+
+extern "C" fn at_exit() {
+    // A panic would end the process, which it is about to do.
+    let _ = std::panic::catch_unwind(finalize);
+}
