@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -17,12 +17,13 @@ struct Entry {
 
 /// Requests that are not complete.
 pub struct Board {
-    limit: Option<Duration>,
+    limit: Mutex<Option<Duration>>,
     /// `rank 1 of 4`, once it is known.
     place: OnceLock<String>,
     entries: Mutex<BTreeMap<u64, Entry>>,
     next: AtomicU64,
     broken: OnceLock<Arc<str>>,
+    expired: AtomicBool,
 }
 
 /// A request on the board.
@@ -54,11 +55,12 @@ fn parse(text: Option<&str>) -> Result<Option<Duration>, Error> {
 impl Board {
     pub fn new(limit: Option<Duration>) -> Self {
         Board {
-            limit,
+            limit: Mutex::new(limit),
             place: OnceLock::new(),
             entries: Mutex::new(BTreeMap::new()),
             next: AtomicU64::new(0),
             broken: OnceLock::new(),
+            expired: AtomicBool::new(false),
         }
     }
 
@@ -87,12 +89,17 @@ impl Board {
 
     /// Time left to a request until the limit; `None` without one.
     pub fn left(&self, watched: Watched) -> Option<Duration> {
-        self.limit.map(|limit| limit.saturating_sub(watched.since.elapsed()))
+        self.limit().map(|limit| limit.saturating_sub(watched.since.elapsed()))
     }
 
     /// The longest that a request may take; `None`: no limit.
     pub fn limit(&self) -> Option<Duration> {
-        self.limit
+        *self.limit.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Sets the longest that a request may take.
+    pub fn set_limit(&self, limit: Option<Duration>) {
+        *self.limit.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = limit;
     }
 
     /// Fails where MPI has been given up.
@@ -110,9 +117,14 @@ impl Board {
         self.broken.get().cloned()
     }
 
+    /// Returns true where a request took longer than the limit.
+    pub fn is_expired(&self) -> bool {
+        self.expired.load(Ordering::Acquire)
+    }
+
     /// Reports all requests, and gives MPI up, where one is over the limit. Returns the error that they fail with.
     pub fn expire(&self) -> Option<Error> {
-        let limit = self.limit?;
+        let limit = self.limit()?;
         let entries = self.entries();
         let now = Instant::now();
         let oldest = entries.values().map(|entry| now - entry.since).max()?;
@@ -141,6 +153,7 @@ impl Board {
             Arc::from(report.as_str())
         });
         if first {
+            self.expired.store(true, Ordering::Release);
             say(report);
         }
         Some(Error::Timeout(report.clone()))

@@ -68,5 +68,5 @@ pub use dtype::Dtype;
 pub use error::Error;
 pub use find::{Found, find};
 pub use launcher::{Flavour, Launcher, launcher};
-pub use process::{abort, abort_at_exit, finalize, world};
+pub use process::{abort, abort_at_exit, finalize, set_timeout, world};
 pub use request::{Kind, Request};

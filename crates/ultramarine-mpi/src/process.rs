@@ -78,6 +78,23 @@ fn start(limit: Option<Duration>, opened: find::Opened) -> Result<Communicator, 
     Ok(Communicator::new(engine, place.ok_or_else(none)?))
 }
 
+/// Sets the longest that a request of this process may take; `None`: no limit. The start of MPI takes it from
+/// `ULTRAMARINE_DISTRIBUTED_TIMEOUT` instead, and so does all that follows without this call.
+///
+/// # Errors
+/// [`Error::Argument`] before [`world`], or for a limit of zero.
+pub fn set_timeout(limit: Option<Duration>) -> Result<(), Error> {
+    let engine = ENGINE.get();
+    let Some(engine) = engine.filter(|_| limit.is_none_or(|limit| !limit.is_zero())) else {
+        return Err(Error::Argument(format!(
+            "[set_timeout] the limit {limit:?} cannot be set. Call `world` before, and give more than zero, or `None` for no limit"
+        )));
+    };
+    engine.here()?;
+    engine.board.set_limit(limit);
+    Ok(())
+}
+
 /// Ends MPI, when undelivered messages are delivered; waits for the other ranks. After a failure it ends the job instead, since
 /// they may wait for this one. Without MPI, and at a second call, it does nothing. Called at exit; a program that ends MPI
 /// earlier, such as before mpi4py does, calls it itself.
@@ -135,6 +152,10 @@ pub fn abort(status: i32, reason: &str) -> ! {
 }
 
 fn end_job(engine: &Engine, why: &str) {
+    if engine.board.is_expired() {
+        // Other ranks that wait reach their limits now, and have a report of their own.
+        std::thread::sleep(Duration::from_secs(1));
+    }
     end(engine, STATUS, why.lines().next().unwrap_or_default());
 }
 

@@ -36,6 +36,8 @@ unsafe impl Sync for Address {}
 /// Predefined objects.
 pub struct Constants<H> {
     pub world: H,
+    /// The communicator of this process alone.
+    pub own: H,
     pub errors_return: H,
     pub sum: H,
     pub byte: H,
@@ -68,6 +70,7 @@ impl Handle for Address {
         };
         Ok(Constants {
             world: object(c"ompi_mpi_comm_world")?,
+            own: object(c"ompi_mpi_comm_self")?,
             errors_return: object(c"ompi_mpi_errors_return")?,
             sum: object(c"ompi_mpi_op_sum")?,
             byte: object(c"ompi_mpi_byte")?,
@@ -90,6 +93,7 @@ impl Handle for c_int {
     fn constants(_: &Library) -> Result<Constants<Self>, Error> {
         Ok(Constants {
             world: 0x4400_0000,
+            own: 0x4400_0001,
             errors_return: 0x5400_0001,
             sum: 0x5800_0003,
             byte: 0x4c00_010d,

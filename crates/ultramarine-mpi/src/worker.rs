@@ -124,9 +124,15 @@ fn start<H: Handle>(
     // SAFETY: MPI runs; all processes come here.
     let code = unsafe { (table.functions.comm_dup)(world, &raw mut comm) };
     table.check(code).map_err(failed("MPI_Comm_dup"))?;
-    // SAFETY: as above. Errors are returned, instead of ending the process.
-    let code = unsafe { (table.functions.set_errhandler)(comm, table.constants.errors_return) };
-    table.check(code).map_err(failed("MPI_Comm_set_errhandler"))?;
+    // Errors are returned, instead of ending the process. MPI takes those that it cannot attribute for the first two's; mpi4py has
+    // set these.
+    let all = [comm, world, table.constants.own];
+    for comm in &all[..if owns { 3 } else { 1 }] {
+        // SAFETY: as above.
+        let code =
+            unsafe { (table.functions.set_errhandler)(*comm, table.constants.errors_return) };
+        table.check(code).map_err(failed("MPI_Comm_set_errhandler"))?;
+    }
     table.create_operations().map_err(failed("MPI_Op_create"))?;
     let place = place(&table, comm, 0).map_err(failed("MPI_Comm_rank"))?;
     if let Some(launcher) = launcher().filter(|launcher| launcher.size > 1 && place.size == 1) {
