@@ -1,0 +1,311 @@
+"""Jobs: the ranks by mpirun, or by this process itself."""
+
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+from . import rank
+from .options import LaunchError, is_this_host
+from .rank import GRACE, Rank, how, say
+
+# Seconds that mpirun has to end a job of which a rank has failed.
+_PATIENCE = 2.0
+# A report of rank.py.
+_FAILED = re.compile(rb"ultramarine\.launch: rank \d+.* failed: .*\b(signal|status) (\d+)")
+# Where mlx.launch has rank 0 listen.
+_PORT = 12345
+
+
+def run(options):
+    """Runs a job to its end.
+
+    Args:
+        options (Options): What is to be started.
+
+    Returns:
+        int: 0, or the status of the rank that failed first.
+
+    Raises:
+        LaunchError: The job cannot be started.
+    """
+    return by_mpirun(options) if options.backend == "mpi" else by_itself(options)
+
+
+def environment(options):
+    """Variables that all ranks get beside those that they inherit."""
+    # Lines appear when they are printed, although they go through a pipe.
+    return {"PYTHONUNBUFFERED": "1", **options.environment}
+
+
+def mpi_flavour(mpirun):
+    """Returns "openmpi" or "mpich", by what mpirun says of itself."""
+    try:
+        done = subprocess.run(
+            [mpirun, "--version"], capture_output=True, text=True, timeout=60, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise LaunchError(f"{mpirun} --version cannot be run: {error}") from None
+    text = done.stdout + done.stderr
+    if "Open MPI" in text or "OpenRTE" in text or "PRRTE" in text:
+        return "openmpi"
+    if "HYDRA" in text or "MPICH" in text or "Intel(R) MPI" in text:
+        return "mpich"
+    raise LaunchError(
+        f"{mpirun} is neither Open MPI's nor MPICH's (it says {text[:60]!r}). Name one of these by --mpirun"
+    )
+
+
+def mpi_command(options, flavour):
+    """The command line of mpirun.
+
+    Args:
+        options (Options): What is to be started.
+        flavour (str): "openmpi" or "mpich".
+
+    Returns:
+        list[str]: The command.
+    """
+    size, per_host = str(options.size), options.per_host
+    variables = environment(options)
+    slots = ",".join(f"{host}:{per_host}" for host in options.hosts)
+    if flavour == "openmpi":
+        # By default each rank is bound to a core, and its threads with it.
+        command = [options.mpirun, "-q", "-n", size, "--oversubscribe", "--bind-to", "none"]
+        if os.geteuid() == 0:
+            command.append("--allow-run-as-root")
+        if not options.is_local:
+            command += ["--host", slots]
+        if options.cwd:
+            command += ["-wdir", options.cwd]
+        for name, value in variables.items():
+            command += ["-x", f"{name}={value}"]
+    else:
+        command = [options.mpirun, "-n", size]
+        if not options.is_local:
+            command += ["-hosts", slots, "-ppn", str(per_host)]
+        if options.cwd:
+            command += ["-wdir", options.cwd]
+        for name, value in variables.items():
+            command += ["-genv", name, value]
+    prefix = [] if options.prefix else ["--no-prefix"]
+    # The interpreter of the ranks may be another; this file wants none in particular.
+    wrapper = [sys.executable, os.path.abspath(rank.__file__), *prefix, "--"]
+    return [*command, *options.mpi_arguments, *wrapper, *options.command]
+
+
+class Report(rank.Lines):
+    """Standard error of mpirun, handed on as it is; keeps the status of the first rank that failed."""
+
+    status = 0
+
+    def _write(self, line):
+        super()._write(line)
+        if not self.status and (found := _FAILED.match(line)):
+            number = int(found[2])
+            self.status = 128 + number if found[1] == b"signal" else number
+
+
+def by_mpirun(options):
+    """Runs the ranks by mpirun, and ends it where it does not end all ranks by itself when one fails."""
+    command = mpi_command(options, mpi_flavour(options.mpirun))
+    if options.verbose:
+        say(f"runs {shlex.join(command)}")
+    process = subprocess.Popen(command, stderr=subprocess.PIPE)
+    report = Report(process.stderr, 2, b"")
+    stopped = []
+
+    def forward(number, _frame):
+        stopped.append(number)
+        process.send_signal(number)
+
+    # An interrupt from the keyboard reaches mpirun, too, which ends its ranks.
+    before = [signal.signal(signal.SIGTERM, forward), signal.signal(signal.SIGINT, _nothing)]
+    try:
+        failed = None
+        while process.poll() is None:
+            # For MPICH's a rank's status is no reason to end the others.
+            if report.status and failed is None:
+                failed = time.monotonic()
+            waited = 0.0 if failed is None else time.monotonic() - failed
+            if waited > _PATIENCE and not stopped:
+                forward(signal.SIGTERM, None)
+            if waited > _PATIENCE + 2 * GRACE:
+                process.kill()
+            time.sleep(0.02)
+    finally:
+        signal.signal(signal.SIGTERM, before[0])
+        signal.signal(signal.SIGINT, before[1])
+    report.thread.join(timeout=GRACE)
+    status = rank.shell_status(process.returncode)
+    if report.status:
+        return report.status
+    if stopped:
+        # MPICH's ends with 0 where its ranks do.
+        return status or 128 + stopped[0]
+    if status:
+        say(f"the job failed: mpirun ended with status {status}")
+    return status
+
+
+def _nothing(_number, _frame):
+    pass
+
+
+def mlx_variables(options, number):
+    """The variables by which ranks find each other without MPI, as mlx.launch sets them.
+
+    Args:
+        options (Options): What is to be started, with the address of rank 0.
+        number (int): The rank.
+
+    Returns:
+        dict[str, str]: The variables.
+    """
+    return {
+        "MLX_RANK": str(number),
+        "MLX_WORLD_SIZE": str(options.size),
+        "NCCL_HOST_IP": options.nccl_host,
+        "NCCL_PORT": str(options.nccl_port),
+    }
+
+
+def address(options):
+    """Sets the address of rank 0, where it was not given."""
+    if options.nccl_host is None:
+        first = options.hosts[0]
+        if options.is_local:
+            options.nccl_host = "127.0.0.1"
+        else:
+            try:
+                options.nccl_host = socket.gethostbyname(first)
+            except OSError as error:
+                raise LaunchError(
+                    f"the host {first} is not known here: {error}. Give the address of rank 0 by --nccl-host"
+                ) from None
+            if options.nccl_host.startswith("127."):
+                raise LaunchError(
+                    f"{first} is {options.nccl_host} here, which other hosts do not reach. Give the address of rank 0 by --nccl-host"
+                )
+    if options.nccl_port is None:
+        options.nccl_port = _free_port() if options.is_local else _PORT
+
+
+def _free_port():
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return listening.getsockname()[1]
+
+
+def ssh_command(options, host, variables):
+    """The command that runs a rank on another host: the text of rank.py in the Python there.
+
+    Args:
+        options (Options): What is to be started.
+        host (str): The host.
+        variables (dict[str, str]): The rank's variables.
+
+    Returns:
+        list[str]: The command.
+    """
+    with open(rank.__file__, encoding="utf-8") as file:
+        source = file.read()
+    prefix = [] if options.prefix else ["--no-prefix"]
+    # The connection's end is the rank's: nothing is left behind when this process dies.
+    wrapper = ["-c", source, "--quiet", "--ends-with-input", *prefix, "--", *options.command]
+    python = options.command[0] if _is_python(options.command[0]) else "python3"
+    settings = [f"{name}={value}" for name, value in variables.items()]
+    inside = shlex.join(["env", *settings, python, *wrapper])
+    return [*options.ssh, host, f"cd {shlex.quote(options.cwd or '.')} && exec {inside}"]
+
+
+def _is_python(program):
+    return os.path.basename(program).startswith("python")
+
+
+def start(options, number):
+    """Starts a rank here or on its host."""
+    host = options.hosts[number // options.per_host]
+    variables = {**environment(options), **mlx_variables(options, number)}
+    stdin = None if number == 0 else subprocess.DEVNULL
+    if is_this_host(host):
+        everything = {**os.environ, **variables}
+        return Rank(options.command, number, options.prefix, everything, options.cwd, stdin)
+    command = ssh_command(options, host, variables)
+    # The rank there marks its lines itself.
+    return Rank(command, number, prefix=False, stdin=subprocess.PIPE)
+
+
+def by_itself(options):
+    """Runs the ranks as children of this process, or of ssh, and ends all when one fails."""
+    address(options)
+    if options.verbose:
+        say(
+            f"runs {options.size} ranks of {shlex.join(options.command)}, "
+            f"rank 0 at {options.nccl_host}:{options.nccl_port}"
+        )
+    ranks, stopped = [], []
+
+    def stop(number, _frame):
+        stopped.append(number)
+
+    before = [signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)]
+    try:
+        for number in range(options.size):
+            try:
+                ranks.append(start(options, number))
+            except OSError as error:
+                raise LaunchError(
+                    f"rank {number} cannot be started: {error.strerror}: {options.command[0]}"
+                ) from None
+        for one in ranks:
+            one.relay()
+        return watch(options, ranks, stopped)
+    finally:
+        end_all(ranks)
+        for number, handler in zip((signal.SIGTERM, signal.SIGINT), before):
+            signal.signal(number, handler)
+
+
+def watch(options, ranks, stopped):
+    """Waits until all ranks have ended, one has failed, or this process is to stop; returns the status."""
+    running = list(ranks)
+    while running:
+        if stopped:
+            say(f"ends all ranks: signal {stopped[0]} ({signal.Signals(stopped[0]).name})")
+            return 128 + stopped[0]
+        for one in list(running):
+            status = one.poll()
+            if status is None:
+                continue
+            running.remove(one)
+            one.drain()
+            if status:
+                host = options.hosts[one.rank // options.per_host]
+                where = "" if options.is_local else f" on {host}"
+                # ssh's own status.
+                lost = " (the connection failed)" if where and status == 255 else ""
+                others = "; the other ranks are ended" if running else ""
+                say(f"rank {one.rank}{where} failed: {how(status)}{lost}{others}")
+                return status
+        time.sleep(0.02)
+    return 0
+
+
+def end_all(ranks):
+    """Ends what still runs: all are asked, then those that stay are killed."""
+    for one in ranks:
+        if one.process.stdin is not None:
+            one.process.stdin.close()
+        one.signal(signal.SIGTERM)
+    limit = time.monotonic() + GRACE
+    while any(one.poll() is None for one in ranks) and time.monotonic() < limit:
+        time.sleep(0.02)
+    for one in ranks:
+        one.signal(signal.SIGKILL)
+    for one in ranks:
+        one.wait()
