@@ -1,5 +1,5 @@
 //! System packages that tests need and a machine may lack: OpenCL's loader and headers, and PoCL, which runs OpenCL on the
-//! processor; Vulkan's loader, and Mesa's llvmpipe, which runs Vulkan there.
+//! processor; Vulkan's loader, and Mesa's llvmpipe, which runs Vulkan there; both implementations of MPI.
 
 use crate::sh;
 use std::path::Path;
@@ -40,6 +40,18 @@ pub fn vulkan() {
     }
     install("Vulkan's validation layer", &VALIDATION);
     install("kernels in SPIR-V", &GLSLANG);
+}
+
+/// Launchers of both implementations; each depends on its library. Open MPI's does not start without ssh, also on one host.
+const MPI: [(&str, &str); 3] = [
+    ("openmpi-bin", "/usr/bin/mpirun.openmpi"),
+    ("mpich", "/usr/bin/mpirun.mpich"),
+    ("openssh-client", "/usr/bin/ssh"),
+];
+
+/// Installs what is missing for programs of several ranks.
+pub fn mpi() {
+    install("MPI", &MPI);
 }
 
 /// Returns true where there are a loader and a driver.

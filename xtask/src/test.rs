@@ -69,6 +69,7 @@ fn run(full: bool) -> Result<()> {
     minutes::step("system packages", || {
         drivers::opencl();
         drivers::vulkan();
+        drivers::mpi();
     });
     // Sources of kernels that no test uses any more.
     let _ = std::fs::remove_dir_all(plugins::sources());

@@ -5,7 +5,7 @@ use crate::communicator::Communicator;
 use crate::engine::{Engine, Job, Place, Ticket, lock};
 use crate::error::Error;
 use crate::find;
-use crate::launcher::Flavour;
+use crate::launcher::{Flavour, launcher};
 use crate::table::Address;
 use crate::worker;
 use std::ffi::c_int;
@@ -20,6 +20,9 @@ const STATUS: i32 = 1;
 
 /// Starts MPI, once in a process, and returns the communicator of all processes of the job; the same one at each call. All processes
 /// have to call it, since MPI's start waits for them.
+///
+/// A process that no launcher started is alone; [`launcher`](crate::launcher()) knows that without starting MPI, for which Open MPI
+/// starts a daemon.
 ///
 /// MPI that another part of the process has started (mpi4py) is used, and left to that part to end. Otherwise it ends when the
 /// process exits, or by [`finalize`].
@@ -41,9 +44,35 @@ pub fn world() -> Result<Communicator, Error> {
     let limit = board::limit()?;
     // A library that is missing may be named by the program before it tries again.
     let opened = find::open()?;
+    needs_remote_shell(&opened)?;
     let made = start(limit, opened);
     *world = Some(made.clone());
     made
+}
+
+/// Open MPI 4 ends a process that is alone where it finds no remote shell for its daemon, which does not need one.
+fn needs_remote_shell(opened: &find::Opened) -> Result<(), Error> {
+    let found = &opened.found;
+    if found.flavour != Flavour::OpenMpi || !found.version.starts_with("Open MPI v4.") {
+        return Ok(());
+    }
+    let set = |name: &str| std::env::var_os(name).is_some();
+    let there = |name: &str| {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
+    };
+    let settings = ["OMPI_MCA_plm", "OMPI_MCA_plm_rsh_agent", "PMIX_RANK"];
+    if launcher().is_some()
+        || settings.into_iter().any(set)
+        || ["ssh", "rsh"].into_iter().any(there)
+    {
+        return Ok(());
+    }
+    Err(Error::Unusable(format!(
+        "{} does not start in a process by itself without ssh. Start the program by mpirun, install ssh (apt-get install \
+         openssh-client), or set OMPI_MCA_plm=isolated",
+        found.version
+    )))
 }
 
 fn start(limit: Option<Duration>, opened: find::Opened) -> Result<Communicator, Error> {

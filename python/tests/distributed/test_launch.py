@@ -295,6 +295,13 @@ def test_hosts_of_mpirun() -> None:
     assert "--host" not in jobs.mpi_command(given(), "openmpi")
 
 
+def test_open_mpi_without_ssh(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    command = jobs.mpi_command(given(), "openmpi")
+    assert ("plm", "isolated") in list(zip(command, command[1:]))
+    assert "isolated" not in jobs.mpi_command(given(hosts=["a", "b"]), "openmpi")
+
+
 # Runs the command of another host here, as a shell there would.
 SSH = """\
 #!/bin/sh

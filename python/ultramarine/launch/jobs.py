@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -80,6 +81,9 @@ def mpi_command(options, flavour):
             command.append("--allow-run-as-root")
         if not options.is_local:
             command += ["--host", slots]
+        elif not (shutil.which("ssh") or shutil.which("rsh")):
+            # Open MPI 4 looks for them also where it does not need them.
+            command += ["--mca", "plm", "isolated"]
         if options.cwd:
             command += ["-wdir", options.cwd]
         for name, value in variables.items():

@@ -105,7 +105,7 @@ pub fn exit_without_mpi() {
 #[test]
 fn a_rank_that_leaves_early_is_reported() {
     for mpi in BOTH {
-        let Some(job) = mpi.run(2, "panic", &[]) else { continue };
+        let Some(job) = mpi.run(2, "leave", &[]) else { continue };
         job.assert_failed(&["rank 0 of 2 has waited", "rank 0 of 2 ends the job"]);
         assert!(job.seconds < SOON, "{job:#?}");
     }

@@ -6,6 +6,7 @@ mod faults;
 mod groups;
 mod launch;
 mod messages;
+mod shared;
 mod values;
 
 /// A program that ranks run.
@@ -14,6 +15,7 @@ type Program = fn();
 /// All, by name.
 const PROGRAMS: &[(&str, Program)] = &[
     ("collectives", collectives::program),
+    ("ended", shared::ended),
     ("errors", messages::errors),
     ("exit_by_failure", faults::exit_by_failure),
     ("exit_without_mpi", faults::exit_without_mpi),
@@ -22,8 +24,11 @@ const PROGRAMS: &[(&str, Program)] = &[
     ("idle", groups::idle),
     ("late_rank", faults::late_rank),
     ("missing_in_start", faults::missing_in_start),
-    ("panic", faults::leave),
+    ("leave", faults::leave),
+    ("over", shared::over),
     ("ring", messages::ring),
+    ("shared", shared::program),
+    ("single", shared::single),
     ("undelivered", messages::undelivered),
     ("wait_in_the_end", faults::wait_in_the_end),
 ];
