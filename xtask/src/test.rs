@@ -267,6 +267,7 @@ fn types(report: &mut Report, venv: &Venv) -> Result<()> {
         "python/tests/surface/typing_check.py",
         "python/ultramarine/array_api",
         "python/ultramarine/as_mlx",
+        "python/ultramarine/launch",
         "python/ultramarine/nn",
         "python/ultramarine/optimizers",
         "python/ultramarine/utils.py",

@@ -7,7 +7,7 @@ from .options import LaunchError, parse
 from .rank import say
 
 
-def main(arguments=None):
+def main(arguments: list[str] | None = None) -> int:
     """Runs the command; returns the exit status."""
     try:
         return run(parse(arguments))

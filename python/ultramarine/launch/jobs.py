@@ -9,9 +9,10 @@ import socket
 import subprocess
 import sys
 import time
+from types import FrameType
 
 from . import rank
-from .options import LaunchError, is_this_host
+from .options import LaunchError, Options, is_this_host
 from .rank import GRACE, Rank, how, say
 
 # Seconds that mpirun has to end a job of which a rank has failed.
@@ -22,7 +23,7 @@ _FAILED = re.compile(rb"ultramarine\.launch: rank \d+.* failed: .*\b(signal|stat
 _PORT = 12345
 
 
-def run(options):
+def run(options: Options) -> int:
     """Runs a job to its end.
 
     Args:
@@ -37,13 +38,13 @@ def run(options):
     return by_mpirun(options) if options.backend == "mpi" else by_itself(options)
 
 
-def environment(options):
+def environment(options: Options) -> dict[str, str]:
     """Variables that all ranks get beside those that they inherit."""
     # Lines appear when they are printed, although they go through a pipe.
     return {"PYTHONUNBUFFERED": "1", **options.environment}
 
 
-def mpi_flavour(mpirun):
+def mpi_flavour(mpirun: str) -> str:
     """Returns "openmpi" or "mpich", by what mpirun says of itself."""
     try:
         done = subprocess.run(
@@ -61,7 +62,7 @@ def mpi_flavour(mpirun):
     )
 
 
-def mpi_command(options, flavour):
+def mpi_command(options: Options, flavour: str) -> list[str]:
     """The command line of mpirun.
 
     Args:
@@ -107,28 +108,29 @@ class Report(rank.Lines):
 
     status = 0
 
-    def _write(self, line):
+    def _write(self, line: bytes) -> None:
         super()._write(line)
         if not self.status and (found := _FAILED.match(line)):
             number = int(found[2])
             self.status = 128 + number if found[1] == b"signal" else number
 
 
-def by_mpirun(options):
+def by_mpirun(options: Options) -> int:
     """Runs the ranks by mpirun, and ends it where it does not end all ranks by itself when one fails."""
     command = mpi_command(options, mpi_flavour(options.mpirun))
     if options.verbose:
         say(f"runs {shlex.join(command)}")
     process = subprocess.Popen(command, stderr=subprocess.PIPE)
+    assert process.stderr is not None
     report = Report(process.stderr, 2, b"")
-    stopped = []
+    stopped: list[int] = []
 
-    def forward(number, _frame):
+    def forward(number: int, _frame: FrameType | None) -> None:
         stopped.append(number)
-        process.send_signal(number)
+        # An interrupt from the keyboard reaches mpirun by itself; a second one would have it leave its ranks.
+        process.send_signal(signal.SIGTERM)
 
-    # An interrupt from the keyboard reaches mpirun, too, which ends its ranks.
-    before = [signal.signal(signal.SIGTERM, forward), signal.signal(signal.SIGINT, _nothing)]
+    before = [signal.signal(number, forward) for number in (signal.SIGTERM, signal.SIGINT)]
     try:
         failed = None
         while process.poll() is None:
@@ -156,11 +158,7 @@ def by_mpirun(options):
     return status
 
 
-def _nothing(_number, _frame):
-    pass
-
-
-def mlx_variables(options, number):
+def mlx_variables(options: Options, number: int) -> dict[str, str]:
     """The variables by which ranks find each other without MPI, as mlx.launch sets them.
 
     Args:
@@ -173,12 +171,12 @@ def mlx_variables(options, number):
     return {
         "MLX_RANK": str(number),
         "MLX_WORLD_SIZE": str(options.size),
-        "NCCL_HOST_IP": options.nccl_host,
+        "NCCL_HOST_IP": options.nccl_host or "",
         "NCCL_PORT": str(options.nccl_port),
     }
 
 
-def address(options):
+def address(options: Options) -> None:
     """Sets the address of rank 0, where it was not given."""
     if options.nccl_host is None:
         first = options.hosts[0]
@@ -199,13 +197,13 @@ def address(options):
         options.nccl_port = _free_port() if options.is_local else _PORT
 
 
-def _free_port():
+def _free_port() -> int:
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
-        return listening.getsockname()[1]
+        return int(listening.getsockname()[1])
 
 
-def ssh_command(options, host, variables):
+def ssh_command(options: Options, host: str, variables: dict[str, str]) -> list[str]:
     """The command that runs a rank on another host: the text of rank.py in the Python there.
 
     Args:
@@ -227,11 +225,11 @@ def ssh_command(options, host, variables):
     return [*options.ssh, host, f"cd {shlex.quote(options.cwd or '.')} && exec {inside}"]
 
 
-def _is_python(program):
+def _is_python(program: str) -> bool:
     return os.path.basename(program).startswith("python")
 
 
-def start(options, number):
+def start(options: Options, number: int) -> Rank:
     """Starts a rank here or on its host."""
     host = options.hosts[number // options.per_host]
     variables = {**environment(options), **mlx_variables(options, number)}
@@ -244,7 +242,7 @@ def start(options, number):
     return Rank(command, number, prefix=False, stdin=subprocess.PIPE)
 
 
-def by_itself(options):
+def by_itself(options: Options) -> int:
     """Runs the ranks as children of this process, or of ssh, and ends all when one fails."""
     address(options)
     if options.verbose:
@@ -252,9 +250,10 @@ def by_itself(options):
             f"runs {options.size} ranks of {shlex.join(options.command)}, "
             f"rank 0 at {options.nccl_host}:{options.nccl_port}"
         )
-    ranks, stopped = [], []
+    ranks: list[Rank] = []
+    stopped: list[int] = []
 
-    def stop(number, _frame):
+    def stop(number: int, _frame: FrameType | None) -> None:
         stopped.append(number)
 
     before = [signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)]
@@ -275,7 +274,7 @@ def by_itself(options):
             signal.signal(number, handler)
 
 
-def watch(options, ranks, stopped):
+def watch(options: Options, ranks: list[Rank], stopped: list[int]) -> int:
     """Waits until all ranks have ended, one has failed, or this process is to stop; returns the status."""
     running = list(ranks)
     while running:
@@ -300,7 +299,7 @@ def watch(options, ranks, stopped):
     return 0
 
 
-def end_all(ranks):
+def end_all(ranks: list[Rank]) -> None:
     """Ends what still runs: all are asked, then those that stay are killed."""
     for one in ranks:
         if one.process.stdin is not None:

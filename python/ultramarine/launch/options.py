@@ -52,58 +52,58 @@ class Options:
         verbose (bool): Shows what is started.
     """
 
-    hosts: list
+    hosts: list[str]
     per_host: int
     backend: str
-    command: list
-    environment: dict
+    command: list[str]
+    environment: dict[str, str]
     cwd: str | None = None
     prefix: bool = True
     mpirun: str = ""
-    mpi_arguments: list = dataclasses.field(default_factory=list)
+    mpi_arguments: list[str] = dataclasses.field(default_factory=list)
     nccl_host: str | None = None
     nccl_port: int | None = None
-    ssh: list = dataclasses.field(default_factory=lambda: ["ssh", "-o", "BatchMode=yes"])
+    ssh: list[str] = dataclasses.field(default_factory=lambda: ["ssh", "-o", "BatchMode=yes"])
     verbose: bool = False
 
     @property
-    def size(self):
+    def size(self) -> int:
         """Number of all ranks."""
         return len(self.hosts) * self.per_host
 
     @property
-    def is_local(self):
+    def is_local(self) -> bool:
         """True where this host alone takes part."""
         return all(is_this_host(host) for host in self.hosts)
 
 
-def is_this_host(name):
+def is_this_host(name: str) -> bool:
     """Returns True for names of the host that this runs on."""
     return name in _LOCAL or name in (socket.gethostname(), socket.getfqdn())
 
 
-def _positive(text):
+def _positive(text: str) -> int:
     number = int(text) if text.isdigit() else 0
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no number of 1 or more")
     return number
 
 
-def _port(text):
+def _port(text: str) -> int:
     number = int(text) if text.isdigit() else 0
     if not 1 <= number <= 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is no port; give 1 to 65535")
     return number
 
 
-def _variable(text):
+def _variable(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name.replace("_", "a").isalnum() or name[0].isdigit():
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
     return name, value
 
 
-def _hosts(text):
+def _hosts(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",")]
     # ssh would take it for an option.
     if not all(names) or any(name.startswith("-") for name in names):
@@ -111,7 +111,7 @@ def _hosts(text):
     return names
 
 
-def parser():
+def parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
     made = argparse.ArgumentParser(
         prog="python -m ultramarine.launch",
@@ -158,7 +158,7 @@ def parser():
     return made
 
 
-def parse(arguments):
+def parse(arguments: list[str] | None) -> Options:
     """Returns the options of a command line.
 
     Args:
@@ -200,12 +200,12 @@ def parse(arguments):
     return made
 
 
-def _mpirun(given):
+def _mpirun(given: str | None) -> str | None:
     names = [given] if given else ["mpirun", "mpiexec", "mpirun.openmpi", "mpirun.mpich"]
     return next((path for name in names if (path := shutil.which(name))), None)
 
 
-def _command(given):
+def _command(given: argparse.Namespace) -> list[str]:
     """The program with its interpreter."""
     python = given.python or sys.executable
     if given.module:

@@ -12,6 +12,8 @@ import signal
 import subprocess
 import sys
 import threading
+from types import FrameType
+from typing import IO
 
 # Variables in which launchers give a process its rank, and the number of all.
 RANKS = ("MLX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
@@ -29,13 +31,13 @@ class Lines:
 
     lock = threading.Lock()
 
-    def __init__(self, pipe, into, mark):
+    def __init__(self, pipe: IO[bytes], into: int, mark: bytes) -> None:
         """Reads `pipe` in a thread of its own until it ends, and writes to the descriptor `into`, with `mark` before each line."""
         self.pipe, self.into, self.mark = pipe, into, mark
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
 
-    def _run(self):
+    def _run(self) -> None:
         rest = b""
         while piece := os.read(self.pipe.fileno(), 65536):
             rest += piece
@@ -50,7 +52,7 @@ class Lines:
         if rest:
             self._write(rest if rest.endswith((b"\n", b"\r")) else rest + b"\n")
 
-    def _write(self, line):
+    def _write(self, line: bytes) -> None:
         with self.lock:
             try:
                 write(self.into, self.mark + line)
@@ -59,7 +61,7 @@ class Lines:
                 pass
 
 
-def _die_with_parent():
+def _die_with_parent() -> None:
     """Has Linux end the program when its parent is killed, which could not end it."""
     try:
         # PR_SET_PDEATHSIG
@@ -71,7 +73,15 @@ def _die_with_parent():
 class Rank:
     """A running program of one rank."""
 
-    def __init__(self, command, rank, prefix=True, environment=None, cwd=None, stdin=None):
+    def __init__(
+        self,
+        command: list[str],
+        rank: int,
+        prefix: bool = True,
+        environment: dict[str, str] | None = None,
+        cwd: str | None = None,
+        stdin: int | None = None,
+    ) -> None:
         """Starts the program. Call it in the main thread, before `relay` of any rank makes threads.
 
         Args:
@@ -95,31 +105,32 @@ class Rank:
             close_fds=False,
             preexec_fn=_die_with_parent if sys.platform == "linux" else None,
         )
-        self.lines = []
+        self.lines: list[Lines] = []
 
-    def relay(self):
+    def relay(self) -> None:
         """Hands its lines on, marked, from here on."""
         mark = f"[{self.rank}] ".encode()
         process = self.process
         outputs = ((process.stdout, 1), (process.stderr, 2))
         self.lines = [Lines(pipe, into, mark) for pipe, into in outputs if pipe is not None]
 
-    def poll(self):
+    def poll(self) -> int | None:
         """Returns its status as a shell would give it, or None while it runs."""
-        return shell_status(self.process.poll())
+        status = self.process.poll()
+        return None if status is None else shell_status(status)
 
-    def wait(self):
+    def wait(self) -> int:
         """Waits for its end and its last lines; returns its status."""
         status = shell_status(self.process.wait())
         self.drain()
         return status
 
-    def drain(self):
+    def drain(self) -> None:
         """Waits for its last lines. Children that it left behind may hold the pipe: not for long."""
         for lines in self.lines:
             lines.thread.join(timeout=2.0)
 
-    def signal(self, number):
+    def signal(self, number: int) -> None:
         """Sends a signal, unless it has ended."""
         if self.process.poll() is None:
             try:
@@ -127,7 +138,7 @@ class Rank:
             except ProcessLookupError:
                 pass
 
-    def end(self):
+    def end(self) -> None:
         """Asks it to end, and kills it where it does not."""
         self.signal(signal.SIGTERM)
         try:
@@ -137,12 +148,12 @@ class Rank:
             self.process.wait()
 
 
-def shell_status(status):
+def shell_status(status: int) -> int:
     """128 and the signal's number for a process that a signal ended."""
-    return 128 - status if status is not None and status < 0 else status
+    return 128 - status if status < 0 else status
 
 
-def how(status):
+def how(status: int) -> str:
     """Says how a program with this status ended."""
     if status > 128:
         try:
@@ -154,19 +165,19 @@ def how(status):
     return f"it exited with status {status}"
 
 
-def write(descriptor, text):
+def write(descriptor: int, text: bytes) -> None:
     """Writes all of it, at once where the system takes it so."""
     while text:
         text = text[os.write(descriptor, text) :]
 
 
-def say(text):
+def say(text: str) -> None:
     """Writes a line of the launcher's own."""
     with Lines.lock:
         write(2, f"ultramarine.launch: {text}\n".encode())
 
 
-def here():
+def here() -> int:
     """Returns this process's rank, by its environment; 0 where no launcher gave one."""
     for name in RANKS:
         text = os.environ.get(name, "")
@@ -175,7 +186,7 @@ def here():
     return 0
 
 
-def main(arguments=None):
+def main(arguments: list[str] | None = None) -> int:
     """Runs the program of this rank; returns its status."""
     parser = argparse.ArgumentParser(prog="ultramarine.launch.rank")
     parser.add_argument("--no-prefix", action="store_true", help="leave lines as they are")
@@ -195,9 +206,9 @@ def main(arguments=None):
         say(f"rank {rank} failed: {command[0]} cannot be started: {error.strerror}; status 127")
         return 127
     running.relay()
-    ended = []
+    ended: list[int] = []
 
-    def forward(number, _frame):
+    def forward(number: int, _frame: FrameType | None) -> None:
         ended.append(number)
         running.signal(number)
         if number != signal.SIGINT:
@@ -209,7 +220,7 @@ def main(arguments=None):
         signal.signal(number, forward)
     if options.ends_with_input:
 
-        def watch():
+        def watch() -> None:
             while os.read(0, 4096):
                 pass
             ended.append(0)
