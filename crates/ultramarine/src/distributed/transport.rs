@@ -1,0 +1,147 @@
+//! Transports: the libraries that move data among the processes of a group.
+//!
+//! A transport has one of two engines. A host engine takes addresses in the host's memory and returns when the work is
+//! done; the group's stream is a stream of the CPU, whose thread waits. A device engine encodes the work on a stream of
+//! its device and returns at once; the group's stream is a stream of that device. Either way the evaluator brings operands
+//! to the stream's device, row-major, in the order of the group's chain.
+
+use crate::backend::{Exec, Operand};
+use crate::{device::Device, dtype::Dtype, error::Result};
+use std::fmt::{self, Debug};
+use std::sync::Arc;
+
+/// A reduction over the processes of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reduction {
+    /// The sum; of bools the logical or.
+    Sum,
+    /// The maximum.
+    Max,
+    /// The minimum.
+    Min,
+}
+
+/// A collective operation or a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A reduction of equally shaped arrays, for all processes.
+    AllReduce(Reduction),
+    /// Arrays of all processes behind one another, in the order of ranks.
+    AllGather,
+    /// Part `rank` of the sum, which has as many equal parts as there are processes.
+    SumScatter,
+    /// A message to a process.
+    Send {
+        /// Rank of the receiver.
+        to: usize,
+    },
+    /// A message from a process.
+    Receive {
+        /// Rank of the sender.
+        from: usize,
+    },
+}
+
+impl Kind {
+    /// The name of the function that calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::AllReduce(Reduction::Sum) => "all_sum",
+            Kind::AllReduce(Reduction::Max) => "all_max",
+            Kind::AllReduce(Reduction::Min) => "all_min",
+            Kind::AllGather => "all_gather",
+            Kind::SumScatter => "sum_scatter",
+            Kind::Send { .. } => "send",
+            Kind::Receive { .. } => "recv",
+        }
+    }
+
+    /// Returns true if all processes of the group take part.
+    pub fn is_collective(self) -> bool {
+        !matches!(self, Kind::Send { .. } | Kind::Receive { .. })
+    }
+}
+
+/// One operation on the host's memory.
+pub struct HostWork<'a> {
+    /// The operation.
+    pub kind: Kind,
+    /// Dtype of input and output: none of the storage dtypes.
+    pub dtype: Dtype,
+    /// The operand, row-major. Dangling for [`Kind::Receive`], and where `count` is 0.
+    pub input: *const u8,
+    /// The result, row-major. Dangling for [`Kind::Send`], and where it has no elements.
+    pub output: *mut u8,
+    /// Number of elements of the operand; of the result for [`Kind::Receive`].
+    pub count: usize,
+    /// Operation, dtype and shape, for reports of what a process waits for.
+    pub description: &'a str,
+}
+
+impl Debug for HostWork<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.description)
+    }
+}
+
+/// A transport over the host's memory.
+pub trait HostEngine: Send + Sync {
+    /// Runs one operation, and returns when it is done. Calls of a group come one after the other, from any thread. A
+    /// message may be returned from before its receiver has it, if the engine has copied it.
+    ///
+    /// # Errors
+    /// [`Error::Runtime`](crate::Error::Runtime) with the operation's description: the library failed, or a process
+    /// did not answer in time.
+    ///
+    /// # Safety
+    /// `input` and `output` hold as many elements as the operation reads and writes, do not overlap, and stay until the
+    /// call returns.
+    unsafe fn run(&self, work: &HostWork<'_>) -> Result<()>;
+}
+
+/// A transport over a device's memory.
+pub(crate) trait DeviceEngine: Send + Sync {
+    /// Encodes one operation on the stream of `exec`, behind the work there, without waiting for it. Operands are row-major
+    /// and on the device; there is no input for [`Kind::Receive`] and no output for [`Kind::Send`].
+    ///
+    /// # Errors
+    /// What the backend returns. Failures on the way are those of the device's stream.
+    fn encode(
+        &self,
+        exec: &Exec,
+        kind: Kind,
+        input: Option<&Operand<'_>>,
+        output: Option<&Operand<'_>>,
+        description: &str,
+    ) -> Result<()>;
+}
+
+/// The engine of a transport.
+pub(crate) enum Engine<'a> {
+    Host(&'a dyn HostEngine),
+    Device(&'a dyn DeviceEngine),
+}
+
+/// The processes of a group, as their library knows them.
+pub(crate) trait Transport: Send + Sync {
+    /// Name of the library as `init` takes it: "mpi", "nccl".
+    fn name(&self) -> &'static str;
+
+    /// Number of the calling process in the group.
+    fn rank(&self) -> usize;
+
+    /// Number of processes.
+    fn size(&self) -> usize;
+
+    /// Device of the group's stream: the CPU for a host engine.
+    fn device(&self) -> Device;
+
+    /// The transport of those processes that give the same color, in the order of `key`, then of rank. All processes call
+    /// it.
+    ///
+    /// # Errors
+    /// [`Error::Runtime`](crate::Error::Runtime) if the library fails.
+    fn split(&self, color: i32, key: i32) -> Result<Arc<dyn Transport>>;
+
+    fn engine(&self) -> Engine<'_>;
+}
