@@ -3,6 +3,9 @@
 Run it with ``cargo xtask demo``, or with Python where the package, numpy and tqdm are installed.  It trains a
 transformer of ``ultramarine.nn`` for some seconds on The Devil's Dictionary (see data/README.md), draws how the loss
 fell, and prints entries that the model writes.  The weights are left in ``out/``.
+
+Several processes (``python -m ultramarine.launch -n 2 examples/text.py``) each take a part of every batch and average
+their gradients; the first one reports.
 """
 
 from __future__ import annotations
@@ -189,17 +192,22 @@ class Curve:
 def new_step(
     model: Writer, optimizer: optim.Optimizer, text: mx.array
 ) -> tuple[Callable[[], mx.array], list[object]]:
-    """One step of training as a compiled function, and the state that it changes."""
+    """One step of training as a compiled function, and the state that it changes.
+
+    All processes draw the same batch, of which each has the rows of its rank.
+    """
+    group = mx.distributed.init()
+    rank, size = group.rank(), group.size()
     optimizer.init(model.trainable_parameters())
     state: list[object] = [model.state, optimizer.state, mx.random.state]
 
     @partial(mx.compile, inputs=state, outputs=state)
     def step() -> mx.array:
         starts = mx.random.randint(0, text.size - CONTEXT, (BATCH, 1))
-        windows = text[starts + mx.arange(CONTEXT + 1)]
+        windows = text[starts[rank::size] + mx.arange(CONTEXT + 1)]
         value, grads = nn.value_and_grad(model, loss)(model, windows)
-        optimizer.update(model, grads)
-        return mx.array(value)
+        optimizer.update(model, nn.average_gradients(grads))
+        return mx.distributed.all_sum(value) / size
 
     return step, state
 
@@ -220,7 +228,8 @@ def train(model: Writer, corpus: Corpus, seconds: float, limit: int | None) -> C
     steps, passed = 0, 0.0
     started = time.perf_counter()
     layout = f"{{desc}} {{percentage:3.0f}}%|{{bar}}| {{n:.0f}}/{{total:.0f}} {unit}{{postfix}}"
-    with tqdm(total=whole, desc="training", bar_format=layout) as bar:
+    group = mx.distributed.init()
+    with tqdm(total=whole, desc="training", bar_format=layout, disable=group.rank() > 0) as bar:
         while passed < 1:
             optimizer.learning_rate = schedule(mx.array(1000 * passed))
             value = step()
@@ -228,6 +237,9 @@ def train(model: Writer, corpus: Corpus, seconds: float, limit: int | None) -> C
             recent.append(value.item() / math.log(2))
             steps += 1
             elapsed = time.perf_counter() - started
+            if group.size() > 1:
+                # By one clock, so that all processes end with the same step.
+                elapsed = float(mx.distributed.all_max(mx.array(elapsed)).item())
             passed = (steps if limit else elapsed) / whole
             if passed * 60 >= len(curve.train) + 1:
                 curve.train.append((passed, sum(recent) / len(recent)))
@@ -298,9 +310,15 @@ def main() -> int:
         return 1
     mx.set_default_device(mx.gpu if arguments.device == "gpu" else mx.cpu)
 
+    group = mx.distributed.init()
+    if BATCH % group.size():
+        parser.error(f"a batch has {BATCH} rows, which {group.size()} processes cannot share.")
     mx.random.seed(7)
     corpus = read_text()
     model = Writer(len(corpus.characters))
+    if group.rank() > 0:
+        train(model, corpus, arguments.seconds, arguments.steps)
+        return 0
     count = sum(p.size for _, p in tree_flatten(model.parameters()))
     print(f"{len(corpus.train):,} characters to train on, {len(corpus.held_out):,} held out")
     print(f"A transformer of {LAYERS} layers, {count:,} parameters")

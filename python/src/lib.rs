@@ -10,6 +10,7 @@
 //! memory.rs    counters and limits of memory
 //! precision.rs how exactly products are made
 //! transfer.rs  copies between devices
+//! distributed.rs  groups of processes
 //! backends.rs  the loaded backends, and what they ran; profile.rs: when, and for how long
 //! extension.rs arrays for modules in other languages: the capsule `ultramarine._C_API`
 //! ops/         functions over arrays, by family, as tables; the modules fft, linalg and random
@@ -31,6 +32,7 @@ mod compile;
 mod convert;
 mod custom;
 mod determinism;
+mod distributed;
 mod dlpack;
 mod dtype;
 mod error;
@@ -173,6 +175,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     memory::register(m)?;
     precision::register(m)?;
     determinism::register(m)?;
+    distributed::register(m)?;
     transfer::register(m)?;
     backends::register(m)?;
     profile::register(m)?;

@@ -6,6 +6,7 @@
 extern crate self as ultramarine;
 
 pub mod backends;
+pub mod distributed;
 mod eval;
 pub mod export;
 pub mod extension;

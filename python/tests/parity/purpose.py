@@ -562,7 +562,7 @@ PARITY: list[Row] = [
     ),
     Row(
         "distributed.is_available",
-        "there is no communication among processes yet; mlx's wheel has the ring",
+        "mlx's wheel has a ring of its own beside MPI",
         message="False, mlx has True",
     ),
 ]

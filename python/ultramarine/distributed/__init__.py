@@ -1,12 +1,15 @@
-"""Communication among processes: groups of one process, in which every collective operation returns its operand.
+"""Communication among processes: groups, collective operations and messages.
 
-No communication backend exists yet. `init` returns the group of the calling process alone, so programs that
-average gradients or shard layers over a group run unchanged. `init(strict=True)`, and a process that a launcher
-started as one of several, get an error.
+A program is started as several processes by `mpirun`, or by `python -m ultramarine.launch`. Each calls `init` for the
+group of all. A process that was started by itself is a group of its own, in which collective operations return their
+operand, so that the same program runs there.
+
+All processes of a group call the same operations in the same order. Results are lazy, and may be evaluated in any order: an
+operation has the earlier ones of its group run first. `compile` and the other transforms keep that order.
 """
 
 import operator
-import os
+import sys
 
 from ultramarine import _core
 
@@ -24,17 +27,16 @@ __all__ = [
     "sum_scatter",
 ]
 
-_BACKENDS = ("any", "jaccl", "mpi", "nccl", "ring")
 _STREAMS = (_core.Stream, _core.ThreadLocalStream, _core.Device, _core.DeviceType)
 
 
 class Group:
-    """Processes that communicate with each other: the calling process alone.
+    """Processes that communicate with each other.
 
-    `init` returns it; the class has no constructor.
+    `init` returns the group of all; the class has no constructor.
     """
 
-    __slots__ = ()
+    __slots__ = ("_group",)
 
     def __init__(self, *_, **__):
         """Refuses: groups come from `init`."""
@@ -53,274 +55,315 @@ class Group:
         """Returns the number of the calling process in the group.
 
         Returns:
-            int: 0.
+            int: 0 for the first one.
         """
-        return 0
+        return self._group.rank()
 
     def size(self):
         """Returns the number of processes.
 
         Returns:
-            int: 1.
+            int: 1 for a process by itself.
         """
-        return 1
+        return self._group.size()
 
     def split(self, color, key=-1):
-        """Splits the group into groups of processes with the same color; always an error for one process.
+        """Splits the group into groups of processes with the same color.
+
+        All processes of the group call it. Operations of the group that were called before are evaluated first.
 
         Args:
-            color (int): Number of the calling process's new group.
-            key (int): Order in the new group, by default that of this group.
+            color (int): Number of the calling process's new group, from 0.
+            key (int): Order in the new group; by default that of this group.
 
         Returns:
-            Group: Never: a group of one process cannot be split.
+            Group: The new group of the calling process.
 
         Raises:
-            RuntimeError: Always.
+            ValueError: If the color is negative.
+            RuntimeError: If the group has one process.
+
+        Example:
+            >>> pairs = group.split(group.rank() // 2)  # doctest: +SKIP
         """
-        _integer("split", "color", color)
-        _integer("split", "key", key)
-        raise RuntimeError("[split] a group of 1 process cannot be split. Use the group itself.")
+        color, key = _integer("split", "color", color), _integer("split", "key", key)
+        return _wrapped(self._group.split(color, key))
 
 
-_WORLD = object.__new__(Group)
+# Groups of all processes.
+_worlds = []
+
+
+def _wrapped(group):
+    made = object.__new__(Group)
+    made._group = group
+    return made
 
 
 def is_available(backend="any"):
-    """Tests whether a communication backend exists.
+    """Tests whether the library of a communication backend is there.
+
+    Whether this process was started as one of several is another question, which `init(strict=True)` answers.
 
     Args:
         backend (str): "any", or one of MLX's: "mpi", "ring", "nccl", "jaccl".
 
     Returns:
-        bool: False for all of them.
+        bool: True for "mpi" and "any" if Open MPI or MPICH is installed; False for the others.
     """
     _typed("is_available", "backend", backend, str, "a str")
-    return False
+    return _core._distributed_is_available(backend)
 
 
 def init(strict=False, backend="any", *, all_gather_factory=None):
-    """Returns the group of all processes: the calling process alone.
+    """Returns the group of all processes that were started together.
+
+    Under `mpirun` the first call starts MPI, for which all processes have to call it. A process that was started by itself
+    gets the group of itself alone.
 
     Args:
-        strict (bool): Whether a missing backend is an error.
+        strict (bool): Whether it is an error that no launcher of the backend started the process.
         backend (str): "any", "mpi", "ring", "nccl" or "jaccl".
         all_gather_factory (Callable[..., Any] | None): Side channel of the backend "jaccl"; unused.
 
     Returns:
-        Group: Group of size 1, the same one in each call.
+        Group: The same one in each call.
 
     Raises:
         ValueError: If there is no such backend in MLX, or `all_gather_factory` is given for another one than "jaccl".
-        RuntimeError: If `strict` is true, or the environment says that a launcher started several processes
-            (`MLX_RANK`, `MLX_WORLD_SIZE`, `MLX_HOSTFILE`).
+        RuntimeError: If `strict` is true and the process is by itself, or if the environment says that a launcher started
+            several processes (`MLX_RANK`, `MLX_WORLD_SIZE`, `MLX_HOSTFILE`, or MPI's variables) and they cannot communicate.
     """
     _typed("init", "strict", strict, bool, "a bool")
     _typed("init", "backend", backend, str, "a str")
     if all_gather_factory is not None and not callable(all_gather_factory):
         _refuse("init", "all_gather_factory", "a function or None", all_gather_factory)
-    if backend not in _BACKENDS:
-        known = ", ".join(map(repr, _BACKENDS))
-        raise ValueError(f"[init] unknown backend {backend!r}. Choose one of {known}.")
     if all_gather_factory is not None and backend != "jaccl":
         raise ValueError(
             f"[init] all_gather_factory is for backend 'jaccl', and backend is {backend!r}. Leave one of them out."
         )
-    if strict:
-        raise RuntimeError(
-            f"[init] communication backend {backend!r} is not available. "
-            "Call init() without strict=True for a group of this process alone."
-        )
-    launched = _launched()
-    if launched:
-        raise RuntimeError(
-            f"[init] this process was started as one of several ({launched}), which needs a communication backend, "
-            "and there is none. Start one process, or unset these variables."
-        )
-    return _WORLD
+    group = _core._distributed_init(strict, backend)
+    for known in _worlds:
+        if known._group == group:
+            return known
+    world = _wrapped(group)
+    _worlds.append(world)
+    if group.size() > 1:
+        _end_with_failures()
+    return world
 
 
-def _launched():
-    """Variables by which MLX's launcher says that there are several processes; "" if there is one."""
-    rank, size = os.environ.get("MLX_RANK", ""), os.environ.get("MLX_WORLD_SIZE", "")
-    hosts = os.environ.get("MLX_HOSTFILE", "")
-    found = []
-    if rank not in ("", "0"):
-        found.append(f"MLX_RANK={rank}")
-    if size not in ("", "1"):
-        found.append(f"MLX_WORLD_SIZE={size}")
-    if rank and hosts and _hosts(hosts) != 1:
-        found.append(f"MLX_HOSTFILE={hosts}")
-    return ", ".join(found)
+def _end_with_failures():
+    """Has a process that ends by an exception end the others, which may wait for it."""
+    report = sys.excepthook
 
+    def hook(kind, error, traceback):
+        report(kind, error, traceback)
+        sys.stderr.flush()
+        lines = str(error).splitlines()
+        reason = f"{kind.__name__}: {lines[0]}" if lines else kind.__name__
+        _core._distributed_end_at_exit(reason)
 
-def _hosts(path):
-    """Number of processes in a host file; 0 if it cannot be read."""
-    import json
-
-    try:
-        with open(path, encoding="utf-8") as file:
-            return len(json.load(file))
-    except (OSError, ValueError, TypeError):
-        return 0
+    sys.excepthook = hook
 
 
 def all_sum(x, *, group=None, stream=None):
     """Sums the arrays of all processes, element by element.
 
+    All processes give arrays of the same shape and dtype. Sums of bools are true where one is; halves are summed in float32.
+    The gradient is the cotangent, which is the same in all processes.
+
     Args:
         x (ArrayLike): This process's array.
         group (Group | None): Processes that take part, by default all.
-        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator, else the default device.
+        stream (StreamOrDevice): Stream or device of the result; by default the accelerator of `x`. The communication has a
+            stream of its own.
 
     Returns:
-        array: `x`, the sum over one process.
+        array: Sum, the same in all processes.
     """
-    return _alone("all_sum", x, group, stream)
+    return _collective("all_sum", x, group, stream)
 
 
 def all_max(x, *, group=None, stream=None):
     """Computes the maximum of the arrays of all processes, element by element.
 
+    All processes give arrays of the same shape and dtype. The maximum is NaN where one is. Its gradient goes to the processes
+    that have it.
+
     Args:
         x (ArrayLike): This process's array.
         group (Group | None): Processes that take part, by default all.
-        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator, else the default device.
+        stream (StreamOrDevice): Stream or device of the result; by default the accelerator of `x`. The communication has a
+            stream of its own.
 
     Returns:
-        array: `x`, the maximum over one process.
+        array: Maximum, the same in all processes.
     """
-    return _alone("all_max", x, group, stream)
+    return _collective("all_max", x, group, stream)
 
 
 def all_min(x, *, group=None, stream=None):
     """Computes the minimum of the arrays of all processes, element by element.
 
+    All processes give arrays of the same shape and dtype. The minimum is NaN where one is. Its gradient goes to the processes
+    that have it.
+
     Args:
         x (ArrayLike): This process's array.
         group (Group | None): Processes that take part, by default all.
-        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator, else the default device.
+        stream (StreamOrDevice): Stream or device of the result; by default the accelerator of `x`. The communication has a
+            stream of its own.
 
     Returns:
-        array: `x`, the minimum over one process.
+        array: Minimum, the same in all processes.
     """
-    return _alone("all_min", x, group, stream)
+    return _collective("all_min", x, group, stream)
 
 
 def all_gather(x, *, group=None, stream=None):
-    """Concatenates the arrays of all processes along the first axis.
+    """Concatenates the arrays of all processes along the first axis, in the order of ranks.
+
+    All processes give arrays of the same shape and dtype. The gradient is the cotangent of this process's part.
 
     Args:
         x (ArrayLike): This process's array.
         group (Group | None): Processes that take part, by default all.
-        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator, else the default device.
+        stream (StreamOrDevice): Stream or device of the result; by default the accelerator of `x`. The communication has a
+            stream of its own.
 
     Returns:
-        array: `x`, the only part.
+        array: All arrays, the same in all processes; of numbers an array with one axis.
     """
-    return _alone("all_gather", x, group, stream)
+    return _collective("all_gather", x, group, stream)
 
 
 def sum_scatter(x, *, group=None, stream=None):
     """Sums the arrays of all processes, and gives each process its part of the first axis.
 
+    All processes give arrays of the same shape and dtype. The gradient is the cotangents of all parts.
+
     Args:
         x (ArrayLike): This process's array.
         group (Group | None): Processes that take part, by default all.
-        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator, else the default device.
+        stream (StreamOrDevice): Stream or device of the result; by default the accelerator of `x`. The communication has a
+            stream of its own.
 
     Returns:
-        array: `x`, the sum and the only part.
+        array: Part number `rank` of the sum.
+
+    Raises:
+        ValueError: If the first axis cannot be cut into equal parts.
     """
-    return _alone("sum_scatter", x, group, stream)
+    return _collective("sum_scatter", x, group, stream)
 
 
 def send(x, dst, *, group=None, stream=None):
-    """Sends an array to another process; always an error, since there is none.
+    """Sends an array to another process, which receives it by `recv`.
 
     Args:
         x (ArrayLike): Array to send.
         dst (int): Rank of the destination.
         group (Group | None): Group in which `dst` counts, by default all processes.
-        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator, else the default device.
+        stream (StreamOrDevice): Stream or device of the operand. The communication has a stream of its own.
 
     Returns:
-        array: Never: a group of one process has no other.
+        array: `x`, whose evaluation sends.
 
     Raises:
-        ValueError: Always.
+        ValueError: If there is no other process of this rank.
     """
-    _integer("send", "dst", dst)
-    _alone("send", x, group, stream)
-    raise ValueError(f"[send] no process {dst} to send to: the group has 1 process.")
+    dst = _integer("send", "dst", dst)
+    group = _group("send", group, stream)
+    x = _operand(x, stream)
+    if group.size() == 1:
+        raise ValueError(f"[send] no process {dst} to send to: the group has 1 process.")
+    return group.send(x, _rank(dst), stream)
 
 
 def recv(shape, dtype, src, *, group=None, stream=None):
-    """Receives an array from another process; always an error, since there is none.
+    """Receives an array from another process, which sends it by `send`.
 
     Args:
         shape (Sequence[int]): Shape of the array.
         dtype (Dtype): Dtype of the array.
         src (int): Rank of the source.
         group (Group | None): Group in which `src` counts, by default all processes.
-        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator, else the default device.
+        stream (StreamOrDevice): Stream or device of the result. The communication has a stream of its own.
 
     Returns:
-        array: Never: a group of one process has no other.
+        array: Array whose evaluation receives.
 
     Raises:
-        ValueError: Always.
+        ValueError: If there is no other process of this rank, or a size is negative.
     """
     if isinstance(shape, dict) or not hasattr(shape, "__getitem__"):
         _refuse("recv", "shape", "a sequence of ints", shape)
-    for size in shape:
-        _integer("recv", "shape", size)
+    shape = [_integer("recv", "shape", size) for size in shape]
     _typed("recv", "dtype", dtype, _core.Dtype, "a Dtype")
-    _integer("recv", "src", src)
-    _check("recv", group, stream)
-    raise ValueError(f"[recv] no process {src} to receive from: the group has 1 process.")
+    src = _integer("recv", "src", src)
+    group = _group("recv", group, stream)
+    if group.size() == 1:
+        raise ValueError(f"[recv] no process {src} to receive from: the group has 1 process.")
+    if any(not 0 <= size < 2**63 for size in shape):
+        raise ValueError(f"[recv] Invalid shape {tuple(shape)}: a size is negative or too large.")
+    return group.recv(shape, dtype, _rank(src), stream)
 
 
 def recv_like(x, src, *, group=None, stream=None):
-    """Receives an array with the shape and dtype of another one; always an error, as `recv`.
+    """Receives an array with the shape and dtype of another one, as `recv`.
 
     Args:
         x (ArrayLike): Array with the shape and dtype to receive.
         src (int): Rank of the source.
         group (Group | None): Group in which `src` counts, by default all processes.
-        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator, else the default device.
+        stream (StreamOrDevice): Stream or device of the result; by default the accelerator of `x`. The communication has a
+            stream of its own.
 
     Returns:
-        array: Never: a group of one process has no other.
+        array: Array whose evaluation receives.
 
     Raises:
-        ValueError: Always.
+        ValueError: If there is no other process of this rank.
     """
-    _integer("recv_like", "src", src)
-    _alone("recv_like", x, group, stream)
-    raise ValueError(f"[recv_like] no process {src} to receive from: the group has 1 process.")
+    src = _integer("recv_like", "src", src)
+    group = _group("recv_like", group, stream)
+    x = _operand(x, stream)
+    if group.size() == 1:
+        raise ValueError(f"[recv_like] no process {src} to receive from: the group has 1 process.")
+    return group.recv_like(x, _rank(src), stream)
 
 
-def _alone(function, x, group, stream):
-    """Returns the operand as an array of its own, which is what one process makes of it."""
-    _check(function, group, stream)
-    if isinstance(x, _core.array):
-        return _core.squeeze(x, (), stream=stream)
-    # Numbers and arrays of other libraries, by the rules of operators.
-    return _core.where(True, x, x, stream=stream)
+def _collective(function, x, group, stream):
+    group = _group(function, group, stream)
+    if group.size() == 1 and isinstance(x, _core.array):
+        # An array of its own.
+        x = _core.squeeze(x, (), stream=stream)
+    return group.collective(function, _operand(x, stream), stream)
 
 
-def _check(function, group, stream):
-    """Checks the arguments that all operations have."""
+def _operand(x, stream):
+    """Returns an operand as an array: numbers and arrays of other libraries by the rules of operators."""
+    return x if isinstance(x, _core.array) else _core.where(True, x, x, stream=stream)
+
+
+def _group(function, group, stream):
+    """Checks the arguments that all operations have, and returns the group."""
     if group is not None and not isinstance(group, Group):
         _refuse(function, "group", "a Group or None", group)
     if stream is not None and not isinstance(stream, _STREAMS):
         _refuse(function, "stream", "a Stream, Device, DeviceType or None", stream)
+    return (init() if group is None else group)._group
+
+
+def _rank(value):
+    """Returns a rank that fits into 64 bits; others are out of range anyway."""
+    return min(max(value, -(2**63)), 2**63 - 1)
 
 
 def _integer(function, name, value):
     try:
-        operator.index(value)
+        return operator.index(value)
     except TypeError:
         _refuse(function, name, "an int", value)
 

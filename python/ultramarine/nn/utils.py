@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from itertools import accumulate, chain
 from typing import Any
 
 import ultramarine as mx
@@ -112,7 +113,8 @@ def average_gradients(
 ) -> Any:
     """Averages gradients over the processes of a group.
 
-    Small arrays are concatenated, so that there are fewer and larger messages.
+    Small arrays are concatenated, so that there are fewer and larger messages. The last ones go first: a backward pass
+    computes these first, and the communication runs beside the rest of it.
 
     Args:
         gradients (Any): Tree of arrays, of the same structure in all processes.
@@ -135,16 +137,19 @@ def average_gradients(
     flat = tree_flatten(gradients)
     if not flat:
         return gradients
-    if all_reduce_size <= 0 or len({x.dtype for _, x in flat}) > 1:
-        return tree_map(average, gradients)
-    averages: list[mx.array] = []
-    for arrays in _by_size([x for _, x in flat], all_reduce_size):
-        joined = average(mx.concatenate([x.reshape(-1) for x in arrays]))
-        start = 0
-        for x in arrays:
-            averages.append(joined[start : start + x.size].reshape(x.shape))
-            start += x.size
-    in_order = iter(averages)
+    arrays = [x for _, x in flat]
+    joins = all_reduce_size > 0 and len({x.dtype for x in arrays}) == 1
+    groups = _by_size(arrays, all_reduce_size) if joins else [[x] for x in arrays]
+    averages: list[list[mx.array]] = []
+    for members in reversed(groups):
+        if len(members) == 1:
+            averages.append([average(members[0])])
+            continue
+        joined = average(mx.concatenate([x.reshape(-1) for x in members]))
+        ends = list(accumulate(x.size for x in members))
+        parts = mx.split(joined, ends[:-1])
+        averages.append([part.reshape(x.shape) for part, x in zip(parts, members, strict=True)])
+    in_order = chain.from_iterable(reversed(averages))
     return tree_map(lambda _: next(in_order), gradients)
 
 

@@ -24,7 +24,7 @@ pub use scope::{
 pub use shutdown::shutdown;
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 pub use thread_local::{ThreadLocalStream, clear_streams};
@@ -108,6 +108,8 @@ pub struct StreamState {
     room: Condvar,
     /// The first failure of asynchronous work that nobody was told of.
     failure: Mutex<Option<Arc<Error>>>,
+    /// Jobs run on workers alone.
+    off_callers: AtomicBool,
 }
 
 #[derive(Default)]
@@ -213,6 +215,14 @@ pub fn give_back(streams: impl ExactSizeIterator<Item = Stream>) {
     }
 }
 
+/// Says that a stream's jobs run on worker threads alone, never on a thread that waits for them: they may take any time, and
+/// a thread that waits can be interrupted.
+pub fn set_off_callers(stream: Stream, off: bool) {
+    if let Some(state) = state(stream) {
+        state.off_callers.store(off, Ordering::Relaxed);
+    }
+}
+
 /// Waits until all work given to the stream is done.
 ///
 /// # Errors
@@ -303,9 +313,12 @@ impl StreamState {
         lock(&self.queue)
     }
 
-    /// Takes the stream for the calling thread, if nothing runs or waits on it.
+    /// Takes the stream for the calling thread, if nothing runs or waits on it ([`set_off_callers`]: never).
     #[inline]
     pub fn try_own(&'static self) -> Option<Ownership> {
+        if self.off_callers.load(Ordering::Relaxed) {
+            return None;
+        }
         let mut queue = self.lock();
         if !queue.is_idle() {
             return None;

@@ -1,10 +1,34 @@
 //! Communication among processes: groups, collective operations and messages.
 //!
 //! ```text
-//! all_sum(x, group) -> node of two results on the group's stream      operations.rs, collective.rs
-//!                      operands: x, and the token of the group's last node     chain.rs
-//!                   -> engine of the group's transport                transport.rs
-//!                      host memory (MPI), or a device's stream
+//! all_sum(x, group) -> node with the result and a token, of x and the     operations.rs
+//!                      token of the operation before, in the group's      collective.rs, chain.rs
+//!                      stream
+//!                   -> engine of the group's transport                    transport.rs
 //! ```
+//!
+//! Programs are started as several processes (`mpirun`, or `python -m ultramarine.launch`), each of which calls [`init`]
+//! for the group of all. A process that was started by itself is a group of its own, in which operations return their
+//! operand, so that the same program runs there.
+//!
+//! All processes of a group call the same operations, in the same order. Results are lazy as all arrays are, and may be
+//! evaluated in any order: an operation has the group's earlier ones run before it. `compile` and the other transforms
+//! keep that order.
 
-pub mod transport;
+mod chain;
+mod collective;
+mod debug;
+mod group;
+mod init;
+mod launched;
+#[cfg(feature = "distributed")]
+mod mpi;
+mod operations;
+#[cfg(test)]
+mod tests;
+mod transport;
+
+pub(crate) use chain::{Linked, Links, through};
+pub use group::Group;
+pub use init::{end_at_exit, init, is_available};
+pub use operations::{all_gather, all_max, all_min, all_sum, recv, recv_like, send, sum_scatter};

@@ -6,13 +6,13 @@
 //! to the stream's device, row-major, in the order of the group's chain.
 
 use crate::backend::{Exec, Operand};
-use crate::{device::Device, dtype::Dtype, error::Result};
+use crate::{device::Device, dtype::Dtype, error::Error, error::Result};
 use std::fmt::{self, Debug};
 use std::sync::Arc;
 
 /// A reduction over the processes of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Reduction {
+pub(crate) enum Reduction {
     /// The sum; of bools the logical or.
     Sum,
     /// The maximum.
@@ -23,7 +23,7 @@ pub enum Reduction {
 
 /// A collective operation or a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// A reduction of equally shaped arrays, for all processes.
     AllReduce(Reduction),
     /// Arrays of all processes behind one another, in the order of ranks.
@@ -63,7 +63,7 @@ impl Kind {
 }
 
 /// One operation on the host's memory.
-pub struct HostWork<'a> {
+pub(crate) struct HostWork<'a> {
     /// The operation.
     pub kind: Kind,
     /// Dtype of input and output: none of the storage dtypes.
@@ -84,8 +84,22 @@ impl Debug for HostWork<'_> {
     }
 }
 
+/// A failure of a host engine.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub error: Error,
+    /// The library may still read and write the operation's memory, which is therefore never freed.
+    pub keeps_memory: bool,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure { error, keeps_memory: false }
+    }
+}
+
 /// A transport over the host's memory.
-pub trait HostEngine: Send + Sync {
+pub(crate) trait HostEngine: Send + Sync {
     /// Runs one operation, and returns when it is done. Calls of a group come one after the other, from any thread. A
     /// message may be returned from before its receiver has it, if the engine has copied it.
     ///
@@ -95,8 +109,8 @@ pub trait HostEngine: Send + Sync {
     ///
     /// # Safety
     /// `input` and `output` hold as many elements as the operation reads and writes, do not overlap, and stay until the
-    /// call returns.
-    unsafe fn run(&self, work: &HostWork<'_>) -> Result<()>;
+    /// call returns; after a failure that says so, until the process ends.
+    unsafe fn run(&self, work: &HostWork<'_>) -> Result<(), Failure>;
 }
 
 /// A transport over a device's memory.
@@ -119,6 +133,7 @@ pub(crate) trait DeviceEngine: Send + Sync {
 /// The engine of a transport.
 pub(crate) enum Engine<'a> {
     Host(&'a dyn HostEngine),
+    #[allow(dead_code, reason = "no transport of a device is in this crate")]
     Device(&'a dyn DeviceEngine),
 }
 

@@ -172,6 +172,11 @@ impl Exporter {
             let text = "The function closes over an array of a transform that is under way. Make it an argument.";
             return Err(Error::value(EXPORT, text).into());
         }
+        if !recorded.groups.is_empty() {
+            let text = "The function communicates in a group of processes, and a group belongs to its process. Export the parts \
+                        between such calls.";
+            return Err(Error::value(EXPORT, text).into());
+        }
         self.traces.push(Trace::new(signature, recorded.graph)?);
         Ok(())
     }

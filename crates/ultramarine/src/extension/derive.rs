@@ -2,6 +2,7 @@
 
 use super::handles::{Returned, lent, lent_some};
 use super::{errors::answer, primitive::Applied};
+use crate::distributed::Linked;
 use crate::error::{Error, Result, bail};
 use crate::graph::tracing::Tracing;
 use crate::ops::rules::multi_output::{MultiOutputJvp, MultiOutputVjp};
@@ -241,7 +242,7 @@ pub(super) fn vmap(own: &Applied, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usi
     let seen: Vec<Array> =
         v.inputs.iter().zip(v.axes).map(|(a, axis)| stand_in(&tracing, a, *axis)).collect();
     let outputs = own.function("vmap")(&seen)?;
-    batch(&seen, v.inputs, v.axes, v.size, &outputs)
+    batch(&seen, v.inputs, v.axes, v.size, &outputs, &Linked::default())
 }
 
 /// Output `i` of a batch as its rule returned it; `wanted` is what it is for a single example.

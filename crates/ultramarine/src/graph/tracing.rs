@@ -154,6 +154,11 @@ impl Tracing {
         Tracing(trace)
     }
 
+    /// The trace, for nodes that begin in it without operands.
+    pub fn state(&self) -> Arc<TraceState> {
+        self.0.clone()
+    }
+
     /// True while any thread traces. Few things are worth asking that for: it says nothing of an array.
     pub fn active() -> bool {
         TRACES.load(Ordering::Relaxed) > 0

@@ -6,8 +6,9 @@ use super::vjp::reverse;
 use super::vmap::{batch, stand_in};
 use crate::array::Array;
 use crate::arrays::Arrays;
+use crate::distributed::Links;
 use crate::error::{Error, Result, bail};
-use crate::graph::tracing::Tracing;
+use crate::graph::{op::Transform, tracing::Tracing};
 use crate::ops::rules::multi_output::{MultiOutputJvp, MultiOutputVjp};
 use crate::ops::{Cotangents, Opaque, Vmap};
 use crate::shape::{self, Shape, Show};
@@ -257,10 +258,12 @@ impl Captured {
         let tracing = Tracing::new();
         let mut seen: Vec<Array> =
             arguments.iter().zip(axes).map(|(a, axis)| stand_in(&tracing, a, *axis)).collect();
+        let links = Links::begin(&tracing, Transform::Vmap);
         let outputs = f(&seen)?;
+        let linked = links.end();
         seen.extend_from_slice(&self.seen);
         let mapped = [arguments, &self.mapped].concat();
         let axes = [axes, &self.axes].concat();
-        batch(&seen, &mapped, &axes, size, &outputs)
+        batch(&seen, &mapped, &axes, size, &outputs, &linked)
     }
 }

@@ -1,8 +1,10 @@
 //! Vectorisation: a function of single examples becomes one of batches.
 
 use super::trace::{NodeMap, Trace, operands};
+use crate::distributed::{Linked, Links};
 use crate::error::{Error, Result, bail, ensure};
 use crate::graph::{op::Transform, tracing::Tracing};
+use crate::node::Node;
 use crate::ops::rules::multi_output::{MultiOutput, OutputOf};
 use crate::ops::{Vmap, rules::builders::move_axis};
 use crate::shape::{self, Shape};
@@ -93,7 +95,9 @@ pub fn vmap_with<E: From<Error>>(
     let tracing = Tracing::new();
     let arguments: Vec<Array> =
         inputs.iter().zip(&axes).map(|(input, axis)| stand_in(&tracing, input, *axis)).collect();
+    let links = Links::begin(&tracing, Transform::Vmap);
     let outputs = f(&arguments)?;
+    let linked = links.end();
     let out_axes = out_axes(outputs.len())?;
     if out_axes.len() != outputs.len() {
         return Err(E::from(Error::value(
@@ -101,7 +105,7 @@ pub fn vmap_with<E: From<Error>>(
             format!("{} output axes for {} outputs.", out_axes.len(), outputs.len()),
         )));
     }
-    let batched = batch(&arguments, inputs, &axes, size, &outputs)?;
+    let batched = batch(&arguments, inputs, &axes, size, &outputs, &linked)?;
     let placed = batched.into_iter().zip(out_axes).map(|((o, from), to)| place(o, from, to, size));
     Ok(placed.collect::<Result<_>>()?)
 }
@@ -143,21 +147,24 @@ pub(crate) fn stand_in(tracing: &Tracing, input: &Array, axis: Option<usize>) ->
 }
 
 /// The outputs for the whole batch, each with its batch axis (`None`: it does not depend on the
-/// batch). `arguments` stand for `inputs` in the outputs' graph.
+/// batch). `arguments` stand for `inputs` in the outputs' graph. All operations of groups in `linked` are called again, by
+/// their rules: the tokens of the first call are those of stand-ins.
 pub(crate) fn batch(
     arguments: &[Array],
     inputs: &[Array],
     axes: &[Option<usize>],
     size: usize,
     outputs: &[Array],
+    linked: &Linked,
 ) -> Result<Vec<(Array, Option<usize>)>> {
     let mapped: Vec<Array> = arguments
         .iter()
         .zip(axes)
         .filter(|(_, axis)| axis.is_some())
         .map(|(a, _)| a.clone())
+        .chain(linked.from.iter().cloned())
         .collect();
-    let trace = Trace::new(&mapped, outputs);
+    let trace = Trace::new(&mapped, &[outputs, &linked.to].concat());
     let mut known: NodeMap<(Array, Option<usize>)> = NodeMap::default();
     for ((argument, input), axis) in arguments.iter().zip(inputs).zip(axes) {
         if axis.is_some() {
@@ -182,8 +189,26 @@ pub(crate) fn batch(
             .unzip();
         let _place = placement::enter(node.place);
         let (inputs, axes) = (&inputs[..], &axes[..]);
+        let multi = node.op.get::<MultiOutput>();
+        let own_rule =
+            |multi: &MultiOutput| multi.rules().communicates() || multi.rules().forwards_operands();
+        if axes.iter().all(Option::is_none) && !multi.is_some_and(own_rule) {
+            // Its operands are not mapped, but made by operations of groups that were called again.
+            let inputs = inputs.iter().map(|a| a.node().clone()).collect();
+            let (shape, dtype) = (node.shape.clone(), node.dtype);
+            let same = Node::new(node.op.for_new_node(), inputs, shape, dtype, node.place);
+            match multi.filter(|multi| !multi.is_result()) {
+                Some(_) => {
+                    let outputs = same.op.get::<MultiOutput>().map(|multi| multi.outputs(&same));
+                    let each = outputs.into_iter().flatten().map(|output| (output, None));
+                    bundles.insert(Arc::as_ptr(node), each.collect());
+                }
+                None => drop(known.insert(Arc::as_ptr(node), (Array::from_node(same), None))),
+            }
+            continue;
+        }
         let what = Vmap { inputs, axes, operands, size, shape: &node.shape, dtype: node.dtype };
-        if let Some(multi) = node.op.get::<MultiOutput>() {
+        if let Some(multi) = multi {
             let found = multi.vmap(&what)?;
             match multi.is_result() {
                 true => known.extend(found.into_iter().map(|mapped| (Arc::as_ptr(node), mapped))),

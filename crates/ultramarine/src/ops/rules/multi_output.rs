@@ -150,6 +150,11 @@ pub(crate) trait MultiOutputRules: Attribute + Debug + Send + Sync {
         None
     }
 
+    /// Returns true if it communicates with other processes, which takes any time.
+    fn communicates(&self) -> bool {
+        false
+    }
+
     /// Returns true if derivatives are others than those of the operations that compute the results.
     fn has_own_derivatives(&self) -> bool {
         false

@@ -44,7 +44,9 @@ impl Callable {
         let plain = operations.iter().all(|s| {
             !s.op().is_some_and(|op| {
                 op.is_given()
-                    || op.get::<MultiOutput>().is_some_and(|m| m.rules().forwards_operands())
+                    || op
+                        .get::<MultiOutput>()
+                        .is_some_and(|m| m.rules().forwards_operands() || m.rules().communicates())
             })
         });
         let is_made = |o: &usize| graph.steps[graph.outputs[*o] as usize].op().is_some();

@@ -23,6 +23,7 @@ mod trace_key;
 
 use trace_key::TraceKey;
 
+use crate::distributed::{self, Group};
 use crate::error::{Error, Result};
 use crate::ops::rules::shapeless::{Shapeless, shapeless as shapeless_now};
 use crate::{array::Array, arrays::Arrays, sync::lock};
@@ -30,6 +31,7 @@ use call::Callable;
 use graph::Graph;
 use placed::Homes;
 use recent::Recent;
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -69,6 +71,8 @@ pub struct Traced {
     merged: OnceLock<(Graph, Option<Arc<Callable>>)>,
     /// Shapes in it follow those of the arguments.
     shapeless: bool,
+    /// The groups that the function communicates in, whose tokens are the last inputs and outputs of the graph.
+    groups: Vec<Group>,
     /// The arguments' homes when it was traced.
     homes: Homes,
     /// The same for arguments elsewhere and, of a shapeless trace, for the sizes that were asked for.
@@ -96,11 +100,14 @@ impl Traced {
     ) -> Result<(Traced, bool), E> {
         let _shapes = Shapeless::begin(shapeless);
         let recorded = record::record(f, inputs)?;
-        Ok((Traced::of(recorded.graph, placed::homes(inputs), shapeless), !recorded.once))
+        let mut traced = Traced::of(recorded.graph, placed::homes(inputs), shapeless);
+        traced.groups = recorded.groups;
+        Ok((traced, !recorded.once))
     }
 
     fn of(recorded: Graph, homes: Homes, shapeless: bool) -> Traced {
-        Traced { recorded, homes, shapeless, merged: OnceLock::new(), variants: Mutex::default() }
+        let (groups, merged, variants) = (Vec::new(), OnceLock::new(), Mutex::default());
+        Traced { recorded, groups, homes, shapeless, merged, variants }
     }
 
     /// Runs the passes, which the first call would else do (that of a shapeless trace: with each set of sizes). They may
@@ -134,25 +141,43 @@ impl Traced {
     /// [`Error::Value`] when arguments are on accelerators that do not mix, and of a shapeless trace, when an operation cannot
     /// tell the shape of its result from those of its operands, or these do not fit each other.
     pub fn call(&self, inputs: &[Array]) -> Result<Vec<Array>> {
+        if self.groups.is_empty() {
+            return self.call_with(inputs, &[]);
+        }
+        // It may compute numbers, with which the chains of groups need not wait.
+        self.prepare();
+        distributed::through(&self.groups, |tokens| {
+            let mut results = self.call_with(inputs, tokens)?;
+            let after = results.split_off(results.len() - tokens.len());
+            Ok((results, after))
+        })
+    }
+
+    /// The results for arguments and the tokens of the groups.
+    fn call_with(&self, inputs: &[Array], tokens: &[Array]) -> Result<Vec<Array>> {
+        let all: Cow<'_, [Array]> = match tokens {
+            [] => Cow::Borrowed(inputs),
+            _ => Cow::Owned([inputs, tokens].concat()),
+        };
         match !self.shapeless && placed::are_at(&self.homes, inputs) {
-            true => Ok(self.results(inputs)),
-            false => self.variant(inputs)?.call(inputs),
+            true => Ok(self.results(&all)),
+            false => Ok(self.variant(inputs, &all)?.results(&all)),
         }
     }
 
-    /// The trace for arguments with these sizes and homes.
-    fn variant(&self, inputs: &[Array]) -> Result<Arc<Traced>> {
+    /// The trace for arguments with these sizes and homes; `all` are the graph's inputs.
+    fn variant(&self, inputs: &[Array], all: &[Array]) -> Result<Arc<Traced>> {
         let key = TraceKey::of_variant(inputs);
         if let Some(known) = lock(&self.variants).get(&key) {
             return Ok(known);
         }
         let mut graph = self.recorded.clone();
         if self.shapeless {
-            let shapes: Vec<&[usize]> = inputs.iter().map(Array::shape).collect();
+            let shapes: Vec<&[usize]> = all.iter().map(Array::shape).collect();
             graph = shapeless::fitted(&graph, &shapes)?;
         }
         if !placed::are_at(&self.homes, inputs) {
-            graph = graph.placed(inputs)?;
+            graph = graph.placed(all)?;
         }
         let variant = Arc::new(Traced::of(graph, placed::homes(inputs), false));
         // Arrays that another one keeps are let go without the lock.

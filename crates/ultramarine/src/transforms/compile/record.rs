@@ -2,6 +2,7 @@
 //! the graph behind its results is written down.
 
 use super::graph::{Graph, Source, Step};
+use crate::distributed::{Group, Linked, Links};
 use crate::error::{Error, Result, bail};
 use crate::graph::{op::Transform, tracing::Tracing};
 use crate::node::{Inputs, Node};
@@ -11,6 +12,8 @@ use std::sync::{Arc, atomic::Ordering};
 /// A recorded function.
 pub(crate) struct Recorded {
     pub graph: Graph,
+    /// Groups that it communicates in. The graph's last inputs are their tokens, its last outputs the tokens after it.
+    pub groups: Vec<Group>,
     /// It closes over an array of a transform that is under way: it is of no use after this call.
     pub once: bool,
 }
@@ -21,9 +24,14 @@ pub(crate) fn record<E: From<Error>>(
     inputs: &[Array],
 ) -> Result<Recorded, E> {
     let tracing = Tracing::new();
-    let arguments: Vec<Array> = inputs.iter().map(|i| stand_in(&tracing, i)).collect();
-    let outputs = f(&arguments)?;
-    Ok(written(&arguments, &outputs)?)
+    let mut arguments: Vec<Array> = inputs.iter().map(|i| stand_in(&tracing, i)).collect();
+    let links = Links::begin(&tracing, Transform::Compile);
+    let mut outputs = f(&arguments)?;
+    let Linked { groups, from, to } = links.end();
+    arguments.extend(from);
+    outputs.extend(to);
+    let (graph, once) = written(&arguments, &outputs)?;
+    Ok(Recorded { graph, groups, once })
 }
 
 /// The stand-in of an argument, which the function gets.
@@ -91,7 +99,8 @@ fn reach(arguments: &[Array], outputs: &[Array]) -> (Vec<Reached>, NodeMap<u32>)
     (all, number)
 }
 
-fn written(arguments: &[Array], outputs: &[Array]) -> Result<Recorded> {
+/// The graph, and [`Recorded::once`].
+fn written(arguments: &[Array], outputs: &[Array]) -> Result<(Graph, bool)> {
     let (mut all, number) = reach(arguments, outputs);
     // Handles of the results that are ours.
     let mut own = vec![0; all.len()];
@@ -141,7 +150,7 @@ fn written(arguments: &[Array], outputs: &[Array]) -> Result<Recorded> {
         });
     }
     graph.outputs = outputs.iter().map(|o| now[of(o.node())]).collect();
-    Ok(Recorded { graph, once })
+    Ok((graph, once))
 }
 
 /// True if an array belongs to another transform, which is under way.

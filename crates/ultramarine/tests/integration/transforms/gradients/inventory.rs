@@ -37,6 +37,7 @@ const OPERATIONS: &[(&str, Where)] = &[
     ("Binary", Here(&["add", "power"])), // all: the_table_names_every_op
     ("Cast", Here(&["astype"])),
     ("Cholesky", Python(&["linalg.cholesky", "linalg.cholesky, upper"])),
+    ("Collective", Not("groups of threads: src/distributed/tests.rs; python/tests/distributed")),
     (
         "CompiledCall",
         Not("traced arguments see its graph: python/tests/transforms/test_executables.py"),
@@ -119,6 +120,7 @@ const NO_RANDOM_ATTRIBUTES: &[(&str, &str)] = &[
     ("Aligned", "of tests"),
     ("Applied", "foreign: extension/merged.rs"),
     ("Bad", "of tests"),
+    ("Collective", "of a group: src/distributed/collective.rs"),
     ("CompiledCall", "a graph: src/transforms/compile/call.rs"),
     ("Counted", "of tests"),
     ("Enclosed", "a function: src/transforms/enclosed.rs"),
@@ -134,6 +136,7 @@ const NOT_IN_FILES: &[(&str, &str)] = &[
     ("Aligned", "of tests"),
     ("Applied", "by its package: export/foreign.rs"),
     ("Bad", "of tests"),
+    ("Collective", "a group belongs to its process"),
     ("CompiledCall", "traced arguments see its graph; else its value"),
     ("Counted", "of tests"),
     ("Enclosed", "what it computes"),

@@ -1,0 +1,163 @@
+//! Groups of processes.
+
+use super::chain::Chain;
+use super::transport::Transport;
+use crate::error::{Result, bail};
+use crate::graph::attribute::Attribute;
+use crate::graph::operation_key::{Opaque, OperationKey};
+use crate::stream::{self, Stream};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Processes that communicate with each other.
+///
+/// Clones are the same group. All processes of a group call the same operations of it, in the same order; in which order
+/// the results are evaluated is up to each. Operations of a group run on a stream of its own, beside computations.
+#[derive(Clone)]
+pub struct Group(Arc<Inner>);
+
+pub(super) struct Inner {
+    /// Groups that were made earlier have lower ones.
+    number: u64,
+    /// `None`: the calling process alone.
+    transport: Option<Arc<dyn Transport>>,
+    stream: Stream,
+    chain: Chain,
+    /// Operations that have begun to run.
+    ran: AtomicU64,
+    /// Those in which all processes take part, which debug mode compares.
+    compared: AtomicU64,
+}
+
+impl Opaque for Inner {}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if self.transport.is_some() {
+            stream::set_off_callers(self.stream, false);
+            stream::release_stream(self.stream);
+        }
+    }
+}
+
+impl PartialEq for Group {
+    fn eq(&self, other: &Group) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Group {}
+
+impl fmt::Debug for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let backend = self.backend().unwrap_or("none");
+        write!(f, "Group(rank {} of {}, {backend})", self.rank(), self.size())
+    }
+}
+
+/// Each group is one of its own, in this process.
+impl Attribute for Group {
+    fn encode(&self, key: &mut OperationKey) {
+        key.opaque(self.0.clone());
+    }
+}
+
+impl Group {
+    fn make(transport: Option<Arc<dyn Transport>>, stream: Stream) -> Group {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Group(Arc::new(Inner {
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
+            transport,
+            stream,
+            chain: Chain::default(),
+            ran: AtomicU64::new(0),
+            compared: AtomicU64::new(0),
+        }))
+    }
+
+    /// The group of the calling process alone.
+    pub(super) fn alone() -> Group {
+        Group::make(None, stream::default_of(crate::Device::CPU))
+    }
+
+    /// A group on a stream of its own.
+    ///
+    /// # Errors
+    /// [`crate::Error::Value`] if the transport's device does not exist.
+    pub(crate) fn of(transport: Arc<dyn Transport>) -> Result<Group> {
+        let device = transport.device();
+        crate::devices::get(device)?;
+        // Not one of the thread's, which end with it.
+        let stream = stream::take(device);
+        // A thread that waits for another process can be interrupted, and one that communicates cannot.
+        stream::set_off_callers(stream, true);
+        Ok(Group::make(Some(transport), stream))
+    }
+
+    /// Number of the calling process in the group.
+    pub fn rank(&self) -> usize {
+        self.0.transport.as_ref().map_or(0, |t| t.rank())
+    }
+
+    /// Number of processes.
+    pub fn size(&self) -> usize {
+        self.0.transport.as_ref().map_or(1, |t| t.size())
+    }
+
+    /// Name of the library that communicates ("mpi", "nccl"); `None` for the calling process alone.
+    pub fn backend(&self) -> Option<&'static str> {
+        self.0.transport.as_ref().map(|t| t.name())
+    }
+
+    /// Splits the group into groups of the processes that give the same `color`. Ranks in a new group follow `key`, then
+    /// the ranks in this one; a negative key stands for the rank. All processes of the group call it. Operations of the
+    /// group that were called before are evaluated first.
+    ///
+    /// # Errors
+    /// [`crate::Error::Value`] for a negative color; [`crate::Error::Runtime`] for a group of one process, or if the
+    /// library fails.
+    pub fn split(&self, color: i32, key: i32) -> Result<Group> {
+        let Some(transport) = &self.0.transport else {
+            return Err(crate::Error::runtime(
+                "split",
+                "a group of 1 process cannot be split. Use the group itself.",
+            ));
+        };
+        if color < 0 {
+            bail!("split", "color {color} is negative. Number the new groups from 0 on.");
+        }
+        if let Some(token) = self.chain().last() {
+            token.eval()?;
+        }
+        let key = if key < 0 { self.rank() as i32 } else { key };
+        Group::of(transport.split(color, key)?)
+    }
+
+    /// The stream of its operations.
+    pub(super) fn stream(&self) -> Stream {
+        self.0.stream
+    }
+
+    pub(super) fn transport(&self) -> Option<&dyn Transport> {
+        self.0.transport.as_deref()
+    }
+
+    pub(super) fn chain(&self) -> &Chain {
+        &self.0.chain
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.0.number
+    }
+
+    /// Counts an operation that begins to run. Its number from 1 on.
+    pub(super) fn begins(&self) -> u64 {
+        self.0.ran.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// As [`Group::begins`], among those in which all processes take part.
+    pub(super) fn begins_together(&self) -> u64 {
+        self.0.compared.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}

@@ -1,0 +1,134 @@
+//! The group of all processes.
+
+use super::{Group, launched};
+use crate::error::{Error, Result, bail};
+use crate::sync::lock;
+use std::sync::{Mutex, OnceLock};
+
+/// Backends by their names in MLX.
+const BACKENDS: &[&str] = &["any", "jaccl", "mpi", "nccl", "ring"];
+
+/// Groups of all processes that were made, by backend, the first one first.
+static WORLDS: Mutex<Vec<(&str, Group)>> = Mutex::new(Vec::new());
+
+/// The outcome of a backend that was asked for all processes.
+pub(super) enum Started {
+    Group(Group),
+    /// It is not there, or this process was not started as one of several; the reason.
+    No(String),
+}
+
+fn alone() -> Group {
+    static ALONE: OnceLock<Group> = OnceLock::new();
+    ALONE.get_or_init(Group::alone).clone()
+}
+
+/// Returns true if the library of a backend is there: "mpi" (Open MPI or MPICH), or "any". Whether it can be started is
+/// another question, which `init(true, backend)` answers. False for names that there are none of.
+///
+/// ```
+/// use ultramarine::distributed;
+/// assert!(!distributed::is_available("ring"));
+/// ```
+pub fn is_available(backend: &str) -> bool {
+    match backend {
+        "any" => is_available("mpi"),
+        "mpi" => mpi_is_there(),
+        _ => false,
+    }
+}
+
+/// The group of all processes that were started together, the same one in each call. `backend` is "any", "mpi", or another
+/// of MLX's names, which are not available.
+///
+/// A process that was started by itself gets the group of itself alone, unless `strict`: then that is an error.
+///
+/// # Errors
+/// [`Error::Value`] if there is no such backend in MLX. [`Error::Runtime`] if `strict` and no launcher of the backend started the
+/// process, or if the environment says that a launcher started several processes and they cannot communicate.
+///
+/// ```
+/// use ultramarine::distributed;
+/// let group = distributed::init(false, "any")?;
+/// assert!(group.rank() < group.size());
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
+pub fn init(strict: bool, backend: &str) -> Result<Group> {
+    let Some(backend) = BACKENDS.iter().copied().find(|known| *known == backend) else {
+        let known: Vec<String> = BACKENDS.iter().map(|name| format!("'{name}'")).collect();
+        bail!("init", "unknown backend '{backend}'. Choose one of {}.", known.join(", "));
+    };
+    let mut worlds = lock(&WORLDS);
+    if let Some((_, group)) = worlds.iter().find(|(name, _)| backend == "any" || *name == backend) {
+        return Ok(group.clone());
+    }
+    let mut reasons = Vec::new();
+    for name in candidates(backend) {
+        match start(name)? {
+            Started::Group(group) => {
+                worlds.push((name, group.clone()));
+                return Ok(group);
+            }
+            Started::No(reason) => reasons.push(reason),
+        }
+    }
+    let reasons: String = reasons.iter().map(|reason| format!("{reason} ")).collect();
+    if strict {
+        return Err(Error::runtime(
+            "init",
+            format!(
+                "communication backend '{backend}' is not available. {reasons}Call init() without strict=True for a group of \
+                 this process alone."
+            ),
+        ));
+    }
+    if let Some(launched) = launched::by_mlx().or_else(launched::by_mpi) {
+        return Err(Error::runtime(
+            "init",
+            format!(
+                "this process was started as one of several ({launched}), which needs a communication backend. {reasons}\
+                 Start one process, or unset these variables."
+            ),
+        ));
+    }
+    Ok(alone())
+}
+
+/// The backends to try, in order.
+fn candidates(backend: &'static str) -> &'static [&'static str] {
+    match backend {
+        "any" | "mpi" => &["mpi"],
+        _ => &[],
+    }
+}
+
+fn start(backend: &str) -> Result<Started> {
+    match backend {
+        "mpi" => start_mpi(),
+        _ => Ok(Started::No(String::new())),
+    }
+}
+
+/// Says that this process exits by a failure. Other processes may wait for it in an operation, so its exit ends them, where
+/// MPI can. Operations of this process that wait are errors from now on. Without a group of several processes it does nothing.
+pub fn end_at_exit(reason: &str) {
+    #[cfg(feature = "distributed")]
+    if lock(&WORLDS).iter().any(|(_, group)| group.size() > 1) {
+        super::mpi::end_at_exit(reason);
+    }
+    #[cfg(not(feature = "distributed"))]
+    let _ = reason;
+}
+
+#[cfg(feature = "distributed")]
+use super::mpi::{is_there as mpi_is_there, start as start_mpi};
+
+#[cfg(not(feature = "distributed"))]
+fn mpi_is_there() -> bool {
+    false
+}
+
+#[cfg(not(feature = "distributed"))]
+fn start_mpi() -> Result<Started> {
+    Ok(Started::No("It was built without the feature `distributed`.".to_owned()))
+}

@@ -1,0 +1,109 @@
+//! MPI as a transport: host memory, by [`ultramarine_mpi`].
+
+use super::Group;
+use super::init::Started;
+use super::transport::{Engine, Failure, HostEngine, HostWork, Kind, Reduction, Transport};
+use crate::device::Device;
+use crate::dtype::Dtype;
+use crate::error::{Error, Result};
+use std::sync::Arc;
+use ultramarine_mpi::{Communicator, Request};
+
+/// Returns true if an MPI library can be found.
+pub(super) fn is_there() -> bool {
+    ultramarine_mpi::find().is_ok()
+}
+
+/// As [`super::end_at_exit`].
+pub(super) fn end_at_exit(reason: &str) {
+    ultramarine_mpi::abort_at_exit(reason);
+}
+
+/// The group of all processes that a launcher of MPI started. A process by itself does not start MPI.
+pub(super) fn start() -> Result<Started> {
+    if !ultramarine_mpi::launcher().is_some_and(|launcher| launcher.size > 1) {
+        let text = "No launcher started this process as one of several: use mpirun, or python -m ultramarine.launch.";
+        return Ok(Started::No(text.to_owned()));
+    }
+    match ultramarine_mpi::world() {
+        Ok(world) => Ok(Started::Group(Group::of(Arc::new(Mpi(world)))?)),
+        Err(error @ ultramarine_mpi::Error::NotFound(_)) => Ok(Started::No(sentence(&error))),
+        Err(error) => Err(Error::runtime("init", sentence(&error))),
+    }
+}
+
+/// The text of an error, with its full stop.
+fn sentence(error: &ultramarine_mpi::Error) -> String {
+    let text = error.to_string();
+    if text.ends_with('.') { text } else { format!("{text}.") }
+}
+
+struct Mpi(Communicator);
+
+impl Transport for Mpi {
+    fn name(&self) -> &'static str {
+        "mpi"
+    }
+
+    fn rank(&self) -> usize {
+        self.0.rank()
+    }
+
+    fn size(&self) -> usize {
+        self.0.size()
+    }
+
+    fn device(&self) -> Device {
+        Device::CPU
+    }
+
+    fn split(&self, color: i32, key: i32) -> Result<Arc<dyn Transport>> {
+        match self.0.split(color, key) {
+            Ok(part) => Ok(Arc::new(Mpi(part))),
+            Err(error) => Err(Error::runtime("split", sentence(&error))),
+        }
+    }
+
+    fn engine(&self) -> Engine<'_> {
+        Engine::Host(self)
+    }
+}
+
+fn dtype_of(dtype: Dtype) -> Option<ultramarine_mpi::Dtype> {
+    ultramarine_mpi::Dtype::ALL.into_iter().find(|known| known.name() == dtype.name())
+}
+
+fn kind_of(kind: Kind) -> ultramarine_mpi::Kind {
+    match kind {
+        Kind::AllReduce(Reduction::Sum) => ultramarine_mpi::Kind::AllSum,
+        Kind::AllReduce(Reduction::Max) => ultramarine_mpi::Kind::AllMax,
+        Kind::AllReduce(Reduction::Min) => ultramarine_mpi::Kind::AllMin,
+        Kind::AllGather => ultramarine_mpi::Kind::AllGather,
+        Kind::SumScatter => ultramarine_mpi::Kind::SumScatter,
+        Kind::Send { to } => ultramarine_mpi::Kind::Send { to },
+        Kind::Receive { from } => ultramarine_mpi::Kind::Receive { from },
+    }
+}
+
+impl HostEngine for Mpi {
+    unsafe fn run(&self, work: &HostWork<'_>) -> Result<(), Failure> {
+        let name = work.kind.name();
+        let Some(dtype) = dtype_of(work.dtype) else {
+            let text = format!("MPI does not communicate {}", work.dtype);
+            return Err(Error::runtime(name, text).into());
+        };
+        let request = Request {
+            kind: kind_of(work.kind),
+            dtype,
+            input: work.input,
+            output: work.output,
+            count: work.count,
+            description: work.description,
+        };
+        // SAFETY: by this function's contract; memory is kept where the failure says so.
+        unsafe { self.0.run(&request) }.map_err(|error| Failure {
+            keeps_memory: error.keeps_memory(),
+            error: Error::runtime(name, sentence(&error)),
+        })
+    }
+}
