@@ -408,6 +408,74 @@ typedef struct um_upload_interface {
   void (*give_back)(void *device, void *piece); /* (any) takes lent memory back of which nothing is to be copied */
 } um_upload_interface;
 
+/* ---- ultramarine.collective/1: collectives among the devices of several processes ----------------------------- */
+
+/* Each process has one device of a group and a rank in it. One process makes an id, which the host carries to the others;
+ * all open the group with it. Every process runs the same commands in the same order; sends and receives match by their
+ * peers. A command waits on the device for the other ranks, never on the host: a rank that is missing halts the stream
+ * until the host calls `abort`. */
+#define UM_COLLECTIVE_INTERFACE "ultramarine.collective/1"
+#define UM_COLLECTIVE_MOST_ID_BYTES 256
+
+#define UM_COLLECTIVE_SUM 0u         /* over the ranks, on all of them; of bool: true if any is */
+#define UM_COLLECTIVE_MAX 1u         /* NaN where one is NaN; complex numbers compare as UM_OP_MAXIMUM does */
+#define UM_COLLECTIVE_MIN 2u         /* likewise */
+#define UM_COLLECTIVE_GATHER 3u      /* the inputs one behind the other, by rank */
+#define UM_COLLECTIVE_SUM_SCATTER 4u /* the sum, of which rank r gets part r */
+#define UM_COLLECTIVE_SEND 5u        /* to a rank, which receives as many elements */
+#define UM_COLLECTIVE_RECEIVE 6u     /* from a rank */
+
+typedef struct um_collective_id {
+  uint32_t size;   /* set by the host */
+  uint32_t length; /* bytes in use */
+  uint8_t bytes[UM_COLLECTIVE_MOST_ID_BYTES]; /* zero behind `length` */
+} um_collective_id;
+
+/* A collective or a message. Tensors are contiguous parts of buffers. */
+typedef struct um_collective_command {
+  uint32_t size;
+  uint32_t kind;
+  DLDataType dtype;
+  uint32_t peer; /* rank of the other side of SEND and RECEIVE; else 0 */
+  /* Elements of the input; of the output for RECEIVE. Never 0. The output of GATHER has as many for each rank;
+   * SUM_SCATTER's are a multiple of the group's size, and its output has the rank's part. */
+  uint64_t count;
+  void *input; /* a buffer; NULL for RECEIVE */
+  uint64_t input_offset;
+  /* A buffer; NULL for SEND. SUM, MAX and MIN may have the input's place; otherwise the two do not overlap. */
+  void *output;
+  uint64_t output_offset;
+} um_collective_command;
+
+typedef struct um_collective_interface {
+  uint32_t size;
+  uint32_t flags; /* 0 */
+  /* (any) Makes the id of a new group, in one of its processes. UM_UNSUPPORTED, with the reason and the remedy: there is
+   * no library for it here. */
+  um_status (*make_id)(void *device, um_collective_id *id, um_error **error);
+  /* (any) Begins to open a group on a device, as `rank` of `n_ranks`, and does not wait for the other ranks. */
+  um_status (*open)(void *device, const um_collective_id *id, uint32_t rank, uint32_t n_ranks, void **group,
+                    um_error **error);
+  /* (any) Begins to open a part of a group that is ready: the ranks of equal `color`, by `key` and then by rank. All
+   * ranks of the group call it, and none runs a command of the group before `status` of the new one is UM_OK. */
+  um_status (*split)(void *device, void *group, uint32_t color, int32_t key, void **new_group, um_error **error);
+  /* (any) State of a group, without waiting. UM_OK: it is ready, and nothing has failed. UM_NOT_YET: it is being opened.
+   * Else it has failed, also because of another rank; after that only `abort` and `close` are called. */
+  um_status (*status)(void *device, void *group, um_error **error);
+  /* (any) Rank and size of a group that is ready. The host asks before it runs commands. */
+  um_status (*place)(void *device, void *group, uint32_t *rank, uint32_t *n_ranks, um_error **error);
+  /* (stream) Enqueues commands of a group that is ready; they lie `commands.size` bytes apart. They begin together and
+   * do not depend on one another, so that a send and a receive of a list never wait for each other. One call at a time
+   * for each group. UM_UNSUPPORTED: a dtype that the device cannot combine, and nothing was enqueued. */
+  um_status (*run)(void *device, void *group, void *stream, const um_collective_command *commands, uint32_t n_commands,
+                   um_error **error);
+  /* (any, also during other calls with the group) Ends a group: commands that wait for other ranks end, with outputs that
+   * hold anything, and their streams go on. Other ranks may learn of it by `status`. The handle stays valid. */
+  void (*abort_)(void *device, void *group);
+  /* (any) Frees a group. Its commands are done, or it was aborted; parts of it live on. */
+  void (*close)(void *device, void *group);
+} um_collective_interface;
+
 /* ---- ultramarine.about/1: what a backend found on this machine, for people to read --------------------------- */
 
 #define UM_ABOUT_INTERFACE "ultramarine.about/1"

@@ -86,6 +86,11 @@ impl InterfaceRef {
         Self((&raw const *table).cast())
     }
 
+    /// Collectives among processes.
+    pub fn collective(table: &'static interface::collective::CollectiveInterface) -> Self {
+        Self((&raw const *table).cast())
+    }
+
     /// Counts of memory.
     pub fn statistics(table: &'static interface::statistics::StatisticsInterface) -> Self {
         Self((&raw const *table).cast())

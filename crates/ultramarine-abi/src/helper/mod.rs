@@ -25,12 +25,14 @@
 //!   which a backend writes itself;
 //! * [`Recorder`], [`RecordedCommands`]: recordings of commands;
 //! * [`Lender`]: memory that is lent for uploads;
+//! * [`Collectives`]: groups of devices of several processes;
 //! * [`disk`]: compiled code on disk;
 //! * [`HOST_TIMING`]: the timestamps of synchronous devices;
 //! * [`export_abi_info!`](crate::export_abi_info): the info and note alone.
 
 mod backend;
 mod build;
+mod collective;
 mod command;
 pub mod disk;
 pub mod dtype;
@@ -48,6 +50,7 @@ mod upload;
 
 pub use backend::{Backend, Device, InterfaceRef, Score, SyncDevice};
 pub use build::features;
+pub use collective::{CollectiveRef, Collectives, collective_table};
 pub use command::{CommandRef, Commands, Plain, Request, TensorRef};
 pub use dtype::Dtype;
 pub use export::nul_terminated;

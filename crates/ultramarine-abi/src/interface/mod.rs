@@ -3,6 +3,7 @@
 //! a revision structs only grow, by their sizes.
 
 pub mod about;
+pub mod collective;
 pub mod fused;
 pub mod kernel;
 pub mod memory;
@@ -16,8 +17,9 @@ pub mod upload;
 use core::ffi::CStr;
 
 /// Ids of all interfaces of this version of the contract.
-pub const IDS: [&CStr; 11] = [
+pub const IDS: [&CStr; 12] = [
     about::INTERFACE,
+    collective::INTERFACE,
     fused::INTERFACE,
     fused::ANCHORED_INTERFACE,
     kernel::INTERFACE,

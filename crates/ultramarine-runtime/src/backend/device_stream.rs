@@ -322,6 +322,20 @@ impl DeviceStream {
         self.has_failed.store(true, Ordering::Release);
     }
 
+    /// Loses what the device has not completed: values of it are this error, also when the device goes on. Others have ended
+    /// the work, which has left anything behind.
+    pub fn lose(&self, error: &Error) {
+        self.fail(self.last(), error);
+    }
+
+    /// Returns true if the device has completed a number. Does not wait.
+    pub fn has_completed(&self, number: u64) -> bool {
+        if !self.knows_completed(number) {
+            self.look(number);
+        }
+        self.knows_completed(number)
+    }
+
     /// Waits until the device has completed a number.
     pub fn wait(&self, number: u64) -> Result<()> {
         if self.knows_confirmed(number) {
@@ -330,6 +344,8 @@ impl DeviceStream {
         shutdown::check_wait(self.device)?;
         self.failure(number)?;
         let outcome = self.block(number).and_then(|done| {
+            // Lost meanwhile.
+            self.failure(number)?;
             // What it waited for on other streams is completed too; has that failed?
             let needs: SmallVec<[_; 4]> = lock(&self.needs)
                 .iter()
@@ -348,7 +364,9 @@ impl DeviceStream {
                 Ok(())
             }
             Err(error) => {
-                self.fail(number, &error);
+                if self.failure(number).is_ok() {
+                    self.fail(number, &error);
+                }
                 Err(error)
             }
         }

@@ -6,6 +6,7 @@
 
 pub mod buffer;
 mod call;
+mod collective;
 mod counts;
 mod device_memory;
 mod device_stream;
@@ -28,6 +29,7 @@ mod user_kernel;
 pub mod value;
 
 pub use call::{Exec, Operand};
+pub use collective::{CollectiveGroup, CollectiveWork, Collectives};
 pub use counts::{Dispatch, OpCount, op_counts, reset_op_counts};
 pub use device_memory::Limit;
 pub use device_stream::DeviceStream;

@@ -8,7 +8,9 @@ use core::ffi::{CStr, c_char, c_void};
 use std::cell::Cell;
 use std::sync::Arc;
 use ultramarine_abi::fused::{self, Anchor, AnchoredInterface, FusedInterface, Program};
-use ultramarine_abi::interface::{kernel, memory, replay, stream_memory, timing, upload};
+use ultramarine_abi::interface::{
+    collective, kernel, memory, replay, stream_memory, timing, upload,
+};
 use ultramarine_abi::{Command, Status, TensorDesc, ensure, status};
 
 /// Keeps a plan that was made, or says what is wrong with the answer.
@@ -277,6 +279,10 @@ pub(super) unsafe extern "C" fn interface<const S: usize>(
     if id == upload::INTERFACE {
         // SAFETY: as above.
         return unsafe { super::upload::watched::<S>(cx, found) };
+    }
+    if id == collective::INTERFACE {
+        // SAFETY: as above.
+        return unsafe { super::collective::watched::<S>(cx, found) };
     }
     if id == kernel::INTERFACE {
         // SAFETY: as above.

@@ -24,6 +24,7 @@ macro_rules! slots {
 }
 
 mod calls;
+mod collective;
 mod commands;
 mod kernel;
 mod memory;
@@ -42,8 +43,9 @@ use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use ultramarine_abi::interface::{
-    kernel::KernelInterface, memory::MemoryInterface, replay::ReplayInterface,
-    stream_memory::StreamMemoryInterface, timing::TimingInterface, upload::UploadInterface,
+    collective::CollectiveInterface, kernel::KernelInterface, memory::MemoryInterface,
+    replay::ReplayInterface, stream_memory::StreamMemoryInterface, timing::TimingInterface,
+    upload::UploadInterface,
 };
 use ultramarine_abi::{
     self as abi, Status,
@@ -78,6 +80,8 @@ struct Context {
     timing: OnceLock<(TimingInterface, TimingInterface)>,
     /// Likewise that for memory that is lent for uploads.
     upload: OnceLock<(UploadInterface, UploadInterface)>,
+    /// Likewise that for groups.
+    collective: OnceLock<(CollectiveInterface, CollectiveInterface)>,
 }
 
 static CONTEXTS: [OnceLock<Context>; SLOTS] = [const { OnceLock::new() }; SLOTS];
@@ -133,6 +137,7 @@ pub fn with_validation_layer(table: abi::BackendTable) -> abi::BackendTable {
         replay: OnceLock::new(),
         timing: OnceLock::new(),
         upload: OnceLock::new(),
+        collective: OnceLock::new(),
     });
     calls::table(slot, &table)
 }

@@ -1,7 +1,7 @@
 //! The state of a wrapped backend's handles: which are alive, who uses them, and what
 //! the device is known to have done.
 
-use super::{Check, replay::Recording, signature::Signature};
+use super::{Check, collective::GroupState, replay::Recording, signature::Signature};
 use crate::sync::lock;
 use core::ffi::c_void;
 use std::collections::{HashMap, HashSet};
@@ -136,6 +136,8 @@ pub(super) struct State {
     pub slots: Live<Option<u64>>,
     /// Memory that is lent for uploads, with its bytes.
     pub lent: Live<u64>,
+    /// Groups of collectives.
+    pub groups: Live<GroupState>,
     /// Retentions of each foreign stream.
     pub retained: HashMap<HandleKey, usize>,
 }
@@ -152,6 +154,7 @@ impl Default for State {
             recordings: Live::new("recording"),
             slots: Live::new("slot"),
             lent: Live::new("lent memory"),
+            groups: Live::new("group"),
             retained: HashMap::new(),
         }
     }
@@ -204,6 +207,7 @@ impl State {
             ("recordings", self.recordings.count_of(at)),
             ("slots", self.slots.count_of(at)),
             ("pieces of lent memory", self.lent.count_of(at)),
+            ("groups", self.groups.count_of(at)),
         ];
         match left.iter().find(|(_, n)| *n > 0) {
             Some((what, n)) => Err(format!("{n} {what} of the device are still alive")),

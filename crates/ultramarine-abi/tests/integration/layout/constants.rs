@@ -7,7 +7,7 @@ use std::path::Path;
 use ultramarine_abi::{
     dlpack::{self, device_type, flag, type_code},
     extension::{self, attribute, bind, place, primitive, view},
-    interface::{self, kernel, memory, replay, statistics},
+    interface::{self, collective, kernel, memory, replay, statistics},
     *,
 };
 
@@ -92,6 +92,14 @@ pub fn all() -> Vec<(String, Value)> {
         UM_MEMORY_MTL_BUFFER = memory::kind::MTL_BUFFER;
         UM_MEMORY_CL_MEM = memory::kind::CL_MEM;
         UM_MEMORY_READ_ONLY = memory::flag::READ_ONLY;
+        UM_COLLECTIVE_MOST_ID_BYTES = collective::MOST_ID_BYTES;
+        UM_COLLECTIVE_SUM = collective::kind::SUM;
+        UM_COLLECTIVE_MAX = collective::kind::MAX;
+        UM_COLLECTIVE_MIN = collective::kind::MIN;
+        UM_COLLECTIVE_GATHER = collective::kind::GATHER;
+        UM_COLLECTIVE_SUM_SCATTER = collective::kind::SUM_SCATTER;
+        UM_COLLECTIVE_SEND = collective::kind::SEND;
+        UM_COLLECTIVE_RECEIVE = collective::kind::RECEIVE;
         UM_SOURCE_FIXED = replay::source::FIXED;
         UM_SOURCE_BOUND = replay::source::BOUND;
         UM_SOURCE_ARENA = replay::source::ARENA;

@@ -5,7 +5,8 @@ use ultramarine_abi::{
     dlpack::exchange,
     extension,
     interface::{
-        about, fused, kernel, memory, peer, replay, statistics, stream_memory, timing, upload,
+        about, collective, fused, kernel, memory, peer, replay, statistics, stream_memory, timing,
+        upload,
     },
     *,
 };
@@ -124,6 +125,11 @@ rows! {
         range_pop;
     upload::UploadPiece um_upload_piece: size, flags, handle, memory, bytes;
     upload::UploadInterface um_upload_interface: size, flags, lend, copy, give_back;
+    collective::CollectiveId um_collective_id: size, length, bytes;
+    collective::CollectiveCommand um_collective_command: size, kind, dtype, peer, count, input,
+        input_offset, output, output_offset;
+    collective::CollectiveInterface um_collective_interface: size, flags, make_id, open, split,
+        status, place, run, abort as abort_, close;
     about::AboutInterface um_about_interface: size, flags, describe;
     extension::PlaceCode um_place: size, kind, device_type, device_index, stream_index, reserved;
     extension::TensorType um_tensor_type: size, ndim, dtype, reserved, shape;

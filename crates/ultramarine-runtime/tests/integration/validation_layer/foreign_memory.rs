@@ -106,6 +106,7 @@ pub(super) unsafe extern "C" fn interface(_: Handle, id: *const c_char) -> *cons
     let id = unsafe { CStr::from_ptr(id) };
     match () {
         () if id == INTERFACE => (&raw const TABLE).cast(),
+        () if id == collectives::INTERFACE => (&raw const collectives::TABLE).cast(),
         () if id == recordings::INTERFACE => (&raw const recordings::TABLE).cast(),
         () if id == timing::INTERFACE => (&raw const timing::TABLE).cast(),
         () if id == uploads::INTERFACE => (&raw const uploads::TABLE).cast(),

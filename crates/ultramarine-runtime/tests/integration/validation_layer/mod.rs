@@ -5,7 +5,7 @@ mod mock;
 
 use core::ffi::c_void;
 use mock::*;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use ultramarine_abi::{
     self as abi, BackendTable, Command, Status, Tensor, TensorDesc,
@@ -59,6 +59,7 @@ macro_rules! end {
 }
 
 // Below the macros that it uses.
+mod collectives;
 mod foreign_memory;
 mod recordings;
 mod timing;

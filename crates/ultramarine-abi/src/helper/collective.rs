@@ -1,0 +1,265 @@
+//! The table of `ultramarine.collective/1` around a trait.
+
+use super::{
+    Device, Dtype, Failure, Plain, Result, device_of, give, guard_value, handle, host_of,
+    with_device,
+};
+use crate::interface::collective::{CollectiveCommand, CollectiveId, CollectiveInterface, kind};
+use crate::{Error, Status};
+use core::ffi::c_void;
+
+// SAFETY: integers, the size first.
+unsafe impl Plain for CollectiveId {}
+
+/// A device that takes part in groups. [`collective_table`] makes the interface of it.
+pub trait Collectives: Device {
+    /// A group, which several threads use at once.
+    type Group: Send + Sync + 'static;
+
+    /// (any) The id of a new group: at most [`crate::interface::collective::MOST_ID_BYTES`] bytes.
+    fn make_id(&self) -> Result<Vec<u8>>;
+
+    /// (any) Begins to open a group as a rank of so many.
+    fn open(&self, id: &[u8], rank: u32, n_ranks: u32) -> Result<Self::Group>;
+
+    /// (any) Begins to open a part of a group.
+    fn split(&self, group: &Self::Group, color: u32, key: i32) -> Result<Self::Group>;
+
+    /// (any) True once the group is ready; a failure if it has failed since.
+    fn is_ready(&self, group: &Self::Group) -> Result<bool>;
+
+    /// (any) Rank and size of a group that is ready.
+    fn place(&self, group: &Self::Group) -> Result<(u32, u32)>;
+
+    /// (stream) Enqueues commands, which begin together.
+    fn run(
+        &self,
+        group: &Self::Group,
+        stream: Option<&Self::Stream>,
+        commands: &[CollectiveRef<'_, Self>],
+    ) -> Result<()>;
+
+    /// (any) Ends a group.
+    fn abort(&self, group: &Self::Group);
+}
+
+/// A command, decoded.
+pub struct CollectiveRef<'a, D: Device> {
+    /// One of [`kind`].
+    pub kind: u32,
+    /// Element type.
+    pub dtype: Dtype,
+    /// Rank of the other side of a message.
+    pub peer: u32,
+    /// Elements, as [`CollectiveCommand::count`] has them. Not 0.
+    pub count: u64,
+    /// The input's buffer and its offset there.
+    pub input: Option<(&'a D::Buffer, u64)>,
+    /// Likewise the output's.
+    pub output: Option<(&'a D::Buffer, u64)>,
+}
+
+impl<'a, D: Device> CollectiveRef<'a, D> {
+    /// Decodes commands.
+    ///
+    /// # Safety
+    /// `commands` points at that many, `commands.size` bytes apart, with buffers of the device.
+    unsafe fn list(commands: *const CollectiveCommand, n: u32) -> Result<Vec<Self>> {
+        let missing = || Failure::invalid("no commands");
+        // SAFETY: by this function's contract.
+        let stride = unsafe { commands.as_ref() }.ok_or_else(missing)?.size as usize;
+        let each = (0..n as usize).map(|i| {
+            let at = commands.cast::<u8>().wrapping_add(i * stride).cast::<CollectiveCommand>();
+            // SAFETY: as above; all bytes zero are a command.
+            let command = unsafe { crate::read_sized(at) }.ok_or_else(missing)?;
+            // SAFETY: as above.
+            unsafe { Self::of(&command) }
+        });
+        each.collect()
+    }
+
+    /// Decodes a command.
+    ///
+    /// # Safety
+    /// Its buffers are the device's.
+    unsafe fn of(command: &CollectiveCommand) -> Result<Self> {
+        if command.kind >= kind::COUNT {
+            return Err(Failure::unsupported(format!("no collective {}", command.kind)));
+        }
+        if command.count == 0 {
+            return Err(Failure::invalid("a collective of no elements"));
+        }
+        let dtype = Dtype::of(command.dtype)
+            .ok_or_else(|| Failure::unsupported("a collective of a dtype that is none"))?;
+        // SAFETY: by this function's contract.
+        let buffer = |wanted: bool, buffer: *mut c_void, what: &str, offset: u64| match wanted {
+            true => unsafe { handle::<D::Buffer>(buffer, what) }.map(|b| Some((b, offset))),
+            false => Ok(None),
+        };
+        let receives = command.kind == kind::RECEIVE;
+        let sends = command.kind == kind::SEND;
+        Ok(Self {
+            kind: command.kind,
+            dtype,
+            peer: command.peer,
+            count: command.count,
+            input: buffer(!receives, command.input, "the input", command.input_offset)?,
+            output: buffer(!sends, command.output, "the output", command.output_offset)?,
+        })
+    }
+}
+
+/// The interface of a device, for a `static`.
+pub const fn collective_table<D: Collectives>() -> CollectiveInterface {
+    CollectiveInterface {
+        size: size_of::<CollectiveInterface>() as u32,
+        flags: 0,
+        make_id: Some(make_id::<D>),
+        open: Some(open::<D>),
+        split: Some(split::<D>),
+        status: Some(status::<D>),
+        place: Some(place::<D>),
+        run: Some(run::<D>),
+        abort: Some(abort::<D>),
+        close: Some(close::<D>),
+    }
+}
+
+// The safety of the functions below is the contract's: handles are those of the device's type, places NULL or writable, and
+// a group, a box, is closed once.
+
+unsafe extern "C" fn make_id<D: Collectives>(
+    device: *mut c_void,
+    id: *mut CollectiveId,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the contract's.
+    unsafe {
+        with_device::<D>(device, error, |device| {
+            let mut filled =
+                crate::read_sized(id).ok_or_else(|| Failure::invalid("no place for the id"))?;
+            let made = device.make_id()?;
+            let room = (filled.size as usize)
+                .saturating_sub(core::mem::offset_of!(CollectiveId, bytes))
+                .min(filled.bytes.len());
+            let place = filled.bytes[..room].get_mut(..made.len()).ok_or_else(|| {
+                Failure::invalid(format!("an id of {} bytes, with room for {room}", made.len()))
+            })?;
+            place.copy_from_slice(&made);
+            filled.length = made.len() as u32;
+            crate::write_sized(id, &filled);
+            Ok(())
+        })
+    }
+}
+
+unsafe extern "C" fn open<D: Collectives>(
+    device: *mut c_void,
+    id: *const CollectiveId,
+    rank: u32,
+    n_ranks: u32,
+    group: *mut *mut c_void,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the contract's.
+    unsafe {
+        with_device::<D>(device, error, |device| {
+            let id = crate::read_sized(id).ok_or_else(|| Failure::invalid("no id"))?;
+            let bytes = id.bytes.get(..id.length as usize);
+            let bytes = bytes.ok_or_else(|| Failure::invalid("an id longer than its struct"))?;
+            if rank >= n_ranks {
+                return Err(Failure::invalid(format!("rank {rank} of {n_ranks}")));
+            }
+            give(group, device.open(bytes, rank, n_ranks)?)
+        })
+    }
+}
+
+unsafe extern "C" fn split<D: Collectives>(
+    device: *mut c_void,
+    group: *mut c_void,
+    color: u32,
+    key: i32,
+    new_group: *mut *mut c_void,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the contract's.
+    unsafe {
+        with_device::<D>(device, error, |device| {
+            give(new_group, device.split(handle(group, "the group")?, color, key)?)
+        })
+    }
+}
+
+unsafe extern "C" fn status<D: Collectives>(
+    device: *mut c_void,
+    group: *mut c_void,
+    error: *mut *mut Error,
+) -> Status {
+    let mut ready = true;
+    // SAFETY: the contract's.
+    let code = unsafe {
+        with_device::<D>(device, error, |device| {
+            ready = device.is_ready(handle(group, "the group")?)?;
+            Ok(())
+        })
+    };
+    match ready {
+        true => code,
+        false => crate::status::NOT_YET,
+    }
+}
+
+unsafe extern "C" fn place<D: Collectives>(
+    device: *mut c_void,
+    group: *mut c_void,
+    rank: *mut u32,
+    n_ranks: *mut u32,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the contract's.
+    unsafe {
+        with_device::<D>(device, error, |device| {
+            let (Some(rank), Some(n_ranks)) = (rank.as_mut(), n_ranks.as_mut()) else {
+                return Err(Failure::invalid("no place for the rank and the size"));
+            };
+            (*rank, *n_ranks) = device.place(handle(group, "the group")?)?;
+            Ok(())
+        })
+    }
+}
+
+unsafe extern "C" fn run<D: Collectives>(
+    device: *mut c_void,
+    group: *mut c_void,
+    stream: *mut c_void,
+    commands: *const CollectiveCommand,
+    n_commands: u32,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the contract's.
+    unsafe {
+        with_device::<D>(device, error, |device| {
+            let commands = CollectiveRef::list(commands, n_commands)?;
+            let stream = stream.cast::<D::Stream>().as_ref();
+            device.run(handle(group, "the group")?, stream, &commands)
+        })
+    }
+}
+
+unsafe extern "C" fn abort<D: Collectives>(device: *mut c_void, group: *mut c_void) {
+    // SAFETY: the contract's.
+    let (host, device, group) = unsafe {
+        (host_of::<D>(device), device_of::<D>(device), group.cast::<D::Group>().as_ref())
+    };
+    guard_value(host.as_ref(), (), || {
+        if let (Some(device), Some(group)) = (device, group) {
+            device.abort(group);
+        }
+    });
+}
+
+unsafe extern "C" fn close<D: Collectives>(device: *mut c_void, group: *mut c_void) {
+    // SAFETY: the contract's.
+    unsafe { super::take::<D::Group>(host_of::<D>(device), group) }
+}

@@ -1,0 +1,160 @@
+//! Optional interface: collectives among the devices of several processes, in the order of a stream.
+//!
+//! Each process has one device of a group and a *rank* in it, from 0 to its size. One process makes an id, which the host
+//! carries to the others; all open the group with it. Every process runs the same commands in the same order; sends and
+//! receives match by their peers.
+//!
+//! A command waits on the device for the other ranks, never on the host. So a rank that is missing halts the stream, until
+//! the host calls [`CollectiveInterface::abort`].
+
+use crate::{Error, Status};
+use core::ffi::c_void;
+use ultramarine_dlpack::DLDataType;
+
+/// Id for [`crate::BackendTable::interface`].
+pub const INTERFACE: &core::ffi::CStr = c"ultramarine.collective/1";
+
+/// Most bytes of a group's id.
+pub const MOST_ID_BYTES: usize = 256;
+
+/// Values of [`CollectiveCommand::kind`].
+pub mod kind {
+    /// Sum over the ranks, on all of them. Of bool: true if any is.
+    pub const SUM: u32 = 0;
+    /// Largest element over the ranks. NaN where one is NaN; complex numbers compare as the operation MAXIMUM does.
+    pub const MAX: u32 = 1;
+    /// Smallest element, likewise.
+    pub const MIN: u32 = 2;
+    /// Inputs of all ranks one behind the other, by rank.
+    pub const GATHER: u32 = 3;
+    /// Sum over the ranks, of which rank `r` gets part `r`.
+    pub const SUM_SCATTER: u32 = 4;
+    /// Sends the input to a rank, which receives as many elements.
+    pub const SEND: u32 = 5;
+    /// Receives the output from a rank.
+    pub const RECEIVE: u32 = 6;
+    /// Number of kinds.
+    pub const COUNT: u32 = 7;
+}
+
+/// A group's id: bytes of the backend's.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CollectiveId {
+    /// `size_of::<CollectiveId>()` of the host.
+    pub size: u32,
+    /// Bytes in use.
+    pub length: u32,
+    /// The bytes; zero behind `length`.
+    pub bytes: [u8; MOST_ID_BYTES],
+}
+
+impl Default for CollectiveId {
+    fn default() -> Self {
+        Self { size: size_of::<Self>() as u32, length: 0, bytes: [0; MOST_ID_BYTES] }
+    }
+}
+
+/// A collective or a message. Tensors are contiguous parts of buffers.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CollectiveCommand {
+    /// `size_of::<CollectiveCommand>()` of the writer.
+    pub size: u32,
+    /// One of [`kind`].
+    pub kind: u32,
+    /// Element type.
+    pub dtype: DLDataType,
+    /// Rank of the other side of SEND and RECEIVE; else 0.
+    pub peer: u32,
+    /// Elements of the input; of the output for RECEIVE. Never 0. The output of GATHER has as many for each rank; SUM_SCATTER's
+    /// are a multiple of the group's size, and its output has the rank's part.
+    pub count: u64,
+    /// The input's buffer; NULL for RECEIVE.
+    pub input: *mut c_void,
+    /// Bytes from the buffer's beginning to the input.
+    pub input_offset: u64,
+    /// The output's buffer; NULL for SEND. SUM, MAX and MIN may have the input's place; otherwise the two do not overlap.
+    pub output: *mut c_void,
+    /// Bytes from the buffer's beginning to the output.
+    pub output_offset: u64,
+}
+
+/// The interface's table.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CollectiveInterface {
+    /// `size_of::<CollectiveInterface>()` of the backend.
+    pub size: u32,
+    /// Reserved, zero.
+    pub flags: u32,
+    /// (any) Makes the id of a new group, in one of its processes. UNSUPPORTED, with the reason and the remedy: there is no
+    /// library for it here.
+    pub make_id: Option<
+        unsafe extern "C" fn(
+            device: *mut c_void,
+            id: *mut CollectiveId,
+            error: *mut *mut Error,
+        ) -> Status,
+    >,
+    /// (any) Begins to open a group on a device, as `rank` of `n_ranks`, and does not wait for the other ranks.
+    pub open: Option<
+        unsafe extern "C" fn(
+            device: *mut c_void,
+            id: *const CollectiveId,
+            rank: u32,
+            n_ranks: u32,
+            group: *mut *mut c_void,
+            error: *mut *mut Error,
+        ) -> Status,
+    >,
+    /// (any) Begins to open a part of a group that is ready: the ranks of equal `color`, by `key` and then by rank. All
+    /// ranks of the group call it, and none runs a command of the group before `status` of the new one is OK.
+    pub split: Option<
+        unsafe extern "C" fn(
+            device: *mut c_void,
+            group: *mut c_void,
+            color: u32,
+            key: i32,
+            new_group: *mut *mut c_void,
+            error: *mut *mut Error,
+        ) -> Status,
+    >,
+    /// (any) State of a group, without waiting. OK: it is ready, and nothing has failed. NOT_YET: it is being opened.
+    /// Else it has failed, also because of another rank; after that only `abort` and `close` are called.
+    pub status: Option<
+        unsafe extern "C" fn(
+            device: *mut c_void,
+            group: *mut c_void,
+            error: *mut *mut Error,
+        ) -> Status,
+    >,
+    /// (any) Rank and size of a group that is ready. The host asks before it runs commands.
+    pub place: Option<
+        unsafe extern "C" fn(
+            device: *mut c_void,
+            group: *mut c_void,
+            rank: *mut u32,
+            n_ranks: *mut u32,
+            error: *mut *mut Error,
+        ) -> Status,
+    >,
+    /// (stream) Enqueues commands of a group that is ready; they lie `commands.size` bytes apart. They begin together and
+    /// do not depend on one another, so that a send and a receive of a list never wait for each other. One call at a time
+    /// for each group. UNSUPPORTED: a dtype that the device cannot combine, and nothing was enqueued.
+    pub run: Option<
+        unsafe extern "C" fn(
+            device: *mut c_void,
+            group: *mut c_void,
+            stream: *mut c_void,
+            commands: *const CollectiveCommand,
+            n_commands: u32,
+            error: *mut *mut Error,
+        ) -> Status,
+    >,
+    /// (any, also during other calls with the group) Ends a group: commands that wait for other ranks end, with outputs
+    /// that hold anything, and their streams go on. Other ranks may learn of it by `status`. The handle stays valid.
+    pub abort: Option<unsafe extern "C" fn(device: *mut c_void, group: *mut c_void)>,
+    /// (any) Frees a group. Its commands are done, or it was aborted; parts of it live on.
+    pub close: Option<unsafe extern "C" fn(device: *mut c_void, group: *mut c_void)>,
+}
