@@ -1,7 +1,7 @@
 //! The CUDA backend, as a plugin behind the contract.
 //!
 //! It is built without any of NVIDIA's files and finds their libraries when it is asked for a
-//! score ([`sys`]): the driver, and later NVRTC, cuBLASLt, cuFFT, cuSOLVER, cuBLAS and cuDNN. Kernels are CUDA C (`kernels/`),
+//! score ([`sys`]): the driver, and later NVRTC, cuBLASLt, cuFFT, cuSOLVER, cuBLAS, cuDNN and NCCL. Kernels are CUDA C (`kernels/`),
 //! compiled by NVRTC for the device at their first use and kept on disk ([`program`]).
 //!
 //! Modules from the lowest floor to the highest; each imports from lower ones alone:
@@ -14,9 +14,11 @@
 //! * [`program`]: kernels from CUDA C to functions on the device, and where they are kept;
 //! * [`launch`]: devices, plans, tensors as kernels see them, launches;
 //! * [`ops`]: the families of operations;
+//! * [`collective`]: groups of GPUs, by NCCL;
 //! * [`interfaces`], [`backend`]: the optional interfaces of the contract, and its functions.
 
 pub mod backend;
+pub mod collective;
 pub mod context;
 pub mod events;
 pub mod graph;

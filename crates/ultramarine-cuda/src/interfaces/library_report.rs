@@ -1,7 +1,7 @@
 //! `ultramarine.about/1`: the libraries that were found on this machine, for people.
 
 use crate::sys::find::{self, Kind};
-use crate::sys::{cudnn, driver};
+use crate::sys::{cudnn, driver, nccl};
 use core::ffi::{c_char, c_int, c_void};
 use libloading::Library;
 use ultramarine_abi::helper::guard_value;
@@ -27,7 +27,7 @@ unsafe extern "C" fn describe(_backend: *mut c_void, text: *mut c_char, room: u6
 type Version = fn(&Library) -> Option<String>;
 
 /// The libraries: the name of each for people, a function of it, and its version.
-const LIBRARIES: [(Kind, &str, &str, Version); 8] = [
+const LIBRARIES: [(Kind, &str, &str, Version); 9] = [
     (Kind::Driver, "driver", "cuInit", driver_version),
     (Kind::Nvrtc, "NVRTC", "nvrtcVersion", nvrtc_version),
     (Kind::CublasLt, "cuBLASLt", "cublasLtGetVersion", cublas_version),
@@ -35,6 +35,7 @@ const LIBRARIES: [(Kind, &str, &str, Version); 8] = [
     (Kind::Cusolver, "cuSOLVER", "cusolverDnCreate", |_| None),
     (Kind::Cublas, "cuBLAS", "cublasCreate_v2", |_| None),
     (Kind::Cudnn, "cuDNN", "cudnnGetVersion", cudnn_version),
+    (Kind::Nccl, "NCCL", "ncclGetVersion", nccl_version),
     (Kind::Nvtx, "NVTX", "nvtxRangePushA", |_| None),
 ];
 
@@ -74,6 +75,14 @@ fn cudnn_version(library: &Library) -> Option<String> {
     type Function = unsafe extern "C" fn() -> usize;
     // SAFETY: cuDNN's function of that name has this type and no preconditions.
     Some(cudnn::text_of(unsafe { library.get::<Function>("cudnnGetVersion").ok()?() }))
+}
+
+fn nccl_version(library: &Library) -> Option<String> {
+    type Function = unsafe extern "C" fn(*mut c_int) -> c_int;
+    let mut version = 0;
+    // SAFETY: NCCL's function of that name has this type; the place is valid.
+    let code = unsafe { library.get::<Function>("ncclGetVersion").ok()?(&mut version) };
+    (code == 0).then(|| nccl::text_of(version))
 }
 
 /// A line for each library.

@@ -1,5 +1,6 @@
 //! The optional interfaces, by their ids.
 
+mod collective;
 mod foreign_memory;
 mod fused;
 mod library_report;
@@ -20,6 +21,9 @@ pub fn find(id: &CStr) -> Option<InterfaceRef> {
     match id {
         _ if id == ultramarine_abi::fused::INTERFACE => fused::interface(),
         _ if id == ultramarine_abi::fused::ANCHORED_INTERFACE => fused::anchored(),
+        _ if id == interface::collective::INTERFACE => {
+            Some(InterfaceRef::collective(&collective::TABLE))
+        }
         _ if id == interface::memory::INTERFACE => {
             Some(InterfaceRef::memory(foreign_memory::table()))
         }

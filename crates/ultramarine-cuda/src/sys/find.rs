@@ -3,8 +3,8 @@
 //! In this order: the directories of `ULTRAMARINE_CUDA_LIBRARIES`; the system's own search by the
 //! bare name, which also finds what the process has loaded already (torch brings its own); the
 //! `nvidia` packages beside this plugin in `site-packages`; `CUDA_HOME`, `CUDA_PATH` and
-//! `/usr/local/cuda`. But cuDNN of these packages comes before the system's: torch refuses an older one than its own,
-//! and would find the one that is loaded here.
+//! `/usr/local/cuda`. But cuDNN and NCCL of these packages come before the system's: torch
+//! refuses an older one than its own, and would find the one that is loaded here.
 
 use libloading::Library;
 use std::path::{Path, PathBuf};
@@ -26,6 +26,8 @@ pub enum Kind {
     Cublas,
     /// Convolutions and attention.
     Cudnn,
+    /// Collectives among GPUs.
+    Nccl,
     /// Ranges in a profiler.
     Nvtx,
 }
@@ -102,6 +104,14 @@ const ROWS: &[Row] = &[
         remedy: "Install it by `pip install nvidia-cudnn-cu13`, and name its directory in ULTRAMARINE_CUDA_LIBRARIES or CUDA_HOME",
     },
     Row {
+        kind: Kind::Nccl,
+        what: "NCCL, collectives among GPUs,",
+        unix: &["libnccl.so.2"],
+        windows: &[],
+        packages: &["nccl/lib"],
+        remedy: "Install it by `pip install nvidia-nccl-cu13` (or `-cu12`, as the driver), and name its directory in ULTRAMARINE_CUDA_LIBRARIES. There is none for Windows",
+    },
+    Row {
         kind: Kind::Nvtx,
         what: "NVTX, ranges for CUDA's profilers,",
         unix: &["libnvToolsExt.so.1", "libnvtx3interop.so.1", "libnvtx3interop.so"],
@@ -131,7 +141,7 @@ fn directories(row: &Row) -> (Vec<PathBuf>, usize) {
     for nvidia in packages() {
         all.extend(row.packages.iter().map(|p| nvidia.join(p)));
     }
-    if row.kind == Kind::Cudnn {
+    if matches!(row.kind, Kind::Cudnn | Kind::Nccl) {
         explicit = all.len();
     }
     let homes = ["CUDA_HOME", "CUDA_PATH"].iter().filter_map(std::env::var_os).map(PathBuf::from);
@@ -251,5 +261,6 @@ pub fn open(kind: Kind) -> Result<Library, String> {
         return Ok(library);
     }
     let said = said.first().map(|s| format!(" ({s})")).unwrap_or_default();
-    Err(format!("{} ({}) was not found{said}. {}", row.what, names(row)[0], row.remedy))
+    let file = names(row).first().map(|name| format!(" ({name})")).unwrap_or_default();
+    Err(format!("{}{file} was not found{said}. {}", row.what, row.remedy))
 }

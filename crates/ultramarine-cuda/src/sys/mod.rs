@@ -7,6 +7,7 @@ pub mod cufft;
 pub mod cusolver;
 pub mod driver;
 pub mod find;
+pub mod nccl;
 pub mod nvrtc;
 pub mod nvtx;
 

@@ -14,9 +14,11 @@ use ultramarine_abi::schema::{BinaryAttrs, UnaryAttrs, op};
 /// Headers of the functions of all codes. A code called NAME in the schema is `un_NAME` or `bi_NAME`.
 pub const FUNCTIONS: &[&str] = &[headers::NUMBER, REAL, INTEGER, COMPLEX, CODES];
 
-const REAL: &str = include_str!("../../../kernels/elementwise/real.cuh");
+/// Functions of real numbers.
+pub const REAL: &str = include_str!("../../../kernels/elementwise/real.cuh");
 const INTEGER: &str = include_str!("../../../kernels/elementwise/integer.cuh");
-const COMPLEX: &str = include_str!("../../../kernels/elementwise/complex.cuh");
+/// Functions of complex64, behind those.
+pub const COMPLEX: &str = include_str!("../../../kernels/elementwise/complex.cuh");
 const CODES: &str = include_str!("../../../kernels/elementwise/functions.cuh");
 /// Maps of tensors, `map_flat` and `map_walked`.
 pub const MAP: &str = include_str!("../../../kernels/elementwise/map.cuh");

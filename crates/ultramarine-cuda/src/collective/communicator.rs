@@ -1,0 +1,346 @@
+//! A communicator: opened by a thread of its own, since NCCL takes seconds for it and waits for the other ranks.
+//!
+//! NCCL wants one call at a time for a communicator, and calls may meet an `abort` at any time. So every call holds the lock, and
+//! looks at the flag of aborts when it has it. A call that waits for NCCL looks again and again.
+
+use crate::context::{self, Context, lock};
+use crate::sys::nccl::{self, Code, Config, Handle, Nccl, UniqueId, code};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError};
+use std::time::{Duration, Instant};
+use ultramarine_abi::helper::{Failure, Result, panic_message};
+
+/// Time that a communicator gets to end in order.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// Time that an abort waits for a call that is under way.
+const GRACE: Duration = Duration::from_secs(2);
+/// Time that a call watches NCCL closely, before it sleeps between its looks.
+const CLOSE_WATCH: Duration = Duration::from_millis(2);
+
+/// True if NCCL's calls return only when their work is enqueued (`ULTRAMARINE_NCCL_BLOCKING=1`). It enqueues from the
+/// calling thread then, where it starts a thread otherwise.
+fn is_blocking() -> bool {
+    static BLOCKING: OnceLock<bool> = OnceLock::new();
+    *BLOCKING.get_or_init(|| {
+        std::env::var("ULTRAMARINE_NCCL_BLOCKING").is_ok_and(|v| !matches!(v.trim(), "" | "0"))
+    })
+}
+
+/// What threads share of a communicator.
+struct Shared {
+    context: Arc<Context>,
+    nccl: &'static Nccl,
+    /// NULL until it is made, and once it is gone.
+    handle: AtomicPtr<core::ffi::c_void>,
+    /// Held during NCCL's calls.
+    calls: Mutex<()>,
+    /// The outcome of the call that opens it.
+    opened: OnceLock<Result<()>>,
+    ready: AtomicBool,
+    /// Rank and size, once they were asked for.
+    place: OnceLock<(u32, u32)>,
+    aborted: AtomicBool,
+}
+
+/// A communicator of NCCL's.
+pub struct Communicator {
+    shared: Arc<Shared>,
+    /// The one that it is a part of, until it is ready.
+    whole: Mutex<Option<Arc<Shared>>>,
+}
+
+impl Shared {
+    fn new(context: Arc<Context>, nccl: &'static Nccl) -> Arc<Self> {
+        Arc::new(Self {
+            context,
+            nccl,
+            handle: AtomicPtr::default(),
+            calls: Mutex::default(),
+            opened: OnceLock::new(),
+            ready: AtomicBool::new(false),
+            place: OnceLock::new(),
+            aborted: AtomicBool::new(false),
+        })
+    }
+
+    fn handle(&self) -> Handle {
+        self.handle.load(Ordering::Acquire)
+    }
+
+    fn is_aborted(&self) -> bool {
+        self.aborted.load(Ordering::Acquire)
+    }
+
+    /// Fails once the communicator was aborted.
+    fn alive(&self) -> Result<()> {
+        match self.is_aborted() {
+            true => Err(Failure::new("the group was ended")),
+            false => Ok(()),
+        }
+    }
+
+    /// The failure of a call.
+    fn failure(&self, call: &str, code: Code) -> Failure {
+        Failure::new(format!("{call} failed with {}", self.nccl.describe(code)))
+    }
+
+    /// NCCL's state of the communicator. The lock is held.
+    fn state(&self) -> Code {
+        let (handle, mut state) = (self.handle(), code::SUCCESS);
+        if handle.is_null() {
+            return code::IN_PROGRESS;
+        }
+        // SAFETY: a communicator, which is alive while the lock is held.
+        match unsafe { (self.nccl.state)(handle, &mut state) } {
+            code::SUCCESS => state,
+            failed => failed,
+        }
+    }
+
+    /// The outcome of a call that may go on behind its answer. The lock is held.
+    fn settle(&self, call: &str, answer: Code) -> Result<()> {
+        let (start, mut state) = (Instant::now(), answer);
+        while state == code::IN_PROGRESS {
+            self.alive()?;
+            match start.elapsed() < CLOSE_WATCH {
+                true => std::thread::yield_now(),
+                false => std::thread::sleep(Duration::from_micros(100)),
+            }
+            state = self.state();
+        }
+        match state {
+            code::SUCCESS => Ok(()),
+            failed => Err(self.failure(call, failed)),
+        }
+    }
+
+    /// Ends the communicator, with what waits on the device. The lock is held, or its holder does not come back.
+    fn end(&self) {
+        let handle = self.handle.swap(std::ptr::null_mut(), Ordering::AcqRel);
+        if !handle.is_null()
+            && let Ok(_entered) = self.context.enter()
+        {
+            // SAFETY: a communicator, which is given back once.
+            unsafe { (self.nccl.abort)(handle) };
+        }
+    }
+
+    /// Runs `body`, which opens the communicator, on a thread of its own.
+    fn open(
+        self: &Arc<Self>,
+        body: impl FnOnce(&Self) -> Result<()> + Send + 'static,
+    ) -> Result<()> {
+        let shared = self.clone();
+        let run = move || {
+            let opening = std::panic::AssertUnwindSafe(|| {
+                let _entered = shared.context.enter()?;
+                body(&shared)
+            });
+            let outcome = std::panic::catch_unwind(opening).unwrap_or_else(|payload| {
+                Err(Failure::new(panic_message(&*payload).unwrap_or("panicked").to_owned()))
+            });
+            let _ = shared.opened.set(outcome);
+            // Who aborted it found nothing to end.
+            if shared.is_aborted() {
+                let _calls = lock(&shared.calls);
+                shared.end();
+            }
+        };
+        let thread = std::thread::Builder::new().name("ultramarine-nccl".to_owned());
+        let begun = thread.spawn(run).map(drop);
+        begun.map_err(|why| Failure::new(format!("no thread to open a communicator: {why}")))
+    }
+}
+
+impl Communicator {
+    /// The id of a new one.
+    pub fn make_id(context: &Context) -> Result<Vec<u8>> {
+        let nccl = nccl::nccl().map_err(Failure::unsupported)?;
+        let _entered = context.enter()?;
+        let mut id = UniqueId([0; 128]);
+        // SAFETY: the place is valid.
+        match unsafe { (nccl.unique_id)(&mut id) } {
+            code::SUCCESS => Ok(id.0.to_vec()),
+            failed => Err(Failure::new(format!("ncclGetUniqueId: {}", nccl.describe(failed)))),
+        }
+    }
+
+    /// Begins to open one.
+    pub fn open(context: &Arc<Context>, id: &[u8], rank: u32, n_ranks: u32) -> Result<Self> {
+        let nccl = nccl::nccl().map_err(Failure::unsupported)?;
+        let wrong = |_| Failure::invalid(format!("an id of {} bytes; NCCL's have 128", id.len()));
+        let id = UniqueId(id.try_into().map_err(wrong)?);
+        let (Ok(rank), Ok(size)) = (i32::try_from(rank), i32::try_from(n_ranks)) else {
+            return Err(Failure::invalid(format!("rank {rank} of {n_ranks}")));
+        };
+        let shared = Shared::new(context.clone(), nccl);
+        shared.open(move |shared| {
+            let (mut handle, mut config) = (std::ptr::null_mut(), Config::new(is_blocking()));
+            // SAFETY: the places are valid; the device's context is current.
+            let code = unsafe { (shared.nccl.open)(&mut handle, size, id, rank, &mut config) };
+            shared.handle.store(handle, Ordering::Release);
+            match code {
+                code::SUCCESS | code::IN_PROGRESS => Ok(()),
+                failed => Err(shared.failure("ncclCommInitRankConfig", failed)),
+            }
+        })?;
+        Ok(Self { shared, whole: Mutex::default() })
+    }
+
+    /// Begins to open a part.
+    pub fn split(&self, color: u32, key: i32) -> Result<Self> {
+        let color = i32::try_from(color)
+            .map_err(|_| Failure::invalid(format!("the color {color} is above {}", i32::MAX)))?;
+        if !self.is_ready()? {
+            return Err(Failure::invalid("the group is not open yet"));
+        }
+        let (whole, part) =
+            (self.shared.clone(), Shared::new(self.shared.context.clone(), self.shared.nccl));
+        let of = whole.clone();
+        part.open(move |part| {
+            let _calls = lock(&of.calls);
+            of.alive()?;
+            // NCCL may fill the place only when the whole one has settled: it is one that lives as long as the part.
+            let place = part.handle.as_ptr();
+            // SAFETY: the whole is alive while its lock is held; the place is valid. NULL: settings are the whole's.
+            let code =
+                unsafe { (of.nccl.split)(of.handle(), color, key, place, std::ptr::null_mut()) };
+            of.settle("ncclCommSplit", code)
+        })?;
+        Ok(Self { shared: part, whole: Mutex::new(Some(whole)) })
+    }
+
+    /// True once it is open; a failure if it has failed.
+    pub fn is_ready(&self) -> Result<bool> {
+        context::not_forked()?;
+        let shared = &*self.shared;
+        shared.alive()?;
+        match shared.opened.get() {
+            None => return Ok(false),
+            Some(outcome) => outcome.clone()?,
+        }
+        let ready = shared.ready.load(Ordering::Acquire);
+        let calls = match shared.calls.try_lock() {
+            Ok(calls) => calls,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            // A call is under way, and says itself what fails.
+            Err(TryLockError::WouldBlock) => return Ok(ready),
+        };
+        let state = shared.state();
+        drop(calls);
+        match state {
+            code::SUCCESS => {
+                if !ready {
+                    shared.ready.store(true, Ordering::Release);
+                    lock(&self.whole).take();
+                }
+                Ok(true)
+            }
+            code::IN_PROGRESS => Ok(ready),
+            failed => Err(shared.failure("the group", failed)),
+        }
+    }
+
+    /// Rank and size.
+    pub fn place(&self) -> Result<(u32, u32)> {
+        if let Some(place) = self.shared.place.get() {
+            return Ok(*place);
+        }
+        let (nccl, calls) = self.enter()?;
+        let (mut rank, mut size) = (0, 0);
+        let handle = calls.handle;
+        // SAFETY: a communicator that is alive and ready; the places are valid.
+        let codes = unsafe { [(nccl.rank)(handle, &mut rank), (nccl.size)(handle, &mut size)] };
+        match codes.into_iter().find(|code| *code != code::SUCCESS) {
+            None => Ok(*self.shared.place.get_or_init(|| (rank as u32, size as u32))),
+            Some(failed) => Err(self.shared.failure("ncclCommUserRank", failed)),
+        }
+    }
+
+    fn enter(&self) -> Result<(&'static Nccl, Calls<'_>)> {
+        if !self.is_ready()? {
+            return Err(Failure::invalid("the group is not open yet"));
+        }
+        let shared = &*self.shared;
+        let guard = lock(&shared.calls);
+        shared.alive()?;
+        Ok((shared.nccl, Calls { handle: shared.handle(), _guard: guard }))
+    }
+
+    /// Enqueues what `body` asks of the communicator, all of it together. The device's context is current.
+    pub fn together(
+        &self,
+        mut body: impl FnMut(&Nccl, Handle) -> (&'static str, Code),
+        count: usize,
+    ) -> Result<()> {
+        let (nccl, calls) = self.enter()?;
+        // SAFETY: groups are the thread's, and every beginning has its end.
+        let code = unsafe { (nccl.begin)() };
+        if code != code::SUCCESS {
+            return Err(self.shared.failure("ncclGroupStart", code));
+        }
+        let taken = |code| matches!(code, code::SUCCESS | code::IN_PROGRESS);
+        let asked = (0..count).map(|_| body(nccl, calls.handle)).find(|(_, code)| !taken(*code));
+        // SAFETY: as above.
+        let ended = unsafe { (nccl.end)() };
+        if let Some((call, failed)) = asked {
+            let _ = self.shared.settle("ncclGroupEnd", ended);
+            return Err(self.shared.failure(call, failed));
+        }
+        self.shared.settle("ncclGroupEnd", ended)
+    }
+
+    /// Ends it, with what waits on the device.
+    pub fn abort(&self) {
+        let shared = &*self.shared;
+        if context::forked() || shared.aborted.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let until = Instant::now() + GRACE;
+        loop {
+            match shared.calls.try_lock() {
+                Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                // A thread that waits inside of NCCL returns when the communicator is ended.
+                _held => return shared.end(),
+            }
+        }
+    }
+}
+
+/// The lock of a communicator's calls.
+struct Calls<'a> {
+    handle: Handle,
+    _guard: MutexGuard<'a, ()>,
+}
+
+impl Drop for Communicator {
+    fn drop(&mut self) {
+        let shared = &*self.shared;
+        if context::forked() || shared.is_aborted() {
+            return;
+        }
+        if !self.is_ready().is_ok_and(|ready| ready) {
+            // The thread that opens it ends it, or the communicator has failed.
+            return self.abort();
+        }
+        let _calls = lock(&shared.calls);
+        let Ok(_entered) = shared.context.enter() else { return };
+        let (nccl, handle, until) = (shared.nccl, shared.handle(), Instant::now() + FAREWELL);
+        // SAFETY: a communicator that is alive, whose commands are done by the contract.
+        let mut state = unsafe { (nccl.finalize)(handle) };
+        while state == code::IN_PROGRESS && Instant::now() < until {
+            std::thread::sleep(Duration::from_micros(100));
+            state = shared.state();
+        }
+        match state {
+            code::SUCCESS => {
+                shared.handle.store(std::ptr::null_mut(), Ordering::Release);
+                // SAFETY: as above; it is given back once.
+                unsafe { (nccl.destroy)(handle) };
+            }
+            _ => shared.end(),
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! From commands to NCCL's calls.
+//!
+//! NCCL has no 16-bit integers: they are combined as int32, and so modulo 2^16. It has no complex numbers: their sums are those
+//! of two floats, and the largest is chosen among the gathered ones. A sum of bool is true if any is. Whatever is only moved goes
+//! as bytes.
+
+use super::{Communicator, Helpers};
+use crate::context;
+use crate::launch::{Device, Dtype};
+use crate::memory::{Allocator, Buffer};
+use crate::streams::Stream;
+use crate::sys::nccl::{Code, Handle, Nccl, code, data, reduction};
+use core::ffi::{c_int, c_void};
+use std::sync::Arc;
+use ultramarine_abi::helper::{CollectiveRef, Failure, Result};
+use ultramarine_abi::interface::collective::kind;
+
+type Command<'a> = CollectiveRef<'a, Device>;
+
+/// What goes over to NCCL for a command.
+#[derive(Clone, Copy)]
+struct Call {
+    kind: u32,
+    /// `ncclDataType_t`, and how many of them.
+    dtype: c_int,
+    count: usize,
+    reduction: c_int,
+    peer: c_int,
+    input: u64,
+    output: u64,
+}
+
+/// A command with the memory that it takes besides its own.
+struct Step<'a> {
+    command: &'a Command<'a>,
+    input: u64,
+    output: u64,
+    call: Call,
+    /// Memory for inputs and outputs of NCCL's in place of the command's.
+    scratch: [Option<Buffer>; 2],
+}
+
+/// Bytes of the input and of the output.
+fn sizes(command: &Command<'_>, ranks: u32) -> Result<(usize, usize)> {
+    let many = || Failure::invalid("a collective of more elements than there are addresses");
+    let bytes = |count: u64| {
+        let bytes = count.checked_mul(command.dtype.bytes());
+        bytes.and_then(|b| usize::try_from(b).ok()).ok_or_else(many)
+    };
+    let (count, ranks) = (command.count, u64::from(ranks));
+    Ok(match command.kind {
+        kind::GATHER => (bytes(count)?, bytes(count.checked_mul(ranks).ok_or_else(many)?)?),
+        kind::SUM_SCATTER if count % ranks != 0 => {
+            let text = format!("{count} elements cannot be scattered to {ranks} ranks");
+            return Err(Failure::invalid(text));
+        }
+        kind::SUM_SCATTER => (bytes(count)?, bytes(count / ranks)?),
+        kind::SEND => (bytes(count)?, 0),
+        kind::RECEIVE => (0, bytes(count)?),
+        _ => (bytes(count)?, bytes(count)?),
+    })
+}
+
+/// The dtype in which NCCL combines one, and `ncclDataType_t` of that with how many there are in an element.
+fn combined(dtype: Dtype) -> (Dtype, c_int, usize) {
+    match dtype {
+        // Bools are 0 and 1.
+        Dtype::Bool | Dtype::Uint8 => (dtype, data::U8, 1),
+        Dtype::Int8 => (dtype, data::I8, 1),
+        Dtype::Int16 | Dtype::Uint16 => (Dtype::Int32, data::I32, 1),
+        Dtype::Int32 => (dtype, data::I32, 1),
+        Dtype::Uint32 => (dtype, data::U32, 1),
+        Dtype::Int64 => (dtype, data::I64, 1),
+        Dtype::Uint64 => (dtype, data::U64, 1),
+        Dtype::Float16 => (dtype, data::F16, 1),
+        Dtype::Bfloat16 => (dtype, data::BF16, 1),
+        Dtype::Float32 => (dtype, data::F32, 1),
+        Dtype::Float64 => (dtype, data::F64, 1),
+        Dtype::Complex64 => (dtype, data::F32, 2),
+    }
+}
+
+impl<'a> Step<'a> {
+    /// Finds the memory of a command, and takes what it needs besides.
+    fn of(
+        (device, stream): (&Device, &Stream),
+        command: &'a Command<'a>,
+        (rank, ranks): (u32, u32),
+    ) -> Result<Self> {
+        let sides = matches!(command.kind, kind::SEND | kind::RECEIVE);
+        if sides && command.peer >= ranks {
+            return Err(Failure::invalid(format!("no rank {} among {ranks}", command.peer)));
+        }
+        if sides && command.peer == rank {
+            return Err(Failure::invalid(format!("rank {rank} and itself exchange a message")));
+        }
+        let (input_bytes, output_bytes) = sizes(command, ranks)?;
+        let part = |tensor: &Option<(&Buffer, u64)>, bytes| match tensor {
+            Some((buffer, offset)) => buffer.part(*offset, bytes),
+            None => Ok(0),
+        };
+        let input = part(&command.input, input_bytes)?;
+        let output = part(&command.output, output_bytes)?;
+        let scratch =
+            |bytes: u64| Allocator::alloc_for(&device.allocator, stream.id(), bytes).map(Some);
+        let count = command.count as usize;
+        let mut call = Call {
+            kind: command.kind,
+            dtype: data::I8,
+            count: input_bytes.max(output_bytes),
+            reduction: reduction::SUM,
+            peer: command.peer as c_int,
+            input,
+            output,
+        };
+        let mut taken = [None, None];
+        match command.kind {
+            kind::GATHER => call.count = input_bytes,
+            kind::SEND | kind::RECEIVE => {}
+            kind::MAX | kind::MIN if command.dtype == Dtype::Complex64 => {
+                (call.kind, call.count) = (kind::GATHER, input_bytes);
+                taken[1] = scratch((input_bytes as u64).saturating_mul(ranks.into()))?;
+            }
+            _ => {
+                let (wide, dtype, each) = combined(command.dtype);
+                call.dtype = dtype;
+                call.count = count * each
+                    / if command.kind == kind::SUM_SCATTER { ranks as usize } else { 1 };
+                call.reduction = match command.kind {
+                    kind::MAX => reduction::MAX,
+                    kind::MIN => reduction::MIN,
+                    _ if command.dtype == Dtype::Bool => reduction::MAX,
+                    _ => reduction::SUM,
+                };
+                if wide != command.dtype {
+                    let factor = wide.bytes() / command.dtype.bytes();
+                    taken = [
+                        scratch(input_bytes as u64 * factor)?,
+                        scratch(output_bytes as u64 * factor)?,
+                    ];
+                }
+            }
+        }
+        if let Some(buffer) = &taken[0] {
+            call.input = buffer.address();
+        }
+        if let Some(buffer) = &taken[1] {
+            call.output = buffer.address();
+        }
+        Ok(Self { command, input, output, call, scratch: taken })
+    }
+
+    /// Enqueues what comes before NCCL's call.
+    fn before(&self, on: (&Device, &Stream), helpers: &Helpers) -> Result<()> {
+        match &self.scratch[0] {
+            Some(wide) => {
+                let (dtype, count) = (self.command.dtype, self.command.count);
+                let to = (wide.address(), combined(dtype).0);
+                helpers.convert(on, to, (self.input, dtype), count)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Enqueues what comes behind it.
+    fn after(&self, on: (&Device, &Stream), helpers: &Helpers, ranks: u32) -> Result<()> {
+        let (command, count) = (self.command, self.command.count);
+        let Some(made) = &self.scratch[1] else { return Ok(()) };
+        if self.scratch[0].is_none() {
+            let largest = command.kind == kind::MAX;
+            let places = (self.output, made.address());
+            return helpers.choose(on, largest, places, (count, ranks));
+        }
+        let count =
+            if command.kind == kind::SUM_SCATTER { count / u64::from(ranks) } else { count };
+        let from = (made.address(), combined(command.dtype).0);
+        helpers.convert(on, (self.output, command.dtype), from, count)
+    }
+}
+
+impl Call {
+    /// Hands it to NCCL.
+    fn enqueue(&self, nccl: &Nccl, comm: Handle, stream: &Stream) -> (&'static str, Code) {
+        let (from, to) = (self.input as *mut c_void, self.output as *mut c_void);
+        let (n, dtype, queue) = (self.count, self.dtype, stream.handle());
+        // SAFETY: the communicator is alive, the stream the device's, and the memory as long as `of` has checked.
+        unsafe {
+            match self.kind {
+                kind::GATHER => {
+                    ("ncclAllGather", (nccl.all_gather)(from, to, n, dtype, comm, queue))
+                }
+                kind::SEND => ("ncclSend", (nccl.send)(from, n, dtype, self.peer, comm, queue)),
+                kind::RECEIVE => ("ncclRecv", (nccl.receive)(to, n, dtype, self.peer, comm, queue)),
+                kind::SUM_SCATTER => {
+                    let code =
+                        (nccl.reduce_scatter)(from, to, n, dtype, self.reduction, comm, queue);
+                    ("ncclReduceScatter", code)
+                }
+                _ => {
+                    let code = (nccl.all_reduce)(from, to, n, dtype, self.reduction, comm, queue);
+                    ("ncclAllReduce", code)
+                }
+            }
+        }
+    }
+}
+
+/// The name of a command in errors.
+fn name(command: &Command<'_>) -> Arc<str> {
+    let kind = match command.kind {
+        kind::SUM => "all_sum",
+        kind::MAX => "all_max",
+        kind::MIN => "all_min",
+        kind::GATHER => "all_gather",
+        kind::SUM_SCATTER => "sum_scatter",
+        kind::SEND => "send",
+        _ => "recv",
+    };
+    format!("{kind} of {}", command.dtype.name()).into()
+}
+
+/// Enqueues commands of a communicator, which begin together.
+pub fn enqueue(
+    device: &Device,
+    stream: &Stream,
+    helpers: &Helpers,
+    communicator: &Communicator,
+    commands: &[Command<'_>],
+) -> Result<()> {
+    let _entered = device.enter()?;
+    let (on, place) = ((device, stream), communicator.place()?);
+    let steps: Vec<Step<'_>> =
+        commands.iter().map(|command| Step::of(on, command, place)).collect::<Result<_>>()?;
+    let outcome = enqueue_steps(on, helpers, communicator, &steps, place.1);
+    // Also after a failure: what was enqueued until then uses it.
+    for buffer in steps.into_iter().flat_map(|step| step.scratch).flatten() {
+        buffer.give_in_order(stream.id());
+    }
+    outcome?;
+    match context::blocking() {
+        true => stream.drain(),
+        false => Ok(()),
+    }
+}
+
+fn enqueue_steps(
+    on: (&Device, &Stream),
+    helpers: &Helpers,
+    communicator: &Communicator,
+    steps: &[Step<'_>],
+    ranks: u32,
+) -> Result<()> {
+    steps.iter().try_for_each(|step| step.before(on, helpers))?;
+    for step in steps {
+        on.1.log().push(&name(step.command));
+    }
+    let mut next = steps.iter();
+    communicator.together(
+        |nccl, handle| match next.next() {
+            Some(step) => step.call.enqueue(nccl, handle, on.1),
+            None => ("", code::SUCCESS),
+        },
+        steps.len(),
+    )?;
+    steps.iter().try_for_each(|step| step.after(on, helpers, ranks))
+}
