@@ -450,8 +450,8 @@ typedef struct um_collective_command {
 typedef struct um_collective_interface {
   uint32_t size;
   uint32_t flags; /* 0 */
-  /* (any) Makes the id of a new group, in one of its processes. UM_UNSUPPORTED, with the reason and the remedy: there is
-   * no library for it here. */
+  /* (any) Makes the id of a new group, in one of its processes. A NULL `id` asks only if it could. UM_UNSUPPORTED, with
+   * the reason and the remedy: there is no library for it here. */
   um_status (*make_id)(void *device, um_collective_id *id, um_error **error);
   /* (any) Begins to open a group on a device, as `rank` of `n_ranks`, and does not wait for the other ranks. */
   um_status (*open)(void *device, const um_collective_id *id, uint32_t rank, uint32_t n_ranks, void **group,

@@ -16,6 +16,9 @@ pub trait Collectives: Device {
     /// A group, which several threads use at once.
     type Group: Send + Sync + 'static;
 
+    /// (any) Fails where there is no library for groups, with the reason and the remedy.
+    fn check_library(&self) -> Result<()>;
+
     /// (any) The id of a new group: at most [`crate::interface::collective::MOST_ID_BYTES`] bytes.
     fn make_id(&self) -> Result<Vec<u8>>;
 
@@ -136,8 +139,7 @@ unsafe extern "C" fn make_id<D: Collectives>(
     // SAFETY: the contract's.
     unsafe {
         with_device::<D>(device, error, |device| {
-            let mut filled =
-                crate::read_sized(id).ok_or_else(|| Failure::invalid("no place for the id"))?;
+            let Some(mut filled) = crate::read_sized(id) else { return device.check_library() };
             let made = device.make_id()?;
             let room = (filled.size as usize)
                 .saturating_sub(core::mem::offset_of!(CollectiveId, bytes))

@@ -88,8 +88,8 @@ pub struct CollectiveInterface {
     pub size: u32,
     /// Reserved, zero.
     pub flags: u32,
-    /// (any) Makes the id of a new group, in one of its processes. UNSUPPORTED, with the reason and the remedy: there is no
-    /// library for it here.
+    /// (any) Makes the id of a new group, in one of its processes. A NULL `id` asks only if it could. UNSUPPORTED, with the
+    /// reason and the remedy: there is no library for it here.
     pub make_id: Option<
         unsafe extern "C" fn(
             device: *mut c_void,

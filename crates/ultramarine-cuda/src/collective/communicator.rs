@@ -153,6 +153,11 @@ impl Shared {
 }
 
 impl Communicator {
+    /// Fails where NCCL is not to be had.
+    pub fn check_library() -> Result<()> {
+        nccl::nccl().map(drop).map_err(Failure::unsupported)
+    }
+
     /// The id of a new one.
     pub fn make_id(context: &Context) -> Result<Vec<u8>> {
         let nccl = nccl::nccl().map_err(Failure::unsupported)?;

@@ -1,9 +1,11 @@
 //! From commands to NCCL's calls.
 //!
-//! NCCL has no 16-bit integers: they are combined as int32, and so modulo 2^16. It has no complex numbers: their sums are those
-//! of two floats, and the largest is chosen among the gathered ones. A sum of bool is true if any is. Whatever is only moved goes
-//! as bytes.
+//! NCCL has no 16-bit integers: they are combined as int32, and so modulo 2^16. It passes over NaN where it looks for the largest:
+//! floats go as integers of the same order, of which NaN's is the last. It has no complex numbers: their sums are those of two
+//! floats, and the largest is chosen among the gathered ones. A sum of bool is true if any is. Whatever is only moved goes as
+//! bytes.
 
+use super::helpers::On;
 use super::{Communicator, Helpers};
 use crate::context;
 use crate::launch::{Device, Dtype};
@@ -33,6 +35,7 @@ struct Call {
 /// A command with the memory that it takes besides its own.
 struct Step<'a> {
     command: &'a Command<'a>,
+    form: Form,
     input: u64,
     output: u64,
     call: Call,
@@ -61,29 +64,56 @@ fn sizes(command: &Command<'_>, ranks: u32) -> Result<(usize, usize)> {
     })
 }
 
-/// The dtype in which NCCL combines one, and `ncclDataType_t` of that with how many there are in an element.
-fn combined(dtype: Dtype) -> (Dtype, c_int, usize) {
+/// How a command's elements are for NCCL.
+#[derive(Clone, Copy, PartialEq)]
+enum Form {
+    /// As they are.
+    Own,
+    /// Converted to int32.
+    Wide,
+    /// Unsigned integers of the same order.
+    Keys,
+    /// Gathered, and chosen from.
+    Gathered,
+}
+
+impl Form {
+    fn of(command: &Command<'_>) -> Form {
+        let ordered = matches!(command.kind, kind::MAX | kind::MIN);
+        match (command.kind, command.dtype) {
+            (kind::GATHER | kind::SEND | kind::RECEIVE, _) => Form::Own,
+            (_, Dtype::Int16 | Dtype::Uint16) => Form::Wide,
+            (_, Dtype::Complex64) if ordered => Form::Gathered,
+            (_, Dtype::Float16 | Dtype::Bfloat16 | Dtype::Float32 | Dtype::Float64) if ordered => {
+                Form::Keys
+            }
+            _ => Form::Own,
+        }
+    }
+}
+
+/// `ncclDataType_t` of elements that are combined as they are, with how many of them an element has.
+fn combined(dtype: Dtype) -> (c_int, usize) {
     match dtype {
         // Bools are 0 and 1.
-        Dtype::Bool | Dtype::Uint8 => (dtype, data::U8, 1),
-        Dtype::Int8 => (dtype, data::I8, 1),
-        Dtype::Int16 | Dtype::Uint16 => (Dtype::Int32, data::I32, 1),
-        Dtype::Int32 => (dtype, data::I32, 1),
-        Dtype::Uint32 => (dtype, data::U32, 1),
-        Dtype::Int64 => (dtype, data::I64, 1),
-        Dtype::Uint64 => (dtype, data::U64, 1),
-        Dtype::Float16 => (dtype, data::F16, 1),
-        Dtype::Bfloat16 => (dtype, data::BF16, 1),
-        Dtype::Float32 => (dtype, data::F32, 1),
-        Dtype::Float64 => (dtype, data::F64, 1),
-        Dtype::Complex64 => (dtype, data::F32, 2),
+        Dtype::Bool | Dtype::Uint8 => (data::U8, 1),
+        Dtype::Int8 => (data::I8, 1),
+        Dtype::Int16 | Dtype::Uint16 | Dtype::Int32 => (data::I32, 1),
+        Dtype::Uint32 => (data::U32, 1),
+        Dtype::Int64 => (data::I64, 1),
+        Dtype::Uint64 => (data::U64, 1),
+        Dtype::Float16 => (data::F16, 1),
+        Dtype::Bfloat16 => (data::BF16, 1),
+        Dtype::Float32 => (data::F32, 1),
+        Dtype::Float64 => (data::F64, 1),
+        Dtype::Complex64 => (data::F32, 2),
     }
 }
 
 impl<'a> Step<'a> {
     /// Finds the memory of a command, and takes what it needs besides.
     fn of(
-        (device, stream): (&Device, &Stream),
+        (device, stream): On<'_>,
         command: &'a Command<'a>,
         (rank, ranks): (u32, u32),
     ) -> Result<Self> {
@@ -107,37 +137,42 @@ impl<'a> Step<'a> {
         let mut call = Call {
             kind: command.kind,
             dtype: data::I8,
-            count: input_bytes.max(output_bytes),
+            count: 0,
             reduction: reduction::SUM,
             peer: command.peer as c_int,
             input,
             output,
         };
         let mut taken = [None, None];
-        match command.kind {
-            kind::GATHER => call.count = input_bytes,
-            kind::SEND | kind::RECEIVE => {}
-            kind::MAX | kind::MIN if command.dtype == Dtype::Complex64 => {
-                (call.kind, call.count) = (kind::GATHER, input_bytes);
+        let form = Form::of(command);
+        let combines = !matches!(command.kind, kind::GATHER | kind::SEND | kind::RECEIVE);
+        if combines {
+            let (dtype, each) = combined(command.dtype);
+            let parts = if command.kind == kind::SUM_SCATTER { ranks as usize } else { 1 };
+            (call.dtype, call.count) = (dtype, count / parts * each);
+            call.reduction = match command.kind {
+                kind::MAX => reduction::MAX,
+                kind::MIN => reduction::MIN,
+                _ if command.dtype == Dtype::Bool => reduction::MAX,
+                _ => reduction::SUM,
+            };
+        }
+        match form {
+            Form::Own if combines => {}
+            Form::Own => {
+                call.count = if command.kind == kind::RECEIVE { output_bytes } else { input_bytes }
+            }
+            Form::Gathered => {
+                (call.kind, call.dtype, call.count) = (kind::GATHER, data::I8, input_bytes);
                 taken[1] = scratch((input_bytes as u64).saturating_mul(ranks.into()))?;
             }
-            _ => {
-                let (wide, dtype, each) = combined(command.dtype);
-                call.dtype = dtype;
-                call.count = count * each
-                    / if command.kind == kind::SUM_SCATTER { ranks as usize } else { 1 };
-                call.reduction = match command.kind {
-                    kind::MAX => reduction::MAX,
-                    kind::MIN => reduction::MIN,
-                    _ if command.dtype == Dtype::Bool => reduction::MAX,
-                    _ => reduction::SUM,
-                };
-                if wide != command.dtype {
-                    let factor = wide.bytes() / command.dtype.bytes();
-                    taken = [
-                        scratch(input_bytes as u64 * factor)?,
-                        scratch(output_bytes as u64 * factor)?,
-                    ];
+            Form::Wide | Form::Keys => {
+                // Keys are of 4 bytes at least.
+                let factor = 4_u64.div_ceil(command.dtype.bytes());
+                taken =
+                    [scratch(input_bytes as u64 * factor)?, scratch(output_bytes as u64 * factor)?];
+                if form == Form::Keys {
+                    call.dtype = if command.dtype.bytes() == 8 { data::U64 } else { data::U32 };
                 }
             }
         }
@@ -147,34 +182,40 @@ impl<'a> Step<'a> {
         if let Some(buffer) = &taken[1] {
             call.output = buffer.address();
         }
-        Ok(Self { command, input, output, call, scratch: taken })
+        Ok(Self { command, form, input, output, call, scratch: taken })
     }
 
     /// Enqueues what comes before NCCL's call.
-    fn before(&self, on: (&Device, &Stream), helpers: &Helpers) -> Result<()> {
-        match &self.scratch[0] {
-            Some(wide) => {
-                let (dtype, count) = (self.command.dtype, self.command.count);
-                let to = (wide.address(), combined(dtype).0);
-                helpers.convert(on, to, (self.input, dtype), count)
+    fn before(&self, on: On<'_>, helpers: &Helpers) -> Result<()> {
+        let (dtype, count) = (self.command.dtype, self.command.count);
+        match self.form {
+            Form::Own | Form::Gathered => Ok(()),
+            Form::Wide => {
+                helpers.convert(on, (self.call.input, Dtype::Int32), (self.input, dtype), count)
             }
-            None => Ok(()),
+            Form::Keys => {
+                let largest = self.command.kind == kind::MAX;
+                helpers.keys(on, (dtype, largest), (self.call.input, self.input), count)
+            }
         }
     }
 
     /// Enqueues what comes behind it.
-    fn after(&self, on: (&Device, &Stream), helpers: &Helpers, ranks: u32) -> Result<()> {
-        let (command, count) = (self.command, self.command.count);
-        let Some(made) = &self.scratch[1] else { return Ok(()) };
-        if self.scratch[0].is_none() {
-            let largest = command.kind == kind::MAX;
-            let places = (self.output, made.address());
-            return helpers.choose(on, largest, places, (count, ranks));
+    fn after(&self, on: On<'_>, helpers: &Helpers, ranks: u32) -> Result<()> {
+        let (dtype, count) = (self.command.dtype, self.command.count);
+        let places = (self.output, self.call.output);
+        match self.form {
+            Form::Own => Ok(()),
+            Form::Gathered => {
+                helpers.choose(on, self.command.kind == kind::MAX, places, (count, ranks))
+            }
+            Form::Wide => {
+                // As many as the output has.
+                let count = self.call.count as u64;
+                helpers.convert(on, (self.output, dtype), (self.call.output, Dtype::Int32), count)
+            }
+            Form::Keys => helpers.floats(on, dtype, places, count),
         }
-        let count =
-            if command.kind == kind::SUM_SCATTER { count / u64::from(ranks) } else { count };
-        let from = (made.address(), combined(command.dtype).0);
-        helpers.convert(on, (self.output, command.dtype), from, count)
     }
 }
 
@@ -244,7 +285,7 @@ pub fn enqueue(
 }
 
 fn enqueue_steps(
-    on: (&Device, &Stream),
+    on: On<'_>,
     helpers: &Helpers,
     communicator: &Communicator,
     steps: &[Step<'_>],

@@ -20,10 +20,35 @@ const CHOOSES: &[&str] = &[
     include_str!("../../kernels/collective.cuh"),
 ];
 
+/// The bits of a float dtype: infinity, and a NaN.
+fn special(dtype: Dtype) -> (u64, u64) {
+    match dtype {
+        Dtype::Float16 => (0x7c00, 0x7e00),
+        Dtype::Bfloat16 => (0x7f80, 0x7fc0),
+        Dtype::Float64 => (0x7ff0_0000_0000_0000, 0x7ff8_0000_0000_0000),
+        _ => (0x7f80_0000, 0x7fc0_0000),
+    }
+}
+
+/// The unsigned types of a float dtype's bits and of its keys, which NCCL has.
+fn words(dtype: Dtype) -> (&'static str, &'static str) {
+    match dtype.bytes() {
+        2 => ("u16", "u32"),
+        8 => ("u64", "u64"),
+        _ => ("u32", "u32"),
+    }
+}
+
+/// Enqueued kernels around a collective: the device, whose context is current, and the stream.
+pub type On<'a> = (&'a Device, &'a Stream);
+
 /// The kernels of a device, once they were used.
 #[derive(Default)]
 pub struct Helpers {
     conversions: Kernels<(Dtype, Dtype)>,
+    /// By dtype, for the largest or not.
+    keys: Kernels<(Dtype, bool)>,
+    floats: Kernels<Dtype>,
     choices: Kernels<bool>,
 }
 
@@ -44,7 +69,7 @@ impl Helpers {
     /// Enqueues the conversion of `count` elements at `from` to `to`. The context is current.
     pub fn convert(
         &self,
-        (device, stream): (&Device, &Stream),
+        (device, stream): On<'_>,
         (to, to_dtype): (u64, Dtype),
         (from, from_dtype): (u64, Dtype),
         count: u64,
@@ -58,11 +83,48 @@ impl Helpers {
         launch!(&job(device, stream), &kernel, Grid::over(device, count, 4); to, from, count)
     }
 
+    /// Enqueues the keys of `count` floats at `from`, to `to`. The context is current.
+    pub fn keys(
+        &self,
+        (device, stream): On<'_>,
+        (dtype, largest): (Dtype, bool),
+        (to, from): (u64, u64),
+        count: u64,
+    ) -> Result<()> {
+        let source = || {
+            let (bits, key) = words(dtype);
+            let parameters = format!("{key} *out, const {bits} *in, i64 n, {bits} infinity");
+            let arguments = format!("{bits}, {key}, {largest}");
+            Source::instance(CONVERTS, "keys_of_floats", arguments, parameters)
+        };
+        let kernel = self.keys.get(&device.programs, (dtype, largest), source)?;
+        let (grid, infinity) = (Grid::over(device, count, 4), special(dtype).0);
+        launch!(&job(device, stream), &kernel, grid; to, from, count, infinity)
+    }
+
+    /// Enqueues the floats of `count` keys at `from`, to `to`. The context is current.
+    pub fn floats(
+        &self,
+        (device, stream): On<'_>,
+        dtype: Dtype,
+        (to, from): (u64, u64),
+        count: u64,
+    ) -> Result<()> {
+        let source = || {
+            let (bits, key) = words(dtype);
+            let parameters = format!("{bits} *out, const {key} *in, i64 n, {bits} nan");
+            Source::instance(CONVERTS, "floats_of_keys", format!("{bits}, {key}"), parameters)
+        };
+        let kernel = self.floats.get(&device.programs, dtype, source)?;
+        let (grid, nan) = (Grid::over(device, count, 4), special(dtype).1);
+        launch!(&job(device, stream), &kernel, grid; to, from, count, nan)
+    }
+
     /// Enqueues the choice of the largest or smallest complex number of each of `count` places over the ranks. The context is
     /// current.
     pub fn choose(
         &self,
-        (device, stream): (&Device, &Stream),
+        (device, stream): On<'_>,
         largest: bool,
         (to, from): (u64, u64),
         (count, ranks): (u64, u32),

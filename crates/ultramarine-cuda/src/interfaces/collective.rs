@@ -24,6 +24,10 @@ impl Group {
 impl Collectives for Device {
     type Group = Group;
 
+    fn check_library(&self) -> Result<()> {
+        Communicator::check_library()
+    }
+
     fn make_id(&self) -> Result<Vec<u8>> {
         Communicator::make_id(&self.context)
     }

@@ -106,6 +106,18 @@ impl Collectives {
         self.device
     }
 
+    /// Checks that the backend finds its library.
+    ///
+    /// # Errors
+    /// [`Error::Runtime`] with the reason and the remedy.
+    pub fn check_library(&self) -> Result<()> {
+        shutdown::check(self.device)?;
+        let (none, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: the device is open; without a place for an id nothing is made.
+        let code = unsafe { (self.functions.make_id)(self.device.handle, none, &mut error) };
+        host_table::check("make_id", code, error)
+    }
+
     /// Makes the id of a new group.
     ///
     /// # Errors

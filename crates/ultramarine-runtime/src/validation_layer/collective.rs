@@ -28,15 +28,12 @@ fn interface(cx: &Context) -> Option<&CollectiveInterface> {
 unsafe fn make_id(slot: usize, device: Handle, id: *mut CollectiveId, error: ErrorOut) -> Status {
     let Some(cx) = context(slot) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.make_id) else { return status::UNSUPPORTED };
-    let before = |s: &mut State| {
-        ensure!(!id.is_null(), "no place for the id");
-        s.device(device).map(|_| ())
-    };
+    let before = |s: &mut State| s.device(device).map(|_| ());
     // SAFETY: the caller's arguments.
     let real = |e| unsafe { real(device, id, e) };
     let after = |_: &mut State| {
-        // SAFETY: the caller's place, which is not NULL and the backend has filled.
-        let id = unsafe { &*id };
+        // SAFETY: the caller's place, which is NULL or the backend has filled.
+        let Some(id) = (unsafe { id.as_ref() }) else { return Ok(()) };
         let most = id.bytes.len();
         ensure!((1..=most).contains(&(id.length as usize)), "an id of {} bytes", id.length);
         ensure!(id.bytes[id.length as usize..].iter().all(|b| *b == 0), "bytes behind the id");
