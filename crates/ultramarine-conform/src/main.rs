@@ -55,6 +55,9 @@ fn main() -> ExitCode {
         }
     };
     let result = match &options.child {
+        _ if let Some(rank) = &options.rank => {
+            groups::run_rank(&options, rank).map(|()| ExitCode::SUCCESS)
+        }
         Some(child) => run_child(&options, &child.0, &child.1),
         None => run_parent(&options),
     };

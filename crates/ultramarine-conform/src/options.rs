@@ -22,6 +22,17 @@ impl Grade {
     }
 }
 
+/// A process that is one of several, which the kit starts for collectives.
+#[derive(Clone, Debug)]
+pub struct Rank {
+    pub rank: u32,
+    pub size: u32,
+    /// A folder where the ranks leave each other files.
+    pub meeting: PathBuf,
+    /// Where to write.
+    pub output: PathBuf,
+}
+
 /// The options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -41,6 +52,7 @@ pub struct Options {
     /// A child's: the group to run, where to write, which check to go on after.
     pub child: Option<(String, PathBuf)>,
     pub after: Option<String>,
+    pub rank: Option<Rank>,
 }
 
 pub const HELP: &str = "\
@@ -96,8 +108,9 @@ pub fn parse() -> Result<Options, Stop> {
         jobs: None,
         child: None,
         after: None,
+        rank: None,
     };
-    let (mut child, mut output) = (None, None);
+    let (mut child, mut output, mut rank, mut meeting) = (None, None, None, None);
     let mut parser = lexopt::Parser::from_env();
     while let Some(arg) = parser.next()? {
         match arg {
@@ -124,6 +137,9 @@ pub fn parse() -> Result<Options, Stop> {
             Long("child") => child = Some(parser.value()?.string()?),
             Long("child-output") => output = Some(PathBuf::from(parser.value()?)),
             Long("child-after") => options.after = Some(parser.value()?.string()?),
+            // A rank of collectives; internal.
+            Long("rank") => rank = Some(parser.value()?.string()?),
+            Long("meeting") => meeting = Some(PathBuf::from(parser.value()?)),
             Long("list") => return Err(Stop::List),
             Long("help") | Short('h') => return Err(Stop::Help),
             Value(path) if source.is_none() => source = Some(Source::File(path.into())),
@@ -132,6 +148,11 @@ pub fn parse() -> Result<Options, Stop> {
     }
     options.source =
         source.ok_or_else(|| Stop::Wrong("a plugin, or --builtin, is missing".into()))?;
+    let place = rank.as_deref().and_then(|r| r.split_once('/'));
+    let place = place.and_then(|(rank, size)| rank.parse().ok().zip(size.parse().ok()));
+    if let (Some((rank, size)), Some(meeting), Some(output)) = (place, meeting, &output) {
+        options.rank = Some(Rank { rank, size, meeting, output: output.clone() });
+    }
     options.child = child.zip(output);
     Ok(options)
 }

@@ -1,6 +1,7 @@
 //! The groups of checks, each run in a process of its own.
 
 mod abi;
+mod collective;
 mod errors;
 mod foreign_memory;
 mod forked;
@@ -29,13 +30,14 @@ use ultramarine_abi::{BackendAbiInfo, schema};
 type Run = fn(&mut Recorder, &Options, &Source);
 
 /// A group that needs no op by name.
-const GROUPS: [(&str, Run); 9] = [
+const GROUPS: [(&str, Run); 10] = [
     ("abi", abi::run),
     ("errors", errors::run),
     ("memory", memory::run),
     ("streams", streams::run),
     ("threads", threads::run),
     ("interfaces", interfaces::run),
+    ("collective", collective::run),
     ("kernels", kernels::run),
     ("fused", fused::run),
     ("large", large::run),
@@ -49,6 +51,8 @@ pub fn names() -> Vec<&'static str> {
     all.push("large");
     all
 }
+
+pub use collective::run_rank;
 
 /// Runs a group; false if there is none of that name.
 pub fn run(name: &str, recorder: &mut Recorder, options: &Options) -> bool {

@@ -1,0 +1,278 @@
+//! Groups of GPUs: a transport by the backend's own collectives (`ultramarine.collective/1`), which for CUDA are NCCL's.
+//!
+//! Each process has one GPU. The id of a group comes from rank 0: by a connection to the address that MLX's launcher says
+//! (`rendezvous.rs`), or by MPI under `mpirun`. Opening waits for all processes; operations only enqueue, and the
+//! watchdog (`watchdog.rs`) ends what waits for a process that is gone.
+
+mod control;
+mod rendezvous;
+mod watchdog;
+
+use super::group::Group;
+use super::init::Started;
+use super::transport::{DeviceEngine, Engine, HostEngine, HostWork, Kind, Reduction, Transport};
+use crate::backend::{
+    self, CollectiveGroup, CollectiveWork, Collectives, Exec, Operand, registry,
+};
+use crate::device::{Device, DeviceType};
+use crate::error::{Error, Result};
+use crate::{devices, shape, stream};
+use control::Control;
+use rendezvous::Meeting;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use ultramarine_abi::interface::collective::kind;
+use watchdog::{Watched, limit};
+
+/// Time between questions if a group is open.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// Variables of MLX's launcher.
+const RANK: &str = "MLX_RANK";
+const SIZE: &str = "MLX_WORLD_SIZE";
+const HOST: &str = "NCCL_HOST_IP";
+const PORT: &str = "NCCL_PORT";
+
+/// Variables of MPI's launchers with the rank among the processes of this host.
+const LOCAL_RANKS: &[&str] = &["OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMI_LOCAL_RANK"];
+
+/// GPUs whose backend has collectives, in the order of their indices.
+fn gpus() -> Vec<Collectives> {
+    // Loads the backends.
+    let count = devices::device_count(DeviceType::Gpu) as u32;
+    let all = (0..count).filter_map(|index| devices::get(Device::gpu(index)).ok());
+    let mut found: Vec<Collectives> = all.filter_map(|device| device.collectives()).collect();
+    // Ranks are numbered over the devices of one backend.
+    if let Some(first) = found.first().map(|c| c.device().backend.clone()) {
+        found.retain(|c| c.device().backend == first);
+    }
+    found
+}
+
+/// Returns true if a GPU's backend finds its library for collectives.
+pub(super) fn is_there() -> bool {
+    gpus().first().is_some_and(|gpu| gpu.check_library().is_ok())
+}
+
+/// Returns true if a launcher gave the variables that name rank 0's address.
+pub(super) fn is_launched() -> bool {
+    [RANK, SIZE, HOST, PORT].iter().all(|name| variable(name).is_some())
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.trim().is_empty())
+}
+
+/// A variable as a number.
+fn parsed<T: std::str::FromStr>(name: &str) -> Result<Option<T>> {
+    let Some(value) = variable(name) else { return Ok(None) };
+    match value.trim().parse() {
+        Ok(number) => Ok(Some(number)),
+        Err(_) => Err(Error::value("init", format!("{name}={value} is no number."))),
+    }
+}
+
+/// The meeting that the launcher's variables describe; `None` if this process was not started as one of several.
+fn meeting() -> Result<Option<Meeting>> {
+    let (rank, size) = (parsed::<usize>(RANK)?, parsed::<usize>(SIZE)?);
+    let (Some(rank), Some(size)) = (rank, size) else { return Ok(None) };
+    if rank >= size {
+        return Err(Error::value("init", format!("{RANK}={rank}, but {SIZE}={size}.")));
+    }
+    let (host, port) = (variable(HOST), parsed::<u16>(PORT)?);
+    match (host, port) {
+        (Some(host), Some(port)) => {
+            Ok(Some(Meeting { rank, size, host: host.trim().to_owned(), port, limit: limit() }))
+        }
+        _ => Err(Error::value(
+            "init",
+            format!(
+                "{RANK} and {SIZE} are set, but not {HOST} and {PORT}, by which processes find rank 0. Start them by \
+                 `python -m ultramarine.launch --backend nccl`, or set an address and a free port of rank 0's host."
+            ),
+        )),
+    }
+}
+
+/// The group of all processes on their GPUs. The process's GPU becomes the default device if a GPU is that now.
+///
+/// # Errors
+/// [`Error::Value`] for variables that make no sense; [`Error::Runtime`] if processes do not come, or the backend fails.
+pub(super) fn start(strict: bool) -> Result<Started> {
+    let all = gpus();
+    let Some(first) = all.first() else {
+        return Ok(Started::No("No GPU here has a backend with collectives.".to_owned()));
+    };
+    if let Err(why) = first.check_library() {
+        return Ok(Started::No(format!("{why}.")));
+    }
+    let (rank, size, local, id, control) = match meeting()? {
+        Some(meeting) => {
+            let (id, control) = meeting.meet(|| first.make_id())?;
+            (meeting.rank, meeting.size, meeting.rank, id, Some(Arc::new(control)))
+        }
+        None => match by_mpi(strict, first)? {
+            Some((rank, size, id)) => {
+                let local = LOCAL_RANKS.iter().find_map(|name| variable(name)?.parse().ok());
+                (rank, size, local.unwrap_or(rank), id, None)
+            }
+            None => {
+                return Ok(Started::No(format!(
+                    "This process was not started as one of several: {RANK}, {SIZE}, {HOST} and {PORT} are not set, and it \
+                     does not run under mpirun. Start it by `python -m ultramarine.launch --backend nccl -n 2 program.py`."
+                )));
+            }
+        },
+    };
+    let gpu = all[local % all.len()];
+    let group = gpu.open(&id, rank, size)?;
+    let transport = Gpus::ready(group, control, true)?;
+    let device = gpu.device().device;
+    if stream::default_device().kind == DeviceType::Gpu {
+        stream::set_default_device(device)?;
+    }
+    Ok(Started::Group(Group::of(Arc::new(transport))?))
+}
+
+#[cfg(feature = "distributed")]
+fn by_mpi(strict: bool, gpu: &Collectives) -> Result<Option<(usize, usize, Vec<u8>)>> {
+    super::mpi::share(strict, || gpu.make_id())
+}
+
+#[cfg(not(feature = "distributed"))]
+fn by_mpi(_: bool, _: &Collectives) -> Result<Option<(usize, usize, Vec<u8>)>> {
+    Ok(None)
+}
+
+/// GPUs of several processes, as a transport.
+struct Gpus {
+    watched: Arc<Watched>,
+    rank: usize,
+    size: usize,
+    control: Option<Arc<Control>>,
+    /// Comparisons of debug mode. Only in the group of all processes, since they go over rank 0 of all.
+    compares: Option<Comparisons>,
+}
+
+impl Gpus {
+    /// Waits until a group is open.
+    fn ready(
+        group: Arc<CollectiveGroup>,
+        control: Option<Arc<Control>>,
+        of_all: bool,
+    ) -> Result<Gpus> {
+        let start = Instant::now();
+        while !group.is_ready()? {
+            let bad = control.as_ref().and_then(|control| control.bad());
+            let late = limit().is_some_and(|limit| start.elapsed() >= limit);
+            if bad.is_some() || late {
+                group.abort();
+                let why = match bad {
+                    Some(bad) => bad.text,
+                    None => format!("the other processes did not come within {limit:?}", limit = start.elapsed()),
+                };
+                return Err(Error::runtime("init", format!("the group did not open: {why}.")));
+            }
+            std::thread::sleep(PAUSE);
+        }
+        let (rank, size) = group.place()?;
+        let compares = control.clone().filter(|_| of_all).map(Comparisons::new);
+        let watched = Watched::new(group, (rank, size), control.clone());
+        Ok(Gpus { watched, rank, size, control, compares })
+    }
+}
+
+impl Transport for Gpus {
+    fn name(&self) -> &'static str {
+        "nccl"
+    }
+
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn device(&self) -> Device {
+        self.watched.group.device().device
+    }
+
+    fn split(&self, color: i32, key: i32) -> Result<Arc<dyn Transport>> {
+        self.watched.check("split")?;
+        let part = self.watched.group.split(color as u32, key)?;
+        Ok(Arc::new(Gpus::ready(part, self.control.clone(), false)?))
+    }
+
+    fn engine(&self) -> Engine<'_> {
+        Engine::Device(self)
+    }
+
+    fn beside(&self) -> Option<&dyn HostEngine> {
+        self.compares.as_ref().map(|compares| compares as _)
+    }
+}
+
+fn code(kind: Kind) -> (u32, usize) {
+    match kind {
+        Kind::AllReduce(Reduction::Sum) => (kind::SUM, 0),
+        Kind::AllReduce(Reduction::Max) => (kind::MAX, 0),
+        Kind::AllReduce(Reduction::Min) => (kind::MIN, 0),
+        Kind::AllGather => (kind::GATHER, 0),
+        Kind::SumScatter => (kind::SUM_SCATTER, 0),
+        Kind::Send { to } => (kind::SEND, to),
+        Kind::Receive { from } => (kind::RECEIVE, from),
+    }
+}
+
+impl DeviceEngine for Gpus {
+    fn encode(
+        &self,
+        exec: &Exec,
+        kind: Kind,
+        input: Option<&Operand<'_>>,
+        output: Option<&Operand<'_>>,
+        description: &str,
+    ) -> Result<()> {
+        self.watched.check(kind.name())?;
+        let Some(of) = input.or(output) else { return Ok(()) };
+        let count = shape::size(of.shape);
+        if count == 0 {
+            return Ok(());
+        }
+        let (kind, peer) = code(kind);
+        let work = CollectiveWork { kind, dtype: of.dtype, peer, count, input, output };
+        exec.collectives(&self.watched.group, &[work])?;
+        if let Some((stream, number)) = exec.position() {
+            self.watched.enqueued(description, stream, number);
+        }
+        Ok(())
+    }
+}
+
+/// Debug mode's comparisons: gathers of bytes over the processes' connections.
+struct Comparisons {
+    control: Arc<Control>,
+    next: AtomicU64,
+}
+
+impl Comparisons {
+    fn new(control: Arc<Control>) -> Comparisons {
+        Comparisons { control, next: AtomicU64::new(0) }
+    }
+}
+
+impl HostEngine for Comparisons {
+    unsafe fn run(&self, work: &HostWork<'_>) -> Result<()> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: by this function's contract: the input has so many bytes.
+        let bytes = unsafe { std::slice::from_raw_parts(work.input, work.count) };
+        let parts = self.control.gather(number, bytes, limit())?.concat();
+        // SAFETY: likewise the output has as many for each process.
+        let place = unsafe { std::slice::from_raw_parts_mut(work.output, parts.len()) };
+        place.copy_from_slice(&parts);
+        Ok(())
+    }
+}

@@ -1,0 +1,314 @@
+//! How processes find each other without MPI: rank 0 listens, the others call it, and it tells them the id of their group.
+//!
+//! A caller says a magic word, its rank and the number of processes; the answer is the same word and the id, or why the caller
+//! is refused. Callers without the word are none of ours, and are hung up on. The connections stay open ([`Control`]).
+
+use super::control::Control;
+use crate::error::{Error, Result};
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream, ToSocketAddrs};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// The word, with the version of what follows.
+const MAGIC: &[u8; 16] = b"ultramarine/ids1";
+
+/// Time that a caller gets to say who it is.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Time between looks for callers, and between calls.
+const PAUSE: Duration = Duration::from_millis(10);
+/// Longest answer.
+const MOST_BYTES: u32 = 4096;
+
+/// The processes that meet, and where.
+#[derive(Clone, Debug)]
+pub(super) struct Meeting {
+    pub rank: usize,
+    pub size: usize,
+    /// Where rank 0 listens: a name or address, and a port.
+    pub host: String,
+    pub port: u16,
+    /// `None`: waits for ever.
+    pub limit: Option<Duration>,
+}
+
+/// Ranks as text: "1, 2, 5 and 12 more".
+pub(super) fn show_ranks(ranks: &[usize]) -> String {
+    const SHOWN: usize = 8;
+    let shown: Vec<String> = ranks.iter().take(SHOWN).map(usize::to_string).collect();
+    let more = ranks.len().saturating_sub(SHOWN);
+    let noun = if ranks.len() == 1 { "rank" } else { "ranks" };
+    match more {
+        0 => format!("{noun} {}", shown.join(", ")),
+        n => format!("{noun} {} and {n} more", shown.join(", ")),
+    }
+}
+
+impl Meeting {
+    fn place(&self) -> String {
+        format!("{}:{}", self.host, self.port)
+    }
+
+    fn error(&self, text: impl std::fmt::Display) -> Error {
+        Error::runtime("init", format!("rank {} of {}: {text}", self.rank, self.size))
+    }
+
+    fn is_over(&self, start: Instant) -> bool {
+        self.limit.is_some_and(|limit| start.elapsed() >= limit)
+    }
+
+    /// Meets the others. Rank 0 makes the id; all return with it.
+    ///
+    /// # Errors
+    /// [`Error::Runtime`] when a process did not come in time, or the place cannot be had.
+    pub fn meet(&self, make_id: impl FnOnce() -> Result<Vec<u8>>) -> Result<(Vec<u8>, Control)> {
+        match self.rank {
+            0 => self.listen(make_id()?),
+            _ => self.call(),
+        }
+    }
+
+    fn listen(&self, id: Vec<u8>) -> Result<(Vec<u8>, Control)> {
+        let start = Instant::now();
+        let listener = self.bind(start)?;
+        let (sender, callers) = mpsc::channel();
+        let mut links: Vec<Option<TcpStream>> = (0..self.size).map(|_| None).collect();
+        let mut refused = Vec::new();
+        while links.iter().skip(1).any(Option::is_none) {
+            match listener.accept() {
+                Ok((stream, _)) => {
+                    let sender = sender.clone();
+                    // Who says nothing does not hold up the others.
+                    std::thread::spawn(move || {
+                        if let Ok(said) = greeting(&stream) {
+                            let _ = sender.send((stream, said));
+                        }
+                    });
+                    continue;
+                }
+                Err(why) if is_transient(&why) => {}
+                Err(why) => return Err(self.error(format!("{}: {why}", self.place()))),
+            }
+            while let Ok((stream, (rank, size))) = callers.try_recv() {
+                let refusal = match links.get(rank as usize) {
+                    _ if size as usize != self.size => {
+                        format!("rank 0 is one of {} processes, and this is one of {size}", self.size)
+                    }
+                    None => format!("there is no rank {rank} among {size}"),
+                    Some(Some(_)) => format!("there is a rank {rank} already"),
+                    Some(None) if rank == 0 => "there is a rank 0 already".to_owned(),
+                    Some(None) => {
+                        links[rank as usize] = Some(stream);
+                        continue;
+                    }
+                };
+                let _ = answer(&stream, 1, refusal.as_bytes());
+                refused.push(refusal);
+            }
+            if self.is_over(start) {
+                let missing: Vec<usize> =
+                    (1..self.size).filter(|rank| links[*rank].is_none()).collect();
+                let refused = match refused.last() {
+                    Some(why) => format!(" A caller was refused: {why}."),
+                    None => String::new(),
+                };
+                return Err(self.error(format!(
+                    "{} did not come to {} within {} s. Check that all processes run, and reach that address.{refused}",
+                    show_ranks(&missing),
+                    self.place(),
+                    start.elapsed().as_secs()
+                )));
+            }
+            std::thread::sleep(PAUSE);
+        }
+        for stream in links.iter().flatten() {
+            answer(stream, 0, &id).map_err(|why| self.error(why))?;
+        }
+        let control = Control::new(0, self.size, links).map_err(|why| self.error(why))?;
+        Ok((id, control))
+    }
+
+    /// A port that another program has may be free soon.
+    fn bind(&self, start: Instant) -> Result<TcpListener> {
+        loop {
+            let bound = TcpListener::bind((self.host.as_str(), self.port));
+            match bound.and_then(|l| l.set_nonblocking(true).map(|()| l)) {
+                Ok(listener) => return Ok(listener),
+                Err(why) if why.kind() == io::ErrorKind::AddrInUse && !self.is_over(start) => {
+                    std::thread::sleep(PAUSE);
+                }
+                Err(why) => {
+                    return Err(self.error(format!(
+                        "{} cannot be listened at: {why}. Give an address of this host in NCCL_HOST_IP, and a free port in \
+                         NCCL_PORT",
+                        self.place()
+                    )));
+                }
+            }
+        }
+    }
+
+    fn call(&self) -> Result<(Vec<u8>, Control)> {
+        let start = Instant::now();
+        loop {
+            let failure = match self.attempt() {
+                Ok((0, id)) => return Ok(id),
+                Ok((_, (refusal, _))) => {
+                    return Err(self.error(format!(
+                        "rank 0 at {} refused this process: {}",
+                        self.place(),
+                        String::from_utf8_lossy(&refusal)
+                    )));
+                }
+                Err(why) => why,
+            };
+            if self.is_over(start) {
+                return Err(self.error(format!(
+                    "rank 0 did not answer at {} within {} s: {failure}. Check that it runs, and that this host reaches that \
+                     address",
+                    self.place(),
+                    start.elapsed().as_secs()
+                )));
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Calls once: the answer's code, and its bytes with the connection.
+    fn attempt(&self) -> io::Result<(u32, (Vec<u8>, Control))> {
+        let places = (self.host.as_str(), self.port).to_socket_addrs()?;
+        let mut failure = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+        for place in places {
+            match TcpStream::connect_timeout(&place, PATIENCE) {
+                Ok(stream) => return self.introduce(stream),
+                Err(why) => failure = why,
+            }
+        }
+        Err(failure)
+    }
+
+    fn introduce(&self, mut stream: TcpStream) -> io::Result<(u32, (Vec<u8>, Control))> {
+        let mut said = MAGIC.to_vec();
+        said.extend((self.rank as u32).to_le_bytes());
+        said.extend((self.size as u32).to_le_bytes());
+        stream.write_all(&said)?;
+        // The answer comes when all are there.
+        stream.set_read_timeout(self.limit)?;
+        let mut head = [0; 24];
+        stream.read_exact(&mut head)?;
+        let (word, code, length) = (&head[..16], number(&head[16..20]), number(&head[20..]));
+        if word != MAGIC || length > MOST_BYTES {
+            let text = "what answered is no process of this program";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        }
+        let mut bytes = vec![0; length as usize];
+        stream.read_exact(&mut bytes)?;
+        let mut links: Vec<Option<TcpStream>> = (0..self.size.max(1)).map(|_| None).collect();
+        links[0] = Some(stream);
+        Ok((code, (bytes, Control::new(self.rank, self.size, links)?)))
+    }
+}
+
+fn is_transient(why: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, Interrupted, WouldBlock};
+    matches!(why.kind(), WouldBlock | Interrupted | ConnectionAborted)
+}
+
+fn number(bytes: &[u8]) -> u32 {
+    bytes.try_into().map_or(0, u32::from_le_bytes)
+}
+
+/// Rank and number of processes that a caller says.
+fn greeting(mut stream: &TcpStream) -> io::Result<(u32, u32)> {
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut said = [0; 24];
+    stream.read_exact(&mut said)?;
+    match said[..16] == *MAGIC {
+        true => Ok((number(&said[16..20]), number(&said[20..]))),
+        false => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+fn answer(mut stream: &TcpStream, code: u32, bytes: &[u8]) -> io::Result<()> {
+    let mut said = MAGIC.to_vec();
+    said.extend(code.to_le_bytes());
+    said.extend((bytes.len() as u32).to_le_bytes());
+    said.extend(bytes);
+    stream.write_all(&said)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A meeting at a port that is free now.
+    fn meeting(size: usize, limit: Duration) -> Meeting {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        Meeting { rank: 0, size, host: "127.0.0.1".into(), port, limit: Some(limit) }
+    }
+
+    fn text<T>(outcome: Result<T>) -> String {
+        outcome.err().map(|e| e.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn all_get_the_id_of_rank_0_whoever_comes_first() {
+        let meeting = meeting(3, Duration::from_secs(20));
+        let meet = |rank: usize| {
+            let meeting = Meeting { rank, ..meeting.clone() };
+            std::thread::spawn(move || meeting.meet(|| Ok(vec![7; 128])))
+        };
+        let (second, first) = (meet(2), meet(1));
+        // A stranger who says something else, and one who says nothing.
+        std::thread::sleep(Duration::from_millis(50));
+        let zero = meet(0);
+        let stranger = loop {
+            if let Ok(stream) = TcpStream::connect((meeting.host.as_str(), meeting.port)) {
+                break stream;
+            }
+        };
+        let _ = (&stranger).write_all(b"GET / HTTP/1.1\r\n\r\n12345678901234567890");
+        for thread in [zero, first, second] {
+            let (id, _control) = thread.join().expect("no panic").expect("met");
+            assert_eq!(id, [7; 128]);
+        }
+    }
+
+    #[test]
+    fn who_is_missing_is_named() {
+        let alone = meeting(3, Duration::from_millis(200));
+        let second = Meeting { rank: 2, ..alone.clone() };
+        let thread = std::thread::spawn(move || second.meet(|| Ok(vec![])).map(drop));
+        let said = text(alone.meet(|| Ok(vec![1])).map(drop));
+        assert!(said.contains("rank 0 of 3: rank 1 did not come to 127.0.0.1:"), "{said}");
+        let said = text(thread.join().expect("no panic"));
+        assert!(said.contains("rank 2 of 3: rank 0 did not answer"), "{said}");
+    }
+
+    #[test]
+    fn processes_of_another_program_are_refused() {
+        let here = meeting(2, Duration::from_secs(20));
+        let others = [
+            (Meeting { rank: 1, size: 4, ..here.clone() }, "rank 0 is one of 2 processes"),
+            (Meeting { rank: 5, size: 2, ..here.clone() }, "there is no rank 5 among 2"),
+        ];
+        let zero = here.clone();
+        let zero = std::thread::spawn(move || zero.meet(|| Ok(vec![3; 16])));
+        for (other, why) in others {
+            let said = text(other.meet(|| Ok(vec![])).map(drop));
+            assert!(said.contains(why), "{said}");
+        }
+        let first = Meeting { rank: 1, ..here }.meet(|| Ok(vec![]));
+        assert_eq!(first.map(|(id, _)| id).ok(), Some(vec![3; 16]));
+        assert!(zero.join().expect("no panic").is_ok());
+    }
+
+    #[test]
+    fn ranks_as_text() {
+        assert_eq!(show_ranks(&[3]), "rank 3");
+        let many: Vec<usize> = (1..20).collect();
+        assert_eq!(show_ranks(&many), "ranks 1, 2, 3, 4, 5, 6, 7, 8 and 11 more");
+    }
+}
