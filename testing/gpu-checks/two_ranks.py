@@ -14,7 +14,6 @@ import argparse
 import json
 import os
 import socket
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -24,6 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import all_reduce_rates
 import numpy as np
 
 MIB = 1 << 20
@@ -510,129 +510,25 @@ def differs(r: Ranks) -> None:
 # ---- rates -----------------------------------------------------------------------------------------------------------------
 
 
-def torch_group(r: Ranks) -> Any:
-    """torch with its own NCCL communicator on this rank's GPU, or None."""
-    try:
-        import torch
-        import torch.distributed as dist
-    except ImportError:
-        return None
-    if not torch.cuda.is_available() or torch.cuda.device_count() < r.size:
-        return None
-    torch.cuda.set_device(r.rank)
-    address = f"tcp://127.0.0.1:{os.environ['CHECK_TORCH_PORT']}"
-    dist.init_process_group("nccl", init_method=address, rank=r.rank, world_size=r.size)
-    return torch
-
-
-def medians(steps: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Seconds of steps that wait for their end, in turn."""
-    times: dict[str, list[float]] = {name: [] for name in steps}
-    for k in range(rounds + 3):
-        for name, step in steps.items():
-            begun = time.perf_counter()
-            step()
-            if k >= 3:
-                times[name].append(time.perf_counter() - begun)
-    return {name: statistics.median(all_times) for name, all_times in times.items()}
-
-
-CHAIN = 100  # operations without a wait, for the time of one
-
-
-def rate_rows(r: Ranks, mx: Any, group: Any, torch: Any, sizes: list[int]) -> None:
-    for size in sizes:
-        n = size // 4
-        x = mx.zeros((n,), dtype=mx.float32)
-        mx.eval(x)
-        chain = 10 if size > MIB else CHAIN
-
-        def once(x: Any = x) -> None:
-            mx.eval(mx.distributed.all_sum(x, group=group))
-
-        def many(x: Any = x, chain: int = chain) -> None:
-            for _ in range(chain):
-                x = mx.distributed.all_sum(x, group=group)
-            mx.eval(x)
-
-        steps: dict[str, Callable[[], object]] = {"one": once, "many": many}
-        if torch is not None:
-            t = torch.zeros(n, device="cuda", dtype=torch.float32)
-
-            def torch_many(t: Any = t, chain: int = chain) -> None:
-                for _ in range(chain):
-                    torch.distributed.all_reduce(t)
-                torch.cuda.synchronize()
-
-            def torch_once(t: Any = t) -> None:
-                torch.distributed.all_reduce(t)
-                torch.cuda.synchronize()
-
-            steps |= {"torch one": torch_once, "torch many": torch_many}
-        found = medians(steps, 6 if size > MIB else 20)
-        one, many_ = found["one"] * 1e6, found["many"] / chain * 1e6
-        row = f"       {size / 1024:>9.0f} KiB  {one:>9.1f} us alone  {many_:>9.1f} us in a row  {size / many_ / 1e3:>7.1f} GB/s"
-        if torch is not None:
-            t_one, t_many = found["torch one"] * 1e6, found["torch many"] / chain * 1e6
-            row += f"   torch {t_one:>9.1f} {t_many:>9.1f} us {size / t_many / 1e3:>7.1f} GB/s   ours/torch {t_many / many_:.2f}, {many_ - t_many:+.1f} us"
-        r.note(row)
-
-
 def rates_of(r: Ranks, sizes: list[int]) -> None:
-    torch = torch_group(r)
+    torch = all_reduce_rates.torch_group(r)
     import ultramarine as mx
 
     group = mx.distributed.init(strict=True, backend="nccl")
     if torch is None:
         r.note("       torch is not there, or sees too few GPUs")
-    r.check("all-reduce was timed", lambda: rate_rows(r, mx, group, torch, sizes))
+    r.check("all-reduce was timed", lambda: all_reduce_rates.rows(r, mx, group, torch, sizes))
 
 
 def rates(r: Ranks) -> None:
     rates_of(r, [4 << 10, 16 << 10, 64 << 10, 256 << 10, MIB, 16 * MIB, 256 * MIB])
     import ultramarine as mx
 
-    speedup(r, mx, mx.distributed.init(strict=True, backend="nccl"))
+    all_reduce_rates.speedup(r, mx, mx.distributed.init(strict=True, backend="nccl"))
 
 
 def rates_small(r: Ranks) -> None:
     rates_of(r, [4 << 10, 64 << 10, MIB, 256 * MIB])
-
-
-def speedup(r: Ranks, mx: Any, group: Any) -> None:
-    """A step of a net of products: data-parallel with a batch for each rank, and one GPU with the joint batch."""
-    width, layers, batch = 4096, 8, 4096 * r.size
-    weights = [
-        mx.random.normal((width, width), key=mx.random.key(k)).astype(mx.bfloat16) / 64
-        for k in range(layers)
-    ]
-    x = mx.random.normal((batch, width), key=mx.random.key(99)).astype(mx.bfloat16)
-    mx.eval(weights, x)
-
-    def loss(weights: list[Any], x: Any) -> Any:
-        for w in weights:
-            x = mx.maximum(x @ w, 0)
-        return (x.astype(mx.float32) ** 2).mean()
-
-    gradient = mx.grad(loss)
-    n = batch // r.size
-    share = mx.contiguous(x[r.rank * n : (r.rank + 1) * n])
-    mx.eval(share)
-
-    def joint() -> None:
-        mx.eval([w - 1e-4 * g for w, g in zip(weights, gradient(weights, x))])
-
-    def parallel() -> None:
-        gradients = [
-            mx.distributed.all_sum(g, group=group) / r.size for g in gradient(weights, share)
-        ]
-        mx.eval([w - 1e-4 * g for w, g in zip(weights, gradients)])
-
-    found = medians({"joint": joint, "parallel": parallel}, 8)
-    one, two = found["joint"] * 1e3, found["parallel"] * 1e3
-    r.note(
-        f"       a step of {layers} products of {width}: joint batch on one GPU {one:.2f} ms, data-parallel {two:.2f} ms: {one / two:.2f} times"
-    )
 
 
 def main() -> int:
