@@ -117,6 +117,14 @@ impl Collective {
         let description = self.described(self.group.begins(), of.dtype, of.shape);
         match transport.engine() {
             Engine::Device(engine) => {
+                if let (true, Some(beside)) =
+                    (debug::is_on() && self.kind.is_collective(), transport.beside())
+                {
+                    let sequence = self.group.begins_together();
+                    let own = (self.kind, of.dtype, of.shape);
+                    pool::waiting(|| debug::compare(beside, &self.group, sequence, own))
+                        .map_err(|failure| failure.error)?;
+                }
                 engine.encode(exec, self.kind, operand.as_ref(), output.as_ref(), &description)
             }
             Engine::Host(engine) => {

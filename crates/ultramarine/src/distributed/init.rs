@@ -1,6 +1,6 @@
 //! The group of all processes.
 
-use super::{Group, launched};
+use super::{Group, launched, nccl};
 use crate::error::{Error, Result, bail};
 use crate::sync::lock;
 use std::sync::{Mutex, OnceLock};
@@ -23,7 +23,7 @@ fn alone() -> Group {
     ALONE.get_or_init(Group::alone).clone()
 }
 
-/// Returns true if the library of a backend is there: "mpi" (Open MPI or MPICH), or "any". Whether it can be started is
+/// Returns true if the library of a backend is there: "mpi" (Open MPI or MPICH), "nccl" (NCCL, for a GPU of this host), or "any". Whether it can be started is
 /// another question, which `init(true, backend)` answers. False for names that there are none of.
 ///
 /// ```
@@ -32,14 +32,18 @@ fn alone() -> Group {
 /// ```
 pub fn is_available(backend: &str) -> bool {
     match backend {
-        "any" => is_available("mpi"),
+        "any" => is_available("mpi") || is_available("nccl"),
         "mpi" => mpi_is_there(),
+        "nccl" => nccl::is_there(),
         _ => false,
     }
 }
 
-/// The group of all processes that were started together, the same one in each call. `backend` is "any", "mpi", or another
-/// of MLX's names, which are not available.
+/// The group of all processes that were started together, the same one in each call. `backend` is "any", "mpi", "nccl", or
+/// another of MLX's names, which are not available. "any" is NCCL where a launcher gave its variables, else MPI.
+///
+/// With "nccl" each process has a GPU, by its rank among the processes of the host: it becomes the default device, unless that
+/// is the CPU.
 ///
 /// A process that was started by itself gets the group of itself alone, unless `strict`: then that is an error.
 ///
@@ -97,7 +101,9 @@ pub fn init(strict: bool, backend: &str) -> Result<Group> {
 /// The backends to try, in order.
 fn candidates(backend: &'static str) -> &'static [&'static str] {
     match backend {
+        "any" if nccl::is_launched() => &["nccl", "mpi"],
         "any" | "mpi" => &["mpi"],
+        "nccl" => &["nccl"],
         _ => &[],
     }
 }
@@ -105,6 +111,7 @@ fn candidates(backend: &'static str) -> &'static [&'static str] {
 fn start(backend: &str) -> Result<Started> {
     match backend {
         "mpi" => start_mpi(),
+        "nccl" => nccl::start(),
         _ => Ok(Started::No(String::new())),
     }
 }
@@ -116,8 +123,7 @@ pub fn end_at_exit(reason: &str) {
     if lock(&WORLDS).iter().any(|(_, group)| group.size() > 1) {
         super::mpi::end_at_exit(reason);
     }
-    #[cfg(not(feature = "distributed"))]
-    let _ = reason;
+    nccl::end_at_exit(reason);
 }
 
 #[cfg(feature = "distributed")]

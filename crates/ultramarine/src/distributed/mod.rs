@@ -23,6 +23,7 @@ mod init;
 mod launched;
 #[cfg(feature = "distributed")]
 mod mpi;
+mod nccl;
 mod operations;
 #[cfg(test)]
 mod tests;

@@ -159,4 +159,9 @@ pub(crate) trait Transport: Send + Sync {
     fn split(&self, color: i32, key: i32) -> Result<Arc<dyn Transport>>;
 
     fn engine(&self) -> Engine<'_>;
+
+    /// Of a device's engine: gathers of bytes beside it, by which debug mode compares operations; `None` if it has none.
+    fn beside(&self) -> Option<&dyn HostEngine> {
+        None
+    }
 }

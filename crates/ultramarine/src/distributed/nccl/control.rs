@@ -122,6 +122,11 @@ impl Control {
         Ok(Control(shared))
     }
 
+    /// Number of processes.
+    pub fn size(&self) -> usize {
+        self.0.size
+    }
+
     /// Why the group cannot go on, if there is a reason.
     pub fn bad(&self) -> Option<Bad> {
         let known = lock(&self.0.known);

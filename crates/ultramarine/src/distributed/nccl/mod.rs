@@ -4,23 +4,25 @@
 //! (`rendezvous.rs`), or by MPI under `mpirun`. Opening waits for all processes; operations only enqueue, and the
 //! watchdog (`watchdog.rs`) ends what waits for a process that is gone.
 
+#[cfg(feature = "distributed")]
+mod by_mpi;
 mod control;
 mod rendezvous;
 mod watchdog;
 
 use super::group::Group;
 use super::init::Started;
-use super::transport::{DeviceEngine, Engine, HostEngine, HostWork, Kind, Reduction, Transport};
-use crate::backend::{
-    self, CollectiveGroup, CollectiveWork, Collectives, Exec, Operand, registry,
+use super::transport::{
+    DeviceEngine, Engine, Failure, HostEngine, HostWork, Kind, Reduction, Transport,
 };
+use crate::backend::{CollectiveGroup, CollectiveWork, Collectives, Exec, Operand};
 use crate::device::{Device, DeviceType};
 use crate::error::{Error, Result};
-use crate::{devices, shape, stream};
+use crate::{devices, shape, stream, sync::lock};
 use control::Control;
 use rendezvous::Meeting;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use ultramarine_abi::interface::collective::kind;
 use watchdog::{Watched, limit};
@@ -40,7 +42,7 @@ const LOCAL_RANKS: &[&str] = &["OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", 
 /// GPUs whose backend has collectives, in the order of their indices.
 fn gpus() -> Vec<Collectives> {
     // Loads the backends.
-    let count = devices::device_count(DeviceType::Gpu) as u32;
+    let count = devices::device_count(DeviceType::Gpu) as u16;
     let all = (0..count).filter_map(|index| devices::get(Device::gpu(index)).ok());
     let mut found: Vec<Collectives> = all.filter_map(|device| device.collectives()).collect();
     // Ranks are numbered over the devices of one backend.
@@ -99,7 +101,7 @@ fn meeting() -> Result<Option<Meeting>> {
 ///
 /// # Errors
 /// [`Error::Value`] for variables that make no sense; [`Error::Runtime`] if processes do not come, or the backend fails.
-pub(super) fn start(strict: bool) -> Result<Started> {
+pub(super) fn start() -> Result<Started> {
     let all = gpus();
     let Some(first) = all.first() else {
         return Ok(Started::No("No GPU here has a backend with collectives.".to_owned()));
@@ -110,9 +112,11 @@ pub(super) fn start(strict: bool) -> Result<Started> {
     let (rank, size, local, id, control) = match meeting()? {
         Some(meeting) => {
             let (id, control) = meeting.meet(|| first.make_id())?;
-            (meeting.rank, meeting.size, meeting.rank, id, Some(Arc::new(control)))
+            let control = Arc::new(control);
+            *lock(&OF_ALL) = Some((meeting.rank, control.clone()));
+            (meeting.rank, meeting.size, meeting.rank, id, Some(control))
         }
-        None => match by_mpi(strict, first)? {
+        None => match by_mpi(first)? {
             Some((rank, size, id)) => {
                 let local = LOCAL_RANKS.iter().find_map(|name| variable(name)?.parse().ok());
                 (rank, size, local.unwrap_or(rank), id, None)
@@ -136,14 +140,24 @@ pub(super) fn start(strict: bool) -> Result<Started> {
 }
 
 #[cfg(feature = "distributed")]
-fn by_mpi(strict: bool, gpu: &Collectives) -> Result<Option<(usize, usize, Vec<u8>)>> {
-    super::mpi::share(strict, || gpu.make_id())
+fn by_mpi(gpu: &Collectives) -> Result<Option<(usize, usize, Vec<u8>)>> {
+    by_mpi::share(|| gpu.make_id())
 }
 
 #[cfg(not(feature = "distributed"))]
-fn by_mpi(_: bool, _: &Collectives) -> Result<Option<(usize, usize, Vec<u8>)>> {
+fn by_mpi(_: &Collectives) -> Result<Option<(usize, usize, Vec<u8>)>> {
     Ok(None)
 }
+
+/// Tells the other processes that this one exits by a failure. They see its end anyway; so they know why.
+pub(super) fn end_at_exit(reason: &str) {
+    if let Some((rank, control)) = &*lock(&OF_ALL) {
+        control.report(&format!("rank {rank} exits by a failure: {reason}"));
+    }
+}
+
+/// This process's rank, and its connections.
+static OF_ALL: Mutex<Option<(usize, Arc<Control>)>> = Mutex::new(None);
 
 /// GPUs of several processes, as a transport.
 struct Gpus {
@@ -170,7 +184,10 @@ impl Gpus {
                 group.abort();
                 let why = match bad {
                     Some(bad) => bad.text,
-                    None => format!("the other processes did not come within {limit:?}", limit = start.elapsed()),
+                    None => format!(
+                        "the other processes did not come within {limit:?}",
+                        limit = start.elapsed()
+                    ),
                 };
                 return Err(Error::runtime("init", format!("the group did not open: {why}.")));
             }
@@ -265,11 +282,15 @@ impl Comparisons {
 }
 
 impl HostEngine for Comparisons {
-    unsafe fn run(&self, work: &HostWork<'_>) -> Result<()> {
+    unsafe fn run(&self, work: &HostWork<'_>) -> Result<(), Failure> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         // SAFETY: by this function's contract: the input has so many bytes.
         let bytes = unsafe { std::slice::from_raw_parts(work.input, work.count) };
         let parts = self.control.gather(number, bytes, limit())?.concat();
+        if parts.len() != work.count * self.control.size() {
+            let text = "a process sent something else than its operation";
+            return Err(Error::runtime("distributed", text).into());
+        }
         // SAFETY: likewise the output has as many for each process.
         let place = unsafe { std::slice::from_raw_parts_mut(work.output, parts.len()) };
         place.copy_from_slice(&parts);

@@ -92,7 +92,10 @@ impl Meeting {
             while let Ok((stream, (rank, size))) = callers.try_recv() {
                 let refusal = match links.get(rank as usize) {
                     _ if size as usize != self.size => {
-                        format!("rank 0 is one of {} processes, and this is one of {size}", self.size)
+                        format!(
+                            "rank 0 is one of {} processes, and this is one of {size}",
+                            self.size
+                        )
                     }
                     None => format!("there is no rank {rank} among {size}"),
                     Some(Some(_)) => format!("there is a rank {rank} already"),

@@ -91,7 +91,10 @@ impl Watched {
         ONCE.call_once(|| {
             let thread = std::thread::Builder::new().name("ultramarine-watch".to_owned());
             if let Err(why) = thread.spawn(watch) {
-                log::log(Level::Warning, format_args!("no thread watches groups of devices: {why}"));
+                log::log(
+                    Level::Warning,
+                    format_args!("no thread watches groups of devices: {why}"),
+                );
             }
         });
         watched

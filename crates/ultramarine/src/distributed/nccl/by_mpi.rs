@@ -1,0 +1,53 @@
+//! The id of a group under `mpirun`: rank 0's, by a gather of MPI.
+
+use crate::error::{Error, Result};
+use ultramarine_abi::interface::collective::MOST_ID_BYTES;
+use ultramarine_mpi::{Dtype, Kind, Request};
+
+/// Bytes of an id with its length before it.
+const BYTES: usize = MOST_ID_BYTES + 2;
+
+/// Rank and number of the processes that MPI's launcher started, and the id that rank 0 makes; `None` if it started none.
+///
+/// # Errors
+/// [`Error::Runtime`] if MPI fails, or rank 0 makes no id.
+pub(super) fn share(
+    make_id: impl FnOnce() -> Result<Vec<u8>>,
+) -> Result<Option<(usize, usize, Vec<u8>)>> {
+    if ultramarine_mpi::launcher().is_none_or(|launcher| launcher.size < 2) {
+        return Ok(None);
+    }
+    let failed = |why: &dyn std::fmt::Display| Error::runtime("init", format!("{why}."));
+    let world = ultramarine_mpi::world().map_err(|why| failed(&why))?;
+    let mut own = [0u8; BYTES];
+    let made = if world.rank() == 0 { make_id() } else { Ok(Vec::new()) };
+    if let Ok(id) = &made
+        && id.len() <= MOST_ID_BYTES
+    {
+        own[..2].copy_from_slice(&(id.len() as u16).to_le_bytes());
+        own[2..2 + id.len()].copy_from_slice(id);
+    }
+    let mut all = vec![0u8; BYTES * world.size()];
+    let request = Request {
+        kind: Kind::AllGather,
+        dtype: Dtype::Uint8,
+        input: own.as_ptr(),
+        output: all.as_mut_ptr(),
+        count: BYTES,
+        description: "the id of a group of GPUs",
+    };
+    // SAFETY: the input has BYTES elements, and the output as many for each process.
+    if let Err(why) = unsafe { world.run(&request) } {
+        if why.keeps_memory() {
+            std::mem::forget(all);
+        }
+        return Err(failed(&why));
+    }
+    // Also where it failed, the others were told.
+    made?;
+    let length = usize::from(u16::from_le_bytes([all[0], all[1]])).min(MOST_ID_BYTES);
+    if length == 0 {
+        return Err(failed(&"rank 0 could not make the id of a group of GPUs"));
+    }
+    Ok(Some((world.rank(), world.size(), all[2..2 + length].to_vec())))
+}
