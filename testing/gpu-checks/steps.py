@@ -186,6 +186,11 @@ STEPS: dict[str, Step] = {
         0.7,
         alone("two_gpus", script("two_gpus.py"), 240, 12),
     ),
+    "two_ranks": Step(
+        "two processes with a GPU each, through NCCL: collectives, faults, training, rates beside torch's",
+        3,
+        alone("two_ranks", script("two_ranks.py"), 420, 40),
+    ),
     "sanitize": Step(
         "compute-sanitizer's four tools over every family of kernels",
         0.5,
