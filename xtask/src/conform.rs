@@ -115,6 +115,10 @@ pub fn check(backend: &Backend) -> Result<Outcome> {
     }
     if [EMULATED, WITHOUT_WARPGROUPS, BY_CUDNN].contains(&backend.name) {
         plugins::emulate(&mut kit);
+        if backend.name == EMULATED {
+            // Ranks for collectives.
+            kit.env("ULTRAMARINE_CUDA_DEVICES", "3").env("EMULATED_CUDA_DEVICES", "3");
+        }
         // Every kernel is compiled by a C++ compiler at its first use.
         kit.args(["--time-limit", "900"]);
     }
