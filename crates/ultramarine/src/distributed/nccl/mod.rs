@@ -261,11 +261,10 @@ impl DeviceEngine for Gpus {
         }
         let (kind, peer) = code(kind);
         let work = CollectiveWork { kind, dtype: of.dtype, peer, count, input, output };
-        exec.collectives(&self.watched.group, &[work])?;
-        if let Some((stream, number)) = exec.position() {
-            self.watched.enqueued(description, stream, number);
-        }
-        Ok(())
+        self.watched.watch(description, || {
+            exec.collectives(&self.watched.group, &[work])?;
+            Ok(exec.position())
+        })
     }
 }
 

@@ -41,17 +41,18 @@ pub(super) fn limit() -> Option<Duration> {
     })
 }
 
-/// An operation that was enqueued.
+/// An operation that is enqueued, or was.
 struct Pending {
     description: String,
     since: Instant,
-    stream: &'static DeviceStream,
-    number: u64,
+    /// Its number on a stream; `None` while the backend is asked to enqueue it, which may wait for other ranks at the first
+    /// operations of a group.
+    at: Option<(&'static DeviceStream, u64)>,
 }
 
 impl Pending {
     fn is_done(&self) -> bool {
-        self.stream.has_completed(self.number)
+        self.at.is_some_and(|(stream, number)| stream.has_completed(number))
     }
 }
 
@@ -114,14 +115,35 @@ impl Watched {
         }
     }
 
-    /// Says that an operation was enqueued, as `number` of `stream`.
-    pub fn enqueued(&self, description: &str, stream: &'static DeviceStream, number: u64) {
+    /// Watches an operation that `enqueue` enqueues, at the place that it returns. One at a time.
+    ///
+    /// # Errors
+    /// Those of `enqueue`.
+    pub fn watch(
+        &self,
+        description: &str,
+        enqueue: impl FnOnce() -> Result<Option<(&'static DeviceStream, u64)>>,
+    ) -> Result<()> {
         let mut pending = lock(&self.pending);
         if pending.len() >= MANY {
             prune(&mut pending);
         }
         let (description, since) = (description.to_owned(), Instant::now());
-        pending.push_back(Pending { description, since, stream, number });
+        pending.push_back(Pending { description, since, at: None });
+        drop(pending);
+        let outcome = enqueue();
+        let mut pending = lock(&self.pending);
+        if self.failed.get().is_some() {
+            // What was enqueued meanwhile is lost, too.
+            return self.check("distributed").and(outcome.map(drop));
+        }
+        if let Some(last) = pending.back_mut() {
+            last.at = outcome.as_ref().ok().copied().flatten();
+        }
+        if pending.back().is_some_and(|last| last.at.is_none()) {
+            pending.pop_back();
+        }
+        outcome.map(drop)
     }
 
     /// Looks once.
@@ -152,7 +174,8 @@ impl Watched {
 
     /// Ends the group.
     fn fail(&self, why: &str, tell: bool) {
-        let pending: Vec<Pending> = lock(&self.pending).drain(..).collect();
+        let mut waited = lock(&self.pending);
+        let pending: Vec<Pending> = waited.drain(..).collect();
         let waiting: Vec<String> = pending
             .iter()
             .take(SHOWN)
@@ -170,13 +193,15 @@ impl Watched {
         if self.failed.set(text.clone()).is_err() {
             return;
         }
+        // An operation that is being enqueued finds the failure.
+        drop(waited);
         log::log(Level::Error, &text);
         let error = Error::Runtime(format!("{text}.").into());
         // Before the stream goes on.
         let mut streams: Vec<&'static DeviceStream> = Vec::new();
-        for p in &pending {
-            if !streams.iter().any(|stream| std::ptr::eq(*stream, p.stream)) {
-                streams.push(p.stream);
+        for (stream, _) in pending.iter().filter_map(|p| p.at) {
+            if !streams.iter().any(|known| std::ptr::eq(*known, stream)) {
+                streams.push(stream);
             }
         }
         streams.iter().for_each(|stream| stream.lose(&error));
