@@ -70,8 +70,14 @@ def min(x: array, /, *, axis: Axis = None, keepdims: bool = False) -> array:
 
 
 def mean(x: array, /, *, axis: Axis = None, keepdims: bool = False) -> array:
-    """The average over the axes; NaN of no elements."""
-    return _reduce("mean", mx.mean, check("mean", x, FLOATING), axis, keepdims)
+    """The average over the axes; NaN of no elements. NaN in one part of complex numbers stays in that part."""
+    out = _reduce("mean", mx.mean, check("mean", x, FLOATING), axis, keepdims)
+    if kind_of(x.dtype) in REAL_FLOATING:
+        return out
+    # Complex division spreads NaN to both parts.
+    halves = [_reduce("mean", mx.mean, part(x), axis, keepdims) for part in (mx.real, mx.imag)]
+    exact = mx.stop_gradient(mx.stack(halves, -1).view(x.dtype).squeeze(-1))
+    return mx.where(mx.isfinite(out), out, exact)
 
 
 def _total(
