@@ -167,6 +167,7 @@ class Layers:
     ) -> np.ndarray:
         n = dims // 2
         steps = base ** (-np.arange(n) / n) if base is not None else 1 / np.asarray(freqs)
+        offset = np.frombuffer(offset, np.uint8) if isinstance(offset, bytes) else offset
         first = np.asarray(offset).reshape(-1, *[1] * (a.ndim - 2))
         angles = (((np.arange(a.shape[-2]) + first) * scale)[..., None] * steps).astype(np.float64)
         left, right = (
