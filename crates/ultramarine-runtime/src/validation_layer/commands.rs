@@ -2,7 +2,7 @@
 
 use super::calls::{ErrorOut, Handle, HandleOut, context, made, open_context};
 use super::state::{State, key};
-use super::{Context, signature::Signature, tensors};
+use super::{Context, last_call, signature::Signature, tensors};
 use crate::host_table;
 use core::ffi::{CStr, c_char, c_void};
 use std::cell::Cell;
@@ -31,9 +31,12 @@ unsafe fn keep(
     };
     let contiguous = signature.as_ref().is_some_and(|s| s.all_contiguous());
     let refused = Cell::new(false);
-    let before = |s: &mut State| match &wrong {
-        Some(wrong) => Err(wrong.clone()),
-        None => s.device(device).map(|_| ()),
+    let before = |s: &mut State| {
+        if let Some(wrong) = &wrong {
+            return Err(wrong.clone());
+        }
+        last_call::describe(signature.as_ref().map_or(String::new(), |s| s.describe()));
+        s.device(device).map(|_| ())
     };
     let real = |e| {
         let code = real(e);
@@ -82,6 +85,7 @@ unsafe fn prepare(
     // SAFETY: the caller's descriptions, as many as it says.
     let signature = unsafe {
         Signature::new(Some(op), scalars, donates, (inputs, n_inputs), (outputs, n_outputs))
+            .map(|signature| signature.with_code(attributes))
     };
     // SAFETY: arguments of the caller, who keeps to the contract.
     let real = |e| unsafe {
@@ -173,6 +177,7 @@ unsafe fn submit(
         s.device(device)?;
         ensure!(n_commands == 0 || !commands.is_null(), "no commands");
         let mut buffers = Vec::new();
+        let mut described = Vec::new();
         for i in 0..n_commands as usize {
             // SAFETY: the caller's commands lie `size` bytes apart; `tensors::command` reads what they
             // point at as the contract says.
@@ -180,8 +185,10 @@ unsafe fn submit(
                 let stride = (*commands).size as usize;
                 let command = &*commands.cast::<u8>().add(i * stride).cast::<Command>();
                 buffers.extend(tensors::command(cx, s, device, command)?);
+                described.push(tensors::describe(s, device, command));
             }
         }
+        last_call::describe(described.join("; "));
         // Known from here on: it may be done before we are back.
         on.into_iter().for_each(|on| s.submitted(on, &buffers));
         Ok(())

@@ -4,7 +4,8 @@
 //! The contract's functions get a handle of the backend's and nothing of the host's. So each wrapped backend has
 //! functions of its own: those of a slot, by const generics. Handles stay the backend's; `state.rs` keeps their state.
 //! A call that breaks the rules is not passed on. It becomes an error whose text begins with `validation:`, and is
-//! counted; so does an answer that breaks them.
+//! counted; so does an answer that breaks them. If a signal ends the process, the call that the thread was in is written
+//! before (`last_call.rs`).
 //!
 //! (The loader validates the files of plugins: `loader/mod.rs`.)
 
@@ -27,6 +28,7 @@ mod calls;
 mod collective;
 mod commands;
 mod kernel;
+mod last_call;
 mod memory;
 mod replay;
 mod signature;
@@ -116,6 +118,7 @@ pub fn with_validation_layer(table: abi::BackendTable) -> abi::BackendTable {
         // SAFETY: a table's name is a static NUL-terminated string by contract.
         unsafe { CStr::from_ptr(table.name) }.to_string_lossy().into_owned()
     };
+    last_call::watch_crashes();
     let slot = TAKEN.fetch_add(1, Ordering::Relaxed);
     let Some(place) = CONTEXTS.get(slot) else {
         log::log(
@@ -222,7 +225,10 @@ impl Context {
             return unsafe { self.refuse(call, &what, status::ERROR, error) };
         }
         let mut made = std::ptr::null_mut();
-        let code = real(&mut made);
+        let code = {
+            let _inside = last_call::enter(call, &self.name);
+            real(&mut made)
+        };
         let checked = {
             let mut state = self.state();
             state.leave(stream);

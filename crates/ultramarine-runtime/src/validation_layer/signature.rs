@@ -1,6 +1,8 @@
 //! The signature of a plan, and the check that a command fits it.
 
 use super::Check;
+use crate::dtype::Dtype;
+use core::ffi::c_void;
 use ultramarine_abi::schema::{self, op};
 use ultramarine_abi::{MAX_NDIM, TensorDesc, dlpack::DLDataType, ensure, layout};
 
@@ -17,6 +19,8 @@ pub(super) struct Desc {
 pub(super) struct Signature {
     /// None: a fused program.
     pub op: Option<u32>,
+    /// The name of the op's code, such as `exp` of UNARY; empty if it has none.
+    pub code: &'static str,
     pub inputs: Vec<Desc>,
     pub outputs: Vec<Desc>,
     pub scalars: u32,
@@ -38,7 +42,7 @@ impl Signature {
     ) -> Result<Signature, String> {
         // SAFETY: by this function's contract.
         let (inputs, outputs) = unsafe { (descs(inputs, "input")?, descs(outputs, "output")?) };
-        Ok(Signature { op, inputs, outputs, scalars, donates })
+        Ok(Signature { op, code: "", inputs, outputs, scalars, donates })
     }
 
     /// Scalars that an op of the table takes.
@@ -51,6 +55,35 @@ impl Signature {
     pub fn donates_of(op: u32) -> bool {
         let elementwise = [op::COPY, op::UNARY, op::BINARY, op::SELECT];
         elementwise.contains(&op) || schema::find(op).is_some_and(|row| row.shape.updates())
+    }
+
+    /// With the name of the code in an op's attributes.
+    ///
+    /// # Safety
+    /// `attributes` is NULL or a struct that begins with its size.
+    pub unsafe fn with_code(mut self, attributes: *const c_void) -> Signature {
+        // SAFETY: by this function's contract; all attributes are integers. Those with codes have theirs behind the size.
+        let words = unsafe { ultramarine_abi::read_sized(attributes.cast::<[u32; 2]>()) };
+        let row = self.op.and_then(schema::find);
+        let code = words.and_then(|[_, code]| row?.code(code));
+        self.code = code.map_or("", |code| code.name);
+        self
+    }
+
+    /// The request that a plan is made for, in words.
+    pub fn describe(&self) -> String {
+        let tensor = |d: &Desc| {
+            let strided = if d.contiguous { "" } else { ", strided" };
+            format!("{} of rank {}{strided}", dtype_name(d.dtype), d.ndim)
+        };
+        let all = |descs: &[Desc]| descs.iter().map(tensor).collect::<Vec<_>>().join("; ");
+        format!("{} ({}) -> ({})", self.full_name(), all(&self.inputs), all(&self.outputs))
+    }
+
+    /// The op's name, with its code's.
+    pub fn full_name(&self) -> String {
+        let gap = if self.code.is_empty() { "" } else { " " };
+        format!("{}{gap}{}", self.name(), self.code)
     }
 
     /// The op's name.
@@ -79,6 +112,14 @@ impl Signature {
             own.1,
             own.2
         ))
+    }
+}
+
+/// The name of a dtype, or DLPack's numbers of an unknown one.
+pub(super) fn dtype_name(dtype: DLDataType) -> String {
+    match Dtype::from_dl(dtype) {
+        Some(known) => known.name().to_owned(),
+        None => format!("({}, {} bits)", dtype.code, dtype.bits),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Commands and their tensors: strides, extents, alignment, buffers, overlap.
 
-use super::signature::{Desc, Signature};
+use super::signature::{Desc, Signature, dtype_name};
 use super::state::{HandleKey, State, key};
 use super::{Check, Context};
 use crate::shape::byte_range;
@@ -57,6 +57,33 @@ pub(super) unsafe fn command(
     }
     buffers.push(key(device, command.workspace));
     Ok(buffers)
+}
+
+/// A checked command in words: the op, and the dtypes, shapes and strides of its tensors.
+///
+/// # Safety
+/// As [`command`].
+pub(super) unsafe fn describe(state: &State, device: *mut c_void, command: &Command) -> String {
+    let plan = state.plans.get(key(device, command.plan)).ok().and_then(|plans| plans.first());
+    let name = plan.map_or_else(|| "an operation".to_owned(), |plan| plan.full_name());
+    let list = |first: *const Tensor, n: u32| -> Vec<String> {
+        let at = |i: usize| {
+            // SAFETY: by this function's contract they lie `tensor_stride` bytes apart, with shapes and strides.
+            unsafe {
+                let t =
+                    &*first.cast::<u8>().add(i * command.tensor_stride as usize).cast::<Tensor>();
+                let axes = |p: *mut i64| match t.dl.ndim {
+                    n if n > 0 && !p.is_null() => std::slice::from_raw_parts(p, n as usize),
+                    _ => &[],
+                };
+                let (shape, strides) = (axes(t.dl.shape), axes(t.dl.strides));
+                format!("{} {shape:?} strides {strides:?}", dtype_name(t.dl.dtype))
+            }
+        };
+        (0..n as usize).map(at).collect()
+    };
+    let inputs = list(command.inputs, command.n_inputs).join(", ");
+    format!("{name} ({inputs}) -> ({})", list(command.outputs, command.n_outputs).join(", "))
 }
 
 /// # Safety
