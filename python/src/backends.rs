@@ -188,6 +188,12 @@ fn _report_table() -> String {
     backends::report_table()
 }
 
+/// The program shows the report, so that the log need not repeat its reasons.
+#[pyfunction]
+fn _show_report() {
+    backends::show_report();
+}
+
 /// The directories that are searched, with the rule that each comes from.
 #[pyfunction]
 fn _search_paths(py: Python<'_>) -> PyResult<Vec<(std::ffi::OsString, String)>> {
@@ -297,7 +303,7 @@ fn _validation_findings() -> u64 {
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    crate::functions!(m: _load _load_best _load_all _report_json _report_table _search_paths
+    crate::functions!(m: _load _load_best _load_all _report_json _report_table _show_report _search_paths
         _set_search_paths _backends _backend_of _backend_named _op_counts _reset_op_counts
         _set_strict _is_strict _probe _validation_findings _stats _reset_stats _set_fusion _fusion
         _set_executables _executables);

@@ -24,7 +24,7 @@ pub use ultramarine_runtime::loader::{
     BackendProperties, Candidate, Code, DeviceProperties, Directory, Filter, LoadOptions, Offer,
     Outcome, Reason, Report, Rule, SearchPath, Stage, add_search_directory, load, load_all,
     load_best, loads_by_itself, probe_here, report, report_json, report_table, search_paths,
-    set_probe_command, set_probe_timeout, set_search_paths,
+    set_probe_command, set_probe_timeout, set_search_paths, show_report,
 };
 
 use crate::device::DeviceType;

@@ -38,7 +38,7 @@ def test_load(good: Path) -> None:
     ("flags", "kind", "words"),
     [
         (None, "FileNotFoundError", ["no such file"]),
-        ("text", "OSError", ["no kind of library"]),
+        ("text", "OSError", ["not a shared library", "text file", "-shared"]),
         ("-DON_INIT=extern void nowhere(void); nowhere()", "OSError", ["nowhere"]),
         ("-DINFO=.abi_major = 99,", "RuntimeError", ["99", "0."]),
         ("-DSCORE=0", "RuntimeError", ["score"]),

@@ -4,7 +4,10 @@ use super::DeviceState;
 use crate::error::{Error, Result};
 use crate::{device::Device, host_table, validation_layer};
 use std::ffi::CStr;
-use ultramarine_abi::{self as abi, negotiate};
+use ultramarine_abi::{
+    self as abi,
+    negotiate::{self, Mismatch},
+};
 
 /// Limit for the number of devices; more are taken for garbage.
 pub const MOST_DEVICES: u32 = 1024;
@@ -43,6 +46,8 @@ pub enum StartError {
     Failed(Error),
     /// Its table is not what it promised, or not what the contract asks for.
     Table(String),
+    /// Its table lacks a required function.
+    Function(&'static str),
     /// It has no device.
     #[cfg_attr(not(feature = "loader"), allow(dead_code))]
     NoDevice,
@@ -55,6 +60,9 @@ impl StartError {
         match self {
             StartError::Failed(error) => error,
             StartError::Table(text) => Error::Runtime(text.into()),
+            StartError::Function(name) => {
+                Error::Runtime(Mismatch::TableFunction { name }.to_string().into())
+            }
             StartError::NoDevice => Error::Runtime("the backend has no device".into()),
             StartError::Served => Error::Runtime("its devices are served already".into()),
         }
@@ -111,8 +119,10 @@ pub fn start(
                 )));
             }
             // SAFETY: the table's name is NULL or a static NUL-terminated string by contract.
-            unsafe { negotiate::check_table(info, &table) }
-                .map_err(|m| StartError::Table(m.to_string()))?;
+            unsafe { negotiate::check_table(info, &table) }.map_err(|mismatch| match mismatch {
+                Mismatch::TableFunction { name } => StartError::Function(name),
+                other => StartError::Table(other.to_string()),
+            })?;
         }
         None => check_linked(&table)?,
     }
@@ -134,7 +144,7 @@ pub fn start(
 fn check_linked(table: &abi::BackendTable) -> Result<(), StartError> {
     let (theirs, ours) = ((table.abi_major, table.abi_minor), negotiate::Host::here().abi);
     if !negotiate::abi_agrees(theirs, ours) {
-        return Err(StartError::Table(negotiate::Mismatch::Abi { theirs, ours }.to_string()));
+        return Err(StartError::Table(Mismatch::Abi { theirs, ours }.to_string()));
     }
     let needed = [
         ("device_count", table.device_count.is_some()),
@@ -144,9 +154,7 @@ fn check_linked(table: &abi::BackendTable) -> Result<(), StartError> {
         ("submit", table.submit.is_some()),
     ];
     match needed.iter().find(|(_, there)| !there) {
-        Some((name, _)) => {
-            Err(StartError::Table(negotiate::Mismatch::TableFunction { name }.to_string()))
-        }
+        Some((name, _)) => Err(StartError::Function(name)),
         None => Ok(()),
     }
 }

@@ -73,9 +73,17 @@ fn read_from<R: ReadCacheOps>(cache: &ReadCache<R>) -> Result<Option<BackendAbiI
 fn unknown_kind<R: ReadCacheOps>(cache: &ReadCache<R>) -> String {
     match cache.len() {
         Ok(0) => "it is empty".to_owned(),
-        Ok(n) => format!("its {n} bytes begin as those of no kind of library do"),
+        Ok(n) if is_text(cache, n) => format!("not a shared library, but a text file of {n} bytes"),
+        Ok(n) => format!("not a shared library ({n} bytes, unrecognised header)"),
         Err(()) => "it cannot be read".to_owned(),
     }
+}
+
+/// Returns true if a file begins with text, as a source or a script does.
+fn is_text<R: ReadCacheOps>(cache: &ReadCache<R>, length: u64) -> bool {
+    let start = cache.read_bytes_at(0, length.min(256)).unwrap_or_default();
+    let plain = |b: &u8| matches!(b, b'\t' | b'\n' | b'\r' | 0x20..=0x7e | 0x80..);
+    !start.is_empty() && start.iter().all(plain)
 }
 
 fn cut(what: &str) -> Reason {
@@ -92,10 +100,8 @@ where
     let endian = header.endian().map_err(|e| cut(&e.to_string()))?;
     machine(header.e_machine(endian), header.is_class_64(), header.is_big_endian())?;
     if header.e_type(endian) != elf::ET_DYN {
-        return Err(Reason::new(
-            Code::NotALibrary,
-            "it is an ELF object or program, but no shared library",
-        ));
+        let text = "it is an ELF object or program, not a shared library";
+        return Err(Reason::new(Code::NotALibrary, text).with_remedy("link it with cc -shared"));
     }
     let segments = header.program_headers(endian, cache).map_err(|e| cut(&e.to_string()))?;
     for segment in segments.iter().filter(|s| s.p_type(endian) == elf::PT_LOAD) {

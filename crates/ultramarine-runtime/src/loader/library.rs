@@ -29,7 +29,13 @@ impl Plugin {
         unsafe {
             let missing = |name: &std::ffi::CStr| {
                 let text = format!("it does not export {}", name.to_string_lossy());
-                Reason::new(Code::NoEntryPoint, text)
+                let reason = Reason::new(Code::NoEntryPoint, text);
+                if name != symbol::ABI_INFO {
+                    return reason;
+                }
+                reason.with_remedy(
+                    "write UM_DEFINE_BACKEND(...) of helper.h once in the library, at file scope (in Rust: export_backend!)",
+                )
             };
             let info = lookup::<BackendAbiInfoFn>(&library, symbol::ABI_INFO);
             let init = lookup::<BackendInit>(&library, symbol::INIT);
@@ -96,7 +102,11 @@ impl Plugin {
         }
         match (scored.score, reason.is_empty()) {
             (0, true) => {
-                return zero("it cannot run here (score 0), and does not say why".to_owned());
+                let reason = "it cannot run here (score 0), and does not say why";
+                let reason = Reason::new(Code::ScoreZero, reason);
+                return Err(
+                    reason.with_remedy("ask its authors: `reason` of the score should say why")
+                );
             }
             (0, false) => return zero(format!("it cannot run here: {reason}")),
             (n, _) if n > abi::MAX_SCORE => {

@@ -31,7 +31,9 @@ pub use abi_compatibility::{BackendProperties, DeviceProperties};
 pub use pipeline::Offer;
 pub use probe::{probe_here, set_probe_command, set_probe_timeout};
 pub use reason::{Code, Reason};
-pub use report::{Candidate, Directory, Outcome, Report, Stage, report, report_json, report_table};
+pub use report::{
+    Candidate, Directory, Outcome, Report, Stage, report, report_json, report_table, show_report,
+};
 pub use search::{Rule, SearchPath, add_search_directory, search_paths, set_search_paths};
 
 use crate::backend::registration::Registration;

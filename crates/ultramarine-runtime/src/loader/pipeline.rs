@@ -428,6 +428,11 @@ fn launch(
     let refused = |refusal: StartError| match refusal {
         StartError::Failed(error) => Reason::new(Code::InitFailed, format!("init: {error}")),
         StartError::Table(text) => Reason::new(Code::TableDiffers, text),
+        StartError::Function(name) => {
+            let text = format!("its table lacks the required function {name}");
+            let remedy = format!("set it in ultramarine_backend_init: t.{name} = ...");
+            Reason::new(Code::TableDiffers, text).with_remedy(remedy)
+        }
         StartError::NoDevice => Reason::new(Code::NoDevices, "it found no device"),
         StartError::Served => duplicate(),
     };

@@ -1,4 +1,5 @@
-//! The reasons why candidates are left out: one row per reason, with its log level and remedy.
+//! The reasons why candidates are left out: one row per reason, with its log level and remedy. The level is `Warning` where
+//! something is wrong with the file or its place, and `Info` where it is right and not for this machine or this call.
 
 use crate::log::Level;
 use std::fmt;
@@ -55,33 +56,34 @@ codes! {
     Owner "owner" Warning
         "chown the file to root or to this user, or load it by its path";
     /// Not a shared library of this system.
-    NotALibrary "not_a_library" Warning "build it as a shared library for this system";
+    NotALibrary "not_a_library" Warning
+        "put the shared library there that a compiler makes with -shared -fPIC on this system";
     /// The file is shorter than its headers say.
     CutShort "cut_short" Warning "copy or install the file again";
     /// Built for other processors.
     Machine "machine" Info "install the build for this machine";
     /// The note is not what it should be.
-    NoteDamaged "note_damaged" Error "rebuild it with the contract's header";
+    NoteDamaged "note_damaged" Warning "rebuild it with the contract's header";
     /// Declared under another name than the file's.
-    NameDiffers "name_differs" Error "rename the file, or correct the name in its ABI info";
+    NameDiffers "name_differs" Warning "rename the file, or correct the name in UM_DEFINE_BACKEND";
     /// Versions of the contract that do not go together.
-    AbiVersion "abi_version" Error "install the build of the backend for this version of ultramarine";
+    AbiVersion "abi_version" Warning "install the build of the backend for this version of ultramarine";
     /// Major versions of DLPack differ.
-    DlpackVersion "dlpack_version" Error "rebuild it with the dlpack.h that stands beside backend.h";
+    DlpackVersion "dlpack_version" Warning "rebuild it with the dlpack.h that stands beside backend.h";
     /// Pointers of another width.
-    PointerWidth "pointer_width" Error "install the build for this machine";
+    PointerWidth "pointer_width" Info "install the build for this machine";
     /// Another order of bytes.
-    Endianness "endianness" Error "install the build for this machine";
+    Endianness "endianness" Info "install the build for this machine";
     /// Its function table is too short.
-    TableShort "table_short" Error "rebuild it with the present backend.h";
+    TableShort "table_short" Warning "rebuild it with the present backend.h";
     /// Its ABI info is too short.
-    InfoShort "info_short" Error "rebuild it with the present backend.h";
+    InfoShort "info_short" Warning "rebuild it with the present backend.h";
     /// Built with a sanitizer that this process does not run.
-    Sanitizer "sanitizer" Error "install a build without it, or start the program with that sanitizer";
+    Sanitizer "sanitizer" Warning "install a build without it, or start the program with that sanitizer";
     /// A device type that is none.
-    DeviceType "device_type" Error "set one of DLPack's device types in its ABI info";
+    DeviceType "device_type" Warning "give UM_DEFINE_BACKEND one of DLPack's device types";
     /// A name or variant with characters that it may not have.
-    BadName "bad_name" Error "correct name and variant in its ABI info";
+    BadName "bad_name" Warning "correct name and variant in UM_DEFINE_BACKEND";
     /// The processor lacks something.
     CpuFeature "cpu_feature" Info "install a variant that asks for less";
     /// A processor feature that is unknown here.
@@ -99,11 +101,11 @@ codes! {
     OpenFailed "open_failed" Warning "run ldd on the file to see what it misses";
     /// An entry point is missing.
     NoEntryPoint "no_entry_point" Warning
-        "export the entry points of backend.h with default visibility, as C functions";
+        "define the entry points of backend.h and include the header, which exports them; in C++ within extern \"C\"";
     /// The ABI info cannot be had, or is garbage.
-    InfoGarbage "info_garbage" Error "fill no more than the size that the host sets";
+    InfoGarbage "info_garbage" Warning "fill no more than the size that the host sets";
     /// The ABI info is not the one in the note.
-    NoteDiffers "note_differs" Error "make note and entry point of one constant";
+    NoteDiffers "note_differs" Warning "make note and entry point of one constant";
     /// It says that it cannot run here.
     ScoreZero "score_zero" Info "nothing to do where this machine lacks what it asks for";
     /// Its score cannot be meant.
@@ -117,7 +119,7 @@ codes! {
     /// Its init failed.
     InitFailed "init_failed" Warning "see its message; check its driver, and what it needs besides";
     /// Its table is not what it promised.
-    TableDiffers "table_differs" Error "let init fill in what the ABI info says";
+    TableDiffers "table_differs" Warning "let ultramarine_backend_init fill in the name, device type and version that UM_DEFINE_BACKEND says";
     /// It has no devices.
     NoDevices "no_devices" Info "nothing to do where there is no such device; else check its driver";
     /// Its devices are served by a backend with a higher score.

@@ -9,6 +9,7 @@ use crate::device::Device;
 use crate::log::Level;
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 macro_rules! named_enum {
     ($(#[$top:meta])* $type:ident: $($(#[$doc:meta])* $variant:ident $name:literal,)*) => {
@@ -69,6 +70,14 @@ named_enum! {
     Skipped "skipped",
     /// Left out since something is wrong.
     Rejected "rejected",
+}
+
+/// The program shows the report.
+static REPORTED: AtomicBool = AtomicBool::new(false);
+
+/// Says that the program shows the [`report`] after it has loaded backends, so that the log does not repeat its reasons.
+pub fn show_report() {
+    REPORTED.store(true, Ordering::Relaxed);
 }
 
 /// A file that was examined, and its outcome.
@@ -277,11 +286,16 @@ impl Candidate {
         self.reason = Some(reason);
     }
 
-    /// Its line in the log.
+    /// Its line in the log. The caller that named the file gets the reason as an error, so the line is for those who ask.
     pub(super) fn log(&self) {
+        let level = |reason: &Reason| match &self.rule {
+            Rule::Explicit => Level::Info,
+            _ if REPORTED.load(Ordering::Relaxed) => Level::Info,
+            _ => reason.code.level(),
+        };
         match &self.reason {
             Some(reason) => crate::log::log(
-                reason.code.level(),
+                level(reason),
                 format_args!("backend {}: {reason}", self.path.display()),
             ),
             None => crate::log::log(
