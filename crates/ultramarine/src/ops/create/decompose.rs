@@ -1,8 +1,9 @@
-//! Ranges, in other dtypes or as running sums.
+//! Ranges, in other dtypes or made on the host.
 
+use crate::error::{Error, Result};
+use crate::ops::copy::fresh;
 use crate::ops::rules::decomposition::{Candidates, Decompose, wider};
-use crate::{array::Array, dtype::Dtype, ops::rules::builders::bin, scalar::Scalar};
-use ultramarine_abi::schema::binary;
+use crate::{array::Array, dtype::Dtype, scalar::Scalar};
 
 /// Candidates for `start + i * step`.
 pub(crate) fn candidates(start: f64, step: f64, d: &Decompose<'_>, candidates: &mut Candidates) {
@@ -19,10 +20,25 @@ pub(crate) fn candidates(start: f64, step: f64, d: &Decompose<'_>, candidates: &
     if d.dtype.is_inexact() && exact(2f64.powi(24)) {
         candidates.add(range(Dtype::Int32).map(|r| r.astype(d.dtype)));
     }
-    if d.dtype.is_integer() {
-        let scalar = |v: f64| Scalar::from_i64(d.dtype, v as i64);
-        let steps =
-            Array::full(d.shape, scalar(step)).and_then(|s| s.cumsum(Some(0), false, false));
-        candidates.add(steps.and_then(|s| bin(binary::ADD, &s, &Array::scalar(scalar(start)))));
+    candidates.add(uploaded(start, step, d));
+}
+
+/// The numbers as the CPU makes them, copied to the device: its own result even where it lacks a kernel for all dtypes.
+fn uploaded(start: f64, step: f64, d: &Decompose<'_>) -> Result<Array> {
+    let n = d.shape[0];
+    let mut bytes = Vec::new();
+    bytes
+        .try_reserve_exact(n.saturating_mul(d.dtype.size()))
+        .map_err(|_| Error::Memory(format!("[arange] No memory for {n} elements.").into()))?;
+    let (first, by) = (start as i64, step as i64);
+    for i in 0..n {
+        let element = if d.dtype.is_inexact() {
+            Scalar::from_f64(d.dtype, start + i as f64 * step)
+        } else {
+            Scalar::from_i64(d.dtype, first.wrapping_add(by.wrapping_mul(i as i64)))
+        };
+        bytes.extend_from_slice(&element.bits().to_le_bytes()[..d.dtype.size()]);
     }
+    // A copy, since commands that are replayed must not write to the numbers.
+    Ok(fresh(&Array::from_bytes(&bytes, d.shape, d.dtype)?))
 }
