@@ -97,21 +97,20 @@ static void release(array *arrays, uint32_t n) {
 /* Every code of a family over awkward numbers: nothing may trap or be undefined. */
 static void every_code(uint32_t op, uint32_t codes, uint32_t n_inputs) {
   static const float awkward[8] = {0, -0.0f, 1.5f, -3e38f, INFINITY, -INFINITY, NAN, 1e-40f};
-  static const int32_t whole[8] = {0, 1, -1, INT32_MAX, INT32_MIN, 31, 32, -7};
   static const uint8_t bools[8] = {0, 1, 1, 0, 1, 0, 0, 1};
-  const uint32_t dtypes[3] = {UM_DTYPE_FLOAT32, UM_DTYPE_INT32, UM_DTYPE_BOOL};
-  const void *data[3] = {awkward, whole, bools};
+  const uint32_t dtypes[2] = {UM_DTYPE_FLOAT32, UM_DTYPE_BOOL};
+  const void *data[2] = {awkward, bools};
   const int64_t shape[2] = {8, 8};
   int ran = 0;
-  for (uint32_t d = 0; d < 3; d++)
-    for (uint32_t to = 0; to < 3; to++)
+  for (uint32_t d = 0; d < 2; d++)
+    for (uint32_t to = 0; to < 2; to++)
       for (uint32_t code = 0; code < codes; code++) {
         um_binary_attrs attrs = {sizeof attrs, code};
         array a[3];
         const uint32_t n = n_inputs + 1;
         for (uint32_t i = 0; i < n_inputs; i++) { /* rows by columns, broadcast */
           a[i] = make(dtypes[d], 2, shape);
-          CHECK(table.copy_to_device(device, stream, a[i].tensor.buffer, 0, data[d], 8 * (d == 2 ? 1 : 4), NULL) == UM_OK);
+          CHECK(table.copy_to_device(device, stream, a[i].tensor.buffer, 0, data[d], 8 * (d == 1 ? 1 : 4), NULL) == UM_OK);
           a[i].strides[0] = i == 0, a[i].strides[1] = i == 1;
         }
         a[n_inputs] = make(dtypes[to], 2, shape);
@@ -122,31 +121,33 @@ static void every_code(uint32_t op, uint32_t codes, uint32_t n_inputs) {
 }
 
 static void numbers(void) {
-  const int64_t shape[2] = {2, 3}, square[2] = {2, 2}, row[2] = {2, 1}, line[1] = {6};
-  const uint64_t ramp[2][2] = {{1, 0}, {2, 0}};
+  const int64_t shape[2] = {2, 3}, square[2] = {2, 2}, row[2] = {2, 1};
   const um_no_attrs none = {sizeof none};
   um_reduce_attrs sum = {sizeof sum, UM_REDUCE_SUM, 2};
   struct {
     um_unary_attrs known;
     uint32_t tail;
   } longer = {{sizeof longer, UM_UNARY_EXP}, 0};
-  int32_t got[6];
-  float product[4];
+  static const float odd[6] = {1, 3, 5, 7, 9, 11};
+  float got[6], product[4];
+  uint8_t truths[6];
   array a[3];
 
-  a[0] = make(UM_DTYPE_INT32, 1, line); /* 1 3 5 7 9 11 */
-  CHECK(run(UM_OP_ARANGE, &none, a, 1, ramp) == UM_OK);
-  CHECK(table.copy_to_host(device, stream, a[0].tensor.buffer, 0, got, sizeof got, NULL) == UM_OK);
-  CHECK(got[0] == 1 && got[5] == 11);
-  a[0].tensor.dl.ndim = 2, a[0].shape[0] = 2, a[0].shape[1] = 3, a[0].strides[0] = 3, a[0].strides[1] = 1;
-
-  a[1] = make(UM_DTYPE_INT32, 2, row);
+  a[0] = make(UM_DTYPE_FLOAT32, 2, shape);
+  CHECK(table.copy_to_device(device, stream, a[0].tensor.buffer, 0, odd, sizeof odd, NULL) == UM_OK);
+  a[1] = make(UM_DTYPE_FLOAT32, 2, row);
   CHECK(run(UM_OP_REDUCE, &sum, a, 2, NULL) == UM_OK);
   memcpy(got, a[1].tensor.dl.data, 8);
   CHECK(got[0] == 9 && got[1] == 27);
   release(&a[1], 1);
 
-  a[1] = make(UM_DTYPE_FLOAT32, 2, shape); /* the same as float32 */
+  a[1] = make(UM_DTYPE_BOOL, 2, shape);
+  CHECK(run(UM_OP_COPY, &none, a, 2, NULL) == UM_OK);
+  CHECK(table.copy_to_host(device, stream, a[1].tensor.buffer, 0, truths, sizeof truths, NULL) == UM_OK);
+  CHECK(truths[0] == 1 && truths[5] == 1);
+  release(&a[1], 1);
+
+  a[1] = make(UM_DTYPE_FLOAT32, 2, shape); /* the same once more */
   CHECK(run(UM_OP_COPY, &none, a, 2, NULL) == UM_OK);
   release(a, 1);
   a[0] = a[1];
@@ -181,8 +182,7 @@ static void sizes_and_errors(void) {
   free(error), error = NULL;
   CHECK(table.device_open(table.backend, 9, &opened, &error) == UM_INVALID && error != NULL);
   free(error), error = NULL;
-  CHECK(table.buffer_alloc(device, UINT64_MAX, &opened, &error) == UM_OUT_OF_MEMORY && error != NULL);
-  free(error);
+  CHECK(table.buffer_alloc(device, UINT64_MAX, &opened, NULL) == UM_OUT_OF_MEMORY && opened == NULL);
 }
 
 int main(void) {

@@ -2,13 +2,27 @@
 
 import os
 import subprocess
+import sys
+import sysconfig
 from pathlib import Path
 
-from setuptools import setup
+import setuptools
+
+if tuple(map(int, setuptools.__version__.split(".")[:2])) < (77, 0):
+    raise SystemExit(
+        f"setuptools 77 or later builds this package, here is {setuptools.__version__}: "
+        "run pip install --upgrade setuptools"
+    )
+
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
-import ultramarine
+# pip hides the installed packages from a build: Ultramarine's headers are taken from there all the same.
+sys.path.append(sysconfig.get_path("platlib"))
+try:
+    import ultramarine
+except ImportError as error:
+    raise SystemExit(f"install ultramarine first, its headers are needed: {error}") from None
 
 SOURCE = Path(__file__).resolve().parents[1] / "minimal/minimal.c"
 
@@ -40,4 +54,4 @@ class Wheel(bdist_wheel):
         return "py3", "none", super().get_tag()[2]
 
 
-setup(cmdclass={"build_py": Build, "bdist_wheel": Wheel})
+setuptools.setup(cmdclass={"build_py": Build, "bdist_wheel": Wheel})

@@ -6,7 +6,9 @@
  *   um_read_sized, um_write_sized, um_read_attributes   structs of another version
  *   um_command_at, um_input, um_output, um_scalar       parts of a command, by their strides
  *   um_dtype_index, um_dtype, um_dtype_size             dtypes and the bits of the device masks
+ *   um_check_arity                                      numbers, ranks and dtypes of the tensors of a request
  *   um_rows                                             loops over strided and broadcast tensors
+ *   um_table, um_host_memory_functions                  a table to begin with; buffers that are host memory
  *   um_sync_functions                                   streams and timeline events of a synchronous backend
  *
  * Link with -pthread where the C library wants it. For exceptions there is helper.hpp. */
@@ -205,6 +207,19 @@ static inline int32_t um_dtype_index(DLDataType dtype) {
 /* Bytes of one element. */
 static inline uint32_t um_dtype_size(DLDataType dtype) { return ((uint32_t)dtype.bits * dtype.lanes + 7) / 8; }
 
+/* Checks the tensors of a request for a plan: their numbers, known dtypes, and ranks that exist. `prepare` may be asked for
+ * anything, by later hosts too: `return` what is not UM_OK. The op's own rules remain. */
+static inline um_status um_check_arity(const um_tensor_desc *inputs, uint32_t n_inputs, uint32_t expected_inputs,
+                                       const um_tensor_desc *outputs, uint32_t n_outputs, uint32_t expected_outputs) {
+  uint32_t i;
+  if (n_inputs != expected_inputs || n_outputs != expected_outputs) return UM_UNSUPPORTED;
+  for (i = 0; i < n_inputs + n_outputs; i++) {
+    const um_tensor_desc *desc = i < n_inputs ? um_desc_at(inputs, i) : um_desc_at(outputs, i - n_inputs);
+    if (desc->ndim < 0 || desc->ndim > UM_MAX_NDIM || um_dtype_index(desc->dtype) < 0) return UM_UNSUPPORTED;
+  }
+  return UM_OK;
+}
+
 /* ---- loops over tensors ------------------------------------------------------------------------------------- */
 
 /* Walks several tensors of one iteration shape together, row by row:
@@ -308,6 +323,71 @@ static inline int um_rows_next(um_rows *rows) {
   }
   rows->done = 1;
   return 0;
+}
+
+/* ---- tables, and buffers in host memory ----------------------------------------------------------------------- */
+
+/* A table of this version without functions. The name is that of UM_DEFINE_BACKEND, a string that lives for ever. */
+static inline um_backend_table um_table(const char *name, int32_t device_type) {
+  um_backend_table table;
+  memset(&table, 0, sizeof table);
+  table.size = sizeof table;
+  table.abi_major = UM_ABI_MAJOR;
+  table.abi_minor = UM_ABI_MINOR;
+  table.name = name;
+  table.device_type = device_type;
+  return table;
+}
+
+/* For devices that compute in host memory (um_device_info.host_memory is 1): a buffer's handle is its address.
+ * `um_host_memory_functions(&table)` puts the five functions into a table. */
+#define UM_HOST_MEMORY_ALIGNMENT 256
+
+static inline um_status um_host_buffer_alloc(void *device, uint64_t bytes, void **buffer, um_error **error) {
+  const uint64_t rounded = bytes / UM_HOST_MEMORY_ALIGNMENT * UM_HOST_MEMORY_ALIGNMENT + UM_HOST_MEMORY_ALIGNMENT;
+  (void)device, (void)error;
+  *buffer = NULL;
+  if (rounded < bytes || rounded > SIZE_MAX) return UM_OUT_OF_MEMORY;
+#if defined(_WIN32)
+  *buffer = _aligned_malloc((size_t)rounded, UM_HOST_MEMORY_ALIGNMENT);
+#elif defined(__cplusplus) /* whose library may lack aligned_alloc before C++17, as C11's lacks posix_memalign */
+  if (posix_memalign(buffer, UM_HOST_MEMORY_ALIGNMENT, (size_t)rounded) != 0) *buffer = NULL;
+#else
+  *buffer = aligned_alloc(UM_HOST_MEMORY_ALIGNMENT, (size_t)rounded);
+#endif
+  return *buffer == NULL ? UM_OUT_OF_MEMORY : UM_OK;
+}
+static inline void um_host_buffer_free(void *device, void *buffer) {
+  (void)device;
+#if defined(_WIN32)
+  _aligned_free(buffer);
+#else
+  free(buffer);
+#endif
+}
+static inline void *um_host_buffer_pointer(void *device, void *buffer) {
+  (void)device;
+  return buffer;
+}
+static inline um_status um_host_copy_to_device(void *device, void *stream, void *buffer, uint64_t offset,
+                                               const void *source, uint64_t bytes, um_error **error) {
+  (void)device, (void)stream, (void)error;
+  memcpy((char *)buffer + offset, source, (size_t)bytes);
+  return UM_OK;
+}
+static inline um_status um_host_copy_to_host(void *device, void *stream, void *buffer, uint64_t offset, void *target,
+                                             uint64_t bytes, um_error **error) {
+  (void)device, (void)stream, (void)error;
+  memcpy(target, (const char *)buffer + offset, (size_t)bytes);
+  return UM_OK;
+}
+
+static inline void um_host_memory_functions(um_backend_table *table) {
+  table->buffer_alloc = um_host_buffer_alloc;
+  table->buffer_free = um_host_buffer_free;
+  table->buffer_host_pointer = um_host_buffer_pointer;
+  table->copy_to_device = um_host_copy_to_device;
+  table->copy_to_host = um_host_copy_to_host;
 }
 
 /* ---- streams and events of a synchronous backend ------------------------------------------------------------- */

@@ -71,6 +71,13 @@ static um_status faulty_prepare(void *device, uint32_t op, uint32_t revision, co
 #ifdef FAULT_WRONG_RESULT
   if (op == UM_OP_BINARY && attrs.op == UM_BINARY_SUBTRACT) attrs.op = UM_BINARY_ADD, attributes = &attrs;
 #endif
+#ifdef FAULT_ANY_RANK
+  um_tensor_desc first = {0};
+  if (op == UM_OP_UNARY && n_inputs == 1) first = *inputs, first.ndim = 1, inputs = &first, outputs = &first;
+#endif
+#ifdef FAULT_ANY_REVISION
+  revision = 1;
+#endif
 #ifdef FAULT_IGNORES_TAIL
   if (op == UM_OP_UNARY) attrs.size = sizeof attrs, attributes = &attrs;
 #endif
@@ -143,7 +150,7 @@ static void faulty_free(void *device, void *buffer) {
 #ifdef FAULT_LEAK
   (void)device, (void)buffer;
 #else
-  buffer_free(device, buffer);
+  um_host_buffer_free(device, buffer);
 #endif
 #ifdef FAULT_DOUBLE_FREE
   {
@@ -157,7 +164,7 @@ static um_status faulty_alloc(void *device, uint64_t bytes, void **buffer, um_er
 #ifdef FAULT_EXHAUSTION
   if (bytes > (uint64_t)1 << 40) return um_fail(host, error, UM_ERROR, "too much");
 #endif
-  return buffer_alloc(device, bytes, buffer, error);
+  return um_host_buffer_alloc(device, bytes, buffer, error);
 }
 
 static um_status faulty_info(void *backend, uint32_t index, um_device_info *info, um_error **error) {

@@ -13,7 +13,7 @@ static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static known *list;
 static uint64_t active[DEVICES], peak[DEVICES];
 
-static unsigned place_of(const void *device) { return (unsigned)((const char *)device - (const char *)devices) / (unsigned)sizeof devices[0]; }
+static unsigned place_of(const void *device) { return (unsigned)(uintptr_t)device - 1; }
 
 static um_status remember(void *device, void *data, uint64_t bytes, const um_foreign_memory *foreign, um_error **error) {
   known *k = (known *)calloc(1, sizeof *k);
@@ -30,7 +30,7 @@ static um_status remember(void *device, void *data, uint64_t bytes, const um_for
 }
 
 static um_status known_alloc(void *device, uint64_t bytes, void **buffer, um_error **error) {
-  const um_status status = buffer_alloc(device, bytes, buffer, error);
+  const um_status status = um_host_buffer_alloc(device, bytes, buffer, error);
   return status == UM_OK ? remember(device, *buffer, bytes, NULL, error) : status;
 }
 
@@ -56,7 +56,7 @@ static void known_free(void *device, void *buffer) {
 #endif
     free(k->copy);
   } else {
-    buffer_free(device, buffer);
+    um_host_buffer_free(device, buffer);
   }
   free(k);
 }
