@@ -1,5 +1,5 @@
-"""The wheel of a backend that is a crate of this repository: puts the library into the package, and names the wheel after the
-platform. A backend's `setup.py` calls `build`.
+"""The wheel of a backend, or of a program, that is a crate of this repository: puts the binary into the package, and names the
+wheel after the platform. A backend's `setup.py` calls `build`, a program's `build_program`.
 """
 
 import os
@@ -26,38 +26,61 @@ def build(crate: str, backends: dict[str, str]) -> None:
     """
     if sys.platform not in backends:
         raise SystemExit(f"{crate} is for {', '.join(backends)}, not for {sys.platform}")
-    package = crate.replace("-", "_")
     form = FORMS[sys.platform]
+    name = form.format(f"ultramarine-{backends[sys.platform]}")
+    package(
+        crate,
+        f"{variable(crate)}_LIBRARY",
+        form.format(crate.replace("-", "_")),
+        f"backends/{name}",
+    )
 
-    def library() -> Path:
-        if given := os.environ.get(f"{package.upper()}_LIBRARY"):
-            return Path(given)
+
+def build_program(crate: str) -> None:
+    """Builds the package of a crate's program, which goes into the directory `bin` of the package. The program is the one that
+    the environment names (`ULTRAMARINE_CONFORM_PROGRAM` for `ultramarine-conform`), or is built here by cargo."""
+    name = f"{crate}.exe" if sys.platform == "win32" else crate
+    package(crate, f"{variable(crate)}_PROGRAM", name, f"bin/{name}")
+
+
+def variable(crate: str) -> str:
+    """The beginning of the names of a crate's environment variables."""
+    return crate.replace("-", "_").upper()
+
+
+def package(crate: str, given: str, built: str, place: str) -> None:
+    """Builds a package with a file of a crate at `place`: what the environment variable `given` names, or what cargo puts at
+    `built`."""
+    module = crate.replace("-", "_")
+
+    def binary() -> Path:
+        if path := os.environ.get(given):
+            return Path(path)
         command = ["cargo", "build", "--release", "--quiet", "-p", crate]
         subprocess.run(command, cwd=ROOT, check=True)
         target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-        return target / "release" / form.format(package)
+        return target / "release" / built
 
     class Build(build_py):
-        """The Python files, and the library under the name that the loader looks for."""
+        """The Python files, and the binary under the name that it is looked for."""
 
         def run(self) -> None:
             super().run()
-            directory = Path(self.build_lib, package, "backends")
-            directory.mkdir(parents=True, exist_ok=True)
-            to = directory / form.format(f"ultramarine-{backends[sys.platform]}")
-            shutil.copyfile(library(), to)
+            to = Path(self.build_lib, module, place)
+            to.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(binary(), to)
             if sys.platform == "linux" and shutil.which("strip"):
                 subprocess.run(["strip", "--strip-unneeded", str(to)], check=True)
 
     class Wheel(bdist_wheel):
-        """A wheel for any Python on this platform: the library knows nothing of Python."""
+        """A wheel for any Python on this platform: the binary knows nothing of Python."""
 
         def finalize_options(self) -> None:
             super().finalize_options()
             self.root_is_pure = False
 
         def get_tag(self) -> tuple[str, str, str]:
-            return "py3", "none", platform(super().get_tag()[2], library())
+            return "py3", "none", platform(super().get_tag()[2], binary())
 
     setup(cmdclass={"build_py": Build, "bdist_wheel": Wheel})
 

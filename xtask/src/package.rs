@@ -51,6 +51,7 @@ pub fn run() -> Result<()> {
     sh::run(fresh.python(&["-m", "ultramarine", "backends"]))?;
     backend(&venv, &fresh, "ultramarine-cuda", "cuda", plugins::cuda(Profile::Release)?)?;
     backend(&venv, &fresh, "ultramarine-wgpu", "vulkan", plugins::vulkan(Profile::Release)?)?;
+    conform(&venv, &fresh)?;
     dlpack_check(&venv, &fresh)?;
     let import = best_seconds(&fresh, "import ultramarine")? - best_seconds(&fresh, "pass")?;
     println!("importing takes {:.1} ms beyond the interpreter's start", import * 1e3);
@@ -85,6 +86,19 @@ fn backend(venv: &Venv, fresh: &Venv, package: &str, name: &str, built: Built) -
         bail!("the installed backend {name} is not found: {}", printed.trim());
     }
     Ok(())
+}
+
+/// The wheel of the conformance kit: built, installed beside, run by `python -m ultramarine conform`.
+fn conform(venv: &Venv, fresh: &Venv) -> Result<()> {
+    sh::say("building the wheel of the conformance kit");
+    let wheel = ["-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"];
+    let place = ["-w", "dist/conform", "crates/ultramarine-conform/package"];
+    sh::run(venv.python(&[&wheel[..], &place].concat()))?;
+    let wheel = only_wheel(sh::root().join("dist/conform"))?;
+    let name = wheel.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    println!("dist/conform/{name}: {:.2} MB", std::fs::metadata(&wheel)?.len() as f64 / 1e6);
+    fresh.pip_install(&["--no-deps", &wheel.to_string_lossy()])?;
+    sh::run(fresh.python(&["-m", "ultramarine", "conform", "--builtin", "--group", "abi"]))
 }
 
 /// The wheel of the DLPack checks: built, installed beside, run on the installed package.

@@ -2,7 +2,9 @@
 //! [`call`], and what the backend leaves to the host (a CPU overlay's memory and
 //! streams) is the kit's own.
 
+use crate::dtype::DType;
 use crate::plugin::{Backend, Failure, call};
+use crate::record::note_unnamed;
 use core::ffi::{CStr, c_void};
 use ultramarine_abi::{
     self as abi, Command, DeviceInfo, TensorDesc, device_flag, dlpack::device_type, schema::OpId,
@@ -326,6 +328,7 @@ impl<'a> Device<'a> {
     pub fn submit(&self, stream: Handle, commands: &[Command]) -> Result<(), Failure> {
         let submit = function!(self, submit)?;
         let n = commands.len() as u32;
+        note_unnamed(|| describe(commands));
         // SAFETY: commands are valid for the call (the callers' care).
         call("submit", |e| unsafe { submit(self.handle, stream.0, commands.as_ptr(), n, e) })
     }
@@ -342,6 +345,34 @@ impl<'a> Device<'a> {
     pub fn flag(&self, bit: u32) -> bool {
         self.info.flags & bit != 0
     }
+}
+
+/// A list of commands in words: the first ones with the dtypes, shapes and strides of their tensors.
+fn describe(commands: &[Command]) -> String {
+    let tensor = |t: &abi::Tensor| {
+        let axes = |p: *const i64| match usize::try_from(t.dl.ndim) {
+            // SAFETY: shape and strides of the kit's tensors have as many elements as they have axes.
+            Ok(n) if n > 0 && !p.is_null() => unsafe { std::slice::from_raw_parts(p, n) },
+            _ => &[],
+        };
+        let known = DType::all().find(|d| d.dl() == t.dl.dtype);
+        let (shape, strides) = (axes(t.dl.shape), axes(t.dl.strides));
+        format!("{} {shape:?} with strides {strides:?}", known.map_or("?", DType::name))
+    };
+    let list = |first: *const abi::Tensor, n: u32, stride: u32| {
+        let n = if first.is_null() { 0 } else { n as usize };
+        let at = |i: usize| {
+            // SAFETY: the kit's tensors, as far apart as their command says.
+            tensor(unsafe { &*first.cast::<u8>().add(i * stride as usize).cast() })
+        };
+        (0..n).map(at).collect::<Vec<_>>().join(", ")
+    };
+    let one = |c: &Command| {
+        let inputs = list(c.inputs, c.n_inputs, c.tensor_stride);
+        format!("({inputs}) to ({})", list(c.outputs, c.n_outputs, c.tensor_stride))
+    };
+    let shown: Vec<String> = commands.iter().take(3).map(one).collect();
+    format!("submit of {} commands: {}", commands.len(), shown.join("; "))
 }
 
 /// A description of a tensor.

@@ -1,6 +1,7 @@
 //! Static checks of the file, before any of its code runs.
 
 use crate::parent::Findings;
+use crate::plugin::entry_remedy;
 use object::elf;
 use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol};
@@ -36,15 +37,22 @@ pub fn check(path: &Path, findings: &mut Findings) -> bool {
     let file = match Elf::parse(&*data) {
         Ok(file) => file,
         Err(e) => {
-            add("readable", &Err(format!("not a 64-bit ELF file: {e}")));
+            add("readable", &Err(unreadable(&data, &e.to_string())));
             return false;
         }
     };
     add("readable", &Ok(()));
     let machine = machine(&file);
     add("machine type", &machine);
+    if machine.is_err() {
+        return false;
+    }
+    // Without the entry point there is no note either: one mistake, one failure, and nothing to load.
+    let forgotten = !exported(&file).iter().any(|name| *name == symbol::ABI_INFO.to_string_lossy());
     let info = abi_note(&data);
-    add("note", &info.as_ref().map(|_| ()).map_err(Clone::clone));
+    if !forgotten {
+        add("note", &info.as_ref().map(|_| ()).map_err(Clone::clone));
+    }
     if let Ok(info) = &info {
         add("versions in the note", &versions(info));
         add("file name", &file_name(path, info));
@@ -62,7 +70,18 @@ pub fn check(path: &Path, findings: &mut Findings) -> bool {
                 "target": inline_str(&info.target), "cpu_features": inline_str(&info.cpu_features)}),
         ));
     }
-    machine.is_ok()
+    !forgotten
+}
+
+/// The text for a file that is none of this system's libraries.
+fn unreadable(data: &[u8], why: &str) -> String {
+    let text = !data.is_empty() && std::str::from_utf8(data).is_ok_and(|t| !t.contains('\0'));
+    let kind = match (data.len(), text) {
+        (0, _) => "an empty file".to_owned(),
+        (n, true) => format!("a text file of {n} bytes"),
+        (n, false) => format!("{n} bytes, not a 64-bit ELF file ({why})"),
+    };
+    format!("{kind}, not a shared library: give the output of cc -shared -fPIC")
 }
 
 fn machine(file: &Elf<'_>) -> Checked {
@@ -70,7 +89,10 @@ fn machine(file: &Elf<'_>) -> Checked {
     let endian = file.endian();
     let expected = if cfg!(target_arch = "aarch64") { elf::EM_AARCH64 } else { elf::EM_X86_64 };
     let machine = header.e_machine(endian);
-    ensure!(header.e_type(endian) == elf::ET_DYN, "not a shared library");
+    ensure!(
+        header.e_type(endian) == elf::ET_DYN,
+        "an ELF object or program, not a shared library: link with cc -shared"
+    );
     if machine == expected {
         Ok(())
     } else {
@@ -120,7 +142,9 @@ pub fn abi_note(data: &[u8]) -> Result<BackendAbiInfo, String> {
     let section = file.section_by_name(note::ELF_SECTION).map(|s| s.size());
     Err(match section {
         Some(_) => format!("section {} is in no note segment", note::ELF_SECTION),
-        None => "no note with the ABI info".into(),
+        None => "no note with the ABI info: write UM_DEFINE_BACKEND(...) once in the library, at file scope (in Rust: \
+                 export_backend!)"
+            .into(),
     })
 }
 
@@ -155,26 +179,37 @@ fn file_name(path: &Path, info: &BackendAbiInfo) -> Checked {
     }
 }
 
+/// Names of the symbols that others can see.
+fn exported<'a>(file: &Elf<'a>) -> Vec<&'a str> {
+    let defined = file.dynamic_symbols().filter(|s| s.is_definition());
+    defined.filter_map(|symbol| symbol.name().ok()).collect()
+}
+
 /// Only the entry points are exported: anything else could answer for another library's.
 fn exports(file: &Elf<'_>) -> Checked {
     let entries = [symbol::ABI_INFO, symbol::SCORE, symbol::INIT].map(|s| s.to_string_lossy());
     let mut foreign = Vec::new();
     let mut own = Vec::new();
-    for symbol in file.dynamic_symbols().filter(|s| s.is_definition()) {
-        let Ok(name) = symbol.name() else { continue };
+    for name in exported(file) {
         let known = entries.iter().any(|e| e == name);
         if known { own.push(name) } else { foreign.push(name) }
     }
     // What linkers put there themselves.
     foreign.retain(|name| !matches!(*name, "_init" | "_fini" | "_edata" | "_end" | "__bss_start"));
-    for required in [&entries[0], &entries[2]] {
-        ensure!(own.iter().any(|name| *name == required.as_ref()), "{required} is not exported");
+    for (at, symbol) in [(0, symbol::ABI_INFO), (2, symbol::INIT)] {
+        let required = &entries[at];
+        let remedy = entry_remedy(symbol);
+        let is_there = own.iter().any(|name| *name == required.as_ref());
+        ensure!(is_there, "{required} is not exported: {remedy}");
     }
     let n = foreign.len();
     foreign.truncate(6);
     match n {
         0 => Ok(()),
-        n => Err(format!("{n} more symbols are exported: {} (hide them)", foreign.join(", "))),
+        n => Err(format!(
+            "{n} more symbols are exported: {}: compile with -fvisibility=hidden",
+            foreign.join(", ")
+        )),
     }
 }
 

@@ -11,6 +11,7 @@
 #[macro_use(ensure)]
 extern crate ultramarine_abi;
 
+mod bench;
 mod cases;
 mod compare;
 mod device;
@@ -37,6 +38,8 @@ use std::process::ExitCode;
 
 const FAILED: u8 = 1;
 const USAGE: u8 = 2;
+const CANNOT_RUN: u8 = 3;
+const BELOW_GRADE: u8 = 4;
 
 fn main() -> ExitCode {
     let options = match options::parse() {
@@ -112,8 +115,38 @@ fn run_parent(options: &Options) -> Result<ExitCode, String> {
         }
     }
     // A file for another machine, or none at all: nothing of it can be run.
-    let mut findings =
-        if loadable { parent::run(options, &groups)? } else { parent::Findings::default() };
+    let mut findings = parent::Findings::default();
+    if loadable && !groups.is_empty() {
+        let load = parent::run(options, &[groups::LOAD])?;
+        let can_run = load.property(groups::CANNOT_RUN).is_none() && !load.failed();
+        if options.bench && can_run {
+            let (table, found) = bench::run(options)?;
+            print!("{table}");
+            return Ok(if found.failed() {
+                report_failures(options, &found)
+            } else {
+                ExitCode::SUCCESS
+            });
+        }
+        if let Some(reason) = load.property(groups::CANNOT_RUN).and_then(|r| r.as_str()) {
+            let text = format!("cannot run here (score 0): {reason}");
+            if !early.failed() {
+                println!("{}: {text}", options.source);
+                return Ok(ExitCode::from(CANNOT_RUN));
+            }
+            findings.add(groups::LOAD, "load/score", "skip", &text);
+            groups.clear();
+        }
+        if load.failed() {
+            // It would fail in every group. The one with the details of tables and structs says more, if it is asked for.
+            groups.retain(|name| options.is_part() && *name == "abi" && load.crashes == 0);
+            if groups.is_empty() {
+                findings = load;
+            }
+        }
+        let part = parent::run(options, &groups)?;
+        findings.append(part);
+    }
     findings.checks.splice(0..0, early.checks);
     findings.properties.splice(0..0, early.properties);
     if let Source::File(path) = &options.source
@@ -127,15 +160,23 @@ fn run_parent(options: &Options) -> Result<ExitCode, String> {
     if let Some(path) = &options.json {
         let mut json = findings.json();
         json["plugin"] = options.source.to_string().into();
+        json["contract"] = if findings.failed() { "broken" } else { "kept" }.into();
         json["grade"] = verdict.grade.map_or("none", |g| g.name()).into();
-        json["missing"] = verdict.missing.clone().into();
+        json["missing"] = verdict.missing.iter().map(ToString::to_string).collect();
         std::fs::write(path, format!("{json:#}\n"))
             .map_err(|e| format!("{}: {e}", path.display()))?;
     }
-    let failed = findings.checks.iter().any(|c| c.result == "fail");
-    let is_part = !options.groups.is_empty() || options.check.is_some();
-    let conforms = verdict.grade.is_some_and(|g| g >= options.grade) || is_part && !failed;
-    Ok(if conforms { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+    Ok(match verdict.outcome(options, &findings) {
+        report::Outcome::Conforms => ExitCode::SUCCESS,
+        report::Outcome::Breaks => ExitCode::from(FAILED),
+        report::Outcome::BelowGrade => ExitCode::from(BELOW_GRADE),
+    })
+}
+
+/// Prints what failed while figures were taken.
+fn report_failures(options: &Options, found: &parent::Findings) -> ExitCode {
+    print!("\n{}", report::failed(options, found));
+    ExitCode::from(FAILED)
 }
 
 /// Compares the note with the info of the entry point, as children reported it.

@@ -4,7 +4,7 @@ use crate::plugin::Source;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A level of conformance.
+/// A level of what a backend computes itself; keeping the contract comes before all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Grade {
     /// Functions right; the float32 core native.
@@ -41,10 +41,13 @@ pub struct Options {
     /// Groups to run; all if empty. A prefix stands for all groups that begin with it.
     pub groups: Vec<String>,
     pub check: Option<String>,
-    pub grade: Grade,
+    /// The grade that the exit status demands beside the contract, if any.
+    pub grade: Option<Grade>,
     pub device: u32,
     pub full: bool,
     pub large: bool,
+    /// Figures instead of checks.
+    pub bench: bool,
     pub verbose: bool,
     pub limit: Duration,
     /// Groups at a time.
@@ -55,6 +58,13 @@ pub struct Options {
     pub rank: Option<Rank>,
 }
 
+impl Options {
+    /// True if only a part of the kit is run, which has no grade.
+    pub fn is_part(&self) -> bool {
+        !self.groups.is_empty() || self.check.is_some()
+    }
+}
+
 pub const HELP: &str = "\
 usage: ultramarine-conform [OPTIONS] PLUGIN
        ultramarine-conform [OPTIONS] --builtin
@@ -62,19 +72,21 @@ usage: ultramarine-conform [OPTIONS] PLUGIN
 Checks from a backend's binary alone that it keeps the contract, and reports what it can do.
 
   --builtin         the CPU backend that is linked into this program
-  --grade GRADE     basic (default) or complete: what the exit status demands
+  --grade GRADE     none (default), basic or complete: the operations that the exit status demands
   --group NAME      only this group; can be given several times. 'ops' is all groups of ops
   --check TEXT      only checks whose name contains TEXT
   --device INDEX    the backend's device to test (default 0)
   --full            every combination of op, dtype and layout instead of a sample
   --large           also tensors of more than 2^31 elements
+  --bench           figures instead of checks: launch cost and bandwidth, beside the built-in CPU backend's
   --json FILE       write everything that was found to FILE
   --time-limit S    seconds that a group may take (default 120)
   --jobs N          groups that run at once (default: as many as cores, 4 at most)
   --verbose         list what passed, and every op in the capability sheet
   --list            list the groups
 
-Exit status: 0 the backend conforms at the demanded grade, 1 it does not, 2 wrong usage.
+Exit status: 0 the backend keeps the contract and has the demanded grade, 1 it breaks the contract, 2 wrong
+usage, 3 it says that it cannot run here (score 0), 4 it keeps the contract below the demanded grade.
 ";
 
 /// The reason to stop without options.
@@ -99,10 +111,11 @@ pub fn parse() -> Result<Options, Stop> {
         json: None,
         groups: Vec::new(),
         check: None,
-        grade: Grade::Basic,
+        grade: None,
         device: 0,
         full: false,
         large: false,
+        bench: false,
         verbose: false,
         limit: Duration::from_secs(120),
         jobs: None,
@@ -121,6 +134,7 @@ pub fn parse() -> Result<Options, Stop> {
             Long("device") => options.device = parser.value()?.parse()?,
             Long("full") => options.full = true,
             Long("large") => options.large = true,
+            Long("bench") => options.bench = true,
             Long("verbose") | Short('v') => options.verbose = true,
             Long("jobs") => options.jobs = Some(parser.value()?.parse()?),
             Long("time-limit") => {
@@ -128,9 +142,13 @@ pub fn parse() -> Result<Options, Stop> {
             }
             Long("grade") => {
                 options.grade = match parser.value()?.string()?.as_str() {
-                    "basic" => Grade::Basic,
-                    "complete" => Grade::Complete,
-                    other => return Err(Stop::Wrong(format!("no grade {other:?}"))),
+                    "none" => None,
+                    "basic" => Some(Grade::Basic),
+                    "complete" => Some(Grade::Complete),
+                    other => {
+                        let known = "none, basic and complete";
+                        return Err(Stop::Wrong(format!("no grade {other:?}: there are {known}")));
+                    }
                 };
             }
             // A group's child process; internal.

@@ -1,6 +1,7 @@
 //! The parent: runs every group in a child process with a time limit, and collects what
 //! the children write. A crash or a hang costs the check in which it happened.
 
+use crate::groups;
 use crate::options::Options;
 use crate::plugin::Source;
 use serde_json::{Value, json};
@@ -33,6 +34,8 @@ pub struct Findings {
     pub cells: Vec<Value>,
     /// Groups with the time that they took.
     pub times: Vec<(String, Duration)>,
+    /// Child processes that ended before their checks did.
+    pub crashes: usize,
 }
 
 impl Findings {
@@ -43,6 +46,20 @@ impl Findings {
             result: result.to_owned(),
             text: text.to_owned(),
         });
+    }
+
+    /// True if a check failed.
+    pub fn failed(&self) -> bool {
+        self.checks.iter().any(|c| c.result == "fail")
+    }
+
+    /// Adds what other groups found.
+    pub fn append(&mut self, other: Findings) {
+        self.checks.extend(other.checks);
+        self.properties.extend(other.properties);
+        self.cells.extend(other.cells);
+        self.times.extend(other.times);
+        self.crashes += other.crashes;
     }
 
     pub fn property(&self, key: &str) -> Option<&Value> {
@@ -64,6 +81,8 @@ impl Findings {
 #[derive(Default)]
 struct Progress {
     running: Option<String>,
+    /// The call that the running check was about to make, as far as it said.
+    call: Option<String>,
     last: Option<String>,
     done: bool,
 }
@@ -109,11 +128,7 @@ pub fn run(options: &Options, groups: &[&str]) -> Result<Findings, String> {
     all.sort_by_key(|group| group.0);
     let mut findings = Findings::default();
     for (_, part) in all {
-        let part = part?;
-        findings.checks.extend(part.checks);
-        findings.properties.extend(part.properties);
-        findings.cells.extend(part.cells);
-        findings.times.extend(part.times);
+        findings.append(part?);
     }
     Ok(findings)
 }
@@ -141,9 +156,12 @@ fn run_group(
             Some(status) => format!("the process {}", ending(status)),
             None => format!("no end within {} s: killed", options.limit.as_secs()),
         };
+        findings.crashes += 1;
         match (progress.running, progress.last) {
             (Some(name), _) => {
-                findings.add(group, &name, "fail", &why);
+                let call =
+                    progress.call.map_or(String::new(), |call| format!("; last call: {call}"));
+                findings.add(group, &name, "fail", &format!("{why}{call}"));
                 after = Some(name);
             }
             (None, Some(last)) => {
@@ -178,7 +196,7 @@ fn spawn(
     if let Some(after) = after {
         command.arg("--child-after").arg(after);
     }
-    if let Some(check) = &options.check {
+    if let Some(check) = options.check.as_ref().filter(|_| group != groups::LOAD) {
         command.arg("--check").arg(check);
     }
     if options.full {
@@ -248,6 +266,9 @@ fn read(group: &str, text: &str, findings: &mut Findings) -> Progress {
         let field = |name: &str| value[name].as_str().unwrap_or_default();
         if let Some(name) = value["begin"].as_str() {
             progress.running = Some(name.to_owned());
+            progress.call = None;
+        } else if let Some(call) = value["call"].as_str() {
+            progress.call = Some(call.to_owned());
         } else if let Some(name) = value["end"].as_str() {
             findings.add(group, name, field("result"), field("text"));
             progress.running = None;

@@ -107,7 +107,12 @@ fn open(path: &Path) -> Result<&'static libloading::Library, String> {
     // SAFETY: the library's constructors run here. That they are what the kit came to
     // test is why it runs them in a child process.
     let library = unsafe { load(&path) };
-    Ok(Box::leak(Box::new(library.map_err(|e| format!("cannot open {}: {e}", path.display()))?)))
+    let library = library.map_err(|e| {
+        // The system's message, which libloading's own text lacks.
+        let why = std::error::Error::source(&e).map_or_else(|| e.to_string(), ToString::to_string);
+        format!("cannot open {}: {why}", path.display())
+    });
+    Ok(Box::leak(Box::new(library?)))
 }
 
 /// Opens a library, all of whose symbols are found at once.
@@ -145,7 +150,9 @@ impl Source {
             Source::File(path) => path,
         };
         let library = open(path)?;
-        let missing = |name: &CStr| format!("no entry point {}", name.to_string_lossy());
+        let missing = |name: &CStr| {
+            format!("no entry point {}: {}", name.to_string_lossy(), entry_remedy(name))
+        };
         // SAFETY: symbols of these names have these types, by contract.
         unsafe {
             let abi_info = library.get::<BackendAbiInfoFn>(symbol::ABI_INFO.to_bytes_with_nul());
@@ -157,6 +164,15 @@ impl Source {
                 init: *init.map_err(|_| missing(symbol::INIT))?,
             })
         }
+    }
+}
+
+/// How a required entry point comes into a library.
+pub fn entry_remedy(name: &CStr) -> &'static str {
+    if name == symbol::ABI_INFO {
+        "write UM_DEFINE_BACKEND(...) once in the library, at file scope (in Rust: export_backend!)"
+    } else {
+        "define it, with the signature of backend.h; in C++ within extern \"C\""
     }
 }
 

@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 use std::fs::File;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use ultramarine_abi::helper::panic_message;
 
 /// The outcome of a check.
@@ -27,6 +29,43 @@ pub fn skip(why: impl Into<String>) -> Result {
     Ok(Outcome::Skipped(why.into()))
 }
 
+/// The file of the child's messages, for [`note`].
+static NOTES: OnceLock<Mutex<File>> = OnceLock::new();
+
+/// No notes are written: they would take time where time is measured.
+static SILENT: AtomicBool = AtomicBool::new(false);
+
+/// Writes no more notes.
+pub fn without_notes() {
+    SILENT.store(true, Ordering::Relaxed);
+}
+
+/// Writes what is about to be called, so that the parent can name it if the call takes the process.
+pub fn note(call: impl FnOnce() -> String) {
+    let Some(file) = NOTES.get().filter(|_| !SILENT.load(Ordering::Relaxed)) else { return };
+    let line = json!({ "call": call() });
+    // The parent does without a note that is lost.
+    let _ = writeln!(file.lock().unwrap_or_else(PoisonError::into_inner), "{line}");
+}
+
+thread_local! {
+    /// The next call of this thread has a note that names its operation.
+    static NAMED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// A [`note`] of the next submit, which stands before [`note_unnamed`]'s.
+pub fn note_named(call: impl FnOnce() -> String) {
+    note(call);
+    NAMED.set(true);
+}
+
+/// A [`note`] of a submit by its tensors, unless it has one that names the operation.
+pub fn note_unnamed(call: impl FnOnce() -> String) {
+    if !NAMED.replace(false) {
+        note(call);
+    }
+}
+
 /// Runs checks and writes what became of them.
 pub struct Recorder {
     file: File,
@@ -38,6 +77,9 @@ pub struct Recorder {
 
 impl Recorder {
     pub fn new(file: File, only: Option<String>, after: Option<String>) -> Self {
+        if let Ok(file) = file.try_clone() {
+            let _ = NOTES.set(Mutex::new(file));
+        }
         Recorder { file, only, after }
     }
 

@@ -1,5 +1,6 @@
 //! The report: a table for people, the capability sheet, the grade.
 
+use crate::groups::LOAD;
 use crate::options::{Grade, Options};
 use crate::parent::Findings;
 use serde_json::Value;
@@ -15,7 +16,45 @@ pub struct Verdict {
     /// The best grade that is reached; none if something is wrong.
     pub grade: Option<Grade>,
     /// Ops that keep the backend from the next grade.
-    pub missing: Vec<String>,
+    pub missing: Vec<Missing>,
+}
+
+/// An op that is not native.
+pub struct Missing {
+    family: String,
+    code: String,
+    dtype: String,
+}
+
+impl std::fmt::Display for Missing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let gap = if self.code.is_empty() { "" } else { " " };
+        write!(f, "{}{gap}{} {}", self.family, self.code, self.dtype)
+    }
+}
+
+/// The result of a run, which the exit status says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The contract is kept, and the demanded grade is reached.
+    Conforms,
+    /// A check failed.
+    Breaks,
+    /// The contract is kept below the demanded grade.
+    BelowGrade,
+}
+
+impl Verdict {
+    /// The result for the options; a part of the kit has no grade.
+    pub fn outcome(&self, options: &Options, findings: &Findings) -> Outcome {
+        if findings.failed() {
+            Outcome::Breaks
+        } else if options.is_part() || self.grade >= options.grade {
+            Outcome::Conforms
+        } else {
+            Outcome::BelowGrade
+        }
+    }
 }
 
 fn field<'a>(cell: &'a Value, name: &str) -> &'a str {
@@ -32,16 +71,19 @@ fn op(cell: &Value) -> String {
 
 /// The verdict on the findings.
 pub fn verdict(findings: &Findings) -> Verdict {
-    let failed = findings.checks.iter().any(|c| c.result == "fail");
-    let lacks = |grades: &[&str]| -> Vec<String> {
+    let lacks = |grades: &[&str]| -> Vec<Missing> {
         findings
             .cells
             .iter()
             .filter(|c| grades.contains(&field(c, "need")) && field(c, "plain") != "native")
-            .map(|c| format!("{} {}", op(c), field(c, "dtype")))
+            .map(|c| Missing {
+                family: field(c, "cell").to_owned(),
+                code: field(c, "code").to_owned(),
+                dtype: field(c, "dtype").to_owned(),
+            })
             .collect()
     };
-    if failed {
+    if findings.failed() {
         return Verdict { grade: None, missing: Vec::new() };
     }
     let (basic, complete) = (lacks(&["basic"]), lacks(&["basic", "complete"]));
@@ -52,6 +94,31 @@ pub fn verdict(findings: &Findings) -> Verdict {
     } else {
         Verdict { grade: Some(Grade::Complete), missing: Vec::new() }
     }
+}
+
+/// Lines that name all missing operations: a family with the dtypes that lack the same codes.
+fn missing_lines(missing: &[Missing]) -> Vec<String> {
+    // In the order of the kit: family, dtype, codes.
+    let mut lacks: Vec<(&str, &str, Vec<&str>)> = Vec::new();
+    for m in missing {
+        match lacks.iter_mut().find(|l| l.0 == m.family && l.1 == m.dtype) {
+            Some(known) => known.2.push(&m.code),
+            None => lacks.push((&m.family, &m.dtype, vec![&m.code])),
+        }
+    }
+    let mut lines: Vec<(&str, Vec<&str>, Vec<&str>)> = Vec::new();
+    for (family, dtype, codes) in lacks {
+        match lines.iter_mut().find(|l| l.0 == family && l.2 == codes) {
+            Some(line) => line.1.push(dtype),
+            None => lines.push((family, vec![dtype], codes)),
+        }
+    }
+    let line = |(family, dtypes, codes): &(&str, Vec<&str>, Vec<&str>)| {
+        let codes = codes.join(" ");
+        let colon = if codes.is_empty() { "" } else { ": " };
+        format!("  {family} of {}{colon}{codes}", dtypes.join(", "))
+    };
+    lines.iter().map(line).collect()
 }
 
 /// The whole report as text.
@@ -66,6 +133,13 @@ pub fn text(options: &Options, findings: &Findings, verdict: &Verdict) -> String
         let _ = every_op(&mut out, findings);
     }
     let _ = close(&mut out, options, findings, verdict);
+    out
+}
+
+/// The failures as text.
+pub fn failed(options: &Options, findings: &Findings) -> String {
+    let mut out = String::new();
+    let _ = failures(&mut out, options, findings);
     out
 }
 
@@ -102,11 +176,11 @@ fn failures(out: &mut String, options: &Options, findings: &Findings) -> std::fm
             continue;
         }
         writeln!(out, "FAILED {}\n  {}", check.name, check.text)?;
-        writeln!(
-            out,
-            "  again: ultramarine-conform --group {} --check '{}' {}\n",
-            check.group, check.name, options.source
-        )?;
+        let again = match check.group.as_str() {
+            LOAD => String::new(),
+            group => format!("--group {group} --check '{}' ", check.name),
+        };
+        writeln!(out, "  again: ultramarine-conform {again}{}\n", options.source)?;
     }
     for (group, n) in shown.iter().filter(|(_, n)| **n > SHOWN && !options.verbose) {
         writeln!(out, "... and {} more failures in {group} (--verbose lists them)\n", n - SHOWN)?;
@@ -167,13 +241,14 @@ fn matrix(out: &mut String, findings: &Findings) -> std::fmt::Result {
         "ops by dtype: # all native, * native but some layouts need contiguous inputs, n/m n of m \
          native,\n  . refused, ! wrong; empty: not defined. Below, the largest error in units of the last place."
     )?;
-    write!(out, "  {:13}", "")?;
+    let width = families.iter().map(|f| f.len()).max().unwrap_or(0);
+    write!(out, "  {:width$}", "")?;
     for dtype in &dtypes {
         write!(out, " {:>8}", short(dtype))?;
     }
     writeln!(out)?;
     for family in families {
-        write!(out, "  {family:13}")?;
+        write!(out, "  {family:width$}")?;
         let mut errors = Vec::new();
         for dtype in &dtypes {
             let cells: Vec<&Value> = findings
@@ -187,7 +262,7 @@ fn matrix(out: &mut String, findings: &Findings) -> std::fmt::Result {
         }
         writeln!(out)?;
         if errors.iter().any(|e| !e.is_empty()) {
-            write!(out, "  {:13}", "")?;
+            write!(out, "  {:width$}", "")?;
             errors.iter().try_for_each(|e| write!(out, " {e:>8}"))?;
             writeln!(out)?;
         }
@@ -230,36 +305,41 @@ fn every_op(out: &mut String, findings: &Findings) -> std::fmt::Result {
     writeln!(out)
 }
 
+fn checks_fail(n: usize) -> String {
+    if n == 1 { "1 check fails".to_owned() } else { format!("{n} checks fail") }
+}
+
 fn close(
     out: &mut String,
     options: &Options,
     findings: &Findings,
     verdict: &Verdict,
 ) -> std::fmt::Result {
-    let failed = findings.checks.iter().filter(|c| c.result == "fail").count();
-    let is_part = !options.groups.is_empty() || options.check.is_some();
-    if !verdict.missing.is_empty() {
-        let mut names = verdict.missing.clone();
-        let more = names.len().saturating_sub(12);
-        names.truncate(12);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        writeln!(out, "not native for the next grade: {}{more}", names.join(", "))?;
+    let count = |result: &str| findings.checks.iter().filter(|c| c.result == result).count();
+    if options.is_part() {
+        return match count("fail") {
+            0 => writeln!(out, "no failures in what was run; a grade takes the whole kit"),
+            n => writeln!(out, "breaks the contract: {} of those that were run", checks_fail(n)),
+        };
     }
-    let conforms = verdict.grade.is_some_and(|g| g >= options.grade);
-    match verdict.grade {
-        _ if is_part && failed == 0 => {
-            writeln!(out, "no failures in what was run; a grade takes the whole kit")
+    let next = if verdict.grade.is_none() { Grade::Basic } else { Grade::Complete };
+    if !verdict.missing.is_empty() {
+        let n = verdict.missing.len();
+        writeln!(out, "operations that are not native and count for grade {} ({n}):", next.name())?;
+        for line in missing_lines(&verdict.missing) {
+            writeln!(out, "{line}")?;
         }
-        Some(grade) if conforms => {
-            writeln!(out, "conforms: grade {} ({} checks)", grade.name(), findings.checks.len())
-        }
-        Some(grade) => writeln!(
+        writeln!(out, "the host runs them by others, or on the CPU\n")?;
+    }
+    let grade = verdict.grade.map_or("below basic", |g| g.name());
+    let passed = count("pass") + count("skip");
+    match verdict.outcome(options, findings) {
+        Outcome::Breaks => writeln!(out, "breaks the contract: {}", checks_fail(count("fail"))),
+        Outcome::Conforms => writeln!(out, "keeps the contract ({passed} checks); grade: {grade}"),
+        Outcome::BelowGrade => writeln!(
             out,
-            "does not conform at grade {}: it reaches {}",
-            options.grade.name(),
-            grade.name()
+            "keeps the contract ({passed} checks); grade: {grade}, and {} was demanded",
+            options.grade.map_or("none", |g| g.name())
         ),
-        None if failed > 0 => writeln!(out, "does not conform: {failed} checks fail"),
-        None => writeln!(out, "does not conform: ops of grade basic are not native"),
     }
 }

@@ -3,10 +3,12 @@
 use crate::device::{Buffer, Device, Handle, Prepared, desc, empty_command};
 use crate::dtype::Num;
 use crate::plugin::Failure;
+use crate::record::{note, note_named};
 use crate::tensor::Placed;
 use std::ptr::null_mut;
 use ultramarine_abi::dlpack::{DLDevice, DLTensor};
-use ultramarine_abi::{Command, Tensor, layout, schema::OpId};
+use ultramarine_abi::schema::{self, OpId};
+use ultramarine_abi::{Command, Tensor, layout};
 
 /// An op, and the tensors of one command.
 #[derive(Clone, Debug)]
@@ -27,6 +29,23 @@ impl Request {
     /// All outputs.
     pub fn outputs(&self) -> impl Iterator<Item = &Placed> {
         std::iter::once(&self.output).chain(&self.more)
+    }
+
+    /// The operation with dtypes, shapes and strides, to name a call.
+    fn describe(&self) -> String {
+        let tensor = |t: &Placed| {
+            let strides = match t.class {
+                layout::CONTIGUOUS => String::new(),
+                _ => format!(" with strides {:?}", t.strides),
+            };
+            format!("{} {:?}{strides}", t.dtype.name(), t.shape)
+        };
+        let all = |tensors: &mut dyn Iterator<Item = &Placed>| {
+            tensors.map(tensor).collect::<Vec<_>>().join(", ")
+        };
+        let (inputs, outputs) = (all(&mut self.inputs.iter()), all(&mut self.outputs()));
+        let name = schema::find(self.op).map_or("unknown", |row| row.name);
+        format!("{name} of ({inputs}) to ({outputs})")
     }
 }
 
@@ -101,6 +120,7 @@ pub fn prepare(device: &Device<'_>, request: &Request) -> Result<Prepared, Failu
         request.inputs.iter().map(|t| desc(t.dtype, t.shape.len(), t.class)).collect();
     let outputs: Vec<_> =
         request.outputs().map(|t| desc(t.dtype, t.shape.len(), t.class)).collect();
+    note(|| format!("prepare, {}", request.describe()));
     device.prepare(request.op, &request.attributes, &inputs, &outputs)
 }
 
@@ -193,6 +213,7 @@ fn submit_into(
         let address = device.host_pointer(buffer);
         command.workspace = if address.is_null() { buffer.handle.0 } else { address };
     }
+    note_named(|| format!("submit, {}", request.describe()));
     let submitted = device.submit(stream, &[command]);
     // Also after a failure: something may be running.
     let finished = device.synchronize(stream);

@@ -257,7 +257,8 @@ fn table(backend: &Backend) -> Result {
     PASSED
 }
 
-fn functions(backend: &Backend) -> Result {
+/// The functions that the contract demands.
+pub fn functions(backend: &Backend) -> Result {
     let t = &backend.table;
     let mut missing = Vec::new();
     macro_rules! require {
@@ -269,7 +270,12 @@ fn functions(backend: &Backend) -> Result {
         stream_create stream_destroy stream_synchronize event_create event_record event_wait_stream
         event_wait_host event_query event_destroy);
     let overlay = t.device_type == device_type::CPU && t.buffer_alloc.is_none();
-    ensure!(core == 0 && (overlay || missing.is_empty()), "the table lacks {}", missing.join(", "));
+    let is_whole = core == 0 && (overlay || missing.is_empty());
+    let (missing, first) = (missing.join(", "), missing.first().unwrap_or(&""));
+    ensure!(
+        is_whole,
+        "the table lacks {missing}: set them in ultramarine_backend_init (t.{first} = {first})"
+    );
     PASSED
 }
 

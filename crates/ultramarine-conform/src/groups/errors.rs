@@ -7,7 +7,7 @@ use crate::dtype::DType;
 use crate::host;
 use crate::options::Options;
 use crate::plugin::{Failure, Source, call, status_name};
-use crate::record::{PASSED, Recorder, Result, skip};
+use crate::record::{PASSED, Recorder, Result, note, skip};
 use ultramarine_abi::schema::{self, op};
 use ultramarine_abi::{DeviceInfo, Status, TensorDesc, dlpack::DLDataType, layout, status};
 
@@ -109,7 +109,28 @@ impl PlanRequest {
         device.prepare_raw(self.op, self.revision, attributes, &inputs, &[desc(self.output)])
     }
 
+    /// The request in words, with what is unusual in it.
+    fn describe(&self) -> String {
+        let op = schema::find(self.op).map_or("operation", |row| row.name);
+        let id =
+            if schema::find(self.op).is_none() { format!(" {}", self.op) } else { String::new() };
+        let inputs = if self.n_inputs == 1 { "input" } else { "inputs" };
+        let dtype = |t: DLDataType| match DType::all().find(|d| d.dl() == t) {
+            Some(known) => known.name().to_owned(),
+            None => format!("DLPack's type {} of {} bits and {} lanes", t.code, t.bits, t.lanes),
+        };
+        format!(
+            "prepare of {op}{id} (revision {}) with {} {inputs} of rank {}, {} to {}",
+            self.revision,
+            self.n_inputs,
+            self.ndim,
+            dtype(self.dtype),
+            dtype(self.output)
+        )
+    }
+
     fn code(&self, device: &Device<'_>) -> Status {
+        note(|| self.describe());
         match self.prepare(device) {
             Ok(plan) => {
                 device.release(plan);
@@ -124,17 +145,33 @@ impl PlanRequest {
 fn refused(device: &Device<'_>, request: &PlanRequest) -> Result {
     match request.code(device) {
         status::UNSUPPORTED => PASSED,
-        other => Err(format!("prepare returned {}, expected UNSUPPORTED", status_name(other))),
+        other => Err(wrong(request, other, "UNSUPPORTED")),
     }
+}
+
+/// The text of a wrong answer: the request, the status, and how such requests are refused.
+fn wrong(request: &PlanRequest, code: Status, expected: &str) -> String {
+    let known = schema::find(request.op);
+    let remedy = match known {
+        None => ": refuse operations that you have no case for",
+        Some(_) if request.revision != 1 => ": compare `revision` with 1, the one that you know",
+        Some(row) if request.n_inputs != row.inputs.len() => {
+            ": compare the numbers of tensors with the operation's (um_check_arity of helper.h)"
+        }
+        Some(_) if !(0..=32).contains(&request.ndim) => {
+            ": refuse ranks outside of 0 to UM_MAX_NDIM (um_check_arity of helper.h)"
+        }
+        Some(_) => "",
+    };
+    let (what, code) = (request.describe(), status_name(code));
+    format!("{what} returned {code}, expected {expected}{remedy}")
 }
 
 /// Expects an error, for what no version may ask.
 fn not_ok(device: &Device<'_>, request: &PlanRequest) -> Result {
     match request.code(device) {
         status::UNSUPPORTED | status::INVALID | status::ERROR => PASSED,
-        other => {
-            Err(format!("prepare returned {}, expected INVALID or UNSUPPORTED", status_name(other)))
-        }
+        other => Err(wrong(request, other, "INVALID or UNSUPPORTED")),
     }
 }
 
@@ -205,7 +242,8 @@ fn tail(device: &Device<'_>, value: u64) -> Result {
         (status::UNSUPPORTED, 1..) => PASSED,
         (other, 0) if other == short => PASSED,
         (other, _) => Err(format!(
-            "prepare returned {}; without the tail it returns {}",
+            "{} returned {}; without the tail it returns {}",
+            request.describe(),
             status_name(other),
             status_name(short)
         )),
@@ -233,7 +271,7 @@ fn largest_rank(device: &Device<'_>) -> Result {
     let code = PlanRequest { ndim: 32, ..PlanRequest::of(op::UNARY) }.code(device);
     match code {
         status::OK | status::UNSUPPORTED => PASSED,
-        other => Err(format!("prepare returned {}", status_name(other))),
+        other => Err(format!("prepare of unary with rank 32 returned {}", status_name(other))),
     }
 }
 

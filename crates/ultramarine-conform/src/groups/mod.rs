@@ -11,6 +11,7 @@ mod interfaces;
 mod kernels;
 mod large;
 mod lists;
+mod load;
 mod memory;
 mod ops;
 mod replay;
@@ -20,6 +21,10 @@ mod threads;
 mod timing;
 mod upload;
 
+pub use load::CANNOT_RUN;
+pub use ops::scope;
+
+use crate::bench;
 use crate::device::Device;
 use crate::options::Options;
 use crate::plugin::{Backend, Source};
@@ -43,6 +48,9 @@ const GROUPS: [(&str, Run); 10] = [
     ("large", large::run),
 ];
 
+/// The group that precedes all that call the backend. It is not in [`names`].
+pub const LOAD: &str = "load";
+
 /// Names of all groups, in the order in which they are run. `file` is the parent's own.
 pub fn names() -> Vec<&'static str> {
     let mut all = vec!["file"];
@@ -56,7 +64,11 @@ pub use collective::run_rank;
 
 /// Runs a group; false if there is none of that name.
 pub fn run(name: &str, recorder: &mut Recorder, options: &Options) -> bool {
-    if let Some(group) = GROUPS.iter().find(|g| g.0 == name) {
+    if name == LOAD {
+        load::run(recorder, options, &options.source);
+    } else if name == bench::GROUP {
+        bench::measure(recorder, options);
+    } else if let Some(group) = GROUPS.iter().find(|g| g.0 == name) {
         (group.1)(recorder, options, &options.source);
     } else if let Some(op) = name.strip_prefix("ops.").and_then(schema::find_name) {
         ops::run(recorder, options, op);
@@ -69,7 +81,7 @@ pub fn run(name: &str, recorder: &mut Recorder, options: &Options) -> bool {
 
 /// Loads the backend and opens the device that is tested, for what a group does with it.
 /// An earlier failure is a failed check of the group.
-fn with_device(
+pub fn with_device(
     recorder: &mut Recorder,
     options: &Options,
     group: &str,
