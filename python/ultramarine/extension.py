@@ -10,8 +10,8 @@
     )
 
 builds a module in one file that runs with every CPython from 3.11 on, and with every Ultramarine whose
-extension contract has the same major. `pip install .` needs this package at build time: either
-`requires = ["setuptools", "ultramarine"]` in `pyproject.toml`, or `--no-build-isolation`.
+extension contract has the same major. `pip install .` needs this package at build time. It hides installed packages from
+builds, so a `setup.py` looks there by itself: `sys.path.append(sysconfig.get_path("platlib"))` before the import.
 `python setup.py build_ext --inplace` builds beside the sources, for development.
 
 The module includes `ultramarine/extension_python.h`; the guide is docs/native-arrays.md.
@@ -27,6 +27,14 @@ import setuptools
 from setuptools.command.build_ext import build_ext
 
 import ultramarine
+
+# Older versions do not know `license` as pyproject.toml has it, nor `bdist_wheel`.
+_SETUPTOOLS = 77
+if int(setuptools.__version__.split(".")[0]) < _SETUPTOOLS:
+    raise ImportError(
+        f"setuptools {_SETUPTOOLS} or later builds extensions, here is {setuptools.__version__}: "
+        "run pip install --upgrade setuptools"
+    )
 
 __all__ = ["BuildExtension", "Extension"]
 
