@@ -1,6 +1,7 @@
 """`python -m ultramarine backends`: which backends were found, and why others were left out. `python -m ultramarine
 profile script.py`: what a script evaluates, and how long that takes. `python -m ultramarine include`: the directory of
-the C and C++ headers. `python -m ultramarine cmake`: the directory of CMake's package."""
+the C and C++ headers. `python -m ultramarine cmake`: the directory of CMake's package. `python -m ultramarine conform
+FILE`: whether a backend keeps the contract, by the kit of the package ultramarine-conform."""
 
 import argparse
 import sys
@@ -18,8 +19,22 @@ Runs a Python script as `python SCRIPT` would, and prints what its evaluations r
 device, means, bytes and time. The table goes to standard error, so that the script's output stays its own."""
 
 
+CONFORM = """\
+Checks from a backend's file alone that it keeps the contract, and reports what it can do. The arguments are those
+of the program ultramarine-conform; `conform --help` prints them."""
+
+NO_KIT = """\
+python -m ultramarine conform: the kit is a program of its own, which is not installed.
+Install the package ultramarine-conform (pip install ultramarine-conform), or set ULTRAMARINE_CONFORM to the program's path.
+In a checkout of Ultramarine: cargo build --release -p ultramarine-conform"""
+
+
 def main(arguments=None):
     """Runs the command; returns the exit status."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments[:1] == ["conform"]:
+        # Its options are the program's.
+        return _conform(arguments[1:])
     parser = argparse.ArgumentParser(prog="python -m ultramarine", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     command = commands.add_parser(
@@ -33,10 +48,19 @@ def main(arguments=None):
         help="load also what serves devices that another serves better",
     )
     command.add_argument(
-        "--probe", action="store_true", default=None, help="try each in a child process first"
+        "--probe",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="try each in a child process first, as libraries that are named are",
     )
     commands.add_parser("include", help="print the directory of the headers, for a compiler's -I")
     commands.add_parser("cmake", help="print CMake's Ultramarine_DIR, for find_package")
+    commands.add_parser(
+        "conform",
+        description=CONFORM,
+        help="check that a backend keeps the contract",
+        add_help=False,
+    )
     command = commands.add_parser(
         "profile", description=PROFILE, help="run a script and show what it evaluated"
     )
@@ -58,6 +82,33 @@ def main(arguments=None):
     failed = _load(given)
     print(backends.report_json() if given.json else _text())
     return 1 if failed else 0
+
+
+def _conform(arguments):
+    """Runs the conformance kit; returns its exit status."""
+    import subprocess
+
+    program = _kit()
+    if program is None:
+        print(NO_KIT, file=sys.stderr)
+        return 2
+    return subprocess.run([program, *arguments]).returncode
+
+
+def _kit():
+    """Path of the conformance kit: what the environment names, the package's, or what the shell would find."""
+    import os
+    import shutil
+    from importlib.util import find_spec
+
+    if given := os.environ.get("ULTRAMARINE_CONFORM"):
+        return given
+    name = "ultramarine-conform" + (".exe" if os.name == "nt" else "")
+    package = find_spec("ultramarine_conform")
+    for place in (package and package.submodule_search_locations) or []:
+        if os.path.isfile(path := os.path.join(place, "bin", name)):
+            return path
+    return shutil.which(name)
 
 
 def _count(text):
@@ -99,10 +150,15 @@ def _load(given):
     directories = [p for p in given.paths if os.path.isdir(p)]
     files = [p for p in given.paths if p not in directories]
     failed = False
+    # The report says why files are left out: the log need not.
+    backends._core._show_report()
     if directories or not files:
         if directories:
             backends.set_search_paths(directories)
         backends.load_all(duplicates=given.all, probe=given.probe)
+    if files and given.probe is not False:
+        # A library that crashes is reported, instead of ending this command.
+        os.environ["ULTRAMARINE_BACKEND_PROBE"] = "1"
     for path in files:
         try:
             backends.load(path)

@@ -19,6 +19,7 @@ __all__ = [
     "Candidate",
     "Offer",
     "OpCount",
+    "OpCounts",
     "Report",
     "Stats",
     "cmake_dir",
@@ -311,9 +312,9 @@ def op_counts():
     Operations that are only views of their operands reach no backend and are not counted.
 
     Returns:
-        list[OpCount]: Counts.
+        OpCounts: List of counts, which prints as a table.
     """
-    return [OpCount(**row) for row in _core._op_counts()]
+    return OpCounts(OpCount(**row) for row in _core._op_counts())
 
 
 class OpCount(_Record):
@@ -328,6 +329,31 @@ class OpCount(_Record):
         decomposed (int): Runs as simpler operations on the device.
         cpu (int): Runs on the CPU.
     """
+
+
+class OpCounts(_list):
+    """List of `OpCount`. Printed, it is a table."""
+
+    def __str__(self):
+        titles = ("device", "backend", "op", "native", "decomposed", "cpu")
+        rows = [
+            (
+                f"{row.device.type.name}:{row.device.index}",
+                "-".join(filter(None, [row.backend, row.variant])),
+                row.op,
+                *map(str, (row.native, row.decomposed, row.cpu)),
+            )
+            for row in self
+        ]
+        if not rows:
+            return "no operation has run yet"
+        widths = [max(map(len, column)) for column in zip(titles, *rows)]
+        # Names to the left, numbers to the right.
+        lines = [
+            "  ".join(f"{c:{'<' if i < 3 else '>'}{w}}" for i, (c, w) in enumerate(zip(r, widths)))
+            for r in [titles, *rows]
+        ]
+        return "\n".join(line.rstrip() for line in lines)
 
 
 def reset_op_counts():
@@ -479,21 +505,37 @@ def cmake_dir():
 def _package_directories():
     """The directories that installed packages declare, each with the name of its package. Called by
     the core before its first load. A broken entry is warned of and does not affect the others."""
-    from importlib.metadata import entry_points
+    from importlib.metadata import distributions
 
-    found = []
+    # All distributions, not the first of each name: in a package's source directory the metadata that its build left
+    # there comes before those of the installed package, and has no library.
+    points = {}
     try:
-        points = sorted(entry_points(group=_GROUP), key=lambda p: (p.name, p.value))
+        for distribution in distributions():
+            for point in distribution.entry_points:
+                if point.group == _GROUP:
+                    places = points.setdefault((point.name, point.value), [])
+                    places.append((point, distribution))
     except Exception as error:
         _warn(f"the entry points of installed packages cannot be read: {error}")
-        points = []
-    for point in points:
-        package = point.dist.name if point.dist is not None else point.name
+    found = []
+    for (name, _), places in sorted(points.items()):
+        package = places[0][1].metadata["Name"] or name
         try:
-            found += [(path, package) for path in _directories(point.module)]
+            found += [(path, package) for path in _declared(places)]
         except Exception as error:
-            _warn(f"the entry point {point.name!r} of {package} cannot be followed: {error}")
+            _warn(f"the entry point {name!r} of {package} cannot be followed: {error}")
     return found
+
+
+def _declared(places):
+    """The directories of an entry point that distributions declare: beside their files, or else where Python finds the
+    module, which in an editable installation is elsewhere."""
+    for point, distribution in places:
+        path = os.path.join(distribution.locate_file(""), *point.module.split("."), "backends")
+        if os.path.isdir(path):
+            return [os.path.abspath(path)]
+    return _directories(places[0][0].module)
 
 
 def _warn(text):

@@ -15,6 +15,7 @@ __all__ = [
     "Candidate",
     "Offer",
     "OpCount",
+    "OpCounts",
     "Report",
     "Stats",
     "cmake_dir",
@@ -331,13 +332,18 @@ def set_search_paths(paths: Iterable[str | PathLike[str]] | None) -> None:
         paths (Iterable[str | PathLike[str]] | None): Directories; None goes back to the rules.
     """
 
-def op_counts() -> builtins.list[OpCount]:
+class OpCounts(builtins.list[OpCount]):
+    """List of `OpCount`. Printed, it is a table."""
+
+    def __str__(self) -> str: ...
+
+def op_counts() -> OpCounts:
     """Counts how often each operation ran on each device since the start or `reset_op_counts`.
 
     Operations that are only views of their operands reach no backend and are not counted.
 
     Returns:
-        list[OpCount]: Counts.
+        OpCounts: List of counts, which prints as a table.
     """
 
 def reset_op_counts() -> None:

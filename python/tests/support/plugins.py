@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from support.paths import ROOT
 
 SOURCE = ROOT / "crates/ultramarine-runtime/tests/misbehaving/plugin.c"
@@ -87,6 +89,22 @@ def compiled(directory: Path, name: str, source: str) -> Path:
     command = ["cc", *flags, "-shared", "-x", "c", "-", "-lm", "-o", str(out)]
     subprocess.run(command, input=source, text=True, check=True)
     return out
+
+
+@cache
+def conform() -> Path | None:
+    """The conformance kit, where it was built."""
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    names = [target / profile / "ultramarine-conform" for profile in ("checked", "release")]
+    return next((name for name in names if name.is_file()), None)
+
+
+def kit(*arguments: str) -> tuple[int, str]:
+    """Exit status and output of `python -m ultramarine conform`; the test is skipped where the kit was not built."""
+    program = conform()
+    if program is None:
+        pytest.skip("the kit is not built: cargo build --release -p ultramarine-conform")
+    return command("conform", *arguments, ULTRAMARINE_CONFORM=str(program))
 
 
 @cache

@@ -1,0 +1,62 @@
+"""`python -m ultramarine conform`: the kit from Python, on a backend that is right and partial, and its figures."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.plugins import EXAMPLES, HEADERS, command, kit, minimal
+
+
+@pytest.fixture(scope="module")
+def partial(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("partial") / "libultramarine-partial.so"
+    cxx = ["c++", "-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+    source = EXAMPLES / "partial/partial.cpp"
+    flags = ["-fvisibility=hidden", "-pthread", "-I", str(HEADERS), "-o", str(path), str(source)]
+    subprocess.run([*cxx, *flags], check=True)
+    return path
+
+
+def test_a_right_but_partial_backend_passes(partial: Path, tmp_path: Path) -> None:
+    found = tmp_path / "found.json"
+    status, printed = kit("--json", str(found), str(partial))
+    assert status == 0, printed
+    last = printed.strip().splitlines()[-1]
+    assert last.startswith("keeps the contract (") and last.endswith("grade: below basic"), last
+    # Every missing operation is listed, in lines of those that lack the same.
+    lines = printed[printed.index("operations that are not native") :]
+    for text in ("matmul of float32", "unary of float32: sign square rsqrt", "greater_equal"):
+        assert text in lines, lines
+    report = json.loads(found.read_text())
+    assert (report["contract"], report["grade"]) == ("kept", "none")
+    assert "matmul float32" in report["missing"] and "unary exp float32" not in report["missing"]
+
+
+def test_figures(partial: Path) -> None:
+    # Some lines only: all take a slow backend long.
+    status, printed = kit("--bench", "--check", "m", str(partial))
+    assert status == 0, printed
+    rows = {
+        line[2:52].strip(): line[52:].split() for line in printed.splitlines() if line[:2] == "  "
+    }
+    assert {"reduce sum", "matmul", "matmul 1024"} <= set(rows) and "copy" not in rows, printed
+    for name in ("reduce sum", "reduce sum, rows"):
+        own, cpu, ratio = map(float, rows[name])
+        assert own > 0 and cpu > 0 and ratio > 0, (name, rows[name])
+    # What the backend refuses has the CPU's figure alone.
+    assert rows["matmul 1024"][0] == "-" and float(rows["matmul 1024"][1]) > 0, rows["matmul 1024"]
+
+
+def test_without_the_kit_it_says_how_to_get_it() -> None:
+    status, printed = command("conform", "x.so", PATH="/nowhere")
+    assert status == 2
+    assert "pip install ultramarine-conform" in printed and "ULTRAMARINE_CONFORM" in printed, (
+        printed
+    )
+
+
+def test_its_options_are_the_programs() -> None:
+    status, printed = kit("--help")
+    assert status == 0 and "usage: ultramarine-conform" in printed, printed
+    assert kit("--grade", "best", str(minimal()))[0] == 2
