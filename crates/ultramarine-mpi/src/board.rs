@@ -112,6 +112,12 @@ impl Board {
         let _ = self.broken.set(Arc::from(why));
     }
 
+    /// The error of requests that were under way when MPI was given up.
+    pub fn abandoned(&self) -> Option<Error> {
+        let why = self.broken()?;
+        Some(if self.is_expired() { Error::Timeout(why) } else { Error::Abandoned(why) })
+    }
+
     /// The reason why MPI was given up.
     pub fn broken(&self) -> Option<Arc<str>> {
         self.broken.get().cloned()
@@ -156,7 +162,7 @@ impl Board {
             self.expired.store(true, Ordering::Release);
             say(report);
         }
-        Some(Error::Timeout(report.clone()))
+        self.abandoned()
     }
 
     fn entries(&self) -> MutexGuard<'_, BTreeMap<u64, Entry>> {

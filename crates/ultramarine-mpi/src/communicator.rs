@@ -86,13 +86,13 @@ impl Communicator {
     }
 
     /// Runs one collective or message over host memory and returns when it is done. All processes have to make the same
-    /// collectives in the same order, with the same kind, dtype and count. A message is copied, and done when MPI has taken it: a
+    /// collectives in the same order, with the same kind, dtype and count; MPI does not notice all differences. A message is copied, and done when MPI has taken it: a
     /// ring of ranks may send before it receives.
     ///
     /// # Errors
     /// [`Error::Argument`], [`Error::Length`] for a message of another length; [`Error::Timeout`] where it takes longer than
-    /// `ULTRAMARINE_DISTRIBUTED_TIMEOUT` seconds (300; 0: no limit); [`Error::Mpi`] for MPI's own; after one of
-    /// the last two [`Error::Broken`]; [`Error::Forked`] in a forked child; [`Error::Finished`] after the end of MPI.
+    /// `ULTRAMARINE_DISTRIBUTED_TIMEOUT` seconds (300; 0: no limit); [`Error::Mpi`] for MPI's own; after one of the last two
+    /// [`Error::Abandoned`] for requests under way and [`Error::Broken`] for later ones; [`Error::Forked`] in a forked child; [`Error::Finished`] after the end of MPI.
     ///
     /// # Safety
     /// `input` and `output` are valid for the elements that [`Kind`] gives, aligned to the element's size (4 for `complex64`), and do

@@ -133,7 +133,13 @@ impl Engine {
         let watched = self.board.watch(description);
         let description = description.to_owned();
         let command = Command { comm, description, job, watched, ticket: ticket.clone() };
-        lock(&self.queue).push_back(command);
+        let mut queue = lock(&self.queue);
+        if self.finished.load(Ordering::Acquire) {
+            command.ticket.complete(Err(Error::Finished));
+        } else {
+            queue.push_back(command);
+        }
+        drop(queue);
         self.arrived.notify_one();
         (ticket, watched)
     }
@@ -157,7 +163,9 @@ impl Engine {
             if let Some(error) = self.board.expire() {
                 return Err(error);
             }
-            self.board.usable()?;
+            if let Some(error) = self.board.abandoned() {
+                return Err(error);
+            }
         }
     }
 
@@ -173,9 +181,10 @@ impl Engine {
 
     /// MPI has ended: later tasks fail, also those that have arrived.
     pub fn finish(&self) {
+        let mut queue = lock(&self.queue);
         self.finished.store(true, Ordering::Release);
         self.stopped.store(true, Ordering::Release);
-        for command in self.take() {
+        for command in queue.drain(..) {
             command.ticket.complete(Err(Error::Finished));
         }
     }

@@ -46,6 +46,9 @@ pub enum Error {
     /// A request took longer than the limit. MPI is given up; the process ends its job when it exits.
     #[error("{0}")]
     Timeout(Arc<str>),
+    /// MPI was given up while a request was under way, for another request's failure.
+    #[error("MPI was given up while this request was under way: {0}")]
+    Abandoned(Arc<str>),
     /// An earlier failure leaves MPI in an unknown state.
     #[error("MPI is not usable after an earlier failure: {0}")]
     Broken(Arc<str>),
@@ -71,6 +74,6 @@ impl Error {
     /// Returns true where MPI may still write to a request's output or read its input: that memory has to stay
     /// allocated until the process ends.
     pub fn keeps_memory(&self) -> bool {
-        matches!(self, Error::Timeout(_) | Error::Broken(_) | Error::Mpi { .. })
+        matches!(self, Error::Timeout(_) | Error::Abandoned(_) | Error::Mpi { .. })
     }
 }

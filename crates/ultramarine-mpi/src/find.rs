@@ -134,6 +134,7 @@ fn by_search(launcher: Option<&Launcher>) -> Result<Opened, Error> {
 }
 
 /// A library that cannot be used.
+#[cfg_attr(not(unix), allow(dead_code))]
 enum Failure {
     /// The system cannot open it.
     Missing(String),

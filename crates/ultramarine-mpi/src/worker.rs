@@ -203,10 +203,10 @@ impl<H: Handle> Worker<H> {
                 looked = now;
                 engine.board.expire();
             }
-            if let Some(why) = engine.board.broken() {
-                // MPI is left alone from here on: its memory may be freed by those who take no care.
+            if let Some(error) = engine.board.abandoned() {
+                // Tests end here, so that nothing is written to memory whose owners have been told.
                 for active in self.active.drain(..) {
-                    active.command.ticket.complete(Err(Error::Timeout(why.clone())));
+                    active.command.ticket.complete(Err(error.clone()));
                     // MPI may still read or write there.
                     std::mem::forget((active.command, active.words));
                 }

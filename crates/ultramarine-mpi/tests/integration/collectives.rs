@@ -31,7 +31,7 @@ fn four_ranks() {
 /// Counts beyond MPI's `int`, in small.
 #[test]
 fn requests_in_pieces() {
-    BOTH.iter().for_each(|mpi| check(*mpi, 3, &[("ULTRAMARINE_MPI_PIECE", "40")]));
+    BOTH.iter().for_each(|mpi| check(*mpi, 3, &[("ULTRAMARINE_MPI_PIECE", "400")]));
 }
 
 /// On each rank.

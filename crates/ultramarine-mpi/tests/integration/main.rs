@@ -1,6 +1,8 @@
 //! Ranks under both implementations. Each test has a launcher start this test program several times; there it runs one of
 //! [`programs`], which prints `right` when all that it checked was right. Where a launcher is missing, the test says so and is skipped.
 
+#![cfg(unix)]
+
 mod collectives;
 mod faults;
 mod groups;
