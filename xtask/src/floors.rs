@@ -11,6 +11,7 @@ const CRATES: &[&str] = &[
     "ultramarine",
     "ultramarine-cpu",
     "ultramarine-cuda",
+    "ultramarine-mpi",
     "ultramarine-runtime",
     "ultramarine-wgpu",
 ];

@@ -120,7 +120,7 @@ def by_mpirun(options: Options) -> int:
     command = mpi_command(options, mpi_flavour(options.mpirun))
     if options.verbose:
         say(f"runs {shlex.join(command)}")
-    process = subprocess.Popen(command, stderr=subprocess.PIPE)
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, preexec_fn=rank.end_at_parents_end)
     assert process.stderr is not None
     report = Report(process.stderr, 2, b"")
     stopped: list[int] = []

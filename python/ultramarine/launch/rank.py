@@ -61,13 +61,23 @@ class Lines:
                 pass
 
 
-def _die_with_parent() -> None:
-    """Has Linux end the program when its parent is killed, which could not end it."""
+def signal_at_parents_end(number: int) -> None:
+    """Has Linux send this process a signal when its parent ends, which may be killed and end nothing itself."""
     try:
         # PR_SET_PDEATHSIG
-        ctypes.CDLL(None).prctl(1, int(signal.SIGKILL), 0, 0, 0)
+        ctypes.CDLL(None).prctl(1, int(number), 0, 0, 0)
     except (AttributeError, OSError):
         pass
+
+
+def kill_at_parents_end() -> None:
+    """As `signal_at_parents_end`, in a new process."""
+    signal_at_parents_end(signal.SIGKILL)
+
+
+def end_at_parents_end() -> None:
+    """As `signal_at_parents_end`, in a new process that ends others when it is told to."""
+    signal_at_parents_end(signal.SIGTERM)
 
 
 class Rank:
@@ -103,7 +113,7 @@ class Rank:
             env=environment,
             cwd=cwd,
             close_fds=False,
-            preexec_fn=_die_with_parent if sys.platform == "linux" else None,
+            preexec_fn=kill_at_parents_end,
         )
         self.lines: list[Lines] = []
 
@@ -218,6 +228,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, forward)
+    end_at_parents_end()
     if options.ends_with_input:
 
         def watch() -> None:
