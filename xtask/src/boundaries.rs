@@ -15,6 +15,7 @@ const BELOW: &[&str] = &[
     "ultramarine-abi",
     "ultramarine-linalg",
     "ultramarine-mpi",
+    "ultramarine-mpi",
     "ultramarine-cpu",
     "ultramarine-cpu-plugin",
     "ultramarine-cuda",

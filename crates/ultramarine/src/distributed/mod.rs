@@ -15,6 +15,8 @@
 //! evaluated in any order: an operation has the group's earlier ones run before it. `compile` and the other transforms
 //! keep that order.
 
+#![cfg_attr(not(feature = "distributed"), allow(dead_code, reason = "transports"))]
+
 mod chain;
 mod collective;
 mod debug;
