@@ -28,5 +28,6 @@ def step(w: mx.array) -> mx.array:
 w = mx.zeros(3)
 for _ in range(200):
     w = step(w)
+mx.eval(w)  # In all processes: what is not evaluated does not communicate.
 if rank == 0:
     print("weights", [round(v, 3) for v in w.tolist()], "of", size, "processes")

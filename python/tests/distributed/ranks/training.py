@@ -57,7 +57,7 @@ if rows is not None:
 def train(average, rows):
     mx.random.seed(0)
     model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1))
-    optimizer = optimizers.Adam(1e-2)
+    optimizer = optimizers.Adam(3e-2)
     mx.eval(model.parameters())
     state = [model.state, optimizer.state]
     loss = lambda x, y: nn.losses.mse_loss(model(x), y)
@@ -82,7 +82,7 @@ def train(average, rows):
 alone, alone_parameters = train(False, slice(None))
 together, parameters = train(True, slice(12 * rank, 12 * (rank + 1)))
 close(together, alone)
-assert alone[-1] < alone[0]
+assert np.mean(alone[-5:]) < np.mean(alone[:5])
 for (_, a), (_, b) in zip(parameters, alone_parameters, strict=True):
     close(a, b, 1e-4)
     # The same bits in all processes.
