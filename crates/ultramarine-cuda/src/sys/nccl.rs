@@ -47,7 +47,8 @@ pub mod reduction {
 #[derive(Clone, Copy)]
 pub struct UniqueId(pub [u8; 128]);
 
-/// `ncclConfig_t` as version 2.18 has it. A later library takes its own defaults for the rest.
+/// `ncclConfig_t` as version 2.18 has it, and the field that came where that ends in padding. A later library takes its own
+/// defaults for the rest.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
@@ -61,7 +62,10 @@ pub struct Config {
     pub max_blocks: c_int,
     pub net_name: *const c_char,
     pub split_share: c_int,
+    pub traffic_class: c_int,
 }
+
+const _: () = assert!(size_of::<Config>() == 48);
 
 impl Config {
     /// `NCCL_CONFIG_UNDEF_INT`.
@@ -80,6 +84,7 @@ impl Config {
             max_blocks: Self::UNDEFINED,
             net_name: std::ptr::null(),
             split_share: Self::UNDEFINED,
+            traffic_class: Self::UNDEFINED,
         }
     }
 }

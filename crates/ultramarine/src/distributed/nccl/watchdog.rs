@@ -18,6 +18,9 @@ const LIMIT: Duration = Duration::from_secs(300);
 /// Time that an operation gets to end by itself when another process has ended: its part may be done.
 const GRACE: Duration = Duration::from_secs(3);
 
+/// Time that the reason of an engine's failure gets to arrive: a process that has ended, most often.
+const REASON: Duration = Duration::from_secs(1);
+
 /// Time between looks.
 const PERIOD: Duration = Duration::from_millis(100);
 
@@ -63,6 +66,8 @@ pub(super) struct Watched {
     place: String,
     control: Option<Arc<Control>>,
     pending: Mutex<VecDeque<Pending>>,
+    /// What the engine failed with, and when.
+    trouble: OnceLock<(String, Instant)>,
     /// Why the group cannot be used any more.
     failed: OnceLock<String>,
 }
@@ -82,6 +87,7 @@ impl Watched {
             place: format!("rank {rank} of {size}"),
             control,
             pending: Mutex::default(),
+            trouble: OnceLock::new(),
             failed: OnceLock::new(),
         });
         let mut all = lock(&ALL);
@@ -137,13 +143,33 @@ impl Watched {
             // What was enqueued meanwhile is lost, too.
             return self.check("distributed").and(outcome.map(drop));
         }
-        if let Some(last) = pending.back_mut() {
-            last.at = outcome.as_ref().ok().copied().flatten();
+        match outcome {
+            Err(why) => {
+                pending.pop_back();
+                drop(pending);
+                return Err(self.explained(why));
+            }
+            Ok(None) => _ = pending.pop_back(),
+            Ok(at) => pending.back_mut().into_iter().for_each(|last| last.at = at),
         }
-        if pending.back().is_some_and(|last| last.at.is_none()) {
-            pending.pop_back();
+        Ok(())
+    }
+
+    /// What is known of other processes.
+    fn bad(&self) -> Option<Bad> {
+        self.control.as_ref().and_then(|control| control.bad())
+    }
+
+    /// An engine's error with what is known of other processes.
+    fn explained(&self, why: Error) -> Error {
+        let until = Instant::now() + REASON;
+        while self.control.is_some() && Instant::now() < until {
+            if let Some(Bad { text, .. }) = self.bad() {
+                return Error::Runtime(format!("{why}. {}: {text}.", self.place).into());
+            }
+            std::thread::sleep(Duration::from_millis(10));
         }
-        outcome.map(drop)
+        why
     }
 
     /// Looks once.
@@ -156,11 +182,21 @@ impl Watched {
             prune(&mut pending);
             pending.front().map(|first| first.since.elapsed())
         };
-        if let Err(why) = self.group.is_ready() {
-            return self.fail(&format!("the group failed: {why}"), true);
+        // A group that has failed is not asked again.
+        if self.trouble.get().is_none()
+            && let Err(why) = self.group.is_ready()
+        {
+            let _ = self.trouble.set((why.to_string(), Instant::now()));
+        }
+        let bad = self.bad();
+        if let Some((why, since)) = self.trouble.get() {
+            return match &bad {
+                Some(bad) => self.fail(&format!("{} ({why})", bad.text), false),
+                None if since.elapsed() < REASON => {}
+                None => self.fail(&format!("the group failed: {why}"), true),
+            };
         }
         let Some(waited) = waited else { return };
-        let bad = self.control.as_ref().and_then(|control| control.bad());
         if let Some(Bad { text, since }) = bad
             && waited.min(since.elapsed()) >= GRACE
         {
