@@ -90,15 +90,14 @@ pub(super) fn validate<'a, H: FileHeader, R: ReadRef<'a>>(
         // Of memory that is made constant, the system looks at its place alone.
         let constant = part.kind == elf::PT_GNU_RELRO;
         let of_file = if constant { 0 } else { part.in_file.min(part.in_memory) };
-        let mut around = loaded.iter();
-        let around = around.find(|s| s.holds(part.offset, part.address, of_file, of_file));
-        // Zeros of threads lie elsewhere; constant memory ends with a page.
-        let fits = |s: &&&Segment| {
+        // Zeros of threads lie elsewhere; constant memory ends with a page. A segment may end where the part's own begins.
+        let around = loaded.iter().any(|s| {
             let end = s.end().checked_next_multiple_of(s.align.max(1)).unwrap_or(u64::MAX);
-            part.kind == elf::PT_TLS || part.end() <= end
-        };
+            let fits = part.kind == elf::PT_TLS || part.end() <= end;
+            fits && s.holds(part.offset, part.address, of_file, of_file)
+        });
         let of_zeros = part.kind == elf::PT_TLS && of_file == 0;
-        if !of_zeros && around.filter(fits).is_none() {
+        if !of_zeros && !around {
             return Err(format!("its part at {:#x} lies in no segment", part.address));
         }
     }
@@ -173,6 +172,25 @@ mod tests {
     #[test]
     fn a_sound_program_is_taken() {
         assert_eq!(judged(&program().0), Ok(()));
+    }
+
+    #[test]
+    fn a_segment_may_end_where_constant_memory_begins() {
+        let (mut bytes, table, count) = program();
+        let word = |bytes: &[u8], at: usize| {
+            u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+        };
+        let headers: Vec<usize> = (0..count).map(|i| table + 56 * i).collect();
+        let of = |bytes: &[u8], kind: elf::ProgramType| -> Vec<usize> {
+            let is = |at: &&usize| bytes[**at..**at + 4] == kind.0.to_le_bytes();
+            headers.iter().filter(is).copied().collect()
+        };
+        let constant = word(&bytes, of(&bytes, elf::PT_GNU_RELRO)[0] + 16);
+        let before = of(&bytes, elf::PT_LOAD);
+        let before = before.into_iter().rfind(|at| word(&bytes, at + 16) < constant).unwrap();
+        let size = constant - word(&bytes, before + 16);
+        bytes[before + 40..before + 48].copy_from_slice(&size.to_le_bytes());
+        assert_eq!(judged(&bytes), Ok(()));
     }
 
     #[test]
