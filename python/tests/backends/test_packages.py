@@ -74,6 +74,39 @@ def test_a_broken_declaration_leaves_the_others_usable(tmp_path: Path) -> None:
     )
 
 
+def test_it_is_found_from_its_source_directory(tmp_path: Path) -> None:
+    """There the sources hide the installed package, and the metadata of a build that of the installation."""
+    site, source = tmp_path / "site", tmp_path / "source"
+    make(package(site, "bring"), "brought")
+    install(site, "bring")
+    package(source, "bring")
+    install(source, "bring")
+    (source / "fake-1.0.dist-info").rename(source / "fake.egg-info")
+    (source / "fake.egg-info/METADATA").rename(source / "fake.egg-info/PKG-INFO")
+    run(
+        """
+        import warnings
+        warnings.simplefilter("error")
+        assert [b.name for b in backends.load_all()] == ["brought"]
+        assert [c.rule for c in backends.report()] == ["entry point of fake"]
+        """,
+        PYTHONPATH=f"{source}:{pythonpath(site)}",
+    )
+
+
+def test_an_editable_installation(tmp_path: Path) -> None:
+    """Its files are where Python finds the module, not beside its metadata."""
+    site, source = tmp_path / "site", tmp_path / "source"
+    make(package(source, "bring"), "brought")
+    install(site, "bring")
+    (site / "bring.pth").write_text(str(source))
+    printed = run(
+        f"import site; site.addsitedir({str(site)!r}); print([b.name for b in backends.load_all()])",
+        PYTHONPATH=pythonpath(site),
+    )
+    assert printed.strip() == "['brought']"
+
+
 def test_the_environment_comes_before_packages(tmp_path: Path) -> None:
     make(package(tmp_path, "bring"), "brought")
     install(tmp_path, "bring")

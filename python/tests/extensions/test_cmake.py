@@ -79,9 +79,9 @@ def project(folder: Path, *lines: str) -> Path:
 def test_the_extension(cmake: str, tmp_path: Path) -> None:
     source = copied(EXTENSION, tmp_path)
     build(cmake, source)
-    (library,) = (source / "ultramarine_axpby_c").glob("_native*.so")
+    (library,) = (source / "src/ultramarine_axpby_c").glob("_native*.so")
     assert library.name == "_native.abi3.so"
-    python("-c", USE_EXTENSION, path=[source])
+    python("-c", USE_EXTENSION, path=[source / "src"])
 
 
 def test_the_backend(cmake: str, tmp_path: Path) -> None:

@@ -85,8 +85,8 @@ def test_the_wheel(installed: Path) -> None:
 
 def test_in_place(source: Path) -> None:
     python("setup.py", "--quiet", "build_ext", "--inplace", cwd=source)
-    assert (source / "ultramarine_axpby_c/_native.abi3.so").is_file()
-    python("-c", USE, path=[source])
+    assert (source / "src/ultramarine_axpby_c/_native.abi3.so").is_file()
+    python("-c", USE, path=[source / "src"])
 
 
 def test_each_language_has_its_flags(tmp_path: Path) -> None:
