@@ -107,8 +107,13 @@ fn _distributed_end_at_exit(py: Python<'_>, reason: &str) {
     py.detach(|| distributed::end_at_exit(reason));
 }
 
+#[pyfunction]
+fn _distributed_finish(py: Python<'_>) -> Res<()> {
+    Ok(py.detach(distributed::finish)?)
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyGroup>()?;
-    crate::functions!(m: _distributed_is_available _distributed_init _distributed_end_at_exit);
+    crate::functions!(m: _distributed_is_available _distributed_init _distributed_end_at_exit _distributed_finish);
     Ok(())
 }

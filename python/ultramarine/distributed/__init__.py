@@ -5,9 +5,11 @@ group of all. A process that was started by itself is a group of its own, in whi
 operand, so that the same program runs there.
 
 All processes of a group call the same operations in the same order. Results are lazy, and may be evaluated in any order: an
-operation has the earlier ones of its group run first. `compile` and the other transforms keep that order.
+operation has the earlier ones of its group run first. `compile` and the other transforms keep that order. Operations that
+no result needed run when the program ends.
 """
 
+import atexit
 import operator
 import sys
 
@@ -148,18 +150,20 @@ def init(strict=False, backend="any", *, all_gather_factory=None):
             return known
     world = _wrapped(group)
     _worlds.append(world)
-    if group.size() > 1:
-        _end_with_failures()
+    if group.size() > 1 and len(_worlds) == 1:
+        _end_together()
     return world
 
 
-def _end_with_failures():
-    """Has a process that ends by an exception end the others, which may wait for it."""
+def _end_together():
+    """Has a process that ends by an exception end the others, and one that ends well run what they may wait for."""
     report = sys.excepthook
+    atexit.register(_core._distributed_finish)
 
     def hook(kind, error, traceback):
         report(kind, error, traceback)
         sys.stderr.flush()
+        atexit.unregister(_core._distributed_finish)
         lines = str(error).splitlines()
         reason = f"{kind.__name__}: {lines[0]}" if lines else kind.__name__
         _core._distributed_end_at_exit(reason)

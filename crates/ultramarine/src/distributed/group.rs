@@ -6,9 +6,10 @@ use crate::error::{Result, bail};
 use crate::graph::attribute::Attribute;
 use crate::graph::operation_key::{Opaque, OperationKey};
 use crate::stream::{self, Stream};
+use crate::sync::lock;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
 
 /// Processes that communicate with each other.
 ///
@@ -29,6 +30,9 @@ pub(super) struct Inner {
     /// Those in which all processes take part, which debug mode compares.
     compared: AtomicU64,
 }
+
+/// All groups, until they are dropped.
+static GROUPS: Mutex<Vec<Weak<Inner>>> = Mutex::new(Vec::new());
 
 impl Opaque for Inner {}
 
@@ -64,16 +68,34 @@ impl Attribute for Group {
 }
 
 impl Group {
+    /// Evaluates all operations of the group that were called, also those whose results nobody has evaluated, and waits for
+    /// them. A process that ends without evaluating what others do has them wait for it.
+    ///
+    /// # Errors
+    /// As an evaluation of the results.
+    pub fn finish(&self) -> Result<()> {
+        self.chain().last().map_or(Ok(()), |token| token.eval())
+    }
+
     fn make(transport: Option<Arc<dyn Transport>>, stream: Stream) -> Group {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        Group(Arc::new(Inner {
+        let group = Group(Arc::new(Inner {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
             transport,
             stream,
             chain: Chain::default(),
             ran: AtomicU64::new(0),
             compared: AtomicU64::new(0),
-        }))
+        }));
+        let mut all = lock(&GROUPS);
+        all.retain(|group| group.strong_count() > 0);
+        all.push(Arc::downgrade(&group.0));
+        group
+    }
+
+    /// All groups that there are, in the order in which they were made.
+    pub(super) fn all() -> Vec<Group> {
+        lock(&GROUPS).iter().filter_map(Weak::upgrade).map(Group).collect()
     }
 
     /// The group of the calling process alone.
@@ -127,9 +149,7 @@ impl Group {
         if color < 0 {
             bail!("split", "color {color} is negative. Number the new groups from 0 on.");
         }
-        if let Some(token) = self.chain().last() {
-            token.eval()?;
-        }
+        self.finish()?;
         let key = if key < 0 { self.rank() as i32 } else { key };
         Group::of(transport.split(color, key)?)
     }

@@ -116,6 +116,17 @@ fn start(backend: &str) -> Result<Started> {
     }
 }
 
+/// Evaluates all operations of all groups that were called, as [`Group::finish`]. Call it before a program ends of which not
+/// all processes evaluate all results.
+///
+/// # Errors
+/// The first one of an evaluation.
+pub fn finish() -> Result<()> {
+    // Each, also where one fails.
+    let outcomes: Vec<Result<()>> = Group::all().iter().map(Group::finish).collect();
+    outcomes.into_iter().collect()
+}
+
 /// Says that this process exits by a failure. Other processes may wait for it in an operation, so its exit ends them, where
 /// MPI can. Operations of this process that wait are errors from now on. Without a group of several processes it does nothing.
 pub fn end_at_exit(reason: &str) {

@@ -13,7 +13,7 @@
 //!
 //! All processes of a group call the same operations, in the same order. Results are lazy as all arrays are, and may be
 //! evaluated in any order: an operation has the group's earlier ones run before it. `compile` and the other transforms
-//! keep that order.
+//! keep that order. What is not evaluated does not run, so all processes evaluate, or call [`finish`].
 
 #![cfg_attr(not(feature = "distributed"), allow(dead_code, reason = "transports"))]
 
@@ -33,5 +33,5 @@ mod transport;
 
 pub(crate) use chain::{Linked, Links, through};
 pub use group::Group;
-pub use init::{end_at_exit, init, is_available};
+pub use init::{end_at_exit, finish, init, is_available};
 pub use operations::{all_gather, all_max, all_min, all_sum, recv, recv_like, send, sum_scatter};

@@ -92,4 +92,9 @@ threads = [threading.Thread(target=work, args=item) for item in (("a", group), (
 [t.start() for t in threads]
 [t.join() for t in threads]
 assert found == {"a": total, "b": total}
+
+# One rank alone evaluates the last ones: the others do when they end.
+last = mx.distributed.all_sum(mx.array(rank)), mx.distributed.all_sum(mx.array(1), group=other)
+if rank == 0:
+    assert last[1].item() == size
 print("done", flush=True)
