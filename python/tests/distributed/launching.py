@@ -43,7 +43,10 @@ def mpirun(library: str, size: int, program: str, *arguments: str, **environment
     plain = {k: v for k, v in os.environ.items() if not k.startswith(("ULTRAMARINE_", "MLX_"))}
     # Processes share few cores: those that wait let others run.
     plain |= {"OMPI_MCA_mpi_yield_when_idle": "1", "OMP_NUM_THREADS": "1", "ULTRAMARINE_LOG": "off"}
-    plain |= {"ULTRAMARINE_DISTRIBUTED_TIMEOUT": "120", "PYTHONPATH": f"{PACKAGE}{os.pathsep}{RANKS}"}
+    plain |= {
+        "ULTRAMARINE_DISTRIBUTED_TIMEOUT": "120",
+        "PYTHONPATH": f"{PACKAGE}{os.pathsep}{RANKS}",
+    }
     done = subprocess.run(
         [found, *options, "-n", str(size), sys.executable, str(RANKS / program), *arguments],
         env=plain | environment,

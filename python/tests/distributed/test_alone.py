@@ -45,5 +45,7 @@ def test_is_available() -> None:
 def test_strict_wants_a_launcher() -> None:
     """As in mlx. MPI is not started for one process."""
     for backend in ("any", "mpi"):
-        with pytest.raises(RuntimeError, match=f"'{backend}' is not available. No launcher .*mpirun"):
+        with pytest.raises(
+            RuntimeError, match=f"'{backend}' is not available. No launcher .*mpirun"
+        ):
             mx.distributed.init(strict=True, backend=backend)

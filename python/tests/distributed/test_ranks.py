@@ -12,7 +12,9 @@ each_run = pytest.mark.parametrize(("library", "size"), RUNS)
 
 
 @each_run
-@pytest.mark.parametrize("program", ["collectives.py", "orders.py", "derivatives.py", "training.py"])
+@pytest.mark.parametrize(
+    "program", ["collectives.py", "orders.py", "derivatives.py", "training.py"]
+)
 def test_programs(library: str, size: int, program: str) -> None:
     passes(library, size, program)
 
@@ -30,9 +32,9 @@ def test_debug_mode_lets_equal_operations_pass() -> None:
 @pytest.mark.parametrize(
     ("fault", "texts"),
     [
-        ("shapes", ("all_sum(float32, (2, 3))", "rank 1 runs all_sum(float32, (1, 3))")),
-        ("dtypes", ("all_sum(float32, (2, 3))", "rank 1 runs all_sum(int32, (2, 3))")),
-        ("kinds", ("all_sum(float32, (2, 3))", "rank 1 runs all_gather(float32, (2, 3))")),
+        ("shapes", ("all_sum(float32, (2,3))", "rank 1 runs all_sum(float32, (1,3))")),
+        ("dtypes", ("all_sum(float32, (2,3))", "rank 1 runs all_sum(int32, (2,3))")),
+        ("kinds", ("all_sum(float32, (2,3))", "rank 1 runs all_gather(float32, (2,3))")),
     ],
 )
 def test_debug_mode_names_the_rank(library: str, fault: str, texts: tuple[str, str]) -> None:
@@ -48,14 +50,12 @@ def test_a_rank_that_does_not_come(library: str) -> None:
     ended = mpirun(library, 2, "faults.py", "hangs", ULTRAMARINE_DISTRIBUTED_TIMEOUT="2")
     assert ended.status != 0
     text = ended.out + ended.err
-    assert "caught: [all_sum]" in text and "all_sum(float32, (2, 3)), operation 2 of rank 0" in text
+    assert "caught: [all_sum]" in text and "all_sum(float32, (2,3)), operation 2 of rank 0" in text
     assert "again after 0 s" in text
 
 
 @pytest.mark.parametrize("library", LAUNCHERS)
-@pytest.mark.parametrize(
-    ("fault", "text"), [("raises", "rank 1 fails on purpose"), ("dies", "")]
-)
+@pytest.mark.parametrize(("fault", "text"), [("raises", "rank 1 fails on purpose"), ("dies", "")])
 def test_a_rank_that_ends(library: str, fault: str, text: str) -> None:
     """The others, which wait for it, end with it."""
     ended = mpirun(library, 3, "faults.py", fault)

@@ -1,8 +1,12 @@
-"""Communication among processes: groups of one process, in which every collective operation returns its operand.
+"""Communication among processes: groups, collective operations and messages.
 
-No communication backend exists yet. `init` returns the group of the calling process alone, so programs that
-average gradients or shard layers over a group run unchanged. `init(strict=True)`, and a process that a launcher
-started as one of several, get an error.
+A program is started as several processes by `mpirun`, or by `python -m ultramarine.launch`. Each calls `init` for the
+group of all. A process that was started by itself is a group of its own, in which collective operations return their
+operand, so that the same program runs there.
+
+All processes of a group call the same operations in the same order. Results are lazy, and may be evaluated in any order: an
+operation has the earlier ones of its group run first. `compile` and the other transforms keep that order. Operations that
+no result needed run when the program ends.
 """
 
 # Made by python/tools/make_stubs.py of the module's docstrings: change those.
@@ -13,83 +17,104 @@ from typing import Any
 from ultramarine import ArrayLike, Dtype, StreamOrDevice, array
 
 class Group:
-    """Processes that communicate with each other: the calling process alone.
+    """Processes that communicate with each other.
 
-    `init` returns it; the class has no constructor.
+    `init` returns the group of all; the class has no constructor.
     """
 
     def rank(self) -> int:
         """Returns the number of the calling process in the group.
 
         Returns:
-            int: 0.
+            int: 0 for the first one.
         """
     def size(self) -> int:
         """Returns the number of processes.
 
         Returns:
-            int: 1.
+            int: 1 for a process by itself.
         """
     def split(self, color: int, key: int = -1) -> Group:
-        """Splits the group into groups of processes with the same color; always an error for one process.
+        """Splits the group into groups of processes with the same color.
+
+        All processes of the group call it. Operations of the group that were called before are evaluated first.
 
         Args:
-            color (int): Number of the calling process's new group.
-            key (int): Order in the new group, by default that of this group.
+            color (int): Number of the calling process's new group, from 0.
+            key (int): Order in the new group; by default that of this group.
 
         Returns:
-            Group: Never: a group of one process cannot be split.
+            Group: The new group of the calling process.
 
         Raises:
-            RuntimeError: Always.
+            ValueError: If the color is negative.
+            RuntimeError: If the group has one process.
+
+        Example:
+            >>> pairs = group.split(group.rank() // 2)  # doctest: +SKIP
         """
 
 def all_gather(x: ArrayLike, *, group: Group | None = None, stream: StreamOrDevice = None) -> array:
-    """Concatenates the arrays of all processes along the first axis.
+    """Concatenates the arrays of all processes along the first axis, in the order of ranks.
+
+    All processes give arrays of the same shape and dtype. The gradient is the cotangent of this process's part.
 
     Args:
         x (ArrayLike): This process's array.
         group (Group | None): Processes that take part, by default all.
-        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator, else the default device.
+        stream (StreamOrDevice): Stream or device of the result; by default the accelerator of `x`. The communication has a
+            stream of its own.
 
     Returns:
-        array: `x`, the only part.
+        array: All arrays, the same in all processes; of numbers an array with one axis.
     """
 
 def all_max(x: ArrayLike, *, group: Group | None = None, stream: StreamOrDevice = None) -> array:
     """Computes the maximum of the arrays of all processes, element by element.
 
+    All processes give arrays of the same shape and dtype. The maximum is NaN where one is. Its gradient goes to the processes
+    that have it.
+
     Args:
         x (ArrayLike): This process's array.
         group (Group | None): Processes that take part, by default all.
-        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator, else the default device.
+        stream (StreamOrDevice): Stream or device of the result; by default the accelerator of `x`. The communication has a
+            stream of its own.
 
     Returns:
-        array: `x`, the maximum over one process.
+        array: Maximum, the same in all processes.
     """
 
 def all_min(x: ArrayLike, *, group: Group | None = None, stream: StreamOrDevice = None) -> array:
     """Computes the minimum of the arrays of all processes, element by element.
 
+    All processes give arrays of the same shape and dtype. The minimum is NaN where one is. Its gradient goes to the processes
+    that have it.
+
     Args:
         x (ArrayLike): This process's array.
         group (Group | None): Processes that take part, by default all.
-        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator, else the default device.
+        stream (StreamOrDevice): Stream or device of the result; by default the accelerator of `x`. The communication has a
+            stream of its own.
 
     Returns:
-        array: `x`, the minimum over one process.
+        array: Minimum, the same in all processes.
     """
 
 def all_sum(x: ArrayLike, *, group: Group | None = None, stream: StreamOrDevice = None) -> array:
     """Sums the arrays of all processes, element by element.
 
+    All processes give arrays of the same shape and dtype. Sums of bools are true where one is; halves are summed in float32.
+    The gradient is the cotangent, which is the same in all processes.
+
     Args:
         x (ArrayLike): This process's array.
         group (Group | None): Processes that take part, by default all.
-        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator, else the default device.
+        stream (StreamOrDevice): Stream or device of the result; by default the accelerator of `x`. The communication has a
+            stream of its own.
 
     Returns:
-        array: `x`, the sum over one process.
+        array: Sum, the same in all processes.
     """
 
 def init(
@@ -98,30 +123,35 @@ def init(
     *,
     all_gather_factory: Callable[..., Any] | None = None,
 ) -> Group:
-    """Returns the group of all processes: the calling process alone.
+    """Returns the group of all processes that were started together.
+
+    Under `mpirun` the first call starts MPI, for which all processes have to call it. A process that was started by itself
+    gets the group of itself alone.
 
     Args:
-        strict (bool): Whether a missing backend is an error.
+        strict (bool): Whether it is an error that no launcher of the backend started the process.
         backend (str): "any", "mpi", "ring", "nccl" or "jaccl".
         all_gather_factory (Callable[..., Any] | None): Side channel of the backend "jaccl"; unused.
 
     Returns:
-        Group: Group of size 1, the same one in each call.
+        Group: The same one in each call.
 
     Raises:
         ValueError: If there is no such backend in MLX, or `all_gather_factory` is given for another one than "jaccl".
-        RuntimeError: If `strict` is true, or the environment says that a launcher started several processes
-            (`MLX_RANK`, `MLX_WORLD_SIZE`, `MLX_HOSTFILE`).
+        RuntimeError: If `strict` is true and the process is by itself, or if the environment says that a launcher started
+            several processes (`MLX_RANK`, `MLX_WORLD_SIZE`, `MLX_HOSTFILE`, or MPI's variables) and they cannot communicate.
     """
 
 def is_available(backend: str = "any") -> bool:
-    """Tests whether a communication backend exists.
+    """Tests whether the library of a communication backend is there.
+
+    Whether this process was started as one of several is another question, which `init(strict=True)` answers.
 
     Args:
         backend (str): "any", or one of MLX's: "mpi", "ring", "nccl", "jaccl".
 
     Returns:
-        bool: False for all of them.
+        bool: True for "mpi" and "any" if Open MPI or MPICH is installed; False for the others.
     """
 
 def recv(
@@ -132,56 +162,57 @@ def recv(
     group: Group | None = None,
     stream: StreamOrDevice = None,
 ) -> array:
-    """Receives an array from another process; always an error, since there is none.
+    """Receives an array from another process, which sends it by `send`.
 
     Args:
         shape (Sequence[int]): Shape of the array.
         dtype (Dtype): Dtype of the array.
         src (int): Rank of the source.
         group (Group | None): Group in which `src` counts, by default all processes.
-        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator, else the default device.
+        stream (StreamOrDevice): Stream or device of the result. The communication has a stream of its own.
 
     Returns:
-        array: Never: a group of one process has no other.
+        array: Array whose evaluation receives.
 
     Raises:
-        ValueError: Always.
+        ValueError: If there is no other process of this rank, or a size is negative.
     """
 
 def recv_like(
     x: ArrayLike, src: int, *, group: Group | None = None, stream: StreamOrDevice = None
 ) -> array:
-    """Receives an array with the shape and dtype of another one; always an error, as `recv`.
+    """Receives an array with the shape and dtype of another one, as `recv`.
 
     Args:
         x (ArrayLike): Array with the shape and dtype to receive.
         src (int): Rank of the source.
         group (Group | None): Group in which `src` counts, by default all processes.
-        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator, else the default device.
+        stream (StreamOrDevice): Stream or device of the result; by default the accelerator of `x`. The communication has a
+            stream of its own.
 
     Returns:
-        array: Never: a group of one process has no other.
+        array: Array whose evaluation receives.
 
     Raises:
-        ValueError: Always.
+        ValueError: If there is no other process of this rank.
     """
 
 def send(
     x: ArrayLike, dst: int, *, group: Group | None = None, stream: StreamOrDevice = None
 ) -> array:
-    """Sends an array to another process; always an error, since there is none.
+    """Sends an array to another process, which receives it by `recv`.
 
     Args:
         x (ArrayLike): Array to send.
         dst (int): Rank of the destination.
         group (Group | None): Group in which `dst` counts, by default all processes.
-        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator, else the default device.
+        stream (StreamOrDevice): Stream or device of the operand. The communication has a stream of its own.
 
     Returns:
-        array: Never: a group of one process has no other.
+        array: `x`, whose evaluation sends.
 
     Raises:
-        ValueError: Always.
+        ValueError: If there is no other process of this rank.
     """
 
 def sum_scatter(
@@ -189,11 +220,17 @@ def sum_scatter(
 ) -> array:
     """Sums the arrays of all processes, and gives each process its part of the first axis.
 
+    All processes give arrays of the same shape and dtype. The gradient is the cotangents of all parts.
+
     Args:
         x (ArrayLike): This process's array.
         group (Group | None): Processes that take part, by default all.
-        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator, else the default device.
+        stream (StreamOrDevice): Stream or device of the result; by default the accelerator of `x`. The communication has a
+            stream of its own.
 
     Returns:
-        array: `x`, the sum and the only part.
+        array: Part number `rank` of the sum.
+
+    Raises:
+        ValueError: If the first axis cannot be cut into equal parts.
     """

@@ -22,10 +22,16 @@ def close(found, wanted):
 close(mx.grad(lambda x: (d.all_sum(x) ** 2).sum())(x), 2 * total)
 gathered = everywhere.reshape(-1, 3)
 weight = mx.array(rng.normal(size=gathered.shape).astype(np.float32))
-close(mx.grad(lambda x: (d.all_gather(x) * weight).sum())(x), np.array(weight).reshape(everywhere.shape)[rank])
+close(
+    mx.grad(lambda x: (d.all_gather(x) * weight).sum())(x),
+    np.array(weight).reshape(everywhere.shape)[rank],
+)
 share = (everywhere == everywhere.max(0))[rank]
 close(mx.grad(lambda x: (d.all_max(x) ** 2).sum())(x), 2 * everywhere.max(0) * share)
-close(mx.grad(lambda x: d.all_min(mx.ones_like(x) * x).sum())(x), (everywhere == everywhere.min(0))[rank])
+close(
+    mx.grad(lambda x: d.all_min(mx.ones_like(x) * x).sum())(x),
+    (everywhere == everywhere.min(0))[rank],
+)
 ties = mx.grad(lambda x: d.all_max(x).sum())(mx.array([1.0, float(rank)]))
 close(ties, [1 / size, float(rank == size - 1)])
 own = 2.0 + rank
@@ -37,7 +43,10 @@ close(mx.grad(lambda x: (d.all_gather(x) * mx.arange(size)).sum())(mx.array(1.0)
 t = mx.array(everywhere[rank] * (rank + 1))
 tangents = sum(everywhere[r] * (r + 1) for r in range(size))
 close(mx.jvp(d.all_sum, [x], [t])[1][0], tangents)
-close(mx.jvp(d.all_gather, [x], [t])[1][0], np.concatenate([everywhere[r] * (r + 1) for r in range(size)]))
+close(
+    mx.jvp(d.all_gather, [x], [t])[1][0],
+    np.concatenate([everywhere[r] * (r + 1) for r in range(size)]),
+)
 at = everywhere.argmax(0)
 moved = everywhere * (np.arange(size) + 1)[:, None, None]
 close(mx.jvp(d.all_max, [x], [t])[1][0], np.take_along_axis(moved, at[None], 0)[0])
@@ -47,10 +56,15 @@ close(mx.jvp(d.sum_scatter, [x], [t])[1][0], tangents[2 * rank : 2 * rank + 2])
 for axis in (0, 1):
     rows = [np.moveaxis(everywhere[r], axis, 0) for r in range(size)]
     close(mx.vmap(d.all_sum, in_axes=axis)(x), sum(rows))
-    wanted = np.stack([np.concatenate([rows[r][i] for r in range(size)]) for i in range(len(rows[0]))])
+    wanted = np.stack(
+        [np.concatenate([rows[r][i] for r in range(size)]) for i in range(len(rows[0]))]
+    )
     close(mx.vmap(d.all_gather, in_axes=axis)(x), wanted)
     close(mx.vmap(d.all_gather, in_axes=axis, out_axes=1)(x), wanted.T)
-close(mx.vmap(d.all_gather)(mx.array([1.0 + rank, 2.0])), [[1.0 + r for r in range(size)], [2.0] * size])
+close(
+    mx.vmap(d.all_gather)(mx.array([1.0 + rank, 2.0])),
+    [[1.0 + r for r in range(size)], [2.0] * size],
+)
 close(mx.vmap(d.sum_scatter, in_axes=1)(x), total.T[:, 2 * rank : 2 * rank + 2])
 both = mx.vmap(lambda x, y: d.all_sum(x) + d.all_max(y), in_axes=(0, None))(x, x[0])
 close(both, total + everywhere[:, 0].max(0))
@@ -93,6 +107,7 @@ def doubled_vjp(primal, cotangent, output):
 
 
 close(mx.grad(lambda x: doubled(x).sum())(x), np.full(everywhere[0].shape, float(size)))
+
 
 # A trace that fails leaves the group as it was.
 def fails(x):

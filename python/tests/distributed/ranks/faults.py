@@ -58,9 +58,9 @@ if fault == "input":
     print("done", flush=True)
 
 if fault == "interrupt":
+    import os
     import signal
     import threading
-    import os
 
     if rank == 0:
         threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()

@@ -40,7 +40,7 @@ state = {"w": mx.array([1.0, 2.0])}
 
 
 def step(x):
-    unused = mx.distributed.all_max(x)
+    mx.distributed.all_max(x)  # Its result is not used.
     loss, gradient = mx.value_and_grad(lambda w: (w * x).sum())(state["w"])
     mean = mx.distributed.all_sum(gradient) / size
     state["w"] = state["w"] - 0.5 * mean
@@ -67,7 +67,7 @@ for compiled in (step, mx.compile(step, inputs=state, outputs=state)):
 # A loop as in training, of which results are evaluated behind the next steps.
 w = mx.zeros((64, 64))
 update = mx.compile(lambda w, g: w - mx.distributed.all_sum(g) / size)
-for i in range(20):
+for _ in range(20):
     w = update(w, mx.full((64, 64), float(rank + 1)))
     mx.async_eval(w)
 assert mx.allclose(w, mx.full((64, 64), -20 * (size + 1) / 2)).item()

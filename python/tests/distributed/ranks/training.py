@@ -19,7 +19,11 @@ def close(found, wanted, tolerance=1e-5):
 
 
 # Buckets of any size give the same averages.
-tree = {"a": mx.full((3, 2), rank), "b": [mx.arange(5) * (rank + 1.0), mx.array(float(rank))], "c": {}}
+tree = {
+    "a": mx.full((3, 2), rank),
+    "b": [mx.arange(5) * (rank + 1.0), mx.array(float(rank))],
+    "c": {},
+}
 tree["a"] = tree["a"].astype(mx.float32)
 for bucket in (32 << 20, 24, 1, 0, -1):
     found = average_gradients(tree, group, bucket)
