@@ -9,15 +9,15 @@ use ultramarine_abi::helper::Result;
 
 /// Headers of conversions.
 const CONVERTS: &[&str] =
-    &[headers::NUMBER, headers::WALK, include_str!("../../kernels/collective.cuh")];
+    &[headers::NUMBER, headers::WALK, include_str!("../../kernels/collective/forms.cuh")];
 
-/// Headers of all functions.
+/// Headers of choices.
 const CHOOSES: &[&str] = &[
     headers::NUMBER,
     headers::WALK,
     elementwise::REAL,
     elementwise::COMPLEX,
-    include_str!("../../kernels/collective.cuh"),
+    include_str!("../../kernels/collective/choose.cuh"),
 ];
 
 /// The bits of a float dtype: infinity, and a NaN.
