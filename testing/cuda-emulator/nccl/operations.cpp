@@ -29,6 +29,7 @@ static uint16_t to_half(float value) {
   uint16_t sign = std::signbit(value) ? 0x8000 : 0;
   if (std::isnan(value)) return sign | 0x7e00;
   float size = fabsf(value);
+  if (size == 0) return sign;
   if (size >= 65520.0f) return sign | 0x7c00;
   int exponent;
   frexpf(size, &exponent);
