@@ -42,8 +42,7 @@ pub fn is_available(backend: &str) -> bool {
 /// The group of all processes that were started together, the same one in each call. `backend` is "any", "mpi", "nccl", or
 /// another of MLX's names, which are not available. "any" is NCCL where a launcher gave its variables, else MPI.
 ///
-/// With "nccl" each process has a GPU, by its rank among the processes of the host: it becomes the default device, unless that
-/// is the CPU.
+/// With "nccl" each process has a GPU, by its rank among the processes of the host, which becomes the default device.
 ///
 /// A process that was started by itself gets the group of itself alone, unless `strict`: then that is an error.
 ///

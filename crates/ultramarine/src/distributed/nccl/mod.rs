@@ -97,7 +97,7 @@ fn meeting() -> Result<Option<Meeting>> {
     }
 }
 
-/// The group of all processes on their GPUs. The process's GPU becomes the default device if a GPU is that now.
+/// The group of all processes on their GPUs. The process's GPU becomes the default device.
 ///
 /// # Errors
 /// [`Error::Value`] for variables that make no sense; [`Error::Runtime`] if processes do not come, or the backend fails.
@@ -133,9 +133,7 @@ pub(super) fn start() -> Result<Started> {
     let group = gpu.open(&id, rank, size)?;
     let transport = Gpus::ready(group, control, true)?;
     let device = gpu.device().device;
-    if stream::default_device().kind == DeviceType::Gpu {
-        stream::set_default_device(device)?;
-    }
+    stream::set_default_device(device)?;
     Ok(Started::Group(Group::of(Arc::new(transport))?))
 }
 
