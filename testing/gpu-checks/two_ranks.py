@@ -222,9 +222,9 @@ def combined(name: str, all_ranks: list[np.ndarray]) -> np.ndarray:
             return stack.any(0) if stack.dtype == bool else stack.sum(0, dtype=stack.dtype)
     if stack.dtype == np.complex64:
         # By real, then by imaginary parts.
-        pick = sorted if name == "all_min" else (lambda seq: sorted(seq, reverse=True))
+        pick = min if name == "all_min" else max
         flat = stack.reshape(len(stack), -1)
-        rows = [pick(column, key=lambda z: (z.real, z.imag))[0] for column in flat.T.tolist()]
+        rows = [pick(column, key=lambda z: (z.real, z.imag)) for column in flat.T.tolist()]
         return np.array(rows, np.complex64).reshape(stack.shape[1:])
     return stack.max(0) if name == "all_max" else stack.min(0)
 
