@@ -192,6 +192,12 @@ fn faults_of_ops() {
     seen("SPILLS", "ops.matmul", "matmul/float32", "outside the output");
     seen("NOT_DETERMINISTIC", "ops.reduce", "reduce/sum/float32", "not bitwise identical");
     seen("WRITES_INPUT", "ops.matmul", "matmul/float32", "was written to");
+    seen(
+        "PLAIN_SUM",
+        "ops.reduce",
+        "reduce/sum/float32",
+        "only long rows are wrong: add up in double",
+    );
 }
 
 #[test]

@@ -119,11 +119,13 @@ def build(directory: Path, flags: list[str], name: str = "minimal") -> Path:
     return path
 
 
-@pytest.fixture(params=BROKEN)
-def broken(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Path]:
+@pytest.fixture(params=BROKEN, scope="module")
+def broken(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, Path]:
     name: str = request.param
     file = "other" if name == "another file name" else "minimal"
-    return name, build(tmp_path, BROKEN[name][0], file)
+    return name, build(tmp_path_factory.mktemp("broken"), BROKEN[name][0], file)
 
 
 def test_the_report_says_what_to_do(broken: tuple[str, Path]) -> None:

@@ -63,6 +63,29 @@ UM_EXPORT int fast_path(void) { return 1; }
 
 /* ---- ops ---------------------------------------------------------------------------------------------------- */
 
+#ifdef FAULT_PLAIN_SUM
+/* float32 added up one by one. */
+static void plain_sum(const plan *p, const um_tensor *const *t, const uint64_t (*scalars)[2]) {
+  const DLTensor *in = &t[0]->dl, *out = &t[1]->dl;
+  int64_t reduced[UM_MAX_NDIM];
+  um_rows kept, inner;
+  for (int32_t i = 0; i < in->ndim; i++) reduced[i] = p->axes >> i & 1 ? in->shape[i] : 1;
+  um_rows_start(&kept, out->ndim, out->shape);
+  um_rows_add_strided(&kept, um_data(t[0]), in->ndim, out->shape, in->strides, 4);
+  um_rows_add(&kept, t[1]);
+  while (um_rows_next(&kept))
+    for (int64_t i = 0; i < kept.length; i++) {
+      float sum = 0;
+      um_rows_start(&inner, in->ndim, reduced);
+      um_rows_add_strided(&inner, kept.data[0] + i * kept.step[0], in->ndim, reduced, in->strides, 4);
+      while (um_rows_next(&inner))
+        for (int64_t k = 0; k < inner.length; k++) sum += load(inner.data[0] + k * inner.step[0], 4).f;
+      memcpy(kept.data[1] + i * kept.step[1], &sum, sizeof sum);
+    }
+  (void)scalars;
+}
+#endif
+
 static um_status faulty_prepare(void *device, uint32_t op, uint32_t revision, const void *attributes,
                                 const um_tensor_desc *inputs, uint32_t n_inputs, const um_tensor_desc *outputs,
                                 uint32_t n_outputs, void **result, um_error **error) {
@@ -96,7 +119,11 @@ static um_status faulty_prepare(void *device, uint32_t op, uint32_t revision, co
 #ifdef FAULT_LEAKED_PLANS
   if (!host->alloc(host->host, 64)) return UM_OUT_OF_MEMORY;
 #endif
-  return prepare(device, op, revision, attributes, inputs, n_inputs, outputs, n_outputs, result, error);
+  um_status made = prepare(device, op, revision, attributes, inputs, n_inputs, outputs, n_outputs, result, error);
+#ifdef FAULT_PLAIN_SUM
+  if (made == UM_OK && op == UM_OP_REDUCE && ((plan *)*result)->code == UM_REDUCE_SUM) ((plan *)*result)->run = plain_sum;
+#endif
+  return made;
 }
 
 static um_status faulty_submit(void *device, void *stream, const um_command *commands, uint32_t n, um_error **error) {
