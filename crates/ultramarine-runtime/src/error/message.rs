@@ -88,10 +88,16 @@ impl PartialEq<&str> for Message {
 /// The place of the program's first frame in a backtrace's text, where a frame has its place in a line `at file:line:column`.
 /// (Names would not do: inlined functions may stand there without their crates.) Files in `here` are shown relative to it.
 fn line_in<'a>(backtrace: &'a str, here: &Path, crates: &Path) -> Option<&'a str> {
+    // Rust's own library: its sources are not installed, or by rustup, or by Debian.
+    let is_rusts = |place: &str| {
+        place.starts_with("/rustc/")
+            || place.contains("/rustlib/src/rust/library/")
+            || place.starts_with("/usr/src/rustc-")
+    };
     let is_programs = |place: &&str| {
-        // Rust's own library, libraries that cargo has fetched, and C.
-        let library = place.starts_with("/rustc/") || place.contains("/registry/src/");
-        if library || !place.contains(".rs:") {
+        // Libraries that cargo has fetched, and C.
+        let fetched = place.contains("/registry/src/");
+        if is_rusts(place) || fetched || !place.contains(".rs:") {
             return false;
         }
         let file = here.join(place.strip_prefix("./").unwrap_or(place));
@@ -115,6 +121,10 @@ mod tests {
              at /home/me/.cargo/registry/src/index.crates.io-1949/smallvec-1.16.5/src/lib.rs:2329:41
    2: core::ops::function::FnOnce::call_once
              at /rustc/5980/library/core/src/ops/function.rs:250:5
+   2: core::convert::Into::into
+             at /home/me/.rustup/toolchains/stable/lib/rustlib/src/rust/library/core/src/convert/mod.rs:778:9
+   2: core::convert::Into::into
+             at /usr/src/rustc-1.97.1/library/core/src/convert/mod.rs:778:9
    3: <net::Net as ultramarine::Layer>::call
              at ./src/net.rs:7:15
    4: main
