@@ -297,8 +297,9 @@ impl Array {
             return Err(Error::index("vecdot", "axis is out of bounds."));
         };
         ensure!(at < least, "vecdot", "axis is out of bounds.");
-        // Counted from the end, where shapes are aligned.
-        let along = |x: &Array| x.shape().get((x.ndim() + at).wrapping_sub(n)).copied();
+        // Counted from the end, where shapes are aligned; an axis that an array lacks has size 1.
+        let along =
+            |x: &Array| x.shape().get((x.ndim() + at).wrapping_sub(n)).map_or(1, |size| *size);
         if along(self) != along(other) {
             let (a, b) = (Show(self.shape()), Show(other.shape()));
             bail!("vecdot", "axis {axis} must have one size in both, got shapes {a} and {b}.");

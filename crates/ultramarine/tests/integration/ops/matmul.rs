@@ -69,6 +69,7 @@ fn errors() -> Result<()> {
     assert!(text(f(&[2, 3])?.tensordot(&f(&[2, 3])?, 1)).contains("[tensordot]"));
     assert!(text(f(&[2, 3])?.tensordot(&f(&[2, 3])?, 3)).contains("[tensordot]"));
     assert!(text(f(&[])?.vecdot(&f(&[2])?, -1)).contains("[vecdot]"));
+    assert!(text(f(&[2, 3])?.vecdot(&f(&[2, 1, 3])?, 0)).contains("must have one size in both"));
     Ok(())
 }
 
@@ -130,6 +131,9 @@ fn relatives() -> Result<()> {
     assert_eq!(x.tensordot(&y, 0)?.shape(), [2, 3, 2, 3]);
     assert_eq!(x.outer(&y)?.shape(), [6, 6]);
     assert_eq!(x.vecdot(&y, 0)?.shape(), [3]);
+    // An axis that one of them lacks has size 1 there.
+    let batch = y.reshape(&[1, 2, 3])?;
+    assert_eq!(x.vecdot(&batch, 0)?.to_vec::<f64>()?, x.multiply(&y)?.to_vec::<f64>()?);
     let i = Array::from_slice(&[Complex32::new(1.0, 2.0)], &[1])?;
     assert_eq!(i.vecdot(&i, -1)?.item::<Complex32>()?, Complex32::new(5.0, 0.0));
     let c = Array::ones(&[2], Dtype::Float64)?;
