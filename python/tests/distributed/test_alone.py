@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from programs.children import output, python
+from support.paths import DOCS, ROOT
 
 import ultramarine as mx
 
@@ -49,3 +50,9 @@ def test_strict_wants_a_launcher() -> None:
             RuntimeError, match=f"'{backend}' is not available. No launcher .*mpirun"
         ):
             mx.distributed.init(strict=True, backend=backend)
+
+
+def test_the_page_shows_the_example() -> None:
+    page = (DOCS / "distributed.md").read_text()
+    shown = page.partition("```python file=examples/distributed.py\n")[2].partition("```")[0]
+    assert shown == (ROOT / "examples" / "distributed.py").read_text()

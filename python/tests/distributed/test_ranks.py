@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
+import re
+from pathlib import Path
+
 import pytest
+from support.paths import ROOT
 
 from .launching import LAUNCHERS, mpirun, passes
 
@@ -66,3 +71,22 @@ def test_a_waiting_rank_can_be_interrupted() -> None:
     ended = mpirun("openmpi", 2, "faults.py", "interrupt")
     assert ended.status == 0 and ended.out.count("done") == 2, ended
     assert "interrupted" in ended.out
+
+
+def test_the_example() -> None:
+    ended = mpirun("mpich", 2, str(ROOT / "examples" / "distributed.py"))
+    assert ended.status == 0, ended
+    assert ended.out == "weights [1.0, -2.0, 0.5] of 2 processes\n"
+
+
+@pytest.mark.skipif(importlib.util.find_spec("tqdm") is None, reason="not installed: tqdm")
+def test_the_text_example(tmp_path: Path) -> None:
+    """Two processes with half of each batch learn what one does with all of it."""
+    losses = []
+    for size in (1, 2):
+        arguments = ("--steps", "8", "--out", str(tmp_path))
+        ended = mpirun("mpich", size, str(ROOT / "examples" / "text.py"), *arguments)
+        found = re.findall(r"Held-out loss: ([\d.]+) bits", ended.out)
+        assert len(found) == 1, ended
+        losses.append(float(found[0]))
+    assert abs(losses[0] - losses[1]) < 0.01

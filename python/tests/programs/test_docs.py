@@ -36,4 +36,4 @@ def test_missing_names() -> None:
     assert sorted(n for n in named if hasattr(ultramarine, n)) == []
     builds = re.findall(r"`(CMake\w+)`", section)
     assert builds and not any(hasattr(ultramarine.extension, n) for n in builds)
-    assert not distributed.is_available()
+    assert not any(map(distributed.is_available, ("ring", "jaccl")))
