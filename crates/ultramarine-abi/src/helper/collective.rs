@@ -94,10 +94,12 @@ impl<'a, D: Device> CollectiveRef<'a, D> {
         }
         let dtype = Dtype::of(command.dtype)
             .ok_or_else(|| Failure::unsupported("a collective of a dtype that is none"))?;
-        // SAFETY: by this function's contract.
-        let buffer = |wanted: bool, buffer: *mut c_void, what: &str, offset: u64| match wanted {
-            true => unsafe { handle::<D::Buffer>(buffer, what) }.map(|b| Some((b, offset))),
-            false => Ok(None),
+        let buffer = |wanted: bool, buffer: *mut c_void, what: &str, offset: u64| {
+            if !wanted {
+                return Ok(None);
+            }
+            // SAFETY: by this function's contract.
+            unsafe { handle::<D::Buffer>(buffer, what) }.map(|buffer| Some((buffer, offset)))
         };
         let receives = command.kind == kind::RECEIVE;
         let sends = command.kind == kind::SEND;

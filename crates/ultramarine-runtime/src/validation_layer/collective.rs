@@ -206,7 +206,11 @@ fn command(
     let (input, output) = match c.kind {
         kind::GATHER => (c.count, c.count.checked_mul(whole).ok_or("too many elements")?),
         kind::SUM_SCATTER => {
-            ensure!(c.count % whole == 0, "{} elements scattered to {size} ranks", c.count);
+            ensure!(
+                c.count.is_multiple_of(whole),
+                "{} elements scattered to {size} ranks",
+                c.count
+            );
             (c.count, c.count / whole)
         }
         kind::SEND => (c.count, 0),
