@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError};
 use std::time::{Duration, Instant};
 use ultramarine_abi::helper::{Failure, Result, panic_message};
 
-/// Time that a communicator gets to end in order.
+/// Time that a communicator gets to end in order, where NCCL's calls do not block.
 const FAREWELL: Duration = Duration::from_secs(5);
 /// Time that an abort waits for a call that is under way.
 const GRACE: Duration = Duration::from_secs(2);
@@ -122,6 +122,30 @@ impl Shared {
         {
             // SAFETY: a communicator, which is given back once.
             unsafe { (self.nccl.abort)(handle) };
+        }
+    }
+
+    /// Ends the communicator in order, when the other ranks do.
+    fn close(&self) {
+        let _calls = lock(&self.calls);
+        let Ok(_entered) = self.context.enter() else { return };
+        let (handle, until) = (self.handle(), Instant::now() + FAREWELL);
+        if handle.is_null() {
+            return;
+        }
+        // SAFETY: a communicator that is alive, whose commands are done by the contract.
+        let mut state = unsafe { (self.nccl.finalize)(handle) };
+        while state == code::IN_PROGRESS && Instant::now() < until {
+            std::thread::sleep(Duration::from_micros(100));
+            state = self.state();
+        }
+        match state {
+            code::SUCCESS => {
+                self.handle.store(std::ptr::null_mut(), Ordering::Release);
+                // SAFETY: as above; it is given back once.
+                unsafe { (self.nccl.destroy)(handle) };
+            }
+            _ => self.end(),
         }
     }
 
@@ -330,22 +354,10 @@ impl Drop for Communicator {
             // The thread that opens it ends it, or the communicator has failed.
             return self.abort();
         }
-        let _calls = lock(&shared.calls);
-        let Ok(_entered) = shared.context.enter() else { return };
-        let (nccl, handle, until) = (shared.nccl, shared.handle(), Instant::now() + FAREWELL);
-        // SAFETY: a communicator that is alive, whose commands are done by the contract.
-        let mut state = unsafe { (nccl.finalize)(handle) };
-        while state == code::IN_PROGRESS && Instant::now() < until {
-            std::thread::sleep(Duration::from_micros(100));
-            state = shared.state();
-        }
-        match state {
-            code::SUCCESS => {
-                shared.handle.store(std::ptr::null_mut(), Ordering::Release);
-                // SAFETY: as above; it is given back once.
-                unsafe { (nccl.destroy)(handle) };
-            }
-            _ => shared.end(),
-        }
+        // In a thread, since NCCL waits for the other ranks of the host, which may close theirs much later.
+        let shared = self.shared.clone();
+        let thread = std::thread::Builder::new().name("ultramarine-nccl".to_owned());
+        // Without one it is left as it is.
+        let _ = thread.spawn(move || shared.close());
     }
 }
