@@ -18,7 +18,8 @@ pub use records::Records;
 use super::{DeviceState, pending_free::PendingFree, shutdown};
 use crate::backend::buffer::{Buffer, Use};
 use crate::error::{Error, Result};
-use crate::{host_table, sync::lock};
+use crate::host_table;
+use crate::sync::{lock, raise};
 use core::ffi::c_void;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -358,8 +359,8 @@ impl DeviceStream {
         });
         match outcome {
             Ok(done) => {
-                self.completed.fetch_max(done, Ordering::AcqRel);
-                self.confirmed.fetch_max(number, Ordering::AcqRel);
+                raise(&self.completed, done);
+                raise(&self.confirmed, number);
                 self.free_completed();
                 Ok(())
             }

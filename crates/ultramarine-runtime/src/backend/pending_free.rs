@@ -4,7 +4,7 @@ use super::{
     DeviceState, buffer::Use, device_stream::DeviceStream, executable::Held, kernels::Kernels,
     shutdown, user_kernel::Compiled,
 };
-use crate::sync::lock;
+use crate::sync::{lock, raise};
 use core::ffi::c_void;
 use smallvec::SmallVec;
 use std::sync::atomic::Ordering;
@@ -49,7 +49,7 @@ impl PendingFree {
             && let Some(last) = one_stream(uses, device)
         {
             // Known before anybody can have the memory.
-            last.stream.freed.fetch_max(last.number, Ordering::AcqRel);
+            raise(&last.stream.freed, last.number);
             return device.free_in_order(last.stream, *handle, *bytes);
         }
         false

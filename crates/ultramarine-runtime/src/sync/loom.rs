@@ -4,12 +4,11 @@
 
 pub use loom::{
     cell::UnsafeCell,
-    sync::atomic::fence,
     sync::{Condvar, Mutex, MutexGuard},
     thread,
 };
 
-use loom::sync::atomic;
+use loom::sync::atomic::{self, fence};
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
 

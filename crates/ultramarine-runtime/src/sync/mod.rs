@@ -1,4 +1,4 @@
-//! Locks.
+//! Locks, and an atomic maximum.
 
 #[cfg(all(test, ultramarine_loom))]
 pub mod explore;
@@ -6,6 +6,7 @@ pub mod explore;
 mod loom;
 pub mod modelled;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Locks a mutex. What it guards stays sound when a holder panicked: critical sections of this library only move plain
@@ -13,4 +14,37 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[inline]
 pub fn lock<T: ?Sized>(m: &Mutex<T>) -> MutexGuard<'_, T> {
     m.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Raises an atomic to at least `value`. The store releases what this thread did before; a thread that acquires the
+/// value sees it. A loop, not `fetch_max`, whose ordering the thread sanitizer does not see.
+#[inline]
+pub fn raise(atomic: &AtomicU64, value: u64) {
+    let mut before = atomic.load(Ordering::Acquire);
+    while before < value {
+        match atomic.compare_exchange_weak(before, value, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => return,
+            Err(now) => before = now,
+        }
+    }
+}
+
+#[cfg(all(test, not(ultramarine_loom)))]
+mod tests {
+    use super::raise;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    #[test]
+    fn the_largest_value_stays() {
+        let atomic = AtomicU64::new(3);
+        raise(&atomic, 2);
+        assert_eq!(atomic.load(Ordering::Relaxed), 3);
+        std::thread::scope(|scope| {
+            for first in 0..4 {
+                let atomic = &atomic;
+                scope.spawn(move || (first..1000).rev().step_by(4).for_each(|n| raise(atomic, n)));
+            }
+        });
+        assert_eq!(atomic.load(Ordering::Relaxed), 999);
+    }
 }

@@ -4,12 +4,12 @@
 #[cfg(ultramarine_loom)]
 pub use super::loom::{
     AtomicBool, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard,
-    UnsafeCell, fence, thread,
+    UnsafeCell, thread,
 };
 use std::sync::PoisonError;
 #[cfg(not(ultramarine_loom))]
 pub use std::{
-    sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, fence},
+    sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize},
     sync::{Condvar, Mutex, MutexGuard},
     thread,
 };

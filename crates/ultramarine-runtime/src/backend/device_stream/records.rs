@@ -18,7 +18,8 @@
 use super::{DeviceStream, Order};
 use crate::backend::shutdown;
 use crate::error::Result;
-use crate::{host_table, sync::lock};
+use crate::host_table;
+use crate::sync::{lock, raise};
 use std::sync::atomic::Ordering;
 
 /// Numbers of a stream behind its last record at most.
@@ -96,6 +97,6 @@ impl DeviceStream {
         }
         // SAFETY: the event is the device's; any thread may ask.
         let value = unsafe { query(self.device.handle, self.event) };
-        self.completed.fetch_max(value.min(self.last()), Ordering::AcqRel);
+        raise(&self.completed, value.min(self.last()));
     }
 }
