@@ -43,7 +43,8 @@ usage: cargo xtask COMMAND
   conform          run the conformance kit on every backend that this repository builds
   fuzz             tensors' headers that a fuzzer makes, against the validation: --runs N (a million),
                    --keep adds what reaches more of the code to the corpus
-  sanitize         the tests of the interchange under address, leak and thread sanitizer
+  sanitize [address|thread]
+                   the tests of the interchange under address, leak and thread sanitizer, of threads under the last
   loom [--full]    the protocols between threads (pool, claims, buffers) under the model checker loom; --full: deeper
   boundaries       who may know whom: dependencies, names, the plugins' binaries, the core without
                    its loader (lint runs it, too)
@@ -59,8 +60,10 @@ fn run() -> Result<()> {
     let mut args = std::env::args().skip(1);
     let command = args.next();
     let rest: Vec<String> = args.collect();
-    if !matches!(command.as_deref(), Some("bench" | "fuzz" | "lint" | "loom" | "semver" | "test"))
-        && !rest.is_empty()
+    if !matches!(
+        command.as_deref(),
+        Some("bench" | "fuzz" | "lint" | "loom" | "sanitize" | "semver" | "test")
+    ) && !rest.is_empty()
     {
         bail!("{} takes no arguments\n\n{HELP}", command.unwrap_or_default());
     }
@@ -77,7 +80,7 @@ fn run() -> Result<()> {
         Some("gpu") => gpu::run(),
         Some("boundaries") => boundaries::run(),
         Some("fuzz") => hunts::fuzz::run(&rest),
-        Some("sanitize") => hunts::sanitize::run(),
+        Some("sanitize") => hunts::sanitize::command(&rest),
         Some("semver") => semver::command(&rest),
         None | Some("help" | "-h" | "--help") => {
             println!("{HELP}");

@@ -1,13 +1,13 @@
-//! `cargo xtask sanitize`: the tests of the interchange under the compiler's sanitizers.
+//! `cargo xtask sanitize`: tests of the interchange and of threads under the compiler's sanitizers.
 //!
 //! - **Address and leak sanitizer**: the tests of `ultramarine-dlpack`, the round trips through C
 //!   and C++, and the core's interchange tests. The runtime comes with the compiler, and the
 //!   standard library need not be rebuilt: its calls of `malloc` are seen like all others.
-//! - **Thread sanitizer**: the tests of `ultramarine-dlpack` that have threads, and the runtime's. It needs a standard
-//!   library that is built with it: in one that is not are fences it cannot see, and the last of any `Arc`s would be an
-//!   alarm. So it runs where the library's sources are installed
-//!   (`rustup component add rust-src`), or else with Debian sid's compiler, which comes into `target/sid` where that is possible
-//!   (`sid.rs`); elsewhere it says that it did not run.
+//! - **Thread sanitizer**: the tests of `ultramarine-dlpack` that have threads, the runtime's, and the core's, with its
+//!   pool, streams, mock devices, exports and files. It needs a standard library that is built with it: in one that is not
+//!   are fences it cannot see, and the last of any `Arc`s would be an alarm. So it runs where the library's sources are
+//!   installed, which rustup is asked for, or else with Debian sid's compiler, which comes into `target/sid` where that is
+//!   possible (`sid.rs`); elsewhere it reports that it did not run.
 //!
 //! `cargo xtask test` has the first without the core, which is built anew for it.
 //!
@@ -24,6 +24,22 @@ use std::process::Command;
 /// The tests of the core's interchange, as a filter.
 const CORE: &str = "interchange::";
 
+/// Tests of the core with threads of streams, of the pool and of mock devices. Not those of plugins, whose drivers are
+/// built without the sanitizer.
+const CORE_THREADS: &[&str] = &[
+    "devices::",
+    "evaluation::",
+    "export::",
+    "extension::",
+    "files::",
+    "interchange::",
+    "ops::",
+    "transforms::",
+];
+
+/// Options of the thread sanitizer: the first report ends a test, and forked children may start threads.
+const THREAD_OPTIONS: &str = "halt_on_error=1 die_after_fork=0";
+
 /// What the address sanitizer's run is called.
 pub const ADDRESS: &str = "sanitizers: address, leak";
 /// What the thread sanitizer's run is called.
@@ -35,12 +51,18 @@ pub const HERE: bool = cfg!(all(
     any(all(target_os = "linux", target_env = "gnu"), target_os = "macos")
 ));
 
-/// Runs what this machine can; an error if anything was found.
-pub fn run() -> Result<()> {
-    let address = address(true)?;
-    let thread = thread()?;
-    let first = address.show(ADDRESS);
-    thread.show(THREAD).and(first)
+/// `cargo xtask sanitize [address|thread]`: runs what this machine can; an error if anything was found.
+pub fn command(args: &[String]) -> Result<()> {
+    match args {
+        [] => {
+            let (address, thread) = (address(true)?, thread()?);
+            let first = address.show(ADDRESS);
+            thread.show(THREAD).and(first)
+        }
+        [one] if one == "address" => address(true)?.show(ADDRESS),
+        [one] if one == "thread" => thread()?.show(THREAD),
+        _ => bail!("usage: cargo xtask sanitize [address|thread]"),
+    }
 }
 
 /// Address and leak sanitizer. The core is built anew for it, which takes minutes.
@@ -73,15 +95,13 @@ pub fn thread() -> Result<Outcome> {
     if !HERE {
         return Ok(Outcome::Missing("no thread sanitizer for this machine".to_owned()));
     }
-    let sysroot = sh::read(sh::cmd("rustc", &["--print", "sysroot"]))?;
-    let sources = Path::new(sysroot.trim()).join("lib/rustlib/src/rust/library/Cargo.lock");
-    let kind = match sources.exists() {
+    let kind = match has_sources()? {
         true => Kind::Thread,
         false => match sid::install() {
             Ok(()) => Kind::ThreadOnSid,
             Err(why) => {
                 let what = format!(
-                    "the standard library's sources are not installed (rustup component add rust-src), and {why}"
+                    "rustup cannot install the standard library's sources (component rust-src), and {why}"
                 );
                 return Ok(Outcome::Missing(what));
             }
@@ -92,7 +112,21 @@ pub fn thread() -> Result<Outcome> {
     let threads = ["--test", "integration", "--", "threads::", "ownership::"];
     let tensors = [&test[..], &["ultramarine-dlpack"], &threads].concat();
     let runtime = [&test[..], &["ultramarine-runtime", "--lib"]].concat();
-    total(&kind, &[&tensors, &runtime])
+    let units = [&test[..], &["ultramarine", "--lib"]].concat();
+    let integration = ["ultramarine", "--test", "integration", "--", "--test-threads=2"];
+    let core = [&test[..], &integration, CORE_THREADS].concat();
+    total(&kind, &[&tensors, &runtime, &units, &core])
+}
+
+/// Returns true where the compiler's standard library can be built; asks rustup for its sources where they are missing.
+fn has_sources() -> Result<bool> {
+    let sysroot = sh::read(sh::cmd("rustc", &["--print", "sysroot"]))?;
+    let sources = Path::new(sysroot.trim()).join("lib/rustlib/src/rust/library/Cargo.lock");
+    if !sources.exists() && sh::read(sh::cmd("rustup", &["--version"])).is_ok() {
+        // What a failure means is seen by the sources.
+        let _ = sh::run(sh::cmd("rustup", &["component", "add", "rust-src"]));
+    }
+    Ok(sources.exists())
 }
 
 enum Kind {
@@ -111,8 +145,9 @@ impl Kind {
             Kind::Thread => ("-Zsanitizer=thread", "target/sanitize/thread"),
             Kind::ThreadOnSid => {
                 let flags = "-Zsanitizer=thread -Zexternal-clangrt -Clinker=clang -Clink-arg=-fsanitize=thread";
-                let environment =
-                    format!("RUSTC_BOOTSTRAP=1 RUSTFLAGS='{flags}' TSAN_OPTIONS=halt_on_error=1");
+                let environment = format!(
+                    "RUSTC_BOOTSTRAP=1 RUSTFLAGS='{flags}' TSAN_OPTIONS='{THREAD_OPTIONS}'"
+                );
                 let (command, rest) = (args[0], args[1..].join(" "));
                 let build = format!("--quiet -Zbuild-std --target {}", sh::host()?);
                 return sid::cargo(&format!("{command} {build} {rest}"), &environment);
@@ -128,7 +163,7 @@ impl Kind {
         // The standard compiler takes unstable flags so; it is the same as nightly's.
         cargo.env("RUSTC_BOOTSTRAP", "1").env("CARGO_ENCODED_RUSTFLAGS", flag);
         // Freed memory is kept from use for a while: little of it, as a test looks at how much there is.
-        cargo.env("ASAN_OPTIONS", "quarantine_size_mb=1").env("TSAN_OPTIONS", "halt_on_error=1");
+        cargo.env("ASAN_OPTIONS", "quarantine_size_mb=1").env("TSAN_OPTIONS", THREAD_OPTIONS);
         Ok(cargo)
     }
 }
