@@ -284,7 +284,7 @@ def send(x, dst, *, group=None, stream=None):
     x = _operand(x, stream)
     if group.size() == 1:
         raise ValueError(f"[send] no process {dst} to send to: the group has 1 process.")
-    return group.send(x, _rank(dst), stream)
+    return group.send(x, dst, stream)
 
 
 def recv(shape, dtype, src, *, group=None, stream=None):
@@ -311,9 +311,9 @@ def recv(shape, dtype, src, *, group=None, stream=None):
     group = _group("recv", group, stream)
     if group.size() == 1:
         raise ValueError(f"[recv] no process {src} to receive from: the group has 1 process.")
-    if any(not 0 <= size < 2**63 for size in shape):
-        raise ValueError(f"[recv] Invalid shape {tuple(shape)}: a size is negative or too large.")
-    return group.recv(shape, dtype, _rank(src), stream)
+    if any(size < 0 for size in shape):
+        raise ValueError(f"[recv] Invalid shape {tuple(shape)}: a size is negative.")
+    return group.recv(shape, dtype, src, stream)
 
 
 def recv_like(x, src, *, group=None, stream=None):
@@ -337,7 +337,7 @@ def recv_like(x, src, *, group=None, stream=None):
     x = _operand(x, stream)
     if group.size() == 1:
         raise ValueError(f"[recv_like] no process {src} to receive from: the group has 1 process.")
-    return group.recv_like(x, _rank(src), stream)
+    return group.recv_like(x, src, stream)
 
 
 def _collective(function, x, group, stream):
@@ -362,16 +362,16 @@ def _group(function, group, stream):
     return (init() if group is None else group)._group
 
 
-def _rank(value):
-    """Returns a rank that fits into 64 bits; others are out of range anyway."""
-    return min(max(value, -(2**63)), 2**63 - 1)
-
-
 def _integer(function, name, value):
     try:
-        return operator.index(value)
+        number = operator.index(value)
     except TypeError:
         _refuse(function, name, "an int", value)
+    if not -(2**31) <= number < 2**31:
+        raise TypeError(
+            f"{function}(): argument {name!r}: expected an int of 32 bits, got {number}"
+        )
+    return number
 
 
 def _typed(function, name, value, kind, text):

@@ -140,7 +140,7 @@ for call, text in [
     (lambda d: d.send(mx.ones(1), size), f"Invalid destination={size} for a group of size {size}"),
     (lambda d: d.send(mx.ones(1), -1), "Invalid destination=-1"),
     (lambda d: d.send(mx.ones(1), rank), "is the calling process itself"),
-    (lambda d: d.recv((1,), mx.int8, 1 << 70), "Invalid source="),
+    (lambda d: d.recv((1,), mx.int8, 1 << 20), "Invalid source="),
     (lambda d: d.recv((-1,), mx.int8, before), r"Invalid shape (-1,)"),
     (lambda d: d.sum_scatter(mx.ones(size + 1)), "Invalid shape"),
     (lambda d: d.sum_scatter(mx.array(1.0)), "Invalid shape ()"),
