@@ -23,7 +23,7 @@ import ultramarine as mx
         "a rank that dies",
         "a rank that does not come",
         "ranks that differ",
-        "a rank that dies, blocking calls",
+        "a rank that dies, calls that do not block",
     ],
 )
 def test_on_the_emulated_driver(part: str) -> None:
