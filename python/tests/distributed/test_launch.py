@@ -79,6 +79,26 @@ def program(tmp_path: Path) -> str:
     return str(path)
 
 
+@pytest.mark.parametrize(
+    ("visible", "given", "seen"),
+    [
+        (None, [], ["0", "1", "2"]),
+        ("2,GPU-5,7", [], ["2", "GPU-5", "7"]),
+        ("4, 5", [], ["4", "5", "4"]),
+        ("", ["--env", "CUDA_VISIBLE_DEVICES=0,1"], ["0,1", "0,1", "0,1"]),
+    ],
+)
+def test_each_rank_sees_a_gpu(
+    visible: str | None, given: list[str], seen: list[str], tmp_path: Path
+) -> None:
+    more = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
+    plain = {k: v for k, v in environment().items() if k != "CUDA_VISIBLE_DEVICES"}
+    program = tmp_path / "gpu.py"
+    program.write_text("import os; print(os.environ['CUDA_VISIBLE_DEVICES'])")
+    done = launch("-n", "3", "--backend", "nccl", *given, str(program), env={**plain, **more})
+    assert sorted(done.stdout.split("\n")[:-1]) == [f"[{i}] {gpu}" for i, gpu in enumerate(seen)]
+
+
 def mpirun(name: str) -> str:
     path = shutil.which(name)
     if path is None:

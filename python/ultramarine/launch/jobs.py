@@ -176,6 +176,23 @@ def mlx_variables(options: Options, number: int) -> dict[str, str]:
     }
 
 
+def own_gpu(options: Options, number: int) -> dict[str, str]:
+    """The variable by which a rank sees one GPU, as mlx.launch sets it: streams that a program makes before `init` are that GPU's.
+
+    Args:
+        options (Options): What is to be started.
+        number (int): The rank.
+
+    Returns:
+        dict[str, str]: CUDA_VISIBLE_DEVICES: on this host one of those that it names already.
+    """
+    local = number % options.per_host
+    here = is_this_host(options.hosts[number // options.per_host])
+    named = os.environ.get("CUDA_VISIBLE_DEVICES", "").strip() if here else ""
+    gpus = [name.strip() for name in named.split(",") if name.strip()]
+    return {"CUDA_VISIBLE_DEVICES": gpus[local % len(gpus)] if gpus else str(local)}
+
+
 def address(options: Options) -> None:
     """Sets the address of rank 0, where it was not given."""
     if options.nccl_host is None:
@@ -232,7 +249,11 @@ def _is_python(program: str) -> bool:
 def start(options: Options, number: int) -> Rank:
     """Starts a rank here or on its host."""
     host = options.hosts[number // options.per_host]
-    variables = {**environment(options), **mlx_variables(options, number)}
+    variables = {
+        **own_gpu(options, number),
+        **environment(options),
+        **mlx_variables(options, number),
+    }
     stdin = None if number == 0 else subprocess.DEVNULL
     if is_this_host(host):
         everything = {**os.environ, **variables}

@@ -17,7 +17,8 @@ marked with their rank. When one fails, the others are ended, and its status is 
 EPILOG = """\
 backends:
   mpi   starts the ranks by mpirun (Open MPI or MPICH). Arrays of the CPU, and of GPUs with NCCL.
-  nccl  starts them without MPI, with the variables that mlx.launch sets: MLX_RANK, MLX_WORLD_SIZE, NCCL_HOST_IP, NCCL_PORT.
+  nccl  starts them without MPI, with the variables that mlx.launch sets: MLX_RANK, MLX_WORLD_SIZE, NCCL_HOST_IP, NCCL_PORT,
+        and a GPU for each by CUDA_VISIBLE_DEVICES (--env CUDA_VISIBLE_DEVICES=0,1 shows all ranks the same ones).
   any   mpi where mpirun is installed, else nccl.
 
 examples:
