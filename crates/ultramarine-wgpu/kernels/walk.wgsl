@@ -1,8 +1,6 @@
 // How kernels walk tensors of one shape: a layout of K tensors is, from word `w` on, the number of axes, K offsets, and
 // for each axis, the innermost first, its size and K strides. All count elements, modulo 2^32. There is an axis at least.
 
-fn word(k: u32) -> u32 { return words[im.base + k]; }
-
 // A quotient, from the factor and the shift of its divisor.
 fn divide(n: u32, factor: u32, shift: u32) -> u32 {
   let t = u32((u64(n) * u64(factor)) >> 32u);
@@ -10,9 +8,9 @@ fn divide(n: u32, factor: u32, shift: u32) -> u32 {
 }
 
 fn locate1(w: u32, first: u32) -> u32 {
-  var q = im.base + w;
-  var axes = words[q];
-  var at = words[q + 1u];
+  var q = w;
+  var axes = word(q);
+  var at = word(q + 1u);
   q += 2u;
   var i = first;
   loop {
@@ -20,20 +18,20 @@ fn locate1(w: u32, first: u32) -> u32 {
     axes -= 1u;
     var index = i;
     if (axes != 0u) {
-      let size = words[q];
+      let size = word(q);
       i = i / size;
       index -= i * size;
     }
-    at += index * words[q + 1u];
+    at += index * word(q + 1u);
     q += 2u;
   }
   return at;
 }
 
 fn locate2(w: u32, first: u32) -> vec2<u32> {
-  var q = im.base + w;
-  var axes = words[q];
-  var at = vec2<u32>(words[q + 1u], words[q + 2u]);
+  var q = w;
+  var axes = word(q);
+  var at = vec2<u32>(word(q + 1u), word(q + 2u));
   q += 3u;
   var i = first;
   loop {
@@ -41,20 +39,20 @@ fn locate2(w: u32, first: u32) -> vec2<u32> {
     axes -= 1u;
     var index = i;
     if (axes != 0u) {
-      let size = words[q];
+      let size = word(q);
       i = i / size;
       index -= i * size;
     }
-    at += index * vec2<u32>(words[q + 1u], words[q + 2u]);
+    at += index * vec2<u32>(word(q + 1u), word(q + 2u));
     q += 3u;
   }
   return at;
 }
 
 fn locate3(w: u32, first: u32) -> vec3<u32> {
-  var q = im.base + w;
-  var axes = words[q];
-  var at = vec3<u32>(words[q + 1u], words[q + 2u], words[q + 3u]);
+  var q = w;
+  var axes = word(q);
+  var at = vec3<u32>(word(q + 1u), word(q + 2u), word(q + 3u));
   q += 4u;
   var i = first;
   loop {
@@ -62,11 +60,11 @@ fn locate3(w: u32, first: u32) -> vec3<u32> {
     axes -= 1u;
     var index = i;
     if (axes != 0u) {
-      let size = words[q];
+      let size = word(q);
       i = i / size;
       index -= i * size;
     }
-    at += index * vec3<u32>(words[q + 1u], words[q + 2u], words[q + 3u]);
+    at += index * vec3<u32>(word(q + 1u), word(q + 2u), word(q + 3u));
     q += 4u;
   }
   return at;

@@ -10,8 +10,8 @@ const BLOCK: u32 = 16u;
 
 // The offset of element `r` of a reduction, and how many follow at the last axis' stride, itself included.
 fn reduced_at(r: u32) -> vec2<u32> {
-  var q = im.base + word(5u);
-  var axes = words[q];
+  var q = word(5u);
+  var axes = word(q);
   q += 2u;
   var at = 0u;
   var run = 1u;
@@ -20,7 +20,7 @@ fn reduced_at(r: u32) -> vec2<u32> {
   loop {
     if (axes == 0u) { break; }
     axes -= 1u;
-    let size = words[q];
+    let size = word(q);
     let next = rest / size;
     let index = rest - next * size;
     if (innermost) {
@@ -28,7 +28,7 @@ fn reduced_at(r: u32) -> vec2<u32> {
       innermost = false;
     }
     rest = next;
-    at += index * words[q + 1u];
+    at += index * word(q + 1u);
     q += 2u;
   }
   return vec2<u32>(at, run);

@@ -3,6 +3,7 @@
 
 use super::{lock, of_hal};
 use crate::hal;
+use crate::shader::source::IMMEDIATES;
 use std::sync::{Mutex, OnceLock};
 use ultramarine_abi::helper::{Failure, Result};
 use wgpu_hal::{
@@ -13,8 +14,6 @@ use wgpu_types::{BindGroupLayoutEntry, BindingType, BufferBindingType, ShaderSta
 
 /// Most bindings of a kernel.
 pub const BINDINGS: usize = 31;
-/// Bytes of immediates: where the command's words begin, and a zero that no compiler knows.
-const IMMEDIATES: u32 = 8;
 
 /// The layouts of kernels with one number of bindings.
 pub struct Layout {
@@ -84,7 +83,7 @@ fn make(device: &hal::Device, bindings: usize) -> Result<Layout> {
         // Of DirectX 12 alone: a constant that has it.
         flags: PipelineLayoutFlags::NUM_WORK_GROUPS,
         bind_group_layouts: &[Some(&group)],
-        immediate_size: IMMEDIATES,
+        immediate_size: 4 * IMMEDIATES as u32,
     };
     // SAFETY: as above.
     match unsafe { device.create_pipeline_layout(&descriptor) } {

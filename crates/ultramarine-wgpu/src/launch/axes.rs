@@ -10,6 +10,8 @@ pub struct Axes<const K: usize> {
     pub list: Vec<(i64, [i64; K])>,
     /// The first element of each tensor in its buffer, in elements.
     pub offsets: [i64; K],
+    /// Tensors whose offsets and strides are among a command's words: the first of them.
+    pub tensors: usize,
 }
 
 impl<const K: usize> Axes<K> {
@@ -26,7 +28,12 @@ impl<const K: usize> Axes<K> {
                 _ => list.push((size, strides)),
             }
         }
-        Self { list, offsets }
+        Self { list, offsets, tensors: K }
+    }
+
+    /// The axes, of whose tensors the words have so many alone.
+    pub fn with_tensors(self, tensors: usize) -> Self {
+        Self { tensors: tensors.min(K), ..self }
     }
 
     /// Number of elements. Kernels count in 32 bits.
@@ -37,14 +44,15 @@ impl<const K: usize> Axes<K> {
     /// Appends the layout of `walk.wgsl`.
     pub fn words(&self, to: &mut Vec<u32>) {
         to.push(self.list.len().max(1) as u32);
-        to.extend(self.offsets.map(|offset| offset as u32));
+        let tensors = self.tensors;
+        to.extend(self.offsets[..tensors].iter().map(|offset| *offset as u32));
         if self.list.is_empty() {
             to.push(1);
-            to.extend([0; K]);
+            to.extend(&[0; K][..tensors]);
         }
         for (size, strides) in self.list.iter().rev() {
             to.push(*size as u32);
-            to.extend(strides.map(|stride| stride as u32));
+            to.extend(strides[..tensors].iter().map(|stride| *stride as u32));
         }
     }
 

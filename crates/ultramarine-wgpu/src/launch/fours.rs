@@ -64,7 +64,7 @@ impl Fours<'_> {
         // Loads of all turns come first, so that they are under way together.
         let behind = (most + 1) * (axes + 1) + 2 * (axes - 1);
         let mut text = format!(
-            "let total = words[table + {behind}u];\nlet first = g * {}u + local;\n",
+            "let total = word(table + {behind}u);\nlet first = g * {}u + local;\n",
             self.vectors.turns * GROUP
         );
         let turns = self.vectors.turns;

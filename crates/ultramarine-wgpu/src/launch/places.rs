@@ -62,7 +62,7 @@ pub fn places(
     let width = most + 1;
     let mut each = String::new();
     let mut once = vec![Once::index("table", table.to_owned())];
-    let word = |at: usize| format!("words[table + {at}u]");
+    let word = |at: usize| format!("word(table + {at}u)");
     for k in 0..tensors {
         once.push(Once::index(format!("origin{k}"), word(k + 1)));
     }
@@ -72,12 +72,12 @@ pub fn places(
         }
         _ = write!(
             each,
-            "var axes = words[table];\nvar w = table + {width}u;\nvar rest = i;\n\
+            "var axes = word(table);\nvar w = table + {width}u;\nvar rest = i;\n\
              loop {{\nif (axes == 0u) {{ break; }}\naxes -= 1u;\nvar index = rest;\n\
-             if (axes != 0u) {{\nlet size = words[w];\nrest = rest / size;\nindex -= rest * size;\n}}\n"
+             if (axes != 0u) {{\nlet size = word(w);\nrest = rest / size;\nindex -= rest * size;\n}}\n"
         );
         for k in 0..tensors {
-            _ = writeln!(each, "at{k} += index * words[w + {}u];", k + 1);
+            _ = writeln!(each, "at{k} += index * word(w + {}u);", k + 1);
         }
         _ = writeln!(each, "w += {width}u;\n}}");
         return (once, each);

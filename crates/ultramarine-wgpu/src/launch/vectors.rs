@@ -101,7 +101,7 @@ impl Vectors {
             }
             all
         };
-        let mut counted = Axes { list: axes.list.clone(), offsets: in_vectors(axes.offsets) };
+        let mut counted = Axes { offsets: in_vectors(axes.offsets), ..axes.clone() };
         if let Some(((n, _), outer)) = counted.list.split_last_mut() {
             *n /= width;
             outer.iter_mut().for_each(|(_, steps)| *steps = in_vectors(*steps));

@@ -47,7 +47,7 @@ impl Walk {
     }
 
     fn table(&self) -> String {
-        format!("im.base + {}u", self.more + 1)
+        format!("{}u", self.more + 1)
     }
 
     /// The program of an element for each invocation.

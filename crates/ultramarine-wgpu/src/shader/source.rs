@@ -7,6 +7,13 @@ use std::fmt::Write as _;
 /// Invocations of a workgroup.
 pub const GROUP: u32 = 64;
 
+/// Words of a command that its kernel has at once, with its immediates; those behind them are in memory, where loads wait for
+/// each other. With two further words they fill the 128 bytes that every device of Vulkan has for immediates. HLSL would lay an array out in steps of 16 bytes, so there they are all in memory.
+pub const INLINE: usize = if cfg!(windows) { 0 } else { 30 };
+/// Words of a kernel's immediates: where the command's words begin in memory, a zero that no compiler knows, and the first of
+/// the command's words.
+pub const IMMEDIATES: usize = 2 + INLINE;
+
 /// Functions that all programs may use.
 const NUMBERS: &str = include_str!("../../kernels/numbers.wgsl");
 const WALK: &str = include_str!("../../kernels/walk.wgsl");
@@ -185,14 +192,29 @@ impl<'a> Program<'a> {
         let used = self.library.used_by(&own);
         let text = format!(
             "enable wgpu_int16{};\n\
-             struct Immediates {{ base: u32, zero: u32 }}\n\
-             var<immediate> im: Immediates;\n\
+             {}\
              @group(0) @binding(0) var<storage, read> words: array<u32>;\n\
              {used}{own}",
-            self.enabled
+            self.enabled,
+            words(),
         );
         Source { text, bytes, tensors: self.tensors.len() + self.arrays.len() }
     }
+}
+
+/// The immediates and the function `word` of a word's number.
+fn words() -> String {
+    let (member, first) = match INLINE {
+        0 => Default::default(),
+        n => (
+            format!(", first: array<u32, {n}>"),
+            format!("if (k < {n}u) {{ return im.first[k]; }}\n"),
+        ),
+    };
+    format!(
+        "struct Immediates {{ base: u32, zero: u32{member} }}\nvar<immediate> im: Immediates;\n\
+         fn word(k: u32) -> u32 {{\n{first}return words[im.base + k];\n}}\n"
+    )
 }
 
 /// A tensor of bytes in words. Invocations write different bytes of one at the same time.

@@ -3,6 +3,7 @@
 use super::timestamps::Stamp;
 use crate::memory::{Block, Buffer};
 use crate::program::Kernel;
+use crate::shader::source::INLINE;
 use std::num::NonZero;
 use std::ops::Range;
 use std::sync::Arc;
@@ -83,6 +84,17 @@ impl Batch {
             |block: &&Arc<Block>| Binding { place: Some((*block).clone()), offset: 0, bytes: None };
         let bindings = blocks.iter().map(whole).collect();
         self.actions.push(Action::Dispatch { kernel: kernel.clone(), bindings, words, groups });
+    }
+
+    /// Returns true if a kernel reads words in memory: more than its immediates hold, or a binding of them.
+    pub fn words_in_memory(&self) -> bool {
+        self.actions.iter().any(|action| match action {
+            Action::Dispatch { bindings, words, .. } => {
+                words.as_ref().is_some_and(|words| words.len() > INLINE)
+                    || bindings.iter().any(|binding| binding.place.is_none())
+            }
+            Action::Copy { .. } | Action::Timestamp(_) => false,
+        })
     }
 
     /// Undoes all that came after a mark of [`Batch::mark`].

@@ -6,6 +6,7 @@ use super::{Action, Batch};
 use crate::context::{Context, of_hal};
 use crate::hal;
 use crate::memory::Block;
+use crate::shader::source::IMMEDIATES;
 use std::num::NonZero;
 use std::sync::Arc;
 use ultramarine_abi::helper::{Failure, Result};
@@ -136,8 +137,11 @@ impl Recording {
                             self.group = Some(place);
                         }
                         if let Some(range) = range {
-                            let words = [(start + range.start as u64) as u32, 0];
-                            self.encoder.set_immediates(&layout.pipeline, 0, &words);
+                            let mut all = [0; IMMEDIATES];
+                            all[0] = (start + range.start as u64) as u32;
+                            let first = batch.words[range.clone()].iter();
+                            all[2..].iter_mut().zip(first).for_each(|(to, word)| *to = *word);
+                            self.encoder.set_immediates(&layout.pipeline, 0, &all);
                         }
                         self.encoder.dispatch_workgroups(*count);
                     }

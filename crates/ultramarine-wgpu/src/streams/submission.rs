@@ -4,7 +4,7 @@ use super::groups::Groups;
 use super::recording::{self, Recording, Words};
 use super::{Action, Batch};
 use crate::context::{Context, of_hal};
-use crate::hal;
+use crate::hal::{self, Place};
 use crate::memory::{Arena, Block};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -56,6 +56,8 @@ pub(super) struct Submissions {
     groups: Groups,
     /// Words of commands and small uploads.
     arena: Arena,
+    /// Bound where words would be, once a kernel has none in memory.
+    no_words: Option<Arc<Block>>,
 }
 
 impl Submissions {
@@ -69,6 +71,7 @@ impl Submissions {
             encoders: Vec::new(),
             groups: Groups::default(),
             arena: Arena::default(),
+            no_words: None,
         }
     }
 
@@ -140,9 +143,9 @@ impl Submissions {
         if self.open.is_none() {
             self.begin()?;
         }
-        let words = match batch.words.is_empty() {
-            true => None,
-            false => {
+        let words = match batch.words_in_memory() {
+            false => Some((self.no_words()?, 0)),
+            true => {
                 let mut bytes = Vec::with_capacity(batch.words.len() * 4);
                 for word in &batch.words {
                     bytes.extend_from_slice(&word.to_le_bytes());
@@ -153,6 +156,15 @@ impl Submissions {
         };
         let places = recording::prepare(&self.context, &mut self.groups, batch, &words)?;
         Ok((words, places))
+    }
+
+    /// Memory in place of words for kernels that have theirs as immediates.
+    fn no_words(&mut self) -> Result<Arc<Block>> {
+        if let Some(block) = &self.no_words {
+            return Ok(block.clone());
+        }
+        let block = Block::new(&self.context, ALIGNMENT, Place::Upload)?;
+        Ok(self.no_words.insert(block).clone())
     }
 
     fn begin(&mut self) -> Result<()> {

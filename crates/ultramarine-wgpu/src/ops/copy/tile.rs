@@ -31,7 +31,7 @@ pub fn words(axes: &Axes<2>) -> Result<Option<(u32, Vec<u32>)>> {
         return Ok(None);
     }
     let list = axes.list.iter().enumerate().filter(|(i, _)| *i != a && *i != b);
-    let outer = Axes { list: list.map(|(_, axis)| *axis).collect(), offsets: axes.offsets };
+    let outer = Axes { list: list.map(|(_, axis)| *axis).collect(), ..axes.clone() };
     let tiles = [size_a, size_b].map(|size| u64::try_from(size).unwrap_or(0).div_ceil(SIDE as u64));
     let each = tiles[0] * tiles[1];
     let groups = u32::try_from(each * u64::from(outer.elements()?)).map_err(|_| Failure {

@@ -110,7 +110,7 @@ fn walked(
     let mut offsets = [0; TENSORS];
     offsets.iter_mut().zip(views).for_each(|(to, view)| *to = view.offset);
     let axes = job.input(0)?.shape.iter().enumerate().map(|(d, n)| (*n, strides(d)));
-    let axes = Axes::join(offsets, axes);
+    let axes = Axes::join(offsets, axes).with_tensors(views.len());
     let mut words = Vec::new();
     for i in 0..program.constants {
         let bits = job.scalar(i)?;

@@ -10,7 +10,7 @@ use crate::shader::source::Source;
 use crate::shader::{Program as Text, Tensor};
 use std::fmt::Write as _;
 
-/// Tensors of a program at most; layouts have places for so many.
+/// Tensors of a program at most.
 pub const TENSORS: usize = 16;
 
 const NAMES: [&str; TENSORS] = [
@@ -27,7 +27,7 @@ pub fn source(program: &Program, axes: Option<usize>) -> Source {
         .zip(&dtypes)
         .map(|(name, dtype)| Tensor { name, dtype: *dtype })
         .collect();
-    let (once, mut body) = layout(program, "im.base + 1u", tensors.len(), axes);
+    let (once, mut body) = layout(program, "1u", tensors.len(), axes);
     body += &(loads(program) + &steps(program, true));
     for (k, output) in (program.inputs..).zip(&program.outputs) {
         _ = writeln!(body, "store_{}(at{k}, v{output});", NAMES[k]);
@@ -41,13 +41,13 @@ pub fn vectors(program: &Program, vectors: Vectors) -> Source {
     let dtypes = program.tensors();
     let tensors = NAMES.into_iter().zip(&dtypes);
     let tensors: Vec<_> = tensors.map(|(name, dtype)| Tensor { name, dtype: *dtype }).collect();
-    let table = (format!("q + {}u", 2 * program.constants), TENSORS);
+    let table = (format!("q + {}u", 2 * program.constants), tensors.len());
     let fours = Fours { tensors: &tensors, inputs: program.inputs, vectors, table };
     let functions = functions(program);
     let steps = steps(program, true);
     let length = functions.len() + steps.len() + LIBRARY.len();
     let text = Text::new(&[]).library(LIBRARY).item(&functions);
-    let once = constants(program, "im.base + 1u");
+    let once = constants(program, "1u");
     let text = fours.complete(text, once, length, |_, inputs, outputs| {
         let mut body = String::new();
         for (i, input) in inputs.iter().enumerate() {
@@ -66,7 +66,7 @@ pub fn vectors(program: &Program, vectors: Vectors) -> Source {
 /// element's number. Words: those of the reduction, then as in [`source`].
 pub fn operand(program: &Program, out: Dtype, axes: Option<usize>) -> Text<'static> {
     // Behind the layout of the reduced axes.
-    let base = "im.base + word(5u) + 2u + 2u * words[im.base + word(5u)]";
+    let base = "word(5u) + 2u + 2u * word(word(5u))";
     element(program, 0, &[Tensor { name: "out", dtype: out }], base, axes)
 }
 
@@ -133,7 +133,7 @@ fn layout(
     axes: Option<usize>,
 ) -> (Vec<Once>, String) {
     let table = format!("q + {}u", 2 * program.constants);
-    let (found, body) = places(&table, (tensors, TENSORS), axes);
+    let (found, body) = places(&table, (tensors, tensors), axes);
     let mut once = constants(program, base);
     once.extend(found);
     (once, body)
@@ -192,7 +192,7 @@ fn instruction(program: &Program, step: &Step, (to, later): (Dtype, bool)) -> St
 
 /// A constant from the two words at `q + at`.
 fn constant(dtype: Dtype, at: usize) -> String {
-    let (low, high) = (format!("words[q + {at}u]"), format!("words[q + {}u]", at + 1));
+    let (low, high) = (format!("word(q + {at}u)"), format!("word(q + {}u)", at + 1));
     let wide = format!("(u64({low}) | (u64({high}) << 32u))");
     match dtype {
         Dtype::Bool | Dtype::Uint8 | Dtype::Uint16 | Dtype::Uint32 => narrowed(dtype, &low),

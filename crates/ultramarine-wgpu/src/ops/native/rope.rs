@@ -69,7 +69,7 @@ impl Rope {
             let (dtype, table) = (self.dtype, angles(self.dtype));
             let tensors = [("cos", table), ("sin", table), ("x", dtype), ("out", dtype)];
             let tensors = tensors.map(|(name, dtype)| Tensor { name, dtype });
-            let (once, found) = places(&format!("im.base + {}u", WORDS + 1), (4, 4), axes);
+            let (once, found) = places(&format!("{}u", WORDS + 1), (4, 4), axes);
             let program = Program::new(&tensors).item(&format!("alias R = {};", dtype.register()));
             let program = program.prologue(&Once::lets(&once)).body(&(found + ROTATE));
             device.programs.get(program.build())

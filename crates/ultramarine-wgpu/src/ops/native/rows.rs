@@ -20,7 +20,7 @@ pub const TEAM: &str = include_str!("../../../kernels/native/team.wgsl");
 /// Tensors of an operation at most.
 pub const TENSORS: usize = 4;
 /// Where the words behind the layout of the rows begin.
-pub const BEHIND: &str = "im.base + 14u + 5u * words[im.base + 9u]";
+pub const BEHIND: &str = "14u + 5u * word(9u)";
 /// Vectors of a member that stay in registers, and of a small team where rows are few.
 const HELD: u32 = 8;
 const HELD_FEW: u32 = 4;
@@ -163,8 +163,7 @@ impl Team {
             let (found, at) = (Once::lets(&found), at.join(", "));
             format!("fn {name}(i: u32) -> vec4<u32> {{\n{found}{text}return vec4<u32>({at});\n}}\n")
         };
-        let walks =
-            walk("row_places", "im.base + 9u") + &walk("places_along", "im.base + word(5u)");
+        let walks = walk("row_places", "9u") + &walk("places_along", "word(5u)");
         let Self { members, size, held, walked, .. } = self;
         let wide = dtype == Dtype::Float64;
         let number = match wide {
