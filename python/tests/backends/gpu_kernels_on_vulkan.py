@@ -275,3 +275,34 @@ def test_sorts(shape: tuple[int, ...], dtype: str) -> None:
             np.testing.assert_array_equal(host(mx.sort(a, axis=axis)), np.sort(y, axis=axis))
             order = np.argsort(y, axis=axis, kind="stable")
             np.testing.assert_array_equal(host(mx.argsort(a, axis=axis)), order)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint32", "float16"])
+@pytest.mark.parametrize("shape", [(20_001,), (2, 16_385)])
+def test_long_sorts(shape: tuple[int, ...], dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 2000, shape).astype(np.float32)
+    if dtype != "uint32":
+        x -= 1000
+        x.flat[::7] = np.nan
+        x.flat[::5], x.flat[1::5] = 0.0, -0.0
+        x.flat[[2, 9]] = np.inf, -np.inf
+    a = device(x, dtype)
+    order = np.argsort(x, axis=-1, kind="stable")
+    np.testing.assert_array_equal(host(mx.argsort(a, axis=-1)), order)
+    # Both zeros are equal, and stay in their order.
+    want, got = np.take_along_axis(x, order, -1), host(mx.sort(a, axis=-1))
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(
+        np.signbit(got) | np.isnan(got), np.signbit(want) | np.isnan(want)
+    )
+
+
+def test_scatters_of_many_places() -> None:
+    rng = np.random.default_rng(0)
+    places = rng.integers(0, 40, 20_000)
+    want = np.zeros(40)
+    np.add.at(want, places, 1)
+    ones = mx.ones((20_000,))
+    sums = mx.zeros((40,)).at[mx.array(places.astype(np.int32))].add(ones)
+    np.testing.assert_array_equal(host(sums), want)

@@ -1,9 +1,11 @@
 //! SORT and ARG_SORT, which partition too, and SEARCHSORTED.
 
 mod passes;
+mod radix;
 mod search;
 
 pub use passes::{Lanes, Passes};
+use radix::{Payload, Radix};
 
 use crate::dtype::{Dtype, Wgsl};
 use crate::launch::{Axes, Job, OpRequest, Work, count};
@@ -18,6 +20,8 @@ const SORT: &str = include_str!("../../../kernels/sort.wgsl");
 struct Sort {
     passes: Passes,
     last: Arc<Kernel>,
+    /// Of long lanes, to the output.
+    radix: Option<Radix>,
     values: bool,
     axis: usize,
 }
@@ -56,7 +60,13 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
             "sort_indices(i);",
         ),
     };
+    // Indices, or values of 4 bytes: the output's elements.
+    let whole = key == "u32" && (!values || dtype.bytes() == 4);
+    let payload = if values { Payload::Words } else { Payload::Indices };
+    let gpu = request.device.context.properties.gpu_kernels;
+    let radix = (whole && gpu).then(|| Radix::new(dtype, &item, payload, true));
     Ok(Box::new(Sort {
+        radix,
         passes: Passes::new(request, dtype, key, &item)?,
         last: last?,
         values,
@@ -94,16 +104,20 @@ impl Work for Sort {
         let others = others.map(|d| (input.shape[d], [input.strides[d], out.strides[d]]));
         let lanes = Axes::join([input.offset, out.offset], others);
         let items = count(input.shape.iter().copied())?;
-        let (_, given) = self.passes.run(
-            job,
-            &Lanes {
-                input: &input.block,
-                work: (&work, 0),
-                length: count([input.shape[axis]])?,
-                steps: [input.strides[axis] as u32, out.strides[axis] as u32],
-                lanes: &lanes,
-            },
-        )?;
+        let of = Lanes {
+            input: &input.block,
+            work: (&work, 0),
+            length: count([input.shape[axis]])?,
+            steps: [input.strides[axis] as u32, out.strides[axis] as u32],
+            lanes: &lanes,
+        };
+        if let Some(radix) = self.radix.as_ref().filter(|_| Radix::pays(of.length)) {
+            // Two places of keys, two of indices, and counts, within 32 bits as buffers end there.
+            let [keys, indices] = [[0, items], [2, 3].map(|n| items.wrapping_mul(n))];
+            let counts = items.wrapping_mul(4);
+            return radix.run(job, &of, (keys, indices, counts), Some(&out.block));
+        }
+        let (_, given) = self.passes.run(job, &of)?;
         match self.values {
             true => {
                 let blocks = [&input.block, &out.block, &work];

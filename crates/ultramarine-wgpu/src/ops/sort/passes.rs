@@ -1,6 +1,7 @@
 //! The passes of a sort: blocks that are ranked, then runs that are merged.
 
 use super::SORT;
+use super::radix::{Payload, Radix};
 use crate::dtype::Dtype;
 use crate::launch::{Axes, Job, OpRequest, count};
 use crate::memory::Block;
@@ -21,6 +22,8 @@ pub struct Passes {
     /// Blocks are those of a workgroup.
     grouped: bool,
     merge: Arc<Kernel>,
+    /// For long lanes, on GPUs and of keys of 32 bits.
+    radix: Option<Radix>,
     /// Bytes of a key.
     key: u64,
 }
@@ -66,6 +69,8 @@ impl Passes {
         Ok(Self {
             blocks: device.programs.get(blocks.build())?,
             grouped,
+            radix: (grouped && key == "u32")
+                .then(|| Radix::new(dtype, item, Payload::Indices, false)),
             merge: device.programs.get(program(&[]).body("sort_merge(i);").build())?,
             key: if key == "u64" { 8 } else { 4 },
         })
@@ -73,7 +78,8 @@ impl Passes {
 
     /// Bytes of workspace for so many elements.
     pub fn workspace(&self, elements: u64) -> u64 {
-        2 * (self.key + 4) * elements
+        let counts = if self.radix.is_some() { 4 * Radix::counts(elements) } else { 0 };
+        2 * (self.key + 4) * elements + counts
     }
 
     /// Enqueues them, and returns where sorted keys and indices are, in elements of theirs, and the words of a kernel of
@@ -93,6 +99,14 @@ impl Passes {
             of.lanes.words(&mut words);
             words
         };
+        if let Some(radix) = self.radix.as_ref().filter(|_| Radix::pays(length)) {
+            let counts = indices[1].wrapping_add(items);
+            radix.run(job, of, (keys, indices, counts), None)?;
+            return Ok((
+                [keys[1], indices[1]],
+                words(0, [keys[1], keys[0]], [indices[1], indices[0]]),
+            ));
+        }
         let given = words(0, keys, indices);
         let blocks = [of.input, work, work];
         let mut width = if self.grouped { LARGE } else { SMALL };
