@@ -12,13 +12,17 @@ fn NAME(g: u32, local: u32) {
   BEFORE
   loop {
     let count = min(end - tile, 2048u);
-    for (var e = local; e < count; e += 256u) { line[e + e / 8u] = LOAD; }
+    BRING
     workgroupBarrier();
     let first = local * 8u;
     let mine = min(8u, count - min(first, count));
     var sum = start_of();
-    if (mine != 0u) { sum = line[local * 9u]; }
-    for (var e = 1u; e < mine; e++) { sum = next_of(sum, line[local * 9u + e]); }
+    if (mine == 8u) {
+      SUM
+    } else {
+      if (mine != 0u) { sum = line[local * 9u]; }
+      for (var e = 1u; e < mine; e++) { sum = next_of(sum, line[local * 9u + e]); }
+    }
     sums[local] = sum;
     for (var by = 1u; by < 256u; by = by * 2u) {
       workgroupBarrier();

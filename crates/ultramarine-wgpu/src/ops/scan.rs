@@ -7,6 +7,7 @@ use crate::launch::{Axes, Job, OpRequest, Work};
 use crate::memory::Block;
 use crate::program::Deferred;
 use crate::shader::{Program, Tensor};
+use std::fmt::Write as _;
 use std::sync::Arc;
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::{self, ScanAttrs, reduce};
@@ -147,6 +148,8 @@ impl Part {
             ],
         };
         let text = GROUPED
+            .replace("BRING", &bring(register))
+            .replace("SUM", &sum())
             .replace("NAME", "scan_group")
             .replace("SETUP", &setup)
             .replace("BEFORE", &before)
@@ -159,6 +162,31 @@ impl Part {
              var<workgroup> sums: array<{register}, 256>;\n{text}"
         )
     }
+}
+
+/// Brings a tile to shared memory: of a whole one all loads come before the first store.
+fn bring(register: &str) -> String {
+    let each = "for (var e = local; e < count; e += 256u) { line[e + e / 8u] = LOAD; }\n";
+    let [mut loads, mut stores] = [const { String::new() }; 2];
+    for k in 0..TILE as u32 / GROUP {
+        let e = format!("let e = local + {}u;", k * GROUP);
+        _ = writeln!(loads, "var v{k}: {register};\n{{ {e} v{k} = LOAD; }}");
+        _ = writeln!(stores, "{{ {e} line[e + e / 8u] = v{k}; }}");
+    }
+    format!("if (count == {TILE}u) {{\n{loads}{stores}}} else {{\n{each}}}\n")
+}
+
+/// The sum of an invocation's 8 elements, in their order.
+fn sum() -> String {
+    let mut text = String::new();
+    for k in 0..TILE as u32 / GROUP {
+        _ = writeln!(text, "let v{k} = line[local * 9u + {k}u];");
+    }
+    text += "sum = v0;\n";
+    for k in 1..TILE as u32 / GROUP {
+        _ = writeln!(text, "sum = next_of(sum, v{k});");
+    }
+    text
 }
 
 /// The neutral value and the step of a code. Of extremes NaN stays, but for complex numbers; of equals the maximum is the
