@@ -41,9 +41,8 @@ fn attend_units(g: u32, local: u32) {
 
   var top = -inf32();
   for (var key = 0u; key < end; key += 32u) {
-    for (var v = local; v < 32u * EIGHTS; v += 128u) {
-      put_line(v / EIGHTS, v % EIGHTS, fetch_key(key + v / EIGHTS, end, v % EIGHTS));
-    }
+    FETCH_KEYS
+    PUT_KEYS
     workgroupBarrier();
     SCORES
     workgroupBarrier();
@@ -60,10 +59,10 @@ fn attend_units(g: u32, local: u32) {
   var total = 0.0;
   DECLARE
   for (var key = 0u; key < end; key += 32u) {
-    for (var v = local; v < 32u * EIGHTS; v += 128u) {
-      put_line(v / EIGHTS, v % EIGHTS, fetch_key(key + v / EIGHTS, end, v % EIGHTS));
-      put_line(32u + v / EIGHTS, v % EIGHTS, fetch_value(key + v / EIGHTS, end, v % EIGHTS));
-    }
+    FETCH_KEYS
+    FETCH_VALUES
+    PUT_KEYS
+    PUT_VALUES
     workgroupBarrier();
     SCORES
     workgroupBarrier();
@@ -91,19 +90,23 @@ fn attend_units(g: u32, local: u32) {
   STORE
 }
 
+// Puts zeros for keys behind the last.
+fn put_inside(line: u32, part: u32, x: Eight, inside: bool) {
+  lines[line * LINE + 2u * part] = select(Four(), x.x, inside);
+  lines[line * LINE + 2u * part + 1u] = select(Four(), x.y, inside);
+}
+
 fn put_line(line: u32, part: u32, x: Eight) {
   lines[line * LINE + 2u * part] = x.x;
   lines[line * LINE + 2u * part + 1u] = x.y;
 }
 
 fn fetch_key(key: u32, end: u32, part: u32) -> Eight {
-  if (key >= end) { return Eight(); }
-  return k[place(K, batch, key_head, key) / 8u + part];
+  return k[place(K, batch, key_head, min(key, end - 1u)) / 8u + part];
 }
 
 fn fetch_value(key: u32, end: u32, part: u32) -> Eight {
-  if (key >= end) { return Eight(); }
-  return v[place(V, batch, key_head, key) / 8u + part];
+  return v[place(V, batch, key_head, min(key, end - 1u)) / 8u + part];
 }
 
 // Score `j` of this invocation's 16 of a turn.

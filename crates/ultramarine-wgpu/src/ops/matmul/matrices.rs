@@ -58,13 +58,14 @@ pub fn program(
             true => (format!("v / {line}u"), format!("8u * (v % {line}u)")),
             false => (format!("8u * (v % {line}u)"), format!("v / {line}u")),
         };
+        let (outer_eight, inner_eight) = if along_k { (1, 8) } else { (8, 1) };
         let pitch = tile.pitch;
         _ = write!(
             items,
             "fn fetch_{name}(at: u32, steps: vec2<u32>, outer: u32, k: u32, end: u32, v: u32) -> Eight {{\n\
-             let r = {outer};\nlet kk = k + {inner};\n\
-             if (r >= outer || kk >= end) {{ return Eight(); }}\n\
+             let r = min({outer}, outer - {outer_eight}u);\nlet kk = min(k + {inner}, end - {inner_eight}u);\n\
              return {name}[(at + r * steps.x + kk * steps.y) / 8u];\n}}\n\
+             fn inside_{name}(k: u32, end: u32, v: u32) -> bool {{ return k + {inner} < end; }}\n\
              fn first_{name}(half: u32) -> u32 {{ return half * {}u; }}\n",
             if along_k { side / 2 * pitch } else { side / 2 / FOUR }
         );
@@ -78,8 +79,13 @@ pub fn program(
             );
             let size = format!("side * SIZE_{}", name.to_uppercase());
             let at = format!("{size} + ({v}) / {line}u * {pitch}u + 2u * (({v}) % {line}u)");
-            _ = writeln!(put, "tile_{name}[{at}] = next_{name}{i}.x;");
-            _ = writeln!(put, "tile_{name}[{at} + 1u] = next_{name}{i}.y;");
+            let inside = format!("inside_{name}(k, job.end, {v})");
+            for (half, part) in ["x", "y"].iter().enumerate() {
+                _ = writeln!(
+                    put,
+                    "tile_{name}[{at} + {half}u] = select(Four(), next_{name}{i}.{part}, {inside});"
+                );
+            }
         }
     }
     // Where unit `i` of a subgroup's side begins at step `k`.

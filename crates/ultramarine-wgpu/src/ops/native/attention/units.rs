@@ -76,9 +76,30 @@ pub fn source(attention: Attention, how: Units) -> Source {
         );
     }
     let scores = format!("{{\n{scores}}}");
+    // All loads of a turn come before the first store: there are no branches around them, at which compilers wait.
+    let [mut fetch_keys, mut fetch_values, mut put_keys, mut put_values] =
+        [const { String::new() }; 4];
+    for i in 0..(32 * size / 8).div_ceil(THREADS) {
+        let v = format!("(local + {}u)", i * THREADS);
+        let (line, part) = (format!("{v} / EIGHTS"), format!("{v} % EIGHTS"));
+        for (name, fetch, put, first) in [
+            ("key", &mut fetch_keys, &mut put_keys, 0),
+            ("value", &mut fetch_values, &mut put_values, 32),
+        ] {
+            _ = writeln!(fetch, "let {name}{i} = fetch_{name}(key + {line}, end, {part});");
+            _ = writeln!(
+                put,
+                "if ({v} < 32u * EIGHTS) {{ put_inside({first}u + {line}, {part}, {name}{i}, key + {line} < end); }}"
+            );
+        }
+    }
     let text = TEXT
         .replace("QUERIES_HELD", &held)
         .replace("SCORES", &scores)
+        .replace("FETCH_KEYS", &fetch_keys)
+        .replace("FETCH_VALUES", &fetch_values)
+        .replace("PUT_KEYS", &put_keys)
+        .replace("PUT_VALUES", &put_values)
         .replace("DECLARE", &declare)
         .replace("    VALUES\n", &values)
         .replace("  STORE\n", &store);
