@@ -153,6 +153,10 @@ def test_reductions_of_values() -> None:
     x = whole(rng, (300, 260))
     fused = mx.compile(lambda a: mx.sum(a * a + 1, axis=0))
     np.testing.assert_array_equal(host(fused(device(x, "float32"))), np.sum(x * x + 1, axis=0))
+    whole_sum = mx.compile(lambda a: mx.sum(a * a + 1))
+    # One kernel, whose last workgroup merges: its counts are ready for the next one.
+    for _ in range(3):
+        assert host(whole_sum(device(x, "float32"))) == np.sum(x * x + 1)
 
 
 MOVED = ["bool_", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"]

@@ -178,6 +178,25 @@ fn fold_merge_group(o: u32, local: u32) {
   if (local == 0u) { store_out(locate2(8u, o).y, finish(meet[0])); }
 }
 
+// Segments of 256 lanes, a workgroup each, of which the last to come adds the totals of all. `tickets` has a count for each
+// output, which is zero before and behind.
+fn fold_single(g: u32, local: u32) {
+  let outputs = word(1u);
+  fold_group(g, local);
+  if (!is_last(g % outputs, local)) { return; }
+  fold_merge_group(g % outputs, local);
+}
+
+// Returns true for the workgroup that is the last to say that its part of an output is in `partial`.
+fn is_last(o: u32, local: u32) -> bool {
+  storageBarrier();
+  if (local == 0u) { arrived = atomicAdd(&tickets[o], 1u); }
+  let last = workgroupUniformLoad(&arrived) == word(4u) - 1u;
+  if (last && local == 0u) { atomicStore(&tickets[o], 0u); }
+  storageBarrier();
+  return last;
+}
+
 const NONE: u32 = 0xffffffffu;
 
 // Of two elements with their numbers: the first is the result rather than the second. Of equals the earlier one is.
@@ -252,6 +271,14 @@ fn arg_group(g: u32, local: u32) {
       partial[at.item] = meet_index[local];
     }
   }
+}
+
+// As `fold_single`.
+fn arg_single(g: u32, local: u32) {
+  let outputs = word(1u);
+  arg_group(g, local);
+  if (!is_last(g % outputs, local)) { return; }
+  arg_merge_group(g % outputs, local);
 }
 
 fn meet_arg(local: u32, lane: u32, lanes: u32, apart: u32) {

@@ -7,7 +7,8 @@
 //! * `Api`, `NAME` of the backend, DLPack's `DEVICE_TYPE`, `LANGUAGES` of users' kernels, `LIMIT`, the name of the limit of
 //!   buffers;
 //! * `exposed`, the adapters that the system lists, and `properties` of one; `open`, the device of one;
-//! * `create_buffer`, `free_memory`, and `Barriers` between the actions of a list;
+//! * `create_buffer`, `free_memory`, and `Barriers` between the actions of a list; `COHERENT`, where workgroups
+//!   see what others of their kernel wrote;
 //! * `List`, recorded commands on their way to the queue: of Metal and DirectX that in `list.rs`;
 //! * `Code`, a kernel as the driver takes it, and as bytes to keep it; `compiled`, that of a user's compiled code, where one of
 //!   the languages is such.
@@ -41,7 +42,8 @@ pub use list::List;
 #[cfg(target_vendor = "apple")]
 pub use platform::take;
 pub use platform::{
-    Api, Barriers, Code, DEVICE_TYPE, LANGUAGES, LIMIT, NAME, create_buffer, free_memory, open,
+    Api, Barriers, COHERENT, Code, DEVICE_TYPE, LANGUAGES, LIMIT, NAME, create_buffer, free_memory,
+    open,
 };
 #[cfg(not(any(windows, target_vendor = "apple")))]
 pub use platform::{List, compiled};

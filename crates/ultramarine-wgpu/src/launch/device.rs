@@ -1,13 +1,16 @@
 //! An open device: its context and its resources.
 
 use crate::context::Context;
-use crate::hal::Found;
-use crate::memory::{Allocator, Buffer};
+use crate::hal::{Found, Place};
+use crate::memory::{Allocator, Block, Buffer};
 use crate::program::Programs;
 use crate::streams::{Clock, Scheduler, Stream};
 use std::sync::Arc;
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::status;
+
+/// Counts of [`Device::tickets`].
+pub const TICKETS: u32 = 64;
 
 /// An open device.
 pub struct Device {
@@ -19,6 +22,8 @@ pub struct Device {
     pub scheduler: Arc<Scheduler>,
     /// Timestamps.
     pub clock: Clock,
+    /// Counts of workgroups that are done, zero between kernels: [`TICKETS`] of them.
+    pub tickets: Arc<Block>,
     /// Memory.
     pub allocator: Arc<Allocator>,
     /// Last, because all above need it to be dropped.
@@ -31,9 +36,15 @@ impl Device {
         let (context, queue) = Context::open(found)?;
         let context = Arc::new(context);
         let scheduler = Arc::new(Scheduler::new(context.clone(), queue));
+        let default_stream = Stream::new(&scheduler);
+        let zeros = vec![0; 4 * TICKETS as usize];
+        let tickets = Block::new(&context, zeros.len() as u64, Place::Device)?;
+        // Recorded before all else, and so done before it.
+        scheduler.upload(default_stream.lane(), &tickets, 0, &zeros)?;
         Ok(Self {
             programs: Programs::new(context.clone()),
-            default_stream: Stream::new(&scheduler),
+            default_stream,
+            tickets,
             scheduler,
             clock: Clock::new(context.clone()),
             allocator: Arc::new(Allocator::new(context.clone())),

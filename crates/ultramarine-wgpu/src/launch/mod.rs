@@ -11,7 +11,7 @@ mod view;
 mod walk;
 
 pub use axes::{Axes, count, split_axes};
-pub use device::Device;
+pub use device::{Device, TICKETS};
 pub use fours::Fours;
 pub use job::Job;
 pub use places::{AXES, Forms, Once, places};

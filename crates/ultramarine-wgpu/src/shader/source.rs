@@ -44,6 +44,8 @@ pub struct Tensor {
 pub struct Program<'a> {
     tensors: Vec<Tensor>,
     arrays: Vec<(&'static str, &'static str)>,
+    /// The array of which workgroups see what others wrote, behind barriers.
+    coherent: &'static str,
     library: Library<'a>,
     /// Features of the language besides the usual one, each behind a comma.
     enabled: &'static str,
@@ -72,8 +74,9 @@ impl<'a> Program<'a> {
         library.add(NUMBERS);
         library.add(WALK);
         let [items, prologue, body] = [const { String::new() }; 3];
+        let (enabled, coherent) = ("", "");
         let (tensors, arrays) = (tensors.to_vec(), Vec::new());
-        Self { tensors, arrays, library, enabled: "", items, prologue, body, together: None }
+        Self { tensors, arrays, coherent, library, enabled, items, prologue, body, together: None }
     }
 
     /// Adds tensors behind those that are there.
@@ -86,6 +89,11 @@ impl<'a> Program<'a> {
     pub fn array(mut self, name: &'static str, element: &'static str) -> Self {
         self.arrays.push((name, element));
         self
+    }
+
+    /// Likewise one of which workgroups see what others wrote, behind barriers of storage.
+    pub fn coherent_array(self, name: &'static str, element: &'static str) -> Self {
+        Self { coherent: name, ..self.array(name, element) }
     }
 
     /// Enables features of the language, each of which stands behind a comma.
@@ -171,7 +179,10 @@ impl<'a> Program<'a> {
             );
         }
         for (binding, (name, element)) in (self.tensors.len() + 1..).zip(&self.arrays) {
-            let declared = "var<storage, read_write>";
+            let declared = match *name == self.coherent {
+                true => "@coherent var<storage, read_write>",
+                false => "var<storage, read_write>",
+            };
             _ = writeln!(own, "@group(0) @binding({binding}) {declared} {name}: array<{element}>;");
         }
         let size = self.together.unwrap_or(GROUP);

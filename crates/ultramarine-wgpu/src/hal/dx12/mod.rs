@@ -20,6 +20,8 @@ pub const NAME: &str = "dx12";
 pub const DEVICE_TYPE: i32 = ultramarine_abi::dlpack::device_type::EXT_DEV;
 /// Languages of users' kernels.
 pub const LANGUAGES: &str = "wgsl";
+/// No kernel counts on what other workgroups wrote: that was never tried.
+pub const COHERENT: bool = false;
 /// The limit of buffers.
 pub const LIMIT: &str = "the size of a view in DirectX 12";
 

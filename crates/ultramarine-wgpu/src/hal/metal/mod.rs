@@ -19,6 +19,8 @@ pub const NAME: &str = "metal";
 pub const DEVICE_TYPE: i32 = ultramarine_abi::dlpack::device_type::METAL;
 /// Languages of users' kernels.
 pub const LANGUAGES: &str = "wgsl";
+/// No kernel counts on what other workgroups wrote: that was never tried.
+pub const COHERENT: bool = false;
 /// The limit of buffers.
 pub const LIMIT: &str = "maxBufferLength";
 

@@ -28,6 +28,8 @@ pub const NAME: &str = "vulkan";
 pub const DEVICE_TYPE: i32 = ultramarine_abi::dlpack::device_type::VULKAN;
 /// Languages of users' kernels.
 pub const LANGUAGES: &str = "wgsl spirv";
+/// Workgroups see what others of their kernel wrote, if it is declared so, behind barriers.
+pub const COHERENT: bool = true;
 /// The limit of buffers.
 pub const LIMIT: &str = "maxStorageBufferRange";
 

@@ -1,7 +1,7 @@
 //! How a reduction is walked and cut.
 
 use crate::hal::Properties;
-use crate::launch::{Axes, Device, View, split_axes};
+use crate::launch::{Axes, Device, TICKETS, View, split_axes};
 use crate::shader::vector::FOUR;
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::status;
@@ -47,8 +47,9 @@ impl Cut {
 
     /// For workgroups with shared memory.
     fn grouped(of: Problem, parallelism: u64) -> Self {
-        // Rows are read along lanes, columns along outputs, 64 bytes at least. Few outputs leave room for more lanes.
-        let base = if of.rows { 32 } else { 16 };
+        // Rows are read along lanes, columns along outputs, 64 bytes at least. A lane has 4 loads under way, and so many lanes of
+        // rows fill the GPU. Few outputs leave room for more lanes.
+        let base = if of.rows { 64 } else { 16 };
         let room = u64::from(GROUP) / of.outputs.next_power_of_two().min(GROUP.into());
         let useful = of.count.div_ceil(FOUR as u64).next_power_of_two();
         let lanes = room.max(base).min(useful);
@@ -57,6 +58,8 @@ impl Cut {
         // output does, a second kernel would take longer.
         let wanted = match of.outputs * lanes >= parallelism {
             true => 1,
+            // Whole workgroups, whose last one merges, are cheap enough to be more.
+            false if lanes == u64::from(GROUP) => (4 * parallelism).div_ceil(of.outputs * lanes),
             false => (2 * parallelism).div_ceil(of.outputs * lanes),
         };
         let segments = wanted.min(of.count.div_ceil(4 * turn)).max(1);
@@ -138,6 +141,11 @@ impl Fold {
         (self.outputs * self.segments).div_ceil(GROUP / self.cut.lanes)
     }
 
+    /// A workgroup has one segment, and there is a ticket for each output.
+    pub fn is_single(&self) -> bool {
+        self.segments > 1 && self.cut.lanes == GROUP && self.outputs <= TICKETS
+    }
+
     /// The segments of an output are so many that a workgroup adds them.
     pub fn merges_many(&self) -> bool {
         self.segments > FEW
@@ -166,9 +174,9 @@ mod tests {
             let cut = Cut::grouped(Problem { outputs, count, rows }, 65536);
             (cut.lanes, cut.length)
         };
-        assert_eq!(cut(4096, 4096, true), (32, 4096));
+        assert_eq!(cut(4096, 4096, true), (64, 4096));
         assert_eq!(cut(4096, 4096, false), (16, 4096));
-        assert_eq!(cut(1, 1 << 24, true), (256, 1 << 15));
+        assert_eq!(cut(1, 1 << 24, true), (256, 1 << 14));
         // Three columns have 64 lanes, short rows one or two.
         assert_eq!(cut(3, 1 << 20, false).0, 64);
         assert_eq!((cut(1 << 20, 4, true).0, cut(1 << 20, 5, true).0), (1, 2));

@@ -4,6 +4,7 @@ mod fold;
 mod steps;
 
 use crate::dtype::{Dtype, Wgsl};
+use crate::hal::COHERENT;
 use crate::launch::{Device, Job, OpRequest, View, Work};
 use crate::memory::Block;
 use crate::program::Deferred;
@@ -33,12 +34,22 @@ pub struct Reduce {
     merge: Deferred,
     /// Likewise by a workgroup.
     merge_many: Option<Deferred>,
+    /// Segments by a workgroup each, whose last one merges them.
+    single: Option<Single>,
     allowed: Allowed,
     axes: u64,
     /// Bytes of a partial result; of ARG_REDUCE those of an index.
     partial: u64,
     /// The merge looks at the elements again.
     rereads: bool,
+}
+
+/// A reduction in one pass.
+struct Single {
+    /// Of single elements, or of values.
+    elements: Deferred,
+    /// Of vectors.
+    vectors: Option<Deferred>,
 }
 
 /// The programs of a reduction, from those of its tensors.
@@ -54,8 +65,11 @@ struct Texts<'a> {
 }
 
 impl Texts<'_> {
-    fn program<'b>(&self, mut program: Program<'b>) -> Program<'b> {
-        program = program.array("partial", self.partial);
+    fn program<'b>(&self, mut program: Program<'b>, single: bool) -> Program<'b> {
+        program = match single {
+            true => program.coherent_array("partial", self.partial).array("tickets", "atomic<u32>"),
+            false => program.array("partial", self.partial),
+        };
         for library in self.libraries {
             program = program.library(library);
         }
@@ -67,7 +81,7 @@ impl Texts<'_> {
 
     /// A call for each invocation.
     fn serial(&self, program: Program<'_>, call: &str) -> Source {
-        self.program(program).body(call).build()
+        self.program(program, false).body(call).build()
     }
 
     /// A call of a workgroup, which reads no elements, single ones, or tensor `a` as an array of vectors.
@@ -81,7 +95,8 @@ impl Texts<'_> {
         let mut library = Library::default();
         library.add(SHARED);
         // Of steps, those that fold a value, which not all kernels do.
-        let steps = match call.starts_with("fold_group") {
+        let single = call.contains("single");
+        let steps = match call.starts_with("fold_group") || call.starts_with("fold_single") {
             true => ["step", "fold"].map(|what| format!("{what}_{form}")),
             false => Default::default(),
         };
@@ -89,11 +104,20 @@ impl Texts<'_> {
         let own = own.replace("TAKE(", &format!("{take}("));
         let own = own.replace("STEP(", &format!("{}(", steps[0]));
         let own = own.replace("FOLD(", &format!("{}(", steps[1]));
-        let mut program = self.program(program).item(LANE).item(self.shared);
+        let mut program = self.program(program, single).item(LANE).item(self.shared);
+        if single {
+            program = program.item("var<workgroup> arrived: u32;");
+        }
         if !take.is_empty() {
             let register = self.dtype.register();
             let four = format!("struct Q {{ x: {0}, y: {0}, z: {0}, w: {0} }}", register);
             program = program.item(&four).item(&pick("a", self.dtype, vectors));
+            if single && vectors {
+                program = program.item(&format!(
+                    "fn load_a(at: u32) -> {register} {{\nlet v = pick_a(at, 1u, 4u);\nlet k = at % 4u;\n\
+                     return select(select(v.w, v.z, k == 2u), select(v.y, v.x, k == 0u), k < 2u);\n}}"
+                ));
+            }
         }
         program.item(&own).group_body(GROUP, call).build()
     }
@@ -154,11 +178,17 @@ pub fn prepare_arg(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         ),
         false => (texts.serial(both(), "arg_each(i);"), None, None),
     };
+    let one = "arg_single(g, local);";
+    let single = (allowed.grouped && COHERENT).then(|| Single {
+        elements: Deferred::new(texts.grouped(both(), one, Reads::Elements)),
+        vectors: Some(Deferred::new(texts.grouped(of_vectors(a, out), one, Reads::Vectors))),
+    });
     let reduce = Reduce {
         each: Deferred::new(each),
         vectors: vectors.map(Deferred::new),
         merge: Deferred::new(texts.serial(both(), "arg_merge(i);")),
         merge_many: merge_many.map(Deferred::new),
+        single,
         allowed,
         axes: 1 << attributes.axis,
         partial: 4,
@@ -229,17 +259,26 @@ impl Reduce {
         let grouped = allowed.grouped;
         let reads = if vectors.is_some() { Reads::Elements } else { Reads::Values };
         let each = match grouped {
-            true => texts.grouped(values, fold, reads),
-            false => texts.serial(values, "fold_each(i);"),
+            true => texts.grouped(values.clone(), fold, reads),
+            false => texts.serial(values.clone(), "fold_each(i);"),
         };
+        let one = "fold_single(g, local);";
         let vectors = vectors.filter(|_| grouped);
-        let vectors = vectors.map(|program| texts.grouped(program, fold, Reads::Vectors));
+        let of_vectors = |call: &str| {
+            let program = vectors.clone();
+            program.map(|program| Deferred::new(texts.grouped(program, call, Reads::Vectors)))
+        };
+        let single = (grouped && COHERENT).then(|| Single {
+            elements: Deferred::new(texts.grouped(values, one, reads)),
+            vectors: of_vectors(one),
+        });
         let merge_many = grouped.then(|| texts.grouped(only_out(), merge, Reads::Nothing));
         let reduce = Self {
             each: Deferred::new(each),
-            vectors: vectors.map(Deferred::new),
+            vectors: of_vectors(fold),
             merge: Deferred::new(texts.serial(only_out(), "fold_merge(i);")),
             merge_many: merge_many.map(Deferred::new),
+            single,
             allowed,
             axes,
             partial: steps.wide_bytes,
@@ -285,6 +324,18 @@ impl Reduce {
         let partial = if fold.segments == 1 { out.clone() } else { job.scratch()? };
         let all = [tensors, &[out, &partial]].concat();
         let programs = &job.device.programs;
+        // With the words and the tickets.
+        let room = all.len() + 2 <= job.device.context.properties.buffers as usize;
+        if let Some(single) = self.single.as_ref().filter(|_| room && fold.is_single()) {
+            let tickets = &job.device.tickets;
+            let (kernel, blocks) = match &single.vectors {
+                Some(vectors) if fold.vectors => {
+                    (vectors, [&[out], tensors, &[&partial, tickets]].concat())
+                }
+                _ => (&single.elements, [&all[..], &[tickets]].concat()),
+            };
+            return job.launch_groups(&kernel.get(programs)?, &blocks, fold.groups(), &words);
+        }
         match (&self.vectors, self.allowed.grouped) {
             (Some(vectors), true) if fold.vectors => {
                 let blocks = [&[out], tensors, &[&partial]].concat();
