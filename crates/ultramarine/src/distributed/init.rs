@@ -2,7 +2,8 @@
 
 use super::{Group, launched, nccl};
 use crate::error::{Error, Result, bail};
-use crate::sync::lock;
+use crate::eval::eval;
+use crate::{array::Array, sync::lock};
 use std::sync::{Mutex, OnceLock};
 
 /// Backends by their names in MLX.
@@ -121,9 +122,9 @@ fn start(backend: &str) -> Result<Started> {
 /// # Errors
 /// The first one of an evaluation.
 pub fn finish() -> Result<()> {
-    // Each, also where one fails.
-    let outcomes: Vec<Result<()>> = Group::all().iter().map(Group::finish).collect();
-    outcomes.into_iter().collect()
+    // Together: another process may wait for any of them first.
+    let last: Vec<Array> = Group::all().iter().filter_map(|group| group.chain().last()).collect();
+    eval(&last)
 }
 
 /// Says that this process exits by a failure. Other processes may wait for it in an operation, so its exit ends them, where
