@@ -21,7 +21,7 @@ pub(super) fn end_at_exit(reason: &str) {
 
 /// The group of all processes that a launcher of MPI started. A process by itself does not start MPI.
 pub(super) fn start() -> Result<Started> {
-    if !ultramarine_mpi::launcher().is_some_and(|launcher| launcher.size > 1) {
+    if ultramarine_mpi::launcher().is_none_or(|launcher| launcher.size <= 1) {
         let text = "No launcher started this process as one of several: use mpirun, or python -m ultramarine.launch.";
         return Ok(Started::No(text.to_owned()));
     }
