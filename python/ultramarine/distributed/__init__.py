@@ -6,7 +6,7 @@ operand, so that the same program runs there.
 
 All processes of a group call the same operations in the same order. Results are lazy, and may be evaluated in any order: an
 operation has the earlier ones of its group run first. `compile` and the other transforms keep that order. Operations that
-no result needed run when the program ends.
+no result needed run when the program ends. The communication has a stream of its own; `stream` says where results are.
 """
 
 import atexit
@@ -182,8 +182,7 @@ def all_sum(x, *, group=None, stream=None):
     Args:
         x (ArrayLike): This process's array.
         group (Group | None): Processes that take part, by default all.
-        stream (StreamOrDevice): Stream or device of the result; by default the accelerator of `x`. The communication has a
-            stream of its own.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator, else the default device.
 
     Returns:
         array: Sum, the same in all processes.
@@ -200,8 +199,7 @@ def all_max(x, *, group=None, stream=None):
     Args:
         x (ArrayLike): This process's array.
         group (Group | None): Processes that take part, by default all.
-        stream (StreamOrDevice): Stream or device of the result; by default the accelerator of `x`. The communication has a
-            stream of its own.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator, else the default device.
 
     Returns:
         array: Maximum, the same in all processes.
@@ -218,8 +216,7 @@ def all_min(x, *, group=None, stream=None):
     Args:
         x (ArrayLike): This process's array.
         group (Group | None): Processes that take part, by default all.
-        stream (StreamOrDevice): Stream or device of the result; by default the accelerator of `x`. The communication has a
-            stream of its own.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator, else the default device.
 
     Returns:
         array: Minimum, the same in all processes.
@@ -235,8 +232,7 @@ def all_gather(x, *, group=None, stream=None):
     Args:
         x (ArrayLike): This process's array.
         group (Group | None): Processes that take part, by default all.
-        stream (StreamOrDevice): Stream or device of the result; by default the accelerator of `x`. The communication has a
-            stream of its own.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator, else the default device.
 
     Returns:
         array: All arrays, the same in all processes; of numbers an array with one axis.
@@ -252,8 +248,7 @@ def sum_scatter(x, *, group=None, stream=None):
     Args:
         x (ArrayLike): This process's array.
         group (Group | None): Processes that take part, by default all.
-        stream (StreamOrDevice): Stream or device of the result; by default the accelerator of `x`. The communication has a
-            stream of its own.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator, else the default device.
 
     Returns:
         array: Part number `rank` of the sum.
@@ -271,7 +266,7 @@ def send(x, dst, *, group=None, stream=None):
         x (ArrayLike): Array to send.
         dst (int): Rank of the destination.
         group (Group | None): Group in which `dst` counts, by default all processes.
-        stream (StreamOrDevice): Stream or device of the operand. The communication has a stream of its own.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator, else the default device.
 
     Returns:
         array: `x`, whose evaluation sends.
@@ -295,7 +290,7 @@ def recv(shape, dtype, src, *, group=None, stream=None):
         dtype (Dtype): Dtype of the array.
         src (int): Rank of the source.
         group (Group | None): Group in which `src` counts, by default all processes.
-        stream (StreamOrDevice): Stream or device of the result. The communication has a stream of its own.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator, else the default device.
 
     Returns:
         array: Array whose evaluation receives.
@@ -323,8 +318,7 @@ def recv_like(x, src, *, group=None, stream=None):
         x (ArrayLike): Array with the shape and dtype to receive.
         src (int): Rank of the source.
         group (Group | None): Group in which `src` counts, by default all processes.
-        stream (StreamOrDevice): Stream or device of the result; by default the accelerator of `x`. The communication has a
-            stream of its own.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator, else the default device.
 
     Returns:
         array: Array whose evaluation receives.

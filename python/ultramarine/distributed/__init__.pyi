@@ -6,7 +6,7 @@ operand, so that the same program runs there.
 
 All processes of a group call the same operations in the same order. Results are lazy, and may be evaluated in any order: an
 operation has the earlier ones of its group run first. `compile` and the other transforms keep that order. Operations that
-no result needed run when the program ends.
+no result needed run when the program ends. The communication has a stream of its own; `stream` says where results are.
 """
 
 # Made by python/tools/make_stubs.py of the module's docstrings: change those.
@@ -62,8 +62,7 @@ def all_gather(x: ArrayLike, *, group: Group | None = None, stream: StreamOrDevi
     Args:
         x (ArrayLike): This process's array.
         group (Group | None): Processes that take part, by default all.
-        stream (StreamOrDevice): Stream or device of the result; by default the accelerator of `x`. The communication has a
-            stream of its own.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator, else the default device.
 
     Returns:
         array: All arrays, the same in all processes; of numbers an array with one axis.
@@ -78,8 +77,7 @@ def all_max(x: ArrayLike, *, group: Group | None = None, stream: StreamOrDevice 
     Args:
         x (ArrayLike): This process's array.
         group (Group | None): Processes that take part, by default all.
-        stream (StreamOrDevice): Stream or device of the result; by default the accelerator of `x`. The communication has a
-            stream of its own.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator, else the default device.
 
     Returns:
         array: Maximum, the same in all processes.
@@ -94,8 +92,7 @@ def all_min(x: ArrayLike, *, group: Group | None = None, stream: StreamOrDevice 
     Args:
         x (ArrayLike): This process's array.
         group (Group | None): Processes that take part, by default all.
-        stream (StreamOrDevice): Stream or device of the result; by default the accelerator of `x`. The communication has a
-            stream of its own.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator, else the default device.
 
     Returns:
         array: Minimum, the same in all processes.
@@ -110,8 +107,7 @@ def all_sum(x: ArrayLike, *, group: Group | None = None, stream: StreamOrDevice 
     Args:
         x (ArrayLike): This process's array.
         group (Group | None): Processes that take part, by default all.
-        stream (StreamOrDevice): Stream or device of the result; by default the accelerator of `x`. The communication has a
-            stream of its own.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator, else the default device.
 
     Returns:
         array: Sum, the same in all processes.
@@ -169,7 +165,7 @@ def recv(
         dtype (Dtype): Dtype of the array.
         src (int): Rank of the source.
         group (Group | None): Group in which `src` counts, by default all processes.
-        stream (StreamOrDevice): Stream or device of the result. The communication has a stream of its own.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator, else the default device.
 
     Returns:
         array: Array whose evaluation receives.
@@ -187,8 +183,7 @@ def recv_like(
         x (ArrayLike): Array with the shape and dtype to receive.
         src (int): Rank of the source.
         group (Group | None): Group in which `src` counts, by default all processes.
-        stream (StreamOrDevice): Stream or device of the result; by default the accelerator of `x`. The communication has a
-            stream of its own.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator, else the default device.
 
     Returns:
         array: Array whose evaluation receives.
@@ -206,7 +201,7 @@ def send(
         x (ArrayLike): Array to send.
         dst (int): Rank of the destination.
         group (Group | None): Group in which `dst` counts, by default all processes.
-        stream (StreamOrDevice): Stream or device of the operand. The communication has a stream of its own.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator, else the default device.
 
     Returns:
         array: `x`, whose evaluation sends.
@@ -225,8 +220,7 @@ def sum_scatter(
     Args:
         x (ArrayLike): This process's array.
         group (Group | None): Processes that take part, by default all.
-        stream (StreamOrDevice): Stream or device of the result; by default the accelerator of `x`. The communication has a
-            stream of its own.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator, else the default device.
 
     Returns:
         array: Part number `rank` of the sum.
