@@ -92,7 +92,7 @@ pub const FORTY: &[Bad] = &[
     bad("machine", Make::Changed(|b| b[18] ^= 0xff), "machine", &[]),
     bad("bits32", Make::Changed(|b| b[4] = 1), "machine", &["32"]),
     bad("big_endian", Make::Changed(|b| b[5] = 2), "machine", &["endian"]),
-    bad("object", Make::Changed(|b| b[16] = 1), "not_a_library", &["no shared library"]),
+    bad("object", Make::Changed(|b| b[16] = 1), "not_a_library", &["not a shared library"]),
     bad("long_note", Make::Changed(|b| overlong_note(b)), "note_damaged", &[]),
     bad(
         "unknown_feature",
