@@ -58,7 +58,7 @@ def test_every_module_is_there() -> None:
     """A module with functions is enumerated, or is known to have none of arrays of its own."""
     others = {"array_api", "backends", "metal", "cuda"}
     # These have tests of their own, in folders of their names, and programs/test_distributed.py.
-    others |= {"as_mlx", "distributed", "extension", "nn", "optimizers", "utils"}
+    others |= {"as_mlx", "distributed", "extension", "launch", "nn", "optimizers", "utils"}
     found = {n for n in dir(um) if isinstance(getattr(um, n), ModuleType) and not n.startswith("_")}
     assert found - set(MODULES) - others == set()
 

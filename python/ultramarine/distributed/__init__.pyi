@@ -122,7 +122,8 @@ def init(
     """Returns the group of all processes that were started together.
 
     Under `mpirun` the first call starts MPI, for which all processes have to call it. A process that was started by itself
-    gets the group of itself alone.
+    gets the group of itself alone. With "nccl" each process has a GPU of its host, by its rank, which becomes the default
+    device; "any" is "nccl" where a launcher set `MLX_RANK`, `MLX_WORLD_SIZE`, `NCCL_HOST_IP` and `NCCL_PORT`, else "mpi".
 
     Args:
         strict (bool): Whether it is an error that no launcher of the backend started the process.
@@ -147,7 +148,8 @@ def is_available(backend: str = "any") -> bool:
         backend (str): "any", or one of MLX's: "mpi", "ring", "nccl", "jaccl".
 
     Returns:
-        bool: True for "mpi" and "any" if Open MPI or MPICH is installed; False for the others.
+        bool: True for "mpi" if Open MPI or MPICH is installed, for "nccl" if NCCL is and there is a GPU for it, for "any" if
+            either is; False for the others.
     """
 
 def recv(

@@ -23,7 +23,9 @@ elif fault == "hangs":
         try:
             mx.eval(mx.distributed.all_sum(x))
         except RuntimeError as error:
-            print("caught:", str(error).replace("\n", " "), flush=True)
+            said = str(error).replace("\n", " ")
+            # One write: lines of ranks are not to mix.
+            sys.stdout.write(f"caught: {said}\n")
             # Whatever follows is an error at once.
             start = time.monotonic()
             try:
@@ -50,7 +52,7 @@ if fault in ("shapes", "dtypes", "kinds"):
     try:
         mx.eval(y)
     except RuntimeError as error:
-        print("caught:", error, flush=True)
+        sys.stdout.write(f"caught: {error}\n")
 
 if fault == "input":
     # An operand that cannot be computed is this rank's error, and poisons what comes behind it.
