@@ -7,7 +7,7 @@ use super::{
     parts::Parts,
 };
 use crate::backend::buffer::{Buffer, BufferRef};
-use crate::error::{Error, Result};
+use crate::error::{Error, Message, Result};
 use crate::{
     backend::value::Value, device::Stream, dtype::Dtype, host_table, interrupt, scalar::Scalar,
     shape,
@@ -210,7 +210,8 @@ impl Exec {
     #[cold]
     pub fn refuse(&self, name: &str) -> Error {
         self.refused.set(true);
-        Error::runtime(name, format!("backend {} has no kernel for this.", self.device.backend))
+        let text = format!("[{name}] backend {} has no kernel for this.", self.device.backend);
+        Error::Runtime(Message::without_line(text))
     }
 
     /// Says that a task ran without a command, on the host, and is to be counted.

@@ -31,6 +31,12 @@ impl<T: Into<String>> From<T> for Message {
 }
 
 impl Message {
+    /// A message that knows no line: for errors that are caught, since taking backtraces of many takes long.
+    #[cold]
+    pub(crate) fn without_line(text: String) -> Message {
+        Message { text, backtrace: None }
+    }
+
     /// The message with another text, about the same line.
     #[must_use]
     pub fn map(self, f: impl FnOnce(String) -> String) -> Message {
