@@ -81,8 +81,6 @@ impl Report {
         // The examples of extensions are installed, so tests that need them may not be skipped.
         python.env("ULTRAMARINE_NEEDS_EXTENSIONS", "1");
         python.env("ULTRAMARINE_TEST_PROFILE", Profile::Checked.name());
-        // Backtraces of errors that are caught would take most of the time on partial backends.
-        python.env("RUST_BACKTRACE", "0");
         prepare(&mut python);
         let (mut counting, mut counts) = (false, String::new());
         let passed = sh::follow(python, |line| {

@@ -33,7 +33,7 @@ impl<T: Into<String>> From<T> for Message {
 impl Message {
     /// A message that knows no line: for errors that are caught, since taking backtraces of many takes long.
     #[cold]
-    pub(crate) fn without_line(text: String) -> Message {
+    pub fn without_line(text: String) -> Message {
         Message { text, backtrace: None }
     }
 

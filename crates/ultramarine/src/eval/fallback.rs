@@ -11,7 +11,7 @@
 //! the CPU, the operation itself goes there, in one transfer and bitwise identical to the CPU's result.
 
 use crate::backend::{self, Dispatch, Exec, Operand, WordHasher};
-use crate::error::{Error, Result};
+use crate::error::{Error, Message, Result};
 use crate::node::{Inputs, Node, Value};
 use crate::ops::{
     Call, Candidates, Decompose, OperationKey, Rules,
@@ -73,7 +73,7 @@ pub(super) fn run(exec: &Exec, node: &Node, inputs: &Inputs, values: &[Value]) -
     if is_nested() {
         // The operation that is being decomposed goes to the CPU, not its parts.
         REFUSED.set(true);
-        return Err(unsupported.error());
+        return Err(unsupported.caught());
     }
     if exec.device.is_host() {
         return Err(unsupported.error());
@@ -136,6 +136,12 @@ impl UnsupportedOp<'_> {
 
     fn error(&self) -> Error {
         Error::runtime(self.node.op.name(), format!("{}.", self.missing_kernel()))
+    }
+
+    /// The error of a part of a decomposition, which [`decomposed`] catches.
+    fn caught(&self) -> Error {
+        let text = format!("[{}] {}.", self.node.op.name(), self.missing_kernel());
+        Error::Runtime(Message::without_line(text))
     }
 
     fn strict(&self) -> Error {
