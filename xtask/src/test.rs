@@ -209,12 +209,8 @@ fn steps<'a>(venv: &'a Venv, built: &'a Built, full: bool) -> Vec<Step<'a>> {
             let options: Vec<&str> = options.iter().map(String::as_str).collect();
             let suite = [&["-m", "ops"], &options[..], &["python/tests"]].concat();
             match name {
-                EMULATED => a_part(report, venv, (name, &suite), 10, full, plugins::emulate),
-                VULKAN => a_part(report, venv, (name, &suite), 10, full, plugins::on_vulkan),
-                // Most of it goes to the CPU.
-                _ if name.starts_with("minimal") => {
-                    a_part(report, venv, (name, &suite), 5, full, |_| ())
-                }
+                EMULATED => a_part(report, venv, name, &suite, full, plugins::emulate),
+                VULKAN => a_part(report, venv, name, &suite, full, plugins::on_vulkan),
                 _ => pytest(report, name, &suite),
             }
         }));
@@ -308,18 +304,17 @@ fn extensions(report: &mut Report, venv: &Venv, opencl: &Plugin) -> Result<()> {
     Ok(())
 }
 
-/// Every `each`-th test of a suite, for devices that are slow at it, as where each kernel is compiled at its first use; all of
-/// it if `full`.
+/// A tenth of the suite, since each kernel is compiled at its first use by a compiler that is slow; all of it if `full`.
 fn a_part(
     report: &mut Report,
     venv: &Venv,
-    (name, suite): (&str, &[&str]),
-    each: usize,
+    name: &str,
+    suite: &[&str],
     full: bool,
     prepare: fn(&mut Command),
 ) -> Result<()> {
-    let each = format!("--each={}", if full { 1 } else { each });
-    report.pytest(venv, name, &[suite, &[&each]].concat(), prepare)
+    let each = if full { "--each=1" } else { "--each=10" };
+    report.pytest(venv, name, &[suite, &[each]].concat(), prepare)
 }
 
 /// NVIDIA's own compiler takes the kernels that ran on the emulated driver, but for those that it took before.
