@@ -2,7 +2,7 @@
 //! checks: nothing of them counts for the contract or a grade.
 
 use crate::cases::{self, OpUnderTest};
-use crate::device::{Device, Handle, Prepared, empty_command, words};
+use crate::device::{Device, Handle, Prepared, words};
 use crate::dtype::DType;
 use crate::groups::{self, scope};
 use crate::options::Options;
@@ -18,7 +18,7 @@ use ultramarine_abi::schema::{
     self, ArgReduceAttrs, AxesAttrs, AxisAttrs, BinaryAttrs, NoAttrs, OpId, PrecisionAttrs,
     ReduceAttrs, ScanAttrs, UnaryAttrs, binary, op, reduce, unary,
 };
-use ultramarine_abi::{Command, Tensor, layout};
+use ultramarine_abi::{Tensor, layout};
 
 /// The group of the child processes.
 pub const GROUP: &str = "bench";
@@ -44,7 +44,9 @@ fn tensor(shape: &[i64]) -> Placed {
 }
 
 fn request(op: OpId, attributes: Vec<u64>, inputs: Vec<Placed>, output: Placed) -> Request {
-    let (more, scalars) = (Vec::new(), vec![[0x3f80_0000, 0], [0x3f80_0000, 0]]);
+    // Ones, as many as the operation has.
+    let scalars = schema::find(op).map_or(0, |row| row.scalars.len());
+    let (more, scalars) = (Vec::new(), vec![[0x3f80_0000, 0]; scalars]);
     Request { op, attributes, inputs, output, more, scalars, donated: None }
 }
 
@@ -120,22 +122,7 @@ fn seconds(device: &Device<'_>, stream: Handle, request: &Request) -> Result<Opt
         tensors.push(run::tensor(device, placed, buffer));
     }
     let (inputs, outputs) = tensors.split_at(request.inputs.len());
-    let scalars = schema::find(request.op).map_or(0, |row| row.scalars.len());
-    let mut command = Command {
-        inputs: inputs.as_ptr(),
-        n_inputs: inputs.len() as u32,
-        outputs: outputs.as_ptr(),
-        n_outputs: outputs.len() as u32,
-        scalars: request.scalars.as_ptr(),
-        n_scalars: scalars.min(request.scalars.len()) as u32,
-        ..empty_command(plan)
-    };
-    let workspace = device.workspace(plan, &command);
-    if workspace > 0 {
-        let buffer = buffers.alloc(workspace)?;
-        let address = device.host_pointer(buffer);
-        command.workspace = if address.is_null() { buffer.handle.0 } else { address };
-    }
+    let command = run::command(&mut buffers, plan, request, (inputs, outputs))?;
     let timed = |n: usize| -> Result<Duration, String> {
         let start = Instant::now();
         for _ in 0..n {

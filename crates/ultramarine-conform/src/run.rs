@@ -171,6 +171,32 @@ pub fn submit_in_place(
     submit_into(device, stream, plan, request, true)
 }
 
+/// A command that runs a plan on a request's tensors, with memory of `buffers` to work in. It points to the tensors and to the
+/// request's scalars.
+pub fn command(
+    buffers: &mut Buffers<'_>,
+    plan: Handle,
+    request: &Request,
+    (inputs, outputs): (&[Tensor], &[Tensor]),
+) -> Result<Command, Failure> {
+    let mut command = Command {
+        inputs: inputs.as_ptr(),
+        n_inputs: inputs.len() as u32,
+        outputs: outputs.as_ptr(),
+        n_outputs: outputs.len() as u32,
+        scalars: request.scalars.as_ptr(),
+        n_scalars: request.scalars.len() as u32,
+        ..empty_command(plan)
+    };
+    let workspace = buffers.device.workspace(plan, &command);
+    if workspace > 0 {
+        let buffer = buffers.alloc(workspace)?;
+        let address = buffers.device.host_pointer(buffer);
+        command.workspace = if address.is_null() { buffer.handle.0 } else { address };
+    }
+    Ok(command)
+}
+
 fn submit_into(
     device: &Device<'_>,
     stream: Handle,
@@ -198,21 +224,7 @@ fn submit_into(
         request.inputs.iter().zip(&given).map(|(t, b)| tensor(device, t, *b)).collect();
     let outputs: Vec<Tensor> =
         request.outputs().zip(&targets).map(|(t, b)| tensor(device, t, *b)).collect();
-    let mut command = Command {
-        inputs: inputs.as_ptr(),
-        n_inputs: inputs.len() as u32,
-        outputs: outputs.as_ptr(),
-        n_outputs: outputs.len() as u32,
-        scalars: request.scalars.as_ptr(),
-        n_scalars: request.scalars.len() as u32,
-        ..empty_command(plan)
-    };
-    let workspace = device.workspace(plan, &command);
-    if workspace > 0 {
-        let buffer = buffers.alloc(workspace)?;
-        let address = device.host_pointer(buffer);
-        command.workspace = if address.is_null() { buffer.handle.0 } else { address };
-    }
+    let command = command(&mut buffers, plan, request, (&inputs, &outputs))?;
     note_named(|| format!("submit, {}", request.describe()));
     let submitted = device.submit(stream, &[command]);
     // Also after a failure: something may be running.
