@@ -126,7 +126,8 @@ fn traced_token(group: &Group) -> Option<Array> {
         }
         let op = Op::stand_in(*transform);
         let place = Place::new(group.stream(), true, true);
-        let node = Node::in_trace(trace.clone(), op, Inputs::new(), token_shape(), TOKEN, place);
+        let node =
+            Node::of_trace(Some(trace.clone()), op, Inputs::new(), token_shape(), TOKEN, place);
         let from = Array::from_node(node);
         links.push(Link { group: group.clone(), from: from.clone(), to: from.clone() });
         Some(from)

@@ -116,20 +116,9 @@ impl Node {
         Node::of_trace(Some(tracing.joined(&inputs)), op, inputs, shape, dtype, place)
     }
 
-    /// As [`Node::argument`], in a trace that it holds no scope of.
-    pub fn in_trace(
-        trace: Arc<TraceState>,
-        op: Op,
-        inputs: Inputs,
-        shape: Shape,
-        dtype: Dtype,
-        place: Place,
-    ) -> Arc<Node> {
-        Node::of_trace(Some(trace), op, inputs, shape, dtype, place)
-    }
-
+    /// A node in a trace, whose scope may be held elsewhere.
     #[inline]
-    fn of_trace(
+    pub fn of_trace(
         trace: Option<Arc<TraceState>>,
         op: Op,
         inputs: Inputs,
