@@ -140,7 +140,7 @@ def parent(options: argparse.Namespace) -> int:
 
 
 class Ranks:
-    """What a rank knows of the others, and where it writes."""
+    """A rank: its number, the number of all, and the file that it writes to."""
 
     def __init__(self, folder: str) -> None:
         self.rank, self.size = int(os.environ["MLX_RANK"]), int(os.environ["MLX_WORLD_SIZE"])

@@ -76,7 +76,7 @@ fn sums_before(x: u32, local: u32) -> vec2<u32> {
 fn apart16(p: u32) -> u32 { return p + p / 16u; }
 fn apart32(e: u32) -> u32 { return e + e / 32u; }
 
-// Where the count of a part of 4 bits is: two counts for each word, those of parts that differ by 8.
+// Place of the count of a part of 4 bits: a word has two counts, of parts that differ by 8.
 fn column_of(part: u32, local: u32) -> u32 { return apart32((part & 7u) * 256u + local); }
 
 // Counts an invocation's element, and returns how many of that part it had before.

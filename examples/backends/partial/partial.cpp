@@ -16,7 +16,7 @@ const um_host_table *host = nullptr; // set by init
 
 // ---- plans -----------------------------------------------------------------------------------------------------------
 
-// What `prepare` makes once; it runs commands of any sizes, from any thread.
+// A plan: `prepare` makes it once, and it runs commands of any sizes, from any thread.
 struct Plan {
   virtual ~Plan() = default;
   virtual void run(const um_command &command) const = 0;

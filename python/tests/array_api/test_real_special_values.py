@@ -17,7 +17,7 @@ INF, NAN = math.inf, math.nan
 DTYPES = ["float16", "bfloat16", "float32", "float64"]
 VALUES = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 1e4, INF, NAN]
 GRID = [sign * value for value in VALUES for sign in (1.0, -1.0)]
-# Where the standard takes the function of NumPy by another name, or by none.
+# Functions of the standard that NumPy has by another name, or not at all.
 WANTED: dict[str, Callable[..., Any]] = {
     "acos": np.arccos,
     "acosh": np.arccosh,

@@ -45,7 +45,7 @@ def test_figures(partial: Path) -> None:
     (filled,) = rows("fill").values()
     own, cpu, ratio = map(float, filled)
     assert own > 0 and cpu > 0 and ratio > 0, filled
-    # What the backend refuses has the CPU's figure alone.
+    # An operation that the backend refuses has the CPU's figure alone.
     (refused,) = rows("arange").values()
     assert (refused[0], refused[2]) == ("-", "-") and float(refused[1]) > 0, refused
 

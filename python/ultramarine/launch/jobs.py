@@ -19,7 +19,7 @@ from .rank import GRACE, Rank, how, say
 _PATIENCE = 2.0
 # A report of rank.py.
 _FAILED = re.compile(rb"ultramarine\.launch: rank \d+.* failed: .*\b(signal|status) (\d+)")
-# Where mlx.launch has rank 0 listen.
+# The port at which mlx.launch has rank 0 listen.
 _PORT = 12345
 
 

@@ -35,7 +35,7 @@ class LaunchError(Exception):
 
 @dataclasses.dataclass
 class Options:
-    """What is to be started.
+    """The job that is to be started.
 
     Attributes:
         hosts (list[str]): Names of the hosts, in the order of ranks.

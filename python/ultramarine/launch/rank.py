@@ -57,7 +57,7 @@ class Lines:
             try:
                 write(self.into, self.mark + line)
             except OSError:
-                # Nobody reads: the program goes on.
+                # The output has no reader: the program goes on.
                 pass
 
 

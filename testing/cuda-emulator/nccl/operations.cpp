@@ -1,4 +1,4 @@
-// What the ranks do with their shared memory: each shows a chunk, all wait, each reads what it needs, all wait.
+// Use of the ranks' shared memory: each shows a chunk, all wait, each reads what it needs, all wait.
 #include "shared.h"
 
 #include <algorithm>

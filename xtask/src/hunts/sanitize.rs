@@ -123,7 +123,7 @@ fn has_sources() -> Result<bool> {
     let sysroot = sh::read(sh::cmd("rustc", &["--print", "sysroot"]))?;
     let sources = Path::new(sysroot.trim()).join("lib/rustlib/src/rust/library/Cargo.lock");
     if !sources.exists() && sh::read(sh::cmd("rustup", &["--version"])).is_ok() {
-        // What a failure means is seen by the sources.
+        // Success is seen by the sources.
         let _ = sh::run(sh::cmd("rustup", &["component", "add", "rust-src"]));
     }
     Ok(sources.exists())

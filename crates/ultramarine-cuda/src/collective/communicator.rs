@@ -26,7 +26,7 @@ fn is_blocking() -> bool {
     })
 }
 
-/// What threads share of a communicator.
+/// The part of a communicator that threads share.
 struct Shared {
     context: Arc<Context>,
     nccl: &'static Nccl,
@@ -164,7 +164,7 @@ impl Shared {
                 Err(Failure::new(panic_message(&*payload).unwrap_or("panicked").to_owned()))
             });
             let _ = shared.opened.set(outcome);
-            // Who aborted it found nothing to end.
+            // An abort meanwhile found nothing to end.
             if shared.is_aborted() {
                 let _calls = lock(&shared.calls);
                 shared.end();

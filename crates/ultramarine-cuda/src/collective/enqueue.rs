@@ -19,7 +19,7 @@ use ultramarine_abi::interface::collective::kind;
 
 type Command<'a> = CollectiveRef<'a, Device>;
 
-/// What goes over to NCCL for a command.
+/// The arguments of NCCL's call for a command.
 #[derive(Clone, Copy)]
 struct Call {
     kind: u32,

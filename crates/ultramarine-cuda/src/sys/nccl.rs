@@ -117,7 +117,7 @@ functions! {
 }
 
 impl Nccl {
-    /// What NCCL says of a code, and of what went wrong last.
+    /// NCCL's text for a code, and for its last failure.
     pub fn describe(&self, code: Code) -> String {
         let text = |text: *const c_char| match text.is_null() {
             true => String::new(),

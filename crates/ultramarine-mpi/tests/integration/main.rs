@@ -35,7 +35,7 @@ const PROGRAMS: &[(&str, Program)] = &[
     ("wait_in_the_end", faults::wait_in_the_end),
 ];
 
-/// What a rank runs; as a test by itself it does nothing.
+/// The program of a rank; as a test by itself it does nothing.
 #[test]
 fn program() {
     let Ok(name) = std::env::var(launch::PROGRAM) else { return };

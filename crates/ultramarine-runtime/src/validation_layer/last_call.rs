@@ -33,7 +33,7 @@ static TAKEN: AtomicUsize = AtomicUsize::new(0);
 thread_local! {
     /// The slot of this thread.
     static OWN: Cell<Option<usize>> = const { Cell::new(None) };
-    /// What the next call is about.
+    /// The subject of the next call.
     static DETAIL: RefCell<String> = const { RefCell::new(String::new()) };
 }
 

@@ -12,7 +12,7 @@ use std::sync::{Arc, Barrier, Condvar, Mutex};
 /// Messages between two ranks.
 type Mail = Mutex<Vec<((usize, usize), VecDeque<Vec<u8>>)>>;
 
-/// What threads exchange: the operand of each, and messages.
+/// The data that threads exchange: the operand of each, and messages.
 struct Table {
     operands: Mutex<Vec<(String, Vec<f32>)>>,
     barrier: Barrier,

@@ -119,7 +119,7 @@ pub(crate) trait DeviceEngine: Send + Sync {
     /// and on the device; there is no input for [`Kind::Receive`] and no output for [`Kind::Send`].
     ///
     /// # Errors
-    /// What the backend returns. Failures on the way are those of the device's stream.
+    /// Those of the backend. Failures on the way are those of the device's stream.
     fn encode(
         &self,
         exec: &Exec,

@@ -75,7 +75,7 @@ mx.eval(sent, got)
 close(got, everywhere[before])
 close(mx.vmap(mx.grad(lambda x: (d.all_sum(x) ** 2).sum()))(x), 2 * total)
 
-# What each example needs of the others is not mapped.
+# The part that each example needs of the others is not mapped.
 close(mx.vmap(lambda x: x + d.all_sum(mx.array(1.0)))(x), everywhere[rank] + size)
 
 # Nested, compiled and computed again.

@@ -26,7 +26,7 @@ elif fault == "hangs":
             said = str(error).replace("\n", " ")
             # One write: lines of ranks are not to mix.
             sys.stdout.write(f"caught: {said}\n")
-            # Whatever follows is an error at once.
+            # All later operations are errors at once.
             start = time.monotonic()
             try:
                 mx.eval(mx.distributed.all_sum(x))

@@ -1,4 +1,4 @@
-//! What ranks do together, and what has to come of it: every dtype that the device computes with, from one element to many.
+//! Collectives of ranks, and the results that they have to give: every dtype that the device computes with, from one element to many.
 
 use super::rank::{Group, Side};
 use crate::dtype::{DType, Num};
@@ -285,7 +285,7 @@ fn parts(side: &Side<'_>, group: Group) -> Result {
 fn missing(side: &Side<'_>, group: Group) -> Result {
     let Some(dtype) = DType::all().find(|d| d.name() == "float32") else { return PASSED };
     let second = side.open("second", group.rank, group.size)?;
-    // What the library makes at the first operation is there.
+    // By now the library has made what it makes at the first operation.
     reduced(side, second, (kind::SUM, dtype, 3), false)?;
     if group.rank == 0 {
         let mut buffers = Buffers::new(side.device);

@@ -41,7 +41,7 @@ pub fn run_rank(options: &Options, rank: &Rank) -> Result<(), String> {
     rank::run(options, rank)
 }
 
-/// What became of each rank: its cases, and how it ended.
+/// The outcome of each rank: its cases, and how it ended.
 struct Ended {
     cases: BTreeMap<String, String>,
     ending: String,
@@ -91,7 +91,7 @@ fn all_ranks(options: &Options, device: &Device<'_>) -> Result<Ranks, String> {
     let directory = std::env::temp_dir().join(format!("ultramarine-ranks-{}", std::process::id()));
     std::fs::create_dir_all(&directory).map_err(|e| format!("{}: {e}", directory.display()))?;
     let ranks = run_ranks(options, device.index, size, &directory);
-    // What cannot be removed stays among the temporary files.
+    // A file that cannot be removed stays among the temporary ones.
     let _ = std::fs::remove_dir_all(&directory);
     ranks.map(Ranks::Ran)
 }

@@ -6,7 +6,7 @@ use ultramarine_abi::interface::collective::{
     CollectiveCommand, CollectiveId, CollectiveInterface, kind,
 };
 
-/// What the mock answers when it is asked for a status.
+/// The mock's answer when it is asked for a status.
 static STATUS: AtomicU32 = AtomicU32::new(status::OK as u32);
 /// Bytes of the mock's ids.
 static LENGTH: AtomicU32 = AtomicU32::new(16);

@@ -40,7 +40,7 @@ struct Kernels {
     moves: Deferred,
 }
 
-/// What moves with the keys.
+/// The data that move with the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Payload {
     /// The elements' numbers.
@@ -49,7 +49,7 @@ pub(super) enum Payload {
     Words,
 }
 
-/// Where a pass takes elements from, and puts them.
+/// Places that a pass takes elements from, and puts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Tensor,

@@ -38,7 +38,7 @@ struct Shared {
 struct Known {
     /// Processes that have ended, and since when that is known.
     ended: Vec<(usize, Instant)>,
-    /// What another process reports, and since when that is known.
+    /// The report of another process, and the time since which it is known.
     failure: Option<(String, Instant)>,
     /// By number: the parts that came, or, of all but rank 0, what rank 0 made of them.
     gathered: HashMap<u64, Vec<Option<Vec<u8>>>>,
@@ -228,7 +228,7 @@ impl Shared {
     /// Sends to all that there is a connection to, but for one.
     fn tell_others(&self, but: usize, kind: u8, number: u64, bytes: &[u8]) {
         for (_, link) in self.links.iter().enumerate().filter(|(rank, _)| *rank != but) {
-            // Who is gone has been noted.
+            // Processes that are gone have been noted.
             let _ = link.as_ref().map(|link| send(link, kind, number, bytes));
         }
     }

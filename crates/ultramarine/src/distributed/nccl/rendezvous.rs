@@ -25,7 +25,7 @@ const MOST_BYTES: u32 = 4096;
 pub(super) struct Meeting {
     pub rank: usize,
     pub size: usize,
-    /// Where rank 0 listens: a name or address, and a port.
+    /// Rank 0's place: a name or address, and a port.
     pub host: String,
     pub port: u16,
     /// `None`: waits for ever.
@@ -78,7 +78,7 @@ impl Meeting {
             match listener.accept() {
                 Ok((stream, _)) => {
                     let sender = sender.clone();
-                    // Who says nothing does not hold up the others.
+                    // A caller that says nothing does not hold up the others.
                     std::thread::spawn(move || {
                         if let Ok(said) = greeting(&stream) {
                             let _ = sender.send((stream, said));

@@ -66,7 +66,7 @@ pub(super) struct Watched {
     place: String,
     control: Option<Arc<Control>>,
     pending: Mutex<VecDeque<Pending>>,
-    /// What the engine failed with, and when.
+    /// The engine's failure, and its time.
     trouble: OnceLock<(String, Instant)>,
     /// Why the group cannot be used any more.
     failed: OnceLock<String>,
@@ -140,7 +140,7 @@ impl Watched {
         let outcome = enqueue();
         let mut pending = lock(&self.pending);
         if self.failed.get().is_some() {
-            // What was enqueued meanwhile is lost, too.
+            // Work that was enqueued meanwhile is lost, too.
             return self.check("distributed").and(outcome.map(drop));
         }
         match outcome {
@@ -155,7 +155,7 @@ impl Watched {
         Ok(())
     }
 
-    /// What is known of other processes.
+    /// The trouble that is known of other processes.
     fn bad(&self) -> Option<Bad> {
         self.control.as_ref().and_then(|control| control.bad())
     }
