@@ -1,8 +1,22 @@
-//! Nested arguments: tuples, vectors and arrays of arrays.
+//! Nested arguments: tuples, vectors, options and maps of arrays.
 
 use crate::array::Array;
+use std::collections::BTreeMap;
 
-/// A structure whose leaves are arrays. Parameters of a model are one.
+/// A structure whose leaves are arrays, as the parameters of a model.
+///
+/// ```
+/// use std::collections::BTreeMap;
+/// use ultramarine::{Array, transforms::grad};
+/// let named = BTreeMap::from([("w".to_owned(), Array::scalar(3.0f32))]);
+/// let loss = |(named, bias): &(BTreeMap<String, Array>, Option<Array>)| match bias {
+///     Some(bias) => named["w"].square()? + bias,
+///     None => named["w"].square(),
+/// };
+/// let (slopes, bias) = grad(loss)(&(named, None))?;
+/// assert_eq!((slopes["w"].item::<f32>()?, bias.is_none()), (6.0, true));
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
 pub trait Tree: Sized {
     /// Appends the leaves, in order.
     fn leaves(&self, out: &mut Vec<Array>);
@@ -36,6 +50,31 @@ impl<T: Tree> Tree for Vec<T> {
 
     fn rebuild(&self, leaves: &mut dyn Iterator<Item = Array>) -> Option<Self> {
         self.iter().map(|t| t.rebuild(leaves)).collect()
+    }
+}
+
+/// An option without a value has no leaves.
+impl<T: Tree> Tree for Option<T> {
+    fn leaves(&self, out: &mut Vec<Array>) {
+        self.iter().for_each(|t| t.leaves(out));
+    }
+
+    fn rebuild(&self, leaves: &mut dyn Iterator<Item = Array>) -> Option<Self> {
+        match self {
+            Some(t) => t.rebuild(leaves).map(Some),
+            None => Some(None),
+        }
+    }
+}
+
+/// Leaves come in the order of the keys.
+impl<K: Clone + Ord, T: Tree> Tree for BTreeMap<K, T> {
+    fn leaves(&self, out: &mut Vec<Array>) {
+        self.values().for_each(|t| t.leaves(out));
+    }
+
+    fn rebuild(&self, leaves: &mut dyn Iterator<Item = Array>) -> Option<Self> {
+        self.iter().map(|(key, t)| Some((key.clone(), t.rebuild(leaves)?))).collect()
     }
 }
 
