@@ -217,8 +217,8 @@ fn known(of: &str, language: &str) -> Res<()> {
 ///     shared_memory (int): Bytes of shared memory of a group that is sized at the launch.
 ///
 /// Returns:
-///     CustomKernel: Kernel to call: `kernel(inputs=..., grid=..., threadgroup=...,
-///         output_shapes=..., output_dtypes=...)`.
+///     CustomKernel: Kernel to call with `inputs`, `grid`, `threadgroup`, `output_shapes` and
+///         `output_dtypes`.
 ///
 /// Raises:
 ///     ValueError: If there is no output or no source, a name is no identifier, or a language

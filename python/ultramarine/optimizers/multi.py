@@ -94,7 +94,7 @@ class MultiOptimizer(Optimizer):
 
     @property
     def state(self) -> dict[str, Any]:
-        """The states of the optimizers: `{"states": [...]}`."""
+        """States of the optimizers, a list under the key "states"."""
         return {"states": [optimizer.state for optimizer in self.optimizers]}
 
     @state.setter

@@ -87,7 +87,7 @@ class Conv1d(Module):
 class Conv2d(Module):
     """Layer that convolves images, (N, height, width, in_channels).
 
-    Parameters are `weight`, (out_channels, *kernel_size, in_channels / groups), drawn uniformly within
+    Parameters are `weight`, `(out_channels, *kernel_size, in_channels / groups)`, drawn uniformly within
     ± 1 / sqrt(numbers that an output sums), and `bias`, zeros at first.
 
     Args:
@@ -143,7 +143,7 @@ class Conv2d(Module):
 class Conv3d(Module):
     """Layer that convolves volumes, (N, depth, height, width, in_channels).
 
-    Parameters are `weight`, (out_channels, *kernel_size, in_channels), drawn uniformly within
+    Parameters are `weight`, `(out_channels, *kernel_size, in_channels)`, drawn uniformly within
     ± 1 / sqrt(numbers that an output sums), and `bias`, zeros at first.
 
     Args:

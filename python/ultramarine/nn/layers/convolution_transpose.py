@@ -64,7 +64,7 @@ class ConvTranspose1d(Module):
 class ConvTranspose2d(Module):
     """Layer that applies a transposed convolution to images, (N, height, width, in_channels).
 
-    Parameters are `weight`, (out_channels, *kernel_size, in_channels), drawn uniformly within
+    Parameters are `weight`, `(out_channels, *kernel_size, in_channels)`, drawn uniformly within
     ± 1 / sqrt(in_channels * elements of the kernel), and `bias`, zeros at first.
 
     Args:
@@ -116,7 +116,7 @@ class ConvTranspose2d(Module):
 class ConvTranspose3d(Module):
     """Layer that applies a transposed convolution to volumes, (N, depth, height, width, in_channels).
 
-    Parameters are `weight`, (out_channels, *kernel_size, in_channels), drawn uniformly within
+    Parameters are `weight`, `(out_channels, *kernel_size, in_channels)`, drawn uniformly within
     ± 1 / sqrt(in_channels * elements of the kernel), and `bias`, zeros at first.
 
     Args:
