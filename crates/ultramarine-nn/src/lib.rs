@@ -80,6 +80,16 @@ pub use utils::value_and_grad;
 #[doc = include_str!("../../../docs/rust.md")]
 pub struct RustPage;
 
+/// The same of the quick start.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/quick-start.md")]
+pub struct QuickStart;
+
+/// The same of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+pub struct Readme;
+
 /// Parameters by their names, in the names' order.
 pub type Parameters = ultramarine::io::Arrays;
 /// Gradients by the names of their parameters.
