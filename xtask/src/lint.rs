@@ -5,6 +5,7 @@ use crate::minutes;
 use crate::profile::Profile;
 use crate::python::Venv;
 use crate::sh;
+use crate::texts;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -57,7 +58,11 @@ const CHECKS: &[Check] = &[
     ("clippy", clippy),
     ("clippy without features", clippy_without_features),
     ("clippy of the extensions", clippy_of_extensions),
-    ("rustdoc", rustdoc),
+    ("rustdoc", texts::site::crates),
+    ("site", texts::site::lint),
+    ("links", texts::links::check),
+    ("prose", texts::prose::check),
+    ("subjects of commits", texts::commits::check),
     ("ruff", ruff),
     ("other systems", crate::systems::check),
     ("boundaries", boundaries::run),
@@ -104,13 +109,6 @@ fn clippy_of_extensions() -> Result<()> {
         sh::run(clippy)?;
     }
     Ok(())
-}
-
-fn rustdoc() -> Result<()> {
-    let profile = Profile::Checked.argument();
-    let mut doc = sh::cargo(&["doc", "--workspace", "--no-deps", "--quiet", &profile]);
-    doc.env("RUSTDOCFLAGS", "-D warnings");
-    sh::run(doc)
 }
 
 fn ruff() -> Result<()> {

@@ -24,6 +24,7 @@ mod semver;
 mod sh;
 mod systems;
 mod test;
+mod texts;
 mod validation;
 
 use anyhow::{Result, bail};
@@ -51,6 +52,8 @@ usage: cargo xtask COMMAND
   semver           what changed in the public crates and breaks programs since the last release: --baseline REV
                    another revision; --install: the tool cargo-semver-checks, too, where it is missing
   generate         make the header, tables and docs of the operations from schema.toml
+  docs             build the site into target/docs/html, and check its links
+  prose [--write]  how the comments of each crate read, in figures that may only get better; --write keeps them
   package          build the wheel into dist/, check its size, install it afresh, import it
 
 All but lint and package leave their Python packages in .venv (bench: .venv-bench); delete
@@ -62,7 +65,7 @@ fn run() -> Result<()> {
     let rest: Vec<String> = args.collect();
     if !matches!(
         command.as_deref(),
-        Some("bench" | "fuzz" | "lint" | "loom" | "sanitize" | "semver" | "test")
+        Some("bench" | "fuzz" | "lint" | "loom" | "prose" | "sanitize" | "semver" | "test")
     ) && !rest.is_empty()
     {
         bail!("{} takes no arguments\n\n{HELP}", command.unwrap_or_default());
@@ -73,6 +76,8 @@ fn run() -> Result<()> {
         Some("lint") => lint::command(&rest),
         Some("loom") => hunts::loom::command(&rest),
         Some("bench") => bench::run(&rest),
+        Some("docs") => texts::site::run(),
+        Some("prose") => texts::prose::command(&rest),
         Some("package") => package::run(),
         Some("generate") => generate::run(),
         Some("conform") => conform::run(),

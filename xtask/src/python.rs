@@ -84,7 +84,7 @@ pub const DLPACK_CHECK: Package = Package {
 
 impl Package {
     /// The module as cargo builds it.
-    fn built(&self, profile: Profile) -> PathBuf {
+    pub fn built(&self, profile: Profile) -> PathBuf {
         let name = [DLL_PREFIX, self.library, DLL_SUFFIX].concat();
         profile.folder().join(name)
     }

@@ -1,0 +1,6 @@
+//! What people read: the site, links, comments, subjects of commits.
+
+pub mod commits;
+pub mod links;
+pub mod prose;
+pub mod site;
