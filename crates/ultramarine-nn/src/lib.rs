@@ -90,6 +90,11 @@ pub struct QuickStart;
 #[doc = include_str!("../../../README.md")]
 pub struct Readme;
 
+/// The same of the README of the crate `ultramarine`.
+#[cfg(doctest)]
+#[doc = include_str!("../../ultramarine/README.md")]
+pub struct CoreReadme;
+
 /// Parameters by their names, in the names' order.
 pub type Parameters = ultramarine::io::Arrays;
 /// Gradients by the names of their parameters.
