@@ -35,7 +35,8 @@ def counted(lib: Any, rows: int, columns: int) -> Any:
 
 def without_group(module: Any) -> Any:
     repr_, arrays, attributes, frozen = contents(module)
-    return repr_, arrays, {k: v for k, v in attributes.items() if k != "group"}, frozen
+    own = ("group", "_split_over")
+    return repr_, arrays, {k: v for k, v in attributes.items() if k not in own}, frozen
 
 
 SEGMENTS = [1, 2, 3, 4, [0.5], [0.25, 0.5], [4, 8], [2], [4], [16], [0.3]]

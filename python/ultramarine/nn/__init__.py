@@ -3,6 +3,7 @@
 `Module` is the base class of layers and models, and `value_and_grad` computes gradients by a model's parameters.
 """
 
+from ultramarine.nn import checkpoints as checkpoints
 from ultramarine.nn import init as init
 from ultramarine.nn import layers as layers
 from ultramarine.nn import losses as losses

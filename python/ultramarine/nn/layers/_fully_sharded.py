@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 import ultramarine as mx
-from ultramarine.nn.layers._sharding import default_group, shard
+from ultramarine.nn.layers._sharding import NOTE, default_group, shard
 from ultramarine.nn.layers.base import Module
 from ultramarine.utils import tree_flatten, tree_map_with_path
 
@@ -52,6 +52,8 @@ class FullyShardedModule(Module):
         parts = [(path, shard(x, 0, 1, self._group)) for path, x in parameters]
         self.module = module
         _update(module, parts)
+        note = (self._group.size(), dict.fromkeys((f"module.{path}" for path, _ in parts), 0))
+        object.__setattr__(self, NOTE, note)
 
     def _extra_repr(self) -> str:
         return f"num_sharded_params={len(self._paths)}"

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import ultramarine as mx
-from ultramarine.utils import tree_map_with_path
+from ultramarine.nn.layers.base import Module
+from ultramarine.utils import tree_flatten, tree_map_with_path
 
 # Number of parts of the same size, or where parts after the first begin: as indices, or as fractions of the axis.
 Segments = int | Sequence[int | float]
@@ -86,6 +87,40 @@ def shard_parameters(
     return tree_map_with_path(part, parameters)
 
 
+def shard_module(
+    module: Module, parameters: dict[str, Any], predicate: Predicate, group: mx.distributed.Group
+) -> None:
+    """Gives a module this process's parts of parameters, and notes how they are split.
+
+    Args:
+        module (Module): The module.
+        parameters (dict): Tree of whole arrays, for the module.
+        predicate (Callable): As of `shard_parameters`.
+        group (Group): The processes, and which of them this one is.
+
+    Raises:
+        ValueError: If an axis or a segment cannot be split into parts of the same size.
+    """
+    axes = note_sharding(module, parameters, predicate, group)
+    module.update(shard_parameters(parameters, lambda path, _: axes.get(path), group))
+
+
+def note_sharding(
+    module: Module, parameters: dict[str, Any], predicate: Predicate, group: mx.distributed.Group
+) -> dict[str, Axis]:
+    """Notes how parameters of a module are split, for checkpoints; returns the axes by path."""
+    leaves = [(path, x) for path, x in tree_flatten(parameters) if isinstance(x, mx.array)]
+    axes = {path: predicate(path, x) for path, x in leaves}
+    # An ordinary attribute: as an item it would be part of the module's state.
+    known = (group.size(), {path: axis for path, axis in axes.items() if axis is not None})
+    object.__setattr__(module, NOTE, known)
+    return axes
+
+
+# Attribute with the number of processes, and the axes of those parameters of the module that are split over them.
+NOTE = "_split_over"
+
+
 def shard(x: mx.array, axis: int, segments: Segments, group: mx.distributed.Group) -> mx.array:
     """Returns a process's part of an array: of each segment of the axis, in one array.
 
@@ -107,6 +142,9 @@ def shard(x: mx.array, axis: int, segments: Segments, group: mx.distributed.Grou
 def _segments(x: mx.array, axis: int, segments: Segments) -> list[mx.array]:
     if isinstance(segments, int):
         return list(mx.split(x, segments, axis)) if segments > 1 else [x]
-    length = x.shape[axis]
-    starts = [int(s * length) if isinstance(s, float) else s for s in segments]
-    return list(mx.split(x, starts, axis))
+    return list(mx.split(x, segment_starts(x.shape[axis], segments), axis))
+
+
+def segment_starts(length: int, segments: Sequence[int | float]) -> list[int]:
+    """Indices where segments after the first begin."""
+    return [int(s * length) if isinstance(s, float) else s for s in segments]

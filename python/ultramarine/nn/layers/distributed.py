@@ -22,8 +22,9 @@ from ultramarine.nn.layers._sharding import (
     all_to_sharded,
     check_divisible,
     default_group,
+    note_sharding,
     predicate_of,
-    shard_parameters,
+    shard_module,
     sharded_to_all,
 )
 from ultramarine.nn.layers.base import Module
@@ -91,7 +92,7 @@ def shard_inplace(
         ValueError: If `sharding` is unknown, or an axis cannot be split into parts of the same size.
     """
     predicate = predicate_of(sharding, segments)
-    module.update(shard_parameters(module.parameters(), predicate, default_group(group)))
+    shard_module(module, module.parameters(), predicate, default_group(group))
 
 
 def shard_linear(
@@ -164,6 +165,7 @@ class AllToShardedLinear(Module):
         self.weight = mx.random.uniform(-scale, scale, (rows, input_dims))
         if bias:
             self.bias = mx.random.uniform(-scale, scale, (rows,))
+        note_sharding(self, self.parameters(), all_to_sharded(1), self.group)
 
     def _extra_repr(self) -> str:
         rows, columns = self["weight"].shape
@@ -207,7 +209,7 @@ class AllToShardedLinear(Module):
         group = default_group(group)
         output_dims, input_dims = linear_layer.weight.shape
         layer = cls(input_dims, output_dims, "bias" in linear_layer, group)
-        layer.update(shard_parameters(linear_layer.parameters(), all_to_sharded(segments), group))
+        shard_module(layer, linear_layer.parameters(), all_to_sharded(segments), group)
         return layer
 
 
@@ -247,6 +249,7 @@ class ShardedToAllLinear(Module):
         self.weight = mx.random.uniform(-scale, scale, (output_dims, columns))
         if bias:
             self.bias = mx.random.uniform(-scale, scale, (output_dims,))
+        note_sharding(self, self.parameters(), sharded_to_all(1), self.group)
 
     def _extra_repr(self) -> str:
         rows, columns = self["weight"].shape
@@ -290,7 +293,7 @@ class ShardedToAllLinear(Module):
         group = default_group(group)
         output_dims, input_dims = linear_layer.weight.shape
         layer = cls(input_dims, output_dims, "bias" in linear_layer, group)
-        layer.update(shard_parameters(linear_layer.parameters(), sharded_to_all(segments), group))
+        shard_module(layer, linear_layer.parameters(), sharded_to_all(segments), group)
         return layer
 
 
@@ -362,6 +365,7 @@ class QuantizedAllToShardedLinear(_QuantizedSharded):
         check_divisible("The output", output_dims, self.group)
         rows = output_dims // self.group.size()
         self._set_parameters(rows, input_dims, math.sqrt(1.0 / input_dims), bias)
+        note_sharding(self, self.parameters(), all_to_sharded(1), self.group)
 
     def _dims(self) -> tuple[int, int]:
         rows, columns = super()._dims()
@@ -403,7 +407,7 @@ class QuantizedAllToShardedLinear(_QuantizedSharded):
         group = default_group(group)
         layer = cls(*_arguments(quantized_linear_layer), group=group)
         parameters = quantized_linear_layer.parameters()
-        layer.update(shard_parameters(parameters, all_to_sharded(segments), group))
+        shard_module(layer, parameters, all_to_sharded(segments), group)
         return layer
 
 
@@ -450,6 +454,7 @@ class QuantizedShardedToAllLinear(_QuantizedSharded):
         check_divisible("The input", input_dims, self.group)
         columns = input_dims // self.group.size()
         self._set_parameters(output_dims, columns, math.sqrt(1.0 / input_dims), bias)
+        note_sharding(self, self.parameters(), sharded_to_all(1), self.group)
 
     def _dims(self) -> tuple[int, int]:
         rows, columns = super()._dims()
@@ -492,7 +497,7 @@ class QuantizedShardedToAllLinear(_QuantizedSharded):
         group = default_group(group)
         layer = cls(*_arguments(quantized_linear_layer), group=group)
         parameters = quantized_linear_layer.parameters()
-        layer.update(shard_parameters(parameters, sharded_to_all(segments), group))
+        shard_module(layer, parameters, sharded_to_all(segments), group)
         return layer
 
 
