@@ -91,6 +91,73 @@ fn a_lost_device_says_so_to_all_that_follows() {
     assert!(failure.text.contains("add of float32") && failure.text.contains("start the process"));
 }
 
+/// A device that is treated as a GPU.
+fn gpu() -> Option<Device> {
+    let mut adapters = Adapters::enumerate().ok()?;
+    adapters.list[0].properties.gpu_kernels = true;
+    Device::open(&adapters.list[0]).ok()
+}
+
+#[test]
+fn memory_that_commands_use_comes_back_behind_a_barrier() {
+    let Some(device) = gpu() else { return };
+    // Buffers that are given back at once, each of which a command used since the last barrier.
+    let mut ids = Vec::new();
+    let mut used = |bytes| {
+        let buffer = device.alloc(bytes).unwrap();
+        buffer.0.mark_used();
+        ids.push(buffer.0.id());
+        ids.len() - 1
+    };
+    for _ in 0..20 {
+        used(1000);
+    }
+    for _ in 0..6 {
+        used(2 << 20);
+    }
+    let distinct = |ids: &[u64]| ids.iter().collect::<std::collections::HashSet<_>>().len();
+    assert_eq!((distinct(&ids[..20]), distinct(&ids[20..])), (16, 4));
+    assert_eq!((ids[16], ids[24]), (ids[0], ids[20]), "the oldest");
+    device.context.count_barrier();
+    let buffer = device.alloc(1000).unwrap();
+    assert_eq!(buffer.0.id(), ids[19], "the last that was given back");
+}
+
+#[test]
+fn barriers_stand_between_commands_that_meet_alone() {
+    let Some(device) = gpu() else { return };
+    let [a, out] = ["a", "out"].map(|name| Tensor { name, dtype: Dtype::Int32 });
+    let program = Program::new(&[a, out]).body("store_out(i, load_a(i) * 3i + 1i);");
+    let kernel = device.programs.get(program.build()).unwrap();
+    let n = 100_u32;
+    let buffers = [0; 5].map(|_| device.alloc(4 * u64::from(n)).unwrap());
+    let given: Vec<u8> = (0..n).flat_map(u32::to_le_bytes).collect();
+    device.upload(None, &buffers[0], 0, &given).unwrap();
+    device.synchronize(&device.default_stream).unwrap();
+    // Each command by what it reads and writes. The first begins a list.
+    for (steps, barriers) in [
+        (&[(0, 1), (0, 2), (0, 3)][..], 1),
+        (&[(0, 1), (1, 2), (2, 3)], 3),
+        (&[(0, 1), (0, 1)], 2),
+        (&[(0, 1), (2, 3), (4, 2)], 2),
+        (&[(0, 1), (2, 3), (3, 4), (0, 2)], 2),
+    ] {
+        let before = device.context.barriers();
+        let mut batch = Batch::default();
+        for (from, to) in steps {
+            let groups = groups_for(n.into(), device.context.properties.max_groups);
+            let blocks = [*from, *to].map(|i: usize| &buffers[i].0);
+            batch.dispatch(&kernel, &blocks, (n, &[]), groups);
+        }
+        device.scheduler.submit(device.lane(None), batch).unwrap();
+        device.synchronize(&device.default_stream).unwrap();
+        assert_eq!(device.context.barriers() - before, barriers, "{steps:?}");
+    }
+    let bytes = read(&device, None, &buffers[1], 4 * n as usize);
+    let expected: Vec<u8> = (0..n).flat_map(|i| (3 * i + 1).to_le_bytes()).collect();
+    assert_eq!(bytes, expected);
+}
+
 /// The bytes that a hal without them has.
 #[test]
 fn bytes_in_words_are_those_of_bytes() {

@@ -35,6 +35,8 @@ pub struct Context {
     destroyed: AtomicU64,
     /// Items in the lists of streams that wait.
     held: AtomicU64,
+    /// Barriers that were recorded, the ends of lists among them.
+    barriers: AtomicU64,
 }
 
 impl Context {
@@ -55,6 +57,8 @@ impl Context {
             made: AtomicU64::new(0),
             destroyed: AtomicU64::new(0),
             held: AtomicU64::new(0),
+            // Buffers begin with 0 as their last use.
+            barriers: AtomicU64::new(1),
         };
         Ok((context, opened.queue))
     }
@@ -87,6 +91,16 @@ impl Context {
     /// Returns true while work stays on the host because its stream waits.
     pub fn holds_work(&self) -> bool {
         self.held.load(Ordering::Acquire) > 0
+    }
+
+    /// Counts a barrier between commands.
+    pub fn count_barrier(&self) {
+        self.barriers.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The number of barriers that were recorded.
+    pub fn barriers(&self) -> u64 {
+        self.barriers.load(Ordering::Relaxed)
     }
 
     /// The last submission that is done.

@@ -6,11 +6,14 @@ use crate::memory::{Allocator, Block, Buffer};
 use crate::program::Programs;
 use crate::streams::{Clock, Scheduler, Stream};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::status;
 
 /// Counts of [`Device::tickets`].
 pub const TICKETS: u32 = 64;
+/// Buffers of them: commands that share one wait for each other.
+const SETS: usize = 16;
 
 /// An open device.
 pub struct Device {
@@ -22,8 +25,9 @@ pub struct Device {
     pub scheduler: Arc<Scheduler>,
     /// Timestamps.
     pub clock: Clock,
-    /// Counts of workgroups that are done, zero between kernels: [`TICKETS`] of them.
-    pub tickets: Arc<Block>,
+    tickets: [Arc<Block>; SETS],
+    /// Number of the tickets that are next.
+    next: AtomicUsize,
     /// Memory.
     pub allocator: Arc<Allocator>,
     /// Last, because all above need it to be dropped.
@@ -38,18 +42,30 @@ impl Device {
         let scheduler = Arc::new(Scheduler::new(context.clone(), queue));
         let default_stream = Stream::new(&scheduler);
         let zeros = vec![0; 4 * TICKETS as usize];
-        let tickets = Block::new(&context, zeros.len() as u64, Place::Device)?;
-        // Recorded before all else, and so done before it.
-        scheduler.upload(default_stream.lane(), &tickets, 0, &zeros)?;
+        let mut tickets = Vec::with_capacity(SETS);
+        for _ in 0..SETS {
+            let block = Block::new(&context, zeros.len() as u64, Place::Device)?;
+            // Recorded before all else, and so done before it.
+            scheduler.upload(default_stream.lane(), &block, 0, &zeros)?;
+            tickets.push(block);
+        }
+        let tickets = tickets.try_into().map_err(|_| Failure::new("a device without tickets"))?;
         Ok(Self {
             programs: Programs::new(context.clone()),
             default_stream,
             tickets,
+            next: AtomicUsize::new(0),
             scheduler,
             clock: Clock::new(context.clone()),
             allocator: Arc::new(Allocator::new(context.clone())),
             context,
         })
+    }
+
+    /// Counts of workgroups that are done, zero between kernels: [`TICKETS`] of them. They are others with each call, up to
+    /// a number.
+    pub fn tickets(&self) -> &Arc<Block> {
+        &self.tickets[self.next.fetch_add(1, Ordering::Relaxed) % SETS]
     }
 
     /// Allocates at least so many bytes. Short of memory, it waits for what runs and gives up what is kept for reuse.

@@ -3,6 +3,10 @@
 //!
 //! A buffer that is given back is free at once, also while the queue works on it: whatever uses it next comes behind
 //! that work in the queue. The exception is work that stays on the host because its stream waits.
+//!
+//! A command that writes to a buffer which another uses waits for it at a barrier, which on GPUs takes as long as a small
+//! kernel. Commands that have nothing to do with each other should not meet in memory that one gave back: buffers that no
+//! command used since the last barrier come first, and there are some more of a size for that.
 
 use super::Block;
 use crate::context::{Context, lock};
@@ -19,6 +23,12 @@ const GRANULE: u64 = 32;
 const STEPS: u64 = 8;
 /// The part of the device's memory that is kept for reuse, until a limit is set.
 const KEPT: u64 = 4;
+/// Free buffers of a size, of small ones and of others, up to which another is made if commands since the last barrier use all.
+const SPARE: [usize; 2] = [16, 4];
+/// Bytes of a small buffer.
+const SMALL: u64 = 1 << 20;
+/// The part of the device's memory that may be kept for that.
+const SPARED: u64 = 64;
 
 /// Bytes of buffers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,7 +95,9 @@ impl Allocator {
                 state.counts.active
             )));
         }
-        let (found, mut given_up) = (state.take(size), BTreeMap::new());
+        let properties = &self.context.properties;
+        let spare = properties.memory / SPARED * u64::from(properties.gpu_kernels);
+        let (found, mut given_up) = (state.take(size, spare), BTreeMap::new());
         if found.is_none() && state.counts.active + state.counts.cache + size > limit {
             given_up = state.drain();
         }
@@ -178,8 +190,29 @@ impl Allocator {
 }
 
 impl State {
-    fn take(&mut self, size: u64) -> Option<Arc<Block>> {
-        let found = self.free.get_mut(&size)?.pop()?;
+    /// Takes out a free buffer, the last that was given back among those that need no barrier. If all need one, it is the
+    /// oldest, or none while there are few and no more than `spare` bytes are kept.
+    fn take(&mut self, size: u64, spare: u64) -> Option<Arc<Block>> {
+        let free = self.free.get_mut(&size)?;
+        let most = SPARE[usize::from(size > SMALL)];
+        let first = free.len().saturating_sub(most);
+        let cold = || free[first..].iter().rposition(|block| !block.is_hot());
+        let at = match spare {
+            0 => free.len().checked_sub(1)?,
+            _ => match cold() {
+                Some(at) => first + at,
+                None => {
+                    let Counts { active, cache, .. } = self.counts;
+                    let room = active.saturating_add(cache + size) <= self.limits.memory
+                        && cache + size <= spare.min(self.limits.cache);
+                    if first == 0 && free.len() < most && room {
+                        return None;
+                    }
+                    first
+                }
+            },
+        };
+        let found = (at < free.len()).then(|| free.remove(at))?;
         self.counts.cache -= size;
         Some(found)
     }

@@ -6,6 +6,7 @@ use core::ffi::c_void;
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use ultramarine_abi::helper::{Failure, Result};
 use wgpu_hal::Device as _;
 
@@ -17,6 +18,8 @@ pub struct Block {
     bytes: u64,
     mapped: Option<NonNull<u8>>,
     handle: u64,
+    /// Barriers before its last use.
+    used: AtomicU64,
     /// Told when another library's buffer is no longer used.
     #[cfg(target_vendor = "apple")]
     owner: Option<hal::foreign::Owner>,
@@ -54,6 +57,7 @@ impl Block {
             bytes,
             mapped: None,
             handle: made.handle,
+            used: AtomicU64::new(0),
             #[cfg(target_vendor = "apple")]
             owner: None,
         }
@@ -93,6 +97,16 @@ impl Block {
     /// A number that no other buffer of the device has or will have.
     pub fn id(&self) -> u64 {
         self.id
+    }
+
+    /// Says that a command that is being recorded uses it.
+    pub fn mark_used(&self) {
+        self.used.store(self.context.barriers(), Ordering::Relaxed);
+    }
+
+    /// Returns true if a command used it since the last barrier: one that writes it now would need another.
+    pub fn is_hot(&self) -> bool {
+        self.used.load(Ordering::Relaxed) == self.context.barriers()
     }
 
     /// Its size.

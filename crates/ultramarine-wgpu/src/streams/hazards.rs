@@ -2,7 +2,7 @@
 //! meet what another has not finished.
 
 /// A part of a buffer as a command uses it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Access {
     pub block: u64,
     pub start: u64,
@@ -37,7 +37,12 @@ impl Hazards {
         if barrier {
             self.since.clear();
         }
-        self.since.extend_from_slice(accesses);
+        for access in accesses {
+            // Of what many commands read, one access is enough.
+            if !self.since.contains(access) {
+                self.since.push(*access);
+            }
+        }
         barrier
     }
 }
@@ -60,5 +65,12 @@ mod tests {
         assert!(hazards.add(&[access(2, 0, 8, true)]), "a write behind a write");
         let many: Vec<_> = (0..MOST as u64 + 9).map(|block| access(block, 0, 1, false)).collect();
         assert!(hazards.add(&many));
+        // What many commands read counts once.
+        let mut hazards = Hazards::default();
+        let reads = [access(5, 0, 8, false); 3];
+        for block in 10..70 {
+            let all = [&reads[..], &[access(block, 0, 8, true)]].concat();
+            assert!(!hazards.add(&all), "{block}");
+        }
     }
 }

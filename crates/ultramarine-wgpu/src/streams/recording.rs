@@ -81,10 +81,11 @@ pub(super) fn prepare(
 
 impl Recording {
     /// Begins a command buffer: the end of the one before it orders it behind all that the queue was given.
-    pub fn begin(mut encoder: hal::CommandEncoder) -> Result<Self> {
+    pub fn begin(context: &Context, mut encoder: hal::CommandEncoder) -> Result<Self> {
         // SAFETY: the encoder is not recording.
         let begun = unsafe { encoder.begin_encoding(None) };
         begun.map_err(|why| of_hal("a list of commands", why))?;
+        context.count_barrier();
         Ok(Self {
             encoder,
             barriers: hal::Barriers::default(),
@@ -109,6 +110,10 @@ impl Recording {
             self.accesses.clear();
             accesses(action, &mut self.accesses);
             let hazard = self.hazards.add(&self.accesses);
+            if hazard {
+                context.count_barrier();
+            }
+            blocks_of(action).for_each(|block| block.mark_used());
             let uses = || uses(action, words);
             let copies = !matches!(action, Action::Dispatch { .. });
             self.barriers.before(&context.device, &mut self.encoder, (hazard, copies), uses)?;
@@ -214,6 +219,17 @@ fn uses(action: &Action, words: &Words) -> Result<Vec<(*const hal::Buffer, Buffe
             blocks.map(|block| of(block, BufferUses::STORAGE_READ_WRITE)).collect()
         }
     }
+}
+
+/// The blocks that an action uses, but for words.
+fn blocks_of(action: &Action) -> impl Iterator<Item = &Arc<Block>> {
+    let (copied, bound) = match action {
+        Action::Copy { from, to, .. } => (Some([&from.0, &to.0]), &[][..]),
+        Action::Timestamp(_) => (None, &[][..]),
+        Action::Dispatch { bindings, .. } => (None, &bindings[..]),
+    };
+    let bound = bound.iter().filter_map(|binding| binding.place.as_ref());
+    copied.into_iter().flatten().chain(bound)
 }
 
 /// The memory that an action uses, but for words, which the device never writes.

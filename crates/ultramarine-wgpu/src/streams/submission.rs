@@ -178,7 +178,7 @@ impl Submissions {
                 made.map_err(|why| of_hal("a list of commands", why))?
             }
         };
-        let recording = Recording::begin(encoder)?;
+        let recording = Recording::begin(&self.context, encoder)?;
         let groups = self.groups.overflow(&self.context);
         self.open = Some(Open {
             recording,

@@ -327,7 +327,7 @@ impl Reduce {
         // With the words and the tickets.
         let room = all.len() + 2 <= job.device.context.properties.buffers as usize;
         if let Some(single) = self.single.as_ref().filter(|_| room && fold.is_single()) {
-            let tickets = &job.device.tickets;
+            let tickets = job.device.tickets();
             let (kernel, blocks) = match &single.vectors {
                 Some(vectors) if fold.vectors => {
                     (vectors, [&[out], tensors, &[&partial, tickets]].concat())
