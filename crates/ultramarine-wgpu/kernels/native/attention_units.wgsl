@@ -66,14 +66,15 @@ fn attend_units(g: u32, local: u32) {
     workgroupBarrier();
     SCORES
     workgroupBarrier();
-    for (var j = 0u; j < 16u; j += 4u) {
-      let w = vec4<f32>(exp_f32(score_of(warp, key, j) - base), exp_f32(score_of(warp, key, j + 1u) - base),
-        exp_f32(score_of(warp, key, j + 2u) - base), exp_f32(score_of(warp, key, j + 3u) - base));
+    for (var j = 0u; j < 16u; j += 8u) {
+      let w = powers_of(warp, key, j, base);
       total += (w.x + w.y) + (w.z + w.w);
-      powers[(warp * 16u + lane / 2u) * 10u + lane % 2u * 4u + j / 4u] = four_of(w);
+      let w4 = powers_of(warp, key, j + 4u, base);
+      total += (w4.x + w4.y) + (w4.z + w4.w);
+      powers[(warp * 16u + lane / 2u) * 5u + lane % 2u * 2u + j / 8u] = eight_of(w, w4);
     }
     workgroupBarrier();
-    let from_powers = warp * 160u;
+    let from_powers = warp * 80u;
     VALUES
     workgroupBarrier();
   }
@@ -92,13 +93,11 @@ fn attend_units(g: u32, local: u32) {
 
 // Puts zeros for keys behind the last.
 fn put_inside(line: u32, part: u32, x: Eight, inside: bool) {
-  lines[line * LINE + 2u * part] = select(Four(), x.x, inside);
-  lines[line * LINE + 2u * part + 1u] = select(Four(), x.y, inside);
+  lines[line * LINE + part] = select(Eight(), x, inside);
 }
 
 fn put_line(line: u32, part: u32, x: Eight) {
-  lines[line * LINE + 2u * part] = x.x;
-  lines[line * LINE + 2u * part + 1u] = x.y;
+  lines[line * LINE + part] = x;
 }
 
 fn fetch_key(key: u32, end: u32, part: u32) -> Eight {
@@ -114,6 +113,12 @@ fn score_of(warp: u32, key: u32, j: u32) -> f32 {
   let column = lane % 2u * 16u + j;
   let at = warp * 640u + lane % 2u * 320u + lane / 2u * MEET + j;
   return masked(meet[at], 0u, key + column);
+}
+
+// The powers of 4 scores.
+fn powers_of(warp: u32, key: u32, j: u32, base: f32) -> vec4<f32> {
+  return vec4<f32>(exp_f32(score_of(warp, key, j) - base), exp_f32(score_of(warp, key, j + 1u) - base),
+    exp_f32(score_of(warp, key, j + 2u) - base), exp_f32(score_of(warp, key, j + 3u) - base));
 }
 
 // Stores 8 neighbours of a row's results, which are in this subgroup's unit of `meet`. A row that sees no key weighs all of

@@ -6,7 +6,7 @@ use crate::shader::patch::FloatControls;
 use naga::valid::SubgroupOperationSet;
 use wgpu_types::DeviceType;
 
-/// How the products of small matrices of float16 are made, with sums in float32: 16 by 16, by a subgroup of 32.
+/// How the products of small matrices of halves are made, with sums in float32: 16 by 16, by a subgroup of 32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Units {
     /// By the device's own instructions.
@@ -64,8 +64,9 @@ pub struct Properties {
     pub keeps_subnormals: bool,
     /// Kernels are those for GPUs: with shared memory, barriers and vectors.
     pub gpu_kernels: bool,
-    /// Products of small matrices, on devices that have them. Such kernels take their time elsewhere.
-    pub units: Option<Units>,
+    /// Products of small matrices of float16 and of bfloat16, on devices that have them. Such kernels take their time
+    /// elsewhere.
+    pub units: [Option<Units>; 2],
 }
 
 /// Storage buffers of a kernel that every device must have room for.
@@ -78,16 +79,19 @@ const KERNELS: &str = "KERNELS";
 #[cfg(not(any(windows, target_vendor = "apple")))]
 const UNITS: &str = "MATRICES";
 
-/// Products of small matrices on a device with kernels for GPUs. `native` if it has them itself.
+/// Products of small matrices of float16 and of bfloat16 on a device with kernels for GPUs. `native` for those that it has
+/// itself.
 #[cfg(not(any(windows, target_vendor = "apple")))]
-pub(super) fn units(gpu_kernels: bool, native: bool) -> Option<Units> {
-    let own = native.then_some(Units::Native);
-    match std::env::var(variable(UNITS)).as_deref().map(str::trim) {
-        Ok("off") => None,
-        Ok("emulated") => Some(Units::Emulated),
-        _ => own,
-    }
-    .filter(|_| gpu_kernels)
+pub(super) fn units(gpu_kernels: bool, native: [bool; 2]) -> [Option<Units>; 2] {
+    let asked = std::env::var(variable(UNITS));
+    native.map(|native| {
+        match asked.as_deref().map(str::trim) {
+            Ok("off") => None,
+            Ok("emulated") => Some(Units::Emulated),
+            _ => native.then_some(Units::Native),
+        }
+        .filter(|_| gpu_kernels)
+    })
 }
 
 /// Invocations of a workgroup, and bytes that they share, which kernels for GPUs need at most.
@@ -165,7 +169,7 @@ impl Properties {
                 ),
             ),
             // naga's writers for these languages have none that are tested here.
-            units: None,
+            units: [None; 2],
         })
     }
 

@@ -1,6 +1,9 @@
 //! Units: small matrices of halves, 16 by 16, whose products a subgroup of 32 makes at once, summed in float32. Devices have
 //! instructions for them (`VK_KHR_cooperative_matrix`, naga's cooperative matrices); without these the same kernels run on
 //! functions that do the same, so that tests of them run anywhere.
+//!
+//! Halves lie in vectors of 16 bytes, in buffers as in shared memory, so that units are loaded by whole rows of banks. naga
+//! takes the type of a unit from the array that it is loaded from; `shader::halves` makes it one of halves.
 
 use crate::dtype::Dtype;
 use crate::hal::Units;
@@ -11,12 +14,12 @@ const EMULATED: &str = include_str!("../../kernels/units.wgsl");
 
 /// Elements of a unit's side.
 pub const SIDE: u32 = 16;
-/// Elements of a load.
+/// Elements of a vector.
 pub const EIGHT: i64 = 8;
 /// Elements between rows of sums in `meet`.
 pub const MEET: u32 = 20;
 
-/// Units that are loaded from an array of vectors of 4 halves in shared memory.
+/// Units that are loaded from an array of vectors in shared memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     /// Its name.
@@ -58,18 +61,17 @@ pub fn kept(how: Units, sums: &str, at: &str) -> String {
     }
 }
 
-/// The units that make products of a dtype, of those that there are.
-pub fn of(dtype: Dtype, units: Option<Units>) -> Option<Units> {
+/// The units that make products of a dtype, of those of float16 and of bfloat16 that there are.
+pub fn of(dtype: Dtype, [float16, bfloat16]: [Option<Units>; 2]) -> Option<Units> {
     match dtype {
-        Dtype::Float16 => units,
-        // Devices have other instructions for it.
-        Dtype::Bfloat16 => units.filter(|how| *how == Units::Emulated),
+        Dtype::Float16 => float16,
+        Dtype::Bfloat16 => bfloat16,
         _ => None,
     }
 }
 
-/// Gives a program the types Half, Four and Eight of halves with `half_up` and `four_of`, arrays of so many vectors, `meet` for
-/// so many sums, and the types of units: `UnitA`, `UnitB`, `Sums`.
+/// Gives a program the type Eight of 8 halves with `half_of` and `eight_of`, arrays of so many vectors, `meet` for so many
+/// sums, and the types of units: `UnitA`, `UnitB`, `Sums`.
 pub fn declared<'a>(
     program: Program<'a>,
     (how, dtype): (Units, Dtype),
@@ -77,23 +79,26 @@ pub fn declared<'a>(
     meet: u32,
 ) -> Program<'a> {
     let native = how == Units::Native;
-    let half = if native { "f16" } else { "u16" };
+    let kind = if dtype == Dtype::Bfloat16 { "bf16" } else { "f16" };
+    // As `shader::halves` tells them apart.
+    let word = if native && dtype == Dtype::Bfloat16 { "i32" } else { "u32" };
     let mut text = format!(
-        "const MEET: u32 = {MEET}u;\nalias Half = {half};\nalias Four = vec4<Half>;\n\
-         struct Eight {{ x: Four, y: Four }}\n\
-         var<private> lane: u32;\nvar<workgroup> meet: array<f32, {meet}>;\n"
+        "const MEET: u32 = {MEET}u;\nalias Eight = vec4<{word}>;\n\
+         var<private> lane: u32;\nvar<workgroup> meet: array<f32, {meet}>;\n\
+         fn half_of(x: Eight, e: u32) -> f32 {{\n\
+         return {kind}_up((bitcast<u32>(x[e / 2u]) >> (16u * (e % 2u))) & 0xffffu);\n}}\n\
+         fn two_of(x: f32, y: f32) -> {word} {{ return bitcast<{word}>({kind}_down(x) | ({kind}_down(y) << 16u)); }}\n\
+         fn eight_of(x: vec4<f32>, y: vec4<f32>) -> Eight {{\n\
+         return Eight(two_of(x.x, x.y), two_of(x.z, x.w), two_of(y.x, y.y), two_of(y.z, y.w));\n}}\n"
     );
     for (name, size) in arrays {
-        _ = writeln!(text, "var<workgroup> {name}: array<Four, {size}>;");
+        _ = writeln!(text, "var<workgroup> {name}: array<Eight, {size}>;");
     }
     if native {
         text += "alias UnitA = coop_mat16x16<f16, A>;\nalias UnitB = coop_mat16x16<f16, B>;\n\
-                 alias Sums = coop_mat16x16<f32, C>;\n\
-                 fn half_up(x: Half) -> f32 { return f32(x); }\n\
-                 fn four_of(x: vec4<f32>) -> Four { return Four(x); }\n";
+                 alias Sums = coop_mat16x16<f32, C>;\n";
         return program.enable(", f16, wgpu_cooperative_matrix").item(&text);
     }
-    let kind = if dtype == Dtype::Bfloat16 { "bf16" } else { "f16" };
     // A unit on the right is the number of its load, and where it begins.
     text += "struct UnitA { x: vec4<f32>, y: vec4<f32>, z: vec4<f32>, w: vec4<f32> }\n\
              alias UnitB = vec2<u32>;\nstruct Sums { x: vec4<f32>, y: vec4<f32> }\n";
@@ -109,15 +114,12 @@ pub fn declared<'a>(
         let (line, along) = if *rows { ("row", "column") } else { ("column", "row") };
         _ = writeln!(
             element,
-            "if (unit.x == {number}u) {{ bits = {array}[unit.y + {line} * {pitch}u + {along} / 4u][{along} % 4u]; }}"
+            "if (unit.x == {number}u) {{ return half_of({array}[unit.y + {line} * {pitch}u + {along} / 8u], {along} % 8u); }}"
         );
     }
     _ = writeln!(
         text,
-        "fn unit_element(unit: vec2<u32>, row: u32, column: u32) -> f32 {{\nvar bits = u16();\n{element}return half_up(bits);\n}}\n\
-         fn half_up(x: Half) -> f32 {{ return {kind}_up(u32(x)); }}\n\
-         fn four_of(x: vec4<f32>) -> Four {{\n\
-         return Four(u16({kind}_down(x.x)), u16({kind}_down(x.y)), u16({kind}_down(x.z)), u16({kind}_down(x.w)));\n}}"
+        "fn unit_element(unit: vec2<u32>, row: u32, column: u32) -> f32 {{\n{element}return 0.0;\n}}"
     );
     program.item(&text).library(EMULATED)
 }

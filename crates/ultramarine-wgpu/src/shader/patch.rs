@@ -31,7 +31,9 @@ fn is_float_arithmetic(opcode: u32) -> bool {
 /// in use, and `!=` that is true for NaN, which naga writes as an ordered comparison.
 pub fn patch(module: &[u32], offered: &FloatControls) -> Result<Vec<u32>, String> {
     let list = instructions(module)?;
-    let widths = list.iter().filter(|i| opcode(i) == op::TYPE_FLOAT).map(|i| operand(i, 1));
+    // Types with an encoding of their own, as bfloat16, have no modes.
+    let plain = |i: &&&[u32]| opcode(i) == op::TYPE_FLOAT && i.len() == 3;
+    let widths = list.iter().filter(plain).map(|i| operand(i, 1));
     let widths: Vec<u32> = widths.collect();
     let (mut capabilities, mut modes) = (Vec::new(), Vec::new());
     let entry = list.iter().find(|i| opcode(i) == op::ENTRY_POINT);

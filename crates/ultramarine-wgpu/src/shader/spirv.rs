@@ -3,6 +3,7 @@
 /// Opcodes.
 pub mod op {
     #![allow(missing_docs, reason = "they are called as the specification calls them")]
+    pub const EXTENSION: u32 = 10;
     pub const ENTRY_POINT: u32 = 15;
     pub const EXECUTION_MODE: u32 = 16;
     pub const CAPABILITY: u32 = 17;
@@ -31,6 +32,7 @@ pub mod op {
     pub const F_ORD_NOT_EQUAL: u32 = 182;
     pub const F_UNORD_NOT_EQUAL: u32 = 183;
     pub const EXECUTION_MODE_ID: u32 = 331;
+    pub const TYPE_COOPERATIVE_MATRIX: u32 = 4456;
     pub const COOPERATIVE_LOAD: u32 = 4457;
     pub const COOPERATIVE_STORE: u32 = 4458;
 }

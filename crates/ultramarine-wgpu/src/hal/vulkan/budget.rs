@@ -3,14 +3,6 @@
 use crate::hal::Device;
 use ash::vk;
 
-/// Returns true if the driver says how much memory is free.
-pub fn is_offered(instance: &ash::Instance, device: vk::PhysicalDevice) -> bool {
-    // SAFETY: the device is the instance's.
-    let extensions = unsafe { instance.enumerate_device_extension_properties(device) };
-    let offered = extensions.unwrap_or_default();
-    offered.iter().any(|e| e.extension_name_as_c_str() == Ok(ash::ext::memory_budget::NAME))
-}
-
 /// Bytes of the largest heap of the device's own that are free. The device offers to say it.
 pub fn free_memory(device: &Device) -> Option<u64> {
     let mut budget = vk::PhysicalDeviceMemoryBudgetPropertiesEXT::default();

@@ -2,7 +2,7 @@
 
 use crate::hal::Properties;
 use crate::shader::compile::{Parsed, Zeros};
-use crate::shader::{narrow, patch, shared};
+use crate::shader::{halves, narrow, patch, shared};
 use wgpu_hal::ShaderInput;
 
 /// Bytes of a word.
@@ -27,7 +27,8 @@ impl Code {
         properties: &Properties,
     ) -> Result<Self, String> {
         let module = narrow::narrow(&parsed.spirv(entry, zeros)?, bytes)?;
-        let module = patch::patch(&shared::marked(&module)?, &properties.floats)?;
+        let module = halves::made(&shared::marked(&module)?)?;
+        let module = patch::patch(&module, &properties.floats)?;
         Ok(Self { module, entry: entry.to_owned(), written: parsed.written(entry) })
     }
 

@@ -1,5 +1,6 @@
 //! Vulkan.
 
+mod bfloat16;
 mod budget;
 mod code;
 mod compiled;
@@ -15,6 +16,7 @@ pub use open::open;
 
 use super::{Buffer, CommandEncoder, Device, Exposed, Made, Place, Properties};
 use ash::vk;
+use core::ffi::CStr;
 use wgpu_hal::{
     BufferDescriptor, Device as _, DeviceError, Instance as _, InstanceDescriptor, MemoryFlags,
 };
@@ -63,8 +65,14 @@ pub fn exposed() -> Result<Vec<Exposed>, String> {
 
 /// The properties of an adapter. The error says what it lacks.
 pub fn properties(exposed: &Exposed) -> Result<Properties, String> {
-    let instance = exposed.adapter.shared_instance().raw_instance();
-    Properties::of(instance, exposed.adapter.raw_physical_device(), exposed)
+    Properties::of(exposed.adapter.raw_physical_device(), exposed)
+}
+
+/// Returns true if a device has an extension.
+fn offers(instance: &ash::Instance, device: vk::PhysicalDevice, name: &CStr) -> bool {
+    // SAFETY: the device is the instance's.
+    let extensions = unsafe { instance.enumerate_device_extension_properties(device) };
+    extensions.unwrap_or_default().iter().any(|e| e.extension_name_as_c_str() == Ok(name))
 }
 
 /// A buffer of a size that is not 0.

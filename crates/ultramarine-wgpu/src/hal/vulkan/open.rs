@@ -1,6 +1,7 @@
 //! Opening an adapter. The device is made here and not by the hal, which asks for none of the features that bytes in
 //! buffers need, and always for the driver's bounds checks.
 
+use super::bfloat16;
 use crate::hal::{Found, Opened, Units};
 use ash::vk;
 use std::ffi::CStr;
@@ -14,13 +15,16 @@ pub fn open(found: &Found) -> Result<Opened, String> {
         | Features::SHADER_I16
         | Features::IMMEDIATES
         | Features::MAPPABLE_PRIMARY_BUFFERS;
-    let units = found.properties.units == Some(Units::Native);
+    let [units, bfloat16] = found.properties.units.map(|how| how == Some(Units::Native));
     let wanted = match units {
         true => wanted | Features::SHADER_F16 | Features::EXPERIMENTAL_COOPERATIVE_MATRIX,
         false => wanted,
     };
     let wanted = wanted & found.exposed.features;
-    let extensions: Vec<&'static CStr> = adapter.required_device_extensions(wanted);
+    let mut extensions: Vec<&'static CStr> = adapter.required_device_extensions(wanted);
+    if bfloat16 {
+        extensions.push(bfloat16::NAME);
+    }
     let names: Vec<_> = extensions.iter().map(|name| name.as_ptr()).collect();
     let priorities = [1.0];
     let queues =
@@ -47,6 +51,8 @@ pub fn open(found: &Found) -> Result<Opened, String> {
         .push_next(&mut of_11)
         .push_next(&mut of_12);
     let info = if units { info.push_next(&mut matrices) } else { info };
+    let mut halves = bfloat16::Features::of(true);
+    let info = if bfloat16 { info.push_next(&mut halves) } else { info };
     let instance = adapter.shared_instance().raw_instance();
     let name = &found.properties.name;
     // SAFETY: the adapter is the instance's, and has shown all features and extensions that are asked for.

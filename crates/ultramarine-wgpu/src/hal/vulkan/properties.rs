@@ -1,5 +1,6 @@
 //! An adapter's properties, as Vulkan reports them.
 
+use super::bfloat16;
 use crate::hal::Exposed;
 use crate::hal::properties::{BUFFERS, Properties, gpu_kernels, units};
 use crate::shader::patch::FloatControls;
@@ -47,12 +48,10 @@ impl FloatControls {
 
 impl Properties {
     /// Reads them. The error says what the adapter lacks.
-    pub(super) fn of(
-        instance: &ash::Instance,
-        device: vk::PhysicalDevice,
-        exposed: &Exposed,
-    ) -> Result<Self, String> {
+    pub(super) fn of(device: vk::PhysicalDevice, exposed: &Exposed) -> Result<Self, String> {
         let info = &exposed.info;
+        let shared = exposed.adapter.shared_instance();
+        let instance = shared.raw_instance();
         // SAFETY: the device is the instance's.
         let version = unsafe { instance.get_physical_device_properties(device) }.api_version;
         if version < vk::API_VERSION_1_2 {
@@ -91,6 +90,8 @@ impl Properties {
         let group =
             (limits.max_compute_work_group_invocations, limits.max_compute_shared_memory_size);
         let gpu_kernels = gpu_kernels(info.device_type, group);
+        let matrices = has_units(instance, device, exposed);
+        let bfloat16 = matrices && bfloat16::is_offered(shared.entry(), instance, device);
         Ok(Self {
             name: info.name.clone(),
             driver: format!("{} {}", info.driver, info.driver_info).trim().to_owned(),
@@ -99,7 +100,7 @@ impl Properties {
             uuid: Some(of_11.device_uuid),
             pci: pci(&info.device_pci_bus_id),
             memory: local.map(|heap| heap.size).max().unwrap_or(0),
-            budget: super::budget::is_offered(instance, device),
+            budget: super::offers(instance, device, ash::ext::memory_budget::NAME),
             max_buffer: u64::from(limits.max_storage_buffer_range)
                 .min(of_11.max_memory_allocation_size),
             buffers,
@@ -118,7 +119,7 @@ impl Properties {
             keeps_subnormals: floats.subnormals[1] || llvmpipe,
             iterations: if llvmpipe { 65000 } else { u32::MAX },
             gpu_kernels,
-            units: units(gpu_kernels, has_units(instance, device, exposed)),
+            units: units(gpu_kernels, [matrices, bfloat16]),
             floats,
         })
     }

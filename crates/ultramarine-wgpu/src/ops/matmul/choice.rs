@@ -1,6 +1,6 @@
 //! The kernel and the number of splits of a product, by its shape and the device.
 
-use super::matrices;
+use super::matrices::Tile;
 use crate::dtype::Dtype;
 use crate::hal::{Properties, Units};
 use crate::ops::units;
@@ -15,10 +15,10 @@ pub enum Method {
         /// Rows and columns of a tile.
         side: u32,
     },
-    /// Square tiles of halves by units: `matrices.wgsl`.
+    /// Tiles of halves by units: `matrices.wgsl`.
     Units {
-        /// Rows and columns of a tile.
-        side: u32,
+        /// The tile.
+        tile: Tile,
         /// The maker of the products of units.
         how: Units,
     },
@@ -55,8 +55,8 @@ pub struct Limits {
     pub parallelism: u64,
     /// Iterations of loops.
     pub iterations: u32,
-    /// [`Properties::units`], for matrices that are read in vectors of 8; `None` for others.
-    pub units: Option<Units>,
+    /// [`Properties::units`], for matrices that are read in vectors of 8; none for others.
+    pub units: [Option<Units>; 2],
 }
 
 /// How a product is made.
@@ -72,6 +72,11 @@ pub struct Choice {
 
 /// Invocations of a workgroup of all methods but [`Method::Block`].
 pub const GROUP: u32 = 256;
+/// Tiles of units, the largest first: it is the first of which there are enough.
+pub const TILES: [Tile; 2] = [
+    Tile { sides: [128, 128], warps: [2, 2], depth: 32, buffers: 2 },
+    Tile { sides: [64, 64], warps: [2, 2], depth: 32, buffers: 2 },
+];
 /// Most rows for which [`Method::Few`] is chosen.
 const FEW: u64 = 8;
 /// Elements of k of a split, where there are several: at least, and a multiple of them.
@@ -115,8 +120,9 @@ fn groups(method: Method, Shape { batch, m, n, .. }: Shape) -> u64 {
     batch
         * match method {
             Method::Block => m.div_ceil(4) * n.div_ceil(4),
-            Method::Tile { side } | Method::Units { side, .. } => {
-                m.div_ceil(side.into()) * n.div_ceil(side.into())
+            Method::Tile { side } => m.div_ceil(side.into()) * n.div_ceil(side.into()),
+            Method::Units { tile: Tile { sides: [rows, columns], .. }, .. } => {
+                m.div_ceil(rows.into()) * n.div_ceil(columns.into())
             }
             // Columns by those of `few_columns`, of which there are more in a workgroup.
             Method::Few { rows, transposed } => {
@@ -156,13 +162,17 @@ fn method(shape: Shape, dtype: Dtype, limits: &Limits) -> Method {
     }
     let wanted = limits.parallelism / u64::from(GROUP);
     if let Some(how) = units::of(dtype, limits.units) {
-        let fits = |side| matrices::bytes(side) <= limits.group_memory;
-        let large = Method::Units { side: 128, how };
-        if fits(128) && 2 * groups(large, shape) >= wanted {
-            return large;
+        let fits = |tile: &Tile| tile.bytes() <= limits.group_memory;
+        let mut last = None;
+        for tile in TILES.into_iter().filter(fits) {
+            let units = Method::Units { tile, how };
+            if 2 * groups(units, shape) >= wanted {
+                return units;
+            }
+            last = Some(units);
         }
-        if fits(64) {
-            return Method::Units { side: 64, how };
+        if let Some(units) = last {
+            return units;
         }
     }
     let fits = |side| tile_bytes(side, dtype) <= limits.group_memory;
@@ -183,14 +193,14 @@ mod tests {
         group_memory: 32768,
         parallelism: 65536,
         iterations: u32::MAX,
-        units: None,
+        units: [None; 2],
     };
     const PROCESSOR: Limits = Limits {
         gpu_kernels: false,
         group_memory: 32768,
         parallelism: 512,
         iterations: 65000,
-        units: None,
+        units: [None; 2],
     };
 
     fn of(batch: u64, m: u64, n: u64, k: u64) -> Shape {
@@ -210,11 +220,14 @@ mod tests {
 
     #[test]
     fn units_make_products_of_float16() {
-        let limits = Limits { group_memory: 49152, units: Some(Units::Native), ..GPU };
+        let native = Some(Units::Native);
+        let limits = Limits { group_memory: 49152, units: [native, None], ..GPU };
         let of = |m, n, dtype, limits: &Limits| choose(of(1, m, n, 4096), dtype, limits).method;
-        let units = |side| Method::Units { side, how: Units::Native };
-        assert_eq!(of(4096, 4096, Dtype::Float16, &limits), units(128));
-        assert_eq!(of(1024, 1024, Dtype::Float16, &limits), units(64));
+        let units = |i: usize| Method::Units { tile: TILES[i], how: Units::Native };
+        assert_eq!(of(4096, 4096, Dtype::Float16, &limits), units(0));
+        assert_eq!(of(1024, 1024, Dtype::Float16, &limits), units(1));
+        let both = Limits { units: [native; 2], ..limits };
+        assert_eq!(of(4096, 4096, Dtype::Bfloat16, &both), units(0));
         assert_eq!(
             of(8, 4096, Dtype::Float16, &limits),
             Method::Few { rows: 8, transposed: false }
@@ -222,13 +235,13 @@ mod tests {
         for (dtype, limits) in [
             (Dtype::Float32, limits),
             (Dtype::Bfloat16, limits),
-            (Dtype::Float16, Limits { units: None, ..limits }),
+            (Dtype::Float16, Limits { units: [None; 2], ..limits }),
         ] {
             assert_eq!(of(4096, 4096, dtype, &limits), Method::Tile { side: 128 }, "{dtype:?}");
         }
         // Two buffers of a large tile are above 32 KiB.
         let small = Limits { group_memory: 32768, ..limits };
-        assert_eq!(of(4096, 4096, Dtype::Float16, &small), units(64));
+        assert_eq!(of(4096, 4096, Dtype::Float16, &small), units(1));
     }
 
     #[test]

@@ -9,29 +9,46 @@ use std::fmt::Write as _;
 
 const TEXT: &str = include_str!("../../../kernels/matmul/matrices.wgsl");
 
-/// Invocations of a workgroup.
-pub const THREADS: u32 = 128;
-/// Steps of k between barriers.
-const DEPTH: u32 = 32;
-/// Halves of a vector in shared memory, and that rows there are longer.
-const FOUR: u32 = 4;
-const APART: u32 = 8;
+/// Halves of a vector; rows in shared memory are longer by one.
+const EIGHT: u32 = 8;
 
-/// How units of a tile are loaded, and the vectors of a tile.
-fn tile(name: &'static str, left: bool, along_k: bool, side: u32) -> (Load, u32) {
-    let (lines, length) = if along_k { (side, DEPTH) } else { (DEPTH, side) };
-    let pitch = (length + APART) / FOUR;
-    (Load { name, array: name, left, pitch, rows: left == along_k }, lines * pitch)
+/// The results of a workgroup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Tile {
+    /// Rows and columns.
+    pub sides: [u32; 2],
+    /// Subgroups by row and by column.
+    pub warps: [u32; 2],
+    /// Steps of k between barriers.
+    pub depth: u32,
+    /// Tiles in shared memory: where there are two, one is filled while the other is read.
+    pub buffers: u32,
 }
 
-/// Elements of `meet`: a unit for each subgroup.
-const KEPT: u32 = THREADS / 32 * UNIT * MEET;
+impl Tile {
+    /// Invocations of a workgroup.
+    pub fn threads(self) -> u32 {
+        32 * self.warps[0] * self.warps[1]
+    }
 
-/// Bytes of shared memory: both matrices along k, which takes the most, and the sums that are stored.
-pub fn bytes(side: u32) -> u32 {
-    let (_, size) = tile("tile_a", true, true, side);
-    // Two matrices, each twice: one tile is filled while the other is read.
-    2 * 2 * size * FOUR * 2 + KEPT * 4
+    /// How units of a matrix are loaded, and its vectors.
+    fn load(self, name: &'static str, left: bool, along_k: bool) -> (Load, u32) {
+        let side = self.sides[usize::from(!left)];
+        let (lines, length) = if along_k { (side, self.depth) } else { (self.depth, side) };
+        let pitch = length / EIGHT + 1;
+        (Load { name, array: name, left, pitch, rows: left == along_k }, lines * pitch)
+    }
+
+    /// Elements of `meet`: a unit for each subgroup.
+    fn kept(self) -> u32 {
+        self.threads() / 32 * UNIT * MEET
+    }
+
+    /// Bytes of shared memory: both matrices along k, which takes the most, and the sums that are stored.
+    pub fn bytes(self) -> u32 {
+        let vectors = self.load("tile_a", true, true).1 + self.load("tile_b", false, true).1;
+        self.buffers * vectors * EIGHT * 2 + self.kept() * 4
+    }
 }
 
 /// The program, without `job_of` of `words.wgsl`, for matrices of a dtype that are read along k or across it. They are bound
@@ -39,67 +56,82 @@ pub fn bytes(side: u32) -> u32 {
 pub fn program(
     (dtype, out): (Dtype, Dtype),
     reading: [Reading; 2],
-    side: u32,
+    tile: Tile,
     how: Units,
 ) -> Program<'static> {
-    let [along_a, along_b] = reading.map(|reading| reading.along_k);
-    let (a, size_a) = tile("tile_a", true, along_a, side);
-    let (b, size_b) = tile("tile_b", false, along_b, side);
-    // Units of a subgroup's side, vectors that an invocation brings.
-    let (units, each) = (side / 2 / UNIT, side * DEPTH / 8 / THREADS);
-    let [mut declare, mut fetch, mut put, mut multiply, mut store] = [const { String::new() }; 5];
+    let along = reading.map(|reading| reading.along_k);
+    let (a, size_a) = tile.load("tile_a", true, along[0]);
+    let (b, size_b) = tile.load("tile_b", false, along[1]);
+    let ([rows, columns], [warp_rows, warp_columns]) = (tile.sides, tile.warps);
+    let (depth, threads) = (tile.depth, tile.threads());
+    // Units of a subgroup.
+    let units = [rows / warp_rows / UNIT, columns / warp_columns / UNIT];
+    let [mut declare, mut fetch, mut clear, mut put, mut multiply, mut store] =
+        [const { String::new() }; 6];
     let mut items = format!(
-        "const SIDE: u32 = {side}u;\nconst SIZE_A: u32 = {size_a}u;\nconst SIZE_B: u32 = {size_b}u;\n"
+        "const THREADS: u32 = {threads}u;\nconst DEPTH: u32 = {depth}u;\n\
+         const ROWS: u32 = {rows}u;\nconst COLUMNS: u32 = {columns}u;\n\
+         const WARP_ROWS: u32 = {}u;\nconst WARP_COLUMNS: u32 = {}u;\nconst ACROSS: u32 = {warp_columns}u;\n\
+         const SIZE_A: u32 = {size_a}u;\nconst SIZE_B: u32 = {size_b}u;\nconst BUFFERS: u32 = {}u;\n",
+        rows / warp_rows,
+        columns / warp_columns,
+        tile.buffers,
     );
-    for (name, along_k, tile) in [("a", along_a, a), ("b", along_b, b)] {
+    for (name, side, along_k, load) in [("a", rows, along[0], a), ("b", columns, along[1], b)] {
         // Vectors of a line.
-        let line = if along_k { DEPTH / 8 } else { side / 8 };
+        let line = if along_k { depth / EIGHT } else { side / EIGHT };
         let (outer, inner) = match along_k {
             true => (format!("v / {line}u"), format!("8u * (v % {line}u)")),
             false => (format!("8u * (v % {line}u)"), format!("v / {line}u")),
         };
-        let (outer_eight, inner_eight) = if along_k { (1, 8) } else { (8, 1) };
-        let pitch = tile.pitch;
+        let outer_eight = if along_k { 1 } else { 8 };
+        let pitch = load.pitch;
+        let warp = if name == "a" { rows / warp_rows } else { columns / warp_columns };
         _ = write!(
             items,
-            "fn fetch_{name}(at: u32, steps: vec2<u32>, outer: u32, k: u32, end: u32, v: u32) -> Eight {{\n\
-             let r = min({outer}, outer - {outer_eight}u);\nlet kk = min(k + {inner}, end - {inner_eight}u);\n\
-             return {name}[(at + r * steps.x + kk * steps.y) / 8u];\n}}\n\
+            "fn start_{name}(at: u32, steps: vec2<u32>, outer: u32, k: u32, v: u32) -> u32 {{\n\
+             return (at + min({outer}, outer - {outer_eight}u) * steps.x + (k + {inner}) * steps.y) / 8u;\n}}\n\
              fn inside_{name}(k: u32, end: u32, v: u32) -> bool {{ return k + {inner} < end; }}\n\
-             fn first_{name}(half: u32) -> u32 {{ return half * {}u; }}\n",
-            if along_k { side / 2 * pitch } else { side / 2 / FOUR }
+             fn first_{name}(part: u32) -> u32 {{ return part * {}u; }}\n",
+            if along_k { warp * pitch } else { warp / EIGHT }
         );
         let outer = if name == "a" { "a_rows" } else { "b_columns" };
-        for i in 0..each {
-            let v = format!("local + {}u", i * THREADS);
-            _ = writeln!(declare, "var next_{name}{i}: Eight;");
+        for i in 0..side * depth / EIGHT / threads {
+            let v = format!("local + {}u", i * threads);
+            _ = writeln!(
+                declare,
+                "var at_{name}{i} = start_{name}({name}_at, {name}_steps, {outer}, k, {v});\n\
+                 var next_{name}{i} = {name}[min(at_{name}{i}, last_{name})];"
+            );
             _ = writeln!(
                 fetch,
-                "next_{name}{i} = fetch_{name}({name}_at, {name}_steps, {outer}, k, job.end, {v});"
+                "at_{name}{i} += step_{name};\nnext_{name}{i} = {name}[min(at_{name}{i}, last_{name})];"
+            );
+            _ = writeln!(
+                clear,
+                "next_{name}{i} = select(Eight(), next_{name}{i}, inside_{name}(k, job.end, {v}));"
             );
             let size = format!("side * SIZE_{}", name.to_uppercase());
-            let at = format!("{size} + ({v}) / {line}u * {pitch}u + 2u * (({v}) % {line}u)");
-            let inside = format!("inside_{name}(k, job.end, {v})");
-            for (half, part) in ["x", "y"].iter().enumerate() {
-                _ = writeln!(
-                    put,
-                    "tile_{name}[{at} + {half}u] = select(Four(), next_{name}{i}.{part}, {inside});"
-                );
-            }
+            _ = writeln!(
+                put,
+                "tile_{name}[{size} + ({v}) / {line}u * {pitch}u + ({v}) % {line}u] = next_{name}{i};"
+            );
         }
     }
     // Where unit `i` of a subgroup's side begins at step `k`.
-    let place = |tile: Load, along_k: bool, i: u32, k: u32| match along_k {
-        true => UNIT * i * tile.pitch + k / FOUR,
-        false => k * tile.pitch + UNIT / FOUR * i,
+    let place = |load: Load, along_k: bool, i: u32, k: u32| match along_k {
+        true => UNIT * i * load.pitch + k / EIGHT,
+        false => k * load.pitch + UNIT / EIGHT * i,
     };
-    for k in (0..DEPTH).step_by(UNIT as usize) {
+    for k in (0..depth).step_by(UNIT as usize) {
         multiply += "{\n";
-        for i in 0..units {
-            let (at_a, at_b) = (place(a, along_a, i, k), place(b, along_b, i, k));
-            let unit = |load: Load, at: String| load.unit(how, &at);
-            _ = writeln!(multiply, "let a{i} = {};", unit(a, format!("from_a + {at_a}u")));
-            _ = writeln!(multiply, "let b{i} = {};", unit(b, format!("from_b + {at_b}u")));
+        for (name, load, along_k, count) in
+            [("a", a, along[0], units[0]), ("b", b, along[1], units[1])]
+        {
+            for i in 0..count {
+                let at = format!("from_{name} + {}u", place(load, along_k, i, k));
+                _ = writeln!(multiply, "let {name}{i} = {};", load.unit(how, &at));
+            }
         }
         for (i, j) in pairs(units) {
             let [a, b, sums] = [format!("a{i}"), format!("b{j}"), format!("s{i}_{j}")];
@@ -121,20 +153,21 @@ pub fn program(
     let text = TEXT
         .replace("DECLARE", &declare)
         .replace("FETCH", &fetch)
+        .replace("CLEAR", &clear)
         .replace("PUT", &put)
         .replace("MULTIPLY", &multiply)
         .replace("STORE", &store);
     let program = Program::new(&[Tensor { name: "out", dtype: out }]);
-    let arrays = [(a.array, 2 * size_a), (b.array, 2 * size_b)];
-    let program = units::declared(program, (how, dtype), (&arrays, &[a, b]), KEPT);
+    let arrays = [(a.array, tile.buffers * size_a), (b.array, tile.buffers * size_b)];
+    let program = units::declared(program, (how, dtype), (&arrays, &[a, b]), tile.kept());
     program
         .array("a", "Eight")
         .array("b", "Eight")
         .item(&(items + &text))
-        .group_body(THREADS, "matrices(g, local);")
+        .group_body(threads, "matrices(g, local);")
 }
 
 /// The units of a subgroup, by row and column.
-fn pairs(units: u32) -> impl Iterator<Item = (u32, u32)> {
-    (0..units).flat_map(move |i| (0..units).map(move |j| (i, j)))
+fn pairs([rows, columns]: [u32; 2]) -> impl Iterator<Item = (u32, u32)> {
+    (0..rows).flat_map(move |i| (0..columns).map(move |j| (i, j)))
 }

@@ -102,7 +102,9 @@ impl Matmul {
             .into_iter()
             .zip(&matrices)
             .all(|(view, matrix)| Reading::lies_in(matrix, EIGHT) && view.ends_with(EIGHT as u64));
-        limits.units = limits.units.filter(|_| eights);
+        if !eights {
+            limits.units = [None; 2];
+        }
         let choice = choose(shape, self.dtype, &limits);
         if matches!(choice.method, Method::Few { transposed: true, .. }) {
             steps.reverse();
@@ -145,7 +147,8 @@ impl Matmul {
         let [m, n] = product.shape;
         let (row, column) = match choice.method {
             Method::Block => (4, 4),
-            Method::Tile { side } | Method::Units { side, .. } => (side.into(), side.into()),
+            Method::Tile { side } => (side.into(), side.into()),
+            Method::Units { tile, .. } => (tile.sides[0].into(), tile.sides[1].into()),
             Method::Few { rows, .. } if variant.reading[1].along_k => (rows.into(), 8),
             Method::Few { rows, .. } => (rows.into(), 128),
         };

@@ -60,8 +60,8 @@ impl Variant {
 
     /// Its program, for matrices of a dtype.
     pub fn source(&self, dtype: Dtype) -> Source {
-        if let Method::Units { side, how } = self.method {
-            let program = matrices::program((dtype, self.out), self.reading, side, how);
+        if let Method::Units { tile, how } = self.method {
+            let program = matrices::program((dtype, self.out), self.reading, tile, how);
             return program.library(WORDS).item(JOB).build();
         }
         let vectors = self.vectors();
@@ -327,22 +327,24 @@ fn parts(dtype: Dtype) -> String {
 mod tests {
     use super::*;
     use crate::hal::Units;
-    use crate::shader::{compile, narrow, patch, shared};
+    use crate::ops::matmul::choice::TILES;
+    use crate::shader::{compile, halves, narrow, patch, shared};
 
     #[test]
     fn products_by_units_compile() {
-        for (dtype, how, side) in [
-            (Dtype::Float16, Units::Native, 128),
-            (Dtype::Float16, Units::Native, 64),
-            (Dtype::Float16, Units::Emulated, 64),
-            (Dtype::Bfloat16, Units::Emulated, 64),
+        for (dtype, how, tile) in [
+            (Dtype::Float16, Units::Native, TILES[0]),
+            (Dtype::Float16, Units::Native, TILES[1]),
+            (Dtype::Bfloat16, Units::Native, TILES[0]),
+            (Dtype::Float16, Units::Emulated, TILES[1]),
+            (Dtype::Bfloat16, Units::Emulated, TILES[1]),
         ] {
             for along_k in [[true, true], [true, false], [false, true], [false, false]] {
-                let method = Method::Units { side, how };
+                let method = Method::Units { tile, how };
                 let reading = along_k.map(|along_k| Reading { along_k, vector: true });
                 let source = Variant { method, reading, out: dtype }.source(dtype);
                 let module = compile::compile(&source.text).unwrap_or_else(|why| panic!("{why}"));
-                let module = shared::marked(&module).unwrap();
+                let module = halves::made(&shared::marked(&module).unwrap()).unwrap();
                 patch::patch(&module, &Default::default()).unwrap();
             }
         }

@@ -14,20 +14,22 @@ const ROWS: u32 = 64;
 /// Sizes of heads: multiples up to a size.
 const SIZES: (u32, u32) = (32, 128);
 /// Vectors between the powers of rows: 32 keys, and 8 halves more.
-const POWERS: u32 = 10;
+const POWERS: u32 = 5;
 /// Elements of `meet`: two units for each subgroup.
 const KEPT: u32 = 4 * 2 * UNIT * MEET;
 
 /// Vectors between lines of queries, keys and values.
 fn pitch(size: u32) -> u32 {
-    (size + 8) / 4
+    size / 8 + 1
 }
 
 /// True for heads of a size, on devices with so much shared memory.
 pub fn fits(size: u32, group_memory: u32) -> bool {
     let vectors = ROWS * (pitch(size) + POWERS);
     let some = 64;
-    size.is_multiple_of(SIZES.0) && size <= SIZES.1 && 8 * vectors + 4 * KEPT + some <= group_memory
+    size.is_multiple_of(SIZES.0)
+        && size <= SIZES.1
+        && 16 * vectors + 4 * KEPT + some <= group_memory
 }
 
 /// The kernel for heads whose queries and values have one size. Queries, keys and values are bound last, in vectors of 8.
@@ -35,7 +37,7 @@ pub fn source(attention: Attention, how: Units) -> Source {
     let size = attention.value_size;
     let (line, parts) = (pitch(size), size / UNIT);
     let [mut held, mut scores, mut declare, mut values, mut store] = [const { String::new() }; 5];
-    let four = UNIT / 4;
+    let two = UNIT / 8;
     let load = |name, array, left, pitch, rows| Load { name, array, left, pitch, rows };
     let loads = [
         load("queries", "lines", true, line, true),
@@ -45,11 +47,11 @@ pub fn source(attention: Attention, how: Units) -> Source {
     ];
     let [queries, keys, value, powers] = loads;
     for d in 0..parts {
-        let at = format!("queries + {}u", four * d);
+        let at = format!("queries + {}u", two * d);
         _ = writeln!(held, "let q{d} = {};", queries.unit(how, &at));
         for n in 0..2 {
             let sums = if d == 0 { "Sums()".to_owned() } else { format!("c{n}_{}", d - 1) };
-            let key = keys.unit(how, &format!("{}u", UNIT * n * line + four * d));
+            let key = keys.unit(how, &format!("{}u", UNIT * n * line + two * d));
             let product = units::multiplied(how, &format!("q{d}"), &key, &sums);
             _ = writeln!(scores, "let c{n}_{d} = {product};");
         }
@@ -58,10 +60,10 @@ pub fn source(attention: Attention, how: Units) -> Source {
     for n in 0..2 {
         let at = format!("warp * 640u + {}u", UNIT * MEET * n);
         scores += &(units::kept(how, &format!("c{n}_{}", parts - 1), &at) + "\n");
-        let at = format!("from_powers + {}u", four * n);
+        let at = format!("from_powers + {}u", two * n);
         _ = writeln!(values, "let p{n} = {};", powers.unit(how, &at));
         for d in 0..parts {
-            let value = value.unit(how, &format!("{}u", (32 + UNIT * n) * line + four * d));
+            let value = value.unit(how, &format!("{}u", (32 + UNIT * n) * line + two * d));
             let product = units::multiplied(how, &format!("p{n}"), &value, &format!("o{d}"));
             _ = writeln!(values, "o{d} = {product};");
         }
@@ -109,8 +111,7 @@ pub fn source(attention: Attention, how: Units) -> Source {
     let items = format!(
         "const LINE: u32 = {line}u;\nconst EIGHTS: u32 = {}u;\nconst LINES: u32 = 1u;\n{}{}\
          fn value_element(key: u32, e: u32) -> f32 {{\n\
-         let x = v[place(V, batch, key_head, key) / 8u + e / 8u];\n\
-         if (e % 8u < 4u) {{ return half_up(x.x[e % 4u]); }}\nreturn half_up(x.y[e % 4u]);\n}}\n{text}",
+         return half_of(v[place(V, batch, key_head, key) / 8u + e / 8u], e % 8u);\n}}\n{text}",
         size / 8,
         attention.masks(),
         variables(&["key_end", "batch", "first_head", "key_head", "seen", "head_of", "query_of"]),
@@ -126,19 +127,20 @@ pub fn source(attention: Attention, how: Units) -> Source {
 mod tests {
     use super::*;
     use crate::dtype::Dtype;
-    use crate::shader::{compile, narrow};
+    use crate::shader::{compile, halves, narrow};
 
     #[test]
     fn attention_by_units_compiles() {
         for (dtype, how, size) in [
             (Dtype::Float16, Units::Native, 128),
             (Dtype::Float16, Units::Native, 64),
+            (Dtype::Bfloat16, Units::Native, 128),
             (Dtype::Bfloat16, Units::Emulated, 32),
         ] {
             let attention = Attention { dtype, bools: size == 64, value_size: size };
             let source = source(attention, how);
             let module = compile::compile(&source.text).unwrap_or_else(|why| panic!("{why}"));
-            narrow::narrow(&module, &source.bytes).unwrap();
+            halves::made(&narrow::narrow(&module, &source.bytes).unwrap()).unwrap();
         }
     }
 

@@ -1,0 +1,119 @@
+//! Cooperative matrices of halves. naga takes the type of a matrix from the array that it is loaded from, and knows no
+//! bfloat16; the kernels here load from arrays of words, with two halves in each. In this pass matrices of unsigned words
+//! become those of float16, and matrices of signed words those of bfloat16 (`SPV_KHR_bfloat16`).
+
+use super::spirv::{HEADER, instructions, op, opcode, operand, push};
+use std::collections::HashMap;
+
+/// BFloat16TypeKHR and BFloat16CooperativeMatrixKHR.
+const CAPABILITIES: [u32; 2] = [5116, 5118];
+const EXTENSION: &str = "SPV_KHR_bfloat16";
+/// The encoding BFloat16KHR of a type of floats.
+const BFLOAT16: u32 = 0;
+/// Bits of a word.
+const WORD: u32 = 32;
+
+/// The module with its matrices of words made of halves.
+pub fn made(module: &[u32]) -> Result<Vec<u32>, String> {
+    let list = instructions(module)?;
+    let all = |code: u32| list.iter().copied().filter(move |i| opcode(i) == code);
+    let words: HashMap<u32, bool> = all(op::TYPE_INT)
+        .filter(|i| operand(i, 1) == WORD)
+        .map(|i| (operand(i, 0), operand(i, 2) == 1))
+        .collect();
+    let signed: Vec<bool> = all(op::TYPE_COOPERATIVE_MATRIX)
+        .filter_map(|i| words.get(&operand(i, 1)).copied())
+        .collect();
+    let Some(bfloat16) = signed.first().copied() else { return Ok(module.to_vec()) };
+    if signed.contains(&!bfloat16) {
+        return Err("matrices of float16 and of bfloat16 in one kernel".to_owned());
+    }
+    // The text has declared the types for float16, which stand before all others and are not used.
+    let half = all(op::TYPE_FLOAT).find(|i| operand(i, 1) == 16).map(|i| operand(i, 0));
+    let half = half.ok_or("matrices of halves without their type")?;
+
+    let mut out = module[..HEADER].to_vec();
+    let (mut in_capabilities, mut in_extensions) = (bfloat16, bfloat16);
+    for instruction in list {
+        let code = opcode(instruction);
+        if in_capabilities && code != op::CAPABILITY {
+            in_capabilities = false;
+            CAPABILITIES.iter().for_each(|c| push(&mut out, op::CAPABILITY, &[*c]));
+        }
+        if in_extensions && !matches!(code, op::CAPABILITY | op::EXTENSION) {
+            in_extensions = false;
+            push(&mut out, op::EXTENSION, &text(EXTENSION));
+        }
+        match code {
+            op::TYPE_FLOAT if bfloat16 && operand(instruction, 0) == half => {
+                push(&mut out, code, &[half, 16, BFLOAT16]);
+            }
+            op::TYPE_COOPERATIVE_MATRIX if operand(instruction, 1) == half => {}
+            op::TYPE_COOPERATIVE_MATRIX if words.contains_key(&operand(instruction, 1)) => {
+                let mut operands = instruction[1..].to_vec();
+                operands[1] = half;
+                push(&mut out, code, &operands);
+            }
+            _ => out.extend_from_slice(instruction),
+        }
+    }
+    Ok(out)
+}
+
+/// A text as operands: bytes that end with a NUL at least, in words.
+fn text(text: &str) -> Vec<u32> {
+    let mut bytes = text.as_bytes().to_vec();
+    bytes.resize(text.len() / 4 * 4 + 4, 0);
+    let words = bytes.chunks_exact(4).filter_map(|word| word.try_into().ok());
+    words.map(u32::from_le_bytes).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shader::compile::compile;
+
+    fn module(word: &str) -> Vec<u32> {
+        compile(&format!(
+            "enable f16, wgpu_cooperative_matrix;\n\
+             alias Left = coop_mat16x16<f16, A>;\nalias Right = coop_mat16x16<f16, B>;\nalias Sums = coop_mat16x16<f32, C>;\n\
+             @group(0) @binding(0) var<storage, read_write> out: array<f32>;\n\
+             var<workgroup> room: array<vec4<{word}>, 64>;\n\
+             @compute @workgroup_size(32) fn main(@builtin(local_invocation_index) i: u32) {{\n\
+             room[i] = vec4<{word}>(); workgroupBarrier();\n\
+             let a = coopLoadT<Left>(&room[0], 2u); let b = coopLoad<Right>(&room[32], 2u);\n\
+             let c = coopMultiplyAdd(a, b, Sums()); coopStoreT(c, &out[0], 16u); }}"
+        ))
+        .unwrap()
+    }
+
+    #[test]
+    fn matrices_of_words_become_those_of_halves() {
+        for (word, bfloat16) in [("u32", false), ("i32", true)] {
+            let made = made(&module(word)).unwrap();
+            let list = instructions(&made).unwrap();
+            let all = |code: u32| list.iter().copied().filter(move |i| opcode(i) == code);
+            let half = all(op::TYPE_FLOAT).find(|i| operand(i, 1) == 16).unwrap();
+            assert_eq!(half.len(), if bfloat16 { 4 } else { 3 });
+            let matrices = all(op::TYPE_COOPERATIVE_MATRIX);
+            let of_halves = matrices.filter(|i| operand(i, 1) == operand(half, 0));
+            // One on the left and one on the right: no two of a kind.
+            let uses: Vec<u32> = of_halves.map(|i| operand(i, 5)).collect();
+            assert_eq!(uses.len(), 2, "{word}");
+            assert_ne!(uses[0], uses[1]);
+            let words = all(op::TYPE_INT).map(|i| operand(i, 0)).collect::<Vec<_>>();
+            assert!(all(op::TYPE_COOPERATIVE_MATRIX).all(|i| !words.contains(&operand(i, 1))));
+            let asked = all(op::CAPABILITY).any(|i| operand(i, 0) == CAPABILITIES[1]);
+            assert_eq!(asked, bfloat16);
+            let named = all(op::EXTENSION).any(|i| i[1..] == text(EXTENSION)[..]);
+            assert_eq!(named, bfloat16);
+        }
+    }
+
+    #[test]
+    fn other_modules_stay_as_they_are() {
+        let module = compile("@compute @workgroup_size(1) fn main() { }").unwrap();
+        assert_eq!(made(&module).unwrap(), module);
+        assert!(made(&[1]).is_err());
+    }
+}
