@@ -5,7 +5,8 @@ use crate::profile::Profile;
 use crate::python::Venv;
 use crate::sh;
 use anyhow::{Context, Result, bail};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The largest that the wheel may be, in bytes.
 const MOST_BYTES: u64 = 25 * 1000 * 1000;
@@ -23,7 +24,7 @@ pub fn run() -> Result<()> {
 
     let wheel = only_wheel(dist)?;
     let bytes = std::fs::metadata(&wheel)?.len();
-    let name = wheel.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = file_name(&wheel);
     println!("dist/{name}: {:.2} MB", bytes as f64 / 1e6);
     if !name.contains("-abi3-") {
         bail!("{name} is bound to one version of Python: an abi3 wheel was wanted");
@@ -32,9 +33,11 @@ pub fn run() -> Result<()> {
         bail!("the wheel is larger than {} MB", MOST_BYTES / 1_000_000);
     }
 
-    sh::say("installing it in a fresh environment");
+    sh::say("installing it in a fresh environment, as the README says, from an index of its own");
+    let index = Index::new()?;
+    index.publish("ultramarine", &wheel)?;
     let fresh = Venv::fresh("target/package-venv")?;
-    fresh.pip_install(&[&wheel.to_string_lossy()])?;
+    fresh.pip_install_from(&index.folder, &packages_of_the_readme()?)?;
     const TRY: &str = "import ultramarine as mx; x = mx.array([1.0, 2.0]); print((x + x).tolist())";
     let printed = sh::read(fresh.python(&["-c", TRY]))?;
     if printed.trim() != "[2.0, 4.0]" {
@@ -49,69 +52,128 @@ pub fn run() -> Result<()> {
         bail!("the installed package has no headers or CMake package for backends and extensions");
     }
     sh::run(fresh.python(&["-m", "ultramarine", "backends"]))?;
-    backend(&venv, &fresh, "ultramarine-cuda", "cuda", plugins::cuda(Profile::Release)?)?;
-    backend(&venv, &fresh, "ultramarine-wgpu", "vulkan", plugins::vulkan(Profile::Release)?)?;
-    conform(&venv, &fresh)?;
-    dlpack_check(&venv, &fresh)?;
+    let made = Made { venv: &venv, fresh: &fresh, index: &index };
+    made.backend("ultramarine-cuda", "cuda", plugins::cuda(Profile::Release)?)?;
+    made.backend("ultramarine-wgpu", "vulkan", plugins::vulkan(Profile::Release)?)?;
+    made.conform()?;
+    made.dlpack_check()?;
     let import = best_seconds(&fresh, "import ultramarine")? - best_seconds(&fresh, "pass")?;
     println!("importing takes {:.1} ms beyond the interpreter's start", import * 1e3);
     Ok(())
 }
 
-/// The wheel of a backend: built, installed beside, found. Where there is no device it says so.
-fn backend(venv: &Venv, fresh: &Venv, package: &str, name: &str, built: Built) -> Result<()> {
-    sh::say(&format!("building the wheel of {package}"));
-    let Built::At(library) = built else { bail!("{package} was not built") };
-    venv.pip_install(&["setuptools>=77"])?;
-    let dist = format!("dist/{name}");
-    let wheel = ["-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", &dist];
-    let source = format!("crates/{package}/package");
-    let mut build = venv.python(&[&wheel[..], &[source.as_str()]].concat());
-    build.env(format!("{}_LIBRARY", package.replace('-', "_").to_uppercase()), library);
-    sh::run(build)?;
-    let wheel = only_wheel(sh::root().join(&dist))?;
-    let file = wheel.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    println!("{dist}/{file}: {:.2} MB", std::fs::metadata(&wheel)?.len() as f64 / 1e6);
-    let platform = if cfg!(target_env = "gnu") { "manylinux_2_" } else { "" };
-    if !file.contains(&format!("-py3-none-{platform}")) || file.ends_with("-any.whl") {
-        bail!("{file} is not for any Python on this platform, or on this system alone");
-    }
-    fresh.pip_install(&["--no-deps", &wheel.to_string_lossy()])?;
-    let found = format!(
-        "from ultramarine import backends; backends.load_all(); \
-         print([c.rule for c in backends.report() if c.name == '{name}'])"
-    );
-    let printed = sh::read(fresh.python(&["-c", &found]))?;
-    if !printed.contains(&format!("entry point of {package}")) {
-        bail!("the installed backend {name} is not found: {}", printed.trim());
-    }
-    Ok(())
+/// The packages of the README's line `pip install ...`.
+fn packages_of_the_readme() -> Result<Vec<String>> {
+    let text = std::fs::read_to_string(sh::root().join("README.md"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("pip install "));
+    let line = line.context("the README has no line `pip install ...`")?;
+    let words = line.split_whitespace().take_while(|word| !word.starts_with('#'));
+    Ok(words.map(str::to_owned).collect())
 }
 
-/// The wheel of the conformance kit: built, installed beside, run by `python -m ultramarine conform`.
-fn conform(venv: &Venv, fresh: &Venv) -> Result<()> {
-    sh::say("building the wheel of the conformance kit");
-    let wheel = ["-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"];
-    let place = ["-w", "dist/conform", "crates/ultramarine-conform/package"];
-    sh::run(venv.python(&[&wheel[..], &place].concat()))?;
-    let wheel = only_wheel(sh::root().join("dist/conform"))?;
-    let name = wheel.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    println!("dist/conform/{name}: {:.2} MB", std::fs::metadata(&wheel)?.len() as f64 / 1e6);
-    fresh.pip_install(&["--no-deps", &wheel.to_string_lossy()])?;
-    sh::run(fresh.python(&["-m", "ultramarine", "conform", "--builtin", "--group", "abi"]))
+/// A package index of files, as pip reads it: a folder for each package, with a page of links.
+struct Index {
+    folder: PathBuf,
 }
 
-/// The wheel of the DLPack checks: built, installed beside, run on the installed package.
-fn dlpack_check(venv: &Venv, fresh: &Venv) -> Result<()> {
-    sh::say("building the wheel of the DLPack checks");
-    let manifest = "crates/ultramarine-dlpack-check/Cargo.toml";
-    let build = ["-m", "maturin", "build", "--release", "--quiet", "--out", "dist/dlpack-check"];
-    sh::run(venv.python(&[&build[..], &["--manifest-path", manifest]].concat()))?;
-    let wheel = only_wheel(sh::root().join("dist/dlpack-check"))?;
-    let name = wheel.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    println!("dist/dlpack-check/{name}: {:.2} MB", std::fs::metadata(&wheel)?.len() as f64 / 1e6);
-    fresh.pip_install(&["--no-deps", &wheel.to_string_lossy()])?;
-    sh::run(fresh.python(&["-m", "ultramarine_dlpack_check", "--only", "valid/*"]))
+impl Index {
+    fn new() -> Result<Index> {
+        let folder = sh::root().join("dist/simple");
+        std::fs::create_dir_all(&folder)?;
+        Ok(Index { folder })
+    }
+
+    /// Adds the only wheel of a package.
+    fn publish(&self, package: &str, wheel: &Path) -> Result<()> {
+        let folder = self.folder.join(package);
+        std::fs::create_dir_all(&folder)?;
+        let name = wheel.file_name().unwrap_or_default().to_string_lossy();
+        let page =
+            format!("<!DOCTYPE html><html><body><a href=\"{name}\">{name}</a></body></html>\n");
+        std::fs::write(folder.join("index.html"), page)?;
+        sh::copy(wheel, &folder.join(&*name))
+    }
+}
+
+/// The environment that builds wheels, a fresh one that installs them, and the index between.
+struct Made<'a> {
+    venv: &'a Venv,
+    fresh: &'a Venv,
+    index: &'a Index,
+}
+
+impl Made<'_> {
+    /// Publishes a wheel, and installs it by its package's name beside those that it needs.
+    fn install(&self, package: &str, wheel: &Path) -> Result<()> {
+        self.index.publish(package, wheel)?;
+        self.fresh.pip_install_from(&self.index.folder, &[package.to_owned()])
+    }
+
+    /// The wheel of a backend: built, installed beside, found. Where there is no device it says so.
+    fn backend(&self, package: &str, name: &str, built: Built) -> Result<()> {
+        sh::say(&format!("building the wheel of {package}"));
+        let Built::At(library) = built else { bail!("{package} was not built") };
+        self.venv.pip_install(&["setuptools>=77"])?;
+        let dist = format!("dist/{name}");
+        let mut build = self.pip_wheel(&dist, &format!("crates/{package}/package"));
+        build.env(format!("{}_LIBRARY", package.replace('-', "_").to_uppercase()), library);
+        sh::run(build)?;
+        let wheel = only_wheel(sh::root().join(&dist))?;
+        let file = file_name(&wheel);
+        println!("{dist}/{file}: {:.2} MB", megabytes(&wheel)?);
+        let platform = if cfg!(target_env = "gnu") { "manylinux_2_" } else { "" };
+        if !file.contains(&format!("-py3-none-{platform}")) || file.ends_with("-any.whl") {
+            bail!("{file} is not for any Python on this platform, or on this system alone");
+        }
+        self.install(package, &wheel)?;
+        let found = format!(
+            "from ultramarine import backends; backends.load_all(); \
+             print([c.rule for c in backends.report() if c.name == '{name}'])"
+        );
+        let printed = sh::read(self.fresh.python(&["-c", &found]))?;
+        if !printed.contains(&format!("entry point of {package}")) {
+            bail!("the installed backend {name} is not found: {}", printed.trim());
+        }
+        Ok(())
+    }
+
+    /// `pip wheel` of a package's folder.
+    fn pip_wheel(&self, dist: &str, source: &str) -> Command {
+        let wheel = ["-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"];
+        self.venv.python(&[&wheel[..], &["-w", dist, source]].concat())
+    }
+
+    /// The wheel of the conformance kit: built, installed beside, run by `python -m ultramarine conform`.
+    fn conform(&self) -> Result<()> {
+        sh::say("building the wheel of the conformance kit");
+        sh::run(self.pip_wheel("dist/conform", "crates/ultramarine-conform/package"))?;
+        let wheel = only_wheel(sh::root().join("dist/conform"))?;
+        println!("dist/conform/{}: {:.2} MB", file_name(&wheel), megabytes(&wheel)?);
+        self.install("ultramarine-conform", &wheel)?;
+        let conform = ["-m", "ultramarine", "conform", "--builtin", "--group", "abi"];
+        sh::run(self.fresh.python(&conform))
+    }
+
+    /// The wheel of the DLPack checks: built, installed beside, run on the installed package.
+    fn dlpack_check(&self) -> Result<()> {
+        sh::say("building the wheel of the DLPack checks");
+        let manifest = "crates/ultramarine-dlpack-check/Cargo.toml";
+        let build =
+            ["-m", "maturin", "build", "--release", "--quiet", "--out", "dist/dlpack-check"];
+        sh::run(self.venv.python(&[&build[..], &["--manifest-path", manifest]].concat()))?;
+        let wheel = only_wheel(sh::root().join("dist/dlpack-check"))?;
+        println!("dist/dlpack-check/{}: {:.2} MB", file_name(&wheel), megabytes(&wheel)?);
+        self.install("ultramarine-dlpack-check", &wheel)?;
+        sh::run(self.fresh.python(&["-m", "ultramarine_dlpack_check", "--only", "valid/*"]))
+    }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn megabytes(path: &Path) -> Result<f64> {
+    Ok(std::fs::metadata(path)?.len() as f64 / 1e6)
 }
 
 fn only_wheel(dist: PathBuf) -> Result<PathBuf> {

@@ -189,6 +189,15 @@ impl Venv {
         sh::run(self.pip(args))
     }
 
+    /// The same, from the package index in a folder alone.
+    pub fn pip_install_from(&self, index: &Path, packages: &[String]) -> Result<()> {
+        let packages: Vec<&str> = packages.iter().map(String::as_str).collect();
+        let mut pip = self.pip(&packages);
+        pip.env("PIP_INDEX_URL", format!("file://{}", index.display()));
+        pip.env_remove("PIP_EXTRA_INDEX_URL").env_remove("PIP_FIND_LINKS");
+        sh::run(pip)
+    }
+
     fn pip(&self, args: &[&str]) -> Command {
         let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
         self.python(&[&pip[..], args].concat())
