@@ -12,9 +12,9 @@ pub struct Schema {
     pub dtypes: Vec<(String, String, u32)>,
     /// Named sets of dtypes.
     pub sets: BTreeMap<String, Vec<String>>,
-    /// What holds for every op.
-    pub rules: toml::Table,
-    /// Shape rules by name, in words.
+    /// Rules for every op: heading and text.
+    pub rules: Vec<(String, String)>,
+    /// Shape rules by name, as text.
     pub shapes: BTreeMap<String, String>,
     /// Code tables by the name of their module.
     pub codes: toml::Table,
@@ -88,19 +88,35 @@ pub struct Op {
     pub family: String,
     #[serde(default = "one")]
     pub revision: u32,
+    /// Description of the results, in a sentence or two.
     pub doc: String,
+    /// The same as lines of code.
+    #[serde(default)]
+    pub formula: String,
     pub attributes: String,
     pub grade: String,
     pub shape: String,
     pub inputs: Vec<Input>,
+    /// Name, shape and meaning of each output.
+    pub results: Vec<Output>,
     #[serde(default)]
     pub scalars: Vec<String>,
+    /// Meaning of each scalar, or one text for all.
+    #[serde(default)]
+    pub scalar_docs: Vec<String>,
     pub dtypes: String,
     pub output: String,
     #[serde(default)]
     pub more_outputs: Vec<String>,
+    /// Results at the edges.
+    #[serde(default)]
+    pub edges: Vec<String>,
+    /// Accuracy.
     #[serde(default)]
     pub numbers: Vec<String>,
+    /// Inputs whose memory the output may have.
+    #[serde(default)]
+    pub in_place: Vec<String>,
     #[serde(default)]
     pub sums: bool,
     /// The dependence of a result's bits besides the operands, as the end of "may depend on ...".
@@ -122,6 +138,19 @@ pub struct Input {
     pub many: bool,
     #[serde(default)]
     pub optional: bool,
+    pub shape: String,
+    #[serde(default)]
+    pub doc: String,
+}
+
+/// One output of an op.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Output {
+    pub name: String,
+    pub shape: String,
+    #[serde(default)]
+    pub doc: String,
 }
 
 fn main() -> String {
@@ -226,6 +255,12 @@ pub fn schema(text: &str) -> Result<Schema> {
         ensure!(op.id as usize == i, "op {} is not number {i}", op.name);
         ensure!(schema.attributes_of(op).is_some(), "{}: no attributes {}", op.name, op.attributes);
         ensure!(schema.shapes.contains_key(&op.shape), "{}: no shapes {}", op.name, op.shape);
+        ensure!(op.results.len() == 1 + op.more_outputs.len(), "{}: results", op.name);
+        let described = op.scalar_docs.len();
+        ensure!(described == op.scalars.len() || described == 1, "{}: scalar_docs", op.name);
+        for input in &op.in_place {
+            ensure!(op.inputs.iter().any(|i| i.name == *input), "{}: no input {input}", op.name);
+        }
         ensure!(op.output != "code" || schema.codes_of(op).is_some(), "{}: no codes", op.name);
         check_set(&schema, &op.dtypes).with_context(|| op.name.clone())?;
         for input in op.inputs.iter().filter(|i| i.dtype != "main") {

@@ -6,8 +6,24 @@ use std::fmt::Write;
 
 const MARK: &str = "//! Generated from `schema.toml` by `cargo xtask generate`; do not edit.\n";
 
-/// Lines of a documentation comment, at most 100 columns wide.
+/// Lines of a documentation comment, at most 100 columns wide. An empty line parts paragraphs; one that begins with a fence
+/// stays as it is.
 fn comment(out: &mut String, indent: &str, text: &str) {
+    for (i, part) in text.split("\n\n").enumerate() {
+        if i > 0 {
+            let _ = writeln!(out, "{indent}///");
+        }
+        if part.starts_with("```") {
+            part.lines().for_each(|line| {
+                let _ = writeln!(out, "{indent}/// {line}");
+            });
+        } else {
+            paragraph(out, indent, part);
+        }
+    }
+}
+
+fn paragraph(out: &mut String, indent: &str, text: &str) {
     let mut line = String::new();
     for word in text.split(' ') {
         if !line.is_empty() && indent.len() + 5 + line.len() + word.len() > 100 {
@@ -47,10 +63,18 @@ pub fn codes(schema: &Schema) -> String {
     out.push_str("use ultramarine_dlpack::{DLDataType, type_code};\n\n");
     out.push_str("pub use super::attribute_structs::*;\n");
     let ops = schema.op.iter().map(|op| {
-        let doc = format!("{} [`super::{}`].", op.doc, op.attributes);
-        (op.name.as_str(), op.id, doc.trim().to_owned())
+        let tensors = super::c::shapes(op).replace('`', "");
+        let formula = match op.formula.trim() {
+            "" => String::new(),
+            formula => format!("```text\n{formula}\n```\n\n"),
+        };
+        let (doc, attributes) = (&op.doc, &op.attributes);
+        let doc = format!("{doc}\n\n{formula}{tensors} Attributes: [`super::{attributes}`].");
+        (op.name.as_str(), op.id, doc)
     });
-    let doc = "Operations that backends provide; everything else is composed of them.";
+    let doc = "Operations that a backend may provide: values of `op` of \
+               [`BackendTable::prepare`](crate::BackendTable::prepare). The library composes all others of these. \
+               `docs/operations.md` has their dtypes, edge cases and accuracy.";
     constants(&mut out, "op", "super::super::OpId", doc, ops);
     for (module, table) in &schema.tables {
         let codes = table.list.iter().map(|c| (c.name.as_str(), c.id, c.doc.clone()));

@@ -3,7 +3,7 @@
 use super::attrs;
 
 attrs! {
-    /// For ops without attributes.
+    /// Attributes of operations that have none.
     NoAttrs {
     }
     /// Attributes of UNARY.
@@ -18,180 +18,191 @@ attrs! {
     }
     /// Attributes of REDUCE.
     ReduceAttrs {
-        /// A [`reduce`](super::reduce) code.
+        /// A [`reduce`](super::reduce) code, not LOGADDEXP.
         op: u32,
-        /// Bit `i`: axis `i` is reduced.
+        /// Mask of the reduced axes: bit `i` (of value 2^i) stands for axis `i`, counted from 0. 0
+        /// reduces no axis. Bits of the rank and above are 0.
         axes: u64,
     }
     /// Attributes of ARG_REDUCE.
     ArgReduceAttrs {
         /// An [`arg_reduce`](super::arg_reduce) code.
         op: u32,
-        /// The axis.
+        /// Axis of the search, from 0 to the rank - 1.
         axis: u32,
     }
     /// Attributes of SCAN.
     ScanAttrs {
-        /// A [`reduce`](super::reduce) code.
+        /// A [`reduce`](super::reduce) code, not ALL or ANY.
         op: u32,
-        /// The axis.
+        /// Axis of the scan, from 0 to the rank - 1.
         axis: u32,
-        /// 1: from the end.
+        /// 1: the scan runs from the last element to the first. 0: from the first to the last.
         reverse: u32,
-        /// 1: an element includes itself.
+        /// 1: an output element includes the input element of its place. 0: it ends before it.
         inclusive: u32,
     }
     /// Attributes of GATHER.
     GatherAttrs {
-        /// Index arrays.
+        /// Number of index arrays, at least 1 and at most the source's rank.
         n_indices: u32,
-        /// Dimensions of each index array.
+        /// Rank of every index array; may be 0.
         index_ndim: u32,
-        /// The source axis that each index array addresses; ascending or not, all different.
+        /// Element `k` is the source axis that index array `k` addresses. The first `n_indices`
+        /// elements count; they differ from each other, in any order. The rest is 0.
         axes: [u8; 32],
     }
     /// Attributes of SCATTER.
     ScatterAttrs {
         /// A [`scatter`](super::scatter) code.
         op: u32,
-        /// Index arrays.
+        /// Number of index arrays, at least 1 and at most the source's rank.
         n_indices: u32,
-        /// Dimensions of each index array.
+        /// Rank of every index array; may be 0.
         index_ndim: u32,
-        /// The axis that each index array addresses.
+        /// Element `k` is the source axis that index array `k` addresses. The first `n_indices`
+        /// elements count; they differ from each other, in any order. The rest is 0.
         axes: [u8; 32],
     }
-    /// Attributes of GATHER_AXIS, SORT and ARG_SORT.
+    /// Attributes of GATHER_AXIS, SORT, ARG_SORT, PARTITION and ARG_PARTITION.
     AxisAttrs {
-        /// The axis.
+        /// Axis of the operation, from 0 to the rank - 1.
         axis: u32,
     }
     /// Attributes of SCATTER_AXIS.
     ScatterAxisAttrs {
-        /// A [`scatter`](super::scatter) code; SET or SUM.
+        /// A [`scatter`](super::scatter) code: SET or SUM.
         op: u32,
-        /// The axis.
+        /// Axis that the indices address, from 0 to the rank - 1.
         axis: u32,
     }
     /// Attributes of FFT.
     FftAttrs {
-        /// A [`fft`](super::fft) code.
+        /// An [`fft`](super::fft) code.
         op: u32,
-        /// The axis.
+        /// Axis of the transform, from 0 to the rank - 1.
         axis: u32,
     }
-    /// Attributes of CONVOLVE and its gradients.
+    /// Attributes of CONVOLVE, CONVOLVE_INPUT and CONVOLVE_WEIGHT.
     ConvolveAttrs {
-        /// 1: the kernel is reversed along its spatial axes.
+        /// 1: the kernel is reversed along its three spatial axes (convolution). 0: it is not
+        /// (cross-correlation).
         flip: u32,
-        /// How far factors of float32 may be rounded. 0: not at all; 1: to TensorFloat-32, of 11
-        /// significant bits; 2: to bfloat16, of 8. A device may be more exact, and may refuse all
-        /// but 0.
+        /// Precision of the factors of float32 products: UM_PRECISION_HIGHEST (0) leaves them as
+        /// they are, UM_PRECISION_HIGH (1) allows rounding to TensorFloat-32 (11 significant bits),
+        /// UM_PRECISION_MEDIUM (2) to bfloat16 (8). Other dtypes ignore it. A device may be more
+        /// exact. It may refuse 1 and 2 with UM_UNSUPPORTED; the host then asks with 0.
         precision: u32,
     }
     /// Attributes of MATMUL.
     PrecisionAttrs {
-        /// How far factors of float32 may be rounded. 0: not at all; 1: to TensorFloat-32, of 11
-        /// significant bits; 2: to bfloat16, of 8. A device may be more exact, and may refuse all
-        /// but 0.
+        /// Precision of the factors of float32 products: UM_PRECISION_HIGHEST (0) leaves them as
+        /// they are, UM_PRECISION_HIGH (1) allows rounding to TensorFloat-32 (11 significant bits),
+        /// UM_PRECISION_MEDIUM (2) to bfloat16 (8). Other dtypes ignore it. A device may be more
+        /// exact. It may refuse 1 and 2 with UM_UNSUPPORTED; the host then asks with 0.
         precision: u32,
     }
     /// Attributes of SOFTMAX and LOGSUMEXP.
     AxesAttrs {
         /// 0.
         reserved: u32,
-        /// Bit `i`: the sum goes over axis `i`.
+        /// Mask of the axes of the sum: bit `i` (of value 2^i) stands for axis `i`, counted from 0.
+        /// Bits of the rank and above are 0.
         axes: u64,
     }
-    /// Attributes of the operations that read or make a triangle of a matrix.
+    /// Attributes of CHOLESKY, EIGH, EIGVALSH and SOLVE_TRIANGULAR.
     TriangleAttrs {
-        /// 1: the upper triangle, else the lower one.
+        /// 1: the upper triangle of the matrix counts. 0: the lower one.
         upper: u32,
     }
     /// Attributes of ROPE.
     RopeAttrs {
-        /// Pairs that are turned, at least one; what is behind them in the last axis is copied.
+        /// Number of rotated pairs, at least 1. `2 * pairs` is at most the size of the last axis;
+        /// elements behind are copied.
         pairs: u32,
-        /// 1: pairs are neighbours, 2 i and 2 i + 1, else i and pairs + i.
+        /// 1: pair `i` is elements `2 i` and `2 i + 1`. 0: elements `i` and `pairs + i`.
         traditional: u32,
-        /// 1: by the opposite angles: of -sin.
+        /// 1: rotates by the opposite angles, with -sin in place of sin.
         inverse: u32,
     }
     /// Attributes of SEARCHSORTED.
     SearchAttrs {
-        /// 1: values go behind the elements that equal them, else before them.
+        /// 1: counts the elements that are not larger than the value (insertion behind equal
+        /// elements). 0: those that are smaller (insertion before them).
         right: u32,
     }
     /// Attributes of DYNAMIC_SLICE and DYNAMIC_SLICE_UPDATE.
     DynamicSliceAttrs {
-        /// Elements of the starts.
+        /// Number of elements of the starts, at most the source's rank.
         n_starts: u32,
-        /// The axis that each start is about, all different; along others the window begins at 0.
+        /// Element `k` is the axis that start `k` belongs to. The first `n_starts` elements count
+        /// and differ from each other; the rest is 0. Along other axes the window begins at 0.
         axes: [u8; 32],
     }
-    /// Attributes of ATTENTION and its gradient.
+    /// Attributes of ATTENTION and ATTENTION_GRADIENT.
     AttentionAttrs {
-        /// 1: there is a mask.
+        /// 1: the input `mask` is present.
         mask: u32,
-        /// 1: there are sinks. Of the gradient, 0.
+        /// 1: the input `sinks` is present. 0 for ATTENTION_GRADIENT.
         sinks: u32,
-        /// 1: there are lengths.
+        /// 1: the input `lengths` is present.
         lengths: u32,
-        /// 1: query i sees the keys up to i + keys (or the length) - queries.
+        /// 1: query `i` of m attends to key `j` only if `j <= i + L - m`, where L is the batch's
+        /// length, or n without lengths.
         causal: u32,
-        /// Size of a query and of a key.
+        /// Size d of a query and of a key.
         head_size: u32,
-        /// Size of a value.
+        /// Size e of a value.
         value_size: u32,
-        /// Query heads that a key head serves.
+        /// Number of query heads that share a key head, at least 1.
         group: u32,
-        /// 1: equal commands give equal bits. 0: those of the gradient may differ in their last
-        /// bits, even where a device is DETERMINISTIC.
+        /// 1: equal commands give bitwise identical results. 0: gradients may differ in their last
+        /// bits, even on a device with UM_DEVICE_DETERMINISTIC.
         deterministic: u32,
     }
     /// Attributes of DEQUANTIZE.
     DequantizeAttrs {
         /// A [`quantization`](super::quantization) code.
         mode: u32,
-        /// Bits of an element.
+        /// Bits of an element; see the mode.
         bits: u32,
-        /// Elements of a row that share a scale.
+        /// Number of consecutive elements of a row that share a scale; see the mode.
         group: u32,
-        /// 1: there are biases; of AFFINE always.
+        /// 1: the input `biases` is present. 1 for AFFINE, 0 for the other modes.
         biases: u32,
-        /// 1: there is a global scale; of NVFP4 alone.
+        /// 1: the input `global_scale` is present. 0 for every mode but NVFP4.
         global_scale: u32,
     }
     /// Attributes of QUANTIZED_MATMUL.
     QuantizedMatmulAttrs {
         /// A [`quantization`](super::quantization) code.
         mode: u32,
-        /// Bits of an element.
+        /// Bits of an element; see the mode.
         bits: u32,
-        /// Elements of a row that share a scale.
+        /// Number of consecutive elements of a row that share a scale; see the mode.
         group: u32,
-        /// 1: rows of words are columns of the second factor.
+        /// 1: a row of the packed matrix is a column of the second factor. 0: it is a row of it.
         transpose: u32,
-        /// 1: there are biases; of AFFINE always.
+        /// 1: the input `biases` is present. 1 for AFFINE, 0 for the other modes.
         biases: u32,
-        /// 1: there are global scales; of NVFP4 alone.
+        /// 1: the input `global_scale` is present. 0 for every mode but NVFP4.
         global_scale: u32,
-        /// 1: there are indices of the first factor's matrices.
+        /// 1: the input `lhs_indices` is present.
         lhs_indices: u32,
-        /// 1: there are indices of the second factor's matrices.
+        /// 1: the input `rhs_indices` is present.
         rhs_indices: u32,
     }
     /// Attributes of GATHER_MATMUL.
     GatherMatmulAttrs {
-        /// 1: there are indices of the first factor's matrices.
+        /// 1: the input `lhs_indices` is present.
         lhs_indices: u32,
-        /// 1: there are indices of the second factor's matrices.
+        /// 1: the input `rhs_indices` is present.
         rhs_indices: u32,
     }
-    /// Attributes of the norms' gradients.
+    /// Attributes of RMS_NORM_GRADIENT and LAYER_NORM_GRADIENT.
     NormGradientAttrs {
-        /// 1: the gradients by weight and bias are wanted too, else those outputs may be left as
-        /// they are.
+        /// 1: all outputs are computed. 0: only the gradient with respect to x; the other outputs
+        /// may be left unwritten.
         parameters: u32,
     }
 }

@@ -6,235 +6,532 @@ use ultramarine_dlpack::{DLDataType, type_code};
 pub use super::attribute_structs::*;
 
 code_module! {
-    /// Operations that backends provide; everything else is composed of them.
+    /// Operations that a backend may provide: values of `op` of
+    /// [`BackendTable::prepare`](crate::BackendTable::prepare). The library composes all others of
+    /// these. `docs/operations.md` has their dtypes, edge cases and accuracy.
     pub mod op: super::super::OpId {
-        /// Element copy between any strides, converting the dtype. [`super::NoAttrs`].
+        /// Copies the source and converts its elements to the output's dtype.
+        ///
+        /// ```text
+        /// output[i] = convert(source[i])
+        /// ```
+        ///
+        /// Inputs: source (s...). Output: output (s...). Attributes: [`super::NoAttrs`].
         COPY = 0 "copy",
-        /// Fills the output with scalar 0. [`super::NoAttrs`].
+        /// Sets every element of the output to a value.
+        ///
+        /// ```text
+        /// output[i] = value
+        /// ```
+        ///
+        /// Output: output (s...). Attributes: [`super::NoAttrs`].
         FILL = 1 "fill",
-        /// `scalar0 + i * scalar1` along a 1-d output (both float64 for floating outputs, else
-        /// int64). [`super::NoAttrs`].
+        /// Fills a line with numbers of equal distance.
+        ///
+        /// ```text
+        /// output[i] = convert(start + i * step),   i = 0 ... n - 1
+        /// ```
+        ///
+        /// Output: output (n). Attributes: [`super::NoAttrs`].
         ARANGE = 2 "arange",
-        /// [`super::UnaryAttrs`].
+        /// Applies a function of one argument to every element. The attribute `op` chooses the
+        /// function.
+        ///
+        /// ```text
+        /// output[i] = f(x[i])
+        /// ```
+        ///
+        /// Inputs: x (s...). Output: output (s...). Attributes: [`super::UnaryAttrs`].
         UNARY = 3 "unary",
-        /// Both inputs of one dtype, broadcast by strides. [`super::BinaryAttrs`].
+        /// Applies a function of two arguments of one dtype to every pair of elements. The
+        /// attribute `op` chooses the function.
+        ///
+        /// ```text
+        /// output[i] = f(x[i], y[i])
+        /// ```
+        ///
+        /// Inputs: x (s...), y (s...). Output: output (s...). Attributes: [`super::BinaryAttrs`].
         BINARY = 4 "binary",
-        /// `condition ? x : y`. [`super::NoAttrs`].
-        SELECT = 5 "select",
-        /// The output keeps reduced axes with size 1. [`super::ReduceAttrs`].
-        REDUCE = 6 "reduce",
-        /// Index (uint32) of the extreme along an axis, the first of equals; the output keeps the
-        /// axis with size 1. [`super::ArgReduceAttrs`].
-        ARG_REDUCE = 7 "arg_reduce",
-        /// Running reduction along an axis. [`super::ScanAttrs`].
-        SCAN = 8 "scan",
-        /// `(..., m, k) x (..., k, n) -> (..., m, n)`, equal batch dimensions (broadcast by
-        /// strides). float16 and bfloat16 accumulate in float32. [`super::PrecisionAttrs`].
-        MATMUL = 9 "matmul",
-        /// Inputs: source, then `n_indices` index arrays of one shape and dtype. Output: index
-        /// shape followed by a slice of `source.ndim` dimensions (1 along indexed axes). Negative
-        /// indices count from the end; an index outside is clamped, never read past the buffer.
-        /// [`super::GatherAttrs`].
-        GATHER = 10 "gather",
-        /// Inputs: source, indices, updates (shaped as GATHER's output). The output is the source
-        /// with the updates combined in; out-of-range indices are skipped. [`super::ScatterAttrs`].
-        SCATTER = 11 "scatter",
-        /// `out[.., i, ..] = source[.., index[.., i, ..], ..]`. [`super::AxisAttrs`].
-        GATHER_AXIS = 12 "gather_axis",
-        /// Source, indices, updates; the converse of GATHER_AXIS. [`super::ScatterAxisAttrs`].
-        SCATTER_AXIS = 13 "scatter_axis",
-        /// Ascending, stable, NaN last. [`super::AxisAttrs`].
-        SORT = 14 "sort",
-        /// Indices (uint32) that sort. [`super::AxisAttrs`].
-        ARG_SORT = 15 "arg_sort",
-        /// Threefry-2x32 bits. Input: keys (..., 2) uint32; output (keys..., n) uint8, uint16 or
-        /// uint32. [`super::NoAttrs`].
-        RANDOM_BITS = 16 "random_bits",
-        /// The elements along an axis in an order in which number k (scalar 0) is as SORT has it,
-        /// none before it is larger and none behind it is smaller. [`super::AxisAttrs`].
-        PARTITION = 17 "partition",
-        /// Indices (uint32) that partition, as PARTITION. [`super::AxisAttrs`].
-        ARG_PARTITION = 18 "arg_partition",
-        /// Discrete Fourier transforms along an axis, times scalar 0. The length n is the axis'
-        /// size, for REAL the input's, for REAL_BACKWARD the output's. [`super::FftAttrs`].
-        FFT = 19 "fft",
-        /// Cross-correlation (or convolution, see `flip`) over three spatial axes: input `(n, d, h,
-        /// w, c)`, weight `(o, kd, kh, kw, c / groups)`, output `(n, od, oh, ow, o)`. Scalars,
-        /// three each: strides, zeros before the first element (may be negative), kernel dilation,
-        /// input dilation. What is read outside of the input, and between its dilated elements, is
-        /// 0. Group g of the outputs reads group g of the channels. [`super::ConvolveAttrs`].
-        CONVOLVE = 20 "convolve",
-        /// The triangular factor L of `a = L L^H` of matrices `(..., n, n)`, or U of `a = U^H U`;
-        /// zeros in the other triangle. Only the named triangle of `a` is read. Not positive
-        /// definite: NaN. [`super::TriangleAttrs`].
-        CHOLESKY = 21 "cholesky",
-        /// LU factors with partial pivoting of `(..., m, n)`, L (unit diagonal) and U in one
-        /// matrix; pivots `(..., k)`, k = min(m, n): row i was swapped with the row that element i
-        /// names; rows `(..., m)`: row i of L U is the row of `a` that element i names.
+        /// Takes each element from x where the condition is true, else from y.
+        ///
+        /// ```text
+        /// output[i] = condition[i] ? x[i] : y[i]
+        /// ```
+        ///
+        /// Inputs: condition (s...), x (s...), y (s...). Output: output (s...). Attributes:
         /// [`super::NoAttrs`].
+        SELECT = 5 "select",
+        /// Combines the elements along a set of axes by a sum, product, minimum, maximum, all or
+        /// any. Reduced axes stay, with size 1.
+        ///
+        /// ```text
+        /// output[i] = f over all j of x[i + j],   j = 0 along the axes that are not in `axes`
+        /// ```
+        ///
+        /// Inputs: x (s...). Output: output (s...), 1 along axes. Attributes:
+        /// [`super::ReduceAttrs`].
+        REDUCE = 6 "reduce",
+        /// Finds the index of the smallest or largest element along an axis. The axis stays, with
+        /// size 1.
+        ///
+        /// ```text
+        /// output[i] = the first k for which x[i, k] is the extreme of x[i, :]
+        /// ```
+        ///
+        /// Inputs: x (..., n, ...). Output: output (..., 1, ...). Attributes:
+        /// [`super::ArgReduceAttrs`].
+        ARG_REDUCE = 7 "arg_reduce",
+        /// Running sum, product, minimum, maximum or logaddexp along an axis.
+        ///
+        /// ```text
+        /// inclusive:             output[i] = f(x[0], ..., x[i])
+        /// exclusive:             output[i] = f(x[0], ..., x[i - 1])
+        /// reverse, inclusive:    output[i] = f(x[i], ..., x[n - 1])
+        /// reverse, exclusive:    output[i] = f(x[i + 1], ..., x[n - 1])
+        /// ```
+        ///
+        /// Inputs: x (..., n, ...). Output: output (..., n, ...). Attributes: [`super::ScanAttrs`].
+        SCAN = 8 "scan",
+        /// Products of matrices, one for each index of the batch dimensions.
+        ///
+        /// ```text
+        /// output[..., i, j] = sum over l of a[..., i, l] * b[..., l, j],   l = 0 ... k - 1
+        /// ```
+        ///
+        /// Inputs: a (..., m, k), b (..., k, n). Output: output (..., m, n). Attributes:
+        /// [`super::PrecisionAttrs`].
+        MATMUL = 9 "matmul",
+        /// Copies one window of the source for each position of the index arrays. A window begins
+        /// at the indices along the axes of `axes`, and at 0 along the others.
+        ///
+        /// ```text
+        /// output[p, w] = source[w + start(p)]
+        /// start(p)[axes[k]] = clamp(indices[k][p], 0, source size - window size along axes[k]),   else 0
+        /// ```
+        ///
+        /// Inputs: source (s...), indices (p...), one or more. Output: output (p..., w...).
+        /// Attributes: [`super::GatherAttrs`].
+        GATHER = 10 "gather",
+        /// The source, with windows combined into it: the reverse of GATHER.
+        ///
+        /// ```text
+        /// output = source
+        /// output[w + start(p)] = f(output[w + start(p)], updates[p, w])   for each p, w
+        /// start(p)[axes[k]] = indices[k][p],   else 0
+        /// ```
+        ///
+        /// Inputs: source (s...), indices (p...), one or more, updates (p..., w...). Output: output
+        /// (s...). Attributes: [`super::ScatterAttrs`].
+        SCATTER = 11 "scatter",
+        /// Takes elements along an axis by an index for each of them.
+        ///
+        /// ```text
+        /// output[..., i, ...] = source[..., clamp(indices[..., i, ...], 0, n - 1), ...]
+        /// ```
+        ///
+        /// Inputs: source (..., n, ...), indices (..., m, ...). Output: output (..., m, ...).
+        /// Attributes: [`super::AxisAttrs`].
+        GATHER_AXIS = 12 "gather_axis",
+        /// The source, with updates set or added along an axis by an index for each of them: the
+        /// reverse of GATHER_AXIS.
+        ///
+        /// ```text
+        /// output = source
+        /// output[..., indices[..., i, ...], ...] = f(output[...], updates[..., i, ...])   for each i
+        /// ```
+        ///
+        /// Inputs: source (..., n, ...), indices (..., m, ...), updates (..., m, ...). Output:
+        /// output (..., n, ...). Attributes: [`super::ScatterAxisAttrs`].
+        SCATTER_AXIS = 13 "scatter_axis",
+        /// Sorts the elements along an axis in ascending order.
+        ///
+        /// ```text
+        /// output[0] <= output[1] <= ... <= output[n - 1]
+        /// ```
+        ///
+        /// Inputs: x (..., n, ...). Output: output (..., n, ...). Attributes: [`super::AxisAttrs`].
+        SORT = 14 "sort",
+        /// Gives the indices that sort the elements along an axis, in the order of SORT.
+        ///
+        /// ```text
+        /// x[output[0]] <= x[output[1]] <= ... <= x[output[n - 1]]
+        /// ```
+        ///
+        /// Inputs: x (..., n, ...). Output: output (..., n, ...). Attributes: [`super::AxisAttrs`].
+        ARG_SORT = 15 "arg_sort",
+        /// Pseudo-random bits from keys, by Threefry-2x32 with 20 rounds. Equal keys give equal
+        /// bits on every backend.
+        ///
+        /// ```text
+        /// W = ceil(n * itemsize / 4),   h = ceil(W / 2)
+        /// (word[i], word[h + i]) = threefry2x32(key, (i, h + i))   for i < floor(W / 2)
+        /// word[h - 1] = the first word of threefry2x32(key, (h - 1, 0))   if W is odd
+        /// output = the first n * itemsize bytes of the words, least significant byte first
+        /// ```
+        ///
+        /// Inputs: keys (..., 2). Output: output (..., n). Attributes: [`super::NoAttrs`].
+        RANDOM_BITS = 16 "random_bits",
+        /// Reorders the elements along an axis so that element k is the one that SORT puts there,
+        /// none before it is larger, and none behind it is smaller.
+        ///
+        /// ```text
+        /// output[i] <= output[k] for i < k,   output[k] = sort(x)[k],   output[k] <= output[i] for i > k
+        /// ```
+        ///
+        /// Inputs: x (..., n, ...). Output: output (..., n, ...). Attributes: [`super::AxisAttrs`].
+        PARTITION = 17 "partition",
+        /// Gives indices that partition the elements along an axis, as PARTITION does.
+        ///
+        /// ```text
+        /// x[output[i]] <= x[output[k]] for i < k,   x[output[k]] <= x[output[i]] for i > k
+        /// ```
+        ///
+        /// Inputs: x (..., n, ...). Output: output (..., n, ...). Attributes: [`super::AxisAttrs`].
+        ARG_PARTITION = 18 "arg_partition",
+        /// Discrete Fourier transform along an axis, times a factor. The attribute `op` chooses the
+        /// direction and the kind of numbers.
+        ///
+        /// ```text
+        /// output[k] = scale * y_k,   y_k as the table of codes gives it
+        /// ```
+        ///
+        /// Inputs: x (..., n, ...). Output: output (..., n, ...). Attributes: [`super::FftAttrs`].
+        FFT = 19 "fft",
+        /// Cross-correlation, or convolution with `flip`, over three spatial axes. Operations of
+        /// one or two axes come with sizes of 1.
+        ///
+        /// ```text
+        /// for each spatial axis:   u = o * stride - low + t * kernel_dilation,   the input index is u / input_dilation
+        /// output[b, o, f] = sum over t, c of x[b, u / input_dilation, g * C + c] * weight[f, t, c]
+        /// g = floor(f / (F / groups)),   C = c / groups;   t runs over the kernel's taps
+        /// with flip:   weight[f, size - 1 - t, c]
+        /// ```
+        ///
+        /// Inputs: x (n, d, h, w, c), weight (F, kd, kh, kw, c / groups). Output: output (n, od,
+        /// oh, ow, F). Attributes: [`super::ConvolveAttrs`].
+        CONVOLVE = 20 "convolve",
+        /// Cholesky factors of Hermitian positive definite matrices: the lower L with `a = L L^H`,
+        /// or with `upper` the U with `a = U^H U`.
+        ///
+        /// Inputs: a (..., n, n). Output: factor (..., n, n). Attributes: [`super::TriangleAttrs`].
+        CHOLESKY = 21 "cholesky",
+        /// LU factors of matrices, with partial pivoting: the rows of `a` in the order of `rows`
+        /// are `L U`.
+        ///
+        /// ```text
+        /// a[rows[i], :] = sum over l of L[i, l] * U[l, :],   k = min(m, n)
+        /// ```
+        ///
+        /// Inputs: a (..., m, n). Outputs: factors (..., m, n), pivots (..., k), rows (..., m).
+        /// Attributes: [`super::NoAttrs`].
         LU = 22 "lu",
-        /// `a = q r` of `(..., m, n)`: q `(..., m, k)` with orthonormal columns, r `(..., k, n)`
-        /// upper triangular, k = min(m, n). [`super::NoAttrs`].
+        /// QR factors of matrices: `a = q r`, with orthonormal columns in q and an upper triangular
+        /// r.
+        ///
+        /// Inputs: a (..., m, n). Outputs: q (..., m, k), r (..., k, n). Attributes:
+        /// [`super::NoAttrs`].
         QR = 23 "qr",
-        /// `a = u diag(s) vt` of `(..., m, n)`: u `(..., m, m)` or `(..., m, k)`, s `(..., k)`
-        /// descending, vt `(..., n, n)` or `(..., k, n)`, k = min(m, n), as the outputs' shapes
-        /// say. [`super::NoAttrs`].
+        /// Singular value decomposition of matrices: `a = u diag(s) vt`. The outputs' shapes say
+        /// whether u and vt are square or reduced.
+        ///
+        /// Inputs: a (..., m, n). Outputs: u (..., m, m) or (..., m, k), s (..., k), vt (..., n, n)
+        /// or (..., k, n). Attributes: [`super::NoAttrs`].
         SVD = 24 "svd",
-        /// s of SVD. [`super::NoAttrs`].
+        /// Singular values of matrices: s of SVD, without the vectors.
+        ///
+        /// Inputs: a (..., m, n). Output: s (..., k). Attributes: [`super::NoAttrs`].
         SINGULAR_VALUES = 25 "singular_values",
-        /// Eigenvalues w `(..., n)`, ascending, and eigenvectors, the columns of v `(..., n, n)`,
-        /// of Hermitian matrices, of which one triangle is read. [`super::TriangleAttrs`].
+        /// Eigenvalues and eigenvectors of Hermitian matrices: `a v = v diag(w)`.
+        ///
+        /// Inputs: a (..., n, n). Outputs: w (..., n), v (..., n, n). Attributes:
+        /// [`super::TriangleAttrs`].
         EIGH = 26 "eigh",
-        /// w of EIGH. [`super::TriangleAttrs`].
+        /// Eigenvalues of Hermitian matrices: w of EIGH, without the vectors.
+        ///
+        /// Inputs: a (..., n, n). Output: w (..., n). Attributes: [`super::TriangleAttrs`].
         EIGVALSH = 27 "eigvalsh",
-        /// Eigenvalues w `(..., n)` and eigenvectors, the columns of norm 1 of v `(..., n, n)`, of
-        /// square matrices, in any order. [`super::NoAttrs`].
+        /// Eigenvalues and eigenvectors of square matrices: `a v = v diag(w)`.
+        ///
+        /// Inputs: a (..., n, n). Outputs: w (..., n), v (..., n, n). Attributes:
+        /// [`super::NoAttrs`].
         EIG = 28 "eig",
-        /// w of EIG. [`super::NoAttrs`].
+        /// Eigenvalues of square matrices: w of EIG, without the vectors.
+        ///
+        /// Inputs: a (..., n, n). Output: w (..., n). Attributes: [`super::NoAttrs`].
         EIGVALS = 29 "eigvals",
-        /// x of `a x = b` for triangular `a` `(..., n, n)`, of which one triangle is read, and b
-        /// and x `(..., n, k)`; equal batch dimensions (broadcast by strides).
+        /// Solves `a x = b` for triangular matrices a.
+        ///
+        /// Inputs: a (..., n, n), b (..., n, k). Output: x (..., n, k). Attributes:
         /// [`super::TriangleAttrs`].
         SOLVE_TRIANGULAR = 30 "solve_triangular",
-        /// `e^(x - m)` over its sum over the axes of `axes`, m being the largest element over them.
-        /// [`super::AxesAttrs`].
+        /// Softmax over the axes of a mask: exponentials, divided by their sum.
+        ///
+        /// ```text
+        /// m = max over `axes` of x
+        /// output[i] = e^(x[i] - m) / sum over `axes` of e^(x - m)
+        /// ```
+        ///
+        /// Inputs: x (s...). Output: output (s...). Attributes: [`super::AxesAttrs`].
         SOFTMAX = 31 "softmax",
-        /// `ln` of the sum of `e^x` over the axes of `axes`, which keep size 1, without overflow on
-        /// the way: infinity if there is one, -infinity of nothing else. [`super::AxesAttrs`].
+        /// Logarithm of the sum of exponentials over the axes of a mask, without overflow on the
+        /// way. Reduced axes stay, with size 1.
+        ///
+        /// ```text
+        /// m = max over `axes` of x
+        /// output = m + ln(sum over `axes` of e^(x - m))
+        /// ```
+        ///
+        /// Inputs: x (s...). Output: output (s...), 1 along axes. Attributes: [`super::AxesAttrs`].
         LOGSUMEXP = 32 "logsumexp",
-        /// `x / sqrt(mean(x^2) + scalar 0) * weight`, the mean being that of the last axis, of
-        /// which there is at least one. [`super::NoAttrs`].
+        /// Divides each row, along the last axis, by its root mean square, and multiplies by a
+        /// weight.
+        ///
+        /// ```text
+        /// output[i] = x[i] / sqrt(mean(x^2) + epsilon) * weight[i],   the mean over the last axis
+        /// ```
+        ///
+        /// Inputs: x (..., n), weight (..., n). Output: output (..., n). Attributes:
+        /// [`super::NoAttrs`].
         RMS_NORM = 33 "rms_norm",
-        /// `(x - m) / sqrt(v + scalar 0) * weight + bias`, m being the mean of the last axis, of
-        /// which there is at least one, and v that of `(x - m)^2`. [`super::NoAttrs`].
+        /// Subtracts from each row, along the last axis, its mean, divides by its standard
+        /// deviation, multiplies by a weight and adds a bias.
+        ///
+        /// ```text
+        /// m = mean(x),   v = mean((x - m)^2),   both over the last axis
+        /// output[i] = (x[i] - m) / sqrt(v + epsilon) * weight[i] + bias[i]
+        /// ```
+        ///
+        /// Inputs: x (..., n), weight (..., n), bias (..., n). Output: output (..., n). Attributes:
+        /// [`super::NoAttrs`].
         LAYER_NORM = 34 "layer_norm",
-        /// Turns pairs (a, b) of elements of the last axis into `(a * cos - b * sin, a * sin + b *
-        /// cos)`. cos and sin have the output's shape, but `pairs` as the last size; mostly by zero
-        /// strides. [`super::RopeAttrs`].
+        /// Rotates pairs of elements of the last axis (rotary position embedding). Elements behind
+        /// the pairs are copied.
+        ///
+        /// ```text
+        /// (a, b) -> (a * cos - b * sin, a * sin + b * cos)
+        /// traditional:   a = x[..., 2 i],   b = x[..., 2 i + 1]
+        /// else:          a = x[..., i],     b = x[..., pairs + i]
+        /// ```
+        ///
+        /// Inputs: x (..., n), cos (..., pairs), sin (..., pairs). Output: output (..., n).
+        /// Attributes: [`super::RopeAttrs`].
         ROPE = 35 "rope",
-        /// How many elements of a row come before each value: rows `(b..., n)` in the order of
-        /// SORT, values `(b..., v...)`; the output has the values' shape. [`super::SearchAttrs`].
+        /// Finds where values belong in sorted rows: the number of elements of the row that come
+        /// before each value.
+        ///
+        /// ```text
+        /// right = 0:   output[b, v] = number of i with rows[b, i] <  values[b, v]
+        /// right = 1:   output[b, v] = number of i with rows[b, i] <= values[b, v]
+        /// ```
+        ///
+        /// Inputs: rows (b..., n), values (b..., v...). Output: output (b..., v...). Attributes:
+        /// [`super::SearchAttrs`].
         SEARCHSORTED = 36 "searchsorted",
-        /// The window of the source that begins at the starts and has the output's shape. A start
-        /// below 0 counts as 0; one from which the window would leave the source counts as the last
-        /// from which it does not. [`super::DynamicSliceAttrs`].
+        /// Copies a window of the source. The window has the output's shape and begins at starts
+        /// that a tensor holds.
+        ///
+        /// ```text
+        /// output[w] = source[w + start]
+        /// start[axes[k]] = clamp(starts[k], 0, source size - output size along axes[k]),   else 0
+        /// ```
+        ///
+        /// Inputs: source (s...), starts (n_starts). Output: output (w...). Attributes:
+        /// [`super::DynamicSliceAttrs`].
         DYNAMIC_SLICE = 37 "dynamic_slice",
-        /// The source with the update written over the window of its shape that begins at the
-        /// starts, as in DYNAMIC_SLICE. Where the output is the source's memory, nothing but the
-        /// window is written. [`super::DynamicSliceAttrs`].
+        /// The source, with an update written over the window of the update's shape that begins at
+        /// the starts.
+        ///
+        /// ```text
+        /// output = source
+        /// output[w + start] = update[w],   start as in DYNAMIC_SLICE
+        /// ```
+        ///
+        /// Inputs: source (s...), starts (n_starts), update (w...). Output: output (s...).
+        /// Attributes: [`super::DynamicSliceAttrs`].
         DYNAMIC_SLICE_UPDATE = 38 "dynamic_slice_update",
-        /// The gradient of CONVOLVE by its input: from the weight and a cotangent `(n, od, oh, ow,
-        /// o)` of the output, that of the input, `(n, d, h, w, c)`. Attributes and scalars are the
-        /// convolution's. [`super::ConvolveAttrs`].
+        /// Gradient of CONVOLVE with respect to its input x. Attributes and scalars are those of
+        /// the convolution.
+        ///
+        /// ```text
+        /// output[b, u, g * C + c] = sum over all (o, f, t) that meet x[b, u, g * C + c] of cotangent[b, o, f] * weight[f, t, c]
+        /// ```
+        ///
+        /// Inputs: weight (F, kd, kh, kw, c / groups), cotangent (n, od, oh, ow, F). Output: output
+        /// (n, d, h, w, c). Attributes: [`super::ConvolveAttrs`].
         CONVOLVE_INPUT = 39 "convolve_input",
-        /// The gradient of CONVOLVE by its weight: from the input and a cotangent `(n, od, oh, ow,
-        /// o)` of the output, that of the weight, `(o, kd, kh, kw, c / groups)`. Attributes and
-        /// scalars are the convolution's. [`super::ConvolveAttrs`].
+        /// Gradient of CONVOLVE with respect to its weight. Attributes and scalars are those of the
+        /// convolution.
+        ///
+        /// ```text
+        /// output[f, t, c] = sum over all (b, o) of cotangent[b, o, f] * (the element of x that CONVOLVE multiplies by weight[f, t, c] there)
+        /// ```
+        ///
+        /// Inputs: x (n, d, h, w, c), cotangent (n, od, oh, ow, F). Output: output (F, kd, kh, kw,
+        /// c / groups). Attributes: [`super::ConvolveAttrs`].
         CONVOLVE_WEIGHT = 40 "convolve_weight",
-        /// Scaled dot-product attention. Queries `(b, h, m, d)`, keys `(b, h / group, n, d)`,
-        /// values `(b, h / group, n, e)`, mask `(b, h, m, n)`, sinks `(b, h)`, lengths `(b)`; the
-        /// outputs are the result `(b, h, m, e)` and the logarithms of the softmax's sums `(b, h,
-        /// m)`. Scores are scalar 0 times `q k^T`, plus the mask if it holds numbers. Masked ones
-        /// (where a bool mask is false, behind the length, and, `causal`, behind the query) and any
-        /// below it are the lowest finite number of their dtype. The result is the softmax of the
-        /// scores over the keys, times the values; the softmax's sum has `e^sink` as one more term.
-        /// [`super::AttentionAttrs`].
+        /// Scaled dot-product attention with grouped heads. Besides the result it gives the
+        /// logarithm of each softmax's sum, which the gradient reads.
+        ///
+        /// ```text
+        /// score[b, h, i, j] = scale * sum over d of queries[b, h, i, d] * keys[b, h / group, j, d] + mask[b, h, i, j]
+        /// score = lowest finite number   where key j is masked, or score is below that number
+        /// weight[b, h, i, j] = e^score[j] / (sum over j of e^score[j] + e^sinks[b, h])
+        /// result[b, h, i, :] = sum over j of weight[j] * values[b, h / group, j, :]
+        /// logsumexp[b, h, i] = ln(sum over j of e^score[j] + e^sinks[b, h])
+        /// ```
+        ///
+        /// Inputs: queries (b, h, m, d), keys (b, h / group, n, d), values (b, h / group, n, e),
+        /// mask (b, h, m, n), optional, sinks (b, h), optional, lengths (b), optional. Outputs:
+        /// result (b, h, m, e), logsumexp (b, h, m). Attributes: [`super::AttentionAttrs`].
         ATTENTION = 41 "attention",
-        /// The gradients of ATTENTION by queries, keys and values, in their shapes, from a
-        /// cotangent `(b, h, m, e)` of its result, the logarithms that it gave, and delta `(b, h,
-        /// m)`: the sum of result times cotangent over the last axis, less the cotangent of the
-        /// logarithm. With w the softmax's weights and s the scores, the gradient by s is `w
-        /// (cotangent values^T - delta)`; by masked scores it is 0. Logarithms that are the lowest
-        /// finite number belong to queries all of whose keys are masked, with equal weights.
-        /// [`super::AttentionAttrs`].
+        /// Gradients of ATTENTION with respect to queries, keys and values.
+        ///
+        /// ```text
+        /// weight[j] = e^(score[j] - logsumexp)
+        /// dscore[j] = weight[j] * (sum over e of cotangent[e] * values[j, e] - delta),   0 where key j is masked
+        /// dqueries = scale * sum over j of dscore[j] * keys[j]
+        /// dkeys[j] = scale * sum over queries and heads of the group of dscore[j] * queries
+        /// dvalues[j] = sum over queries and heads of the group of weight[j] * cotangent
+        /// ```
+        ///
+        /// Inputs: queries (b, h, m, d), keys (b, h / group, n, d), values (b, h / group, n, e),
+        /// cotangent (b, h, m, e), logsumexp (b, h, m), delta (b, h, m), mask (b, h, m, n),
+        /// optional, lengths (b), optional. Outputs: dqueries (b, h, m, d), dkeys (b, h / group, n,
+        /// d), dvalues (b, h / group, n, e). Attributes: [`super::AttentionAttrs`].
         ATTENTION_GRADIENT = 42 "attention_gradient",
-        /// Cross entropy of class indices. From logits `(r, c)` and targets `(r)`, the losses `(r)`
-        /// and the logarithms of the sums of `e^logit` `(r)`: a loss is the logarithm less the
-        /// target's logit. Negative targets count from the end; one outside is held to the axis.
-        /// There is a class at least. [`super::NoAttrs`].
+        /// Cross entropy of rows of logits with class indices. Besides the losses it gives the
+        /// logarithm of each softmax's sum, which the gradient reads.
+        ///
+        /// ```text
+        /// logsumexp[r] = ln(sum over c of e^logits[r, c])
+        /// loss[r] = logsumexp[r] - logits[r, targets[r]]
+        /// ```
+        ///
+        /// Inputs: logits (r, c), targets (r). Outputs: loss (r), logsumexp (r). Attributes:
+        /// [`super::NoAttrs`].
         CROSS_ENTROPY = 43 "cross_entropy",
-        /// The gradient of CROSS_ENTROPY by its logits, in their shape, from the logarithms that it
-        /// gave and a cotangent `(r)` of its losses: the cotangent times `e^(logit - logarithm)`,
-        /// less the cotangent at the target. [`super::NoAttrs`].
+        /// Gradient of CROSS_ENTROPY's losses with respect to the logits.
+        ///
+        /// ```text
+        /// output[r, c] = cotangent[r] * (e^(logits[r, c] - logsumexp[r]) - (c == targets[r] ? 1 : 0))
+        /// ```
+        ///
+        /// Inputs: logits (r, c), targets (r), logsumexp (r), cotangent (r). Output: output (r, c).
+        /// Attributes: [`super::NoAttrs`].
         CROSS_ENTROPY_GRADIENT = 44 "cross_entropy_gradient",
-        /// Numbers of few bits as floats. Words `(r, k bits / 32)` hold the k elements of each row
-        /// as a stream of bits, the lowest first: element i is bits `i bits` to `(i + 1) bits`.
-        /// Scales and biases `(r, k / group)`, global scale `(1)`; the output is `(r, k)`.
+        /// Converts packed numbers of 1 to 8 bits to floats.
+        ///
+        /// ```text
+        /// q[r, i] = bits i * bits ... (i + 1) * bits - 1 of row r: bit p is bit p mod 32 of word floor(p / 32)
+        /// output[r, i] = number(q[r, i]) * scale[r, i / group] * (global_scale / 2688) + bias[r, i / group]
+        /// ```
+        ///
+        /// Inputs: words (r, k * bits / 32), scales (r, k / group), biases (r, k / group),
+        /// optional, global_scale (1), optional. Output: output (r, k). Attributes:
         /// [`super::DequantizeAttrs`].
         DEQUANTIZE = 45 "dequantize",
-        /// Products with matrices of few bits. x `(b, m, k)`, words `(e, rows, columns bits / 32)`,
-        /// scales and biases `(e, rows, columns / group)`, as DEQUANTIZE's; global scales `(e)`. A
-        /// matrix is `(k, n)`, or `(n, k)` with `transpose`. Output `(t, m, n)`: item i is the
-        /// product of matrix `lhs_indices[i]` of x and matrix `rhs_indices[i]` of the words;
-        /// without indices of a factor, of its matrix i, and there are t of them. Indices `(t)`:
-        /// negative ones count from the end; one outside is held to the range.
-        /// [`super::QuantizedMatmulAttrs`].
+        /// Products of matrices of floats with packed matrices. Index tensors may choose the
+        /// factors of each product.
+        ///
+        /// ```text
+        /// output[i] = x[lhs(i)] * W[rhs(i)],   i = 0 ... t - 1
+        /// W[j] = dequantize(words[j]),   transposed with `transpose`
+        /// lhs(i) = lhs_indices[i], or i without the input;   rhs(i) likewise
+        /// ```
+        ///
+        /// Inputs: x (b, m, k), words (e, rows, columns * bits / 32), scales (e, rows, columns /
+        /// group), biases (e, rows, columns / group), optional, global_scale (e), optional,
+        /// lhs_indices (t), optional, rhs_indices (t), optional. Output: output (t, m, n).
+        /// Attributes: [`super::QuantizedMatmulAttrs`].
         QUANTIZED_MATMUL = 46 "quantized_matmul",
-        /// Products of matrices that indices choose. a `(b, m, k)`, b `(e, k, n)`, output `(t, m,
-        /// n)`: item i is the product of matrix `lhs_indices[i]` of a and matrix `rhs_indices[i]`
-        /// of b; without indices of a factor, of its matrix i, and there are t of them. Indices
-        /// `(t)`: negative ones count from the end; one outside is held to the range.
-        /// [`super::GatherMatmulAttrs`].
+        /// Products of matrices that index tensors choose.
+        ///
+        /// ```text
+        /// output[i] = a[lhs(i)] * b[rhs(i)],   i = 0 ... t - 1
+        /// lhs(i) = lhs_indices[i], or i without the input;   rhs(i) likewise
+        /// ```
+        ///
+        /// Inputs: a (b, m, k), b (e, k, n), lhs_indices (t), optional, rhs_indices (t), optional.
+        /// Output: output (t, m, n). Attributes: [`super::GatherMatmulAttrs`].
         GATHER_MATMUL = 47 "gather_matmul",
-        /// Products over segments of the inner dimension. a `(m, k)`, b `(k, n)`, segments `(s,
-        /// 2)`, output `(s, m, n)`: item i is the product of the columns of a and the rows of b
-        /// from the first number of segment i up to the second, both held to 0 to k (negative ones
-        /// to 0). A segment that ends before it starts is empty, and gives 0. [`super::NoAttrs`].
+        /// Products over segments of the inner dimension: one matrix for each segment.
+        ///
+        /// ```text
+        /// output[i] = a[:, start : end] * b[start : end, :],   start = clamp(segments[i, 0], 0, k), end = clamp(segments[i, 1], 0, k)
+        /// ```
+        ///
+        /// Inputs: a (m, k), b (k, n), segments (s, 2). Output: output (s, m, n). Attributes:
+        /// [`super::NoAttrs`].
         SEGMENTED_MATMUL = 48 "segmented_matmul",
-        /// The gradients of RMS_NORM of rows. From x `(r, n)`, weight `(n)` and a cotangent `(r,
-        /// n)` of the result, with y the normalised x, s the factor that made it and t the
-        /// cotangent times the weight: the gradient by x, `s (t - y mean(t y))`, the means being
-        /// those of a row, `(r, n)`; and the gradient by the weight, the sum over the rows of the
-        /// cotangent times y, `(n)`. Scalar 0 is the norm's. [`super::NormGradientAttrs`].
+        /// Gradients of RMS_NORM of rows, with respect to x and to the weight.
+        ///
+        /// ```text
+        /// s = 1 / sqrt(mean(x^2) + epsilon),   y = s * x,   t = cotangent * weight,   means over a row
+        /// dx[r, :] = s * (t - y * mean(t * y))
+        /// dweight[j] = sum over r of cotangent[r, j] * y[r, j]
+        /// ```
+        ///
+        /// Inputs: x (r, n), weight (n), cotangent (r, n). Outputs: dx (r, n), dweight (n).
+        /// Attributes: [`super::NormGradientAttrs`].
         RMS_NORM_GRADIENT = 49 "rms_norm_gradient",
-        /// The gradients of LAYER_NORM of rows, as RMS_NORM_GRADIENT's: the gradient by x is `s (t
-        /// - mean(t) - y mean(t y))`, and the last output is that by the bias, the sum over the
-        /// rows of the cotangent, `(n)`. [`super::NormGradientAttrs`].
+        /// Gradients of LAYER_NORM of rows, with respect to x, to the weight and to the bias.
+        ///
+        /// ```text
+        /// s = 1 / sqrt(v + epsilon),   y = s * (x - m),   t = cotangent * weight,   m and v as in LAYER_NORM, means over a row
+        /// dx[r, :] = s * (t - mean(t) - y * mean(t * y))
+        /// dweight[j] = sum over r of cotangent[r, j] * y[r, j],   dbias[j] = sum over r of cotangent[r, j]
+        /// ```
+        ///
+        /// Inputs: x (r, n), weight (n), cotangent (r, n). Outputs: dx (r, n), dweight (n), dbias
+        /// (n). Attributes: [`super::NormGradientAttrs`].
         LAYER_NORM_GRADIENT = 50 "layer_norm_gradient",
     }
 }
 
 code_module! {
-    /// Codes of [`UnaryAttrs::op`]. The output has the input's dtype but for the predicates (bool)
-    /// and [`REAL`](unary::REAL), [`IMAG`](unary::IMAG), [`ABS`](unary::ABS) of complex (float32).
+    /// Functions of UNARY, the values of [`UnaryAttrs::op`]. The output has the input's dtype,
+    /// except that predicates give bool, and [`REAL`](unary::REAL), [`IMAG`](unary::IMAG) and
+    /// [`ABS`](unary::ABS) of complex64 give float32.
     pub mod unary: u32 {
-        /// |x|
+        /// Absolute value |x|; the modulus of complex64, as float32. The lowest integer gives
+        /// itself.
         ABS = 0 "abs",
-        /// -x; wraps for integers.
+        /// -x. The lowest integer gives itself; unsigned integers wrap.
         NEGATIVE = 1 "negative",
-        /// -1, 0 or 1, of NaN 0; x/|x| for complex.
+        /// -1 for x < 0, 1 for x > 0, 0 for zeros and NaN. Complex: x / |x|, and 0 for 0.
         SIGN = 2 "sign",
-        /// x*x
+        /// x * x.
         SQUARE = 3 "square",
-        /// Square root.
+        /// Square root. NaN below 0; -0 for -0. Complex: the principal branch.
         SQRT = 4 "sqrt",
-        /// 1/sqrt(x)
+        /// 1 / sqrt(x). Infinity for a zero, with its sign; NaN below 0.
         RSQRT = 5 "rsqrt",
-        /// 1/x
+        /// 1 / x. Infinity for a zero, with its sign.
         RECIPROCAL = 6 "reciprocal",
-        /// e^x
+        /// e^x.
         EXP = 7 "exp",
-        /// e^x - 1
+        /// e^x - 1, accurate near 0.
         EXPM1 = 8 "expm1",
-        /// ln x
+        /// Natural logarithm. -infinity for zeros, NaN below 0. Complex: imaginary part in `[-pi,
+        /// pi]`.
         LOG = 9 "log",
-        /// log2 x
+        /// Logarithm to base 2.
         LOG2 = 10 "log2",
-        /// log10 x
+        /// Logarithm to base 10.
         LOG10 = 11 "log10",
-        /// ln(1 + x)
+        /// ln(1 + x), accurate near 0. -infinity for -1, NaN below.
         LOG1P = 12 "log1p",
-        /// Sine of radians.
+        /// Sine of x in radians. Accuracy is asked for up to |x| = 1e5.
         SIN = 13 "sin",
-        /// Cosine.
+        /// Cosine of x in radians. Accuracy is asked for up to |x| = 1e5.
         COS = 14 "cos",
-        /// Tangent.
+        /// Tangent of x in radians. Accuracy is asked for up to |x| = 1e5.
         TAN = 15 "tan",
-        /// Inverse sine.
+        /// Inverse sine, in `[-pi/2, pi/2]`. NaN outside of `[-1, 1]`.
         ARCSIN = 16 "arcsin",
-        /// Inverse cosine.
+        /// Inverse cosine, in `[0, pi]`. NaN outside of `[-1, 1]`.
         ARCCOS = 17 "arccos",
-        /// Inverse tangent.
+        /// Inverse tangent, in `[-pi/2, pi/2]`.
         ARCTAN = 18 "arctan",
         /// Hyperbolic sine.
         SINH = 19 "sinh",
@@ -244,178 +541,192 @@ code_module! {
         TANH = 21 "tanh",
         /// Inverse hyperbolic sine.
         ARCSINH = 22 "arcsinh",
-        /// Inverse hyperbolic cosine.
+        /// Inverse hyperbolic cosine, at least 0. NaN below 1.
         ARCCOSH = 23 "arccosh",
-        /// Inverse hyperbolic tangent.
+        /// Inverse hyperbolic tangent. Infinity for 1 and -1, with their sign; NaN outside.
         ARCTANH = 24 "arctanh",
-        /// Error function.
+        /// Error function: 2 / sqrt(pi) times the integral of e^(-t^2) from 0 to x.
         ERF = 25 "erf",
-        /// Inverse error function.
+        /// Inverse of erf. Infinity for 1 and -1, with their sign; NaN outside.
         ERFINV = 26 "erfinv",
-        /// 1/(1 + e^-x)
+        /// 1 / (1 + e^-x).
         SIGMOID = 27 "sigmoid",
-        /// Largest integer not above.
+        /// Largest integer not above x.
         FLOOR = 28 "floor",
-        /// Smallest integer not below.
+        /// Smallest integer not below x.
         CEIL = 29 "ceil",
-        /// Nearest integer, ties to even.
+        /// Nearest integer, ties to even; of complex numbers each part.
         ROUND = 30 "round",
-        /// Towards zero.
+        /// Integer part of x: rounds towards zero.
         TRUNC = 31 "trunc",
-        /// Logical not: bool to bool.
+        /// True if x is 0.
         LOGICAL_NOT = 32 "logical_not",
-        /// Complement of integers; logical not of bool.
+        /// Complement of all bits; of bool, logical not.
         BITWISE_INVERT = 33 "bitwise_invert",
-        /// Is NaN (either part): bool.
+        /// True if x, or a part of it, is NaN.
         ISNAN = 34 "isnan",
-        /// Is infinite (either part): bool.
+        /// True if x, or a part of it, is infinite.
         ISINF = 35 "isinf",
-        /// Is finite (both parts): bool.
+        /// True if x, with both parts, is neither infinite nor NaN.
         ISFINITE = 36 "isfinite",
-        /// Complex conjugate.
+        /// Complex conjugate; real numbers stay as they are.
         CONJUGATE = 37 "conjugate",
-        /// Real part of complex64: float32.
+        /// Real part of complex64, as float32; real numbers stay as they are.
         REAL = 38 "real",
-        /// Imaginary part of complex64: float32.
+        /// Imaginary part of complex64, as float32; 0 for real numbers.
         IMAG = 39 "imag",
     }
 }
 
 code_module! {
-    /// Codes of [`BinaryAttrs::op`]. Both operands have one dtype; the output has it too, but for
-    /// comparisons and logical ops (bool).
+    /// Functions of BINARY, the values of [`BinaryAttrs::op`]. Both operands have one dtype. The
+    /// output has it, too, except that comparisons and logical codes give bool.
     pub mod binary: u32 {
-        /// x + y; integers wrap; bool: or.
+        /// x + y; of bool, or.
         ADD = 0 "add",
-        /// x - y; integers wrap.
+        /// x - y.
         SUBTRACT = 1 "subtract",
-        /// x * y; integers wrap; bool: and.
+        /// x * y; of bool, and. The error of a complex product is relative to |x| |y|.
         MULTIPLY = 2 "multiply",
-        /// x / y; floating and complex only.
+        /// x / y. By zero: infinity with the sign of the quotient, NaN for 0 / 0.
         DIVIDE = 3 "divide",
-        /// Integers: floor(x / y), by zero 0. Floats: the quotient rounded to the dtype, then
-        /// rounded down. Complex: x / y.
+        /// Integers: floor(x / y), and 0 if y is 0. Floats: the quotient rounded to the dtype, then
+        /// rounded down; either neighbour is right if the exact quotient is within 2.5 units in the
+        /// last place of an integer. Complex: x / y, not rounded down.
         FLOOR_DIVIDE = 4 "floor_divide",
-        /// Sign of the divisor (Python's %), a zero too; integers by zero: the dividend.
+        /// x - floor(x / y) * y: the result has the sign of y, a zero too. Integers: x if y is 0.
+        /// Floats: NaN if y is 0 or x is infinite. The error is at most half a unit in the last
+        /// place of the larger of |y| and the result.
         REMAINDER = 5 "remainder",
-        /// x ** y; integers by squaring, 0 for every negative exponent.
+        /// x^y. Integers wrap, x^0 is 1, and every negative exponent gives 0. Floats: C's pow; NaN
+        /// for x < 0 and a y that is no integer.
         POWER = 6 "power",
-        /// Larger; NaN if either is NaN. Complex: by real part, then imaginary.
+        /// The larger of x and y; NaN if one of them is NaN.
         MAXIMUM = 7 "maximum",
-        /// Smaller; NaN if either is NaN.
+        /// The smaller of x and y; NaN if one of them is NaN.
         MINIMUM = 8 "minimum",
-        /// ln(e^x + e^y)
+        /// ln(e^x + e^y), without overflow on the way. The larger operand if it is infinite. The
+        /// error is relative to the largest of |x|, |y|, |result| and 1.
         LOGADDEXP = 9 "logaddexp",
-        /// Angle of (y, x): `arctan2(a, b)` with a the ordinate.
+        /// Angle of the point with ordinate x (the first operand) and abscissa y, in `[-pi, pi]`:
+        /// C's atan2(x, y).
         ARCTAN2 = 10 "arctan2",
-        /// x == y: bool.
+        /// True if x == y.
         EQUAL = 11 "equal",
-        /// x != y: bool.
+        /// True if x != y, and if one of them is NaN.
         NOT_EQUAL = 12 "not_equal",
-        /// x < y: bool.
+        /// True if x < y.
         LESS = 13 "less",
-        /// x <= y: bool.
+        /// True if x <= y.
         LESS_EQUAL = 14 "less_equal",
-        /// x > y: bool.
+        /// True if x > y.
         GREATER = 15 "greater",
-        /// x >= y: bool.
+        /// True if x >= y.
         GREATER_EQUAL = 16 "greater_equal",
-        /// Logical and of bools.
+        /// True if neither x nor y is 0.
         LOGICAL_AND = 17 "logical_and",
-        /// Logical or of bools.
+        /// True unless both x and y are 0.
         LOGICAL_OR = 18 "logical_or",
-        /// Bitwise and; bool: and.
+        /// And of all bits; of bool, and.
         BITWISE_AND = 19 "bitwise_and",
-        /// Bitwise or; bool: or.
+        /// Or of all bits; of bool, or.
         BITWISE_OR = 20 "bitwise_or",
-        /// Bitwise xor; bool: xor.
+        /// Exclusive or of all bits; of bool, exclusive or.
         BITWISE_XOR = 21 "bitwise_xor",
-        /// x << y; a shift by the width or more gives 0.
+        /// x shifted left by y bits. 0 if y is negative, or at least the width in bits.
         LEFT_SHIFT = 22 "left_shift",
-        /// x >> y, arithmetic for signed; a shift by the width or more gives 0 or -1.
+        /// x shifted right by y bits: arithmetic for signed integers, logical for unsigned ones. If
+        /// y is negative, or at least the width in bits: -1 for x < 0, else 0.
         RIGHT_SHIFT = 23 "right_shift",
-        /// x == y, or both NaN (in either part): bool.
+        /// True if x == y, and if both are NaN (in either part).
         EQUAL_NAN = 24 "equal_nan",
     }
 }
 
 code_module! {
-    /// Codes of [`ReduceAttrs::op`] and [`ScanAttrs::op`] (sum, prod, min, max, logaddexp). Sums of
-    /// float16 and bfloat16 accumulate in float32; integers wrap.
+    /// Functions of REDUCE and SCAN, the values of [`ReduceAttrs::op`] and [`ScanAttrs::op`].
+    /// [`ALL`](reduce::ALL) and [`ANY`](reduce::ANY) are for REDUCE alone,
+    /// [`LOGADDEXP`](reduce::LOGADDEXP) is for SCAN alone. Sums and products of float16 and
+    /// bfloat16 accumulate in float32; integers wrap.
     pub mod reduce: u32 {
-        /// Sum.
+        /// Sum, in the input's dtype.
         SUM = 0 "sum",
-        /// Product.
+        /// Product, in the input's dtype. The error is at most that of a sum of n terms of the
+        /// product's magnitude.
         PROD = 1 "prod",
-        /// Smallest; NaN if any is NaN.
+        /// Smallest element; NaN if there is one.
         MIN = 2 "min",
-        /// Largest; NaN if any is NaN.
+        /// Largest element; NaN if there is one.
         MAX = 3 "max",
-        /// All non-zero: bool.
+        /// True if no element is 0.
         ALL = 4 "all",
-        /// Any non-zero: bool.
+        /// True if an element is not 0.
         ANY = 5 "any",
-        /// ln of the sum of e^x; scans only.
+        /// ln of the sum of e^x. Of SCAN alone.
         LOGADDEXP = 6 "logaddexp",
     }
 }
 
 code_module! {
-    /// Codes of [`ArgReduceAttrs::op`].
+    /// Functions of ARG_REDUCE, the values of [`ArgReduceAttrs::op`].
     pub mod arg_reduce: u32 {
-        /// Index of the smallest; the first NaN wins.
+        /// Index of the first smallest element, or of the first NaN.
         ARGMIN = 0 "argmin",
-        /// Index of the largest; the first NaN wins.
+        /// Index of the first largest element, or of the first NaN.
         ARGMAX = 1 "argmax",
     }
 }
 
 code_module! {
-    /// Codes of [`ScatterAttrs::op`]: how an update combines with what is there.
+    /// Functions of SCATTER and SCATTER_AXIS, the values of [`ScatterAttrs::op`] and
+    /// [`ScatterAxisAttrs::op`]: they combine an update with the element that it meets.
     pub mod scatter: u32 {
-        /// Replaces (the last of equal indices wins).
+        /// Replaces the element. Of several updates of one element, the last in row-major order
+        /// stays.
         SET = 0 "set",
-        /// Adds.
+        /// Adds to the element.
         SUM = 1 "sum",
-        /// Multiplies.
+        /// Multiplies the element.
         PROD = 2 "prod",
-        /// Keeps the smaller.
+        /// Keeps the smaller one; NaN if one is NaN.
         MIN = 3 "min",
-        /// Keeps the larger.
+        /// Keeps the larger one; NaN if one is NaN.
         MAX = 4 "max",
     }
 }
 
 code_module! {
-    /// Codes of [`DequantizeAttrs::mode`] and [`QuantizedMatmulAttrs::mode`]: what words, scales
-    /// and biases mean.
+    /// Formats of packed numbers, the values of [`DequantizeAttrs::mode`] and
+    /// [`QuantizedMatmulAttrs::mode`]: the meaning of words, scales and biases.
     pub mod quantization: u32 {
-        /// Integers q from 0 to 2^bits - 1: scale q + bias. Scales and biases are of the main
-        /// dtype. 1, 2, 3, 4, 5, 6 or 8 bits, groups of 32, 64 or 128.
+        /// Unsigned integers q of 1, 2, 3, 4, 5, 6 or 8 bits: scale * q + bias. Scales and biases
+        /// have the op's dtype. Groups of 32, 64 or 128.
         AFFINE = 0 "affine",
-        /// E2M1 (sign, 2 bits of exponent, 1 of mantissa: 0, 0.5, 1, 1.5, 2, 3, 4, 6) times
-        /// 2^(scale - 127), of uint8; a scale of 255 is infinite. 4 bits, groups of 32.
+        /// E2M1 numbers of 4 bits (1 sign bit, 2 of exponent, 1 of mantissa; magnitudes 0, 0.5, 1,
+        /// 1.5, 2, 3, 4, 6), times 2^(scale - 127). Scales are uint8; 255 means infinity. Groups of
+        /// 32.
         MXFP4 = 1 "mxfp4",
-        /// E4M3 (sign, 4 bits of exponent, 3 of mantissa, to 448; 0x7f and 0xff are NaN) times
-        /// 2^(scale - 127), as MXFP4's. 8 bits, groups of 32.
+        /// E4M3 numbers of 8 bits (1 sign bit, 4 of exponent with bias 7, 3 of mantissa; up to 448;
+        /// 0x7f and 0xff are NaN), with the scales of MXFP4. Groups of 32.
         MXFP8 = 2 "mxfp8",
-        /// E2M1 times the scale, an E4M3 of uint8, and times the global scale / 2688 if there is
-        /// one. 4 bits, groups of 16.
+        /// E2M1 numbers of 4 bits, times an E4M3 scale stored as uint8, and times the global scale
+        /// / 2688 if there is one. Groups of 16.
         NVFP4 = 3 "nvfp4",
     }
 }
 
 code_module! {
-    /// Codes of [`FftAttrs::op`].
+    /// Transforms of FFT, the values of [`FftAttrs::op`].
     pub mod fft: u32 {
         /// y_k = sum over j of x_j e^(-2 pi i j k / n).
         FORWARD = 0 "forward",
         /// y_k = sum over j of x_j e^(2 pi i j k / n).
         BACKWARD = 1 "backward",
-        /// The first n / 2 + 1 (rounded down) elements of the forward transform of real numbers.
+        /// The first floor(n / 2) + 1 elements of the forward transform of n real numbers.
         REAL = 2 "real",
-        /// The backward transform, of n real numbers, of its first n / 2 + 1 elements; the
-        /// imaginary parts of element 0 and, for an even n, of the last are ignored.
+        /// The backward transform that gives n real numbers, from its first floor(n / 2) + 1
+        /// elements. The imaginary part of element 0 is ignored, and for an even n that of the
+        /// last.
         REAL_BACKWARD = 3 "real_backward",
     }
 }
