@@ -1,10 +1,10 @@
-//! Self-description of a backend before it is initialised: its ABI info, also as a
-//! note in the file, and its score.
+//! Properties of a backend before it is initialised: its ABI info, also as a note in the file, and
+//! its score.
 
 use crate::{ABI_MAJOR, ABI_MINOR, BackendTable, Status};
 use core::ffi::{CStr, c_char};
 
-/// Entry points by name, as they are looked up.
+/// Names of the entry points of a backend.
 pub mod symbol {
     use core::ffi::CStr;
     /// [`super::BackendAbiInfoFn`]; required.
@@ -15,8 +15,8 @@ pub mod symbol {
     pub const INIT: &CStr = c"ultramarine_backend_init";
 }
 
-/// The note that holds a [`BackendAbiInfo`], so that it can be read without running
-/// any code of the plugin.
+/// The note in a file that holds a [`BackendAbiInfo`]. The host reads it without running any code
+/// of the backend.
 pub mod note {
     /// Section of the note in an ELF file. Its type is `SHT_NOTE`, so it is in a
     /// `PT_NOTE` segment, is kept by `--gc-sections` and survives stripping.
@@ -31,7 +31,8 @@ pub mod note {
     pub const PE_SECTION: &str = ".umnote";
 }
 
-/// Bits of [`BackendAbiInfo::sanitizers`].
+/// Bits of [`BackendAbiInfo::sanitizers`]. A sanitizer must be in the whole process or nowhere in
+/// it.
 pub mod sanitizer {
     /// AddressSanitizer.
     pub const ADDRESS: u32 = 1;
@@ -39,7 +40,7 @@ pub mod sanitizer {
     pub const THREAD: u32 = 2;
     /// MemorySanitizer.
     pub const MEMORY: u32 = 4;
-    /// Some other instrumentation that must be the same in the whole process.
+    /// Another instrumentation that must be the same in the whole process.
     pub const OTHER: u32 = 8;
 }
 
@@ -55,12 +56,12 @@ pub mod endianness {
 pub const DEFAULT_SCORE: u32 = 1;
 /// Largest valid score.
 pub const MAX_SCORE: u32 = 10_000;
-/// Size of a function table of version 1.0: a shorter one is refused. Until the
-/// contract is frozen it is the size of today's.
+/// Least size of a function table: a shorter one is refused. From version 1.0 on it is the size of
+/// that version's; until then it is the size of today's.
 pub const TABLE_SIZE_MIN: u32 = size_of::<BackendTable>() as u32;
 
-/// Properties of a backend binary. All text is inline, NUL-padded UTF-8: a text
-/// that fills its field has no NUL.
+/// Properties of a backend's binary, known before any of its code runs. Texts are inline, UTF-8,
+/// padded with NULs; a text that fills its field has no NUL.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackendAbiInfo {
@@ -70,27 +71,27 @@ pub struct BackendAbiInfo {
     pub abi_major: u16,
     /// [`ABI_MINOR`] that the backend was built for.
     pub abi_minor: u16,
-    /// Major version of the DLPack structs used.
+    /// Major version of DLPack whose structs it uses.
     pub dlpack_major: u16,
-    /// Their minor version.
+    /// Minor version of the same.
     pub dlpack_minor: u16,
     /// Size of the [`BackendTable`] that the backend fills.
     pub table_size: u32,
-    /// Bits of a pointer.
+    /// Width of a pointer in bits.
     pub pointer_bits: u8,
     /// One of [`endianness`].
     pub endianness: u8,
     /// Reserved, zero.
     pub reserved: u16,
-    /// DLPack device type of its devices. A backend of type CPU overlays kernels on cpu:0.
+    /// DLPack device type of all its devices. A backend of the CPU type overlays kernels on cpu:0.
     pub device_type: i32,
     /// Bits of [`sanitizer`] that the binary was built with.
     pub sanitizers: u32,
     /// Reserved, zero.
     pub flags: u32,
-    /// Name: lower-case letters, digits and `_`. The same as in the file's name.
+    /// The name in the file's name: lower-case letters, digits and `_`.
     pub name: [c_char; 32],
-    /// Variant, or empty: letters, digits, `_`, `.` and `-`.
+    /// The variant in the file's name, or empty: letters, digits, `_`, `.` and `-`.
     pub variant: [c_char; 32],
     /// The backend's own version.
     pub version: [c_char; 32],
@@ -103,7 +104,7 @@ pub struct BackendAbiInfo {
     pub cpu_features: [c_char; 256],
 }
 
-/// Text as an inline field; cut where the field ends.
+/// Returns a text as an inline field: NUL-padded, and cut where the field ends.
 pub const fn inline_text<const N: usize>(text: &str) -> [c_char; N] {
     let mut out = [0; N];
     let bytes = text.as_bytes();
@@ -115,7 +116,7 @@ pub const fn inline_text<const N: usize>(text: &str) -> [c_char; N] {
     out
 }
 
-/// An inline field as text, up to its first NUL. Broken UTF-8 is replaced.
+/// Returns an inline field as text, up to its first NUL. Invalid UTF-8 is replaced.
 pub fn inline_str(field: &[c_char]) -> String {
     let bytes: Vec<u8> = field.iter().map(|c| *c as u8).take_while(|b| *b != 0).collect();
     String::from_utf8_lossy(&bytes).into_owned()
@@ -128,13 +129,14 @@ pub(crate) const SANITIZERS: u32 = match u32::from_str_radix(env!("ULTRAMARINE_A
     Err(_) => 0,
 };
 
-/// The DLPack version whose structs this contract uses.
+/// Version of DLPack whose structs this contract uses: major and minor.
 pub const DLPACK: (u16, u16) =
     (ultramarine_dlpack::DLPACK_MAJOR as u16, ultramarine_dlpack::DLPACK_MINOR as u16);
 
 impl BackendAbiInfo {
-    /// The properties of all that is compiled with this crate for this target;
-    /// the rest is empty.
+    /// Returns the properties of everything that is compiled together with this crate for this
+    /// target, for a name (see [`BackendAbiInfo::name`]) and a DLPack device type. Variant, version
+    /// and CPU features are empty.
     pub const fn here(name: &str, device_type: i32) -> Self {
         Self {
             size: size_of::<Self>() as u32,
@@ -163,13 +165,13 @@ impl BackendAbiInfo {
     }
 }
 
-/// The note as it lies in an ELF file.
+/// The note as it lies in an ELF file, in section [`note::ELF_SECTION`].
 #[repr(C, align(4))]
 #[derive(Clone, Copy, Debug)]
 pub struct ElfNote {
-    /// Bytes of the owner's name.
+    /// Bytes of `owner`.
     pub name_size: u32,
-    /// Bytes of the description.
+    /// Bytes of `info`.
     pub description_size: u32,
     /// [`note::TYPE`].
     pub kind: u32,
@@ -180,7 +182,7 @@ pub struct ElfNote {
 }
 
 impl ElfNote {
-    /// The note of an ABI info.
+    /// Makes the note of an ABI info.
     pub const fn new(info: BackendAbiInfo) -> Self {
         Self {
             name_size: note::OWNER.len() as u32,
@@ -194,14 +196,14 @@ impl ElfNote {
 
 /// Bits of [`DeviceIdentity::known`].
 pub mod identity {
-    /// `uuid` is filled in.
+    /// [`DeviceIdentity::uuid`](super::DeviceIdentity::uuid) is filled in.
     pub const UUID: u32 = 1;
-    /// The PCI address is filled in.
+    /// The fields of the PCI address are filled in.
     pub const PCI: u32 = 2;
 }
 
-/// Identity of a physical device, and its name for people. Two backends
-/// that show the same UUID or PCI address show the same device.
+/// Identity of a physical device. Devices of two backends with the same UUID or PCI address are one
+/// device, and count once, for the backend with the higher score.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceIdentity {
@@ -219,47 +221,49 @@ pub struct DeviceIdentity {
     pub pci_device: u32,
     /// PCI function.
     pub pci_function: u32,
-    /// Bytes of device memory; 0 when unknown.
+    /// Memory of the device in bytes; 0: unknown.
     pub memory: u64,
-    /// Name, NUL-padded UTF-8.
+    /// Name for people, NUL-padded UTF-8.
     pub name: [c_char; 128],
 }
 
-/// Score of a backend, which [`symbol::SCORE`] fills in. The host sets `size`, `device_capacity`,
-/// `device_stride` and `devices`; the rest is zero.
+/// Answer of [`symbol::SCORE`]: can the backend run here, and how well. The host sets `size`,
+/// `device_capacity`, `device_stride` and `devices`; the rest is zero.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct BackendScore {
     /// `size_of::<BackendScore>()` of the host.
     pub size: u32,
-    /// 0: cannot run here. Up to [`MAX_SCORE`]; the best of a name is used.
+    /// 0: cannot run here. 1 to [`MAX_SCORE`]: the best variant of a name is used, and devices are
+    /// numbered by score, from high to low.
     pub score: u32,
-    /// Number of devices; may exceed `device_capacity`. 0 beside a score: not counted, init asks.
+    /// Number of devices; may exceed `device_capacity`. 0 with a score above 0: not counted, init
+    /// asks.
     pub device_count: u32,
-    /// Room in `devices`.
+    /// Room in `devices`, in elements.
     pub device_capacity: u32,
-    /// Bytes between the elements of `devices`.
+    /// Bytes from one element of `devices` to the next.
     pub device_stride: u32,
     /// Reserved, zero.
     pub reserved: u32,
-    /// Place for what is known of the devices, each with its `size` set by the host.
+    /// The host's array for the devices' identities, each with its `size` set by the host.
     pub devices: *mut DeviceIdentity,
-    /// Why the score is 0, NUL-padded UTF-8.
+    /// Reason for a score of 0, in words for the user: NUL-padded UTF-8.
     pub reason: [c_char; 256],
 }
 
-/// Entry point [`symbol::ABI_INFO`]: fills the struct, of which the host has set
-/// `size`. It must write no more than that many bytes.
+/// Entry point [`symbol::ABI_INFO`]: fills the struct, of which the host has set `size`, and writes
+/// no more bytes than that.
 pub type BackendAbiInfoFn = unsafe extern "C" fn(info: *mut BackendAbiInfo) -> Status;
 
-/// Entry point [`symbol::SCORE`]: whether and how well the backend can run here. Cheap:
-/// no context, no threads. A status other than OK counts as score 0.
+/// Entry point [`symbol::SCORE`]: can the backend run here, and how well. It must be cheap: no
+/// context of a driver, no threads. A status other than OK counts as score 0.
 pub type BackendScoreFn = unsafe extern "C" fn(score: *mut BackendScore) -> Status;
 
-/// Copies a struct that crossed the boundary: `min(size)` bytes into a zeroed one.
+/// Returns a copy of a struct that crossed the boundary: `min(size)` bytes of it, the rest zero.
+/// None for NULL.
 ///
-/// # Safety
-/// `source` is NULL or points at a struct that begins with its size in a `u32` and is
+/// # Safety `source` is NULL or points at a struct that begins with its size in a `u32` and is
 /// readable for that many bytes; all-zero bytes are a valid `T`.
 pub unsafe fn read_sized<T: Copy>(source: *const T) -> Option<T> {
     if source.is_null() {
@@ -291,11 +295,10 @@ pub unsafe fn tail_is_zero<T>(source: *const T) -> bool {
     (size_of::<T>()..said).all(|i| unsafe { *source.cast::<u8>().add(i) } == 0)
 }
 
-/// Writes a struct into a place of the caller, whose first field says its size: no more
-/// than that. The size that stands there afterwards is what was written.
+/// Writes a struct into a place of the caller, whose first field has the place's size: no more
+/// bytes than that. The field then has the number of written bytes. False for NULL.
 ///
-/// # Safety
-/// `target` is NULL or points at a writable struct that begins with its size in a `u32`.
+/// # Safety `target` is NULL or points at a writable struct that begins with its size in a `u32`.
 pub unsafe fn write_sized<T: Copy>(target: *mut T, value: &T) -> bool {
     if target.is_null() {
         return false;

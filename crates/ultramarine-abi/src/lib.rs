@@ -1,20 +1,19 @@
 //! The C contract between Ultramarine and its backends.
 //!
-//! A backend fills a [`BackendTable`]; the host hands it a [`HostTable`]. Both
-//! sides see tensors as DLPack's `DLTensor`. The rules that keep the boundary
-//! stable:
+//! A backend fills a [`BackendTable`]; the host lends it a [`HostTable`]. Both sides see tensors as
+//! DLPack's `DLTensor`. The rules that keep the boundary stable:
 //!
-//! * every struct starts with its own `size`; fields are only appended, and a
-//!   reader copies `min(size)` bytes into a zeroed struct;
-//! * fixed-width integers only: no `bool`, no enum fields, no bit-fields;
-//! * a NULL function means "unsupported";
-//! * errors are made by the host ([`HostTable::error_new`]), so they are freed
-//!   where they were made; nothing unwinds across the boundary.
+//! * Every struct begins with its own `size`. Fields are only appended, and a reader copies `min(size)`
+//!   bytes into a zeroed struct.
+//! * Integers have fixed widths: no `bool`, no enum fields, no bit-fields.
+//! * A NULL function means "unsupported".
+//! * The host makes errors ([`HostTable::error_new`]) and frees them. Nothing unwinds across the
+//!   boundary.
 //!
-//! [`schema`] lists the operations, their attributes and their number rules,
-//! [`interface`] what a backend may offer besides. [`negotiate`] says which backends a host
-//! takes, [`helper`] helps to write one in Rust. `include/ultramarine/backend.h` says
-//! the same in C.
+//! Modules: [`schema`] lists the operations with their attributes, which `docs/operations.md`
+//! specifies; [`interface`] has the optional interfaces; [`negotiate`] has the rules by which a
+//! host accepts a backend; [`helper`] helps to write one in Rust; [`extension`] is the contract of
+//! extensions. `include/ultramarine/backend.h` says the same in C.
 
 pub mod extension;
 pub mod helper;
@@ -31,32 +30,37 @@ pub use table::*;
 pub use tensor::*;
 pub use ultramarine_dlpack as dlpack;
 
-/// Incompatible changes of the contract. 0 while nothing is frozen.
+/// Major version of the contract: counts incompatible changes. While it is 0 nothing is frozen, and
+/// [`ABI_MINOR`] must be equal on both sides, too.
 pub const ABI_MAJOR: u32 = 0;
-/// Additions to the contract.
+/// Minor version of the contract: counts additions.
 pub const ABI_MINOR: u32 = 2;
 
-/// Result of a contract function; zero is success.
+/// Result of a contract function: one of [`status`]; zero is success.
 pub type Status = i32;
 
 /// Values of [`Status`].
 pub mod status {
     use super::Status;
-    /// Done.
+    /// Success.
     pub const OK: Status = 0;
-    /// Failed; an error object says why.
+    /// Failed for another reason; the error object has the text.
     pub const ERROR: Status = 1;
-    /// The backend does not know this op, dtype or attribute: try another way.
+    /// The operation, dtype, attribute or feature is unknown here. No failure: the host takes
+    /// another way, and needs no text.
     pub const UNSUPPORTED: Status = 2;
-    /// The backend could, were the inputs row-major contiguous.
+    /// Of [`crate::BackendTable::prepare`]: the backend could, if the inputs were row-major without
+    /// gaps. The host copies them and asks again.
     pub const NEEDS_CONTIGUOUS: Status = 3;
-    /// No memory for the outputs or the workspace.
+    /// No memory for a buffer, the outputs or the workspace. The host frees its caches and asks
+    /// once more.
     pub const OUT_OF_MEMORY: Status = 4;
     /// Called in a forked child of the process that opened the device.
     pub const FORKED: Status = 5;
     /// An argument is wrong: an index, a size, a handle.
     pub const INVALID: Status = 6;
-    /// Of the fused interface's `prepare`, and of recordings: kernels are being compiled. Go another
-    /// way (unfused, by `submit`), and ask again next time.
+    /// Being compiled. The host takes another way this time and asks again later. Of `prepare` of
+    /// [`crate::fused`], of [`crate::interface::replay`], and of `status` of
+    /// [`crate::interface::collective`].
     pub const NOT_YET: Status = 7;
 }

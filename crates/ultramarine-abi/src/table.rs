@@ -1,18 +1,20 @@
-//! The two function tables: what a backend offers and what the host lends.
+//! The two function tables: the one that a backend fills, and the one that the host lends it.
 
 use crate::{Status, Tensor, TensorDesc, schema::OpId};
 use core::ffi::{c_char, c_void};
 
-/// An error object. Opaque; made by [`HostTable::error_new`], freed by the host.
+/// An error: a status with a text. Opaque; made by [`HostTable::error_new`], freed by the host.
 #[repr(C)]
 pub struct Error {
     _opaque: [u8; 0],
 }
 
-/// Body of a parallel loop: called once for each index below the count.
+/// Body of [`HostTable::parallel_for`], called once for each index below the count. It must not
+/// unwind.
 pub type ParallelBody = unsafe extern "C" fn(context: *mut c_void, index: u64);
 
-/// Functions that the host lends to a backend. Callable from any thread.
+/// Functions of the host, which it lends to a backend. They are callable from any thread, for as
+/// long as the process lives.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct HostTable {
@@ -24,10 +26,11 @@ pub struct HostTable {
     pub abi_minor: u16,
     /// First argument of the functions below.
     pub host: *mut c_void,
-    /// Logs UTF-8 text. `level`: 0 error, 1 warning, 2 info, 3 debug.
+    /// Logs `len` bytes of UTF-8. `level` is 0 for errors, 1 warnings, 2 information, 3 debugging.
     pub log:
         Option<unsafe extern "C" fn(host: *mut c_void, level: u32, text: *const c_char, len: u64)>,
-    /// Makes an error from a status code and UTF-8 text.
+    /// Makes an error of a status and `len` bytes of UTF-8. The text reaches the user unchanged: it
+    /// says what failed, the values that were given, and a remedy.
     pub error_new: Option<
         unsafe extern "C" fn(
             host: *mut c_void,
@@ -36,13 +39,13 @@ pub struct HostTable {
             len: u64,
         ) -> *mut Error,
     >,
-    /// Allocates host memory, 256-byte aligned, uninitialised; NULL if there is none.
+    /// Allocates host memory, 256-byte aligned and uninitialised. NULL: there is none left.
     pub alloc: Option<unsafe extern "C" fn(host: *mut c_void, bytes: u64) -> *mut c_void>,
-    /// Frees what `alloc` gave.
+    /// Frees memory of [`HostTable::alloc`].
     pub free: Option<unsafe extern "C" fn(host: *mut c_void, data: *mut c_void)>,
-    /// Calls `body(context, i)` for every `i < count` on the host's thread pool
-    /// and the calling thread, and returns when all are done. Nested calls run in
-    /// place. `body` must not unwind.
+    /// Calls `body(context, i)` for every `i < count`, on the host's threads and on the calling
+    /// one. Returns when all calls have returned. A nested call, and one while another thread's
+    /// loop runs, runs on the calling thread alone. `body` must not unwind.
     pub parallel_for: Option<
         unsafe extern "C" fn(
             host: *mut c_void,
@@ -51,10 +54,10 @@ pub struct HostTable {
             context: *mut c_void,
         ),
     >,
-    /// Threads that `parallel_for` uses at most, the caller included.
+    /// Returns the most threads that `parallel_for` uses, the calling one included.
     pub thread_count: Option<unsafe extern "C" fn(host: *mut c_void) -> u32>,
-    /// Says that the error of a submit is that of command `index` of its list. The error
-    /// is still the backend's to return.
+    /// Marks the error of a [`BackendTable::submit`] as that of command `index` of its list. The
+    /// backend still returns the error.
     pub error_command:
         Option<unsafe extern "C" fn(host: *mut c_void, error: *mut Error, index: u32)>,
 }
@@ -65,63 +68,69 @@ unsafe impl Send for HostTable {}
 // SAFETY: as above.
 unsafe impl Sync for HostTable {}
 
-/// Properties of one device. The host sets `size`; the backend writes no more than that, and
-/// leaves unknown fields zero.
+/// Properties of a device. The host sets `size`; the backend writes no more bytes than that, and
+/// leaves fields that it does not know zero.
+///
+/// Masks have a bit for each dtype: bit `i`, of value `1 << i`, stands for dtype `i` of
+/// [`crate::schema::DTYPES`].
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceInfo {
     /// `size_of::<DeviceInfo>()` of the writer.
     pub size: u32,
-    /// 1 when `submit` returns only after the commands are done.
+    /// 1: commands and copies are done when the call returns.
     pub synchronous: u32,
-    /// 1 when buffers are ordinary host memory.
+    /// 1: buffers are memory that the host reads and writes by address.
     pub host_memory: u32,
-    /// Bit `i`: dtype `i` of [`crate::schema::DTYPES`] may be stored.
+    /// Mask of dtypes that buffers may hold and COPY takes; 0: all.
     pub dtypes_storage: u32,
-    /// Bit `i`: dtype `i` may be computed with.
+    /// Mask of dtypes that operations compute with, a part of `dtypes_storage`.
     pub dtypes_arithmetic: u32,
-    /// Most instructions of a fused program; 0 when there is no such interface.
+    /// Most instructions of a [fused program](crate::fused::Program); 0: there is no such
+    /// interface.
     pub fused_max_instructions: u32,
     /// Most inputs of a fused program.
     pub fused_max_inputs: u32,
     /// Reserved, zero.
     pub reserved: u32,
-    /// Bytes of device memory; 0 when unknown.
+    /// Memory of the device in bytes; 0: unknown.
     pub memory: u64,
-    /// UTF-8 name, NUL-terminated.
+    /// Name for people, NUL-terminated UTF-8.
     pub name: [c_char; 128],
     /// Bits of [`device_flag`].
     pub flags: u32,
-    /// Bit `i`: sums and products of dtype `i` accumulate in something wider.
+    /// Mask of dtypes whose sums and products accumulate in a wider type.
     pub dtypes_accumulate: u32,
-    /// Most inputs of one command; 0: no limit.
+    /// Most inputs of a command; 0: no limit.
     pub max_inputs: u32,
-    /// Alignment in bytes that buffers have; 0: unknown.
+    /// Alignment of buffers in bytes, a power of two; 0: unknown.
     pub alignment: u32,
     /// Largest buffer in bytes; 0: no limit but memory.
     pub max_buffer: u64,
     /// Languages of [`crate::interface::kernel`], separated by spaces, NUL-padded.
     pub kernel_languages: [c_char; 64],
-    /// Identity of the device.
+    /// Identity of the physical device.
     pub identity: crate::DeviceIdentity,
 }
 
 /// Bits of [`DeviceInfo::flags`].
 pub mod device_flag {
-    /// Equal commands give equal bits.
+    /// Equal commands give bitwise identical results, in one process and in the next: see
+    /// "Determinism" in `docs/operations.md`.
     pub const DETERMINISTIC: u32 = 1;
-    /// Subnormal numbers may become zero.
+    /// Subnormal numbers may become zero, as operands and as results.
     pub const FLUSHES_SUBNORMALS: u32 = 2;
-    /// float32 products may use a shorter mantissa (TF32 and the like).
+    /// Products of float32 may use fewer mantissa bits (as TensorFloat-32 does), whatever
+    /// [`crate::precision`] is asked for.
     pub const REDUCED_PRECISION: u32 = 4;
-    /// The backend itself waits for [`crate::Tensor::wait`].
+    /// The backend waits for [`crate::Tensor::wait`] itself. Else the host calls
+    /// [`crate::BackendTable::event_wait_stream`] before the command.
     pub const WAITS_IN_COMMANDS: u32 = 8;
-    /// `copy_to_device` with a stream is enqueued there: see
-    /// [`crate::BackendTable::copy_to_device`].
+    /// [`crate::BackendTable::copy_to_device`] with a stream is enqueued there.
     pub const UPLOADS_IN_ORDER: u32 = 16;
 }
 
-/// One command: a plan with its tensors and scalars.
+/// One command: a plan with its tensors and scalars. Pointers are valid during the call only.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Command {
@@ -129,13 +138,14 @@ pub struct Command {
     pub size: u32,
     /// Reserved, zero.
     pub flags: u32,
-    /// Plan that `prepare` (or the fused interface) returned.
+    /// Plan of [`BackendTable::prepare`] or of a [fused interface](crate::fused).
     pub plan: *mut c_void,
-    /// `n_inputs` tensors.
+    /// `n_inputs` tensors, of the dtypes, ranks and layouts that the plan was made for.
     pub inputs: *const Tensor,
-    /// `n_outputs` tensors, allocated by the host.
+    /// `n_outputs` tensors, likewise; the host has allocated their memory.
     pub outputs: *const Tensor,
-    /// `n_scalars` values, each the little-endian bits of its dtype in 16 bytes.
+    /// `n_scalars` values of 16 bytes, each with the little-endian bits of its dtype in the low
+    /// bytes.
     pub scalars: *const [u64; 2],
     /// Number of inputs.
     pub n_inputs: u32,
@@ -143,19 +153,31 @@ pub struct Command {
     pub n_outputs: u32,
     /// Number of scalars.
     pub n_scalars: u32,
-    /// Bytes between the elements of `inputs` and `outputs`.
+    /// Bytes from one element of `inputs`, and of `outputs`, to the next.
     pub tensor_stride: u32,
-    /// Scratch memory of the size that the plan asked for, or NULL: its address where
-    /// buffers have one for the host, else the handle of a buffer. Aligned as buffers are.
+    /// Scratch memory of the size that [`BackendTable::plan_workspace`] returned, aligned as
+    /// buffers are, or NULL. Its address on devices whose buffers have one for the host, else a
+    /// buffer's handle. Commands of one list may share it.
     pub workspace: *mut c_void,
 }
 
-/// Functions of a backend. Those marked *any* may be called from any thread
-/// at once; *stream*: one call at a time per stream.
+/// Functions of a backend.
 ///
-/// A function that fails returns a [`Status`] and, through `error` (unless that is NULL), an
-/// object of [`HostTable::error_new`]. One that returns ERROR or INVALID should always give
-/// one: without it the user reads only that the call failed.
+/// *(any)*: callable from any thread at any time, also at once. *(stream)*: one call at a time for
+/// each stream, from changing threads.
+///
+/// A failing function returns a [`Status`] other than OK and, through `error` unless that is NULL,
+/// an object of [`HostTable::error_new`]. ERROR and INVALID come with such an object; without one
+/// the user reads only that the call failed. Output arguments count only after OK. Nothing unwinds
+/// out of a function.
+///
+/// Handles are opaque to the host. Live handles of one kind differ from each other; those of
+/// buffers, streams, events and plans are not NULL, which means "none".
+///
+/// Required are `device_count`, `device_info`, `device_open`, `prepare`, `plan_release` and
+/// `submit`. The functions of buffers (without `buffer_host_pointer`), copies, streams and events
+/// are required unless `device_type` is the CPU's: such a backend leaves memory and streams to the
+/// host. The rest is optional.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct BackendTable {
@@ -167,16 +189,17 @@ pub struct BackendTable {
     pub abi_minor: u16,
     /// First argument of the functions below.
     pub backend: *mut c_void,
-    /// Name, NUL-terminated UTF-8, static.
+    /// Name as in the [ABI info](crate::BackendAbiInfo), NUL-terminated UTF-8, valid as long as the
+    /// process lives.
     pub name: *const c_char,
-    /// DLPack device type of all its devices.
+    /// DLPack device type of all its devices, as in the ABI info.
     pub device_type: i32,
     /// Reserved, zero.
     pub reserved: u32,
 
-    /// (any) Number of devices.
+    /// (any) Returns the number of devices, which have the indices from 0 on. It stays the same.
     pub device_count: Option<unsafe extern "C" fn(backend: *mut c_void) -> u32>,
-    /// (any) Describes device `index`.
+    /// (any) Fills `info` for device `index`. INVALID: there is no such device.
     pub device_info: Option<
         unsafe extern "C" fn(
             backend: *mut c_void,
@@ -185,7 +208,7 @@ pub struct BackendTable {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (any) Opens device `index`; the handle is the `device` of what follows.
+    /// (any) Opens device `index`. The handle is the `device` of the other functions.
     pub device_open: Option<
         unsafe extern "C" fn(
             backend: *mut c_void,
@@ -194,10 +217,10 @@ pub struct BackendTable {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (any) Closes a device whose buffers and streams are gone.
+    /// (any) Closes a device. Its buffers, streams, events and plans are gone.
     pub device_close: Option<unsafe extern "C" fn(device: *mut c_void)>,
 
-    /// (any) Allocates at least `bytes`.
+    /// (any) Allocates a buffer of at least `bytes` bytes, which are not 0, uninitialised.
     pub buffer_alloc: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -206,14 +229,17 @@ pub struct BackendTable {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (any) Frees a buffer that no stream uses any more.
+    /// (any) Frees a buffer. No stream uses it any more.
     pub buffer_free: Option<unsafe extern "C" fn(device: *mut c_void, buffer: *mut c_void)>,
-    /// (any) Address of the buffer for the host, or NULL where it has none.
+    /// (any) Returns the buffer's address for the host, the same for all its life, or NULL if it
+    /// has none. A missing function means NULL.
     pub buffer_host_pointer:
         Option<unsafe extern "C" fn(device: *mut c_void, buffer: *mut c_void) -> *mut c_void>,
-    /// (stream) Copies host memory into a buffer; done on return. Of a device with
-    /// [`device_flag::UPLOADS_IN_ORDER`] and with a stream, only the source has been read on
-    /// return, and the bytes are there for the stream's later work, as with `submit`.
+    /// (stream) Copies `bytes` bytes of host memory to a buffer, `offset` bytes behind its
+    /// beginning. The copy is done on return. `stream` may be NULL.
+    ///
+    /// With [`device_flag::UPLOADS_IN_ORDER`] and a stream, only the source has been read on
+    /// return: the copy is work of the stream, and its later work sees the bytes.
     pub copy_to_device: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -225,7 +251,8 @@ pub struct BackendTable {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (stream) Copies a buffer into host memory; done on return.
+    /// (stream) Copies `bytes` bytes of a buffer to host memory, behind the stream's earlier work.
+    /// The copy is done on return. `stream` may be NULL.
     pub copy_to_host: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -238,7 +265,7 @@ pub struct BackendTable {
         ) -> Status,
     >,
 
-    /// (any) Creates an ordered stream.
+    /// (any) Creates a stream: work that is enqueued to it takes effect in order.
     pub stream_create: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -246,9 +273,10 @@ pub struct BackendTable {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (any) Destroys a stream that has drained.
+    /// (any) Destroys a stream that has no work left.
     pub stream_destroy: Option<unsafe extern "C" fn(device: *mut c_void, stream: *mut c_void)>,
-    /// (any) Blocks until all work of the stream is done.
+    /// (any) Blocks the calling thread until all work of the stream is done. Fails if work of the
+    /// stream has failed.
     pub stream_synchronize: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -257,7 +285,7 @@ pub struct BackendTable {
         ) -> Status,
     >,
 
-    /// (any) Creates a timeline event with value 0.
+    /// (any) Creates a timeline event: a number that is 0 at first and only grows.
     pub event_create: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -265,7 +293,8 @@ pub struct BackendTable {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (stream) The event takes `value` once the stream's earlier work is done.
+    /// (stream) Enqueues a record: the event takes `value` when the stream's earlier work is done.
+    /// Values of one event grow.
     pub event_record: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -275,7 +304,8 @@ pub struct BackendTable {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (stream) Later work of the stream waits until the event reaches `value`.
+    /// (stream) Enqueues a wait: later work of the stream begins when the event has reached
+    /// `value`. The calling thread does not wait. `value` may not have been recorded yet.
     pub event_wait_stream: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -285,9 +315,9 @@ pub struct BackendTable {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (any) Blocks the caller until the event reaches `value`. Fails when work that was
-    /// submitted before the value was recorded has failed on the device: the host learns of
-    /// it here (or from `stream_synchronize`), and nowhere else.
+    /// (any) Blocks the calling thread until the event has reached `value`. Fails if work that was
+    /// submitted before the record of that value has failed: the host learns of such failures here,
+    /// or from `stream_synchronize`.
     pub event_wait_host: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -296,14 +326,20 @@ pub struct BackendTable {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (any) The event's present value.
+    /// (any) Returns the event's present value, without waiting.
     pub event_query: Option<unsafe extern "C" fn(device: *mut c_void, event: *mut c_void) -> u64>,
-    /// (any) Destroys an event nobody waits for.
+    /// (any) Destroys an event. Nothing waits for it.
     pub event_destroy: Option<unsafe extern "C" fn(device: *mut c_void, event: *mut c_void)>,
 
-    /// (any) Makes a plan for one op. `attributes` points at the op's struct of
-    /// [`crate::schema`]. Plans depend on dtypes, ranks and layout classes only;
-    /// they may be used by many threads at once.
+    /// (any) Makes a plan for an operation of [`crate::schema::op`].
+    ///
+    /// `revision` is the revision of its attributes. `attributes` points to the operation's struct
+    /// of [`crate::schema`]; a non-zero tail that this build does not know means UNSUPPORTED, and
+    /// NULL, which the host never passes, INVALID. Descriptions lie `inputs.size` and
+    /// `outputs.size` bytes apart.
+    ///
+    /// A plan depends on dtypes, ranks and layouts, not on sizes, and may be used by several
+    /// threads at once. The answers UNSUPPORTED and NEEDS_CONTIGUOUS need no error object.
     pub prepare: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -318,9 +354,11 @@ pub struct BackendTable {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (any) Frees a plan.
+    /// (any) Frees a plan. All its commands are done.
     pub plan_release: Option<unsafe extern "C" fn(device: *mut c_void, plan: *mut c_void)>,
-    /// (any) Bytes of workspace that a plan wants for these tensors. NULL: none.
+    /// (any) Returns the workspace in bytes that a command of the plan needs; 0: none. The command
+    /// has the shapes and strides of its tensors, but memory need not be allocated yet. A missing
+    /// function means 0.
     pub plan_workspace: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -328,14 +366,14 @@ pub struct BackendTable {
             command: *const Command,
         ) -> u64,
     >,
-    /// (stream) Runs commands in order; they lie `commands.size` bytes apart. No tensor of
-    /// a command has size zero. A backend that made a plan may refuse sizes only with
-    /// [`crate::status::OUT_OF_MEMORY`].
+    /// (stream) Runs commands in order, or enqueues them. They lie `commands.size` bytes apart;
+    /// each may read what one before it writes. No tensor of a command has size zero. A command
+    /// whose plan was made fails only for lack of memory ([`crate::status::OUT_OF_MEMORY`]), or if
+    /// the device fails.
     ///
-    /// A list ends at the first command that fails: those before it are enqueued (or done), it
-    /// may have begun, and of those behind it nothing has. The error says which one it is by
-    /// [`HostTable::error_command`]; a list of several commands whose error does not say so is
-    /// lost as a whole.
+    /// A list ends at the first command that fails. Commands before it stay enqueued or done; it
+    /// may have begun; none behind it has begun. The backend names it by
+    /// [`HostTable::error_command`]. Without that the host counts the whole list as lost.
     pub submit: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -345,8 +383,8 @@ pub struct BackendTable {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (any) Looks up an optional interface by its id, such as
-    /// [`crate::fused::INTERFACE`]; NULL when there is none.
+    /// (any) Returns the table of an optional interface by its id, such as
+    /// [`crate::fused::INTERFACE`], or NULL. The table lives as long as the process.
     pub interface:
         Option<unsafe extern "C" fn(backend: *mut c_void, id: *const c_char) -> *const c_void>,
 }
@@ -357,9 +395,11 @@ unsafe impl Send for BackendTable {}
 // SAFETY: as above.
 unsafe impl Sync for BackendTable {}
 
-/// Entry point that fills the table: [`crate::symbol::INIT`]. The host sets
-/// `table.size` to the room it has; a backend with a longer table writes only the part
-/// that fits, with the size of that part. `host` lives as long as the process.
+/// Entry point [`crate::symbol::INIT`]: fills the table.
+///
+/// The host sets `table.size` to the room it has; a backend with a longer table writes only the
+/// part that fits, and the size of that part. `host` lives as long as the process. After a failure
+/// the host tries the next variant; the library stays mapped in either case.
 pub type BackendInit = unsafe extern "C" fn(
     host: *const HostTable,
     table: *mut BackendTable,

@@ -3,7 +3,7 @@
 use core::ffi::c_void;
 use ultramarine_dlpack::{DLDataType, DLTensor};
 
-/// Most dimensions a tensor may have at the boundary.
+/// Most dimensions of a tensor.
 pub const MAX_NDIM: usize = 32;
 
 /// Memory layouts of a tensor that a plan may depend on.
@@ -14,28 +14,29 @@ pub mod layout {
     pub const STRIDED: u32 = 1;
 }
 
-/// How far factors of float32 may be rounded: values of the attribute `precision` of products and convolutions.
+/// Precision of the factors of float32 products: values of the attribute `precision` of MATMUL and
+/// convolutions.
 pub mod precision {
-    /// Not at all.
+    /// The factors as they are.
     pub const HIGHEST: u32 = 0;
-    /// To TensorFloat-32, of 11 significant bits.
+    /// Factors may be rounded to TensorFloat-32: 11 significant bits.
     pub const HIGH: u32 = 1;
-    /// To bfloat16, of 8 significant bits.
+    /// Factors may be rounded to bfloat16: 8 significant bits.
     pub const MEDIUM: u32 = 2;
 
-    /// Returns true for a value that has a meaning.
+    /// Returns true for one of the three values.
     pub fn is_known(value: u32) -> bool {
         value <= MEDIUM
     }
 }
 
-/// A tensor as `prepare` sees it: without sizes.
+/// A tensor in a request for a plan ([`crate::BackendTable::prepare`]): without sizes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TensorDesc {
     /// `size_of::<TensorDesc>()` of the writer.
     pub size: u32,
-    /// Number of dimensions.
+    /// Number of dimensions, 0 to [`MAX_NDIM`].
     pub ndim: i32,
     /// Element type.
     pub dtype: DLDataType,
@@ -43,12 +44,14 @@ pub struct TensorDesc {
     pub layout: u32,
 }
 
-/// A tensor of a command.
+/// A tensor of a [`crate::Command`]. No size in `dl.shape` is 0.
 ///
-/// For devices with host-addressable memory `dl.data + dl.byte_offset` is the
-/// address of the first element (strides may lead below it). `dl.shape` and
-/// `dl.strides` are never NULL unless `ndim` is 0; they and the struct are valid
-/// only during the call.
+/// On a device with host memory the first element is at `dl.data + dl.byte_offset`. On any other
+/// device `dl.data` is NULL, and the first element is `dl.byte_offset` bytes behind the beginning
+/// of `buffer`. With negative strides other elements lie before it, but none outside of the buffer.
+///
+/// `dl.shape` and `dl.strides` are not NULL unless `dl.ndim` is 0; strides count elements. The
+/// struct and all it points to are valid during the call only.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Tensor {
@@ -58,14 +61,14 @@ pub struct Tensor {
     pub flags: u32,
     /// Memory, element type, shape and strides.
     pub dl: DLTensor,
-    /// The backend's own handle of the buffer (NULL for host memory).
+    /// Handle of the buffer; NULL for memory of the host.
     pub buffer: *mut c_void,
-    /// Bytes in the whole buffer.
+    /// Size of the whole buffer in bytes.
     pub buffer_size: u64,
-    /// Timeline event of this backend that must reach `wait_value` before the content is
-    /// touched, or NULL. Set only for devices with [`crate::device_flag::WAITS_IN_COMMANDS`];
-    /// for the others the host has called `event_wait_stream`.
+    /// Timeline event that must reach `wait_value` before the memory is used, or NULL. Set only for
+    /// devices with [`crate::device_flag::WAITS_IN_COMMANDS`]; for others the host has called
+    /// [`crate::BackendTable::event_wait_stream`].
     pub wait: *mut c_void,
-    /// Value of `wait`.
+    /// Value that `wait` must reach.
     pub wait_value: u64,
 }

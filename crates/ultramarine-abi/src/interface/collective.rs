@@ -1,11 +1,12 @@
-//! Optional interface: collectives among the devices of several processes, in the order of a stream.
+//! Optional interface: collectives among the devices of several processes, in the order of a
+//! stream.
 //!
-//! Each process has one device of a group and a *rank* in it, from 0 to its size. One process makes an id, which the host
-//! carries to the others; all open the group with it. Every process runs the same commands in the same order; sends and
-//! receives match by their peers.
+//! Each process has one device in a group, and a *rank* from 0 to the group's size - 1. One process
+//! makes an id; the host carries it to the others, and all open the group with it. Every process
+//! runs the same collectives in the same order; sends and receives match by their peers.
 //!
-//! A command waits on the device for the other ranks, never on the host. So a rank that is missing halts the stream, until
-//! the host calls [`CollectiveInterface::abort`].
+//! A command waits for the other ranks on the device, never on the host. So a missing rank halts
+//! the stream until the host calls [`CollectiveInterface::abort`].
 
 use crate::{Error, Status};
 use core::ffi::c_void;
@@ -21,13 +22,14 @@ pub const MOST_ID_BYTES: usize = 256;
 pub mod kind {
     /// Sum over the ranks, on all of them. Of bool: true if any is.
     pub const SUM: u32 = 0;
-    /// Largest element over the ranks. NaN where one is NaN; complex numbers compare as the operation MAXIMUM does.
+    /// Largest element over the ranks. NaN if one is NaN; complex numbers compare as by
+    /// [`crate::schema::binary::MAXIMUM`].
     pub const MAX: u32 = 1;
-    /// Smallest element, likewise.
+    /// Smallest element over the ranks, likewise.
     pub const MIN: u32 = 2;
-    /// Inputs of all ranks one behind the other, by rank.
+    /// Inputs of all ranks, one behind the other, by rank.
     pub const GATHER: u32 = 3;
-    /// Sum over the ranks, of which rank `r` gets part `r`.
+    /// Sum over the ranks; rank `r` gets part `r` of it.
     pub const SUM_SCATTER: u32 = 4;
     /// Sends the input to a rank, which receives as many elements.
     pub const SEND: u32 = 5;
@@ -37,7 +39,7 @@ pub mod kind {
     pub const COUNT: u32 = 7;
 }
 
-/// A group's id: bytes of the backend's.
+/// Id of a group: bytes of the backend, opaque to the host.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CollectiveId {
@@ -67,20 +69,22 @@ pub struct CollectiveCommand {
     pub dtype: DLDataType,
     /// Rank of the other side of SEND and RECEIVE; else 0.
     pub peer: u32,
-    /// Elements of the input; of the output for RECEIVE. Never 0. The output of GATHER has as many for each rank; SUM_SCATTER's
-    /// are a multiple of the group's size, and its output has the rank's part.
+    /// Number of elements of the input; for RECEIVE of the output. Never 0. The output of GATHER
+    /// has `count` elements for each rank. For SUM_SCATTER `count` is a multiple of the group's
+    /// size, and the output has one part.
     pub count: u64,
     /// The input's buffer; NULL for RECEIVE.
     pub input: *mut c_void,
     /// Bytes from the buffer's beginning to the input.
     pub input_offset: u64,
-    /// The output's buffer; NULL for SEND. SUM, MAX and MIN may have the input's place; otherwise the two do not overlap.
+    /// The output's buffer; NULL for SEND. For SUM, MAX and MIN it may be exactly the input's
+    /// memory; otherwise the two do not overlap.
     pub output: *mut c_void,
     /// Bytes from the buffer's beginning to the output.
     pub output_offset: u64,
 }
 
-/// The interface's table.
+/// Functions of the interface.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CollectiveInterface {
@@ -88,8 +92,9 @@ pub struct CollectiveInterface {
     pub size: u32,
     /// Reserved, zero.
     pub flags: u32,
-    /// (any) Makes the id of a new group, in one of its processes. A NULL `id` asks only if it could. UNSUPPORTED, with the
-    /// reason and the remedy: there is no library for it here.
+    /// (any) Makes the id of a new group, in one of its processes. A NULL `id` asks only if it
+    /// could. UNSUPPORTED, with an error that has the reason and the remedy: a library is missing
+    /// here.
     pub make_id: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -97,7 +102,8 @@ pub struct CollectiveInterface {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (any) Begins to open a group on a device, as `rank` of `n_ranks`, and does not wait for the other ranks.
+    /// (any) Begins to open a group on a device, as `rank` of `n_ranks`, without waiting for the
+    /// other ranks. `status` tells when it is ready.
     pub open: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -108,8 +114,9 @@ pub struct CollectiveInterface {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (any) Begins to open a part of a group that is ready: the ranks of equal `color`, by `key` and then by rank. All
-    /// ranks of the group call it, and none runs a command of the group before `status` of the new one is OK.
+    /// (any) Begins to open a part of a ready group: the ranks with equal `color`, ordered by `key`
+    /// and then by rank. All ranks of the group call it. None runs a command of the group before
+    /// `status` of the new one is OK.
     pub split: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -120,8 +127,9 @@ pub struct CollectiveInterface {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (any) State of a group, without waiting. OK: it is ready, and nothing has failed. NOT_YET: it is being opened.
-    /// Else it has failed, also because of another rank; after that only `abort` and `close` are called.
+    /// (any) Returns the state of a group, without waiting. OK: it is ready, and nothing has
+    /// failed. NOT_YET: it is being opened. Any other status: it has failed, here or on another
+    /// rank; the host then calls only `abort` and `close`.
     pub status: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -129,7 +137,7 @@ pub struct CollectiveInterface {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (any) Rank and size of a group that is ready. The host asks before it runs commands.
+    /// (any) Reads rank and size of a ready group. The host asks before it runs commands.
     pub place: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -139,9 +147,10 @@ pub struct CollectiveInterface {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (stream) Enqueues commands of a group that is ready; they lie `commands.size` bytes apart. They begin together and
-    /// do not depend on one another, so that a send and a receive of a list never wait for each other. One call at a time
-    /// for each group. UNSUPPORTED: a dtype that the device cannot combine, and nothing was enqueued.
+    /// (stream) Enqueues commands of a ready group. They lie `commands.size` bytes apart, begin
+    /// together and do not depend on one another: a send and a receive of one list never wait for
+    /// each other. One call at a time for each group. UNSUPPORTED: the device cannot combine this
+    /// dtype, and nothing was enqueued.
     pub run: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -152,9 +161,10 @@ pub struct CollectiveInterface {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (any, also during other calls with the group) Ends a group: commands that wait for other ranks end, with outputs
-    /// that hold anything, and their streams go on. Other ranks may learn of it by `status`. The handle stays valid.
+    /// (any, also during other calls with the group) Ends a group. Commands that wait for other
+    /// ranks end with unspecified outputs, and their streams go on. Other ranks may see it in
+    /// `status`. The handle stays valid.
     pub abort: Option<unsafe extern "C" fn(device: *mut c_void, group: *mut c_void)>,
-    /// (any) Frees a group. Its commands are done, or it was aborted; parts of it live on.
+    /// (any) Frees a group. Its commands are done, or it was aborted. Groups split from it live on.
     pub close: Option<unsafe extern "C" fn(device: *mut c_void, group: *mut c_void)>,
 }

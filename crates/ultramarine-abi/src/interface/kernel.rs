@@ -1,7 +1,7 @@
 //! Optional interface: kernels given by users, in source form or compiled.
 //!
-//! [`crate::DeviceInfo::kernel_languages`] lists what a device takes: `cuda-c`, `wgsl`,
-//! `msl`, `opencl-c` ...; and of compiled code `ptx`, `cubin`.
+//! [`crate::DeviceInfo::kernel_languages`] lists the languages of a device: sources `cuda-c`,
+//! `wgsl`, `msl`, `opencl-c` ...; compiled code `ptx`, `cubin`.
 
 use crate::{Error, Status, Tensor};
 use core::ffi::{c_char, c_void};
@@ -10,7 +10,7 @@ use ultramarine_dlpack::DLDataType;
 /// Id for [`crate::BackendTable::interface`].
 pub const INTERFACE: &core::ffi::CStr = c"ultramarine.kernel/1";
 
-/// A kernel to compile. Pointers are valid only during the call.
+/// A kernel to compile. Pointers are valid during the call only.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct KernelSource {
@@ -18,7 +18,7 @@ pub struct KernelSource {
     pub size: u32,
     /// Number of `template_arguments`.
     pub n_template_arguments: u32,
-    /// Language, NUL-terminated.
+    /// One of [`crate::DeviceInfo::kernel_languages`], NUL-terminated.
     pub language: *const c_char,
     /// Source, `source_bytes` bytes of UTF-8; of `cubin` any bytes.
     pub source: *const c_char,
@@ -34,10 +34,10 @@ pub struct KernelSource {
 
 /// Values of [`KernelArgument::kind`].
 pub mod argument {
-    /// `tensor`: a pointer to its first element, or a binding of memory that begins there. It may be
-    /// empty, unlike tensors of commands; its buffer may then be NULL.
+    /// A pointer to the first element of `tensor`, or a binding of memory that begins there. Unlike
+    /// tensors of commands it may be empty; its buffer may then be NULL.
     pub const TENSOR: u32 = 0;
-    /// `scalar` of `dtype`, by value; bool is a byte.
+    /// The value `scalar` of `dtype`; bool is a byte.
     pub const SCALAR: u32 = 1;
 }
 
@@ -59,7 +59,7 @@ pub struct KernelArgument {
     pub written: u32,
 }
 
-/// One launch. Pointers are valid only during the call.
+/// One launch. Pointers are valid during the call only.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct KernelLaunch {
@@ -69,9 +69,10 @@ pub struct KernelLaunch {
     pub n_arguments: u32,
     /// Arguments, in the order of the kernel's parameters.
     pub arguments: *const KernelArgument,
-    /// Bytes between the elements of `arguments`.
+    /// Bytes from one element of `arguments` to the next.
     pub argument_stride: u32,
-    /// Bytes of dynamic shared memory; where that is a parameter (opencl-c), the last one.
+    /// Bytes of dynamic shared memory. Languages that pass it as a parameter (opencl-c) have it
+    /// last.
     pub shared_bytes: u32,
     /// Blocks (work groups) in x, y, z.
     pub grid: [u32; 3],
@@ -87,13 +88,13 @@ pub struct KernelInfo {
     pub size: u32,
     /// Most threads of a block of this kernel.
     pub max_threads: u32,
-    /// Numbers of threads that suit the device are multiples of this.
+    /// Efficient numbers of threads are multiples of this (the size of a warp or wave).
     pub thread_multiple: u32,
     /// Bytes of shared memory of a block, dynamic and static.
     pub max_shared: u32,
 }
 
-/// The interface's table.
+/// Functions of the interface.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct KernelInterface {
@@ -101,7 +102,7 @@ pub struct KernelInterface {
     pub size: u32,
     /// Reserved, zero.
     pub flags: u32,
-    /// (any) Compiles; a failure's error holds the compiler's log.
+    /// (any) Compiles a kernel. The error of a failure has the compiler's log.
     pub compile: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -110,7 +111,7 @@ pub struct KernelInterface {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (stream) Launches.
+    /// (stream) Enqueues a launch behind the stream's earlier work.
     pub launch: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -120,7 +121,7 @@ pub struct KernelInterface {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (any) Frees a kernel that no stream runs any more.
+    /// (any) Frees a kernel. No stream runs it any more.
     pub release: Option<unsafe extern "C" fn(device: *mut c_void, kernel: *mut c_void)>,
     /// (any) Reads the properties of a kernel.
     pub info: Option<

@@ -1,14 +1,14 @@
-//! Optional interface: memory of other libraries as buffers, and buffers for other
-//! libraries, without a copy.
+//! Optional interface: memory of other libraries as buffers, and buffers for other libraries,
+//! without a copy.
 //!
-//! DLPack's types of devices have each their kind: the CPU's and pinned memory are
-//! [`kind::HOST`]; CUDA, its managed memory, ROCm, oneAPI and extension devices
-//! [`kind::DEVICE_POINTER`]; Metal [`kind::MTL_BUFFER`]; OpenCL [`kind::CL_MEM`]. A block by an
-//! address begins at the lowest element; one by a handle begins with the object, and Ultramarine
-//! counts from there.
+//! Kinds follow DLPack's device types: [`kind::HOST`] for the CPU and pinned memory;
+//! [`kind::DEVICE_POINTER`] for CUDA, its managed memory, ROCm, oneAPI and extension devices;
+//! [`kind::MTL_BUFFER`] for Metal; [`kind::CL_MEM`] for OpenCL. A block by an address begins at the
+//! lowest element, a block by a handle at the beginning of the object.
 //!
-//! Streams cross where [`MemoryInterface::native_stream`], [`MemoryInterface::wait_foreign`] and
-//! [`MemoryInterface::signal_foreign`] are all there; else the host waits.
+//! Streams of the two libraries are ordered on the device if [`MemoryInterface::native_stream`],
+//! [`MemoryInterface::wait_foreign`] and [`MemoryInterface::signal_foreign`] are all there; else
+//! the host waits.
 
 use crate::{Error, Status};
 use core::ffi::c_void;
@@ -36,7 +36,7 @@ pub mod flag {
     pub const READ_ONLY: u32 = 1;
 }
 
-/// A block of memory that belongs to somebody else.
+/// A block of memory that belongs to another library.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ForeignMemory {
@@ -52,19 +52,19 @@ pub struct ForeignMemory {
     pub handle: u64,
     /// Bytes from the start of the memory to the block.
     pub offset: u64,
-    /// Bytes of the block.
+    /// Size of the block in bytes.
     pub bytes: u64,
-    /// Called once, on any thread, when the block is no longer used; may be NULL.
-    /// The owner sets it for an import, the backend for an export.
+    /// Called once, on any thread, when the block is no longer used; may be NULL. The owner sets it
+    /// for an import, the backend for an export.
     pub release: Option<unsafe extern "C" fn(context: *mut c_void)>,
     /// Argument of `release`.
     pub context: *mut c_void,
-    /// A native event or stream of the other library after whose present work the
-    /// content is there; 0: it is there already.
+    /// Native event or stream of the other library: the content is there after its present work. 0:
+    /// it is there already.
     pub ready: u64,
 }
 
-/// The interface's table.
+/// Functions of the interface.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct MemoryInterface {
@@ -76,8 +76,9 @@ pub struct MemoryInterface {
     pub exports: u32,
     /// Reserved, zero.
     pub flags: u32,
-    /// (any) A buffer over somebody else's memory. On success the backend calls
-    /// `release` when the buffer is freed; on failure it never does.
+    /// (any) Makes a buffer of a block of another library. After OK the backend calls
+    /// [`ForeignMemory::release`] when the buffer is freed; after a failure it never does, and the
+    /// owner keeps the block.
     pub import: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -86,8 +87,8 @@ pub struct MemoryInterface {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (any) Describes a buffer as memory of `kind`. The host keeps the buffer alive
-    /// for as long as the other side uses it, and calls `release` afterwards.
+    /// (any) Describes a buffer as memory of `kind`, for another library. The host keeps the buffer
+    /// alive as long as that library uses it, and calls [`ForeignMemory::release`] afterwards.
     pub export: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -97,8 +98,8 @@ pub struct MemoryInterface {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (stream) Makes a stream of the backend wait for the present work of a foreign native
-    /// stream, which comes as [`MemoryInterface::signal_foreign`] says.
+    /// (stream) Makes a stream of the backend wait for the present work of a foreign native stream,
+    /// given as in [`MemoryInterface::signal_foreign`].
     pub wait_foreign: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -107,13 +108,13 @@ pub struct MemoryInterface {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (any) The native stream behind one of the backend's streams, as an integer.
+    /// (any) Returns the native stream behind a stream of the backend, as an integer.
     pub native_stream:
         Option<unsafe extern "C" fn(device: *mut c_void, stream: *mut c_void) -> u64>,
     /// (any) Makes later work of a foreign native stream wait until an event of the backend has
-    /// reached `value`, which was recorded. The stream is what `native_stream` would return for
-    /// it, or a number that DLPack gives a meaning to for the device's type (CUDA: 1 and 2;
-    /// ROCm: 0). What is neither is refused, where the backend can tell.
+    /// reached `value`, which has been recorded. `foreign` is a number as `native_stream` returns
+    /// it, or one that DLPack gives a meaning for the device's type (CUDA: 1 and 2; ROCm: 0). The
+    /// backend refuses other numbers where it can tell.
     pub signal_foreign: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -123,12 +124,12 @@ pub struct MemoryInterface {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (any) Keeps a foreign native stream, which is alive, until
-    /// [`MemoryInterface::release_foreign`]: what its owner does to it destroys it no earlier. Where
-    /// streams are counted, as OpenCL's queues are; NULL elsewhere.
+    /// (any) Keeps a living foreign native stream alive until [`MemoryInterface::release_foreign`],
+    /// also if its owner drops it. For APIs that count references, such as OpenCL's queues; NULL
+    /// elsewhere.
     pub retain_foreign: Option<
         unsafe extern "C" fn(device: *mut c_void, foreign: u64, error: *mut *mut Error) -> Status,
     >,
-    /// (any) Ends a [`MemoryInterface::retain_foreign`] that succeeded. Both are there, or neither.
+    /// (any) Ends a [`MemoryInterface::retain_foreign`] that succeeded. NULL exactly if that is.
     pub release_foreign: Option<unsafe extern "C" fn(device: *mut c_void, foreign: u64)>,
 }

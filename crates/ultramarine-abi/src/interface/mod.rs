@@ -1,6 +1,9 @@
-//! Optional interfaces, which a backend offers by id through
-//! [`crate::BackendTable::interface`]. An id ends in the interface's revision; within
-//! a revision structs only grow, by their sizes.
+//! Optional interfaces of a backend. The host looks each up by its id, with
+//! [`crate::BackendTable::interface`]; the answer is a static table, or NULL.
+//!
+//! An id ends in the interface's revision; within a revision structs only grow, by their sizes. The
+//! rules of [`crate::BackendTable`] hold: statuses and errors, handles, *(any)* and *(stream)*,
+//! missing functions. Pointers in arguments are valid during the call only.
 
 pub mod about;
 pub mod collective;

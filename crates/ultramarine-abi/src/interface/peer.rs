@@ -6,7 +6,7 @@ use core::ffi::c_void;
 /// Id for [`crate::BackendTable::interface`].
 pub const INTERFACE: &core::ffi::CStr = c"ultramarine.peer/1";
 
-/// The interface's table.
+/// Functions of the interface.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct PeerInterface {
@@ -14,8 +14,9 @@ pub struct PeerInterface {
     pub size: u32,
     /// Reserved, zero.
     pub flags: u32,
-    /// (stream) Copies bytes between buffers of two devices, or of one, in the order of
-    /// a stream of the target's device. The host has made that stream wait for the source.
+    /// (stream) Copies `bytes` bytes between buffers of two devices, or of one. Offsets are in
+    /// bytes. The copy is work of `stream`, a stream of the target's device, which the host has
+    /// made wait for the source.
     pub copy: Option<
         unsafe extern "C" fn(
             target_device: *mut c_void,

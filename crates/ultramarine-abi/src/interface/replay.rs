@@ -1,18 +1,21 @@
 //! Optional interface: lists of commands, recorded once and replayed on other memory.
 //!
-//! A recorded command is a command whose tensors say where their memory comes from. *Fixed* memory
-//! is that of the command, and lives as long as the recording. *Bound* memory is named by a slot,
-//! to which every replay binds a buffer. *Arena* memory is an offset in one buffer for all
-//! temporaries: [`ReplayInterface::record`] returns its size, and the host allocates it. Scalars
-//! are the command's, or named by a slot, too.
+//! A recorded command is a command with a source for the memory of each tensor:
 //!
-//! A replay does what a submit of the commands would do, in their order, on the memory that is
-//! bound. A backend may take its time to record: a replay should cost little more than the kernels,
-//! and a change no more than the commands that it concerns.
+//! * *fixed*: the command's own memory, which lives as long as the recording.
+//! * *bound*: a slot. Every replay binds a buffer to it.
+//! * *arena*: an offset in one buffer for all temporaries. [`ReplayInterface::record`] returns its
+//!   size, and the host allocates it.
 //!
-//! [`crate::status::UNSUPPORTED`] and [`crate::status::NOT_YET`] are answers of `record`, `replay` and
-//! `update` after which nothing was done and nothing was enqueued. The host submits the commands
-//! instead; after NOT_YET it asks again at a later run.
+//! Scalars are the command's own, or values of a slot.
+//!
+//! A replay does what a submit of the commands would do, in their order, on the bound memory.
+//! Recording may take its time: a replay should cost little more than the kernels, and an update no
+//! more than the commands that it concerns.
+//!
+//! `record`, `replay` and `update` may answer [`crate::status::UNSUPPORTED`] or
+//! [`crate::status::NOT_YET`]: nothing was done or enqueued, and the host submits the commands
+//! instead. After NOT_YET it asks again at a later run.
 
 use crate::{Command, Error, Status};
 use core::ffi::c_void;
@@ -22,7 +25,7 @@ pub const INTERFACE: &core::ffi::CStr = c"ultramarine.replay/2";
 
 /// Values of [`MemorySource::kind`].
 pub mod source {
-    /// The memory that the command names, alive for as long as the recording.
+    /// The memory that the command names. It lives as long as the recording.
     pub const FIXED: u32 = 0;
     /// The memory that a replay binds to slot `slot`. The tensor's `dl.byte_offset` counts from
     /// [`SlotMemory::offset`](super::SlotMemory::offset).
@@ -31,8 +34,8 @@ pub mod source {
     pub const ARENA: u32 = 2;
 }
 
-/// The source of a tensor's memory. Of tensors whose memory is not fixed, `dl.data`, `buffer`,
-/// `buffer_size` and `wait` say nothing.
+/// Source of a tensor's memory. If it is not fixed, `dl.data`, `buffer`, `buffer_size` and `wait`
+/// of the tensor are unspecified.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemorySource {
@@ -42,10 +45,10 @@ pub struct MemorySource {
     pub slot: u32,
 }
 
-/// Value of a recorded scalar's slot: the scalar is the command's.
+/// Slot of a scalar that is the command's own.
 pub const FIXED_SCALAR: u32 = u32::MAX;
 
-/// A command of a recording. Pointers are valid only during the call.
+/// A command of a recording. Pointers are valid during the call only.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct RecordedCommand {
@@ -65,7 +68,7 @@ pub struct RecordedCommand {
     pub workspace_offset: u64,
 }
 
-/// Commands to be recorded. Pointers are valid only during the call.
+/// Commands to record. Pointers are valid during the call only.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct RecordingRequest {
@@ -83,27 +86,29 @@ pub struct RecordingRequest {
     pub n_scalars: u32,
     /// Reserved, zero.
     pub reserved: u32,
-    /// Bytes of the arena that commands and later updates use.
+    /// Size in bytes of the arena that the commands and later updates use.
     pub arena_bytes: u64,
 }
 
-/// Memory that is bound for a replay.
+/// Memory that is bound to a slot for a replay.
+///
+/// Handles may be reused: the handle of a former replay may belong to another buffer now. State
+/// that a recording keeps about a buffer is valid only while its memory is the same.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotMemory {
     /// The backend's handle of the buffer; NULL for memory of the host, and for a slot that no
-    /// command names. The handle of the last replay may be that of another buffer by now: what a
-    /// recording keeps of a buffer is good for as long as its memory is the same.
+    /// command names.
     pub buffer: *mut c_void,
-    /// Address of the buffer for the host, or NULL where it has none.
+    /// Address of the buffer for the host, or NULL.
     pub data: *mut c_void,
-    /// Bytes in the whole buffer.
+    /// Size of the whole buffer in bytes.
     pub bytes: u64,
     /// Bytes from the buffer's beginning to the slot's.
     pub offset: u64,
 }
 
-/// The bindings of a replay. Pointers are valid only during the call.
+/// Memory and scalars of a replay. Pointers are valid during the call only.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ReplayBindings {
@@ -119,16 +124,15 @@ pub struct ReplayBindings {
     pub n_slots: u32,
     /// Number of scalars: the recording's.
     pub n_scalars: u32,
-    /// The arena, at least as large as `record` said; `offset` 0. Its content need not be what the
-    /// last replay left. The same one as last time costs nothing, another one may cost as much as a
-    /// change of all commands.
+    /// The arena, at least as large as `record` said, with `offset` 0. Its content is unspecified.
+    /// Another arena than at the last replay may cost as much as an update of all commands.
     pub arena: SlotMemory,
 }
 
-/// The interface's table.
+/// Functions of the interface.
 ///
-/// Calls with one recording come one at a time, from any thread, and `replay`s of it run one after
-/// another: the host has a stream wait for the former replay if that was on another stream.
+/// Calls with one recording come one at a time, from any thread. Its replays run one after the
+/// other: a stream waits for the former replay if that was on another stream.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ReplayInterface {
@@ -136,9 +140,9 @@ pub struct ReplayInterface {
     pub size: u32,
     /// Reserved, zero.
     pub flags: u32,
-    /// (any) Records commands without running them. Their plans and fixed buffers stay alive for as
-    /// long as the recording. `arena_bytes` gets the size of the arena: what was asked for, or
-    /// more, which is the backend's own.
+    /// (any) Records commands without running them. Their plans and fixed buffers live as long as
+    /// the recording. Sets `arena_bytes` to the request's, or to more: the rest is for the
+    /// backend's own use.
     pub record: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -148,7 +152,7 @@ pub struct ReplayInterface {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (stream) Runs a recording, as [`crate::BackendTable::submit`] its commands.
+    /// (stream) Runs a recording, as [`crate::BackendTable::submit`] runs its commands.
     pub replay: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -158,9 +162,9 @@ pub struct ReplayInterface {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (any) Replaces command `index` for later replays; replays under way keep the former one. Its
-    /// plan and the numbers of its tensors and scalars are the former one's; shapes, strides,
-    /// offsets, scalars and sources may differ. After a failure the former command stays.
+    /// (any) Replaces command `index` for later replays; replays under way keep the former one. The
+    /// plan and the numbers of tensors and scalars stay; shapes, strides, offsets, scalars and
+    /// sources may differ. After a failure the former command stays.
     pub update: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -170,6 +174,6 @@ pub struct ReplayInterface {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (any) Frees a recording that no stream runs any more.
+    /// (any) Frees a recording. No stream runs it any more.
     pub release: Option<unsafe extern "C" fn(device: *mut c_void, recording: *mut c_void)>,
 }

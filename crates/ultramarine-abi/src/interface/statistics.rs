@@ -1,5 +1,5 @@
-//! Optional interface: a backend's own counts of memory, and its limits. Without it
-//! the host's counts stand in.
+//! Optional interface: a backend's own counts of memory, and its limits. Without it the host
+//! reports its own counts.
 
 use crate::{Error, Status};
 use core::ffi::c_void;
@@ -11,36 +11,37 @@ pub const INTERFACE: &core::ffi::CStr = c"ultramarine.statistics/1";
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryStatistics {
-    /// `size_of::<MemoryStatistics>()` of the host, or [`COUNTS`] if it wants no more: a driver may be slow to say what is free.
+    /// `size_of::<MemoryStatistics>()` of the host, or [`COUNTS`] if it wants no more: drivers may
+    /// be slow to count free memory.
     pub size: u32,
     /// Reserved, zero.
     pub flags: u32,
     /// In buffers that exist.
     pub active: u64,
-    /// The most that `active` was since the start or the last reset.
+    /// The largest `active` since the start or the last [`StatisticsInterface::reset_peak`].
     pub peak: u64,
-    /// Kept for reuse.
+    /// Freed, and kept for reuse.
     pub cache: u64,
-    /// On the device in all; 0 when unknown.
+    /// Of the device; 0: unknown.
     pub total: u64,
-    /// Free on the device; 0 when unknown.
+    /// Free on the device; 0: unknown.
     pub free: u64,
 }
 
 /// The size of [`MemoryStatistics`] up to `cache`, all of which a backend knows itself.
 pub const COUNTS: u32 = core::mem::offset_of!(MemoryStatistics, total) as u32;
 
-/// Values of the `which` of [`StatisticsInterface::set_limit`].
+/// Limits in bytes: values of `which` of [`StatisticsInterface::set_limit`].
 pub mod limit {
-    /// Bytes that buffers and cache should take at most.
+    /// Of buffers and cache together; a guideline.
     pub const MEMORY: u32 = 0;
-    /// Bytes kept for reuse at most.
+    /// Of memory kept for reuse.
     pub const CACHE: u32 = 1;
-    /// Bytes that may be pinned.
+    /// Of pinned memory.
     pub const WIRED: u32 = 2;
 }
 
-/// The interface's table.
+/// Functions of the interface.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct StatisticsInterface {
@@ -48,7 +49,7 @@ pub struct StatisticsInterface {
     pub size: u32,
     /// Reserved, zero.
     pub flags: u32,
-    /// (any) Fills in the counts.
+    /// (any) Fills `statistics` up to its size.
     pub read: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -56,7 +57,7 @@ pub struct StatisticsInterface {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (any) Sets one of [`limit`]; `former` gets what it was.
+    /// (any) Sets one of [`limit`], and `former` to its former value.
     pub set_limit: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -66,10 +67,10 @@ pub struct StatisticsInterface {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (any) One of [`limit`] as it is set.
+    /// (any) Returns one of [`limit`].
     pub get_limit: Option<unsafe extern "C" fn(device: *mut c_void, which: u32) -> u64>,
-    /// (any) Starts the peak afresh.
+    /// (any) Sets the peak to the present `active`.
     pub reset_peak: Option<unsafe extern "C" fn(device: *mut c_void)>,
-    /// (any) Frees what is kept for reuse.
+    /// (any) Frees the memory that is kept for reuse.
     pub clear_cache: Option<unsafe extern "C" fn(device: *mut c_void)>,
 }

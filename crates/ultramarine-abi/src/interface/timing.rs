@@ -1,9 +1,10 @@
-//! Optional interface: timestamps in the order of a stream, and named ranges in the vendor's profiler.
+//! Optional interface: timestamps in the order of a stream, and named ranges in the vendor's
+//! profiler.
 //!
-//! A mark is work of its stream: the device notes the time at which everything that the stream was
-//! given before it is done. So two marks around a command say how long the command took, whatever
-//! the host did meanwhile. Nothing waits for a mark; it is resolved later. The host makes marks and
-//! ranges while a profile runs, and never otherwise.
+//! A mark is work of its stream: the device notes the time at which the stream's earlier work is
+//! done. Two marks around a command give its duration, whatever the host did meanwhile. Nothing
+//! waits for a mark; it is resolved later. The host makes marks and ranges only while a profile
+//! runs.
 
 use crate::{Error, Status};
 use core::ffi::{c_char, c_void};
@@ -11,7 +12,7 @@ use core::ffi::{c_char, c_void};
 /// Id for [`crate::BackendTable::interface`].
 pub const INTERFACE: &core::ffi::CStr = c"ultramarine.timing/1";
 
-/// The interface's table.
+/// Functions of the interface.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct TimingInterface {
@@ -19,9 +20,9 @@ pub struct TimingInterface {
     pub size: u32,
     /// Reserved, zero.
     pub flags: u32,
-    /// (stream) Enqueues a timestamp behind the stream's earlier work. `slot` gets a handle for it,
-    /// which is never NULL. Where streams are the host's (a CPU backend) `stream` is NULL, and all
-    /// earlier work is done. UNSUPPORTED: this stream has no clock, and the host takes its own times.
+    /// (stream) Enqueues a timestamp behind the stream's earlier work, and sets `slot` to its
+    /// handle, never NULL. `stream` is NULL if streams are the host's (a CPU backend); all earlier
+    /// work is then done. UNSUPPORTED: this stream has no clock, and the host takes its own times.
     pub mark: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -30,9 +31,9 @@ pub struct TimingInterface {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (any) Asks for a timestamp, without waiting. `ready` gets 0 if the stream has not got there;
-    /// else 1, and `nanoseconds` the time on the device's clock. That clock never goes back, begins
-    /// anywhere, and is one for all streams of an open device. Asked again, it is the same time.
+    /// (any) Reads a timestamp, without waiting. Sets `ready` to 0 if the stream has not reached
+    /// it; else to 1, and `nanoseconds` to the time. The clock never goes back, has any origin, and
+    /// is one for all streams of an open device. A later call gives the same time.
     pub resolve: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -42,12 +43,12 @@ pub struct TimingInterface {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (any) Gives a slot back, resolved or not.
+    /// (any) Frees a timestamp, resolved or not.
     pub release: Option<unsafe extern "C" fn(device: *mut c_void, slot: *mut c_void)>,
-    /// (stream) Opens a range of the calling thread in the vendor's profiler; `name` is NUL-terminated
-    /// UTF-8, valid during the call. NULL: the vendor has no ranges.
+    /// (stream) Opens a range of the calling thread in the vendor's profiler. `name` is
+    /// NUL-terminated UTF-8. NULL if the profiler has no ranges.
     pub range_push:
         Option<unsafe extern "C" fn(device: *mut c_void, stream: *mut c_void, name: *const c_char)>,
-    /// (stream) Closes the range that the thread opened last. Both are there, or neither.
+    /// (stream) Closes the range that the thread opened last. NULL exactly if `range_push` is.
     pub range_pop: Option<unsafe extern "C" fn(device: *mut c_void, stream: *mut c_void)>,
 }

@@ -1,8 +1,9 @@
-//! Optional interface: memory that a backend lends for uploads, which the host fills, as from a file.
+//! Optional interface: memory that a backend lends for uploads, which the host fills.
 //!
-//! A backend copies to its device by way of memory that the device can read, pinned memory on most. So bytes that the host
-//! has to fetch first would be written twice. The host reads them into such memory instead, and gives it back for a copy
-//! in the order of a stream. The host asks for at most 4 MiB at a time, from a few threads.
+//! The backend lends memory that its device can read, such as pinned memory. The host fills it, for
+//! example from a file, and gives it back for a copy in the order of a stream. So the bytes are
+//! written once, and not first to memory of the host. The host asks for at most 4 MiB at a time,
+//! from a few threads.
 
 use crate::{Error, Status};
 use core::ffi::c_void;
@@ -21,15 +22,15 @@ pub struct UploadPiece {
     pub size: u32,
     /// Reserved, zero.
     pub flags: u32,
-    /// The backend's handle of it, which is never NULL.
+    /// The backend's handle of the memory, never NULL.
     pub handle: *mut c_void,
-    /// Its address for the host.
+    /// Address of the memory for the host.
     pub memory: *mut c_void,
-    /// Its bytes.
+    /// Size of the memory in bytes.
     pub bytes: u64,
 }
 
-/// The interface's table.
+/// Functions of the interface.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct UploadInterface {
@@ -37,8 +38,9 @@ pub struct UploadInterface {
     pub size: u32,
     /// Reserved, zero.
     pub flags: u32,
-    /// (any) Lends memory of at least `bytes` bytes, which are not 0, for a copy in `stream`. It may wait for earlier
-    /// copies of that stream. UNSUPPORTED: there is none now, and the host copies from memory of its own.
+    /// (any) Lends at least `bytes` bytes, which are not 0, for a copy in `stream`, and fills
+    /// `piece`. It may wait for earlier copies of that stream. UNSUPPORTED: there is no memory now,
+    /// and the host copies from memory of its own.
     pub lend: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -48,9 +50,10 @@ pub struct UploadInterface {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (stream) Enqueues a copy of the first `bytes` bytes of lent memory to a buffer, behind the stream's earlier work:
-    /// they are there for its later work. The memory is the backend's again, also after a failure, and is not lent until
-    /// the copy is done.
+    /// (stream) Enqueues a copy of the first `bytes` bytes of lent memory (its handle is `piece`)
+    /// to a buffer, `offset` bytes behind its beginning. The stream's later work sees them. The
+    /// memory is the backend's again, also after a failure, and is not lent before the copy is
+    /// done.
     pub copy: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -62,6 +65,6 @@ pub struct UploadInterface {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (any) Takes lent memory back of which nothing is to be copied.
+    /// (any) Takes lent memory back without a copy.
     pub give_back: Option<unsafe extern "C" fn(device: *mut c_void, piece: *mut c_void)>,
 }
