@@ -191,6 +191,10 @@ fn grad(
 /// Raises:
 ///     ValueError: If an argument is named twice or is negative; at a call, if it is not there, has
 ///         no array or anything else in it, or `fun` returns something else.
+///
+/// Example:
+///     >>> mx.value_and_grad(lambda x: x * x)(mx.array(3.0))
+///     (array(9, dtype=float32), array(6, dtype=float32))
 #[pyfunction]
 #[pyo3(signature = (fun, argnums=None, argnames=None),
        text_signature = "(fun, argnums=None, argnames=[])")]
@@ -413,6 +417,10 @@ fn jvp(fun: &Bound<'_, PyAny>, primals: Arrays, tangents: Arrays) -> Res<Pair> {
 ///
 /// Returns:
 ///     Callable[P, R]: Function with the arguments and results of `fun`.
+///
+/// Example:
+///     >>> mx.grad(mx.checkpoint(lambda x: mx.sin(x) * x))(mx.array(0.0))
+///     array(0, dtype=float32)
 #[pyfunction]
 fn checkpoint(fun: &Bound<'_, PyAny>) -> Res<Transformed> {
     Ok(Transformed { function: callable("checkpoint", fun)?, kind: Kind::Checkpoint })

@@ -1640,6 +1640,10 @@ def addmm(
 
     Raises:
         ValueError: If the shapes do not fit, or all are integers.
+
+    Example:
+        >>> mx.addmm(mx.array([1.0]), mx.array([[1.0, 2.0]]), mx.array([[3.0], [4.0]]))
+        array([[12]], dtype=float32)
     """
 
 def all(
@@ -1692,6 +1696,10 @@ def allclose(
 
     Raises:
         ValueError: If the shapes cannot be broadcast.
+
+    Example:
+        >>> mx.allclose(mx.array([1.0]), mx.array([1.0 + 1e-7]))
+        array(True, dtype=bool)
     """
 
 def any(
@@ -1953,6 +1961,10 @@ def array_equal(
 
     Returns:
         array: One bool, without dimensions; False for different shapes.
+
+    Example:
+        >>> mx.array_equal(mx.array([1, 2]), mx.array([1, 2]))
+        array(True, dtype=bool)
     """
 
 def as_strided(
@@ -2022,6 +2034,10 @@ def asarray(
         InterchangeError: (a BufferError and a ValueError) If a copy is needed and `copy` is
             False, or a producer cannot give its memory.
         ValueError: If no array can be made of the object.
+
+    Example:
+        >>> mx.asarray([1, 2], dtype=mx.float16)
+        array([1, 2], dtype=float16)
     """
 
 def astype(a: array, dtype: Dtype, /, *, stream: StreamOrDevice = None) -> array:
@@ -2240,6 +2256,10 @@ def broadcast_arrays(*arrays: array, stream: StreamOrDevice = None) -> list[arra
 
     Raises:
         ValueError: If the shapes cannot be broadcast.
+
+    Example:
+        >>> [x.shape for x in mx.broadcast_arrays(mx.ones((2, 1)), mx.ones(3))]
+        [(2, 3), (2, 3)]
     """
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
@@ -2274,6 +2294,11 @@ def broadcast_to(a: ArrayLike, /, shape: Sequence[int], *, stream: StreamOrDevic
 
     Raises:
         ValueError: If the array cannot be broadcast to the shape.
+
+    Example:
+        >>> mx.broadcast_to(mx.array([1, 2]), (2, 2))
+        array([[1, 2],
+               [1, 2]], dtype=int32)
     """
 
 def can_cast(from_: array | Dtype, to: Dtype) -> bool:
@@ -2317,6 +2342,10 @@ def checkpoint(fun: Callable[_P, _R]) -> Callable[_P, _R]:
 
     Returns:
         Callable[P, R]: Function with the arguments and results of `fun`.
+
+    Example:
+        >>> mx.grad(mx.checkpoint(lambda x: mx.sin(x) * x))(mx.array(0.0))
+        array(0, dtype=float32)
     """
 
 def clear_cache(device: Device | DeviceType | None = None) -> None:
@@ -3076,6 +3105,10 @@ def diagonal(
     Raises:
         IndexError: If an axis is out of range.
         ValueError: If there are less than two dimensions, or the axes are the same.
+
+    Example:
+        >>> mx.diagonal(mx.array([[1, 2], [3, 4]]))
+        array([1, 4], dtype=int32)
     """
 
 def diff(a: array, /, n: int = 1, axis: int = ..., *, stream: StreamOrDevice = None) -> array:
@@ -3141,6 +3174,10 @@ def divmod(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> list[ar
 
     Raises:
         ValueError: If the shapes cannot be broadcast, or the elements are complex.
+
+    Example:
+        >>> mx.divmod(mx.array([7, -7]), 3)
+        [array([2, -3], dtype=int32), array([1, 2], dtype=int32)]
     """
 
 def einsum(subscripts: str, *operands: array, stream: StreamOrDevice = None) -> array:
@@ -3182,6 +3219,10 @@ def einsum_path(subscripts: str, *operands: array) -> tuple[list[tuple[int, ...]
 
     Raises:
         ValueError: If the subscripts are malformed or do not fit the operands.
+
+    Example:
+        >>> mx.einsum_path("ij,jk,kl", mx.ones((2, 3)), mx.ones((3, 4)), mx.ones((4, 2)))[0]
+        [(1, 2), (0, 1)]
     """
 
 def empty(
@@ -3450,6 +3491,11 @@ def eye(
 
     Raises:
         ValueError: If a size is negative.
+
+    Example:
+        >>> mx.eye(2, 3)
+        array([[1, 0, 0],
+               [0, 1, 0]], dtype=float32)
     """
 
 def flatten(
@@ -3626,6 +3672,10 @@ def full_like(
 
     Raises:
         ValueError: If `vals` cannot be broadcast to the shape.
+
+    Example:
+        >>> mx.full_like(mx.array([1.5, 2]), 7)
+        array([7, 7], dtype=float32)
     """
 
 def gather_mm(
@@ -4009,6 +4059,11 @@ def identity(
 
     Raises:
         ValueError: If the size is negative.
+
+    Example:
+        >>> mx.identity(2)
+        array([[1, 0],
+               [0, 1]], dtype=float32)
     """
 
 def imag(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
@@ -4114,6 +4169,10 @@ def isclose(
 
     Raises:
         ValueError: If the shapes cannot be broadcast.
+
+    Example:
+        >>> mx.isclose(mx.array([1.0, 2.0]), mx.array([1.0, 2.1]))
+        array([True, False], dtype=bool)
     """
 
 def isdtype(dtype: Dtype, kind: Dtype | str | tuple[Dtype | str, ...]) -> bool:
@@ -4859,6 +4918,10 @@ def minmax(
     Raises:
         IndexError: If an axis is out of range.
         ValueError: If there are no elements.
+
+    Example:
+        >>> mx.minmax(mx.array([3, 1, 2]))
+        (array(1, dtype=int32), array(3, dtype=int32))
     """
 
 def moveaxis(a: array, /, source: int, destination: int, *, stream: StreamOrDevice = None) -> array:
@@ -4922,6 +4985,10 @@ def nan_to_num(
 
     Raises:
         ValueError: If the elements are complex.
+
+    Example:
+        >>> mx.nan_to_num(mx.array([1.0, mx.nan]))
+        array([1, 0], dtype=float32)
     """
 
 def negative(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
@@ -5232,6 +5299,11 @@ def put_along_axis(
     Raises:
         IndexError: If the axis is out of range.
         ValueError: If the numbers of dimensions differ.
+
+    Example:
+        >>> mx.put_along_axis(mx.zeros((2, 2)), mx.array([[1], [0]]), mx.array(5.0), axis=1)
+        array([[0, 5],
+               [5, 0]], dtype=float32)
     """
 
 def qqmm(
@@ -5585,6 +5657,11 @@ def save(file: _Path, arr: array) -> None:
     Raises:
         RuntimeError: If the file cannot be written.
         ValueError: If `file` is neither a path nor a file object.
+
+    Example:
+        >>> mx.save("x.npy", mx.arange(3))
+        >>> mx.load("x.npy")
+        array([0, 1, 2], dtype=int32)
     """
 
 def save_gguf(
@@ -5624,6 +5701,11 @@ def save_safetensors(
     Raises:
         RuntimeError: If the file cannot be written.
         ValueError: If metadata is not text, or `file` is neither a path nor a file object.
+
+    Example:
+        >>> mx.save_safetensors("w.safetensors", {"w": mx.ones(2)})
+        >>> mx.load("w.safetensors")["w"]
+        array([1, 1], dtype=float32)
     """
 
 def savez(file: _Path, *args: array, **kwargs: array) -> None:
@@ -6521,6 +6603,11 @@ def tril(x: array, k: int = 0, *, stream: StreamOrDevice = None) -> array:
 
     Raises:
         ValueError: If there are less than two dimensions.
+
+    Example:
+        >>> mx.tril(mx.ones((2, 3)))
+        array([[1, 0, 0],
+               [1, 1, 0]], dtype=float32)
     """
 
 def triu(x: array, k: int = 0, *, stream: StreamOrDevice = None) -> array:
@@ -6537,6 +6624,11 @@ def triu(x: array, k: int = 0, *, stream: StreamOrDevice = None) -> array:
 
     Raises:
         ValueError: If there are less than two dimensions.
+
+    Example:
+        >>> mx.triu(mx.ones((2, 3)))
+        array([[1, 1, 1],
+               [0, 1, 1]], dtype=float32)
     """
 
 def trunc(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
@@ -6629,6 +6721,10 @@ def unstack(x: array, /, *, axis: int = 0, stream: StreamOrDevice = None) -> tup
 
     Raises:
         IndexError: If the axis is out of range.
+
+    Example:
+        >>> mx.unstack(mx.array([[1, 2], [3, 4]]))
+        (array([1, 2], dtype=int32), array([3, 4], dtype=int32))
     """
 
 def value_and_grad(
@@ -6653,6 +6749,10 @@ def value_and_grad(
     Raises:
         ValueError: If an argument is named twice or is negative; at a call, if it is not there, has
             no array or anything else in it, or `fun` returns something else.
+
+    Example:
+        >>> mx.value_and_grad(lambda x: x * x)(mx.array(3.0))
+        (array(9, dtype=float32), array(6, dtype=float32))
     """
 
 def var(

@@ -226,6 +226,10 @@ def layer_norm(
     Raises:
         ValueError: If `x` has no axis, is not of floats, or weight or bias do not fit the last
             axis.
+
+    Example:
+        >>> mx.fast.layer_norm(mx.array([1.0, 3.0]), None, None, 0.0)
+        array([-1, 1], dtype=float32)
     """
 
 def metal_kernel(
@@ -326,6 +330,10 @@ def rms_norm(x: array, weight: array | None, eps: float, *, stream: StreamOrDevi
     Raises:
         ValueError: If `x` has no axis, is not of floats, or the weight does not fit the last
             axis.
+
+    Example:
+        >>> mx.fast.rms_norm(mx.array([3.0, 4.0]), mx.ones(2), 0.0)
+        array([0.848528, 1.13137], dtype=float32)
     """
 
 def rope(
@@ -365,6 +373,10 @@ def rope(
 
     Raises:
         ValueError: If the shapes do not fit, or not exactly one of `base` and `freqs` is given.
+
+    Example:
+        >>> mx.fast.rope(mx.ones((1, 2, 4)), 4, traditional=False, base=10000.0, scale=1.0, offset=0).shape
+        (1, 2, 4)
     """
 
 def scaled_dot_product_attention(

@@ -121,6 +121,10 @@ def fftshift(
 
     Raises:
         IndexError: If an axis is out of range.
+
+    Example:
+        >>> mx.fft.fftshift(mx.arange(4))
+        array([2, 3, 0, 1], dtype=int32)
     """
 
 def ifft(

@@ -26,6 +26,11 @@ def cholesky(a: array, upper: bool = False, *, stream: StreamOrDevice = None) ->
 
     Raises:
         ValueError: If the matrices are not square, or of another dtype.
+
+    Example:
+        >>> mx.linalg.cholesky(mx.array([[4.0, 2.0], [2.0, 5.0]]), stream=mx.cpu)
+        array([[2, 0],
+               [1, 2]], dtype=float32)
     """
 
 def cholesky_inv(a: array, upper: bool = False, *, stream: StreamOrDevice = None) -> array:
@@ -116,6 +121,10 @@ def eigh(
     Raises:
         ValueError: If the matrices are not square or of another dtype, or `UPLO` is another
             letter.
+
+    Example:
+        >>> mx.linalg.eigh(mx.array([[2.0, 0.0], [0.0, 3.0]]), stream=mx.cpu)[0]
+        array([2, 3], dtype=float32)
     """
 
 def eigvals(a: array, *, stream: StreamOrDevice = None) -> array:
@@ -151,6 +160,10 @@ def eigvalsh(
     Raises:
         ValueError: If the matrices are not square or of another dtype, or `UPLO` is another
             letter.
+
+    Example:
+        >>> mx.linalg.eigvalsh(mx.array([[2.0, 0.0], [0.0, 3.0]]), stream=mx.cpu)
+        array([2, 3], dtype=float32)
     """
 
 def inv(a: array, *, stream: StreamOrDevice = None) -> array:
@@ -329,6 +342,10 @@ def solve_triangular(
     Raises:
         ValueError: If the matrices are not square, the shapes do not fit, or the dtype is
             another.
+
+    Example:
+        >>> mx.linalg.solve_triangular(mx.array([[2.0, 0.0], [1.0, 1.0]]), mx.array([2.0, 3.0]))
+        array([1, 2], dtype=float32)
     """
 
 def svd(a: array, compute_uv: bool = True, *, stream: StreamOrDevice = None) -> Any:
@@ -347,6 +364,10 @@ def svd(a: array, compute_uv: bool = True, *, stream: StreamOrDevice = None) -> 
 
     Raises:
         ValueError: If there are less than two dimensions, or the dtype is another.
+
+    Example:
+        >>> mx.linalg.svd(mx.array([[3.0, 0.0], [0.0, 2.0]]), compute_uv=False, stream=mx.cpu)
+        array([3, 2], dtype=float32)
     """
 
 def tri_inv(a: array, upper: bool = False, *, stream: StreamOrDevice = None) -> array:

@@ -36,6 +36,10 @@ def bernoulli(
 
     Raises:
         ValueError: If `p` is not of floats, or cannot be broadcast to the shape.
+
+    Example:
+        >>> mx.random.bernoulli(1.0, (2,))
+        array([True, True], dtype=bool)
     """
 
 def bits(
@@ -93,6 +97,10 @@ def categorical(
     Raises:
         IndexError: If the axis is out of range.
         ValueError: If both `shape` and `num_samples` are given, or the shape does not fit.
+
+    Example:
+        >>> mx.random.categorical(mx.array([[-mx.inf, 0.0]]))
+        array([1], dtype=uint32)
     """
 
 def gumbel(
@@ -224,6 +232,10 @@ def normal(
 
     Raises:
         ValueError: If the dtype is neither of floats nor complex.
+
+    Example:
+        >>> mx.random.normal((2, 3), key=mx.random.key(0)).shape
+        (2, 3)
     """
 
 def permutation(
@@ -250,6 +262,10 @@ def permutation(
     Raises:
         IndexError: If the axis is out of range.
         ValueError: If the integer is negative.
+
+    Example:
+        >>> mx.sort(mx.random.permutation(4))
+        array([0, 1, 2, 3], dtype=uint32)
     """
 
 def randint(
@@ -279,6 +295,11 @@ def randint(
 
     Raises:
         ValueError: If the dtype is another, or a bound cannot be broadcast to the shape.
+
+    Example:
+        >>> x = mx.random.randint(0, 10, (100,))
+        >>> bool(mx.all((x >= 0) & (x < 10)))
+        True
     """
 
 def seed(seed: int) -> None:
@@ -293,6 +314,13 @@ def seed(seed: int) -> None:
 
     Raises:
         TypeError: If the seed is no such integer.
+
+    Example:
+        >>> mx.random.seed(7)
+        >>> x = mx.random.uniform()
+        >>> mx.random.seed(7)
+        >>> mx.array_equal(x, mx.random.uniform())
+        array(True, dtype=bool)
     """
 
 def split(
@@ -316,6 +344,10 @@ def split(
 
     Raises:
         ValueError: If `num` is negative, or `key` is no key.
+
+    Example:
+        >>> mx.random.split(mx.random.key(0), 3).shape
+        (3, 2)
     """
 
 def truncated_normal(
@@ -377,4 +409,8 @@ def uniform(
     Raises:
         ValueError: If the dtype is not of floats, or a bound cannot be broadcast to the shape.
         RuntimeError: If the dtype is float64.
+
+    Example:
+        >>> mx.random.uniform(0, 10, (2, 3), key=mx.random.key(0)).shape
+        (2, 3)
     """

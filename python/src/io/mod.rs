@@ -140,6 +140,11 @@ fn write(
 /// Raises:
 ///     RuntimeError: If the file cannot be written.
 ///     ValueError: If `file` is neither a path nor a file object.
+///
+/// Example:
+///     >>> mx.save("x.npy", mx.arange(3))
+///     >>> mx.load("x.npy")
+///     array([0, 1, 2], dtype=int32)
 #[pyfunction]
 fn save(file: &Bound<'_, PyAny>, arr: ArrayArg) -> Res<()> {
     let write_to = |w: &mut dyn Write, name: &str| files::npy::write(w, &arr.0, name);
@@ -230,6 +235,11 @@ archives! {
 /// Raises:
 ///     RuntimeError: If the file cannot be written.
 ///     ValueError: If metadata is not text, or `file` is neither a path nor a file object.
+///
+/// Example:
+///     >>> mx.save_safetensors("w.safetensors", {"w": mx.ones(2)})
+///     >>> mx.load("w.safetensors")["w"]
+///     array([1, 1], dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (file, arrays, metadata=None))]
 fn save_safetensors(

@@ -173,6 +173,10 @@ transforms! {
 ///
 /// Raises:
 ///     IndexError: If an axis is out of range.
+///
+/// Example:
+///     >>> mx.fft.fftshift(mx.arange(4))
+///     array([2, 3, 0, 1], dtype=int32)
 #[pyfunction]
 #[pyo3(signature = (a, axes=None, stream=None))]
 fn fftshift(a: ArrayArg, axes: Option<Ints>, stream: Option<StreamArg>) -> Res<PyArray> {

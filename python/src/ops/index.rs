@@ -185,6 +185,11 @@ fn slice_update(
 /// Raises:
 ///     IndexError: If the axis is out of range.
 ///     ValueError: If the numbers of dimensions differ.
+///
+/// Example:
+///     >>> mx.put_along_axis(mx.zeros((2, 2)), mx.array([[1], [0]]), mx.array(5.0), axis=1)
+///     array([[0, 5],
+///            [5, 0]], dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (a, /, indices, values, axis=None, *, stream=None))]
 fn put_along_axis(

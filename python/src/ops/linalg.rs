@@ -196,6 +196,11 @@ of_matrices! {
 ///
 /// Raises:
 ///     ValueError: If the matrices are not square, or of another dtype.
+///
+/// Example:
+///     >>> mx.linalg.cholesky(mx.array([[4.0, 2.0], [2.0, 5.0]]), stream=mx.cpu)
+///     array([[2, 0],
+///            [1, 2]], dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (a, upper=false, *, stream=None))]
 fn cholesky(a: ArrayArg, upper: bool, stream: Option<StreamArg>) -> Res<PyArray> {
@@ -265,6 +270,10 @@ fn is_upper(uplo: &str) -> Res<bool> {
 /// Raises:
 ///     ValueError: If the matrices are not square or of another dtype, or `UPLO` is another
 ///         letter.
+///
+/// Example:
+///     >>> mx.linalg.eigh(mx.array([[2.0, 0.0], [0.0, 3.0]]), stream=mx.cpu)[0]
+///     array([2, 3], dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (a, UPLO="L", *, stream=None))]
 #[allow(non_snake_case)]
@@ -288,6 +297,10 @@ fn eigh(a: ArrayArg, UPLO: &str, stream: Option<StreamArg>) -> Res<Two> {
 /// Raises:
 ///     ValueError: If the matrices are not square or of another dtype, or `UPLO` is another
 ///         letter.
+///
+/// Example:
+///     >>> mx.linalg.eigvalsh(mx.array([[2.0, 0.0], [0.0, 3.0]]), stream=mx.cpu)
+///     array([2, 3], dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (a, UPLO="L", *, stream=None))]
 #[allow(non_snake_case)]
@@ -311,6 +324,10 @@ fn eigvalsh(a: ArrayArg, UPLO: &str, stream: Option<StreamArg>) -> Res<PyArray> 
 ///
 /// Raises:
 ///     ValueError: If there are less than two dimensions, or the dtype is another.
+///
+/// Example:
+///     >>> mx.linalg.svd(mx.array([[3.0, 0.0], [0.0, 2.0]]), compute_uv=False, stream=mx.cpu)
+///     array([3, 2], dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (a, compute_uv=true, *, stream=None))]
 fn svd(py: Python<'_>, a: ArrayArg, compute_uv: bool, stream: Option<StreamArg>) -> Res<Py<PyAny>> {
@@ -440,6 +457,10 @@ fn solve(a: ArrayArg, b: ArrayArg, stream: Option<StreamArg>) -> Res<PyArray> {
 /// Raises:
 ///     ValueError: If the matrices are not square, the shapes do not fit, or the dtype is
 ///         another.
+///
+/// Example:
+///     >>> mx.linalg.solve_triangular(mx.array([[2.0, 0.0], [1.0, 1.0]]), mx.array([2.0, 3.0]))
+///     array([1, 2], dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (a, b, *, upper=false, stream=None))]
 fn solve_triangular(

@@ -121,6 +121,10 @@ fn kron(a: ArrayArg, b: ArrayArg, stream: Option<StreamArg>) -> Res<PyArray> {
 ///
 /// Raises:
 ///     ValueError: If the shapes do not fit, or all are integers.
+///
+/// Example:
+///     >>> mx.addmm(mx.array([1.0]), mx.array([[1.0, 2.0]]), mx.array([[3.0], [4.0]]))
+///     array([[12]], dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (c, a, b, /, alpha=1.0, beta=1.0, *, stream=None))]
 fn addmm(
@@ -250,6 +254,10 @@ fn einsum(
 ///
 /// Raises:
 ///     ValueError: If the subscripts are malformed or do not fit the operands.
+///
+/// Example:
+///     >>> mx.einsum_path("ij,jk,kl", mx.ones((2, 3)), mx.ones((3, 4)), mx.ones((4, 2)))[0]
+///     [(1, 2), (0, 1)]
 #[pyfunction]
 #[pyo3(signature = (subscripts, *operands))]
 fn einsum_path<'py>(

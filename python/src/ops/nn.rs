@@ -54,6 +54,10 @@ fn softmax(
 /// Raises:
 ///     ValueError: If `x` has no axis, is not of floats, or the weight does not fit the last
 ///         axis.
+///
+/// Example:
+///     >>> mx.fast.rms_norm(mx.array([3.0, 4.0]), mx.ones(2), 0.0)
+///     array([0.848528, 1.13137], dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (x, weight, eps, *, stream=None))]
 fn rms_norm(
@@ -86,6 +90,10 @@ fn rms_norm(
 /// Raises:
 ///     ValueError: If `x` has no axis, is not of floats, or weight or bias do not fit the last
 ///         axis.
+///
+/// Example:
+///     >>> mx.fast.layer_norm(mx.array([1.0, 3.0]), None, None, 0.0)
+///     array([-1, 1], dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (x, weight, bias, eps, *, stream=None))]
 fn layer_norm(
@@ -126,6 +134,10 @@ fn layer_norm(
 ///
 /// Raises:
 ///     ValueError: If the shapes do not fit, or not exactly one of `base` and `freqs` is given.
+///
+/// Example:
+///     >>> mx.fast.rope(mx.ones((1, 2, 4)), 4, traditional=False, base=10000.0, scale=1.0, offset=0).shape
+///     (1, 2, 4)
 #[pyfunction]
 #[pyo3(signature = (a, dims, *, traditional, base, scale, offset, freqs=None, stream=None))]
 #[allow(clippy::too_many_arguments)]

@@ -321,6 +321,10 @@ fn count_nonzero(
 /// Raises:
 ///     IndexError: If an axis is out of range.
 ///     ValueError: If there are no elements.
+///
+/// Example:
+///     >>> mx.minmax(mx.array([3, 1, 2]))
+///     (array(1, dtype=int32), array(3, dtype=int32))
 #[pyfunction]
 #[pyo3(signature = (a, /, axis=None, keepdims=false, *, stream=None))]
 fn minmax(

@@ -179,6 +179,10 @@ fn full(
 ///
 /// Raises:
 ///     ValueError: If `vals` cannot be broadcast to the shape.
+///
+/// Example:
+///     >>> mx.full_like(mx.array([1.5, 2]), 7)
+///     array([7, 7], dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (a, vals, dtype=None, *, stream=None, device=None))]
 fn full_like(

@@ -33,6 +33,11 @@ fn sides(op: &str, n: isize, m: Option<isize>) -> Res<(usize, usize)> {
 ///
 /// Raises:
 ///     ValueError: If a size is negative.
+///
+/// Example:
+///     >>> mx.eye(2, 3)
+///     array([[1, 0, 0],
+///            [0, 1, 0]], dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (n, m=None, k=0, dtype=None, *, stream=None, device=None),
        text_signature = "(n, m=None, k=0, dtype=None, *, stream=None, device=None)")]
@@ -62,6 +67,11 @@ fn eye(
 ///
 /// Raises:
 ///     ValueError: If the size is negative.
+///
+/// Example:
+///     >>> mx.identity(2)
+///     array([[1, 0],
+///            [0, 1]], dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (n, dtype=None, *, stream=None, device=None),
        text_signature = "(n, dtype=None, *, stream=None, device=None)")]
@@ -120,6 +130,11 @@ fn tri(
 ///
 /// Raises:
 ///     ValueError: If there are less than two dimensions.
+///
+/// Example:
+///     >>> mx.tril(mx.ones((2, 3)))
+///     array([[1, 0, 0],
+///            [1, 1, 0]], dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (x, k=0, *, stream=None))]
 fn tril(x: ArrayArg, k: isize, stream: Option<StreamArg>) -> Res<PyArray> {
@@ -139,6 +154,11 @@ fn tril(x: ArrayArg, k: isize, stream: Option<StreamArg>) -> Res<PyArray> {
 ///
 /// Raises:
 ///     ValueError: If there are less than two dimensions.
+///
+/// Example:
+///     >>> mx.triu(mx.ones((2, 3)))
+///     array([[1, 1, 1],
+///            [0, 1, 1]], dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (x, k=0, *, stream=None))]
 fn triu(x: ArrayArg, k: isize, stream: Option<StreamArg>) -> Res<PyArray> {

@@ -42,6 +42,10 @@ fn or_float(dtype: Option<DtypeArg>) -> Dtype {
 ///     InterchangeError: (a BufferError and a ValueError) If a copy is needed and `copy` is
 ///         False, or a producer cannot give its memory.
 ///     ValueError: If no array can be made of the object.
+///
+/// Example:
+///     >>> mx.asarray([1, 2], dtype=mx.float16)
+///     array([1, 2], dtype=float16)
 #[pyfunction]
 #[pyo3(signature = (a, dtype=None, *, copy=None, device=None))]
 fn asarray(

@@ -145,6 +145,10 @@ fn apart(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Res<(Array, Array)> {
 ///
 /// Raises:
 ///     ValueError: If the shapes cannot be broadcast, or the elements are complex.
+///
+/// Example:
+///     >>> mx.divmod(mx.array([7, -7]), 3)
+///     [array([2, -3], dtype=int32), array([1, 2], dtype=int32)]
 #[pyfunction]
 #[pyo3(signature = (a, b, stream=None))]
 fn divmod(
@@ -175,6 +179,10 @@ fn divmod(
 ///
 /// Raises:
 ///     ValueError: If the shapes cannot be broadcast.
+///
+/// Example:
+///     >>> mx.isclose(mx.array([1.0, 2.0]), mx.array([1.0, 2.1]))
+///     array([True, False], dtype=bool)
 #[pyfunction]
 #[pyo3(signature = (a, b, /, rtol=1e-5, atol=1e-8, *, equal_nan=false, stream=None))]
 fn isclose(
@@ -205,6 +213,10 @@ fn isclose(
 ///
 /// Raises:
 ///     ValueError: If the shapes cannot be broadcast.
+///
+/// Example:
+///     >>> mx.allclose(mx.array([1.0]), mx.array([1.0 + 1e-7]))
+///     array(True, dtype=bool)
 #[pyfunction]
 #[pyo3(signature = (a, b, /, rtol=1e-5, atol=1e-8, *, equal_nan=false, stream=None))]
 fn allclose(
@@ -231,6 +243,10 @@ fn allclose(
 ///
 /// Returns:
 ///     array: One bool, without dimensions; False for different shapes.
+///
+/// Example:
+///     >>> mx.array_equal(mx.array([1, 2]), mx.array([1, 2]))
+///     array(True, dtype=bool)
 #[pyfunction]
 #[pyo3(signature = (a, b, equal_nan=false, stream=None))]
 fn array_equal(

@@ -328,6 +328,10 @@ fn round(a: &Bound<'_, PyAny>, decimals: isize, stream: Option<StreamArg>) -> Re
 ///
 /// Raises:
 ///     ValueError: If the elements are complex.
+///
+/// Example:
+///     >>> mx.nan_to_num(mx.array([1.0, mx.nan]))
+///     array([1, 0], dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (a, nan=0.0, posinf=None, neginf=None, *, stream=None))]
 fn nan_to_num(

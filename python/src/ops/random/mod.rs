@@ -96,6 +96,13 @@ fn or(dtype: Option<DtypeArg>, default: Dtype) -> Dtype {
 ///
 /// Raises:
 ///     TypeError: If the seed is no such integer.
+///
+/// Example:
+///     >>> mx.random.seed(7)
+///     >>> x = mx.random.uniform()
+///     >>> mx.random.seed(7)
+///     >>> mx.array_equal(x, mx.random.uniform())
+///     array(True, dtype=bool)
 #[pyfunction]
 fn seed(seed: Seed) -> Res<()> {
     Ok(random::seed(seed.0)?)
@@ -163,6 +170,10 @@ fn bits(
 ///
 /// Raises:
 ///     ValueError: If `num` is negative, or `key` is no key.
+///
+/// Example:
+///     >>> mx.random.split(mx.random.key(0), 3).shape
+///     (3, 2)
 #[pyfunction]
 #[pyo3(signature = (key, num=2, stream=None, *, device=None))]
 fn split(
@@ -193,6 +204,10 @@ fn split(
 /// Raises:
 ///     ValueError: If the dtype is not of floats, or a bound cannot be broadcast to the shape.
 ///     RuntimeError: If the dtype is float64.
+///
+/// Example:
+///     >>> mx.random.uniform(0, 10, (2, 3), key=mx.random.key(0)).shape
+///     (2, 3)
 #[pyfunction]
 #[pyo3(signature = (low=Parameter::Default, high=Parameter::Default, shape=SCALAR, dtype=None, key=None, stream=None, *, device=None),
     text_signature = "(low=0, high=1, shape=[], dtype=None, key=None, stream=None, *, device=None)")]
@@ -229,6 +244,10 @@ fn uniform(
 ///
 /// Raises:
 ///     ValueError: If the dtype is neither of floats nor complex.
+///
+/// Example:
+///     >>> mx.random.normal((2, 3), key=mx.random.key(0)).shape
+///     (2, 3)
 #[pyfunction]
 #[pyo3(signature = (shape=SCALAR, dtype=None, loc=None, scale=None, key=None, stream=None, *, device=None),
     text_signature = "(shape=[], dtype=None, loc=None, scale=None, key=None, stream=None, *, device=None)")]
@@ -265,6 +284,11 @@ fn normal(
 ///
 /// Raises:
 ///     ValueError: If the dtype is another, or a bound cannot be broadcast to the shape.
+///
+/// Example:
+///     >>> x = mx.random.randint(0, 10, (100,))
+///     >>> bool(mx.all((x >= 0) & (x < 10)))
+///     True
 #[pyfunction]
 #[pyo3(signature = (low, high, shape=SCALAR, dtype=None, key=None, stream=None, *, device=None),
     text_signature = "(low, high, shape=[], dtype=None, key=None, stream=None, *, device=None)")]
@@ -299,6 +323,10 @@ fn randint(
 ///
 /// Raises:
 ///     ValueError: If `p` is not of floats, or cannot be broadcast to the shape.
+///
+/// Example:
+///     >>> mx.random.bernoulli(1.0, (2,))
+///     array([True, True], dtype=bool)
 #[pyfunction]
 #[pyo3(signature = (p=Parameter::Default, shape=None, key=None, stream=None, *, device=None),
     text_signature = "(p=0.5, shape=None, key=None, stream=None, *, device=None)")]
@@ -437,6 +465,10 @@ fn laplace(
 /// Raises:
 ///     IndexError: If the axis is out of range.
 ///     ValueError: If both `shape` and `num_samples` are given, or the shape does not fit.
+///
+/// Example:
+///     >>> mx.random.categorical(mx.array([[-mx.inf, 0.0]]))
+///     array([1], dtype=uint32)
 #[pyfunction]
 #[pyo3(signature = (logits, axis=-1, shape=None, num_samples=None, key=None, stream=None, *, device=None))]
 fn categorical(
@@ -478,6 +510,10 @@ fn categorical(
 /// Raises:
 ///     IndexError: If the axis is out of range.
 ///     ValueError: If the integer is negative.
+///
+/// Example:
+///     >>> mx.sort(mx.random.permutation(4))
+///     array([0, 1, 2, 3], dtype=uint32)
 #[pyfunction]
 #[pyo3(signature = (x, axis=0, key=None, stream=None, *, device=None))]
 fn permutation(

@@ -245,6 +245,10 @@ fn transpose(a: ArrayArg, axes: Option<Sequence>, stream: Option<StreamArg>) -> 
 /// Raises:
 ///     IndexError: If an axis is out of range.
 ///     ValueError: If there are less than two dimensions, or the axes are the same.
+///
+/// Example:
+///     >>> mx.diagonal(mx.array([[1, 2], [3, 4]]))
+///     array([1, 4], dtype=int32)
 #[pyfunction]
 #[pyo3(signature = (a, offset=0, axis1=0, axis2=1, stream=None))]
 fn diagonal(

@@ -24,6 +24,11 @@ use ultramarine::{Array, Dtype, PadMode, Result, Scalar};
 ///
 /// Raises:
 ///     ValueError: If the array cannot be broadcast to the shape.
+///
+/// Example:
+///     >>> mx.broadcast_to(mx.array([1, 2]), (2, 2))
+///     array([[1, 2],
+///            [1, 2]], dtype=int32)
 #[pyfunction]
 #[pyo3(signature = (a, /, shape, *, stream=None))]
 fn broadcast_to(a: Operand, shape: Sequence, stream: Option<StreamArg>) -> Res<PyArray> {
@@ -43,6 +48,10 @@ fn broadcast_to(a: Operand, shape: Sequence, stream: Option<StreamArg>) -> Res<P
 ///
 /// Raises:
 ///     ValueError: If the shapes cannot be broadcast.
+///
+/// Example:
+///     >>> [x.shape for x in mx.broadcast_arrays(mx.ones((2, 1)), mx.ones(3))]
+///     [(2, 3), (2, 3)]
 #[pyfunction]
 #[pyo3(signature = (*arrays, stream=None))]
 fn broadcast_arrays(arrays: Vec<ArrayArg>, stream: Option<StreamArg>) -> Res<Vec<PyArray>> {

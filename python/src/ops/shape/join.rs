@@ -101,6 +101,10 @@ impl PyArray {
 ///
 /// Raises:
 ///     IndexError: If the axis is out of range.
+///
+/// Example:
+///     >>> mx.unstack(mx.array([[1, 2], [3, 4]]))
+///     (array([1, 2], dtype=int32), array([3, 4], dtype=int32))
 #[pyfunction]
 #[pyo3(signature = (x, /, *, axis=0, stream=None))]
 fn unstack<'py>(
