@@ -104,7 +104,7 @@ pub struct Checked {
 }
 
 /// Bytes that a number of each type code may have: of 1, 2, 4, 8 and 16, those whose bit is set.
-/// What has less than a byte is not here.
+/// Types of less than a byte are not here.
 const SIZES: [u32; 18] = {
     use type_code::*;
     let mut sizes = [0; 18];
@@ -148,7 +148,7 @@ fn unusual_bits(d: DLDataType, flags: u64, known: bool) -> Result<i64, Invalid> 
     }
 }
 
-/// Whether DLPack 1.3 has the device type: all numbers from 1 to 18 but 5 and 6.
+/// Returns whether DLPack 1.3 has the device type: all numbers from 1 to 18 but 5 and 6.
 #[inline]
 fn is_known_device(device: i32) -> bool {
     use device_type::*;
@@ -275,7 +275,7 @@ pub unsafe fn check(tensor: &DLTensor, flags: u64) -> Result<Checked, Invalid> {
         let found = unsafe { strided(tensor.shape, tensor.strides, ndim, bits) };
         (below, bytes) = found.ok_or(Invalid::Overflow)?;
     }
-    // Whether it is an address or a handle, the offset has to lead somewhere.
+    // The offset has to lead somewhere, also from a handle.
     let end = usize::try_from(tensor.byte_offset).ok().and_then(|offset| {
         let first = (tensor.data as usize).checked_add(offset)?;
         first.checked_sub(below as usize)?.checked_add(bytes as usize)

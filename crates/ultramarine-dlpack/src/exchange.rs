@@ -14,7 +14,7 @@ pub const ATTRIBUTE_1_2: &CStr = c"__c_dlpack_exchange_api__";
 /// The name of the capsule.
 pub const CAPSULE: &CStr = c"dlpack_exchange_api";
 
-/// What every version of the table begins with.
+/// The fields that every version of the table begins with.
 #[repr(C)]
 #[derive(Debug)]
 pub struct DLPackExchangeAPIHeader {

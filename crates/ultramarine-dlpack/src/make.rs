@@ -8,14 +8,14 @@ use core::ffi::c_void;
 use core::ptr::NonNull;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 
-/// What a tensor shall say.
+/// Description of a tensor to make.
 #[derive(Clone, Copy, Debug)]
 pub struct Description<'a> {
     /// Base pointer, or a device's opaque handle.
     pub data: *mut c_void,
     /// Where it is.
     pub device: DLDevice,
-    /// What its elements are.
+    /// Type of its elements.
     pub dtype: DLDataType,
     /// Sizes of its dimensions.
     pub shape: &'a [usize],

@@ -209,13 +209,13 @@ impl ManagedTensor {
         }
     }
 
-    /// Whether writing is forbidden.
+    /// Returns whether writing is forbidden.
     #[inline]
     pub fn is_read_only(&self) -> bool {
         self.flags() & flag::READ_ONLY != 0
     }
 
-    /// Whether it is a copy that was made for whoever got it.
+    /// Returns whether it is a copy that was made for the consumer.
     #[inline]
     pub fn is_copied(&self) -> bool {
         self.flags() & flag::IS_COPIED != 0
@@ -227,7 +227,7 @@ impl ManagedTensor {
         self.tensor().device
     }
 
-    /// What its elements are.
+    /// Type of its elements.
     #[inline]
     pub fn dtype(&self) -> DLDataType {
         self.tensor().dtype

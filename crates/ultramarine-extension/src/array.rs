@@ -35,7 +35,7 @@ use ultramarine_abi::{
 /// ```
 pub struct Array {
     handle: NonNull<ArrayHandle>,
-    /// Whether dropping it releases the handle. Operands that a rule is called with are the host's.
+    /// True if dropping it releases the handle. The host keeps the operands that it calls a rule with.
     owned: bool,
     /// Asked once.
     kind: OnceLock<(Vec<usize>, DLDataType)>,
@@ -172,7 +172,7 @@ impl Array {
         })
     }
 
-    /// What a function of the host makes.
+    /// Calls a function of the host that makes an array.
     fn made(
         function: &str,
         make: impl FnOnce(
@@ -389,7 +389,7 @@ pub fn promote_types(a: Dtype, b: Dtype) -> Result<Dtype> {
     Dtype::from_dl(to).ok_or_else(|| refused(to))
 }
 
-/// Whether a dtype is of a category, such as "floating", "inexact", "integer", or of another dtype's name.
+/// Returns whether a dtype belongs to a category, such as "floating", "inexact" or "integer", or has another dtype's name.
 ///
 /// # Errors
 /// There is no such category.

@@ -5,7 +5,7 @@ use num_complex::Complex32;
 use std::fmt;
 use ultramarine_abi::{dlpack::DLDataType, schema};
 
-/// What sort of number a dtype is.
+/// Kind of number of a dtype.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// `bool`.

@@ -6,7 +6,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use ultramarine_abi::{Error as Raw, Status, helper, status};
 
-/// What rules and functions give.
+/// Result of rules and functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why something failed: a text, and which Python exception it is.
@@ -65,7 +65,7 @@ impl Error {
         Self::value(format!("[{operation}] takes {}, got {got}.", names.join(", ")))
     }
 
-    /// Whether it is [`Error::missing`].
+    /// Returns whether it is [`Error::missing`].
     pub fn is_missing(&self) -> bool {
         self.text.is_none()
     }
@@ -75,7 +75,7 @@ impl Error {
         self.code
     }
 
-    /// What people read.
+    /// The message.
     pub fn text(&self) -> &str {
         self.text.as_deref().unwrap_or("the primitive has no such rule")
     }

@@ -13,7 +13,7 @@ use ultramarine_abi::extension::{
     self as raw, Binding, Dispatch, EvalCall, KernelHandle, KernelProperties, KernelText, bind,
 };
 
-/// What an evaluation on a device gets: its operands and outputs, and an encoder for launches of kernels.
+/// An evaluation on a device: its operands, its outputs, and an encoder for launches of kernels.
 ///
 /// Kernels are text in a language that the device takes, such as `opencl-c`, `cuda-c`, `msl` or `wgsl`; the language's
 /// prelude (docs/kernels.md) stands before them. Each is compiled once for a device.
@@ -66,7 +66,7 @@ impl GpuTensor {
         self.tensor.dtype()
     }
 
-    /// Whether the elements are row-major without gaps.
+    /// Returns whether the elements are row-major without gaps.
     pub fn is_row_contiguous(&self) -> bool {
         self.tensor.is_row_contiguous()
     }
@@ -212,7 +212,7 @@ impl<'a> GpuCall<'a> {
         KernelBuilder { call: self, language, source, entry, template, options, code: false }
     }
 
-    /// What the device says of a kernel.
+    /// Properties of a kernel on the device.
     ///
     /// # Errors
     /// The device fails.

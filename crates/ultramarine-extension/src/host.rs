@@ -33,7 +33,7 @@ pub fn connect(host: &'static ExtensionHost) -> Result<()> {
     Ok(())
 }
 
-/// Whether a host of this version suits.
+/// Returns whether a host of this version fits.
 pub(crate) fn check_version(major: u16, minor: u16) -> Result<()> {
     if major == EXTENSION_MAJOR {
         return Ok(());
@@ -44,7 +44,7 @@ pub(crate) fn check_version(major: u16, minor: u16) -> Result<()> {
     )))
 }
 
-/// Whether [`connect`] has succeeded.
+/// Returns whether [`connect`] has succeeded.
 pub fn connected() -> bool {
     HOST.get().is_some()
 }

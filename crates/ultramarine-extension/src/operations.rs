@@ -77,7 +77,7 @@ pub fn operation(
         CString::new(text).map_err(|_| Error::value(format!("[{name}] A text has a NUL in it.")))
     };
     let operation = text(name)?;
-    // What the structs point at.
+    // Memory that the structs point at.
     let names = attributes.iter().map(|a| text(a.name())).collect::<Result<Vec<_>>>()?;
     let texts = attributes.iter().map(|a| match a {
         Attribute::Text(_, value) => text(value),
@@ -246,11 +246,11 @@ methods! {
         logical_not;
         /// Complement of integers.
         bitwise_invert;
-        /// Whether elements are NaN.
+        /// Tests elements for NaN.
         isnan;
-        /// Whether elements are infinite.
+        /// Tests elements for infinity.
         isinf;
-        /// Whether elements are finite.
+        /// Tests whether elements are finite.
         isfinite;
         /// Complex conjugate.
         conjugate;
@@ -324,9 +324,9 @@ methods! {
         min;
         /// Largest element.
         max;
-        /// Whether all elements are non-zero.
+        /// Tests whether all elements are non-zero.
         all;
-        /// Whether any element is non-zero.
+        /// Tests whether any element is non-zero.
         any;
         /// Natural logarithm of the sum of e^x.
         logsumexp;

@@ -2,7 +2,7 @@
 
 use ultramarine_abi::extension::{PlaceCode, place};
 
-/// What kind of device.
+/// Kind of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DeviceKind {
     /// The CPU.
@@ -41,7 +41,7 @@ impl Place {
     /// The first accelerator's default stream.
     pub const GPU: Place = Place::Device { kind: DeviceKind::Gpu, index: 0 };
 
-    /// What kind of device it names, if it names one.
+    /// Kind of the device that it names, if it names one.
     pub fn device(self) -> Option<(DeviceKind, u32)> {
         match self {
             Place::Default => None,
@@ -66,7 +66,7 @@ impl Place {
         PlaceCode { size, kind, device_type, device_index, stream_index, reserved: 0 }
     }
 
-    /// What crossed the boundary. An unknown kind counts as the default.
+    /// Reads a place that crossed the boundary. An unknown kind counts as the default.
     ///
     /// ```
     /// use ultramarine_extension::Place;

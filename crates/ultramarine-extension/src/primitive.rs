@@ -1,4 +1,4 @@
-//! What an operation is.
+//! The trait of operations, and the arguments of its rules.
 
 use crate::{
     array::{Array, broadcast_types, handles, owned},
@@ -36,13 +36,13 @@ pub trait Primitive: fmt::Debug + Send + Sync + 'static {
         1
     }
 
-    /// What the result depends on besides the operands. Two primitives of equal name, version and attributes count as the
+    /// Fields that the result depends on besides the operands. Two primitives of equal name, version and attributes count as the
     /// same operation: `compile` then computes it once. By default, all that `Debug` shows: with `derive(Debug)`, all fields.
     fn attributes(&self) -> Attributes {
         Attributes::new().text(&format!("{self:?}"))
     }
 
-    /// Whether evaluations give the outputs memory themselves ([`CpuCall::output_taking`], [`CpuCall::allocate`],
+    /// Returns whether evaluations give the outputs memory themselves ([`CpuCall::output_taking`], [`CpuCall::allocate`],
     /// [`CpuCall::share`]) instead of getting new memory for them. Outputs that are asked for without any of these get
     /// new memory all the same, on devices by the first launch that names them.
     fn allocates(&self) -> bool {
@@ -54,7 +54,7 @@ pub trait Primitive: fmt::Debug + Send + Sync + 'static {
     /// that they promote to: with one operand, its type.
     ///
     /// # Errors
-    /// What users are told of operands that do not fit.
+    /// Message of the error when operands do not fit.
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>> {
         let result = match inputs {
             [] => {
@@ -123,7 +123,7 @@ pub trait Primitive: fmt::Debug + Send + Sync + 'static {
         true
     }
 
-    /// What errors and graphs show.
+    /// Name in errors and graphs.
     ///
     /// # Errors
     /// Those of the formatter.
@@ -135,7 +135,7 @@ pub trait Primitive: fmt::Debug + Send + Sync + 'static {
 /// An answer of [`Primitive::vjp`], one array for each operand, or of [`Primitive::jvp`], one for each result. `None` is zero.
 pub type Derivatives = Result<Vec<Option<Array>>>;
 
-/// What a reverse rule is asked.
+/// Arguments of a reverse rule.
 #[derive(Debug)]
 pub struct Vjp<'a> {
     /// Operands.
@@ -144,7 +144,7 @@ pub struct Vjp<'a> {
     pub outputs: &'a [Array],
     /// Cotangents of the results, of their shapes; `None` is zero.
     pub cotangents: &'a [Option<Array>],
-    /// Which operands' cotangents are needed. Others may be left out (`None`).
+    /// Operands whose cotangents are needed. Others may be left out (`None`).
     pub wanted: &'a [bool],
 }
 
@@ -162,7 +162,7 @@ impl Vjp<'_> {
     }
 }
 
-/// What a forward rule is asked.
+/// Arguments of a forward rule.
 #[derive(Debug)]
 pub struct Jvp<'a> {
     /// Operands.
@@ -171,7 +171,7 @@ pub struct Jvp<'a> {
     pub tangents: &'a [Option<Array>],
 }
 
-/// What a batching rule is asked.
+/// Arguments of a batching rule.
 #[derive(Debug)]
 pub struct Vmap<'a> {
     /// Operands; those with an axis in `axes` have it besides the ones that the operation is about.
@@ -276,7 +276,7 @@ impl Attributes {
 /// `place` says where it runs; [`Place::Default`] is where the operands are at home.
 ///
 /// # Errors
-/// What [`Primitive::infer`] says; operands that are of different hosts' devices; no connection ([`connect`](crate::connect)).
+/// An error of [`Primitive::infer`]; operands on devices of different hosts; no connection ([`connect`](crate::connect)).
 pub fn apply<P: Primitive>(primitive: P, inputs: &[&Array], place: Place) -> Result<Vec<Array>> {
     let (run, host) = (lent!(apply), host::here()?.host);
     let table = Table::new(primitive)?;

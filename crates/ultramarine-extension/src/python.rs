@@ -125,7 +125,7 @@ impl<'py> IntoPyObject<'py> for &Array {
     }
 }
 
-/// Whether an object is an `ultramarine.array`.
+/// Returns whether an object is an `ultramarine.array`.
 ///
 /// # Errors
 /// The module is not connected.
@@ -135,7 +135,7 @@ pub fn is_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(unsafe { ask(object.as_ptr().cast()) } != 0)
 }
 
-/// What `stream=` takes: None, a device, a stream.
+/// Argument `stream=`: None, a device, a stream.
 impl<'py> FromPyObject<'_, 'py> for Place {
     type Error = PyErr;
 

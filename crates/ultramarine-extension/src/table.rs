@@ -19,7 +19,7 @@ use ultramarine_abi::{
     read_sized,
 };
 
-/// What a context points at.
+/// Data that a context points at.
 #[repr(C)]
 struct Cell<P> {
     /// First in all cells of this library: [`Primitive::equivalent`] looks at no other type.
@@ -340,7 +340,7 @@ unsafe extern "C" fn equivalent<P: Primitive>(context: *mut c_void, other: *mut 
     }
 }
 
-/// What a primitive prints.
+/// A primitive as [`Primitive::print`] shows it.
 struct Printed<'a, P>(&'a P);
 
 impl<P: Primitive> fmt::Display for Printed<'_, P> {

@@ -41,7 +41,7 @@ impl TensorType {
         self.shape.iter().product()
     }
 
-    /// What crossed the boundary.
+    /// Reads a tensor that crossed the boundary.
     pub(crate) fn from_raw(of: &raw::TensorType) -> Result<Self> {
         let (shape, dl) = Self::parts(of);
         let dtype = Dtype::from_dl(dl).ok_or_else(|| refused(dl))?;
@@ -182,7 +182,7 @@ pub(crate) fn row_major(shape: &[usize]) -> Vec<isize> {
     strides
 }
 
-/// Whether elements are row-major without gaps; strides of axes of one element do not count.
+/// Returns whether elements are row-major without gaps. Strides of axes of one element do not count.
 pub(crate) fn is_row_major(shape: &[usize], strides: &[isize]) -> bool {
     if shape.contains(&0) {
         return true;

@@ -74,7 +74,7 @@ impl<const K: usize> Lanes<K> {
         Self { lanes, shape: sizes }
     }
 
-    /// Whether the elements of a tensor lie side by side in rows.
+    /// Returns whether the elements of tensor `k` lie side by side in rows.
     pub fn is_dense(&self, k: usize) -> bool {
         let lane = &self.lanes[k];
         lane.strides.last().is_some_and(|&s| s == lane.item as isize) || self.elements() == 1

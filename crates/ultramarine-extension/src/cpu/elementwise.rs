@@ -128,7 +128,7 @@ fn broadcast(from: &Tensor, shape: &[usize]) -> Option<Vec<isize>> {
     std::iter::repeat_n(Some(0), new).chain(old).collect()
 }
 
-/// Whether a tensor's elements are `T`; bool's are u8.
+/// Returns whether a tensor's elements are `T`; those of bool are u8.
 fn check<T: Number>(call: &CpuCall<'_>, i: usize) -> Result<()> {
     let got = call.input_dtype(i)?;
     if got == T::DTYPE || (got == crate::Dtype::Bool && T::DTYPE == crate::Dtype::Uint8) {

@@ -27,7 +27,7 @@ use ultramarine_abi::{
     status,
 };
 
-/// What an evaluation on the CPU gets: its operands, its outputs, and what the host lends.
+/// An evaluation on the CPU: its operands, its outputs, and the host's threads and memory.
 ///
 /// Views may be kept as long as the call's lifetime, tasks of [`CpuCall::enqueue`] included. Each output is handed out
 /// once, so that nothing is written from two sides.

@@ -24,7 +24,7 @@ pub fn copy_past_cache<T: Copy>(from: &[T], to: &mut [T]) {
     fence();
 }
 
-/// What [`copy`] wrote comes before whatever is written from here on.
+/// Orders the writes of [`copy`] before all later ones.
 pub(super) fn fence() {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: all x86-64 processors have SSE.

@@ -30,7 +30,7 @@ unsafe impl<T: Number> Send for ViewMut<'_, T> {}
 // SAFETY: through a shared one nothing can be written.
 unsafe impl<T: Number> Sync for ViewMut<'_, T> {}
 
-/// Whether a tensor's elements are `T`; bool's are u8.
+/// Returns whether a tensor's elements are `T`; those of bool are u8.
 fn check<T: Number>(tensor: &Tensor) -> Result<()> {
     let dtype = tensor.dtype()?;
     if dtype == T::DTYPE || (dtype == Dtype::Bool && T::DTYPE == Dtype::Uint8) {
@@ -55,7 +55,7 @@ impl<'a, T: Number> View<'a, T> {
         self.tensor.data.cast()
     }
 
-    /// Whether the elements are row-major without gaps.
+    /// Returns whether the elements are row-major without gaps.
     pub fn is_row_contiguous(&self) -> bool {
         self.tensor.is_row_contiguous()
     }
@@ -129,7 +129,7 @@ impl<'a, T: Number> ViewMut<'a, T> {
         self.tensor.data.cast()
     }
 
-    /// Whether the elements are row-major without gaps, as outputs that the host allocates are.
+    /// Returns whether the elements are row-major without gaps, as outputs that the host allocates are.
     pub fn is_row_contiguous(&self) -> bool {
         self.tensor.is_row_contiguous()
     }
@@ -162,7 +162,7 @@ impl<'a, T: Number> ViewMut<'a, T> {
         RowsMut { walk: Walk::new(&self.tensor), life: PhantomData }
     }
 
-    /// What it lies on.
+    /// The tensor that the view lies on.
     pub(crate) fn tensor(&self) -> &Tensor {
         &self.tensor
     }
