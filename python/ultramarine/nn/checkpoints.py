@@ -402,7 +402,8 @@ def _arrays(leaves: dict[str, Any]) -> dict[str, Any]:
 
 def _load(path: str) -> tuple[dict[str, mx.array], dict[str, str]]:
     loaded: Any = mx.load(path, return_metadata=True)
-    return loaded
+    arrays, metadata = loaded
+    return arrays, metadata
 
 
 def _split(name: str, path: str) -> tuple[str, str]:
