@@ -51,13 +51,23 @@ pub enum Error {
     #[error("{0}")]
     Other(Arc<dyn std::error::Error + Send + Sync>),
     /// The array depends on an operation that failed earlier.
-    #[error("[{op}] failed: {cause}")]
+    #[error("{}", poisoned(op, cause))]
     Poisoned {
         /// The operation that failed.
         op: &'static str,
         /// Why.
         cause: Arc<Error>,
     },
+}
+
+/// The text of [`Error::Poisoned`], which names the operation once.
+fn poisoned(op: &str, cause: &Error) -> String {
+    let text = cause.to_string();
+    let named = text.strip_prefix('[').and_then(|rest| rest.strip_prefix(op));
+    match named.is_some_and(|rest| rest.starts_with(']')) {
+        true => text,
+        false => format!("[{op}] failed: {text}"),
+    }
 }
 
 /// The text, as people read it, and the line where it is known: what `main` and `unwrap` print.
@@ -178,3 +188,21 @@ macro_rules! ensure {
 }
 #[doc(hidden)]
 pub use {bail, ensure};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operation_is_named_once() {
+        let text = |op: &'static str, cause: Error| {
+            Error::Poisoned { op, cause: Arc::new(cause) }.to_string()
+        };
+        assert_eq!(text("add", Error::runtime("add", "no memory.")), "[add] no memory.");
+        assert_eq!(
+            text("exp", Error::runtime("expm1", "no memory.")),
+            "[exp] failed: [expm1] no memory."
+        );
+        assert_eq!(text("exp", Error::Memory("none".into())), "[exp] failed: none");
+    }
+}
