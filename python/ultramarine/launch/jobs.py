@@ -115,8 +115,58 @@ class Report(rank.Lines):
             self.status = 128 + number if found[1] == b"signal" else number
 
 
+# Variables of batch systems, whose own means mpirun starts ranks by.
+_BATCH = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "LOADL_STEP_ID")
+
+
+def check_hosts(options: Options) -> None:
+    """Runs nothing on each host, by ssh: mpirun may wait for ever for one that it does not reach.
+
+    Args:
+        options (Options): What is to be started.
+
+    Raises:
+        LaunchError: A host is not reached, or lacks the working directory or the interpreter.
+    """
+    others = [host for host in dict.fromkeys(options.hosts) if not is_this_host(host)]
+    if any(os.environ.get(name) for name in _BATCH) or not shutil.which(options.ssh[0]):
+        return
+    directory = shlex.quote(options.cwd or ".")
+    programs = dict.fromkeys([sys.executable, options.command[0]])
+    wanted = " && ".join(f"command -v {shlex.quote(program)}" for program in programs)
+    asked = {
+        host: subprocess.Popen(
+            [*options.ssh, host, f"cd {directory} && {wanted}"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            preexec_fn=rank.kill_at_parents_end,
+        )
+        for host in others
+    }
+    said = {host: process.communicate() for host, process in asked.items()}
+    for host, process in asked.items():
+        found, text = (part.strip() for part in said[host])
+        if process.returncode == 0:
+            continue
+        text = f": {text}" if text else ""
+        if process.returncode == 255:
+            raise LaunchError(
+                f"{host} is not reached by {options.ssh[0]}{text}. Check its name, and that {options.ssh[0]} {host} "
+                "asks for no password"
+            )
+        missing = list(programs)[min(len(found.splitlines()), len(programs) - 1)]
+        raise LaunchError(
+            f"{host} lacks the directory {options.cwd} or the program {missing}{text}. Give paths that all hosts have, by "
+            "--cwd and --python"
+        )
+
+
 def by_mpirun(options: Options) -> int:
     """Runs the ranks by mpirun, and ends it where it does not end all ranks by itself when one fails."""
+    check_hosts(options)
     command = mpi_command(options, mpi_flavour(options.mpirun))
     if options.verbose:
         say(f"runs {shlex.join(command)}")
@@ -311,13 +361,23 @@ def watch(options: Options, ranks: list[Rank], stopped: list[int]) -> int:
             if status:
                 host = options.hosts[one.rank // options.per_host]
                 where = "" if options.is_local else f" on {host}"
-                # ssh's own status.
-                lost = " (the connection failed)" if where and status == 255 else ""
+                lost = _remote(options, status) if where else ""
                 others = "; the other ranks are ended" if running else ""
                 say(f"rank {one.rank}{where} failed: {how(status)}{lost}{others}")
                 return status
         time.sleep(0.02)
     return 0
+
+
+def _remote(options: Options, status: int) -> str:
+    """What the status of a rank on another host may mean."""
+    if status == 255:
+        # ssh's own.
+        return " (the connection failed)"
+    if status == 127:
+        program = options.command[0]
+        return f" (is {program} there? Name the Python of the hosts by --python)"
+    return ""
 
 
 def end_all(ranks: list[Rank]) -> None:
