@@ -53,15 +53,18 @@ pub enum Call {
     Reduce { input: *const u8, output: *mut u8, count: c_int, reduce: Reduce, root: c_int },
     AllGather { input: *const u8, output: *mut u8, bytes: c_int },
     Broadcast { buffer: *mut u8, bytes: c_int, root: c_int },
-    Send { input: *const u8, bytes: c_int, to: c_int },
-    Receive { output: *mut u8, bytes: c_int, from: c_int },
+    Send { input: *const u8, bytes: c_int, to: c_int, tag: c_int },
+    Receive { output: *mut u8, bytes: c_int, from: c_int, tag: c_int },
 }
 
 // SAFETY: the addresses are used by the thread of MPI alone, while the submitting thread keeps the memory.
 unsafe impl Send for Call {}
 
-/// Tag of this crate's messages: pairs of ranks have their own order.
-const TAG: c_int = 0;
+/// Tag of messages: pairs of ranks have their own order.
+pub const MESSAGE: c_int = 0;
+
+/// Tag of messages that a gather is made of, which messages of the caller must not take.
+pub const GATHER: c_int = 1;
 
 impl Call {
     /// MPI's function, for errors.
@@ -167,11 +170,11 @@ impl Call {
                 Call::Broadcast { buffer, bytes, root } => {
                     (f.ibcast)(buffer.cast(), bytes, c.byte, root, comm, request)
                 }
-                Call::Send { input, bytes, to } => {
-                    (f.isend)(input.cast(), bytes, c.byte, to, TAG, comm, request)
+                Call::Send { input, bytes, to, tag } => {
+                    (f.isend)(input.cast(), bytes, c.byte, to, tag, comm, request)
                 }
-                Call::Receive { output, bytes, from } => {
-                    (f.irecv)(output.cast(), bytes, c.byte, from, TAG, comm, request)
+                Call::Receive { output, bytes, from, tag } => {
+                    (f.irecv)(output.cast(), bytes, c.byte, from, tag, comm, request)
                 }
             }
         }

@@ -1,14 +1,15 @@
 //! Communicators, and requests as calls of MPI.
 
-use crate::call::{Call, Reduce};
+use crate::call::{Call, GATHER, MESSAGE, Reduce};
 use crate::dtype::Dtype;
-use crate::engine::{Engine, Job, Place, lock};
+use crate::engine::{Engine, Job, Kept, Place, lock};
 use crate::error::Error;
 use crate::operations::Reduction;
 use crate::request::{Kind, Request};
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 use std::ffi::c_int;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// Elements of halves that are widened at a time: 16 MiB of `float32`.
@@ -129,6 +130,73 @@ impl Communicator {
         }
     }
 
+    /// Returns true if MPI takes addresses of a GPU's memory for a request of this kind: messages and gathers. It says so by
+    /// `MPIX_Query_cuda_support`; `ULTRAMARINE_MPI_DEVICE_MEMORY=1` or `0` overrides that. Reductions are of the host's memory: MPI
+    /// computes them there, and Open MPI's non-blocking ones take no GPU's memory.
+    pub fn takes_device_memory(&self, kind: Kind) -> bool {
+        let moves = matches!(kind, Kind::AllGather | Kind::Send { .. } | Kind::Receive { .. });
+        moves && self.size() > 1 && self.shared.engine.device_memory.load(Ordering::Acquire)
+    }
+
+    /// As [`Communicator::run`], over the memory of the GPU `device`, in CUDA's numbering: addresses are handed to MPI as they are.
+    /// Work on the GPU that writes the input or uses the output is complete. A message may be done before its receiver has it:
+    /// `owner` is dropped when MPI needs the input no more.
+    ///
+    /// # Errors
+    /// As [`Communicator::run`]; [`Error::Argument`] where [`Communicator::takes_device_memory`] is false, [`Error::Unusable`] where
+    /// the GPU cannot be used from MPI's thread.
+    ///
+    /// # Safety
+    /// As [`Communicator::run`], with memory that MPI takes; the input of a message stays until `owner` is dropped.
+    pub unsafe fn run_on_device(
+        &self,
+        request: &Request<'_>,
+        device: i32,
+        owner: Box<dyn Send>,
+    ) -> Result<(), Error> {
+        request.validate(self.size())?;
+        let engine = &self.shared.engine;
+        engine.usable()?;
+        if !self.takes_device_memory(request.kind) {
+            return Err(Error::Argument(format!(
+                "[{}] MPI does not take a GPU's memory here. Copy it to the host",
+                request.kind.name()
+            )));
+        }
+        if !engine.uses_device.load(Ordering::Acquire) {
+            engine.run(self.shared.place, Job::UseDevice(device), "a GPU for MPI's thread")?;
+            engine.uses_device.store(true, Ordering::Release);
+        }
+        let bytes = request.count * request.dtype.size();
+        match request.kind {
+            Kind::Send { to } => self.post_send(request, to, Kept { bytes, _owner: owner }),
+            // SAFETY: by this function's contract.
+            Kind::Receive { from } => unsafe { self.receive(request, from) },
+            _ if bytes == 0 => Ok(()),
+            _ => {
+                let _order = lock(&self.shared.order);
+                self.calls(request, self.gather_by_messages(request, bytes))
+            }
+        }
+    }
+
+    /// A gather as messages, also of this process to itself: they take a GPU's memory in both implementations.
+    fn gather_by_messages(&self, request: &Request<'_>, bytes: usize) -> Vec<Call> {
+        let (input, output) = (request.input, request.output);
+        let each = |(at, count)| {
+            (0..self.size()).flat_map(move |rank| {
+                let (output, input) =
+                    (output.wrapping_add(rank * bytes + at), input.wrapping_add(at));
+                let (bytes, rank) = (int(count), int(rank));
+                [
+                    Call::Receive { output, bytes, from: rank, tag: GATHER },
+                    Call::Send { input, bytes, to: rank, tag: GATHER },
+                ]
+            })
+        };
+        pieces(bytes, piece()).flat_map(each).collect()
+    }
+
     fn calls(&self, request: &Request<'_>, calls: Vec<Call>) -> Result<(), Error> {
         let engine = &self.shared.engine;
         engine.run(self.shared.place, Job::Calls(calls), request.description).map(|_| ())
@@ -143,9 +211,20 @@ impl Communicator {
             // SAFETY: by this function's contract.
             unsafe { std::ptr::copy_nonoverlapping(request.input, kept.as_mut_ptr(), bytes) };
         }
-        let from = kept.as_ptr();
-        let call = |(at, bytes)| Call::Send { input: from.wrapping_add(at), bytes, to: int(to) };
-        let calls = message(bytes).map(call).collect();
+        let own = Request { input: kept.as_ptr(), ..*request };
+        self.post_send(&own, to, Kept { bytes, _owner: Box::new(kept) })
+    }
+
+    /// Sends from memory that is kept.
+    fn post_send(&self, request: &Request<'_>, to: usize, kept: Kept) -> Result<(), Error> {
+        let from = request.input;
+        let call = |(at, bytes)| Call::Send {
+            input: from.wrapping_add(at),
+            bytes,
+            to: int(to),
+            tag: MESSAGE,
+        };
+        let calls = message(kept.bytes).map(call).collect();
         let engine = &self.shared.engine;
         engine.run(self.shared.place, Job::Send { calls, kept }, request.description).map(|_| ())
     }
@@ -155,7 +234,12 @@ impl Communicator {
     unsafe fn receive(&self, request: &Request<'_>, from: usize) -> Result<(), Error> {
         let output = request.output;
         let from = int(from);
-        let call = |(at, bytes)| Call::Receive { output: output.wrapping_add(at), bytes, from };
+        let call = |(at, bytes)| Call::Receive {
+            output: output.wrapping_add(at),
+            bytes,
+            from,
+            tag: MESSAGE,
+        };
         let calls = message(request.count * request.dtype.size()).map(call).collect();
         self.calls(request, calls)
     }

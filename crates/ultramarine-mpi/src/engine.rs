@@ -31,12 +31,21 @@ pub struct Place {
 pub enum Job {
     /// Posts calls, in order.
     Calls(Vec<Call>),
-    /// A message whose bytes are kept here until it is delivered; its submitter need not wait.
-    Send { calls: Vec<Call>, kept: Vec<u8> },
+    /// A message whose memory is kept here until it is delivered; its submitter need not wait.
+    Send { calls: Vec<Call>, kept: Kept },
+    /// Makes a GPU's context current, before calls with its memory.
+    UseDevice(i32),
     /// Divides the communicator.
     Split { color: i32, key: i32 },
     /// Ends MPI, when all else is complete.
     Finish,
+}
+
+/// A message's memory.
+pub struct Kept {
+    pub bytes: usize,
+    /// Holds the memory, until it is dropped.
+    pub _owner: Box<dyn Send>,
 }
 
 /// A task with the place for its result.
@@ -92,6 +101,10 @@ pub struct Engine {
     /// The thread of MPI makes no more calls.
     pub stopped: AtomicBool,
     thread: OnceLock<ThreadId>,
+    /// MPI reads and writes GPUs' memory; set when MPI runs.
+    pub device_memory: AtomicBool,
+    /// A GPU's context is current in the thread of MPI.
+    pub uses_device: AtomicBool,
     /// Set when MPI runs.
     pub ends: OnceLock<Box<dyn Ends>>,
 }
@@ -107,6 +120,8 @@ impl Engine {
             stop: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
             thread: OnceLock::new(),
+            device_memory: AtomicBool::new(false),
+            uses_device: AtomicBool::new(false),
             ends: OnceLock::new(),
         }
     }

@@ -1,4 +1,4 @@
-//! MPI for processes that hold arrays: collectives and messages over host memory.
+//! MPI for processes that hold arrays: collectives and messages over host memory, and over GPUs' memory where MPI takes it.
 //!
 //! ```no_run
 //! use ultramarine_mpi::{Dtype, Kind, Request};
@@ -47,11 +47,13 @@
 //! | `board` | the watchdog |
 //! | `engine`, `worker` | state that threads share; the thread of MPI |
 //! | `communicator` | requests as calls, in pieces where counts exceed MPI's `int` |
+//! | `cuda` | a GPU's context for MPI's thread |
 //! | `process` | start and end |
 
 mod board;
 mod call;
 mod communicator;
+mod cuda;
 mod dtype;
 mod engine;
 mod error;

@@ -2,6 +2,7 @@
 
 use crate::board;
 use crate::call::Call;
+use crate::cuda;
 use crate::engine::{Command, Ends, Engine, Job, LONGEST_NAP, Place, Ticket};
 use crate::error::Error;
 use crate::find::Found;
@@ -12,6 +13,9 @@ use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+
+/// Variable that overrides what MPI says of CUDA's memory: 0 or 1.
+const DEVICE_MEMORY: &str = "ULTRAMARINE_MPI_DEVICE_MEMORY";
 
 /// Bytes of undelivered messages beyond which a sender waits.
 const KEPT: usize = 1 << 30;
@@ -68,8 +72,8 @@ pub unsafe fn serve<H: Handle>(
 ) {
     engine.enter();
     // SAFETY: by this function's contract; the library is never closed.
-    let started =
-        unsafe { Table::<H>::load(library) }.and_then(|table| start(&engine, table, found));
+    let started = unsafe { Table::<H>::load(library) }
+        .and_then(|table| start(&engine, table, library, found));
     match started {
         Ok((mut worker, place)) => {
             engine.board.set_place(place.rank, place.size);
@@ -86,6 +90,7 @@ pub unsafe fn serve<H: Handle>(
 fn start<H: Handle>(
     engine: &Arc<Engine>,
     mut table: Table<H>,
+    library: &Library,
     found: &Found,
 ) -> Result<(Worker<H>, Place), Error> {
     let failed = |call: &'static str| {
@@ -137,6 +142,7 @@ fn start<H: Handle>(
         table.check(code).map_err(failed("MPI_Comm_set_errhandler"))?;
     }
     table.create_operations().map_err(failed("MPI_Op_create"))?;
+    engine.device_memory.store(takes_device_memory(library), Ordering::Release);
     let place = place(&table, comm, 0).map_err(failed("MPI_Comm_rank"))?;
     if let Some(launcher) = launcher().filter(|launcher| launcher.size > 1 && place.size == 1) {
         if owns {
@@ -154,6 +160,22 @@ fn start<H: Handle>(
     let engine = engine.clone();
     let (comms, active) = (vec![comm], Vec::new());
     Ok((Worker { engine, table, comms, active, owns, kept: 0, finish: None }, place))
+}
+
+/// Returns true if MPI takes addresses of CUDA's memory: by its own word, unless a variable says so or otherwise.
+fn takes_device_memory(library: &Library) -> bool {
+    match std::env::var(DEVICE_MEMORY).as_deref().map(str::trim) {
+        Ok("1") => return true,
+        Ok("0") => return false,
+        _ => {}
+    }
+    // Open MPI's and MPICH's have one name and type.
+    // SAFETY: an extension without arguments, which may be called once MPI runs.
+    unsafe {
+        library
+            .get::<unsafe extern "C" fn() -> c_int>(b"MPIX_Query_cuda_support\0")
+            .is_ok_and(|query| query() == 1)
+    }
 }
 
 /// This process in a communicator.
@@ -240,9 +262,19 @@ impl<H: Handle> Worker<H> {
         let mut kept = 0;
         let calls = match &command.job {
             Job::Calls(calls) => calls.clone(),
-            Job::Send { calls, kept: bytes } => {
-                kept = bytes.len();
+            Job::Send { calls, kept: memory } => {
+                kept = memory.bytes;
                 calls.clone()
+            }
+            Job::UseDevice(device) => {
+                let made = cuda::make_current(*device).map_err(|why| {
+                    Error::Unusable(format!(
+                        "MPI's thread cannot use GPU {device}: {why}. Set {DEVICE_MEMORY}=0 to have arrays go through the host"
+                    ))
+                });
+                self.engine.board.remove(command.watched);
+                command.ticket.complete(made.map(|()| None));
+                return Duration::ZERO;
             }
             Job::Split { .. } => {
                 // MPI_Comm_split blocks. All ranks meet here before, so that it blocks only for as long as it takes.

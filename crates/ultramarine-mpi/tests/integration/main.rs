@@ -17,6 +17,7 @@ type Program = fn();
 /// All, by name.
 const PROGRAMS: &[(&str, Program)] = &[
     ("collectives", collectives::program),
+    ("device_memory", messages::device_memory),
     ("ended", shared::ended),
     ("errors", messages::errors),
     ("exit_by_failure", faults::exit_by_failure),

@@ -111,3 +111,52 @@ pub fn undelivered() {
         assert!(got == message);
     }
 }
+
+/// GPUs' memory is MPI's word, or the variable's. The driver may be missing here; MPI reads host memory alike.
+#[test]
+fn memory_of_gpus_is_taken_where_mpi_says_so() {
+    for mpi in BOTH {
+        for variable in ["0", "1"] {
+            let variables = [("ULTRAMARINE_MPI_DEVICE_MEMORY", variable)];
+            if let Some(job) = mpi.run(2, "device_memory", &variables) {
+                job.assert_right(2);
+            }
+        }
+    }
+}
+
+pub fn device_memory() {
+    let world = ultramarine_mpi::world().unwrap();
+    let forced = std::env::var("ULTRAMARINE_MPI_DEVICE_MEMORY").as_deref() == Ok("1");
+    let input = [world.rank() as u64 + 1];
+    let mut output = [0u64; 2];
+    let mut gather = |kind| {
+        let request = Request {
+            kind,
+            dtype: Dtype::Uint64,
+            input: input.as_ptr().cast(),
+            output: output.as_mut_ptr().cast(),
+            count: 1,
+            description: "all_gather(uint64, (1,))",
+        };
+        // SAFETY: input and output are as long as the kind says; MPI reads addresses of the host, too.
+        unsafe { world.run_on_device(&request, 0, Box::new(())) }
+    };
+    assert_eq!(world.takes_device_memory(Kind::AllGather), forced);
+    assert_eq!(world.takes_device_memory(Kind::Send { to: 0 }), forced);
+    assert!(!world.takes_device_memory(Kind::AllSum), "MPI sums on the host");
+    let text = gather(Kind::AllSum).unwrap_err().to_string();
+    assert!(text.contains("[all_sum] MPI does not take a GPU's memory"), "{text}");
+    match gather(Kind::AllGather) {
+        Ok(()) => assert_eq!(output, [1, 2]),
+        Err(Error::Argument(text)) => assert!(!forced, "{text}"),
+        Err(error) => {
+            let text = error.to_string();
+            assert!(forced && text.contains("MPI's thread cannot use GPU 0"), "{text}");
+            assert!(text.contains("Set ULTRAMARINE_MPI_DEVICE_MEMORY=0"), "{text}");
+        }
+    }
+    // What was refused leaves MPI usable.
+    let sum = run(&world, Kind::AllSum, Dtype::Uint8, &[1, 2], 2).unwrap();
+    assert_eq!(sum, [2, 4]);
+}

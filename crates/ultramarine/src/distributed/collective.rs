@@ -2,10 +2,12 @@
 
 use super::chain::{TOKEN, append, token_shape};
 use super::debug;
+use super::device_memory;
 use super::group::Group;
 use super::operations::called;
 use super::transport::{Engine, HostWork, Kind, Reduction};
 use crate::backend::{Exec, Operand};
+use crate::device::Device;
 use crate::error::{Error, Result, bail};
 use crate::node::{Inputs, Node, Value};
 use crate::ops::rules::builders::{move_axis, slice_axis, with_axis, without_axis};
@@ -15,7 +17,7 @@ use crate::ops::rules::multi_output::{
 use crate::ops::{Attribute, Cotangents, Draft, OperationKey, Refit, Vmap};
 use crate::placement::Place;
 use crate::shape::{Shape, Show};
-use crate::{array::Array, dtype::Dtype, ops::Call};
+use crate::{array::Array, dtype::Dtype, ops::Call, stream};
 use smallvec::{SmallVec, smallvec};
 use ultramarine_runtime::pool;
 
@@ -59,10 +61,24 @@ pub(super) fn appended(
     operand: Option<&Array>,
     result: Option<(Shape, Dtype)>,
 ) -> Result<(Option<Array>, Array)> {
+    let home = operand.and_then(|x| x.node().home());
+    appended_at(home, group, kind, operand, result)
+}
+
+/// As [`appended`], for an array of the device `home`.
+pub(super) fn appended_at(
+    home: Option<Device>,
+    group: &Group,
+    kind: Kind,
+    operand: Option<&Array>,
+    result: Option<(Shape, Dtype)>,
+) -> Result<(Option<Array>, Array)> {
     append(group, |before| {
         let collective = Collective { group: group.clone(), kind };
         let results: Results = result.into_iter().chain([(token_shape(), TOKEN)]).collect();
-        let place = Place::new(group.stream(), true, true);
+        // As the result is wanted: see `at_home`.
+        let scoped = stream::scoped().map(|stream| stream.device);
+        let place = Place::new(group.stream_for(scoped.or(home), kind), true, true);
         let multi = MultiOutput::new(collective, results.clone(), SmallVec::new());
         let operands: Inputs =
             operand.into_iter().chain([before]).map(|a| a.node().clone()).collect();
@@ -130,8 +146,9 @@ impl Collective {
             Engine::Host(engine) => {
                 // No command: neither it nor what it depends on is recorded.
                 exec.ran_here();
+                let lent = device_memory::lend(exec, operand.as_ref(), output.as_ref())?;
                 let at = |t: &Option<Operand<'_>>| match t {
-                    Some(t) if t.shape.iter().all(|n| *n > 0) => t.value.data(),
+                    Some(t) if lent.is_none() && t.shape.iter().all(|n| *n > 0) => t.value.data(),
                     _ => std::ptr::dangling_mut(),
                 };
                 let work = HostWork {
@@ -152,9 +169,14 @@ impl Collective {
                             (self.kind, of.dtype, of.shape),
                         )?;
                     }
-                    // SAFETY: row-major operands in the host's memory, of the sizes that the kind says; the values live
-                    // until the call returns, and the output's memory is new.
-                    unsafe { engine.run(&work) }
+                    // SAFETY: row-major operands in the host's memory, or on the device that lends it, of the sizes that the kind
+                    // says; the values live until the call returns, and the output's memory is new.
+                    unsafe {
+                        match lent {
+                            None => engine.run(&work),
+                            Some(lent) => engine.run_on_device(&work, lent),
+                        }
+                    }
                 });
                 outcome.map_err(|failure| {
                     if failure.keeps_memory {

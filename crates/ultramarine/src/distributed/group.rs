@@ -1,7 +1,8 @@
 //! Groups of processes.
 
 use super::chain::Chain;
-use super::transport::Transport;
+use super::transport::{Kind, Transport};
+use crate::device::{Device, DeviceType};
 use crate::error::{Result, bail};
 use crate::graph::attribute::Attribute;
 use crate::graph::operation_key::{Opaque, OperationKey};
@@ -24,6 +25,8 @@ pub(super) struct Inner {
     /// `None`: the calling process alone.
     transport: Option<Arc<dyn Transport>>,
     stream: Stream,
+    /// Streams of GPUs whose memory the transport takes.
+    device_streams: Mutex<Vec<Stream>>,
     chain: Chain,
     /// Operations that have begun to run.
     ran: AtomicU64,
@@ -39,8 +42,11 @@ impl Opaque for Inner {}
 impl Drop for Inner {
     fn drop(&mut self) {
         if self.transport.is_some() {
-            stream::set_off_callers(self.stream, false);
-            stream::release_stream(self.stream);
+            let others = std::mem::take(&mut *lock(&self.device_streams));
+            for own in others.into_iter().chain([self.stream]) {
+                stream::set_off_callers(own, false);
+                stream::release_stream(own);
+            }
         }
     }
 }
@@ -58,6 +64,15 @@ impl fmt::Debug for Group {
         let backend = self.backend().unwrap_or("none");
         write!(f, "Group(rank {} of {}, {backend})", self.rank(), self.size())
     }
+}
+
+/// A stream for communication alone.
+fn own_stream(device: Device) -> Stream {
+    // Not one of the thread's, which end with it.
+    let stream = stream::take(device);
+    // A thread that waits for another process can be interrupted, and one that communicates cannot.
+    stream::set_off_callers(stream, true);
+    stream
 }
 
 /// Each group is one of its own, in this process.
@@ -83,6 +98,7 @@ impl Group {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
             transport,
             stream,
+            device_streams: Mutex::default(),
             chain: Chain::default(),
             ran: AtomicU64::new(0),
             compared: AtomicU64::new(0),
@@ -110,11 +126,7 @@ impl Group {
     pub(crate) fn of(transport: Arc<dyn Transport>) -> Result<Group> {
         let device = transport.device();
         crate::devices::get(device)?;
-        // Not one of the thread's, which end with it.
-        let stream = stream::take(device);
-        // A thread that waits for another process can be interrupted, and one that communicates cannot.
-        stream::set_off_callers(stream, true);
-        Ok(Group::make(Some(transport), stream))
+        Ok(Group::make(Some(transport), own_stream(device)))
     }
 
     /// Number of the calling process in the group.
@@ -157,6 +169,24 @@ impl Group {
     /// The stream of its operations.
     pub(super) fn stream(&self) -> Stream {
         self.0.stream
+    }
+
+    /// The stream of an operation on an array of this device: one of the device's own, if the transport takes its memory.
+    pub(super) fn stream_for(&self, device: Option<Device>, kind: Kind) -> Stream {
+        let Some(device) = device.filter(|device| {
+            let transport = self.transport();
+            device.kind == DeviceType::Gpu
+                && transport.is_some_and(|t| t.takes_device_memory(*device, kind))
+        }) else {
+            return self.stream();
+        };
+        let mut known = lock(&self.0.device_streams);
+        if let Some(stream) = known.iter().find(|stream| stream.device == device) {
+            return *stream;
+        }
+        let made = own_stream(device);
+        known.push(made);
+        made
     }
 
     pub(super) fn transport(&self) -> Option<&dyn Transport> {

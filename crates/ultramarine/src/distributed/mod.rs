@@ -20,6 +20,7 @@
 mod chain;
 mod collective;
 mod debug;
+mod device_memory;
 mod group;
 mod init;
 mod launched;

@@ -1,8 +1,9 @@
-//! MPI as a transport: host memory, by [`ultramarine_mpi`].
+//! MPI as a transport, by [`ultramarine_mpi`]: host memory, and messages and gathers of GPUs' memory where MPI takes it.
 
 use super::Group;
+use super::device_memory;
 use super::init::Started;
-use super::transport::{Engine, Failure, HostEngine, HostWork, Kind, Reduction, Transport};
+use super::transport::{Engine, Failure, HostEngine, HostWork, Kind, Lent, Reduction, Transport};
 use crate::device::Device;
 use crate::dtype::Dtype;
 use crate::error::{Error, Result};
@@ -38,7 +39,7 @@ fn sentence(error: &ultramarine_mpi::Error) -> String {
     if text.ends_with('.') { text } else { format!("{text}.") }
 }
 
-struct Mpi(Communicator);
+pub(super) struct Mpi(pub Communicator);
 
 impl Transport for Mpi {
     fn name(&self) -> &'static str {
@@ -67,6 +68,10 @@ impl Transport for Mpi {
     fn engine(&self) -> Engine<'_> {
         Engine::Host(self)
     }
+
+    fn takes_device_memory(&self, device: Device, kind: Kind) -> bool {
+        self.0.takes_device_memory(kind_of(kind)) && device_memory::has_addresses(device)
+    }
 }
 
 fn dtype_of(dtype: Dtype) -> Option<ultramarine_mpi::Dtype> {
@@ -85,25 +90,38 @@ fn kind_of(kind: Kind) -> ultramarine_mpi::Kind {
     }
 }
 
+/// The request for an operation on these addresses.
+fn request<'a>(
+    work: &HostWork<'a>,
+    input: *const u8,
+    output: *mut u8,
+) -> Result<Request<'a>, Failure> {
+    let Some(dtype) = dtype_of(work.dtype) else {
+        let text = format!("MPI does not communicate {}", work.dtype);
+        return Err(Error::runtime(work.kind.name(), text).into());
+    };
+    let (kind, count, description) = (kind_of(work.kind), work.count, work.description);
+    Ok(Request { kind, dtype, input, output, count, description })
+}
+
+fn failure(work: &HostWork<'_>, error: &ultramarine_mpi::Error) -> Failure {
+    Failure {
+        keeps_memory: error.keeps_memory(),
+        error: Error::runtime(work.kind.name(), sentence(error)),
+    }
+}
+
 impl HostEngine for Mpi {
     unsafe fn run(&self, work: &HostWork<'_>) -> Result<(), Failure> {
-        let name = work.kind.name();
-        let Some(dtype) = dtype_of(work.dtype) else {
-            let text = format!("MPI does not communicate {}", work.dtype);
-            return Err(Error::runtime(name, text).into());
-        };
-        let request = Request {
-            kind: kind_of(work.kind),
-            dtype,
-            input: work.input,
-            output: work.output,
-            count: work.count,
-            description: work.description,
-        };
+        let request = request(work, work.input, work.output)?;
         // SAFETY: by this function's contract; memory is kept where the failure says so.
-        unsafe { self.0.run(&request) }.map_err(|error| Failure {
-            keeps_memory: error.keeps_memory(),
-            error: Error::runtime(name, sentence(&error)),
-        })
+        unsafe { self.0.run(&request) }.map_err(|error| failure(work, &error))
+    }
+
+    unsafe fn run_on_device(&self, work: &HostWork<'_>, lent: Lent) -> Result<(), Failure> {
+        let request = request(work, lent.input, lent.output)?;
+        // SAFETY: as above.
+        unsafe { self.0.run_on_device(&request, lent.device, lent.owner) }
+            .map_err(|error| failure(work, &error))
     }
 }

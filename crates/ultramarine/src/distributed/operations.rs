@@ -1,11 +1,12 @@
 //! The functions.
 
-use super::collective::{appended, shape_of};
+use super::collective::{appended, appended_at, shape_of};
 use super::group::Group;
 use super::transport::{Kind, Reduction};
+use crate::device::{Device, DeviceType};
 use crate::error::{Error, Result, bail};
 use crate::shape::{self, Shape};
-use crate::{array::Array, device::DeviceType, dtype::Dtype, stream};
+use crate::{array::Array, dtype::Dtype, stream};
 
 /// Checks that arrays of a dtype are communicated.
 fn check(kind: Kind, dtype: Dtype) -> Result<()> {
@@ -122,14 +123,25 @@ pub fn send(x: &Array, to: i64, group: &Group) -> Result<Array> {
 /// # Errors
 /// As [`all_sum`]; [`Error::Value`] if there is no such process.
 pub fn recv(shape: &[usize], dtype: Dtype, from: i64, group: &Group) -> Result<Array> {
+    at_home(None, received(None, shape, dtype, from, group)?)
+}
+
+/// An array from another process, for the device `home`.
+fn received(
+    home: Option<Device>,
+    shape: &[usize],
+    dtype: Dtype,
+    from: i64,
+    group: &Group,
+) -> Result<Array> {
     let from = peer("recv", "to receive from", "source", from, group)?;
     let kind = Kind::Receive { from };
     check(kind, dtype)?;
     let shape = Shape::from_slice(shape);
     shape::check("recv", &shape)?;
-    let (result, token) = appended(group, kind, None, Some((shape, dtype)))?;
+    let (result, token) = appended_at(home, group, kind, None, Some((shape, dtype)))?;
     let result = result.ok_or_else(|| Error::runtime("recv", "no result"))?;
-    at_home(None, result.after(&[token]))
+    Ok(result.after(&[token]))
 }
 
 /// As [`recv`], of an array with the shape and dtype of `x`.
@@ -137,7 +149,7 @@ pub fn recv(shape: &[usize], dtype: Dtype, from: i64, group: &Group) -> Result<A
 /// # Errors
 /// As [`recv`].
 pub fn recv_like(x: &Array, from: i64, group: &Group) -> Result<Array> {
-    at_home(Some(x), recv(x.shape(), x.dtype(), from, group)?)
+    at_home(Some(x), received(x.node().home(), x.shape(), x.dtype(), from, group)?)
 }
 
 /// The rank of another process.

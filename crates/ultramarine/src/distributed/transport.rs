@@ -1,6 +1,6 @@
 //! Transports: the libraries that move data among the processes of a group.
 //!
-//! A transport has one of two engines. A host engine takes addresses in the host's memory and returns when the work is
+//! A transport has one of two engines. A host engine takes addresses in the host's memory (some, of GPUs, too) and returns when the work is
 //! done; the group's stream is a stream of the CPU, whose thread waits. A device engine encodes the work on a stream of
 //! its device and returns at once; the group's stream is a stream of that device. Either way the evaluator brings operands
 //! to the stream's device, row-major, in the order of the group's chain.
@@ -84,6 +84,18 @@ impl Debug for HostWork<'_> {
     }
 }
 
+/// Operands in a GPU's memory.
+pub(crate) struct Lent {
+    /// Address of the operand; dangling where it has no elements.
+    pub input: *const u8,
+    /// Address of the result, likewise.
+    pub output: *mut u8,
+    /// The GPU in CUDA's numbering.
+    pub device: i32,
+    /// Holds both.
+    pub owner: Box<dyn Send>,
+}
+
 /// A failure of a host engine.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -111,6 +123,19 @@ pub(crate) trait HostEngine: Send + Sync {
     /// `input` and `output` hold as many elements as the operation reads and writes, do not overlap, and stay until the
     /// call returns; after a failure that says so, until the process ends.
     unsafe fn run(&self, work: &HostWork<'_>) -> Result<(), Failure>;
+
+    /// As [`HostEngine::run`], on a GPU's memory, for kinds that [`Transport::takes_device_memory`] admits. A message that is
+    /// returned from before its receiver has it keeps `lent.owner`.
+    ///
+    /// # Errors
+    /// As [`HostEngine::run`].
+    ///
+    /// # Safety
+    /// As [`HostEngine::run`], with addresses on the GPU, where nothing else uses them.
+    unsafe fn run_on_device(&self, work: &HostWork<'_>, lent: Lent) -> Result<(), Failure> {
+        let text = format!("{} takes no memory of GPU {}", work.description, lent.device);
+        Err(Error::runtime(work.kind.name(), text).into())
+    }
 }
 
 /// A transport over a device's memory.
@@ -159,6 +184,11 @@ pub(crate) trait Transport: Send + Sync {
     fn split(&self, color: i32, key: i32) -> Result<Arc<dyn Transport>>;
 
     fn engine(&self) -> Engine<'_>;
+
+    /// Returns true if a host engine runs operations of a kind on the memory of a device.
+    fn takes_device_memory(&self, _device: Device, _kind: Kind) -> bool {
+        false
+    }
 
     /// Of a device's engine: gathers of bytes beside it, by which debug mode compares operations; `None` if it has none.
     fn beside(&self) -> Option<&dyn HostEngine> {
