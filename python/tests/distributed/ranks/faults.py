@@ -1,11 +1,12 @@
 """Processes that fail, disagree or do not come, as the first argument says."""
 
+import os
 import sys
 import time
 
 import ultramarine as mx
 
-group = mx.distributed.init(strict=True)
+group = mx.distributed.init(strict=True, backend=os.environ.get("RANKS_BACKEND", "any"))
 rank = group.rank()
 x = mx.ones((2, 3))
 mx.eval(mx.distributed.all_sum(x))
@@ -35,8 +36,6 @@ elif fault == "hangs":
             sys.exit(3)
 
 elif fault == "dies":
-    import os
-
     if rank == 1:
         os._exit(7)
     mx.eval(mx.distributed.all_sum(x))
@@ -47,8 +46,13 @@ elif fault == "dtypes":
     y = mx.distributed.all_sum(x if rank != 1 else x.astype(mx.int32))
 elif fault == "kinds":
     y = mx.distributed.all_sum(x) if rank != 1 else mx.distributed.all_gather(x)
+elif fault == "parts":
+    # A group that split() made, in the opposite order of ranks: rank 1 of all is the first but one.
+    part = group.split(0, -rank + group.size())
+    mx.eval(mx.distributed.all_sum(x, group=part))
+    y = mx.distributed.all_sum(x if rank != 1 else x[:1], group=part)
 
-if fault in ("shapes", "dtypes", "kinds"):
+if fault in ("shapes", "dtypes", "kinds", "parts"):
     try:
         mx.eval(y)
     except RuntimeError as error:
@@ -60,7 +64,6 @@ if fault == "input":
     print("done", flush=True)
 
 if fault == "interrupt":
-    import os
     import signal
     import threading
 

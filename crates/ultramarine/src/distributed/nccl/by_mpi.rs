@@ -2,24 +2,28 @@
 
 use crate::error::{Error, Result};
 use ultramarine_abi::interface::collective::MOST_ID_BYTES;
-use ultramarine_mpi::{Dtype, Kind, Request};
+use ultramarine_mpi::{Communicator, Dtype, Kind, Request};
 
 /// Bytes of an id with its length before it.
 const BYTES: usize = MOST_ID_BYTES + 2;
 
-/// Rank and number of the processes that MPI's launcher started, and the id that rank 0 makes; `None` if it started none.
+/// The id that rank 0 makes, and the processes that MPI's launcher started, beside those of the group.
+pub(super) struct Shared {
+    pub id: Vec<u8>,
+    pub world: Communicator,
+}
+
+/// The id of rank 0 in all processes that MPI's launcher started; `None` if it started none.
 ///
 /// # Errors
 /// [`Error::Runtime`] if MPI fails, or rank 0 makes no id.
-pub(super) fn share(
-    make_id: impl FnOnce() -> Result<Vec<u8>>,
-) -> Result<Option<(usize, usize, Vec<u8>)>> {
+pub(super) fn share(make_id: impl FnOnce() -> Result<Vec<u8>>) -> Result<Option<Shared>> {
     if ultramarine_mpi::launcher().is_none_or(|launcher| launcher.size < 2) {
         return Ok(None);
     }
     let failed = |why: &dyn std::fmt::Display| Error::runtime("init", format!("{why}."));
     let world = ultramarine_mpi::world().map_err(|why| failed(&why))?;
-    let mut own = [0u8; BYTES];
+    let mut own = vec![0u8; BYTES];
     let made = if world.rank() == 0 { make_id() } else { Ok(Vec::new()) };
     if let Ok(id) = &made
         && id.len() <= MOST_ID_BYTES
@@ -39,7 +43,7 @@ pub(super) fn share(
     // SAFETY: the input has BYTES elements, and the output as many for each process.
     if let Err(why) = unsafe { world.run(&request) } {
         if why.keeps_memory() {
-            std::mem::forget(all);
+            std::mem::forget((own, all));
         }
         return Err(failed(&why));
     }
@@ -49,5 +53,5 @@ pub(super) fn share(
     if length == 0 {
         return Err(failed(&"rank 0 could not make the id of a group of GPUs"));
     }
-    Ok(Some((world.rank(), world.size(), all[2..2 + length].to_vec())))
+    Ok(Some(Shared { id: all[2..2 + length].to_vec(), world }))
 }

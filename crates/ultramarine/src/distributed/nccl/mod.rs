@@ -10,6 +10,7 @@ mod control;
 mod rendezvous;
 mod watchdog;
 
+use super::debug;
 use super::group::Group;
 use super::init::Started;
 use super::transport::{
@@ -25,6 +26,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use ultramarine_abi::interface::collective::kind;
+use ultramarine_runtime::log::{self, Level};
 use watchdog::{Watched, limit};
 
 /// Time between questions if a group is open.
@@ -109,17 +111,19 @@ pub(super) fn start() -> Result<Started> {
     if let Err(why) = first.check_library() {
         return Ok(Started::No(format!("{why}.")));
     }
-    let (rank, size, local, id, control) = match meeting()? {
+    let (rank, size, local, id, control, beside) = match meeting()? {
         Some(meeting) => {
             let (id, control) = meeting.meet(|| first.make_id())?;
             let control = Arc::new(control);
             *lock(&OF_ALL) = Some((meeting.rank, control.clone()));
-            (meeting.rank, meeting.size, meeting.rank, id, Some(control))
+            let beside = Beside::Links(Comparisons::new(control.clone()));
+            (meeting.rank, meeting.size, meeting.rank, id, Some(control), beside)
         }
         None => match by_mpi(first)? {
-            Some((rank, size, id)) => {
+            Some((id, world)) => {
                 let local = LOCAL_RANKS.iter().find_map(|name| variable(name)?.parse().ok());
-                (rank, size, local.unwrap_or(rank), id, None)
+                let (rank, size) = (world.rank(), world.size());
+                (rank, size, local.unwrap_or(rank), id, None, Beside::Transport(world))
             }
             None => {
                 return Ok(Started::No(format!(
@@ -131,19 +135,20 @@ pub(super) fn start() -> Result<Started> {
     };
     let gpu = all[local % all.len()];
     let group = gpu.open(&id, rank, size)?;
-    let transport = Gpus::ready(group, control, true)?;
+    let transport = Gpus::ready(group, control, Some(beside))?;
     let device = gpu.device().device;
     stream::set_default_device(device)?;
     Ok(Started::Group(Group::of(Arc::new(transport))?))
 }
 
 #[cfg(feature = "distributed")]
-fn by_mpi(gpu: &Collectives) -> Result<Option<(usize, usize, Vec<u8>)>> {
-    by_mpi::share(|| gpu.make_id())
+fn by_mpi(gpu: &Collectives) -> Result<Option<(Vec<u8>, Arc<dyn Transport>)>> {
+    let shared = by_mpi::share(|| gpu.make_id())?;
+    Ok(shared.map(|shared| (shared.id, Arc::new(super::mpi::Mpi(shared.world)) as _)))
 }
 
 #[cfg(not(feature = "distributed"))]
-fn by_mpi(_: &Collectives) -> Result<Option<(usize, usize, Vec<u8>)>> {
+fn by_mpi(_: &Collectives) -> Result<Option<(Vec<u8>, Arc<dyn Transport>)>> {
     Ok(None)
 }
 
@@ -163,8 +168,36 @@ struct Gpus {
     rank: usize,
     size: usize,
     control: Option<Arc<Control>>,
-    /// Comparisons of debug mode. Only in the group of all processes, since they go over rank 0 of all.
-    compares: Option<Comparisons>,
+    /// Comparisons of debug mode.
+    beside: Option<Beside>,
+}
+
+/// The way by which debug mode compares operations.
+enum Beside {
+    /// The processes' connections. Only in the group of all processes, since they go over rank 0 of all.
+    Links(Comparisons),
+    /// The same processes under MPI.
+    Transport(Arc<dyn Transport>),
+}
+
+impl Beside {
+    /// The comparisons of a part of the group. All processes call it.
+    fn split(&self, color: i32, key: i32) -> Result<Option<Beside>> {
+        if !debug::is_on() {
+            return Ok(None);
+        }
+        match self {
+            Beside::Transport(all) => Ok(Some(Beside::Transport(all.split(color, key)?))),
+            Beside::Links(_) => {
+                log::log(
+                    Level::Warning,
+                    "ULTRAMARINE_DISTRIBUTED_DEBUG compares operations of the group of all processes, not those of \
+                     groups that split() made. Under mpirun it compares these, too.",
+                );
+                Ok(None)
+            }
+        }
+    }
 }
 
 impl Gpus {
@@ -172,7 +205,7 @@ impl Gpus {
     fn ready(
         group: Arc<CollectiveGroup>,
         control: Option<Arc<Control>>,
-        of_all: bool,
+        beside: Option<Beside>,
     ) -> Result<Gpus> {
         let start = Instant::now();
         while !group.is_ready()? {
@@ -192,9 +225,8 @@ impl Gpus {
             std::thread::sleep(PAUSE);
         }
         let (rank, size) = group.place()?;
-        let compares = control.clone().filter(|_| of_all).map(Comparisons::new);
         let watched = Watched::new(group, (rank, size), control.clone());
-        Ok(Gpus { watched, rank, size, control, compares })
+        Ok(Gpus { watched, rank, size, control, beside })
     }
 }
 
@@ -218,7 +250,8 @@ impl Transport for Gpus {
     fn split(&self, color: i32, key: i32) -> Result<Arc<dyn Transport>> {
         self.watched.check("split")?;
         let part = self.watched.group.split(color as u32, key)?;
-        Ok(Arc::new(Gpus::ready(part, self.control.clone(), false)?))
+        let beside = self.beside.as_ref().map(|beside| beside.split(color, key)).transpose()?;
+        Ok(Arc::new(Gpus::ready(part, self.control.clone(), beside.flatten())?))
     }
 
     fn engine(&self) -> Engine<'_> {
@@ -226,7 +259,13 @@ impl Transport for Gpus {
     }
 
     fn beside(&self) -> Option<&dyn HostEngine> {
-        self.compares.as_ref().map(|compares| compares as _)
+        match self.beside.as_ref()? {
+            Beside::Links(links) => Some(links),
+            Beside::Transport(transport) => match transport.engine() {
+                Engine::Host(engine) => Some(engine),
+                Engine::Device(_) => None,
+            },
+        }
     }
 }
 

@@ -1,0 +1,55 @@
+"""GPUs under mpirun, on the emulated driver: their memory handed to MPI, and NCCL's id over MPI with debug mode."""
+
+from __future__ import annotations
+
+import pytest
+from support import plugins
+
+from .launching import LAUNCHERS, mpirun, passes
+
+each_library = pytest.mark.parametrize("library", LAUNCHERS)
+
+
+@pytest.fixture
+def emulated() -> dict[str, str]:
+    """Variables by which each process has two emulated GPUs."""
+    found = plugins.emulated_cuda()
+    if found is None:
+        pytest.skip("the CUDA backend and its emulated driver are not built")
+    plugin, variables = found
+    devices = {"ULTRAMARINE_CUDA_DEVICES": "2", "EMULATED_CUDA_DEVICES": "2"}
+    return {**variables, **devices, "ULTRAMARINE_BACKEND_PATH": str(plugin.parent)}
+
+
+@each_library
+@pytest.mark.parametrize("direct", ["0", "1"])
+def test_arrays_of_gpus_under_mpi(library: str, direct: str, emulated: dict[str, str]) -> None:
+    """Memory of emulated GPUs is the host's, so that MPI can read it where the variable says that it may."""
+    variables = {**emulated, "ULTRAMARINE_MPI_DEVICE_MEMORY": direct}
+    passes(library, 2, "device_memory.py", direct, **variables)
+
+
+def test_three_ranks_and_messages_in_pieces(emulated: dict[str, str]) -> None:
+    variables = {**emulated, "ULTRAMARINE_MPI_DEVICE_MEMORY": "1", "ULTRAMARINE_MPI_PIECE": "64"}
+    passes("mpich", 3, "device_memory.py", "1", "small", **variables)
+
+
+@pytest.mark.parametrize("library", LAUNCHERS)
+def test_by_itself_mpi_says_what_it_takes(library: str, emulated: dict[str, str]) -> None:
+    """Debian's libraries know no CUDA: arrays go by way of the host."""
+    passes(library, 2, "device_memory.py", "0", **emulated)
+
+
+@each_library
+@pytest.mark.parametrize("fault", ["shapes", "kinds", "parts"])
+def test_debug_mode_where_the_id_came_over_mpi(
+    library: str, fault: str, emulated: dict[str, str]
+) -> None:
+    variables = {**emulated, "RANKS_BACKEND": "nccl", "ULTRAMARINE_DISTRIBUTED_DEBUG": "1"}
+    ended = mpirun(library, 2, "faults.py", fault, **variables)
+    caught = [line for line in ended.out.splitlines() if line.startswith("caught: ")]
+    assert len(caught) == 2, ended
+    for line in caught:
+        assert "processes of a group run different operations: rank 1 runs " in line, line
+        # Each operation is named once.
+        assert line.count("[all_") == 1, line
