@@ -15,6 +15,8 @@
 #define OTHER_DEVICE_TYPE 10
 /* Beyond the load: a command that crashes. */
 #define SUBMIT_CRASHES 11
+/* It loads and computes; a later host would ask it for what it does not know. */
+#define IGNORES_ATTRIBUTES 12
 
 #if VARIANT == FORGETS_DEFINE
 #undef UM_DEFINE_BACKEND
@@ -56,6 +58,19 @@ static um_status crash(void *device, void *stream, const um_command *commands, u
 }
 #endif
 
+#if VARIANT == IGNORES_ATTRIBUTES
+/* Takes each op's attributes for the struct that it knows, without their size. */
+static um_status careless(void *device, uint32_t op, uint32_t revision, const void *attributes,
+                          const um_tensor_desc *inputs, uint32_t n_inputs, const um_tensor_desc *outputs,
+                          uint32_t n_outputs, void **result, um_error **error) {
+  um_reduce_attrs known = {0};
+  if (attributes == NULL || op > UM_OP_MATMUL) return UM_UNSUPPORTED;
+  memcpy(&known, attributes, ops[op].attributes);
+  known.size = (uint32_t)ops[op].attributes;
+  return prepare(device, op, revision, &known, inputs, n_inputs, outputs, n_outputs, result, error);
+}
+#endif
+
 um_status ultramarine_backend_init(const um_host_table *lent, um_backend_table *table, um_error **error) {
   um_backend_table t = um_table("minimal", kDLExtDev);
   const um_status status = minimal_init(lent, &t, error);
@@ -73,6 +88,8 @@ um_status ultramarine_backend_init(const um_host_table *lent, um_backend_table *
   t.device_type = kDLCUDA;
 #elif VARIANT == SUBMIT_CRASHES
   t.submit = crash;
+#elif VARIANT == IGNORES_ATTRIBUTES
+  t.prepare = careless;
 #endif
   um_write_sized(table, &t, sizeof t);
   return status;

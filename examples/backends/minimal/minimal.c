@@ -166,12 +166,10 @@ static void run_matmul(const plan *p, const um_tensor *const *t, const uint64_t 
 /* ---- plans and commands ------------------------------------------------------------------------------------- */
 
 /* Fills the plan in, or says why there is none. Nothing here depends on sizes: there are none. */
-static um_status decide(plan *p, uint32_t op, const void *attributes, const um_tensor_desc *in, uint32_t n,
+static um_status decide(plan *p, uint32_t op, const um_reduce_attrs *attrs, const um_tensor_desc *in, uint32_t n,
                         const um_tensor_desc *out) {
-  um_reduce_attrs attrs = {0}; /* those of UNARY and BINARY are its beginning */
   const char kind = p->kind[0], to = p->kind[n]; /* of the first input, if any; of the output */
   value probe[2] = {{0}};
-  um_status status;
   switch (op) {
     case UM_OP_FILL:
       p->run = run_elements, p->n_scalars = 1;
@@ -185,18 +183,15 @@ static um_status decide(plan *p, uint32_t op, const void *attributes, const um_t
       return same(um_desc_at(in, 1)->dtype, out->dtype) ? UM_OK : UM_UNSUPPORTED;
     case UM_OP_UNARY:
     case UM_OP_BINARY:
-      status = um_read_attributes(&attrs, op == UM_OP_UNARY ? sizeof(um_unary_attrs) : sizeof(um_binary_attrs),
-                                  attributes);
-      p->run = run_elements, p->code = attrs.op, p->compute = op == UM_OP_UNARY ? unary : binary;
-      if (status != UM_OK || kind != 'f' || (n == 2 && p->kind[1] != 'f')) return UM_UNSUPPORTED;
+      p->run = run_elements, p->code = attrs->op, p->compute = op == UM_OP_UNARY ? unary : binary;
+      if (kind != 'f' || (n == 2 && p->kind[1] != 'f')) return UM_UNSUPPORTED;
       return p->compute(p->code, probe) == to ? UM_OK : UM_UNSUPPORTED; /* it has the code, and makes that dtype */
     case UM_OP_REDUCE:
-      status = um_read_attributes(&attrs, sizeof attrs, attributes);
-      p->run = run_reduce, p->code = attrs.op, p->axes = attrs.axes;
-      if (status != UM_OK || kind != 'f' || to != 'f' || in->ndim != out->ndim) return UM_UNSUPPORTED;
-      return attrs.op <= UM_REDUCE_MAX ? UM_OK : UM_UNSUPPORTED; /* sum, prod, min, max */
+      p->run = run_reduce, p->code = attrs->op, p->axes = attrs->axes;
+      if (kind != 'f' || to != 'f' || in->ndim != out->ndim) return UM_UNSUPPORTED;
+      return attrs->op <= UM_REDUCE_MAX ? UM_OK : UM_UNSUPPORTED; /* sum, prod, min, max */
     case UM_OP_MATMUL:
-      p->run = run_matmul;
+      p->run = run_matmul; /* exact, which every precision allows */
       if (kind != 'f' || p->kind[1] != 'f' || to != 'f' || out->layout != UM_LAYOUT_CONTIGUOUS) return UM_UNSUPPORTED;
       if (um_desc_at(in, 1)->layout != UM_LAYOUT_CONTIGUOUS) return UM_NEEDS_CONTIGUOUS;
       return in->layout == UM_LAYOUT_CONTIGUOUS ? UM_OK : UM_NEEDS_CONTIGUOUS;
@@ -204,21 +199,29 @@ static um_status decide(plan *p, uint32_t op, const void *attributes, const um_t
   }
 }
 
+/* The inputs of each op, and the bytes of its attributes; 0: an op that this backend lacks. */
+static const struct { uint32_t inputs; size_t attributes; } ops[] = {
+    [UM_OP_COPY] = {1, sizeof(um_no_attrs)},     [UM_OP_FILL] = {0, sizeof(um_no_attrs)},
+    [UM_OP_UNARY] = {1, sizeof(um_unary_attrs)}, [UM_OP_BINARY] = {2, sizeof(um_binary_attrs)},
+    [UM_OP_SELECT] = {3, sizeof(um_no_attrs)},   [UM_OP_REDUCE] = {1, sizeof(um_reduce_attrs)},
+    [UM_OP_MATMUL] = {2, sizeof(um_precision_attrs)}};
+
 static um_status prepare(void *device, uint32_t op, uint32_t revision, const void *attributes,
                          const um_tensor_desc *inputs, uint32_t n_inputs, const um_tensor_desc *outputs,
                          uint32_t n_outputs, void **result, um_error **error) {
-  static const uint32_t expected[] = {1, 0, 0, 1, 2, 3, 1, 0, 0, 2}; /* inputs of the ops up to MATMUL */
   plan p = {0};
-  if (revision != 1 || op > UM_OP_MATMUL) return UM_UNSUPPORTED;
-  um_status status = um_check_arity(inputs, n_inputs, expected[op], outputs, n_outputs, 1);
-  if (status != UM_OK) return status;
+  um_reduce_attrs attrs = {0}; /* those of the other ops are its beginning: a code or nothing */
+  if (revision != 1 || op > UM_OP_MATMUL || ops[op].attributes == 0) return UM_UNSUPPORTED;
+  um_status status = um_check_arity(inputs, n_inputs, ops[op].inputs, outputs, n_outputs, 1);
+  if (status == UM_OK) status = um_read_attributes(&attrs, ops[op].attributes, attributes);
+  if (status != UM_OK) return status; /* a refusal needs no words */
   p.n_inputs = n_inputs;
   for (uint32_t i = 0; i <= n_inputs; i++) {
     const DLDataType t = (i < n_inputs ? um_desc_at(inputs, i) : outputs)->dtype;
     p.kind[i] = kind_of(t), p.bytes[i] = um_dtype_size(t);
   }
-  status = decide(&p, op, attributes, inputs, n_inputs, outputs);
-  if (status != UM_OK) return status; /* a refusal needs no words */
+  status = decide(&p, op, &attrs, inputs, n_inputs, outputs);
+  if (status != UM_OK) return status;
   if (!(*result = malloc(sizeof p))) return um_fail(host, error, UM_OUT_OF_MEMORY, "no memory for a plan");
   memcpy(*result, &p, sizeof p);
   return UM_OK;

@@ -108,6 +108,9 @@ static bool has(const struct request *request, uint32_t dtype) {
 um_status prepare_copy(const struct request *request, struct plan *plan, um_error **error) {
   static const uint32_t inputs[] = {[UM_OP_COPY] = 1, [UM_OP_FILL] = 0, [UM_OP_ARANGE] = 0, [UM_OP_SELECT] = 3};
   uint32_t op = request->op, n = inputs[op], to = request->outputs[0].dtype;
+  um_no_attrs none;
+  um_status read = attributes_read(request, &none, sizeof none, error);
+  if (read != UM_OK) return read;
   if (request->n_inputs != n) return fail(error, UM_INVALID, "%u inputs, expected %u", request->n_inputs, n);
   for (uint32_t i = 0; i < n; i++) {
     if (request->inputs[i].ndim != request->outputs[0].ndim) return fail(error, UM_INVALID, "ranks differ");

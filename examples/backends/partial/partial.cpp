@@ -114,8 +114,10 @@ std::unique_ptr<Plan> planned(uint32_t op, const void *attributes, const um_tens
   const bool floats = um_dtype_index(out->dtype) == UM_DTYPE_FLOAT32 &&
                       (op == UM_OP_FILL || um_dtype_index(in->dtype) == UM_DTYPE_FLOAT32);
   um_reduce_attrs attrs = {}; // those of UNARY and BINARY are its beginning
-  const size_t size = op == UM_OP_REDUCE ? sizeof(um_reduce_attrs) : sizeof(um_unary_attrs);
-  if (op > UM_OP_COPY && op != UM_OP_FILL && um_read_attributes(&attrs, size, attributes) != UM_OK) return nullptr;
+  const size_t size = op == UM_OP_COPY || op == UM_OP_FILL ? sizeof(um_no_attrs)
+                      : op == UM_OP_REDUCE                 ? sizeof(um_reduce_attrs)
+                                                           : sizeof(um_unary_attrs);
+  if (um_read_attributes(&attrs, size, attributes) != UM_OK) return nullptr;
   if (op == UM_OP_FILL || (op == UM_OP_COPY && um_dtype_index(in->dtype) == um_dtype_index(out->dtype)))
     return std::unique_ptr<Plan>(new Move(um_dtype_size(out->dtype)));
   if (!floats) return nullptr;

@@ -54,12 +54,13 @@ static inline int um_write_sized(void *target, const void *source, size_t size) 
   return 1;
 }
 
-/* Reads an op's attributes. A tail that this build does not know makes it UM_UNSUPPORTED, unless it is zero. */
+/* Reads an op's attributes. A tail that this build does not know makes it UM_UNSUPPORTED, unless it is zero; so does NULL, which
+ * no host passes for an op of schema.h. `prepare` may return that as it is: a refusal needs no text. */
 static inline um_status um_read_attributes(void *target, size_t size, const void *source) {
   const unsigned char *bytes = (const unsigned char *)source;
   uint32_t said;
   size_t i;
-  if (!um_read_sized(target, size, source)) return UM_INVALID;
+  if (!um_read_sized(target, size, source)) return UM_UNSUPPORTED;
   memcpy(&said, source, sizeof said);
   for (i = size; i < said; i++) {
     if (bytes[i] != 0) return UM_UNSUPPORTED;

@@ -72,13 +72,21 @@ impl<'a> Request<'a> {
         Ok(Self { op, revision, inputs, outputs, attributes, life: PhantomData })
     }
 
-    /// Checks that revision and numbers of tensors are the schema's. The backend validates ops that
+    /// Checks that revision, attributes and numbers of tensors are the schema's. The backend validates ops that
     /// are not in it.
     pub(super) fn check(&self) -> Result<()> {
         let Some(row) = schema::find(self.op) else { return Ok(()) };
         if self.revision == 0 || self.revision > row.revision {
             let text = format!("revision {} of {} is unknown here", self.revision, row.name);
             return Err(Failure::unsupported(text));
+        }
+        if row.attributes.fields.is_empty() {
+            // Backends have nothing to read there.
+            // SAFETY: the host passes NULL or the op's struct, which begins with its size.
+            let known = unsafe { crate::tail_is_zero(self.attributes.cast::<schema::NoAttrs>()) };
+            if !known {
+                return Err(Failure::unsupported("attributes of a later revision"));
+            }
         }
         let (n, most) = (self.inputs.len(), row.inputs.len());
         let least = row.inputs.iter().filter(|i| !i.optional).count();

@@ -142,7 +142,11 @@ pub(super) unsafe extern "C" fn prepare(
     let known = abi::schema::find(id).filter(|op| (1..=op.revision).contains(&revision));
     // SAFETY: the host passes the op's attribute struct, or NULL.
     let op = unsafe { Op::new(id, attributes) };
+    // Operations without attributes read none, so a later version's are refused here.
+    // SAFETY: NULL, or a struct that begins with its size.
+    let later = unsafe { !abi::tail_is_zero(attributes.cast::<abi::schema::NoAttrs>()) };
     let work = |signature: &Signature<'_>, level| match known {
+        Some(row) if later && row.attributes.fields.is_empty() => Err(Refusal::Unsupported),
         Some(row) => prepare_op(row.family, &op, signature, level),
         None => Err(Refusal::Unsupported),
     };
