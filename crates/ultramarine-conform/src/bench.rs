@@ -9,10 +9,13 @@ use crate::options::Options;
 use crate::parent::{self, Findings};
 use crate::plugin::Source;
 use crate::record::{Recorder, without_notes};
+use crate::report;
 use crate::run::{self, Buffers, Request};
 use crate::tensor::{Placed, row_major, size};
 use serde_json::{Value, json};
-use std::fmt::Write;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 use ultramarine_abi::schema::{
     self, ArgReduceAttrs, AxesAttrs, AxisAttrs, BinaryAttrs, NoAttrs, OpId, PrecisionAttrs,
@@ -50,62 +53,51 @@ fn request(op: OpId, attributes: Vec<u64>, inputs: Vec<Placed>, output: Placed) 
     Request { op, attributes, inputs, output, more, scalars, donated: None }
 }
 
-/// A large request, with its name; of a product the operations that it takes.
-type Large = (&'static str, Request, Option<f64>);
-
-/// The large requests whose names are wanted.
-fn large<'a>(wanted: &'a dyn Fn(&str) -> bool) -> impl Iterator<Item = Large> + 'a {
-    type Make = fn() -> Request;
-    fn line() -> Placed {
-        tensor(&[MANY])
-    }
-    fn rows() -> Placed {
-        tensor(&[ROWS, MANY / ROWS])
-    }
-    fn sum(axes: u64, kept: &[i64], input: Placed) -> Request {
-        let attributes = words(&ReduceAttrs::new(reduce::SUM, axes));
-        request(op::REDUCE, attributes, vec![input], tensor(kept))
-    }
-    let all: [(&str, Make); 13] = [
-        ("copy", || request(op::COPY, words(&NoAttrs::new()), vec![line()], line())),
-        ("copy, transposed", || {
-            let mut flipped = rows();
-            (flipped.strides, flipped.class) = (vec![1, ROWS], layout::STRIDED);
-            request(op::COPY, words(&NoAttrs::new()), vec![flipped], rows())
-        }),
-        ("fill", || request(op::FILL, words(&NoAttrs::new()), Vec::new(), line())),
-        ("unary exp", || {
-            request(op::UNARY, words(&UnaryAttrs::new(unary::EXP)), vec![line()], line())
-        }),
-        ("binary add", || {
-            request(op::BINARY, words(&BinaryAttrs::new(binary::ADD)), vec![line(), line()], line())
-        }),
-        ("reduce sum", || sum(1, &[1], line())),
-        ("reduce sum, rows", || sum(2, &[ROWS, 1], rows())),
-        ("reduce sum, columns", || sum(1, &[1, MANY / ROWS], rows())),
-        ("arg_reduce, rows", || {
-            let mut indices = tensor(&[ROWS, 1]);
-            indices.dtype = DType::U32;
-            request(op::ARG_REDUCE, words(&ArgReduceAttrs::new(1, 1)), vec![rows()], indices)
-        }),
-        ("scan sum, rows", || {
-            let attributes = words(&ScanAttrs::new(reduce::SUM, 1, 0, 1));
-            request(op::SCAN, attributes, vec![rows()], rows())
-        }),
-        ("sort, rows", || request(op::SORT, words(&AxisAttrs::new(1)), vec![rows()], rows())),
-        ("softmax, rows", || {
-            request(op::SOFTMAX, words(&AxesAttrs::new(0, 2)), vec![rows()], rows())
-        }),
-        ("matmul 1024", || {
-            let square = || tensor(&[SIDE, SIDE]);
-            request(op::MATMUL, words(&PrecisionAttrs::new(0)), vec![square(), square()], square())
-        }),
-    ];
-    let operations =
-        |name: &str| (name == "matmul 1024").then_some(2.0 * (SIDE * SIDE * SIDE) as f64);
-    let chosen = all.into_iter().filter(|(name, _)| wanted(name));
-    chosen.map(move |(name, make)| (name, make(), operations(name)))
+fn flat() -> Placed {
+    tensor(&[MANY])
 }
+
+fn rows() -> Placed {
+    tensor(&[ROWS, MANY / ROWS])
+}
+
+fn sum(axes: u64, kept: &[i64], input: Placed) -> Request {
+    let attributes = words(&ReduceAttrs::new(reduce::SUM, axes));
+    request(op::REDUCE, attributes, vec![input], tensor(kept))
+}
+
+/// The large requests, with their names.
+const LARGE: [(&str, fn() -> Request); 13] = [
+    ("copy", || request(op::COPY, words(&NoAttrs::new()), vec![flat()], flat())),
+    ("copy, transposed", || {
+        let mut flipped = rows();
+        (flipped.strides, flipped.class) = (vec![1, ROWS], layout::STRIDED);
+        request(op::COPY, words(&NoAttrs::new()), vec![flipped], rows())
+    }),
+    ("fill", || request(op::FILL, words(&NoAttrs::new()), Vec::new(), flat())),
+    ("unary exp", || request(op::UNARY, words(&UnaryAttrs::new(unary::EXP)), vec![flat()], flat())),
+    ("binary add", || {
+        request(op::BINARY, words(&BinaryAttrs::new(binary::ADD)), vec![flat(), flat()], flat())
+    }),
+    ("reduce sum", || sum(1, &[1], flat())),
+    ("reduce sum, rows", || sum(2, &[ROWS, 1], rows())),
+    ("reduce sum, columns", || sum(1, &[1, MANY / ROWS], rows())),
+    ("arg_reduce, rows", || {
+        let mut indices = tensor(&[ROWS, 1]);
+        indices.dtype = DType::U32;
+        request(op::ARG_REDUCE, words(&ArgReduceAttrs::new(1, 1)), vec![rows()], indices)
+    }),
+    ("scan sum, rows", || {
+        let attributes = words(&ScanAttrs::new(reduce::SUM, 1, 0, 1));
+        request(op::SCAN, attributes, vec![rows()], rows())
+    }),
+    ("sort, rows", || request(op::SORT, words(&AxisAttrs::new(1)), vec![rows()], rows())),
+    ("softmax, rows", || request(op::SOFTMAX, words(&AxesAttrs::new(0, 2)), vec![rows()], rows())),
+    ("matmul 1024", || {
+        let square = || tensor(&[SIDE, SIDE]);
+        request(op::MATMUL, words(&PrecisionAttrs::new(0)), vec![square(), square()], square())
+    }),
+];
 
 /// Bytes of a request's tensors.
 fn request_bytes(request: &Request) -> usize {
@@ -160,97 +152,190 @@ pub fn measure(recorder: &mut Recorder, options: &Options) {
         // Of the kit's cases those of these dtypes; their results in all others take long.
         let mut scope = scope(device, false);
         scope.storage &= [DType::F32, DType::U32].iter().fold(0, |mask, d| mask | 1 << d.0);
-        let wanted = |name: &str| options.check.as_ref().is_none_or(|c| name.contains(c.as_str()));
-        let mut line = |name: &str, kind: &str, value: Result<Option<f64>, String>| match value {
-            Ok(value) => {
-                recorder.property(LINE, json!({ "name": name, "kind": kind, "value": value }));
-            }
-            Err(text) => recorder.check(&format!("bench/{name}"), || Err(text)),
-        };
         for id in 0..op::NAMES.len() as u32 {
             let Some(row) = schema::find(id) else { continue };
-            if !wanted(row.name) {
-                continue;
-            }
-            let tests = cases::of(row, &scope).unwrap_or_default();
-            // The common codes first, so that two backends are measured by the same one; then the smallest case.
-            let rank = |t: &OpUnderTest| !["", "exp", "add", "sum"].contains(&t.code.as_str());
-            let mut requests: Vec<(bool, usize, Request)> = tests
-                .into_iter()
-                .filter(|t| t.dtype == DType::F32 || t.dtype == DType::U32)
-                .flat_map(|t| {
-                    let rank = rank(&t);
-                    t.cases.into_iter().filter(|c| c.plain).map(move |c| (rank, c.request))
-                })
-                .map(|(rank, request)| (rank, request_bytes(&request), request))
-                .collect();
-            requests.sort_by_key(|r| (r.0, r.1));
-            let native = |r: &&(bool, usize, Request)| matches!(run::prepare(device, &r.2), Ok(Prepared::Plan(plan)) if { device.release(plan); true });
-            let Some(first) = requests.first() else { continue };
-            let (_, _, request) = requests.iter().find(native).unwrap_or(first);
-            let launch = seconds(device, stream, request).map(|s| s.map(|s| s * 1e6));
-            line(row.name, "launch", launch);
+            line(recorder, options, row.name, "launch", || {
+                let Some(request) = small(device, &scope, row) else { return Ok(None) };
+                Ok(seconds(device, stream, &request)?.map(|s| s * 1e6))
+            });
         }
-        for (name, request, operations) in large(&wanted) {
-            let work = operations.unwrap_or(request_bytes(&request) as f64);
+        for (name, make) in LARGE {
+            let operations = (name == "matmul 1024").then_some(2.0 * (SIDE * SIDE * SIDE) as f64);
             let kind = if operations.is_some() { "product" } else { "bandwidth" };
-            let rate = seconds(device, stream, &request).map(|s| s.map(|s| work / s / 1e9));
-            line(name, kind, rate);
+            line(recorder, options, name, kind, || {
+                let request = make();
+                let work = operations.unwrap_or(request_bytes(&request) as f64);
+                Ok(seconds(device, stream, &request)?.map(|s| work / s / 1e9))
+            });
         }
         device.destroy_stream(stream);
     });
 }
 
-/// Measures the backend and the built-in CPU one, one after another. Returns the table and what was found.
-pub fn run(options: &Options) -> Result<(String, Findings), String> {
-    let one = |source: Source| {
-        // Alone: other children would take its processors.
-        let options = Options { source, jobs: Some(1), ..options.clone() };
-        parent::run(&options, &[GROUP])
-    };
-    let own = one(options.source.clone())?;
-    let cpu = match options.source {
-        Source::Builtin => None,
-        Source::File(_) => Some(one(Source::Builtin)?),
-    };
-    Ok((table(options, &own, cpu.as_ref()), own))
-}
-
-/// The measured lines of a child.
-fn lines(findings: &Findings) -> impl Iterator<Item = &Value> {
-    findings.properties.iter().filter(|p| p.0 == LINE).map(|p| &p.1)
-}
-
-fn table(options: &Options, own: &Findings, cpu: Option<&Findings>) -> String {
-    let mut out = String::new();
-    // Writing to a string does not fail.
-    let _ = writeln!(out, "figures of {}, beside the built-in CPU backend's", options.source);
-    for (kind, title) in [
-        ("launch", "one small command of many, microseconds"),
-        ("bandwidth", "float32 tensors of 64 MiB, GB/s read and written"),
-        ("product", "float32 product, GFLOP/s"),
-    ] {
-        if !lines(own).any(|l| l["kind"] == kind) {
-            continue;
-        }
-        let _ = writeln!(out, "\n{title:52} {:>10} {:>10} {:>7}", "this", "CPU", "ratio");
-        for line in lines(own).filter(|l| l["kind"] == kind) {
-            let name = line["name"].as_str().unwrap_or_default();
-            let other = cpu.and_then(|cpu| {
-                lines(cpu).find(|l| l["kind"] == kind && l["name"] == line["name"])
-            });
-            let (own, other) = (line["value"].as_f64(), other.and_then(|l| l["value"].as_f64()));
-            let show = |v: Option<f64>| v.map_or("-".to_owned(), |v| format!("{v:.2}"));
-            let ratio = own.zip(other).map(|(a, b)| a / b);
-            let _ = writeln!(
-                out,
-                "  {name:50} {:>10} {:>10} {:>7}",
-                show(own),
-                show(other),
-                show(ratio)
-            );
-        }
+/// Measures a line if it is selected, once the parent asks for it.
+fn line(
+    recorder: &mut Recorder,
+    options: &Options,
+    name: &str,
+    kind: &str,
+    measured: impl FnOnce() -> Result<Option<f64>, String>,
+) {
+    if options.check.as_ref().is_some_and(|c| !name.contains(c.as_str())) {
+        return recorder.left_out(name);
     }
-    let _ = writeln!(out, "\n-: no kernel, the host runs it by others or on the CPU");
-    out
+    // The other backend is measured in between. Without a parent nothing is left to do.
+    if !std::io::stdin().read_line(&mut String::new()).is_ok_and(|n| n > 0) {
+        std::process::exit(0);
+    }
+    match measured() {
+        Ok(value) => recorder.property(LINE, json!({ "name": name, "kind": kind, "value": value })),
+        Err(text) => recorder.check(&format!("bench/{name}"), || Err(text)),
+    }
+}
+
+/// The small request by which an operation is measured: a case of the kit that the device has a kernel for, if there is one.
+fn small(device: &Device<'_>, scope: &cases::Scope, row: &schema::OpSchema) -> Option<Request> {
+    let tests = cases::of(row, scope).unwrap_or_default();
+    // The common codes first, so that two backends are measured by the same one; then the smallest case.
+    let rank = |t: &OpUnderTest| !["", "exp", "add", "sum"].contains(&t.code.as_str());
+    let mut requests: Vec<(bool, usize, Request)> = tests
+        .into_iter()
+        .filter(|t| t.dtype == DType::F32 || t.dtype == DType::U32)
+        .flat_map(|t| {
+            let rank = rank(&t);
+            t.cases.into_iter().filter(|c| c.plain).map(move |c| (rank, c.request))
+        })
+        .map(|(rank, request)| (rank, request_bytes(&request), request))
+        .collect();
+    requests.sort_by_key(|r| (r.0, r.1));
+    let is_native = |request: &Request| match run::prepare(device, request) {
+        Ok(Prepared::Plan(plan)) => {
+            device.release(plan);
+            true
+        }
+        _ => false,
+    };
+    let native = requests.iter().position(|r| is_native(&r.2)).unwrap_or(0);
+    (native < requests.len()).then(|| requests.swap_remove(native).2)
+}
+
+/// Measures the backend and the built-in CPU one, line by line in turn, and prints each line when it is there.
+pub fn run(options: &Options) -> Result<Findings, String> {
+    let directory = parent::scratch()?;
+    let mut own = Meter::start(options, &options.source, &directory.0.join("own"))?;
+    let mut cpu = match options.source {
+        Source::Builtin => None,
+        Source::File(_) => Some(Meter::start(options, &Source::Builtin, &directory.0.join("cpu"))?),
+    };
+    let mut findings = Findings::default();
+    println!("figures of {}, beside the built-in CPU backend's", options.source);
+    let mut last = None;
+    while let Some(line) = own.next(&mut findings)? {
+        // A failure of the backend beside is no failure of this one.
+        let other = cpu.as_mut().map(|c| c.next(&mut Findings::default())).transpose()?.flatten();
+        let title = TITLES.iter().find(|t| line["kind"] == t.0).map_or("", |t| t.1);
+        if last.replace(title) != Some(title) {
+            println!("\n{title:52} {:>10} {:>10} {:>7}", "this", "CPU", "ratio");
+        }
+        let name = line["name"].as_str().unwrap_or_default();
+        let other = other.filter(|o| o["name"] == line["name"] && o["kind"] == line["kind"]);
+        let (own, other) = (line["value"].as_f64(), other.and_then(|l| l["value"].as_f64()));
+        let show = |v: Option<f64>| v.map_or("-".to_owned(), |v| format!("{v:.2}"));
+        let ratio = own.zip(other).map(|(a, b)| a / b);
+        println!("  {name:50} {:>10} {:>10} {:>7}", show(own), show(other), show(ratio));
+    }
+    if last.is_none() && !findings.failed() {
+        return Err(report::nothing_selected(options, &own.left_out));
+    }
+    println!("\n-: no kernel, the host runs it by others or on the CPU");
+    Ok(findings)
+}
+
+/// Kinds of lines, with their titles.
+const TITLES: [(&str, &str); 3] = [
+    ("launch", "one small command of many, microseconds"),
+    ("bandwidth", "float32 tensors of 64 MiB, GB/s read and written"),
+    ("product", "float32 product, GFLOP/s"),
+];
+
+/// A child process that measures the next line when it is asked to.
+struct Meter {
+    child: Child,
+    output: PathBuf,
+    /// Bytes of the output that were read.
+    read: usize,
+    limit: Duration,
+    ended: bool,
+    left_out: Vec<String>,
+}
+
+impl Meter {
+    fn start(options: &Options, source: &Source, output: &Path) -> Result<Self, String> {
+        std::fs::write(output, "").map_err(|e| format!("{}: {e}", output.display()))?;
+        let mut command = parent::child_command(options, GROUP, output)?;
+        match source {
+            // The built-in backend has one device.
+            Source::Builtin => command.args(["--builtin", "--device", "0"]),
+            Source::File(path) => command.arg("--").arg(path),
+        };
+        let child = command.stdin(Stdio::piped()).spawn();
+        let child = child.map_err(|e| format!("cannot start a child process: {e}"))?;
+        let (output, limit) = (output.to_owned(), options.limit);
+        Ok(Meter { child, output, read: 0, limit, ended: false, left_out: Vec::new() })
+    }
+
+    /// The next line, unless there are no more. Failures before it are added to the findings.
+    fn next(&mut self, findings: &mut Findings) -> Result<Option<Value>, String> {
+        let start = Instant::now();
+        let mut asked = false;
+        while !self.ended {
+            if !asked && let Some(stdin) = &mut self.child.stdin {
+                // A child that has ended is seen below.
+                let _ = stdin.write_all(b"\n");
+                asked = true;
+            }
+            let ended =
+                self.child.try_wait().map_err(|e| format!("cannot wait for a child: {e}"))?;
+            let text = std::fs::read_to_string(&self.output).unwrap_or_default();
+            while let Some(end) = text[self.read..].find('\n') {
+                let line = &text[self.read..self.read + end];
+                self.read += end + 1;
+                let Ok(value) = serde_json::from_str::<Value>(line) else { continue };
+                if value["fact"] == LINE {
+                    return Ok(Some(value["value"].clone()));
+                } else if let Some(name) = value["end"].as_str() {
+                    let text = value["text"].as_str().unwrap_or_default();
+                    findings.add(GROUP, name, value["result"].as_str().unwrap_or("fail"), text);
+                    asked = false;
+                } else if let Some(name) = value["left out"].as_str() {
+                    self.left_out.push(name.to_owned());
+                } else if value["done"].is_boolean() {
+                    self.ended = true;
+                }
+            }
+            if self.ended {
+                break;
+            }
+            if let Some(status) = ended {
+                self.ended = true;
+                let text = format!("the process {}", parent::ending(status));
+                findings.add(GROUP, "bench/run", "fail", &text);
+            } else if start.elapsed() > self.limit {
+                self.ended = true;
+                let text =
+                    format!("a line took more than {} s (--time-limit)", self.limit.as_secs());
+                findings.add(GROUP, "bench/run", "fail", &text);
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        Ok(None)
+    }
+}
+
+impl Drop for Meter {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }

@@ -142,8 +142,9 @@ pub fn abi_note(data: &[u8]) -> Result<BackendAbiInfo, String> {
     let section = file.section_by_name(note::ELF_SECTION).map(|s| s.size());
     Err(match section {
         Some(_) => format!("section {} is in no note segment", note::ELF_SECTION),
-        None => "no note with the ABI info: write UM_DEFINE_BACKEND(...) once in the library, at file scope (in Rust: \
-                 export_backend!)"
+        None => "no note with the ABI info, although ultramarine_backend_abi_info is exported: either the section \
+                 .note.ultramarine was removed from the file (by objcopy or strip -R; a plain strip keeps it), or the function is \
+                 not UM_DEFINE_BACKEND's (in Rust: export_backend!'s), which makes both"
             .into(),
     })
 }

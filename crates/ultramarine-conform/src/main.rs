@@ -13,12 +13,14 @@ extern crate ultramarine_abi;
 
 mod bench;
 mod cases;
+mod claims;
 mod compare;
 mod device;
 mod dtype;
 mod file;
 mod groups;
 mod host;
+mod limit;
 mod options;
 mod parent;
 mod plugin;
@@ -40,6 +42,7 @@ const FAILED: u8 = 1;
 const USAGE: u8 = 2;
 const CANNOT_RUN: u8 = 3;
 const BELOW_GRADE: u8 = 4;
+const UNFINISHED: u8 = 5;
 
 fn main() -> ExitCode {
     let options = match options::parse() {
@@ -115,13 +118,18 @@ fn run_parent(options: &Options) -> Result<ExitCode, String> {
         }
     }
     // A file for another machine, or none at all: nothing of it can be run.
+    if let Some(check) = options.check.as_ref().filter(|_| loadable) {
+        let (chosen, others) = early.checks.into_iter().partition(|c| c.name.contains(check));
+        early.checks = chosen;
+        let others: Vec<parent::Check> = others;
+        early.left_out = others.into_iter().map(|c| c.name).collect();
+    }
     let mut findings = parent::Findings::default();
     if loadable && !groups.is_empty() {
         let load = parent::run(options, &[groups::LOAD])?;
         let can_run = load.property(groups::CANNOT_RUN).is_none() && !load.failed();
         if options.bench && can_run {
-            let (table, found) = bench::run(options)?;
-            print!("{table}");
+            let found = bench::run(options)?;
             return Ok(if found.failed() {
                 report_failures(options, &found)
             } else {
@@ -148,6 +156,13 @@ fn run_parent(options: &Options) -> Result<ExitCode, String> {
         findings.append(part);
     }
     findings.checks.splice(0..0, early.checks);
+    findings.left_out.splice(0..0, early.left_out);
+    if options.check.is_some() && findings.checks.is_empty() {
+        return Err(report::nothing_selected(options, &findings.left_out));
+    }
+    if !options.is_part() {
+        claims::arithmetic(&mut findings);
+    }
     findings.properties.splice(0..0, early.properties);
     if let Source::File(path) = &options.source
         && loadable
@@ -160,7 +175,12 @@ fn run_parent(options: &Options) -> Result<ExitCode, String> {
     if let Some(path) = &options.json {
         let mut json = findings.json();
         json["plugin"] = options.source.to_string().into();
-        json["contract"] = if findings.failed() { "broken" } else { "kept" }.into();
+        json["contract"] = match verdict.outcome(options, &findings) {
+            report::Outcome::Breaks => "broken",
+            report::Outcome::Unfinished => "unfinished",
+            _ => "kept",
+        }
+        .into();
         json["grade"] = verdict.grade.map_or("none", |g| g.name()).into();
         json["missing"] = verdict.missing.iter().map(ToString::to_string).collect();
         std::fs::write(path, format!("{json:#}\n"))
@@ -170,6 +190,7 @@ fn run_parent(options: &Options) -> Result<ExitCode, String> {
         report::Outcome::Conforms => ExitCode::SUCCESS,
         report::Outcome::Breaks => ExitCode::from(FAILED),
         report::Outcome::BelowGrade => ExitCode::from(BELOW_GRADE),
+        report::Outcome::Unfinished => ExitCode::from(UNFINISHED),
     })
 }
 

@@ -80,13 +80,14 @@ Checks from a backend's binary alone that it keeps the contract, and reports wha
   --large           also tensors of more than 2^31 elements
   --bench           figures instead of checks: launch cost and bandwidth, beside the built-in CPU backend's
   --json FILE       write everything that was found to FILE
-  --time-limit S    seconds that a group may take (default 120)
+  --time-limit S    seconds that a group may take (default 120); of processor time while it works
   --jobs N          groups that run at once (default: as many as cores, 4 at most)
   --verbose         list what passed, and every op in the capability sheet
   --list            list the groups
 
 Exit status: 0 the backend keeps the contract and has the demanded grade, 1 it breaks the contract, 2 wrong
-usage, 3 it says that it cannot run here (score 0), 4 it keeps the contract below the demanded grade.
+usage, 3 it says that it cannot run here (score 0), 4 it keeps the contract below the demanded grade, 5 a group
+took longer than the time limit, and no check failed.
 ";
 
 /// The reason to stop without options.

@@ -2,6 +2,7 @@
 //! the children write. A crash or a hang costs the check in which it happened.
 
 use crate::groups;
+use crate::limit::{self, End};
 use crate::options::Options;
 use crate::plugin::Source;
 use serde_json::{Value, json};
@@ -13,6 +14,9 @@ use std::time::{Duration, Instant};
 /// Crashes of a group after which the rest of its checks is given up.
 const CRASHES: usize = 8;
 
+/// The remedy for a group that takes long.
+const MORE_TIME: &str = "--time-limit SECONDS gives each group more";
+
 /// Groups that run at once, unless the options say otherwise: a GPU is not hurried by more.
 const MOST_JOBS: usize = 4;
 
@@ -21,7 +25,7 @@ const MOST_JOBS: usize = 4;
 pub struct Check {
     pub group: String,
     pub name: String,
-    /// `pass`, `fail` or `skip`.
+    /// `pass`, `fail`, `skip`, or `slow` for a check that took longer than the time limit.
     pub result: String,
     pub text: String,
 }
@@ -36,6 +40,8 @@ pub struct Findings {
     pub times: Vec<(String, Duration)>,
     /// Child processes that ended before their checks did.
     pub crashes: usize,
+    /// Names that `--check` did not select.
+    pub left_out: Vec<String>,
 }
 
 impl Findings {
@@ -53,6 +59,11 @@ impl Findings {
         self.checks.iter().any(|c| c.result == "fail")
     }
 
+    /// True if a group took longer than the time limit.
+    pub fn slow(&self) -> bool {
+        self.checks.iter().any(|c| c.result == "slow")
+    }
+
     /// Adds what other groups found.
     pub fn append(&mut self, other: Findings) {
         self.checks.extend(other.checks);
@@ -60,6 +71,7 @@ impl Findings {
         self.cells.extend(other.cells);
         self.times.extend(other.times);
         self.crashes += other.crashes;
+        self.left_out.extend(other.left_out);
     }
 
     pub fn property(&self, key: &str) -> Option<&Value> {
@@ -88,7 +100,7 @@ struct Progress {
 }
 
 /// A directory that is removed with its content.
-struct Scratch(PathBuf);
+pub struct Scratch(pub PathBuf);
 
 impl Drop for Scratch {
     fn drop(&mut self) {
@@ -97,12 +109,17 @@ impl Drop for Scratch {
     }
 }
 
-/// Runs groups, a few at a time.
-pub fn run(options: &Options, groups: &[&str]) -> Result<Findings, String> {
+/// A new directory for the children's output.
+pub fn scratch() -> Result<Scratch, String> {
     let directory =
         std::env::temp_dir().join(format!("ultramarine-conform-{}", std::process::id()));
     std::fs::create_dir_all(&directory).map_err(|e| format!("{}: {e}", directory.display()))?;
-    let scratch = Scratch(directory);
+    Ok(Scratch(directory))
+}
+
+/// Runs groups, a few at a time.
+pub fn run(options: &Options, groups: &[&str]) -> Result<Findings, String> {
+    let scratch = scratch()?;
     let next = AtomicUsize::new(0);
     let work = || {
         let mut own = Vec::new();
@@ -143,43 +160,50 @@ fn run_group(
     for crash in 0..CRASHES {
         std::fs::write(output, "").map_err(|e| format!("{}: {e}", output.display()))?;
         let mut child = spawn(options, group, output, after.as_deref())?;
-        let ended = wait(&mut child, options.limit)?;
+        let ended = limit::wait(&mut child, options.limit)?;
         let text = std::fs::read_to_string(output).unwrap_or_default();
         let progress = read(group, &text, findings);
         let why = match ended {
-            Some(status) if progress.done && status.success() => return Ok(()),
-            Some(status) if progress.done => {
+            End::Exit(status) if progress.done && status.success() => return Ok(()),
+            End::Exit(status) if progress.done => {
                 let text = format!("the process {} after its last check", ending(status));
                 findings.add(group, &format!("{group}/exit"), "fail", &text);
                 return Ok(());
             }
-            Some(status) => format!("the process {}", ending(status)),
-            None => format!("no end within {} s: killed", options.limit.as_secs()),
+            End::Exit(status) => format!("the process {}", ending(status)),
+            End::Hang => {
+                let limit = options.limit.as_secs();
+                format!(
+                    "no end within {limit} s, and no processor time used at the end of them: killed"
+                )
+            }
+            End::Slow => format!("took more than {} s; {MORE_TIME}", options.limit.as_secs()),
         };
+        let result = if matches!(ended, End::Slow) { "slow" } else { "fail" };
         findings.crashes += 1;
         match (progress.running, progress.last) {
             (Some(name), _) => {
                 let call =
                     progress.call.map_or(String::new(), |call| format!("; last call: {call}"));
-                findings.add(group, &name, "fail", &format!("{why}{call}"));
+                findings.add(group, &name, result, &format!("{why}{call}"));
                 after = Some(name);
             }
             (None, Some(last)) => {
-                findings.add(group, &format!("{group}/between checks"), "fail", &why);
+                findings.add(group, &format!("{group}/between checks"), result, &why);
                 after = Some(last);
             }
             (None, None) => {
-                findings.add(group, &format!("{group}/start"), "fail", &why);
+                findings.add(group, &format!("{group}/start"), result, &why);
                 return Ok(());
             }
         }
         // A hang costs the whole time limit: one is enough.
-        if ended.is_none() || crash + 1 == CRASHES {
+        if !matches!(ended, End::Exit(_)) || crash + 1 == CRASHES {
+            let text = "given up; the remaining checks of the group were not run";
+            findings.add(group, &format!("{group}/rest"), result, text);
             break;
         }
     }
-    let text = "given up; the remaining checks of the group were not run";
-    findings.add(group, &format!("{group}/rest"), "fail", text);
     Ok(())
 }
 
@@ -189,52 +213,40 @@ fn spawn(
     output: &Path,
     after: Option<&str>,
 ) -> Result<Child, String> {
+    let mut command = child_command(options, group, output)?;
+    if let Some(after) = after {
+        command.arg("--child-after").arg(after);
+    }
+    match &options.source {
+        Source::Builtin => command.arg("--builtin"),
+        Source::File(path) => command.arg("--").arg(path),
+    };
+    command.stdin(Stdio::null());
+    command.spawn().map_err(|e| format!("cannot start a child process: {e}"))
+}
+
+/// The command of a group's child, but for the backend, which comes last.
+pub fn child_command(options: &Options, group: &str, output: &Path) -> Result<Command, String> {
     let me = std::env::current_exe().map_err(|e| format!("cannot find this program: {e}"))?;
     let mut command = Command::new(me);
     command.arg("--child").arg(group).arg("--child-output").arg(output);
     command.arg("--device").arg(options.device.to_string());
-    if let Some(after) = after {
-        command.arg("--child-after").arg(after);
-    }
     if let Some(check) = options.check.as_ref().filter(|_| group != groups::LOAD) {
         command.arg("--check").arg(check);
     }
     if options.full {
         command.arg("--full");
     }
-    match &options.source {
-        Source::Builtin => command.arg("--builtin"),
-        Source::File(path) => command.arg("--").arg(path),
-    };
     // What a plugin prints is not the kit's report.
-    command.stdin(Stdio::null()).stdout(Stdio::null());
+    command.stdout(Stdio::null());
     if !options.verbose {
         command.stderr(Stdio::null());
     }
-    command.spawn().map_err(|e| format!("cannot start a child process: {e}"))
-}
-
-/// Waits for a child; none if it had to be killed.
-fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>, String> {
-    let start = Instant::now();
-    let mut pause = Duration::from_millis(1);
-    loop {
-        match child.try_wait() {
-            Err(e) => return Err(format!("cannot wait for a child process: {e}")),
-            Ok(Some(status)) => return Ok(Some(status)),
-            Ok(None) if start.elapsed() > limit => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Ok(None);
-            }
-            Ok(None) => std::thread::sleep(pause),
-        }
-        pause = (pause * 2).min(Duration::from_millis(20));
-    }
+    Ok(command)
 }
 
 #[cfg(unix)]
-fn ending(status: ExitStatus) -> String {
+pub fn ending(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt;
     let Some(signal) = status.signal() else {
         return format!("ended with {status}");
@@ -253,7 +265,7 @@ fn ending(status: ExitStatus) -> String {
 }
 
 #[cfg(not(unix))]
-fn ending(status: ExitStatus) -> String {
+pub fn ending(status: ExitStatus) -> String {
     format!("ended with {status}")
 }
 
@@ -273,6 +285,8 @@ fn read(group: &str, text: &str, findings: &mut Findings) -> Progress {
             findings.add(group, name, field("result"), field("text"));
             progress.running = None;
             progress.last = Some(name.to_owned());
+        } else if let Some(name) = value["left out"].as_str() {
+            findings.left_out.push(name.to_owned());
         } else if let Some(key) = value["fact"].as_str() {
             findings.properties.push((key.to_owned(), value["value"].clone()));
         } else if value["cell"].is_string() {

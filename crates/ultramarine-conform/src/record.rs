@@ -101,7 +101,11 @@ impl Recorder {
 
     /// Runs a check.
     pub fn check(&mut self, name: &str, f: impl FnOnce() -> Result) {
+        let left_out = self.after.is_none();
         if !self.selects(name) {
+            if left_out {
+                self.left_out(name);
+            }
             return;
         }
         self.line(&json!({ "begin": name }));
@@ -121,6 +125,11 @@ impl Recorder {
             (Ok(Outcome::Skipped(why)), true) => ("skip", why),
         };
         self.line(&json!({ "end": name, "result": result, "text": text }));
+    }
+
+    /// A name that `--check` does not select, for the message if nothing was selected.
+    pub fn left_out(&mut self, name: &str) {
+        self.line(&json!({ "left out": name }));
     }
 
     /// A property for the capability sheet.

@@ -2,9 +2,9 @@
 
 use crate::groups::LOAD;
 use crate::options::{Grade, Options};
-use crate::parent::Findings;
+use crate::parent::{Check, Findings};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use ultramarine_abi::schema;
 
@@ -15,6 +15,8 @@ const SHOWN: usize = 5;
 pub struct Verdict {
     /// The best grade that is reached; none if something is wrong.
     pub grade: Option<Grade>,
+    /// The grade of its native operations, whatever else is wrong.
+    native: Option<Grade>,
     /// Ops that keep the backend from the next grade.
     pub missing: Vec<Missing>,
 }
@@ -42,6 +44,8 @@ pub enum Outcome {
     Breaks,
     /// The contract is kept below the demanded grade.
     BelowGrade,
+    /// No check failed, and some were not run: their group took longer than the time limit.
+    Unfinished,
 }
 
 impl Verdict {
@@ -49,6 +53,8 @@ impl Verdict {
     pub fn outcome(&self, options: &Options, findings: &Findings) -> Outcome {
         if findings.failed() {
             Outcome::Breaks
+        } else if findings.slow() {
+            Outcome::Unfinished
         } else if options.is_part() || self.grade >= options.grade {
             Outcome::Conforms
         } else {
@@ -83,17 +89,17 @@ pub fn verdict(findings: &Findings) -> Verdict {
             })
             .collect()
     };
-    if findings.failed() {
-        return Verdict { grade: None, missing: Vec::new() };
-    }
     let (basic, complete) = (lacks(&["basic"]), lacks(&["basic", "complete"]));
-    if !basic.is_empty() {
-        Verdict { grade: None, missing: basic }
+    let (native, missing) = if !basic.is_empty() {
+        (None, basic)
     } else if !complete.is_empty() {
-        Verdict { grade: Some(Grade::Basic), missing: complete }
+        (Some(Grade::Basic), complete)
     } else {
-        Verdict { grade: Some(Grade::Complete), missing: Vec::new() }
-    }
+        (Some(Grade::Complete), Vec::new())
+    };
+    // What is missing is as true of a backend with a mistake.
+    let whole = !findings.failed() && !findings.slow();
+    Verdict { grade: native.filter(|_| whole), native, missing }
 }
 
 /// Lines that name all missing operations: a family with the dtypes that lack the same codes.
@@ -144,17 +150,18 @@ pub fn failed(options: &Options, findings: &Findings) -> String {
 }
 
 fn groups(out: &mut String, findings: &Findings) -> std::fmt::Result {
-    writeln!(
-        out,
-        "{:18} {:>7} {:>7} {:>8} {:>8}",
-        "group", "passed", "failed", "skipped", "seconds"
-    )?;
     let mut order: Vec<&str> = Vec::new();
     for check in &findings.checks {
         if !order.contains(&check.group.as_str()) {
             order.push(&check.group);
         }
     }
+    let width = order.iter().map(|g| g.len()).max().unwrap_or(0).max("group".len());
+    writeln!(
+        out,
+        "{:width$} {:>7} {:>7} {:>8} {:>8}",
+        "group", "passed", "failed", "skipped", "seconds"
+    )?;
     for group in order {
         let count = |result: &str| {
             findings.checks.iter().filter(|c| c.group == group && c.result == result).count()
@@ -162,31 +169,29 @@ fn groups(out: &mut String, findings: &Findings) -> std::fmt::Result {
         let time = findings.times.iter().find(|t| t.0 == group).map(|t| t.1.as_secs_f64());
         let time = time.map_or(String::new(), |t| format!("{t:.1}"));
         let (passed, failed, skipped) = (count("pass"), count("fail"), count("skip"));
-        writeln!(out, "{group:18} {passed:>7} {failed:>7} {skipped:>8} {time:>8}")?;
+        let slow = if count("slow") > 0 { "  took too long" } else { "" };
+        writeln!(out, "{group:width$} {passed:>7} {failed:>7} {skipped:>8} {time:>8}{slow}")?;
     }
     writeln!(out)
 }
 
 fn failures(out: &mut String, options: &Options, findings: &Findings) -> std::fmt::Result {
     let mut shown: BTreeMap<&str, usize> = BTreeMap::new();
-    for check in findings.checks.iter().filter(|c| c.result == "fail") {
+    for check in findings.checks.iter().filter(|c| ["fail", "slow"].contains(&&*c.result)) {
         let n = shown.entry(&check.group).or_default();
         *n += 1;
         if *n > SHOWN && !options.verbose {
             continue;
         }
-        writeln!(out, "FAILED {}\n  {}", check.name, check.text)?;
-        let again = match check.group.as_str() {
-            LOAD => String::new(),
-            group => format!("--group {group} --check '{}' ", check.name),
-        };
-        writeln!(out, "  again: ultramarine-conform {again}{}\n", options.source)?;
+        let title = if check.result == "slow" { "TOOK TOO LONG" } else { "FAILED" };
+        writeln!(out, "{title} {}\n  {}", check.name, check.text)?;
+        writeln!(out, "  again: {}\n", again(options, check))?;
     }
     for (group, n) in shown.iter().filter(|(_, n)| **n > SHOWN && !options.verbose) {
         writeln!(out, "... and {} more failures in {group} (--verbose lists them)\n", n - SHOWN)?;
     }
     if options.verbose {
-        for check in findings.checks.iter().filter(|c| c.result != "fail") {
+        for check in findings.checks.iter().filter(|c| !["fail", "slow"].contains(&&*c.result)) {
             writeln!(out, "{:7} {} {}", check.result, check.name, check.text)?;
         }
         writeln!(out)?;
@@ -194,18 +199,101 @@ fn failures(out: &mut String, options: &Options, findings: &Findings) -> std::fm
     Ok(())
 }
 
+/// The command that runs a check again, as the user calls the kit.
+fn again(options: &Options, check: &Check) -> String {
+    let mut words = vec![program()];
+    let mut word = |text: &str| words.push(quoted(text));
+    let name = check.name.strip_prefix(&check.group).unwrap_or_default();
+    match check.group.as_str() {
+        LOAD => {}
+        // Found by what several groups say.
+        "file" if name == "/note agrees with abi_info" => {
+            ["--group", "file", "--group", "abi"].iter().for_each(|w| word(w));
+        }
+        "abi" if name.starts_with("/arithmetic of") => {}
+        group => {
+            ["--group", group].iter().for_each(|w| word(w));
+            // These are the kit's own words of a process, and no checks.
+            let of_process = ["/exit", "/start", "/rest", "/between checks"].contains(&name);
+            if !of_process {
+                ["--check", &check.name].iter().for_each(|w| word(w));
+            }
+        }
+    }
+    if options.device != 0 {
+        ["--device", &options.device.to_string()].iter().for_each(|w| word(w));
+    }
+    if options.full {
+        word("--full");
+    }
+    if check.group == "bench" {
+        return format!("{} --bench {}", words[0], quoted(&options.source.to_string()));
+    }
+    word(&options.source.to_string());
+    words.join(" ")
+}
+
+/// The command by which the user called the kit; another program that calls it says its own.
+fn program() -> String {
+    let given = std::env::var("ULTRAMARINE_CONFORM_COMMAND").ok().filter(|c| !c.is_empty());
+    let own = || std::env::args().next().map(|path| quoted(&path));
+    given.or_else(own).unwrap_or_else(|| "ultramarine-conform".into())
+}
+
+/// A word for a shell.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./=:+,@%".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+/// Names that are shown where none was selected.
+const NEAR: usize = 5;
+
+/// The text for a `--check` that selects nothing, with names that are like it.
+pub fn nothing_selected(options: &Options, names: &[String]) -> String {
+    let asked = options.check.as_deref().unwrap_or_default();
+    let parts = |text: &str| -> BTreeSet<[char; 3]> {
+        let text: Vec<char> = text.to_lowercase().chars().collect();
+        text.windows(3).map(|w| [w[0], w[1], w[2]]).collect()
+    };
+    let wanted = parts(asked);
+    let mut near: Vec<(usize, usize, &String)> = names
+        .iter()
+        .map(|name| (wanted.intersection(&parts(name)).count(), name.len(), name))
+        .filter(|(common, ..)| 3 * common >= wanted.len().max(1))
+        .collect();
+    near.sort_by_key(|(common, length, _)| (std::cmp::Reverse(*common), *length));
+    near.dedup_by_key(|n| n.2);
+    let near: Vec<&str> = near.iter().take(NEAR).map(|n| n.2.as_str()).collect();
+    let place = match options.groups.as_slice() {
+        [] => String::new(),
+        groups => format!(" of {}", groups.join(", ")),
+    };
+    let remedy = match near.as_slice() {
+        [] => "--verbose without --check lists all names".to_owned(),
+        near => format!("near it: {}", near.join("; ")),
+    };
+    format!("--check {asked:?} is in the name of none of {} checks{place}; {remedy}", names.len())
+}
+
 /// A property's fields as lines.
 fn sheet(out: &mut String, options: &Options, findings: &Findings) -> std::fmt::Result {
     writeln!(out, "capability sheet of {}", options.source)?;
+    let mut lines: Vec<(String, String)> = Vec::new();
     for (key, value) in &findings.properties {
         match value {
             Value::Object(fields) => {
-                for (name, value) in fields {
-                    writeln!(out, "  {:28} {}", format!("{key}: {name}"), plain(value))?;
-                }
+                lines.extend(fields.iter().map(|(name, v)| (format!("{key}: {name}"), plain(v))));
             }
-            other => writeln!(out, "  {key:28} {}", plain(other))?,
+            other => lines.push((key.clone(), plain(other))),
         }
+    }
+    let width = lines.iter().map(|l| l.0.len()).max().unwrap_or(0);
+    for (key, value) in lines {
+        writeln!(out, "  {key:width$} {value}")?;
     }
     writeln!(out)
 }
@@ -290,10 +378,11 @@ fn state(cells: &[&Value]) -> String {
 }
 
 fn every_op(out: &mut String, findings: &Findings) -> std::fmt::Result {
+    let width = findings.cells.iter().map(|c| op(c).len()).max().unwrap_or(0);
     for cell in &findings.cells {
         writeln!(
             out,
-            "  {:28} {:10} {:9} contiguous: {:8} strided: {:10} error: {:.2} ulp",
+            "  {:width$} {:10} {:9} contiguous: {:8} strided: {:10} error: {:.2} ulp",
             op(cell),
             field(cell, "dtype"),
             field(cell, "need"),
@@ -309,6 +398,14 @@ fn checks_fail(n: usize) -> String {
     if n == 1 { "1 check fails".to_owned() } else { format!("{n} checks fail") }
 }
 
+/// The verdict where groups took too long and nothing failed.
+fn unfinished(findings: &Findings) -> String {
+    let slow: BTreeSet<&str> =
+        findings.checks.iter().filter(|c| c.result == "slow").map(|c| c.group.as_str()).collect();
+    let slow = slow.into_iter().collect::<Vec<_>>().join(", ");
+    format!("not finished: no check failed, and {slow} took longer than --time-limit")
+}
+
 fn close(
     out: &mut String,
     options: &Options,
@@ -318,11 +415,12 @@ fn close(
     let count = |result: &str| findings.checks.iter().filter(|c| c.result == result).count();
     if options.is_part() {
         return match count("fail") {
+            0 if findings.slow() => writeln!(out, "{}", unfinished(findings)),
             0 => writeln!(out, "no failures in what was run; a grade takes the whole kit"),
             n => writeln!(out, "breaks the contract: {} of those that were run", checks_fail(n)),
         };
     }
-    let next = if verdict.grade.is_none() { Grade::Basic } else { Grade::Complete };
+    let next = if verdict.native.is_none() { Grade::Basic } else { Grade::Complete };
     if !verdict.missing.is_empty() {
         let n = verdict.missing.len();
         writeln!(out, "operations that are not native and count for grade {} ({n}):", next.name())?;
@@ -332,13 +430,17 @@ fn close(
         writeln!(out, "the host runs them by others, or on the CPU\n")?;
     }
     let grade = verdict.grade.map_or("below basic", |g| g.name());
-    let passed = count("pass") + count("skip");
+    let passed = match count("skip") {
+        0 => format!("{} checks passed", count("pass")),
+        n => format!("{} checks passed, {n} do not apply", count("pass")),
+    };
     match verdict.outcome(options, findings) {
         Outcome::Breaks => writeln!(out, "breaks the contract: {}", checks_fail(count("fail"))),
-        Outcome::Conforms => writeln!(out, "keeps the contract ({passed} checks); grade: {grade}"),
+        Outcome::Conforms => writeln!(out, "keeps the contract ({passed}); grade: {grade}"),
+        Outcome::Unfinished => writeln!(out, "{}", unfinished(findings)),
         Outcome::BelowGrade => writeln!(
             out,
-            "keeps the contract ({passed} checks); grade: {grade}, and {} was demanded",
+            "keeps the contract ({passed}); grade: {grade}, and {} was demanded",
             options.grade.map_or("none", |g| g.name())
         ),
     }

@@ -171,15 +171,14 @@ pub fn submit_in_place(
     submit_into(device, stream, plan, request, true)
 }
 
-/// A command that runs a plan on a request's tensors, with memory of `buffers` to work in. It points to the tensors and to the
-/// request's scalars.
-pub fn command(
-    buffers: &mut Buffers<'_>,
+/// A command that runs a plan on a request's tensors, without memory to work in. It points to the tensors and to the request's
+/// scalars.
+pub fn bare_command(
     plan: Handle,
     request: &Request,
     (inputs, outputs): (&[Tensor], &[Tensor]),
-) -> Result<Command, Failure> {
-    let mut command = Command {
+) -> Command {
+    Command {
         inputs: inputs.as_ptr(),
         n_inputs: inputs.len() as u32,
         outputs: outputs.as_ptr(),
@@ -187,7 +186,17 @@ pub fn command(
         scalars: request.scalars.as_ptr(),
         n_scalars: request.scalars.len() as u32,
         ..empty_command(plan)
-    };
+    }
+}
+
+/// As [`bare_command`], with memory of `buffers` to work in.
+pub fn command(
+    buffers: &mut Buffers<'_>,
+    plan: Handle,
+    request: &Request,
+    tensors: (&[Tensor], &[Tensor]),
+) -> Result<Command, Failure> {
+    let mut command = bare_command(plan, request, tensors);
     let workspace = buffers.device.workspace(plan, &command);
     if workspace > 0 {
         let buffer = buffers.alloc(workspace)?;

@@ -178,6 +178,55 @@ fn faults_of_streams() {
     assert!(failed.iter().any(|f| f.1.contains("no end within 3 s")), "{failed:?}");
 }
 
+/// A claim of the device that no operation bears out, and the list of what is missing beside the failure.
+#[test]
+fn faults_of_claims() {
+    let plugin = plugin("CLAIMS_FLOAT64");
+    let (status, found) = run_kit(&plugin, &[]);
+    let failed = checks(&found, "fail");
+    assert_eq!((status, failed.len()), (Some(1), 1), "{failed:?}");
+    assert_eq!(failed[0].0, "abi/arithmetic of float64");
+    let missing = found["missing"].as_array().unwrap();
+    assert!(missing.iter().any(|m| m == "unary exp float64"), "{missing:?}");
+}
+
+#[test]
+fn a_selection_of_nothing_is_an_error() {
+    let plugin = plugin("");
+    for args in [&["--group", "errors"][..], &["--bench"]] {
+        let output = kit(&[args, &["--check", "unknwon"]].concat(), &plugin);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(text.contains("--check \"unknwon\" is in the name of none of"), "{text}");
+    }
+    let output = kit(&["--group", "errors", "--check", "errors/unknown ops"], &plugin);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text.contains("near it: errors/unknown op;"), "{text}");
+}
+
+/// The line `again:` is a command of the user's, which repeats the failure.
+#[test]
+fn a_failure_can_be_repeated() {
+    let plugin = plugin("ANY_RANK");
+    let output = kit(&["--group", "errors"], &plugin);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let again = text.lines().find_map(|line| line.strip_prefix("  again: ")).unwrap();
+    let repeated = Command::new("sh").arg("-c").arg(again).output().unwrap();
+    let text = String::from_utf8_lossy(&repeated.stdout).into_owned();
+    assert_eq!(repeated.status.code(), Some(1), "{again}: {text}");
+    assert_eq!(text.matches("FAILED errors/impossible ranks").count(), 1, "{text}");
+}
+
+/// A child that works is given its limit in processor time; the verdict then is none.
+#[test]
+fn what_takes_long_does_not_break_the_contract() {
+    let (status, found) = run_kit(&plugin("SPINS"), &["--group", "streams", "--time-limit", "2"]);
+    let (failed, slow) = (checks(&found, "fail"), checks(&found, "slow"));
+    assert_eq!((status, failed.as_slice()), (Some(5), &[][..]), "{slow:?}");
+    assert!(slow[0].1.contains("--time-limit SECONDS gives each group more"), "{slow:?}");
+    assert_eq!(found["contract"], "unfinished");
+}
+
 #[test]
 fn faults_of_ops() {
     let found = seen("WRONG_RESULT", "ops.binary", "binary/subtract/float32", "expected");

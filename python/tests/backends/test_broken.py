@@ -175,6 +175,15 @@ def test_the_kit_says_it_once(broken: tuple[str, Path]) -> None:
         assert f"breaks the contract: {printed.count('FAILED')} check" in printed, printed
 
 
+def test_attributes_that_are_ignored_break_the_contract(tmp_path: Path) -> None:
+    path = build(tmp_path, ["-DVARIANT=12"])
+    for op in ("copy", "fill", "select", "reduce", "matmul"):
+        check = f"{op}/attributes of a later version"
+        status, printed = kit("--group", f"ops.{op}", "--check", check, str(path))
+        assert status == 1, printed
+        assert f"FAILED {check}" in printed and "um_read_attributes" in printed, printed
+
+
 def test_the_validating_layer_names_the_last_command(tmp_path: Path) -> None:
     path = build(tmp_path, ["-DVARIANT=11"])
     script = f"""

@@ -6,7 +6,7 @@ use crate::compare;
 use crate::device::{Device, Handle, Prepared};
 use crate::dtype::{DType, Num};
 use crate::options::Options;
-use crate::record::{Cell, Outcome, Recorder, skip};
+use crate::record::{Cell, Outcome, PASSED, Recorder, Result, skip};
 use crate::run::{self, Request};
 use crate::tensor::Array;
 use std::sync::LazyLock;
@@ -49,11 +49,55 @@ pub fn run(recorder: &mut Recorder, options: &Options, op: &OpSchema) {
                 return;
             }
         };
+        recorder.check(&format!("{}/attributes of a later version", op.name), || {
+            later_attributes(device, &ops)
+        });
         for under_test in &ops {
             one(recorder, device, stream, under_test);
         }
         device.destroy_stream(stream);
     });
+}
+
+/// A longer attribute struct asks for something new where its tail is not zero, also of operations without attributes.
+fn later_attributes(device: &Device<'_>, ops: &[OpUnderTest]) -> Result {
+    let plain = ops.iter().flat_map(|o| o.cases.iter().find(|c| c.plain));
+    for case in plain {
+        let Prepared::Plan(plan) = run::prepare(device, &case.request)? else { continue };
+        device.release(plan);
+        for tail in [0, 1] {
+            let mut request = case.request.clone();
+            let mut bytes: Vec<u8> =
+                request.attributes.iter().flat_map(|word| word.to_ne_bytes()).collect();
+            let known = u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+            bytes.resize(known as usize, 0);
+            bytes.extend([tail, 0, 0, 0, 0, 0, 0, 0]);
+            bytes[..4].copy_from_slice(&(known + 8).to_ne_bytes());
+            bytes.resize(bytes.len().next_multiple_of(8), 0);
+            let word = |w: &[u8]| w.try_into().map_or(0, u64::from_ne_bytes);
+            request.attributes = bytes.chunks_exact(8).map(word).collect();
+            let prepared = run::prepare(device, &request)?;
+            if let Prepared::Plan(plan) = prepared {
+                device.release(plan);
+                ensure!(
+                    tail == 0,
+                    "{}: prepare returned OK for attributes of {} bytes whose last are not zero, expected UNSUPPORTED: \
+                     read the attributes of each operation by um_read_attributes",
+                    case.what,
+                    known + 8
+                );
+            } else {
+                ensure!(
+                    tail != 0,
+                    "{}: prepare refused attributes of {} bytes whose last are zero; without them it makes a plan",
+                    case.what,
+                    known + 8
+                );
+            }
+        }
+        return PASSED;
+    }
+    skip("refused")
 }
 
 fn one(recorder: &mut Recorder, device: &Device<'_>, stream: Handle, under_test: &OpUnderTest) {
@@ -119,7 +163,7 @@ struct Key {
 
 impl Plans<'_> {
     /// The plan; none if the op is refused. The flag: it needs contiguous inputs.
-    fn get(&mut self, request: &Request) -> Result<(Option<Handle>, bool), String> {
+    fn get(&mut self, request: &Request) -> Result<(Option<Handle>, bool)> {
         let tensors = request.inputs.iter().chain(request.outputs());
         let key = Key {
             attributes: request.attributes.clone(),
@@ -154,7 +198,7 @@ fn try_case(
     under_test: &OpUnderTest,
     case: &Case,
     cell: &mut Cell,
-) -> Result<(), String> {
+) -> Result<()> {
     let device = plans.device;
     let (plan, needs_contiguous) = plans.get(&case.request)?;
     let strided_output = case.request.output.class != layout::CONTIGUOUS;

@@ -213,6 +213,15 @@ static um_status faulty_info(void *backend, uint32_t index, um_device_info *info
     return UM_OK;
   }
 #endif
+#ifdef FAULT_CLAIMS_FLOAT64
+  {
+    um_device_info claimed = {.size = sizeof claimed};
+    um_status status = device_info(backend, index, &claimed, error);
+    claimed.dtypes_arithmetic |= UM_DTYPE_BIT(UM_DTYPE_FLOAT64);
+    if (status == UM_OK) um_write_sized(info, &claimed, sizeof claimed);
+    return status;
+  }
+#endif
   return device_info(backend, index, info, error);
 }
 
@@ -222,6 +231,14 @@ static um_status no_wait(void *device, void *stream, void *event, uint64_t value
   return UM_OK;
 }
 #endif
+#ifdef FAULT_SPINS
+static um_status spin(void *device, void *event, uint64_t value, um_error **error) {
+  (void)device, (void)event, (void)value, (void)error;
+  for (volatile int i = 1; i;) continue;
+  return UM_OK;
+}
+#endif
+
 #ifdef FAULT_HANG
 static um_status endless(void *device, void *event, uint64_t value, um_error **error) {
   (void)device, (void)event, (void)value, (void)error;
@@ -249,6 +266,9 @@ um_status ultramarine_backend_init(const um_host_table *lent, um_backend_table *
 #endif
 #ifdef FAULT_IGNORES_WAITS
   t.event_wait_stream = no_wait;
+#endif
+#ifdef FAULT_SPINS
+  t.event_wait_host = spin;
 #endif
 #ifdef FAULT_HANG
   t.event_wait_host = endless;

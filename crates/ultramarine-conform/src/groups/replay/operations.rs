@@ -3,12 +3,12 @@
 use super::recording::{At, Piece, Recording, Sizes, Step};
 use super::{is_refusal, offered};
 use crate::cases;
-use crate::device::{Device, Handle, Prepared, empty_command};
+use crate::device::{Device, Handle, Prepared};
 use crate::dtype::{DType, Num};
 use crate::groups::{op_name, ops};
 use crate::record::{PASSED, Result, skip};
 use crate::run::{self, Buffers, Request, tensor};
-use ultramarine_abi::{Command, Tensor, schema};
+use ultramarine_abi::{Tensor, schema};
 
 /// Cases of each operation.
 const CASES: usize = 3;
@@ -122,14 +122,6 @@ fn workspace(device: &Device<'_>, request: &Request, plan: Handle) -> Result<u64
     };
     let inputs = request.inputs.iter().map(&mut place).collect::<Result<Vec<_>>>()?;
     let outputs = request.outputs().map(&mut place).collect::<Result<Vec<_>>>()?;
-    let command = Command {
-        inputs: inputs.as_ptr(),
-        n_inputs: inputs.len() as u32,
-        outputs: outputs.as_ptr(),
-        n_outputs: outputs.len() as u32,
-        scalars: request.scalars.as_ptr(),
-        n_scalars: request.scalars.len() as u32,
-        ..empty_command(plan)
-    };
+    let command = run::bare_command(plan, request, (&inputs, &outputs));
     Ok(device.workspace(plan, &command))
 }

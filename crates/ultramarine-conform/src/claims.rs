@@ -1,0 +1,32 @@
+//! Properties that a device claims, compared with what all groups found.
+
+use crate::parent::Findings;
+
+/// A dtype of the arithmetic mask has an operation that computes with it: moving its elements is storage. float32 is what a
+/// first backend says before it has one.
+pub fn arithmetic(findings: &mut Findings) {
+    let claimed = findings.property("device").and_then(|d| d["arithmetic"].as_array());
+    let claimed: Vec<String> =
+        claimed.into_iter().flatten().filter_map(|d| d.as_str()).map(str::to_owned).collect();
+    for dtype in claimed.iter().filter(|d| *d != "float32") {
+        let mut computed = findings.cells.iter().filter(|c| {
+            c["dtype"] == **dtype && !["copy", "fill"].contains(&c["cell"].as_str().unwrap_or(""))
+        });
+        let (mut any, mut native) = (false, false);
+        for cell in &mut computed {
+            any = true;
+            native |= cell["plain"] != "refused";
+        }
+        if any {
+            let (result, text) = if native {
+                ("pass", String::new())
+            } else {
+                let text = format!(
+                    "dtypes_arithmetic has {dtype}, and no operation computes with it: take the bit out, or write one"
+                );
+                ("fail", text)
+            };
+            findings.add("abi", &format!("abi/arithmetic of {dtype}"), result, &text);
+        }
+    }
+}
