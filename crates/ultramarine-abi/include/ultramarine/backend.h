@@ -332,10 +332,10 @@ typedef struct um_backend_table {
   void (*event_destroy)(void *device, void *event);
 
   /* (any) Makes a plan for an operation UM_OP_... `revision` is the revision of its attributes. `attributes` points to the
-   * operation's struct of schema.h (um_no_attrs where it has none); a non-zero tail that this build does not know means UM_UNSUPPORTED, and NULL, which the
-   * host never passes, UM_INVALID. Descriptions lie inputs->size and outputs->size bytes apart. A plan depends on dtypes,
-   * ranks and layouts, not on sizes, and may be used by several threads at once. UM_UNSUPPORTED and UM_NEEDS_CONTIGUOUS need
-   * no error object. */
+   * operation's struct of schema.h (um_no_attrs where it has none); a non-zero tail that this build does not know means
+   * UM_UNSUPPORTED, and NULL, which the host never passes, UM_INVALID. Descriptions lie inputs->size and outputs->size
+   * bytes apart. A plan depends on dtypes, ranks and layouts, not on sizes, and may be used by several threads at once.
+   * UM_UNSUPPORTED and UM_NEEDS_CONTIGUOUS need no error object. */
   um_status (*prepare)(void *device, uint32_t op, uint32_t revision, const void *attributes,
                        const um_tensor_desc *inputs, uint32_t n_inputs, const um_tensor_desc *outputs,
                        uint32_t n_outputs, void **plan, um_error **error);
