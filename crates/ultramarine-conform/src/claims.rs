@@ -2,6 +2,9 @@
 
 use crate::parent::Findings;
 
+/// Families that compute. Others also move elements, which takes no arithmetic.
+const COMPUTE: [&str; 5] = ["unary", "binary", "reduce", "scan", "matmul"];
+
 /// A dtype of the arithmetic mask has an operation that computes with it: moving its elements is storage. float32 is what a
 /// first backend says before it has one.
 pub fn arithmetic(findings: &mut Findings) {
@@ -9,9 +12,10 @@ pub fn arithmetic(findings: &mut Findings) {
     let claimed: Vec<String> =
         claimed.into_iter().flatten().filter_map(|d| d.as_str()).map(str::to_owned).collect();
     for dtype in claimed.iter().filter(|d| *d != "float32") {
-        let mut computed = findings.cells.iter().filter(|c| {
-            c["dtype"] == **dtype && !["copy", "fill"].contains(&c["cell"].as_str().unwrap_or(""))
-        });
+        let mut computed = findings
+            .cells
+            .iter()
+            .filter(|c| c["dtype"] == **dtype && COMPUTE.iter().any(|family| c["cell"] == *family));
         let (mut any, mut native) = (false, false);
         for cell in &mut computed {
             any = true;
