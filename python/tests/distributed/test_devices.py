@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from support import plugins
 
-from .launching import LAUNCHERS, mpirun, passes
+from .launching import LAUNCHERS, RANKS, mpirun, passes
+from .test_launch import environment, launch
 
 each_library = pytest.mark.parametrize("library", LAUNCHERS)
 
@@ -22,11 +25,10 @@ def emulated() -> dict[str, str]:
 
 
 @each_library
-@pytest.mark.parametrize("direct", ["0", "1"])
-def test_arrays_of_gpus_under_mpi(library: str, direct: str, emulated: dict[str, str]) -> None:
+def test_memory_of_gpus_is_handed_to_mpi(library: str, emulated: dict[str, str]) -> None:
     """Memory of emulated GPUs is the host's, so that MPI can read it where the variable says that it may."""
-    variables = {**emulated, "ULTRAMARINE_MPI_DEVICE_MEMORY": direct}
-    passes(library, 2, "device_memory.py", direct, **variables)
+    variables = {**emulated, "ULTRAMARINE_MPI_DEVICE_MEMORY": "1"}
+    passes(library, 2, "device_memory.py", "1", **variables)
 
 
 def test_three_ranks_and_messages_in_pieces(emulated: dict[str, str]) -> None:
@@ -34,7 +36,7 @@ def test_three_ranks_and_messages_in_pieces(emulated: dict[str, str]) -> None:
     passes("mpich", 3, "device_memory.py", "1", "small", **variables)
 
 
-@pytest.mark.parametrize("library", LAUNCHERS)
+@each_library
 def test_by_itself_mpi_says_what_it_takes(library: str, emulated: dict[str, str]) -> None:
     """Debian's libraries know no CUDA: arrays go by way of the host."""
     passes(library, 2, "device_memory.py", "0", **emulated)
@@ -53,3 +55,10 @@ def test_debug_mode_where_the_id_came_over_mpi(
         assert "processes of a group run different operations: rank 1 runs " in line, line
         # Each operation is named once.
         assert line.count("[all_") == 1, line
+
+
+def test_checkpoints_by_nccl(emulated: dict[str, str], tmp_path: Path) -> None:
+    for action in ("write", "read"):
+        program = [str(RANKS / "checkpoints.py"), action, str(tmp_path)]
+        ended = launch("-n", "2", "--backend", "nccl", *program, env=environment(**emulated))
+        assert ended.returncode == 0 and ended.stdout.count("done") == 2, ended
