@@ -111,7 +111,8 @@ impl Array {
         Array { node: Node::laid_out((buffer, offset), dtype, place, lay) }
     }
 
-    /// True if both are one array, and not only equal ones: handles of the same operation's result.
+    /// Returns true if both are handles of one array: of the same operation's result, and not only
+    /// of equal elements.
     ///
     /// ```
     /// use ultramarine::Array;
@@ -123,7 +124,16 @@ impl Array {
         Arc::ptr_eq(&self.node, &other.node)
     }
 
-    /// Makes an array of a slice's elements, in row-major order.
+    /// Returns an array of shape `shape` with a copy of the slice's elements, in row-major order.
+    /// The Rust type gives the dtype ([`Element`]).
+    ///
+    /// ```
+    /// use ultramarine::{Array, Dtype};
+    /// let x = Array::from_slice(&[1, 2, 3, 4, 5, 6], &[2, 3])?;
+    /// assert_eq!((x.dtype(), x.shape()), (Dtype::Int32, &[2, 3][..]));
+    /// assert!(Array::from_slice(&[1, 2, 3], &[2, 2]).is_err());
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Value`] when `shape` holds another number of elements,
@@ -139,7 +149,9 @@ impl Array {
         Array::from_bytes(bytes, shape, T::DTYPE)
     }
 
-    /// An array over memory that exists already, on whatever device the buffer has.
+    /// Returns an array over memory that exists already, on the device of the buffer, without a
+    /// copy. `offset` is in bytes from the buffer's beginning, `strides` are in elements; they may
+    /// be negative or zero.
     ///
     /// # Errors
     /// [`Error::Value`] when shape, strides (in elements) and `offset` (in bytes)
@@ -188,55 +200,56 @@ impl Array {
         Ok(Array::given(value, Shape::from_slice(shape), dtype))
     }
 
-    /// Sizes of the dimensions.
+    /// Returns the sizes of the dimensions; empty for a 0-d array.
     #[inline]
     pub fn shape(&self) -> &[usize] {
         &self.node.shape
     }
 
-    /// Number of dimensions.
+    /// Returns the number of dimensions.
     #[inline]
     pub fn ndim(&self) -> usize {
         self.node.shape.len()
     }
 
-    /// Number of elements.
+    /// Returns the number of elements: the product of the sizes, 1 for a 0-d array.
     pub fn size(&self) -> usize {
         self.node.size()
     }
 
-    /// The element type.
+    /// Returns the element type.
     #[inline]
     pub fn dtype(&self) -> Dtype {
         self.node.dtype
     }
 
-    /// Bytes of an element, see [`Dtype::size`].
+    /// Returns the size of an element in bytes; see [`Dtype::size`].
     pub fn itemsize(&self) -> usize {
         self.node.dtype.size()
     }
 
-    /// Bytes of all elements.
+    /// Returns the size of all elements in bytes: `size() * itemsize()`.
     pub fn nbytes(&self) -> usize {
         self.node.bytes()
     }
 
-    /// The stream that computes it.
+    /// Returns the stream that computes this array.
     pub fn stream(&self) -> Stream {
         self.node.place.stream
     }
 
-    /// The device that computes it.
+    /// Returns the device that computes this array.
     pub fn device(&self) -> Device {
         self.node.place.stream.device
     }
 
-    /// True if evaluation has ended, in values or in an error. A device may still be computing the values.
+    /// Returns true if evaluation has ended, in values or in an error. A device may still be
+    /// computing the values.
     pub fn is_evaluated(&self) -> bool {
         self.node.is_done()
     }
 
-    /// True if the values can be read without waiting.
+    /// Returns true if the values can be read without waiting.
     pub fn is_available(&self) -> bool {
         self.node.value().is_some_and(|v| v.buffer.written().is_none())
     }

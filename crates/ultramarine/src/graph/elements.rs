@@ -13,8 +13,9 @@ use ultramarine_runtime::pool;
 const PIECE: usize = 1 << 20;
 
 impl Array {
-    /// Makes an array of the bytes of its elements: row-major, native byte order.
-    /// For bool, any non-zero byte is true. Large ones are copied by several threads.
+    /// Returns an array of shape `shape` and element type `dtype` with a copy of the bytes of its
+    /// elements: row-major, in native byte order. For bool, any byte but 0 is true. Several threads
+    /// copy large arrays.
     ///
     /// # Errors
     /// [`crate::Error::Value`] when the number of bytes does not fit shape and dtype,
@@ -28,9 +29,8 @@ impl Array {
         })
     }
 
-    /// Makes an array of float32 of the bytes of float64 numbers, or one of complex64 of pairs of
-    /// them, as [`Array::from_bytes`] would of bytes of its own dtype: they are rounded as they are
-    /// copied.
+    /// Returns an array of float32 from the bytes of float64 numbers, or one of complex64 from
+    /// pairs of them. They are rounded as they are copied; else it is as [`Array::from_bytes`].
     ///
     /// # Errors
     /// As [`Array::from_bytes`]; [`crate::Error::Value`] for another dtype.

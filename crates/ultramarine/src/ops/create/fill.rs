@@ -21,12 +21,20 @@ pub(crate) fn filled(shape: Shape, value: Scalar) -> Array {
 }
 
 impl Array {
-    /// A 0-d array of one value.
+    /// Returns a 0-d array of one value, in the dtype of the value (`f32` gives float32, `i32`
+    /// int32, `bool` bool).
     pub fn scalar(value: impl Into<Scalar>) -> Array {
         filled(Shape::new(), value.into())
     }
 
-    /// An array filled with `value`, in the dtype of the value.
+    /// Returns an array of shape `shape` whose elements all are `value`, in the dtype of the value.
+    ///
+    /// ```
+    /// use ultramarine::Array;
+    /// let x = Array::full(&[2, 3], 7i32)?;
+    /// assert_eq!((x.shape(), x.to_vec::<i32>()?), (&[2, 3][..], vec![7; 6]));
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Value`] when the shape is too large.
@@ -36,7 +44,7 @@ impl Array {
         Ok(filled(Shape::from_slice(shape), value))
     }
 
-    /// An array of zeros.
+    /// Returns an array of shape `shape` and element type `dtype` whose elements all are 0.
     ///
     /// # Errors
     /// [`Error::Value`] when the shape is too large.
@@ -44,7 +52,7 @@ impl Array {
         Array::full(shape, Scalar::from_i64(dtype, 0))
     }
 
-    /// An array of ones.
+    /// Returns an array of shape `shape` and element type `dtype` whose elements all are 1.
     ///
     /// # Errors
     /// [`Error::Value`] when the shape is too large.
@@ -52,7 +60,8 @@ impl Array {
         Array::full(shape, Scalar::from_i64(dtype, 1))
     }
 
-    /// `value` in the shape and dtype of this array, beside it.
+    /// Returns an array of this array's shape, dtype and device whose elements all are `value`,
+    /// converted to the dtype.
     pub fn full_like(&self, value: impl Into<Scalar>) -> Array {
         let _home = follow(&[self]);
         filled_like(self, value.into().cast(self.dtype()))
@@ -70,18 +79,19 @@ impl Array {
         filled(shape, value.into())
     }
 
-    /// Zeros in the shape and dtype of this array.
+    /// Returns zeros in this array's shape, dtype and device.
     pub fn zeros_like(&self) -> Array {
         self.full_like(0i32)
     }
 
-    /// Ones in the shape and dtype of this array.
+    /// Returns ones in this array's shape, dtype and device.
     pub fn ones_like(&self) -> Array {
         self.full_like(1i32)
     }
 
-    /// Uninitialised memory of the current stream's device, to be written from
-    /// outside: the elements are whatever was there (bool: false).
+    /// Returns uninitialised memory of the current stream's device, of shape `shape` and element
+    /// type `dtype`. The elements are unspecified (bool: false). It is meant for another library to
+    /// write into, by [`Array::to_dlpack`].
     ///
     /// # Errors
     /// [`Error::Value`] when the shape is too large, [`Error::Memory`] when there is no
@@ -100,7 +110,7 @@ impl Array {
         Ok(Array::given(value, Shape::from_slice(shape), dtype))
     }
 
-    /// Uninitialised memory in the shape and dtype of this array.
+    /// Returns uninitialised memory in this array's shape and dtype; see [`Array::empty`].
     ///
     /// # Errors
     /// As [`Array::empty`].
@@ -108,7 +118,15 @@ impl Array {
         self.beside(|| Array::empty(self.shape(), self.dtype()))
     }
 
-    /// An `n` x `m` matrix with ones on the `k`-th diagonal, else zeros.
+    /// Returns an `n` x `m` matrix with ones on the diagonal `k` and zeros elsewhere. Diagonal 0 is
+    /// the main one; positive `k` lie above it, negative ones below.
+    ///
+    /// ```
+    /// use ultramarine::{Array, Dtype};
+    /// let x = Array::eye(2, 3, 1, Dtype::Int32)?;
+    /// assert_eq!(x.to_vec::<i32>()?, [0, 1, 0, 0, 0, 1]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Value`] when the shape is too large.
@@ -117,7 +135,7 @@ impl Array {
         Ok(columns.equal(&diagonal)?.astype(dtype))
     }
 
-    /// The `n` x `n` identity matrix.
+    /// Returns the `n` x `n` identity matrix.
     ///
     /// # Errors
     /// [`Error::Value`] when the shape is too large.
@@ -125,7 +143,8 @@ impl Array {
         Array::eye(n, n, 0, dtype)
     }
 
-    /// An `n` x `m` matrix with ones on and below the `k`-th diagonal, else zeros.
+    /// Returns an `n` x `m` matrix with ones on and below the diagonal `k` (see [`Array::eye`]) and
+    /// zeros above it.
     ///
     /// # Errors
     /// [`Error::Value`] when the shape is too large.
@@ -134,7 +153,8 @@ impl Array {
         Ok(columns.less_equal(&diagonal)?.astype(dtype))
     }
 
-    /// The matrices with zeros above the `k`-th diagonal.
+    /// Returns the lower triangles of matrices `(..., m, n)`: elements above the diagonal `k` (see
+    /// [`Array::eye`]) become 0.
     ///
     /// # Errors
     /// [`Error::Value`] with fewer than two dimensions.
@@ -144,7 +164,8 @@ impl Array {
         where_(&mask, self, self.zeros_like())
     }
 
-    /// The matrices with zeros below the `k`-th diagonal.
+    /// Returns the upper triangles of matrices `(..., m, n)`: elements below the diagonal `k` (see
+    /// [`Array::eye`]) become 0.
     ///
     /// # Errors
     /// [`Error::Value`] with fewer than two dimensions.
@@ -159,8 +180,16 @@ impl Array {
         Array::tri(*n, *m, k, Dtype::Bool)
     }
 
-    /// `num` numbers evenly spaced from `start` to `stop`, without `stop` unless
-    /// `endpoint`. Computed in float32 (float64 for that dtype), then converted.
+    /// Returns `num` evenly spaced numbers from `start` to `stop`, of shape `(num)`. With
+    /// `endpoint` the last one is `stop`; else the step is `(stop - start) / num`, and `stop` is
+    /// left out. Numbers are computed in float32 (float64 for that dtype) and converted to `dtype`.
+    ///
+    /// ```
+    /// use ultramarine::{Array, Dtype};
+    /// let x = Array::linspace(0.0, 1.0, 5, true, Dtype::Float32)?;
+    /// assert_eq!(x.to_vec::<f32>()?, [0.0, 0.25, 0.5, 0.75, 1.0]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Value`] when there are too many.
@@ -182,12 +211,21 @@ impl Array {
         Ok(a.astype(dtype))
     }
 
-    /// `start`, `start + step` ... below `stop`, as a 1-d array. An infinite step towards `stop`
-    /// gives `start` alone.
+    /// Returns the numbers `start`, `start + step`, ... before `stop`, as a 1-d array. With a
+    /// negative `step` they go down to `stop`; if `stop` lies in the other direction, the array is
+    /// empty. An infinite step towards `stop` gives `start` alone.
+    ///
+    /// ```
+    /// use ultramarine::{Array, Dtype};
+    /// let x = Array::arange(0.0, 1.0, 0.25, Dtype::Float32)?;
+    /// assert_eq!(x.to_vec::<f32>()?, [0.0, 0.25, 0.5, 0.75]);
+    /// assert_eq!(Array::arange(3.0, 0.0, -1.0, Dtype::Int32)?.to_vec::<i32>()?, [3, 2, 1]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// [`Error::Value`] when `step` is zero or NaN, a bound is not finite, the length
-    /// is absurd, or for bool.
+    /// [`Error::Value`] if `step` is zero or NaN, if a bound is not finite, if there are too many
+    /// elements, and for bool.
     pub fn arange(start: f64, stop: f64, step: f64, dtype: Dtype) -> Result<Array> {
         if dtype == Dtype::Bool {
             return Err(Error::Value("bool not supported for arange.".into()));
@@ -228,9 +266,19 @@ fn plane(op: &str, n: usize, m: usize, k: isize) -> Result<(Array, Array)> {
     Ok((columns, range(k, Shape::from_slice(&[n, 1]))?.broadcast_to(&[n, m])?))
 }
 
-/// Coordinate matrices of 1-d arrays (others are flattened): array `i` varies along
-/// axis `i`, or the first two axes exchanged for `indexing` "xy". `sparse` leaves the
-/// other axes at size 1.
+/// Returns the coordinate matrices of 1-d arrays of sizes `n0`, `n1`, ... (arrays of other ranks
+/// are flattened). With `indexing` "ij", array `i` varies along axis `i`, and each result has the
+/// shape `(n0, n1, ...)`. With "xy" the first two axes are exchanged. `sparse` leaves the other
+/// axes at size 1.
+///
+/// ```
+/// use ultramarine::{Array, meshgrid};
+/// let (x, y) = (Array::from_slice(&[1, 2, 3], &[3])?, Array::from_slice(&[4, 5], &[2])?);
+/// let grid = meshgrid(&[&x, &y], false, "ij")?;
+/// assert_eq!(grid[0].to_vec::<i32>()?, [1, 1, 2, 2, 3, 3]);
+/// assert_eq!(grid[1].to_vec::<i32>()?, [4, 5, 4, 5, 4, 5]);
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
 ///
 /// # Errors
 /// [`Error::Value`] for another `indexing` than "xy" and "ij".

@@ -24,7 +24,8 @@ fn cosines(m: usize, [a0, a1, a2]: [f64; 3]) -> Result<Array> {
     })
 }
 
-/// Bartlett's window, a triangle: `1 - |2 n / (m - 1) - 1|`, as float32.
+/// Returns Bartlett's window of `m` points, a triangle: `1 - |2 n / (m - 1) - 1|` for n from 0 to m
+/// - 1, as float32 of shape `(m)`. One point is 1.
 ///
 /// ```
 /// assert_eq!(ultramarine::bartlett(5)?.to_vec::<f32>()?, [0.0, 0.5, 1.0, 0.5, 0.0]);
@@ -40,7 +41,8 @@ pub fn bartlett(m: usize) -> Result<Array> {
     })
 }
 
-/// Blackman's window: `0.42 - 0.5 cos(2 pi n / (m - 1)) + 0.08 cos(4 pi n / (m - 1))`, as float32.
+/// Returns Blackman's window of `m` points: `0.42 - 0.5 cos(2 pi n / (m - 1)) + 0.08 cos(4 pi n /
+/// (m - 1))`, as float32 of shape `(m)`.
 ///
 /// # Errors
 /// As [`bartlett`].
@@ -48,7 +50,8 @@ pub fn blackman(m: usize) -> Result<Array> {
     cosines(m, [0.42, 0.5, 0.08])
 }
 
-/// Hamming's window: `0.54 - 0.46 cos(2 pi n / (m - 1))`, as float32.
+/// Returns Hamming's window of `m` points: `0.54 - 0.46 cos(2 pi n / (m - 1))`, as float32 of shape
+/// `(m)`.
 ///
 /// # Errors
 /// As [`bartlett`].
@@ -56,7 +59,8 @@ pub fn hamming(m: usize) -> Result<Array> {
     cosines(m, [0.54, 0.46, 0.0])
 }
 
-/// Hann's window: `0.5 - 0.5 cos(2 pi n / (m - 1))`, as float32.
+/// Returns Hann's window of `m` points: `0.5 - 0.5 cos(2 pi n / (m - 1))`, as float32 of shape
+/// `(m)`.
 ///
 /// # Errors
 /// As [`bartlett`].
