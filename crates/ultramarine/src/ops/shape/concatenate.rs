@@ -17,7 +17,8 @@ use crate::{array::Array, arrays::Arrays, dtype::Dtype, node::Value};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 
-/// The arrays one after the other along an axis (`..`: flattened), in their promoted dtype.
+/// Joins arrays along an existing axis (`..`: along the axis of the flattened arrays). The arrays
+/// agree in rank and in all other sizes. The result has their promoted dtype.
 ///
 /// # Errors
 /// [`crate::Error::Value`] for no array, or shapes that differ elsewhere; [`crate::Error::Index`] for
@@ -84,7 +85,16 @@ fn joined(arrays: &[impl AsRef<Array>], axis: usize, shape: Shape, dtype: Dtype)
     Array::of(Concatenate { axis }, &inputs, shape, dtype)
 }
 
-/// The arrays along a new axis, in their promoted dtype.
+/// Joins arrays of one shape along a new axis: `k` arrays of shape `(m, n)` give `(k, m, n)` for
+/// axis 0, `(m, n, k)` for axis -1. The result has their promoted dtype.
+///
+/// ```
+/// use ultramarine::{Array, stack};
+/// let (x, y) = (Array::from_slice(&[1, 2], &[2])?, Array::from_slice(&[3, 4], &[2])?);
+/// assert_eq!(stack(&[&x, &y], 0)?.to_vec::<i32>()?, [1, 2, 3, 4]);
+/// assert_eq!(stack(&[&x, &y], 1)?.to_vec::<i32>()?, [1, 3, 2, 4]);
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
 ///
 /// # Errors
 /// [`crate::Error::Value`] for no array, or shapes that differ; [`crate::Error::Index`] for the axis.

@@ -9,21 +9,21 @@ use crate::shape::{self, Shape};
 use crate::{array::Array, dtype::Dtype, placement::follow};
 use smallvec::SmallVec;
 
-/// How [`Array::pad`] fills what it adds.
+/// Values of the elements that [`Array::pad`] adds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PadMode {
-    /// With a constant.
+    /// A constant.
     Constant,
-    /// With the nearest element.
+    /// The nearest element.
     Edge,
-    /// Mirrored, the edge not repeated.
+    /// Elements mirrored at the edge, which is not repeated.
     Reflect,
-    /// Mirrored, the edge repeated.
+    /// Elements mirrored at the edge, which is repeated.
     Symmetric,
 }
 
 impl PadMode {
-    /// The mode of that name.
+    /// Returns the mode of a name: `"constant"`, `"edge"`, `"reflect"` or `"symmetric"`.
     ///
     /// # Errors
     /// [`Error::Value`] for another name.
@@ -43,8 +43,9 @@ impl PadMode {
 }
 
 impl Array {
-    /// More elements before and after each axis: `widths` has a pair for each axis.
-    /// `value` is what [`PadMode::Constant`] fills with, converted to the array's dtype.
+    /// Adds elements before and after each axis. `widths` has a pair (before, after) for each axis.
+    /// The mode gives the values; `value` is that of [`PadMode::Constant`], converted to the
+    /// array's dtype.
     ///
     /// # Errors
     /// [`Error::Value`] for another number of pairs, a value that cannot be broadcast,

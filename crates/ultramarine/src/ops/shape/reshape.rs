@@ -17,7 +17,7 @@ use crate::ops::{
 use crate::shape::{self, Shape, Show};
 use smallvec::SmallVec;
 
-/// A dimension of a shape to be: non-negative, or -1 where it is to be inferred.
+/// A size in a shape to be: non-negative, or -1 for the size that is inferred from the others.
 pub trait Dim: Copy {
     /// True if the type has negative numbers.
     const SIGNED: bool;
@@ -93,10 +93,18 @@ fn infer<D: Dim>(
 }
 
 impl Array {
-    /// The array broadcast to `shape` by NumPy's rule.
+    /// Returns the array broadcast to `shape` by NumPy's rule: sizes of 1, and missing axes in
+    /// front, are repeated. No element is copied.
+    ///
+    /// ```
+    /// use ultramarine::Array;
+    /// let x = Array::from_slice(&[1, 2], &[2, 1])?;
+    /// assert_eq!(x.broadcast_to(&[2, 3])?.to_vec::<i32>()?, [1, 1, 1, 2, 2, 2]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// [`Error::Value`] when it cannot be.
+    /// [`Error::Value`] if a size is neither 1 nor that of `shape`.
     pub fn broadcast_to(&self, shape: &[usize]) -> Result<Array> {
         if self.shape() == shape {
             return Ok(self.clone());
@@ -115,14 +123,22 @@ impl Array {
         view(View::Broadcast, self, out)
     }
 
-    /// The elements in row-major order under another shape. One dimension may be -1:
-    /// it is inferred.
+    /// Returns the elements in row-major order under another shape. One size may be -1: it is
+    /// inferred. No element is copied if strides can express the result.
     ///
-    /// In a function that is compiled shapeless, signed dimensions mean these very numbers, as in
-    /// Python; of unsigned ones, those of axes that stay as they are or are merged follow the array's.
+    /// In a function that is [compiled](fn@crate::transforms::compile) shapeless, signed sizes
+    /// mean these very numbers, as in Python; unsigned sizes of axes that stay as they are, or are
+    /// merged, follow the array's.
+    ///
+    /// ```
+    /// use ultramarine::{Array, Dtype};
+    /// let x = Array::arange(0.0, 6.0, 1.0, Dtype::Float32)?;
+    /// assert_eq!(x.reshape(&[2, -1])?.shape(), [2, 3]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// [`Error::Value`] when the sizes differ.
+    /// [`Error::Value`] if the number of elements differs, or if a size cannot be inferred.
     pub fn reshape<D: Dim>(&self, sizes: &[D]) -> Result<Array> {
         let shape = infer("reshape", self.size(), sizes, |shape| {
             let size = self.size();
@@ -146,8 +162,8 @@ impl Array {
         view(View::Reshape, self, shape)
     }
 
-    /// Axes `start` to `end` (inclusive, held to the array's axes) made one. A 0-d
-    /// array becomes 1-d.
+    /// Merges the axes from `start` to `end` (inclusive) into one. Axes out of range are clamped to
+    /// the array's. A 0-d array becomes 1-d.
     ///
     /// # Errors
     /// [`Error::Value`] when `start` lies behind `end`.
@@ -167,7 +183,7 @@ impl Array {
         reshaped(self, sizes, &[])
     }
 
-    /// One axis cut into the dimensions of `shape`, of which one may be -1.
+    /// Splits one axis into the sizes of `shape`, of which one may be -1: it is inferred.
     ///
     /// # Errors
     /// [`Error::Index`] for the axis; [`Error::Value`] when the sizes differ.
@@ -190,16 +206,18 @@ impl Array {
         reshaped(self, sizes, &[])
     }
 
-    /// The axes in reverse order.
+    /// Returns the array with its axes in reverse order: `(a, b, c)` becomes `(c, b, a)`. No
+    /// element is copied.
     ///
     /// # Errors
-    /// None that is known.
+    /// None at present.
     pub fn transpose(&self) -> Result<Array> {
         let axes: SmallVec<[isize; 8]> = (0..self.ndim() as isize).rev().collect();
         self.permuted(&axes)
     }
 
-    /// The axes in reverse order, as [`Array::transpose`]: of a matrix its transpose.
+    /// Returns the array with its axes in reverse order, as [`Array::transpose`] does: of a matrix
+    /// its transpose.
     ///
     /// ```
     /// use ultramarine::{Array, Dtype};
@@ -209,12 +227,12 @@ impl Array {
     /// ```
     ///
     /// # Errors
-    /// None that is known.
+    /// None at present.
     pub fn t(&self) -> Result<Array> {
         self.transpose()
     }
 
-    /// The last two axes exchanged: each matrix of a batch transposed.
+    /// Exchanges the last two axes: `(..., m, n)` becomes `(..., n, m)`.
     ///
     /// # Errors
     /// [`Error::Value`] for fewer than two dimensions.
@@ -224,7 +242,8 @@ impl Array {
         self.swapaxes(-2, -1)
     }
 
-    /// The axes in another order: axis `i` of the result is axis `axes[i]`.
+    /// Returns the array with its axes in another order: axis `i` of the result is axis `axes[i]`
+    /// of this array. No element is copied.
     ///
     /// # Errors
     /// [`Error::Value`] when `axes` is not a permutation of the axes, [`Error::Index`]
@@ -255,7 +274,7 @@ impl Array {
         view(View::Transpose(order), self, shape)
     }
 
-    /// Two axes exchanged.
+    /// Exchanges two axes. No element is copied.
     ///
     /// # Errors
     /// [`Error::Index`] for an axis out of range.
@@ -267,7 +286,8 @@ impl Array {
         self.permuted(&axes)
     }
 
-    /// One axis moved to another place, the others in their order.
+    /// Moves the axis `source` to the position `destination`; the others keep their order. No
+    /// element is copied.
     ///
     /// # Errors
     /// [`Error::Index`] for an axis out of range.
@@ -280,7 +300,14 @@ impl Array {
         self.permuted(&axes)
     }
 
-    /// New axes of size 1, at `axes` of the result.
+    /// Adds axes of size 1 at the positions `axes` of the result.
+    ///
+    /// ```
+    /// use ultramarine::{Array, Dtype};
+    /// let x = Array::ones(&[2, 3], Dtype::Float32)?;
+    /// assert_eq!(x.expand_dims([0, -1])?.shape(), [1, 2, 3, 1]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Index`] for an axis out of range, [`Error::Value`] for one named twice.
@@ -296,7 +323,7 @@ impl Array {
         reshaped(self, sizes, &[])
     }
 
-    /// Axes of size 1 removed: those named, or all of them (`..`).
+    /// Removes axes of size 1: those of `axes`, or all of them (`..`).
     ///
     /// # Errors
     /// [`Error::Index`] for an axis out of range, [`Error::Value`] for one named twice
@@ -318,18 +345,19 @@ impl Array {
         reshaped(self, left, &[])
     }
 
-    /// A 0-d array as one of shape (1,).
+    /// Returns an array of at least one dimension: a 0-d array becomes `(1)`.
     ///
     /// # Errors
-    /// None that is known.
+    /// None at present.
     pub fn atleast_1d(&self) -> Result<Array> {
         if self.ndim() == 0 { self.expand_dims([0]) } else { Ok(self.clone()) }
     }
 
-    /// At least 2-d: (n,) becomes (1, n).
+    /// Returns an array of at least two dimensions: `(n)` becomes `(1, n)`, and a 0-d array `(1,
+    /// 1)`.
     ///
     /// # Errors
-    /// None that is known.
+    /// None at present.
     pub fn atleast_2d(&self) -> Result<Array> {
         match self.ndim() {
             0 => self.expand_dims([0, 1]),
@@ -338,10 +366,11 @@ impl Array {
         }
     }
 
-    /// At least 3-d: (n,) becomes (1, n, 1), (m, n) becomes (m, n, 1).
+    /// Returns an array of at least three dimensions: `(n)` becomes `(1, n, 1)`, and `(m, n)`
+    /// becomes `(m, n, 1)`.
     ///
     /// # Errors
-    /// None that is known.
+    /// None at present.
     pub fn atleast_3d(&self) -> Result<Array> {
         match self.ndim() {
             0 => self.expand_dims([0, 1, 2]),
@@ -352,7 +381,7 @@ impl Array {
     }
 }
 
-/// All arrays broadcast to their common shape.
+/// Returns all arrays, broadcast to their common shape; see [`Array::broadcast_to`].
 ///
 /// # Errors
 /// [`Error::Value`] when there is none.

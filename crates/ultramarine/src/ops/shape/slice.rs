@@ -12,9 +12,17 @@ use crate::{array::Array, dtype::Dtype};
 use smallvec::SmallVec;
 
 impl Array {
-    /// Python's `x[start:stop:step, ...]`, one triple for each axis: negative positions
-    /// count from the end, those outside are held to the array. With a negative step,
-    /// "down to the first element" is any `stop` below `-n`, such as `isize::MIN`.
+    /// Returns the elements of Python's `x[start:stop:step, ...]`, with one triple for each axis.
+    /// Negative positions count from the end; positions outside are clamped. With a negative step,
+    /// "down to the first element" is any `stop` below `-n`, such as `isize::MIN`. [`Array::index`]
+    /// has a shorter notation.
+    ///
+    /// ```
+    /// use ultramarine::{Array, Dtype};
+    /// let x = Array::arange(0.0, 6.0, 1.0, Dtype::Int32)?.reshape(&[2, 3])?;
+    /// assert_eq!(x.slice(&[0, -2], &[2, 3], &[1, 1])?.to_vec::<i32>()?, [1, 2, 4, 5]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Value`] when the lists' lengths are not the number of axes, or a step
@@ -51,7 +59,7 @@ impl Array {
         self.slice(&first, &last, &steps)
     }
 
-    /// The order of the elements reversed along `axes` (`..`: all).
+    /// Reverses the order of the elements along `axes` (`..`: all). No element is copied.
     ///
     /// # Errors
     /// [`Error::Index`] for an axis out of range.
@@ -73,8 +81,9 @@ impl Array {
         self.slice(&start, &stop, &step)
     }
 
-    /// A view with any strides (in elements) over the row-major elements, from element
-    /// `offset` on.
+    /// Returns a view of shape `shape` over the elements in row-major order, from element `offset`
+    /// on. `strides` are in elements and may be negative or zero, so elements may occur more than
+    /// once.
     ///
     /// # Errors
     /// [`Error::Value`] when it leads outside of the elements.
@@ -106,8 +115,16 @@ impl Array {
         view(View::Strided { strides, offset }, self, Shape::from_slice(shape))
     }
 
-    /// The diagonal of the planes of two axes, as the last axis; `offset` goes to the
-    /// right of it.
+    /// Returns the diagonals of the planes of two axes, as the last axis of the result. A positive
+    /// `offset` gives diagonals above the main one, a negative one those below.
+    ///
+    /// ```
+    /// use ultramarine::{Array, Dtype};
+    /// let x = Array::arange(0.0, 6.0, 1.0, Dtype::Int32)?.reshape(&[2, 3])?;
+    /// assert_eq!(x.diagonal(0, 0, 1)?.to_vec::<i32>()?, [0, 4]);
+    /// assert_eq!(x.diagonal(1, 0, 1)?.to_vec::<i32>()?, [1, 5]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Value`] with fewer than two axes or equal ones, [`Error::Index`] for an
@@ -136,7 +153,7 @@ impl Array {
         view(View::Diagonal { offset, a, b }, self, shape)
     }
 
-    /// The sum of the diagonal of two axes; see [`Array::diagonal`].
+    /// Returns the sums of the diagonals of the planes of two axes; see [`Array::diagonal`].
     ///
     /// ```
     /// use ultramarine::{Array, Dtype};
@@ -155,8 +172,16 @@ impl Array {
         self.diagonal(offset, axis1, axis2)?.sum(-1)
     }
 
-    /// The elements' bits as another type. When the sizes differ, the last axis
-    /// changes its length. As bool, a byte is true unless it is zero.
+    /// Returns the elements' bits as another type. If the sizes of the dtypes differ, the last axis
+    /// changes its size. As bool, a byte is true unless it is zero.
+    ///
+    /// ```
+    /// use ultramarine::{Array, Dtype};
+    /// let x = Array::from_slice(&[1.0f32, -1.0], &[2])?;
+    /// assert_eq!(x.view(Dtype::Uint32)?.to_vec::<u32>()?, [0x3f80_0000, 0xbf80_0000]);
+    /// assert_eq!(x.view(Dtype::Uint8)?.shape(), [8]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Value`] when the last axis' bytes are no multiple of the new size.
@@ -189,7 +214,8 @@ impl Array {
         Array::try_of(View::Bitcast, &[self], shape, dtype)
     }
 
-    /// The parts of size 1 along an axis, without that axis.
+    /// Returns the parts along an axis, without that axis: an array `(k, m, n)` gives k arrays `(m,
+    /// n)` for axis 0. It undoes [`stack`](crate::stack).
     ///
     /// # Errors
     /// [`Error::Index`] for an axis out of range.
@@ -198,7 +224,7 @@ impl Array {
         (0..self.shape()[at]).map(|i| self.along(at, i, i + 1, 1)?.squeeze([at as isize])).collect()
     }
 
-    /// `sections` equal parts along an axis.
+    /// Returns `sections` parts of equal size along an axis.
     ///
     /// # Errors
     /// [`Error::Index`] for an axis out of range, [`Error::Value`] when it cannot be
@@ -219,7 +245,16 @@ impl Array {
         (0..sections).map(|i| self.along(at, i * part, (i + 1) * part, 1)).collect()
     }
 
-    /// Parts along an axis, cut before each of `indices` (negative: from the end).
+    /// Returns the parts along an axis, cut before each of `indices`. Negative indices count from
+    /// the end; indices outside are clamped. `k` indices give `k + 1` parts, of which some may be
+    /// empty.
+    ///
+    /// ```
+    /// use ultramarine::{Array, Dtype};
+    /// let parts = Array::arange(0.0, 5.0, 1.0, Dtype::Int32)?.split_at(&[1, 3], 0)?;
+    /// assert_eq!(parts[1].to_vec::<i32>()?, [1, 2]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Index`] for an axis out of range.

@@ -10,7 +10,15 @@ use crate::ops::shape::{
 use crate::shape::{self, Shape};
 
 impl Array {
-    /// Each element `repeats` times in a row along an axis (`..`: of the flat array).
+    /// Repeats each element `repeats` times in a row along an axis (`..`: of the flattened array).
+    ///
+    /// ```
+    /// use ultramarine::Array;
+    /// let x = Array::from_slice(&[1, 2], &[2])?;
+    /// assert_eq!(x.repeat(2, 0)?.to_vec::<i32>()?, [1, 1, 2, 2]);
+    /// assert_eq!(x.tile(&[2])?.to_vec::<i32>()?, [1, 2, 1, 2]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`crate::Error::Index`] for the axis; [`crate::Error::Value`] when the result is too large.
@@ -30,7 +38,7 @@ impl Array {
         self.expand_dims([at as isize + 1])?.broadcast_to(&shape)?.reshape(&flat)
     }
 
-    /// The array repeated `reps[i]` times along axis `i`; missing axes and counts in
+    /// Repeats the whole array `reps[i]` times along axis `i`. Missing axes and missing counts in
     /// front are 1.
     ///
     /// # Errors
@@ -54,9 +62,9 @@ impl Array {
         self.reshape(&cut)?.broadcast_to(&wide)?.reshape(&flat)
     }
 
-    /// The elements moved on by `shifts[i]` positions along `axes[i]`, those beyond the
-    /// end to the front. Along one axis the shifts add up, as those of an axis that is named
-    /// several times. `..`: of the flat array, by the sum of the shifts.
+    /// Moves the elements on by `shifts[i]` positions along `axes[i]`; elements beyond the end come
+    /// in again at the front. Several shifts of one axis add up. `..` rolls the flattened array by
+    /// the sum of the shifts.
     ///
     /// # Errors
     /// [`crate::Error::Index`] for an axis; [`crate::Error::Value`] for fewer shifts than axes
