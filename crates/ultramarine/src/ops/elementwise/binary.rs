@@ -93,9 +93,8 @@ macro_rules! functions {
                 $(#[$m])*
                 ///
                 /// # Errors
-                /// [`Error::Value`] when the shapes cannot be broadcast, or for a dtype
-                /// that the function is not made for ([`Error::Runtime`] for a bitwise
-                /// function of floats).
+                /// [`Error::Value`] if the shapes cannot be broadcast, or if the function is not
+                /// defined for the dtype ([`Error::Runtime`] for a bitwise function of floats).
                 pub fn $name(&self, other: impl Operand) -> Result<Array> {
                     apply(stringify!($name), binary::$code, Types::$types, self, &*other.beside(self)?)
                 }
@@ -105,52 +104,76 @@ macro_rules! functions {
 }
 
 functions! {
-    /// `self + other` in the promoted dtype; integers wrap, bool: or.
+    /// Returns `self + other`, in the promoted dtype. Integers wrap; of bool, or.
+    ///
+    /// ```
+    /// use ultramarine::{Array, Dtype};
+    /// let x = Array::from_slice(&[1, 2, 3], &[3])?;
+    /// let column = Array::from_slice(&[0.5f32, 10.0], &[2, 1])?;
+    /// let y = x.add(&column)?; // as `&x + &column`
+    /// assert_eq!((y.dtype(), y.shape()), (Dtype::Float32, &[2, 3][..]));
+    /// assert_eq!(y.to_vec::<f32>()?, [1.5, 2.5, 3.5, 11.0, 12.0, 13.0]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
     add ADD Keep;
-    /// `self - other` in the promoted dtype; integers wrap, bool: exclusive or.
+    /// Returns `self - other`, in the promoted dtype. Integers wrap; of bool, exclusive or.
     subtract SUBTRACT Keep;
-    /// `self * other` in the promoted dtype; integers wrap, bool: and.
+    /// Returns `self * other`, in the promoted dtype. Integers wrap; of bool, and.
     multiply MULTIPLY Keep;
-    /// `self / other`. Integers give float32.
+    /// Returns `self / other`, in the promoted dtype; integers and bool give float32. See
+    /// [`Array::floor_divide`] for the quotient of integers.
     divide DIVIDE Inexact;
-    /// The remainder with the divisor's sign, as Python's `%`; not for complex64.
+    /// Returns the remainder of `self / other`, with the divisor's sign, as Python's `%` does. The
+    /// remainder of an integer by 0 is the integer. Not for complex64.
+    ///
+    /// ```
+    /// use ultramarine::Array;
+    /// let x = Array::from_slice(&[7, -7], &[2])?;
+    /// assert_eq!(x.remainder(3)?.to_vec::<i32>()?, [1, 2]);
+    /// assert_eq!(x.floor_divide(3)?.to_vec::<i32>()?, [2, -3]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
     remainder REMAINDER Real;
-    /// The larger element; NaN if either is. Complex: by real part, then imaginary.
+    /// Returns the larger one of each pair of elements, in the promoted dtype; NaN if one of them
+    /// is NaN. Complex numbers compare by real part, then by imaginary part.
     maximum MAXIMUM Keep;
-    /// The smaller element; NaN if either is. Complex: by real part, then imaginary.
+    /// Returns the smaller one of each pair of elements, in the promoted dtype; NaN if one of them
+    /// is NaN. Complex numbers compare by real part, then by imaginary part.
     minimum MINIMUM Keep;
-    /// `ln(e^self + e^other)` without overflow. Integers give float32.
+    /// Returns `ln(e^self + e^other)`, without overflow on the way. Integers and bool give float32.
     logaddexp LOGADDEXP Inexact;
-    /// Angle of the point (other, self) in radians. Not for complex64.
+    /// Returns the angle of the point with ordinate `self` and abscissa `other`, in radians from
+    /// -pi to pi. Integers and bool give float32. Not for complex64.
     arctan2 ARCTAN2 RealInexact;
-    /// Where the elements are equal: bool.
+    /// Returns true where the elements are equal: bool.
     equal EQUAL Compare;
-    /// Where the elements differ: bool.
+    /// Returns true where the elements differ, or one of them is NaN: bool.
     not_equal NOT_EQUAL Compare;
-    /// Where `self < other`: bool.
+    /// Returns true where `self < other`: bool.
     less LESS Compare;
-    /// Where `self <= other`: bool.
+    /// Returns true where `self <= other`: bool.
     less_equal LESS_EQUAL Compare;
-    /// Where `self > other`: bool.
+    /// Returns true where `self > other`: bool.
     greater GREATER Compare;
-    /// Where `self >= other`: bool.
+    /// Returns true where `self >= other`: bool.
     greater_equal GREATER_EQUAL Compare;
-    /// Where both are non-zero: bool.
+    /// Returns true where neither element is 0: bool.
     logical_and LOGICAL_AND Logical;
-    /// Where either is non-zero: bool.
+    /// Returns true where an element is not 0: bool.
     logical_or LOGICAL_OR Logical;
-    /// Where exactly one is non-zero: bool.
+    /// Returns true where exactly one element is not 0: bool.
     logical_xor NOT_EQUAL Logical;
-    /// Bitwise and of integers; and of bool.
+    /// Returns the bitwise and of integers; of bool, and.
     bitwise_and BITWISE_AND Bits;
-    /// Bitwise or of integers; or of bool.
+    /// Returns the bitwise or of integers; of bool, or.
     bitwise_or BITWISE_OR Bits;
-    /// Bitwise exclusive or of integers; exclusive or of bool.
+    /// Returns the bitwise exclusive or of integers; of bool, exclusive or.
     bitwise_xor BITWISE_XOR Bits;
-    /// `self << other`; a shift by the width or more gives 0. bool gives uint8.
+    /// Returns `self << other`, for integers; 0 where the count is negative or at least the width
+    /// in bits. bool gives uint8.
     left_shift LEFT_SHIFT Shift;
-    /// `self >> other`, keeping the sign; a shift by the width or more gives 0 or -1.
-    /// bool gives uint8.
+    /// Returns `self >> other`, for integers: arithmetic for signed ones. Where the count is
+    /// negative or at least the width in bits, 0, or -1 for negative numbers. bool gives uint8.
     right_shift RIGHT_SHIFT Shift;
 }
 
@@ -160,7 +183,8 @@ fn constant(a: &Array) -> Option<(f64, f64)> {
 }
 
 impl Array {
-    /// `self ** other` in the promoted dtype. Integers to a negative power give 0.
+    /// Returns `self` to the power of `other`, in the promoted dtype. Integers wrap; to a negative
+    /// power they give 0.
     ///
     /// # Errors
     /// [`Error::Value`] when the shapes cannot be broadcast.
@@ -181,8 +205,8 @@ impl Array {
         }
     }
 
-    /// The quotient rounded down; integers by zero give 0. (Complex quotients are not
-    /// rounded, as in MLX.)
+    /// Returns `floor(self / other)`, in the promoted dtype; an integer by 0 gives 0. Complex
+    /// quotients are not rounded, as in MLX.
     ///
     /// # Errors
     /// [`Error::Value`] when the shapes cannot be broadcast.
@@ -194,7 +218,7 @@ impl Array {
         apply("floor_divide", binary::FLOOR_DIVIDE, Types::Keep, self, other)
     }
 
-    /// Quotient rounded down, and remainder.
+    /// Returns [`Array::floor_divide`] and [`Array::remainder`].
     ///
     /// # Errors
     /// [`Error::Value`] when the shapes cannot be broadcast, and for complex64.
@@ -206,8 +230,8 @@ impl Array {
         Ok((self.floor_divide(other)?, self.remainder(other)?))
     }
 
-    /// Where `|self - other| <= atol + rtol * |other|`: bool. Infinities are close to
-    /// themselves only, NaN is close to NaN if `equal_nan`.
+    /// Returns true where `|self - other| <= atol + rtol * |other|`: bool. Infinities are close to
+    /// themselves only. NaN is close to NaN if `equal_nan`, else to nothing.
     ///
     /// # Errors
     /// [`Error::Value`] when the shapes cannot be broadcast.
@@ -228,7 +252,7 @@ impl Array {
         near.logical_or(&apply("isclose", code, Types::Compare, &a, &b)?)
     }
 
-    /// True if all elements are close, as [`Array::isclose`] has it: a 0-d bool.
+    /// Returns true if all elements are close by [`Array::isclose`]: a 0-d bool.
     ///
     /// # Errors
     /// [`Error::Value`] when the shapes cannot be broadcast.
@@ -242,11 +266,11 @@ impl Array {
         self.isclose(other, rtol, atol, equal_nan)?.all(None)
     }
 
-    /// True if shapes and elements are equal (in the promoted dtype): a 0-d bool. With
-    /// `equal_nan`, NaN equals NaN.
+    /// Returns true if the shapes and all elements are equal, in the promoted dtype: a 0-d bool.
+    /// With `equal_nan`, NaN equals NaN.
     ///
     /// # Errors
-    /// None that is known; shapes that differ give false.
+    /// None at present; shapes that differ give false.
     pub fn array_equal(&self, other: &Array, equal_nan: bool) -> Result<Array> {
         if self.shape() != other.shape() {
             return Ok(Array::scalar(false));

@@ -5,9 +5,8 @@ use crate::{array::Array, dtype::Dtype, scalar::Scalar};
 use half::{bf16, f16};
 use std::borrow::Cow;
 
-/// A number of the host language beside an array: it adopts the array's dtype unless
-/// that cannot hold its kind (a float beside integers gives float32, an integer
-/// beside bool int32).
+/// A number of Rust beside an array. It takes the array's dtype, unless that cannot hold its kind:
+/// a float beside integers is float32, an integer beside bool int32. See [`Operand`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
     /// A truth value; stays bool.
@@ -143,7 +142,7 @@ impl Operand for Number {
     }
 }
 
-/// An operand that may be left out: an [`Operand`], or `None`. Bounds of [`Array::clip`] are such.
+/// An operand that may be left out: an [`Operand`], or `None`; see [`Array::clip`].
 pub trait OptionalOperand {
     /// The array or number, if there is one.
     ///
@@ -215,7 +214,8 @@ numbers! {
 }
 
 impl Array {
-    /// A 0-d constant of `number` in the dtype that it takes beside this array.
+    /// Returns a 0-d constant of `number`, in the dtype that it takes beside this array (see
+    /// [`Operand`]).
     ///
     /// # Errors
     /// [`Error::Value`] when an integer does not fit the array's integer dtype.

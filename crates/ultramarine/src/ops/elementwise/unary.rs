@@ -31,7 +31,7 @@ macro_rules! functions {
                 $(#[$m])*
                 ///
                 /// # Errors
-                /// [`crate::Error::Value`] for a dtype that the function is not made for.
+                /// [`crate::Error::Value`] for a dtype that the function is not defined for.
                 pub fn $name(&self) -> Result<Array> {
                     apply(unary::$code, Types::$types, self)
                 }
@@ -41,65 +41,96 @@ macro_rules! functions {
 }
 
 functions! {
-    /// |x|; float32 of complex64.
+    /// Returns the absolute value of each element, in the same dtype; of complex64 the modulus, as
+    /// float32. The lowest integer gives itself.
     abs ABS Keep;
-    /// -1, 0 or 1; `x / |x|` of complex64.
+    /// Returns -1, 0 or 1 for each element, by its sign; 0 for NaN. complex64 gives `x / |x|`, and
+    /// 0 for 0.
     sign SIGN Keep;
-    /// `x * x`.
+    /// Returns `x * x` for each element, in the same dtype. Integers wrap.
     square SQUARE Keep;
-    /// Square root. Integers give float32.
+    /// Returns the square root of each element; NaN below 0. Integers and bool give float32.
+    ///
+    /// ```
+    /// use ultramarine::{Array, Dtype};
+    /// let y = Array::from_slice(&[4, 9], &[2])?.sqrt()?;
+    /// assert_eq!((y.dtype(), y.to_vec::<f32>()?), (Dtype::Float32, vec![2.0, 3.0]));
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
     sqrt SQRT Inexact;
-    /// `1 / sqrt(x)`. Integers give float32.
+    /// Returns `1 / sqrt(x)` for each element; infinity for 0, NaN below. Integers and bool give
+    /// float32.
     rsqrt RSQRT Inexact;
-    /// `1 / x`. Integers give float32.
+    /// Returns `1 / x` for each element; infinity for 0. Integers and bool give float32.
     reciprocal RECIPROCAL Inexact;
-    /// e to the power of each element. Integers give float32.
+    /// Returns `e^x` for each element. Integers and bool give float32.
     exp EXP Inexact;
-    /// `e^x - 1`, exact near zero. Integers give float32; not for complex64.
+    /// Returns `e^x - 1` for each element, accurate near 0. Integers and bool give float32. Not for
+    /// complex64.
     expm1 EXPM1 Real;
-    /// Natural logarithm. Integers give float32.
+    /// Returns the natural logarithm of each element; -infinity for 0, NaN below. Integers and bool
+    /// give float32.
     log LOG Inexact;
-    /// Logarithm to base 2. Integers give float32.
+    /// Returns the logarithm to base 2 of each element. Integers and bool give float32.
     log2 LOG2 Inexact;
-    /// Logarithm to base 10. Integers give float32.
+    /// Returns the logarithm to base 10 of each element. Integers and bool give float32.
     log10 LOG10 Inexact;
-    /// `ln(1 + x)`, exact near zero. Integers give float32.
+    /// Returns `ln(1 + x)` for each element, accurate near 0. Integers and bool give float32.
     log1p LOG1P Inexact;
-    /// Sine of radians. Integers give float32.
+    /// Returns the sine of each element, in radians. Integers and bool give float32.
     sin SIN Inexact;
-    /// Cosine of radians. Integers give float32.
+    /// Returns the cosine of each element, in radians. Integers and bool give float32.
     cos COS Inexact;
-    /// Tangent of radians. Integers give float32.
+    /// Returns the tangent of each element, in radians. Integers and bool give float32.
     tan TAN Inexact;
-    /// Inverse sine in radians. Integers give float32.
+    /// Returns the inverse sine of each element, in radians from -pi/2 to pi/2; NaN outside of -1
+    /// to 1. Integers and bool give float32.
     arcsin ARCSIN Inexact;
-    /// Inverse cosine in radians. Integers give float32.
+    /// Returns the inverse cosine of each element, in radians from 0 to pi; NaN outside of -1 to 1.
+    /// Integers and bool give float32.
     arccos ARCCOS Inexact;
-    /// Inverse tangent in radians. Integers give float32.
+    /// Returns the inverse tangent of each element, in radians from -pi/2 to pi/2. Integers and
+    /// bool give float32.
     arctan ARCTAN Inexact;
-    /// Hyperbolic sine. Integers give float32.
+    /// Returns the hyperbolic sine of each element. Integers and bool give float32.
     sinh SINH Inexact;
-    /// Hyperbolic cosine. Integers give float32.
+    /// Returns the hyperbolic cosine of each element. Integers and bool give float32.
     cosh COSH Inexact;
-    /// Hyperbolic tangent. Integers give float32.
+    /// Returns the hyperbolic tangent of each element. Integers and bool give float32.
     tanh TANH Inexact;
-    /// Inverse hyperbolic sine. Integers give float32.
+    /// Returns the inverse hyperbolic sine of each element. Integers and bool give float32.
     arcsinh ARCSINH Inexact;
-    /// Inverse hyperbolic cosine. Integers give float32.
+    /// Returns the inverse hyperbolic cosine of each element; NaN below 1. Integers and bool give
+    /// float32.
     arccosh ARCCOSH Inexact;
-    /// Inverse hyperbolic tangent. Integers give float32.
+    /// Returns the inverse hyperbolic tangent of each element; infinity for 1 and -1, NaN outside.
+    /// Integers and bool give float32.
     arctanh ARCTANH Inexact;
-    /// Error function. Integers give float32; not for complex64.
+    /// Returns the error function of each element. Integers and bool give float32. Not for
+    /// complex64.
     erf ERF Real;
-    /// Inverse of the error function. Integers give float32; not for complex64.
+    /// Returns the inverse of the error function of each element; infinity for 1 and -1, NaN
+    /// outside. Integers and bool give float32. Not for complex64.
     erfinv ERFINV Real;
-    /// `1 / (1 + e^-x)`. Integers give float32; not for complex64.
+    /// Returns `1 / (1 + e^-x)` for each element. Integers and bool give float32. Not for
+    /// complex64.
     sigmoid SIGMOID Real;
-    /// Largest integer not above; integers as they are. Not for complex64.
+    /// Returns the largest integer not above each element, in the same dtype. Integers and bool
+    /// stay as they are. Not for complex64.
+    ///
+    /// ```
+    /// use ultramarine::Array;
+    /// let x = Array::from_slice(&[-1.5f32, 1.5], &[2])?;
+    /// assert_eq!(x.floor()?.to_vec::<f32>()?, [-2.0, 1.0]);
+    /// assert_eq!(x.trunc()?.to_vec::<f32>()?, [-1.0, 1.0]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
     floor FLOOR Integral;
-    /// Smallest integer not below; integers as they are. Not for complex64.
+    /// Returns the smallest integer not below each element, in the same dtype. Integers and bool
+    /// stay as they are. Not for complex64.
     ceil CEIL Integral;
-    /// Towards zero; integers as they are. Not for complex64.
+    /// Rounds each element towards zero, in the same dtype. Integers and bool stay as they are. Not
+    /// for complex64.
     trunc TRUNC Integral;
 }
 
@@ -147,7 +178,7 @@ pub(crate) fn node(code: u32, a: &Array) -> Array {
 }
 
 impl Array {
-    /// `-x`; integers wrap.
+    /// Returns `-x` for each element, in the same dtype. Integers wrap.
     ///
     /// # Errors
     /// [`crate::Error::Value`] for bool.
@@ -158,7 +189,7 @@ impl Array {
         node(unary::NEGATIVE, self).placed()
     }
 
-    /// The elements that are above zero, and zero in place of the others, in the array's dtype.
+    /// Returns the elements above 0, and 0 in place of the others, in the same dtype.
     ///
     /// ```
     /// use ultramarine::Array;
@@ -173,7 +204,7 @@ impl Array {
         self.maximum(0)
     }
 
-    /// `log(1 + e^x)` without overflow. Integers and bool give float32.
+    /// Returns `ln(1 + e^x)` for each element, without overflow. Integers and bool give float32.
     ///
     /// ```
     /// use ultramarine::Array;
@@ -187,13 +218,13 @@ impl Array {
         x.logaddexp(x.constant_beside(Scalar::from_f64(x.dtype(), 0.0)))
     }
 
-    /// True where an element is zero: bool.
+    /// Returns true where an element is 0: bool.
     pub fn logical_not(&self) -> Result<Array> {
         self.computable("logical_not")?;
         node(unary::LOGICAL_NOT, &self.astype(Dtype::Bool)).placed()
     }
 
-    /// The complement of each bit; logical not of bool.
+    /// Returns the complement of all bits of each element, in the same dtype; of bool, logical not.
     ///
     /// # Errors
     /// [`crate::Error::Value`] for anything but integers and bool.
@@ -213,27 +244,28 @@ impl Array {
         Ok(filled_like(self, (code == unary::ISFINITE).into()))
     }
 
-    /// True where an element (or either part of it) is NaN.
+    /// Returns true where an element, or a part of a complex one, is NaN: bool.
     pub fn isnan(&self) -> Result<Array> {
         self.predicate(unary::ISNAN)
     }
 
-    /// True where an element (or either part of it) is infinite.
+    /// Returns true where an element, or a part of a complex one, is infinite: bool.
     pub fn isinf(&self) -> Result<Array> {
         self.predicate(unary::ISINF)
     }
 
-    /// True where an element (or both parts of it) is neither infinite nor NaN.
+    /// Returns true where an element, with both parts of a complex one, is neither infinite nor
+    /// NaN: bool.
     pub fn isfinite(&self) -> Result<Array> {
         self.predicate(unary::ISFINITE)
     }
 
-    /// True where an element is positive infinity.
+    /// Returns true where an element is positive infinity: bool.
     pub fn isposinf(&self) -> Result<Array> {
         self.is_exactly(f64::INFINITY)
     }
 
-    /// True where an element is negative infinity.
+    /// Returns true where an element is negative infinity: bool.
     pub fn isneginf(&self) -> Result<Array> {
         self.is_exactly(f64::NEG_INFINITY)
     }
@@ -246,7 +278,7 @@ impl Array {
         self.equal(self.like(value))
     }
 
-    /// The complex conjugate; anything real as it is.
+    /// Returns the complex conjugate of each element; real numbers stay as they are.
     pub fn conjugate(&self) -> Result<Array> {
         self.computable("conjugate")?;
         if self.dtype().is_complex() {
@@ -256,13 +288,13 @@ impl Array {
         }
     }
 
-    /// The real part: float32 of complex64, anything real as it is.
+    /// Returns the real part of each element: float32 of complex64; real numbers stay as they are.
     pub fn real(&self) -> Result<Array> {
         self.computable("real")?;
         if self.dtype().is_complex() { node(unary::REAL, self).placed() } else { Ok(self.clone()) }
     }
 
-    /// The imaginary part: float32 of complex64, zeros of anything real.
+    /// Returns the imaginary part of each element: float32 of complex64, zeros of real numbers.
     pub fn imag(&self) -> Result<Array> {
         self.computable("imag")?;
         if self.dtype().is_complex() {
@@ -272,18 +304,18 @@ impl Array {
         }
     }
 
-    /// The array itself, as `+x` gives it.
+    /// Returns the array itself, as `+x` does in Python.
     pub fn positive(&self) -> Result<Array> {
         self.computable("positive")?;
         Ok(self.clone())
     }
 
-    /// Radians to degrees. Integers give float32.
+    /// Converts radians to degrees. Integers and bool give float32.
     pub fn degrees(&self) -> Result<Array> {
         self.scaled(180.0 / std::f64::consts::PI)
     }
 
-    /// Degrees to radians. Integers give float32.
+    /// Converts degrees to radians. Integers and bool give float32.
     pub fn radians(&self) -> Result<Array> {
         self.scaled(std::f64::consts::PI / 180.0)
     }
@@ -294,8 +326,8 @@ impl Array {
         a.multiply(a.like(factor))
     }
 
-    /// Rounds to `decimals` places after the point (before it, if negative), ties to
-    /// even. Integers are left alone unless `decimals` is negative.
+    /// Rounds each element to `decimals` places after the point, with ties to even. Negative
+    /// `decimals` round before the point. Integers stay as they are unless `decimals` is negative.
     pub fn round(&self, decimals: i32) -> Result<Array> {
         if decimals == 0 || (decimals > 0 && !self.dtype().is_inexact()) {
             return apply(unary::ROUND, Types::Keep, self);
@@ -306,8 +338,8 @@ impl Array {
         Ok(rounded.multiply(a.like(10f64.powi(decimals.saturating_neg())))?.astype(self.dtype()))
     }
 
-    /// Replaces NaN by `nan`, and the infinities by `posinf` and `neginf` (`None`: the
-    /// largest and the lowest number of the dtype). Integers stay as they are.
+    /// Replaces NaN by `nan`, infinity by `posinf` and -infinity by `neginf`. `None` stands for the
+    /// largest and for the lowest number of the dtype. Integers stay as they are.
     ///
     /// # Errors
     /// [`crate::Error::Value`] for complex64.

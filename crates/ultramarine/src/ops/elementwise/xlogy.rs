@@ -12,10 +12,10 @@ use smallvec::smallvec;
 use ultramarine_abi::schema::{binary, unary};
 
 impl Array {
-    /// `self * log(other)`, and 0 where `self` is 0, unless `other` is NaN. Broadcast and
-    /// promoted; integers and bool are computed as float32.
+    /// Returns `self * ln(other)`, and 0 where `self` is 0 unless `other` is NaN. Operands are
+    /// broadcast and promoted; integers and bool are computed as float32.
     ///
-    /// Its derivatives take the limit 0 where `self` is 0 and `other` is not positive, so that the gradient
+    /// Derivatives take the limit 0 where `self` is 0 and `other` is not positive. So the gradient
     /// of an entropy is finite where a probability is 0.
     ///
     /// ```

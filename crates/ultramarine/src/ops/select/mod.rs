@@ -19,7 +19,7 @@ use smallvec::smallvec;
 use ultramarine_abi::fused::family;
 use ultramarine_abi::schema::{NoAttrs, op};
 
-/// `x` where `condition` is non-zero, else `y`; all three broadcast, the result in the
+/// Returns `x` where `condition` is not 0, else `y`. All three are broadcast; the result has the
 /// promoted dtype of `x` and `y`.
 ///
 /// # Errors
@@ -58,8 +58,9 @@ fn select(condition: &Array, x: &Array, y: &Array) -> Result<Array> {
 }
 
 impl Array {
-    /// The elements held between `min` and `max` (the upper one wins if they cross),
-    /// broadcast and promoted.
+    /// Returns the elements, clamped to `min` and `max`: the lower bound, or the upper one, in
+    /// place of elements outside. If the bounds cross, the upper one wins. Operands are broadcast
+    /// and promoted; a bound may be `None`.
     ///
     /// # Errors
     /// [`Error::Value`] when neither bound is given, or the shapes cannot be broadcast.
