@@ -30,8 +30,9 @@ impl Array {
         }
     }
 
-    /// Index (uint32) of the smallest element along `axis`, or in the flattened
-    /// array for `..`; the first of equals, a NaN before all.
+    /// Returns the index of the smallest element along `axis`, or in the flattened array for `..`:
+    /// uint32. Of equal elements the first counts; a NaN counts before all numbers.
+    /// [`KeepDims`](crate::KeepDims) keeps the axis.
     ///
     /// # Errors
     /// [`crate::Error::Index`] for an axis out of range, [`crate::Error::Value`] for an empty array.
@@ -39,7 +40,15 @@ impl Array {
         self.extreme_at(arg_reduce::ARGMIN, axis.into())
     }
 
-    /// Index (uint32) of the largest element; see [`Array::argmin`].
+    /// Returns the index of the largest element; see [`Array::argmin`].
+    ///
+    /// ```
+    /// use ultramarine::Array;
+    /// let x = Array::from_slice(&[3, 1, 2, 4], &[2, 2])?;
+    /// assert_eq!(x.argmax(1)?.to_vec::<u32>()?, [0, 1]);
+    /// assert_eq!(x.argmin(..)?.item::<u32>()?, 1);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Array::argmin`].

@@ -96,9 +96,9 @@ impl Array {
         reduced(self, code, &named, over.keepdims, Dtype::Bool)
     }
 
-    /// The sum over `axes` (see [`Axes`]; `..`: all), which the result has not;
-    /// [`KeepDims`](crate::KeepDims) keeps them, with size 1. Bools and small integers are summed in 32 bits; over no axes
-    /// the array stays as it is.
+    /// Returns the sum over `axes` ([`Axes`]; `..`: all). The result lacks these axes;
+    /// [`KeepDims`](crate::KeepDims) keeps them, with size 1. bool and integers of 8 and 16 bits
+    /// are summed in 32 bits. The sum of no elements is 0; over no axes the array stays as it is.
     ///
     /// ```
     /// use ultramarine::{Array, Dtype, KeepDims};
@@ -116,7 +116,8 @@ impl Array {
         self.total(reduce::SUM, axes.into())
     }
 
-    /// The product over `axes`; see [`Array::sum`].
+    /// Returns the product over `axes`, as [`Array::sum`] does the sum. The product of no elements
+    /// is 1.
     ///
     /// # Errors
     /// As [`Array::sum`].
@@ -124,7 +125,8 @@ impl Array {
         self.total(reduce::PROD, axes.into())
     }
 
-    /// The smallest element over `axes`; NaN if there is one.
+    /// Returns the smallest element over `axes`, in the same dtype; NaN if there is one. Axes are
+    /// as for [`Array::sum`].
     ///
     /// # Errors
     /// As [`Array::sum`]; [`Error::Value`] when an axis to reduce has size 0.
@@ -132,7 +134,17 @@ impl Array {
         self.extreme(reduce::MIN, axes.into())
     }
 
-    /// The largest element over `axes`; NaN if there is one.
+    /// Returns the largest element over `axes`, in the same dtype; NaN if there is one. Axes are as
+    /// for [`Array::sum`].
+    ///
+    /// ```
+    /// use ultramarine::{Array, Dtype};
+    /// let x = Array::from_slice(&[3, 1, 2, 4], &[2, 2])?;
+    /// assert_eq!(x.max(0)?.to_vec::<i32>()?, [3, 4]);
+    /// assert_eq!(x.max(..)?.item::<i32>()?, 4);
+    /// assert!(Array::zeros(&[0], Dtype::Float32)?.max(..).is_err());
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Array::min`].
@@ -140,7 +152,8 @@ impl Array {
         self.extreme(reduce::MAX, axes.into())
     }
 
-    /// True if all elements over `axes` are non-zero: bool.
+    /// Returns true if no element over `axes` is 0: bool; true of no elements. Axes are as for
+    /// [`Array::sum`].
     ///
     /// # Errors
     /// As [`Array::sum`].
@@ -148,7 +161,8 @@ impl Array {
         self.truth(reduce::ALL, axes.into())
     }
 
-    /// True if any element over `axes` is non-zero: bool.
+    /// Returns true if an element over `axes` is not 0: bool; false of no elements. Axes are as for
+    /// [`Array::sum`].
     ///
     /// # Errors
     /// As [`Array::sum`].

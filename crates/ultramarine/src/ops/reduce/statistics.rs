@@ -18,7 +18,7 @@ fn count(a: &Array, axes: &[usize]) -> usize {
 }
 
 impl Array {
-    /// The number of elements over `axes` (`..`: all) that are not zero: int32.
+    /// Returns the number of elements over `axes` (`..`: all) that are not 0: int32.
     ///
     /// # Errors
     /// As [`Array::sum`].
@@ -27,7 +27,7 @@ impl Array {
         hit.astype(Dtype::Int32).sum(axes)
     }
 
-    /// The smallest and the largest element over `axes`.
+    /// Returns [`Array::min`] and [`Array::max`] over `axes`.
     ///
     /// # Errors
     /// As [`Array::min`].
@@ -42,8 +42,16 @@ impl Array {
         self.astype(compute_dtype(self.dtype().to_inexact()))
     }
 
-    /// The mean over `axes` (`..`: all); float32 for integers. NaN of no elements. That of halves is computed in
-    /// float32: their sum may be more than they hold.
+    /// Returns the mean over `axes` (`..`: all): float32 for integers and bool, else the same
+    /// dtype. The mean of no elements is NaN. Means of float16 and bfloat16 are computed in
+    /// float32, since their sums may overflow.
+    ///
+    /// ```
+    /// use ultramarine::Array;
+    /// let x = Array::from_slice(&[1, 2, 3, 4], &[2, 2])?;
+    /// assert_eq!(x.mean(0)?.to_vec::<f32>()?, [2.0, 3.0]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Array::sum`].
@@ -58,8 +66,9 @@ impl Array {
         sum.multiply(share(&a, &named, 0, sum.dtype()))
     }
 
-    /// The variance over `axes`: the sum of squared distances from the mean, divided
-    /// by the number of elements less `ddof`. Real, float32 for integers; computed in float32 for halves.
+    /// Returns the variance over `axes`: the sum of squared distances from the mean, divided by the
+    /// number of elements minus `ddof` (0 for the population's, 1 for the sample's). The result is
+    /// real, and float32 for integers. float16 and bfloat16 are computed in float32.
     ///
     /// # Errors
     /// As [`Array::sum`].
@@ -89,7 +98,7 @@ impl Array {
         sum.multiply(share(&away, &named, ddof, sum.dtype()))
     }
 
-    /// The square root of the variance; see [`Array::var`].
+    /// Returns the standard deviation over `axes`, the square root of [`Array::var`].
     ///
     /// # Errors
     /// As [`Array::sum`].
@@ -97,8 +106,8 @@ impl Array {
         Ok(self.narrowed(un(unary::SQRT, &self.wide_var("std", axes.into(), ddof)?)))
     }
 
-    /// The median over `axes`: of an even number of elements, the mean of the middle
-    /// two. NaN if any is NaN, or has a part that is; float32 for integers.
+    /// Returns the median over `axes`: of an even number of elements the mean of the middle two. It
+    /// is NaN if an element, or a part of it, is NaN. Integers give float32.
     ///
     /// # Errors
     /// As [`Array::sum`]; [`crate::Error::Value`] when there is nothing to take it of.

@@ -6,8 +6,9 @@ use crate::{array::Array, dtype::Dtype, ops::rules::builders::bin, shape::from_s
 use ultramarine_abi::schema::binary;
 
 impl Array {
-    /// Differences of neighbours along an axis, `n` times over; each time the axis has one element less, as
-    /// long as it has any. Of bools: whether neighbours differ.
+    /// Returns the differences of neighbours along an axis, `n` times over. Each time the axis
+    /// becomes shorter by one element, as long as it has any. Of bool it gives true where
+    /// neighbours differ.
     ///
     /// ```
     /// use ultramarine::Array;

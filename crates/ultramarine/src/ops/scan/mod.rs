@@ -17,8 +17,9 @@ macro_rules! scans {
         impl Array {
             $($(#[$m])*
             ///
-            /// Along `axis`, or over the flattened array for `..`; `reverse`: from the
-            /// end; not `inclusive`: an element does not include itself.
+            /// The scan runs along `axis`, or over the flattened array for `..`; with `reverse` from
+            /// the end. Without `inclusive` an element ends before itself: the first one is the
+            /// neutral element. The shape stays.
             ///
             /// # Errors
             /// [`crate::Error::Index`] for an axis out of range.
@@ -38,15 +39,24 @@ macro_rules! scans {
 }
 
 scans! {
-    /// The running sum; bools are summed as int32.
+    /// Returns the running sum, in the same dtype; bool is summed as int32.
+    ///
+    /// ```
+    /// use ultramarine::Array;
+    /// let x = Array::from_slice(&[1, 2, 3], &[3])?;
+    /// assert_eq!(x.cumsum(0, false, true)?.to_vec::<i32>()?, [1, 3, 6]);
+    /// assert_eq!(x.cumsum(0, false, false)?.to_vec::<i32>()?, [0, 1, 3]);
+    /// assert_eq!(x.cumsum(0, true, true)?.to_vec::<i32>()?, [6, 5, 3]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
     cumsum SUM |d| if d == Dtype::Bool { Dtype::Int32 } else { d };
-    /// The running product.
+    /// Returns the running product, in the same dtype.
     cumprod PROD |d| d;
-    /// The running maximum; NaN from the first NaN on.
+    /// Returns the running maximum, in the same dtype; NaN from the first NaN on.
     cummax MAX |d| d;
-    /// The running minimum; NaN from the first NaN on.
+    /// Returns the running minimum, in the same dtype; NaN from the first NaN on.
     cummin MIN |d| d;
-    /// The logarithm of the running sum of exponentials.
+    /// Returns the logarithm of the running sum of exponentials. Integers and bool give float32.
     logcumsumexp LOGADDEXP |d| d.to_inexact();
 }
 
