@@ -4,11 +4,13 @@ use crate::error::{Result, bail};
 use crate::ops::matmul::einsum_path::{Label, Parsed, parse, set};
 use crate::{array::Array, arrays::Arrays, ops::rules::builders::without_axis, shape::Shape};
 
-/// The sum of products that `subscripts` name: a letter for each axis of each operand, commas between the
-/// operands, and behind `->` the letters of the result. Letters that are not in the result are summed over; a
-/// letter that an operand has twice takes its diagonal; axes of size 1 are broadcast; `...` are the axes
-/// that have no letter, broadcast. Without `->` the result has the ellipsis and then, in alphabetical order, what is
-/// named once. Several operands are contracted two by two, in the order of [`einsum_path`].
+/// Returns the sum of products that `subscripts` names: a letter for each axis of each operand,
+/// commas between the operands, and behind `->` the letters of the result.
+///
+/// Letters that are not in the result are summed over. A letter that an operand has twice takes its
+/// diagonal. Axes of size 1 are broadcast. `...` stands for the axes without a letter, which are
+/// broadcast. Without `->` the result has the ellipsis, then the letters that occur once, in
+/// alphabetical order. Several operands are contracted two by two, in the order of [`einsum_path`].
 ///
 /// ```
 /// use ultramarine::{Array, einsum};
@@ -43,8 +45,9 @@ fn contracted(subscripts: &str, operands: &[&Array]) -> Result<Array> {
     terms.swap_remove(0).arranged(&parsed.output)
 }
 
-/// The order in which [`einsum`] contracts these operands, as positions that are taken out of the list, the result
-/// being put at its end; and a text about its cost.
+/// Returns the order in which [`einsum`] contracts these operands, and a text about its cost. The
+/// order is a list of positions that are taken out of the list of operands; each result goes to its
+/// end.
 ///
 /// ```
 /// use ultramarine::{Array, Dtype, einsum_path};

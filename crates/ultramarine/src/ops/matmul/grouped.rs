@@ -24,11 +24,12 @@ fn real_dtype(op: &str, a: &Array, b: &Array) -> Result<Dtype> {
     Ok(dtype)
 }
 
-/// Products of matrices that indices choose: `a[lhs_indices] @ b[rhs_indices]`.
+/// Returns products of matrices that indices choose: `a[lhs_indices] @ b[rhs_indices]`.
 ///
-/// Indices are flat ones along all but the last two dimensions of `a` (..., m, k) and `b` (..., k, n); they are broadcast
-/// with each other, and the result has their shape and (m, n). Without indices of an operand its matrices are taken in
-/// order. Vectors count as a row of `a` or a column of `b`. Indices out of bounds: see [`Array::take`].
+/// Indices count the matrices of `a`, `(..., m, k)`, and of `b`, `(..., k, n)`, in row-major order
+/// of the leading dimensions. They are broadcast with each other; the result has their shape, then
+/// `(m, n)`. Without indices of an operand its matrices are taken in order. Vectors count as a row
+/// of `a` or a column of `b`. Indices out of bounds are as in [`Array::take`].
 ///
 /// ```
 /// use ultramarine::{Array, gather_mm};
@@ -120,9 +121,11 @@ pub struct BlockMasks<'a> {
     pub rhs: Option<&'a Array>,
 }
 
-/// A product of matrices of which blocks of `block_size` rows and columns are masked. Masks of bool say which blocks are kept;
-/// if one is of another dtype, all are factors. A mask has an element for each block, also for those at the ends that are
-/// smaller, and is broadcast to them. Without masks it is the plain product.
+/// Returns a matrix product of which blocks of `block_size` rows and columns are masked.
+///
+/// Masks of bool say which blocks are kept; if one has another dtype, all are factors. A mask has
+/// an element for each block, smaller blocks at the ends included, and is broadcast to the blocks.
+/// Without masks it is the plain product.
 ///
 /// # Errors
 /// [`crate::Error::Value`] as [`Array::matmul`], and with a mask for operands that are no real floats, a `block_size` other than 32
@@ -177,9 +180,11 @@ fn mask_blocks(x: &Array, mask: &Array, size: usize, selects: bool) -> Result<Ar
     }
 }
 
-/// Products over segments of the inner dimension: for each pair `(start, end)` of `segments` (..., 2) the product of the columns
-/// of `a` (m, k) and the rows of `b` (k, n) from `start` up to `end`. The result is (..., m, n). A segment that ends before it
-/// starts is empty, and what lies outside of the inner dimension is left out.
+/// Returns products over segments of the inner dimension: for each pair `(start, end)` of
+/// `segments`, `(..., 2)`, the product of the columns of `a`, `(m, k)`, and the rows of `b`, `(k,
+/// n)`, from `start` up to `end`. The result is `(..., m, n)`.
+///
+/// Bounds are clamped to `0..k`. A segment that ends before it starts is empty and gives zeros.
 ///
 /// # Errors
 /// [`crate::Error::Value`] for operands that are no matrices of real floats, inner sizes that differ, and segments that are no

@@ -90,9 +90,12 @@ fn transform(x: &Array, [outer, n, inner]: [usize; 3], signs: &Signs) -> Result<
 }
 
 impl Array {
-    /// The Walsh-Hadamard transform along the last axis times `scale`, by default `1 / sqrt(n)`, which makes it orthonormal.
-    /// The size n of the axis is 2^k, or 12, 20 or 28 times that: the transform is the Kronecker product of a Hadamard matrix of
-    /// that order and of Sylvester's. Integers, bool and complex numbers give float32; halves are summed in float32.
+    /// Returns the Walsh-Hadamard transform along the last axis, times `scale`. The default is `1 /
+    /// sqrt(n)`, which makes the transform orthonormal.
+    ///
+    /// The size n of the axis is 2^k, or 12, 20 or 28 times that: the transform is the Kronecker
+    /// product of a Hadamard matrix of that order and of Sylvester's. Integers, bool and complex
+    /// numbers give float32; sums of float16 and bfloat16 are computed in float32.
     ///
     /// # Errors
     /// [`crate::Error::Value`] for another size, and for an array without elements.

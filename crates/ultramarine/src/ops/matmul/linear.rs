@@ -6,9 +6,11 @@ use crate::error::Result;
 use crate::ops::shape::view::View;
 use crate::shape::Shape;
 
-/// `x weight^T + bias`, along the last axis of x: `(..., inputs)`, the weight `(outputs, inputs)`, the bias `(outputs)`.
+/// Returns `x weight^T + bias`, along the last axis of x: x is `(..., inputs)`, the weight
+/// `(outputs, inputs)`, the bias `(outputs)`, the result `(..., outputs)`.
 ///
-/// The same as a transpose, a product and a sum, with fewer nodes: a weight that has its value is transposed at once.
+/// It equals a transpose, a product and a sum, with fewer nodes: a weight that has its value is
+/// transposed at once.
 ///
 /// # Errors
 /// As [`Array::matmul`] and [`addmm`], of the transposed weight.

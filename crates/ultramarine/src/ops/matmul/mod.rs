@@ -128,7 +128,8 @@ fn without_vectors(mut out: Array, a: &Array, b: &Array) -> Result<Array> {
     Ok(out)
 }
 
-/// `alpha * (a @ b) + beta * c`.
+/// Returns `alpha * (a @ b) + beta * c`: `a` is `(..., m, k)`, `b` `(..., k, n)`, and `c` is
+/// broadcast to the product `(..., m, n)`. See [`Array::matmul`].
 ///
 /// # Errors
 /// As [`Array::matmul`]; [`Error::Value`] when `c` cannot be broadcast to the product.
@@ -160,8 +161,22 @@ pub fn addmm(c: &Array, a: &Array, b: &Array, alpha: f64, beta: f64) -> Result<A
 }
 
 impl Array {
-    /// The matrix product. A 1-d first operand counts as a row, a 1-d second one as a
-    /// column; leading dimensions are broadcast.
+    /// Returns the matrix product of `self`, `(..., m, k)`, and `other`, `(..., k, n)`: `(..., m,
+    /// n)`, in the promoted dtype. Leading dimensions are broadcast. A 1-d first operand counts as
+    /// a row, a 1-d second one as a column, and the result lacks that axis.
+    ///
+    /// float16 and bfloat16 accumulate in float32.
+    /// [`set_matmul_precision`](crate::set_matmul_precision) lets devices round factors of float32.
+    ///
+    /// ```
+    /// use ultramarine::{Array, Dtype};
+    /// let x = Array::from_slice(&[1.0f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// let v = Array::from_slice(&[1.0f32, -1.0], &[2])?;
+    /// assert_eq!(x.matmul(&v)?.to_vec::<f32>()?, [-1.0, -1.0]);
+    /// let batch = Array::ones(&[5, 2, 3], Dtype::Float32)?;
+    /// assert_eq!(x.matmul(&batch)?.shape(), [5, 2, 3]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Value`] for 0-d operands, inner sizes that differ, or integers.
@@ -182,7 +197,8 @@ impl Array {
         multiply_matrices("matmul", self, other, dtype)
     }
 
-    /// Sums of products over the last axes; with a 0-d operand the plain product.
+    /// Returns the sums of products over the last axes: `(a..., k)` and `(b..., k)` give `(a...,
+    /// b...)`. With a 0-d operand it is the plain product.
     ///
     /// # Errors
     /// [`Error::Value`] when the last axes differ in size; else as [`Array::matmul`].
@@ -196,7 +212,8 @@ impl Array {
         self.tensordot_axes(other, [-1], [-1])
     }
 
-    /// The products of all pairs of elements of the flattened operands, in a matrix.
+    /// Returns the products of all pairs of elements of the flattened operands: a matrix with a row
+    /// for each element of `self`.
     ///
     /// # Errors
     /// [`Error::Value`] when the result is too large.
@@ -204,7 +221,7 @@ impl Array {
         self.reshape(&[self.size(), 1])?.multiply(&flat(other)?)
     }
 
-    /// The Kronecker product: every element of `self` times all of `other`.
+    /// Returns the Kronecker product: each element of `self`, times all of `other`, as blocks.
     ///
     /// # Errors
     /// [`Error::Value`] when the result is too large or has too many dimensions.
@@ -226,7 +243,8 @@ impl Array {
         left.multiply(&right)?.reshape(&flat)
     }
 
-    /// Sums of products over the last `axes` axes of `self` and the first of `other`.
+    /// Returns the sums of products over the last `axes` axes of `self` and the first `axes` of
+    /// `other`. 0 gives all products, 1 is the matrix product of matrices.
     ///
     /// # Errors
     /// [`Error::Value`] when there are not that many axes, or their sizes differ.
@@ -242,7 +260,15 @@ impl Array {
         self.tensordot_axes(other, &left, &right)
     }
 
-    /// Sums of products over pairs of axes: `left[i]` of `self` with `right[i]` of `other`.
+    /// Returns the sums of products over pairs of axes: axis `left[i]` of `self` with axis
+    /// `right[i]` of `other`. The result has the other axes of `self`, then those of `other`.
+    ///
+    /// ```
+    /// use ultramarine::{Array, Dtype};
+    /// let (x, y) = (Array::ones(&[2, 3, 4], Dtype::Float32)?, Array::ones(&[4, 3, 5], Dtype::Float32)?);
+    /// assert_eq!(x.tensordot_axes(&y, [1, 2], [1, 0])?.shape(), [2, 5]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Index`] for an axis out of range, [`Error::Value`] when sizes or the
@@ -284,7 +310,8 @@ impl Array {
         a.matmul(&b)?.reshape(&shape)
     }
 
-    /// Sums of products along `axis` (of `self`'s complex conjugate).
+    /// Returns the sums of products along `axis`, of `self`'s complex conjugate and `other`. Other
+    /// axes are broadcast.
     ///
     /// # Errors
     /// [`Error::Value`] for 0-d operands or shapes that differ there, [`Error::Index`]
