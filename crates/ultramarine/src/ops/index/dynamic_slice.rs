@@ -66,9 +66,9 @@ fn front(size: &[usize]) -> [Strides; 3] {
 }
 
 impl Array {
-    /// The window of shape `size` that begins at `start` (integers, one for each of
-    /// `axes`; the other axes begin at 0). A window that would leave the array is
-    /// moved inside.
+    /// Returns the window of shape `size` that begins at `start`: integers, one for each of `axes`;
+    /// along other axes it begins at 0. Starts may be computed values. A window that would leave
+    /// the array is moved inside.
     ///
     /// # Errors
     /// [`crate::Error::Value`] when `size` does not fit the array or `start` the axes,
@@ -98,9 +98,19 @@ impl Array {
         }
     }
 
-    /// The array with `update` written over the window of its shape that begins at
-    /// `start`, as [`Array::slice_at`] has it. An update of fewer dimensions has size 1
-    /// along the first ones. Evaluation writes the window alone if nothing else needs this array.
+    /// Returns the array with `update` written over the window of its shape that begins at `start`,
+    /// as in [`Array::slice_at`]. An update of lower rank has size 1 along the first axes. If
+    /// nothing else needs this array, evaluation writes the window alone, in its memory.
+    ///
+    /// ```
+    /// use ultramarine::{Array, Dtype};
+    /// let cache = Array::zeros(&[4, 2], Dtype::Int32)?;
+    /// let position = Array::from_slice(&[2], &[1])?;
+    /// let row = Array::from_slice(&[7, 8], &[1, 2])?;
+    /// let cache = cache.slice_update_at(&row, &position, 0)?;
+    /// assert_eq!(cache.to_vec::<i32>()?, [0, 0, 0, 0, 7, 8, 0, 0]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`crate::Error::Value`] when the update is larger than the array or `start` does not

@@ -3,7 +3,7 @@
 use crate::{array::Array, dtype::Dtype};
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
-/// One entry of an index; [`index!`](crate::index!) says how each is written.
+/// One entry of an index. [`index!`](crate::index!) writes entries as Python does.
 #[derive(Clone)]
 pub enum Index {
     /// One position of an axis, which goes away; negative from the end.

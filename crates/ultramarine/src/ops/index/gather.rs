@@ -123,9 +123,9 @@ pub(crate) fn spread(source: &[usize], indices: &Array, axis: usize) -> Result<O
 }
 
 impl Array {
-    /// Elements at `indices` along `axis` (`..`: of the flattened array); the axis
-    /// is replaced by the shape of the indices. Negative indices count from the end; those that
-    /// are out of bounds give the first or the last element, whichever is nearer.
+    /// Returns the elements at `indices` along `axis` (`..`: of the flattened array). The axis is
+    /// replaced by the shape of the indices. Negative indices count from the end. Indices out of
+    /// bounds give the first or the last element, whichever is nearer.
     ///
     /// # Errors
     /// [`Error::Index`] for an axis out of range; [`Error::Value`] for indices that
@@ -171,9 +171,17 @@ impl Array {
         out.transpose_axes(order.iter().map(|i| *i as isize).collect::<Vec<_>>())
     }
 
-    /// Elements at `indices`, which have this array's dimensions, along `axis`:
-    /// `out[.., i, ..] = self[.., indices[.., i, ..], ..]`; other axes are broadcast.
-    /// `..`: of the flattened array, with 1-d indices. Indices out of bounds: see [`Array::take`].
+    /// Returns elements along `axis`, by an index for each: `out[.., i, ..] = self[.., indices[..,
+    /// i, ..], ..]`. The indices have this array's rank; other axes are broadcast. `..` takes 1-d
+    /// indices of the flattened array. Indices out of bounds are as in [`Array::take`].
+    ///
+    /// ```
+    /// use ultramarine::Array;
+    /// let x = Array::from_slice(&[3, 1, 2, 6, 4, 5], &[2, 3])?;
+    /// let sorted = x.take_along_axis(&x.argsort(1)?, 1)?;
+    /// assert_eq!(sorted.to_vec::<i32>()?, [1, 2, 3, 4, 5, 6]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Index`] for an axis out of range, [`Error::Value`] for indices of

@@ -16,7 +16,7 @@ use crate::shape::{self, Shape, Show};
 use crate::{array::Array, dtype::Dtype, placement::follow, scalar::Scalar};
 use ultramarine_abi::schema::{binary, scatter as kind};
 
-/// How an update combines with what is there.
+/// Combination of an update with the elements that are there; see [`Array::index_update`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update {
     /// Replaces it; where positions repeat, the last one wins.
@@ -76,11 +76,12 @@ fn fitted(updates: &Array, shape: &[usize]) -> Result<Array> {
 }
 
 impl Array {
-    /// Reads `x[entries]`: a view for integers and slices, a copy for index
-    /// arrays. Index arrays out of range are clamped, never read beyond the array (under
-    /// `ULTRAMARINE_VALIDATE=1` they fail with [`Error::Index`] when evaluated). A mask by
-    /// itself gives the elements at its true positions, as an axis in place of the mask's: the
-    /// mask is evaluated, since that decides the shape.
+    /// Returns `x[entries]`, with entries as [`index!`](crate::index!) writes them: a view for
+    /// integers and slices, a copy for index arrays.
+    ///
+    /// Index arrays out of range are clamped; under `ULTRAMARINE_VALIDATE=1` they fail with
+    /// [`Error::Index`] at evaluation. A mask by itself gives the elements at its true positions,
+    /// as one axis in place of the mask's axes. The mask is evaluated, since it decides the shape.
     ///
     /// # Errors
     /// [`Error::Value`] for too many entries, boolean masks that do not fit, are beside other
@@ -150,12 +151,14 @@ impl Array {
         out.transpose_axes(&order)?.reshape(&shape)
     }
 
-    /// The array after `x[entries] = updates`, `x.at[entries].add(updates)` ...: the
-    /// updates are broadcast to what [`Array::index`] gives, and take the array's
-    /// dtype. Updates by index arrays out of range are dropped (under `ULTRAMARINE_VALIDATE=1` they
-    /// fail with [`Error::Index`] when evaluated). A mask by itself takes updates for its true
-    /// positions, in order, or one for all of them; too few are [`Error::Runtime`] when the result
-    /// is evaluated.
+    /// Returns the array after `x[entries] = updates`, or `x.at[entries].add(updates)` and the like
+    /// for another `kind`. The updates are broadcast to the shape that [`Array::index`] gives, and
+    /// converted to the array's dtype. The array itself does not change; if nothing else needs it,
+    /// its memory is reused.
+    ///
+    /// Updates by index arrays out of range are dropped; under `ULTRAMARINE_VALIDATE=1` they fail
+    /// with [`Error::Index`] at evaluation. A mask by itself takes one update for all its true
+    /// positions, or one for each, in order; too few are [`Error::Runtime`] at evaluation.
     ///
     /// # Errors
     /// As [`Array::index`], but for masks by themselves; [`Error::Value`] when the

@@ -42,9 +42,9 @@ pub(crate) fn scatter(
 }
 
 impl Array {
-    /// The array with `values` put where `indices` point along `axis`; see
-    /// [`Array::take_along_axis`]. The values are broadcast to the indices' shape and
-    /// take this array's dtype. `None`: the flattened array, whose shape is kept. Values for
+    /// Returns the array with `values` put along `axis`, by an index for each: the reverse of
+    /// [`Array::take_along_axis`]. The values are broadcast to the indices' shape and converted to
+    /// the array's dtype. `None` counts in the flattened array and keeps the shape. Values for
     /// indices out of bounds are dropped.
     ///
     /// # Errors

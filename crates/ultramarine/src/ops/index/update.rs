@@ -17,8 +17,8 @@ use crate::{array::Array, dtype::Dtype, node::Value, scalar::Scalar};
 use smallvec::smallvec;
 
 impl Array {
-    /// The array with `update` (broadcast, and converted to its dtype) written over
-    /// `x[start:stop:step]`; positions as in [`Array::slice`].
+    /// Returns the array with `update` written over `x[start:stop:step]`; positions are as in
+    /// [`Array::slice`]. The update is broadcast to the slice and converted to the array's dtype.
     ///
     /// # Errors
     /// [`Error::Value`] when the update cannot be broadcast to the slice, or the lists'
@@ -58,8 +58,16 @@ impl Array {
         }
     }
 
-    /// A 1-d array as the `k`-th diagonal of a matrix of zeros; of a matrix, that
-    /// diagonal.
+    /// Returns a matrix of zeros with a 1-d array on its diagonal `k`; of a matrix, its diagonal
+    /// `k`. Positive `k` lie above the main diagonal.
+    ///
+    /// ```
+    /// use ultramarine::Array;
+    /// let x = Array::from_slice(&[1, 2], &[2])?.diag(0)?;
+    /// assert_eq!(x.to_vec::<i32>()?, [1, 0, 0, 2]);
+    /// assert_eq!(x.diag(0)?.to_vec::<i32>()?, [1, 2]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Value`] for other numbers of dimensions.
