@@ -34,8 +34,9 @@ impl Array {
         }
     }
 
-    /// Sorted along `axis` (`..`: flattened first): ascending, stable, NaN last;
-    /// complex numbers by real, then imaginary part.
+    /// Returns the elements, sorted in ascending order along `axis` (`..`: of the flattened array).
+    /// The sort is stable. NaN comes last; complex numbers are sorted by real part, then by
+    /// imaginary part.
     ///
     /// ```
     /// use ultramarine::Array;
@@ -51,7 +52,14 @@ impl Array {
         self.sorted("sort", axis.into().number(), false, None)
     }
 
-    /// Indices (uint32) that sort; see [`Array::sort`].
+    /// Returns the indices that sort the elements along `axis`: uint32; see [`Array::sort`].
+    ///
+    /// ```
+    /// use ultramarine::Array;
+    /// let x = Array::from_slice(&[3, 1, 2], &[3])?;
+    /// assert_eq!(x.argsort(0)?.to_vec::<u32>()?, [1, 2, 0]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`crate::Error::Index`] for an axis out of range.
@@ -76,8 +84,9 @@ impl Array {
         )
     }
 
-    /// The element at `kth` as sorting would put it, none before it larger and none
-    /// behind it smaller.
+    /// Returns the elements along `axis` in an order in which element `kth` is the one that
+    /// [`Array::sort`] puts there, none before it is larger, and none behind it is smaller. A
+    /// negative `kth` counts from the end.
     ///
     /// # Errors
     /// [`crate::Error::Index`] for an axis out of range, [`crate::Error::Value`] for `kth` out of range.
@@ -87,7 +96,8 @@ impl Array {
         self.sorted("partition", axis, false, Some(kth))
     }
 
-    /// Indices (uint32) that partition; see [`Array::partition`].
+    /// Returns the indices that partition the elements along `axis`: uint32; see
+    /// [`Array::partition`].
     ///
     /// # Errors
     /// As [`Array::partition`].
@@ -97,8 +107,8 @@ impl Array {
         self.sorted("argpartition", axis, true, Some(kth))
     }
 
-    /// The `k` largest elements along `axis` (`..`: of the flattened array), in
-    /// ascending order.
+    /// Returns the `k` largest elements along `axis` (`..`: of the flattened array), in ascending
+    /// order.
     ///
     /// # Errors
     /// [`crate::Error::Index`] for an axis out of range, [`crate::Error::Value`] for a `k` that is

@@ -10,7 +10,7 @@ use crate::shape::{self, Shape, Show};
 use crate::{array::Array, backend::Exec, dtype::Dtype, node::Value, placement::follow};
 use ultramarine_abi::schema::{SearchAttrs, op};
 
-/// On which side of elements that equal it a value goes; see [`Array::searchsorted`].
+/// Side of equal elements on which a value is inserted; see [`Array::searchsorted`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Side {
     /// Before them: the number of elements that are less than the value.
@@ -21,7 +21,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// The side of a name.
+    /// Returns the side of a name: `"left"` or `"right"`.
     ///
     /// # Errors
     /// [`crate::Error::Value`] for a name other than `left` and `right`.
@@ -37,9 +37,9 @@ impl Side {
 }
 
 impl Array {
-    /// The indices (uint32) at which `values` go into this array of one dimension, which is
-    /// sorted in ascending order, NaN last, so that it stays sorted; the shape is that of the
-    /// values. Both are compared in their promoted dtype. No derivative flows through it.
+    /// Returns the indices at which `values` are inserted into this 1-d array so that it stays
+    /// sorted: uint32, of the values' shape. The array is sorted in ascending order, NaN last. Both
+    /// are compared in their promoted dtype. No derivative flows through it.
     ///
     /// ```
     /// use ultramarine::{Array, Side};
@@ -71,9 +71,9 @@ impl Array {
         SearchSorted { right: side == Side::Right }.of(&self.astype(dtype), &values.astype(dtype))
     }
 
-    /// Where the elements are not zero: an array of indices (int32; int64 for more elements than
-    /// that counts) for each dimension, in row-major order. The sizes depend on the values, so this
-    /// array is evaluated.
+    /// Returns the indices of the elements that are not 0: an array for each dimension, int32
+    /// (int64 for arrays too large for it), in row-major order. The sizes depend on the values, so
+    /// this array is evaluated.
     ///
     /// ```
     /// use ultramarine::Array;

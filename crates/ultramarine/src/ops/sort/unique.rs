@@ -86,12 +86,12 @@ impl Ordered {
 }
 
 impl Array {
-    /// The first `size` different elements of the flattened array, in ascending order.
+    /// Returns the first `size` different elements of the flattened array, in ascending order.
     ///
-    /// The size is given, so that nothing has to be evaluated: if there are more, the largest are
-    /// left out (and elements that are among them have `size - 1` in `inverse`); if there are
-    /// fewer, the rest of `values` is `fill` (`None`: the smallest element), of `counts` 0. NaN
-    /// differs from NaN. Derivatives of `values` go to each one's first occurrence.
+    /// The given size lets the result stay lazy. If there are more different elements, the largest
+    /// are left out, and have `size - 1` in `inverse`. If there are fewer, the rest of `values` is
+    /// `fill` (`None`: the smallest element), and of `counts` 0. NaN differs from NaN. Derivatives
+    /// of `values` go to the first occurrence of each.
     ///
     /// ```
     /// use ultramarine::Array;
@@ -121,8 +121,8 @@ impl Array {
         Ordered::of(self)?.unique(self, size, fill.as_ref())
     }
 
-    /// All different elements of the flattened array, as [`Array::unique`] has them. Their number
-    /// depends on the values, so this array is evaluated.
+    /// Returns all different elements of the flattened array, as [`Array::unique`] does. Their
+    /// number depends on the values, so this array is evaluated.
     ///
     /// # Errors
     /// [`crate::Error::Value`] while the array is traced.
