@@ -9,15 +9,15 @@ use smallvec::smallvec;
 use ultramarine_abi::{fused::family, schema::op};
 
 impl Array {
-    /// The array converted to `dtype` (itself if it has it already). Floats to
-    /// integers truncate; complex to real drops the imaginary part; any non-zero
-    /// value is true. Storage dtypes ([`Dtype::is_storage`]) are converted by way of float32;
-    /// `float4_e2m1fn_x2` has two numbers in an element, so the last axis changes its length
-    /// (a 0-d array becomes one of shape (2,)).
+    /// Returns the array converted to `dtype`; itself if it has that dtype. Floats to integers
+    /// truncate; complex to real drops the imaginary part; to bool any value but 0 is true. Storage
+    /// dtypes ([`Dtype::is_storage`]) are converted by way of float32; an element of
+    /// `float4_e2m1fn_x2` holds two numbers, so the last axis changes its size (a 0-d array gets
+    /// the shape (2)).
     ///
-    /// It gives the array itself, and no `Result`, as [`Array::zeros_like`], [`Array::contiguous`] and
-    /// [`Array::stop_gradient`] do: between the dtypes that there is arithmetic with, every conversion is possible. What is left
-    /// ([`Array::try_astype`]) fails when the array is evaluated.
+    /// The result is an array and no `Result`, as for [`Array::zeros_like`], [`Array::contiguous`]
+    /// and [`Array::stop_gradient`]: every conversion between dtypes with arithmetic is possible.
+    /// The remaining failures, those of [`Array::try_astype`], come at evaluation.
     ///
     /// ```
     /// use ultramarine::{Array, Dtype};
@@ -30,7 +30,7 @@ impl Array {
             .unwrap_or_else(|error| Array::failed(error, Shape::from_slice(self.shape()), dtype))
     }
 
-    /// As [`Array::astype`], with errors at once instead of at evaluation.
+    /// Converts as [`Array::astype`] does, with errors at once instead of at evaluation.
     ///
     /// # Errors
     /// [`Error::Value`](crate::Error::Value) when numbers do not come in pairs for

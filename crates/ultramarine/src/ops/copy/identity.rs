@@ -17,7 +17,14 @@ impl Array {
         Array::from_node(Node::new(kind.into(), inputs, shape, self.dtype(), place))
     }
 
-    /// The same array, through which no derivative flows.
+    /// Returns the same array, as a constant for derivatives.
+    ///
+    /// ```
+    /// use ultramarine::{Array, transforms::grad};
+    /// let slope = grad(|x: &Array| x * x.stop_gradient())(&Array::scalar(3.0f32))?;
+    /// assert_eq!(slope.item::<f32>()?, 3.0);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
     pub fn stop_gradient(&self) -> Array {
         self.itself(Identity::StopGradient)
     }
@@ -56,8 +63,8 @@ impl Array {
     }
 }
 
-/// The same arrays, each of which has its value only when all of `dependencies` have theirs:
-/// what has an effect, or takes memory, can be put in an order. Derivatives flow through to
+/// Returns the same arrays, which have their values only when all of `dependencies` have theirs. So
+/// operations with effects, or with large memory, can be ordered. Derivatives flow through to
 /// `inputs`, none to `dependencies`.
 pub fn depends(inputs: impl Arrays, dependencies: impl Arrays) -> Vec<Array> {
     inputs.borrowed().into_iter().map(|x| x.after(&dependencies)).collect()

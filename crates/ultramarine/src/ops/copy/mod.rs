@@ -22,14 +22,13 @@ pub(crate) fn fresh(a: &Array) -> Array {
 }
 
 impl Array {
-    /// The array, row-major without gaps once it is evaluated; no copy if it is that
-    /// already.
+    /// Returns the array, row-major without gaps when it is evaluated. An array that is so already
+    /// is not copied.
     pub fn contiguous(&self) -> Array {
         contiguous(self)
     }
 
-    /// A row-major copy of the array, once it is evaluated: in memory that is its own, whatever
-    /// the array's is.
+    /// Returns a row-major copy of the array, always in memory of its own.
     ///
     /// # Errors
     /// [`Error::Value`](crate::Error::Value) when the array is on another accelerator than the

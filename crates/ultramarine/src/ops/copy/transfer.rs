@@ -9,9 +9,9 @@ use crate::{
 use smallvec::smallvec;
 
 impl Array {
-    /// The array on a device: a lazy copy that later operations run beside. Within one
-    /// backend it goes the backend's own way if there is one, else by way of the host. The
-    /// gradient flows back to the device that the array is on.
+    /// Returns a lazy copy of the array on another device; later operations with it run there.
+    /// Between devices of one backend the copy goes directly if the backend can, else by way of the
+    /// host. The gradient flows back to this array's device.
     ///
     /// # Errors
     /// [`Error::Value`](crate::Error::Value) when no loaded backend has the device.
