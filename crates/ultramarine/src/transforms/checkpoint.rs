@@ -9,11 +9,12 @@ use crate::ops::{Cotangents, Opaque, Vmap};
 use crate::{array::Array, shape::Shape, sync::lock};
 use std::sync::{Arc, Mutex};
 
-/// A function that computes `f`, and in a gradient computes it again instead of keeping what lies between
-/// arguments and results: less memory for more work.
+/// Returns a function that computes `f`, and computes it again in a gradient instead of keeping its
+/// intermediate values: less memory for more work.
 ///
-/// Gradients are those of `f`, also with respect to arrays that it closes over. `f` is called once more for each
-/// gradient, so it should depend on its argument alone. Checkpoints nest, and `vmap` of one is one.
+/// Gradients are those of `f`, also with respect to arrays that it closes over. `f` is called once
+/// more for each gradient, so it should depend on its argument alone. Checkpoints nest, and `vmap`
+/// of one is one.
 ///
 /// ```
 /// use ultramarine::{Array, transforms::{checkpoint, grad}};
@@ -57,7 +58,7 @@ where
     }
 }
 
-/// Calls a function of arrays as [`checkpoint`] does.
+/// Calls a function of arrays once, as [`checkpoint`] does.
 ///
 /// # Errors
 /// What `f` returns.

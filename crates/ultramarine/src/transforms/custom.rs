@@ -60,13 +60,13 @@ impl fmt::Debug for CustomFunction {
 }
 
 impl CustomFunction {
-    /// The function, without rules yet.
+    /// Makes a function without rules of its own.
     pub fn new(f: impl Fn(&[Array]) -> Result<Vec<Array>> + Send + Sync + 'static) -> Self {
         CustomFunction { f: Arc::new(f), vjp: None, jvp: None, vmap: None }
     }
 
-    /// Sets the reverse rule. It is given the arguments, a cotangent for each output (of its shape) and
-    /// the outputs, and returns a cotangent for each argument (`None`: zero).
+    /// Sets the reverse rule. It gets the arguments, a cotangent for each output (of its shape) and
+    /// the outputs. It returns a cotangent for each argument (`None`: zero).
     pub fn with_vjp(
         mut self,
         rule: impl Fn(&[Array], &[Array], &[Array]) -> Result<Vec<Option<Array>>>
@@ -78,8 +78,8 @@ impl CustomFunction {
         self
     }
 
-    /// Sets the forward rule. It is given the arguments and their tangents (`None`: zero), and
-    /// returns a tangent for each output.
+    /// Sets the forward rule. It gets the arguments and their tangents (`None`: zero). It returns a
+    /// tangent for each output.
     pub fn with_jvp(
         mut self,
         rule: impl Fn(&[Array], &[Option<Array>]) -> Result<Vec<Option<Array>>> + Send + Sync + 'static,
@@ -88,8 +88,8 @@ impl CustomFunction {
         self
     }
 
-    /// Sets the batching rule. It is given the arguments and the mapped axis of each (`None`: not
-    /// mapped), and returns each output with its mapped axis.
+    /// Sets the batching rule. It gets the arguments and the mapped axis of each (`None`: not
+    /// mapped). It returns each output with its mapped axis.
     pub fn with_vmap(
         mut self,
         rule: impl Fn(&[Array], &[Option<usize>]) -> Result<Vec<(Array, Option<isize>)>>

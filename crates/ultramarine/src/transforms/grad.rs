@@ -5,8 +5,8 @@ use crate::error::{Error, Result, bail, ensure};
 use crate::shape::{Shape, Show};
 use crate::{array::Array, scalar::Scalar};
 
-/// A function that returns the value of `f` and its gradient with respect to every
-/// array of its argument, in the argument's structure.
+/// Returns a function that gives the value of `f` and its gradient with respect to every array of
+/// its argument, in the argument's structure ([`Tree`]). The result of `f` is a scalar.
 ///
 /// ```
 /// use ultramarine::{Array, transforms::value_and_grad};
@@ -41,7 +41,16 @@ pub fn value_and_grad<P: Tree>(
     }
 }
 
-/// A function that returns the gradient of `f`; see [`value_and_grad`].
+/// Returns a function that gives the gradient of `f`, whose result is a scalar, in the structure of
+/// its argument; see [`value_and_grad`].
+///
+/// ```
+/// use ultramarine::{Array, transforms::grad};
+/// let x = Array::from_slice(&[1.0f32, 2.0], &[2])?;
+/// let slope = grad(|x: &Array| x.square()?.sum(..))(&x)?;
+/// assert_eq!(slope.to_vec::<f32>()?, [2.0, 4.0]);
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
 ///
 /// # Errors
 /// As [`value_and_grad`].

@@ -9,8 +9,8 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// The outputs of `f` at `primals`, and the Jacobian-vector product with `tangents`
-/// (one for each primal, of its shape) for each output.
+/// Returns the outputs of `f` at `primals`, and the Jacobian-vector products: for each output its
+/// derivative in the direction of `tangents`. There is one tangent for each primal, of its shape.
 ///
 /// # Errors
 /// What `f` returns; [`Error::Value`] when the tangents do not fit the primals or
@@ -31,7 +31,7 @@ pub fn jvp(
     jvp_with(f, &primals.owned(), &tangents.owned())
 }
 
-/// As [`jvp`], of a function that has an error type of its own.
+/// Computes as [`jvp`] does, of a function that has an error type of its own.
 ///
 /// # Errors
 /// As [`jvp`].

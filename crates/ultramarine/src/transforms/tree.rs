@@ -3,7 +3,8 @@
 use crate::array::Array;
 use std::collections::BTreeMap;
 
-/// A structure whose leaves are arrays, as the parameters of a model.
+/// A structure whose leaves are arrays, such as the parameters of a model: an array, or a tuple,
+/// `Vec`, `Option` or `BTreeMap` of trees. Arguments of [`grad`](super::grad) are trees.
 ///
 /// ```
 /// use std::collections::BTreeMap;
@@ -21,7 +22,7 @@ pub trait Tree: Sized {
     /// Appends the leaves, in order.
     fn leaves(&self, out: &mut Vec<Array>);
 
-    /// The same structure with other leaves; `None` when there are too few.
+    /// Returns the same structure with other leaves; `None` if there are too few.
     fn rebuild(&self, leaves: &mut dyn Iterator<Item = Array>) -> Option<Self>;
 }
 

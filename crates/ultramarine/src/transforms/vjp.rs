@@ -10,8 +10,9 @@ use crate::{array::Array, arrays::Arrays, graph::tracing::Tracing, placement};
 use crate::{scalar::Scalar, shape::Show};
 use std::sync::Arc;
 
-/// The outputs of `f` at `primals`, and the vector-Jacobian product of `cotangents`
-/// (one for each output, of its shape) with respect to each primal.
+/// Returns the outputs of `f` at `primals`, and the vector-Jacobian products: for each primal the
+/// gradient of the sum over all outputs of output times cotangent. There is one cotangent for each
+/// output, of its shape.
 ///
 /// # Errors
 /// What `f` returns; [`Error::Value`] when the cotangents do not fit the outputs or
@@ -32,7 +33,8 @@ pub fn vjp(
     vjp_with(f, &primals.owned(), |_| Ok(cotangents.owned()))
 }
 
-/// As [`vjp`], with the cotangents made from the outputs, of a function that may have an error type of its own.
+/// Computes as [`vjp`] does, with cotangents made from the outputs, of a function that may have an
+/// error type of its own.
 ///
 /// # Errors
 /// As [`vjp`], and what `cotangents` returns.

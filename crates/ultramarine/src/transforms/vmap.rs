@@ -11,10 +11,12 @@ use crate::shape::{self, Shape};
 use crate::{array::Array, arrays::Arrays, placement};
 use std::sync::Arc;
 
-/// Calls `f` once on arguments without their mapped axes and returns its outputs
-/// for the whole batch. `in_axes` names the mapped axis of each input (`None`: the
-/// input is the same for all); `out_axes` names where the batch axis goes in each output
-/// (`None`: the output must not depend on the batch).
+/// Vectorises a function: calls `f` once, on arguments without their mapped axes, and returns its
+/// outputs for the whole batch.
+///
+/// `in_axes` names the mapped axis of each input (`None`: the input is the same for all).
+/// `out_axes` names the position of the batch axis in each output (`None`: the output must not
+/// depend on the batch). A number stands for all of them.
 ///
 /// ```
 /// use ultramarine::{Array, Dtype, transforms::vmap};
@@ -38,8 +40,8 @@ pub fn vmap(
     vmap_with(f, &inputs, &in_axes, |n| Ok(out_axes.into().of(n)))
 }
 
-/// The mapped axis of each input or output of [`vmap`]: a number for all of them, or a list with an axis, or `None`, for
-/// each.
+/// Mapped axes of the inputs or outputs of [`vmap`]: a number for all of them, or a list with an
+/// axis, or `None`, for each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MappedAxes {
     /// The same axis of all.

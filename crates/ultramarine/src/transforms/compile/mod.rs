@@ -39,8 +39,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// 0: not asked yet, 1: off, 2: on.
 static ENABLED: AtomicU8 = AtomicU8::new(0);
 
-/// True if compiled functions use their graphs; otherwise they run uncompiled. On by default, unless the
-/// environment variable `ULTRAMARINE_DISABLE_COMPILE` is set; [`set_compile`] overrides both.
+/// Returns true if compiled functions use their graphs; otherwise they run uncompiled. Compilation
+/// is on by default, unless the environment variable `ULTRAMARINE_DISABLE_COMPILE` is set;
+/// [`set_compile`] overrides both.
 pub fn compile_enabled() -> bool {
     match ENABLED.load(Ordering::Relaxed) {
         0 => {
@@ -58,7 +59,7 @@ pub fn compiles_here() -> bool {
     compile_enabled() && !shapeless_now()
 }
 
-/// Switches compilation on or off for the process, also of functions that are compiled already.
+/// Switches compilation on or off for the process, also for functions that are compiled already.
 pub fn set_compile(on: bool) {
     ENABLED.store(1 + on as u8, Ordering::Relaxed);
 }
@@ -236,7 +237,7 @@ impl<T> Traces<T> {
 
 type Function = dyn Fn(&[Array]) -> Result<Vec<Array>> + Send + Sync;
 
-/// A compiled function of arrays; see [`compile`].
+/// A compiled function of arrays, made by [`compile`](fn@compile).
 pub struct Compiled {
     f: Box<Function>,
     shapeless: bool,
@@ -254,11 +255,14 @@ impl fmt::Debug for Compiled {
 
 /// Compiles a function of arrays.
 ///
-/// The function is called once for each set of shapes and dtypes of its arguments, and each default stream, on arrays that
-/// have no values. The graph is the same wherever arguments are: what no scope or argument placed follows them. Later calls build the graph that it built
-/// without calling it, with equal operations merged and what leads to no result left out. So it should be pure: what it closes
-/// over is constant, and what else it does is done once. The 256 graphs that were called last are kept, with the arrays
-/// that they close over.
+/// The function is traced: it is called once for each set of shapes and dtypes of its arguments,
+/// and each default stream, on arrays without values. Later calls build the traced graph without
+/// calling the function. Equal operations are merged, and operations that lead to no result are
+/// left out. Operations that no scope or argument placed follow their operands.
+///
+/// So the function should be pure: arrays that it closes over are constants, and other effects
+/// happen once, at the trace. The 256 graphs that were called last are kept, with the arrays that
+/// they close over.
 ///
 /// ```
 /// use ultramarine::{Array, transforms::compile};
@@ -274,20 +278,21 @@ pub fn compile(f: impl Fn(&[Array]) -> Result<Vec<Array>> + Send + Sync + 'stati
 }
 
 impl Compiled {
-    /// Has the function traced once for each set of dtypes and numbers of dimensions, whatever the sizes
-    /// are. So it must not do anything else for other sizes: a size that it reads is a number like any other. An operation
-    /// that cannot tell the shape of its result from its operands' is an error at the first call.
+    /// Makes the function be traced once for each set of dtypes and ranks, whatever the sizes are.
+    /// The function must compute the same for all sizes: a size that it reads is a constant. An
+    /// operation whose shape does not follow from its operands' shapes is an error at the first
+    /// call.
     pub fn shapeless(mut self) -> Compiled {
         self.shapeless = true;
         self
     }
 
-    /// Number of traces that are kept, at most 256.
+    /// Returns the number of traces that are kept, at most 256.
     pub fn traces(&self) -> usize {
         self.traces.len()
     }
 
-    /// The function's results: lazy arrays.
+    /// Returns the function's results: lazy arrays.
     ///
     /// # Errors
     /// What the function returns where it is traced; [`Error::Value`] if it evaluates what depends on an
