@@ -36,7 +36,8 @@ use state::{check_key, key_or_next};
 use std::{borrow::Cow, f64::consts::SQRT_2};
 use ultramarine_abi::schema::{binary, unary};
 
-/// Uniformly random bits: unsigned integers of `width` (1, 2 or 4) bytes.
+/// Returns uniformly random bits, of shape `shape`: uint8, uint16 or uint32 for a `width` of 1, 2
+/// or 4 bytes. Without `key`, this thread's [`state`] gives the key and moves on.
 ///
 /// # Errors
 /// [`Error::Value`] for another width, or when `key` is no key.
@@ -63,8 +64,19 @@ fn below_one(dtype: Dtype) -> f64 {
 /// The smallest float32 above -1.
 const ABOVE_MINUS_ONE: f32 = -1.0 + f32::EPSILON / 2.0;
 
-/// Uniform numbers in `[low, high)`, which are broadcast to `shape`: bits over 2^32,
-/// rounded down below one, scaled and shifted in `dtype`.
+/// Returns uniformly distributed numbers from `low` (inclusive) to `high` (exclusive), of shape
+/// `shape` and a dtype of float16, bfloat16 and float32. The bounds are broadcast to `shape`.
+/// Without `key`, this thread's [`state`] gives the key and moves on.
+///
+/// ```
+/// use ultramarine::{Dtype, random};
+/// let key = random::key(7)?;
+/// let x = random::uniform(&[3], 0.0, 1.0, Dtype::Float32, Some(&key))?;
+/// let same = random::uniform(&[3], 0.0, 1.0, Dtype::Float32, Some(&key))?;
+/// assert_eq!(x.to_vec::<f32>()?, same.to_vec::<f32>()?);
+/// assert!(x.to_vec::<f32>()?.iter().all(|x| (0.0..1.0).contains(x)));
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
 ///
 /// # Errors
 /// [`Error::Value`] for a dtype other than float16, bfloat16 and float32
@@ -124,8 +136,9 @@ fn unit_interval(low: f32, shape: &[usize], dtype: Dtype, key: Option<&Array>) -
     between(shape, &Array::scalar(Scalar::from_f64(dtype, low as f64)), &high, dtype, key)
 }
 
-/// Random integers from `low` to below `high`, which are broadcast to `shape`. They
-/// come from float32 numbers, so beyond 2^24 not every integer is reached.
+/// Returns random integers from `low` (inclusive) to `high` (exclusive), of shape `shape`. The
+/// bounds are broadcast to `shape`. The integers come from float32 numbers, so beyond 2^24 not
+/// every integer is reached. `key` is as for [`uniform`].
 ///
 /// # Errors
 /// [`Error::Value`] for a dtype that is no integer or bool; else as [`uniform`].
@@ -161,8 +174,9 @@ fn integers(
     bin(binary::MAXIMUM, &bin(binary::MINIMUM, &out, &last)?, &low)
 }
 
-/// Normally distributed numbers, times `scale` (`None`: 1), plus `loc` (`None`: 0). Complex
-/// ones have a variance of one half in each part.
+/// Returns normally distributed numbers of shape `shape`, with mean `loc` (`None`: 0) and standard
+/// deviation `scale` (`None`: 1). Complex numbers have a variance of one half in each part. `key`
+/// is as for [`uniform`].
 ///
 /// # Errors
 /// [`Error::Value`] for integer dtypes, or when `key` is no key.
@@ -218,7 +232,8 @@ fn normal_of(
     }
 }
 
-/// True with probability `p`, which is broadcast to `shape` (`None`: its own).
+/// Returns bools that are true with probability `p`, which is broadcast to `shape` (`None`: the
+/// shape of `p`). `key` is as for [`uniform`].
 ///
 /// # Errors
 /// [`Error::Value`] when `p` is no float or cannot be broadcast, or `key` is no key.
@@ -236,7 +251,8 @@ pub fn bernoulli(shape: Option<&[usize]>, p: impl Operand, key: Option<&Array>) 
     bin(binary::LESS, &unit_interval(0.0, &shape, Dtype::Float32, key)?, p)
 }
 
-/// Gumbel's distribution: `-log(-log(u))`, computed in `dtype`.
+/// Returns numbers of Gumbel's distribution, `-ln(-ln(u))`, of shape `shape`. `key` is as for
+/// [`uniform`].
 ///
 /// # Errors
 /// As [`uniform`].
@@ -245,7 +261,7 @@ pub fn gumbel(shape: &[usize], dtype: Dtype, key: Option<&Array>) -> Result<Arra
     Ok(un(unary::NEGATIVE, &un(unary::LOG, &inner)))
 }
 
-/// How many samples [`categorical`] draws.
+/// Number of samples that [`categorical`] draws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Samples<'a> {
     /// One of each distribution.
@@ -256,7 +272,8 @@ pub enum Samples<'a> {
     Count(usize),
 }
 
-/// Indices (uint32) drawn with the probabilities `softmax(logits, axis)`.
+/// Returns indices along `axis` that are drawn with the probabilities `softmax(logits, axis)`:
+/// uint32. `key` is as for [`uniform`].
 ///
 /// # Errors
 /// [`Error::Index`] for an axis out of range, [`Error::Value`] when shapes cannot be
@@ -336,7 +353,8 @@ fn inverted(logits: &Array, out: &[usize], key: Option<&Array>) -> Result<Array>
     found.minimum(like(&found, (classes - 1) as f64))
 }
 
-/// Laplace's distribution: `loc + scale * sign(u) * log(1 - |u|)` for `u` in (-1, 1).
+/// Returns numbers of Laplace's distribution with mean `loc` and scale `scale`, of shape `shape`.
+/// `key` is as for [`uniform`].
 ///
 /// # Errors
 /// [`Error::Value`] for other than real floating dtypes, or when `key` is no key.
@@ -357,8 +375,9 @@ pub fn laplace(
     if loc != 0.0 { out.add(like(&out, loc)) } else { Ok(out) }
 }
 
-/// The normal distribution cut off to `(lower, upper)`, which are broadcast to `shape`
-/// (`None`: to each other). Where `lower` is above `upper`, the numbers are `lower`, as in MLX.
+/// Returns numbers of the standard normal distribution, restricted to the range from `lower` to
+/// `upper`. The bounds are broadcast to `shape` (`None`: to each other). Where `lower` is above
+/// `upper`, the numbers are `lower`, as in MLX. `key` is as for [`uniform`].
 ///
 /// # Errors
 /// [`Error::Value`] for integer dtypes; else as [`uniform`].
@@ -387,7 +406,7 @@ pub fn truncated_normal(
     bin(binary::MAXIMUM, &bin(binary::MINIMUM, &out, &upper)?, &lower)
 }
 
-/// The numbers `0..n` (uint32) in random order.
+/// Returns the numbers `0..n` in random order: uint32, of shape `(n)`. `key` is as for [`uniform`].
 ///
 /// # Errors
 /// [`Error::Value`] when `key` is no key.
@@ -395,7 +414,7 @@ pub fn permutation(n: usize, key: Option<&Array>) -> Result<Array> {
     bits(&[n], 4, key)?.argsort(Some(0))
 }
 
-/// The array with what lies along `axis` in random order.
+/// Returns the array with its parts along `axis` in random order. `key` is as for [`uniform`].
 ///
 /// # Errors
 /// [`Error::Index`] for an axis out of range; else as [`permutation`].
@@ -405,9 +424,10 @@ pub fn permute(a: &Array, axis: impl Into<Axis>, key: Option<&Array>) -> Result<
     a.take(&permutation(a.shape()[at], key)?, Some(at as isize))
 }
 
-/// Jointly normally distributed vectors `(..., n)` of a mean `(..., n)` and a covariance `(..., n, n)`, which is
-/// symmetric and positive semidefinite: standard normal ones times its root, by singular values. Batches of both are
-/// broadcast with `shape`.
+/// Returns jointly normally distributed vectors `(..., n)`, of a mean `(..., n)` and a covariance
+/// `(..., n, n)`, which is symmetric and positive semidefinite. Leading dimensions of both are
+/// broadcast with `shape`. Vectors are standard normal ones times the root of the covariance, by
+/// singular values. `key` is as for [`uniform`].
 ///
 /// # Errors
 /// [`Error::Value`] for a dtype other than float32, shapes that do not fit, or when `key` is no key.

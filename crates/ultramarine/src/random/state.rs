@@ -25,7 +25,8 @@ fn replace(state: Option<Array>) -> Option<Array> {
     with_state(|own| std::mem::replace(own, state))
 }
 
-/// The key of a seed: its upper and its lower half.
+/// Returns the key of a seed: uint32 of shape `(2)`, the upper and the lower half of the seed.
+/// Equal keys give equal numbers on every device.
 ///
 /// # Errors
 /// [`crate::Error::Memory`] when there is no memory.
@@ -33,7 +34,7 @@ pub fn key(seed: u64) -> Result<Array> {
     Array::from_slice(&[(seed >> 32) as u32, seed as u32], &[2])
 }
 
-/// Sets this thread's state to the key of a seed. Other threads' numbers stay what they are.
+/// Sets this thread's state to the key of a seed. States of other threads stay.
 ///
 /// # Errors
 /// As [`key`].
@@ -41,8 +42,8 @@ pub fn seed(seed: u64) -> Result<()> {
     set_state(&key(seed)?)
 }
 
-/// This thread's state: a key. Until the thread sets it, it comes from the clock and the number of
-/// threads before it that needed one, so that no two threads draw the same numbers.
+/// Returns this thread's state: a key. Before the thread sets it, it is made of the clock and of
+/// the number of threads before it, so no two threads draw the same numbers.
 ///
 /// # Errors
 /// As [`key`].
@@ -50,7 +51,7 @@ pub fn state() -> Result<Array> {
     with_state(current)
 }
 
-/// Sets this thread's state.
+/// Sets this thread's state to a key.
 ///
 /// # Errors
 /// [`crate::Error::Value`] when it is no key.
@@ -60,8 +61,8 @@ pub fn set_state(state: &Array) -> Result<()> {
     Ok(())
 }
 
-/// While it lives, this thread has another state; then it has the former one again. Scopes nest;
-/// drop them in the reverse order.
+/// Another random state of this thread, while the scope lives; dropping it restores the former
+/// state. Scopes nest; drop them in the reverse order.
 #[derive(Debug)]
 pub struct StateScope {
     before: Option<Array>,
@@ -124,7 +125,7 @@ pub(super) fn check_key(key: &Array) -> Result<()> {
     Ok(())
 }
 
-/// `n` keys made of one, as an array of shape `(n, 2)`.
+/// Returns `n` independent keys made of one, as an array of shape `(n, 2)`.
 ///
 /// # Errors
 /// [`crate::Error::Value`] when `key` is no key.
