@@ -98,12 +98,12 @@ attributes! {
     }
 }
 
-/// A kernel that is given as compiled code: PTX, a cubin, or an archive of several ("fatbin"), which devices take whose
-/// languages are `ptx` and `cubin`; or SPIR-V, for devices whose languages have `spirv`.
+/// A kernel in compiled code: PTX, a cubin, or an archive of several ("fatbin"), for devices with
+/// the languages `ptx` and `cubin`; or SPIR-V, for devices with `spirv`.
 ///
-/// Its parameters are the inputs, the outputs, and the scalars, in this order: addresses and values on CUDA, bindings of
-/// descriptor set 0 on Vulkan (storage buffers, and for each scalar a uniform buffer). Like a [`Kernel`] it
-/// is an operation without derivatives or batching.
+/// Its parameters are the inputs, the outputs and the scalars, in this order. They are addresses
+/// and values on CUDA, and bindings of descriptor set 0 on Vulkan (storage buffers, and a uniform
+/// buffer for each scalar). Like a [`Kernel`] it has no derivatives and no batching.
 ///
 /// [`Kernel`]: super::Kernel
 ///
@@ -123,7 +123,8 @@ attributes! {
 pub struct CompiledKernel(Definition);
 
 impl CompiledKernel {
-    /// The kernel of that name in compiled code: as the code has it, which is mangled unless the source said `extern "C"`.
+    /// Makes a kernel of compiled code. `name` is the function's name in the code: a mangled one,
+    /// unless the source said `extern "C"`.
     ///
     /// # Errors
     /// [`Error::Value`] for an empty name or no code.
@@ -144,33 +145,35 @@ impl CompiledKernel {
         }))
     }
 
-    /// Adds a scalar parameter, by value: a bool of one byte, an int32, a float32.
+    /// Adds a scalar parameter, by value: a bool of one byte, an int32 or a float32.
     pub fn scalar(self, value: impl Into<ScalarArgument>) -> CompiledKernel {
         self.scalar_of(value.into().0)
     }
 
-    /// Adds a scalar parameter of a dtype's size.
+    /// Adds a scalar parameter, by value, of the size of its dtype.
     pub fn scalar_of(mut self, value: Scalar) -> CompiledKernel {
         self.0.scalars.push(value);
         self
     }
 
-    /// Bytes of a group's dynamic shared memory.
+    /// Sets the bytes of dynamic shared memory of a group.
     pub fn shared_memory(mut self, bytes: u32) -> CompiledKernel {
         self.0.shared_memory = bytes;
         self
     }
 
-    /// Copies inputs that are not row-major without gaps. By default the kernel gets the address of the first element,
-    /// whatever the strides.
+    /// Sets whether inputs that are not row-major without gaps are copied; the default is no.
+    /// Without the copies the kernel gets the address of the first element, whatever the strides.
     pub fn ensure_row_contiguous(mut self, ensure: bool) -> CompiledKernel {
         self.0.ensure_row_contiguous = ensure;
         self
     }
 
-    /// Calls it: the outputs, not computed yet, where an operation of these inputs runs.
+    /// Calls the kernel and returns the outputs: lazy arrays. It runs on the device of its inputs,
+    /// as an operation does.
     ///
-    /// Threads beyond the grid, which a grid that is no multiple of the group has, run too: the kernel leaves them out itself.
+    /// If the grid is no multiple of the group, threads beyond the grid run, too: the kernel has to
+    /// return there.
     ///
     /// # Errors
     /// [`Error::Runtime`] on a device that does not take such code. [`Error::Value`] without outputs, for a group without
@@ -207,7 +210,7 @@ impl CompiledKernel {
     }
 }
 
-/// A number of C's usual types, for [`CompiledKernel::scalar`].
+/// A scalar parameter of [`CompiledKernel::scalar`].
 #[derive(Clone, Copy, Debug)]
 pub struct ScalarArgument(Scalar);
 

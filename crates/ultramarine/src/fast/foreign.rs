@@ -78,7 +78,8 @@ attributes! {
 pub struct ForeignKernel(Definition);
 
 impl ForeignKernel {
-    /// The kernel that `write` launches, from inputs into outputs.
+    /// Makes a kernel of a function. `write` gets the inputs and the outputs of a call, and writes
+    /// the outputs.
     ///
     /// # Errors
     /// [`Error::Value`] for an empty name.
@@ -94,22 +95,22 @@ impl ForeignKernel {
         }))
     }
 
-    /// Copies inputs that are not row-major without gaps (the default).
+    /// Sets whether inputs that are not row-major without gaps are copied; the default is yes.
     pub fn ensure_row_contiguous(mut self, ensure: bool) -> ForeignKernel {
         self.0.ensure_row_contiguous = ensure;
         self
     }
 
-    /// The kernel's name.
+    /// Returns the kernel's name.
     pub fn name(&self) -> &'static str {
         self.0.name
     }
 
-    /// Calls it: the outputs, of these shapes and dtypes, not computed yet. They are filled with `init_value` first, if there is
-    /// one.
+    /// Calls the kernel and returns the outputs, of these shapes and dtypes: lazy arrays. With
+    /// `init_value` they are filled with it before the function runs.
     ///
     /// # Errors
-    /// [`Error::Value`] without outputs. What the function returns comes when an output is needed.
+    /// [`Error::Value`] without outputs. Errors of the function come when an output is evaluated.
     pub fn call(
         &self,
         inputs: &[&Array],

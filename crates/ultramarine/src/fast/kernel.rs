@@ -46,7 +46,7 @@ attributes! {
 }
 
 attributes! {
-    /// How a kernel is called.
+    /// Sizes, outputs and options of a call of a [`Kernel`].
     #[derive(Clone, Debug)]
     pub struct Launch {
         pub(super) grid: [u32; 3],
@@ -59,10 +59,11 @@ attributes! {
 }
 
 impl Launch {
-    /// `grid` threads in all, in groups of `threadgroup`, along x, y and z. Groups that are larger than the grid are cut to it.
+    /// Makes a launch of `grid` threads in all, in groups of `threadgroup`, along x, y and z.
+    /// Groups larger than the grid are cut to it.
     ///
-    /// Where the grid is no multiple of the group, threads beyond it return at once. A body with barriers, which
-    /// all threads of a group have to reach, wants a grid that is a multiple.
+    /// If the grid is no multiple of the group, threads beyond it return at once. A body with
+    /// barriers, which all threads of a group have to reach, needs a grid that is a multiple.
     pub fn new(grid: [u32; 3], threadgroup: [u32; 3]) -> Launch {
         Launch {
             grid,
@@ -74,19 +75,20 @@ impl Launch {
         }
     }
 
-    /// Adds an output: its shape and dtype.
+    /// Adds an output of this shape and dtype.
     pub fn output(mut self, shape: &[usize], dtype: Dtype) -> Launch {
         self.outputs.push((Shape::from_slice(shape), dtype));
         self
     }
 
-    /// Adds a template argument: a name that stands for a type, an integer or a flag in the body.
+    /// Adds a template argument: a name for a type, an integer or a flag in the body.
     pub fn template(mut self, name: &str, value: Template) -> Launch {
         self.template.push((name.to_owned(), value));
         self
     }
 
-    /// Fills all outputs with a number first, converted to their dtypes. Otherwise they hold anything at all.
+    /// Fills all outputs with a number first, converted to their dtypes. Without it their elements
+    /// are unspecified.
     pub fn init_value(mut self, value: f64) -> Launch {
         self.init_value = Some(value);
         self
@@ -108,7 +110,8 @@ impl Launch {
 pub struct Kernel(Arc<Definition>);
 
 impl Kernel {
-    /// A kernel without a body so far.
+    /// Makes a kernel without a body. The names of inputs and outputs are those of variables in the
+    /// body.
     ///
     /// # Errors
     /// [`Error::Value`] without outputs, or for names that are none in a program, begin with `um_`, or come twice.
@@ -145,8 +148,8 @@ impl Kernel {
         })))
     }
 
-    /// Gives the body in a language: `opencl-c`, `cuda-c`, `msl` or `wgsl`. On a device that takes several, the
-    /// device's order decides.
+    /// Sets the body in a language: `opencl-c`, `cuda-c`, `msl` or `wgsl`. If a device takes
+    /// several of them, its own order decides.
     pub fn source(mut self, language: &str, body: &str) -> Kernel {
         let sources = &mut self.edit().sources;
         sources.retain(|(known, _)| known != language);
@@ -154,13 +157,13 @@ impl Kernel {
         self
     }
 
-    /// Text that stands before the function, in every language that has no header of its own.
+    /// Sets a text before the function, for every language without a header of its own.
     pub fn header(mut self, text: &str) -> Kernel {
         self.edit().header = text.to_owned();
         self
     }
 
-    /// Text that stands before the function, in one language.
+    /// Sets a text before the function, for one language.
     pub fn header_of(mut self, language: &str, text: &str) -> Kernel {
         let headers = &mut self.edit().headers;
         headers.retain(|(known, _)| known != language);
@@ -168,7 +171,7 @@ impl Kernel {
         self
     }
 
-    /// Options for the compiler of a language, as it takes them.
+    /// Sets options for the compiler of a language, in its own form.
     pub fn options(mut self, language: &str, text: &str) -> Kernel {
         let options = &mut self.edit().options;
         options.retain(|(known, _)| known != language);
@@ -176,8 +179,9 @@ impl Kernel {
         self
     }
 
-    /// Copies inputs that are not row-major without gaps (the default). Without these copies the body has to walk
-    /// them by `NAME_shape`, `NAME_strides` and `NAME_ndim`.
+    /// Sets whether inputs that are not row-major without gaps are copied; the default is yes.
+    /// Without these copies the body has to walk them by `NAME_shape`, `NAME_strides` and
+    /// `NAME_ndim`.
     pub fn ensure_row_contiguous(mut self, ensure: bool) -> Kernel {
         self.edit().ensure_row_contiguous = ensure;
         self
@@ -189,8 +193,8 @@ impl Kernel {
         self
     }
 
-    /// Bytes of shared memory of a group whose size is given at the launch: `extern __shared__` in cuda-c, the
-    /// parameter `um_shared` in opencl-c.
+    /// Sets the bytes of shared memory of a group whose size is given at the launch: `extern
+    /// __shared__` in cuda-c, the parameter `um_shared` in opencl-c.
     pub fn shared_memory(mut self, bytes: u32) -> Kernel {
         self.edit().shared_memory = bytes;
         self
@@ -207,13 +211,14 @@ impl Kernel {
         Arc::make_mut(&mut self.0)
     }
 
-    /// The kernel's name.
+    /// Returns the kernel's name.
     pub fn name(&self) -> &'static str {
         self.0.name
     }
 
-    /// Calls it: the outputs, in the order of their names, not computed yet. It runs where an operation of
-    /// these inputs runs; a [scope](crate::with_stream) chooses another stream.
+    /// Calls the kernel and returns the outputs, in the order of their names: lazy arrays. It runs
+    /// on the device of its inputs, as an operation does; a [scope](crate::with_stream) chooses
+    /// another stream.
     ///
     /// # Errors
     /// [`Error::Runtime`] on a device that takes none of the kernel's languages. [`Error::Value`] when inputs, outputs
@@ -252,7 +257,8 @@ impl Kernel {
         devices::get(place.stream.device)
     }
 
-    /// The whole source that a call would compile where it runs, as [`Launch::verbose`] prints it.
+    /// Returns the whole source that a call would compile on its device, as [`Launch::verbose`]
+    /// prints it.
     ///
     /// # Errors
     /// As [`Kernel::call`].
@@ -262,7 +268,7 @@ impl Kernel {
         self.whole_source(language.name(), inputs, launch)
     }
 
-    /// The whole source that a call compiles in one of the kernel's languages.
+    /// Returns the whole source that a call compiles in one of the kernel's languages.
     ///
     /// # Errors
     /// As [`Kernel::call`]; a language that the kernel is not in is [`Error::Value`].

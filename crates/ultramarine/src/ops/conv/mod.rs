@@ -15,7 +15,7 @@ use num_complex::Complex32;
 use options::Convolution;
 use smallvec::SmallVec;
 
-/// The part of the full convolution that [`convolve`] returns, for operands of n >= m elements.
+/// Part of the full convolution that [`convolve`] returns, for operands of n >= m elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConvolveMode {
     /// All: n + m - 1 elements.
@@ -98,8 +98,8 @@ fn check(x: &Array, w: &Array, groups: i64) -> Result<usize> {
     Ok(n)
 }
 
-/// The convolution of `(n, .., c)` with a weight `(o, .., c / groups)`, of 1 to 3 spatial axes:
-/// `(n, .., o)`. Without `flip` this is a cross-correlation.
+/// Returns the convolution of `x`, `(n, .., c)`, with a weight `(o, .., c / groups)`, over 1 to 3
+/// spatial axes: `(n, .., o)`. Without `flip` it is a cross-correlation.
 ///
 /// ```
 /// # use ultramarine::{Array, Convolution, Dtype, conv_general};
@@ -329,7 +329,7 @@ fn transposed(x: &Array, w: &Array, how: &Convolution) -> Result<Array> {
     general(x, w, &how)
 }
 
-/// The discrete convolution of two vectors, the shorter of which is reversed.
+/// Returns the discrete convolution of two 1-d arrays; the shorter one is reversed.
 ///
 /// ```
 /// # use ultramarine::{Array, ConvolveMode, convolve};

@@ -14,8 +14,8 @@ use smallvec::smallvec;
 use ultramarine_abi::schema::{AxesAttrs, binary, op, reduce, unary};
 
 impl Array {
-    /// The logarithm of the sum of exponentials over `axes` (`..`: all), computed
-    /// without overflow; float32 for integers.
+    /// Returns the logarithm of the sum of exponentials over `axes` (`..`: all), without overflow
+    /// on the way. Integers and bool give float32.
     ///
     /// # Errors
     /// As [`Array::sum`]; [`crate::Error::Value`] for an empty array, and for axes of a 0-d one.
@@ -32,8 +32,15 @@ impl Array {
         if keepdims { Ok(out) } else { squeezed(&out, &named) }
     }
 
-    /// The exponentials over their sum along `axes` (`..`: all); float32 for
-    /// integers. `precise`: 16-bit floats are computed in float32.
+    /// Returns the exponentials, divided by their sum along `axes` (`..`: all). The shape stays;
+    /// integers and bool give float32. `precise` computes float16 and bfloat16 in float32.
+    ///
+    /// ```
+    /// use ultramarine::Array;
+    /// let x = Array::from_slice(&[0.0f32, 0.0, 1000.0, 1000.0], &[2, 2])?;
+    /// assert_eq!(x.softmax(-1, false)?.to_vec::<f32>()?, [0.5; 4]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Array::sum`]; [`crate::Error::Value`] for axes of a 0-d array.

@@ -19,7 +19,7 @@ use smallvec::{SmallVec, smallvec};
 
 const NAME: &str = "scaled_dot_product_attention";
 
-/// The keys that a query of [`scaled_dot_product_attention`] sees.
+/// Keys that a query of [`scaled_dot_product_attention`] attends to.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum AttentionMask<'a> {
     /// Every key.
@@ -123,18 +123,20 @@ fn checked(
     Ok(dtype)
 }
 
-/// `softmax(scale q k^T + mask) v`: `(batch, heads, queries, value size)`, in the promoted dtype of queries, keys and
-/// values.
+/// Returns `softmax(scale * q k^T + mask) v`: `(batch, heads, queries, value size)`, in the
+/// promoted dtype of queries, keys and values.
 ///
-/// Queries are `(batch, heads, queries, size)`, keys `(batch, key heads, keys, size)`, values `(batch, key heads, keys,
-/// value size)`. Each key head serves `heads / key heads` neighbouring query heads. `sinks` holds a score for each
-/// query head that joins the softmax's sum and has no value (Xiao et al., Efficient streaming language models with
-/// attention sinks, 2023). `lengths` holds the number of keys that count, of each batch: keys and values behind it are as
-/// masked, and a causal mask is aligned at it, so that a cache of fixed size may be attended to. What is there has to be
-/// finite.
+/// * `q`: queries, `(batch, heads, queries, size)`.
+/// * `k`, `v`: keys, `(batch, key heads, keys, size)`, and values, `(batch, key heads, keys, value size)`.
+///   Each key head serves `heads / key heads` neighbouring query heads.
+/// * `sinks`: `(heads)`, a score for each query head that joins the softmax's sum and has no value
+///   (Xiao et al., Efficient streaming language models with attention sinks, 2023).
+/// * `lengths`: `(batch)`, the number of keys that count. Keys and values behind are masked, and a causal
+///   mask ends there, so a cache of fixed size may be attended to. Its unused elements have to be finite.
 ///
-/// Scores and softmax are computed in float32 for float16 and bfloat16. A query whose keys are all masked gets the mean of all
-/// values (or zeros, with a finite sink), as masked scores are the lowest finite number.
+/// Scores and softmax of float16 and bfloat16 are computed in float32. A query whose keys are all
+/// masked gets the mean of all values, or zeros with a finite sink, since masked scores are the
+/// lowest finite number.
 ///
 /// # Errors
 /// [`Error::Value`] for operands that are not of 4 axes or not floating, for sizes that do not fit, for a mask or sinks
@@ -163,8 +165,9 @@ pub fn scaled_dot_product_attention(
     Ok(result)
 }
 
-/// Returns true if [`scaled_dot_product_attention`] of these operands runs as one kernel where it is computed. Elsewhere it
-/// is composed of other operations, whose scores take memory. Without elements there is nothing to run.
+/// Returns true if [`scaled_dot_product_attention`] of these operands runs as one kernel on its
+/// device. Otherwise it is composed of other operations, whose scores take memory. False for
+/// operands without elements.
 ///
 /// # Errors
 /// As [`scaled_dot_product_attention`].

@@ -11,10 +11,11 @@ use rules::CrossEntropy;
 
 const NAME: &str = "cross_entropy";
 
-/// The cross entropy of class indices: `logsumexp(logits) - logits[target]` along the last axis, in float32.
+/// Returns the cross entropy of class indices along the last axis: `logsumexp(logits) -
+/// logits[target]`, in float32 (float64 for float64).
 ///
-/// Logits are `(..., classes)`, targets `(...)` of integers in `[0, classes)`; negative ones count from the end. Halves are
-/// summed in float32, float64 in float64.
+/// Logits are `(..., classes)`. Targets are integers of shape `(...)` from 0 to `classes - 1`;
+/// negative ones count from the end. Sums of float16 and bfloat16 are computed in float32.
 ///
 /// # Errors
 /// [`Error::Value`] for logits that have no axis, no class or no floating dtype, and for targets that are no integers or of another

@@ -47,17 +47,28 @@ fn checked(of: &'static str, x: &Array, parameters: [(&str, Option<&Array>); 2])
     }
 }
 
-/// `x / sqrt(mean(x^2) + eps)` along the last axis, times the weight.
+/// Returns `x / sqrt(mean(x^2) + eps) * weight`, with the mean over the last axis. `x` is `(...,
+/// n)`, the weight `(n)`; `None` counts as ones. The result has the promoted dtype; sums of float16
+/// and bfloat16 are computed in float32.
+///
+/// ```
+/// use ultramarine::{Array, fast::rms_norm};
+/// let x = Array::from_slice(&[3.0f32, -3.0], &[1, 2])?;
+/// assert_eq!(rms_norm(&x, None, 0.0)?.to_vec::<f32>()?, [1.0, -1.0]);
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
 ///
 /// # Errors
-/// [`Error::Value`] when `x` has no axis, the weight is not of one dimension and that axis' size, or the dtype that they
-/// promote to is not floating.
+/// [`Error::Value`] if `x` is 0-d, if the weight is not 1-d with the size of the last axis, or if
+/// the promoted dtype is not floating.
 pub fn rms_norm(x: &Array, weight: Option<&Array>, eps: f64) -> Result<Array> {
     let dtype = checked("rms_norm", x, [("weight", weight), ("bias", None)])?;
     LayerNorm::of(false, eps, dtype, x, [weight, None])
 }
 
-/// `(x - mean) / sqrt(variance + eps)` along the last axis, times the weight, plus the bias.
+/// Returns `(x - mean) / sqrt(variance + eps) * weight + bias`, with mean and variance over the
+/// last axis. `x` is `(..., n)`, weight and bias are `(n)`; without a weight the bias does not
+/// change the dtype. Sums of float16 and bfloat16 are computed in float32.
 ///
 /// # Errors
 /// As [`rms_norm`], for the bias, too.

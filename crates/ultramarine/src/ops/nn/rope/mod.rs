@@ -8,7 +8,7 @@ use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::ops::nn::{compute_dtype, rope::rotation::Rotation};
 
-/// Attributes of [`rope`].
+/// Options of [`rope`].
 #[derive(Clone, Copy, Debug)]
 pub struct Rope {
     /// Number of elements of the last axis that rotate; the rest stays.
@@ -69,10 +69,13 @@ fn checked(a: &Array, how: Rope, offset: &Array, freqs: Option<&Array>) -> Resul
     }
 }
 
-/// Rotates pairs of elements of the last axis by angles that grow with the position, which is the index along the axis
-/// before it. Computed in float32 for halves.
+/// Rotary position embedding: rotates pairs of elements of the last axis by angles that grow with
+/// the position, which is the index along the axis before it. `a` is `(batch, ..., positions, n)`;
+/// float16 and bfloat16 are computed in float32.
 ///
-/// `offset` is the first position, or one for each element of the first axis. `freqs` are positions for an angle of 1.
+/// `offset` is the position of the first element: one integer, or one for each element of the first
+/// axis. `freqs`, of shape `(dims / 2)`, are the positions for an angle of 1, in place of
+/// [`Rope::base`].
 ///
 /// # Errors
 /// [`Error::Value`] when `a` has fewer than three axes or no floating dtype, `dims` is not even, not positive or more than
