@@ -6,7 +6,7 @@ use crate::ops::shape::{axes::Axes, concatenate::concatenate};
 use crate::{array::Array, dtype::Dtype, shape::normalize_axis};
 use smallvec::SmallVec;
 
-/// Moves elements so that the zero frequency comes to the middle, along `axes` (`..`: all).
+/// Moves the elements along `axes` (`..`: all) so that the zero frequency is in the middle.
 ///
 /// # Errors
 /// [`crate::Error::Index`] for an axis out of range.
@@ -14,7 +14,7 @@ pub fn fftshift(a: &Array, axes: impl Into<Axes>) -> Result<Array> {
     shifted("fftshift", a, axes.into(), |n| n / 2)
 }
 
-/// The inverse of [`fftshift`], from which it differs for axes of odd length.
+/// Undoes [`fftshift`]. The two differ for axes of odd size.
 ///
 /// # Errors
 /// [`crate::Error::Index`] for an axis out of range.
@@ -44,8 +44,8 @@ fn numbers(from: f64, to: f64, step: f64) -> Result<Array> {
     all.multiply(like(&all, step))
 }
 
-/// The frequency of each element of a transform of `n` samples that are `d` apart, as float32: first those from
-/// 0 on, then the negative ones.
+/// Returns the frequency of each element of a transform of `n` samples with the distance `d`, as
+/// float32: first the frequencies from 0 on, then the negative ones.
 ///
 /// # Errors
 /// [`crate::Error::Value`] for no samples, or a distance of 0.
@@ -55,7 +55,8 @@ pub fn fftfreq(n: usize, d: f64) -> Result<Array> {
     concatenate(&[numbers(0.0, n.div_ceil(2) as f64, step)?, negative], 0)
 }
 
-/// The frequencies of [`rfft`](crate::fft::rfft)'s n / 2 + 1 elements, as float32; see [`fftfreq`].
+/// Returns the frequencies of the n / 2 + 1 elements of [`rfft`](crate::fft::rfft), as float32; see
+/// [`fftfreq`].
 ///
 /// # Errors
 /// As [`fftfreq`].

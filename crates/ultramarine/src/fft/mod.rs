@@ -51,7 +51,7 @@ use smallvec::SmallVec;
 use std::str::FromStr;
 use ultramarine_abi::schema::fft as code;
 
-/// The transforms that have a factor.
+/// Directions of transforms that have a factor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Norm {
     /// The inverse ones: 1 / n.
@@ -206,7 +206,8 @@ macro_rules! transforms {
      $(#[$many_doc:meta])* $many:ident) => {
         $(#[$one_doc])*
         ///
-        /// `n` is the transform's length (`None`: the axis' own).
+        /// `n` is the length of the transform (`None`: the axis' size): the axis is cut or padded with
+        /// zeros to it. `norm` gives the factor.
         ///
         /// # Errors
         /// [`Error::Index`] for an axis out of range, [`Error::Value`] for a length of 0.
@@ -218,7 +219,8 @@ macro_rules! transforms {
 
         $(#[$two_doc])*
         ///
-        /// `s` are the transforms' lengths (`None`: the axes' own), `axes` the axes (`None` or `..`: the last two).
+        /// `s` has the length of the transform along each axis (`None`: the axes' sizes), as `n` of the
+        /// transform along one axis; `axes` are the axes (`None` or `..`: the last two).
         ///
         /// # Errors
         #[doc = concat!("As [`", stringify!($many), "`].")]
@@ -235,8 +237,9 @@ macro_rules! transforms {
 
         $(#[$many_doc])*
         ///
-        /// `s` are the transforms' lengths (`None`: the axes' own), `axes` the axes (`..`: all; not with `s`).
-        /// Without any axis the array is given back as it is.
+        /// `s` has the length of the transform along each axis (`None`: the axes' sizes), as `n` of the
+        /// transform along one axis; `axes` are the axes (`..`: all; not with `s`). Without an axis the
+        /// array stays as it is.
         ///
         /// # Errors
         /// [`Error::Index`] for an axis out of range; [`Error::Value`] for one that is there twice, a length of
@@ -254,7 +257,7 @@ macro_rules! transforms {
 }
 
 transforms! { false false;
-    /// The transform along an axis: complex64 of the operand's shape.
+    /// Returns the discrete Fourier transform along an axis: complex64 of the shape of `a`.
     ///
     /// ```
     /// use ultramarine::{Array, Complex32, fft};
@@ -265,34 +268,35 @@ transforms! { false false;
     /// # Ok::<(), ultramarine::Error>(())
     /// ```
     fft
-    /// The transform along two axes.
+    /// Returns the discrete Fourier transform along two axes: complex64.
     fft2
-    /// The transform along several axes.
+    /// Returns the discrete Fourier transform along several axes: complex64.
     fftn
 }
 transforms! { false true;
-    /// The inverse of [`fft`] along an axis.
+    /// Returns the inverse transform along an axis: it undoes [`fft`].
     ifft
-    /// The inverse of [`fft2`].
+    /// Returns the inverse transform along two axes: it undoes [`fft2`].
     ifft2
-    /// The inverse of [`fftn`].
+    /// Returns the inverse transform along several axes: it undoes [`fftn`].
     ifftn
 }
 transforms! { true false;
-    /// The transform of real numbers along an axis, which gets n / 2 + 1 elements. Of complex numbers only
-    /// the real parts are seen.
+    /// Returns the transform of real numbers along an axis: complex64, with n / 2 + 1 elements along
+    /// it. Imaginary parts of complex numbers are ignored.
     rfft
-    /// The transform of real numbers along two axes, of which the last one gets n / 2 + 1 elements.
+    /// Returns the transform of real numbers along two axes: complex64, with n / 2 + 1 elements along the last one.
     rfft2
-    /// The transform of real numbers along several axes, of which the last one gets n / 2 + 1 elements.
+    /// Returns the transform of real numbers along several axes: complex64, with n / 2 + 1 elements along the last one.
     rfftn
 }
 transforms! { true true;
-    /// The inverse of [`rfft`]: `n` real numbers (by default 2 (m - 1) for m elements, so an odd length must
-    /// be told). Imaginary parts that no transform of real numbers has are ignored.
+    /// Returns the inverse of [`rfft`]: `n` real numbers, as float32. The default is 2 (m - 1) for m
+    /// elements, so an odd length needs `n`. Imaginary parts that no transform of real numbers has are
+    /// ignored.
     irfft
-    /// The inverse of [`rfft2`].
+    /// Returns the inverse of [`rfft2`]: real numbers, as float32.
     irfft2
-    /// The inverse of [`rfftn`].
+    /// Returns the inverse of [`rfftn`]: real numbers, as float32.
     irfftn
 }

@@ -6,7 +6,7 @@ use crate::ops::rules::builders::{like, plus, slice_axis};
 use crate::shape::{Shape, contiguous_strides};
 use crate::{array::Array, dtype::Dtype, ops::shape::pad::PadMode, placement::follow};
 
-/// How [`stft`] cuts a signal. `None`s stand for defaults that depend on other fields.
+/// Frames of a signal, for [`stft`]. `None` stands for a default that depends on other fields.
 #[derive(Clone, Debug)]
 pub struct StftOptions {
     /// Samples of a frame (2048).
@@ -42,7 +42,7 @@ impl Default for StftOptions {
     }
 }
 
-/// How [`istft`] joins frames: as they were cut, see [`StftOptions`].
+/// Frames of a signal, for [`istft`]: those of its [`StftOptions`].
 #[derive(Clone, Debug)]
 pub struct IstftOptions {
     /// Samples of a frame (as many as the spectra ask for; an odd number must be told).
@@ -109,8 +109,8 @@ fn window(op: &str, given: Option<&Array>, length: Option<usize>, n_fft: usize) 
     window.pad(&[(left, n_fft - n - left)], PadMode::Constant, like(&window, 0.0))
 }
 
-/// The spectra of overlapping frames of the last axis, each times a window: complex64 of the shape
-/// `(..., frequencies, frames)`.
+/// Returns the spectra of overlapping frames of the last axis, each times a window: complex64 of
+/// shape `(..., frequencies, frames)`.
 ///
 /// # Errors
 /// [`Error::Value`] when the signal is 0-d or shorter than a frame, a length is 0, or the window is not 1-d or longer
@@ -158,8 +158,9 @@ pub fn stft(x: &Array, options: &StftOptions) -> Result<Array> {
     transform(&frames, None, -1, options.norm)?.swapaxes(-1, -2)
 }
 
-/// The signal of which [`stft`] gives these spectra, `(..., frequencies, frames)`: the frames times the window,
-/// added where they overlap, over the sum of the windows' squares. Of a complex signal it is the real part.
+/// Returns the signal of which [`stft`] gives these spectra, `(..., frequencies, frames)`: the
+/// frames times the window are added where they overlap, and divided by the sum of the windows'
+/// squares. Of a complex signal it is the real part.
 ///
 /// # Errors
 /// [`Error::Value`] when there are no spectra, a length is 0, or the window is not 1-d or longer than a frame.

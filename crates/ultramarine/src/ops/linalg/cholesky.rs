@@ -8,11 +8,11 @@ use crate::ops::{
 use crate::{array::Array, error::Result, shape::Shape};
 use ultramarine_abi::schema::{TriangleAttrs, op};
 
-/// The triangular factor of symmetric (Hermitian) positive definite matrices: the lower L of
-/// `a = L L^H`, or with `upper` the upper U of `a = U^H U`.
+/// Returns the triangular factor of symmetric (Hermitian) positive definite matrices: the lower L
+/// with `a = L L^H`, or with `upper` the upper U with `a = U^H U`.
 ///
-/// `a` is `(..., n, n)` of float32, float64 or complex64, and so is the result; only the named
-/// triangle of `a` is read. For a matrix that is not positive definite the triangle is NaN.
+/// `a` is `(..., n, n)` of float32, float64 or complex64, and so is the result. Only the named
+/// triangle of `a` is read. A matrix that is not positive definite gives a triangle of NaN.
 ///
 /// ```
 /// use ultramarine::{Array, linalg};

@@ -6,8 +6,8 @@ use crate::ops::shape::axes::{Axis, one};
 use crate::{array::Array, concatenate, shape};
 use ultramarine_abi::schema::binary;
 
-/// The cross product along `axis`, where both operands have size 3, or 2, whose third element counts as zero. Other
-/// axes are broadcast; the result has size 3 along it.
+/// Returns the cross product along `axis`, where both operands have size 3, or 2 (the third element
+/// counts as 0). Other axes are broadcast; the result has size 3 along `axis`.
 ///
 /// ```
 /// use ultramarine::{Array, linalg};

@@ -25,8 +25,9 @@ fn factors(op: &str, a: &Array) -> Result<(Array, Array)> {
     Ok((diagonal(&lu)?, sign))
 }
 
-/// The determinants of square matrices `(..., n, n)`: 1 of empty ones. Integers become float32; 16-bit floats
-/// are computed in float32. The derivative needs a matrix that has an inverse.
+/// Returns the determinants of square matrices `(..., n, n)`: `(...)`; 1 of empty ones. Integers
+/// give float32; float16 and bfloat16 are computed in float32. The derivative needs a matrix that
+/// has an inverse.
 ///
 /// ```
 /// use ultramarine::{Array, linalg};
@@ -42,9 +43,9 @@ pub fn det(a: &Array) -> Result<Array> {
     Ok(diagonal.prod(-1)?.multiply(&sign)?.astype(a.dtype().to_inexact()))
 }
 
-/// Signs, and logarithms of the sizes, of determinants: `det = sign * exp(logabsdet)`. The sign is 0, and the
-/// logarithm negative infinity, where a matrix has no inverse. Of complex matrices the sign is a complex number
-/// of size 1.
+/// Returns the signs and logarithms of the magnitudes of determinants, `det = sign *
+/// exp(logabsdet)`, each of shape `(...)`. If a matrix has no inverse, the sign is 0 and the
+/// logarithm -infinity. Of complex matrices the sign is a complex number of modulus 1.
 ///
 /// ```
 /// use ultramarine::{Array, linalg};

@@ -12,11 +12,11 @@ use crate::{array::Array, dtype::Dtype, error::Result, shape::Shape};
 use smallvec::smallvec;
 use ultramarine_abi::schema::{NoAttrs, op, unary};
 
-/// Eigenvalues and eigenvectors `(w, v)` of square matrices: `a v = v diag(w)`.
+/// Returns eigenvalues and eigenvectors `(w, v)` of square matrices: `a v = v diag(w)`.
 ///
-/// `a` is `(..., n, n)` of float32, float64 (computed in float64) or complex64; w `(..., n)`, in no
-/// particular order, and v `(..., n, n)` are complex64. The columns of v have norm 1, and their largest
-/// element is real.
+/// `a` is `(..., n, n)` of float32, float64 (computed in float64) or complex64. w, `(..., n)`, in
+/// no particular order, and v, `(..., n, n)`, are complex64. Columns of v have norm 1, and a real
+/// largest element.
 ///
 /// ```
 /// use ultramarine::{Array, Complex32, linalg};
@@ -36,7 +36,7 @@ pub fn eig(a: &Array) -> Result<(Array, Array)> {
     Ok((w, v))
 }
 
-/// The eigenvalues of [`eig`] alone.
+/// Returns the eigenvalues of [`eig`] alone: complex64 of shape `(..., n)`.
 ///
 /// # Errors
 /// As [`eig`].

@@ -12,11 +12,12 @@ use crate::{array::Array, error::Result, shape::Shape};
 use smallvec::smallvec;
 use ultramarine_abi::schema::{TriangleAttrs, op};
 
-/// Eigenvalues and eigenvectors `(w, v)` of symmetric (Hermitian) matrices: `a v = v diag(w)`.
+/// Returns eigenvalues and eigenvectors `(w, v)` of symmetric (Hermitian) matrices: `a v = v
+/// diag(w)`.
 ///
-/// `a` is `(..., n, n)` of float32, float64 or complex64, of which the lower, or with `upper` the upper,
-/// triangle is read. w `(..., n)` is real and ascending; the columns of v `(..., n, n)`, of `a`'s dtype, are
-/// orthonormal.
+/// `a` is `(..., n, n)` of float32, float64 or complex64; only its lower triangle, or with `upper`
+/// the upper one, is read. w, `(..., n)`, is real and ascending. Columns of v, `(..., n, n)` in the
+/// dtype of `a`, are orthonormal.
 ///
 /// ```
 /// use ultramarine::{Array, linalg};
@@ -36,7 +37,7 @@ pub fn eigh(a: &Array, upper: bool) -> Result<(Array, Array)> {
     Ok((w, v))
 }
 
-/// The eigenvalues of [`eigh`] alone.
+/// Returns the eigenvalues of [`eigh`] alone: real, ascending, of shape `(..., n)`.
 ///
 /// # Errors
 /// As [`eigh`].

@@ -6,10 +6,10 @@ use crate::ops::{linalg::lu::Lu, matmul::adjoint, rules::builders::with_axis};
 use crate::shape::{self, Shape};
 use crate::{array::Array, error::Result, placement::follow};
 
-/// The solution x of `a x = b`, by LU factors with partial pivoting.
+/// Returns the solution x of `a x = b`, by LU factors with partial pivoting.
 ///
-/// `a` is `(..., n, n)`; b is `(n)` or `(..., n, k)`, and x has its shape. Batches are broadcast. Operands are
-/// promoted, to float32, float64 or complex64. Derivatives are those of the factors.
+/// `a` is `(..., n, n)`; b is `(n)` or `(..., n, k)`, and x has its shape. Batches are broadcast.
+/// Operands are promoted to float32, float64 or complex64. Derivatives are those of the factors.
 ///
 /// ```
 /// use ultramarine::{Array, linalg};
@@ -42,7 +42,7 @@ fn solve_matrices(a: &Array, b: &Array) -> Result<Array> {
     SolveTriangular { upper: true }.of(&lu, &SolveTriangular { upper: false }.of(&l, &b)?)
 }
 
-/// The inverses of square matrices `(..., n, n)` of float32, float64 or complex64.
+/// Returns the inverses of square matrices `(..., n, n)` of float32, float64 or complex64.
 ///
 /// ```
 /// use ultramarine::{Array, linalg};
@@ -59,7 +59,8 @@ pub fn inv(a: &Array) -> Result<Array> {
     solve_matrices(a, &identities(a, sizes(a).0)?)
 }
 
-/// The inverses of triangular matrices, of which the lower, or with `upper` the upper, triangle is read.
+/// Returns the inverses of triangular matrices `(..., n, n)`, of which the lower triangle, or with
+/// `upper` the upper one, is read.
 ///
 /// # Errors
 /// As [`inv`].
@@ -68,8 +69,8 @@ pub fn tri_inv(a: &Array, upper: bool) -> Result<Array> {
     SolveTriangular { upper }.of(a, &identities(a, sizes(a).0)?)
 }
 
-/// The inverses of symmetric (Hermitian) positive definite matrices, of their Cholesky factors: lower, or with
-/// `upper` upper ones.
+/// Returns the inverses of symmetric (Hermitian) positive definite matrices, given their Cholesky
+/// factors `(..., n, n)`: lower ones, or with `upper` upper ones.
 ///
 /// # Errors
 /// As [`inv`].

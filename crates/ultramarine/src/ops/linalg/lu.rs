@@ -11,12 +11,12 @@ use crate::{array::Array, dtype::Dtype, error::Result, placement::follow, shape:
 use smallvec::smallvec;
 use ultramarine_abi::schema::{NoAttrs, op};
 
-/// LU factors with partial pivoting, packed, and the pivots.
+/// Returns LU factors with partial pivoting, packed, and the pivots.
 ///
 /// `a` is `(..., m, n)` of float32, float64 or complex64. The first result, of the same shape and
-/// dtype, holds U in and above the diagonal, and below it L, whose diagonal of ones is not stored. The
-/// pivots are uint32 `(..., min(m, n))`: row `i` was swapped with row `pivots[i]`, in turn, before
-/// `a = L U`. A matrix without an inverse is no error: U has a zero on its diagonal.
+/// dtype, has U on and above the diagonal, and L below it; L's diagonal of ones is not stored. The
+/// pivots are uint32, `(..., min(m, n))`: step `i` swapped row `i` with row `pivots[i]`. A matrix
+/// without an inverse is no error: U has a 0 on its diagonal.
 ///
 /// ```
 /// use ultramarine::{Array, linalg};
@@ -35,10 +35,10 @@ pub fn lu_factor(a: &Array) -> Result<(Array, Array)> {
     Ok((lu, pivots))
 }
 
-/// LU factors `(p, l, u)` with partial pivoting: `a = l[p, :] u`.
+/// Returns LU factors `(p, l, u)` with partial pivoting: `a = l[p, :] u`.
 ///
-/// `a` is `(..., m, n)` of float32, float64 or complex64, `k = min(m, n)`. The rows p `(..., m)` are uint32; l
-/// `(..., m, k)` has ones on its diagonal, u is `(..., k, n)`.
+/// `a` is `(..., m, n)` of float32, float64 or complex64, and `k = min(m, n)`. The rows p, `(...,
+/// m)`, are uint32; l, `(..., m, k)`, has ones on its diagonal; u is `(..., k, n)`.
 ///
 /// ```
 /// use ultramarine::{Array, linalg};

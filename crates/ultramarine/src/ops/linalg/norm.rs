@@ -11,7 +11,7 @@ use ultramarine_abi::schema::{binary, unary};
 
 const OP: &str = "linalg::norm";
 
-/// The order of a norm.
+/// Order of a norm; see [`norm`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum NormOrder {
     /// A number: of vectors `sum(|x|^p)^(1/p)` (the largest and smallest size for infinities, the number
@@ -132,13 +132,13 @@ fn of_matrices(a: &Array, ord: NormOrder, axes: [usize; 2], keepdims: bool) -> R
     }
 }
 
-/// The norms over one axis, of vectors, or over two, of matrices (rows first). Without `axes` it is that of
-/// the whole array, which has one or two dimensions, or, without `ord`, any number of them. Without `ord` it is
-/// the root of the sum of squares. Integers become float32. Singular values are those of float32, float64 and
-/// complex64.
+/// Returns norms over one axis, of vectors, or over two axes, of matrices (rows first). Without
+/// `ord` the norm is the root of the sum of squares. Without `axes` it is that of the whole array,
+/// which has one or two dimensions, or any number without `ord`. Integers give float32. Norms of
+/// singular values are those of float32, float64 and complex64.
 ///
-/// The derivative of the root of squares at zero is zero, as it is of `|x|` and where several elements are as large:
-/// subgradients.
+/// Derivatives take a subgradient where there is none: 0 for the root of squares at zero, as for
+/// `|x|`, and for one of several equal largest elements.
 ///
 /// ```
 /// use ultramarine::{Array, linalg::{NormOrder, norm}};

@@ -16,10 +16,11 @@ use crate::{
 use smallvec::smallvec;
 use ultramarine_abi::schema::{binary, unary};
 
-/// The Moore-Penrose pseudo-inverses `(..., n, m)` of matrices `(..., m, n)` of float32, float64 or complex64, by
-/// singular values. Those below `10 max(m, n) eps` times the largest count as zero. Derivatives hold where the rank does
-/// not change (G. Golub and V. Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares problems
-/// whose variables separate", 1973).
+/// Returns the Moore-Penrose pseudo-inverses `(..., n, m)` of matrices `(..., m, n)` of float32,
+/// float64 or complex64, by singular values. Values below `10 max(m, n) eps` times the largest
+/// count as 0. Derivatives hold where the rank does not change (G. Golub and V. Pereyra, "The
+/// differentiation of pseudo-inverses and nonlinear least squares problems whose variables
+/// separate", 1973).
 ///
 /// ```
 /// use ultramarine::{Array, linalg};

@@ -10,11 +10,12 @@ use crate::{array::Array, error::Result, shape::Shape};
 use smallvec::smallvec;
 use ultramarine_abi::schema::{NoAttrs, op};
 
-/// The reduced QR decomposition `a = q r` of matrices: q has orthonormal columns, r is upper
-/// triangular.
+/// Returns the reduced QR decomposition `(q, r)` of matrices: `a = q r`, with orthonormal columns
+/// in q and an upper triangular r.
 ///
-/// `a` is `(..., m, n)` of float32, float64 or complex64, q `(..., m, k)` and r `(..., k, n)` of
-/// the same dtype, `k = min(m, n)`. Signs of r's diagonal are as Householder's reflections make them.
+/// `a` is `(..., m, n)` of float32, float64 or complex64; q, `(..., m, k)`, and r, `(..., k, n)`,
+/// have the same dtype, `k = min(m, n)`. Signs of r's diagonal are those of Householder's
+/// reflections.
 ///
 /// ```
 /// use ultramarine::{Array, linalg};

@@ -14,11 +14,11 @@ use crate::{array::Array, error::Result, shape::Shape};
 use smallvec::smallvec;
 use ultramarine_abi::schema::{NoAttrs, op, unary};
 
-/// The full singular value decomposition `a = u diag(s) vt`: `(u, s, vt)`.
+/// Returns the full singular value decomposition `(u, s, vt)` of matrices: `a = u diag(s) vt`.
 ///
-/// `a` is `(..., m, n)` of float32, float64 or complex64; u `(..., m, m)` and vt `(..., n, n)`, unitary,
-/// have its dtype, s `(..., min(m, n))` is real and descending. Of u's columns, or vt's rows, the
-/// first `min(m, n)` belong to singular values.
+/// `a` is `(..., m, n)` of float32, float64 or complex64. u, `(..., m, m)`, and vt, `(..., n, n)`,
+/// are unitary and have its dtype; s, `(..., min(m, n))`, is real and descending. The first `min(m,
+/// n)` columns of u, and rows of vt, belong to singular values.
 ///
 /// ```
 /// use ultramarine::{Array, linalg};
@@ -38,7 +38,8 @@ pub fn svd(a: &Array) -> Result<(Array, Array, Array)> {
     Ok((u, s, vt))
 }
 
-/// The singular values of `(..., m, n)` matrices alone: `(..., min(m, n))`, real, descending.
+/// Returns the singular values of matrices `(..., m, n)` alone: `(..., min(m, n))`, real,
+/// descending.
 ///
 /// # Errors
 /// As [`svd`].

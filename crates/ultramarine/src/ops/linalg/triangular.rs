@@ -12,11 +12,11 @@ use crate::{array::Array, backend::Exec, node::Value};
 use smallvec::smallvec;
 use ultramarine_abi::schema::{TriangleAttrs, op};
 
-/// The solution x of `a x = b` for triangular matrices.
+/// Returns the solution x of `a x = b` for triangular matrices.
 ///
-/// `a` is `(..., n, n)`, of which the lower, or with `upper` the upper, triangle is read; b is `(n)` or
-/// `(..., n, k)`, and x has its shape. Batches are broadcast. Operands are promoted, to float32,
-/// float64 or complex64.
+/// `a` is `(..., n, n)`; only its lower triangle, or with `upper` the upper one, is read. b is
+/// `(n)` or `(..., n, k)`, and x has its shape. Batches are broadcast. Operands are promoted to
+/// float32, float64 or complex64.
 ///
 /// ```
 /// use ultramarine::{Array, linalg};
