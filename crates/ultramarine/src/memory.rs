@@ -15,8 +15,8 @@ pub use ultramarine_runtime::memory::{AllocError, alloc, free, size_class};
 use crate::arrays::Arrays;
 use crate::error::{Result, bail};
 
-/// Bytes of the blocks that hold evaluated arrays, as they were taken from the allocator, so
-/// somewhat more than the arrays' own. A block that several share is counted once.
+/// Returns the size in bytes of the memory blocks that hold evaluated arrays. Blocks of the
+/// allocator are somewhat larger than the arrays; a block that several arrays share counts once.
 ///
 /// # Errors
 /// [`crate::Error::Value`] for an array that was not evaluated.

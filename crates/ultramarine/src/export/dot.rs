@@ -8,9 +8,10 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// The graph of what is to be computed for arrays, in DOT, the language of [graphviz](https://graphviz.org): operations are
-/// rectangles, arrays ellipses. Arrays with a value, and numbers, have no operation. `names` are names of arrays, which are drawn,
-/// too; others are called A, B and so on.
+/// Returns the graph of the operations that arrays still need, in DOT, the language of
+/// [graphviz](https://graphviz.org). Operations are rectangles, arrays ellipses. Arrays with a
+/// value, and numbers, have no operation. `names` gives names to arrays; others are called A, B and
+/// so on.
 ///
 /// ```
 /// use ultramarine::{Array, Dtype, export_to_dot};

@@ -47,8 +47,9 @@ const EXPORT: &str = "export_function";
 
 /// Exports a function of arrays to a file, which [`Function::load`] reads.
 ///
-/// The function is called once, on arrays of the arguments' shapes and dtypes that have no values. Arrays that it closes over are
-/// constants of the file. It runs where its arguments are when it is called: streams and devices are not in the file.
+/// The function is called once, on arrays of the arguments' shapes and dtypes without values.
+/// Arrays that it closes over are constants of the file. Streams and devices are not in the file:
+/// the function runs where its arguments are when it is called.
 ///
 /// ```
 /// use ultramarine::{Array, Function, export_function};
@@ -76,7 +77,7 @@ pub fn export_function(
     exporter.save(path)
 }
 
-/// Exports several traces of a function to one file.
+/// Several traces of a function, which are exported to one file.
 ///
 /// ```
 /// use ultramarine::{Array, Dtype, Exporter, Function};
@@ -111,24 +112,24 @@ impl fmt::Debug for Exporter {
 }
 
 impl Exporter {
-    /// An exporter without traces.
+    /// Makes an exporter without traces.
     pub fn new() -> Exporter {
         Exporter::default()
     }
 
-    /// Has the traces that follow take arguments of any sizes, as [`Compiled::shapeless`] has it.
+    /// Makes later traces take arguments of any sizes; see [`Compiled::shapeless`].
     pub fn shapeless(mut self, shapeless: bool) -> Exporter {
         self.shapeless = shapeless;
         self
     }
 
-    /// Text that the file carries.
+    /// Sets a text that the file carries.
     pub fn metadata(mut self, text: impl Into<String>) -> Exporter {
         self.metadata = Some(text.into());
         self
     }
 
-    /// Traces the function for arguments like these.
+    /// Traces the function for arguments of these shapes and dtypes.
     ///
     /// # Errors
     /// Those of the function; [`Error::Runtime`] if there is a trace for such arguments; else as [`export_function`].
@@ -140,7 +141,7 @@ impl Exporter {
         self.trace_keywords(|positional, _| f(positional), arguments, &Keywords::new())
     }
 
-    /// As [`Exporter::trace`], of a function that has keyword arguments, too.
+    /// Traces as [`Exporter::trace`] does, a function that has keyword arguments, too.
     ///
     /// # Errors
     /// As [`Exporter::trace`].
@@ -181,7 +182,7 @@ impl Exporter {
         Ok(())
     }
 
-    /// Writes the file, which takes an older one's place once it is whole.
+    /// Writes the file. It replaces an older one only when it is complete.
     ///
     /// # Errors
     /// [`Error::Io`] when the file cannot be written; [`Error::Type`] for constants of dtypes that safetensors files do not have.
@@ -196,7 +197,7 @@ impl Exporter {
         })
     }
 
-    /// Writes the file to `writer`, which `name` stands for in errors.
+    /// Writes the file to `writer`. `name` stands for the writer in errors.
     ///
     /// # Errors
     /// As [`Exporter::save`].
@@ -208,12 +209,12 @@ impl Exporter {
         Contents { traces: self.traces, metadata: self.metadata }.write(writer, name)
     }
 
-    /// The parts of the traces, in their order.
+    /// Returns the operations of each trace, in their order.
     pub fn listings(&self) -> impl Iterator<Item = Listing> {
         self.traces.iter().map(Listing::of)
     }
 
-    /// The function as it would be read.
+    /// Returns the function as [`Function::load`] would read it.
     pub fn into_function(self) -> Function {
         Function::of(Contents { traces: self.traces, metadata: self.metadata })
     }
@@ -244,10 +245,11 @@ impl Callable {
     }
 }
 
-/// A function from a file ([`export_function`], in Python `export_function` too): its traces, each for arguments of its own.
+/// A function from a file, which [`export_function`] wrote (or Python's `export_function`): its
+/// traces, each for arguments of its own.
 ///
-/// Calls are compiled as those of [`compile`](fn@crate::transforms::compile) are, and all transforms go through them. Clones share
-/// the traces.
+/// Calls are compiled, as those of [`compile`](fn@crate::transforms::compile) are, and all
+/// transforms go through them. Clones share the traces.
 #[derive(Clone)]
 pub struct Function(Arc<Inner>);
 
@@ -270,15 +272,17 @@ impl Function {
     /// Loads the function of a file.
     ///
     /// # Errors
-    /// [`Error::Io`] when the file cannot be opened. [`Error::Runtime`] when it is cut short, no file of a function, newer than this
-    /// program, or has an operation that cannot be: every operation is checked.
+    /// [`Error::Io`] if the file cannot be opened. [`Error::Runtime`] if it is cut short, no file
+    /// of a function, newer than this program, or has an invalid operation: every operation is
+    /// checked.
     pub fn load(path: impl AsRef<Path>) -> Result<Function> {
         let name = path.as_ref().display().to_string();
         let file = io::safetensors::load(path)?;
         Ok(Function::of(Contents::of(file, &name)?))
     }
 
-    /// Reads a function from `reader`'s position to its end; `name` stands for it in errors.
+    /// Reads a function from the reader's present position to its end. `name` stands for the reader
+    /// in errors.
     ///
     /// # Errors
     /// As [`Function::load`].
@@ -295,25 +299,26 @@ impl Function {
         }))
     }
 
-    /// The signatures of the traces, in the order in which they were exported.
+    /// Returns the signatures of the traces, in the order of their export.
     pub fn signatures(&self) -> impl Iterator<Item = &Signature> {
         self.0.traces.iter().map(|trace| &trace.signature)
     }
 
-    /// The text that the file carries.
+    /// Returns the text that the file carries.
     pub fn metadata(&self) -> Option<&str> {
         self.0.metadata.as_deref()
     }
 
-    /// Calls the trace for arguments like these: lazy results.
+    /// Calls the trace for arguments of these shapes and dtypes. The results are lazy.
     ///
     /// # Errors
-    /// [`Error::Value`] if there is none; for a shapeless one, also when the sizes do not fit each other.
+    /// [`Error::Value`] if there is no such trace; for a shapeless one, also if the sizes do not
+    /// fit each other.
     pub fn call(&self, arguments: impl Arrays) -> Result<Vec<Array>> {
         self.call_keywords(arguments, &Keywords::new())
     }
 
-    /// As [`Function::call`], with keyword arguments, too.
+    /// Calls as [`Function::call`] does, with keyword arguments, too.
     ///
     /// # Errors
     /// As [`Function::call`].

@@ -25,18 +25,21 @@ thread_local! {
     static SCOPED: Cell<Option<bool>> = const { Cell::new(None) };
 }
 
-/// Returns true if equal calls have to give equal bits on a device, or without one on those that have no setting of their own;
-/// in a [`DeterministicScope`] the scope's.
+/// Returns true if operations on a device have to be reproducible: equal calls give bitwise
+/// identical results. Without a device it is the setting of all devices without one of their own.
+/// In a [`DeterministicScope`] it is the scope's.
 pub fn deterministic(device: Option<Device>) -> bool {
     SCOPED.get().unwrap_or_else(|| SETTING.get(device))
 }
 
-/// Sets whether equal calls have to give equal bits on a device, or without one on all devices, in every thread; a
-/// [`DeterministicScope`] goes before it. Returns what was set before.
+/// Sets whether operations on a device, or without one on all devices, have to be reproducible, for
+/// every thread: equal calls then give bitwise identical results. A [`DeterministicScope`] has
+/// precedence. Returns the former setting.
 ///
-/// It holds for operations that are called from now on. An operation whose bits may depend on the order of its work, on a device
-/// that does not say that they do not, is then an error that names both, when its result is computed. The first setting is
-/// `ULTRAMARINE_DETERMINISTIC` (`0` or `1`), else off.
+/// The setting holds for operations that are called from now on. If a device does not promise
+/// reproducible results, an operation whose bits may depend on the order of its work is an error at
+/// evaluation, which names both. The first setting is `ULTRAMARINE_DETERMINISTIC` (`0` or `1`),
+/// else off.
 ///
 /// # Examples
 /// ```
@@ -49,8 +52,8 @@ pub fn set_deterministic(on: bool, device: Option<Device>) -> bool {
     SETTING.set(on, device)
 }
 
-/// While it lives, equal calls of this thread have to give equal bits, or need not, on all devices. Scopes nest; drop them in the
-/// reverse order.
+/// Setting of [`set_deterministic`] for this thread, on all devices, while the scope lives. Scopes
+/// nest; drop them in the reverse order.
 #[derive(Debug)]
 pub struct DeterministicScope {
     before: Option<bool>,
@@ -59,7 +62,7 @@ pub struct DeterministicScope {
 }
 
 impl DeterministicScope {
-    /// Enters the scope.
+    /// Enters a scope with this setting.
     pub fn new(on: bool) -> DeterministicScope {
         DeterministicScope { before: SCOPED.replace(Some(on)), _thread: std::marker::PhantomData }
     }

@@ -47,7 +47,7 @@ impl Place {
     }
 }
 
-/// What happens when arrays of two accelerators meet in an operation.
+/// Behaviour of operations whose operands are on different accelerators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum TransferPolicy {
@@ -68,7 +68,7 @@ thread_local! {
     static INHERITED: Cell<Option<Stream>> = const { Cell::new(None) };
 }
 
-/// What happens when arrays of two accelerators meet.
+/// Returns the behaviour of operations whose operands are on different accelerators.
 pub fn transfer_policy() -> TransferPolicy {
     SCOPED.get().unwrap_or_else(|| match POLICY.load(Ordering::Relaxed) {
         0 => TransferPolicy::Error,
@@ -76,8 +76,8 @@ pub fn transfer_policy() -> TransferPolicy {
     })
 }
 
-/// Sets what happens when arrays of two accelerators meet, in every thread (inside of a
-/// [`TransferScope`], in that scope). Returns what was set before.
+/// Sets the behaviour of operations whose operands are on different accelerators, for every thread;
+/// inside of a [`TransferScope`], for that scope. Returns the former setting.
 pub fn set_transfer_policy(policy: TransferPolicy) -> TransferPolicy {
     let before = transfer_policy();
     if SCOPED.get().is_some() {
@@ -88,8 +88,8 @@ pub fn set_transfer_policy(policy: TransferPolicy) -> TransferPolicy {
     before
 }
 
-/// While it lives, operations of this thread use a transfer policy. Scopes nest; drop them
-/// in the reverse order.
+/// Transfer policy of this thread, while the scope lives. Scopes nest; drop them in the reverse
+/// order.
 #[derive(Debug)]
 pub struct TransferScope {
     before: Option<TransferPolicy>,
@@ -98,7 +98,7 @@ pub struct TransferScope {
 }
 
 impl TransferScope {
-    /// Enters the scope of a policy.
+    /// Enters a scope with this policy.
     pub fn new(policy: TransferPolicy) -> TransferScope {
         TransferScope { before: SCOPED.replace(Some(policy)), _thread: std::marker::PhantomData }
     }

@@ -9,8 +9,9 @@ use std::sync::LazyLock;
 use ultramarine_runtime::log::{Level, log};
 
 attributes! {
-    /// How exactly matrix products and convolutions of float32 are made. It says what is allowed: a device that is no faster
-    /// with less stays more exact, as the CPU does. Other dtypes are not concerned.
+    /// Precision of the factors of matrix products and convolutions of float32. It says what is
+    /// allowed: a device that gains nothing by a lower precision stays more exact, as the CPU does.
+    /// Other dtypes are not concerned.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub enum MatmulPrecision {
         /// Factors in float32, of 24 significant bits.
@@ -27,7 +28,7 @@ impl MatmulPrecision {
     const ALL: [MatmulPrecision; 3] =
         [MatmulPrecision::Highest, MatmulPrecision::High, MatmulPrecision::Medium];
 
-    /// Its name: `highest`, `high` or `medium`.
+    /// Returns its name: `highest`, `high` or `medium`.
     pub fn name(self) -> &'static str {
         match self {
             MatmulPrecision::Highest => "highest",
@@ -36,7 +37,7 @@ impl MatmulPrecision {
         }
     }
 
-    /// The precision of a name.
+    /// Returns the precision of a name: `highest`, `high` or `medium`.
     pub fn from_name(name: &str) -> Option<MatmulPrecision> {
         MatmulPrecision::ALL.into_iter().find(|p| p.name() == name)
     }
@@ -82,17 +83,18 @@ fn from_environment(variable: impl Fn(&str) -> Option<String>) -> MatmulPrecisio
     }
 }
 
-/// The precision of products of float32 on a device, or without one on those that have none of their own; in a
-/// [`PrecisionScope`] the scope's.
+/// Returns the precision of products of float32 on a device. Without a device it is that of all
+/// devices without a setting of their own. In a [`PrecisionScope`] it is the scope's.
 pub fn matmul_precision(device: Option<Device>) -> MatmulPrecision {
     SCOPED.get().unwrap_or_else(|| SETTING.get(device))
 }
 
-/// Sets the precision of products of float32 on a device, or without one on all devices, in every thread; a
-/// [`PrecisionScope`] goes before it. Returns what was set before.
+/// Sets the precision of products of float32 on a device, or without one on all devices, for every
+/// thread. A [`PrecisionScope`] has precedence. Returns the former setting.
 ///
-/// It holds for operations that are called from now on. The first setting is `ULTRAMARINE_MATMUL_PRECISION` (`highest`, `high`
-/// or `medium`), else `high` where `MLX_ENABLE_TF32` is 1, else `highest`.
+/// The setting holds for operations that are called from now on. The first setting is
+/// `ULTRAMARINE_MATMUL_PRECISION` (`highest`, `high` or `medium`); without it `high` if
+/// `MLX_ENABLE_TF32` is 1, else `highest`.
 ///
 /// # Examples
 /// ```
@@ -105,8 +107,8 @@ pub fn set_matmul_precision(precision: MatmulPrecision, device: Option<Device>) 
     SETTING.set(precision, device)
 }
 
-/// While it lives, this thread's products of float32 have a precision, on all devices. Scopes nest; drop them in the reverse
-/// order.
+/// Precision of products of float32 of this thread, on all devices, while the scope lives. Scopes
+/// nest; drop them in the reverse order.
 #[derive(Debug)]
 pub struct PrecisionScope {
     before: Option<MatmulPrecision>,
@@ -115,7 +117,7 @@ pub struct PrecisionScope {
 }
 
 impl PrecisionScope {
-    /// Enters the scope of a precision.
+    /// Enters a scope with this precision.
     pub fn new(precision: MatmulPrecision) -> PrecisionScope {
         PrecisionScope {
             before: SCOPED.replace(Some(precision)),

@@ -214,9 +214,9 @@ fn present(state: &'static DeviceState) -> Result<&'static DeviceStream> {
     state.stream(stream::default_stream(state.device)?)
 }
 
-/// The stream that a producer shall make wait, as `stream` of its `__dlpack__`: that which work
-/// of this thread joins on the tensor's device. `None` where the device has no streams that
-/// libraries share; the host's has none.
+/// Returns the stream that a producer makes wait, as `stream` of its `__dlpack__`: the stream that
+/// work of this thread joins on the tensor's device. `None` if the device has no streams that
+/// libraries share, as the host.
 ///
 /// # Errors
 /// [`Error::BufferDevice`] when no loaded backend serves the device.
@@ -229,8 +229,8 @@ pub fn consumer_stream(device: DLDevice) -> Result<Option<isize>> {
     }
 }
 
-/// The stream that work of this thread joins on a device, as other libraries know it; NULL
-/// where it has none, and for the CPU.
+/// Returns the native stream that work of this thread joins on a device; NULL if it has none, and
+/// for the CPU.
 ///
 /// # Errors
 /// [`Error::BufferDevice`] when no loaded backend serves the device.
@@ -238,9 +238,9 @@ pub fn current_work_stream(device: DLDevice) -> Result<*mut c_void> {
     Ok(consumer_stream(device)?.map_or(std::ptr::null_mut(), |n| n as *mut c_void))
 }
 
-/// Has the stream of [`current_work_stream`] wait for an array's values, so that they can be given
-/// to somebody who asks for no other order: exported with the stream -1. Where there is no such
-/// stream, the host waits.
+/// Makes the stream of [`current_work_stream`] wait for an array's values. So the array can be
+/// given to a consumer that asks for no other order (exported with the stream -1). If there is no
+/// such stream, the host waits.
 ///
 /// # Errors
 /// As [`Array::eval`].

@@ -8,7 +8,7 @@ use std::any::Any;
 use std::sync::Arc;
 use ultramarine_abi::dlpack::{DLDevice, Description, ManagedTensor, flag};
 
-/// Which struct a consumer takes.
+/// DLPack struct that a consumer takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
     /// With version and flags: since DLPack 1.0.
@@ -21,7 +21,7 @@ pub enum Kind {
 /// An owner of a consumer's stream: the stream lives as long as this does.
 pub type StreamKeeper = Arc<dyn Any + Send + Sync>;
 
-/// How an array is to be given.
+/// Options of [`Array::to_dlpack_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ExportOptions {
     /// Which struct.
@@ -41,9 +41,9 @@ pub struct ExportOptions {
 }
 
 impl Array {
-    /// The array as a tensor for other libraries, without a copy. It is evaluated first. While
-    /// the tensor lives, whoever has it may write to the memory, and every array that shares
-    /// it sees that.
+    /// Returns the array as a tensor for other libraries, without a copy. The array is evaluated
+    /// first. While the tensor lives, its consumer may write to the memory, and every array that
+    /// shares the memory sees that.
     ///
     /// ```
     /// use ultramarine::Array;
@@ -59,7 +59,7 @@ impl Array {
         self.to_dlpack_with(ExportOptions::default())
     }
 
-    /// As [`Array::to_dlpack`], in another form.
+    /// Returns the array as a tensor, as [`Array::to_dlpack`] does, with options.
     ///
     /// # Errors
     /// As [`Array::to_dlpack`]; [`Error::Buffer`] when a copy is needed and forbidden, or
@@ -125,8 +125,8 @@ impl Array {
         }
     }
 
-    /// The device of the array's tensor: that of its value. The value is computed for this only if it is a view, which
-    /// is where its operand is.
+    /// Returns DLPack's type and number of the device of the array's value. The array is evaluated
+    /// for this only if it is a view, whose device is that of its operand.
     ///
     /// # Errors
     /// [`Error::Value`] when no loaded backend has it; for a view as [`Array::eval`].

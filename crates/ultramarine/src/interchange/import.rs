@@ -14,7 +14,7 @@ use ultramarine_abi::dlpack::{
 /// The host in DLPack.
 pub(super) const HOST: DLDevice = DLDevice { device_type: device_type::CPU, device_id: 0 };
 
-/// How a tensor is to be taken.
+/// Options of [`Array::from_dlpack_with`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImportOptions {
     /// Where the array shall be; `None`: where the tensor is.
@@ -44,11 +44,11 @@ pub fn refusal(invalid: Invalid) -> Error {
 }
 
 impl Array {
-    /// Takes a tensor of another library as an array, without a copy where that is possible
-    /// (elements at odd addresses are copied). The tensor's deleter runs when nothing needs the
-    /// memory any more, on whatever thread that happens; also if the tensor is refused.
+    /// Takes a tensor of another library as an array. Nothing is copied, except elements at
+    /// misaligned addresses.
     ///
-    /// What its owner writes to the memory later is seen by all work that is not evaluated yet.
+    /// The tensor's deleter runs when nothing needs the memory any more, on any thread; also if the
+    /// tensor is refused. Later writes of its owner are seen by all work that is not evaluated yet.
     ///
     /// ```
     /// use ultramarine::Array;
@@ -67,7 +67,7 @@ impl Array {
         Array::from_dlpack_with(tensor, ImportOptions::default())
     }
 
-    /// As [`Array::from_dlpack`], on another device or with a copy.
+    /// Takes a tensor as [`Array::from_dlpack`] does, on another device or with a copy.
     ///
     /// # Errors
     /// As [`Array::from_dlpack`]; [`Error::Buffer`] when a copy is needed and forbidden.

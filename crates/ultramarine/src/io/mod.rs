@@ -33,14 +33,14 @@ use ultramarine_runtime::reads::{self, SourceFile};
 
 /// Arrays by name.
 pub type Arrays = BTreeMap<String, Array>;
-/// Free text that a safetensors file carries.
+/// Text that a safetensors file carries, by keys.
 pub type Metadata = BTreeMap<String, String>;
 
-/// Something that can be read from any position.
+/// A reader that can read from any position.
 pub trait ReadSeek: Read + Seek {}
 impl<T: Read + Seek + ?Sized> ReadSeek for T {}
 
-/// What a file holds.
+/// Content of a file.
 #[derive(Clone)]
 pub enum Loaded {
     /// The array of a `.npy` file.
@@ -69,7 +69,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format of that name, which is its file extension without the first dot.
+    /// Returns the format of a name: a file extension without its dot.
     ///
     /// # Errors
     /// [`Error::Value`] when there is none.
@@ -84,10 +84,10 @@ impl Format {
         }
     }
 
-    /// The format by a path's extension.
+    /// Returns the format by a path's extension.
     ///
     /// # Errors
-    /// [`Error::Value`] when it has none or an unknown one.
+    /// [`Error::Value`] if the path has no extension, or an unknown one.
     pub fn from_path(path: impl AsRef<Path>) -> Result<Format> {
         let path = path.as_ref();
         if path.as_os_str().as_encoded_bytes().ends_with(b".index.json") {
@@ -100,12 +100,13 @@ impl Format {
     }
 }
 
-/// Loads a file; its extension says which format it has.
+/// Loads a file, whose extension gives its format ([`Format::from_path`]). Each array's data is
+/// read when it is evaluated.
 ///
 /// # Errors
-/// [`Error::Io`] for a file that cannot be opened ([`Error::io_kind`] says why), [`Error::Value`] for an
-/// unknown extension or something that is no zip archive where one should be, [`Error::Runtime`] for other files that are
-/// cut short or wrong, [`Error::Memory`] when there is no memory.
+/// [`Error::Io`] if the file cannot be opened ([`Error::io_kind`] says why). [`Error::Value`] for
+/// an unknown extension, and for a `.npz` that is no zip archive. [`Error::Runtime`] for other
+/// files that are cut short or malformed. [`Error::Memory`] if there is no memory.
 ///
 /// ```
 /// use std::io::ErrorKind;
@@ -117,7 +118,7 @@ pub fn load(path: impl AsRef<Path>) -> Result<Loaded> {
     load_as(&path, Format::from_path(&path)?)
 }
 
-/// Loads a file of the given format.
+/// Loads a file of the given format; else it is as [`load`].
 ///
 /// # Errors
 /// As [`load`].
@@ -143,7 +144,8 @@ pub fn load_as(path: impl AsRef<Path>, format: Format) -> Result<Loaded> {
     })
 }
 
-/// Reads from `reader`'s position on; `name` stands for it in errors.
+/// Reads a file of the given format, from the reader's present position. `name` stands for the
+/// reader in errors.
 ///
 /// # Errors
 /// As [`load`].

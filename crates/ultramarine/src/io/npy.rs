@@ -19,12 +19,12 @@ const ALIGN: usize = 64;
 /// More than any header of a dtype that we know can take.
 const MAX_HEADER: u64 = 1 << 20;
 
-/// Saves an array; `.npy` is appended to a path without it. An array whose first
-/// axis is the fastest is written as it lies.
+/// Saves an array as `.npy`; the extension is appended to a path without it. A column-major array
+/// is written as it lies.
 ///
 /// # Errors
-/// [`Error::Runtime`] when the file cannot be written, [`Error::Type`] for a dtype that the
-/// format does not have; errors of evaluation.
+/// [`Error::Runtime`] if the file cannot be written, [`Error::Type`] for a dtype that the format
+/// lacks, and errors of evaluation.
 pub fn save(path: impl AsRef<Path>, array: &Array) -> Result<()> {
     let path = with_extension(path.as_ref(), ".npy");
     array.eval()?;
@@ -33,7 +33,7 @@ pub fn save(path: impl AsRef<Path>, array: &Array) -> Result<()> {
     at.replace(&path, |file| write_to(file, array, at))
 }
 
-/// Writes an array to `writer`; `name` stands for it in errors.
+/// Writes an array to `writer`, in the format of `.npy`. `name` stands for the writer in errors.
 ///
 /// # Errors
 /// As [`save`].
@@ -41,19 +41,19 @@ pub fn write(writer: &mut dyn Write, array: &Array, name: &str) -> Result<()> {
     write_to(writer, array, At { op: "save", name })
 }
 
-/// Loads the array of a file, whose data is read when it is evaluated.
+/// Loads the array of a `.npy` file. Its data is read when it is evaluated.
 ///
 /// # Errors
-/// [`Error::Io`] when the file cannot be opened, [`Error::Runtime`] when it is cut short or no npy file;
-/// [`Error::Value`] when arrays have no such dtype.
+/// [`Error::Io`] if the file cannot be opened, [`Error::Runtime`] if it is cut short or no npy
+/// file, [`Error::Value`] if it has a dtype that arrays lack.
 pub fn load(path: impl AsRef<Path>) -> Result<Array> {
     let name = path.as_ref().display().to_string();
     let at = At { op: "load", name: &name };
     read_from(&mut Source::of_file(&at.open(path.as_ref())?, at))
 }
 
-/// Reads an array from `reader`'s position on and leaves the position behind it;
-/// `name` stands for the reader in errors.
+/// Reads an array from the reader's present position, and leaves the position behind it. `name`
+/// stands for the reader in errors.
 ///
 /// # Errors
 /// As [`load`].

@@ -14,16 +14,16 @@ use zip::{CompressionMethod, ZipArchive, ZipWriter, write::SimpleFileOptions};
 /// Deflate cannot pack more than this many bytes into one.
 const MAX_RATIO: u64 = 1032;
 
-/// Saves arrays; `.npz` is appended to a path without it.
+/// Saves arrays by name as `.npz`; the extension is appended to a path without it.
 ///
 /// # Errors
-/// [`crate::Error::Io`] when the file cannot be opened, [`crate::Error::Runtime`] when
-/// it cannot be written; errors of evaluation.
+/// [`crate::Error::Io`] if the file cannot be opened, [`crate::Error::Runtime`] if it cannot be
+/// written, and errors of evaluation.
 pub fn save(path: impl AsRef<Path>, arrays: &Arrays) -> Result<()> {
     save_with(path.as_ref(), arrays, CompressionMethod::Stored)
 }
 
-/// As [`save`], compressed.
+/// Saves arrays as [`save`] does, compressed.
 ///
 /// # Errors
 /// As [`save`].
@@ -31,7 +31,7 @@ pub fn save_compressed(path: impl AsRef<Path>, arrays: &Arrays) -> Result<()> {
     save_with(path.as_ref(), arrays, CompressionMethod::Deflated)
 }
 
-/// Writes arrays to `writer`, which `name` stands for in errors.
+/// Writes arrays to `writer`, in the format of `.npz`. `name` stands for the writer in errors.
 ///
 /// # Errors
 /// As [`save`].
@@ -42,11 +42,12 @@ pub fn write(writer: &mut dyn Write, arrays: &Arrays, compressed: bool, name: &s
     writer.flush().map_err(|e| at.not_written(e))
 }
 
-/// Loads the arrays of a file. Each array's data is read, and its checksum compared, when it is evaluated.
+/// Loads the arrays of a `.npz` file, by name. Each array's data is read, and its checksum
+/// compared, when it is evaluated.
 ///
 /// # Errors
-/// [`crate::Error::Io`] when the file cannot be opened, [`crate::Error::Value`] when it is no zip archive,
-/// [`crate::Error::Runtime`] when a member is damaged or no npy file.
+/// [`crate::Error::Io`] if the file cannot be opened, [`crate::Error::Value`] if it is no zip
+/// archive, [`crate::Error::Runtime`] if a member is damaged or no npy file.
 pub fn load(path: impl AsRef<Path>) -> Result<Arrays> {
     let name = path.as_ref().display().to_string();
     let at = At { op: "load_npz", name: &name };
@@ -58,7 +59,7 @@ pub fn load(path: impl AsRef<Path>) -> Result<Arrays> {
     members_of(&mut archive, file.bytes(), Some(&later), at)
 }
 
-/// Reads the archive that `reader` is; `name` stands for it in errors.
+/// Reads a whole `.npz` archive from a reader. `name` stands for the reader in errors.
 ///
 /// # Errors
 /// As [`load`].

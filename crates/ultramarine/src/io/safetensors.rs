@@ -15,7 +15,8 @@ use std::path::Path;
 /// The longest header that the format's own library reads.
 const MAX_HEADER: u64 = 100_000_000;
 
-/// Saves arrays, and free text, if there is any; `.safetensors` is appended to a path without it.
+/// Saves arrays by name as `.safetensors`, with text if there is any; the extension is appended to
+/// a path without it.
 ///
 /// ```
 /// use ultramarine::{Array, io::{Arrays, Metadata, safetensors}};
@@ -46,7 +47,8 @@ pub fn save<'a>(
     at.replace(&path, |file| write_to(&mut BufWriter::new(file), arrays, metadata, at))
 }
 
-/// Writes arrays to `writer`, which `name` stands for in errors.
+/// Writes arrays to `writer`, in the format of `.safetensors`. `name` stands for the writer in
+/// errors.
 ///
 /// # Errors
 /// As [`save`].
@@ -59,18 +61,20 @@ pub fn write<'a>(
     write_to(writer, arrays, metadata.into(), At { op: "save_safetensors", name })
 }
 
-/// Loads the arrays and the metadata (empty if there is none) of a file. Each array's data is read when it is evaluated.
+/// Loads the arrays of a `.safetensors` file, and its metadata (empty if there is none). Each
+/// array's data is read when it is evaluated.
 ///
 /// # Errors
-/// [`Error::Io`] when the file cannot be opened, [`Error::Runtime`] when it is cut short or no safetensors file,
-/// or holds a dtype that arrays do not have.
+/// [`Error::Io`] if the file cannot be opened. [`Error::Runtime`] if it is cut short, no
+/// safetensors file, or has a dtype that arrays lack.
 pub fn load(path: impl AsRef<Path>) -> Result<(Arrays, Metadata)> {
     let name = path.as_ref().display().to_string();
     let at = At { op: "load_safetensors", name: &name };
     read_from(&mut Source::of_file(&at.open(path.as_ref())?, at))
 }
 
-/// Reads from `reader`'s position to its end; `name` stands for it in errors.
+/// Reads a `.safetensors` file from the reader's present position to its end. `name` stands for the
+/// reader in errors.
 ///
 /// # Errors
 /// As [`load`].

@@ -11,14 +11,13 @@ use std::path::{Component, Path, PathBuf};
 /// The longest index that is read: a million tensors.
 const MAX_INDEX: u64 = 256 << 20;
 
-/// Loads the arrays of all files that an index names, and the index's metadata as text. Each array's data is read when it
-/// is evaluated.
-///
-/// Files are named by paths beside the index that do not lead out of its folder.
+/// Loads the arrays of all files that an index (`model.safetensors.index.json`) names, and the
+/// index's metadata as text. Each array's data is read when it is evaluated. Paths of files are
+/// relative to the index and do not lead out of its folder.
 ///
 /// # Errors
-/// Those of [`safetensors::load`] for each file; [`crate::Error::Runtime`] when the index is none, names a file outside of
-/// its folder, or a tensor that its file does not have.
+/// Those of [`safetensors::load`] for each file. [`crate::Error::Runtime`] if the index is
+/// malformed, names a file outside of its folder, or a tensor that its file lacks.
 pub fn load(path: impl AsRef<Path>) -> Result<(Arrays, Metadata)> {
     let path = path.as_ref();
     let name = path.display().to_string();

@@ -26,17 +26,17 @@ use crate::error::{Error, Result};
 use std::fmt;
 use std::path::Path;
 
-/// A profile that runs, of all evaluations of the process. It ends with [`Profile::finish`]; dropped without that, what
-/// it recorded is lost.
+/// A running profile of all evaluations of the process. [`Profile::finish`] ends it; if it is
+/// dropped, its records are lost.
 #[must_use = "a profile that is dropped ends, and what it recorded is lost"]
 #[derive(Debug)]
 pub struct Profile(Recorder);
 
 /// Starts a profile of all evaluations of the process.
 ///
-/// Evaluations that begin while it runs are recorded: each task with its operation, shapes, device, how it ran, bytes and
-/// time. Devices that run ahead note the times themselves (`ultramarine.timing/1`), so that nothing waits for them.
-/// Where a backend cannot, times are the host's, and [`Event::clock`] says so.
+/// Evaluations that begin while it runs are recorded: each task with its operation, shapes, device,
+/// means, bytes and time. Devices that run ahead take the times themselves, so nothing waits for
+/// them. Where a backend cannot, times are the host's; see [`Event::clock`].
 ///
 /// ```
 /// use ultramarine::{Array, Dtype, profile};
@@ -57,8 +57,8 @@ pub fn profile() -> Result<Profile> {
 }
 
 impl Profile {
-    /// Ends the profile: waits for all streams, so that what was started while it ran is recorded, and asks the devices for
-    /// their times.
+    /// Ends the profile: waits for the recorded work of all streams, and collects the times of the
+    /// devices.
     ///
     /// # Errors
     /// [`Error::Runtime`] if the profile ended with a fork of the process, whose child has none.
@@ -88,35 +88,37 @@ pub struct Report {
 }
 
 impl Report {
-    /// The tasks, in the order in which the host was done with them: parts of a decomposition, and operations of a compiled
-    /// function's call, before the whole.
+    /// Returns the tasks, in the order in which the host finished them. Parts of a decomposition,
+    /// and operations of a compiled function's call, come before the whole.
     pub fn events(&self) -> &[Event] {
         &self.events
     }
 
-    /// The planning of evaluations, on the host.
+    /// Returns the times that the host spent on planning evaluations.
     pub fn plannings(&self) -> &[Planning] {
         &self.plannings
     }
 
-    /// Number of tasks that were not recorded, because there were more than a million.
+    /// Returns the number of tasks that were not recorded, because there were more than a million.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// The events by operation, tensors, device and means, those that took the longest first. Parts of decompositions are
-    /// in their operation's row; calls of compiled functions are in those of their operations.
+    /// Returns the events, summed up by operation, tensors, device and means, the longest first.
+    /// Parts of decompositions count in their operation's row, calls of compiled functions in those
+    /// of their operations.
     pub fn rows(&self) -> Vec<Row> {
         table::rows(&self.events)
     }
 
-    /// The rows as text, at most `limit` of them.
+    /// Returns the rows as text, at most `limit` of them.
     pub fn table(&self, limit: usize) -> String {
         table::text(self, limit)
     }
 
-    /// The events as JSON in Chrome's trace event format, which Perfetto and `chrome://tracing` show: a row for each stream
-    /// of a device and each thread of the host. Times are in microseconds since the profile began.
+    /// Returns the events as JSON in Chrome's trace event format, which Perfetto and
+    /// `chrome://tracing` show: a row for each stream of a device and each thread of the host.
+    /// Times are in microseconds since the profile began.
     pub fn trace(&self) -> String {
         trace_file::json(self)
     }
