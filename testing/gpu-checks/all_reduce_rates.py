@@ -86,7 +86,10 @@ def speedup(r: Any, mx: Any, group: Any) -> None:
 
 
 def speedup_of(r: Any, mx: Any, group: Any, batch: int) -> None:
-    """One size: `batch` rows for each rank. "alone" leaves the sums out: what a rank takes for its own share."""
+    """One size: `batch` rows for each rank. "alone" leaves the sums out: what a rank takes for its own share. "sums" are the
+    sums alone; "behind" has them wait for the whole backward pass."""
+    import ultramarine.nn as nn
+
     width, layers = 4096, 8
     weights = [
         mx.random.normal((width, width), key=mx.random.key(k)).astype(mx.bfloat16) / 64
@@ -105,17 +108,28 @@ def speedup_of(r: Any, mx: Any, group: Any, batch: int) -> None:
 
     def step(x: Any, mean: Callable[[Any], Any]) -> Callable[[], None]:
         return lambda: mx.eval(
-            [w - 1e-4 * mean(g) for w, g in zip(weights, gradient(weights, x), strict=True)]
+            [w - 1e-4 * g for w, g in zip(weights, mean(gradient(weights, x)), strict=True)]
         )
+
+    def averages(gradients: Any) -> Any:
+        return nn.average_gradients(gradients, group=group)
+
+    def behind(gradients: Any) -> Any:
+        mx.eval(gradients)
+        return averages(gradients)
 
     steps = {
         "joint": step(x, lambda g: g),
-        "parallel": step(share, lambda g: mx.distributed.all_sum(g, group=group) / r.size),
+        "parallel": step(share, averages),
+        "behind": step(share, behind),
         "alone": step(share, lambda g: g),
+        "sums": lambda: mx.eval(averages(weights)),
     }
     found = {name: seconds * 1e3 for name, seconds in medians(steps, 8).items()}
     one, two = found["joint"], found["parallel"]
     r.note(
         f"       a step of {layers} products of {width}, {batch} rows a rank: joint batch on one GPU {one:.2f} ms, "
-        f"data-parallel {two:.2f} ms ({found['alone']:.2f} without the sums): {one / two:.2f} times"
+        f"data-parallel {two:.2f} ms: {one / two:.2f} times. Without sums {found['alone']:.2f} ms (limit "
+        f"{one / found['alone']:.2f} times), the sums alone {found['sums']:.2f}, with sums behind the backward pass "
+        f"{found['behind']:.2f}: {found['behind'] - two:.2f} ms are hidden"
     )

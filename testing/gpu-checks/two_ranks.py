@@ -25,6 +25,7 @@ from typing import Any
 
 import all_reduce_rates
 import numpy as np
+import rank_replays
 
 MIB = 1 << 20
 LIMIT = 100.0  # seconds that a job may take
@@ -34,17 +35,20 @@ PARTS: dict[str, tuple[str, dict[str, str]]] = {
     "collectives": ("collectives", {}),
     "programs": ("programs", {}),
     "training": ("training", {}),
+    "replays": ("replays", {}),
+    "replays in debug mode": ("replays", {"ULTRAMARINE_DISTRIBUTED_DEBUG": "1"}),
     "a rank that dies": ("dies", {}),
     "a rank that does not come": ("sleeps", {"ULTRAMARINE_DISTRIBUTED_TIMEOUT": "4"}),
     "ranks that differ": ("differs", {"ULTRAMARINE_DISTRIBUTED_DEBUG": "1"}),
     "a rank that dies, calls that do not block": ("dies", {"ULTRAMARINE_NCCL_BLOCKING": "0"}),
+    "a rank that dies in a replay": ("dies_in_a_replay", {}),
     "rates": ("rates", {}),
     "rates, calls that do not block": ("rates_small", {"ULTRAMARINE_NCCL_BLOCKING": "0"}),
 }
 # Left out where times mean nothing.
 RATES = ("rates", "rates, calls that do not block")
 # Ranks that a fault ends by design.
-MAY_FAIL = {"a rank that dies": 1, "a rank that dies, calls that do not block": 1}
+MAY_FAIL = {name: 1 for name in PARTS if name.startswith("a rank that dies")}
 
 
 # ---- the parent ------------------------------------------------------------------------------------------------------------
@@ -524,7 +528,9 @@ def rates(r: Ranks) -> None:
     rates_of(r, [4 << 10, 16 << 10, 64 << 10, 256 << 10, MIB, 16 * MIB, 256 * MIB])
     import ultramarine as mx
 
-    all_reduce_rates.speedup(r, mx, mx.distributed.init(strict=True, backend="nccl"))
+    group = mx.distributed.init(strict=True, backend="nccl")
+    r.check("a decoder's steps were timed", lambda: rank_replays.decoder(r, mx, group))
+    all_reduce_rates.speedup(r, mx, group)
 
 
 def rates_small(r: Ranks) -> None:
@@ -547,7 +553,8 @@ def main() -> int:
 
     # `init` makes it the rank's own.
     mx.set_default_device(mx.Device(mx.gpu))
-    globals()[options.rank_of](Ranks(options.output))
+    function = globals().get(options.rank_of) or getattr(rank_replays, options.rank_of)
+    function(Ranks(options.output))
     return 0
 
 

@@ -20,10 +20,13 @@ import ultramarine as mx
         "collectives",
         "programs",
         "training",
+        "replays",
+        "replays in debug mode",
         "a rank that dies",
         "a rank that does not come",
         "ranks that differ",
         "a rank that dies, calls that do not block",
+        "a rank that dies in a replay",
     ],
 )
 def test_on_the_emulated_driver(part: str) -> None:

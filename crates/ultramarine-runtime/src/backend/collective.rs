@@ -1,5 +1,6 @@
 //! Groups of devices in several processes: the functions of `ultramarine.collective/1`.
 
+use super::buffer::BufferRef;
 use super::{DeviceState, DeviceStream, Exec, Operand, interface_of, shutdown};
 use crate::error::{Error, Result};
 use crate::{dtype::Dtype, host_table};
@@ -57,6 +58,8 @@ pub struct Collectives {
 pub struct CollectiveGroup {
     on: Collectives,
     handle: *mut c_void,
+    /// Each operation counts as writing to it, so that one runs behind the other on whatever streams they are.
+    order: BufferRef,
 }
 
 // SAFETY: the contract lets any thread call, one at a time for `run`, which the caller sees to.
@@ -152,8 +155,13 @@ impl Collectives {
             (self.functions.open)(device, &given, rank as u32, size as u32, &mut handle, &mut error)
         };
         host_table::check("open", code, error)?;
-        Ok(Arc::new(CollectiveGroup { on: *self, handle }))
+        Ok(Arc::new(CollectiveGroup { on: *self, handle, order: order(self.device)? }))
     }
+}
+
+/// Memory for the order of a new group's operations.
+fn order(device: &'static DeviceState) -> Result<BufferRef> {
+    Exec::beside(device)?.buffer(1)
 }
 
 impl CollectiveGroup {
@@ -173,7 +181,7 @@ impl CollectiveGroup {
         // SAFETY: device and group are open, and the places are valid.
         let code = unsafe { split(device, self.handle, color, key, &mut handle, &mut error) };
         host_table::check("split", code, error)?;
-        Ok(Arc::new(CollectiveGroup { on: self.on, handle }))
+        Ok(Arc::new(CollectiveGroup { on: self.on, handle, order: order(self.on.device)? }))
     }
 
     /// Returns true once the group is open.
@@ -235,7 +243,8 @@ impl Exec {
     pub fn collectives(&self, group: &CollectiveGroup, works: &[CollectiveWork<'_>]) -> Result<()> {
         let commands: Vec<_> = works.iter().map(CollectiveWork::command).collect();
         let reads = works.iter().filter_map(|w| w.input).map(|t| &*t.value.buffer);
-        let writes = works.iter().filter_map(|w| w.output).map(|t| &*t.value.buffer);
+        let outputs = works.iter().filter_map(|w| w.output).map(|t| &*t.value.buffer);
+        let writes = outputs.chain([&*group.order]);
         self.ran_here();
         self.enqueue(reads, writes, |stream| {
             let mut error = std::ptr::null_mut();

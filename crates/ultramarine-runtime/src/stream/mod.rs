@@ -24,7 +24,7 @@ pub use scope::{
 pub use shutdown::shutdown;
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 pub use thread_local::{ThreadLocalStream, clear_streams};
@@ -218,9 +218,28 @@ pub fn give_back(streams: impl ExactSizeIterator<Item = Stream>) {
 /// Says that a stream's jobs run on worker threads alone, never on a thread that waits for them: they may take any time, and
 /// a thread that waits can be interrupted.
 pub fn set_off_callers(stream: Stream, off: bool) {
-    if let Some(state) = state(stream) {
-        state.off_callers.store(off, Ordering::Relaxed);
+    if let Some(state) = state(stream)
+        && state.off_callers.swap(off, Ordering::Relaxed) != off
+        && stream.device != Device::CPU
+    {
+        match off {
+            true => OFF_CALLERS.fetch_add(1, Ordering::Relaxed),
+            false => OFF_CALLERS.fetch_sub(1, Ordering::Relaxed),
+        };
     }
+}
+
+/// Streams of other devices than the CPU of which [`set_off_callers`] said so.
+static OFF_CALLERS: AtomicUsize = AtomicUsize::new(0);
+
+/// Number of streams of other devices than the CPU of which [`set_off_callers`] said so.
+pub fn off_callers() -> usize {
+    OFF_CALLERS.load(Ordering::Relaxed)
+}
+
+/// Returns true if [`set_off_callers`] said so of the stream.
+pub fn is_off_callers(stream: Stream) -> bool {
+    state(stream).is_some_and(|state| state.off_callers.load(Ordering::Relaxed))
 }
 
 /// Waits until all work given to the stream is done.

@@ -3,12 +3,14 @@
 use super::chain::{TOKEN, append, token_shape};
 use super::debug;
 use super::device_memory;
-use super::group::Group;
+use super::group::{Group, WeakGroup};
 use super::operations::called;
-use super::transport::{Engine, HostWork, Kind, Reduction};
+use super::transport::{Engine, HostWork, Kind, Reduction, Transport};
+use crate::backend::executable::Callable;
 use crate::backend::{Exec, Operand};
 use crate::device::Device;
 use crate::error::{Error, Result, bail};
+use crate::eval::may_share;
 use crate::node::{Inputs, Node, Value};
 use crate::ops::rules::builders::{move_axis, slice_axis, with_axis, without_axis};
 use crate::ops::rules::multi_output::{
@@ -17,8 +19,10 @@ use crate::ops::rules::multi_output::{
 use crate::ops::{Attribute, Cotangents, Draft, OperationKey, Refit, Vmap};
 use crate::placement::Place;
 use crate::shape::{Shape, Show};
-use crate::{array::Array, dtype::Dtype, ops::Call, stream};
+use crate::stream::{self, Stream};
+use crate::{array::Array, dtype::Dtype, ops::Call};
 use smallvec::{SmallVec, smallvec};
+use std::sync::Arc;
 use ultramarine_runtime::pool;
 
 /// Operands: the array, unless it is a receipt, and the token of the group's operation before.
@@ -202,6 +206,29 @@ impl Collective {
     }
 }
 
+/// A collective of a device that executables call anew.
+struct Again {
+    /// Not to keep it open: what runs the executable has it.
+    group: WeakGroup,
+    kind: Kind,
+    stream: Option<Stream>,
+}
+
+impl Callable for Again {
+    fn stream(&self) -> Option<Stream> {
+        let own = || Some(self.group.group()?.stream());
+        self.stream.or_else(|| if may_share() { None } else { own() })
+    }
+
+    fn call(&self, exec: &Exec, inputs: &[Operand<'_>], outputs: &[Operand<'_>]) -> Result<()> {
+        let Some(group) = self.group.group() else {
+            return Err(Error::runtime(self.kind.name(), "the group is gone"));
+        };
+        let collective = Collective { group, kind: self.kind };
+        collective.run(exec, inputs.first().copied(), outputs.first().copied())
+    }
+}
+
 /// The result among a node's outputs, as the user gets it; `None` for messages to others.
 fn result<T>(outputs: &[T]) -> Option<&T> {
     if outputs.len() > 1 { outputs.first() } else { None }
@@ -234,7 +261,16 @@ impl MultiOutputRules for Collective {
             shape,
             dtype: *dtype,
         });
-        self.run(exec, operand, output)?;
+        match self.group.transport().map(Transport::engine) {
+            Some(Engine::Device(_)) => {
+                // A small one goes to the stream of the computations around it.
+                let own = self.group.stream();
+                let stream = exec.program_stream().is_some_and(|s| s == own).then_some(own);
+                let again = Again { group: self.group.weak(), kind: self.kind, stream };
+                exec.call(Arc::new(again), operand.as_slice(), output.as_slice())?;
+            }
+            _ => self.run(exec, operand, output)?,
+        }
         Ok(values)
     }
 

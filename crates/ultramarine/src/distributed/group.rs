@@ -19,6 +19,16 @@ use std::sync::{Arc, Mutex, Weak};
 #[derive(Clone)]
 pub struct Group(Arc<Inner>);
 
+/// A group that others keep.
+#[derive(Clone)]
+pub(super) struct WeakGroup(Weak<Inner>);
+
+impl WeakGroup {
+    pub fn group(&self) -> Option<Group> {
+        self.0.upgrade().map(Group)
+    }
+}
+
 pub(super) struct Inner {
     /// Groups that were made earlier have lower ones.
     number: u64,
@@ -37,7 +47,11 @@ pub(super) struct Inner {
 /// All groups, until they are dropped.
 static GROUPS: Mutex<Vec<Weak<Inner>>> = Mutex::new(Vec::new());
 
-impl Opaque for Inner {}
+impl Opaque for Inner {
+    fn number(&self) -> Option<u64> {
+        Some(self.number)
+    }
+}
 
 impl Drop for Inner {
     fn drop(&mut self) {
@@ -164,6 +178,11 @@ impl Group {
         self.finish()?;
         let key = if key < 0 { self.rank() as i32 } else { key };
         Group::of(transport.split(color, key)?)
+    }
+
+    /// The group, as long as there is one.
+    pub(super) fn weak(&self) -> WeakGroup {
+        WeakGroup(Arc::downgrade(&self.0))
     }
 
     /// The stream of its operations.

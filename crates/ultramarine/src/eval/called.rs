@@ -1,5 +1,6 @@
 //! Runs an operation that stands for a graph: by its executable, which the first run with such operands records.
 
+use super::beside;
 use super::binding::{self, Bound};
 use super::described::{self, Notes};
 use super::grouping::group_into_tasks;
@@ -167,8 +168,9 @@ fn evaluated(graph: &dyn Subgraph, operands: Inputs, notes: Notes) -> Result<Vec
     }
     // Results have a handle, by which the planner knows that they are asked for.
     let outputs: Vec<Array> = built.outputs.into_iter().map(Array::from_node).collect();
-    let stream = |entry: &Entry| entry.node.place.stream;
-    let alone = tape.entries.windows(2).all(|w| stream(&w[0]) == stream(&w[1]));
+    let mut streams = tape.entries.iter().map(|entry| entry.node.place.stream);
+    let joint = |a, b| if a == b { Some(a) } else { beside::joint(a, b) };
+    let alone = streams.next().is_none_or(|first| streams.try_fold(first, joint).is_some());
     run::run(group_into_tasks(tape), notes, alone);
     outputs.iter().map(|o| run::value_of(o.node()).cloned()).collect()
 }

@@ -94,7 +94,7 @@ fn is_lowered(entry: &Entry) -> bool {
 }
 
 /// An operation by itself.
-pub(super) fn single(entry: &Entry) -> Description {
+pub(super) fn single(exec: &Exec, entry: &Entry) -> Description {
     let (node, work) = (&entry.node, entry.work());
     let outputs = match work.op.get::<MultiOutput>() {
         Some(multi) => multi
@@ -109,7 +109,7 @@ pub(super) fn single(entry: &Entry) -> Description {
         fused: Vec::new(),
         inputs: work.with_inputs(|inputs| inputs.iter().map(|i| tensor(i)).collect()),
         outputs,
-        stream: node.place.stream,
+        stream: exec.program_stream().unwrap_or(node.place.stream),
         decomposed: is_lowered(entry),
         replayed: false,
     }

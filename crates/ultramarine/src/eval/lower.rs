@@ -10,7 +10,7 @@ use crate::backend::{DeviceState, Dispatch};
 use crate::error::{Error, Result};
 use crate::node::{Inputs, Node};
 use crate::ops::{Composite, Offers, copy::identity::Identity};
-use crate::{array::Array, placement};
+use crate::{array::Array, placement, stream::Stream};
 use smallvec::SmallVec;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -22,6 +22,8 @@ pub(super) struct Tape {
     pub entries: Vec<Entry>,
     /// The mark that the nodes bear.
     pub mark: u64,
+    /// The stream of all nodes but those of groups' streams beside it ([`super::beside`]); `None`: that of the nodes.
+    stream: Option<Stream>,
     /// Some operation has a composition. Noted while the nodes are at hand: another pass over them costs cache misses.
     pub composite: bool,
 }
@@ -29,7 +31,17 @@ pub(super) struct Tape {
 impl Tape {
     /// A tape of nodes that bear a fresh mark.
     pub fn new(mark: u64, capacity: usize) -> Tape {
-        Tape { entries: Vec::with_capacity(capacity), mark, composite: false }
+        Tape { entries: Vec::with_capacity(capacity), mark, stream: None, composite: false }
+    }
+
+    /// Says on which stream it is evaluated, where nodes are on several.
+    pub fn set_stream(&mut self, stream: Option<Stream>) {
+        self.stream = stream;
+    }
+
+    /// The stream that it is evaluated on. It has nodes.
+    pub fn stream(&self) -> Stream {
+        self.stream.unwrap_or_else(|| self.entries[0].node.place.stream)
     }
 
     /// Puts a claimed node behind its operands.
@@ -108,7 +120,7 @@ impl Entry {
 
 /// The tape with compositions in place of what devices lack. A node whose composition cannot be built fails.
 pub(super) fn lower(tape: Tape) -> Vec<Entry> {
-    let Tape { entries, mark, composite } = tape;
+    let Tape { entries, mark, composite, .. } = tape;
     if !composite {
         return adjacent::order(entries, mark);
     }

@@ -15,6 +15,7 @@
 //! ordered: one may wait for an earlier one's nodes, never the reverse.
 
 mod adjacent;
+mod beside;
 mod binding;
 mod called;
 mod described;
@@ -47,6 +48,7 @@ use crate::{
     stream::{self, Stranded, Stream},
     sync::lock,
 };
+pub(crate) use beside::may_share;
 use described::Notes;
 use grouping::{Task, group_into_tasks};
 use lower::Tape;
@@ -195,7 +197,7 @@ fn start_once(arrays: &[&Array], sync: bool) -> Result<bool> {
     }
     let profile = profile::recorder();
     let guard = lock(&SCHEDULER);
-    let Claimed { tape, single, outside } = claim(arrays)?;
+    let Claimed { tape, single, communicates, outside } = claim(arrays)?;
     for (node, consumer) in outside {
         // In the order in which their values are needed; the tasks wait for them as for another evaluation's nodes. None is
         // held here: their memory goes as soon as the tasks have used it.
@@ -213,7 +215,7 @@ fn start_once(arrays: &[&Array], sync: bool) -> Result<bool> {
         return if interrupt::is_cut() { Err(run::interrupted()) } else { Ok(true) };
     }
     match single {
-        Some(stream) => submit_single(guard, stream, tape, sync, profile),
+        Some(stream) => submit_single(guard, (stream, communicates), tape, sync, profile),
         None => submit_split(guard, plan(tape, profile), sync, profile).map(|()| true),
     }
 }
@@ -229,10 +231,10 @@ fn plan(tape: Tape, profile: Option<Recorder>) -> Vec<Task> {
     }
 }
 
-/// All work is on one stream: the common case.
+/// All work is on one stream: the common case. `communicates`: some of it is on a group's stream beside it.
 fn submit_single(
     guard: MutexGuard<'_, ()>,
-    stream: Stream,
+    (stream, communicates): (Stream, bool),
     tape: Tape,
     sync: bool,
     profile: Option<Recorder>,
@@ -241,7 +243,8 @@ fn submit_single(
         tape.entries.iter().for_each(|e| e.node.release_claim());
         return Err(Error::Value(format!("[eval] There is no {stream:?}.").into()));
     };
-    let here = sync || submission::is_cheap(&tape, stream);
+    // One that communicates may take any time, and its waiting thread can be interrupted.
+    let here = !communicates && (sync || submission::is_cheap(&tape, stream));
     if here && let Some(owner) = state.try_own() {
         drop(guard);
         let cut = interrupt::run(|| {
@@ -387,8 +390,10 @@ fn without_value(node: &Node) -> Error {
 
 struct Claimed {
     tape: Tape,
-    /// The stream, if all nodes are on one.
+    /// The stream, if all nodes are on one, but for those of groups' streams beside it.
     single: Option<Stream>,
+    /// There are some of these.
+    communicates: bool,
     /// Nodes whose values are made outside of all streams, with the device of what needs each.
     outside: Vec<(Arc<Node>, Option<Device>)>,
 }
@@ -399,7 +404,7 @@ fn claim(arrays: &[&Array]) -> Result<Claimed> {
     let mut tape = Tape::new(mark, 0);
     let mut stack: SmallVec<[(Arc<Node>, bool); 8]> = SmallVec::new();
     let mut single: Option<Stream> = None;
-    let mut mixed = false;
+    let (mut mixed, mut communicates) = (false, false);
     let mut outside = Vec::new();
     for array in arrays.iter().rev() {
         stack.push((array.node().clone(), false));
@@ -408,7 +413,11 @@ fn claim(arrays: &[&Array]) -> Result<Claimed> {
         if expanded {
             match single {
                 None => single = Some(node.place.stream),
-                Some(s) => mixed |= s != node.place.stream,
+                Some(s) if s == node.place.stream => {}
+                Some(s) => match beside::joint(s, node.place.stream) {
+                    Some(joint) => (single, communicates) = (Some(joint), true),
+                    None => mixed = true,
+                },
             }
             tape.push(node);
             continue;
@@ -438,15 +447,22 @@ fn claim(arrays: &[&Array]) -> Result<Claimed> {
         let base = stack.len();
         stack.push((node.clone(), true));
         node.with_inputs(|inputs| {
-            for input in inputs.iter().rev() {
+            let mut push = |input: &Arc<Node>| {
                 if !input.is_done() {
                     stack.push((input.clone(), false));
                 }
+            };
+            match inputs.len() > 1 && beside::communicates(&node) {
+                // What the operation before it in its group needs comes first: that begins as early as can be.
+                true => inputs.iter().for_each(&mut push),
+                false => inputs.iter().rev().for_each(&mut push),
             }
         });
         debug_assert!(stack.len() > base);
     }
-    Ok(Claimed { tape, single: if mixed { None } else { single }, outside })
+    let single = single.filter(|_| !mixed);
+    tape.set_stream(single);
+    Ok(Claimed { tape, single, communicates, outside })
 }
 
 /// Locks of the scheduler and of the threads that wait for nodes, held over a fork.

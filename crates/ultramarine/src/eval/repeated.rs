@@ -161,7 +161,7 @@ pub(super) fn run(tape: Tape, profile: Option<Recorder>) {
     if n < FEWEST || profile.is_some() || !super::executables() {
         return super::run_tape(tape, profile);
     }
-    let stream = tape.entries[0].node.place.stream;
+    let stream = tape.stream();
     let Ok(device) = device_of(stream) else { return super::run_tape(tape, None) };
     let mut scratch = SCRATCH.take().unwrap_or_default();
     if let Some(cut) = segments::find(&tape, device, &mut scratch) {
@@ -189,7 +189,7 @@ pub(super) fn run(tape: Tape, profile: Option<Recorder>) {
 /// Computes nodes of one stream, an evaluation or a segment of one, by the commands of an earlier one. False if there are
 /// none; the next one like it may have some.
 pub(super) fn run_known(tape: Tape, scratch: &mut Scratch, segment: Option<u32>) -> bool {
-    let stream = tape.entries[0].node.place.stream;
+    let stream = tape.stream();
     let exec =
         device_of(stream).and_then(|device| Exec::new(device, stream)).inspect(Exec::set_alone);
     let structure =
@@ -208,7 +208,7 @@ pub(super) fn run_known(tape: Tape, scratch: &mut Scratch, segment: Option<u32>)
 
 /// Computes an evaluation by its executable, or records one, where it came before. Else gives the tape back.
 fn run_if_known(tape: Tape, scratch: &mut Scratch) -> Option<Tape> {
-    let stream = tape.entries[0].node.place.stream;
+    let stream = tape.stream();
     let exec = device_of(stream).and_then(|device| Exec::new(device, stream));
     let Ok(exec) = exec.inspect(Exec::set_alone) else { return Some(tape) };
     let Some(structure) = scratch.structure(&tape, exec.device, None) else { return Some(tape) };
@@ -427,7 +427,7 @@ impl Replay {
             }
             Err(Failure { error, op, outputs, .. }) => {
                 let error = Error::Poisoned { op, cause: Arc::new(error) };
-                run::keep(tape.entries[0].node.place.stream, &Arc::new(error.clone()));
+                run::keep(tape.stream(), &Arc::new(error.clone()));
                 let lost = std::iter::repeat_with(|| Err(error.clone()));
                 self.finish(exec, tape, inputs, outputs.into_iter().chain(lost));
             }

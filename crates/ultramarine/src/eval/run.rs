@@ -2,7 +2,7 @@
 //! wrong becomes the outcome of the nodes concerned.
 
 use super::{
-    called,
+    beside, called,
     described::{self, Note, Notes},
     fallback,
     fused_program::{Anchored, FusedProgram},
@@ -37,9 +37,10 @@ use std::sync::atomic::Ordering;
 use ultramarine_runtime::{backend::executable, interrupt};
 
 /// Runs tasks in order, and notes them where that is wanted. `alone`: their evaluation has no others, and all are on one
-/// stream.
+/// stream, but for those that communicate.
 pub(super) fn run(mut tasks: Vec<Task>, notes: Notes, alone: bool) {
     let mut current: Option<(Stream, Exec)> = None;
+    let computations = beside::computations(&tasks);
     let mut first = true;
     // In place: a task is moved for as long as the smallest one takes to plan.
     for task in &mut tasks {
@@ -50,14 +51,14 @@ pub(super) fn run(mut tasks: Vec<Task>, notes: Notes, alone: bool) {
             continue;
         }
         first = false;
-        let stream = task.stream();
+        let stream = computations.map_or(task.stream(), |all| beside::stream_of(task, all));
         if current.as_ref().is_none_or(|(s, _)| *s != stream) {
             match super::device_of(stream).and_then(|d| Exec::new(d, stream)) {
                 Ok(exec) => {
                     if notes.profile.is_some() {
                         exec.set_profiled();
                     }
-                    if alone {
+                    if alone && computations.is_none_or(|all| all == stream) {
                         exec.set_alone();
                     }
                     current = Some((stream, exec));
@@ -213,7 +214,7 @@ fn run_members(exec: &Exec, task: &mut Task, notes: Notes) -> std::thread::Resul
 /// Runs one op by itself, and notes it where that is wanted.
 fn run_noted(exec: &Exec, entry: &Entry, notes: Notes) -> Result<()> {
     let noted = notes.any() && !entry.work().op.is::<OutputOf>();
-    let note = noted.then(|| notes.begin(exec, described::single(entry)));
+    let note = noted.then(|| notes.begin(exec, described::single(exec, entry)));
     run_single(exec, entry, notes.profile).inspect(|()| note.into_iter().for_each(Note::end))
 }
 

@@ -305,6 +305,7 @@ fn users(tape: &Tape, segment_of: &[usize]) -> Vec<Vec<usize>> {
 /// Computes the segments of a tape one after the other.
 pub(super) fn run(tape: Tape, cut: Cut, scratch: &mut Scratch) {
     let Cut { segments, skeleton: hash, .. } = cut;
+    let stream = tape.stream();
     // The flag: claimed, and not given to a segment yet.
     let mut nodes: Vec<Option<(Arc<Node>, bool)>> =
         tape.entries.into_iter().map(|entry| Some((entry.node, true))).collect();
@@ -314,6 +315,7 @@ pub(super) fn run(tape: Tape, cut: Cut, scratch: &mut Scratch) {
             break;
         }
         let mut part = Tape::new(next_mark(), segment.slots.len());
+        part.set_stream(Some(stream));
         for (slot, last) in &segment.slots {
             let place = &mut nodes[*slot as usize];
             let Some((node, claimed)) = place.as_mut().map(|(n, c)| (n.clone(), std::mem::take(c)))

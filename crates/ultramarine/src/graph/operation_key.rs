@@ -42,6 +42,11 @@ pub(crate) trait Opaque: Any + Send + Sync {
     fn same(&self, other: &dyn Opaque) -> bool {
         std::ptr::addr_eq(self, other)
     }
+
+    /// A number that no other value of the type ever has in this process; `None` if there is none.
+    fn number(&self) -> Option<u64> {
+        None
+    }
 }
 
 impl OperationKey {
@@ -184,7 +189,10 @@ impl OperationKey {
     /// Appends a value that keys compare by [`Opaque::same`], and keep alive.
     pub fn opaque(&mut self, value: Arc<dyn Opaque>) {
         if let Some(words) = &mut self.words {
-            words.opaque = true;
+            match value.number() {
+                Some(number) => words.push(number),
+                None => words.opaque = true,
+            }
             return;
         }
         self.kind(Kind::Opaque);

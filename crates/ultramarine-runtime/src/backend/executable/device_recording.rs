@@ -2,9 +2,12 @@
 //!
 //! All memory of a run is there from the beginning, other than where commands are submitted one by one: temporaries lie
 //! in one arena, which the recording keeps from run to run. So large ones are left to single commands.
+//!
+//! Calls are no part of recordings. The commands before, between and behind them are a recording each, with one arena.
 
+use super::list::List;
 use super::memory_plan::{self, Lifetime};
-use super::{Executable, Memory, Slot, Step};
+use super::{Executable, Failure, Memory, Slot, Step};
 use crate::backend::buffer::BufferRef;
 use crate::backend::call::Exec;
 use crate::backend::{
@@ -15,6 +18,7 @@ use crate::scalar::Scalar;
 use crate::{host_table, interrupt};
 use core::ffi::c_void;
 use smallvec::SmallVec;
+use std::ops::Range;
 use std::sync::Arc;
 use ultramarine_abi::interface::replay::{
     self, MemorySource, RecordedCommand, RecordingRequest, ReplayBindings, ReplayInterface,
@@ -101,12 +105,28 @@ struct Bound {
     last: *mut c_void,
 }
 
-/// A recording of the backend.
-pub(super) struct DeviceRecording {
-    /// Taken when it is dropped.
+/// Consecutive steps: a recording of the backend, or a call.
+struct Part {
+    steps: Range<usize>,
+    /// Absent for a call; taken when it is dropped.
     held: Option<Held>,
-    functions: Functions,
     bound: Vec<Bound>,
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if let Some(held) = self.held.take() {
+            pending_free::free_recording(held);
+        }
+    }
+}
+
+/// The recordings of an executable.
+pub(super) struct DeviceRecording {
+    functions: Functions,
+    parts: Vec<Part>,
+    /// The temporaries' memory.
+    arena: BufferRef,
     /// The byte of its buffer at which each slot begins.
     offsets: SmallVec<[usize; 16]>,
     /// Bytes of scratch memory that each step has.
@@ -118,14 +138,6 @@ pub(super) struct DeviceRecording {
 // SAFETY: handles are only compared, and used as `Held` says.
 unsafe impl Send for DeviceRecording {}
 
-impl Drop for DeviceRecording {
-    fn drop(&mut self) {
-        if let Some(held) = self.held.take() {
-            pending_free::free_recording(held);
-        }
-    }
-}
-
 impl Executable {
     /// Runs it as a recording, if it is one or becomes one now. `None`: nothing was enqueued.
     ///
@@ -136,7 +148,7 @@ impl Executable {
         exec: &Exec,
         inputs: &[&Value],
         numbers: &[(u32, Scalar)],
-    ) -> Result<Option<Memory>> {
+    ) -> Result<Option<Memory>, Failure> {
         // If another thread runs it at this moment, commands go one by one.
         let (Some(functions), Ok(mut state)) = (self.device.replay, self.on_device.try_lock())
         else {
@@ -170,31 +182,65 @@ impl Executable {
             }
         }
         let OnDevice::Recorded(recording) = &mut *state else { return Ok(None) };
-        if !self.donated.is_empty() {
+        if !self.donated.is_empty() || self.calls {
             interrupt::hold();
         }
         for slot in &self.donated {
             memory.buffer(*slot).changes();
         }
-        match recording.replay(self, exec, &memory)? {
-            status::OK => return Ok(Some(memory)),
-            status::NOT_YET => {}
-            _ => *state = OnDevice::Refused,
+        let (mut list, mut refused) = (List::new(self), false);
+        for (i, part) in recording.parts.iter().enumerate() {
+            if let (Some(held), false) = (&part.held, refused) {
+                let answer = recording.replay(self, exec, (part, held), &memory);
+                let answer = answer.map_err(|error| Failure {
+                    error,
+                    op: "compiled",
+                    intact: i == 0 && self.donated.is_empty(),
+                    outputs: Vec::new(),
+                })?;
+                match answer {
+                    status::OK => continue,
+                    // Nothing was enqueued, here and below.
+                    status::NOT_YET if i == 0 => return Ok(None),
+                    status::NOT_YET => {}
+                    _ if i == 0 => {
+                        *state = OnDevice::Refused;
+                        return Ok(None);
+                    }
+                    _ => refused = true,
+                }
+            }
+            // A call, or commands behind one, which cannot be made undone. All memory is there.
+            let mut next = part.steps.start;
+            while next < part.steps.end {
+                let steps = next..self.list_from(exec, next).end.min(part.steps.end);
+                match self.run_list(exec, steps, &mut memory, &mut list) {
+                    Ok(end) => next = end,
+                    Err(stopped) => return Err(self.failed(exec, stopped, memory, list)),
+                }
+            }
         }
-        Ok(None)
+        if refused {
+            *state = OnDevice::Refused;
+        }
+        Ok(Some(memory))
     }
 
     /// Returns true if the backend may be given all commands at once.
     fn is_recordable(&self) -> bool {
         let own = self.device.kernels.get().last();
-        let is_own = |s: &Step| own.is_some_and(|own| std::ptr::eq(*own, s.plan.kernels));
+        let is_own = |plan: &Arc<Plan>| own.is_some_and(|own| std::ptr::eq(*own, plan.kernels));
         // SAFETY: sizes are the executable's own.
         let size = |t: &Tensor, d| unsafe { *t.dl.shape.add(d) };
         let has_elements = |t: &Tensor| (0..t.dl.ndim as usize).all(|d| size(t, d) > 0);
         self.steps.len() >= FEWEST
             && !self.device.waits_in_commands()
-            && self.steps.iter().all(is_own)
-            && self.tensors.iter().all(has_elements)
+            && self.steps.iter().all(|step| match step.plan() {
+                Some(plan) => {
+                    is_own(plan) && self.tensors[step.tensors.clone()].iter().all(has_elements)
+                }
+                None => true,
+            })
     }
 
     /// The memory of a run but for the arena.
@@ -214,6 +260,7 @@ impl Executable {
             offsets: SmallVec::from_elem(0, self.slots.len()),
             arena,
             numbers: None,
+            is_whole: true,
         })
     }
 
@@ -289,12 +336,68 @@ impl Executable {
             return OnDevice::Refused;
         }
         place(memory, &places);
+        let mut scratch = places[temporaries.len()..].iter();
+        let scratch: Vec<Option<u64>> = workspaces
+            .iter()
+            .map(|bytes| if *bytes > 0 { scratch.next().map(|at| *at as u64) } else { None })
+            .collect();
+        // At least something: its uses are those of the recording.
+        let mut arena_bytes = bytes.max(1) as u64;
+        let (asked, mut parts) = (arena_bytes, Vec::new());
+        for steps in self.parts() {
+            match self.part(functions, steps, (&users, memory), (&scratch, asked)) {
+                Ok((part, wanted)) => {
+                    parts.push(part);
+                    arena_bytes = arena_bytes.max(wanted);
+                }
+                Err(status::NOT_YET) => return later,
+                Err(_) => return OnDevice::Refused,
+            }
+        }
+        let Ok(arena) = exec.buffer(arena_bytes as usize) else { return later };
+        for held in parts.iter_mut().filter_map(|part| part.held.as_mut()) {
+            held.arena = arena.clone();
+        }
+        let offsets = memory.offsets.clone();
+        let recording = DeviceRecording { functions, parts, arena, offsets, workspaces, attempts };
+        OnDevice::Recorded(Box::new(recording))
+    }
+
+    /// The longest ranges of commands, and calls by themselves.
+    fn parts(&self) -> Vec<Range<usize>> {
+        let mut parts: Vec<Range<usize>> = Vec::new();
+        for (i, step) in self.steps.iter().enumerate() {
+            match parts.last_mut() {
+                Some(last) if !step.is_call() && !self.steps[last.start].is_call() => {
+                    last.end = i + 1;
+                }
+                _ => parts.push(i..i + 1),
+            }
+        }
+        parts
+    }
+
+    /// Has the backend record the commands of a part, whose arena is still to come. Gives the bytes of it that the backend
+    /// wants, or a status.
+    fn part(
+        &self,
+        functions: Functions,
+        steps: Range<usize>,
+        (users, memory): (&[Vec<u32>], &Memory),
+        (scratch, arena_bytes): (&[Option<u64>], u64),
+    ) -> std::result::Result<(Part, u64), Status> {
+        if self.steps[steps.start].is_call() {
+            return Ok((Part { steps, held: None, bound: Vec::new() }, 0));
+        }
         // The kind of memory that each slot is to the backend.
         let mut bound: Vec<Bound> = Vec::new();
         let mut sources = vec![MemorySource::default(); self.slots.len()];
         let mut constants = Vec::new();
-        for (slot, users) in users.into_iter().enumerate().filter(|(_, users)| !users.is_empty()) {
+        for (slot, users) in users.iter().enumerate() {
+            let here = |step: &&u32| steps.contains(&(**step as usize));
+            let users: Box<[u32]> = users.iter().filter(here).copied().collect();
             match &self.slots[slot] {
+                _ if users.is_empty() => {}
                 Slot::Constant(buffer) => constants.push(buffer.clone()),
                 _ if self.temporary(slot).is_some() => sources[slot].kind = source::ARENA,
                 kind => {
@@ -302,47 +405,29 @@ impl Executable {
                     let writes =
                         matches!(kind, Slot::Own(_)) || self.donated.contains(&(slot as u32));
                     let (slot, last) = (slot as u32, std::ptr::null_mut());
-                    bound.push(Bound { slot, writes, users: users.into(), last });
+                    bound.push(Bound { slot, writes, users, last });
                 }
             }
         }
-        let mut scratch = places[temporaries.len()..].iter();
-        let scratch: Vec<Option<u64>> = workspaces
-            .iter()
-            .map(|bytes| if *bytes > 0 { scratch.next().map(|at| *at as u64) } else { None })
-            .collect();
-        // At least something: its uses are those of the recording.
-        let bytes = bytes.max(1) as u64;
-        let (raw, arena_bytes) =
-            match self.record(functions, &sources, memory, &scratch, (bound.len(), bytes)) {
-                Ok(made) => made,
-                Err(status::NOT_YET) => return later,
-                Err(_) => return OnDevice::Refused,
-            };
-        let made = |arena| {
-            let plans = self.steps.iter().map(|s| s.plan.clone()).collect();
-            let (device, release) = (self.device, functions.release);
-            Held { device, release, raw, arena, _plans: plans, constants }
-        };
-        let arena = match exec.buffer(arena_bytes as usize) {
-            Ok(arena) => arena,
-            Err(_) => {
-                made(memory.arena.clone()).release();
-                return later;
-            }
-        };
-        let held = Some(made(arena));
-        let offsets = memory.offsets.clone();
-        let recording = DeviceRecording { held, functions, bound, offsets, workspaces, attempts };
-        OnDevice::Recorded(Box::new(recording))
+        let (raw, arena_bytes) = self.record(
+            functions,
+            steps.clone(),
+            (&sources, memory),
+            scratch,
+            (bound.len(), arena_bytes),
+        )?;
+        let plans = self.steps[steps.clone()].iter().filter_map(Step::plan).cloned().collect();
+        let (device, release, arena) = (self.device, functions.release, memory.arena.clone());
+        let held = Held { device, release, raw, arena, _plans: plans, constants };
+        Ok((Part { steps, held: Some(held), bound }, arena_bytes))
     }
 
     /// Calls `record`. Gives the handle and the size of the arena, or a status.
     fn record(
         &self,
         functions: Functions,
-        sources: &[MemorySource],
-        memory: &Memory,
+        steps: Range<usize>,
+        (sources, memory): (&[MemorySource], &Memory),
         scratch: &[Option<u64>],
         (slots, arena_bytes): (usize, u64),
     ) -> std::result::Result<(*mut c_void, u64), Status> {
@@ -357,14 +442,15 @@ impl Executable {
         }
         // Any of them may be another at a later run.
         let scalars: Vec<u32> = (0..self.scalars.len() as u32).collect();
-        let commands: Vec<Command> = self
-            .steps
+        let scratch = &scratch[steps.clone()];
+        let steps = &self.steps[steps];
+        let commands: Vec<Command> = steps
             .iter()
             .map(|step| self.command(step, &tensors[step.tensors.clone()], &self.scalars))
             .collect();
         let recorded: Vec<RecordedCommand> = commands
             .iter()
-            .zip(&self.steps)
+            .zip(steps)
             .zip(scratch)
             .map(|((command, step), scratch)| RecordedCommand {
                 size: size_of::<RecordedCommand>() as u32,
@@ -404,8 +490,9 @@ impl Executable {
 
     /// Bytes of scratch memory that a step's plan wants.
     fn workspace(&self, exec: &Exec, step: &Step, memory: &Memory) -> u64 {
+        let Some(plan) = step.plan() else { return 0 };
         let tensors: SmallVec<[Tensor; 4]> = self.bound(step, memory).collect();
-        exec.workspace_bytes(&step.plan, &self.command(step, &tensors, memory.numbers(self)))
+        exec.workspace_bytes(plan, &self.command(step, &tensors, memory.numbers(self)))
     }
 }
 
@@ -415,8 +502,7 @@ impl DeviceRecording {
     /// A plan's answer may depend on addresses, and on kernels that were compiled meanwhile, but a backend looks only
     /// at commands whose memory changes.
     fn fits(&mut self, executable: &Executable, exec: &Exec, memory: &mut Memory) -> bool {
-        let Some(held) = &self.held else { return false };
-        memory.arena = held.arena.clone();
+        memory.arena = self.arena.clone();
         memory.offsets.clone_from(&self.offsets);
         for slot in 0..executable.slots.len() {
             if executable.temporary(slot).is_some() {
@@ -424,7 +510,7 @@ impl DeviceRecording {
             }
         }
         let mut changed: SmallVec<[u32; 32]> = SmallVec::new();
-        for bound in &mut self.bound {
+        for bound in self.parts.iter_mut().flat_map(|part| &mut part.bound) {
             let buffer = memory.buffer(bound.slot);
             if bound.last != buffer.handle() || buffer.is_escaped() {
                 bound.last = buffer.handle();
@@ -439,9 +525,14 @@ impl DeviceRecording {
         })
     }
 
-    /// Has the backend run it. Gives the backend's status if nothing was enqueued.
-    fn replay(&self, executable: &Executable, exec: &Exec, memory: &Memory) -> Result<Status> {
-        let Some(held) = &self.held else { return Ok(status::UNSUPPORTED) };
+    /// Has the backend run a part. Gives the backend's status if nothing was enqueued.
+    fn replay(
+        &self,
+        executable: &Executable,
+        exec: &Exec,
+        (part, held): (&Part, &Held),
+        memory: &Memory,
+    ) -> Result<Status> {
         let of = |buffer: &BufferRef| SlotMemory {
             buffer: buffer.handle(),
             data: buffer.as_ptr().cast(),
@@ -449,7 +540,7 @@ impl DeviceRecording {
             offset: 0,
         };
         let slots: SmallVec<[SlotMemory; 16]> =
-            self.bound.iter().map(|bound| of(memory.buffer(bound.slot))).collect();
+            part.bound.iter().map(|bound| of(memory.buffer(bound.slot))).collect();
         let scalars = memory.numbers(executable);
         let bindings = ReplayBindings {
             size: size_of::<ReplayBindings>() as u32,
@@ -461,7 +552,7 @@ impl DeviceRecording {
             arena: of(&held.arena),
         };
         let buffers = |writes: bool| {
-            let those = self.bound.iter().filter(move |bound| bound.writes == writes);
+            let those = part.bound.iter().filter(move |bound| bound.writes == writes);
             those.map(|bound| &**memory.buffer(bound.slot))
         };
         let reads = buffers(false).chain(held.constants.iter().map(|c| &**c));

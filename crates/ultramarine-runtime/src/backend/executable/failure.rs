@@ -13,9 +13,9 @@ pub struct Failure {
     pub error: Error,
     /// The graph operation of that command.
     pub op: &'static str,
-    /// No memory of the inputs was overwritten: they can be used in another way.
+    /// No memory of the inputs was overwritten, and nothing was called: they can be used in another way.
     pub intact: bool,
-    /// Each output, or why it is not there, once memory was overwritten. Empty: none is there.
+    /// Each output, or why it is not there, once it is not intact. Empty: none is there.
     pub outputs: Vec<Result<Value, Error>>,
 }
 
@@ -42,6 +42,8 @@ impl From<(Error, &'static str)> for Failure {
 struct Spoiled {
     errors: Vec<(Arc<Error>, &'static str)>,
     slots: Vec<Option<usize>>,
+    /// Of calls: one does not happen where one before it did not, since other processes count on their order.
+    calls: Option<usize>,
 }
 
 impl Executable {
@@ -55,17 +57,20 @@ impl Executable {
         mut list: List,
     ) -> Failure {
         let (op, next) = (self.steps[steps.start].op, steps.end);
-        // Lists end where memory of the inputs is overwritten, so that it is true of all steps or of none.
-        if steps.start < self.overwrites_from {
+        // Lists end where a run cannot be given up any more, so that it is true of all steps or of none.
+        if steps.start < self.stays_from {
             return Failure::intact(error, op);
         }
-        let mut spoiled = Spoiled { errors: Vec::new(), slots: vec![None; self.slots.len()] };
+        let slots = vec![None; self.slots.len()];
+        let mut spoiled = Spoiled { errors: Vec::new(), slots, calls: None };
         self.spoil(&mut spoiled, steps, error.clone());
         for (i, step) in self.steps.iter().enumerate().skip(next) {
             let slots = || self.slots_of[step.tensors.clone()].iter();
             // An output that another step writes, too, may have no memory.
-            match slots().find_map(|slot| spoiled.slots[*slot as usize]) {
+            let cause = slots().find_map(|slot| spoiled.slots[*slot as usize]);
+            match cause.or(spoiled.calls.filter(|_| step.is_call())) {
                 Some(cause) => {
+                    spoiled.calls = spoiled.calls.or(step.is_call().then_some(cause));
                     slots()
                         .skip(step.inputs)
                         .for_each(|s| spoiled.slots[*s as usize] = Some(cause));
@@ -94,6 +99,7 @@ impl Executable {
         let cause = spoiled.errors.len();
         spoiled.errors.push((Arc::new(error), self.steps[steps.start].op));
         for step in &self.steps[steps] {
+            spoiled.calls = spoiled.calls.or(step.is_call().then_some(cause));
             for slot in &self.slots_of[step.tensors.clone()][step.inputs..] {
                 spoiled.slots[*slot as usize] = Some(cause);
             }

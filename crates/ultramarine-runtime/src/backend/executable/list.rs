@@ -4,13 +4,13 @@
 //! uses, one call of the backend, and one number of the stream, behind which all memory that the commands free is
 //! released.
 //!
-//! A list ends early where it would cost more than it saves:
+//! A list ends before a call, and early where it would cost more than it saves:
 //! - **interruption**: before the first command that overwrites an input, up to which a run can be given up, and on a
 //!   device that runs commands inside of `submit` after [`MOST_BYTES`];
 //! - **memory**: commands one by one would give memory back between them, which a list keeps: see [`MOST_IDLE`];
 //! - **errors**: a device that runs ahead without events is waited for after each command, and so knows which one failed.
 
-use super::{Executable, Memory, Slot, Step};
+use super::{Executable, Memory, Slot, Step, call::Work};
 use crate::backend::DeviceState;
 use crate::backend::buffer::{Buffer, BufferRef};
 use crate::backend::call::{Exec, scratch};
@@ -107,7 +107,7 @@ pub(super) fn ends(
     device: &DeviceState,
     steps: &[Step],
     tensors: &[Tensor],
-    overwrites_from: usize,
+    stays_from: usize,
 ) -> Box<[usize]> {
     let runs_inside = device.is_host() || device.info.synchronous != 0;
     let mut ends = vec![steps.len(); steps.len()];
@@ -115,9 +115,9 @@ pub(super) fn ends(
     for (i, step) in steps.iter().enumerate() {
         let own = tensors[step.tensors.clone()].iter().map(bytes_of).fold(0, u64::saturating_add);
         let is_next = i > start
-            && (i == overwrites_from
+            && (i == stays_from
                 || i - start == MOST_COMMANDS
-                || !ptr::eq(step.plan.kernels, steps[start].plan.kernels)
+                || !of_one_table(step, &steps[start])
                 || (runs_inside && bytes.saturating_add(own) > MOST_BYTES));
         if is_next {
             ends[start..i].fill(i);
@@ -126,6 +126,14 @@ pub(super) fn ends(
         bytes = bytes.saturating_add(own);
     }
     ends.into()
+}
+
+/// Returns true for commands that one table of functions takes.
+fn of_one_table(step: &Step, other: &Step) -> bool {
+    match (step.plan(), other.plan()) {
+        (Some(plan), Some(other)) => ptr::eq(plan.kernels, other.kernels),
+        _ => false,
+    }
 }
 
 /// Bytes of a tensor's elements.
@@ -152,6 +160,9 @@ impl Executable {
         list: &mut List,
     ) -> Result<usize, Stopped> {
         let start = steps.start;
+        if let Work::Call(call) = &self.steps[start].work {
+            return self.run_call(exec, (start, call), memory);
+        }
         let built = self.build(exec, steps, memory, list);
         let end = built.map_err(|error| Stopped { steps: start..start + 1, error })?;
         let outcome = self.submit(exec, start..end, memory, list);
@@ -163,9 +174,7 @@ impl Executable {
             Ok(()) => start..end,
         };
         for step in &self.steps[done] {
-            for slot in &step.frees {
-                memory.buffers[*slot as usize] = memory.arena.clone();
-            }
+            self.free(step, memory);
         }
         match outcome {
             Ok(()) => match exec.settle() {
@@ -183,7 +192,10 @@ impl Executable {
     }
 
     /// Takes memory for a step, unless it is there.
-    fn take(&self, exec: &Exec, step: &Step, memory: &mut Memory) -> Result<()> {
+    pub(super) fn take(&self, exec: &Exec, step: &Step, memory: &mut Memory) -> Result<()> {
+        if memory.is_whole {
+            return Ok(());
+        }
         for slot in &step.takes {
             let place = *slot as usize;
             if let Slot::Own(bytes) = self.slots[place]
@@ -193,6 +205,15 @@ impl Executable {
             }
         }
         Ok(())
+    }
+
+    /// Gives back the memory that nothing behind a step needs.
+    pub(super) fn free(&self, step: &Step, memory: &mut Memory) {
+        if !memory.is_whole {
+            for slot in &step.frees {
+                memory.buffers[*slot as usize] = memory.arena.clone();
+            }
+        }
     }
 
     /// Bytes that a step frees.
@@ -219,6 +240,10 @@ impl Executable {
         let (mut idle, mut scratch_bytes, mut end) = (0usize, 0u64, steps.end);
         for i in steps.clone() {
             let (step, is_first) = (&self.steps[i], i == steps.start);
+            let Some(plan) = step.plan() else {
+                end = i;
+                break;
+            };
             let is_full = !is_first && idle > MOST_IDLE;
             if is_full && !step.takes.is_empty() {
                 end = i;
@@ -243,7 +268,7 @@ impl Executable {
             }
             let command = self.command(step, &list.tensors[from..], memory.numbers(self));
             // Asked for each time: a plan may want more once its kernel is compiled.
-            let wanted = exec.workspace_bytes(&step.plan, &command);
+            let wanted = exec.workspace_bytes(plan, &command);
             if wanted > scratch_bytes {
                 let taken = if is_full { None } else { Some(exec.buffer(wanted as usize)) };
                 match taken {
@@ -288,7 +313,9 @@ impl Executable {
     ) -> Result<(), Unsubmitted> {
         let stopped = |steps, error| Unsubmitted::Failed(Stopped { steps, error });
         let first = steps.start..steps.start + 1;
-        let kernels = self.steps[steps.start].plan.kernels;
+        let Some(kernels) = self.steps[steps.start].plan().map(|plan| plan.kernels) else {
+            return Ok(());
+        };
         let Some(submit) = kernels.table.submit else {
             return Err(stopped(first, self.device.lacks("submit")));
         };

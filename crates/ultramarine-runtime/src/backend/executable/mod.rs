@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! recording.rs         what a thread gives to a device is written down while it runs
+//! call.rs              what is no command, and is called anew at each run
 //! task.rs              which operations the commands are, for profiles
 //! memory_plan.rs       where temporaries lie in one arena
 //! mod.rs               the executable, and its runs
@@ -13,6 +14,7 @@
 //!
 //! An executable does not change when it runs, so threads may run one at the same time, each with memory of its own.
 
+mod call;
 mod device_recording;
 mod failure;
 mod list;
@@ -20,6 +22,7 @@ mod memory_plan;
 mod recording;
 mod task;
 
+pub use call::Callable;
 pub(in crate::backend) use device_recording::{Functions as ReplayFunctions, Held};
 pub use failure::Failure;
 pub(in crate::backend) use recording::with;
@@ -31,22 +34,23 @@ use super::call::{Exec, tensor_size};
 use super::counts::Dispatch;
 use super::kernels::Kernels;
 use super::stats::Stats;
-use super::{DeviceState, Plan, value::Value};
+use super::{DeviceState, value::Value};
 use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::scalar::Scalar;
 use crate::shape::Strides;
+use call::Work;
 use device_recording::OnDevice;
 use list::List;
 use recording::Part;
 use smallvec::SmallVec;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use ultramarine_abi::{Command, Tensor};
 
-/// One command.
+/// One command, or a call.
 struct Step {
-    plan: Arc<Plan>,
+    work: Work,
     /// The graph operation, for errors.
     op: &'static str,
     tensors: Part,
@@ -97,8 +101,11 @@ pub struct Executable {
     outputs: Box<[Output]>,
     /// Slots of inputs whose memory is taken over.
     donated: Box<[u32]>,
-    /// The first step that writes to such memory; the number of steps, if there is none.
-    overwrites_from: usize,
+    /// The first step that writes to such memory or is a call, behind which a run cannot be given up; the number of
+    /// steps, if there is none.
+    stays_from: usize,
+    /// It has calls.
+    calls: bool,
     /// The end of the longest list that each step may be in.
     list_ends: Box<[usize]>,
     arena: usize,
@@ -148,15 +155,16 @@ impl Executable {
             (tensor.wait, tensor.wait_value) = (std::ptr::null_mut(), 0);
         }
         let slots_of: Box<[u32]> = places.into_iter().map(|(slot, _)| slot).collect();
-        let overwrites = |step: &Step| {
+        let stays = |step: &Step| {
             let writes = &slots_of[step.tensors.clone()][step.inputs..];
-            writes.iter().any(|slot| donated.contains(slot))
+            step.is_call() || writes.iter().any(|slot| donated.contains(slot))
         };
-        let overwrites_from = steps.iter().position(overwrites).unwrap_or(steps.len());
+        let stays_from = steps.iter().position(stays).unwrap_or(steps.len());
         Executable {
             device,
-            overwrites_from,
-            list_ends: list::ends(device, &steps, &tensors, overwrites_from),
+            stays_from,
+            calls: steps.iter().any(Step::is_call),
+            list_ends: list::ends(device, &steps, &tensors, stays_from),
             steps: steps.into(),
             tensors: tensors.into(),
             slots_of,
@@ -190,7 +198,7 @@ impl Executable {
     ///
     /// # Errors
     /// The backend's own, with the graph operation that failed. [`Error::Runtime`] if the evaluation is given up on the
-    /// way, which it can be until memory of the inputs is overwritten.
+    /// way, which it can be until memory of the inputs is overwritten or something is called.
     pub fn run(
         &self,
         exec: &Exec,
@@ -207,12 +215,7 @@ impl Executable {
         let replayed = match watch {
             // Each command is to have a time of its own.
             Some(_) => None,
-            None => self.replayed(exec, inputs, numbers).map_err(|error| Failure {
-                error,
-                op: "compiled",
-                intact: self.donated.is_empty(),
-                outputs: Vec::new(),
-            })?,
+            None => self.replayed(exec, inputs, numbers)?,
         };
         let memory = match replayed {
             Some(memory) => {
@@ -254,10 +257,10 @@ impl Executable {
         }
         let (mut list, mut next) = (List::new(self), 0);
         while let Some(step) = self.steps.get(next) {
-            if next <= self.overwrites_from && interrupt::is_due() {
+            if next <= self.stays_from && interrupt::is_due() {
                 return Err(Failure::intact(interrupted(), step.op));
             }
-            if next == self.overwrites_from {
+            if next == self.stays_from {
                 interrupt::hold();
             }
             let ran = match &mut watch {
@@ -294,7 +297,7 @@ impl Executable {
                 Slot::Own(_) | Slot::Unused => arena.clone(),
             });
         }
-        Ok(Memory { buffers, offsets, arena, numbers: None })
+        Ok(Memory { buffers, offsets, arena, numbers: None, is_whole: false })
     }
 
     /// The place of a command's number among all, for [`Executable::run`].
@@ -334,7 +337,7 @@ impl Executable {
         Command {
             size: size_of::<Command>() as u32,
             flags: 0,
-            plan: step.plan.raw,
+            plan: step.plan().map_or(std::ptr::null_mut(), |plan| plan.raw),
             inputs: tensors.as_ptr(),
             outputs: tensors[step.inputs..].as_ptr(),
             scalars: numbers[step.scalars.clone()].as_ptr(),
@@ -367,6 +370,8 @@ struct Memory {
     arena: BufferRef,
     /// Numbers of commands, where they are not those of the recording.
     numbers: Option<Box<[[u64; 2]]>>,
+    /// All of it is there: none is taken or given back between steps.
+    is_whole: bool,
 }
 
 impl Memory {

@@ -4,6 +4,7 @@
 //! inputs, was taken since the recording began, or is a constant, which the executable keeps. What is no command
 //! (kernels on the host, copies from other devices) makes the recording useless.
 
+use super::call::{Call, Callable, Layout, Work};
 use super::memory_plan::{self, Lifetime};
 use super::{Executable, Output, Slot, Step, Task};
 use crate::backend::buffer::{Buffer, BufferRef};
@@ -157,6 +158,23 @@ pub(in crate::backend) fn with(f: impl FnOnce(&mut Recording)) {
     }
 }
 
+/// Calls `f`, of which the calling thread's recording sees nothing.
+pub(super) fn aside<T>(f: impl FnOnce() -> T) -> T {
+    /// Puts the recording back, also after a panic.
+    struct Back(Option<Recording>);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            let recording = self.0.take();
+            CURRENT.with_borrow_mut(|current| *current = recording);
+        }
+    }
+    if RECORDINGS.load(Ordering::Relaxed) == 0 {
+        return f();
+    }
+    let _back = Back(CURRENT.with_borrow_mut(Option::take));
+    f()
+}
+
 /// Says that the calling thread does something that no command tells.
 #[inline]
 pub fn give_up() {
@@ -281,13 +299,45 @@ impl Recording {
         scalars: &[Scalar],
         bytes: (u64, u64),
     ) {
+        let (kernels, work) = (plan.kernels, Work::Command(plan.clone()));
+        self.step((work, kernels), op, (inputs, outputs), scalars, bytes);
+        self.stats.commands += 1;
+        self.stats.bytes_read += bytes.0;
+        self.stats.bytes_written += bytes.1;
+    }
+
+    /// Something is called that gives work to the device.
+    pub(super) fn call(
+        &mut self,
+        work: Arc<dyn Callable>,
+        op: &'static str,
+        inputs: &[Operand<'_>],
+        outputs: &[Operand<'_>],
+    ) {
+        let Some(kernels) = self.device.kernels.get().last().copied() else {
+            self.useless = true;
+            return;
+        };
+        let layouts = inputs.iter().chain(outputs).map(Layout::of).collect();
+        let work = Work::Call(Call { work, layouts });
+        self.step((work, kernels), op, (inputs, outputs), &[], (0, 0));
+    }
+
+    fn step(
+        &mut self,
+        (work, kernels): (Work, &'static Kernels),
+        op: &'static str,
+        (inputs, outputs): (&[Operand<'_>], &[Operand<'_>]),
+        scalars: &[Scalar],
+        bytes: (u64, u64),
+    ) {
         let first = self.tensors.len();
         for (i, t) in inputs.iter().chain(outputs).enumerate() {
             let slot = self.slot(&t.value.buffer);
             self.places.push((slot as u32, self.dims.len()));
             self.dims.extend(t.shape.iter().map(|n| *n as i64));
             self.dims.extend(t.value.strides.iter().map(|n| *n as i64));
-            self.tensors.push(crate::backend::call::tensor(plan.kernels, t));
+            self.tensors.push(crate::backend::call::tensor(kernels, t));
             self.used(slot);
             if i < inputs.len() {
                 // The host wrote it if no command did.
@@ -303,11 +353,8 @@ impl Recording {
         }
         let scalar = self.scalars.len();
         self.scalars.extend(scalars.iter().map(|s| [s.bits(), 0]));
-        self.stats.commands += 1;
-        self.stats.bytes_read += bytes.0;
-        self.stats.bytes_written += bytes.1;
         self.steps.push(Step {
-            plan: plan.clone(),
+            work,
             op,
             tensors: first..self.tensors.len(),
             inputs: inputs.len(),
