@@ -287,10 +287,13 @@ impl Communicator {
     }
 
     fn enter(&self) -> Result<(&'static Nccl, Calls<'_>)> {
-        if !self.is_ready()? {
+        let shared = &*self.shared;
+        // Once it is open, NCCL's calls say themselves what fails, and the host asks now and then: a question costs as much as
+        // a small call.
+        context::not_forked()?;
+        if !shared.ready.load(Ordering::Acquire) && !self.is_ready()? {
             return Err(Failure::invalid("the group is not open yet"));
         }
-        let shared = &*self.shared;
         let guard = lock(&shared.calls);
         shared.alive()?;
         Ok((shared.nccl, Calls { handle: shared.handle(), _guard: guard }))
