@@ -370,7 +370,7 @@ def watch(options: Options, ranks: list[Rank], stopped: list[int]) -> int:
 
 
 def _remote(options: Options, status: int) -> str:
-    """What the status of a rank on another host may mean."""
+    """Meaning that the status of a rank on another host may have."""
     if status == 255:
         # ssh's own.
         return " (the connection failed)"

@@ -141,14 +141,17 @@ pub(super) fn start() -> Result<Started> {
     Ok(Started::Group(Group::of(Arc::new(transport))?))
 }
 
+/// A group's id, and the same processes under MPI.
+type ByMpi = (Vec<u8>, Arc<dyn Transport>);
+
 #[cfg(feature = "distributed")]
-fn by_mpi(gpu: &Collectives) -> Result<Option<(Vec<u8>, Arc<dyn Transport>)>> {
+fn by_mpi(gpu: &Collectives) -> Result<Option<ByMpi>> {
     let shared = by_mpi::share(|| gpu.make_id())?;
     Ok(shared.map(|shared| (shared.id, Arc::new(super::mpi::Mpi(shared.world)) as _)))
 }
 
 #[cfg(not(feature = "distributed"))]
-fn by_mpi(_: &Collectives) -> Result<Option<(Vec<u8>, Arc<dyn Transport>)>> {
+fn by_mpi(_: &Collectives) -> Result<Option<ByMpi>> {
     Ok(None)
 }
 
