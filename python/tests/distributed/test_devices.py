@@ -62,3 +62,23 @@ def test_checkpoints_by_nccl(emulated: dict[str, str], tmp_path: Path) -> None:
         program = [str(RANKS / "checkpoints.py"), action, str(tmp_path)]
         ended = launch("-n", "2", "--backend", "nccl", *program, env=environment(**emulated))
         assert ended.returncode == 0 and ended.stdout.count("done") == 2, ended
+
+
+PARTS = """
+import ultramarine as mx
+group = mx.distributed.init(strict=True, backend="nccl")
+part = group.split(0)
+print("sum", mx.distributed.all_sum(mx.ones(2), group=part).tolist())
+"""
+
+
+def test_debug_mode_says_what_it_does_not_compare(emulated: dict[str, str], tmp_path: Path) -> None:
+    program = tmp_path / "parts.py"
+    program.write_text(PARTS)
+    variables = environment(**emulated, ULTRAMARINE_DISTRIBUTED_DEBUG="1")
+    ended = launch("-n", "2", "--backend", "nccl", str(program), env=variables)
+    assert sorted(ended.stdout.splitlines()) == ["[0] sum [2.0, 2.0]", "[1] sum [2.0, 2.0]"], ended
+    said = (
+        "compares operations of the group of all processes, not those of groups that split() made"
+    )
+    assert ended.stderr.count(said) == 2, ended

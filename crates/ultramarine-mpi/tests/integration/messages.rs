@@ -156,7 +156,7 @@ pub fn device_memory() {
             assert!(text.contains("Set ULTRAMARINE_MPI_DEVICE_MEMORY=0"), "{text}");
         }
     }
-    // What was refused leaves MPI usable.
+    // MPI is usable after a refusal.
     let sum = run(&world, Kind::AllSum, Dtype::Uint8, &[1, 2], 2).unwrap();
     assert_eq!(sum, [2, 4]);
 }

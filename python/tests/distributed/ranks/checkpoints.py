@@ -109,7 +109,7 @@ def step(model, optimizer) -> None:
 
 
 def contents() -> dict[str, list]:
-    """What one process reads of the checkpoint."""
+    """The checkpoint as one process reads it."""
     found = {}
     index = mx.load(str(folder / "model.safetensors.index.json"), return_metadata=True)
     state = mx.load(str(folder / index[1]["optimizer"]))
@@ -159,10 +159,19 @@ elif action == "read":
         wanted = reference_part(x, LAYOUTS[path.rpartition(".")[2]], rank, size)
         assert found[path].dtype == x.dtype
         assert np.array_equal(np.array(found[path].astype(mx.float32)), wanted), path
+    if size == 1:
+        # Plain weights for a model of one process.
+        plain = model_and_optimizer(5)[0]
+        plain.load_weights(str(folder / "model.safetensors.index.json"))
     # Another seed: all values are the checkpoint's.
     model, optimizer = model_and_optimizer(4)
     assert load_checkpoint(str(folder), model, optimizer)["step"] == "2"
     assert optimizer.state["states"][0]["step"].item() == 2
+    if size == 1:
+        for (_, a), (_, b) in zip(
+            tree_flatten(plain.parameters()), tree_flatten(model.parameters())
+        ):
+            assert a is b is None or equal(a, b)
     before = json.loads((folder / "contents.json").read_text())
     save_checkpoint(str(folder), model, optimizer, metadata={"step": "2"})
     after = contents()

@@ -50,7 +50,7 @@ for dtype in DTYPES:
         got = mx.distributed.recv_like(x, left)
         mx.eval(sent, got)
         same(got, wholes[left][i])
-        # What follows on the GPU sees what was received.
+        # Work that follows on the GPU sees what was received.
         same(mx.where(got == got, got, got), wholes[left][i])
     # Sums are MPI's on the host, in order with the others.
     total = mx.distributed.all_sum(wholes[rank][0])
