@@ -135,6 +135,9 @@ pub fn check(call: &str, code: Status, error: *mut abi::Error) -> Result<()> {
     if code == status::OK && error.is_null() { Ok(()) } else { check_object(call, code, error) }
 }
 
+/// The message of a failure that has none.
+pub(crate) const MUTE: &str = "failed without saying why";
+
 /// As [`check`], with an error object or another status.
 #[cold]
 fn check_object(call: &str, code: Status, error: *mut abi::Error) -> Result<()> {
@@ -147,7 +150,7 @@ fn check_object(call: &str, code: Status, error: *mut abi::Error) -> Result<()> 
     if code == status::OK {
         return Ok(());
     }
-    let mute = || format!("{call} failed without saying why (status {code})");
+    let mute = || format!("{call} {MUTE} (status {code})");
     let (code, message) = match object {
         Some(o) => (
             if o.code == status::OK { code } else { o.code },

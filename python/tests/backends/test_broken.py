@@ -182,6 +182,7 @@ def test_attributes_that_are_ignored_break_the_contract(tmp_path: Path) -> None:
         status, printed = kit("--group", f"ops.{op}", "--check", check, str(path))
         assert status == 1, printed
         assert f"FAILED {check}" in printed and "um_read_attributes" in printed, printed
+        assert f"again: python -m ultramarine conform --group ops.{op} " in printed, printed
 
 
 def test_the_validating_layer_names_the_last_command(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 //! Validation of a plugin's file before it is opened as a library: it must be a regular file that belongs to the user
-//! or to root, and that nobody else can replace.
+//! or to root, and that not everybody can write to or replace. Groups are trusted: their members are chosen.
 
 use super::reason::{Code, Reason};
 use super::state::FileId;

@@ -12,6 +12,7 @@ use crate::backend::registry::{self, BackendInfo};
 use crate::backend::start::{self, StartError};
 use crate::device::DeviceType;
 use crate::error::{Error, Result};
+use crate::host_table::MUTE;
 use glob::Pattern;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -417,6 +418,10 @@ fn duplicate() -> Reason {
     Reason::new(Code::Duplicate, "another backend serves all its devices already")
 }
 
+/// The remedy for an init that fails without a message.
+const SAY_WHY: &str =
+    "let ultramarine_backend_init say why: return um_fail(host, error, UM_ERROR, \"...\")";
+
 /// Calls init, checks what it filled in, and registers its devices.
 fn launch(
     registration: &Registration,
@@ -426,7 +431,12 @@ fn launch(
     wanted: &Wanted<'_>,
 ) -> Result<BackendInfo, Reason> {
     let refused = |refusal: StartError| match refusal {
-        StartError::Failed(error) => Reason::new(Code::InitFailed, format!("init: {error}")),
+        StartError::Failed(error) => {
+            let reason = Reason::new(Code::InitFailed, format!("init: {error}"));
+            // The usual remedy is the message's.
+            let mute = reason.text.contains(MUTE);
+            if mute { reason.with_remedy(SAY_WHY) } else { reason }
+        }
         StartError::Table(text) => Reason::new(Code::TableDiffers, text),
         StartError::Function(name) => {
             let text = format!("its table lacks the required function {name}");

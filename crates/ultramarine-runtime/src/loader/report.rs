@@ -212,6 +212,9 @@ fn properties(f: &BackendProperties) -> Value {
     })
 }
 
+const WITHOUT_NOTE: &str = "its file has no note with the ABI info, so its code was run before processor and contract were checked";
+const KEEP_NOTE: &str = "make both with UM_DEFINE_BACKEND, and do not remove the section .note.ultramarine when stripping";
+
 /// [`report`] as a table for people: each candidate with its score and devices, or with the reason
 /// why it was left out and the remedy.
 pub fn report_table() -> String {
@@ -249,6 +252,9 @@ pub fn report_table() -> String {
     for (candidate, cells) in report.candidates.iter().zip(&rows) {
         out += &line(cells);
         out += &format!("    {}  ({})\n", candidate.path.display(), candidate.rule);
+        if let Some((text, remedy)) = candidate.unchecked() {
+            out += &format!("    but:    {text}\n    remedy: {remedy}\n");
+        }
         if candidate.outcome == Outcome::Loaded {
             for line in registry::library_report(&candidate.path) {
                 out += &format!("    with:   {line}\n");
@@ -307,6 +313,18 @@ impl Candidate {
                 ),
             ),
         }
+        if let Some((text, remedy)) = self.unchecked() {
+            let level = if self.rule == Rule::Explicit { Level::Info } else { Level::Warning };
+            let path = self.path.display();
+            crate::log::log(level, format_args!("backend {path}: {text} (remedy: {remedy})"));
+        }
+    }
+
+    /// The harm of a backend that was loaded without a note, with the remedy.
+    fn unchecked(&self) -> Option<(&'static str, &'static str)> {
+        let bare = self.properties.as_ref().is_some_and(|p| !p.from_note);
+        (cfg!(target_os = "linux") && self.outcome == Outcome::Loaded && bare)
+            .then_some((WITHOUT_NOTE, KEEP_NOTE))
     }
 
     /// Puts it into the report.

@@ -39,6 +39,8 @@ fn notes_and_defaults() {
     let bare = bench.plugin("all", "bare", &["-DNO_NOTE", "-DNO_SCORE"]);
     assert_eq!(backends::load(&bare).expect("it can run").score, 1);
     assert!(reported(&bare).properties.is_some_and(|f| !f.from_note && f.version == "1.2.3"));
+    #[cfg(target_os = "linux")]
+    assert_eq!(backends::report_table().matches("but:    its file has no note").count(), 1);
 }
 
 /// Errors hold the report's reason and the remedy.
@@ -53,6 +55,8 @@ fn failing() {
     assert!(matches!(error, Error::Runtime(_)));
     assert!(text.contains(&reason.text) && text.contains(&reason.remedy), "{text}");
     assert!(text.contains("libultramarine-mute.so"), "{text}");
+    assert!(reason.text.contains("without saying why"), "{}", reason.text);
+    assert!(reason.remedy.contains("return um_fail(host, error"), "{}", reason.remedy);
     let missing = backends::load(bench.dir("all").join("libultramarine-gone.so"));
     assert!(missing.expect_err("gone").to_string().contains("no such file"));
     let bare = backends::load("libc.so.6").expect_err("no bare names").to_string();
