@@ -1,9 +1,10 @@
-//! The operations of the contract: ids, codes, attributes, dtype and number rules.
+//! The operations of the contract: ids, codes, attributes, and rules for dtypes, shapes and
+//! numbers.
 //!
-//! All of it is made from `schema.toml`: the constants and attribute structs here, the table
-//! [`OPS`] for tools, the C header `schema.h` and `docs/operations.md`. Every attribute struct
-//! starts with its size. An op's revision grows when its attributes do; an unknown non-zero tail
-//! means "unsupported".
+//! All of it is generated from `schema.toml`: the constants and attribute structs here, the table
+//! [`OPS`] for tools, the C header `schema.h` and `docs/operations.md`, which specifies each
+//! operation. Every attribute struct begins with its size. An op's revision grows when its
+//! attributes do; a non-zero tail that a backend does not know means UNSUPPORTED.
 
 mod attribute_structs;
 mod codes;
@@ -16,7 +17,7 @@ pub use table::*;
 
 use ultramarine_dlpack::DLDataType;
 
-/// Identifies an operation; see the constants of [`op`].
+/// Id of an operation: one of the constants of [`op`].
 pub type OpId = u32;
 
 /// A module of codes with the list of their names.
@@ -77,22 +78,22 @@ impl Default for NoAttrs {
     }
 }
 
-/// Place of a dtype in [`DTYPES`], which is its bit in the device masks.
+/// Returns the index of a dtype in [`DTYPES`], which is the number of its bit in the device masks.
 pub fn dtype_index(dtype: DLDataType) -> Option<usize> {
     DTYPES.iter().position(|(_, known)| *known == dtype)
 }
 
-/// Names of a mask's dtypes.
+/// Returns the names of the dtypes of a mask.
 pub fn dtype_names(mask: u32) -> impl Iterator<Item = &'static str> {
     DTYPES.iter().enumerate().filter(move |(i, _)| mask >> i & 1 == 1).map(|(_, (name, _))| *name)
 }
 
-/// The table's row of an op.
+/// Returns the row of an op in [`OPS`].
 pub fn find(id: OpId) -> Option<&'static OpSchema> {
     OPS.get(id as usize)
 }
 
-/// The table's row of an op, by name.
+/// Returns the row of an op in [`OPS`], by its name.
 pub fn find_name(name: &str) -> Option<&'static OpSchema> {
     OPS.iter().find(|op| op.name == name)
 }

@@ -13,7 +13,7 @@ pub enum Grade {
     Extra,
 }
 
-/// Dtype of an op's output.
+/// Rule for the dtype of an op's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
     /// The main dtype.
@@ -24,24 +24,24 @@ pub enum Output {
     Uint32,
     /// float32 for complex64, else the main dtype.
     Real,
-    /// What sums are computed in: float32 for float16 and bfloat16, else the main dtype.
+    /// The dtype that sums accumulate in: float32 for float16 and bfloat16, else the main dtype.
     Accumulated,
-    /// Any of a mask: the caller chooses.
+    /// Any dtype of a mask; the caller chooses.
     Any(u32),
     /// Given in the code's row.
     Code,
 }
 
-/// Dtype of an input.
+/// Rule for the dtype of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputDtype {
     /// The main dtype, the same for all inputs that say so.
     Main,
-    /// One of a mask.
+    /// Any dtype of a mask.
     Of(u32),
 }
 
-/// Dtype of a scalar.
+/// Rule for the dtype of a scalar of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scalar {
     /// The main dtype.
@@ -54,49 +54,53 @@ pub enum Scalar {
     Int64,
 }
 
-/// Relation of the shapes of inputs and output.
+/// Relation of the shapes of an op's inputs and output; `docs/operations.md` has them in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShapeRule {
-    /// No inputs; the output is what it is.
+    /// There are no inputs; the output has any shape.
     Free,
-    /// No inputs; one dimension.
+    /// There are no inputs; the output has one dimension.
     Line,
-    /// All have the output's shape; inputs may have zero strides.
+    /// All tensors have the output's shape; inputs may have zero strides.
     Elementwise,
-    /// The output has the input's shape, with 1 along the axes of the mask `axes`.
+    /// The output has the input's rank, with size 1 along the axes of the mask `axes`.
     Reduced,
-    /// The output has the input's shape, with 1 along `axis`.
+    /// The output has the input's rank, with size 1 along `axis`.
     AxisReduced,
     /// The output has the input's shape, of at least one dimension.
     Same,
-    /// `(..., m, k)`, `(..., k, n)` and `(..., m, n)`.
+    /// `(..., m, k)` and `(..., k, n)` give `(..., m, n)`; batch dimensions are equal.
     Matmul,
-    /// Output: the index arrays' shape, then the source's with 1 along indexed axes.
+    /// The output has the index arrays' shape, followed by a window of the source's rank.
     Gather,
-    /// Output: the source's; updates: as the output of a gather.
+    /// The output has the source's shape; the updates are shaped as GATHER's output.
     Scatter,
-    /// All ranks equal; indices and output have one shape, and the source's off `axis`.
+    /// All ranks are equal; the indices have the output's shape, and the source has it except along
+    /// `axis`.
     GatherAxis,
-    /// Output: the source's; indices and updates have one shape, and the source's off `axis`.
+    /// All ranks are equal; the output has the source's shape, indices and updates have it except
+    /// along `axis`.
     ScatterAxis,
-    /// Output: the source's rank, at most its sizes.
+    /// The output has the source's rank and at most its sizes.
     Slice,
-    /// Output: the source's; the update has its rank, at most its sizes.
+    /// The output has the source's shape; the update has its rank and at most its sizes.
     SliceUpdate,
-    /// Keys `(..., 2)`, output `(..., n)`.
+    /// The keys are `(..., 2)`, the output is `(..., n)`.
     Keys,
-    /// Given in the op's documentation.
+    /// The table of tensors in `docs/operations.md` gives the shapes.
     Own,
 }
 
 impl ShapeRule {
-    /// Returns true for ops that write over parts of their first input, in its own memory where that is the output's.
+    /// Returns true for ops that write over parts of their first input, in its own memory if that
+    /// is the output's.
     pub fn updates(self) -> bool {
         matches!(self, ShapeRule::Scatter | ShapeRule::ScatterAxis | ShapeRule::SliceUpdate)
     }
 }
 
-/// Values with which an op is tested, so that results are neither all the same nor all NaN.
+/// Range of the values that an op is tested with, so that results are neither all equal nor all
+/// NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Domain {
     /// No restriction.
@@ -118,8 +122,8 @@ pub enum Domain {
 }
 
 impl Domain {
-    /// Range of values of operand `index` for floating (or else integer) dtypes; `bits` is the
-    /// dtype's width. Unsigned dtypes and bool take what of it they have.
+    /// Returns the range of values of operand `index`, for floating or else integer dtypes of
+    /// `bits` bits. Unsigned dtypes and bool take the part of it that they have.
     pub fn range(self, index: usize, floating: bool, bits: u32) -> (f64, f64) {
         match (self, floating) {
             (Domain::Any, true) => (-100.0, 100.0),
@@ -140,24 +144,24 @@ impl Domain {
     }
 }
 
-/// One code of an op that has codes.
+/// A code of an op: one function of a family such as UNARY.
 #[derive(Clone, Copy, Debug)]
 pub struct CodeSchema {
-    /// Name.
+    /// Name, as in the constants.
     pub name: &'static str,
     /// Value of the attribute `op`.
     pub code: u32,
-    /// Mask of main dtypes for which it is defined.
+    /// Mask of the main dtypes that it is defined for; bit `i` is dtype `i` of [`DTYPES`].
     pub dtypes: u32,
-    /// Dtype of the output.
+    /// Rule for the dtype of the output.
     pub output: Output,
     /// Tolerance of float32, float64 and complex64 results; see [`tolerance`].
     pub ulps: f64,
-    /// The result is a sum or product of many: the error is relative to that of absolute values.
+    /// True for sums and products of many elements: the error is relative to the sum of magnitudes.
     pub sums: bool,
-    /// Values to test with.
+    /// Range of test values.
     pub domain: Domain,
-    /// Grade that needs it.
+    /// Grade of the conformance kit that needs it.
     pub grade: Grade,
     /// Description of the result.
     pub doc: &'static str,
@@ -206,74 +210,76 @@ pub struct AttributesSchema {
     pub fields: &'static [FieldSchema],
 }
 
-/// One input.
+/// An input of an op.
 #[derive(Clone, Copy, Debug)]
 pub struct InputSchema {
     /// Name.
     pub name: &'static str,
-    /// Dtype.
+    /// Rule for its dtype.
     pub dtype: InputDtype,
-    /// There are `n_indices` of them, of one dtype and shape.
+    /// True if it stands for `n_indices` inputs, of one dtype and shape.
     pub many: bool,
-    /// It is there only where the attribute of its name is 1.
+    /// True if it is present only where the attribute of its name is 1.
     pub optional: bool,
 }
 
-/// One operation.
+/// An operation of the contract.
 #[derive(Clone, Copy, Debug)]
 pub struct OpSchema {
     /// Name.
     pub name: &'static str,
-    /// Id; its place in [`super::OPS`].
+    /// Id, which is also its index in [`super::OPS`].
     pub id: OpId,
-    /// Family.
+    /// Family: the file or folder of its kernels in every layer.
     pub family: Family,
     /// Revision of its attributes.
     pub revision: u32,
-    /// Grade that needs it.
+    /// Grade of the conformance kit that needs it.
     pub grade: Grade,
-    /// Shapes.
+    /// Relation of the shapes.
     pub shape: ShapeRule,
     /// Attribute struct.
     pub attributes: &'static AttributesSchema,
     /// Inputs.
     pub inputs: &'static [InputSchema],
-    /// Scalars of a command.
+    /// Rules for the dtypes of the scalars of a command.
     pub scalars: &'static [Scalar],
     /// Mask of main dtypes; a code may have fewer.
     pub dtypes: u32,
-    /// Dtype of the output; of the first of several.
+    /// Rule for the dtype of the first output.
     pub output: Output,
-    /// Dtypes of further outputs.
+    /// Rules for the dtypes of the other outputs.
     pub more: &'static [Output],
     /// Tolerance of an op without codes; see [`tolerance`].
     pub ulps: f64,
-    /// Without codes: as [`CodeSchema::sums`].
+    /// Meaning of [`CodeSchema::sums`], for an op without codes.
     pub sums: bool,
-    /// Description of that which the bits of a result may depend on besides the operands; empty for nothing.
+    /// End of the sentence "the bits of a result may depend on ...", besides the operands; empty
+    /// for nothing.
     pub order: &'static str,
-    /// Module of its codes.
+    /// Name of the module of its codes, if it has codes.
     pub code_table: Option<&'static str>,
-    /// Its codes; empty for an op without.
+    /// Its codes; empty for an op without codes.
     pub codes: &'static [CodeSchema],
-    /// Number rules of its own, in words.
+    /// Its rules of accuracy, as text.
     pub numbers: &'static [&'static str],
     /// Description of the result.
     pub doc: &'static str,
 }
 
 impl OpSchema {
-    /// The row of a code.
+    /// Returns the row of a code.
     pub fn code(&self, code: u32) -> Option<&'static CodeSchema> {
         self.codes.iter().find(|c| c.code == code)
     }
 
-    /// Mask of main dtypes, with `code` if it has codes.
+    /// Returns the mask of main dtypes, with `code` if the op has codes.
     pub fn dtypes_of(&self, code: Option<&CodeSchema>) -> u32 {
         code.map_or(self.dtypes, |c| c.dtypes & self.dtypes)
     }
 
-    /// Mask of dtypes that the output may have, for a main dtype by its index.
+    /// Returns the mask of dtypes that the first output may have, for a main dtype given by its
+    /// index.
     pub fn output_of(&self, code: Option<&CodeSchema>, main: usize) -> u32 {
         match (self.output, code) {
             (Output::Code, Some(code)) => code.output.of(main),
@@ -283,7 +289,7 @@ impl OpSchema {
 }
 
 impl Output {
-    /// Mask of the dtypes that it may have, for a main dtype by its index.
+    /// Returns the mask of dtypes that the rule allows, for a main dtype given by its index.
     pub fn of(self, main: usize) -> u32 {
         match self {
             Output::Main | Output::Code => 1 << main,
@@ -305,9 +311,11 @@ fn index_of(name: &str) -> usize {
 }
 
 /// Returns the tolerance of a code or op with `ulps`, in units in the last place of the output's
-/// dtype (given by its index): nothing for integers and bools; one for float16 and
-/// bfloat16, which are rounded from float32; for complex64, relative to the modulus, more, since
-/// its functions are made of several real ones and may be contracted.
+/// dtype, which is given by its index.
+///
+/// It is 0 for integers and bools, and 1 for float16 and bfloat16, which are rounded from float32.
+/// For complex64 it is `8 * ulps + 4` units of the modulus, since its functions are made of several
+/// real ones and may be contracted.
 pub fn tolerance(ulps: f64, dtype: usize) -> f64 {
     match DTYPES.get(dtype).map(|(name, _)| *name) {
         Some("float32" | "float64") => ulps,
