@@ -98,7 +98,8 @@ impl<'a> Request<'a> {
         Ok(())
     }
 
-    /// The op's attributes. A tail that this build does not know, if not zero, is "unsupported".
+    /// Returns the op's attributes. A non-zero tail that this build does not know is the failure
+    /// UNSUPPORTED.
     pub fn attributes<A: Plain>(&self) -> Result<A> {
         // SAFETY: the host passes NULL or the op's struct, which begins with its size.
         let known: A = unsafe { crate::read_sized(self.attributes.cast::<A>()) }
@@ -184,12 +185,12 @@ impl<'a, D: Device> CommandRef<'a, D> {
         unsafe { crate::read_sized(command) }.map(|command| Self { command, life: PhantomData })
     }
 
-    /// The bare struct.
+    /// Returns the bare struct.
     pub fn raw(&self) -> &Command {
         &self.command
     }
 
-    /// Its plan.
+    /// Returns the plan of the command.
     pub fn plan(&self) -> Result<&'a D::Plan> {
         // SAFETY: a plan that `prepare` gave for a device of this type and that is not
         // released while commands with it run.
@@ -214,17 +215,17 @@ impl<'a, D: Device> CommandRef<'a, D> {
         Ok(TensorRef { tensor, life: PhantomData })
     }
 
-    /// Input `index`.
+    /// Returns input `index`.
     pub fn input(&self, index: u32) -> Result<TensorRef<'a, D>> {
         self.tensor(self.command.inputs, self.command.n_inputs, index)
     }
 
-    /// Output `index`.
+    /// Returns output `index`.
     pub fn output(&self, index: u32) -> Result<TensorRef<'a, D>> {
         self.tensor(self.command.outputs, self.command.n_outputs, index)
     }
 
-    /// Bits of scalar `index`.
+    /// Returns the bits of scalar `index`: 16 bytes, of which the low ones hold the value.
     pub fn scalar(&self, index: u32) -> Result<[u64; 2]> {
         if index >= self.command.n_scalars || self.command.scalars.is_null() {
             return Err(Failure::invalid(format!("a command has no scalar {index}")));
@@ -233,12 +234,12 @@ impl<'a, D: Device> CommandRef<'a, D> {
         Ok(unsafe { self.command.scalars.add(index as usize).read_unaligned() })
     }
 
-    /// Number of inputs.
+    /// Returns the number of inputs.
     pub fn n_inputs(&self) -> u32 {
         self.command.n_inputs
     }
 
-    /// Number of outputs.
+    /// Returns the number of outputs.
     pub fn n_outputs(&self) -> u32 {
         self.command.n_outputs
     }
@@ -256,22 +257,22 @@ pub struct TensorRef<'a, D: Device> {
 }
 
 impl<'a, D: Device> TensorRef<'a, D> {
-    /// The bare struct.
+    /// Returns the bare struct.
     pub fn raw(&self) -> &Tensor {
         &self.tensor
     }
 
-    /// Element type.
+    /// Returns the element type.
     pub fn dtype(&self) -> DLDataType {
         self.tensor.dl.dtype
     }
 
-    /// Sizes.
+    /// Returns the sizes.
     pub fn shape(&self) -> &'a [i64] {
         self.numbers(self.tensor.dl.shape)
     }
 
-    /// Strides in elements; any sign, zero for broadcast.
+    /// Returns the strides in elements: of any sign, zero for broadcast axes.
     pub fn strides(&self) -> &'a [i64] {
         self.numbers(self.tensor.dl.strides)
     }
@@ -285,7 +286,7 @@ impl<'a, D: Device> TensorRef<'a, D> {
         }
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> u64 {
         self.shape().iter().map(|n| *n as u64).product()
     }
@@ -295,29 +296,29 @@ impl<'a, D: Device> TensorRef<'a, D> {
         self.len() == 0
     }
 
-    /// Bytes of an element.
+    /// Returns the size of an element in bytes.
     pub fn element_bytes(&self) -> usize {
         (self.dtype().bits as usize * self.dtype().lanes as usize).div_ceil(8)
     }
 
-    /// Address of the first element, for devices with host memory.
+    /// Returns the address of the first element, on devices with host memory.
     pub fn data(&self) -> *mut u8 {
         self.tensor.dl.data.cast::<u8>().wrapping_add(self.tensor.dl.byte_offset as usize)
     }
 
-    /// Bytes from the start of the buffer to the first element.
+    /// Returns the bytes from the beginning of the buffer to the first element.
     pub fn byte_offset(&self) -> u64 {
         self.tensor.dl.byte_offset
     }
 
-    /// Its buffer, unless it is in memory of the host's.
+    /// Returns its buffer; `None` for memory of the host.
     pub fn buffer(&self) -> Option<&'a D::Buffer> {
         // SAFETY: NULL or a buffer that this device type made and that is not yet freed.
         unsafe { self.tensor.buffer.cast::<D::Buffer>().as_ref() }
     }
 
-    /// Offsets in bytes, from the first element, of the first and past the last byte that
-    /// belong to it. `None` where they fit in no i64.
+    /// Returns the offsets in bytes, from the first element, of the first byte that belongs to it
+    /// and of the byte behind the last. `None` if they overflow an i64.
     pub fn byte_range(&self) -> Option<(i64, i64)> {
         let axes = self.shape().iter().copied().zip(self.strides().iter().copied());
         ultramarine_dlpack::byte_range(axes, 8 * self.element_bytes())

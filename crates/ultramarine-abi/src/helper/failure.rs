@@ -19,27 +19,27 @@ pub struct Failure {
 pub type Result<T> = core::result::Result<T, Failure>;
 
 impl Failure {
-    /// An error without a code of its own.
+    /// Makes a failure with the status ERROR.
     pub fn new(text: impl Into<String>) -> Self {
         Self { code: status::ERROR, text: text.into() }
     }
 
-    /// The op, dtype or attribute is unknown here.
+    /// Makes the refusal of an op, dtype or attribute that is unknown here.
     pub fn unsupported(text: impl Into<String>) -> Self {
         Self { code: status::UNSUPPORTED, text: text.into() }
     }
 
-    /// It could, were the inputs contiguous.
+    /// Makes the answer that the inputs have to be contiguous.
     pub fn needs_contiguous() -> Self {
         Self { code: status::NEEDS_CONTIGUOUS, text: "needs contiguous inputs".into() }
     }
 
-    /// There is no memory of that size.
+    /// Makes the failure to allocate `bytes` bytes.
     pub fn out_of_memory(bytes: u64) -> Self {
         Self { code: status::OUT_OF_MEMORY, text: format!("no memory for {bytes} bytes") }
     }
 
-    /// An argument is wrong.
+    /// Makes the failure of a wrong argument.
     pub fn invalid(text: impl Into<String>) -> Self {
         Self { code: status::INVALID, text: text.into() }
     }

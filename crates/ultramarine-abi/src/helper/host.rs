@@ -37,12 +37,12 @@ impl Host {
         unsafe { read_sized(table) }.map(|table| Self { table })
     }
 
-    /// The bare table.
+    /// Returns the bare table.
     pub fn table(&self) -> &HostTable {
         &self.table
     }
 
-    /// Logs a message.
+    /// Logs a text at a level.
     pub fn log(&self, level: Level, text: &str) {
         if let Some(log) = self.table.log {
             // SAFETY: the host's function with the host's pointer; the text is valid.
@@ -57,7 +57,7 @@ impl Host {
         }
     }
 
-    /// Makes an error object; NULL where the host makes none.
+    /// Makes an error object of a status and a text; NULL if the host makes none.
     pub fn error(&self, code: Status, text: &str) -> *mut Error {
         match self.table.error_new {
             // SAFETY: as in `log`.
@@ -68,7 +68,7 @@ impl Host {
         }
     }
 
-    /// Says that the error of a submit is that of command `index` of its list.
+    /// Marks the error of a submit as that of command `index` of its list.
     ///
     /// # Safety
     /// `error` is NULL, or [`Host::error`] of this host made it and it was not handed over yet.
@@ -79,7 +79,7 @@ impl Host {
         }
     }
 
-    /// Host memory, 256-byte aligned, zeroed.
+    /// Allocates host memory, 256-byte aligned and zeroed.
     pub fn alloc(&self, bytes: u64) -> Result<HostMemory> {
         let (Some(alloc), Some(_)) = (self.table.alloc, self.table.free) else {
             return Err(Failure::unsupported("the host lends no memory"));
@@ -95,14 +95,15 @@ impl Host {
         Ok(HostMemory { host: *self, data, bytes: length })
     }
 
-    /// Threads of [`Host::parallel_for`] at most, the caller included.
+    /// Returns the most threads that [`Host::parallel_for`] uses, the calling one included.
     pub fn thread_count(&self) -> u32 {
         // SAFETY: the host's function with the host's pointer.
         self.table.thread_count.map_or(1, |f| unsafe { f(self.table.host) }).max(1)
     }
 
-    /// Calls `body(i)` for every `i < count`, on the host's threads and the caller's. A panic
-    /// in a body ends that call of it only; the first one is the error after the loop.
+    /// Calls `body(i)` for every `i < count`, on the host's threads and the calling one, and
+    /// returns when all calls have ended. A panic in a body ends that call alone; the first one is
+    /// the error after the loop.
     pub fn parallel_for<F: Fn(u64) + Sync>(&self, count: u64, body: F) -> Result<()> {
         struct Shared<'a, F> {
             body: &'a F,
@@ -153,12 +154,12 @@ unsafe impl Send for HostMemory {}
 unsafe impl Sync for HostMemory {}
 
 impl HostMemory {
-    /// Its address.
+    /// Returns its address.
     pub fn as_ptr(&self) -> *mut u8 {
         self.data
     }
 
-    /// Its size in bytes.
+    /// Returns its size in bytes.
     pub fn len(&self) -> usize {
         self.bytes
     }

@@ -71,23 +71,23 @@ impl<'a, D> OpRequest<'a, D> {
         Ok(Self { device, op: request.op, inputs, outputs, request })
     }
 
-    /// The request of an op without attributes that is a part of this one.
+    /// Returns a request for an op without attributes, as a part of this one.
     pub fn part(&self, op: schema::OpId, inputs: Vec<Desc>, outputs: Vec<Desc>) -> Self {
         Self { op, inputs, outputs, ..*self }
     }
 
-    /// The op's attributes.
+    /// Returns the op's attributes.
     pub fn attributes<A: Plain>(&self) -> Result<A> {
         self.request.attributes()
     }
 
-    /// Input `i`.
+    /// Returns the description of input `i`.
     pub fn input(&self, i: usize) -> Result<Desc> {
         let found = self.inputs.get(i).copied();
         found.ok_or_else(|| Failure::invalid(format!("a request without input {i}")))
     }
 
-    /// Output `i`.
+    /// Returns the description of output `i`.
     pub fn output(&self, i: usize) -> Result<Desc> {
         let found = self.outputs.get(i).copied();
         found.ok_or_else(|| Failure::invalid(format!("a request without output {i}")))
@@ -106,7 +106,7 @@ impl<'a, D> OpRequest<'a, D> {
         }
     }
 
-    /// The refusal of a code, or of the whole operation.
+    /// Makes the refusal of a code, or of the whole operation.
     pub fn unknown(&self, code: Option<u32>) -> Failure {
         let row = schema::find(self.op);
         let name = row.map_or("", |row| row.name);
@@ -116,7 +116,7 @@ impl<'a, D> OpRequest<'a, D> {
     }
 }
 
-/// Strides of a row-major tensor.
+/// Returns the strides of a row-major tensor, in elements.
 pub fn row_major(shape: &[i64]) -> Vec<i64> {
     let mut strides = vec![1; shape.len()];
     for i in (1..shape.len()).rev() {
@@ -125,7 +125,7 @@ pub fn row_major(shape: &[i64]) -> Vec<i64> {
     strides
 }
 
-/// True for strides of a row-major tensor; those of axes of size 1 do not matter.
+/// Returns true for the strides of a row-major tensor. Strides of axes of size 1 do not matter.
 pub fn is_row_major(shape: &[i64], strides: &[i64]) -> bool {
     let mut step = 1;
     for (n, stride) in shape.iter().zip(strides).rev() {

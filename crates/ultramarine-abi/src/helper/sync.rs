@@ -17,12 +17,12 @@ pub struct SyncEvent {
 }
 
 impl SyncEvent {
-    /// An event with value 0.
+    /// Makes an event with value 0.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The event takes `value`, unless it is further already.
+    /// Sets the event to `value`, unless it is further already.
     pub fn reach(&self, value: u64) {
         let mut now = self.value.lock().unwrap_or_else(|e| e.into_inner());
         if value > *now {
@@ -39,7 +39,7 @@ impl SyncEvent {
         }
     }
 
-    /// Its present value.
+    /// Returns its present value.
     pub fn value(&self) -> u64 {
         *self.value.lock().unwrap_or_else(|e| e.into_inner())
     }

@@ -78,7 +78,7 @@ impl MultiOutputRules for Applied {
     fn refit(&self, r: &Refit<'_>, before: &[(Shape, Dtype)]) -> Result<Results> {
         let types = r.inputs.iter().zip(&*self.dtypes).map(|(s, d)| tensor_type(s, *d));
         let now = self.primitive.infer_types(types.collect())?;
-        // What follows was traced for these dtypes.
+        // The following operations were traced for these dtypes.
         match now.iter().zip(before).all(|(a, b)| a.1 == b.1) {
             true => Ok(now),
             false => Err(cannot(self.primitive.name)),

@@ -57,7 +57,7 @@ pub(super) struct Output {
     pub own: bool,
 }
 
-/// What the functions of the table know of a call.
+/// State of a call, for the functions of the table.
 pub(super) struct State<'a> {
     pub primitive: &'a Primitive,
     pub exec: &'a Exec,
@@ -208,7 +208,7 @@ impl<'a> State<'a> {
         unsafe { (&mut *self.outputs_seen.get())[i] = view }
     }
 
-    /// Whether an output of its size can have the memory of input `i`.
+    /// Returns true if an output of its size can have the memory of input `i`.
     fn may_take(&self, i: usize) -> bool {
         let (shape, dtype) = self.call.descs[i];
         let value = &self.call.inputs[i];
@@ -222,7 +222,7 @@ impl<'a> State<'a> {
             && self.copies.borrow()[i].is_none()
     }
 
-    /// Whether an input's memory was given away.
+    /// Returns true if an input's memory was given away.
     pub fn has_taken(&self) -> bool {
         !self.taken.borrow().is_empty()
     }

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use core::ffi::{c_char, c_void};
 use ultramarine_abi::{self as abi, Status, status};
 
-/// What an [`abi::Error`] of this table really is.
+/// The object behind an [`abi::Error`] of this table.
 struct Object {
     error: Error,
     /// Its text, for those who ask by pointer.

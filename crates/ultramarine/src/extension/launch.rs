@@ -172,7 +172,7 @@ enum Wanted<'a> {
     Constants(&'a [u8]),
 }
 
-/// What a binding says.
+/// Content of a binding.
 ///
 /// # Safety
 /// Its constants are NULL or as long as it says, and live as long as `'a`.

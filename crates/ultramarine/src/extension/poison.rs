@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 /// 0: not asked yet, 1: off, 2: on.
 static POISON: AtomicU8 = AtomicU8::new(0);
 
-/// Whether outputs of primitives are filled with a pattern before evaluations, to find those that are left unwritten.
+/// Returns true if outputs of primitives are filled with a pattern before evaluations, to find those that stay unwritten.
 /// Off, unless the environment variable `ULTRAMARINE_POISON` is set to something other than `0`, or [`set_poison`]
 /// said otherwise.
 pub fn poison() -> bool {
@@ -32,7 +32,7 @@ pub fn set_poison(on: bool) {
     POISON.store(1 + on as u8, Ordering::Relaxed);
 }
 
-/// What outputs are filled with.
+/// The pattern that outputs are filled with.
 #[derive(Clone, Copy)]
 pub(super) struct Pattern(u8);
 

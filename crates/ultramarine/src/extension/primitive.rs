@@ -184,7 +184,7 @@ impl Primitive {
         outputs.iter().enumerate().map(validate).collect()
     }
 
-    /// What the primitive shows of itself.
+    /// The primitive's attributes, for display.
     pub fn print(&self) -> String {
         let Some(print) = self.rules.print else { return String::new() };
         let mut room = vec![0u8; 256];

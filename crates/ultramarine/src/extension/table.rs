@@ -7,7 +7,7 @@ use std::{ffi::CString, sync::Mutex};
 use ultramarine_abi::extension::{EXTENSION_MAJOR, EXTENSION_MINOR, ExtensionHost};
 use ultramarine_runtime::host_table::{parallel_for, thread_count};
 
-/// What Ultramarine lends to extensions: one table, for as long as the process lives.
+/// Functions that Ultramarine lends to extensions: one table, for as long as the process lives.
 pub fn host_table() -> &'static ExtensionHost {
     static TABLE: ExtensionHost = ExtensionHost {
         size: size_of::<ExtensionHost>() as u32,

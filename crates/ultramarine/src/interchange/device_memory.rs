@@ -43,7 +43,7 @@ impl Arrival {
         }
     }
 
-    /// Whether it is in host memory and stays there.
+    /// Returns true if it is in host memory and stays there.
     pub fn is_plain(&self) -> bool {
         self.home == Home::Host && self.device.is_none_or(|d| d == Device::CPU)
     }
@@ -344,7 +344,7 @@ impl Behind {
     }
 }
 
-/// What keeps an exported buffer for a consumer.
+/// Owner of an exported buffer, on behalf of a consumer.
 struct Lent {
     block: Option<ForeignMemory>,
     behind: Option<Behind>,

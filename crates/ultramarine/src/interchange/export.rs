@@ -24,7 +24,7 @@ pub type StreamKeeper = Arc<dyn Any + Send + Sync>;
 /// Options of [`Array::to_dlpack_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ExportOptions {
-    /// Which struct.
+    /// Struct of the tensor.
     pub kind: Kind,
     /// Where the tensor shall be; `None`: where the array is. Another device means a copy.
     pub device: Option<DLDevice>,

@@ -27,7 +27,7 @@ pub(super) fn visibility(device_type: i32) -> Visibility {
     }
 }
 
-/// What other libraries call a type of device, and the backend that serves it.
+/// Name of a type of device in other libraries, and the backend that serves it.
 pub(super) fn names(device_type: i32) -> (&'static str, Option<&'static str>) {
     use device_type::*;
     match device_type {
@@ -74,12 +74,12 @@ pub(super) fn kind_of(op: &str, device_type: i32) -> Result<u32> {
     }
 }
 
-/// Whether a tensor's `data` is an address, and no handle: then it can be counted on from there.
+/// Returns true if a tensor's `data` is an address, to which an offset can be added, and no handle.
 pub(super) fn is_address(kind: u32) -> bool {
     matches!(kind, kind::HOST | kind::DEVICE_POINTER)
 }
 
-/// Which of a consumer's streams waits for the values.
+/// Stream of a consumer that waits for the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waiting {
     /// None: the host waits.
@@ -90,7 +90,7 @@ pub(super) enum Waiting {
     Stream(u64),
 }
 
-/// What the `stream` of a consumer means for tensors of a type of device.
+/// Meaning of the `stream` of a consumer, for tensors of a type of device.
 ///
 /// # Errors
 /// [`Error::Value`] for what is no stream there.

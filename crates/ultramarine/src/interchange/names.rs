@@ -2,7 +2,7 @@
 
 use ultramarine_abi::dlpack::{DLDataType, type_code};
 
-/// What other libraries call an element type, such as `complex128`.
+/// Name of an element type in other libraries, such as `complex128`.
 pub(super) fn of(d: DLDataType) -> String {
     use type_code::*;
     let (kind, sized) = match d.code {

@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use ultramarine_runtime::reads::{self, Fault, SourceFile};
 
-/// What an array's data is part of.
+/// File or memory that an array's data is part of.
 #[derive(Clone)]
 pub(super) enum Contents {
     /// A file, at any position.
@@ -88,7 +88,7 @@ struct Request {
     decode: Decode,
 }
 
-/// What a node of a file has beside its value.
+/// Data of a node of a file, beside its value.
 struct Pending {
     /// Until a read takes it: with it goes the file's descriptor.
     request: Mutex<Option<Request>>,

@@ -177,7 +177,7 @@ fn without_npz() -> Error {
     Error::value("load", text)
 }
 
-/// Which file is worked on, and by which operation: for errors.
+/// Names of the file and of the operation, for errors.
 #[derive(Clone, Copy)]
 struct At<'a> {
     op: &'static str,

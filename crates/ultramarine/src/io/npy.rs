@@ -169,7 +169,7 @@ pub(super) fn read_from(source: &mut Source<'_>) -> Result<Array> {
 
 /// Reads the one Python dict that a header is.
 struct Parser<'a> {
-    /// What has not been read yet.
+    /// The unread rest.
     text: &'a [u8],
     at: At<'a>,
 }

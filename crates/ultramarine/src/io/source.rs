@@ -1,4 +1,4 @@
-//! What a format is read from: a file, of which arrays are read later, or a reader, of which they are read at once.
+//! Source of a format: a file, of which arrays are read later, or a reader, of which they are read at once.
 
 use super::decode::{Decode, Layout, PIECE};
 use super::file_reader::FileReader;

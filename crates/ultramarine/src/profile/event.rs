@@ -113,7 +113,7 @@ pub struct Event {
     pub start: u64,
     /// How long it took, by [`Event::clock`].
     pub duration: u64,
-    /// What times it.
+    /// Clock of the times.
     pub clock: Clock,
     /// When the host began to prepare and submit it.
     pub host_start: u64,

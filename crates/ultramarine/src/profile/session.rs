@@ -176,7 +176,7 @@ pub(super) fn start() -> Result<Recorder> {
     Ok(recorder)
 }
 
-/// What to add to a time of the device's clock to have one of [`now`]'s.
+/// Nanoseconds to add to a time of the device's clock to get one of [`now`]'s.
 pub(super) fn offset(recorder: Recorder, device: &'static DeviceState) -> Option<i64> {
     let known = |session: &Session| {
         let found = session.offsets.iter().find(|(d, _)| std::ptr::eq(*d, device));

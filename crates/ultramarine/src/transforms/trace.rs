@@ -53,7 +53,7 @@ impl Trace {
             if depends.contains_key(&id) {
                 continue;
             }
-            // What is not traced cannot lead to an argument that is.
+            // An untraced array cannot lead to a traced argument.
             if all_live && !node.is_traced() {
                 depends.insert(id, false);
                 continue;

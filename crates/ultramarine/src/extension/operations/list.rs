@@ -56,7 +56,7 @@ macro_rules! table {
     (@most $least:literal $most:expr) => { $most };
 }
 
-/// What a row's call gives: one array or several, with or without errors.
+/// Result of a row's call: one array or several, with or without errors.
 trait Results {
     fn listed(self) -> Result<Vec<Array>>;
 }

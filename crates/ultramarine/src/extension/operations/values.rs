@@ -7,7 +7,7 @@ use crate::{dtype::Dtype, extension::types};
 use std::fmt::{self, Display, Formatter};
 use ultramarine_abi::extension::{Attribute, attribute};
 
-/// What an attribute is.
+/// Type of an attribute.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Kind {
     Integer,
@@ -36,7 +36,7 @@ impl Display for Kind {
 pub(super) struct Spec {
     pub name: &'static str,
     pub kind: Kind,
-    /// What holds without it, in words; `None`: it must be there.
+    /// Default, in words; `None`: the attribute is required.
     pub default: Option<&'static str>,
 }
 
@@ -59,7 +59,7 @@ impl Display for Spec {
     }
 }
 
-/// What came.
+/// The given value.
 #[derive(Clone)]
 enum Value<'a> {
     Integer(i64),

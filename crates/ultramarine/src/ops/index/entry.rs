@@ -94,7 +94,7 @@ macro_rules! from_integers {
 }
 from_integers! { i32 i64 isize usize }
 
-/// What a slice that includes `last` ends before; `None`: the end, since 0 is the first position.
+/// End of a slice that includes `last`; `None`: the end of the axis, since 0 is the first position.
 fn after(last: i64) -> Option<i64> {
     (last != -1).then(|| last.saturating_add(1))
 }

@@ -40,7 +40,7 @@ fn paley(q: usize) -> Signs {
 /// The matrix of four circulants, by their first rows (Williamson, Hadamard's determinant theorem and the sum of four squares,
 /// 1944).
 fn williamson(rows: [&[i8]; 4]) -> Signs {
-    // Which circulant a block is, and its sign.
+    // Number of the circulant of a block, and its sign.
     const BLOCKS: [[(usize, i8); 4]; 4] = [
         [(0, 1), (1, -1), (2, -1), (3, -1)],
         [(1, 1), (0, 1), (3, 1), (2, -1)],

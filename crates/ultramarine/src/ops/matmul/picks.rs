@@ -60,7 +60,7 @@ impl Indices {
         Ok((Indices { lhs: of(0)?, rhs: of(1)? }, items))
     }
 
-    /// Which there are.
+    /// Indices that are given.
     pub fn picks(&self) -> Picks {
         Picks { lhs: self.lhs.is_some(), rhs: self.rhs.is_some() }
     }

@@ -109,7 +109,7 @@ pub fn gated_delta_update(
         let before = times(&q.matmul(&turned)?, &total)?;
         let within = part(&scores, i)?.matmul(&updates)?;
         outputs.push(bin(binary::ADD, &before, &within)?);
-        // What is left of each update behind the last step.
+        // Rest of each update behind the last step.
         let rest = slice_axis(&part(&decays, i)?, 2, chunk - 1, 1)?.swapaxes(2, 3)?;
         let learnt = times(&updates, &rest)?.swapaxes(2, 3)?.matmul(&k)?;
         let kept = times(&state, &slice_axis(&total, 2, chunk - 1, 1)?)?;

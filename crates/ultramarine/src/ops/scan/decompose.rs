@@ -14,7 +14,7 @@ pub(crate) fn candidates(of: &Scan, d: &Decompose<'_>, candidates: &mut Candidat
     let x = &d.inputs[0];
     let sums = matches!(of.code, reduce::SUM | reduce::PROD);
     if let Some(wide) = wider(x.dtype()) {
-        // What an exclusive extreme begins with depends on the dtype.
+        // The first element of an exclusive extreme depends on the dtype.
         if sums || of.inclusive || x.dtype().is_inexact() {
             candidates.add(Ok(of.of(&x.astype(wide)).astype(d.dtype)));
         }

@@ -382,7 +382,7 @@ fn retyped(input: &Value, from: &[usize], [before, after]: [Dtype; 2]) -> Option
         }
         strides[i] = bytes / a;
     }
-    // What others gave may begin anywhere.
+    // Imported memory may begin at any address.
     input.buffer.is_aligned(input.offset, a as usize).then_some(strides)
 }
 

@@ -215,7 +215,7 @@ pub(crate) fn packed(hit: &Array, rank: &Array, n: usize, dtype: Dtype) -> Resul
         return Array::zeros(&[0], dtype);
     }
     let number = |v: usize| Array::scalar(v as i64).astype(dtype);
-    // What is not hit goes to a place behind the others.
+    // Values without a match go to a place behind the others.
     let place = where_(hit, &rank.astype(dtype).subtract(number(1))?, number(n))?;
     let from = Array::arange(0.0, n as f64, 1.0, dtype)?;
     let none = number(n).broadcast_to(&[n + 1])?;

@@ -25,7 +25,7 @@ pub(super) fn raise(graph: &mut Graph) {
     graph.rewrite(|steps, step| {
         let i = number;
         number += 1;
-        // What was made on the way stands before this one; nobody moves it again.
+        // Steps made on the way stand before this one, and are not moved again.
         mover.movable.resize(steps.len(), false);
         let raised = match step.get::<View>() {
             Some(view) if properties.fuses[i] => {
