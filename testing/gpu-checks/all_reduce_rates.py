@@ -85,12 +85,12 @@ def speedup(r: Any, mx: Any, group: Any) -> None:
         speedup_of(r, mx, group, batch)
 
 
-def speedup_of(r: Any, mx: Any, group: Any, batch: int) -> None:
+def speedup_of(r: Any, mx: Any, group: Any, batch: int, width: int = 4096) -> None:
     """One size: `batch` rows for each rank. "alone" leaves the sums out: what a rank takes for its own share. "sums" are the
     sums alone; "behind" has them wait for the whole backward pass."""
     import ultramarine.nn as nn
 
-    width, layers = 4096, 8
+    layers = 8
     weights = [
         mx.random.normal((width, width), key=mx.random.key(k)).astype(mx.bfloat16) / 64
         for k in range(layers)

@@ -126,6 +126,21 @@ def replays(r: Any) -> None:
 
     r.check("messages in steps that repeat", messages)
 
+    def groups() -> None:
+        # Each rank gives the device the operations of two groups in another order.
+        other = group.split(0)
+        for step in range(8):
+            x = mx.full((8,), float(step + r.rank))
+            a = mx.distributed.all_sum(x * 2 + 1, group=group)
+            b = mx.distributed.all_sum(x * 3 - 1, group=other)
+            for y in (a, b) if r.rank % 2 == 0 else (b, a):
+                mx.async_eval(y)
+            total = sum(step + rank for rank in range(r.size))
+            assert a.tolist() == [2.0 * total + r.size] * 8, step
+            assert b.tolist() == [3.0 * total - r.size] * 8, step
+
+    r.check("two groups in another order on each rank", groups)
+
     def order() -> None:
         import ultramarine.nn as nn
 
@@ -188,10 +203,9 @@ def dies_in_a_replay(r: Any) -> None:
     r.check("a rank that dies in a replay is an error on the others", error)
 
 
-def decoder(r: Any, mx: Any, group: Any) -> None:
+def decoder(r: Any, mx: Any, group: Any, width: int = 2048, layers: int = 16) -> None:
     """Time of a step of products and sums with a decoder's sizes, one behind the other, beside the same without sums."""
-    width, hidden, layers = 2048, 8192, 16
-    part = hidden // r.size
+    part = 4 * width // r.size
     keys = mx.random.split(mx.random.key(r.rank), 2 * layers)
     up = [mx.random.normal((width, part), key=k).astype(mx.bfloat16) / 64 for k in keys[::2]]
     down = [mx.random.normal((part, width), key=k).astype(mx.bfloat16) / 64 for k in keys[1::2]]
@@ -220,6 +234,6 @@ def decoder(r: Any, mx: Any, group: Any) -> None:
     alone = steps_of(lambda x: x)
     both = steps_of(lambda x: mx.distributed.all_sum(x, group=group))
     r.note(
-        f"       a decoder's step of {layers} layers, {2 * layers} sums of 4 KiB: {both * 1e6:.0f} us, without sums "
+        f"       a decoder's step of {layers} layers, {2 * layers} sums of {2 * width} bytes: {both * 1e6:.0f} us, without sums "
         f"{alone * 1e6:.0f} us: {(both - alone) / (2 * layers) * 1e6:.1f} us a sum"
     )
