@@ -1,9 +1,9 @@
 // ATTENTION of halves by units (`units.rs`), with the words and functions of `attention.wgsl`. A workgroup of 128 has 64 rows,
-// each of its 4 subgroups 16 of them, and sees 32 keys at a time. Sums in units cannot be scaled row by row, so there are two
-// passes over the keys: the first finds each row's largest score, the second makes the powers and their products with the
-// values. An invocation has a row, of which it sees 16 of the 32 keys.
+// each of its 4 subgroups 16 of them, and sees 32 keys at a time. An invocation makes the powers of 16 of a row's 32 scores; it
+// looks at the others too, so that it knows the row's largest one. When that grows, the sums so far are multiplied by a matrix
+// whose rows are the factors.
 //
-// Limits: the products, 3 of 16 x 32 x SIZE for each subgroup and turn, against one load of a unit for each multiplication.
+// Limits: the products, 2 of 16 x 32 x SIZE for each subgroup and turn, against one load of a unit for each multiplication.
 
 fn attend_units(g: u32, local: u32) {
   let unit = g / word(BLOCKS);
@@ -40,44 +40,53 @@ fn attend_units(g: u32, local: u32) {
   workgroupBarrier();
 
   var top = -inf32();
-  for (var key = 0u; key < end; key += 32u) {
-    FETCH_KEYS
-    PUT_KEYS
-    workgroupBarrier();
-    SCORES
-    workgroupBarrier();
-    for (var j = 0u; j < 16u; j++) { top = max(top, score_of(warp, key, j)); }
-  }
-  // Both halves of a row.
-  workgroupBarrier();
-  meet[local] = top;
-  workgroupBarrier();
-  top = max(top, meet[local ^ 1u]);
-  workgroupBarrier();
-
-  let base = select(top, zero32(), top == -inf32());
   var total = 0.0;
   DECLARE
-  for (var key = 0u; key < end; key += 32u) {
+  seen[0] = min(seen[0], i32(end));
+  var key = 0u;
+  if (key < end) {
     FETCH_KEYS
     FETCH_VALUES
+  }
+  loop {
+    if (key >= end) { break; }
+    workgroupBarrier();
     PUT_KEYS
     PUT_VALUES
     workgroupBarrier();
+    let first_key = key;
+    key += 32u;
+    if (key < end) {
+      FETCH_KEYS
+      FETCH_VALUES
+    }
     SCORES
     workgroupBarrier();
-    for (var j = 0u; j < 16u; j += 8u) {
-      let w = powers_of(warp, key, j, base);
-      total += (w.x + w.y) + (w.z + w.w);
-      let w4 = powers_of(warp, key, j + 4u, base);
-      total += (w4.x + w4.y) + (w4.z + w4.w);
-      powers[(warp * 16u + lane / 2u) * 5u + lane % 2u * 2u + j / 8u] = eight_of(w, w4);
-    }
+    let own = lane % 2u;
+    let before = top;
+    for (var j = 0u; j < 16u; j += 4u) { top = max(top, largest(scores_of(warp, 1u - own, first_key, j))); }
+    let s0 = scores_of(warp, own, first_key, 0u);
+    let s1 = scores_of(warp, own, first_key, 4u);
+    let s2 = scores_of(warp, own, first_key, 8u);
+    let s3 = scores_of(warp, own, first_key, 12u);
+    top = max(top, max(max(largest(s0), largest(s1)), max(largest(s2), largest(s3))));
+    let base = select(top, zero32(), top == -inf32());
+    let factor = power_below(before - base);
+    let w0 = powers_below(s0 - base);
+    let w1 = powers_below(s1 - base);
+    let w2 = powers_below(s2 - base);
+    let w3 = powers_below(s3 - base);
+    let w = (w0 + w1) + (w2 + w3);
+    total = fma(total, factor, (w.x + w.y) + (w.z + w.w));
+    let to = (warp * 16u + lane / 2u) * 5u + own * 2u;
+    powers[to] = eight_of(w0, w1);
+    powers[to + 1u] = eight_of(w2, w3);
+    put_factor(warp, factor);
     workgroupBarrier();
     let from_powers = warp * 80u;
     VALUES
-    workgroupBarrier();
   }
+  workgroupBarrier();
   meet[local] = total;
   workgroupBarrier();
   total += meet[local ^ 1u];
@@ -108,17 +117,40 @@ fn fetch_value(key: u32, end: u32, part: u32) -> Eight {
   return v[place(V, batch, key_head, min(key, end - 1u)) / 8u + part];
 }
 
-// Score `j` of this invocation's 16 of a turn.
-fn score_of(warp: u32, key: u32, j: u32) -> f32 {
-  let column = lane % 2u * 16u + j;
-  let at = warp * 640u + lane % 2u * 320u + lane / 2u * MEET + j;
-  return masked(meet[at], 0u, key + column);
+// 4 scores from number `j` of a half of a turn's 32: -infinity where they do not count.
+fn scores_of(warp: u32, half: u32, key: u32, j: u32) -> vec4<f32> {
+  let at = warp * 640u + half * 320u + lane / 2u * MEET + j;
+  let first = key + half * 16u + j;
+  var x = vec4<f32>(meet[at], meet[at + 1u], meet[at + 2u], meet[at + 3u]) * bitcast<f32>(word(SCALE));
+  if (flag(MASKED)) {
+    x = vec4<f32>(mask_of(x.x, first), mask_of(x.y, first + 1u), mask_of(x.z, first + 2u), mask_of(x.w, first + 3u));
+  }
+  let keys = vec4<i32>(i32(first)) + vec4<i32>(0i, 1i, 2i, 3i);
+  return select(vec4<f32>(-inf32()), x, keys < vec4<i32>(seen[0]));
 }
 
-// The powers of 4 scores.
-fn powers_of(warp: u32, key: u32, j: u32, base: f32) -> vec4<f32> {
-  return vec4<f32>(exp_f32(score_of(warp, key, j) - base), exp_f32(score_of(warp, key, j + 1u) - base),
-    exp_f32(score_of(warp, key, j + 2u) - base), exp_f32(score_of(warp, key, j + 3u) - base));
+fn mask_of(score: f32, key: u32) -> f32 {
+  let at = place(MASK, batch, head_of[0], query_of[0]);
+  return with_mask(score, at + min(key, word(KEYS) - 1u) * word(MASK + 4u));
+}
+
+fn largest(x: vec4<f32>) -> f32 { return max(max(x.x, x.y), max(x.z, x.w)); }
+
+// e^x for numbers that are not above 0: results are 0 far below.
+fn power_below(x: f32) -> f32 {
+  let reduced = exp_reduce_f32(x);
+  let power = power_of_k_f32(reduced.x, 0u);
+  return select(fma(power, expm1_small_f32(reduced.y), power), 0.0, x < -87.0);
+}
+
+fn powers_below(x: vec4<f32>) -> vec4<f32> {
+  return vec4<f32>(power_below(x.x), power_below(x.y), power_below(x.z), power_below(x.w));
+}
+
+// Half a row of the matrix of factors.
+fn put_factor(warp: u32, factor: f32) {
+  let at = warp * 320u + lane / 2u * MEET + lane % 2u * 8u;
+  for (var e = 0u; e < 8u; e++) { factors[at + e] = factor; }
 }
 
 // Stores 8 neighbours of a row's results, which are in this subgroup's unit of `meet`. A row that sees no key weighs all of
