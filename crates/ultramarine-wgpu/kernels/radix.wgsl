@@ -15,20 +15,24 @@
 
 fn digit_of(key: u32) -> u32 { return (key >> word(4u)) & 255u; }
 
-fn radix_count(g: u32, local: u32) {
+// A workgroup's block.
+fn block_of(g: u32) -> Block {
   let length = word(1u);
   let blocks = (length + 4095u) / 4096u;
   let lane = g / blocks;
   let block = g - lane * blocks;
-  let first = block * 4096u;
-  let count = min(4096u, length - first);
-  let from_lane = from_of(lane);
+  return Block(lane, blocks, block, block * 4096u, min(4096u, length - block * 4096u));
+}
+
+fn radix_count(g: u32, local: u32) {
+  let mine = block_of(g);
+  let from_lane = from_of(mine.lane);
   atomicStore(&digits[local], 0u);
-  EACH let key# = key_at(from_lane, first + min(local + #u * 256u, count - 1u));
+  EACH let key# = key_at(from_lane, mine.first + min(local + #u * 256u, mine.count - 1u));
   workgroupBarrier();
-  EACH if (local + #u * 256u < count) { atomicAdd(&digits[digit_of(key#)], 1u); }
+  EACH if (local + #u * 256u < mine.count) { atomicAdd(&digits[digit_of(key#)], 1u); }
   workgroupBarrier();
-  indices[word(9u) + (lane * 256u + local) * blocks + block] = atomicLoad(&digits[local]);
+  indices[word(9u) + (mine.lane * 256u + local) * mine.blocks + mine.block] = atomicLoad(&digits[local]);
 }
 
 // The counts of a digit become those of the blocks before.
@@ -94,19 +98,14 @@ fn before_part(part: u32, local: u32) -> u32 {
 }
 
 fn radix_move(g: u32, local: u32) {
-  let length = word(1u);
-  let blocks = (length + 4095u) / 4096u;
-  let lane = g / blocks;
-  let block = g - lane * blocks;
-  let first = block * 4096u;
-  let count = min(4096u, length - first);
-  let from_lane = from_of(lane);
+  let mine = block_of(g);
+  let from_lane = from_of(mine.lane);
   // Elements behind the lane's end have the highest key, and stay last.
-  EACH let load# = first + min(local + #u * 256u, count - 1u);
-  EACH var key# = select(0xffffffffu, key_at(from_lane, load#), local + #u * 256u < count);
+  EACH let load# = mine.first + min(local + #u * 256u, mine.count - 1u);
+  EACH var key# = select(0xffffffffu, key_at(from_lane, load#), local + #u * 256u < mine.count);
   EACH var index# = index_at(from_lane, load#);
-  let digit = lane * 256u + local;
-  let begin = sums_before(indices[word(10u) + digit], local).x + indices[word(9u) + digit * blocks + block];
+  let digit = mine.lane * 256u + local;
+  let begin = sums_before(indices[word(10u) + digit], local).x + indices[word(9u) + digit * mine.blocks + mine.block];
   EACH room[apart16(local + #u * 256u)] = key#;
   workgroupBarrier();
   EACH key# = room[local * 17u + #u];
@@ -155,7 +154,7 @@ fn radix_move(g: u32, local: u32) {
   sums[local] = begin;
   workgroupBarrier();
   EACH let d# = digit_of(key#); let into# = sums[d#] + local + #u * 256u - starts[d#];
-  EACH if (local + #u * 256u < count) { put(lane, into#, key#, index#); }
+  EACH if (local + #u * 256u < mine.count) { put(mine.lane, into#, key#, index#); }
 }
 
 fn starts_digit(p: u32, key: u32) -> bool {

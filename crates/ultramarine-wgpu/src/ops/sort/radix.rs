@@ -26,6 +26,9 @@ const KEY: u32 = 32;
 /// Elements of a lane from which on it pays.
 const LONG: u32 = 1 << 14;
 
+/// `block_of`'s result: the lane and its blocks, the block's number among them, its first element, how many it has.
+const OWN: &str = "struct Block { lane: u32, blocks: u32, block: u32, first: u32, count: u32 }";
+
 /// The kernels: of the first pass, which reads the elements, and of the others.
 pub(super) struct Radix {
     first: Kernels,
@@ -156,6 +159,7 @@ impl Part {
         let used = library.used_by(call);
         let program = Program::new(&tensors).array("keys", "u32").array("indices", "u32");
         let program = if used.contains("key_of") { program.item(elements.item) } else { program };
+        let program = if used.contains("block_of") { program.item(OWN) } else { program };
         program.library(SORT).item(shared).item(&used).group_body(GROUP, call).build()
     }
 }
