@@ -28,8 +28,6 @@ fn multiply_units(a: UnitA, b: vec2<u32>, sums: Sums) -> Sums {
   return all;
 }
 
-fn scaled_unit(sums: Sums, factor: f32) -> Sums { return Sums(sums.x * factor, sums.y * factor); }
-
 fn keep_unit(sums: Sums, at: u32) {
   let first = at + lane / 2u * MEET + lane % 2u * 8u;
   for (var e = 0u; e < 4u; e++) {

@@ -1,9 +1,10 @@
 // ATTENTION of halves by units (`units.rs`), with the words and functions of `attention.wgsl`. A workgroup of 128 has 64 rows,
-// each of its 4 subgroups 16 of them, and sees 32 keys at a time. An invocation makes the powers of 16 of a row's 32 scores; it
-// looks at the others too, so that it knows the row's largest one. When that grows, the sums so far are multiplied by a matrix
-// whose rows are the factors.
+// each of its 4 subgroups 16 of them, and sees 32 keys at a time. Sums in units cannot be scaled row by row (a product by
+// elements with a unit of factors gave infinities on NVIDIA's driver 580), so there are two passes over the keys: the first
+// finds each row's largest score, the second makes the powers and their products with the values. An invocation has a row, of
+// which it sees 16 of the 32 keys. What comes next is loaded while units are multiplied.
 //
-// Limits: the products, 2 of 16 x 32 x SIZE for each subgroup and turn, against one load of a unit for each multiplication.
+// Limits: the products, 3 of 16 x 32 x SIZE for each subgroup and turn, against one load of a unit for each multiplication.
 
 fn attend_units(g: u32, local: u32) {
   let unit = g / word(BLOCKS);
@@ -40,10 +41,36 @@ fn attend_units(g: u32, local: u32) {
   workgroupBarrier();
 
   var top = -inf32();
-  var total = 0.0;
   DECLARE
   seen[0] = min(seen[0], i32(end));
+  let own = lane % 2u;
   var key = 0u;
+  if (key < end) {
+    FETCH_KEYS
+  }
+  loop {
+    if (key >= end) { break; }
+    workgroupBarrier();
+    PUT_KEYS
+    workgroupBarrier();
+    let first_key = key;
+    key += 32u;
+    if (key < end) {
+      FETCH_KEYS
+    }
+    SCORES
+    workgroupBarrier();
+    for (var j = 0u; j < 16u; j += 4u) { top = max(top, largest(scores_of(warp, own, first_key, j))); }
+  }
+  // Both halves of a row.
+  workgroupBarrier();
+  meet[local] = top;
+  workgroupBarrier();
+  top = max(top, meet[local ^ 1u]);
+
+  let base = select(top, zero32(), top == -inf32());
+  var total = 0.0;
+  key = 0u;
   if (key < end) {
     FETCH_KEYS
     FETCH_VALUES
@@ -62,26 +89,15 @@ fn attend_units(g: u32, local: u32) {
     }
     SCORES
     workgroupBarrier();
-    let own = lane % 2u;
-    let before = top;
-    for (var j = 0u; j < 16u; j += 4u) { top = max(top, largest(scores_of(warp, 1u - own, first_key, j))); }
-    let s0 = scores_of(warp, own, first_key, 0u);
-    let s1 = scores_of(warp, own, first_key, 4u);
-    let s2 = scores_of(warp, own, first_key, 8u);
-    let s3 = scores_of(warp, own, first_key, 12u);
-    top = max(top, max(max(largest(s0), largest(s1)), max(largest(s2), largest(s3))));
-    let base = select(top, zero32(), top == -inf32());
-    let factor = power_below(before - base);
-    let w0 = powers_below(s0 - base);
-    let w1 = powers_below(s1 - base);
-    let w2 = powers_below(s2 - base);
-    let w3 = powers_below(s3 - base);
+    let w0 = powers_below(scores_of(warp, own, first_key, 0u) - base);
+    let w1 = powers_below(scores_of(warp, own, first_key, 4u) - base);
+    let w2 = powers_below(scores_of(warp, own, first_key, 8u) - base);
+    let w3 = powers_below(scores_of(warp, own, first_key, 12u) - base);
     let w = (w0 + w1) + (w2 + w3);
-    total = fma(total, factor, (w.x + w.y) + (w.z + w.w));
+    total += (w.x + w.y) + (w.z + w.w);
     let to = (warp * 16u + lane / 2u) * 5u + own * 2u;
     powers[to] = eight_of(w0, w1);
     powers[to + 1u] = eight_of(w2, w3);
-    put_factor(warp, factor);
     workgroupBarrier();
     let from_powers = warp * 80u;
     VALUES
@@ -145,12 +161,6 @@ fn power_below(x: f32) -> f32 {
 
 fn powers_below(x: vec4<f32>) -> vec4<f32> {
   return vec4<f32>(power_below(x.x), power_below(x.y), power_below(x.z), power_below(x.w));
-}
-
-// Half a row of the matrix of factors.
-fn put_factor(warp: u32, factor: f32) {
-  let at = warp * 320u + lane / 2u * MEET + lane % 2u * 8u;
-  for (var e = 0u; e < 8u; e++) { factors[at + e] = factor; }
 }
 
 // Stores 8 neighbours of a row's results, which are in this subgroup's unit of `meet`. A row that sees no key weighs all of

@@ -26,6 +26,8 @@ pub struct Device {
     /// Timestamps.
     pub clock: Clock,
     tickets: [Arc<Block>; SETS],
+    /// See [`Device::turn`].
+    turn: Arc<Block>,
     /// Number of the tickets that are next.
     next: AtomicUsize,
     /// Memory.
@@ -49,11 +51,13 @@ impl Device {
             scheduler.upload(default_stream.lane(), &block, 0, &zeros)?;
             tickets.push(block);
         }
+        let turn = Block::new(&context, 4 * u64::from(TICKETS), Place::Device)?;
         let tickets = tickets.try_into().map_err(|_| Failure::new("a device without tickets"))?;
         Ok(Self {
             programs: Programs::new(context.clone()),
             default_stream,
             tickets,
+            turn,
             next: AtomicUsize::new(0),
             scheduler,
             clock: Clock::new(context.clone()),
@@ -66,6 +70,11 @@ impl Device {
     /// a number.
     pub fn tickets(&self) -> &Arc<Block> {
         &self.tickets[self.next.fetch_add(1, Ordering::Relaxed) % SETS]
+    }
+
+    /// Memory that kernels bind and might write, but do not, so that they run one behind the other.
+    pub fn turn(&self) -> &Arc<Block> {
+        &self.turn
     }
 
     /// Allocates at least so many bytes. Short of memory, it waits for what runs and gives up what is kept for reuse.

@@ -61,22 +61,6 @@ pub fn kept(how: Units, sums: &str, at: &str) -> String {
     }
 }
 
-/// The factors of a unit's rows, from a place on in an array of floats, where a row's are all the same, [`MEET`] apart.
-pub fn row_factors(how: Units, array: &str, at: &str) -> String {
-    match how {
-        Units::Native => format!("coopLoadT<Sums>(&{array}[{at}], {MEET}u)"),
-        Units::Emulated => format!("{array}[{at} + lane / 2u * MEET]"),
-    }
-}
-
-/// Sums whose rows are multiplied by factors. naga knows no product by elements; `shader::halves` makes it of a difference.
-pub fn scaled(how: Units, sums: &str, factors: &str) -> String {
-    match how {
-        Units::Native => format!("({sums} - {factors})"),
-        Units::Emulated => format!("scaled_unit({sums}, {factors})"),
-    }
-}
-
 /// The units that make products of a dtype, of those of float16 and of bfloat16 that there are.
 pub fn of(dtype: Dtype, [float16, bfloat16]: [Option<Units>; 2]) -> Option<Units> {
     match dtype {

@@ -102,6 +102,7 @@ impl Matmul {
             .into_iter()
             .zip(&matrices)
             .all(|(view, matrix)| Reading::lies_in(matrix, EIGHT) && view.ends_with(EIGHT as u64));
+        limits.along_k = Reading::of(&matrices[1]).along_k;
         if !eights {
             limits.units = [None; 2];
         }

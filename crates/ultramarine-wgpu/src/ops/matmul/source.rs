@@ -333,11 +333,12 @@ mod tests {
     #[test]
     fn products_by_units_compile() {
         for (dtype, how, tile) in [
-            (Dtype::Float16, Units::Native, TILES[0]),
-            (Dtype::Float16, Units::Native, TILES[1]),
-            (Dtype::Bfloat16, Units::Native, TILES[0]),
-            (Dtype::Float16, Units::Emulated, TILES[1]),
-            (Dtype::Bfloat16, Units::Emulated, TILES[1]),
+            (Dtype::Float16, Units::Native, TILES[0][0]),
+            (Dtype::Float16, Units::Native, TILES[1][0]),
+            (Dtype::Float16, Units::Native, TILES[0][1]),
+            (Dtype::Bfloat16, Units::Native, TILES[0][0]),
+            (Dtype::Float16, Units::Emulated, TILES[0][1]),
+            (Dtype::Bfloat16, Units::Emulated, TILES[1][1]),
         ] {
             for along_k in [[true, true], [true, false], [false, true], [false, false]] {
                 let method = Method::Units { tile, how };

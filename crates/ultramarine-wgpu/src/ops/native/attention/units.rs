@@ -15,9 +15,8 @@ const ROWS: u32 = 64;
 const SIZES: (u32, u32) = (32, 128);
 /// Vectors between the powers of rows: 32 keys, and 8 halves more.
 const POWERS: u32 = 5;
-/// Elements of `meet`: two units for each subgroup. Factors are one.
+/// Elements of `meet`: two units for each subgroup.
 const KEPT: u32 = 4 * 2 * UNIT * MEET;
-const FACTORS: u32 = KEPT / 2;
 
 /// Vectors between lines of queries, keys and values.
 fn pitch(size: u32) -> u32 {
@@ -30,7 +29,7 @@ pub fn fits(size: u32, group_memory: u32) -> bool {
     let some = 64;
     size.is_multiple_of(SIZES.0)
         && size <= SIZES.1
-        && 16 * vectors + 4 * (KEPT + FACTORS) + some <= group_memory
+        && 16 * vectors + 4 * KEPT + some <= group_memory
 }
 
 /// The kernel for heads whose queries and values have one size. Queries, keys and values are bound last, in vectors of 8.
@@ -58,11 +57,6 @@ pub fn source(attention: Attention, how: Units) -> Source {
         }
         _ = writeln!(declare, "var o{d} = Sums();");
     }
-    _ = writeln!(
-        values,
-        "let factor_unit = {};",
-        units::row_factors(how, "factors", "warp * 320u")
-    );
     for n in 0..2 {
         let at = format!("warp * 640u + {}u", UNIT * MEET * n);
         scores += &(units::kept(how, &format!("c{n}_{}", parts - 1), &at) + "\n");
@@ -70,11 +64,7 @@ pub fn source(attention: Attention, how: Units) -> Source {
         _ = writeln!(values, "let p{n} = {};", powers.unit(how, &at));
         for d in 0..parts {
             let value = value.unit(how, &format!("{}u", (32 + UNIT * n) * line + two * d));
-            let sums = match n {
-                0 => units::scaled(how, &format!("o{d}"), "factor_unit"),
-                _ => format!("o{d}"),
-            };
-            let product = units::multiplied(how, &format!("p{n}"), &value, &sums);
+            let product = units::multiplied(how, &format!("p{n}"), &value, &format!("o{d}"));
             _ = writeln!(values, "o{d} = {product};");
         }
     }
@@ -120,8 +110,7 @@ pub fn source(attention: Attention, how: Units) -> Source {
     let program = attention.program(|name| !["q", "k", "v"].contains(&name));
     let program = units::declared(program, (how, attention.dtype), (&arrays, &loads), KEPT);
     let items = format!(
-        "var<workgroup> factors: array<f32, {FACTORS}>;\n\
-         const LINE: u32 = {line}u;\nconst EIGHTS: u32 = {}u;\nconst LINES: u32 = 1u;\n{}{}\
+        "const LINE: u32 = {line}u;\nconst EIGHTS: u32 = {}u;\nconst LINES: u32 = 1u;\n{}{}\
          fn value_element(key: u32, e: u32) -> f32 {{\n\
          return half_of(v[place(V, batch, key_head, key) / 8u + e / 8u], e % 8u);\n}}\n{text}",
         size / 8,
@@ -158,7 +147,7 @@ mod tests {
 
     #[test]
     fn heads_fit_into_shared_memory() {
-        assert!(fits(128, 49152) && fits(64, 32768) && fits(96, 49152) && fits(32, 32768));
+        assert!(fits(128, 49152) && fits(64, 32768) && fits(96, 49152));
         // Above what the device has, no multiple of 32, above the largest.
         assert!(!fits(128, 32768) && !fits(80, 49152) && !fits(160, 65536));
     }
