@@ -127,8 +127,16 @@ REDUCTIONS: list[tuple[tuple[int, ...], int | tuple[int, ...] | None]] = [
 ]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "uint16", "int64", "complex64"])
-@pytest.mark.parametrize(("shape", "axis"), REDUCTIONS)
+REDUCED = ["float32", "float16", "int8", "uint16", "int64", "complex64"]
+# Each shape with two dtypes, each dtype with three shapes. llvmpipe compiles 20 kernels for a pair; the conformance
+# kit has all dtypes by the same kernels, in shapes of its own.
+SOME = [(*case, REDUCED[(i + j) % 6]) for i, case in enumerate(REDUCTIONS) for j in (0, 3)]
+EVERY = [(*case, dtype) for case in REDUCTIONS for dtype in REDUCED]
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis", "dtype"), EVERY if os.environ.get("ULTRAMARINE_TEST_FULL") else SOME
+)
 def test_reductions(shape: tuple[int, ...], axis: int | tuple[int, ...] | None, dtype: str) -> None:
     rng = np.random.default_rng(0)
     x = whole(rng, shape)
