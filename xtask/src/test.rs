@@ -23,6 +23,9 @@ const EMULATED: &str = "cuda, emulated, strict";
 /// The Vulkan backend, on llvmpipe where there is no GPU.
 const VULKAN: &str = "vulkan, strict";
 
+/// The minimal backend with arrays that are on another device.
+const ELSEWHERE: &str = "minimal, operands on gpu:1";
+
 /// Headers that the fuzzer tries.
 const FUZZED: u64 = 300_000;
 const FUZZED_FULL: u64 = 10_000_000;
@@ -157,7 +160,7 @@ impl Built {
     }
 }
 
-/// The steps that do not mind what runs beside them, the longest first.
+/// The steps that do not mind what runs beside them, the longest first: what begins last alone leaves a core idle.
 fn steps<'a>(venv: &'a Venv, built: &'a Built, full: bool) -> Vec<Step<'a>> {
     let pytest = move |report: &mut Report, name: &str, args: &[&str]| {
         report.pytest(venv, name, args, |python| {
@@ -183,12 +186,18 @@ fn steps<'a>(venv: &'a Venv, built: &'a Built, full: bool) -> Vec<Step<'a>> {
             pytest(report, "gpu checks", &["testing/gpu-checks"])
         }),
     );
+    steps.insert(
+        2,
+        step("language models", move |report: &mut Report| {
+            pytest(report, "language models", &["python/tests/models"])
+        }),
+    );
     for (name, plugin, device, strict, operands) in [
         ("opencl, strict", &built.opencl, "gpu:0", "opencl", ""),
         (EMULATED, &built.emulated, "gpu:0", "cuda", ""),
         (VULKAN, &built.vulkan, "gpu:0", "vulkan", ""),
         ("minimal", &built.minimal, "gpu:0", "", ""),
-        ("minimal, operands on gpu:1", &built.minimal, "gpu:0", "", "gpu:1"),
+        (ELSEWHERE, &built.minimal, "gpu:0", "", "gpu:1"),
         ("overlay", &built.overlay, "cpu:0", "", ""),
     ] {
         steps.push(step(format!("op suite: {name}"), move |report| {
@@ -211,6 +220,8 @@ fn steps<'a>(venv: &'a Venv, built: &'a Built, full: bool) -> Vec<Step<'a>> {
             match name {
                 EMULATED => a_part(report, venv, name, &suite, full, plugins::emulate),
                 VULKAN => a_part(report, venv, name, &suite, full, plugins::on_vulkan),
+                // The operations themselves are those of "minimal"; copies between devices are what this adds.
+                ELSEWHERE if !full => pytest(report, name, &[&suite[..], &["--each=4"]].concat()),
                 _ => pytest(report, name, &suite),
             }
         }));
@@ -221,9 +232,6 @@ fn steps<'a>(venv: &'a Venv, built: &'a Built, full: bool) -> Vec<Step<'a>> {
     }));
     steps.push(step("interchange with numpy, torch, jax, tvm-ffi, pyarrow, mlx", move |report| {
         pytest(report, "interchange", &["python/tests/interchange"])
-    }));
-    steps.push(step("language models", move |report| {
-        pytest(report, "language models", &["python/tests/models"])
     }));
     steps.push(step("mypy", move |report| types(report, venv)));
     steps.push(step("examples of extensions", move |report| {
