@@ -140,6 +140,8 @@ pub fn on_vulkan(command: &mut Command) {
         command.env("XDG_RUNTIME_DIR", &kept);
     }
     command.env("MESA_SHADER_CACHE_DIR", kept);
+    // Most of the time on llvmpipe is its compiler's, and its optimizer takes up to a third of that.
+    command.env("GALLIVM_PERF", "nopt");
     command.env("ULTRAMARINE_CACHE_DIR", sh::root().join("target/vulkan-cache"));
 }
 

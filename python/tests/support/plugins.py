@@ -155,6 +155,8 @@ def vulkan() -> tuple[Path, dict[str, str]] | None:
     kept.mkdir(parents=True, exist_ok=True)
     runtime = os.environ.get("XDG_RUNTIME_DIR", str(kept))
     environment = {"XDG_RUNTIME_DIR": runtime, "MESA_SHADER_CACHE_DIR": str(kept)}
+    # llvmpipe compiles for longer than it runs.
+    environment["GALLIVM_PERF"] = "nopt"
     script = f"""
         try:
             print(backends.load("{plugin}").name)
