@@ -66,8 +66,10 @@ fn sum(axes: u64, kept: &[i64], input: Placed) -> Request {
     request(op::REDUCE, attributes, vec![input], tensor(kept))
 }
 
-/// The large requests, with their names.
-const LARGE: [(&str, fn() -> Request); 13] = [
+/// A large request's name, and the function that makes it.
+type Large = (&'static str, fn() -> Request);
+
+const LARGE: [Large; 13] = [
     ("copy", || request(op::COPY, words(&NoAttrs::new()), vec![flat()], flat())),
     ("copy, transposed", || {
         let mut flipped = rows();

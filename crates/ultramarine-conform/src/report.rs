@@ -97,7 +97,7 @@ pub fn verdict(findings: &Findings) -> Verdict {
     } else {
         (Some(Grade::Complete), Vec::new())
     };
-    // What is missing is as true of a backend with a mistake.
+    // Operations are missing from a backend with a mistake, too.
     let whole = !findings.failed() && !findings.slow();
     Verdict { grade: native.filter(|_| whole), native, missing }
 }

@@ -65,7 +65,7 @@ mod tests {
         assert!(hazards.add(&[access(2, 0, 8, true)]), "a write behind a write");
         let many: Vec<_> = (0..MOST as u64 + 9).map(|block| access(block, 0, 1, false)).collect();
         assert!(hazards.add(&many));
-        // What many commands read counts once.
+        // Memory that many commands read counts once.
         let mut hazards = Hazards::default();
         let reads = [access(5, 0, 8, false); 3];
         for block in 10..70 {
