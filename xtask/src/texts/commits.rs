@@ -4,7 +4,7 @@ use crate::sh;
 use anyhow::{Result, bail};
 
 /// The last commit before the rule.
-const BEFORE: &str = "494631b53";
+const BEFORE: &str = "494631b5eef8";
 
 /// The longest subject, in characters: what tools show of it.
 const MOST: usize = 72;
