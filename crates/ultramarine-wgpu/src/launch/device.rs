@@ -44,14 +44,11 @@ impl Device {
         let scheduler = Arc::new(Scheduler::new(context.clone(), queue));
         let default_stream = Stream::new(&scheduler);
         let zeros = vec![0; 4 * TICKETS as usize];
-        let mut tickets = Vec::with_capacity(SETS);
-        for _ in 0..SETS {
-            let block = Block::new(&context, zeros.len() as u64, Place::Device)?;
-            // Recorded before all else, and so done before it.
-            scheduler.upload(default_stream.lane(), &block, 0, &zeros)?;
-            tickets.push(block);
-        }
-        let turn = Block::new(&context, 4 * u64::from(TICKETS), Place::Device)?;
+        let block = |_| Block::new(&context, zeros.len() as u64, Place::Device);
+        let tickets = (0..SETS).map(block).collect::<Result<Vec<_>>>()?;
+        // Recorded before all else, and so done before it.
+        scheduler.upload_to_all(default_stream.lane(), &tickets, &zeros)?;
+        let turn = Block::new(&context, zeros.len() as u64, Place::Device)?;
         let tickets = tickets.try_into().map_err(|_| Failure::new("a device without tickets"))?;
         Ok(Self {
             programs: Programs::new(context.clone()),

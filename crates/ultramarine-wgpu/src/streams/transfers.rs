@@ -51,6 +51,24 @@ impl Scheduler {
         Ok(())
     }
 
+    /// Copies the same few bytes to the start of each block, in one batch.
+    pub fn upload_to_all(
+        self: &Arc<Self>,
+        lane: u64,
+        to: &[Arc<Block>],
+        source: &[u8],
+    ) -> Result<()> {
+        to.iter().try_for_each(|block| block.check(0, source.len() as u64))?;
+        self.submit_with(lane, |submissions| {
+            let from = submissions.write(source)?;
+            let mut batch = Batch::default();
+            for block in to {
+                batch.copy(from.clone(), (block.clone(), 0), source.len() as u64);
+            }
+            Ok(batch)
+        })
+    }
+
     /// Memory for an upload, which is nobody else's as long as it is held.
     pub fn lend(self: &Arc<Self>, bytes: u64) -> Result<Arc<Block>> {
         self.context.usable()?;
