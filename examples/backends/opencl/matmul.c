@@ -42,6 +42,9 @@ static um_status run(struct job *job) {
 um_status prepare_matmul(const struct request *request, struct plan *plan, um_error **error) {
   const struct desc *a = &request->inputs[0], *b = &request->inputs[1], *out = &request->outputs[0];
   if (request->op != UM_OP_MATMUL) return fail(error, UM_UNSUPPORTED, "gathered and segmented products are composed");
+  um_precision_attrs precision; /* products are exact, which every precision allows */
+  um_status status = attributes_read(request, &precision, sizeof precision, error);
+  if (status != UM_OK) return status;
   if (request->n_inputs != 2 || a->dtype != b->dtype || a->dtype != out->dtype) {
     return fail(error, UM_INVALID, "matmul has two inputs and one output of one dtype");
   }
@@ -49,7 +52,7 @@ um_status prepare_matmul(const struct request *request, struct plan *plan, um_er
   if (a->ndim < 2 || a->ndim != b->ndim || a->ndim != out->ndim) {
     return fail(error, UM_INVALID, "matmul needs equal ranks of at least 2");
   }
-  um_status status = check_axes(request);
+  status = check_axes(request);
   if (status != UM_OK) return status;
   plan->run = run;
   return kernel_get(request->device, SOURCE_MATMUL, a->dtype, 0, "matmul", &plan->kernels[0], error);

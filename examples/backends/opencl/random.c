@@ -19,6 +19,9 @@ static um_status run(struct job *job) {
 
 um_status prepare_random(const struct request *request, struct plan *plan, um_error **error) {
   const struct desc *keys = &request->inputs[0], *out = &request->outputs[0];
+  um_no_attrs none;
+  um_status status = attributes_read(request, &none, sizeof none, error);
+  if (status != UM_OK) return status;
   if (request->n_inputs != 1 || keys->dtype != UM_DTYPE_UINT32 || keys->ndim == 0 || out->ndim + 1 < keys->ndim) {
     return fail(error, UM_INVALID, "keys or output do not fit");
   }
@@ -26,7 +29,7 @@ um_status prepare_random(const struct request *request, struct plan *plan, um_er
     return fail(error, UM_UNSUPPORTED, "bits are uint8, uint16 or uint32");
   }
   if (!out->contiguous) return fail(error, UM_UNSUPPORTED, "the output is not contiguous");
-  um_status status = check_axes(request);
+  status = check_axes(request);
   if (status != UM_OK) return status;
   plan->run = run;
   uint32_t width = (uint32_t)dtype_size(out->dtype);
