@@ -16,7 +16,7 @@ use source::{Variant, sum_of};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use ultramarine_abi::helper::{Failure, Result};
-use ultramarine_abi::schema::op;
+use ultramarine_abi::schema::{PrecisionAttrs, op};
 
 struct Matmul {
     dtype: Dtype,
@@ -39,7 +39,8 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     if a.dtype == Dtype::Bool {
         return Err(Failure::unsupported("bool has no products of matrices"));
     }
-    // The precision that may be left is not: products are exact to float32's rounding.
+    // Read for what a later version may ask: products are exact to float32's rounding, which every precision allows.
+    request.attributes::<PrecisionAttrs>()?;
     request.computes(&[a.dtype])?;
     let matmul = Matmul {
         dtype: a.dtype,
