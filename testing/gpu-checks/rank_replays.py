@@ -166,6 +166,22 @@ def replays(r: Any) -> None:
     r.check("the first sum of a backward pass comes before its end", order)
 
 
+def ends_beside_a_group(r: Any) -> None:
+    """Exits right behind the last use of a part of the group, while NCCL ends it in a thread."""
+    import ultramarine as mx
+
+    group = mx.distributed.init(strict=True, backend="nccl")
+
+    def sums() -> None:
+        for color in range(3):
+            part = group.split(color)
+            total = mx.distributed.all_sum(mx.full((8,), float(r.rank + color)), group=part)
+            wanted = float(sum(range(r.size)) + r.size * color)
+            assert total.tolist() == [wanted] * 8
+
+    r.check("parts of a group that end at the exit", sums)
+
+
 def dies_in_a_replay(r: Any) -> None:
     import ultramarine as mx
 

@@ -37,6 +37,7 @@ PARTS: dict[str, tuple[str, dict[str, str]]] = {
     "training": ("training", {}),
     "replays": ("replays", {}),
     "replays in debug mode": ("replays", {"ULTRAMARINE_DISTRIBUTED_DEBUG": "1"}),
+    "exit beside a group that ends": ("ends_beside_a_group", {"EMULATED_NCCL_SLOW_END": "500"}),
     "a rank that dies": ("dies", {}),
     "a rank that does not come": ("sleeps", {"ULTRAMARINE_DISTRIBUTED_TIMEOUT": "4"}),
     "ranks that differ": ("differs", {"ULTRAMARINE_DISTRIBUTED_DEBUG": "1"}),

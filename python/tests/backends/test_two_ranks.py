@@ -22,6 +22,7 @@ import ultramarine as mx
         "training",
         "replays",
         "replays in debug mode",
+        "exit beside a group that ends",
         "a rank that dies",
         "a rank that does not come",
         "ranks that differ",

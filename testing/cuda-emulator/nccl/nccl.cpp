@@ -169,10 +169,24 @@ NCCL_CALL int ncclCommFinalize(Comm *comm) {
   return go_on(comm, comm->blocking, [] { return (int)SUCCESS; });
 }
 
+static std::atomic<int> ending{0};
+
+// EMULATED_NCCL_SLOW_END: milliseconds that a communicator takes to end. An exit meanwhile crashes, as NVIDIA's may.
 static int destroy(Comm *comm) {
+  static std::once_flag watched;
+  std::call_once(watched, [] {
+    atexit([] {
+      if (!ending) return;
+      fprintf(stderr, "emulated NCCL: the process exits while a communicator ends\n");
+      _exit(139);
+    });
+  });
+  ending++;
+  if (const char *slow = getenv("EMULATED_NCCL_SLOW_END")) usleep(1000 * atoi(slow));
   while (comm->under_way) usleep(100);
   detach(*comm);
   delete comm;
+  ending--;
   return SUCCESS;
 }
 

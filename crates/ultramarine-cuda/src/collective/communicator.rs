@@ -4,6 +4,7 @@
 //! looks at the flag of aborts when it has it. A call that waits for NCCL looks again and again.
 
 use crate::context::{self, Context, lock};
+use crate::program::background;
 use crate::sys::nccl::{self, Code, Config, Handle, Nccl, UniqueId, code};
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError};
@@ -357,10 +358,9 @@ impl Drop for Communicator {
             // The thread that opens it ends it, or the communicator has failed.
             return self.abort();
         }
-        // In a thread, since NCCL waits for the other ranks of the host, which may close theirs much later.
+        // In a thread, since NCCL waits for the other ranks of the host, which may close theirs much later. Without one, as
+        // at the exit, it is left as it is.
         let shared = self.shared.clone();
-        let thread = std::thread::Builder::new().name("ultramarine-nccl".to_owned());
-        // Without one it is left as it is.
-        let _ = thread.spawn(move || shared.close());
+        background::spawn_apart(move || shared.close());
     }
 }

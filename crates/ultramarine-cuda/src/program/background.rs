@@ -1,7 +1,7 @@
-//! Work for the compiler that nobody waits for.
+//! Work for the compiler that nobody waits for, and the ends of communicators.
 //!
-//! Few threads, started when there is work and ended when there is none. None is inside of NVRTC
-//! when the process tears libraries down: a compiler at work then meets what is gone already. A
+//! Few threads, started when there is work and ended when there is none. None is inside of NVRTC or
+//! NCCL when the process tears libraries down: a call under way then meets what is gone already. A
 //! forked child has none of the threads and never comes here, since its devices refuse every call
 //! before.
 
@@ -14,6 +14,9 @@ const WORKERS: usize = 2;
 /// Longest wait for them when the process exits.
 #[cfg(not(windows))]
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
+/// Longest wait for what waits itself for other processes.
+#[cfg(not(windows))]
+const FAREWELL: std::time::Duration = std::time::Duration::from_secs(5);
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -21,6 +24,8 @@ type Job = Box<dyn FnOnce() + Send>;
 struct State {
     queue: VecDeque<Job>,
     workers: usize,
+    /// Threads of [`spawn_apart`].
+    apart: usize,
     closed: bool,
 }
 
@@ -30,7 +35,7 @@ struct Pool {
 }
 
 static POOL: Pool = Pool {
-    state: Mutex::new(State { queue: VecDeque::new(), workers: 0, closed: false }),
+    state: Mutex::new(State { queue: VecDeque::new(), workers: 0, apart: 0, closed: false }),
     ended: Condvar::new(),
 };
 
@@ -61,10 +66,7 @@ impl Pool {
 
 /// Runs `job` some time. `false`: it is dropped, because the process exits or has no threads left.
 pub fn spawn(job: impl FnOnce() + Send + 'static) -> bool {
-    // After NVRTC was opened, so that this handler runs before those of NVRTC.
-    static REGISTERED: Once = Once::new();
-    REGISTERED.call_once(at_exit);
-    watch_main_thread();
+    register();
     let mut state = POOL.lock();
     if state.closed {
         return false;
@@ -84,6 +86,34 @@ pub fn spawn(job: impl FnOnce() + Send + 'static) -> bool {
     true
 }
 
+/// Runs `job`, which may wait for other processes, in a thread of its own. The exit waits a while for it. `false`: it is
+/// dropped, as by [`spawn`].
+pub fn spawn_apart(job: impl FnOnce() + Send + 'static) -> bool {
+    register();
+    let mut state = POOL.lock();
+    if state.closed {
+        return false;
+    }
+    let named = std::thread::Builder::new().name("ultramarine-nccl".to_owned());
+    let run = move || {
+        let _ = catch_unwind(AssertUnwindSafe(job));
+        POOL.lock().apart -= 1;
+        POOL.ended.notify_all();
+    };
+    // The thread counts down behind this, since the lock is held.
+    let begun = named.spawn(run).is_ok();
+    state.apart += usize::from(begun);
+    begun
+}
+
+/// Has the exit of the process wait, from the first job on.
+fn register() {
+    // After NVRTC was opened, so that this handler runs before those of NVRTC.
+    static REGISTERED: Once = Once::new();
+    REGISTERED.call_once(at_exit);
+    watch_main_thread();
+}
+
 /// Waits until all is done, for tests.
 #[cfg(test)]
 pub fn drain() {
@@ -93,16 +123,20 @@ pub fn drain() {
     }
 }
 
-/// Drops what is not begun, and waits for compilers at work.
+/// Drops what is not begun, and waits for compilers at work and communicators that end.
 #[cfg(not(windows))]
 extern "C" fn close() {
     if crate::context::forked() {
         return;
     }
     let mut state = POOL.lock();
-    state.closed = true;
+    let first = !std::mem::replace(&mut state.closed, true);
     let dropped = std::mem::take(&mut state.queue);
-    let _ = POOL.ended.wait_timeout_while(state, PATIENCE, |s| s.workers > 0);
+    let waited = POOL.ended.wait_timeout_while(state, PATIENCE, |s| s.workers > 0);
+    let (state, _) = waited.unwrap_or_else(|e| e.into_inner());
+    if first {
+        let _ = POOL.ended.wait_timeout_while(state, FAREWELL, |s| s.apart > 0);
+    }
     drop(dropped);
 }
 
@@ -213,6 +247,34 @@ mod tests {
             assert_eq!(std::fs::read_to_string(file.path()).unwrap(), "done");
         }
         std::fs::remove_dir_all(&place).unwrap();
+    }
+
+    /// In a child process: exits while a communicator ends.
+    #[test]
+    fn exits_while_one_ends() {
+        let Some(place) = std::env::var_os("ULTRAMARINE_TEST_FAREWELL") else { return };
+        #[cfg(target_os = "linux")]
+        watch_this_thread();
+        assert!(spawn_apart(move || {
+            std::thread::sleep(Duration::from_millis(300));
+            std::fs::write(&place, "done").unwrap();
+        }));
+        std::process::exit(0);
+    }
+
+    #[cfg(not(windows))]
+    #[test]
+    fn the_exit_waits_for_a_communicator_that_ends() {
+        let name = format!("ultramarine-farewell-{}", std::process::id());
+        let place = std::env::temp_dir().join(name);
+        let child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "program::background::tests::exits_while_one_ends"])
+            .env("ULTRAMARINE_TEST_FAREWELL", &place)
+            .output()
+            .unwrap();
+        assert!(child.status.success(), "{child:?}");
+        assert_eq!(std::fs::read_to_string(&place).unwrap(), "done");
+        std::fs::remove_file(&place).unwrap();
     }
 
     #[test]
