@@ -127,11 +127,12 @@ def replays(r: Any) -> None:
     r.check("messages in steps that repeat", messages)
 
     def groups() -> None:
-        # Each rank gives the device the operations of two groups in another order.
-        other = group.split(0)
+        # Each rank gives the device the operations of two groups in another order, also the first ones, with which NCCL
+        # connects the ranks.
+        one, other = group.split(0), group.split(0)
         for step in range(8):
             x = mx.full((8,), float(step + r.rank))
-            a = mx.distributed.all_sum(x * 2 + 1, group=group)
+            a = mx.distributed.all_sum(x * 2 + 1, group=one)
             b = mx.distributed.all_sum(x * 3 - 1, group=other)
             for y in (a, b) if r.rank % 2 == 0 else (b, a):
                 mx.async_eval(y)

@@ -47,6 +47,7 @@ def test_on_the_emulated_driver(part: str) -> None:
             "ULTRAMARINE_CUDA_DEVICES": "2",
             "EMULATED_CUDA_DEVICES": "2",
             "EMULATED_NCCL_CHECK": "1",
+            "EMULATED_NCCL_CONNECT": "1",
             "ULTRAMARINE_BACKEND_PATH": str(plugin.parent),
             "PYTHONPATH": os.pathsep.join([package, os.environ.get("PYTHONPATH", "")]),
         },

@@ -215,7 +215,18 @@ struct Group {
 static thread_local int depth = 0;
 static thread_local std::vector<Group> groups;
 
+// EMULATED_NCCL_CONNECT=1: the first collective of a communicator waits on the host for the other ranks, as NVIDIA's does.
+static void connect(const Group &group) {
+  static const bool wanted = getenv("EMULATED_NCCL_CONNECT") != nullptr;
+  Comm &comm = *group.comm;
+  int kind = group.calls[0].kind;
+  if (!wanted || kind == Call::send || kind == Call::receive || comm.shared->connected[comm.rank].exchange(1)) return;
+  for (int rank = 0; rank < comm.size; rank++)
+    while (!comm.shared->connected[rank] && !comm.aborted) usleep(100);
+}
+
 static int launch(const Group &group) {
+  connect(group);
   group.comm->under_way++;
   auto work = [](void *data) {
     Group *group = (Group *)data;

@@ -19,6 +19,7 @@ struct Message {
 struct Shared {
   std::atomic<uint32_t> attached, size;
   std::atomic<uint64_t> arrived[MOST_RANKS]; // barriers that a rank has come to
+  std::atomic<uint32_t> connected[MOST_RANKS];
   struct {
     int color, key;
   } split[MOST_RANKS];

@@ -14,9 +14,9 @@ use crate::stream::{self, Stream};
 /// wait for each other. A larger one goes beside them.
 const MOST_BYTES: usize = 1 << 20;
 
-/// The stream that two nodes are evaluated on, if one of them is on the stream of a group on the same GPU.
+/// The stream that two nodes are evaluated on, if one of them is on the stream of the only group, on the same GPU.
 pub(super) fn joint(a: Stream, b: Stream) -> Option<Stream> {
-    if a.device != b.device || device_of(a).is_ok_and(|device| device.is_host()) {
+    if a.device != b.device || !may_share() || device_of(a).is_ok_and(|device| device.is_host()) {
         return None;
     }
     match (stream::is_off_callers(a), stream::is_off_callers(b)) {
@@ -50,8 +50,9 @@ pub(super) fn stream_of(task: &Task, computations: Stream) -> Stream {
     }
 }
 
-/// Returns true if operations of a group may go to the stream of computations: there is one group. Operations of two in another
-/// order on each process would wait for each other, if one stream had both.
+/// Returns true if a thread and a stream may have operations of a group beside computations: there is one group. With several,
+/// each has its own: operations of two in another order on each process would wait for each other, on the stream, or on the host,
+/// where debug mode compares them and NCCL connects the processes at the first ones.
 pub(crate) fn may_share() -> bool {
     stream::off_callers() <= 1
 }
