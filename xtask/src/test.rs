@@ -23,9 +23,6 @@ const EMULATED: &str = "cuda, emulated, strict";
 /// The Vulkan backend, on llvmpipe where there is no GPU.
 const VULKAN: &str = "vulkan, strict";
 
-/// The minimal backend with arrays that are on another device.
-const ELSEWHERE: &str = "minimal, operands on gpu:1";
-
 /// Headers that the fuzzer tries.
 const FUZZED: u64 = 300_000;
 const FUZZED_FULL: u64 = 10_000_000;
@@ -197,7 +194,7 @@ fn steps<'a>(venv: &'a Venv, built: &'a Built, full: bool) -> Vec<Step<'a>> {
         (EMULATED, &built.emulated, "gpu:0", "cuda", ""),
         (VULKAN, &built.vulkan, "gpu:0", "vulkan", ""),
         ("minimal", &built.minimal, "gpu:0", "", ""),
-        (ELSEWHERE, &built.minimal, "gpu:0", "", "gpu:1"),
+        ("minimal, operands on gpu:1", &built.minimal, "gpu:0", "", "gpu:1"),
         ("overlay", &built.overlay, "cpu:0", "", ""),
     ] {
         steps.push(step(format!("op suite: {name}"), move |report| {
@@ -220,8 +217,6 @@ fn steps<'a>(venv: &'a Venv, built: &'a Built, full: bool) -> Vec<Step<'a>> {
             match name {
                 EMULATED => a_part(report, venv, name, &suite, full, plugins::emulate),
                 VULKAN => a_part(report, venv, name, &suite, full, plugins::on_vulkan),
-                // The operations themselves are those of "minimal"; copies between devices are what this adds.
-                ELSEWHERE if !full => pytest(report, name, &[&suite[..], &["--each=4"]].concat()),
                 _ => pytest(report, name, &suite),
             }
         }));
