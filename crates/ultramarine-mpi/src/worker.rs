@@ -196,7 +196,7 @@ impl<H: Handle> Worker<H> {
         let mut eager = Instant::now();
         let mut nap = Duration::from_micros(20);
         let mut looked = Instant::now();
-        let mut run = 0;
+        let (mut run, mut warm) = (0, false);
         loop {
             for command in engine.take() {
                 eager = Instant::now() + self.begin(command);
@@ -208,7 +208,8 @@ impl<H: Handle> Worker<H> {
             let start = Instant::now();
             let completed = self.poll();
             let now = Instant::now();
-            let busy = now - start > BUSY;
+            let slow = now - start > BUSY;
+            let busy = slow && warm;
             if completed || busy {
                 eager = eager.max(now + Duration::from_millis(1));
                 nap = Duration::from_micros(20);
@@ -234,12 +235,17 @@ impl<H: Handle> Worker<H> {
                 }
                 continue;
             }
+            if slow && !warm {
+                // The first test after a nap finds cold caches: only the next one tells.
+                warm = true;
+                continue;
+            }
             if busy && run < MOST_RUN {
                 // Data move: the other rank is at work, too.
                 run += 1;
                 continue;
             }
-            run = 0;
+            (run, warm) = (0, false);
             if now < eager {
                 std::thread::yield_now();
             } else {
