@@ -31,10 +31,11 @@ const BACKENDS: &[&str] = &["cuda", "hip", "metal", "minimal", "opencl", "rocm",
 /// The sources of the core and of its runtime.
 const CORE: &[&str] = &["crates/ultramarine/src", "crates/ultramarine-runtime/src"];
 
-/// The files of the core that may name them: DLPack's numbers of device types and the packages that serve them, for people; and
-/// languages of kernels, some of which are called alike.
+/// The files of the core that may name them: DLPack's numbers of device types (of one, the addresses that MPI libraries take) and
+/// the packages that serve them, for people; and languages of kernels, some of which are called alike.
 const NAMES: &[&str] = &[
     "crates/ultramarine/src/interchange/kinds.rs",
+    "crates/ultramarine/src/distributed/device_memory.rs",
     "crates/ultramarine-runtime/src/packages.rs",
     "crates/ultramarine/src/fast",
 ];
