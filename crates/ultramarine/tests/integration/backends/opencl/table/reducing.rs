@@ -71,7 +71,7 @@ fn products_of_matrices() {
                 let count = |s: &[i64]| s.iter().product::<i64>() as usize;
                 let case = Case {
                     op: op::MATMUL,
-                    attributes: vec![4],
+                    attributes: vec![8, 0], // the highest precision
                     inputs: vec![
                         place(dtype, &values(dtype, count(&a), 1, false), &a, layout),
                         place(
