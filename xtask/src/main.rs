@@ -9,6 +9,7 @@ mod demo;
 mod disk;
 mod drivers;
 mod extensions;
+mod failures;
 mod floors;
 mod generate;
 mod gpu;

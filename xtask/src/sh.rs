@@ -1,5 +1,6 @@
 //! Running other programs, and the few paths that every command needs.
 
+use crate::failures::Failures;
 use anyhow::{Context, Result, bail};
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, PipeReader};
@@ -107,18 +108,28 @@ pub fn read(mut command: Command) -> Result<String> {
 }
 
 /// Runs a command, shows its standard output as it comes, and hands each line to `seen`.
-/// Returns whether it succeeded.
-pub fn follow(mut command: Command, seen: impl FnMut(&str)) -> Result<bool> {
+/// Returns whether it succeeded; the tests that failed are kept for the end.
+pub fn follow(mut command: Command, mut seen: impl FnMut(&str)) -> Result<bool> {
     let (mut child, out) = start(&mut command)?;
-    lines(out, seen)?;
-    Ok(child.wait()?.success())
+    let mut failures = Failures::default();
+    lines(out, |line| {
+        failures.see(line);
+        seen(line);
+    })?;
+    let succeeded = child.wait()?.success();
+    if !succeeded {
+        failures.keep(&shown(&command));
+    }
+    Ok(succeeded)
 }
 
 /// Runs a `cargo test` command: whether it succeeded, and the totals over all its binaries in words.
 pub fn test_totals(command: Command) -> Result<(bool, String)> {
-    let mut totals = [0u64; 3];
+    let (mut totals, mut in_details) = ([0u64; 3], false);
     let succeeded = follow(command, |line| {
-        if let Some(result) = line.strip_prefix("test result:") {
+        // What a test that failed has said may be the results of a test program that it ran.
+        in_details ^= line == "failures:";
+        if let Some(result) = line.strip_prefix("test result:").filter(|_| !in_details) {
             for (total, word) in totals.iter_mut().zip(["passed", "failed", "ignored"]) {
                 *total += count_before(result, word);
             }

@@ -5,6 +5,7 @@ use crate::conform;
 use crate::disk;
 use crate::drivers;
 use crate::extensions;
+use crate::failures;
 use crate::hunts::{fuzz, loom, sanitize, soak};
 use crate::minutes;
 use crate::plugins::{self, Built as Plugin};
@@ -87,6 +88,7 @@ fn run(full: bool) -> Result<()> {
     report.side_by_side(steps(venv, &built, full));
     let closed = report.close();
     minutes::show()?;
+    failures::show();
     closed
 }
 

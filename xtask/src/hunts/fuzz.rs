@@ -120,7 +120,7 @@ fn follow(mut fuzzer: Command) -> Result<(bool, String)> {
         for line in BufReader::new(out).split(b'\n') {
             let line = String::from_utf8_lossy(&line?).into_owned();
             // Each new input has a line, of which there are hundreds; so have words for a dictionary.
-            let common = line.contains(" NEW  ") || line.contains(" REDUCE ");
+            let common = line.contains("\tNEW  ") || line.contains("\tREDUCE ");
             if !common && !line.starts_with('"') && !line.starts_with("######") {
                 println!("{line}");
             }
