@@ -3,6 +3,7 @@
 //! streams) is the kit's own.
 
 use crate::dtype::DType;
+use crate::host;
 use crate::plugin::{Backend, Failure, call};
 use crate::record::note_unnamed;
 use core::ffi::{CStr, c_void};
@@ -68,6 +69,16 @@ macro_rules! function {
 #[derive(Clone, Copy)]
 struct Unit([u8; 256]);
 
+/// The handle that a call has made.
+fn made(call: &str, handle: *mut c_void) -> Handle {
+    if handle.is_null() {
+        host::violation(format!(
+            "{call} returned OK and a handle that is NULL, which means \"none\": give any other value"
+        ));
+    }
+    Handle(handle)
+}
+
 impl<'a> Device<'a> {
     /// Describes and opens a device.
     pub fn open(backend: &'a Backend, index: u32) -> Result<Self, String> {
@@ -108,7 +119,7 @@ impl<'a> Device<'a> {
         let mut handle = std::ptr::null_mut();
         // SAFETY: the device is open; a place for the handle.
         call("buffer_alloc", |e| unsafe { alloc(self.handle, bytes, &mut handle, e) })?;
-        Ok(Buffer { handle: Handle(handle), bytes })
+        Ok(Buffer { handle: made("buffer_alloc", handle), bytes })
     }
 
     pub fn free(&self, buffer: Buffer) {
@@ -199,12 +210,13 @@ impl<'a> Device<'a> {
 
     pub fn stream(&self) -> Result<Handle, Failure> {
         let mut stream = std::ptr::null_mut();
-        if !self.overlay {
-            let create = function!(self, stream_create)?;
-            // SAFETY: a place for the handle.
-            call("stream_create", |e| unsafe { create(self.handle, &mut stream, e) })?;
+        if self.overlay {
+            return Ok(Handle(stream));
         }
-        Ok(Handle(stream))
+        let create = function!(self, stream_create)?;
+        // SAFETY: a place for the handle.
+        call("stream_create", |e| unsafe { create(self.handle, &mut stream, e) })?;
+        Ok(made("stream_create", stream))
     }
 
     pub fn destroy_stream(&self, stream: Handle) {
@@ -228,7 +240,7 @@ impl<'a> Device<'a> {
         let mut event = std::ptr::null_mut();
         // SAFETY: a place for the handle.
         call("event_create", |e| unsafe { create(self.handle, &mut event, e) })?;
-        Ok(Handle(event))
+        Ok(made("event_create", event))
     }
 
     pub fn destroy_event(&self, event: Handle) {
@@ -306,7 +318,7 @@ impl<'a> Device<'a> {
                 e,
             )
         })?;
-        Ok(Handle(plan))
+        Ok(made("prepare", plan))
     }
 
     pub fn release(&self, plan: Handle) {

@@ -79,6 +79,10 @@ pub fn run(recorder: &mut Recorder, options: &Options, source: &Source) {
         device.close();
         result
     });
+    if let Ok(device) = Device::open(&backend, options.device) {
+        super::accumulation::run(recorder, &device);
+        device.close();
+    }
     properties(recorder, &entry, &backend, options.device);
 }
 

@@ -1,6 +1,7 @@
 //! The groups of checks, each run in a process of its own.
 
 mod abi;
+mod accumulation;
 mod collective;
 mod errors;
 mod foreign_memory;

@@ -231,6 +231,14 @@ static um_status no_wait(void *device, void *stream, void *event, uint64_t value
   return UM_OK;
 }
 #endif
+#ifdef FAULT_NULL_STREAM
+static um_status no_stream(void *device, void **stream, um_error **error) {
+  (void)device, (void)error;
+  *stream = NULL;
+  return UM_OK;
+}
+#endif
+
 #ifdef FAULT_SPINS
 static um_status spin(void *device, void *event, uint64_t value, um_error **error) {
   (void)device, (void)event, (void)value, (void)error;
@@ -266,6 +274,9 @@ um_status ultramarine_backend_init(const um_host_table *lent, um_backend_table *
 #endif
 #ifdef FAULT_IGNORES_WAITS
   t.event_wait_stream = no_wait;
+#endif
+#ifdef FAULT_NULL_STREAM
+  t.stream_create = no_stream;
 #endif
 #ifdef FAULT_SPINS
   t.event_wait_host = spin;
