@@ -142,9 +142,10 @@ pub(super) fn fail(tasks: Vec<Task>, error: Error) {
 }
 
 /// Keeps a failure of work that nobody waits for with its stream. Before the nodes are done: a waiting thread that raises
-/// the failure takes it back.
+/// the failure takes it back. A decomposition waits for its parts: where one fails, it tries another, or fails itself.
 pub(super) fn keep(stream: Stream, error: &Arc<Error>) {
     if KEEPS.get()
+        && !fallback::is_nested()
         && let Some(state) = stream::state(stream)
     {
         state.keep_failure(error.clone());

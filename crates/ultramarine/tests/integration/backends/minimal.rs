@@ -230,6 +230,18 @@ fn fallback_and_memory() -> Result<()> {
     Ok(())
 }
 
+/// Compositions that are tried in vain are no failures of the work that nobody waits for.
+#[test]
+fn an_operation_that_falls_back_leaves_no_error() -> Result<()> {
+    own_process!();
+    let (first, _) = devices();
+    let x = with_stream(first, || floats()?.add(&floats()?))?;
+    let sorted = with_stream(first, || x.sort(Some(1)))?;
+    ultramarine::async_eval(std::slice::from_ref(&sorted))?;
+    ultramarine::synchronize(first)?;
+    assert_equal("sort", &sorted, &floats()?.add(&floats()?)?.sort(Some(1))?)
+}
+
 #[test]
 fn score_and_identities() {
     // SAFETY: all-zero is a valid value of both.
