@@ -26,8 +26,6 @@ pub struct Device {
     /// Timestamps.
     pub clock: Clock,
     tickets: [Arc<Block>; SETS],
-    /// See [`Device::turn`].
-    turn: Arc<Block>,
     /// Number of the tickets that are next.
     next: AtomicUsize,
     /// Memory.
@@ -48,13 +46,11 @@ impl Device {
         let tickets = (0..SETS).map(block).collect::<Result<Vec<_>>>()?;
         // Recorded before all else, and so done before it.
         scheduler.upload_to_all(default_stream.lane(), &tickets, &zeros)?;
-        let turn = Block::new(&context, zeros.len() as u64, Place::Device)?;
         let tickets = tickets.try_into().map_err(|_| Failure::new("a device without tickets"))?;
         Ok(Self {
             programs: Programs::new(context.clone()),
             default_stream,
             tickets,
-            turn,
             next: AtomicUsize::new(0),
             scheduler,
             clock: Clock::new(context.clone()),
@@ -67,11 +63,6 @@ impl Device {
     /// a number.
     pub fn tickets(&self) -> &Arc<Block> {
         &self.tickets[self.next.fetch_add(1, Ordering::Relaxed) % SETS]
-    }
-
-    /// Memory that kernels bind and might write, but do not, so that they run one behind the other.
-    pub fn turn(&self) -> &Arc<Block> {
-        &self.turn
     }
 
     /// Allocates at least so many bytes. Short of memory, it waits for what runs and gives up what is kept for reuse.

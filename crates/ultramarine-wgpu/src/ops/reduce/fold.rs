@@ -141,11 +141,6 @@ impl Fold {
         (self.outputs * self.segments).div_ceil(GROUP / self.cut.lanes)
     }
 
-    /// Several lanes of an output, which lie apart in memory: outputs lie together.
-    pub fn lies_across(&self) -> bool {
-        self.cut.lanes > 1 && !self.lanes_first
-    }
-
     /// A workgroup has one segment, and there is a ticket for each output.
     pub fn is_single(&self) -> bool {
         self.segments > 1 && self.cut.lanes == GROUP && self.outputs <= TICKETS

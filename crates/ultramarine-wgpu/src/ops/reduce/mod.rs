@@ -321,12 +321,7 @@ impl Reduce {
         let mut words = fold.words();
         words.extend_from_slice(more);
         // Partial results are not touched where there is one segment.
-        let partial = match (fold.segments, fold.lies_across()) {
-            // Two of these at once read memory in no order, and take twice as long as one behind the other.
-            (1, true) => job.device.turn().clone(),
-            (1, false) => out.clone(),
-            _ => job.scratch()?,
-        };
+        let partial = if fold.segments == 1 { out.clone() } else { job.scratch()? };
         let all = [tensors, &[out, &partial]].concat();
         let programs = &job.device.programs;
         // With the words and the tickets.
