@@ -16,7 +16,14 @@ use ultramarine_abi::helper::Result;
 pub struct Copy {
     walk: Walk,
     moves: bool,
-    tiles: Option<Deferred>,
+    tiles: Option<Tiles>,
+}
+
+/// The kernels of copies between tensors that lie along different axes.
+struct Tiles {
+    elements: Deferred,
+    /// Of vectors of 4.
+    blocks: Option<Deferred>,
 }
 
 /// The plan of a request.
@@ -38,7 +45,10 @@ impl Copy {
         let tensors = [Tensor { name: "a", dtype: from }, Tensor { name: "out", dtype: to }];
         let program = Program::new(&[]).library(cast::LIBRARY);
         let tiled = moves && device.context.properties.gpu_kernels;
-        let tiles = tiled.then(|| Deferred::new(tile::source(to)));
+        let tiles = tiled.then(|| Tiles {
+            elements: Deferred::new(tile::source(to)),
+            blocks: tile::blocks(to).map(Deferred::new),
+        });
         Ok(Self { walk: Walk::new(device, program, (&tensors, 0), &value)?, moves, tiles })
     }
 
@@ -62,8 +72,14 @@ impl Copy {
         if let Some(tiles) = &self.tiles {
             // Elements are numbered in 32 bits.
             axes.elements()?;
-            if let Some((groups, words)) = tile::words(&axes)? {
-                let kernel = tiles.get(&job.device.programs)?;
+            if let Some(copy) = tile::Tiled::of(&axes) {
+                let whole = from.ends_with_vector() && to.ends_with_vector();
+                let vectors = if whole { copy.in_vectors() } else { None };
+                let (kernel, (groups, words)) = match (&tiles.blocks, vectors) {
+                    (Some(blocks), Some(vectors)) => (blocks, vectors.block_words()?),
+                    _ => (&tiles.elements, copy.words()?),
+                };
+                let kernel = kernel.get(&job.device.programs)?;
                 return job.launch_groups(&kernel, &blocks, groups, &words);
             }
         }
