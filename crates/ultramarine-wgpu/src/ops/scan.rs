@@ -110,10 +110,14 @@ enum Part {
 impl Part {
     /// Its text for values in a type of registers.
     fn text(self, register: &str) -> String {
-        let chunk = "let lanes = word(1u);\nlet chunk = g / lanes;\n\
-                     let place = locate2(8u, g - chunk * lanes);\nlet step = word(5u);\n\
-                     var tile = chunk * word(3u);\n\
-                     let end = tile + min(word(3u), word(2u) - tile);\n";
+        let of = |chunk: &str| {
+            format!(
+                "let lanes = word(1u);\nlet row = g / lanes;\nlet lane = g - row * lanes;\n\
+                 let chunk = {chunk};\nlet place = locate2(8u, lane);\nlet step = word(5u);\n\
+                 var tile = chunk * word(3u);\n\
+                 let end = tile + min(word(3u), word(2u) - tile);\n"
+            )
+        };
         let along = "load_a(place.x + (tile + e) * step)";
         let total = "totals[g + (tile + e) * word(1u)]";
         let results = |inclusive: &str, store: &str| {
@@ -125,8 +129,9 @@ impl Part {
         let line = "line[e + e / 8u]";
         let [setup, before, load, results, after] = match self {
             Self::Totals => {
-                let after = "if (local == 0u) { totals[g] = carry; }";
-                [chunk.to_owned(), String::new(), along.to_owned(), String::new(), after.to_owned()]
+                let after = "if (local == 0u) { totals[chunk * lanes + lane] = carry; }";
+                let chunk = of("word(4u) - 1u - row");
+                [chunk, String::new(), along.to_owned(), String::new(), after.to_owned()]
             }
             // A lane for each workgroup: its totals become what comes before them.
             Self::Carry => [
@@ -137,8 +142,8 @@ impl Part {
                 String::new(),
             ],
             Self::Results => [
-                format!("{chunk}let out_step = word(6u);"),
-                "if (chunk != 0u) { carry = totals[g]; has = true; }".to_owned(),
+                format!("{}let out_step = word(6u);", of("row")),
+                "if (chunk != 0u) { carry = carry_of(lane, chunk, local); has = true; }".to_owned(),
                 along.to_owned(),
                 results(
                     "word(7u) != 0u",
@@ -159,7 +164,7 @@ impl Part {
             .replace("REGISTER", register);
         format!(
             "var<workgroup> line: array<{register}, 2304>;\n\
-             var<workgroup> sums: array<{register}, 256>;\n{text}"
+             var<workgroup> sums: array<{register}, 512>;\n{text}"
         )
     }
 }
@@ -323,10 +328,13 @@ impl Work for Scan {
         }
         let totals = job.scratch()?;
         each(&kernels.totals, &[a, &totals], cut.grouped, items)?;
-        // Many totals of a lane are a workgroup's.
-        let many = job.device.context.properties.gpu_kernels && cut.chunks > SIDE;
-        let carry = if many { &self.grouped.carry } else { &self.single.carry };
-        each(carry, &[&totals], many, cut.lanes)?;
+        // Workgroups add the totals before their chunk themselves.
+        if !cut.grouped {
+            // Many totals of a lane are a workgroup's.
+            let many = job.device.context.properties.gpu_kernels && cut.chunks > SIDE;
+            let carry = if many { &self.grouped.carry } else { &self.single.carry };
+            each(carry, &[&totals], many, cut.lanes)?;
+        }
         each(&kernels.results, &[a, out, &totals], cut.grouped, items)
     }
 }
