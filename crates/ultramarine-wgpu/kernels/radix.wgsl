@@ -60,18 +60,22 @@ fn radix_sums(g: u32, local: u32) {
   if (local == 0u) { indices[word(10u) + g] = carry; }
 }
 
-// The sum of the invocations' numbers before this one, and of all. Its last barrier parts it from the next call.
+// The sum of the invocations' numbers before this one, and of all. A step takes in the 3 neighbours before, and goes from one
+// half of `sums` to the other, so that it needs one barrier. The last barrier parts it from the next call.
 fn sums_before(x: u32, local: u32) -> vec2<u32> {
+  var value = x;
+  var side = 0u;
   sums[local] = x;
-  for (var by = 1u; by < 256u; by = by * 2u) {
+  for (var by = 1u; by < 256u; by = by * 4u) {
     workgroupBarrier();
-    var value = sums[local];
-    if (local >= by) { value += sums[local - by]; }
-    workgroupBarrier();
-    sums[local] = value;
+    for (var k = 1u; k < 4u; k++) {
+      if (local >= k * by) { value += sums[side + local - k * by]; }
+    }
+    side = 256u - side;
+    sums[side + local] = value;
   }
   workgroupBarrier();
-  let found = vec2<u32>(sums[local] - x, sums[255]);
+  let found = vec2<u32>(value - x, sums[255]);
   workgroupBarrier();
   return found;
 }
@@ -97,6 +101,21 @@ fn before_part(part: u32, local: u32) -> u32 {
   return (columns[column_of(part, local)] >> ((part >> 3u) * 16u)) & 0xffffu;
 }
 
+// Replaces the counts of invocations by those of lower parts, or of this one before the invocation.
+fn sum_columns(local: u32) {
+  var sum = 0u;
+  for (var k = 0u; k < 8u; k++) { sum += columns[apart32(local * 8u + k)]; }
+  let found = sums_before(sum, local);
+  // The upper halves come behind all lower ones.
+  var before = found.x + (found.y << 16u);
+  for (var k = 0u; k < 8u; k++) {
+    let e = apart32(local * 8u + k);
+    let own = columns[e];
+    columns[e] = before;
+    before += own;
+  }
+}
+
 fn radix_move(g: u32, local: u32) {
   let mine = block_of(g);
   let from_lane = from_of(mine.lane);
@@ -118,17 +137,7 @@ fn radix_move(g: u32, local: u32) {
     for (var row = 0u; row < 8u; row++) { columns[apart32(row * 256u + local)] = 0u; }
     EACH let to# = count_part(part#, local);
     workgroupBarrier();
-    var sum = 0u;
-    for (var k = 0u; k < 8u; k++) { sum += columns[apart32(local * 8u + k)]; }
-    let found = sums_before(sum, local);
-    // The upper halves come behind all lower ones.
-    var before = found.x + (found.y << 16u);
-    for (var k = 0u; k < 8u; k++) {
-      let e = apart32(local * 8u + k);
-      let own = columns[e];
-      columns[e] = before;
-      before += own;
-    }
+    sum_columns(local);
     workgroupBarrier();
     // Found again, by a zero that compilers do not know: they would hold all of it in registers.
     let again = bit + im.zero;
@@ -160,4 +169,45 @@ fn radix_move(g: u32, local: u32) {
 fn starts_digit(p: u32, key: u32) -> bool {
   if (p == 0u) { return true; }
   return digit_of(room[apart16(p - 1u)]) != digit_of(key);
+}
+
+// Likewise of elements that are words, from which keys are made: half as much passes through shared memory. Elements behind
+// the lane's end stay last, so that their places say which they are.
+fn radix_move_words(g: u32, local: u32) {
+  let mine = block_of(g);
+  let from_lane = from_of(mine.lane);
+  EACH var x# = index_at(from_lane, mine.first + min(local + #u * 256u, mine.count - 1u));
+  let digit = mine.lane * 256u + local;
+  let begin = sums_before(indices[word(10u) + digit], local).x + indices[word(9u) + digit * mine.blocks + mine.block];
+  EACH room[apart16(local + #u * 256u)] = x#;
+  workgroupBarrier();
+  EACH x# = room[local * 17u + #u];
+  for (var bit = 0u; bit < 8u; bit += 4u) {
+    for (var row = 0u; row < 8u; row++) { columns[apart32(row * 256u + local)] = 0u; }
+    EACH let part# = (digit_in(x#, local * 16u + #u, mine.count) >> bit) & 15u;
+    EACH let to# = count_part(part#, local) | (part# << 16u);
+    workgroupBarrier();
+    sum_columns(local);
+    workgroupBarrier();
+    EACH room[apart16((to# & 0xffffu) + before_part(to# >> 16u, local))] = x#;
+    workgroupBarrier();
+    if (bit == 0u) {
+      EACH x# = room[local * 17u + #u];
+    }
+  }
+  EACH x# = room[apart16(local + #u * 256u)];
+  EACH let d# = digit_in(x#, local + #u * 256u, mine.count);
+  // The first of a digit says where it begins.
+  EACH if (starts_word(local + #u * 256u, d#, mine.count)) { starts[d#] = local + #u * 256u; }
+  sums[local] = begin;
+  workgroupBarrier();
+  EACH if (local + #u * 256u < mine.count) { put(mine.lane, sums[d#] + local + #u * 256u - starts[d#], 0u, x#); }
+}
+
+// The digit of the word at a place of a block; the highest behind its elements.
+fn digit_in(x: u32, p: u32, count: u32) -> u32 { return select(255u, digit_of(key_of_word(x)), p < count); }
+
+fn starts_word(p: u32, digit: u32, count: u32) -> bool {
+  if (p == 0u) { return true; }
+  return digit_in(room[apart16(p - 1u)], p - 1u, count) != digit;
 }

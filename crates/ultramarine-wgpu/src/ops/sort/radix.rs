@@ -79,12 +79,12 @@ impl Elements<'_> {
                  fn index_at(at: vec2<u32>, j: u32) -> u32 { return j; }\n"
                     .to_owned()
             }
-            (Place::Tensor, true) => {
-                "fn from_of(lane: u32) -> vec2<u32> { return vec2<u32>(locate2(11u, lane).x, word(2u)); }\n\
-                 fn key_at(at: vec2<u32>, j: u32) -> u32 { return key_of(load_a(at.x + j * at.y)); }\n\
-                 fn index_at(at: vec2<u32>, j: u32) -> u32 { return bitcast<u32>(load_a(at.x + j * at.y)); }\n"
-                    .to_owned()
-            }
+            (Place::Tensor, true) => format!(
+                "fn key_of_word(x: u32) -> u32 {{ return key_of(bitcast<{register}>(x)); }}\n\
+                 fn from_of(lane: u32) -> vec2<u32> {{ return vec2<u32>(locate2(11u, lane).x, word(2u)); }}\n\
+                 fn key_at(at: vec2<u32>, j: u32) -> u32 {{ return key_of(load_a(at.x + j * at.y)); }}\n\
+                 fn index_at(at: vec2<u32>, j: u32) -> u32 {{ return bitcast<u32>(load_a(at.x + j * at.y)); }}\n"
+            ),
             (Place::Workspace, false) => {
                 "fn from_of(lane: u32) -> u32 { return lane * word(1u); }\n\
                  fn key_at(at: u32, j: u32) -> u32 { return keys[word(5u) + at + j]; }\n\
@@ -92,8 +92,9 @@ impl Elements<'_> {
                     .to_owned()
             }
             (Place::Workspace, true) => format!(
-                "fn from_of(lane: u32) -> u32 {{ return lane * word(1u); }}\n\
-                 fn key_at(at: u32, j: u32) -> u32 {{ return key_of(bitcast<{register}>(index_at(at, j))); }}\n\
+                "fn key_of_word(x: u32) -> u32 {{ return key_of(bitcast<{register}>(x)); }}\n\
+                 fn from_of(lane: u32) -> u32 {{ return lane * word(1u); }}\n\
+                 fn key_at(at: u32, j: u32) -> u32 {{ return key_of_word(index_at(at, j)); }}\n\
                  fn index_at(at: u32, j: u32) -> u32 {{ return indices[word(7u) + at + j]; }}\n"
             ),
         };
@@ -138,10 +139,13 @@ impl Part {
             Self::Count => {
                 ("radix_count(g, local);", "var<workgroup> digits: array<atomic<u32>, 256>;")
             }
-            Self::Sums => ("radix_sums(g, local);", "var<workgroup> sums: array<u32, 256>;"),
+            Self::Sums => ("radix_sums(g, local);", "var<workgroup> sums: array<u32, 512>;"),
             Self::Move => (
-                "radix_move(g, local);",
-                "var<workgroup> sums: array<u32, 256>;\nvar<workgroup> room: array<u32, 4352>;\n\
+                match elements.payload {
+                    Payload::Indices => "radix_move(g, local);",
+                    Payload::Words => "radix_move_words(g, local);",
+                },
+                "var<workgroup> sums: array<u32, 512>;\nvar<workgroup> room: array<u32, 4352>;\n\
                  var<workgroup> columns: array<u32, 2112>;\nvar<workgroup> starts: array<u32, 256>;",
             ),
         };
