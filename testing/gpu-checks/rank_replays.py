@@ -142,6 +142,23 @@ def replays(r: Any) -> None:
 
     r.check("two groups in another order on each rank", groups)
 
+    def between() -> None:
+        # One evaluation of computations behind each group's operations, in another order on each rank.
+        one, other = group.split(0), group.split(0)
+        total = sum(range(r.size))
+        for step in range(8):
+            x = mx.full((8,), float(step + r.rank))
+            made = []
+            for part, factor in ((one, 2.0), (other, 3.0)):
+                y = mx.distributed.all_sum(x * factor, group=part) + 1
+                made.append(mx.distributed.all_sum(y * 2, group=part) - x)
+            mx.eval(made if r.rank % 2 == 0 else made[::-1])
+            for y, factor in zip(made, (2.0, 3.0)):
+                wanted = 2 * r.size * (factor * (step * r.size + total) + 1) - step - r.rank
+                assert y.tolist() == [wanted] * 8, step
+
+    r.check("computations between operations of two groups in another order", between)
+
     def order() -> None:
         import ultramarine.nn as nn
 

@@ -6,6 +6,7 @@ use crate::once::SetOnce;
 use crate::sync::modelled::{AtomicU8, Condvar, Mutex, MutexGuard, lock};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 #[cfg(all(test, ultramarine_loom))]
 mod model;
@@ -26,6 +27,27 @@ modelled_statics! {
 /// Keeps values from being waited for or finished with sleepers, while a fork is under way.
 pub fn hold_sleepers() -> MutexGuard<'static, ()> {
     lock(&DONE.0)
+}
+
+/// Sleeps until `done` returns true, at most for a time. It is asked again after [`wake_sleepers`] and at the end of each claim of
+/// which it asked [`Claim::is_over`]. It is called with the lock that ends of claims take.
+pub fn sleep_until(longest: Duration, done: impl Fn() -> bool) {
+    let mut guard = lock(&DONE.0);
+    while !done() {
+        let waited = DONE.1.wait_timeout(guard, longest);
+        let (waited, time) = waited.unwrap_or_else(PoisonError::into_inner);
+        guard = waited;
+        if time.timed_out() {
+            return;
+        }
+    }
+}
+
+/// Has threads in [`sleep_until`] ask again.
+pub fn wake_sleepers() {
+    // Taking the lock orders us after their last question.
+    drop(lock(&DONE.0));
+    DONE.1.notify_all();
 }
 
 impl Claim {
@@ -65,6 +87,13 @@ impl Claim {
             drop(lock(&DONE.0));
             DONE.1.notify_all();
         }
+    }
+
+    /// Returns true if the value is there, or free again. Otherwise its end wakes the threads in [`sleep_until`].
+    pub fn is_over<T>(&self, place: &SetOnce<T>) -> bool {
+        let awaited =
+            self.0.compare_exchange(CLAIMED, AWAITED, Ordering::AcqRel, Ordering::Acquire);
+        matches!(awaited, Err(FREE)) || place.get().is_some()
     }
 
     /// Sleeps until the value is there, or free again; false if `interrupted` said that the thread shall not.

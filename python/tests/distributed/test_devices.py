@@ -37,6 +37,14 @@ def test_three_ranks_and_messages_in_pieces(emulated: dict[str, str]) -> None:
 
 
 @each_library
+@pytest.mark.parametrize("direct", ["0", "1"])
+def test_groups_in_opposite_orders(library: str, direct: str, emulated: dict[str, str]) -> None:
+    """Copies to and from a GPU do not wait behind those of another group, whether MPI takes the GPU's memory or not."""
+    limit = {"ULTRAMARINE_DISTRIBUTED_TIMEOUT": "30", "ULTRAMARINE_MPI_DEVICE_MEMORY": direct}
+    passes(library, 2, "crossed.py", "gpu", **emulated, **limit)
+
+
+@each_library
 def test_by_itself_mpi_says_what_it_takes(library: str, emulated: dict[str, str]) -> None:
     """Debian's libraries know no CUDA: arrays go by way of the host."""
     passes(library, 2, "device_memory.py", "0", **emulated)

@@ -24,6 +24,11 @@ def test_programs(library: str, size: int, program: str) -> None:
     passes(library, size, program)
 
 
+@pytest.mark.parametrize(("library", "size"), [("openmpi", 2), ("mpich", 2), ("mpich", 3)])
+def test_groups_in_opposite_orders(library: str, size: int) -> None:
+    passes(library, size, "crossed.py", "cpu", ULTRAMARINE_DISTRIBUTED_TIMEOUT="30")
+
+
 def test_order_without_executables_and_compilation() -> None:
     passes("openmpi", 2, "orders.py", ULTRAMARINE_EXECUTABLES="0", ULTRAMARINE_FUSION="0")
     passes("mpich", 2, "orders.py", ULTRAMARINE_DISABLE_COMPILE="1")

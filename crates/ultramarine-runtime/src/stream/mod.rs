@@ -5,8 +5,10 @@
 //! meanwhile; anything else is queued for a worker, which streams share (`workers.rs`). Jobs enter queues
 //! under the scheduler's lock, in an order that respects their dependencies, so
 //! waiting inside a job cannot deadlock: the oldest unfinished job of all streams
-//! never waits for a younger one.
+//! never waits for a younger one. Where processes communicate in several groups, a job also waits for other processes,
+//! which may run other jobs first. There a job that would wait stays in its queue, and later ones pass it (`queue.rs`).
 
+mod queue;
 mod scope;
 mod shutdown;
 mod thread_local;
@@ -15,89 +17,27 @@ mod workers;
 pub use crate::device::Stream;
 use crate::error::{Error, Result};
 use crate::fork::{self, ForkStage, Hook};
-use crate::memory::{self, deferred_deleters};
-use crate::{backend, device::Device, devices, interrupt, pool, sync::lock};
+use crate::memory::deferred_deleters;
+use crate::{backend, claim, device::Device, devices, interrupt, pool, sync::lock};
+pub use queue::{Job, Ready, Stranded};
+use queue::{Queue, Waiting};
 pub use scope::{
     Scope, current, default_device, default_stream, scoped, scoped_device, set_default_device,
     set_default_stream, with_device, with_stream,
 };
 pub use shutdown::shutdown;
 use std::cell::RefCell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 pub use thread_local::{ThreadLocalStream, clear_streams};
-
-/// A job: a closure in a stream's queue. Never unwinds. It is called once: with `Ok` to run, or with the error that keeps
-/// it from running.
-pub type Job = Box<dyn FnOnce(Result<()>) + Send>;
-
-/// Jobs that may wait in one queue before a submitter is held back.
-const MAX_QUEUED: usize = 64;
 
 /// Releases of others' memory that may wait while there are jobs.
 const MOST_DEFERRED: usize = 16;
 
 /// How long a thread sleeps before it looks at a queue again.
 const IDLE: Duration = Duration::from_secs(2);
-
-#[derive(Default)]
-struct Queue {
-    jobs: VecDeque<Job>,
-    /// A thread is running a job of this stream.
-    busy: bool,
-    /// A worker thread has the stream, or was told to take it (in this process, not in a forked parent).
-    worker: bool,
-    /// Threads that sleep until something changes. Waking is a system call, even of nobody.
-    waiting: usize,
-    /// Threads that are held back until there is room.
-    held_back: usize,
-    /// Former workers that run deleters.
-    releasing: usize,
-    /// Number of jobs that have ended, and of threads that owned the stream.
-    finished: u64,
-}
-
-impl Queue {
-    fn is_idle(&self) -> bool {
-        !self.busy && self.jobs.is_empty()
-    }
-
-    /// Returns true if too many jobs wait, or if any do while memory is over its limit: running them is what frees memory.
-    fn is_crowded(&self) -> bool {
-        self.jobs.len() > MAX_QUEUED || self.waits_for_memory()
-    }
-
-    /// Returns true if callers need not be held back any longer. Not as soon as there is room for one job: they would be
-    /// woken for each.
-    fn has_room(&self) -> bool {
-        self.jobs.len() <= MAX_QUEUED / 2 && !self.waits_for_memory()
-    }
-
-    fn waits_for_memory(&self) -> bool {
-        !self.jobs.is_empty() && memory::active() > memory::memory_limit()
-    }
-
-    fn end_job(&mut self) {
-        self.busy = false;
-        self.finished += 1;
-    }
-}
-
-/// Jobs that no thread can be had for, taken out of their queue.
-#[must_use = "arrays would be waited for without end"]
-pub struct Stranded {
-    jobs: VecDeque<Job>,
-    error: Error,
-}
-
-impl Stranded {
-    /// Calls the jobs with the error. Call it without locks.
-    pub fn fail(self) {
-        self.jobs.into_iter().for_each(|job| job(Err(self.error.clone())));
-    }
-}
 
 /// A stream's queue.
 #[derive(Default)]
@@ -220,7 +160,6 @@ pub fn give_back(streams: impl ExactSizeIterator<Item = Stream>) {
 pub fn set_off_callers(stream: Stream, off: bool) {
     if let Some(state) = state(stream)
         && state.off_callers.swap(off, Ordering::Relaxed) != off
-        && stream.device != Device::CPU
     {
         match off {
             true => OFF_CALLERS.fetch_add(1, Ordering::Relaxed),
@@ -229,10 +168,10 @@ pub fn set_off_callers(stream: Stream, off: bool) {
     }
 }
 
-/// Streams of other devices than the CPU of which [`set_off_callers`] said so.
+/// Streams of which [`set_off_callers`] said so.
 static OFF_CALLERS: AtomicUsize = AtomicUsize::new(0);
 
-/// Number of streams of other devices than the CPU of which [`set_off_callers`] said so.
+/// Number of streams of which [`set_off_callers`] said so.
 pub fn off_callers() -> usize {
     OFF_CALLERS.load(Ordering::Relaxed)
 }
@@ -352,10 +291,27 @@ impl StreamState {
     /// Returns the queue's jobs if no thread can be had for them. The caller fails them once it holds no locks.
     #[inline]
     pub fn push(&'static self, job: Job) -> Result<(), Stranded> {
+        self.push_when(job, None, false)
+    }
+
+    /// Queues a job that later ones may pass until it is ready. `ordered`: but for those of which this is true, too.
+    ///
+    /// # Errors
+    /// As [`StreamState::push`].
+    pub fn push_when(
+        &'static self,
+        job: Job,
+        ready: Option<Ready>,
+        ordered: bool,
+    ) -> Result<(), Stranded> {
         let mut queue = self.lock();
-        queue.jobs.push_back(job);
+        queue.jobs.push_back(Waiting { job, ready, ordered });
         let ensured = self.ensure_worker(&mut queue);
+        let asleep = queue.asleep;
         self.wake(queue);
+        if asleep {
+            claim::wake_sleepers();
+        }
         ensured
     }
 
@@ -470,10 +426,12 @@ impl StreamState {
                 queue = self.lock();
             }
             if !queue.busy
-                && let Some(job) = queue.jobs.pop_front()
+                && let Some(Waiting { job, ready, .. }) = queue.take_ready()
             {
                 queue.busy = true;
                 drop(queue);
+                // What it holds would count as another use of the job's operands.
+                drop(ready);
                 job(Ok(()));
                 queue = self.lock();
                 queue.end_job();
@@ -485,8 +443,17 @@ impl StreamState {
                 queue.worker = false;
                 return;
             }
-            // The thread that owns the stream says when it is done.
-            queue = self.sleep(queue, IDLE).0;
+            if queue.busy {
+                // The thread that owns the stream says when it is done.
+                queue = self.sleep(queue, IDLE).0;
+                continue;
+            }
+            // All jobs wait for values.
+            queue.asleep = true;
+            drop(queue);
+            pool::waiting(|| claim::sleep_until(IDLE, || self.lock().has_ready()));
+            queue = self.lock();
+            queue.asleep = false;
         }
     }
 }

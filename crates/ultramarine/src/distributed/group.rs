@@ -1,9 +1,10 @@
 //! Groups of processes.
 
 use super::chain::Chain;
-use super::transport::{Kind, Transport};
+use super::transport::{Engine, Kind, Transport};
 use crate::device::{Device, DeviceType};
 use crate::error::{Result, bail};
+use crate::eval::note_group_ahead;
 use crate::graph::attribute::Attribute;
 use crate::graph::operation_key::{Opaque, OperationKey};
 use crate::stream::{self, Stream};
@@ -55,7 +56,10 @@ impl Opaque for Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        if self.transport.is_some() {
+        if let Some(transport) = &self.transport {
+            if runs_ahead(&**transport) {
+                note_group_ahead(false);
+            }
             let others = std::mem::take(&mut *lock(&self.device_streams));
             for own in others.into_iter().chain([self.stream]) {
                 stream::set_off_callers(own, false);
@@ -63,6 +67,11 @@ impl Drop for Inner {
             }
         }
     }
+}
+
+/// Returns true if a device waits for the other processes.
+fn runs_ahead(transport: &dyn Transport) -> bool {
+    matches!(transport.engine(), Engine::Device(_))
 }
 
 impl PartialEq for Group {
@@ -140,6 +149,9 @@ impl Group {
     pub(crate) fn of(transport: Arc<dyn Transport>) -> Result<Group> {
         let device = transport.device();
         crate::devices::get(device)?;
+        if runs_ahead(&*transport) {
+            note_group_ahead(true);
+        }
         Ok(Group::make(Some(transport), own_stream(device)))
     }
 

@@ -5,7 +5,7 @@ use super::{Group, all_gather, all_max, all_sum, recv, send, sum_scatter};
 use crate::error::{Error, Result};
 use crate::sync::lock;
 use crate::transforms::{checkpoint, compile, grad, jvp, vjp, vmap};
-use crate::{Array, Device, Dtype, eval, stream};
+use crate::{Array, Device, Dtype, async_eval, eval, stream};
 use std::collections::VecDeque;
 use std::sync::{Arc, Barrier, Condvar, Mutex};
 
@@ -130,14 +130,18 @@ impl HostEngine for Threads {
     }
 }
 
-/// Runs a program as each rank of a group of threads, and checks that its outcome is an error of none.
-fn ranks(size: usize, program: impl Fn(&Group) -> Result<()> + Sync) {
-    let table = Arc::new(Table {
+fn table(size: usize) -> Arc<Table> {
+    Arc::new(Table {
         operands: Mutex::new(vec![Default::default(); size]),
         barrier: Barrier::new(size),
         mail: Mutex::default(),
         arrived: Condvar::new(),
-    });
+    })
+}
+
+/// Runs a program as each rank of a group of threads, and checks that its outcome is an error of none.
+fn ranks(size: usize, program: impl Fn(&Group) -> Result<()> + Sync) {
+    let table = table(size);
     std::thread::scope(|scope| {
         for rank in 0..size {
             let (table, program) = (table.clone(), &program);
@@ -325,5 +329,56 @@ fn results_do_not_stay_with_their_group() -> Result<()> {
         assert!(token.is_evaluated() && token.node().inputs().is_empty());
         Ok(())
     });
+    Ok(())
+}
+
+/// Two ranks, whose computations share a stream of each, evaluate what needs operations of two groups in opposite orders. Neither
+/// stream waits for an operation while it holds the operand of the other group's.
+#[test]
+fn groups_in_opposite_orders() {
+    let (done, ended) = std::sync::mpsc::channel();
+    let tables = [table(2), table(2)];
+    for rank in 0..2 {
+        let (tables, done) = (tables.clone(), done.clone());
+        std::thread::spawn(move || {
+            let groups = tables.map(|table| {
+                Group::of(Arc::new(Threads { table, rank, size: 2 })).expect("a stream")
+            });
+            let own = stream::new_stream(Device::CPU).expect("a stream");
+            let outcome = stream::with_stream(own, || opposite_orders(rank, &groups));
+            done.send(outcome).expect("a test that waits");
+        });
+    }
+    for _ in 0..2 {
+        let outcome = ended.recv_timeout(std::time::Duration::from_secs(30));
+        outcome.expect("ranks that do not wait for each other for ever").expect("no error");
+    }
+}
+
+fn opposite_orders(rank: usize, groups: &[Group; 2]) -> Result<()> {
+    let program = |group: &Group, factor: f32| -> Result<Array> {
+        // Two operations, one behind the other, between computations.
+        let x = numbers(&[rank as f32, 1.0])?;
+        let y = all_sum(&x.multiply(factor)?, group)?.add(1.0)?;
+        all_sum(&y.multiply(2.0)?, group)?.multiply(factor)
+    };
+    let wanted = |factor: f32| [(factor + 1.0) * 4.0 * factor, (2.0 * factor + 1.0) * 4.0 * factor];
+    for step in 0..20 {
+        let factors = [1.0 + step as f32, 3.0];
+        let results = [program(&groups[0], factors[0])?, program(&groups[1], factors[1])?];
+        let order = if rank == 0 { [0, 1] } else { [1, 0] };
+        match step % 3 {
+            // One evaluation for each, one for both, and one that the other's is called behind.
+            0 => order.iter().try_for_each(|i| async_eval(&[&results[*i]]))?,
+            1 => async_eval(&order.map(|i| results[i].clone()))?,
+            _ => {
+                async_eval(&[&results[order[0]]])?;
+                eval(&[&results[order[1]]])?;
+            }
+        }
+        for (result, factor) in results.iter().zip(factors) {
+            assert_eq!(result.to_vec::<f32>()?, wanted(factor), "step {step}");
+        }
+    }
     Ok(())
 }

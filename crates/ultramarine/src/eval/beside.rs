@@ -6,9 +6,11 @@
 
 use super::device_of;
 use super::grouping::Task;
+use crate::device::Device;
 use crate::node::Node;
 use crate::ops::rules::multi_output::MultiOutput;
 use crate::stream::{self, Stream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Bytes of a message up to which it goes to the stream of the computations: it takes no longer than two streams need to
 /// wait for each other. A larger one goes beside them.
@@ -60,4 +62,21 @@ pub(crate) fn may_share() -> bool {
 /// Returns true if an operation communicates with other processes.
 pub(super) fn communicates(node: &Node) -> bool {
     node.op.get::<MultiOutput>().is_some_and(|multi| multi.rules().communicates())
+}
+
+/// Groups whose operations have their results once they were given to a device, which waits for the other processes.
+static AHEAD: AtomicUsize = AtomicUsize::new(0);
+
+/// Notes that there is one more group of this kind, or one fewer.
+pub(crate) fn note_group_ahead(is_new: bool) {
+    match is_new {
+        true => AHEAD.fetch_add(1, Ordering::Relaxed),
+        false => AHEAD.fetch_sub(1, Ordering::Relaxed),
+    };
+}
+
+/// Returns true if the jobs of a stream that wait for others stay in order: a value may be there whose memory the device still waits
+/// for, with all work on the stream that comes behind.
+pub(super) fn is_ordered(stream: Stream) -> bool {
+    AHEAD.load(Ordering::Relaxed) > 0 && stream.device != Device::CPU
 }

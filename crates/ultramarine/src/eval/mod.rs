@@ -22,6 +22,7 @@ mod described;
 mod fallback;
 mod fused_program;
 mod grouping;
+mod jobs;
 mod lower;
 mod numbers;
 mod oversized;
@@ -48,7 +49,7 @@ use crate::{
     stream::{self, Stranded, Stream},
     sync::lock,
 };
-pub(crate) use beside::may_share;
+pub(crate) use beside::{may_share, note_group_ahead};
 use described::Notes;
 use grouping::{Task, group_into_tasks};
 use lower::Tape;
@@ -197,7 +198,7 @@ fn start_once(arrays: &[&Array], sync: bool) -> Result<bool> {
     }
     let profile = profile::recorder();
     let guard = lock(&SCHEDULER);
-    let Claimed { tape, single, communicates, outside } = claim(arrays)?;
+    let Claimed { tape, single, communicates, outside, awaits } = claim(arrays)?;
     for (node, consumer) in outside {
         // In the order in which their values are needed; the tasks wait for them as for another evaluation's nodes. None is
         // held here: their memory goes as soon as the tasks have used it.
@@ -215,7 +216,7 @@ fn start_once(arrays: &[&Array], sync: bool) -> Result<bool> {
         return if interrupt::is_cut() { Err(run::interrupted()) } else { Ok(true) };
     }
     match single {
-        Some(stream) => submit_single(guard, (stream, communicates), tape, sync, profile),
+        Some(stream) => submit_single(guard, (stream, communicates, awaits), tape, sync, profile),
         None => submit_split(guard, plan(tape, profile), sync, profile).map(|()| true),
     }
 }
@@ -231,10 +232,11 @@ fn plan(tape: Tape, profile: Option<Recorder>) -> Vec<Task> {
     }
 }
 
-/// All work is on one stream: the common case. `communicates`: some of it is on a group's stream beside it.
+/// All work is on one stream: the common case. `communicates`: some of it is on a group's stream beside it. `awaits`: what it
+/// needs of earlier evaluations.
 fn submit_single(
     guard: MutexGuard<'_, ()>,
-    (stream, communicates): (Stream, bool),
+    (stream, communicates, awaits): (Stream, bool, Vec<Arc<Node>>),
     tape: Tape,
     sync: bool,
     profile: Option<Recorder>,
@@ -244,7 +246,7 @@ fn submit_single(
         return Err(Error::Value(format!("[eval] There is no {stream:?}.").into()));
     };
     // One that communicates may take any time, and its waiting thread can be interrupted.
-    let here = !communicates && (sync || submission::is_cheap(&tape, stream));
+    let here = !communicates && awaits.is_empty() && (sync || submission::is_cheap(&tape, stream));
     if here && let Some(owner) = state.try_own() {
         drop(guard);
         let cut = interrupt::run(|| {
@@ -257,7 +259,8 @@ fn submit_single(
         deferred_deleters::release();
         return Ok(!cut);
     }
-    let pushed = state.push(job(tape, sync, profile));
+    let ordered = !awaits.is_empty() && beside::is_ordered(stream);
+    let pushed = state.push_when(job(tape, sync, profile), jobs::when_there(awaits), ordered);
     drop(guard);
     match pushed {
         Ok(()) => state.throttle(),
@@ -330,7 +333,7 @@ fn job(work: impl Work, sync: bool, profile: Option<Recorder>) -> stream::Job {
     })
 }
 
-/// Work of several streams: consecutive tasks of one stream make a job.
+/// Work of several streams.
 fn submit_split(
     guard: MutexGuard<'_, ()>,
     tasks: Vec<Task>,
@@ -338,19 +341,14 @@ fn submit_split(
     profile: Option<Recorder>,
 ) -> Result<()> {
     let (mut states, mut homeless, mut stranded) = (Vec::new(), Vec::new(), Vec::new());
-    let mut tasks = tasks.into_iter().peekable();
-    while let Some(first) = tasks.next() {
-        let stream = first.stream();
-        let mut run = vec![first];
-        while let Some(task) = tasks.next_if(|t| t.stream() == stream) {
-            run.push(task);
-        }
+    for jobs::Part { stream, tasks, awaits, ordered } in jobs::cut(tasks) {
         match stream::state(stream) {
             Some(state) => {
-                stranded.extend(state.push(job(run, sync, profile)).err());
+                let ready = jobs::when_there(awaits);
+                stranded.extend(state.push_when(job(tasks, sync, profile), ready, ordered).err());
                 states.push(state);
             }
-            None => homeless.push((run, stream)),
+            None => homeless.push((tasks, stream)),
         }
     }
     drop(guard);
@@ -396,6 +394,8 @@ struct Claimed {
     communicates: bool,
     /// Nodes whose values are made outside of all streams, with the device of what needs each.
     outside: Vec<(Arc<Node>, Option<Device>)>,
+    /// With several groups, nodes of earlier evaluations that have no values yet. The work waits for them in its queue.
+    awaits: Vec<Arc<Node>>,
 }
 
 /// Claims every lazy node that the arrays need. Call it with the scheduler's lock.
@@ -406,6 +406,8 @@ fn claim(arrays: &[&Array]) -> Result<Claimed> {
     let mut single: Option<Stream> = None;
     let (mut mixed, mut communicates) = (false, false);
     let mut outside = Vec::new();
+    let mut awaits = Vec::new();
+    let several = !may_share();
     for array in arrays.iter().rev() {
         stack.push((array.node().clone(), false));
     }
@@ -433,6 +435,9 @@ fn claim(arrays: &[&Array]) -> Result<Claimed> {
         }
         if !node.claim() {
             // Ours already, or an earlier evaluation's, which will finish it.
+            if several && node.mark.load(Ordering::Relaxed) != mark && !node.op.is_outside() {
+                awaits.push(node);
+            }
             continue;
         }
         if node.op.is_outside() {
@@ -462,7 +467,7 @@ fn claim(arrays: &[&Array]) -> Result<Claimed> {
     }
     let single = single.filter(|_| !mixed);
     tape.set_stream(single);
-    Ok(Claimed { tape, single, communicates, outside })
+    Ok(Claimed { tape, single, communicates, outside, awaits })
 }
 
 /// Locks of the scheduler and of the threads that wait for nodes, held over a fork.

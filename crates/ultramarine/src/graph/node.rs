@@ -340,6 +340,11 @@ impl Node {
         }
     }
 
+    /// Returns true if it is done, or lazy again. Otherwise its end wakes [`ultramarine_runtime::claim::sleep_until`].
+    pub fn is_over(&self) -> bool {
+        self.claim.is_over(&self.value)
+    }
+
     /// Sleeps until a claimed node is done, or lazy again; false if `interrupted` said that the thread shall not.
     pub fn wait(&self, interrupted: impl Fn() -> bool) -> bool {
         if self.op.is_outside() {
