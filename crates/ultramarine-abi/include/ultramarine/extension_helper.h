@@ -1,16 +1,18 @@
-/* Help for operations in C11 that Python modules bring: header-only, nothing of it crosses the boundary.
+/* Helper functions for operations in C11 that a Python module provides. They are compiled into the module.
  *
- *   um_start                        gets the tables, in the module's exec slot (UM_MODULE does all of a module)
- *   um_refuse                       errors, printf-like
- *   um_type_at, um_input, um_output types and views by their strides
- *   um_like                         an output of an input's type
- *   um_elementwise                  a body for each row of strided and broadcast views, on the host's threads
- *   um_ops, um_ops_...              ordinary operations one after another, with one check at the end
- *   um_primitive_of                 a primitive whose attributes are a struct of its own
- *   um_apply_objects                Python objects in, an array object out
+ *   UM_MODULE, UM_FUNCTION          the definition of a module, and a row of its table of functions
+ *   um_start                        gets the tables of Ultramarine; UM_MODULE calls it
+ *   um_refuse                       makes an error, with the arguments of printf
+ *   um_type_at, um_input, um_output elements of arrays of structs, whose size another version may have changed
+ *   um_like                         gives an output an input's shape and dtype
+ *   um_elementwise                  a loop over strided and broadcast views, on the host's threads
+ *   um_ops, um_ops_...              ordinary operations in sequence, with one check at the end
+ *   um_primitive_of                 a primitive whose attributes are a struct
+ *   um_apply_objects                applies a primitive to Python objects
  *
- * `examples/extensions/huber-c` is an operation of 60 lines. The tables are those of one C file: a module of several has its
- * rules in the file that begins it. The contract is extension.h's. */
+ * `examples/extensions/huber-c` is an operation of 60 lines, and docs/write-an-operation.md explains it. The tables are static
+ * variables, one pair for each C file that includes this header: keep the rules in the file that has UM_MODULE. extension.h
+ * specifies the contract. */
 #ifndef ULTRAMARINE_EXTENSION_HELPER_H
 #define ULTRAMARINE_EXTENSION_HELPER_H
 
@@ -21,11 +23,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The tables, once `um_start` has returned 0. */
+/* The tables: Python's functions, and those of the host. They are NULL until `um_start` has returned 0. */
 static const um_python_api *um_api;
 static const um_extension_host *um_host;
 
-/* Gets the tables. Returns 0, or -1 and sets an ImportError. */
+/* Imports `ultramarine` and gets the tables. Needs the interpreter lock. Returns 0, or -1 with an ImportError set. */
 static inline int um_start(void) {
   um_api = um_import();
   if (um_api == NULL) return -1;
@@ -41,7 +43,10 @@ static inline int um_start(void) {
 #define UM_REFUSE_FORMAT
 #endif
 
-/* Makes the error of a rule and returns its status: `return um_refuse(error, UM_INVALID, "[name] takes ...", ...)`. */
+/* Makes the error object of a rule and returns `status`. `error` is the rule's argument, never NULL; the host frees the object.
+ * UM_INVALID becomes Python's ValueError. The text is cut at 511 bytes.
+ *
+ *   return um_refuse(error, UM_INVALID, "[scale] takes 1 array, got %u. Pass x.", n_inputs); */
 UM_REFUSE_FORMAT
 static inline um_status um_refuse(um_error **error, um_status status, const char *format, ...) {
   char text[512];
@@ -58,6 +63,8 @@ static inline um_status um_refuse(um_error **error, um_status status, const char
 
 /* ---- types and views ---------------------------------------------------------------------------------------- */
 
+/* Return type, input or output `index`, which is below the count. Never index these as C arrays: structs of a later version are
+ * longer, and these functions step by the size that the host gives. The results live as long as the call of the rule. */
 static inline const um_tensor_type *um_type_at(const um_tensor_type *types, uint32_t index) {
   return (const um_tensor_type *)(const void *)((const char *)types + (size_t)index * types->size);
 }
@@ -68,17 +75,18 @@ static inline const um_view *um_output(const um_call *call, uint32_t index) {
   return (const um_view *)(const void *)((const char *)call->outputs + (size_t)index * call->view_stride);
 }
 
-/* 1 for a floating dtype of so many bits: um_is_float(dtype, 32). */
+/* Returns 1 for the IEEE floating dtype of `bits` bits, such as um_is_float(dtype, 32), else 0. bfloat16 is not one. */
 static inline int um_is_float(DLDataType dtype, int bits) {
   return dtype.code == kDLFloat && dtype.bits == bits && dtype.lanes == 1;
 }
 
+/* Returns 1 if two types have the same shape and dtype, else 0. */
 static inline int um_same_type(const um_tensor_type *a, const um_tensor_type *b) {
   return a->ndim == b->ndim && a->dtype.code == b->dtype.code && a->dtype.bits == b->dtype.bits &&
          memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0;
 }
 
-/* Gives an output, whose `size` the host has set, the shape and dtype of an input. */
+/* Gives an output of `infer` the shape and dtype of an input. Its `size`, which the host has set, stays. */
 static inline void um_like(um_tensor_type *output, const um_tensor_type *input) {
   output->ndim = input->ndim;
   output->dtype = input->dtype;
@@ -91,7 +99,11 @@ static inline void um_like(um_tensor_type *output, const um_tensor_type *input) 
 /* Elements that a thread takes at a time. */
 #define UM_ROW_PIECE 65536
 
-/* A row of several views: the inputs in their order, then output 0. */
+/* A row of several views: the inputs in their order, then output 0. A body reads and writes it by UM_AT:
+ *
+ *   static void twice(const um_row *row) {
+ *     for (int64_t i = 0; i < row->length; i++) UM_AT(float, row, 1, i) = 2 * UM_AT(float, row, 0, i);
+ *   } */
 typedef struct um_row {
   int64_t length;
   char *data[UM_ROW_VIEWS];   /* its first element, per view */
@@ -138,8 +150,10 @@ static inline void um_row_piece(void *context, uint64_t index) {
   }
 }
 
-/* Calls `body` for rows of the inputs and output 0, which all have its shape, on the host's threads. Axes that lie behind one
- * another in every view are one. At most UM_ROW_VIEWS - 1 inputs; nothing is done with an empty output. */
+/* Calls `body` for all rows of the inputs and output 0, on the host's threads, and returns when all calls have. All views have
+ * the shape of output 0, with any strides; adjacent axes that are contiguous in every view are joined. `context` reaches the body
+ * as row->context. Returns UM_OK, or UM_ERROR with an error object for more than UM_ROW_VIEWS - 1 inputs or another rank. An
+ * output without elements has no rows. */
 static inline um_status um_elementwise(const um_call *call, um_row_body body, void *context, um_error **error) {
   const um_view *out = um_output(call, 0);
   um_row_walk walk;
@@ -187,8 +201,8 @@ static inline um_status um_elementwise(const um_call *call, um_row_body body, vo
 
 #define UM_OPS_KEPT 64
 
-/* Operations one after another, as `compose` and derivatives have them. After a failure all give NULL; um_ops_end reports it
- * and releases what was made:
+/* Ordinary operations in sequence, for `compose` and the rules of derivatives. The um_ops owns every array that it makes. After a
+ * failure all functions return NULL; um_ops_end reports the failure and releases the arrays:
  *
  *   um_ops ops = {0};
  *   um_array *a = um_ops_unary(&ops, "abs", inputs[0]);
@@ -201,7 +215,7 @@ typedef struct um_ops {
   um_array *kept[UM_OPS_KEPT];
 } um_ops;
 
-/* Keeps an array that was made until the end. */
+/* Keeps an array that the host has made until um_ops_end. Returns it, or NULL if `status` is a failure. */
 static inline um_array *um_ops_keep(um_ops *ops, um_status status, um_array *made) {
   if (status != UM_OK) {
     ops->status = status;
@@ -216,7 +230,8 @@ static inline um_array *um_ops_keep(um_ops *ops, um_status status, um_array *mad
   return made;
 }
 
-/* An operation by its name (docs/extension-operations.md), with attributes by theirs; it gives one array. */
+/* Runs an operation with one result by its name in mlx.core; docs/extension-operations.md lists them with their attributes.
+ * Returns the lazy result, which `ops` owns, or NULL after a failure. The functions below are shorter forms. */
 static inline um_array *um_ops_call(um_ops *ops, const char *name, um_array *const *inputs, uint32_t n,
                                     const um_attribute *attributes, uint32_t n_attributes) {
   um_array *result = NULL;
@@ -240,7 +255,7 @@ static inline um_array *um_ops_astype(um_ops *ops, um_array *x, DLDataType dtype
   return um_ops_call(ops, "astype", &x, 1, &to, 1);
 }
 
-/* A number in the dtype of an array, which broadcasts with it. */
+/* Returns a number as an array without axes, in the dtype of `like`, so that it broadcasts with that. */
 static inline um_array *um_ops_number(um_ops *ops, um_array *like, double number) {
   um_tensor_type of, type;
   um_array *made = NULL;
@@ -257,7 +272,8 @@ static inline um_array *um_ops_number(um_ops *ops, um_array *like, double number
   return um_ops_astype(ops, um_ops_keep(ops, status, made), of.dtype);
 }
 
-/* Hands `result` out and releases everything else. */
+/* Ends the sequence: `output` becomes a new handle of `result`, which the rule's caller owns, and all arrays of `ops` are
+ * released. Returns UM_OK; or the status of the first failure, whose error object goes to `error`. */
 static inline um_status um_ops_end(um_ops *ops, um_array *result, um_array **output, um_error **error) {
   uint32_t i;
   if (ops->status == UM_OK) *output = um_host->array_retain(um_host->host, result);
@@ -268,8 +284,13 @@ static inline um_status um_ops_end(um_ops *ops, um_array *result, um_array **out
 
 /* ---- primitives and Python ---------------------------------------------------------------------------------- */
 
-/* A primitive with one output and a copy of its attributes, which is the context of its rules. Attributes are a struct without
- * pointers, whose padding is zero. Fill in the rules. Without memory the context is NULL, and um_apply_objects says so. */
+/* Returns a primitive with one output and without rules; fill in the rules. `attributes` is a struct of `bytes` bytes without
+ * pointers, whose padding is zero. A copy of it is the context of the rules, which the primitive owns until it is applied.
+ * If there is no memory the context is NULL, which um_apply_objects reports as a MemoryError.
+ *
+ *   um_primitive huber = um_primitive_of("huber", 1, &delta, sizeof delta);
+ *   huber.infer = infer, huber.eval_cpu = eval_cpu, huber.compose = compose;
+ *   return um_apply_objects(&huber, &x, 1, stream); */
 static inline um_primitive um_primitive_of(const char *name, uint32_t version, const void *attributes, size_t bytes) {
   um_primitive primitive;
   memset(&primitive, 0, sizeof primitive);
@@ -287,7 +308,7 @@ static inline um_primitive um_primitive_of(const char *name, uint32_t version, c
 
 #define UM_OPERANDS 8
 
-/* The dtype of all operands together: floating, since integers and bools become float32. */
+/* Writes the promoted dtype of all arrays to `dtype`; integers and bool become float32. Returns UM_OK or a failure. */
 static inline um_status um_common_dtype(um_array *const *arrays, uint32_t n, DLDataType *dtype, um_error **error) {
   um_tensor_type type;
   um_status status = UM_OK;
@@ -306,9 +327,10 @@ static inline um_status um_common_dtype(um_array *const *arrays, uint32_t n, DLD
   return status;
 }
 
-/* Applies a primitive with one output to what `asarray` takes: operands are brought to one floating dtype and one shape.
- * `stream` is the argument of that name, or Py_None. Takes over the primitive's context. Returns an array, or NULL and an
- * exception. */
+/* Applies a primitive with one output to `n` Python objects: arrays, or whatever `ultramarine.asarray` takes. They are converted
+ * to one floating dtype and broadcast to one shape. `stream` is the Python function's argument of that name, or Py_None. The
+ * primitive's context is taken over, also after a failure. Needs the interpreter lock. Returns a new reference to an array, or NULL
+ * with an exception set. */
 static inline PyObject *um_apply_objects(const um_primitive *primitive, PyObject *const *objects, uint32_t n, PyObject *stream) {
   um_array *given[UM_OPERANDS] = {NULL}, *cast[UM_OPERANDS] = {NULL}, *same[UM_OPERANDS] = {NULL}, *result = NULL;
   um_error *error = NULL;
@@ -349,11 +371,13 @@ static inline PyObject *um_apply_objects(const um_primitive *primitive, PyObject
   return result == NULL ? NULL : (PyObject *)um_api->array_to_object(result);
 }
 
-/* A row of a table of methods for a function with keywords: UM_FUNCTION("huber", huber, "huber(x, delta)\n--\n\n..."). */
+/* A row of a module's table of functions, for a C function with positional and keyword arguments:
+ * UM_FUNCTION("huber", huber, "huber(x, delta)\n--\n\n..."). The table ends with a row of zeros. */
 #define UM_FUNCTION(name, function, doc) \
   {name, (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS, doc}
 
-/* The whole of a module of a name: UM_MODULE(_native, "Its docstring.", methods), where `methods` ends with an empty row. */
+/* Defines a Python module with its initialisation: UM_MODULE(_native, "Its docstring.", methods), where `methods` is the table of
+ * UM_FUNCTION rows. `_native` is the module's name. */
 #define UM_MODULE(name, doc, methods) \
   static int um_module_exec(PyObject *module) { return (void)module, um_start(); } \
   static PyModuleDef_Slot um_module_slots[] = {{Py_mod_exec, (void *)um_module_exec}, {0, NULL}}; \

@@ -1,17 +1,18 @@
-/* Help for backends written in C11 or C++11: header-only, nothing of it crosses the boundary.
+/* Helper functions for backends in C11 or C++11. They are compiled into the backend; the host never sees them.
  *
  *   UM_DEFINE_BACKEND("mine", "", "1.0", kDLExtDev);   the ABI info, its note and the entry point that returns it
- *   um_fail, um_log                                     errors and messages, printf-like
- *   um_fail_command                                     says which command of a list failed
- *   um_read_sized, um_write_sized, um_read_attributes   structs of another version
- *   um_command_at, um_input, um_output, um_scalar       parts of a command, by their strides
- *   um_dtype_index, um_dtype, um_dtype_size             dtypes and the bits of the device masks
- *   um_check_arity                                      numbers, ranks and dtypes of the tensors of a request
+ *   um_fail, um_log                                     errors and log messages, with the arguments of printf
+ *   um_fail_command                                     marks the command of a list that failed
+ *   um_read_sized, um_write_sized, um_read_attributes   structs of another version of the contract
+ *   um_command_at, um_input, um_output, um_scalar       parts of a command
+ *   um_dtype_index, um_dtype, um_dtype_size             dtypes, and their bits in the device masks
+ *   um_check_arity                                      checks the tensors of a request
  *   um_rows                                             loops over strided and broadcast tensors
- *   um_table, um_host_memory_functions                  a table to begin with; buffers that are host memory
- *   um_sync_functions                                   streams and timeline events of a synchronous backend
+ *   um_table, um_host_memory_functions                  a table to begin with; buffers in host memory
+ *   um_sync_functions                                   streams and events of a synchronous backend
  *
- * Link with -pthread where the C library wants it. For exceptions there is helper.hpp. */
+ * Link with -pthread where the C library needs it. C++ code that throws exceptions includes helper.hpp instead.
+ * docs/write-a-backend.md builds a backend with these functions, step by step. */
 #ifndef ULTRAMARINE_HELPER_H
 #define ULTRAMARINE_HELPER_H
 
@@ -31,7 +32,12 @@
 
 /* ---- structs of another version ----------------------------------------------------------------------------- */
 
-/* Copies a struct that begins with its size: min(size) bytes, the rest is zero. 0 if there is none. */
+/* Reads a struct of the contract, which begins with its size, into `target` of `size` bytes. The writer may be of another
+ * version: bytes that it lacks become zero, bytes that this build does not know are left out. Returns 1, or 0 with a
+ * `target` of zeros if `source` is NULL.
+ *
+ *   um_host_table host;
+ *   if (!um_read_sized(&host, sizeof host, given)) return UM_INVALID; */
 static inline int um_read_sized(void *target, size_t size, const void *source) {
   uint32_t said = 0;
   memset(target, 0, size);
@@ -41,8 +47,8 @@ static inline int um_read_sized(void *target, size_t size, const void *source) {
   return 1;
 }
 
-/* Writes into a struct of the caller's, whose first field says how much room there is, and leaves there how much was
- * written. 0 if there is none. */
+/* Writes `source` of `size` bytes into a struct of the caller's, whose first field is its size. Writes no more bytes than
+ * that, and sets the field to the number written. Returns 1, or 0 if `target` is NULL. */
 static inline int um_write_sized(void *target, const void *source, size_t size) {
   uint32_t room = 0;
   uint32_t bytes;
@@ -54,8 +60,12 @@ static inline int um_write_sized(void *target, const void *source, size_t size) 
   return 1;
 }
 
-/* Reads an op's attributes. A tail that this build does not know makes it UM_UNSUPPORTED, unless it is zero; so does NULL, which
- * no host passes for an op of schema.h. `prepare` may return that as it is: a refusal needs no text. */
+/* Reads an operation's attributes into `target` of `size` bytes. Returns UM_OK, or UM_UNSUPPORTED for a struct of a later
+ * revision whose additional bytes are not zero, and for NULL. `prepare` may return the result as it is:
+ *
+ *   um_unary_attrs attrs;
+ *   um_status status = um_read_attributes(&attrs, sizeof attrs, attributes);
+ *   if (status != UM_OK) return status; */
 static inline um_status um_read_attributes(void *target, size_t size, const void *source) {
   const unsigned char *bytes = (const unsigned char *)source;
   uint32_t said;
@@ -68,7 +78,8 @@ static inline um_status um_read_attributes(void *target, size_t size, const void
   return UM_OK;
 }
 
-/* Puts a text into an inline field, NUL-padded and cut where the field ends (never within it by a lone NUL). */
+/* Copies a text into a char array of a struct, such as um_device_info.name. The rest is filled with NULs; a text that is
+ * too long is cut, and then has no NUL behind it. */
 #define UM_SET_TEXT(field, text) um_set_text((field), sizeof(field), (text))
 static inline void um_set_text(char *field, size_t size, const char *text) {
   size_t length = strlen(text);
@@ -76,14 +87,17 @@ static inline void um_set_text(char *field, size_t size, const char *text) {
   memcpy(field, text, length < size ? length : size);
 }
 
-/* ---- errors, messages, threads: the host's ------------------------------------------------------------------ */
+/* ---- errors, messages and threads of the host ---------------------------------------------------------------- */
 
 static inline uint64_t um_format_length(int written, size_t room) {
   if (written < 0) return 0;
   return (size_t)written < room ? (uint64_t)written : (uint64_t)(room - 1);
 }
 
-/* Makes the error object, if the caller wants one, and returns `code`: `return um_fail(host, error, UM_ERROR, ...)`. */
+/* Makes an error object with a text, if `error` is not NULL, and returns `code`. The host owns the object. The text says
+ * what failed, the values that were given, and a remedy; it is cut at 1023 bytes.
+ *
+ *   return um_fail(host, error, UM_INVALID, "device %u does not exist. Pass 0.", index); */
 UM_PRINTF_LIKE(4, 5)
 static inline um_status um_fail(const um_host_table *host, um_error **error, um_status code, const char *format, ...) {
   char text[1024];
@@ -97,8 +111,8 @@ static inline um_status um_fail(const um_host_table *host, um_error **error, um_
   return code;
 }
 
-/* Says that a submit failed at command `index` of its list, with the error that is there, and returns `code`, which may
- * be UM_OK: `status = um_fail_command(host, error, i, run(...))`. */
+/* Marks the error of a submit as that of command `index` of its list, and returns `code`. Does nothing for UM_OK, so it
+ * can wrap each command: `status = um_fail_command(host, error, i, run(command, error))`. */
 static inline um_status um_fail_command(const um_host_table *host, um_error **error, uint32_t index, um_status code) {
   if (code == UM_OK || host == NULL || host->size < offsetof(um_host_table, error_command) + sizeof host->error_command) return code;
   if (host->error_command == NULL || error == NULL) return code;
@@ -108,7 +122,7 @@ static inline um_status um_fail_command(const um_host_table *host, um_error **er
   return code;
 }
 
-/* Gives a message to the host; `level` is UM_LOG_... */
+/* Logs a message by the host. `level` is one of UM_LOG_...; the environment variable ULTRAMARINE_LOG chooses what is shown. */
 UM_PRINTF_LIKE(3, 4)
 static inline void um_log(const um_host_table *host, uint32_t level, const char *format, ...) {
   char text[1024];
@@ -121,7 +135,8 @@ static inline void um_log(const um_host_table *host, uint32_t level, const char 
   host->log(host->host, level, text, length);
 }
 
-/* body(context, i) for every i < count, on the host's threads; in place where the host has none. */
+/* Calls body(context, i) for every i < count, on the host's threads and the calling one, and returns when all calls have.
+ * The body must not unwind. Without a host the calls run on the calling thread. */
 static inline void um_parallel_for(const um_host_table *host, uint64_t count, um_parallel_body body, void *context) {
   uint64_t i;
   if (count > 1 && host != NULL && host->parallel_for != NULL) {
@@ -133,7 +148,9 @@ static inline void um_parallel_for(const um_host_table *host, uint64_t count, um
 
 /* ---- parts of a command ------------------------------------------------------------------------------------- */
 
-/* Commands lie commands->size bytes apart, tensors tensor_stride: a later version's are longer. */
+/* Structs of a later version are longer than those of this header. So never index `commands`, `inputs` and `outputs` as C
+ * arrays: these functions step by the size that the host gives. `index` is below the count; the results live as long as the
+ * command. */
 static inline const um_command *um_command_at(const um_command *commands, uint32_t index) {
   return (const um_command *)(const void *)((const char *)commands + (size_t)index * commands->size);
 }
@@ -145,11 +162,12 @@ static inline const um_tensor *um_output(const um_command *command, uint32_t ind
   const char *first = (const char *)command->outputs;
   return (const um_tensor *)(const void *)(first + (size_t)index * command->tensor_stride);
 }
-/* Descriptions lie inputs->size bytes apart. */
+/* The same for the tensors of a request for a plan. */
 static inline const um_tensor_desc *um_desc_at(const um_tensor_desc *descs, uint32_t index) {
   return (const um_tensor_desc *)(const void *)((const char *)descs + (size_t)index * descs->size);
 }
-/* Address of a scalar, in its dtype; 16 bytes are readable. */
+/* Returns the address of scalar `index`, whose value is in the low bytes; 16 bytes are readable. The functions below
+ * return its value if the operation's scalar is an int64 or a float64 (docs/operations.md has the dtype of each). */
 static inline const void *um_scalar(const um_command *command, uint32_t index) {
   return (const void *)command->scalars[index];
 }
@@ -164,10 +182,10 @@ static inline double um_scalar_float64(const um_command *command, uint32_t index
   return value;
 }
 
-/* Address of the first element, on devices with host memory. */
+/* Returns the address of a tensor's first element. Only for devices with host memory (um_device_info.host_memory is 1). */
 static inline void *um_data(const um_tensor *tensor) { return (char *)tensor->dl.data + tensor->dl.byte_offset; }
 
-/* Number of elements. */
+/* Returns the number of a tensor's elements, which is never 0 in a command. */
 static inline uint64_t um_count(const um_tensor *tensor) {
   uint64_t count = 1;
   int32_t i;
@@ -177,10 +195,10 @@ static inline uint64_t um_count(const um_tensor *tensor) {
 
 /* ---- dtypes ------------------------------------------------------------------------------------------------- */
 
-/* Bit of a dtype in the device masks: UM_DTYPE_BIT(UM_DTYPE_FLOAT32). */
+/* The bit of a dtype in the masks of um_device_info: UM_DTYPE_BIT(UM_DTYPE_FLOAT32). */
 #define UM_DTYPE_BIT(index) (UINT32_C(1) << (index))
 
-/* Dtype by its index, UM_DTYPE_...; lanes is 0 for an unknown one. */
+/* Returns the DLPack type of a dtype's index, UM_DTYPE_...; its lanes are 0 if there is no such dtype. */
 static inline DLDataType um_dtype(uint32_t index) {
   static const uint8_t table[UM_DTYPE_COUNT][2] = {
       {kDLBool, 8},   {kDLUInt, 8},   {kDLUInt, 16},  {kDLUInt, 32},  {kDLUInt, 64},   {kDLInt, 8},     {kDLInt, 16},
@@ -194,7 +212,7 @@ static inline DLDataType um_dtype(uint32_t index) {
   return dtype;
 }
 
-/* UM_DTYPE_... of a dtype, or -1. */
+/* Returns the index of a DLPack type, UM_DTYPE_..., or -1 if the contract does not have it. */
 static inline int32_t um_dtype_index(DLDataType dtype) {
   uint32_t i;
   if (dtype.lanes != 1) return -1;
@@ -205,11 +223,12 @@ static inline int32_t um_dtype_index(DLDataType dtype) {
   return -1;
 }
 
-/* Bytes of one element. */
+/* Returns the size of an element in bytes. */
 static inline uint32_t um_dtype_size(DLDataType dtype) { return ((uint32_t)dtype.bits * dtype.lanes + 7) / 8; }
 
-/* Checks the tensors of a request for a plan: their numbers, known dtypes, and ranks that exist. `prepare` may be asked for
- * anything, by later hosts too: `return` what is not UM_OK. The op's own rules remain. */
+/* Checks the tensors of a request for a plan: their numbers, that the dtypes are known and the ranks possible. Returns UM_OK
+ * or UM_UNSUPPORTED, which `prepare` returns as it is: a later host may ask for operations that this build does not know.
+ * The operation's own rules, such as which dtypes go together, are the backend's to check. */
 static inline um_status um_check_arity(const um_tensor_desc *inputs, uint32_t n_inputs, uint32_t expected_inputs,
                                        const um_tensor_desc *outputs, uint32_t n_outputs, uint32_t expected_outputs) {
   uint32_t i;
@@ -223,7 +242,7 @@ static inline um_status um_check_arity(const um_tensor_desc *inputs, uint32_t n_
 
 /* ---- loops over tensors ------------------------------------------------------------------------------------- */
 
-/* Walks several tensors of one iteration shape together, row by row:
+/* Walks several tensors together, row by row, in an iteration shape that all of them broadcast to:
  *
  *   um_rows rows;
  *   um_rows_start(&rows, out->dl.ndim, out->dl.shape);
@@ -232,8 +251,8 @@ static inline um_status um_check_arity(const um_tensor_desc *inputs, uint32_t n_
  *     for (int64_t i = 0; i < rows.length; i++)
  *       *(float *)(rows.data[0] + i * rows.step[0]) = ...rows.data[1] + i * rows.step[1]...
  *
- * A tensor with size 1 along an axis of the shape stays where it is along that axis, whatever its stride. Axes that
- * lie behind one another in every tensor become one, so contiguous tensors are one long row. */
+ * A tensor whose size along an axis is 1 is repeated along it, whatever its stride. Adjacent axes that are contiguous in
+ * every tensor are joined, so contiguous tensors are one long row. At most UM_ROWS_MAX tensors. */
 #define UM_ROWS_MAX 8
 typedef struct um_rows {
   int64_t length;            /* of the present row */
@@ -249,6 +268,7 @@ typedef struct um_rows {
   int64_t strides[UM_ROWS_MAX][UM_MAX_NDIM + 1];
 } um_rows;
 
+/* Begins a walk over `shape`, of `ndim` sizes. A shape without elements, or of an impossible rank, has no rows. */
 static inline void um_rows_start(um_rows *rows, int32_t ndim, const int64_t *shape) {
   int32_t i;
   memset(rows, 0, sizeof *rows);
@@ -263,8 +283,9 @@ static inline void um_rows_start(um_rows *rows, int32_t ndim, const int64_t *sha
   }
 }
 
-/* Adds memory with strides in bytes; `own_shape` may be NULL (the iteration shape). Returns the tensor's place in
- * `data`, or -1 when there is no room or the ranks differ. */
+/* Adds memory at `data`. Its strides are `strides` times `unit` bytes; `own_shape` may be NULL for the iteration shape.
+ * Returns the tensor's index in `data` and `step`, or -1 if there is no room left, its rank is not that of the shape, or
+ * the walk has begun; then the walk has no rows. */
 static inline int32_t um_rows_add_strided(um_rows *rows, void *data, int32_t ndim, const int64_t *own_shape,
                                           const int64_t *strides, int64_t unit) {
   int32_t at = rows->n;
@@ -282,13 +303,13 @@ static inline int32_t um_rows_add_strided(um_rows *rows, void *data, int32_t ndi
   return at;
 }
 
-/* Adds a tensor in host memory. */
+/* Adds a tensor in host memory, as um_rows_add_strided does. */
 static inline int32_t um_rows_add(um_rows *rows, const um_tensor *tensor) {
   return um_rows_add_strided(rows, um_data(tensor), tensor->dl.ndim, tensor->dl.shape, tensor->dl.strides,
                              (int64_t)um_dtype_size(tensor->dl.dtype));
 }
 
-/* Joins axes that lie behind one another and takes the innermost as the row. */
+/* Joins adjacent axes and takes the innermost as the row. um_rows_next calls it. */
 static inline void um_rows_begin(um_rows *rows) {
   int32_t from, to = -1, t;
   for (from = 0; from < rows->ndim; from++) {
@@ -307,7 +328,7 @@ static inline void um_rows_begin(um_rows *rows) {
   rows->begun = 1;
 }
 
-/* Goes to the next row; 0 after the last. */
+/* Goes to the next row, the first one at the first call. Returns 1, or 0 after the last row. */
 static inline int um_rows_next(um_rows *rows) {
   int32_t axis, t;
   if (rows->done) return 0;
@@ -328,7 +349,8 @@ static inline int um_rows_next(um_rows *rows) {
 
 /* ---- tables, and buffers in host memory ----------------------------------------------------------------------- */
 
-/* A table of this version without functions. The name is that of UM_DEFINE_BACKEND, a string that lives for ever. */
+/* Returns a table of this version without functions. `name` is that of UM_DEFINE_BACKEND, a string literal. Fill in the
+ * functions, then write the table to the host's place by um_write_sized. */
 static inline um_backend_table um_table(const char *name, int32_t device_type) {
   um_backend_table table;
   memset(&table, 0, sizeof table);
@@ -340,8 +362,8 @@ static inline um_backend_table um_table(const char *name, int32_t device_type) {
   return table;
 }
 
-/* For devices that compute in host memory (um_device_info.host_memory is 1): a buffer's handle is its address.
- * `um_host_memory_functions(&table)` puts the five functions into a table. */
+/* The functions of buffers for devices that compute in host memory (um_device_info.host_memory is 1). A buffer's handle is
+ * its address. `um_host_memory_functions(&table)` puts all five into a table. */
 #define UM_HOST_MEMORY_ALIGNMENT 256
 
 static inline um_status um_host_buffer_alloc(void *device, uint64_t bytes, void **buffer, um_error **error) {
@@ -393,9 +415,9 @@ static inline void um_host_memory_functions(um_backend_table *table) {
 
 /* ---- streams and events of a synchronous backend ------------------------------------------------------------- */
 
-/* For backends whose submit and copies are done on return (um_device_info.synchronous is 1): a stream has nothing to
- * remember, an event is a number that threads can wait for. `um_sync_functions(&table)` puts the nine functions into
- * a table. A stream that is to wait for an event makes its caller wait. */
+/* The functions of streams and events for backends whose submit and copies are done on return (um_device_info.synchronous
+ * is 1). A stream has no state; an event is a number that threads can wait for. A stream that has to wait for an event
+ * makes the calling thread wait. `um_sync_functions(&table)` puts all nine into a table. */
 typedef struct um_sync_event {
 #if defined(_WIN32)
   SRWLOCK lock;

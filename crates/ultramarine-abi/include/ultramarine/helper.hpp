@@ -1,4 +1,4 @@
-/* Help for backends written in C++11: exceptions end at the boundary.
+/* Helper classes for backends in C++11, whose exceptions must not cross the boundary to the host.
  *
  *   um_status prepare(...) {
  *     return um::guard(host, error, [&] {
@@ -7,8 +7,8 @@
  *     });
  *   }
  *
- * um::Host wraps what the host lends; um::guard makes errors of exceptions, um::guard_value is for entries that cannot
- * tell an error. The rest is helper.h's. */
+ * um::guard turns exceptions into errors. um::guard_value is for entries that return no status. um::Host and um::HostMemory
+ * wrap functions of the host. Everything of helper.h is here, too. */
 #ifndef ULTRAMARINE_HELPER_HPP
 #define ULTRAMARINE_HELPER_HPP
 
@@ -25,7 +25,7 @@
 
 namespace um {
 
-/* An error with a status of its own. */
+/* The exception of a failed entry: a status, which is UM_ERROR unless another one is given, and a text for the user. */
 class Failure : public std::runtime_error {
  public:
   Failure(um_status code, const std::string &text) : std::runtime_error(text), code_(code == UM_OK ? UM_ERROR : code) {}
@@ -58,7 +58,8 @@ typename std::enable_if<!std::is_void<decltype(std::declval<Body &>()())>::value
 
 }  // namespace detail
 
-/* Runs the body of an entry, which returns a status or nothing. What it throws becomes a status and an error. */
+/* Runs the body of an entry, which returns a status or nothing (UM_OK). An exception becomes a status, and an error object
+ * if `error` is not null: a Failure its own status, std::bad_alloc UM_OUT_OF_MEMORY, any other UM_ERROR. */
 template <typename Body>
 um_status guard(const um_host_table *host, um_error **error, Body body) noexcept {
   try {
@@ -74,7 +75,8 @@ um_status guard(const um_host_table *host, um_error **error, Body body) noexcept
   }
 }
 
-/* Runs the body of an entry that cannot tell an error: what it throws is logged, the caller gets `otherwise`. */
+/* Runs the body of an entry that returns no status, such as event_query. Returns the body's value; an exception is logged,
+ * and `otherwise` is returned. */
 template <typename Value, typename Body>
 Value guard_value(const um_host_table *host, Value otherwise, Body body) noexcept {
   Value value = otherwise;
@@ -90,7 +92,8 @@ Value guard_value(const um_host_table *host, Value otherwise, Body body) noexcep
   return value;
 }
 
-/* A copy of the host's table, by min(size). */
+/* A copy of the host's table, which stays valid as long as the process lives. Functions that an older host lacks do nothing,
+ * or run in place. The constructor throws a Failure for a null table. */
 class Host {
  public:
   explicit Host(const um_host_table *table) {
@@ -99,17 +102,19 @@ class Host {
 
   const um_host_table *table() const noexcept { return &table_; }
 
+  /* Logs a text; `level` is one of UM_LOG_... */
   void log(uint32_t level, const std::string &text) const noexcept {
     if (table_.log != nullptr) table_.log(table_.host, level, text.data(), text.size());
   }
 
+  /* Returns the most threads that parallel_for uses, at least 1. */
   uint32_t thread_count() const noexcept {
     uint32_t count = table_.thread_count == nullptr ? 1 : table_.thread_count(table_.host);
     return count == 0 ? 1 : count;
   }
 
-  /* body(i) for every i < count, on the host's threads and the caller's. What a call throws ends that call only; the
-   * first exception is thrown again after the loop. */
+  /* Calls body(i) for every i < count, on the host's threads and the calling one, and returns when all calls have. An
+   * exception ends its own call alone; the first one is thrown again after the loop. */
   template <typename Body>
   void parallel_for(uint64_t count, Body body) const {
     detail::Loop<Body> loop(body);
@@ -121,7 +126,8 @@ class Host {
   um_host_table table_;
 };
 
-/* Host memory, 256-byte aligned, freed at the end of its scope. */
+/* Memory from the host's allocator, 256-byte aligned and uninitialised. It is freed at the end of its scope, and can be moved.
+ * The constructor throws std::bad_alloc, or a Failure if the host lends no memory. */
 class HostMemory {
  public:
   HostMemory(const Host &host, uint64_t bytes) : table_(*host.table()), data_(nullptr) {
