@@ -235,6 +235,16 @@ struct Rules {
 ///
 /// Args:
 ///     f (Callable[..., Any]): The function.
+///
+/// Example:
+///     >>> @mx.custom_function
+///     ... def f(x):
+///     ...     return mx.sin(x)
+///     >>> @f.vjp
+///     ... def f_vjp(primals, cotangents, outputs):
+///     ...     return 10 * cotangents
+///     >>> mx.grad(f)(mx.array(0.5))
+///     array(10, dtype=float32)
 #[pyclass(name = "custom_function", module = "ultramarine", frozen, weakref)]
 pub struct CustomFunction {
     function: Py<PyAny>,
@@ -298,6 +308,17 @@ impl CustomFunction {
     ///
     /// Returns:
     ///     custom_function: The function, with the rule.
+    ///
+    /// Example:
+    ///     >>> @mx.custom_function
+    ///     ... def f(x, y):
+    ///     ...     return x * y
+    ///     >>> @f.vjp
+    ///     ... def f_vjp(primals, cotangents, outputs):
+    ///     ...     x, y = primals
+    ///     ...     return cotangents * y, None
+    ///     >>> mx.grad(f)(mx.array(2.0), mx.array(3.0))
+    ///     array(3, dtype=float32)
     fn vjp<'py>(this: &Bound<'py, Self>, f: &Bound<'py, PyAny>) -> Res<Bound<'py, Self>> {
         let rule = callable("custom_function.vjp", f)?;
         let _before = lock(&this.get().rules).vjp.replace(rule);
@@ -314,6 +335,16 @@ impl CustomFunction {
     ///
     /// Returns:
     ///     custom_function: The function, with the rule.
+    ///
+    /// Example:
+    ///     >>> @mx.custom_function
+    ///     ... def f(x):
+    ///     ...     return x * x
+    ///     >>> @f.jvp
+    ///     ... def f_jvp(primals, tangents):
+    ///     ...     return 2 * primals * tangents
+    ///     >>> mx.jvp(f, [mx.array(3.0)], [mx.array(1.0)])[1]
+    ///     [array(6, dtype=float32)]
     fn jvp<'py>(this: &Bound<'py, Self>, f: &Bound<'py, PyAny>) -> Res<Bound<'py, Self>> {
         let rule = callable("custom_function.jvp", f)?;
         let _before = lock(&this.get().rules).jvp.replace(rule);
@@ -331,6 +362,16 @@ impl CustomFunction {
     ///
     /// Returns:
     ///     custom_function: The function, with the rule.
+    ///
+    /// Example:
+    ///     >>> @mx.custom_function
+    ///     ... def f(x):
+    ///     ...     return x * x
+    ///     >>> @f.vmap
+    ///     ... def f_vmap(inputs, axes):
+    ///     ...     return inputs * inputs, axes
+    ///     >>> mx.vmap(f)(mx.array([1, 2, 3]))
+    ///     array([1, 4, 9], dtype=int32)
     fn vmap<'py>(this: &Bound<'py, Self>, f: &Bound<'py, PyAny>) -> Res<Bound<'py, Self>> {
         let rule = callable("custom_function.vmap", f)?;
         let _before = lock(&this.get().rules).vmap.replace(rule);

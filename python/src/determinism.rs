@@ -21,6 +21,13 @@ struct On(bool);
 ///
 /// Returns:
 ///     bool: The former setting.
+///
+/// Example:
+///     >>> former = mx.set_deterministic(True)
+///     >>> mx.get_deterministic()
+///     True
+///     >>> mx.set_deterministic(former)
+///     True
 #[pyfunction]
 #[pyo3(signature = (on, /, *, device=None))]
 fn set_deterministic(on: bool, device: Option<DeviceArg>) -> bool {
@@ -34,6 +41,10 @@ fn set_deterministic(on: bool, device: Option<DeviceArg>) -> bool {
 ///
 /// Returns:
 ///     bool: The setting; see `set_deterministic`.
+///
+/// Example:
+///     >>> mx.get_deterministic()
+///     False
 #[pyfunction]
 #[pyo3(signature = (*, device=None))]
 fn get_deterministic(device: Option<DeviceArg>) -> bool {
@@ -45,6 +56,12 @@ crate::context_manager! {
     ///
     /// Args:
     ///     s (bool): Whether they have to; see `set_deterministic`.
+    ///
+    /// Example:
+    ///     >>> with mx.DeterministicContext(True):
+    ///     ...     total = mx.sum(mx.ones(1000)).item()
+    ///     >>> total
+    ///     1000.0
     DeterministicContext("DeterministicContext"): On => bool, DeterministicScope
 }
 
@@ -55,6 +72,12 @@ crate::context_manager! {
 ///
 /// Returns:
 ///     DeterministicContext: Context manager.
+///
+/// Example:
+///     >>> with mx.deterministic():
+///     ...     total = mx.sum(mx.ones(1000)).item()
+///     >>> total
+///     1000.0
 #[pyfunction]
 #[pyo3(signature = (on=true, /))]
 fn deterministic(on: bool) -> DeterministicContext {

@@ -10,6 +10,12 @@ use std::ops::Deref;
 use ultramarine::{Category, Dtype};
 
 /// Type of an array's elements, such as `float32`.
+///
+/// Example:
+///     >>> mx.array([1.5]).dtype
+///     ultramarine.float32
+///     >>> mx.float32.size
+///     4
 #[pyclass(name = "Dtype", module = "ultramarine", frozen)]
 pub struct PyDtype(pub Dtype);
 
@@ -87,6 +93,10 @@ impl FromPyObject<'_, '_> for DtypeArg {
 macro_rules! categories {
     ($($name:ident $variant:ident;)*) => {
         /// A group of dtypes; see `issubdtype`.
+        ///
+        /// Example:
+        ///     >>> mx.issubdtype(mx.int8, mx.signedinteger)
+        ///     True
         #[pyclass(name = "DtypeCategory", module = "ultramarine", frozen, eq, hash)]
         #[derive(Clone, Copy, PartialEq, Eq, Hash)]
         #[allow(non_camel_case_types)]
@@ -140,6 +150,12 @@ impl PyCategory {
 ///
 /// Raises:
 ///     ValueError: If the dtype is neither of floats nor complex.
+///
+/// Example:
+///     >>> mx.finfo(mx.float16).max
+///     65504.0
+///     >>> mx.finfo(mx.float32).bits
+///     32
 #[pyclass(name = "finfo", module = "ultramarine", frozen)]
 pub struct FInfo(ultramarine::FloatInfo);
 
@@ -212,6 +228,10 @@ impl FInfo {
 ///
 /// Raises:
 ///     ValueError: If the dtype is not of integers.
+///
+/// Example:
+///     >>> mx.iinfo(mx.int8).min, mx.iinfo(mx.int8).max
+///     (-128, 127)
 #[pyclass(name = "iinfo", module = "ultramarine", frozen)]
 pub struct IInfo(ultramarine::IntInfo);
 

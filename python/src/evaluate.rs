@@ -38,6 +38,12 @@ fn eval(py: Python<'_>, args: &Bound<'_, PyTuple>) -> Res<()> {
 /// Args:
 ///     *args (Any): Arrays, and lists, tuples and dictionaries of them; other leaves are left
 ///         alone.
+///
+/// Example:
+///     >>> x = mx.ones(2) + 1
+///     >>> mx.async_eval(x)
+///     >>> x
+///     array([2, 2], dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (*args))]
 fn async_eval(py: Python<'_>, args: &Bound<'_, PyTuple>) -> Res<()> {
@@ -57,6 +63,11 @@ fn async_eval(py: Python<'_>, args: &Bound<'_, PyTuple>) -> Res<()> {
 ///
 /// Returns:
 ///     Any: Array, or list of arrays, with the values of `inputs`.
+///
+/// Example:
+///     >>> x, log = mx.array(1.0), mx.array(2.0) + 1
+///     >>> mx.depends(x, log)
+///     array(1, dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (inputs, dependencies))]
 fn depends<'py>(

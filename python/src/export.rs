@@ -224,6 +224,13 @@ fn listed(callback: &Bound<'_, PyAny>, listing: &Listing) -> Res<()> {
 /// the call.
 ///
 /// The file is written at the end of the `with` statement, by `close`, or when the exporter goes.
+///
+/// Example:
+///     >>> with mx.exporter("square.mlxfn", lambda x: x * x) as export:
+///     ...     export(mx.ones(2))
+///     ...     export(mx.ones((2, 3)))
+///     >>> mx.import_function("square.mlxfn")(mx.array([2.0, 3.0]))
+///     (array([4, 9], dtype=float32),)
 #[pyclass(module = "ultramarine", frozen, weakref)]
 pub struct FunctionExporter {
     function: Py<PyAny>,
@@ -283,6 +290,13 @@ impl FunctionExporter {
     ///
     /// Raises:
     ///     RuntimeError: If the file cannot be written.
+    ///
+    /// Example:
+    ///     >>> export = mx.exporter("double.mlxfn", lambda x: 2 * x)
+    ///     >>> export(mx.ones(2))
+    ///     >>> export.close()
+    ///     >>> mx.import_function("double.mlxfn")(mx.array([2.0, 3.0]))
+    ///     (array([4, 6], dtype=float32),)
     fn close(&self, py: Python<'_>) -> Res<()> {
         Ok(py.detach(|| self.save())?)
     }

@@ -43,6 +43,12 @@ of_devices! {
     ///
     /// Returns:
     ///     int: Number of bytes.
+    ///
+    /// Example:
+    ///     >>> x = mx.zeros(1000)
+    ///     >>> mx.eval(x)
+    ///     >>> mx.get_active_memory() >= x.nbytes
+    ///     True
     get_active_memory() -> usize = memory::active_on;
     /// Returns the most bytes that arrays took since the start or the last `reset_peak_memory`.
     ///
@@ -52,11 +58,22 @@ of_devices! {
     ///
     /// Returns:
     ///     int: Number of bytes.
+    ///
+    /// Example:
+    ///     >>> mx.eval(mx.zeros(1000))
+    ///     >>> mx.get_peak_memory() >= 4000
+    ///     True
     get_peak_memory() -> usize = memory::peak_on;
     /// Starts the measurement of `get_peak_memory` afresh.
     ///
     /// Args:
     ///     device (Device | DeviceType | None): Device; by default all devices.
+    ///
+    /// Example:
+    ///     >>> former = mx.get_peak_memory()
+    ///     >>> mx.reset_peak_memory()
+    ///     >>> mx.get_peak_memory() <= former
+    ///     True
     reset_peak_memory() -> () = memory::reset_peak_on;
     /// Counts the bytes of freed memory that are kept for reuse.
     ///
@@ -66,6 +83,10 @@ of_devices! {
     ///
     /// Returns:
     ///     int: Number of bytes.
+    ///
+    /// Example:
+    ///     >>> mx.get_cache_memory() >= 0
+    ///     True
     get_cache_memory() -> usize = memory::cached_on;
     /// Sets the number of bytes that arrays and cache should take at most.
     ///
@@ -79,6 +100,13 @@ of_devices! {
     ///
     /// Raises:
     ///     TypeError: If the limit is no number of bytes.
+    ///
+    /// Example:
+    ///     >>> former = mx.set_memory_limit(2**30)
+    ///     >>> mx.get_memory_limit() == 2**30
+    ///     True
+    ///     >>> mx.set_memory_limit(former) == 2**30
+    ///     True
     set_memory_limit(limit) -> usize = memory::set_memory_limit_on;
     /// Returns the number of bytes that arrays and cache should take at most.
     ///
@@ -88,6 +116,10 @@ of_devices! {
     ///
     /// Returns:
     ///     int: Number of bytes.
+    ///
+    /// Example:
+    ///     >>> mx.get_memory_limit() > 0
+    ///     True
     get_memory_limit() -> usize = memory::memory_limit_on;
     /// Sets the number of bytes of freed memory that may be kept for reuse.
     ///
@@ -104,6 +136,11 @@ of_devices! {
     ///
     /// Raises:
     ///     TypeError: If the limit is no number of bytes.
+    ///
+    /// Example:
+    ///     >>> former = mx.set_cache_limit(2**20)
+    ///     >>> mx.set_cache_limit(former) == 2**20
+    ///     True
     set_cache_limit(limit) -> usize = memory::set_cache_limit_on;
     /// Sets the number of bytes that may be pinned. On the CPU it has no effect.
     ///
@@ -117,12 +154,19 @@ of_devices! {
     ///
     /// Raises:
     ///     TypeError: If the limit is no number of bytes.
+    ///
+    /// Example:
+    ///     >>> mx.set_wired_limit(0) >= 0
+    ///     True
     set_wired_limit(limit) -> usize = memory::set_wired_limit_on;
     /// Returns the memory that is kept for reuse to the system, and copies that reading arrays of
     /// other devices left on the CPU.
     ///
     /// Args:
     ///     device (Device | DeviceType | None): Device; by default all devices.
+    ///
+    /// Example:
+    ///     >>> mx.clear_cache()
     clear_cache() -> () = memory::clear_cache_on;
 }
 
@@ -134,6 +178,12 @@ of_devices! {
 ///
 /// Returns:
 ///     int: Number of bytes.
+///
+/// Example:
+///     >>> x = mx.zeros(1000)
+///     >>> mx.eval(x)
+///     >>> mx.get_array_buffer_size(x, x[:10]) >= x.nbytes
+///     True
 #[pyfunction]
 #[pyo3(signature = (*args))]
 fn get_array_buffer_size(args: &Bound<'_, PyTuple>) -> Res<usize> {

@@ -41,6 +41,11 @@ impl FromPyObject<'_, '_> for Precision {
 ///
 /// Raises:
 ///     ValueError: If the precision is another word.
+///
+/// Example:
+///     >>> former = mx.set_matmul_precision("high")
+///     >>> mx.set_matmul_precision(former)
+///     'high'
 #[pyfunction]
 #[pyo3(signature = (precision, /, *, device=None))]
 fn set_matmul_precision(precision: Precision, device: Option<DeviceArg>) -> Res<&'static str> {
@@ -54,6 +59,10 @@ fn set_matmul_precision(precision: Precision, device: Option<DeviceArg>) -> Res<
 ///
 /// Returns:
 ///     Literal["highest", "high", "medium"]: The precision; see `set_matmul_precision`.
+///
+/// Example:
+///     >>> mx.get_matmul_precision()
+///     'highest'
 #[pyfunction]
 #[pyo3(signature = (*, device=None))]
 fn get_matmul_precision(device: Option<DeviceArg>) -> &'static str {
@@ -65,6 +74,12 @@ crate::context_manager! {
     ///
     /// Args:
     ///     s (Literal["highest", "high", "medium"]): Precision; see `set_matmul_precision`.
+    ///
+    /// Example:
+    ///     >>> with mx.PrecisionContext("high"):
+    ///     ...     y = mx.matmul(mx.ones((2, 3)), mx.ones((3, 2)))
+    ///     >>> y.shape
+    ///     (2, 2)
     PrecisionContext("PrecisionContext"): Precision => MatmulPrecision, PrecisionScope
 }
 
@@ -75,6 +90,11 @@ crate::context_manager! {
 ///
 /// Returns:
 ///     PrecisionContext: Context manager.
+///
+/// Example:
+///     >>> with mx.matmul_precision("high"):
+///     ...     mx.get_matmul_precision()
+///     'high'
 #[pyfunction]
 fn matmul_precision(precision: Precision) -> PrecisionContext {
     PrecisionContext(precision.0)

@@ -14,6 +14,12 @@ pub fn repr(array: &Array) -> Res<String> {
 ///
 /// Args:
 ///     precision (int): Digits behind the decimal point; -1 for six digits in all.
+///
+/// Example:
+///     >>> mx.set_printoptions(precision=3)
+///     >>> mx.get_printoptions().precision
+///     3
+///     >>> mx.set_printoptions(precision=-1)
 #[pyclass(name = "PrintOptions", module = "ultramarine", frozen)]
 pub struct PyPrintOptions(AtomicI32);
 
@@ -73,6 +79,12 @@ impl Context {
 ///
 /// Args:
 ///     precision (int): Digits behind the decimal point; -1 for six digits in all.
+///
+/// Example:
+///     >>> mx.set_printoptions(precision=2)
+///     >>> mx.array(3.14159)
+///     array(3.14, dtype=float32)
+///     >>> mx.set_printoptions(precision=-1)
 #[pyfunction]
 #[pyo3(signature = (precision=-1))]
 fn set_printoptions(precision: i32) {
@@ -83,6 +95,10 @@ fn set_printoptions(precision: i32) {
 ///
 /// Returns:
 ///     PrintOptions: A copy of the options.
+///
+/// Example:
+///     >>> mx.get_printoptions().precision
+///     -1
 #[pyfunction]
 fn get_printoptions() -> PyPrintOptions {
     PyPrintOptions(print::print_options().precision.into())
@@ -95,6 +111,11 @@ fn get_printoptions() -> PyPrintOptions {
 ///
 /// Returns:
 ///     _PrintOptionsContext: Context manager.
+///
+/// Example:
+///     >>> with mx.printoptions(precision=2):
+///     ...     print(mx.array(3.14159))
+///     array(3.14, dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (precision=-1))]
 fn printoptions(precision: i32) -> Context {

@@ -26,6 +26,12 @@ fn error(text: &str) -> Fail {
 ///
 /// A profile is of the whole process: evaluations of all threads that begin inside of the `with` statement are
 /// recorded. Its end waits for all streams.
+///
+/// Example:
+///     >>> with mx.profile() as p:
+///     ...     mx.eval(mx.ones(3) * 2)
+///     >>> isinstance(p, mx.Profile)
+///     True
 #[pyclass(name = "Profile", module = "ultramarine", frozen)]
 pub struct PyProfile(Mutex<State>);
 
@@ -101,6 +107,12 @@ impl PyProfile {
     ///
     /// Raises:
     ///     RuntimeError: If the profile has not ended.
+    ///
+    /// Example:
+    ///     >>> with mx.profile() as p:
+    ///     ...     mx.eval(mx.sum(mx.ones((2, 3)), axis=1))
+    ///     >>> "sum" in p.table()
+    ///     True
     #[pyo3(signature = (limit=None))]
     fn table(&self, limit: Option<usize>) -> Res<String> {
         Ok(self.report()?.table(limit.unwrap_or(usize::MAX)))
@@ -121,6 +133,12 @@ impl PyProfile {
     ///
     /// Raises:
     ///     RuntimeError: If the profile has not ended.
+    ///
+    /// Example:
+    ///     >>> with mx.profile() as p:
+    ///     ...     mx.eval(mx.sum(mx.ones((2, 3)), axis=1))
+    ///     >>> [(e["op"], e["outputs"][0][0]) for e in p.events()]
+    ///     [('full', (2, 3)), ('sum', (2, 1)), ('reshape', (2,))]
     fn events<'py>(&self, py: Python<'py>) -> Res<Bound<'py, PyList>> {
         let report = self.report()?;
         let list = PyList::empty(py);
@@ -139,6 +157,11 @@ impl PyProfile {
     /// Raises:
     ///     RuntimeError: If the profile has not ended.
     ///     OSError: If the file cannot be written.
+    ///
+    /// Example:
+    ///     >>> with mx.profile() as p:
+    ///     ...     mx.eval(mx.sum(mx.ones((2, 3)), axis=1))
+    ///     >>> p.save("trace.json")
     fn save(&self, py: Python<'_>, path: PathBuf) -> Res<()> {
         let report = self.report()?;
         let trace = py.detach(|| report.trace());

@@ -22,6 +22,10 @@ use ultramarine::{TransferPolicy, TransferScope};
 ///
 /// Raises:
 ///     ValueError: If there is no such device.
+///
+/// Example:
+///     >>> mx.copy(mx.ones(2), mx.cpu)
+///     array([1, 1], dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (a, /, device))]
 fn copy(py: Python<'_>, a: &Bound<'_, PyArray>, device: DeviceArg) -> Res<PyArray> {
@@ -68,6 +72,12 @@ fn name(policy: TransferPolicy) -> &'static str {
 ///
 /// Raises:
 ///     ValueError: If the policy is another word.
+///
+/// Example:
+///     >>> mx.set_transfer_policy("host")
+///     'error'
+///     >>> mx.set_transfer_policy("error")
+///     'host'
 #[pyfunction]
 fn set_transfer_policy(policy: Policy) -> &'static str {
     name(ultramarine::set_transfer_policy(policy.0))
@@ -77,6 +87,10 @@ fn set_transfer_policy(policy: Policy) -> &'static str {
 ///
 /// Returns:
 ///     Literal["error", "host"]: "error" or "host"; see `set_transfer_policy`.
+///
+/// Example:
+///     >>> mx.get_transfer_policy()
+///     'error'
 #[pyfunction]
 fn get_transfer_policy() -> &'static str {
     name(ultramarine::transfer_policy())
@@ -87,6 +101,11 @@ crate::context_manager! {
     ///
     /// Args:
     ///     s (Literal["error", "host"]): Policy; see `set_transfer_policy`.
+    ///
+    /// Example:
+    ///     >>> with mx.TransferContext("host"):
+    ///     ...     mx.get_transfer_policy()
+    ///     'host'
     TransferContext("TransferContext"): Policy => TransferPolicy, TransferScope
 }
 
@@ -97,6 +116,11 @@ crate::context_manager! {
 ///
 /// Returns:
 ///     TransferContext: Context manager.
+///
+/// Example:
+///     >>> with mx.transfers("host"):
+///     ...     mx.get_transfer_policy()
+///     'host'
 #[pyfunction]
 fn transfers(policy: Policy) -> TransferContext {
     TransferContext(policy.0)

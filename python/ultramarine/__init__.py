@@ -54,6 +54,11 @@ def get_include():
 
     Returns:
         str: Path of the directory.
+
+    Example:
+        >>> import os
+        >>> os.path.isfile(os.path.join(mx.get_include(), "ultramarine", "extension.h"))
+        True
     """
     return backends.include_dir()
 

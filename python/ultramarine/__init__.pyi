@@ -48,7 +48,15 @@ _Path: TypeAlias = str | PathLike[str] | Any
 __version__: str
 
 class ArrayAt:
-    """Array and an index, at which updates are applied: `x.at[i]`."""
+    """Array and an index, at which updates are applied: `x.at[i]`.
+
+    Example:
+        >>> x = mx.array([1, 2, 3])
+        >>> x.at[mx.array([0, 0, 2])].add(10)
+        array([21, 2, 13], dtype=int32)
+        >>> x
+        array([1, 2, 3], dtype=int32)
+    """
 
     def __getitem__(self, indices: Any) -> ArrayAt: ...
     def add(self, value: ArrayLike) -> array:
@@ -63,6 +71,10 @@ class ArrayAt:
         Raises:
             IndexError: If the index is out of range.
             ValueError: If `value` cannot be broadcast to the part, or there is no index.
+
+        Example:
+            >>> mx.array([1.0, 2.0, 3.0]).at[mx.array([0, 0, 2])].add(2)
+            array([5, 2, 5], dtype=float32)
         """
     def divide(self, value: ArrayLike) -> array:
         """Divides at the index.
@@ -76,6 +88,10 @@ class ArrayAt:
         Raises:
             IndexError: If the index is out of range.
             ValueError: If `value` cannot be broadcast to the part, or there is no index.
+
+        Example:
+            >>> mx.array([1.0, 2.0, 3.0]).at[mx.array([0, 0, 2])].divide(2)
+            array([0.25, 2, 1.5], dtype=float32)
         """
     def maximum(self, value: ArrayLike) -> array:
         """Takes the larger of element and value at the index.
@@ -89,6 +105,10 @@ class ArrayAt:
         Raises:
             IndexError: If the index is out of range.
             ValueError: If `value` cannot be broadcast to the part, or there is no index.
+
+        Example:
+            >>> mx.array([1.0, 2.0, 3.0]).at[mx.array([0, 0, 2])].maximum(2)
+            array([2, 2, 3], dtype=float32)
         """
     def minimum(self, value: ArrayLike) -> array:
         """Takes the smaller of element and value at the index.
@@ -102,6 +122,10 @@ class ArrayAt:
         Raises:
             IndexError: If the index is out of range.
             ValueError: If `value` cannot be broadcast to the part, or there is no index.
+
+        Example:
+            >>> mx.array([1.0, 2.0, 3.0]).at[mx.array([0, 0, 2])].minimum(2)
+            array([1, 2, 2], dtype=float32)
         """
     def multiply(self, value: ArrayLike) -> array:
         """Multiplies at the index.
@@ -115,6 +139,10 @@ class ArrayAt:
         Raises:
             IndexError: If the index is out of range.
             ValueError: If `value` cannot be broadcast to the part, or there is no index.
+
+        Example:
+            >>> mx.array([1.0, 2.0, 3.0]).at[mx.array([0, 0, 2])].multiply(2)
+            array([4, 2, 6], dtype=float32)
         """
     def subtract(self, value: ArrayLike) -> array:
         """Subtracts at the index.
@@ -128,10 +156,19 @@ class ArrayAt:
         Raises:
             IndexError: If the index is out of range.
             ValueError: If `value` cannot be broadcast to the part, or there is no index.
+
+        Example:
+            >>> mx.array([1.0, 2.0, 3.0]).at[mx.array([0, 0, 2])].subtract(2)
+            array([-3, 2, 1], dtype=float32)
         """
 
 class ArrayIterator:
-    """Iterator over the first axis of an array."""
+    """Iterator over the first axis of an array.
+
+    Example:
+        >>> [row.tolist() for row in iter(mx.array([[1, 2], [3, 4]]))]
+        [[1, 2], [3, 4]]
+    """
 
     def __iter__(self) -> ArrayIterator: ...
     def __next__(self) -> array: ...
@@ -141,6 +178,12 @@ class DeterministicContext:
 
     Args:
         s (bool): Whether they have to; see `set_deterministic`.
+
+    Example:
+        >>> with mx.DeterministicContext(True):
+        ...     total = mx.sum(mx.ones(1000)).item()
+        >>> total
+        1000.0
     """
 
     def __init__(self, s: bool) -> None: ...
@@ -158,6 +201,12 @@ class Device:
 
     Raises:
         ValueError: If the index does not fit into 16 bits.
+
+    Example:
+        >>> mx.Device(mx.cpu)
+        Device(cpu, 0)
+        >>> mx.Device(mx.cpu) == mx.cpu
+        True
     """
 
     def __init__(self, type: DeviceType, index: int = 0) -> None: ...
@@ -188,14 +237,26 @@ class DeviceType:
     def __call__(self, index: int = 0) -> Device: ...
 
 class Dtype:
-    """Type of an array's elements, such as `float32`."""
+    """Type of an array's elements, such as `float32`.
+
+    Example:
+        >>> mx.array([1.5]).dtype
+        ultramarine.float32
+        >>> mx.float32.size
+        4
+    """
 
     @property
     def size(self) -> int:
         """int: Bytes of an element; 1 for packed dtypes, whose elements are smaller."""
 
 class DtypeCategory:
-    """A group of dtypes; see `issubdtype`."""
+    """A group of dtypes; see `issubdtype`.
+
+    Example:
+        >>> mx.issubdtype(mx.int8, mx.signedinteger)
+        True
+    """
 
     complexfloating: DtypeCategory
     floating: DtypeCategory
@@ -217,6 +278,13 @@ class FunctionExporter:
     the call.
 
     The file is written at the end of the `with` statement, by `close`, or when the exporter goes.
+
+    Example:
+        >>> with mx.exporter("square.mlxfn", lambda x: x * x) as export:
+        ...     export(mx.ones(2))
+        ...     export(mx.ones((2, 3)))
+        >>> mx.import_function("square.mlxfn")(mx.array([2.0, 3.0]))
+        (array([4, 9], dtype=float32),)
     """
 
     def __call__(self, *args: Any, **kwargs: array) -> None: ...
@@ -229,14 +297,30 @@ class FunctionExporter:
 
         Raises:
             RuntimeError: If the file cannot be written.
+
+        Example:
+            >>> export = mx.exporter("double.mlxfn", lambda x: 2 * x)
+            >>> export(mx.ones(2))
+            >>> export.close()
+            >>> mx.import_function("double.mlxfn")(mx.array([2.0, 3.0]))
+            (array([4, 6], dtype=float32),)
         """
 
 class InterchangeDeviceError(InterchangeError, TypeError):
-    """Memory cannot be imported or exported because of the device that it is on."""
+    """Memory cannot be imported or exported because of the device that it is on.
+
+    Example:
+        >>> issubclass(mx.InterchangeDeviceError, mx.InterchangeError)
+        True
+    """
 
 class InterchangeError(BufferError, ValueError):
     """Memory cannot be imported or exported as asked: a copy would be needed and was forbidden,
     no array can be that tensor, read-only memory in a form that cannot say so.
+
+    Example:
+        >>> issubclass(mx.InterchangeError, (BufferError, ValueError))
+        True
     """
 
 class PrecisionContext:
@@ -244,6 +328,12 @@ class PrecisionContext:
 
     Args:
         s (Literal["highest", "high", "medium"]): Precision; see `set_matmul_precision`.
+
+    Example:
+        >>> with mx.PrecisionContext("high"):
+        ...     y = mx.matmul(mx.ones((2, 3)), mx.ones((3, 2)))
+        >>> y.shape
+        (2, 2)
     """
 
     def __init__(self, s: Literal["highest", "high", "medium"]) -> None: ...
@@ -257,6 +347,12 @@ class PrintOptions:
 
     Args:
         precision (int): Digits behind the decimal point; -1 for six digits in all.
+
+    Example:
+        >>> mx.set_printoptions(precision=3)
+        >>> mx.get_printoptions().precision
+        3
+        >>> mx.set_printoptions(precision=-1)
     """
 
     def __init__(self, precision: int = ...) -> None: ...
@@ -267,6 +363,12 @@ class Profile:
 
     A profile is of the whole process: evaluations of all threads that begin inside of the `with` statement are
     recorded. Its end waits for all streams.
+
+    Example:
+        >>> with mx.profile() as p:
+        ...     mx.eval(mx.ones(3) * 2)
+        >>> isinstance(p, mx.Profile)
+        True
     """
 
     def __enter__(self) -> Profile: ...
@@ -289,6 +391,12 @@ class Profile:
 
         Raises:
             RuntimeError: If the profile has not ended.
+
+        Example:
+            >>> with mx.profile() as p:
+            ...     mx.eval(mx.sum(mx.ones((2, 3)), axis=1))
+            >>> [(e["op"], e["outputs"][0][0]) for e in p.events()]
+            [('full', (2, 3)), ('sum', (2, 1)), ('reshape', (2,))]
         """
     def save(self, path: str | PathLike[str]) -> None:
         """Writes the events as JSON in Chrome's trace event format, which Perfetto (ui.perfetto.dev) and `chrome://tracing`
@@ -300,6 +408,11 @@ class Profile:
         Raises:
             RuntimeError: If the profile has not ended.
             OSError: If the file cannot be written.
+
+        Example:
+            >>> with mx.profile() as p:
+            ...     mx.eval(mx.sum(mx.ones((2, 3)), axis=1))
+            >>> p.save("trace.json")
         """
     def table(self, limit: int | None = None) -> str:
         """Returns the events by operation, tensors, device and means, those that took the longest first, as text.
@@ -318,10 +431,21 @@ class Profile:
 
         Raises:
             RuntimeError: If the profile has not ended.
+
+        Example:
+            >>> with mx.profile() as p:
+            ...     mx.eval(mx.sum(mx.ones((2, 3)), axis=1))
+            >>> "sum" in p.table()
+            True
         """
 
 class Stream:
-    """Ordered queue of work on a device. Made by `new_stream`."""
+    """Ordered queue of work on a device. Made by `new_stream`.
+
+    Example:
+        >>> mx.new_stream(mx.cpu).device
+        Device(cpu, 0)
+    """
 
     @property
     def device(self) -> Device:
@@ -341,6 +465,12 @@ class StreamContext:
     Args:
         s (Stream | ThreadLocalStream | Device | DeviceType): Stream, or device whose default
             stream is meant.
+
+    Example:
+        >>> with mx.StreamContext(mx.cpu):
+        ...     y = mx.add(1, 2)
+        >>> y
+        array(3, dtype=int32)
     """
 
     def __init__(self, s: Stream | ThreadLocalStream | Device | DeviceType) -> None: ...
@@ -353,6 +483,11 @@ class ThreadLocalStream:
     """Stream of each thread's own: where a stream is asked for, it is the calling thread's.
 
     Made by `new_thread_local_stream`.
+
+    Example:
+        >>> stream = mx.new_thread_local_stream(mx.cpu)
+        >>> mx.add(1, 2, stream=stream)
+        array(3, dtype=int32)
     """
 
     @property
@@ -367,6 +502,11 @@ class TransferContext:
 
     Args:
         s (Literal["error", "host"]): Policy; see `set_transfer_policy`.
+
+    Example:
+        >>> with mx.TransferContext("host"):
+        ...     mx.get_transfer_policy()
+        'host'
     """
 
     def __init__(self, s: Literal["error", "host"]) -> None: ...
@@ -449,43 +589,102 @@ class array:
     ) -> None: ...
     @property
     def T(self) -> array:
-        """array: The array with its axes reversed."""
+        """array: The array with its axes reversed.
+
+        Example:
+            >>> mx.ones((2, 3, 4)).T.shape
+            (4, 3, 2)
+        """
     @property
     def at(self) -> ArrayAt:
         """ArrayAt: Updates at an index, `x.at[i].add(v)`, which return a new array.
 
         Where an index occurs several times, all its updates count.
+
+        Example:
+            >>> mx.array([1, 2, 3]).at[1:].add(10)
+            array([1, 12, 13], dtype=int32)
         """
     @property
     def device(self) -> Device:
-        """Device: Device that computes the array."""
+        """Device: Device that computes the array.
+
+        Example:
+            >>> mx.array([1.0], device=mx.cpu).device
+            Device(cpu, 0)
+        """
     @property
     def dtype(self) -> Dtype:
-        """Dtype: Type of the elements."""
+        """Dtype: Type of the elements.
+
+        Example:
+            >>> mx.array([1, 2]).dtype
+            ultramarine.int32
+        """
     @property
     def imag(self) -> array:
-        """array: Imaginary part of each element: float32 for complex numbers, else zeros."""
+        """array: Imaginary part of each element: float32 for complex numbers, else zeros.
+
+        Example:
+            >>> mx.array([1 + 2j]).imag
+            array([2], dtype=float32)
+        """
     @property
     def itemsize(self) -> int:
-        """int: Bytes of an element."""
+        """int: Bytes of an element.
+
+        Example:
+            >>> mx.array([1.0]).itemsize
+            4
+        """
     @property
     def mT(self) -> array:
-        """array: The array with its last two axes exchanged; it has two dimensions at least."""
+        """array: The array with its last two axes exchanged; it has two dimensions at least.
+
+        Example:
+            >>> mx.ones((5, 2, 3)).mT.shape
+            (5, 3, 2)
+        """
     @property
     def nbytes(self) -> int:
-        """int: Bytes of all elements."""
+        """int: Bytes of all elements.
+
+        Example:
+            >>> mx.ones((2, 3), mx.float16).nbytes
+            12
+        """
     @property
     def ndim(self) -> int:
-        """int: Number of dimensions."""
+        """int: Number of dimensions.
+
+        Example:
+            >>> mx.ones((2, 3)).ndim
+            2
+        """
     @property
     def real(self) -> array:
-        """array: Real part of each element: float32 for complex numbers, else the array itself."""
+        """array: Real part of each element: float32 for complex numbers, else the array itself.
+
+        Example:
+            >>> mx.array([1 + 2j]).real
+            array([1], dtype=float32)
+        """
     @property
     def shape(self) -> tuple[int, ...]:
-        """tuple[int, ...]: Sizes of the dimensions."""
+        """tuple[int, ...]: Sizes of the dimensions.
+
+        Example:
+            >>> mx.ones((2, 3)).shape
+            (2, 3)
+        """
     @property
     def size(self) -> int:
-        """int: Number of elements."""
+        """int: Number of elements.
+
+        Example:
+            >>> mx.ones((2, 3)).size
+            6
+        """
     def __add__(self, other: ArrayLike) -> array: ...
     def __radd__(self, other: ArrayLike) -> array: ...
     def __iadd__(self, other: ArrayLike) -> array: ...
@@ -621,6 +820,10 @@ class array:
 
         Returns:
             array: Results in the shape of the array.
+
+        Example:
+            >>> mx.array([-1.5, 2.0]).abs()
+            array([1.5, 2], dtype=float32)
         """
     def all(
         self,
@@ -646,6 +849,10 @@ class array:
 
         Raises:
             IndexError: If an axis is out of range.
+
+        Example:
+            >>> mx.array([[1, 0], [2, 3]]).all(axis=1)
+            array([False, True], dtype=bool)
         """
     def any(
         self,
@@ -671,6 +878,10 @@ class array:
 
         Raises:
             IndexError: If an axis is out of range.
+
+        Example:
+            >>> mx.array([[0, 0], [2, 0]]).any(axis=1)
+            array([False, True], dtype=bool)
         """
     def argmax(
         self, axis: int | None = None, keepdims: bool = False, *, stream: StreamOrDevice = None
@@ -690,6 +901,10 @@ class array:
 
         Raises:
             IndexError: If an axis is out of range.
+
+        Example:
+            >>> mx.array([[3, 1, 2], [4, 4, 5]]).argmax(axis=1)
+            array([0, 2], dtype=uint32)
         """
     def argmin(
         self, axis: int | None = None, keepdims: bool = False, *, stream: StreamOrDevice = None
@@ -709,6 +924,10 @@ class array:
 
         Raises:
             IndexError: If an axis is out of range.
+
+        Example:
+            >>> mx.array([[3, 1, 2], [4, 4, 5]]).argmin(axis=1)
+            array([1, 0], dtype=uint32)
         """
     def astype(self, dtype: Dtype, stream: StreamOrDevice = None) -> array:
         """Converts the array to another dtype; see the function `astype`.
@@ -720,6 +939,10 @@ class array:
 
         Returns:
             array: Elements in the new dtype.
+
+        Example:
+            >>> mx.array([1.7, -1.7]).astype(mx.int32)
+            array([1, -1], dtype=int32)
         """
     def conj(self, *, stream: StreamOrDevice = None) -> array:
         """Computes the complex conjugate of each element. Real arrays stay as they are.
@@ -730,6 +953,10 @@ class array:
 
         Returns:
             array: Results in the shape of the array.
+
+        Example:
+            >>> mx.array([1 + 2j, 3.0]).conj()
+            array([1-2j, 3+-0j], dtype=complex64)
         """
     def cos(self, *, stream: StreamOrDevice = None) -> array:
         """Computes the cosine of each element, an angle in radians.
@@ -742,6 +969,10 @@ class array:
 
         Returns:
             array: Results in the shape of the array.
+
+        Example:
+            >>> mx.array([0.0, mx.pi]).cos()
+            array([1, -1], dtype=float32)
         """
     def cummax(
         self,
@@ -765,6 +996,10 @@ class array:
 
         Raises:
             IndexError: If the axis is out of range.
+
+        Example:
+            >>> mx.array([1, 3, 2]).cummax()
+            array([1, 3, 3], dtype=int32)
         """
     def cummin(
         self,
@@ -788,6 +1023,10 @@ class array:
 
         Raises:
             IndexError: If the axis is out of range.
+
+        Example:
+            >>> mx.array([2, 3, 1]).cummin()
+            array([2, 2, 1], dtype=int32)
         """
     def cumprod(
         self,
@@ -811,6 +1050,10 @@ class array:
 
         Raises:
             IndexError: If the axis is out of range.
+
+        Example:
+            >>> mx.array([1, 2, 3]).cumprod()
+            array([1, 2, 6], dtype=int32)
         """
     def cumsum(
         self,
@@ -834,6 +1077,10 @@ class array:
 
         Raises:
             IndexError: If the axis is out of range.
+
+        Example:
+            >>> mx.array([1, 2, 3]).cumsum()
+            array([1, 3, 6], dtype=int32)
         """
     def diag(self, k: int = ..., *, stream: StreamOrDevice = None) -> array:
         """Takes the diagonal of a matrix, or makes a matrix with a vector as its diagonal.
@@ -849,6 +1096,10 @@ class array:
         Raises:
             IndexError: If an axis is out of range.
             ValueError: If the shape, or the number of dimensions, does not fit.
+
+        Example:
+            >>> mx.array([[1, 2], [3, 4]]).diag(1)
+            array([2], dtype=int32)
         """
     def diagonal(
         self, offset: int = 0, axis1: int = 0, axis2: int = 1, stream: StreamOrDevice = None
@@ -864,6 +1115,10 @@ class array:
 
         Returns:
             array: Array without the two axes, with the diagonals as the last axis.
+
+        Example:
+            >>> mx.array([[1, 2], [3, 4]]).diagonal()
+            array([1, 4], dtype=int32)
         """
     def exp(self, *, stream: StreamOrDevice = None) -> array:
         """Computes e to the power of each element.
@@ -876,6 +1131,10 @@ class array:
 
         Returns:
             array: Results in the shape of the array.
+
+        Example:
+            >>> mx.array([0.0, 1.0]).exp()
+            array([1, 2.71828], dtype=float32)
         """
     def flatten(
         self, start_axis: int = ..., end_axis: int = ..., *, stream: StreamOrDevice = None
@@ -894,6 +1153,10 @@ class array:
         Raises:
             IndexError: If an axis is out of range.
             ValueError: If the shape, or the number of dimensions, does not fit.
+
+        Example:
+            >>> mx.ones((2, 3, 4)).flatten(1).shape
+            (2, 12)
         """
     def item(self) -> Any:
         """Returns the only element as a Python number. Evaluates the array.
@@ -903,6 +1166,10 @@ class array:
 
         Raises:
             ValueError: If there is not exactly one element.
+
+        Example:
+            >>> mx.array([[2.5]]).item()
+            2.5
         """
     def log(self, *, stream: StreamOrDevice = None) -> array:
         """Computes the natural logarithm of each element.
@@ -916,6 +1183,10 @@ class array:
 
         Returns:
             array: Results in the shape of the array.
+
+        Example:
+            >>> mx.array([1.0, mx.e]).log()
+            array([0, 1], dtype=float32)
         """
     def log10(self, *, stream: StreamOrDevice = None) -> array:
         """Computes the logarithm to base 10 of each element.
@@ -929,6 +1200,10 @@ class array:
 
         Returns:
             array: Results in the shape of the array.
+
+        Example:
+            >>> mx.array([1.0, 100.0]).log10()
+            array([0, 2], dtype=float32)
         """
     def log1p(self, *, stream: StreamOrDevice = None) -> array:
         """Computes the natural logarithm of one plus each element.
@@ -941,6 +1216,10 @@ class array:
 
         Returns:
             array: Results in the shape of the array.
+
+        Example:
+            >>> mx.array([0.0, 1e-10]).log1p()
+            array([0, 1e-10], dtype=float32)
         """
     def log2(self, *, stream: StreamOrDevice = None) -> array:
         """Computes the logarithm to base 2 of each element.
@@ -954,6 +1233,10 @@ class array:
 
         Returns:
             array: Results in the shape of the array.
+
+        Example:
+            >>> mx.array([0.5, 8.0]).log2()
+            array([-1, 3], dtype=float32)
         """
     def logcumsumexp(
         self,
@@ -979,6 +1262,10 @@ class array:
 
         Raises:
             IndexError: If the axis is out of range.
+
+        Example:
+            >>> mx.array([0.0, 0.0, 0.0]).logcumsumexp()
+            array([0, 0.693147, 1.09861], dtype=float32)
         """
     def logsumexp(
         self,
@@ -1006,6 +1293,10 @@ class array:
 
         Raises:
             IndexError: If an axis is out of range.
+
+        Example:
+            >>> mx.array([[0.0, 0.0], [1000.0, 0.0]]).logsumexp(axis=1)
+            array([0.693147, 1000], dtype=float32)
         """
     def max(
         self,
@@ -1033,6 +1324,10 @@ class array:
 
         Raises:
             IndexError: If an axis is out of range.
+
+        Example:
+            >>> mx.array([[1, 2], [4, 3]]).max(axis=1)
+            array([2, 4], dtype=int32)
         """
     def mean(
         self,
@@ -1060,6 +1355,10 @@ class array:
 
         Raises:
             IndexError: If an axis is out of range.
+
+        Example:
+            >>> mx.array([[1, 2], [3, 4]]).mean(axis=1)
+            array([1.5, 3.5], dtype=float32)
         """
     def min(
         self,
@@ -1087,6 +1386,10 @@ class array:
 
         Raises:
             IndexError: If an axis is out of range.
+
+        Example:
+            >>> mx.array([[1, 2], [4, 3]]).min(axis=1)
+            array([1, 3], dtype=int32)
         """
     def moveaxis(self, source: int, destination: int, *, stream: StreamOrDevice = None) -> array:
         """Moves an axis to another position. The others keep their order.
@@ -1103,6 +1406,10 @@ class array:
         Raises:
             IndexError: If an axis is out of range.
             ValueError: If the shape, or the number of dimensions, does not fit.
+
+        Example:
+            >>> mx.ones((2, 3, 4)).moveaxis(0, 2).shape
+            (3, 4, 2)
         """
     def prod(
         self,
@@ -1131,6 +1438,10 @@ class array:
 
         Raises:
             IndexError: If an axis is out of range.
+
+        Example:
+            >>> mx.array([[1, 2], [3, 4]]).prod(axis=1)
+            array([2, 12], dtype=int32)
         """
     def reciprocal(self, *, stream: StreamOrDevice = None) -> array:
         """Computes one over each element.
@@ -1143,6 +1454,10 @@ class array:
 
         Returns:
             array: Results in the shape of the array.
+
+        Example:
+            >>> mx.array([0.5, -4.0]).reciprocal()
+            array([2, -0.25], dtype=float32)
         """
     def reshape(self, *shape: int | Sequence[int], stream: StreamOrDevice = None) -> array:
         """Gives the elements, in row-major order, another shape.
@@ -1174,6 +1489,10 @@ class array:
 
         Returns:
             array: Rounded elements in the dtype of the array.
+
+        Example:
+            >>> mx.array([0.5, 1.5, 2.34]).round(1)
+            array([0.5, 1.5, 2.3], dtype=float32)
         """
     def rsqrt(self, *, stream: StreamOrDevice = None) -> array:
         """Computes the reciprocal of the square root of each element.
@@ -1186,6 +1505,10 @@ class array:
 
         Returns:
             array: Results in the shape of the array.
+
+        Example:
+            >>> mx.array([0.25, 4.0]).rsqrt()
+            array([2, 0.5], dtype=float32)
         """
     def sin(self, *, stream: StreamOrDevice = None) -> array:
         """Computes the sine of each element, an angle in radians.
@@ -1198,6 +1521,10 @@ class array:
 
         Returns:
             array: Results in the shape of the array.
+
+        Example:
+            >>> mx.array([0.0, mx.pi / 2]).sin()
+            array([0, 1], dtype=float32)
         """
     def split(
         self,
@@ -1221,6 +1548,10 @@ class array:
         Raises:
             IndexError: If the axis is out of range.
             ValueError: If the parts would not be equal.
+
+        Example:
+            >>> mx.arange(6).split(3)
+            [array([0, 1], dtype=int32), array([2, 3], dtype=int32), array([4, 5], dtype=int32)]
         """
     def sqrt(self, *, stream: StreamOrDevice = None) -> array:
         """Computes the square root of each element.
@@ -1233,6 +1564,10 @@ class array:
 
         Returns:
             array: Results in the shape of the array.
+
+        Example:
+            >>> mx.array([0.25, 4.0]).sqrt()
+            array([0.5, 2], dtype=float32)
         """
     def square(self, *, stream: StreamOrDevice = None) -> array:
         """Computes the square of each element, in the dtype of `a`.
@@ -1243,6 +1578,10 @@ class array:
 
         Returns:
             array: Results in the shape of the array.
+
+        Example:
+            >>> mx.array([1, -2, 3]).square()
+            array([1, 4, 9], dtype=int32)
         """
     def squeeze(
         self, axis: int | Sequence[int] | None = ..., *, stream: StreamOrDevice = None
@@ -1260,6 +1599,10 @@ class array:
         Raises:
             IndexError: If an axis is out of range.
             ValueError: If the shape, or the number of dimensions, does not fit.
+
+        Example:
+            >>> mx.ones((2, 1, 3, 1)).squeeze(-1).shape
+            (2, 1, 3)
         """
     def std(
         self,
@@ -1292,6 +1635,10 @@ class array:
         Raises:
             IndexError: If an axis is out of range.
             ValueError: If the divisor's correction is negative.
+
+        Example:
+            >>> mx.array([1, 2, 3, 6]).std()
+            array(1.87083, dtype=float32)
         """
     def sum(
         self,
@@ -1320,6 +1667,10 @@ class array:
 
         Raises:
             IndexError: If an axis is out of range.
+
+        Example:
+            >>> mx.array([[1, 2], [3, 4]]).sum(axis=1)
+            array([3, 7], dtype=int32)
         """
     def swapaxes(self, axis1: int, axis2: int, *, stream: StreamOrDevice = None) -> array:
         """Exchanges two axes.
@@ -1336,6 +1687,10 @@ class array:
         Raises:
             IndexError: If an axis is out of range.
             ValueError: If the shape, or the number of dimensions, does not fit.
+
+        Example:
+            >>> mx.ones((2, 3, 4)).swapaxes(0, 2).shape
+            (4, 3, 2)
         """
     def to_device(self, device: Device | DeviceType, /, *, stream: None = None) -> array:
         """Returns the array on a device: itself, if it is there already, else a copy.
@@ -1349,12 +1704,20 @@ class array:
 
         Raises:
             ValueError: If there is no such device, or a stream is given.
+
+        Example:
+            >>> mx.ones(2).to_device(mx.cpu).device
+            Device(cpu, 0)
         """
     def tolist(self) -> Any:
         """Returns the elements as nested lists of Python numbers. Evaluates the array.
 
         Returns:
             Any: Nested lists; a number, if there are no dimensions.
+
+        Example:
+            >>> mx.array([[1, 2], [3, 4]]).tolist()
+            [[1, 2], [3, 4]]
         """
     def transpose(self, *axes: int | Sequence[int], stream: StreamOrDevice = None) -> array:
         """Puts the axes into another order.
@@ -1371,6 +1734,10 @@ class array:
         Raises:
             IndexError: If an axis is out of range.
             ValueError: If the axes are no permutation.
+
+        Example:
+            >>> mx.ones((2, 3, 4)).transpose(1, 0, 2).shape
+            (3, 2, 4)
         """
     def var(
         self,
@@ -1403,6 +1770,10 @@ class array:
         Raises:
             IndexError: If an axis is out of range.
             ValueError: If the divisor's correction is negative.
+
+        Example:
+            >>> mx.array([1, 2, 3, 6]).var()
+            array(3.5, dtype=float32)
         """
     def view(self, dtype: Dtype, *, stream: StreamOrDevice = None) -> array:
         """Reads the bytes of the array as elements of another dtype; see the function `view`.
@@ -1417,6 +1788,10 @@ class array:
 
         Raises:
             ValueError: If the bytes of the last axis are no multiple of the new size.
+
+        Example:
+            >>> mx.array([1.0]).view(mx.int32)
+            array([1065353216], dtype=int32)
         """
 
 class custom_function:
@@ -1429,6 +1804,16 @@ class custom_function:
 
     Args:
         f (Callable[..., Any]): The function.
+
+    Example:
+        >>> @mx.custom_function
+        ... def f(x):
+        ...     return mx.sin(x)
+        >>> @f.vjp
+        ... def f_vjp(primals, cotangents, outputs):
+        ...     return 10 * cotangents
+        >>> mx.grad(f)(mx.array(0.5))
+        array(10, dtype=float32)
     """
 
     def __init__(self, f: Callable[..., Any]) -> None: ...
@@ -1446,6 +1831,16 @@ class custom_function:
 
         Returns:
             custom_function: The function, with the rule.
+
+        Example:
+            >>> @mx.custom_function
+            ... def f(x):
+            ...     return x * x
+            >>> @f.jvp
+            ... def f_jvp(primals, tangents):
+            ...     return 2 * primals * tangents
+            >>> mx.jvp(f, [mx.array(3.0)], [mx.array(1.0)])[1]
+            [array(6, dtype=float32)]
         """
     def vjp(self, f: Callable[..., Any]) -> custom_function:
         """Sets the reverse rule `f(primals, cotangents, outputs)`; a decorator.
@@ -1460,6 +1855,17 @@ class custom_function:
 
         Returns:
             custom_function: The function, with the rule.
+
+        Example:
+            >>> @mx.custom_function
+            ... def f(x, y):
+            ...     return x * y
+            >>> @f.vjp
+            ... def f_vjp(primals, cotangents, outputs):
+            ...     x, y = primals
+            ...     return cotangents * y, None
+            >>> mx.grad(f)(mx.array(2.0), mx.array(3.0))
+            array(3, dtype=float32)
         """
     def vmap(self, f: Callable[..., Any]) -> custom_function:
         """Sets the batching rule `f(inputs, axes)`; a decorator.
@@ -1473,6 +1879,16 @@ class custom_function:
 
         Returns:
             custom_function: The function, with the rule.
+
+        Example:
+            >>> @mx.custom_function
+            ... def f(x):
+            ...     return x * x
+            >>> @f.vmap
+            ... def f_vmap(inputs, axes):
+            ...     return inputs * inputs, axes
+            >>> mx.vmap(f)(mx.array([1, 2, 3]))
+            array([1, 4, 9], dtype=int32)
         """
 
 class finfo:
@@ -1483,6 +1899,12 @@ class finfo:
 
     Raises:
         ValueError: If the dtype is neither of floats nor complex.
+
+    Example:
+        >>> mx.finfo(mx.float16).max
+        65504.0
+        >>> mx.finfo(mx.float32).bits
+        32
     """
 
     def __init__(self, arg: Dtype) -> None: ...
@@ -1513,6 +1935,10 @@ class iinfo:
 
     Raises:
         ValueError: If the dtype is not of integers.
+
+    Example:
+        >>> mx.iinfo(mx.int8).min, mx.iinfo(mx.int8).max
+        (-128, 127)
     """
 
     def __init__(self, arg: Dtype) -> None: ...
@@ -1594,6 +2020,10 @@ def abs(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.abs(mx.array([-1.5, 2.0]))
+        array([1.5, 2], dtype=float32)
     """
 
 def add(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
@@ -1612,6 +2042,10 @@ def add(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
 
     Raises:
         ValueError: If the shapes cannot be broadcast.
+
+    Example:
+        >>> mx.add(mx.array([1, 2]), 0.5)
+        array([1.5, 2.5], dtype=float32)
     """
 
 def addmm(
@@ -1668,6 +2102,10 @@ def all(
 
     Raises:
         IndexError: If an axis is out of range.
+
+    Example:
+        >>> mx.all(mx.array([[1, 0], [2, 3]]), axis=1)
+        array([False, True], dtype=bool)
     """
 
 def allclose(
@@ -1724,6 +2162,10 @@ def any(
 
     Raises:
         IndexError: If an axis is out of range.
+
+    Example:
+        >>> mx.any(mx.array([[0, 0], [2, 0]]), axis=1)
+        array([False, True], dtype=bool)
     """
 
 def arange(
@@ -1775,6 +2217,10 @@ def arccos(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.arccos(mx.array([1.0, 0.0]))
+        array([0, 1.5708], dtype=float32)
     """
 
 def arccosh(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
@@ -1789,6 +2235,10 @@ def arccosh(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.arccosh(mx.array([1.0, 2.0]))
+        array([0, 1.31696], dtype=float32)
     """
 
 def arcsin(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
@@ -1803,6 +2253,10 @@ def arcsin(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.arcsin(mx.array([0.0, 1.0]))
+        array([0, 1.5708], dtype=float32)
     """
 
 def arcsinh(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
@@ -1817,6 +2271,10 @@ def arcsinh(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.arcsinh(mx.array([0.0, 1.0]))
+        array([0, 0.881374], dtype=float32)
     """
 
 def arctan(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
@@ -1831,6 +2289,10 @@ def arctan(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.arctan(mx.array([0.0, 1.0]))
+        array([0, 0.785398], dtype=float32)
     """
 
 def arctan2(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
@@ -1851,6 +2313,10 @@ def arctan2(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
 
     Raises:
         ValueError: If the shapes cannot be broadcast.
+
+    Example:
+        >>> mx.arctan2(mx.array([1.0, -1.0]), 1)
+        array([0.785398, -0.785398], dtype=float32)
     """
 
 def arctanh(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
@@ -1865,6 +2331,10 @@ def arctanh(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.arctanh(mx.array([0.0, 0.5]))
+        array([0, 0.549306], dtype=float32)
     """
 
 def argmax(
@@ -1886,6 +2356,10 @@ def argmax(
 
     Raises:
         IndexError: If an axis is out of range.
+
+    Example:
+        >>> mx.argmax(mx.array([[3, 1, 2], [4, 4, 5]]), axis=1)
+        array([0, 2], dtype=uint32)
     """
 
 def argmin(
@@ -1907,6 +2381,10 @@ def argmin(
 
     Raises:
         IndexError: If an axis is out of range.
+
+    Example:
+        >>> mx.argmin(mx.array([[3, 1, 2], [4, 4, 5]]), axis=1)
+        array([1, 0], dtype=uint32)
     """
 
 def argpartition(
@@ -1927,6 +2405,10 @@ def argpartition(
     Raises:
         IndexError: If the axis is out of range.
         ValueError: If the number is out of range.
+
+    Example:
+        >>> mx.argpartition(mx.array([3, 1, 2]), 1)[1]
+        array(2, dtype=uint32)
     """
 
 def argsort(a: array, /, axis: int | None = ..., *, stream: StreamOrDevice = None) -> array:
@@ -1943,6 +2425,10 @@ def argsort(a: array, /, axis: int | None = ..., *, stream: StreamOrDevice = Non
 
     Raises:
         IndexError: If the axis is out of range.
+
+    Example:
+        >>> mx.argsort(mx.array([3, 1, 2]))
+        array([1, 2, 0], dtype=uint32)
     """
 
 def array_equal(
@@ -2066,6 +2552,12 @@ def async_eval(*args: Any) -> None:
     Args:
         *args (Any): Arrays, and lists, tuples and dictionaries of them; other leaves are left
             alone.
+
+    Example:
+        >>> x = mx.ones(2) + 1
+        >>> mx.async_eval(x)
+        >>> x
+        array([2, 2], dtype=float32)
     """
 
 def atleast_1d(*arys: array, stream: StreamOrDevice = None) -> array | list[array]:
@@ -2078,6 +2570,10 @@ def atleast_1d(*arys: array, stream: StreamOrDevice = None) -> array | list[arra
 
     Returns:
         array | list[array]: View of the array; a list of views, if there are several arrays.
+
+    Example:
+        >>> mx.atleast_1d(mx.ones(2)).shape
+        (2,)
     """
 
 def atleast_2d(*arys: array, stream: StreamOrDevice = None) -> array | list[array]:
@@ -2090,6 +2586,10 @@ def atleast_2d(*arys: array, stream: StreamOrDevice = None) -> array | list[arra
 
     Returns:
         array | list[array]: View of the array; a list of views, if there are several arrays.
+
+    Example:
+        >>> mx.atleast_2d(mx.ones(2)).shape
+        (1, 2)
     """
 
 def atleast_3d(*arys: array, stream: StreamOrDevice = None) -> array | list[array]:
@@ -2103,6 +2603,10 @@ def atleast_3d(*arys: array, stream: StreamOrDevice = None) -> array | list[arra
 
     Returns:
         array | list[array]: View of the array; a list of views, if there are several arrays.
+
+    Example:
+        >>> mx.atleast_3d(mx.ones(2)).shape
+        (1, 2, 1)
     """
 
 def bartlett(
@@ -2118,6 +2622,10 @@ def bartlett(
 
     Returns:
         array: Window as float32.
+
+    Example:
+        >>> mx.bartlett(5)
+        array([0, 0.5, 1, 0.5, 0], dtype=float32)
     """
 
 def bitwise_and(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
@@ -2136,6 +2644,10 @@ def bitwise_and(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> ar
 
     Raises:
         ValueError: If the shapes cannot be broadcast.
+
+    Example:
+        >>> mx.bitwise_and(mx.array([5, 6]), 4)
+        array([4, 4], dtype=int32)
     """
 
 def bitwise_invert(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
@@ -2150,6 +2662,10 @@ def bitwise_invert(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.bitwise_invert(mx.array([0, 5]))
+        array([-1, -6], dtype=int32)
     """
 
 def bitwise_or(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
@@ -2168,6 +2684,10 @@ def bitwise_or(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> arr
 
     Raises:
         ValueError: If the shapes cannot be broadcast.
+
+    Example:
+        >>> mx.bitwise_or(mx.array([5, 6]), 8)
+        array([13, 14], dtype=int32)
     """
 
 def bitwise_xor(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
@@ -2186,6 +2706,10 @@ def bitwise_xor(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> ar
 
     Raises:
         ValueError: If the shapes cannot be broadcast.
+
+    Example:
+        >>> mx.bitwise_xor(mx.array([5, 6]), 4)
+        array([1, 2], dtype=int32)
     """
 
 def blackman(
@@ -2202,6 +2726,10 @@ def blackman(
 
     Returns:
         array: Window as float32.
+
+    Example:
+        >>> mx.blackman(5)[1:4]
+        array([0.34, 1, 0.34], dtype=float32)
     """
 
 def block_masked_mm(
@@ -2328,6 +2856,10 @@ def ceil(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.ceil(mx.array([-1.5, 1.5]))
+        array([-1, 2], dtype=float32)
     """
 
 def checkpoint(fun: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -2354,6 +2886,9 @@ def clear_cache(device: Device | DeviceType | None = None) -> None:
 
     Args:
         device (Device | DeviceType | None): Device; by default all devices.
+
+    Example:
+        >>> mx.clear_cache()
     """
 
 def clear_streams() -> None:
@@ -2361,6 +2896,11 @@ def clear_streams() -> None:
 
     Thread-local ones begin anew. Arrays and other threads that use one of the streams may go
     on.
+
+    Example:
+        >>> y = mx.add(1, 2, stream=mx.new_stream(mx.cpu))
+        >>> mx.eval(y)
+        >>> mx.clear_streams()
     """
 
 def clip(
@@ -2445,6 +2985,10 @@ def conj(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.conj(mx.array([1 + 2j, 3.0]))
+        array([1-2j, 3+-0j], dtype=complex64)
     """
 
 def conjugate(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
@@ -2459,6 +3003,10 @@ def conjugate(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.conjugate(mx.array([1 + 2j, 3.0]))
+        array([1-2j, 3+-0j], dtype=complex64)
     """
 
 def contiguous(
@@ -2474,6 +3022,10 @@ def contiguous(
 
     Returns:
         array: The same elements.
+
+    Example:
+        >>> mx.contiguous(mx.ones((2, 3)).T).shape
+        (3, 2)
     """
 
 def conv1d(
@@ -2545,6 +3097,10 @@ def conv2d(
 
     Raises:
         ValueError: If the shapes do not fit, or the dtypes are not floats.
+
+    Example:
+        >>> mx.conv2d(mx.ones((1, 4, 4, 3)), mx.ones((8, 3, 3, 3)), padding=1).shape
+        (1, 4, 4, 8)
     """
 
 def conv3d(
@@ -2580,6 +3136,10 @@ def conv3d(
 
     Raises:
         ValueError: If the shapes do not fit, or the dtypes are not floats.
+
+    Example:
+        >>> mx.conv3d(mx.ones((1, 4, 4, 4, 3)), mx.ones((8, 3, 3, 3, 3)), padding=1).shape
+        (1, 4, 4, 4, 8)
     """
 
 def conv_general(
@@ -2620,6 +3180,10 @@ def conv_general(
 
     Raises:
         ValueError: If the shapes do not fit, or the dtypes are not floats.
+
+    Example:
+        >>> mx.conv_general(mx.ones((1, 4, 1)), mx.ones((1, 2, 1)), padding=([1], [0])).flatten()
+        array([1, 2, 2, 2], dtype=float32)
     """
 
 def conv_transpose1d(
@@ -2655,6 +3219,10 @@ def conv_transpose1d(
 
     Raises:
         ValueError: If the shapes do not fit, or the dtypes are not floats.
+
+    Example:
+        >>> mx.conv_transpose1d(mx.ones((1, 3, 1)), mx.ones((1, 2, 1)), stride=2).shape
+        (1, 6, 1)
     """
 
 def conv_transpose2d(
@@ -2693,6 +3261,10 @@ def conv_transpose2d(
 
     Raises:
         ValueError: If the shapes do not fit, or the dtypes are not floats.
+
+    Example:
+        >>> mx.conv_transpose2d(mx.ones((1, 3, 3, 1)), mx.ones((4, 2, 2, 1)), stride=2).shape
+        (1, 6, 6, 4)
     """
 
 def conv_transpose3d(
@@ -2731,6 +3303,10 @@ def conv_transpose3d(
 
     Raises:
         ValueError: If the shapes do not fit, or the dtypes are not floats.
+
+    Example:
+        >>> mx.conv_transpose3d(mx.ones((1, 3, 3, 3, 1)), mx.ones((4, 2, 2, 2, 1)), stride=2).shape
+        (1, 6, 6, 6, 4)
     """
 
 def convolve(
@@ -2778,6 +3354,10 @@ def copy(a: array, /, device: Device | DeviceType) -> array:
 
     Raises:
         ValueError: If there is no such device.
+
+    Example:
+        >>> mx.copy(mx.ones(2), mx.cpu)
+        array([1, 1], dtype=float32)
     """
 
 def cos(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
@@ -2792,6 +3372,10 @@ def cos(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.cos(mx.array([0.0, mx.pi]))
+        array([1, -1], dtype=float32)
     """
 
 def cosh(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
@@ -2806,6 +3390,10 @@ def cosh(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.cosh(mx.array([0.0, 1.0]))
+        array([1, 1.54308], dtype=float32)
     """
 
 def count_nonzero(
@@ -2862,6 +3450,10 @@ def cummax(
 
     Raises:
         IndexError: If the axis is out of range.
+
+    Example:
+        >>> mx.cummax(mx.array([1, 3, 2]))
+        array([1, 3, 3], dtype=int32)
     """
 
 def cummin(
@@ -2890,6 +3482,10 @@ def cummin(
 
     Raises:
         IndexError: If the axis is out of range.
+
+    Example:
+        >>> mx.cummin(mx.array([2, 3, 1]))
+        array([2, 2, 1], dtype=int32)
     """
 
 def cumprod(
@@ -2918,6 +3514,10 @@ def cumprod(
 
     Raises:
         IndexError: If the axis is out of range.
+
+    Example:
+        >>> mx.cumprod(mx.array([1, 2, 3]))
+        array([1, 2, 6], dtype=int32)
     """
 
 def cumsum(
@@ -2946,6 +3546,10 @@ def cumsum(
 
     Raises:
         IndexError: If the axis is out of range.
+
+    Example:
+        >>> mx.cumsum(mx.array([1, 2, 3]))
+        array([1, 3, 6], dtype=int32)
     """
 
 def default_device() -> Device:
@@ -2953,6 +3557,10 @@ def default_device() -> Device:
 
     Returns:
         Device: The CPU, unless `set_default_device` or `stream` set another.
+
+    Example:
+        >>> mx.default_device().index
+        0
     """
 
 def default_stream(device: Device | DeviceType) -> Stream:
@@ -2966,6 +3574,10 @@ def default_stream(device: Device | DeviceType) -> Stream:
 
     Raises:
         ValueError: If there is no such device.
+
+    Example:
+        >>> mx.default_stream(mx.cpu).device
+        Device(cpu, 0)
     """
 
 def degrees(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
@@ -2980,6 +3592,10 @@ def degrees(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.degrees(mx.array([0.0, mx.pi]))
+        array([0, 180], dtype=float32)
     """
 
 def depends(inputs: array | Sequence[array], dependencies: array | Sequence[array]) -> Any:
@@ -2994,6 +3610,11 @@ def depends(inputs: array | Sequence[array], dependencies: array | Sequence[arra
 
     Returns:
         Any: Array, or list of arrays, with the values of `inputs`.
+
+    Example:
+        >>> x, log = mx.array(1.0), mx.array(2.0) + 1
+        >>> mx.depends(x, log)
+        array(1, dtype=float32)
     """
 
 def dequantize(
@@ -3045,6 +3666,12 @@ def deterministic(on: bool = True, /) -> DeterministicContext:
 
     Returns:
         DeterministicContext: Context manager.
+
+    Example:
+        >>> with mx.deterministic():
+        ...     total = mx.sum(mx.ones(1000)).item()
+        >>> total
+        1000.0
     """
 
 def device_count(device_type: Device | DeviceType) -> int:
@@ -3055,6 +3682,10 @@ def device_count(device_type: Device | DeviceType) -> int:
 
     Returns:
         int: Number of devices, over all backends.
+
+    Example:
+        >>> mx.device_count(mx.cpu)
+        1
     """
 
 def device_info(d: Device | DeviceType | None = None) -> dict[str, str | int]:
@@ -3067,6 +3698,10 @@ def device_info(d: Device | DeviceType | None = None) -> dict[str, str | int]:
         dict[str, str | int]: `device_name`, `architecture`, `backend` and, as far as they are
             known, `memory_size` and `total_memory` (both the same, in bytes),
             `max_buffer_length` (bytes) and `threads`. Empty for a device that is not there.
+
+    Example:
+        >>> mx.device_info(mx.cpu)["backend"]
+        'cpu'
     """
 
 def diag(a: array, /, k: int = ..., *, stream: StreamOrDevice = None) -> array:
@@ -3084,6 +3719,10 @@ def diag(a: array, /, k: int = ..., *, stream: StreamOrDevice = None) -> array:
     Raises:
         IndexError: If an axis is out of range.
         ValueError: If the shape, or the number of dimensions, does not fit.
+
+    Example:
+        >>> mx.diag(mx.array([[1, 2], [3, 4]]), 1)
+        array([2], dtype=int32)
     """
 
 def diagonal(
@@ -3135,7 +3774,14 @@ def diff(a: array, /, n: int = 1, axis: int = ..., *, stream: StreamOrDevice = N
     """
 
 def disable_compile() -> None:
-    """Makes compiled functions run uncompiled, everywhere, until `enable_compile`."""
+    """Makes compiled functions run uncompiled, everywhere, until `enable_compile`.
+
+    Example:
+        >>> mx.disable_compile()
+        >>> mx.compile(lambda x: x + 1)(mx.array(1))
+        array(2, dtype=int32)
+        >>> mx.enable_compile()
+    """
 
 def divide(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """Divides `a` by `b` elementwise.
@@ -3155,6 +3801,10 @@ def divide(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
 
     Raises:
         ValueError: If the shapes cannot be broadcast.
+
+    Example:
+        >>> mx.divide(mx.array([1, 2]), 4)
+        array([0.25, 0.5], dtype=float32)
     """
 
 def divmod(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> list[array]:
@@ -3248,6 +3898,10 @@ def empty(
 
     Raises:
         ValueError: If a size is negative, or the whole is too large.
+
+    Example:
+        >>> mx.empty((2, 3)).shape
+        (2, 3)
     """
 
 def empty_like(
@@ -3270,6 +3924,10 @@ def empty_like(
 
     Returns:
         array: New array.
+
+    Example:
+        >>> mx.empty_like(mx.array([[1, 2, 3]])).shape
+        (1, 3)
     """
 
 def enable_compile() -> None:
@@ -3277,6 +3935,12 @@ def enable_compile() -> None:
 
     They do unless the environment variable `ULTRAMARINE_DISABLE_COMPILE` is set; see
     `disable_compile`.
+
+    Example:
+        >>> mx.disable_compile()
+        >>> mx.enable_compile()
+        >>> mx.compile(lambda x: x + 1)(mx.array(1))
+        array(2, dtype=int32)
     """
 
 def equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
@@ -3295,6 +3959,10 @@ def equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
 
     Raises:
         ValueError: If the shapes cannot be broadcast.
+
+    Example:
+        >>> mx.equal(mx.array([1, 2, 3]), 2)
+        array([False, True, False], dtype=bool)
     """
 
 def erf(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
@@ -3309,6 +3977,10 @@ def erf(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.erf(mx.array([0.0, 0.5]))
+        array([0, 0.5205], dtype=float32)
     """
 
 def erfinv(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
@@ -3323,6 +3995,10 @@ def erfinv(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.erfinv(mx.array([0.0, 0.5]))
+        array([0, 0.476936], dtype=float32)
     """
 
 def eval(*args: Any) -> None:
@@ -3352,6 +4028,10 @@ def exp(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.exp(mx.array([0.0, 1.0]))
+        array([1, 2.71828], dtype=float32)
     """
 
 def expand_dims(a: array, /, axis: int | Sequence[int], *, stream: StreamOrDevice = None) -> array:
@@ -3369,6 +4049,10 @@ def expand_dims(a: array, /, axis: int | Sequence[int], *, stream: StreamOrDevic
     Raises:
         IndexError: If an axis is out of range.
         ValueError: If the shape, or the number of dimensions, does not fit.
+
+    Example:
+        >>> mx.expand_dims(mx.ones((2, 3)), (0, -1)).shape
+        (1, 2, 3, 1)
     """
 
 def expm1(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
@@ -3384,6 +4068,10 @@ def expm1(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.expm1(mx.array([0.0, 1e-10]))
+        array([0, 1e-10], dtype=float32)
     """
 
 def export_function(
@@ -3516,6 +4204,10 @@ def flatten(
     Raises:
         IndexError: If an axis is out of range.
         ValueError: If the shape, or the number of dimensions, does not fit.
+
+    Example:
+        >>> mx.flatten(mx.ones((2, 3, 4)), 1).shape
+        (2, 12)
     """
 
 def flip(
@@ -3535,6 +4227,10 @@ def flip(
     Raises:
         IndexError: If an axis is out of range.
         ValueError: If the shape, or the number of dimensions, does not fit.
+
+    Example:
+        >>> mx.flip(mx.array([1, 2, 3]))
+        array([3, 2, 1], dtype=int32)
     """
 
 def floor(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
@@ -3549,6 +4245,10 @@ def floor(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.floor(mx.array([-1.5, 1.5]))
+        array([-2, 1], dtype=float32)
     """
 
 def floor_divide(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
@@ -3567,6 +4267,10 @@ def floor_divide(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> a
 
     Raises:
         ValueError: If the shapes cannot be broadcast.
+
+    Example:
+        >>> mx.floor_divide(mx.array([7, -7]), 2)
+        array([3, -4], dtype=int32)
     """
 
 def from_dlpack(
@@ -3595,6 +4299,11 @@ def from_dlpack(
             is needed and `copy` is False.
         InterchangeDeviceError: (also a TypeError) If that is because of the device.
         TypeError: If `x` is no producer of DLPack.
+
+    Example:
+        >>> import numpy
+        >>> mx.from_dlpack(numpy.arange(3, dtype="int32"))
+        array([0, 1, 2], dtype=int32)
     """
 
 def from_fp8(x: array, dtype: Dtype | None = None, *, stream: StreamOrDevice = None) -> array:
@@ -3826,6 +4535,12 @@ def get_active_memory(device: Device | DeviceType | None = None) -> int:
 
     Returns:
         int: Number of bytes.
+
+    Example:
+        >>> x = mx.zeros(1000)
+        >>> mx.eval(x)
+        >>> mx.get_active_memory() >= x.nbytes
+        True
     """
 
 def get_array_buffer_size(*args: Any) -> int:
@@ -3837,6 +4552,12 @@ def get_array_buffer_size(*args: Any) -> int:
 
     Returns:
         int: Number of bytes.
+
+    Example:
+        >>> x = mx.zeros(1000)
+        >>> mx.eval(x)
+        >>> mx.get_array_buffer_size(x, x[:10]) >= x.nbytes
+        True
     """
 
 def get_cache_memory(device: Device | DeviceType | None = None) -> int:
@@ -3848,6 +4569,10 @@ def get_cache_memory(device: Device | DeviceType | None = None) -> int:
 
     Returns:
         int: Number of bytes.
+
+    Example:
+        >>> mx.get_cache_memory() >= 0
+        True
     """
 
 def get_deterministic(*, device: Device | DeviceType | None = None) -> bool:
@@ -3858,6 +4583,10 @@ def get_deterministic(*, device: Device | DeviceType | None = None) -> bool:
 
     Returns:
         bool: The setting; see `set_deterministic`.
+
+    Example:
+        >>> mx.get_deterministic()
+        False
     """
 
 def get_include() -> str:
@@ -3868,6 +4597,11 @@ def get_include() -> str:
 
     Returns:
         str: Path of the directory.
+
+    Example:
+        >>> import os
+        >>> os.path.isfile(os.path.join(mx.get_include(), "ultramarine", "extension.h"))
+        True
     """
 
 def get_matmul_precision(
@@ -3880,6 +4614,10 @@ def get_matmul_precision(
 
     Returns:
         Literal["highest", "high", "medium"]: The precision; see `set_matmul_precision`.
+
+    Example:
+        >>> mx.get_matmul_precision()
+        'highest'
     """
 
 def get_memory_limit(device: Device | DeviceType | None = None) -> int:
@@ -3891,6 +4629,10 @@ def get_memory_limit(device: Device | DeviceType | None = None) -> int:
 
     Returns:
         int: Number of bytes.
+
+    Example:
+        >>> mx.get_memory_limit() > 0
+        True
     """
 
 def get_peak_memory(device: Device | DeviceType | None = None) -> int:
@@ -3902,6 +4644,11 @@ def get_peak_memory(device: Device | DeviceType | None = None) -> int:
 
     Returns:
         int: Number of bytes.
+
+    Example:
+        >>> mx.eval(mx.zeros(1000))
+        >>> mx.get_peak_memory() >= 4000
+        True
     """
 
 def get_printoptions() -> PrintOptions:
@@ -3909,6 +4656,10 @@ def get_printoptions() -> PrintOptions:
 
     Returns:
         PrintOptions: A copy of the options.
+
+    Example:
+        >>> mx.get_printoptions().precision
+        -1
     """
 
 def get_transfer_policy() -> Literal["error", "host"]:
@@ -3916,6 +4667,10 @@ def get_transfer_policy() -> Literal["error", "host"]:
 
     Returns:
         Literal["error", "host"]: "error" or "host"; see `set_transfer_policy`.
+
+    Example:
+        >>> mx.get_transfer_policy()
+        'error'
     """
 
 def grad(
@@ -3966,6 +4721,10 @@ def greater(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
 
     Raises:
         ValueError: If the shapes cannot be broadcast.
+
+    Example:
+        >>> mx.greater(mx.array([1, 2, 3]), 2)
+        array([False, False, True], dtype=bool)
     """
 
 def greater_equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
@@ -3984,6 +4743,10 @@ def greater_equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> 
 
     Raises:
         ValueError: If the shapes cannot be broadcast.
+
+    Example:
+        >>> mx.greater_equal(mx.array([1, 2, 3]), 2)
+        array([False, True, True], dtype=bool)
     """
 
 def hadamard_transform(
@@ -4021,6 +4784,10 @@ def hamming(
 
     Returns:
         array: Window as float32.
+
+    Example:
+        >>> mx.hamming(5)
+        array([0.08, 0.54, 1, 0.54, 0.08], dtype=float32)
     """
 
 def hanning(
@@ -4036,6 +4803,10 @@ def hanning(
 
     Returns:
         array: Window as float32.
+
+    Example:
+        >>> mx.hanning(5)
+        array([0, 0.5, 1, 0.5, 0], dtype=float32)
     """
 
 def identity(
@@ -4078,6 +4849,10 @@ def imag(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.imag(mx.array([1 + 2j, 3.0]))
+        array([2, 0], dtype=float32)
     """
 
 def import_function(
@@ -4139,6 +4914,10 @@ def is_available(device: Device | DeviceType) -> bool:
 
     Returns:
         bool: True if there is such a device.
+
+    Example:
+        >>> mx.is_available(mx.cpu)
+        True
     """
 
 def isclose(
@@ -4205,6 +4984,10 @@ def isfinite(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.isfinite(mx.array([1.0, mx.nan, mx.inf]))
+        array([True, False, False], dtype=bool)
     """
 
 def isinf(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
@@ -4217,6 +5000,10 @@ def isinf(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.isinf(mx.array([1.0, mx.nan, -mx.inf]))
+        array([False, False, True], dtype=bool)
     """
 
 def isnan(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
@@ -4229,6 +5016,10 @@ def isnan(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.isnan(mx.array([1.0, mx.nan, mx.inf]))
+        array([False, True, False], dtype=bool)
     """
 
 def isneginf(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
@@ -4241,6 +5032,10 @@ def isneginf(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.isneginf(mx.array([mx.inf, -mx.inf]))
+        array([False, True], dtype=bool)
     """
 
 def isposinf(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
@@ -4253,6 +5048,10 @@ def isposinf(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.isposinf(mx.array([mx.inf, -mx.inf]))
+        array([True, False], dtype=bool)
     """
 
 def issubdtype(arg1: Dtype | DtypeCategory, arg2: Dtype | DtypeCategory) -> bool:
@@ -4331,6 +5130,10 @@ def left_shift(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> arr
 
     Raises:
         ValueError: If the shapes cannot be broadcast.
+
+    Example:
+        >>> mx.left_shift(mx.array([1, 5]), 2)
+        array([4, 20], dtype=int32)
     """
 
 def less(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
@@ -4349,6 +5152,10 @@ def less(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
 
     Raises:
         ValueError: If the shapes cannot be broadcast.
+
+    Example:
+        >>> mx.less(mx.array([1, 2, 3]), 2)
+        array([True, False, False], dtype=bool)
     """
 
 def less_equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
@@ -4367,6 +5174,10 @@ def less_equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> arr
 
     Raises:
         ValueError: If the shapes cannot be broadcast.
+
+    Example:
+        >>> mx.less_equal(mx.array([1, 2, 3]), 2)
+        array([True, True, False], dtype=bool)
     """
 
 def linspace(
@@ -4440,6 +5251,11 @@ def load(
         RuntimeError: If the file cannot be read; when an array is evaluated, if the file was
             written to or cut since.
         ValueError: If the format is unknown, or has no metadata, packing or dtype that is asked for.
+
+    Example:
+        >>> mx.save_safetensors("weights.safetensors", {"w": mx.ones(2), "b": mx.zeros(1)})
+        >>> sorted(mx.load("weights.safetensors"))
+        ['b', 'w']
     """
 
 def log(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
@@ -4455,6 +5271,10 @@ def log(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.log(mx.array([1.0, mx.e]))
+        array([0, 1], dtype=float32)
     """
 
 def log10(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
@@ -4470,6 +5290,10 @@ def log10(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.log10(mx.array([1.0, 100.0]))
+        array([0, 2], dtype=float32)
     """
 
 def log1p(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
@@ -4484,6 +5308,10 @@ def log1p(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.log1p(mx.array([0.0, 1e-10]))
+        array([0, 1e-10], dtype=float32)
     """
 
 def log2(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
@@ -4499,6 +5327,10 @@ def log2(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.log2(mx.array([0.5, 8.0]))
+        array([-1, 3], dtype=float32)
     """
 
 def logaddexp(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
@@ -4519,6 +5351,10 @@ def logaddexp(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> arra
 
     Raises:
         ValueError: If the shapes cannot be broadcast.
+
+    Example:
+        >>> mx.logaddexp(mx.array([0.0, 100.0]), 100)
+        array([100, 100.693], dtype=float32)
     """
 
 def logcumsumexp(
@@ -4549,6 +5385,10 @@ def logcumsumexp(
 
     Raises:
         IndexError: If the axis is out of range.
+
+    Example:
+        >>> mx.logcumsumexp(mx.array([0.0, 0.0, 0.0]))
+        array([0, 0.693147, 1.09861], dtype=float32)
     """
 
 def logical_and(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
@@ -4567,6 +5407,10 @@ def logical_and(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> ar
 
     Raises:
         ValueError: If the shapes cannot be broadcast.
+
+    Example:
+        >>> mx.logical_and(mx.array([0, 1, 2]), True)
+        array([False, True, True], dtype=bool)
     """
 
 def logical_not(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
@@ -4579,6 +5423,10 @@ def logical_not(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.logical_not(mx.array([0, 1, 2]))
+        array([True, False, False], dtype=bool)
     """
 
 def logical_or(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
@@ -4597,6 +5445,10 @@ def logical_or(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> arr
 
     Raises:
         ValueError: If the shapes cannot be broadcast.
+
+    Example:
+        >>> mx.logical_or(mx.array([0, 1, 2]), False)
+        array([False, True, True], dtype=bool)
     """
 
 def logical_xor(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
@@ -4615,6 +5467,10 @@ def logical_xor(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> ar
 
     Raises:
         ValueError: If the shapes cannot be broadcast.
+
+    Example:
+        >>> mx.logical_xor(mx.array([0, 1, 2]), True)
+        array([True, False, False], dtype=bool)
     """
 
 def logsumexp(
@@ -4641,6 +5497,10 @@ def logsumexp(
 
     Raises:
         IndexError: If an axis is out of range.
+
+    Example:
+        >>> mx.logsumexp(mx.array([[0.0, 0.0], [1000.0, 0.0]]), axis=1)
+        array([0.693147, 1000], dtype=float32)
     """
 
 def matmul(a: array, b: array, /, *, stream: StreamOrDevice = None) -> array:
@@ -4674,6 +5534,11 @@ def matmul_precision(precision: Literal["highest", "high", "medium"]) -> Precisi
 
     Returns:
         PrecisionContext: Context manager.
+
+    Example:
+        >>> with mx.matmul_precision("high"):
+        ...     mx.get_matmul_precision()
+        'high'
     """
 
 def matrix_norm(
@@ -4725,6 +5590,10 @@ def matrix_transpose(a: array, /, *, stream: StreamOrDevice = None) -> array:
     Raises:
         IndexError: If an axis is out of range.
         ValueError: If the shape, or the number of dimensions, does not fit.
+
+    Example:
+        >>> mx.matrix_transpose(mx.ones((5, 2, 3))).shape
+        (5, 3, 2)
     """
 
 def max(
@@ -4751,6 +5620,10 @@ def max(
 
     Raises:
         IndexError: If an axis is out of range.
+
+    Example:
+        >>> mx.max(mx.array([[1, 2], [4, 3]]), axis=1)
+        array([2, 4], dtype=int32)
     """
 
 def maximum(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
@@ -4769,6 +5642,10 @@ def maximum(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
 
     Raises:
         ValueError: If the shapes cannot be broadcast.
+
+    Example:
+        >>> mx.maximum(mx.array([1, 5]), 3)
+        array([3, 5], dtype=int32)
     """
 
 def mean(
@@ -4795,6 +5672,10 @@ def mean(
 
     Raises:
         IndexError: If an axis is out of range.
+
+    Example:
+        >>> mx.mean(mx.array([[1, 2], [3, 4]]), axis=1)
+        array([1.5, 3.5], dtype=float32)
     """
 
 def median(
@@ -4875,6 +5756,10 @@ def min(
 
     Raises:
         IndexError: If an axis is out of range.
+
+    Example:
+        >>> mx.min(mx.array([[1, 2], [4, 3]]), axis=1)
+        array([1, 3], dtype=int32)
     """
 
 def minimum(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
@@ -4893,6 +5778,10 @@ def minimum(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
 
     Raises:
         ValueError: If the shapes cannot be broadcast.
+
+    Example:
+        >>> mx.minimum(mx.array([1, 5]), 3)
+        array([1, 3], dtype=int32)
     """
 
 def minmax(
@@ -4940,6 +5829,10 @@ def moveaxis(a: array, /, source: int, destination: int, *, stream: StreamOrDevi
     Raises:
         IndexError: If an axis is out of range.
         ValueError: If the shape, or the number of dimensions, does not fit.
+
+    Example:
+        >>> mx.moveaxis(mx.ones((2, 3, 4)), 0, 2).shape
+        (3, 4, 2)
     """
 
 def multiply(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
@@ -4958,6 +5851,10 @@ def multiply(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array
 
     Raises:
         ValueError: If the shapes cannot be broadcast.
+
+    Example:
+        >>> mx.multiply(mx.array([1, 2]), mx.array([3.0, 0.5]))
+        array([3, 1], dtype=float32)
     """
 
 def nan_to_num(
@@ -5001,6 +5898,10 @@ def negative(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.negative(mx.array([1, -2]))
+        array([-1, 2], dtype=int32)
     """
 
 def new_stream(device: Device | DeviceType) -> Stream:
@@ -5017,6 +5918,11 @@ def new_stream(device: Device | DeviceType) -> Stream:
 
     Raises:
         ValueError: If there is no such device.
+
+    Example:
+        >>> s = mx.new_stream(mx.cpu)
+        >>> mx.add(1, 2, stream=s)
+        array(3, dtype=int32)
     """
 
 def new_thread_local_stream(device: Device | DeviceType) -> ThreadLocalStream:
@@ -5030,6 +5936,11 @@ def new_thread_local_stream(device: Device | DeviceType) -> ThreadLocalStream:
 
     Raises:
         ValueError: If there is no such device.
+
+    Example:
+        >>> stream = mx.new_thread_local_stream(mx.cpu)
+        >>> mx.add(1, 2, stream=stream)
+        array(3, dtype=int32)
     """
 
 def not_equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
@@ -5048,6 +5959,10 @@ def not_equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> arra
 
     Raises:
         ValueError: If the shapes cannot be broadcast.
+
+    Example:
+        >>> mx.not_equal(mx.array([1, 2, 3]), 2)
+        array([True, False, True], dtype=bool)
     """
 
 def ones(
@@ -5071,6 +5986,10 @@ def ones(
 
     Raises:
         ValueError: If a size is negative, or the whole is too large.
+
+    Example:
+        >>> mx.ones(3)
+        array([1, 1, 1], dtype=float32)
     """
 
 def ones_like(
@@ -5092,6 +6011,10 @@ def ones_like(
 
     Returns:
         array: New array.
+
+    Example:
+        >>> mx.ones_like(mx.array([[1, 2, 3]]), mx.float16)
+        array([[1, 1, 1]], dtype=float16)
     """
 
 def outer(a: array, b: array, /, *, stream: StreamOrDevice = None) -> array:
@@ -5165,6 +6088,10 @@ def partition(
     Raises:
         IndexError: If the axis is out of range.
         ValueError: If the number is out of range.
+
+    Example:
+        >>> mx.partition(mx.array([3, 1, 2]), 1)[1]
+        array(2, dtype=int32)
     """
 
 def permute_dims(
@@ -5185,6 +6112,10 @@ def permute_dims(
     Raises:
         IndexError: If an axis is out of range.
         ValueError: If the shape, or the number of dimensions, does not fit.
+
+    Example:
+        >>> mx.permute_dims(mx.ones((2, 3, 4)), (1, 0, 2)).shape
+        (3, 2, 4)
     """
 
 def positive(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
@@ -5197,6 +6128,10 @@ def positive(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.positive(mx.array([1, -2]))
+        array([1, -2], dtype=int32)
     """
 
 def power(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
@@ -5215,6 +6150,10 @@ def power(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
 
     Raises:
         ValueError: If the shapes cannot be broadcast.
+
+    Example:
+        >>> mx.power(mx.array([2, 3]), 2)
+        array([4, 9], dtype=int32)
     """
 
 def printoptions(precision: int = ...) -> _PrintOptionsContext:
@@ -5225,6 +6164,11 @@ def printoptions(precision: int = ...) -> _PrintOptionsContext:
 
     Returns:
         _PrintOptionsContext: Context manager.
+
+    Example:
+        >>> with mx.printoptions(precision=2):
+        ...     print(mx.array(3.14159))
+        array(3.14, dtype=float32)
     """
 
 def prod(
@@ -5252,6 +6196,10 @@ def prod(
 
     Raises:
         IndexError: If an axis is out of range.
+
+    Example:
+        >>> mx.prod(mx.array([[1, 2], [3, 4]]), axis=1)
+        array([2, 12], dtype=int32)
     """
 
 def profile() -> Profile:
@@ -5450,6 +6398,10 @@ def radians(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.radians(mx.array([0.0, 180.0]))
+        array([0, 3.14159], dtype=float32)
     """
 
 def real(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
@@ -5464,6 +6416,10 @@ def real(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.real(mx.array([1 + 2j, 3.0]))
+        array([1, 3], dtype=float32)
     """
 
 def reciprocal(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
@@ -5478,6 +6434,10 @@ def reciprocal(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.reciprocal(mx.array([0.5, -4.0]))
+        array([2, -0.25], dtype=float32)
     """
 
 def remainder(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
@@ -5498,6 +6458,10 @@ def remainder(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> arra
 
     Raises:
         ValueError: If the shapes cannot be broadcast.
+
+    Example:
+        >>> mx.remainder(mx.array([7, -7]), 3)
+        array([1, 2], dtype=int32)
     """
 
 def repeat(
@@ -5529,6 +6493,12 @@ def reset_peak_memory(device: Device | DeviceType | None = None) -> None:
 
     Args:
         device (Device | DeviceType | None): Device; by default all devices.
+
+    Example:
+        >>> former = mx.get_peak_memory()
+        >>> mx.reset_peak_memory()
+        >>> mx.get_peak_memory() <= former
+        True
     """
 
 def reshape(a: array, /, shape: Sequence[int], *, stream: StreamOrDevice = None) -> array:
@@ -5546,6 +6516,11 @@ def reshape(a: array, /, shape: Sequence[int], *, stream: StreamOrDevice = None)
     Raises:
         IndexError: If an axis is out of range.
         ValueError: If the shape, or the number of dimensions, does not fit.
+
+    Example:
+        >>> mx.reshape(mx.arange(6), (2, -1))
+        array([[0, 1, 2],
+               [3, 4, 5]], dtype=int32)
     """
 
 def result_type(*arrays_and_dtypes: array | Dtype) -> Dtype:
@@ -5583,6 +6558,10 @@ def right_shift(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> ar
 
     Raises:
         ValueError: If the shapes cannot be broadcast.
+
+    Example:
+        >>> mx.right_shift(mx.array([8, 5]), 1)
+        array([4, 2], dtype=int32)
     """
 
 def roll(
@@ -5610,6 +6589,10 @@ def roll(
     Raises:
         IndexError: If an axis is out of range.
         ValueError: If the shape, or the number of dimensions, does not fit.
+
+    Example:
+        >>> mx.roll(mx.arange(5), 2)
+        array([3, 4, 0, 1, 2], dtype=int32)
     """
 
 def round(a: ArrayLike, /, decimals: int = 0, stream: StreamOrDevice = None) -> array:
@@ -5645,6 +6628,10 @@ def rsqrt(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.rsqrt(mx.array([0.25, 4.0]))
+        array([2, 0.5], dtype=float32)
     """
 
 def save(file: _Path, arr: array) -> None:
@@ -5685,6 +6672,11 @@ def save_gguf(
         RuntimeError: If the format cannot hold an array or a value, or the file cannot be written.
         ValueError: If metadata has an array of a dtype that it cannot have, or `file` is neither a
             path nor a file object.
+
+    Example:
+        >>> mx.save_gguf("weights.gguf", {"w": mx.ones(2)}, {"general.name": "small"})
+        >>> mx.load("weights.gguf")["w"]
+        array([1, 1], dtype=float32)
     """
 
 def save_safetensors(
@@ -5719,6 +6711,11 @@ def savez(file: _Path, *args: array, **kwargs: array) -> None:
     Raises:
         RuntimeError: If the file cannot be written.
         ValueError: If two arrays have one name, or `file` is neither a path nor a file object.
+
+    Example:
+        >>> mx.savez("pair.npz", mx.arange(2), b=mx.ones(1))
+        >>> sorted(mx.load("pair.npz"))
+        ['arr_0', 'b']
     """
 
 def savez_compressed(file: _Path, *args: array, **kwargs: array) -> None:
@@ -5732,6 +6729,11 @@ def savez_compressed(file: _Path, *args: array, **kwargs: array) -> None:
     Raises:
         RuntimeError: If the file cannot be written.
         ValueError: If two arrays have one name, or `file` is neither a path nor a file object.
+
+    Example:
+        >>> mx.savez_compressed("pair.npz", a=mx.arange(2), b=mx.ones(1))
+        >>> mx.load("pair.npz")["a"]
+        array([0, 1], dtype=int32)
     """
 
 def searchsorted(
@@ -5803,6 +6805,11 @@ def set_cache_limit(limit: int, device: Device | DeviceType | None = None) -> in
 
     Raises:
         TypeError: If the limit is no number of bytes.
+
+    Example:
+        >>> former = mx.set_cache_limit(2**20)
+        >>> mx.set_cache_limit(former) == 2**20
+        True
     """
 
 def set_default_device(device: Device | DeviceType) -> None:
@@ -5813,6 +6820,13 @@ def set_default_device(device: Device | DeviceType) -> None:
 
     Raises:
         ValueError: If there is no such device.
+
+    Example:
+        >>> former = mx.default_device()
+        >>> mx.set_default_device(mx.cpu)
+        >>> mx.default_device()
+        Device(cpu, 0)
+        >>> mx.set_default_device(former)
     """
 
 def set_default_stream(stream: Stream) -> None:
@@ -5823,6 +6837,11 @@ def set_default_stream(stream: Stream) -> None:
 
     Args:
         stream (Stream): Stream.
+
+    Example:
+        >>> former = mx.default_stream(mx.cpu)
+        >>> mx.set_default_stream(mx.new_stream(mx.cpu))
+        >>> mx.set_default_stream(former)
     """
 
 def set_deterministic(on: bool, /, *, device: Device | DeviceType | None = None) -> bool:
@@ -5839,6 +6858,13 @@ def set_deterministic(on: bool, /, *, device: Device | DeviceType | None = None)
 
     Returns:
         bool: The former setting.
+
+    Example:
+        >>> former = mx.set_deterministic(True)
+        >>> mx.get_deterministic()
+        True
+        >>> mx.set_deterministic(former)
+        True
     """
 
 def set_matmul_precision(
@@ -5861,6 +6887,11 @@ def set_matmul_precision(
 
     Raises:
         ValueError: If the precision is another word.
+
+    Example:
+        >>> former = mx.set_matmul_precision("high")
+        >>> mx.set_matmul_precision(former)
+        'high'
     """
 
 def set_memory_limit(limit: int, device: Device | DeviceType | None = None) -> int:
@@ -5876,6 +6907,13 @@ def set_memory_limit(limit: int, device: Device | DeviceType | None = None) -> i
 
     Raises:
         TypeError: If the limit is no number of bytes.
+
+    Example:
+        >>> former = mx.set_memory_limit(2**30)
+        >>> mx.get_memory_limit() == 2**30
+        True
+        >>> mx.set_memory_limit(former) == 2**30
+        True
     """
 
 def set_printoptions(precision: int = ...) -> None:
@@ -5883,6 +6921,12 @@ def set_printoptions(precision: int = ...) -> None:
 
     Args:
         precision (int): Digits behind the decimal point; -1 for six digits in all.
+
+    Example:
+        >>> mx.set_printoptions(precision=2)
+        >>> mx.array(3.14159)
+        array(3.14, dtype=float32)
+        >>> mx.set_printoptions(precision=-1)
     """
 
 def set_transfer_policy(policy: Literal["error", "host"]) -> Literal["error", "host"]:
@@ -5897,6 +6941,12 @@ def set_transfer_policy(policy: Literal["error", "host"]) -> Literal["error", "h
 
     Raises:
         ValueError: If the policy is another word.
+
+    Example:
+        >>> mx.set_transfer_policy("host")
+        'error'
+        >>> mx.set_transfer_policy("error")
+        'host'
     """
 
 def set_wired_limit(limit: int, device: Device | DeviceType | None = None) -> int:
@@ -5912,6 +6962,10 @@ def set_wired_limit(limit: int, device: Device | DeviceType | None = None) -> in
 
     Raises:
         TypeError: If the limit is no number of bytes.
+
+    Example:
+        >>> mx.set_wired_limit(0) >= 0
+        True
     """
 
 def sigmoid(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
@@ -5926,6 +6980,10 @@ def sigmoid(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.sigmoid(mx.array([0.0, 2.0]))
+        array([0.5, 0.880797], dtype=float32)
     """
 
 def sign(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
@@ -5940,6 +6998,10 @@ def sign(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.sign(mx.array([-2.5, 0.0, 3.0]))
+        array([-1, 0, 1], dtype=float32)
     """
 
 def sin(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
@@ -5954,6 +7016,10 @@ def sin(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.sin(mx.array([0.0, mx.pi / 2]))
+        array([0, 1], dtype=float32)
     """
 
 def sinh(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
@@ -5968,6 +7034,10 @@ def sinh(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.sinh(mx.array([0.0, 1.0]))
+        array([0, 1.1752], dtype=float32)
     """
 
 def slice(
@@ -6075,6 +7145,10 @@ def softplus(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.softplus(mx.array([0.0, 100.0]))
+        array([0.693147, 100], dtype=float32)
     """
 
 def sort(a: array, /, axis: int | None = ..., *, stream: StreamOrDevice = None) -> array:
@@ -6091,6 +7165,10 @@ def sort(a: array, /, axis: int | None = ..., *, stream: StreamOrDevice = None) 
 
     Raises:
         IndexError: If the axis is out of range.
+
+    Example:
+        >>> mx.sort(mx.array([3, 1, 2]))
+        array([1, 2, 3], dtype=int32)
     """
 
 def split(
@@ -6135,6 +7213,10 @@ def sqrt(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.sqrt(mx.array([0.25, 4.0]))
+        array([0.5, 2], dtype=float32)
     """
 
 def square(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
@@ -6147,6 +7229,10 @@ def square(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.square(mx.array([1, -2, 3]))
+        array([1, 4, 9], dtype=int32)
     """
 
 def squeeze(
@@ -6166,6 +7252,10 @@ def squeeze(
     Raises:
         IndexError: If an axis is out of range.
         ValueError: If the shape, or the number of dimensions, does not fit.
+
+    Example:
+        >>> mx.squeeze(mx.ones((2, 1, 3, 1)), -1).shape
+        (2, 1, 3)
     """
 
 def stack(arrays: Sequence[array], axis: int = 0, *, stream: StreamOrDevice = None) -> array:
@@ -6219,6 +7309,10 @@ def std(
     Raises:
         IndexError: If an axis is out of range.
         ValueError: If the divisor's correction is negative.
+
+    Example:
+        >>> mx.std(mx.array([1, 2, 3, 6]))
+        array(1.87083, dtype=float32)
     """
 
 def stop_gradient(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
@@ -6232,7 +7326,11 @@ def stop_gradient(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
             else the default device.
 
     Returns:
-        array: Results in the shape of `a`.
+        array: The elements of `a`.
+
+    Example:
+        >>> mx.grad(lambda x: x * mx.stop_gradient(x))(mx.array(3.0))
+        array(3, dtype=float32)
     """
 
 def stream(s: Stream | ThreadLocalStream | Device | DeviceType) -> StreamContext:
@@ -6266,6 +7364,10 @@ def subtract(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array
 
     Raises:
         ValueError: If the shapes cannot be broadcast.
+
+    Example:
+        >>> mx.subtract(mx.array([5, 7]), mx.array([1, 2]))
+        array([4, 5], dtype=int32)
     """
 
 def sum(
@@ -6293,6 +7395,10 @@ def sum(
 
     Raises:
         IndexError: If an axis is out of range.
+
+    Example:
+        >>> mx.sum(mx.array([[1, 2], [3, 4]]), axis=1)
+        array([3, 7], dtype=int32)
     """
 
 def swapaxes(a: array, /, axis1: int, axis2: int, *, stream: StreamOrDevice = None) -> array:
@@ -6311,6 +7417,10 @@ def swapaxes(a: array, /, axis1: int, axis2: int, *, stream: StreamOrDevice = No
     Raises:
         IndexError: If an axis is out of range.
         ValueError: If the shape, or the number of dimensions, does not fit.
+
+    Example:
+        >>> mx.swapaxes(mx.ones((2, 3, 4)), 0, 2).shape
+        (4, 3, 2)
     """
 
 def synchronize(stream: Stream | ThreadLocalStream | Device | DeviceType | None = None) -> None:
@@ -6323,6 +7433,10 @@ def synchronize(stream: Stream | ThreadLocalStream | Device | DeviceType | None 
     Raises:
         RuntimeError: If the device failed, or work that `async_eval` began did; what failed first
             and was not raised yet is raised, with the type of its own error, once.
+
+    Example:
+        >>> mx.async_eval(mx.ones(3) + 1)
+        >>> mx.synchronize()
     """
 
 def take(
@@ -6391,6 +7505,10 @@ def tan(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.tan(mx.array([0.0, 1.0]))
+        array([0, 1.55741], dtype=float32)
     """
 
 def tanh(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
@@ -6405,6 +7523,10 @@ def tanh(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.tanh(mx.array([0.0, 1.0]))
+        array([0, 0.761594], dtype=float32)
     """
 
 def tensordot(
@@ -6491,6 +7613,10 @@ def topk(a: array, /, k: int, axis: int | None = ..., *, stream: StreamOrDevice 
     Raises:
         IndexError: If the axis is out of range.
         ValueError: If the number is out of range.
+
+    Example:
+        >>> mx.sort(mx.topk(mx.array([3, 1, 4, 2]), 2))
+        array([3, 4], dtype=int32)
     """
 
 def trace(
@@ -6534,6 +7660,11 @@ def transfers(policy: Literal["error", "host"]) -> TransferContext:
 
     Returns:
         TransferContext: Context manager.
+
+    Example:
+        >>> with mx.transfers("host"):
+        ...     mx.get_transfer_policy()
+        'host'
     """
 
 def transpose(
@@ -6643,6 +7774,10 @@ def trunc(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
 
     Returns:
         array: Results in the shape of `a`.
+
+    Example:
+        >>> mx.trunc(mx.array([-1.5, 1.5]))
+        array([-1, 1], dtype=float32)
     """
 
 def unflatten(
@@ -6663,6 +7798,10 @@ def unflatten(
     Raises:
         IndexError: If an axis is out of range.
         ValueError: If the shape, or the number of dimensions, does not fit.
+
+    Example:
+        >>> mx.unflatten(mx.arange(6), 0, (2, 3)).shape
+        (2, 3)
     """
 
 def unique(
@@ -6784,6 +7923,10 @@ def var(
     Raises:
         IndexError: If an axis is out of range.
         ValueError: If the divisor's correction is negative.
+
+    Example:
+        >>> mx.var(mx.array([1, 2, 3, 6]))
+        array(3.5, dtype=float32)
     """
 
 def vecdot(a: array, b: array, /, *, axis: int = ..., stream: StreamOrDevice = None) -> array:
@@ -6921,6 +8064,10 @@ def xlogy(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
 
     Raises:
         ValueError: If the shapes cannot be broadcast.
+
+    Example:
+        >>> mx.xlogy(mx.array([0.0, 1.0]), mx.array([0.0, mx.e]))
+        array([0, 1], dtype=float32)
     """
 
 def zeros(
@@ -6944,6 +8091,10 @@ def zeros(
 
     Raises:
         ValueError: If a size is negative, or the whole is too large.
+
+    Example:
+        >>> mx.zeros(2, mx.int32)
+        array([0, 0], dtype=int32)
     """
 
 def zeros_like(
@@ -6965,6 +8116,10 @@ def zeros_like(
 
     Returns:
         array: New array.
+
+    Example:
+        >>> mx.zeros_like(mx.array([[1, 2, 3]]))
+        array([[0, 0, 0]], dtype=int32)
     """
 
 acos = arccos

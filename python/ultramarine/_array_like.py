@@ -9,6 +9,18 @@ class ArrayLike:
 
     Args:
         arg (object): Object to wrap, not None.
+
+    Raises:
+        TypeError: If `arg` is None.
+
+    Example:
+        >>> class Celsius:
+        ...     def __init__(self, degrees):
+        ...         self.degrees = degrees
+        ...     def __mlx_array__(self):
+        ...         return mx.array(self.degrees)
+        >>> mx.add(Celsius([20.0, 25.0]), 273.15)
+        array([293.15, 298.15], dtype=float32)
     """
 
     __module__ = "ultramarine"

@@ -14,6 +14,12 @@ class CustomKernel:
     """Kernel that is called with arrays and returns a list of arrays.
 
     Made by `kernel`, `metal_kernel` and `cuda_kernel`.
+
+    Example:
+        >>> source = {"cuda-c": "y[thread_position_in_grid.x] = 1.0f;"}
+        >>> kernel = mx.fast.kernel("fill", [], ["y"], source)
+        >>> isinstance(kernel, mx.fast.CustomKernel), kernel.name
+        (True, 'fill')
     """
 
     @property
@@ -37,6 +43,11 @@ class ForeignKernel:
     """Operation whose outputs a function of another library writes.
 
     Made by `foreign_kernel`.
+
+    Example:
+        >>> kernel = mx.fast.foreign_kernel(lambda x, out: None, name="nothing")
+        >>> isinstance(kernel, mx.fast.ForeignKernel), kernel.name
+        (True, 'nothing')
     """
 
     @property
@@ -106,6 +117,12 @@ def cuda_kernel(
 
     Raises:
         ValueError: If there is no output, or a name is no identifier.
+
+    Example:
+        >>> source = "unsigned int i = thread_position_in_grid.x; y[i] = x[i] * x[i];"
+        >>> square = mx.fast.cuda_kernel("square", ["x"], ["y"], source)
+        >>> square.name
+        'square'
     """
 
 def foreign_kernel(
@@ -128,6 +145,15 @@ def foreign_kernel(
 
     Raises:
         TypeError: If the function cannot be called.
+
+    Example:
+        >>> import numpy
+        >>> @mx.fast.foreign_kernel
+        ... def double(x, out):
+        ...     numpy.multiply(numpy.from_dlpack(x), 2, out=numpy.from_dlpack(out))
+        >>> x = mx.array([1.0, 2.0])
+        >>> double(inputs=[x], output_shapes=[x.shape], output_dtypes=[x.dtype], stream=mx.cpu)
+        [array([2, 4], dtype=float32)]
     """
 
 def gated_delta_update(
@@ -201,6 +227,15 @@ def kernel(
     Raises:
         ValueError: If there is no output or no source, a name is no identifier, or a language
             is unknown.
+
+    Example:
+        >>> source = {
+        ...     "cuda-c": "unsigned int i = thread_position_in_grid.x; y[i] = x[i] * x[i];",
+        ...     "wgsl": "let i = thread_position_in_grid.x; y[i] = x[i] * x[i];",
+        ... }
+        >>> square = mx.fast.kernel("square", ["x"], ["y"], source)
+        >>> square.name
+        'square'
     """
 
 def layer_norm(
@@ -263,6 +298,12 @@ def metal_kernel(
 
     Raises:
         ValueError: If there is no output, a name is no identifier, or an option is unknown.
+
+    Example:
+        >>> source = "uint i = thread_position_in_grid.x; y[i] = x[i] * x[i];"
+        >>> square = mx.fast.metal_kernel("square", ["x"], ["y"], source)
+        >>> square.name
+        'square'
     """
 
 def precompiled_kernel(

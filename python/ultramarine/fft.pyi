@@ -33,6 +33,10 @@ def fft(
     Raises:
         IndexError: If an axis is out of range.
         ValueError: If a length is not positive, or `norm` is another word.
+
+    Example:
+        >>> mx.fft.fft(mx.array([1.0, 2.0, 3.0, 4.0]))
+        array([10+0j, -2+2j, -2+0j, -2-2j], dtype=complex64)
     """
 
 def fft2(
@@ -59,6 +63,11 @@ def fft2(
     Raises:
         IndexError: If an axis is out of range.
         ValueError: If a length is not positive, or `norm` is another word.
+
+    Example:
+        >>> mx.fft.fft2(mx.ones((2, 2)))
+        array([[4+0j, 0+0j],
+               [0+0j, 0+0j]], dtype=complex64)
     """
 
 def fftfreq(n: int, d: float = 1.0, stream: StreamOrDevice = None) -> array:
@@ -103,6 +112,11 @@ def fftn(
     Raises:
         IndexError: If an axis is out of range.
         ValueError: If a length is not positive, or `norm` is another word.
+
+    Example:
+        >>> mx.fft.fftn(mx.ones((2, 2, 2)))[0]
+        array([[8+0j, 0+0j],
+               [0+0j, 0+0j]], dtype=complex64)
     """
 
 def fftshift(
@@ -151,6 +165,10 @@ def ifft(
     Raises:
         IndexError: If an axis is out of range.
         ValueError: If a length is not positive, or `norm` is another word.
+
+    Example:
+        >>> mx.fft.ifft(mx.array([4.0, 0.0, 0.0, 0.0]))
+        array([1+0j, 1+0j, 1+0j, 1+0j], dtype=complex64)
     """
 
 def ifft2(
@@ -177,6 +195,11 @@ def ifft2(
     Raises:
         IndexError: If an axis is out of range.
         ValueError: If a length is not positive, or `norm` is another word.
+
+    Example:
+        >>> mx.fft.ifft2(mx.fft.fft2(mx.ones((2, 2))))
+        array([[1+0j, 1+0j],
+               [1+0j, 1+0j]], dtype=complex64)
     """
 
 def ifftn(
@@ -204,6 +227,11 @@ def ifftn(
     Raises:
         IndexError: If an axis is out of range.
         ValueError: If a length is not positive, or `norm` is another word.
+
+    Example:
+        >>> mx.fft.ifftn(mx.ones((2, 2, 2)))[0]
+        array([[1+0j, 0+0j],
+               [0+0j, 0+0j]], dtype=complex64)
     """
 
 def ifftshift(
@@ -224,6 +252,10 @@ def ifftshift(
 
     Raises:
         IndexError: If an axis is out of range.
+
+    Example:
+        >>> mx.fft.ifftshift(mx.fft.fftshift(mx.arange(5)))
+        array([0, 1, 2, 3, 4], dtype=int32)
     """
 
 def irfft(
@@ -252,6 +284,10 @@ def irfft(
     Raises:
         IndexError: If an axis is out of range.
         ValueError: If a length is not positive, or `norm` is another word.
+
+    Example:
+        >>> mx.fft.irfft(mx.array([4.0, 0.0, 0.0]))
+        array([1, 1, 1, 1], dtype=float32)
     """
 
 def irfft2(
@@ -278,6 +314,10 @@ def irfft2(
     Raises:
         IndexError: If an axis is out of range.
         ValueError: If a length is not positive, or `norm` is another word.
+
+    Example:
+        >>> mx.fft.irfft2(mx.fft.rfft2(mx.ones((5, 4, 6)))).shape
+        (5, 4, 6)
     """
 
 def irfftn(
@@ -305,6 +345,10 @@ def irfftn(
     Raises:
         IndexError: If an axis is out of range.
         ValueError: If a length is not positive, or `norm` is another word.
+
+    Example:
+        >>> mx.fft.irfftn(mx.fft.rfftn(mx.ones((4, 4, 6)))).shape
+        (4, 4, 6)
     """
 
 def istft(
@@ -347,6 +391,12 @@ def istft(
     Raises:
         ValueError: If the window is longer than the frame, or the spectra have less than two
             dimensions.
+
+    Example:
+        >>> x = mx.random.normal((1024,), key=mx.random.key(0))
+        >>> y = mx.fft.istft(mx.fft.stft(x, n_fft=256), n_fft=256)
+        >>> mx.allclose(x, y, atol=1e-4)
+        array(True, dtype=bool)
     """
 
 def rfft(
@@ -375,6 +425,10 @@ def rfft(
     Raises:
         IndexError: If an axis is out of range.
         ValueError: If a length is not positive, or `norm` is another word.
+
+    Example:
+        >>> mx.fft.rfft(mx.array([1.0, 2.0, 3.0, 4.0]))
+        array([10+0j, -2+2j, -2+0j], dtype=complex64)
     """
 
 def rfft2(
@@ -403,6 +457,10 @@ def rfft2(
     Raises:
         IndexError: If an axis is out of range.
         ValueError: If a length is not positive, or `norm` is another word.
+
+    Example:
+        >>> mx.fft.rfft2(mx.ones((5, 4, 6))).shape
+        (5, 4, 4)
     """
 
 def rfftfreq(n: int, d: float = 1.0, stream: StreamOrDevice = None) -> array:
@@ -449,6 +507,10 @@ def rfftn(
     Raises:
         IndexError: If an axis is out of range.
         ValueError: If a length is not positive, or `norm` is another word.
+
+    Example:
+        >>> mx.fft.rfftn(mx.ones((4, 4, 6))).shape
+        (4, 4, 4)
     """
 
 def stft(
@@ -488,4 +550,8 @@ def stft(
 
     Raises:
         ValueError: If the window is longer than the frame.
+
+    Example:
+        >>> mx.fft.stft(mx.ones(1024), n_fft=256).shape
+        (129, 17)
     """

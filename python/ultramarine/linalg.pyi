@@ -47,6 +47,12 @@ def cholesky_inv(a: array, upper: bool = False, *, stream: StreamOrDevice = None
 
     Raises:
         ValueError: If the matrices are not square, or of another dtype.
+
+    Example:
+        >>> l = mx.linalg.cholesky(mx.array([[4.0, 0.0], [0.0, 16.0]]))
+        >>> mx.linalg.cholesky_inv(l)
+        array([[0.25, 0],
+               [0, 0.0625]], dtype=float32)
     """
 
 def cross(a: array, b: array, axis: int = ..., *, stream: StreamOrDevice = None) -> array:
@@ -84,6 +90,10 @@ def det(a: array, *, stream: StreamOrDevice = None) -> array:
 
     Raises:
         ValueError: If the matrices are not square, or of another dtype.
+
+    Example:
+        >>> mx.linalg.det(mx.array([[2.0, 1.0], [0.0, 3.0]]))
+        array(6, dtype=float32)
     """
 
 def eig(a: array, *, stream: StreamOrDevice = None) -> tuple[array, array]:
@@ -100,6 +110,11 @@ def eig(a: array, *, stream: StreamOrDevice = None) -> tuple[array, array]:
 
     Raises:
         ValueError: If the matrices are not square, or of another dtype.
+
+    Example:
+        >>> values, vectors = mx.linalg.eig(mx.array([[2.0, 0.0], [0.0, 2.0]]))
+        >>> values
+        array([2+0j, 2+0j], dtype=complex64)
     """
 
 def eigh(
@@ -140,6 +155,10 @@ def eigvals(a: array, *, stream: StreamOrDevice = None) -> array:
 
     Raises:
         ValueError: If the matrices are not square, or of another dtype.
+
+    Example:
+        >>> mx.linalg.eigvals(mx.array([[2.0, 0.0], [0.0, 2.0]]))
+        array([2+0j, 2+0j], dtype=complex64)
     """
 
 def eigvalsh(
@@ -201,6 +220,14 @@ def lu(a: array, *, stream: StreamOrDevice = None) -> tuple[array, array, array]
 
     Raises:
         ValueError: If there are less than two dimensions, or the dtype is another.
+
+    Example:
+        >>> p, l, u = mx.linalg.lu(mx.array([[0.0, 1.0], [2.0, 3.0]]))
+        >>> p
+        array([1, 0], dtype=uint32)
+        >>> mx.take(l, p, axis=0) @ u
+        array([[0, 1],
+               [2, 3]], dtype=float32)
     """
 
 def lu_factor(a: array, *, stream: StreamOrDevice = None) -> tuple[array, array]:
@@ -217,6 +244,11 @@ def lu_factor(a: array, *, stream: StreamOrDevice = None) -> tuple[array, array]
 
     Raises:
         ValueError: If there are less than two dimensions, or the dtype is another.
+
+    Example:
+        >>> lu, pivots = mx.linalg.lu_factor(mx.array([[0.0, 1.0], [2.0, 3.0]]))
+        >>> pivots
+        array([1, 1], dtype=uint32)
     """
 
 def norm(
@@ -267,6 +299,10 @@ def pinv(a: array, *, stream: StreamOrDevice = None) -> array:
 
     Raises:
         ValueError: If there are less than two dimensions, or the dtype is another.
+
+    Example:
+        >>> mx.linalg.pinv(mx.array([[2.0], [0.0]]))
+        array([[0.5, 0]], dtype=float32)
     """
 
 def qr(a: array, *, stream: StreamOrDevice = None) -> tuple[array, array]:
@@ -284,6 +320,14 @@ def qr(a: array, *, stream: StreamOrDevice = None) -> tuple[array, array]:
 
     Raises:
         ValueError: If there are less than two dimensions, or the dtype is another.
+
+    Example:
+        >>> a = mx.array([[3.0, 1.0], [4.0, 2.0], [0.0, 5.0]])
+        >>> q, r = mx.linalg.qr(a)
+        >>> q.shape, r.shape
+        ((3, 2), (2, 2))
+        >>> mx.allclose(q @ r, a, atol=1e-5)
+        array(True, dtype=bool)
     """
 
 def slogdet(a: array, *, stream: StreamOrDevice = None) -> tuple[array, array]:
@@ -300,6 +344,10 @@ def slogdet(a: array, *, stream: StreamOrDevice = None) -> tuple[array, array]:
 
     Raises:
         ValueError: If the matrices are not square, or of another dtype.
+
+    Example:
+        >>> mx.linalg.slogdet(mx.array([[1.0, 0.0], [0.0, -1.0]]))
+        (array(-1, dtype=float32), array(0, dtype=float32))
     """
 
 def solve(a: array, b: array, *, stream: StreamOrDevice = None) -> array:
@@ -384,4 +432,9 @@ def tri_inv(a: array, upper: bool = False, *, stream: StreamOrDevice = None) -> 
 
     Raises:
         ValueError: If the matrices are not square, or of another dtype.
+
+    Example:
+        >>> mx.linalg.tri_inv(mx.array([[2.0, 0.0], [0.0, 4.0]]))
+        array([[0.5, 0],
+               [0, 0.25]], dtype=float32)
     """

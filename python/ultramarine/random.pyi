@@ -65,6 +65,10 @@ def bits(
 
     Raises:
         ValueError: If the width is another, or a size is negative.
+
+    Example:
+        >>> mx.random.bits((2, 3), width=1, key=mx.random.key(0)).dtype
+        ultramarine.uint8
     """
 
 def categorical(
@@ -127,6 +131,10 @@ def gumbel(
     Raises:
         ValueError: If the dtype is not of floats.
         RuntimeError: If the dtype is float64.
+
+    Example:
+        >>> mx.random.gumbel((2, 3), key=mx.random.key(0)).shape
+        (2, 3)
     """
 
 def key(seed: int) -> array:
@@ -173,6 +181,10 @@ def laplace(
 
     Raises:
         ValueError: If the dtype is not of floats.
+
+    Example:
+        >>> mx.random.laplace((2, 3), loc=10.0, scale=0.5, key=mx.random.key(0)).shape
+        (2, 3)
     """
 
 def multivariate_normal(
@@ -203,6 +215,11 @@ def multivariate_normal(
 
     Raises:
         ValueError: If the shapes do not fit, or the dtype is another.
+
+    Example:
+        >>> mean, cov = mx.zeros(2), mx.array([[1.0, 0.5], [0.5, 1.0]])
+        >>> mx.random.multivariate_normal(mean, cov, (100,)).shape
+        (100, 2)
     """
 
 def normal(
@@ -379,6 +396,11 @@ def truncated_normal(
         ValueError: If the dtype is not of floats, or the bounds cannot be broadcast to the
             shape.
         RuntimeError: If the dtype is float64.
+
+    Example:
+        >>> x = mx.random.truncated_normal(-1, 2, (100,))
+        >>> mx.all((x >= -1) & (x <= 2))
+        array(True, dtype=bool)
     """
 
 def uniform(

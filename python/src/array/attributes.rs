@@ -17,42 +17,70 @@ fn shape<'py>(py: Python<'py>, array: &Array) -> PyResult<Bound<'py, PyTuple>> {
 #[pymethods]
 impl PyArray {
     /// tuple[int, ...]: Sizes of the dimensions.
+    ///
+    /// Example:
+    ///     >>> mx.ones((2, 3)).shape
+    ///     (2, 3)
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         shape(py, &self.get(py))
     }
 
     /// int: Number of dimensions.
+    ///
+    /// Example:
+    ///     >>> mx.ones((2, 3)).ndim
+    ///     2
     #[getter]
     fn ndim(&self, py: Python<'_>) -> usize {
         self.get(py).ndim()
     }
 
     /// int: Number of elements.
+    ///
+    /// Example:
+    ///     >>> mx.ones((2, 3)).size
+    ///     6
     #[getter]
     fn size(&self, py: Python<'_>) -> usize {
         self.get(py).size()
     }
 
     /// int: Bytes of an element.
+    ///
+    /// Example:
+    ///     >>> mx.array([1.0]).itemsize
+    ///     4
     #[getter]
     fn itemsize(&self, py: Python<'_>) -> usize {
         self.get(py).itemsize()
     }
 
     /// int: Bytes of all elements.
+    ///
+    /// Example:
+    ///     >>> mx.ones((2, 3), mx.float16).nbytes
+    ///     12
     #[getter]
     fn nbytes(&self, py: Python<'_>) -> usize {
         self.get(py).nbytes()
     }
 
     /// Dtype: Type of the elements.
+    ///
+    /// Example:
+    ///     >>> mx.array([1, 2]).dtype
+    ///     ultramarine.int32
     #[getter]
     fn dtype(&self, py: Python<'_>) -> PyResult<Py<PyDtype>> {
         object(py, self.get(py).dtype())
     }
 
     /// Device: Device that computes the array.
+    ///
+    /// Example:
+    ///     >>> mx.array([1.0], device=mx.cpu).device
+    ///     Device(cpu, 0)
     #[getter]
     fn device(&self, py: Python<'_>) -> crate::stream::PyDevice {
         crate::stream::PyDevice(self.get(py).device())
@@ -133,6 +161,10 @@ impl PyArray {
     ///
     /// Raises:
     ///     ValueError: If there is no such device, or a stream is given.
+    ///
+    /// Example:
+    ///     >>> mx.ones(2).to_device(mx.cpu).device
+    ///     Device(cpu, 0)
     #[pyo3(signature = (device, /, *, stream=None))]
     fn to_device<'py>(
         slf: &Bound<'py, Self>,
@@ -190,6 +222,10 @@ pub fn scalar(py: Python<'_>, array: &Array) -> Res<ultramarine::Scalar> {
 }
 
 /// Iterator over the first axis of an array.
+///
+/// Example:
+///     >>> [row.tolist() for row in iter(mx.array([[1, 2], [3, 4]]))]
+///     [[1, 2], [3, 4]]
 #[pyclass(name = "ArrayIterator", module = "ultramarine", frozen)]
 pub struct ArrayIterator {
     array: Array,

@@ -128,6 +128,10 @@ impl PyArray {
     ///
     /// Raises:
     ///     ValueError: If there is not exactly one element.
+    ///
+    /// Example:
+    ///     >>> mx.array([[2.5]]).item()
+    ///     2.5
     fn item<'py>(&self, py: Python<'py>) -> Res<Bound<'py, PyAny>> {
         item(py, &self.get(py))
     }
@@ -136,6 +140,10 @@ impl PyArray {
     ///
     /// Returns:
     ///     Any: Nested lists; a number, if there are no dimensions.
+    ///
+    /// Example:
+    ///     >>> mx.array([[1, 2], [3, 4]]).tolist()
+    ///     [[1, 2], [3, 4]]
     fn tolist<'py>(&self, py: Python<'py>) -> Res<Bound<'py, PyAny>> {
         list(py, &self.get(py))
     }

@@ -154,6 +154,10 @@ impl PyArray {
     /// ArrayAt: Updates at an index, `x.at[i].add(v)`, which return a new array.
     ///
     /// Where an index occurs several times, all its updates count.
+    ///
+    /// Example:
+    ///     >>> mx.array([1, 2, 3]).at[1:].add(10)
+    ///     array([1, 12, 13], dtype=int32)
     #[getter]
     fn at(&self, py: Python<'_>) -> ArrayAt {
         ArrayAt { array: self.get(py), entries: None }
@@ -161,6 +165,13 @@ impl PyArray {
 }
 
 /// Array and an index, at which updates are applied: `x.at[i]`.
+///
+/// Example:
+///     >>> x = mx.array([1, 2, 3])
+///     >>> x.at[mx.array([0, 0, 2])].add(10)
+///     array([21, 2, 13], dtype=int32)
+///     >>> x
+///     array([1, 2, 3], dtype=int32)
 #[pyclass(name = "ArrayAt", module = "ultramarine", frozen)]
 pub struct ArrayAt {
     array: Array,
@@ -178,7 +189,7 @@ impl ArrayAt {
 }
 
 macro_rules! updates {
-    ($($(#[doc = $doc:literal])* $name:ident $kind:ident;)*) => {
+    ($($(#[doc = $doc:literal])* $name:ident $kind:ident $out:literal;)*) => {
         #[pymethods]
         impl ArrayAt {
             fn __getitem__(&self, indices: &Bound<'_, PyAny>) -> Res<ArrayAt> {
@@ -197,6 +208,10 @@ macro_rules! updates {
             /// Raises:
             ///     IndexError: If the index is out of range.
             ///     ValueError: If `value` cannot be broadcast to the part, or there is no index.
+            ///
+            /// Example:
+            #[doc = concat!("    >>> mx.array([1.0, 2.0, 3.0]).at[mx.array([0, 0, 2])].", stringify!($name), "(2)")]
+            #[doc = concat!("    array(", $out, ")")]
             fn $name(&self, value: &Bound<'_, PyAny>) -> Res<PyArray> {
                 self.update(value, Update::$kind)
             }
@@ -207,15 +222,15 @@ macro_rules! updates {
 
 updates! {
     /// Adds at the index.
-    add Add;
+    add Add "[5, 2, 5], dtype=float32";
     /// Subtracts at the index.
-    subtract Subtract;
+    subtract Subtract "[-3, 2, 1], dtype=float32";
     /// Multiplies at the index.
-    multiply Multiply;
+    multiply Multiply "[4, 2, 6], dtype=float32";
     /// Divides at the index.
-    divide Divide;
+    divide Divide "[0.25, 2, 1.5], dtype=float32";
     /// Takes the larger of element and value at the index.
-    maximum Maximum;
+    maximum Maximum "[2, 2, 3], dtype=float32";
     /// Takes the smaller of element and value at the index.
-    minimum Minimum;
+    minimum Minimum "[1, 2, 2], dtype=float32";
 }

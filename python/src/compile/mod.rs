@@ -217,12 +217,24 @@ fn compile(
 ///
 /// They do unless the environment variable `ULTRAMARINE_DISABLE_COMPILE` is set; see
 /// `disable_compile`.
+///
+/// Example:
+///     >>> mx.disable_compile()
+///     >>> mx.enable_compile()
+///     >>> mx.compile(lambda x: x + 1)(mx.array(1))
+///     array(2, dtype=int32)
 #[pyfunction]
 fn enable_compile() {
     transforms::set_compile(true);
 }
 
 /// Makes compiled functions run uncompiled, everywhere, until `enable_compile`.
+///
+/// Example:
+///     >>> mx.disable_compile()
+///     >>> mx.compile(lambda x: x + 1)(mx.array(1))
+///     array(2, dtype=int32)
+///     >>> mx.enable_compile()
 #[pyfunction]
 fn disable_compile() {
     transforms::set_compile(false);

@@ -252,7 +252,12 @@ Raises:
     InterchangeError: (a BufferError and a ValueError) If the memory cannot be imported, or a copy
         is needed and `copy` is False.
     InterchangeDeviceError: (also a TypeError) If that is because of the device.
-    TypeError: If `x` is no producer of DLPack.";
+    TypeError: If `x` is no producer of DLPack.
+
+Example:
+    >>> import numpy
+    >>> mx.from_dlpack(numpy.arange(3, dtype=\"int32\"))
+    array([0, 1, 2], dtype=int32)";
 
 unsafe extern "C" fn from_dlpack(
     _module: *mut ffi::PyObject,

@@ -13,6 +13,11 @@ use ultramarine::{Array, fast::ForeignKernel};
 /// Operation whose outputs a function of another library writes.
 ///
 /// Made by `foreign_kernel`.
+///
+/// Example:
+///     >>> kernel = mx.fast.foreign_kernel(lambda x, out: None, name="nothing")
+///     >>> isinstance(kernel, mx.fast.ForeignKernel), kernel.name
+///     (True, 'nothing')
 #[pyclass(name = "ForeignKernel", module = "ultramarine.fast", frozen)]
 pub struct PyForeignKernel {
     kernel: ForeignKernel,
@@ -90,6 +95,15 @@ impl PyForeignKernel {
 ///
 /// Raises:
 ///     TypeError: If the function cannot be called.
+///
+/// Example:
+///     >>> import numpy
+///     >>> @mx.fast.foreign_kernel
+///     ... def double(x, out):
+///     ...     numpy.multiply(numpy.from_dlpack(x), 2, out=numpy.from_dlpack(out))
+///     >>> x = mx.array([1.0, 2.0])
+///     >>> double(inputs=[x], output_shapes=[x.shape], output_dtypes=[x.dtype], stream=mx.cpu)
+///     [array([2, 4], dtype=float32)]
 #[pyfunction]
 #[pyo3(signature = (function, /, *, name=None, ensure_row_contiguous=true))]
 pub fn foreign_kernel(

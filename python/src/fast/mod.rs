@@ -16,6 +16,12 @@ use ultramarine::{Dtype, Scalar};
 /// Kernel that is called with arrays and returns a list of arrays.
 ///
 /// Made by `kernel`, `metal_kernel` and `cuda_kernel`.
+///
+/// Example:
+///     >>> source = {"cuda-c": "y[thread_position_in_grid.x] = 1.0f;"}
+///     >>> kernel = mx.fast.kernel("fill", [], ["y"], source)
+///     >>> isinstance(kernel, mx.fast.CustomKernel), kernel.name
+///     (True, 'fill')
 #[pyclass(name = "CustomKernel", module = "ultramarine.fast", frozen)]
 pub struct CustomKernel {
     kernel: Kernel,
@@ -223,6 +229,15 @@ fn known(of: &str, language: &str) -> Res<()> {
 /// Raises:
 ///     ValueError: If there is no output or no source, a name is no identifier, or a language
 ///         is unknown.
+///
+/// Example:
+///     >>> source = {
+///     ...     "cuda-c": "unsigned int i = thread_position_in_grid.x; y[i] = x[i] * x[i];",
+///     ...     "wgsl": "let i = thread_position_in_grid.x; y[i] = x[i] * x[i];",
+///     ... }
+///     >>> square = mx.fast.kernel("square", ["x"], ["y"], source)
+///     >>> square.name
+///     'square'
 #[pyfunction]
 #[pyo3(signature = (name, input_names, output_names, source, header=None, ensure_row_contiguous=true,
                     atomic_outputs=false, shared_memory=0),
@@ -314,6 +329,12 @@ fn metal_options(object: &Bound<'_, PyAny>) -> Res<String> {
 ///
 /// Raises:
 ///     ValueError: If there is no output, a name is no identifier, or an option is unknown.
+///
+/// Example:
+///     >>> source = "uint i = thread_position_in_grid.x; y[i] = x[i] * x[i];"
+///     >>> square = mx.fast.metal_kernel("square", ["x"], ["y"], source)
+///     >>> square.name
+///     'square'
 #[pyfunction]
 #[pyo3(signature = (name, input_names, output_names, source, header="", ensure_row_contiguous=true,
                     atomic_outputs=false, compile_options=None))]
@@ -361,6 +382,12 @@ fn metal_kernel(
 ///
 /// Raises:
 ///     ValueError: If there is no output, or a name is no identifier.
+///
+/// Example:
+///     >>> source = "unsigned int i = thread_position_in_grid.x; y[i] = x[i] * x[i];"
+///     >>> square = mx.fast.cuda_kernel("square", ["x"], ["y"], source)
+///     >>> square.name
+///     'square'
 #[pyfunction]
 #[pyo3(signature = (name, input_names, output_names, source, header="", ensure_row_contiguous=true, shared_memory=0))]
 fn cuda_kernel(

@@ -101,6 +101,11 @@ fn from_python(key: &str, found: &Bound<'_, PyAny>, depth: usize) -> Res<Value> 
 ///     RuntimeError: If the format cannot hold an array or a value, or the file cannot be written.
 ///     ValueError: If metadata has an array of a dtype that it cannot have, or `file` is neither a
 ///         path nor a file object.
+///
+/// Example:
+///     >>> mx.save_gguf("weights.gguf", {"w": mx.ones(2)}, {"general.name": "small"})
+///     >>> mx.load("weights.gguf")["w"]
+///     array([1, 1], dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (file, arrays, metadata=None))]
 pub fn save_gguf(

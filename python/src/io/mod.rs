@@ -210,6 +210,11 @@ archives! {
     /// Raises:
     ///     RuntimeError: If the file cannot be written.
     ///     ValueError: If two arrays have one name, or `file` is neither a path nor a file object.
+    ///
+    /// Example:
+    ///     >>> mx.savez("pair.npz", mx.arange(2), b=mx.ones(1))
+    ///     >>> sorted(mx.load("pair.npz"))
+    ///     ['arr_0', 'b']
     savez save false;
     /// Saves arrays in NumPy's archive format `.npz`, compressed.
     ///
@@ -221,6 +226,11 @@ archives! {
     /// Raises:
     ///     RuntimeError: If the file cannot be written.
     ///     ValueError: If two arrays have one name, or `file` is neither a path nor a file object.
+    ///
+    /// Example:
+    ///     >>> mx.savez_compressed("pair.npz", a=mx.arange(2), b=mx.ones(1))
+    ///     >>> mx.load("pair.npz")["a"]
+    ///     array([0, 1], dtype=int32)
     savez_compressed save_compressed true;
 }
 
@@ -293,6 +303,11 @@ fn save_safetensors(
 ///     RuntimeError: If the file cannot be read; when an array is evaluated, if the file was
 ///         written to or cut since.
 ///     ValueError: If the format is unknown, or has no metadata, packing or dtype that is asked for.
+///
+/// Example:
+///     >>> mx.save_safetensors("weights.safetensors", {"w": mx.ones(2), "b": mx.zeros(1)})
+///     >>> sorted(mx.load("weights.safetensors"))
+///     ['b', 'w']
 #[pyfunction]
 #[pyo3(signature = (file, /, format=None, return_metadata=false, *, stream=None, packing=None, dtype=None))]
 fn load<'py>(

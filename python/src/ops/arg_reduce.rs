@@ -13,9 +13,9 @@ reductions! {
     /// Finds the index of the smallest element, the first of equal ones, as uint32.
     ///
     /// NaN counts as the smallest. A reduction of no elements raises a ValueError.
-    argmin;
+    argmin "[[3, 1, 2], [4, 4, 5]]" => "[1, 0], dtype=uint32";
     /// Finds the index of the largest element, the first of equal ones, as uint32.
     ///
     /// NaN counts as the largest. A reduction of no elements raises a ValueError.
-    argmax;
+    argmax "[[3, 1, 2], [4, 4, 5]]" => "[0, 2], dtype=uint32";
 }

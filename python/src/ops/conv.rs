@@ -185,6 +185,10 @@ forms! {
     ///
     /// Raises:
     ///     ValueError: If the shapes do not fit, or the dtypes are not floats.
+    ///
+    /// Example:
+    ///     >>> mx.conv_transpose1d(mx.ones((1, 3, 1)), mx.ones((1, 2, 1)), stride=2).shape
+    ///     (1, 6, 1)
     conv_transpose1d;
 }
 forms! {
@@ -211,6 +215,10 @@ forms! {
     ///
     /// Raises:
     ///     ValueError: If the shapes do not fit, or the dtypes are not floats.
+    ///
+    /// Example:
+    ///     >>> mx.conv2d(mx.ones((1, 4, 4, 3)), mx.ones((8, 3, 3, 3)), padding=1).shape
+    ///     (1, 4, 4, 8)
     conv2d,
     /// Computes the transposed convolution of images with a weight, along two axes.
     ///
@@ -236,6 +244,10 @@ forms! {
     ///
     /// Raises:
     ///     ValueError: If the shapes do not fit, or the dtypes are not floats.
+    ///
+    /// Example:
+    ///     >>> mx.conv_transpose2d(mx.ones((1, 3, 3, 1)), mx.ones((4, 2, 2, 1)), stride=2).shape
+    ///     (1, 6, 6, 4)
     conv_transpose2d;
 }
 forms! {
@@ -262,6 +274,10 @@ forms! {
     ///
     /// Raises:
     ///     ValueError: If the shapes do not fit, or the dtypes are not floats.
+    ///
+    /// Example:
+    ///     >>> mx.conv3d(mx.ones((1, 4, 4, 4, 3)), mx.ones((8, 3, 3, 3, 3)), padding=1).shape
+    ///     (1, 4, 4, 4, 8)
     conv3d,
     /// Computes the transposed convolution of volumes with a weight, along three axes.
     ///
@@ -287,6 +303,10 @@ forms! {
     ///
     /// Raises:
     ///     ValueError: If the shapes do not fit, or the dtypes are not floats.
+    ///
+    /// Example:
+    ///     >>> mx.conv_transpose3d(mx.ones((1, 3, 3, 3, 1)), mx.ones((4, 2, 2, 2, 1)), stride=2).shape
+    ///     (1, 6, 6, 6, 4)
     conv_transpose3d;
 }
 
@@ -315,6 +335,10 @@ forms! {
 ///
 /// Raises:
 ///     ValueError: If the shapes do not fit, or the dtypes are not floats.
+///
+/// Example:
+///     >>> mx.conv_general(mx.ones((1, 4, 1)), mx.ones((1, 2, 1)), padding=([1], [0])).flatten()
+///     array([1, 2, 2, 2], dtype=float32)
 #[pyfunction]
 #[pyo3(
     signature = (input, weight, /, stride=Any(vec![1]), padding=Padding([vec![0], vec![0]]),

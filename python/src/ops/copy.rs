@@ -66,6 +66,10 @@ fn view(a: &Bound<'_, PyAny>, dtype: DtypeArg, stream: Option<StreamArg>) -> Res
 ///
 /// Returns:
 ///     array: The same elements.
+///
+/// Example:
+///     >>> mx.contiguous(mx.ones((2, 3)).T).shape
+///     (3, 2)
 #[pyfunction]
 #[pyo3(signature = (a, /, allow_col_major=false, *, stream=None))]
 fn contiguous(a: ArrayArg, allow_col_major: bool, stream: Option<StreamArg>) -> Res<PyArray> {
@@ -84,6 +88,10 @@ impl PyArray {
     ///
     /// Returns:
     ///     array: Elements in the new dtype.
+    ///
+    /// Example:
+    ///     >>> mx.array([1.7, -1.7]).astype(mx.int32)
+    ///     array([1, -1], dtype=int32)
     #[pyo3(signature = (dtype, stream=None))]
     fn astype(slf: &Bound<'_, Self>, dtype: DtypeArg, stream: Option<StreamArg>) -> Res<PyArray> {
         apply(slf, stream, |a| a.try_astype(*dtype))
@@ -101,6 +109,10 @@ impl PyArray {
     ///
     /// Raises:
     ///     ValueError: If the bytes of the last axis are no multiple of the new size.
+    ///
+    /// Example:
+    ///     >>> mx.array([1.0]).view(mx.int32)
+    ///     array([1065353216], dtype=int32)
     #[pyo3(signature = (dtype, *, stream=None))]
     fn view(slf: &Bound<'_, Self>, dtype: DtypeArg, stream: Option<StreamArg>) -> Res<PyArray> {
         view(slf, dtype, stream)

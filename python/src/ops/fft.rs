@@ -23,9 +23,9 @@ fn sizes(s: &[isize]) -> Vec<usize> {
 
 macro_rules! transforms {
     ($(
-        $(#[doc = $one_doc:literal])* $one:ident
-        $(#[doc = $two_doc:literal])* $two:ident
-        $(#[doc = $many_doc:literal])* $many:ident;
+        $(#[doc = $one_doc:literal])* $one:ident $($one_example:literal)+
+        $(#[doc = $two_doc:literal])* $two:ident $($two_example:literal)+
+        $(#[doc = $many_doc:literal])* $many:ident $($many_example:literal)+;
     )*) => {
         $(
         $(#[doc = $one_doc])*
@@ -45,6 +45,9 @@ macro_rules! transforms {
         /// Raises:
         ///     IndexError: If an axis is out of range.
         ///     ValueError: If a length is not positive, or `norm` is another word.
+        ///
+        /// Example:
+        $(#[doc = $one_example])+
         #[pyfunction]
         #[pyo3(signature = (a, n=None, axis=-1, norm="backward", stream=None))]
         fn $one(
@@ -76,6 +79,9 @@ macro_rules! transforms {
         /// Raises:
         ///     IndexError: If an axis is out of range.
         ///     ValueError: If a length is not positive, or `norm` is another word.
+        ///
+        /// Example:
+        $(#[doc = $two_example])+
         #[pyfunction]
         #[pyo3(signature = (a, s=None, axes=Some(Sequence(vec![-2, -1])), norm="backward", stream=None),
             text_signature = "(a, s=None, axes=[-2, -1], norm='backward', stream=None)")]
@@ -107,6 +113,9 @@ macro_rules! transforms {
         /// Raises:
         ///     IndexError: If an axis is out of range.
         ///     ValueError: If a length is not positive, or `norm` is another word.
+        ///
+        /// Example:
+        $(#[doc = $many_example])+
         #[pyfunction]
         #[pyo3(signature = (a, s=None, axes=None, norm="backward", stream=None))]
         fn $many(
@@ -128,36 +137,60 @@ macro_rules! transforms {
 transforms! {
     /// Computes the discrete Fourier transform along an axis, as complex64.
     fft
+        "     >>> mx.fft.fft(mx.array([1.0, 2.0, 3.0, 4.0]))"
+        "     array([10+0j, -2+2j, -2+0j, -2-2j], dtype=complex64)"
     /// Computes the discrete Fourier transform along two axes, as complex64.
     fft2
+        "     >>> mx.fft.fft2(mx.ones((2, 2)))"
+        "     array([[4+0j, 0+0j]," "            [0+0j, 0+0j]], dtype=complex64)"
     /// Computes the discrete Fourier transform along several axes, as complex64.
-    fftn;
+    fftn
+        "     >>> mx.fft.fftn(mx.ones((2, 2, 2)))[0]"
+        "     array([[8+0j, 0+0j]," "            [0+0j, 0+0j]], dtype=complex64)";
     /// Computes the inverse of `fft` along an axis, as complex64.
     ifft
+        "     >>> mx.fft.ifft(mx.array([4.0, 0.0, 0.0, 0.0]))"
+        "     array([1+0j, 1+0j, 1+0j, 1+0j], dtype=complex64)"
     /// Computes the inverse of `fft2` along two axes, as complex64.
     ifft2
+        "     >>> mx.fft.ifft2(mx.fft.fft2(mx.ones((2, 2))))"
+        "     array([[1+0j, 1+0j]," "            [1+0j, 1+0j]], dtype=complex64)"
     /// Computes the inverse of `fftn` along several axes, as complex64.
-    ifftn;
+    ifftn
+        "     >>> mx.fft.ifftn(mx.ones((2, 2, 2)))[0]"
+        "     array([[1+0j, 0+0j]," "            [0+0j, 0+0j]], dtype=complex64)";
     /// Computes the discrete Fourier transform of real numbers along an axis, as complex64.
     ///
     /// The axis gets n // 2 + 1 elements: the others are their complex conjugates.
     rfft
+        "     >>> mx.fft.rfft(mx.array([1.0, 2.0, 3.0, 4.0]))"
+        "     array([10+0j, -2+2j, -2+0j], dtype=complex64)"
     /// Computes the discrete Fourier transform of real numbers along two axes, as complex64.
     ///
     /// The last one gets n // 2 + 1 elements.
     rfft2
+        "     >>> mx.fft.rfft2(mx.ones((5, 4, 6))).shape"
+        "     (5, 4, 4)"
     /// Computes the discrete Fourier transform of real numbers along several axes, as complex64.
     ///
     /// The last one gets n // 2 + 1 elements.
-    rfftn;
+    rfftn
+        "     >>> mx.fft.rfftn(mx.ones((4, 4, 6))).shape"
+        "     (4, 4, 4)";
     /// Computes the inverse of `rfft` along an axis: real numbers, as float32.
     ///
     /// The default length is 2 * (m - 1) for m elements, so an odd length must be given.
     irfft
+        "     >>> mx.fft.irfft(mx.array([4.0, 0.0, 0.0]))"
+        "     array([1, 1, 1, 1], dtype=float32)"
     /// Computes the inverse of `rfft2` along two axes: real numbers, as float32.
     irfft2
+        "     >>> mx.fft.irfft2(mx.fft.rfft2(mx.ones((5, 4, 6)))).shape"
+        "     (5, 4, 6)"
     /// Computes the inverse of `rfftn` along several axes: real numbers, as float32.
-    irfftn;
+    irfftn
+        "     >>> mx.fft.irfftn(mx.fft.rfftn(mx.ones((4, 4, 6)))).shape"
+        "     (4, 4, 6)";
 }
 
 /// Moves the zero frequency to the middle.
@@ -198,6 +231,10 @@ fn fftshift(a: ArrayArg, axes: Option<Ints>, stream: Option<StreamArg>) -> Res<P
 ///
 /// Raises:
 ///     IndexError: If an axis is out of range.
+///
+/// Example:
+///     >>> mx.fft.ifftshift(mx.fft.fftshift(mx.arange(5)))
+///     array([0, 1, 2, 3, 4], dtype=int32)
 #[pyfunction]
 #[pyo3(signature = (a, axes=None, stream=None))]
 fn ifftshift(a: ArrayArg, axes: Option<Ints>, stream: Option<StreamArg>) -> Res<PyArray> {
@@ -277,6 +314,10 @@ fn win_length_of(op: &str, n: Option<isize>) -> Res<Option<usize>> {
 ///
 /// Raises:
 ///     ValueError: If the window is longer than the frame.
+///
+/// Example:
+///     >>> mx.fft.stft(mx.ones(1024), n_fft=256).shape
+///     (129, 17)
 #[pyfunction]
 #[pyo3(signature = (x, n_fft=2048, hop_length=None, win_length=None, window=None, center=true,
     pad_mode="reflect", norm="backward", onesided=None, stream=None))]
@@ -334,6 +375,12 @@ fn stft(
 /// Raises:
 ///     ValueError: If the window is longer than the frame, or the spectra have less than two
 ///         dimensions.
+///
+/// Example:
+///     >>> x = mx.random.normal((1024,), key=mx.random.key(0))
+///     >>> y = mx.fft.istft(mx.fft.stft(x, n_fft=256), n_fft=256)
+///     >>> mx.allclose(x, y, atol=1e-4)
+///     array(True, dtype=bool)
 #[pyfunction]
 #[pyo3(signature = (stft_matrix, n_fft=None, hop_length=None, win_length=None, window=None,
     center=true, norm="backward", onesided=None, length=None, stream=None))]

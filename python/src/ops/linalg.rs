@@ -82,6 +82,10 @@ of_matrices! {
     ///
     /// Raises:
     ///     ValueError: If there are less than two dimensions, or the dtype is another.
+    ///
+    /// Example:
+    ///     >>> mx.linalg.pinv(mx.array([[2.0], [0.0]]))
+    ///     array([[0.5, 0]], dtype=float32)
     pinv: PyArray = one;
     /// Computes the determinants of square matrices.
     ///
@@ -95,6 +99,10 @@ of_matrices! {
     ///
     /// Raises:
     ///     ValueError: If the matrices are not square, or of another dtype.
+    ///
+    /// Example:
+    ///     >>> mx.linalg.det(mx.array([[2.0, 1.0], [0.0, 3.0]]))
+    ///     array(6, dtype=float32)
     det: PyArray = one;
     /// Computes the signs and the logarithms of the absolute values of determinants.
     ///
@@ -109,6 +117,10 @@ of_matrices! {
     ///
     /// Raises:
     ///     ValueError: If the matrices are not square, or of another dtype.
+    ///
+    /// Example:
+    ///     >>> mx.linalg.slogdet(mx.array([[1.0, 0.0], [0.0, -1.0]]))
+    ///     (array(-1, dtype=float32), array(0, dtype=float32))
     slogdet: Two = two;
     /// Factors matrices into triangular ones, with partial pivoting: `a = l[p, :] @ u`.
     ///
@@ -123,6 +135,14 @@ of_matrices! {
     ///
     /// Raises:
     ///     ValueError: If there are less than two dimensions, or the dtype is another.
+    ///
+    /// Example:
+    ///     >>> p, l, u = mx.linalg.lu(mx.array([[0.0, 1.0], [2.0, 3.0]]))
+    ///     >>> p
+    ///     array([1, 0], dtype=uint32)
+    ///     >>> mx.take(l, p, axis=0) @ u
+    ///     array([[0, 1],
+    ///            [2, 3]], dtype=float32)
     lu: Three = three;
     /// Factors matrices as `lu`, with both triangles in one array.
     ///
@@ -137,6 +157,11 @@ of_matrices! {
     ///
     /// Raises:
     ///     ValueError: If there are less than two dimensions, or the dtype is another.
+    ///
+    /// Example:
+    ///     >>> lu, pivots = mx.linalg.lu_factor(mx.array([[0.0, 1.0], [2.0, 3.0]]))
+    ///     >>> pivots
+    ///     array([1, 1], dtype=uint32)
     lu_factor: Two = two;
     /// Factors matrices into an orthonormal and an upper triangular one: `a = q @ r`, in reduced
     /// form.
@@ -152,6 +177,14 @@ of_matrices! {
     ///
     /// Raises:
     ///     ValueError: If there are less than two dimensions, or the dtype is another.
+    ///
+    /// Example:
+    ///     >>> a = mx.array([[3.0, 1.0], [4.0, 2.0], [0.0, 5.0]])
+    ///     >>> q, r = mx.linalg.qr(a)
+    ///     >>> q.shape, r.shape
+    ///     ((3, 2), (2, 2))
+    ///     >>> mx.allclose(q @ r, a, atol=1e-5)
+    ///     array(True, dtype=bool)
     qr: Two = two;
     /// Computes the eigenvalues and eigenvectors of square matrices.
     ///
@@ -166,6 +199,11 @@ of_matrices! {
     ///
     /// Raises:
     ///     ValueError: If the matrices are not square, or of another dtype.
+    ///
+    /// Example:
+    ///     >>> values, vectors = mx.linalg.eig(mx.array([[2.0, 0.0], [0.0, 2.0]]))
+    ///     >>> values
+    ///     array([2+0j, 2+0j], dtype=complex64)
     eig: Two = two;
     /// Computes the eigenvalues of square matrices.
     ///
@@ -179,6 +217,10 @@ of_matrices! {
     ///
     /// Raises:
     ///     ValueError: If the matrices are not square, or of another dtype.
+    ///
+    /// Example:
+    ///     >>> mx.linalg.eigvals(mx.array([[2.0, 0.0], [0.0, 2.0]]))
+    ///     array([2+0j, 2+0j], dtype=complex64)
     eigvals: PyArray = one;
 }
 
@@ -220,6 +262,12 @@ fn cholesky(a: ArrayArg, upper: bool, stream: Option<StreamArg>) -> Res<PyArray>
 ///
 /// Raises:
 ///     ValueError: If the matrices are not square, or of another dtype.
+///
+/// Example:
+///     >>> l = mx.linalg.cholesky(mx.array([[4.0, 0.0], [0.0, 16.0]]))
+///     >>> mx.linalg.cholesky_inv(l)
+///     array([[0.25, 0],
+///            [0, 0.0625]], dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (a, upper=false, *, stream=None))]
 fn cholesky_inv(a: ArrayArg, upper: bool, stream: Option<StreamArg>) -> Res<PyArray> {
@@ -239,6 +287,11 @@ fn cholesky_inv(a: ArrayArg, upper: bool, stream: Option<StreamArg>) -> Res<PyAr
 ///
 /// Raises:
 ///     ValueError: If the matrices are not square, or of another dtype.
+///
+/// Example:
+///     >>> mx.linalg.tri_inv(mx.array([[2.0, 0.0], [0.0, 4.0]]))
+///     array([[0.5, 0],
+///            [0, 0.25]], dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (a, upper=false, *, stream=None))]
 fn tri_inv(a: ArrayArg, upper: bool, stream: Option<StreamArg>) -> Res<PyArray> {

@@ -11,7 +11,7 @@ use ultramarine::Reduced;
 macro_rules! reduction_method {
     (
         $axis:ty, $about:literal, [$($extra:ident $(#[doc = $meaning:literal])*)*],
-        $(#[doc = $doc:literal])* $name:ident
+        $(#[doc = $doc:literal])* $name:ident $arg:literal => $out:literal
     ) => {
         #[pymethods]
         impl PyArray {
@@ -29,6 +29,10 @@ macro_rules! reduction_method {
             ///
             /// Raises:
             ///     IndexError: If an axis is out of range.
+            ///
+            /// Example:
+            #[doc = concat!("    >>> mx.array(", $arg, ").", stringify!($name), "(axis=1)")]
+            #[doc = concat!("    array(", $out, ")")]
             #[pyo3(signature = (axis=None, keepdims=false, *, $($extra=None,)* stream=None))]
             fn $name(
                 &self,
@@ -46,12 +50,13 @@ macro_rules! reduction_method {
 }
 
 /// Functions and methods `name(axis=None, keepdims=False)`; `$axis` is the type of `axis`,
-/// documented by `$about`, which the function `$as` converts for the core. The methods take the
+/// documented by `$about`, which the function `$as` converts for the core. Each row has the matrix of its example, and
+/// the results along axis 1. The methods take the
 /// parameters of the list, too, which may only be None.
 macro_rules! reductions {
     (
         $register:ident, $axis:ty, $as:expr, $about:literal,
-        $extras:tt; $($(#[doc = $doc:literal])* $name:ident;)*
+        $extras:tt; $($(#[doc = $doc:literal])* $name:ident $arg:literal => $out:literal;)*
     ) => {
         $(
         $(#[doc = $doc])*
@@ -68,6 +73,10 @@ macro_rules! reductions {
         ///
         /// Raises:
         ///     IndexError: If an axis is out of range.
+        ///
+        /// Example:
+        #[doc = concat!("    >>> mx.", stringify!($name), "(mx.array(", $arg, "), axis=1)")]
+        #[doc = concat!("    array(", $out, ")")]
         #[pyfunction]
         #[pyo3(signature = (a, /, axis=None, keepdims=false, *, stream=None))]
         fn $name(
@@ -82,7 +91,7 @@ macro_rules! reductions {
         )*
 
         $(
-        reduction_method! { $axis, $about, $extras, $(#[doc = $doc])* $name }
+        reduction_method! { $axis, $about, $extras, $(#[doc = $doc])* $name $arg => $out }
         )*
 
         pub fn $register(m: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -121,39 +130,39 @@ reductions! {
         ///     out (None): None alone, as NumPy's functions pass it.
     ];
     /// Tests whether all elements are non-zero; bools, True for nothing.
-    all;
+    all "[[1, 0], [2, 3]]" => "[False, True], dtype=bool";
     /// Tests whether any element is non-zero; bools, False for nothing.
-    any;
+    any "[[0, 0], [2, 0]]" => "[False, True], dtype=bool";
     /// Sums elements.
     ///
     /// Bools and integers of less than 32 bits are summed as int32, unsigned ones as uint32. The
     /// sum of nothing is 0.
-    sum;
+    sum "[[1, 2], [3, 4]]" => "[3, 7], dtype=int32";
     /// Multiplies elements.
     ///
     /// Bools and integers of less than 32 bits are multiplied as int32, unsigned ones as uint32.
     /// The product of nothing is 1.
-    prod;
+    prod "[[1, 2], [3, 4]]" => "[2, 12], dtype=int32";
     /// Finds the smallest element; NaN if there is one.
     ///
     /// A reduction of no elements raises a ValueError.
-    min;
+    min "[[1, 2], [4, 3]]" => "[1, 3], dtype=int32";
     /// Finds the largest element; NaN if there is one.
     ///
     /// A reduction of no elements raises a ValueError.
-    max;
+    max "[[1, 2], [4, 3]]" => "[2, 4], dtype=int32";
     /// Computes the logarithm of the sum of exponentials, without overflow.
     ///
     /// Integers and bools give float32.
-    logsumexp;
+    logsumexp "[[0.0, 0.0], [1000.0, 0.0]]" => "[0.693147, 1000], dtype=float32";
     /// Averages elements.
     ///
     /// Integers and bools give float32.
-    mean;
+    mean "[[1, 2], [3, 4]]" => "[1.5, 3.5], dtype=float32";
 }
 
 macro_rules! deviations {
-    ($($(#[doc = $doc:literal])* $function:ident $name:ident $text:literal;)*) => {
+    ($($(#[doc = $doc:literal])* $function:ident $name:ident $text:literal $out:literal;)*) => {
         $(
         $(#[doc = $doc])*
         ///
@@ -172,6 +181,10 @@ macro_rules! deviations {
         /// Raises:
         ///     IndexError: If an axis is out of range.
         ///     ValueError: If the divisor's correction is negative.
+        ///
+        /// Example:
+        #[doc = concat!("    >>> mx.", stringify!($name), "(mx.array([1, 2, 3, 6]))")]
+        #[doc = concat!("    array(", $out, ")")]
         #[pyfunction(name = $text)]
         #[pyo3(signature = (
             a, /, axis=None, keepdims=false, ddof=0, *, correction=None, stream=None
@@ -212,6 +225,10 @@ macro_rules! deviations {
             /// Raises:
             ///     IndexError: If an axis is out of range.
             ///     ValueError: If the divisor's correction is negative.
+            ///
+            /// Example:
+            #[doc = concat!("    >>> mx.array([1, 2, 3, 6]).", stringify!($name), "()")]
+            #[doc = concat!("    array(", $out, ")")]
             #[pyo3(signature = (
                 axis=None, keepdims=false, ddof=0, *, correction=None, dtype=None, out=None,
                 stream=None
@@ -240,11 +257,11 @@ deviations! {
     /// Computes the variance: the mean of the squared distances from the mean.
     ///
     /// Integers, bools and complex numbers give float32.
-    variance var "var";
+    variance var "var" "3.5, dtype=float32";
     /// Computes the standard deviation: the square root of the variance.
     ///
     /// Integers, bools and complex numbers give float32.
-    deviation std "std";
+    deviation std "std" "1.87083, dtype=float32";
 }
 
 /// Computes the median: the middle element, or the mean of the two middle ones.

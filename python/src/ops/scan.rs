@@ -8,7 +8,7 @@ use crate::stream::{StreamArg, on};
 use pyo3::prelude::*;
 
 macro_rules! scans {
-    ($($(#[doc = $doc:literal])* $name:ident;)*) => {
+    ($($(#[doc = $doc:literal])* $name:ident $arg:literal => $out:literal;)*) => {
         $(
         $(#[doc = $doc])*
         ///
@@ -26,6 +26,10 @@ macro_rules! scans {
         ///
         /// Raises:
         ///     IndexError: If the axis is out of range.
+        ///
+        /// Example:
+        #[doc = concat!("    >>> mx.", stringify!($name), "(mx.array(", $arg, "))")]
+        #[doc = concat!("    array(", $out, ")")]
         #[pyfunction]
         #[pyo3(signature = (
             a, /, axis=None, *, reverse=false, inclusive=true, dtype=None, stream=None
@@ -62,6 +66,10 @@ macro_rules! scans {
             ///
             /// Raises:
             ///     IndexError: If the axis is out of range.
+            ///
+            /// Example:
+            #[doc = concat!("    >>> mx.array(", $arg, ").", stringify!($name), "()")]
+            #[doc = concat!("    array(", $out, ")")]
             #[pyo3(signature = (axis=None, *, reverse=false, inclusive=true, stream=None))]
             fn $name(
                 &self,
@@ -85,17 +93,17 @@ macro_rules! scans {
 
 scans! {
     /// Computes the running sum. Bools are summed as int32.
-    cumsum;
+    cumsum "[1, 2, 3]" => "[1, 3, 6], dtype=int32";
     /// Computes the running product.
-    cumprod;
+    cumprod "[1, 2, 3]" => "[1, 2, 6], dtype=int32";
     /// Computes the running maximum; NaN from the first NaN on.
-    cummax;
+    cummax "[1, 3, 2]" => "[1, 3, 3], dtype=int32";
     /// Computes the running minimum; NaN from the first NaN on.
-    cummin;
+    cummin "[2, 3, 1]" => "[2, 2, 1], dtype=int32";
     /// Computes the logarithm of the running sum of exponentials, without overflow.
     ///
     /// Integers and bools give float32.
-    logcumsumexp;
+    logcumsumexp "[0.0, 0.0, 0.0]" => "[0, 0.693147, 1.09861], dtype=float32";
 }
 
 /// Computes the differences of neighbours along an axis.

@@ -10,8 +10,9 @@ use ultramarine::{Side, Unique};
 
 macro_rules! sorts {
     (
-        plain { $($(#[doc = $doc:literal])* $name:ident;)* }
-        counted { $($(#[doc = $cdoc:literal])* $counted:ident($(#[doc = $about:literal])* $k:ident);)* }
+        plain { $($(#[doc = $doc:literal])* $name:ident => $out:literal;)* }
+        counted { $($(#[doc = $cdoc:literal])* $counted:ident($(#[doc = $about:literal])* $k:ident)
+            => $example:literal $found:literal;)* }
     ) => {
         $(
         $(#[doc = $doc])*
@@ -27,6 +28,10 @@ macro_rules! sorts {
         ///
         /// Raises:
         ///     IndexError: If the axis is out of range.
+        ///
+        /// Example:
+        #[doc = concat!("    >>> mx.", stringify!($name), "(mx.array([3, 1, 2]))")]
+        #[doc = concat!("    array(", $out, ")")]
         #[pyfunction]
         #[pyo3(signature = (a, /, axis=-1, *, stream=None))]
         fn $name(a: ArrayArg, axis: Option<isize>, stream: Option<StreamArg>) -> Res<PyArray> {
@@ -49,6 +54,10 @@ macro_rules! sorts {
         /// Raises:
         ///     IndexError: If the axis is out of range.
         ///     ValueError: If the number is out of range.
+        ///
+        /// Example:
+        #[doc = concat!("    >>> ", $example)]
+        #[doc = concat!("    array(", $found, ")")]
         #[pyfunction]
         #[pyo3(signature = (a, /, $k, axis=-1, *, stream=None))]
         fn $counted(
@@ -71,9 +80,9 @@ macro_rules! sorts {
 sorts! {
     plain {
         /// Sorts elements in ascending order along an axis; NaN comes last.
-        sort;
+        sort => "[1, 2, 3], dtype=int32";
         /// Finds the indices, as uint32, that sort an array along an axis; NaN comes last.
-        argsort;
+        argsort => "[1, 2, 0], dtype=uint32";
     }
     counted {
         /// Rearranges elements so that element `kth` is where sorting would put it.
@@ -83,17 +92,17 @@ sorts! {
         partition(
             ///     kth (int): Index of the element; negative ones count from the end.
             kth
-        );
+        ) => "mx.partition(mx.array([3, 1, 2]), 1)[1]" "2, dtype=int32";
         /// Finds the indices, as uint32, by which `partition` rearranges elements.
         argpartition(
             ///     kth (int): Index of the element; negative ones count from the end.
             kth
-        );
+        ) => "mx.argpartition(mx.array([3, 1, 2]), 1)[1]" "2, dtype=uint32";
         /// Finds the `k` largest elements along an axis, in no particular order.
         topk(
             ///     k (int): Number of elements, not more than the axis has.
             k
-        );
+        ) => "mx.sort(mx.topk(mx.array([3, 1, 4, 2]), 2))" "[3, 4], dtype=int32";
     }
 }
 

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use ultramarine::{Array, Dtype, Scalar};
 
 macro_rules! filled {
-    ($($(#[doc = $doc:literal])* $name:ident $op:literal = $f:expr;)*) => {
+    ($($(#[doc = $doc:literal])* $name:ident $op:literal = $f:expr, $example:literal => $out:literal;)*) => {
         $(
         $(#[doc = $doc])*
         ///
@@ -26,6 +26,10 @@ macro_rules! filled {
         ///
         /// Raises:
         ///     ValueError: If a size is negative, or the whole is too large.
+        ///
+        /// Example:
+        #[doc = concat!("    >>> mx.", stringify!($name), "(", $example)]
+        #[doc = concat!("    ", $out)]
         #[pyfunction]
         #[pyo3(signature = (shape, dtype=None, *, stream=None, device=None),
                text_signature = "(shape, dtype=None, *, stream=None, device=None)")]
@@ -44,17 +48,17 @@ macro_rules! filled {
 
 filled! {
     /// Creates an array of zeros.
-    zeros "full" = Array::zeros;
+    zeros "full" = Array::zeros, "2, mx.int32)" => "array([0, 0], dtype=int32)";
     /// Creates an array of ones.
-    ones "full" = Array::ones;
+    ones "full" = Array::ones, "3)" => "array([1, 1, 1], dtype=float32)";
     /// Creates an array whose elements are whatever its memory holds; bools are False.
     ///
     /// It is for foreign kernels that fill it through DLPack. In MLX the elements are zeros.
-    empty "empty" = Array::empty;
+    empty "empty" = Array::empty, "(2, 3)).shape" => "(2, 3)";
 }
 
 macro_rules! like {
-    ($($(#[doc = $doc:literal])* $name:ident = $f:expr;)*) => {
+    ($($(#[doc = $doc:literal])* $name:ident = $f:expr, $example:literal => $out:literal;)*) => {
         $(
         $(#[doc = $doc])*
         ///
@@ -67,6 +71,10 @@ macro_rules! like {
         ///
         /// Returns:
         ///     array: New array.
+        ///
+        /// Example:
+        #[doc = concat!("    >>> mx.", stringify!($name), "(mx.array([[1, 2, 3]])", $example)]
+        #[doc = concat!("    ", $out)]
         #[pyfunction]
         #[pyo3(signature = (a, /, dtype=None, *, stream=None, device=None))]
         fn $name(
@@ -84,12 +92,15 @@ macro_rules! like {
 
 like! {
     /// Creates an array of zeros in the shape of another.
-    zeros_like = |a: &Array, dtype| Ok::<_, ultramarine::Error>(a.filled_like(Scalar::from_i64(dtype, 0)));
+    zeros_like = |a: &Array, dtype| Ok::<_, ultramarine::Error>(a.filled_like(Scalar::from_i64(dtype, 0))),
+        ")" => "array([[0, 0, 0]], dtype=int32)";
     /// Creates an array of ones in the shape of another.
-    ones_like = |a: &Array, dtype| Ok::<_, ultramarine::Error>(a.filled_like(Scalar::from_i64(dtype, 1)));
+    ones_like = |a: &Array, dtype| Ok::<_, ultramarine::Error>(a.filled_like(Scalar::from_i64(dtype, 1))),
+        ", mx.float16)" => "array([[1, 1, 1]], dtype=float16)";
     /// Creates an array in the shape of another, whose elements are whatever its memory holds: see
     /// `empty`.
-    empty_like = |a: &Array, dtype| Array::empty(a.shape(), dtype);
+    empty_like = |a: &Array, dtype| Array::empty(a.shape(), dtype),
+        ").shape" => "(1, 3)";
 }
 
 /// `vals` broadcast to a shape, in a dtype.

@@ -6,7 +6,7 @@ use crate::stream::{DeviceArg, StreamArg, on, placed_on};
 use pyo3::prelude::*;
 
 macro_rules! windows {
-    ($($(#[doc = $doc:literal])* $name:ident;)*) => {
+    ($($(#[doc = $doc:literal])* $name:ident $part:literal $out:literal;)*) => {
         $(
         $(#[doc = $doc])*
         ///
@@ -18,6 +18,10 @@ macro_rules! windows {
         ///
         /// Returns:
         ///     array: Window as float32.
+        ///
+        /// Example:
+        #[doc = concat!("    >>> mx.", stringify!($name), "(5)", $part)]
+        #[doc = concat!("    array(", $out, ")")]
         #[pyfunction]
         #[pyo3(signature = (M, *, stream=None, device=None))]
         #[allow(non_snake_case, reason = "MLX's name of the argument")]
@@ -30,14 +34,14 @@ macro_rules! windows {
 
 windows! {
     /// Creates Bartlett's window, a triangle: `1 - abs(2 * n / (M - 1) - 1)`.
-    bartlett;
+    bartlett "" "[0, 0.5, 1, 0.5, 0], dtype=float32";
     /// Creates Blackman's window: `0.42 - 0.5 * cos(2 * pi * n / (M - 1)) + 0.08 * cos(4 * pi * n /
     /// (M - 1))`.
-    blackman;
+    blackman "[1:4]" "[0.34, 1, 0.34], dtype=float32";
     /// Creates Hamming's window: `0.54 - 0.46 * cos(2 * pi * n / (M - 1))`.
-    hamming;
+    hamming "" "[0.08, 0.54, 1, 0.54, 0.08], dtype=float32";
     /// Creates Hann's window: `0.5 - 0.5 * cos(2 * pi * n / (M - 1))`.
-    hanning;
+    hanning "" "[0, 0.5, 1, 0.5, 0], dtype=float32";
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

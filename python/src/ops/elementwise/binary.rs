@@ -18,7 +18,7 @@ macro_rules! taken {
 }
 
 macro_rules! binary {
-    ($($(#[doc = $doc:literal])* $name:ident = $f:expr $(, by $how:ident)?;)*) => {
+    ($($(#[doc = $doc:literal])* $name:ident = $f:expr, $args:literal => $out:literal $(, by $how:ident)?;)*) => {
         $(
         $(#[doc = $doc])*
         ///
@@ -35,6 +35,10 @@ macro_rules! binary {
         ///
         /// Raises:
         ///     ValueError: If the shapes cannot be broadcast.
+        ///
+        /// Example:
+        #[doc = concat!("    >>> mx.", stringify!($name), "(", $args, ")")]
+        #[doc = concat!("    array(", $out, ")")]
         #[pyfunction]
         #[pyo3(signature = (a, b, stream=None))]
         fn $name(
@@ -56,71 +60,71 @@ macro_rules! binary {
 
 binary! {
     /// Adds two arrays elementwise.
-    add = Array::add;
+    add = Array::add, "mx.array([1, 2]), 0.5" => "[1.5, 2.5], dtype=float32";
     /// Subtracts `b` from `a` elementwise.
-    subtract = Array::subtract;
+    subtract = Array::subtract, "mx.array([5, 7]), mx.array([1, 2])" => "[4, 5], dtype=int32";
     /// Multiplies two arrays elementwise.
-    multiply = Array::multiply;
+    multiply = Array::multiply, "mx.array([1, 2]), mx.array([3.0, 0.5])" => "[3, 1], dtype=float32";
     /// Divides `a` by `b` elementwise.
     ///
     /// Integers and bools are divided as float32; division by zero gives infinity or NaN.
-    divide = Array::divide;
+    divide = Array::divide, "mx.array([1, 2]), 4" => "[0.25, 0.5], dtype=float32";
     /// Divides `a` by `b` elementwise and rounds the quotient down, in the promoted dtype.
-    floor_divide = Array::floor_divide;
+    floor_divide = Array::floor_divide, "mx.array([7, -7]), 2" => "[3, -4], dtype=int32";
     /// Computes the remainder of dividing `a` by `b` elementwise.
     ///
     /// It has the sign of `b`, as Python's `%`. Complex numbers raise a ValueError.
-    remainder = Array::remainder;
+    remainder = Array::remainder, "mx.array([7, -7]), 3" => "[1, 2], dtype=int32";
     /// Raises `a` to the power of `b` elementwise, in the promoted dtype.
-    power = Array::power;
+    power = Array::power, "mx.array([2, 3]), 2" => "[4, 9], dtype=int32";
     /// Returns the larger of `a` and `b` elementwise; NaN where either is NaN.
-    maximum = Array::maximum;
+    maximum = Array::maximum, "mx.array([1, 5]), 3" => "[3, 5], dtype=int32";
     /// Returns the smaller of `a` and `b` elementwise; NaN where either is NaN.
-    minimum = Array::minimum;
+    minimum = Array::minimum, "mx.array([1, 5]), 3" => "[1, 3], dtype=int32";
     /// Computes `log(exp(a) + exp(b))` elementwise, without overflow.
     ///
     /// Integers and bools give float32.
-    logaddexp = Array::logaddexp;
+    logaddexp = Array::logaddexp, "mx.array([0.0, 100.0]), 100" => "[100, 100.693], dtype=float32";
     /// Computes `a * log(b)` elementwise: 0 where `a` is 0, unless `b` is NaN.
     ///
     /// Integers and bools give float32; complex numbers raise a ValueError.
-    xlogy = Array::xlogy;
+    xlogy = Array::xlogy, "mx.array([0.0, 1.0]), mx.array([0.0, mx.e])" => "[0, 1], dtype=float32";
     /// Computes the angle of the point (`b`, `a`) elementwise, from -pi to pi.
     ///
     /// Integers and bools give float32; complex numbers raise a ValueError.
-    arctan2 = Array::arctan2;
+    arctan2 = Array::arctan2, "mx.array([1.0, -1.0]), 1" => "[0.785398, -0.785398], dtype=float32";
     /// Tests `a == b` elementwise; bools. NaN equals nothing.
-    equal = Array::equal;
+    equal = Array::equal, "mx.array([1, 2, 3]), 2" => "[False, True, False], dtype=bool";
     /// Tests `a != b` elementwise; bools. NaN differs from everything.
-    not_equal = Array::not_equal;
+    not_equal = Array::not_equal, "mx.array([1, 2, 3]), 2" => "[True, False, True], dtype=bool";
     /// Tests `a < b` elementwise; bools, False where either is NaN.
-    less = Array::less;
+    less = Array::less, "mx.array([1, 2, 3]), 2" => "[True, False, False], dtype=bool";
     /// Tests `a <= b` elementwise; bools, False where either is NaN.
-    less_equal = Array::less_equal;
+    less_equal = Array::less_equal, "mx.array([1, 2, 3]), 2" => "[True, True, False], dtype=bool";
     /// Tests `a > b` elementwise; bools, False where either is NaN.
-    greater = Array::greater;
+    greater = Array::greater, "mx.array([1, 2, 3]), 2" => "[False, False, True], dtype=bool";
     /// Tests `a >= b` elementwise; bools, False where either is NaN.
-    greater_equal = Array::greater_equal;
+    greater_equal = Array::greater_equal, "mx.array([1, 2, 3]), 2" => "[False, True, True], dtype=bool";
     /// Tests where both `a` and `b` are non-zero; bools.
-    logical_and = Array::logical_and, by apart;
+    logical_and = Array::logical_and, "mx.array([0, 1, 2]), True" => "[False, True, True], dtype=bool", by apart;
     /// Tests where `a` or `b` or both are non-zero; bools.
-    logical_or = Array::logical_or, by apart;
+    logical_or = Array::logical_or, "mx.array([0, 1, 2]), False" => "[False, True, True], dtype=bool", by apart;
     /// Tests where exactly one of `a` and `b` is non-zero; bools.
-    logical_xor = Array::logical_xor, by apart;
+    logical_xor = Array::logical_xor, "mx.array([0, 1, 2]), True" => "[True, False, False], dtype=bool", by apart;
     /// Computes `a & b` elementwise, of integers and bools. Other dtypes raise a RuntimeError.
-    bitwise_and = Array::bitwise_and;
+    bitwise_and = Array::bitwise_and, "mx.array([5, 6]), 4" => "[4, 4], dtype=int32";
     /// Computes `a | b` elementwise, of integers and bools. Other dtypes raise a RuntimeError.
-    bitwise_or = Array::bitwise_or;
+    bitwise_or = Array::bitwise_or, "mx.array([5, 6]), 8" => "[13, 14], dtype=int32";
     /// Computes `a ^ b` elementwise, of integers and bools. Other dtypes raise a RuntimeError.
-    bitwise_xor = Array::bitwise_xor;
+    bitwise_xor = Array::bitwise_xor, "mx.array([5, 6]), 4" => "[1, 2], dtype=int32";
     /// Shifts the bits of `a` to the left by `b` places elementwise, of integers.
     ///
     /// Bools count as uint8. Other dtypes raise a RuntimeError.
-    left_shift = Array::left_shift;
+    left_shift = Array::left_shift, "mx.array([1, 5]), 2" => "[4, 20], dtype=int32";
     /// Shifts the bits of `a` to the right by `b` places elementwise, of integers.
     ///
     /// Bools count as uint8. Other dtypes raise a RuntimeError.
-    right_shift = Array::right_shift;
+    right_shift = Array::right_shift, "mx.array([8, 5]), 1" => "[4, 2], dtype=int32";
 }
 
 /// Two operands, each by itself: what is asked is whether they are zero, so a number needs no

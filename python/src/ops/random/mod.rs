@@ -142,6 +142,10 @@ fn key(seed: Seed) -> Res<PyArray> {
 ///
 /// Raises:
 ///     ValueError: If the width is another, or a size is negative.
+///
+/// Example:
+///     >>> mx.random.bits((2, 3), width=1, key=mx.random.key(0)).dtype
+///     ultramarine.uint8
 #[pyfunction]
 #[pyo3(signature = (shape=SCALAR, width=4, key=None, stream=None, *, device=None),
     text_signature = "(shape=[], width=4, key=None, stream=None, *, device=None)")]
@@ -362,6 +366,11 @@ fn bernoulli(
 ///     ValueError: If the dtype is not of floats, or the bounds cannot be broadcast to the
 ///         shape.
 ///     RuntimeError: If the dtype is float64.
+///
+/// Example:
+///     >>> x = mx.random.truncated_normal(-1, 2, (100,))
+///     >>> mx.all((x >= -1) & (x <= 2))
+///     array(True, dtype=bool)
 #[pyfunction]
 #[pyo3(signature = (lower, upper, shape=None, dtype=None, key=None, stream=None, *, device=None),
     text_signature = "(lower, upper, shape=None, dtype=None, key=None, stream=None, *, device=None)")]
@@ -398,6 +407,10 @@ fn truncated_normal(
 /// Raises:
 ///     ValueError: If the dtype is not of floats.
 ///     RuntimeError: If the dtype is float64.
+///
+/// Example:
+///     >>> mx.random.gumbel((2, 3), key=mx.random.key(0)).shape
+///     (2, 3)
 #[pyfunction]
 #[pyo3(signature = (shape=SCALAR, dtype=None, key=None, stream=None, *, device=None),
     text_signature = "(shape=[], dtype=None, key=None, stream=None, *, device=None)")]
@@ -429,6 +442,10 @@ fn gumbel(
 ///
 /// Raises:
 ///     ValueError: If the dtype is not of floats.
+///
+/// Example:
+///     >>> mx.random.laplace((2, 3), loc=10.0, scale=0.5, key=mx.random.key(0)).shape
+///     (2, 3)
 #[pyfunction]
 #[pyo3(signature = (shape=SCALAR, dtype=None, loc=0.0, scale=1.0, key=None, stream=None, *, device=None),
     text_signature = "(shape=[], dtype=None, loc=0.0, scale=1.0, key=None, stream=None, *, device=None)")]
@@ -550,6 +567,11 @@ fn permutation(
 ///
 /// Raises:
 ///     ValueError: If the shapes do not fit, or the dtype is another.
+///
+/// Example:
+///     >>> mean, cov = mx.zeros(2), mx.array([[1.0, 0.5], [0.5, 1.0]])
+///     >>> mx.random.multivariate_normal(mean, cov, (100,)).shape
+///     (100, 2)
 #[pyfunction]
 #[pyo3(signature = (mean, cov, shape=SCALAR, dtype=None, key=None, stream=None, *, device=None),
     text_signature = "(mean, cov, shape=[], dtype=None, key=None, stream=None, *, device=None)")]
@@ -572,8 +594,7 @@ fn multivariate_normal(
 pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     let m = &PyModule::new(parent.py(), "ultramarine.random")?;
     crate::functions!(m: seed key bits split uniform normal randint bernoulli truncated_normal gumbel
-        laplace categorical permutation
-        multivariate_normal);
+        laplace categorical permutation multivariate_normal);
     m.add("state", RandomState)?;
     parent.add("_random", m)
 }

@@ -14,7 +14,7 @@ macro_rules! functions_only {
     ($register:ident; $(
         $(#[doc = $doc:literal])*
         $name:ident($($(#[doc = $about:literal])* $arg:ident: $t:ty $(= $default:expr)?),*)
-            -> $returns:literal => |$a:ident| $body:expr;
+            -> $returns:literal, $($example:expr),+ => |$a:ident| $body:expr;
     )*) => {
         $(
         $(#[doc = $doc])*
@@ -31,6 +31,9 @@ macro_rules! functions_only {
         /// Raises:
         ///     IndexError: If an axis is out of range.
         ///     ValueError: If the shape, or the number of dimensions, does not fit.
+        ///
+        /// Example:
+        $(#[doc = $example])+
         #[pyfunction]
         #[pyo3(signature = (a, /, $($arg $(= $default)?,)* *, stream=None))]
         fn $name(a: ArrayArg, $($arg: $t,)* stream: Option<StreamArg>) -> Res<PyArray> {
@@ -51,12 +54,16 @@ macro_rules! both {
     ($register:ident; $(
         $(#[doc = $doc:literal])*
         $name:ident($($(#[doc = $about:literal])* $arg:ident: $t:ty $(= $default:expr)?),*)
-            -> $returns:literal => |$a:ident| $body:expr;
+            -> $returns:literal, $of:literal $with:literal $show:literal => $out:literal
+            => |$a:ident| $body:expr;
     )*) => {
         functions_only! {
             $register;
             $($(#[doc = $doc])* $name($($(#[doc = $about])* $arg: $t $(= $default)?),*)
-                -> $returns => |$a| $body;)*
+                -> $returns,
+                concat!("    >>> mx.", stringify!($name), "(", $of, ", ", $with, ")", $show),
+                concat!("    ", $out)
+                => |$a| $body;)*
         }
 
         #[pymethods]
@@ -75,6 +82,10 @@ macro_rules! both {
             /// Raises:
             ///     IndexError: If an axis is out of range.
             ///     ValueError: If the shape, or the number of dimensions, does not fit.
+            ///
+            /// Example:
+            #[doc = concat!("    >>> ", $of, ".", stringify!($name), "(", $with, ")", $show)]
+            #[doc = concat!("    ", $out)]
             #[pyo3(signature = ($($arg $(= $default)?,)* *, stream=None))]
             fn $name(
                 &self,
@@ -97,32 +108,37 @@ both! {
         start_axis: isize = 0,
         ///     end_axis (int): Last axis to join.
         end_axis: isize = -1
-    ) -> "     array: Array with the axes joined; one dimension at least."
+    ) -> "     array: Array with the axes joined; one dimension at least.",
+        "mx.ones((2, 3, 4))" "1" ".shape" => "(2, 12)"
         => |a| a.flatten(start_axis, end_axis);
     /// Removes axes of size 1.
     squeeze(
         ///     axis (int | Sequence[int] | None): Axes to remove; by default all of size 1.
         axis: Option<Ints> = None
-    ) -> "     array: View without the axes." => |a| a.squeeze(axes(&axis));
+    ) -> "     array: View without the axes.",
+        "mx.ones((2, 1, 3, 1))" "-1" ".shape" => "(2, 1, 3)" => |a| a.squeeze(axes(&axis));
     /// Moves an axis to another position. The others keep their order.
     moveaxis(
         ///     source (int): Axis to move.
         source: isize,
         ///     destination (int): Position of the axis in the result.
         destination: isize
-    ) -> "     array: View with the axis moved." => |a| a.moveaxis(source, destination);
+    ) -> "     array: View with the axis moved.",
+        "mx.ones((2, 3, 4))" "0, 2" ".shape" => "(3, 4, 2)" => |a| a.moveaxis(source, destination);
     /// Exchanges two axes.
     swapaxes(
         ///     axis1 (int): First axis.
         axis1: isize,
         ///     axis2 (int): Second axis.
         axis2: isize
-    ) -> "     array: View with the axes exchanged." => |a| a.swapaxes(axis1, axis2);
+    ) -> "     array: View with the axes exchanged.",
+        "mx.ones((2, 3, 4))" "0, 2" ".shape" => "(4, 3, 2)" => |a| a.swapaxes(axis1, axis2);
     /// Takes the diagonal of a matrix, or makes a matrix with a vector as its diagonal.
     diag(
         ///     k (int): Diagonal: 0 for the main one, above it positive, below it negative.
         k: isize = 0
-    ) -> "     array: Vector of a matrix, or matrix of a vector." => |a| a.diag(k);
+    ) -> "     array: Vector of a matrix, or matrix of a vector.",
+        "mx.array([[1, 2], [3, 4]])" "1" "" => "array([2], dtype=int32)" => |a| a.diag(k);
 }
 
 functions_only! {
@@ -131,32 +147,45 @@ functions_only! {
     reshape(
         ///     shape (Sequence[int]): Sizes; one may be -1 and follows from the others.
         shape: Sequence
-    ) -> "     array: Array of that shape; a view where strides allow it." => |a| a.reshape(&shape.0);
+    ) -> "     array: Array of that shape; a view where strides allow it.",
+        "     >>> mx.reshape(mx.arange(6), (2, -1))",
+        "     array([[0, 1, 2],",
+        "            [3, 4, 5]], dtype=int32)" => |a| a.reshape(&shape.0);
     /// Splits an axis into several.
     unflatten(
         ///     axis (int): Axis to split.
         axis: isize,
         ///     shape (Sequence[int]): Sizes of the new axes; one may be -1.
         shape: Sequence
-    ) -> "     array: Array with the new axes in place of the axis." => |a| a.unflatten(axis, &shape.0);
+    ) -> "     array: Array with the new axes in place of the axis.",
+        "     >>> mx.unflatten(mx.arange(6), 0, (2, 3)).shape",
+        "     (2, 3)" => |a| a.unflatten(axis, &shape.0);
     /// Inserts axes of size 1.
     expand_dims(
         ///     axis (int | Sequence[int]): Positions of the new axes in the result.
         axis: Ints
-    ) -> "     array: View with the new axes." => |a| a.expand_dims(&axis.0);
+    ) -> "     array: View with the new axes.",
+        "     >>> mx.expand_dims(mx.ones((2, 3)), (0, -1)).shape",
+        "     (1, 2, 3, 1)" => |a| a.expand_dims(&axis.0);
     /// Reverses the order of elements along axes.
     flip(
         ///     axis (int | Sequence[int] | None): Axes to reverse; by default all of them.
         axis: Option<Ints> = None
-    ) -> "     array: View with the elements reversed." => |a| a.flip(axes(&axis));
+    ) -> "     array: View with the elements reversed.",
+        "     >>> mx.flip(mx.array([1, 2, 3]))",
+        "     array([3, 2, 1], dtype=int32)" => |a| a.flip(axes(&axis));
     /// Exchanges the last two axes.
-    matrix_transpose() -> "     array: View with the axes exchanged." => |a| matrix_transposed(a);
+    matrix_transpose() -> "     array: View with the axes exchanged.",
+        "     >>> mx.matrix_transpose(mx.ones((5, 2, 3))).shape",
+        "     (5, 3, 2)" => |a| matrix_transposed(a);
     /// Puts the axes into another order; another name of `transpose`.
     permute_dims(
         ///     axes (Sequence[int] | None): The axes of `a` in their new order; by default they are
         ///         reversed.
         axes: Option<Sequence> = None
-    ) -> "     array: View with the axes in that order."
+    ) -> "     array: View with the axes in that order.",
+        "     >>> mx.permute_dims(mx.ones((2, 3, 4)), (1, 0, 2)).shape",
+        "     (3, 2, 4)"
         => |a| transposed(a, axes.as_ref().map(|s| &s.0[..]));
     /// Moves elements along axes by a number of positions, those beyond the end to the front.
     roll(
@@ -166,7 +195,9 @@ functions_only! {
         ///     axis (int | Sequence[int] | None): Axes to move along; by default the array is
         ///         flattened and gets its shape back.
         axis: Option<Ints> = None
-    ) -> "     array: Moved elements in the shape of `a`." => |a| {
+    ) -> "     array: Moved elements in the shape of `a`.",
+        "     >>> mx.roll(mx.arange(5), 2)",
+        "     array([3, 4, 0, 1, 2], dtype=int32)" => |a| {
         let shifts = match &axis {
             // One shift for several axes.
             Some(axes) if shift.0.len() == 1 => vec![shift.0[0]; axes.0.len()],
@@ -342,6 +373,10 @@ impl PyArray {
     /// Raises:
     ///     IndexError: If an axis is out of range.
     ///     ValueError: If the axes are no permutation.
+    ///
+    /// Example:
+    ///     >>> mx.ones((2, 3, 4)).transpose(1, 0, 2).shape
+    ///     (3, 2, 4)
     #[pyo3(signature = (*axes, stream=None))]
     fn transpose(
         &self,
@@ -356,12 +391,20 @@ impl PyArray {
     }
 
     /// array: The array with its axes reversed.
+    ///
+    /// Example:
+    ///     >>> mx.ones((2, 3, 4)).T.shape
+    ///     (4, 3, 2)
     #[getter(T)]
     fn reversed(&self, py: Python<'_>) -> Res<PyArray> {
         Ok(PyArray::new(self.get(py).transpose()?))
     }
 
     /// array: The array with its last two axes exchanged; it has two dimensions at least.
+    ///
+    /// Example:
+    ///     >>> mx.ones((5, 2, 3)).mT.shape
+    ///     (5, 3, 2)
     #[getter(mT)]
     fn matrix_transposed(&self, py: Python<'_>) -> Res<PyArray> {
         Ok(PyArray::new(matrix_transposed(&self.get(py))?))
@@ -378,6 +421,10 @@ impl PyArray {
     ///
     /// Returns:
     ///     array: Array without the two axes, with the diagonals as the last axis.
+    ///
+    /// Example:
+    ///     >>> mx.array([[1, 2], [3, 4]]).diagonal()
+    ///     array([1, 4], dtype=int32)
     #[pyo3(signature = (offset=0, axis1=0, axis2=1, stream=None))]
     fn diagonal(
         &self,

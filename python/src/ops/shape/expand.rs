@@ -88,7 +88,7 @@ fn broadcast_shapes<'py>(shapes: &Bound<'py, PyTuple>) -> Res<Bound<'py, PyTuple
 }
 
 macro_rules! at_least {
-    ($($(#[doc = $doc:literal])* $name:ident;)*) => {$(
+    ($($(#[doc = $doc:literal])* $name:ident $out:literal;)*) => {$(
         $(#[doc = $doc])*
         ///
         /// Args:
@@ -98,6 +98,10 @@ macro_rules! at_least {
         ///
         /// Returns:
         ///     array | list[array]: View of the array; a list of views, if there are several arrays.
+        ///
+        /// Example:
+        #[doc = concat!("    >>> mx.", stringify!($name), "(mx.ones(2)).shape")]
+        #[doc = concat!("    ", $out)]
         #[pyfunction]
         #[pyo3(signature = (*arys, stream=None))]
         fn $name<'py>(
@@ -120,12 +124,12 @@ macro_rules! at_least {
 
 at_least! {
     /// Gives arrays without dimensions one axis of size 1.
-    atleast_1d;
+    atleast_1d "(2,)";
     /// Gives arrays of less than two dimensions axes of size 1; a vector becomes a row.
-    atleast_2d;
+    atleast_2d "(1, 2)";
     /// Gives arrays of less than three dimensions axes of size 1; a matrix gets them behind its
     /// own.
-    atleast_3d;
+    atleast_3d "(1, 2, 1)";
 }
 
 /// Repeats each element a number of times.

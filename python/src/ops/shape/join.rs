@@ -76,6 +76,10 @@ impl PyArray {
     /// Raises:
     ///     IndexError: If the axis is out of range.
     ///     ValueError: If the parts would not be equal.
+    ///
+    /// Example:
+    ///     >>> mx.arange(6).split(3)
+    ///     [array([0, 1], dtype=int32), array([2, 3], dtype=int32), array([4, 5], dtype=int32)]
     #[pyo3(signature = (indices_or_sections, axis=0, *, stream=None))]
     fn split(
         &self,

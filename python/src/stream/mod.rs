@@ -1,9 +1,10 @@
 //! Devices and streams.
 
+mod devices;
+
 use crate::error::{Res, type_, value};
 use crate::lease::Leased;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use ultramarine::{Device, DeviceType, Scope, Stream, ThreadLocalStream, interchange};
@@ -89,6 +90,12 @@ impl PyDeviceType {
 ///
 /// Raises:
 ///     ValueError: If the index does not fit into 16 bits.
+///
+/// Example:
+///     >>> mx.Device(mx.cpu)
+///     Device(cpu, 0)
+///     >>> mx.Device(mx.cpu) == mx.cpu
+///     True
 #[pyclass(name = "Device", module = "ultramarine", frozen)]
 pub struct PyDevice(pub Device);
 
@@ -186,6 +193,10 @@ impl FromPyObject<'_, '_> for DeviceArg {
 }
 
 /// Ordered queue of work on a device. Made by `new_stream`.
+///
+/// Example:
+///     >>> mx.new_stream(mx.cpu).device
+///     Device(cpu, 0)
 #[pyclass(name = "Stream", module = "ultramarine", frozen)]
 pub struct PyStream(Leased);
 
@@ -198,6 +209,11 @@ impl PyStream {
 /// Stream of each thread's own: where a stream is asked for, it is the calling thread's.
 ///
 /// Made by `new_thread_local_stream`.
+///
+/// Example:
+///     >>> stream = mx.new_thread_local_stream(mx.cpu)
+///     >>> mx.add(1, 2, stream=stream)
+///     array(3, dtype=int32)
 #[pyclass(name = "ThreadLocalStream", module = "ultramarine", frozen)]
 pub struct PyThreadLocalStream(ThreadLocalStream);
 
@@ -337,6 +353,12 @@ crate::context_manager! {
     /// Args:
     ///     s (Stream | ThreadLocalStream | Device | DeviceType): Stream, or device whose default
     ///         stream is meant.
+    ///
+    /// Example:
+    ///     >>> with mx.StreamContext(mx.cpu):
+    ///     ...     y = mx.add(1, 2)
+    ///     >>> y
+    ///     array(3, dtype=int32)
     StreamContext("StreamContext"): StreamArg => Leased, Scope
 }
 
@@ -357,51 +379,6 @@ fn stream(s: StreamArg) -> StreamContext {
     StreamContext(s.0)
 }
 
-/// Returns the device that operations use unless a stream or their inputs decide otherwise.
-///
-/// Returns:
-///     Device: The CPU, unless `set_default_device` or `stream` set another.
-#[pyfunction]
-fn default_device() -> PyDevice {
-    PyDevice(ultramarine::default_device())
-}
-
-/// Sets the default device.
-///
-/// Args:
-///     device (Device | DeviceType): Device that operations use from now on.
-///
-/// Raises:
-///     ValueError: If there is no such device.
-#[pyfunction]
-fn set_default_device(device: DeviceArg) -> Res<()> {
-    Ok(ultramarine::set_default_device(device.0)?)
-}
-
-/// Tests whether a device can be used.
-///
-/// Args:
-///     device (Device | DeviceType): Device, or kind whose first device is meant.
-///
-/// Returns:
-///     bool: True if there is such a device.
-#[pyfunction]
-fn is_available(device: DeviceArg) -> bool {
-    ultramarine::is_available(device.0)
-}
-
-/// Counts the devices of a kind.
-///
-/// Args:
-///     device_type (Device | DeviceType): Kind, or a device of that kind.
-///
-/// Returns:
-///     int: Number of devices, over all backends.
-#[pyfunction]
-fn device_count(device_type: DeviceArg) -> usize {
-    ultramarine::device_count(device_type.0.kind)
-}
-
 /// Returns the default stream of a device.
 ///
 /// Args:
@@ -412,6 +389,10 @@ fn device_count(device_type: DeviceArg) -> usize {
 ///
 /// Raises:
 ///     ValueError: If there is no such device.
+///
+/// Example:
+///     >>> mx.default_stream(mx.cpu).device
+///     Device(cpu, 0)
 #[pyfunction]
 fn default_stream(device: DeviceArg) -> Res<PyStream> {
     Ok(PyStream(Leased::of(ultramarine::default_stream(device.0)?)))
@@ -424,6 +405,11 @@ fn default_stream(device: DeviceArg) -> Res<PyStream> {
 ///
 /// Args:
 ///     stream (Stream): Stream.
+///
+/// Example:
+///     >>> former = mx.default_stream(mx.cpu)
+///     >>> mx.set_default_stream(mx.new_stream(mx.cpu))
+///     >>> mx.set_default_stream(former)
 #[pyfunction]
 fn set_default_stream(stream: &Bound<'_, PyStream>) {
     let leased = &stream.get().0;
@@ -445,6 +431,11 @@ fn set_default_stream(stream: &Bound<'_, PyStream>) {
 ///
 /// Raises:
 ///     ValueError: If there is no such device.
+///
+/// Example:
+///     >>> s = mx.new_stream(mx.cpu)
+///     >>> mx.add(1, 2, stream=s)
+///     array(3, dtype=int32)
 #[pyfunction]
 fn new_stream(device: DeviceArg) -> Res<PyStream> {
     Ok(PyStream(Leased::new(ultramarine::new_stream(device.0)?)))
@@ -460,6 +451,11 @@ fn new_stream(device: DeviceArg) -> Res<PyStream> {
 ///
 /// Raises:
 ///     ValueError: If there is no such device.
+///
+/// Example:
+///     >>> stream = mx.new_thread_local_stream(mx.cpu)
+///     >>> mx.add(1, 2, stream=stream)
+///     array(3, dtype=int32)
 #[pyfunction]
 fn new_thread_local_stream(device: DeviceArg) -> Res<PyThreadLocalStream> {
     Ok(PyThreadLocalStream(ThreadLocalStream::new(device.0)?))
@@ -469,41 +465,14 @@ fn new_thread_local_stream(device: DeviceArg) -> Res<PyThreadLocalStream> {
 ///
 /// Thread-local ones begin anew. Arrays and other threads that use one of the streams may go
 /// on.
+///
+/// Example:
+///     >>> y = mx.add(1, 2, stream=mx.new_stream(mx.cpu))
+///     >>> mx.eval(y)
+///     >>> mx.clear_streams()
 #[pyfunction]
 fn clear_streams(py: Python<'_>) -> Res<()> {
     Ok(py.detach(ultramarine::clear_streams)?)
-}
-
-/// Describes a device.
-///
-/// Args:
-///     d (Device | DeviceType | None): Device; by default the default one.
-///
-/// Returns:
-///     dict[str, str | int]: `device_name`, `architecture`, `backend` and, as far as they are
-///         known, `memory_size` and `total_memory` (both the same, in bytes),
-///         `max_buffer_length` (bytes) and `threads`. Empty for a device that is not there.
-#[pyfunction]
-#[pyo3(signature = (d=None))]
-fn device_info(py: Python<'_>, d: Option<DeviceArg>) -> Res<Bound<'_, PyDict>> {
-    let device = d.map_or_else(ultramarine::default_device, |d| d.0);
-    let all = PyDict::new(py);
-    let Ok(info) = ultramarine::device_info(device) else { return Ok(all) };
-    all.set_item("device_name", info.name)?;
-    all.set_item("architecture", info.architecture)?;
-    all.set_item("backend", info.backend)?;
-    let numbers = [
-        ("memory_size", info.memory),
-        ("total_memory", info.memory),
-        ("max_buffer_length", info.largest_buffer),
-        ("threads", info.threads),
-    ];
-    for (key, number) in numbers {
-        if let Some(number) = number {
-            all.set_item(key, number)?;
-        }
-    }
-    Ok(all)
 }
 
 /// Waits until a stream has completed all its work.
@@ -515,6 +484,10 @@ fn device_info(py: Python<'_>, d: Option<DeviceArg>) -> Res<Bound<'_, PyDict>> {
 /// Raises:
 ///     RuntimeError: If the device failed, or work that `async_eval` began did; what failed first
 ///         and was not raised yet is raised, with the type of its own error, once.
+///
+/// Example:
+///     >>> mx.async_eval(mx.ones(3) + 1)
+///     >>> mx.synchronize()
 #[pyfunction]
 #[pyo3(signature = (stream=None))]
 fn synchronize(py: Python<'_>, stream: Option<StreamArg>) -> Res<()> {
@@ -535,8 +508,9 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let class = m.py().get_type::<PyDeviceType>();
     m.add("cpu", class.getattr("cpu")?)?;
     m.add("gpu", class.getattr("gpu")?)?;
-    crate::functions!(m: stream default_device set_default_device is_available device_count
-        default_stream set_default_stream new_stream new_thread_local_stream clear_streams device_info synchronize);
+    devices::register(m)?;
+    crate::functions!(m: stream default_stream set_default_stream new_stream new_thread_local_stream clear_streams
+        synchronize);
     m.add("new_thread_unsafe_stream", m.getattr("new_stream")?)?;
     Ok(())
 }
