@@ -14,6 +14,19 @@ from types import SimpleNamespace as _Record
 
 from ultramarine import _core
 
+# The core calls these two by name.
+from ultramarine._backends.directories import package_directories as _package_directories  # noqa: F401
+from ultramarine._backends.directories import probe_command as _probe_command  # noqa: F401
+from ultramarine._backends.records import (
+    Backend,
+    Candidate,
+    Offer,
+    OpCount,
+    OpCounts,
+    Report,
+    Stats,
+)
+
 __all__ = [
     "Backend",
     "Candidate",
@@ -52,99 +65,6 @@ __all__ = [
 
 _list = list
 
-# The group of entry points by which packages declare directories with backends.
-_GROUP = "ultramarine.backends"
-
-
-class Backend(_Record):
-    """Loaded backend.
-
-    Attributes:
-        name (str): Name.
-        variant (str): Variant of the name; several may exist of one backend.
-        version (str): Version.
-        score (int): Suitability for this machine; the highest score of a name is loaded.
-        device_type (DeviceType): Kind of the devices that it serves.
-        devices (list[Device]): Devices that it serves.
-        descriptions (list[str]): Descriptions of the devices.
-        dlpack_device_type (int): DLPack's number for the devices.
-        path (str | None): Path of its file; None if it is built in.
-    """
-
-
-class Offer(_Record):
-    """Backend as a filter of `load_all` sees it, before it is initialised.
-
-    Attributes:
-        name (str): Name.
-        variant (str): Variant of the name.
-        version (str): Version.
-        score (int): Suitability for this machine.
-        device_type (DeviceType): Kind of the devices that it serves.
-        devices (list): What is known of each device: its `name`, `memory` in bytes (0 if unknown), `uuid`
-            and `pci` address (or None).
-        path (str): Path of its file.
-    """
-
-
-class Candidate(_Record):
-    """File that was looked at, and its outcome.
-
-    Attributes:
-        path (str): Path of the file.
-        rule (str): Rule by which it was found.
-        name (str): Name of the backend.
-        variant (str): Variant of the name.
-        outcome (str): "loaded", "skipped" (nothing is wrong with it) or "rejected".
-        stage (str): Last stage that it reached.
-        code (str | None): Reason of being left out, as a word.
-        reason (str | None): Reason of being left out, as text.
-        remedy (str | None): Remedy.
-        properties (dict | None): Properties that it declares, as far as they are known.
-        score (int | None): Suitability for this machine, if it is known.
-        winner (bool): True for the one of its name that is loaded.
-        devices (list[str]): Names of its devices.
-        milliseconds (float): Time that it took.
-    """
-
-
-class Report:
-    """All files that were looked at. Printed, it is a table.
-
-    Attributes:
-        directories (list[dict]): Dictionaries with `path`, `rule`, and the number of files `found` or an
-            `error`.
-        candidates (list[Candidate]): The files, over which iteration runs.
-    """
-
-    def __init__(self):
-        import json
-
-        self._table = _core._report_table()
-        report = json.loads(_core._report_json())
-        self.directories = report["directories"]
-        self.candidates = [_candidate(c) for c in report["candidates"]]
-
-    def __iter__(self):
-        return iter(self.candidates)
-
-    def __len__(self):
-        return len(self.candidates)
-
-    def __str__(self):
-        return self._table
-
-    def __repr__(self):
-        loaded = sum(c.outcome == "loaded" for c in self.candidates)
-        return f"Report({len(self.candidates)} candidates, {loaded} loaded)"
-
-
-def _candidate(fields):
-    why = fields.pop("reason") or {}
-    return Candidate(
-        code=why.get("code"), reason=why.get("text"), remedy=why.get("remedy"), **fields
-    )
-
 
 def load(path):
     """Loads the backend in one file.
@@ -160,6 +80,13 @@ def load(path):
     Raises:
         FileNotFoundError: If there is no such file; another `OSError` if it cannot be read.
         RuntimeError: If the library cannot be used here, with reason and remedy.
+
+    Example:
+        >>> try:
+        ...     mx.backends.load("libultramarine-missing.so")
+        ... except FileNotFoundError:
+        ...     print("no such file")
+        no such file
     """
     return Backend(**_core._load(os.fspath(path)))
 
@@ -175,6 +102,13 @@ def load_best(name):
 
     Raises:
         RuntimeError: If none can be loaded, with the reasons.
+
+    Example:
+        >>> try:
+        ...     mx.backends.load_best("missing")
+        ... except RuntimeError:
+        ...     print("none of this name")
+        none of this name
     """
     return Backend(**_core._load_best(name))
 
@@ -200,6 +134,10 @@ def load_all(
 
     Returns:
         list[Backend]: Backends that were not loaded before.
+
+    Example:
+        >>> mx.backends.load_all(allowed="no-such-backend")
+        []
     """
     ask = None if filter is None else lambda offer: filter(_offer(offer))
     found = _core._load_all(
@@ -222,6 +160,10 @@ def list():
 
     Returns:
         list[Backend]: The backends.
+
+    Example:
+        >>> mx.backends.list()[0].name
+        'cpu'
     """
     return [Backend(**fields) for fields in _core._backends()]
 
@@ -239,6 +181,10 @@ def get(device_or_name):
 
     Raises:
         ValueError: If there is none.
+
+    Example:
+        >>> mx.backends.get(mx.cpu).name
+        'cpu'
     """
     if isinstance(device_or_name, str):
         return Backend(**_core._backend_named(device_or_name))
@@ -253,6 +199,10 @@ def is_available(device_type):
 
     Returns:
         bool: True if there is one.
+
+    Example:
+        >>> mx.backends.is_available(mx.cpu)
+        True
     """
     return device_count(device_type) > 0
 
@@ -265,6 +215,10 @@ def device_count(device_type):
 
     Returns:
         int: Number of devices.
+
+    Example:
+        >>> mx.backends.device_count(mx.cpu)
+        1
     """
     return _core.device_count(device_type)
 
@@ -274,12 +228,21 @@ def report():
 
     Returns:
         Report: The files, with the reason and the remedy of those that were left out.
+
+    Example:
+        >>> rejected = {file.path: file.reason for file in mx.backends.report() if file.outcome == "rejected"}
     """
     return Report()
 
 
 def report_json():
-    """Returns the `report` as JSON text."""
+    """Returns the `report` as JSON text.
+
+    Example:
+        >>> import json
+        >>> sorted(json.loads(mx.backends.report_json()))[:2]
+        ['candidates', 'directories']
+    """
     return _core._report_json()
 
 
@@ -293,6 +256,10 @@ def search_paths():
 
     Returns:
         list[tuple[str, str]]: Path of each directory, and the rule that names it.
+
+    Example:
+        >>> all(isinstance(path, str) for path, rule in mx.backends.search_paths())
+        True
     """
     return _core._search_paths()
 
@@ -302,6 +269,12 @@ def set_search_paths(paths):
 
     Args:
         paths (Iterable[str | PathLike[str]] | None): Directories; None goes back to the rules.
+
+    Example:
+        >>> mx.backends.set_search_paths(["/opt/backends"])
+        >>> [path for path, rule in mx.backends.search_paths()]
+        ['/opt/backends']
+        >>> mx.backends.set_search_paths(None)
     """
     _core._set_search_paths(None if paths is None else [os.fspath(p) for p in paths])
 
@@ -313,72 +286,25 @@ def op_counts():
 
     Returns:
         OpCounts: List of counts, which prints as a table.
+
+    Example:
+        >>> mx.backends.reset_op_counts()
+        >>> mx.eval(mx.sort(mx.array([3, 1, 2])))
+        >>> [(row.op, row.native) for row in mx.backends.op_counts() if row.op == "sort"]
+        [('sort', 1)]
     """
     return OpCounts(OpCount(**row) for row in _core._op_counts())
 
 
-class OpCount(_Record):
-    """Counts of an operation on a device.
-
-    Attributes:
-        device (Device): Device.
-        backend (str): Name of the backend whose kernels ran.
-        variant (str): Variant of the backend.
-        op (str): Name of the operation.
-        native (int): Runs by a kernel of the operation.
-        decomposed (int): Runs as simpler operations on the device.
-        cpu (int): Runs on the CPU.
-    """
-
-
-class OpCounts(_list):
-    """List of `OpCount`. Printed, it is a table."""
-
-    def __str__(self):
-        titles = ("device", "backend", "op", "native", "decomposed", "cpu")
-        rows = [
-            (
-                f"{row.device.type.name}:{row.device.index}",
-                "-".join(filter(None, [row.backend, row.variant])),
-                row.op,
-                *map(str, (row.native, row.decomposed, row.cpu)),
-            )
-            for row in self
-        ]
-        if not rows:
-            return "no operation has run yet"
-        widths = [max(map(len, column)) for column in zip(titles, *rows)]
-        # Names to the left, numbers to the right.
-        lines = [
-            "  ".join(f"{c:{'<' if i < 3 else '>'}{w}}" for i, (c, w) in enumerate(zip(r, widths)))
-            for r in [titles, *rows]
-        ]
-        return "\n".join(line.rstrip() for line in lines)
-
-
 def reset_op_counts():
-    """Sets the counts of `op_counts` to zero."""
-    _core._reset_op_counts()
+    """Sets the counts of `op_counts` to zero.
 
-
-class Stats(_Record):
-    """Counts of evaluation in the whole process.
-
-    Attributes:
-        commands (int): Commands given to backends.
-        replays (int): Recordings of commands that backends replayed at once.
-        fused (int): Fused programs among them.
-        fused_operations (int): Operations in these programs.
-        bytes_read (int): Bytes that all commands read; a broadcast operand counts once, registers do not.
-        bytes_written (int): Bytes that all commands wrote.
-        donations (int): Results that took over the memory of an operand.
-        contiguous_copies (int): Copies for backends that need contiguous operands.
-        repeated (int): Evaluations and calls of compiled functions that ran the commands of an earlier one.
-        mirrors (int): Copies between the host and a device.
-        transfers (int): Copies between accelerators.
-        bytes_to_host (int): Bytes that were copied from devices to the host.
-        bytes_to_devices (int): Bytes that were copied to devices, from the host or from another accelerator.
+    Example:
+        >>> mx.backends.reset_op_counts()
+        >>> print(mx.backends.op_counts())
+        no operation has run yet
     """
+    _core._reset_op_counts()
 
 
 def stats():
@@ -386,12 +312,24 @@ def stats():
 
     Returns:
         Stats: Counts.
+
+    Example:
+        >>> mx.backends.reset_stats()
+        >>> mx.eval(mx.sort(mx.array([3, 1, 2])))
+        >>> mx.backends.stats().commands >= 1
+        True
     """
     return Stats(**_core._stats())
 
 
 def reset_stats():
-    """Sets the counts of `stats` to zero."""
+    """Sets the counts of `stats` to zero.
+
+    Example:
+        >>> mx.backends.reset_stats()
+        >>> mx.backends.stats().commands
+        0
+    """
     _core._reset_stats()
 
 
@@ -403,6 +341,12 @@ def set_fusion(on):
 
     Args:
         on (bool): Fuses operations.
+
+    Example:
+        >>> mx.backends.set_fusion(False)
+        >>> mx.backends.is_fusing()
+        False
+        >>> mx.backends.set_fusion(True)
     """
     _core._set_fusion(bool(on))
 
@@ -412,6 +356,10 @@ def is_fusing():
 
     Returns:
         bool: True if they are.
+
+    Example:
+        >>> mx.backends.is_fusing()
+        True
     """
     return _core._fusion()
 
@@ -424,6 +372,12 @@ def set_executables(on):
 
     Args:
         on (bool): Has evaluations and calls of compiled functions run them.
+
+    Example:
+        >>> mx.backends.set_executables(False)
+        >>> mx.backends.uses_executables()
+        False
+        >>> mx.backends.set_executables(True)
     """
     _core._set_executables(bool(on))
 
@@ -433,6 +387,10 @@ def uses_executables():
 
     Returns:
         bool: True if they do.
+
+    Example:
+        >>> mx.backends.uses_executables()
+        True
     """
     return _core._executables()
 
@@ -446,6 +404,12 @@ def set_strict(on, allow=()):
     Args:
         on (bool): Strict mode.
         allow (Iterable[str]): Operations, by their names in `op_counts`, that may run on the CPU all the same.
+
+    Example:
+        >>> mx.backends.set_strict(True, allow=["sort"])
+        >>> mx.backends.is_strict()
+        True
+        >>> mx.backends.set_strict(False)
     """
     _core._set_strict(bool(on), _list(allow))
 
@@ -455,6 +419,10 @@ def is_strict():
 
     Returns:
         bool: True if it is.
+
+    Example:
+        >>> mx.backends.is_strict()
+        False
     """
     return _core._is_strict()
 
@@ -467,6 +435,12 @@ def set_poison(on):
 
     Args:
         on (bool): Looks for unwritten outputs.
+
+    Example:
+        >>> mx.backends.set_poison(True)
+        >>> mx.backends.is_poison()
+        True
+        >>> mx.backends.set_poison(False)
     """
     _core._set_poison(bool(on))
 
@@ -476,6 +450,10 @@ def is_poison():
 
     Returns:
         bool: True if they are.
+
+    Example:
+        >>> mx.backends.is_poison()
+        False
     """
     return _core._is_poison()
 
@@ -488,83 +466,31 @@ def validation_findings():
 
     Returns:
         int: Number of findings.
+
+    Example:
+        >>> mx.backends.validation_findings()
+        0
     """
     return _core._validation_findings()
 
 
 def include_dir():
-    """Returns the directory of the contract's C headers, which a compiler needs as `-I` to build a backend."""
+    """Returns the directory of the contract's C headers, which a compiler needs as `-I` to build a backend.
+
+    Example:
+        >>> import os
+        >>> os.listdir(mx.backends.include_dir())
+        ['ultramarine']
+    """
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), "include")
 
 
 def cmake_dir():
-    """Returns the directory of CMake's package `Ultramarine`, which `find_package` takes as `Ultramarine_DIR`."""
+    """Returns the directory of CMake's package `Ultramarine`, which `find_package` takes as `Ultramarine_DIR`.
+
+    Example:
+        >>> import os
+        >>> os.path.basename(mx.backends.cmake_dir())
+        'Ultramarine'
+    """
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), "share", "cmake", "Ultramarine")
-
-
-def _package_directories():
-    """The directories that installed packages declare, each with the name of its package. Called by
-    the core before its first load. A broken entry is warned of and does not affect the others."""
-    from importlib.metadata import distributions
-
-    # All distributions, not the first of each name: in a package's source directory the metadata that its build left
-    # there comes before those of the installed package, and has no library.
-    points = {}
-    try:
-        for distribution in distributions():
-            for point in distribution.entry_points:
-                if point.group == _GROUP:
-                    places = points.setdefault((point.name, point.value), [])
-                    places.append((point, distribution))
-    except Exception as error:
-        _warn(f"the entry points of installed packages cannot be read: {error}")
-    found = []
-    for (name, _), places in sorted(points.items()):
-        package = places[0][1].metadata["Name"] or name
-        try:
-            found += [(path, package) for path in _declared(places)]
-        except Exception as error:
-            _warn(f"the entry point {name!r} of {package} cannot be followed: {error}")
-    return found
-
-
-def _declared(places):
-    """The directories of an entry point that distributions declare: beside their files, or else where Python finds the
-    module, which in an editable installation is elsewhere."""
-    for point, distribution in places:
-        path = os.path.join(distribution.locate_file(""), *point.module.split("."), "backends")
-        if os.path.isdir(path):
-            return [os.path.abspath(path)]
-    return _directories(places[0][0].module)
-
-
-def _warn(text):
-    import warnings
-
-    warnings.warn(text, RuntimeWarning, stacklevel=3)
-
-
-def _directories(module):
-    """The directories of a package's or module's backends, found without running any of it."""
-    from importlib.util import find_spec
-
-    # A dotted name would import what stands before the dot.
-    top, *rest = module.split(".")
-    spec = find_spec(top)
-    if spec is None:
-        raise ModuleNotFoundError(f"there is no module {top!r}")
-    places = spec.submodule_search_locations
-    if places is None:
-        places = [os.path.dirname(spec.origin)]
-    return [os.path.abspath(os.path.join(place, *rest, "backends")) for place in places]
-
-
-def _probe_command():
-    """The command that tries a file, named behind it, in a child process: this interpreter, if it is one."""
-    import sys
-
-    if not sys.executable:
-        return None
-    place = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    code = f"import sys; sys.path.insert(0, {place!r}); from ultramarine import _core; "
-    return [sys.executable, "-c", code + "_core._probe(sys.argv[1])"]

@@ -59,6 +59,10 @@ class Backend:
         descriptions (list[str]): Descriptions of the devices.
         dlpack_device_type (int): DLPack's number for the devices.
         path (str | None): Path of its file; None if it is built in.
+
+    Example:
+        >>> mx.backends.get("cpu").name
+        'cpu'
     """
 
     name: str
@@ -89,6 +93,10 @@ class Offer:
         devices (list): What is known of each device: its `name`, `memory` in bytes (0 if unknown), `uuid`
             and `pci` address (or None).
         path (str): Path of its file.
+
+    Example:
+        >>> mx.backends.load_all(filter=lambda offer: isinstance(offer, mx.backends.Offer) and offer.score < 0)
+        []
     """
 
     name: str
@@ -117,6 +125,9 @@ class Candidate:
         winner (bool): True for the one of its name that is loaded.
         devices (list[str]): Names of its devices.
         milliseconds (float): Time that it took.
+
+    Example:
+        >>> remedies = [file.remedy for file in mx.backends.report() if file.outcome == "rejected"]
     """
 
     path: str
@@ -142,6 +153,10 @@ class Report:
         directories (list[dict]): Dictionaries with `path`, `rule`, and the number of files `found` or an
             `error`.
         candidates (list[Candidate]): The files, over which iteration runs.
+
+    Example:
+        >>> report = mx.backends.Report()
+        >>> rejected = [file.path for file in report if file.outcome == "rejected"]
     """
 
     directories: builtins.list[dict[str, Any]]
@@ -161,6 +176,11 @@ class OpCount:
         native (int): Runs by a kernel of the operation.
         decomposed (int): Runs as simpler operations on the device.
         cpu (int): Runs on the CPU.
+
+    Example:
+        >>> mx.eval(mx.sort(mx.array([3, 1, 2])))
+        >>> any(row.op == "sort" and row.native > 0 for row in mx.backends.op_counts())
+        True
     """
 
     device: Device
@@ -188,6 +208,10 @@ class Stats:
         transfers (int): Copies between accelerators.
         bytes_to_host (int): Bytes that were copied from devices to the host.
         bytes_to_devices (int): Bytes that were copied to devices, from the host or from another accelerator.
+
+    Example:
+        >>> mx.backends.stats().commands >= 0
+        True
     """
 
     commands: int
@@ -218,6 +242,13 @@ def load(path: str | PathLike[str]) -> Backend:
     Raises:
         FileNotFoundError: If there is no such file; another `OSError` if it cannot be read.
         RuntimeError: If the library cannot be used here, with reason and remedy.
+
+    Example:
+        >>> try:
+        ...     mx.backends.load("libultramarine-missing.so")
+        ... except FileNotFoundError:
+        ...     print("no such file")
+        no such file
     """
 
 def load_best(name: str) -> Backend:
@@ -231,6 +262,13 @@ def load_best(name: str) -> Backend:
 
     Raises:
         RuntimeError: If none can be loaded, with the reasons.
+
+    Example:
+        >>> try:
+        ...     mx.backends.load_best("missing")
+        ... except RuntimeError:
+        ...     print("none of this name")
+        none of this name
     """
 
 def load_all(
@@ -259,6 +297,10 @@ def load_all(
 
     Returns:
         list[Backend]: Backends that were not loaded before.
+
+    Example:
+        >>> mx.backends.load_all(allowed="no-such-backend")
+        []
     """
 
 def list() -> builtins.list[Backend]:
@@ -266,6 +308,10 @@ def list() -> builtins.list[Backend]:
 
     Returns:
         list[Backend]: The backends.
+
+    Example:
+        >>> mx.backends.list()[0].name
+        'cpu'
     """
 
 def get(device_or_name: Device | DeviceType | str) -> Backend:
@@ -281,6 +327,10 @@ def get(device_or_name: Device | DeviceType | str) -> Backend:
 
     Raises:
         ValueError: If there is none.
+
+    Example:
+        >>> mx.backends.get(mx.cpu).name
+        'cpu'
     """
 
 def is_available(device_type: DeviceType) -> bool:
@@ -291,6 +341,10 @@ def is_available(device_type: DeviceType) -> bool:
 
     Returns:
         bool: True if there is one.
+
+    Example:
+        >>> mx.backends.is_available(mx.cpu)
+        True
     """
 
 def device_count(device_type: DeviceType) -> int:
@@ -301,6 +355,10 @@ def device_count(device_type: DeviceType) -> int:
 
     Returns:
         int: Number of devices.
+
+    Example:
+        >>> mx.backends.device_count(mx.cpu)
+        1
     """
 
 def report() -> Report:
@@ -308,10 +366,19 @@ def report() -> Report:
 
     Returns:
         Report: The files, with the reason and the remedy of those that were left out.
+
+    Example:
+        >>> rejected = {file.path: file.reason for file in mx.backends.report() if file.outcome == "rejected"}
     """
 
 def report_json() -> str:
-    """Returns the `report` as JSON text."""
+    """Returns the `report` as JSON text.
+
+    Example:
+        >>> import json
+        >>> sorted(json.loads(mx.backends.report_json()))[:2]
+        ['candidates', 'directories']
+    """
 
 def search_paths() -> builtins.list[tuple[str, str]]:
     """Lists the directories that are searched, in order.
@@ -323,6 +390,10 @@ def search_paths() -> builtins.list[tuple[str, str]]:
 
     Returns:
         list[tuple[str, str]]: Path of each directory, and the rule that names it.
+
+    Example:
+        >>> all(isinstance(path, str) for path, rule in mx.backends.search_paths())
+        True
     """
 
 def set_search_paths(paths: Iterable[str | PathLike[str]] | None) -> None:
@@ -330,10 +401,22 @@ def set_search_paths(paths: Iterable[str | PathLike[str]] | None) -> None:
 
     Args:
         paths (Iterable[str | PathLike[str]] | None): Directories; None goes back to the rules.
+
+    Example:
+        >>> mx.backends.set_search_paths(["/opt/backends"])
+        >>> [path for path, rule in mx.backends.search_paths()]
+        ['/opt/backends']
+        >>> mx.backends.set_search_paths(None)
     """
 
 class OpCounts(builtins.list[OpCount]):
-    """List of `OpCount`. Printed, it is a table."""
+    """List of `OpCount`. Printed, it is a table.
+
+    Example:
+        >>> mx.eval(mx.sort(mx.array([3, 1, 2])))
+        >>> "sort" in str(mx.backends.op_counts())
+        True
+    """
 
     def __str__(self) -> str: ...
 
@@ -344,20 +427,44 @@ def op_counts() -> OpCounts:
 
     Returns:
         OpCounts: List of counts, which prints as a table.
+
+    Example:
+        >>> mx.backends.reset_op_counts()
+        >>> mx.eval(mx.sort(mx.array([3, 1, 2])))
+        >>> [(row.op, row.native) for row in mx.backends.op_counts() if row.op == "sort"]
+        [('sort', 1)]
     """
 
 def reset_op_counts() -> None:
-    """Sets the counts of `op_counts` to zero."""
+    """Sets the counts of `op_counts` to zero.
+
+    Example:
+        >>> mx.backends.reset_op_counts()
+        >>> print(mx.backends.op_counts())
+        no operation has run yet
+    """
 
 def stats() -> Stats:
     """Counts what evaluation did since the start or `reset_stats`.
 
     Returns:
         Stats: Counts.
+
+    Example:
+        >>> mx.backends.reset_stats()
+        >>> mx.eval(mx.sort(mx.array([3, 1, 2])))
+        >>> mx.backends.stats().commands >= 1
+        True
     """
 
 def reset_stats() -> None:
-    """Sets the counts of `stats` to zero."""
+    """Sets the counts of `stats` to zero.
+
+    Example:
+        >>> mx.backends.reset_stats()
+        >>> mx.backends.stats().commands
+        0
+    """
 
 def set_fusion(on: bool) -> None:
     """Switches the fusion of elementwise operations on or off.
@@ -367,6 +474,12 @@ def set_fusion(on: bool) -> None:
 
     Args:
         on (bool): Fuses operations.
+
+    Example:
+        >>> mx.backends.set_fusion(False)
+        >>> mx.backends.is_fusing()
+        False
+        >>> mx.backends.set_fusion(True)
     """
 
 def is_fusing() -> bool:
@@ -374,6 +487,10 @@ def is_fusing() -> bool:
 
     Returns:
         bool: True if they are.
+
+    Example:
+        >>> mx.backends.is_fusing()
+        True
     """
 
 def set_executables(on: bool) -> None:
@@ -384,6 +501,12 @@ def set_executables(on: bool) -> None:
 
     Args:
         on (bool): Has evaluations and calls of compiled functions run them.
+
+    Example:
+        >>> mx.backends.set_executables(False)
+        >>> mx.backends.uses_executables()
+        False
+        >>> mx.backends.set_executables(True)
     """
 
 def uses_executables() -> bool:
@@ -391,6 +514,10 @@ def uses_executables() -> bool:
 
     Returns:
         bool: True if they do.
+
+    Example:
+        >>> mx.backends.uses_executables()
+        True
     """
 
 def set_strict(on: bool, allow: Iterable[str] = ()) -> None:
@@ -402,6 +529,12 @@ def set_strict(on: bool, allow: Iterable[str] = ()) -> None:
     Args:
         on (bool): Strict mode.
         allow (Iterable[str]): Operations, by their names in `op_counts`, that may run on the CPU all the same.
+
+    Example:
+        >>> mx.backends.set_strict(True, allow=["sort"])
+        >>> mx.backends.is_strict()
+        True
+        >>> mx.backends.set_strict(False)
     """
 
 def is_strict() -> bool:
@@ -409,6 +542,10 @@ def is_strict() -> bool:
 
     Returns:
         bool: True if it is.
+
+    Example:
+        >>> mx.backends.is_strict()
+        False
     """
 
 def set_poison(on: bool) -> None:
@@ -419,6 +556,12 @@ def set_poison(on: bool) -> None:
 
     Args:
         on (bool): Looks for unwritten outputs.
+
+    Example:
+        >>> mx.backends.set_poison(True)
+        >>> mx.backends.is_poison()
+        True
+        >>> mx.backends.set_poison(False)
     """
 
 def is_poison() -> bool:
@@ -426,6 +569,10 @@ def is_poison() -> bool:
 
     Returns:
         bool: True if they are.
+
+    Example:
+        >>> mx.backends.is_poison()
+        False
     """
 
 def validation_findings() -> int:
@@ -436,10 +583,26 @@ def validation_findings() -> int:
 
     Returns:
         int: Number of findings.
+
+    Example:
+        >>> mx.backends.validation_findings()
+        0
     """
 
 def include_dir() -> str:
-    """Returns the directory of the contract's C headers, which a compiler needs as `-I` to build a backend."""
+    """Returns the directory of the contract's C headers, which a compiler needs as `-I` to build a backend.
+
+    Example:
+        >>> import os
+        >>> os.listdir(mx.backends.include_dir())
+        ['ultramarine']
+    """
 
 def cmake_dir() -> str:
-    """Returns the directory of CMake's package `Ultramarine`, which `find_package` takes as `Ultramarine_DIR`."""
+    """Returns the directory of CMake's package `Ultramarine`, which `find_package` takes as `Ultramarine_DIR`.
+
+    Example:
+        >>> import os
+        >>> os.path.basename(mx.backends.cmake_dir())
+        'Ultramarine'
+    """
