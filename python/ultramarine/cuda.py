@@ -10,6 +10,9 @@ def is_available():
 
     Returns:
         bool: True if there is such a device.
+
+    Example:
+        >>> device = mx.gpu if mx.cuda.is_available() else mx.cpu
     """
     if _core.device_count(_core.gpu) == 0:  # the first need of a GPU loads backends
         return False

@@ -7,4 +7,7 @@ def is_available() -> bool:
 
     Returns:
         bool: True if there is such a device.
+
+    Example:
+        >>> device = mx.gpu if mx.cuda.is_available() else mx.cpu
     """

@@ -55,7 +55,12 @@ class Extension(setuptools.Extension):
             serves all later versions.
         c_std (str): The standard of C sources.
         cxx_std (str): The standard of C++ sources.
-        **options: What else `setuptools.Extension` takes.
+        **options (Any): Further arguments of `setuptools.Extension`.
+
+    Example:
+        >>> from ultramarine.extension import Extension
+        >>> Extension("package._native", ["native.c"]).name
+        'package._native'
     """
 
     def __init__(
@@ -82,9 +87,15 @@ class Extension(setuptools.Extension):
 
 
 class BuildExtension(build_ext):
-    """The command `build_ext`, for setup's `cmdclass`: compiles each source by its language's standard, optimised, with
-    all symbols hidden but the module's entry, and names the wheel after the limited API if all its modules keep
-    to that."""
+    """The command `build_ext`, for setup's `cmdclass`.
+
+    It compiles each source by its language's standard, optimised, with all symbols hidden but the module's entry. The
+    wheel is named after the limited API if all its modules keep to that.
+
+    Example:
+        >>> from ultramarine.extension import BuildExtension
+        >>> commands = {"build_ext": BuildExtension}
+    """
 
     def finalize_options(self) -> None:
         """As in setuptools."""

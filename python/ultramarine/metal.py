@@ -25,6 +25,9 @@ def is_available():
 
     Returns:
         bool: True if there is such a device.
+
+    Example:
+        >>> device = mx.gpu if mx.metal.is_available() else mx.cpu
     """
     if _core.device_count(_core.gpu) == 0:  # the first need of a GPU loads backends
         return False
@@ -36,11 +39,19 @@ def start_capture(path):
 
     Args:
         path (str): File that MLX would write to.
+
+    Example:
+        >>> mx.metal.start_capture("trace.gputrace")
+        >>> mx.metal.stop_capture()
     """
 
 
 def stop_capture():
-    """Has no effect: see `start_capture`."""
+    """Has no effect: see `start_capture`.
+
+    Example:
+        >>> mx.metal.stop_capture()
+    """
 
 
 def _old(name):
@@ -76,6 +87,14 @@ def device_info():
 
     Returns:
         dict[str, str | int]: As of `device_info`.
+
+    Example:
+        >>> import warnings
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore")
+        ...     info = mx.metal.device_info()
+        >>> isinstance(info, dict)
+        True
     """
     message = "metal.device_info is deprecated: use device_info of the package itself."
     warnings.warn(message, DeprecationWarning, stacklevel=2)

@@ -16,6 +16,14 @@ def device_info() -> dict[str, str | int]:
 
     Returns:
         dict[str, str | int]: As of `device_info`.
+
+    Example:
+        >>> import warnings
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore")
+        ...     info = mx.metal.device_info()
+        >>> isinstance(info, dict)
+        True
     """
 
 def get_active_memory(*args: Any) -> int:
@@ -53,6 +61,9 @@ def is_available() -> bool:
 
     Returns:
         bool: True if there is such a device.
+
+    Example:
+        >>> device = mx.gpu if mx.metal.is_available() else mx.cpu
     """
 
 def reset_peak_memory(*args: Any) -> None:
@@ -97,7 +108,15 @@ def start_capture(path: str) -> None:
 
     Args:
         path (str): File that MLX would write to.
+
+    Example:
+        >>> mx.metal.start_capture("trace.gputrace")
+        >>> mx.metal.stop_capture()
     """
 
 def stop_capture() -> None:
-    """Has no effect: see `start_capture`."""
+    """Has no effect: see `start_capture`.
+
+    Example:
+        >>> mx.metal.stop_capture()
+    """
