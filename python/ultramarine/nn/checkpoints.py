@@ -67,7 +67,9 @@ def save_sharded(
         RuntimeError: If another process failed.
 
     Example:
-        >>> nn.checkpoints.save_sharded("run/weights.safetensors.index.json", {"w": mx.ones((2, 3))})  # doctest: +SKIP
+        >>> nn.checkpoints.save_sharded("weights.safetensors.index.json", {"w": mx.ones((2, 3))})
+        >>> mx.load("weights.safetensors.index.json")["w"].shape
+        (2, 3)
     """
     folder, stem = _split("save_sharded", path)
     group = default_group(group)
@@ -108,6 +110,11 @@ def load_sharded(
     Raises:
         ValueError: If an array has no such axis or segments.
         RuntimeError: If a file is missing or damaged.
+
+    Example:
+        >>> nn.checkpoints.save_sharded("model.safetensors.index.json", {"w": mx.ones(2)})
+        >>> nn.checkpoints.load_sharded("model.safetensors.index.json")["w"]
+        array([1, 1], dtype=float32)
     """
     group = default_group(group)
     loaded: Any = mx.load(path)
@@ -153,7 +160,10 @@ def save_checkpoint(
         RuntimeError: If another process failed.
 
     Example:
-        >>> nn.checkpoints.save_checkpoint("run", model, optimizer, metadata={"step": "100"})  # doctest: +SKIP
+        >>> model = nn.Linear(3, 2)
+        >>> nn.checkpoints.save_checkpoint("run", model, metadata={"step": "100"})
+        >>> sorted(mx.load("run/model.safetensors.index.json"))
+        ['bias', 'weight']
     """
     group, name = default_group(group), "save_checkpoint"
     layout = _agreed_layout(name, model, group)
@@ -216,6 +226,11 @@ def load_checkpoint(
     Raises:
         ValueError: If names or shapes are not those of the model, or the checkpoint has no optimizer.
         RuntimeError: If a file is missing or damaged, or another process failed. The model is left as it was.
+
+    Example:
+        >>> nn.checkpoints.save_checkpoint("run", nn.Linear(3, 2), metadata={"step": "100"})
+        >>> nn.checkpoints.load_checkpoint("run", nn.Linear(3, 2))
+        {'step': '100'}
     """
     group, name = default_group(group), "load_checkpoint"
     layout = _agreed_layout(name, model, group)

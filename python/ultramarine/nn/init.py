@@ -57,6 +57,10 @@ def constant(value: Any, dtype: mx.Dtype = mx.float32) -> Initializer:
 
     Returns:
         Initializer: The initialiser.
+
+    Example:
+        >>> nn.init.constant(0.5)(mx.zeros(3))
+        array([0.5, 0.5, 0.5], dtype=float32)
     """
 
     def initializer(a: mx.array) -> mx.array:
@@ -75,6 +79,10 @@ def normal(mean: float = 0.0, std: float = 1.0, dtype: mx.Dtype = mx.float32) ->
 
     Returns:
         Initializer: The initialiser.
+
+    Example:
+        >>> nn.init.normal(mean=0.0, std=0.02)(mx.zeros((2, 3))).shape
+        (2, 3)
     """
 
     def initializer(a: mx.array) -> mx.array:
@@ -93,6 +101,11 @@ def uniform(low: float = 0.0, high: float = 1.0, dtype: mx.Dtype = mx.float32) -
 
     Returns:
         Initializer: The initialiser.
+
+    Example:
+        >>> w = nn.init.uniform(-0.5, 0.5)(mx.zeros((2, 3)))
+        >>> mx.all(mx.abs(w) <= 0.5)
+        array(True, dtype=bool)
     """
 
     def initializer(a: mx.array) -> mx.array:
@@ -109,6 +122,11 @@ def identity(dtype: mx.Dtype = mx.float32) -> Initializer:
 
     Returns:
         Initializer: The initialiser. It raises a ValueError for shapes other than (n, n).
+
+    Example:
+        >>> nn.init.identity()(mx.zeros((2, 2)))
+        array([[1, 0],
+               [0, 1]], dtype=float32)
     """
 
     def initializer(a: mx.array) -> mx.array:
@@ -165,6 +183,10 @@ def glorot_normal(dtype: mx.Dtype = mx.float32) -> GainInitializer:
     References:
         Glorot, Bengio: Understanding the difficulty of training deep feedforward neural networks,
         AISTATS 2010.
+
+    Example:
+        >>> nn.init.glorot_normal()(mx.zeros((2, 3)), gain=2.0).shape
+        (2, 3)
     """
 
     def initializer(a: mx.array, gain: float = 1.0) -> mx.array:
@@ -188,6 +210,10 @@ def glorot_uniform(dtype: mx.Dtype = mx.float32) -> GainInitializer:
     References:
         Glorot, Bengio: Understanding the difficulty of training deep feedforward neural networks,
         AISTATS 2010.
+
+    Example:
+        >>> nn.init.glorot_uniform()(mx.zeros((2, 3))).shape
+        (2, 3)
     """
 
     def initializer(a: mx.array, gain: float = 1.0) -> mx.array:
@@ -211,6 +237,10 @@ def he_normal(dtype: mx.Dtype = mx.float32) -> FanInitializer:
 
     References:
         He et al.: Delving deep into rectifiers, https://arxiv.org/abs/1502.01852.
+
+    Example:
+        >>> nn.init.he_normal()(mx.zeros((2, 3)), mode="fan_out").shape
+        (2, 3)
     """
 
     def initializer(a: mx.array, mode: Fan = "fan_in", gain: float = 1.0) -> mx.array:
@@ -234,6 +264,10 @@ def he_uniform(dtype: mx.Dtype = mx.float32) -> FanInitializer:
 
     References:
         He et al.: Delving deep into rectifiers, https://arxiv.org/abs/1502.01852.
+
+    Example:
+        >>> nn.init.he_uniform()(mx.zeros((2, 3))).shape
+        (2, 3)
     """
 
     def initializer(a: mx.array, mode: Fan = "fan_in", gain: float = 1.0) -> mx.array:
@@ -259,6 +293,11 @@ def sparse(
 
     References:
         Martens: Deep learning via Hessian-free optimization, ICML 2010.
+
+    Example:
+        >>> w = nn.init.sparse(sparsity=0.5)(mx.zeros((4, 4)))
+        >>> mx.sum(w == 0)
+        array(8, dtype=int32)
     """
 
     def initializer(a: mx.array) -> mx.array:
@@ -288,6 +327,11 @@ def orthogonal(gain: float = 1.0, dtype: mx.Dtype = mx.float32) -> Initializer:
     References:
         Mezzadri: How to generate random matrices from the classical compact groups,
         https://arxiv.org/abs/math-ph/0609050.
+
+    Example:
+        >>> w = nn.init.orthogonal()(mx.zeros((3, 3)))
+        >>> mx.allclose(w @ w.T, mx.eye(3), atol=1e-5)
+        array(True, dtype=bool)
     """
 
     def initializer(a: mx.array) -> mx.array:

@@ -159,6 +159,10 @@ def binary_cross_entropy(
 
     Raises:
         ValueError: If the shapes do not fit or the reduction is invalid.
+
+    Example:
+        >>> nn.losses.binary_cross_entropy(mx.array([0.0, 100.0]), mx.array([1, 1]), reduction="none")
+        array([0.693147, 0], dtype=float32)
     """
     _require_same_shape("Inputs", inputs, "targets", targets)
     if with_logits:
@@ -183,6 +187,10 @@ def l1_loss(predictions: mx.array, targets: mx.array, reduction: Reduction = "me
 
     Raises:
         ValueError: If the shapes differ or the reduction is invalid.
+
+    Example:
+        >>> nn.losses.l1_loss(mx.array([1.0, 2.0]), mx.array([1.0, 4.0]))
+        array(1, dtype=float32)
     """
     _require_same_shape("Predictions", predictions, "targets", targets)
     return _reduce(mx.abs(predictions - targets), reduction)
@@ -201,6 +209,10 @@ def mse_loss(predictions: mx.array, targets: mx.array, reduction: Reduction = "m
 
     Raises:
         ValueError: If the shapes differ or the reduction is invalid.
+
+    Example:
+        >>> nn.losses.mse_loss(mx.array([1.0, 2.0]), mx.array([1.0, 4.0]))
+        array(2, dtype=float32)
     """
     _require_same_shape("Predictions", predictions, "targets", targets)
     return _reduce(mx.square(predictions - targets), reduction)
@@ -222,6 +234,10 @@ def nll_loss(
 
     Raises:
         ValueError: If the shapes do not fit or the reduction is invalid.
+
+    Example:
+        >>> nn.losses.nll_loss(mx.array([[-0.5, -1.0], [-2.0, -0.25]]), mx.array([0, 1]))
+        array([0.5, 0.25], dtype=float32)
     """
     return _reduce(-_pick(inputs, targets, axis), reduction)
 
@@ -251,6 +267,10 @@ def gaussian_nll_loss(
 
     Raises:
         ValueError: If the shapes differ or the reduction is invalid.
+
+    Example:
+        >>> nn.losses.gaussian_nll_loss(mx.array([1.0, 2.0]), mx.array([1.0, 4.0]), mx.array([1.0, 1.0]))
+        array(1, dtype=float32)
     """
     _require_same_shape("Inputs", inputs, "targets", targets)
     _require_same_shape("Inputs", inputs, "vars", vars)
@@ -277,6 +297,11 @@ def kl_div_loss(
 
     Raises:
         ValueError: If the shapes cannot be broadcast or the reduction is invalid.
+
+    Example:
+        >>> p, q = mx.log(mx.array([[0.5, 0.5]])), mx.log(mx.array([[0.25, 0.75]]))
+        >>> nn.losses.kl_div_loss(q, p)
+        array([0.143841], dtype=float32)
     """
     return _reduce(mx.sum(mx.exp(targets) * (targets - inputs), axis=axis), reduction)
 
@@ -299,6 +324,10 @@ def smooth_l1_loss(
 
     Raises:
         ValueError: If the shapes differ or the reduction is invalid.
+
+    Example:
+        >>> nn.losses.smooth_l1_loss(mx.array([1.0, 2.0]), mx.array([1.5, 4.0]), reduction="none")
+        array([0.125, 1.5], dtype=float32)
     """
     _require_same_shape("Predictions", predictions, "targets", targets)
     error = mx.abs(predictions - targets)
@@ -326,6 +355,10 @@ def huber_loss(
 
     Raises:
         ValueError: If the shapes cannot be broadcast or the reduction is invalid.
+
+    Example:
+        >>> nn.losses.huber_loss(mx.array([1.0, 2.0]), mx.array([1.5, 4.0]))
+        array([0.125, 1.5], dtype=float32)
     """
     error = mx.abs(inputs - targets)
     square = mx.minimum(error, delta)
@@ -345,6 +378,10 @@ def log_cosh_loss(inputs: mx.array, targets: mx.array, reduction: Reduction = "n
 
     Raises:
         ValueError: If the shapes cannot be broadcast or the reduction is invalid.
+
+    Example:
+        >>> nn.losses.log_cosh_loss(mx.array([1.0, 2.0]), mx.array([1.0, 3.0]))
+        array([0, 0.433781], dtype=float32)
     """
     error = inputs - targets
     return _reduce(mx.logaddexp(error, -error) - math.log(2), reduction)
@@ -363,6 +400,10 @@ def hinge_loss(inputs: mx.array, targets: mx.array, reduction: Reduction = "none
 
     Raises:
         ValueError: If the shapes cannot be broadcast or the reduction is invalid.
+
+    Example:
+        >>> nn.losses.hinge_loss(mx.array([0.5, 2.0]), mx.array([1, -1]))
+        array([0.5, 3], dtype=float32)
     """
     return _reduce(mx.maximum(1 - inputs * targets, 0), reduction)
 
@@ -419,6 +460,10 @@ def cosine_similarity_loss(
 
     Raises:
         ValueError: If the shapes cannot be broadcast or the reduction is invalid.
+
+    Example:
+        >>> nn.losses.cosine_similarity_loss(mx.array([[1.0, 0.0]]), mx.array([[2.0, 0.0]]))
+        array([1], dtype=float32)
     """
     norms = mx.linalg.norm(x1, axis=axis) * mx.linalg.norm(x2, axis=axis)
     return _reduce(mx.sum(x1 * x2, axis=axis) / mx.maximum(norms, eps), reduction)
@@ -453,6 +498,10 @@ def triplet_loss(
 
     Raises:
         ValueError: If the shapes cannot be broadcast or the reduction is invalid.
+
+    Example:
+        >>> nn.losses.triplet_loss(mx.array([[0.0, 0.0]]), mx.array([[3.0, 4.0]]), mx.array([[0.0, 2.0]]))
+        array([4], dtype=float32)
     """
 
     def distance(other: mx.array) -> mx.array:

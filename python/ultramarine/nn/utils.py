@@ -125,6 +125,10 @@ def average_gradients(
 
     Returns:
         Any: Tree of averages; `gradients` itself if the group has one process.
+
+    Example:
+        >>> nn.average_gradients({"weight": mx.ones(2)})
+        {'weight': array([1, 1], dtype=float32)}
     """
     group = mx.distributed.init() if group is None else group
     size = group.size()
@@ -180,6 +184,11 @@ def clip_grad_norm_sharded(
 
     Returns:
         tuple: Tree of scaled gradients, and the norm before, as float32.
+
+    Example:
+        >>> grads, norm = nn.utils.clip_grad_norm_sharded({"w": mx.array([3.0, 4.0])}, max_norm=1.0)
+        >>> norm
+        array(5, dtype=float32)
     """
     group = mx.distributed.init() if group is None else group
     # In float32, since squares of float16 overflow from 256 on.

@@ -28,6 +28,10 @@ class FullyShardedModule(Module):
         group (Group, optional): The processes; by default all.
         compute_dtype (Dtype, optional): Dtype to which floats are cast before they are gathered; by default they
             are not.
+
+    Example:
+        >>> nn.FullyShardedModule(nn.Linear(3, 4))(mx.ones((5, 3))).shape
+        (5, 4)
     """
 
     def __init__(
@@ -89,6 +93,11 @@ class FullyShardedModule(Module):
 
         Returns:
             Any: The method's result.
+
+        Example:
+            >>> module = nn.FullyShardedModule(nn.Embedding(10, 4))
+            >>> module.as_linear(mx.ones((2, 4))).shape
+            (2, 10)
         """
         return self._gathered_call(self["module"].as_linear, *args, **kwargs)
 
@@ -112,6 +121,11 @@ def fully_shard(
 
     Raises:
         ValueError: If a parameter is 0-d, or its first axis is no multiple of the number of processes.
+
+    Example:
+        >>> model = nn.fully_shard(nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 1)))
+        >>> model(mx.ones((5, 3))).shape
+        (5, 1)
     """
     group = default_group(group)
     if isinstance(module, FullyShardedModule) or group.size() == 1 or not _own_parameters(module):

@@ -49,6 +49,10 @@ def sigmoid(x: mx.array) -> mx.array:
 
     Returns:
         array: Result, of the shape of `x`.
+
+    Example:
+        >>> nn.sigmoid(mx.array([0.0, 2.0]))
+        array([0.5, 0.880797], dtype=float32)
     """
     return mx.sigmoid(x)
 
@@ -61,6 +65,10 @@ def tanh(x: mx.array) -> mx.array:
 
     Returns:
         array: Result, of the shape of `x`.
+
+    Example:
+        >>> nn.tanh(mx.array([0.0, 1.0]))
+        array([0, 0.761594], dtype=float32)
     """
     return mx.tanh(x)
 
@@ -73,6 +81,10 @@ def relu(x: mx.array) -> mx.array:
 
     Returns:
         array: Result, of the shape of `x`.
+
+    Example:
+        >>> nn.relu(mx.array([-1.0, 2.0]))
+        array([0, 2], dtype=float32)
     """
     return mx.maximum(x, 0)
 
@@ -85,6 +97,10 @@ def relu2(x: mx.array) -> mx.array:
 
     Returns:
         array: Result, of the shape of `x`.
+
+    Example:
+        >>> nn.relu2(mx.array([-1.0, 3.0]))
+        array([0, 9], dtype=float32)
     """
     return mx.square(mx.maximum(x, 0))
 
@@ -97,6 +113,10 @@ def relu6(x: mx.array) -> mx.array:
 
     Returns:
         array: Result, of the shape of `x`.
+
+    Example:
+        >>> nn.relu6(mx.array([-1.0, 3.0, 9.0]))
+        array([0, 3, 6], dtype=float32)
     """
     return mx.minimum(mx.maximum(x, 0), 6.0)
 
@@ -110,6 +130,10 @@ def leaky_relu(x: mx.array, negative_slope: float = 0.01) -> mx.array:
 
     Returns:
         array: Result, of the shape of `x`.
+
+    Example:
+        >>> nn.leaky_relu(mx.array([-1.0, 2.0]), 0.25)
+        array([-0.25, 2], dtype=float32)
     """
     return mx.maximum(negative_slope * x, x)
 
@@ -123,6 +147,10 @@ def prelu(x: mx.array, alpha: mx.array) -> mx.array:
 
     Returns:
         array: Result.
+
+    Example:
+        >>> nn.prelu(mx.array([-1.0, 2.0]), mx.array(0.5))
+        array([-0.5, 2], dtype=float32)
     """
     return _prelu(x, alpha)
 
@@ -141,6 +169,10 @@ def elu(x: mx.array, alpha: float = 1.0) -> mx.array:
 
     Returns:
         array: Result, of the shape of `x`.
+
+    Example:
+        >>> nn.elu(mx.array([-1.0, 2.0]))
+        array([-0.632121, 2], dtype=float32)
     """
     return _elu(x, alpha)
 
@@ -165,6 +197,10 @@ def celu(x: mx.array, alpha: float = 1.0) -> mx.array:
 
     Returns:
         array: Result, of the shape of `x`.
+
+    Example:
+        >>> nn.celu(mx.array([-1.0, 2.0]))
+        array([-0.632121, 2], dtype=float32)
     """
     return _celu(x, alpha)
 
@@ -186,6 +222,10 @@ def selu(x: mx.array) -> mx.array:
 
     References:
         Klambauer et al.: Self-normalizing neural networks, https://arxiv.org/abs/1706.02515.
+
+    Example:
+        >>> nn.selu(mx.array([-1.0, 2.0]))
+        array([-1.11133, 2.1014], dtype=float32)
     """
     return _selu(x)
 
@@ -203,6 +243,10 @@ def silu(x: mx.array) -> mx.array:
 
     Returns:
         array: Result, of the shape of `x`.
+
+    Example:
+        >>> nn.silu(mx.array([0.0, 1.0]))
+        array([0, 0.731059], dtype=float32)
     """
     return x * mx.sigmoid(x)
 
@@ -218,6 +262,10 @@ def gelu(x: mx.array) -> mx.array:
 
     References:
         Hendrycks, Gimpel: Gaussian error linear units, https://arxiv.org/abs/1606.08415.
+
+    Example:
+        >>> nn.gelu(mx.array([-1.0, 0.0, 1.0]))
+        array([-0.158655, 0, 0.841345], dtype=float32)
     """
     return _gelu(x)
 
@@ -240,6 +288,10 @@ def gelu_approx(x: mx.array) -> mx.array:
 
     References:
         Hendrycks, Gimpel: Gaussian error linear units, https://arxiv.org/abs/1606.08415.
+
+    Example:
+        >>> nn.gelu_approx(mx.array([-1.0, 0.0, 1.0]))
+        array([-0.158808, 0, 0.841192], dtype=float32)
     """
     return _gelu_approx(x)
 
@@ -260,6 +312,10 @@ def gelu_fast_approx(x: mx.array) -> mx.array:
 
     References:
         Hendrycks, Gimpel: Gaussian error linear units, https://arxiv.org/abs/1606.08415.
+
+    Example:
+        >>> nn.gelu_fast_approx(mx.array([-1.0, 0.0, 1.0]))
+        array([-0.154204, 0, 0.845796], dtype=float32)
     """
     return x * mx.sigmoid(1.702 * x)
 
@@ -273,6 +329,10 @@ def glu(x: mx.array, axis: int = -1) -> mx.array:
 
     Returns:
         array: Result, half as large along `axis`.
+
+    Example:
+        >>> nn.glu(mx.array([1.0, 2.0, 0.0, 0.0]))
+        array([0.5, 1], dtype=float32)
     """
     value, gate = mx.split(x, indices_or_sections=2, axis=axis)
     return value * mx.sigmoid(gate)
@@ -286,6 +346,10 @@ def softplus(x: mx.array) -> mx.array:
 
     Returns:
         array: Result, of the shape of `x`.
+
+    Example:
+        >>> nn.softplus(mx.array([0.0, 100.0]))
+        array([0.693147, 100], dtype=float32)
     """
     return mx.logaddexp(x, 0)
 
@@ -301,6 +365,10 @@ def mish(x: mx.array) -> mx.array:
 
     References:
         Misra: Mish, a self regularized non-monotonic activation function, https://arxiv.org/abs/1908.08681.
+
+    Example:
+        >>> nn.mish(mx.array([0.0, 1.0]))
+        array([0, 0.865098], dtype=float32)
     """
     return _mish(x)
 
@@ -318,6 +386,10 @@ def log_sigmoid(x: mx.array) -> mx.array:
 
     Returns:
         array: Result, of the shape of `x`.
+
+    Example:
+        >>> nn.log_sigmoid(mx.array([0.0, 2.0]))
+        array([-0.693147, -0.126928], dtype=float32)
     """
     return -mx.logaddexp(-x, 0)
 
@@ -330,6 +402,10 @@ def softsign(x: mx.array) -> mx.array:
 
     Returns:
         array: Result, of the shape of `x`.
+
+    Example:
+        >>> nn.softsign(mx.array([-1.0, 3.0]))
+        array([-0.5, 0.75], dtype=float32)
     """
     return _softsign(x)
 
@@ -347,6 +423,10 @@ def hardswish(x: mx.array) -> mx.array:
 
     Returns:
         array: Result, of the shape of `x`.
+
+    Example:
+        >>> nn.hardswish(mx.array([0.0, 1.0, 4.0]))
+        array([0, 0.666667, 4], dtype=float32)
     """
     return _hardswish(x)
 
@@ -366,6 +446,10 @@ def hard_tanh(x: mx.array, min_val: float = -1.0, max_val: float = 1.0) -> mx.ar
 
     Returns:
         array: Result, of the shape of `x`.
+
+    Example:
+        >>> nn.hard_tanh(mx.array([-3.0, 0.5, 2.0]))
+        array([-1, 0.5, 1], dtype=float32)
     """
     return mx.minimum(mx.maximum(x, min_val), max_val)
 
@@ -379,6 +463,10 @@ def hard_shrink(x: mx.array, lambd: float = 0.5) -> mx.array:
 
     Returns:
         array: Result, of the shape of `x`.
+
+    Example:
+        >>> nn.hard_shrink(mx.array([-1.0, 0.25, 2.0]))
+        array([-1, 0, 2], dtype=float32)
     """
     return mx.where(mx.greater(mx.abs(x), lambd), x, 0)
 
@@ -392,6 +480,10 @@ def softshrink(x: mx.array, lambd: float = 0.5) -> mx.array:
 
     Returns:
         array: Result, of the shape of `x`.
+
+    Example:
+        >>> nn.softshrink(mx.array([-1.0, 0.25, 2.0]))
+        array([-0.5, 0, 1.5], dtype=float32)
     """
     return _softshrink(x, lambd)
 
@@ -410,6 +502,10 @@ def step(x: mx.array, threshold: float = 0.0) -> mx.array:
 
     Returns:
         array: Result in int32, of the shape of `x`.
+
+    Example:
+        >>> nn.step(mx.array([-1.0, 2.0]))
+        array([0, 1], dtype=int32)
     """
     return mx.where(mx.greater_equal(x, threshold), 1, 0)
 
@@ -423,6 +519,10 @@ def softmax(x: mx.array, axis: int = -1) -> mx.array:
 
     Returns:
         array: Result, of the shape of `x`.
+
+    Example:
+        >>> nn.softmax(mx.array([1.0, 1.0]))
+        array([0.5, 0.5], dtype=float32)
     """
     return mx.softmax(x, axis=axis)
 
@@ -436,6 +536,10 @@ def softmin(x: mx.array, axis: int = -1) -> mx.array:
 
     Returns:
         array: Result, of the shape of `x`.
+
+    Example:
+        >>> nn.softmin(mx.array([1.0, 1.0]))
+        array([0.5, 0.5], dtype=float32)
     """
     return mx.softmax(-x, axis=axis)
 
@@ -449,6 +553,10 @@ def log_softmax(x: mx.array, axis: int = -1) -> mx.array:
 
     Returns:
         array: Result, of the shape of `x`.
+
+    Example:
+        >>> nn.log_softmax(mx.array([1.0, 1.0]))
+        array([-0.693147, -0.693147], dtype=float32)
     """
     return _log_softmax(x, axis)
 

@@ -93,35 +93,60 @@ __all__ = [
 
 
 class Sigmoid(Module):
-    """Layer that applies `sigmoid`: `1 / (1 + exp(-x))`."""
+    """Layer that applies `sigmoid`: `1 / (1 + exp(-x))`.
+
+    Example:
+        >>> nn.Sigmoid()(mx.array([0.0, 2.0]))
+        array([0.5, 0.880797], dtype=float32)
+    """
 
     def __call__(self, x: mx.array) -> mx.array:
         return sigmoid(x)
 
 
 class Tanh(Module):
-    """Layer that applies `tanh`."""
+    """Layer that applies `tanh`.
+
+    Example:
+        >>> nn.Tanh()(mx.array([0.0, 1.0]))
+        array([0, 0.761594], dtype=float32)
+    """
 
     def __call__(self, x: mx.array) -> mx.array:
         return tanh(x)
 
 
 class ReLU(Module):
-    """Layer that applies `relu`: `max(x, 0)`."""
+    """Layer that applies `relu`: `max(x, 0)`.
+
+    Example:
+        >>> nn.ReLU()(mx.array([-1.0, 2.0]))
+        array([0, 2], dtype=float32)
+    """
 
     def __call__(self, x: mx.array) -> mx.array:
         return relu(x)
 
 
 class ReLU2(Module):
-    """Layer that applies `relu2`: `max(x, 0) ** 2`."""
+    """Layer that applies `relu2`: `max(x, 0) ** 2`.
+
+    Example:
+        >>> nn.ReLU2()(mx.array([-1.0, 3.0]))
+        array([0, 9], dtype=float32)
+    """
 
     def __call__(self, x: mx.array) -> mx.array:
         return relu2(x)
 
 
 class ReLU6(Module):
-    """Layer that applies `relu6`: `min(max(x, 0), 6)`."""
+    """Layer that applies `relu6`: `min(max(x, 0), 6)`.
+
+    Example:
+        >>> nn.ReLU6()(mx.array([-1.0, 3.0, 9.0]))
+        array([0, 3, 6], dtype=float32)
+    """
 
     def __call__(self, x: mx.array) -> mx.array:
         return relu6(x)
@@ -132,6 +157,10 @@ class LeakyReLU(Module):
 
     Args:
         negative_slope (float): Slope below 0.
+
+    Example:
+        >>> nn.LeakyReLU(0.25)(mx.array([-1.0, 2.0]))
+        array([-0.25, 2], dtype=float32)
     """
 
     def __init__(self, negative_slope: float = 1e-2) -> None:
@@ -148,6 +177,10 @@ class PReLU(Module):
     Args:
         num_parameters (int): Number of slopes: 1, or one for each element of the last axis.
         init (float): The slopes at first.
+
+    Example:
+        >>> nn.PReLU(init=0.5)(mx.array([-1.0, 2.0]))
+        array([-0.5, 2], dtype=float32)
     """
 
     weight: mx.array
@@ -165,6 +198,10 @@ class ELU(Module):
 
     Args:
         alpha (float): Negative of the limit at minus infinity.
+
+    Example:
+        >>> nn.ELU()(mx.array([-1.0, 2.0]))
+        array([-0.632121, 2], dtype=float32)
     """
 
     def __init__(self, alpha: float = 1.0) -> None:
@@ -180,6 +217,10 @@ class CELU(Module):
 
     Args:
         alpha (float): Negative of the limit at minus infinity.
+
+    Example:
+        >>> nn.CELU()(mx.array([-1.0, 2.0]))
+        array([-0.632121, 2], dtype=float32)
     """
 
     def __init__(self, alpha: float = 1.0) -> None:
@@ -191,14 +232,24 @@ class CELU(Module):
 
 
 class SELU(Module):
-    """Layer that applies `selu`: `1.0507 * elu(x, 1.67326)`."""
+    """Layer that applies `selu`: `1.0507 * elu(x, 1.67326)`.
+
+    Example:
+        >>> nn.SELU()(mx.array([-1.0, 2.0]))
+        array([-1.11133, 2.1014], dtype=float32)
+    """
 
     def __call__(self, x: mx.array) -> mx.array:
         return selu(x)
 
 
 class SiLU(Module):
-    """Layer that applies `silu`: `x * sigmoid(x)`."""
+    """Layer that applies `silu`: `x * sigmoid(x)`.
+
+    Example:
+        >>> nn.SiLU()(mx.array([0.0, 1.0]))
+        array([0, 0.731059], dtype=float32)
+    """
 
     def __call__(self, x: mx.array) -> mx.array:
         return silu(x)
@@ -220,6 +271,10 @@ class GELU(Module):
 
     Raises:
         ValueError: If `approx` is none of these.
+
+    Example:
+        >>> nn.GELU()(mx.array([-1.0, 0.0, 1.0]))
+        array([-0.158655, 0, 0.841345], dtype=float32)
     """
 
     def __init__(self, approx: Literal["none", "precise", "tanh", "fast"] = "none") -> None:
@@ -239,6 +294,10 @@ class GLU(Module):
 
     Args:
         axis (int): Axis to halve.
+
+    Example:
+        >>> nn.GLU()(mx.array([1.0, 2.0, 0.0, 0.0]))
+        array([0.5, 1], dtype=float32)
     """
 
     def __init__(self, axis: int = -1) -> None:
@@ -250,42 +309,72 @@ class GLU(Module):
 
 
 class Softplus(Module):
-    """Layer that applies `softplus`: `log(1 + exp(x))`."""
+    """Layer that applies `softplus`: `log(1 + exp(x))`.
+
+    Example:
+        >>> nn.Softplus()(mx.array([0.0, 100.0]))
+        array([0.693147, 100], dtype=float32)
+    """
 
     def __call__(self, x: mx.array) -> mx.array:
         return softplus(x)
 
 
 class Mish(Module):
-    """Layer that applies `mish`: `x * tanh(softplus(x))`."""
+    """Layer that applies `mish`: `x * tanh(softplus(x))`.
+
+    Example:
+        >>> nn.Mish()(mx.array([0.0, 1.0]))
+        array([0, 0.865098], dtype=float32)
+    """
 
     def __call__(self, x: mx.array) -> mx.array:
         return mish(x)
 
 
 class LogSigmoid(Module):
-    """Layer that applies `log_sigmoid`: `-log(1 + exp(-x))`."""
+    """Layer that applies `log_sigmoid`: `-log(1 + exp(-x))`.
+
+    Example:
+        >>> nn.LogSigmoid()(mx.array([0.0, 2.0]))
+        array([-0.693147, -0.126928], dtype=float32)
+    """
 
     def __call__(self, x: mx.array) -> mx.array:
         return log_sigmoid(x)
 
 
 class Softsign(Module):
-    """Layer that applies `softsign`: `x / (1 + abs(x))`."""
+    """Layer that applies `softsign`: `x / (1 + abs(x))`.
+
+    Example:
+        >>> nn.Softsign()(mx.array([-1.0, 3.0]))
+        array([-0.5, 0.75], dtype=float32)
+    """
 
     def __call__(self, x: mx.array) -> mx.array:
         return softsign(x)
 
 
 class Hardswish(Module):
-    """Layer that applies `hardswish`: `x * min(max(x + 3, 0), 6) / 6`."""
+    """Layer that applies `hardswish`: `x * min(max(x + 3, 0), 6) / 6`.
+
+    Example:
+        >>> nn.Hardswish()(mx.array([0.0, 1.0, 4.0]))
+        array([0, 0.666667, 4], dtype=float32)
+    """
 
     def __call__(self, x: mx.array) -> mx.array:
         return hardswish(x)
 
 
 class HardTanh(Module):
-    """Layer that applies `hard_tanh`: `min(max(x, -1), 1)`."""
+    """Layer that applies `hard_tanh`: `min(max(x, -1), 1)`.
+
+    Example:
+        >>> nn.HardTanh()(mx.array([-3.0, 0.5, 2.0]))
+        array([-1, 0.5, 1], dtype=float32)
+    """
 
     def __call__(self, x: mx.array) -> mx.array:
         return hard_tanh(x)
@@ -296,6 +385,10 @@ class HardShrink(Module):
 
     Args:
         lambd (float): Largest number that is set to 0.
+
+    Example:
+        >>> nn.HardShrink()(mx.array([-1.0, 0.25, 2.0]))
+        array([-1, 0, 2], dtype=float32)
     """
 
     def __init__(self, lambd: float = 0.5) -> None:
@@ -311,6 +404,10 @@ class Softshrink(Module):
 
     Args:
         lambd (float): Distance.
+
+    Example:
+        >>> nn.Softshrink()(mx.array([-1.0, 0.25, 2.0]))
+        array([-0.5, 0, 1.5], dtype=float32)
     """
 
     def __init__(self, lambd: float = 0.5) -> None:
@@ -326,6 +423,10 @@ class Step(Module):
 
     Args:
         threshold (float): Threshold.
+
+    Example:
+        >>> nn.Step(threshold=0.5)(mx.array([0.25, 2.0]))
+        array([0, 1], dtype=int32)
     """
 
     def __init__(self, threshold: float = 0.0) -> None:
@@ -337,21 +438,36 @@ class Step(Module):
 
 
 class Softmax(Module):
-    """Layer that applies `softmax` along the last axis: `exp(x) / sum(exp(x))`."""
+    """Layer that applies `softmax` along the last axis: `exp(x) / sum(exp(x))`.
+
+    Example:
+        >>> nn.Softmax()(mx.array([1.0, 1.0]))
+        array([0.5, 0.5], dtype=float32)
+    """
 
     def __call__(self, x: mx.array) -> mx.array:
         return softmax(x)
 
 
 class Softmin(Module):
-    """Layer that applies `softmin` along the last axis: `exp(-x) / sum(exp(-x))`."""
+    """Layer that applies `softmin` along the last axis: `exp(-x) / sum(exp(-x))`.
+
+    Example:
+        >>> nn.Softmin()(mx.array([1.0, 1.0]))
+        array([0.5, 0.5], dtype=float32)
+    """
 
     def __call__(self, x: mx.array) -> mx.array:
         return softmin(x)
 
 
 class LogSoftmax(Module):
-    """Layer that applies `log_softmax` along the last axis: `x - log(sum(exp(x)))`."""
+    """Layer that applies `log_softmax` along the last axis: `x - log(sum(exp(x)))`.
+
+    Example:
+        >>> nn.LogSoftmax()(mx.array([1.0, 1.0]))
+        array([-0.693147, -0.693147], dtype=float32)
+    """
 
     def __call__(self, x: mx.array) -> mx.array:
         return log_softmax(x)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import textwrap
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import ultramarine as mx
 from ultramarine.nn.layers._items import Items
+from ultramarine.nn.layers._trees import is_leaf, select, update_modules, update_parameters
 from ultramarine.nn.layers._weights import check_weights
 from ultramarine.utils import tree_flatten, tree_unflatten
 
@@ -110,6 +111,10 @@ class Module(Items):
 
         Returns:
             bool: True if `value` is a `Module`.
+
+        Example:
+            >>> nn.Module.is_module(nn.ReLU()), nn.Module.is_module(mx.ones(2))
+            (True, False)
         """
         return isinstance(value, Module)
 
@@ -124,6 +129,10 @@ class Module(Items):
 
         Returns:
             bool: True if `value` is a module, a list or a dictionary.
+
+        Example:
+            >>> list(nn.Sequential(nn.ReLU()).filter_and_map(nn.Module.valid_child_filter))
+            ['layers']
         """
         return isinstance(value, (dict, list))
 
@@ -139,6 +148,10 @@ class Module(Items):
         Returns:
             bool: True if `value` is an array, a module, a list or a dictionary, and `key` does not start
             with an underscore.
+
+        Example:
+            >>> list(nn.Linear(3, 2).filter_and_map(nn.Module.valid_parameter_filter))
+            ['weight', 'bias']
         """
         return isinstance(value, (dict, list, mx.array)) and not key.startswith("_")
 
@@ -153,6 +166,11 @@ class Module(Items):
 
         Returns:
             bool: True if `valid_parameter_filter` is and the value is not frozen.
+
+        Example:
+            >>> layer = nn.Linear(3, 2).freeze(keys="bias")
+            >>> list(layer.filter_and_map(nn.Module.trainable_parameter_filter))
+            ['weight']
         """
         return Module.valid_parameter_filter(module, key, value) and key not in module._no_grad
 
@@ -178,11 +196,16 @@ class Module(Items):
 
         Raises:
             RuntimeError: If `is_leaf_fn` denies that a value is a leaf that is no module, list or dictionary.
+
+        Example:
+            >>> layer = nn.Linear(3, 2)
+            >>> layer.filter_and_map(nn.Module.valid_parameter_filter, lambda x: x.shape)
+            {'weight': (2, 3), 'bias': (2,)}
         """
         map_fn = map_fn or (lambda x: x)
-        is_leaf_fn = is_leaf_fn or _is_leaf
+        is_leaf_fn = is_leaf_fn or is_leaf
         return {
-            k: _select(self, k, v, filter_fn, map_fn, is_leaf_fn)
+            k: select(self, k, v, filter_fn, map_fn, is_leaf_fn)
             for k, v in self.items()
             if filter_fn(self, k, v)
         }
@@ -192,6 +215,10 @@ class Module(Items):
 
         Returns:
             dict: Tree of dictionaries and lists with the arrays.
+
+        Example:
+            >>> list(nn.Linear(3, 2).parameters())
+            ['weight', 'bias']
         """
         return self.filter_and_map(self.valid_parameter_filter)
 
@@ -200,6 +227,10 @@ class Module(Items):
 
         Returns:
             dict: Tree of dictionaries and lists with the arrays.
+
+        Example:
+            >>> list(nn.Linear(3, 2).freeze(keys="bias").trainable_parameters())
+            ['weight']
         """
         return self.filter_and_map(self.trainable_parameter_filter)
 
@@ -208,6 +239,10 @@ class Module(Items):
 
         Returns:
             dict: Tree of dictionaries and lists with the modules.
+
+        Example:
+            >>> nn.Sequential(nn.ReLU(), nn.Tanh()).children()
+            {'layers': [ReLU(), Tanh()]}
         """
         return self.filter_and_map(
             self.valid_child_filter, is_leaf_fn=lambda m, k, v: isinstance(v, Module)
@@ -218,6 +253,10 @@ class Module(Items):
 
         Returns:
             dict: Tree of dictionaries and lists with the modules.
+
+        Example:
+            >>> nn.Sequential(nn.Sequential(nn.ReLU()), nn.Tanh()).leaf_modules()
+            {'layers': [{'layers': [ReLU()]}, Tanh()]}
         """
         return self.filter_and_map(self.valid_child_filter, is_leaf_fn=_is_leaf_module)
 
@@ -226,6 +265,10 @@ class Module(Items):
 
         Returns:
             list: The modules, parents before their children. One that is reached twice is there twice.
+
+        Example:
+            >>> len(nn.Sequential(nn.ReLU(), nn.Tanh()).modules())
+            3
         """
         return [module for _, module in self.named_modules()]
 
@@ -234,6 +277,10 @@ class Module(Items):
 
         Returns:
             list: Pairs of path, such as `layers.0.attention`, and module. The module itself has the path "".
+
+        Example:
+            >>> sorted(path for path, _ in nn.Sequential(nn.ReLU(), nn.Tanh()).named_modules())
+            ['', 'layers.0', 'layers.1']
         """
         found: list[tuple[str, Module]] = []
         stack: list[tuple[str, Module]] = [("", self)]
@@ -260,8 +307,12 @@ class Module(Items):
 
         Raises:
             ValueError: If `strict` and the tree does not fit the module.
+
+        Example:
+            >>> nn.Linear(3, 1).update({"bias": mx.array([0.5])}).bias
+            array([0.5], dtype=float32)
         """
-        _update_parameters(self, parameters, strict)
+        update_parameters(self, parameters, strict)
         return self
 
     def update_modules(self, modules: dict[str, Any], strict: bool = True) -> Module:
@@ -278,8 +329,12 @@ class Module(Items):
 
         Raises:
             ValueError: If `strict` and the tree does not fit the module.
+
+        Example:
+            >>> nn.Sequential(nn.ReLU(), nn.Tanh()).update_modules({"layers": [nn.SiLU()]}).layers
+            [SiLU(), Tanh()]
         """
-        _update_modules(self, modules, strict)
+        update_modules(self, modules, strict)
         return self
 
     def apply(
@@ -296,6 +351,11 @@ class Module(Items):
 
         Returns:
             Module: The module itself.
+
+        Example:
+            >>> layer = nn.Linear(3, 1).apply(lambda x: mx.zeros_like(x))
+            >>> layer(mx.ones(3))
+            array([0], dtype=float32)
         """
         self.update(self.filter_and_map(filter_fn or self.valid_parameter_filter, map_fn))
         return self
@@ -308,6 +368,12 @@ class Module(Items):
 
         Returns:
             Module: The module itself.
+
+        Example:
+            >>> found = {}
+            >>> model = nn.Sequential(nn.ReLU()).apply_to_modules(lambda path, module: found.update({path: module}))
+            >>> found["layers.0"]
+            ReLU()
         """
         for path, module in self.named_modules():
             apply_fn(path, module)
@@ -326,6 +392,12 @@ class Module(Items):
             dtype (Dtype): The new dtype.
             predicate (Callable, optional): Predicate of a parameter's dtype that selects it. By default floats are
                 cast; None casts all.
+
+        Example:
+            >>> layer = nn.Linear(3, 1)
+            >>> layer.set_dtype(mx.float16)
+            >>> layer.weight.dtype
+            ultramarine.float16
         """
         if predicate is None:
             predicate = lambda _: True
@@ -352,6 +424,10 @@ class Module(Items):
 
         Raises:
             KeyError: If `strict` and a key is unknown.
+
+        Example:
+            >>> nn.Linear(3, 2).freeze().trainable_parameters()
+            {}
         """
         names = self._validate_keys(keys, strict, recurse)
 
@@ -385,6 +461,10 @@ class Module(Items):
 
         Raises:
             KeyError: If `strict` and a key is unknown.
+
+        Example:
+            >>> list(nn.Linear(3, 1).freeze().unfreeze(keys="bias").trainable_parameters())
+            ['bias']
         """
         names = self._validate_keys(keys, strict, recurse)
 
@@ -430,6 +510,10 @@ class Module(Items):
 
         Returns:
             Module: The module itself.
+
+        Example:
+            >>> nn.Dropout().eval().train().training
+            True
         """
         self.apply_to_modules(lambda _, module: module._set_training_mode(mode))
         return self
@@ -439,6 +523,10 @@ class Module(Items):
 
         Returns:
             Module: The module itself.
+
+        Example:
+            >>> nn.Dropout().eval()(mx.ones(3))
+            array([1, 1, 1], dtype=float32)
         """
         return self.train(False)
 
@@ -487,6 +575,11 @@ class Module(Items):
 
         Raises:
             ValueError: If the path ends in anything else.
+
+        Example:
+            >>> nn.Linear(3, 1).save_weights("layer.safetensors")
+            >>> nn.Linear(3, 1).load_weights("layer.safetensors").weight.shape
+            (1, 3)
         """
         file = os.fspath(file)
         weights = dict(tree_flatten(self.parameters()))
@@ -500,93 +593,7 @@ class Module(Items):
             )
 
 
-def _is_leaf(module: Module, key: str, value: Any) -> bool:
-    return not isinstance(value, (dict, list))
-
-
 def _is_leaf_module(module: Module, key: str, value: Any) -> bool:
     return isinstance(value, Module) and not tree_flatten(
         value.children(), is_leaf=Module.is_module
     )
-
-
-def _select(
-    module: Module,
-    key: str,
-    value: Any,
-    filter_fn: Callable[[Module, str, Any], bool],
-    map_fn: Callable[..., Any],
-    is_leaf_fn: Callable[[Module, str, Any], bool],
-) -> Any:
-    """Returns the mapped contents of a value that `filter_and_map` keeps."""
-    if is_leaf_fn(module, key, value):
-        return map_fn(value)
-    if isinstance(value, Module):
-        return {
-            k: _select(value, k, v, filter_fn, map_fn, is_leaf_fn)
-            for k, v in value.items()
-            if filter_fn(value, k, v)
-        }
-
-    def inner(k: Any, v: Any) -> Any:
-        path = f"{key}.{k}"
-        if not filter_fn(module, path, v):
-            return {}
-        return _select(module, path, v, filter_fn, map_fn, is_leaf_fn)
-
-    if isinstance(value, dict):
-        return {k: inner(k, v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [inner(i, v) for i, v in enumerate(value)]
-    raise RuntimeError(
-        f"[filter_and_map] {key} is of type {type(value).__name__} and has no contents. "
-        "Let is_leaf_fn return True for it."
-    )
-
-
-def _update_parameters(target: Any, new: Any, strict: bool) -> None:
-    for key, value in _places(target, new, strict, "parameter"):
-        current = target[key]
-        if isinstance(current, mx.array):
-            if strict and not isinstance(value, mx.array):
-                _refuse("update", key, value, "an array")
-            target[key] = value
-        else:
-            _update_parameters(current, value, strict)
-
-
-def _update_modules(target: Any, new: Any, strict: bool) -> None:
-    for key, value in _places(target, new, strict, "sub-module"):
-        current = target[key]
-        if isinstance(current, Module) and isinstance(value, Module):
-            target[key] = value
-        elif isinstance(current, (dict, list)):
-            _update_modules(current, value, strict)
-        elif strict and not (type(value) is dict and not value):
-            _refuse("update_modules", key, value, f"no module for a {type(current).__name__}")
-
-
-def _places(target: Any, new: Any, strict: bool, kind: str) -> list[tuple[Any, Any]]:
-    """Keys and values of a tree's node that the target has, too."""
-    if isinstance(new, dict):
-        found = [(key, value) for key, value in new.items() if key in target]
-        if strict and len(found) < len(new):
-            unknown = next(key for key in new if key not in target)
-            raise ValueError(
-                f'Module does not have {kind} named "{unknown}". Check the name or pass strict=False.'
-            )
-        return found
-    if isinstance(new, list):
-        if strict and len(new) > len(target):
-            raise ValueError(
-                f"List of {len(new)} {kind}s does not fit one of {len(target)}. "
-                "Pass a shorter one or strict=False."
-            )
-        return list(enumerate(new[: len(target)]))
-    if strict:
-        _refuse("update", kind, new, "a dict or a list")
-    return []
-
-
-def _refuse(function: str, key: Any, value: Any, wanted: str) -> NoReturn:
-    raise ValueError(f"[{function}] received a {type(value).__name__} for {key}. Pass {wanted}.")

@@ -18,6 +18,11 @@ class Sequential(Module):
 
     Args:
         *modules (Callable): Modules and functions of one argument.
+
+    Example:
+        >>> model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
+        >>> model(mx.ones((5, 3))).shape
+        (5, 1)
     """
 
     def __init__(self, *modules: Callable[..., Any]) -> None:

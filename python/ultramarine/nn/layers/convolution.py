@@ -48,6 +48,10 @@ class Conv1d(Module):
 
     Raises:
         ValueError: If the input channels cannot be divided into such groups.
+
+    Example:
+        >>> nn.Conv1d(3, 8, kernel_size=3)(mx.ones((2, 10, 3))).shape
+        (2, 8, 8)
     """
 
     def __init__(
@@ -102,6 +106,10 @@ class Conv2d(Module):
 
     Raises:
         ValueError: If the input channels cannot be divided into such groups.
+
+    Example:
+        >>> nn.Conv2d(3, 8, kernel_size=3, padding=1)(mx.ones((2, 10, 12, 3))).shape
+        (2, 10, 12, 8)
     """
 
     def __init__(
@@ -154,6 +162,10 @@ class Conv3d(Module):
         padding (int | tuple): Zeros on both sides of the input.
         dilation (int | tuple): Distance of the kernel's elements.
         bias (bool): Adds a bias to each output channel.
+
+    Example:
+        >>> nn.Conv3d(3, 8, kernel_size=3, padding=1)(mx.ones((2, 4, 5, 6, 3))).shape
+        (2, 4, 5, 6, 8)
     """
 
     def __init__(

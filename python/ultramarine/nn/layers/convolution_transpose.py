@@ -24,6 +24,10 @@ class ConvTranspose1d(Module):
         dilation (int): Distance of the kernel's elements.
         output_padding (int): Elements that are added to the end of the output.
         bias (bool): Adds a bias to each output channel.
+
+    Example:
+        >>> nn.ConvTranspose1d(3, 8, kernel_size=2, stride=2)(mx.ones((2, 10, 3))).shape
+        (2, 20, 8)
     """
 
     def __init__(
@@ -76,6 +80,10 @@ class ConvTranspose2d(Module):
         dilation (int | tuple): Distance of the kernel's elements.
         output_padding (int | tuple): Elements that are added to the end of the output.
         bias (bool): Adds a bias to each output channel.
+
+    Example:
+        >>> nn.ConvTranspose2d(3, 8, kernel_size=2, stride=2)(mx.ones((2, 10, 12, 3))).shape
+        (2, 20, 24, 8)
     """
 
     def __init__(
@@ -128,6 +136,10 @@ class ConvTranspose3d(Module):
         dilation (int | tuple): Distance of the kernel's elements.
         output_padding (int | tuple): Elements that are added to the end of the output.
         bias (bool): Adds a bias to each output channel.
+
+    Example:
+        >>> nn.ConvTranspose3d(3, 8, kernel_size=2, stride=2)(mx.ones((2, 4, 5, 6, 3))).shape
+        (2, 8, 10, 12, 8)
     """
 
     def __init__(

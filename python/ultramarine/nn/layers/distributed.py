@@ -52,6 +52,11 @@ def sum_gradients(group: mx.distributed.Group) -> Callable[[mx.array], mx.array]
 
     Returns:
         Callable: Function of an array that returns it.
+
+    Example:
+        >>> f = nn.layers.distributed.sum_gradients(mx.distributed.init())
+        >>> mx.grad(lambda x: f(x).sum())(mx.ones(2))
+        array([1, 1], dtype=float32)
     """
     if group.size() == 1:
         return lambda x: x
@@ -90,6 +95,12 @@ def shard_inplace(
 
     Raises:
         ValueError: If `sharding` is unknown, or an axis cannot be split into parts of the same size.
+
+    Example:
+        >>> layer = nn.Linear(8, 4)
+        >>> nn.layers.distributed.shard_inplace(layer, "all-to-sharded")
+        >>> layer.weight.shape
+        (4, 8)
     """
     predicate = predicate_of(sharding, segments)
     shard_module(module, module.parameters(), predicate, default_group(group))
@@ -116,6 +127,11 @@ def shard_linear(
 
     Raises:
         ValueError: If `sharding` is unknown, or the layer cannot be split into parts of the same size.
+
+    Example:
+        >>> layer = nn.layers.distributed.shard_linear(nn.Linear(8, 4), "all-to-sharded")
+        >>> layer(mx.ones((5, 8))).shape
+        (5, 4)
     """
     if sharding not in ("all-to-sharded", "sharded-to-all"):
         raise ValueError(
@@ -143,6 +159,10 @@ class AllToShardedLinear(Module):
         output_dims (int): Size of the last axis of the output of all processes together.
         bias (bool): Adds a bias.
         group (Group, optional): The processes; by default all.
+
+    Example:
+        >>> nn.AllToShardedLinear(8, 4)(mx.ones((5, 8))).shape
+        (5, 4)
     """
 
     def __init__(
@@ -205,6 +225,10 @@ class AllToShardedLinear(Module):
 
         Raises:
             ValueError: If the output or a segment cannot be split into parts of the same size.
+
+        Example:
+            >>> nn.AllToShardedLinear.from_linear(nn.Linear(8, 4))(mx.ones((5, 8))).shape
+            (5, 4)
         """
         group = default_group(group)
         output_dims, input_dims = linear_layer.weight.shape
@@ -227,6 +251,10 @@ class ShardedToAllLinear(Module):
         output_dims (int): Size of the last axis of the output.
         bias (bool): Adds a bias.
         group (Group, optional): The processes; by default all.
+
+    Example:
+        >>> nn.ShardedToAllLinear(8, 4)(mx.ones((5, 8))).shape
+        (5, 4)
     """
 
     def __init__(
@@ -289,6 +317,10 @@ class ShardedToAllLinear(Module):
 
         Raises:
             ValueError: If the input or a segment cannot be split into parts of the same size.
+
+        Example:
+            >>> nn.ShardedToAllLinear.from_linear(nn.Linear(8, 4))(mx.ones((5, 8))).shape
+            (5, 4)
         """
         group = default_group(group)
         output_dims, input_dims = linear_layer.weight.shape
@@ -341,6 +373,10 @@ class QuantizedAllToShardedLinear(_QuantizedSharded):
         bits (int): Bits of an element; if None, the mode's.
         mode (str): Meaning of the bits; see `ultramarine.quantize`.
         group (Group, optional): The processes; by default all.
+
+    Example:
+        >>> nn.QuantizedAllToShardedLinear(64, 4)(mx.ones((5, 64))).shape
+        (5, 4)
     """
 
     def __init__(
@@ -403,6 +439,11 @@ class QuantizedAllToShardedLinear(_QuantizedSharded):
 
         Raises:
             ValueError: If the output or a segment cannot be split into parts of the same size.
+
+        Example:
+            >>> layer = nn.Linear(64, 4).to_quantized()
+            >>> nn.QuantizedAllToShardedLinear.from_quantized_linear(layer)(mx.ones((5, 64))).shape
+            (5, 4)
         """
         group = default_group(group)
         layer = cls(*_arguments(quantized_linear_layer), group=group)
@@ -430,6 +471,10 @@ class QuantizedShardedToAllLinear(_QuantizedSharded):
         bits (int): Bits of an element; if None, the mode's.
         mode (str): Meaning of the bits; see `ultramarine.quantize`.
         group (Group, optional): The processes; by default all.
+
+    Example:
+        >>> nn.QuantizedShardedToAllLinear(64, 4)(mx.ones((5, 64))).shape
+        (5, 4)
     """
 
     def __init__(
@@ -493,6 +538,11 @@ class QuantizedShardedToAllLinear(_QuantizedSharded):
 
         Raises:
             ValueError: If the input or a segment cannot be split into parts of the same size and of whole groups.
+
+        Example:
+            >>> layer = nn.Linear(64, 4).to_quantized()
+            >>> nn.QuantizedShardedToAllLinear.from_quantized_linear(layer)(mx.ones((5, 64))).shape
+            (5, 4)
         """
         group = default_group(group)
         layer = cls(*_arguments(quantized_linear_layer), group=group)

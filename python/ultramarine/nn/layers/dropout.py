@@ -36,6 +36,13 @@ class Dropout(_Dropout):
 
     Args:
         p (float): Probability that an element is zeroed, at least 0 and below 1.
+
+    Example:
+        >>> layer = nn.Dropout(p=0.5)
+        >>> sorted(set(layer(mx.ones(1000)).tolist()))
+        [0.0, 2.0]
+        >>> layer.eval()(mx.ones(3))
+        array([1, 1, 1], dtype=float32)
     """
 
     def __init__(self, p: float = 0.5) -> None:
@@ -68,6 +75,10 @@ class Dropout2d(_Dropout):
 
     Args:
         p (float): Probability that a channel is zeroed, at least 0 and below 1.
+
+    Example:
+        >>> nn.Dropout2d(p=0.5)(mx.ones((2, 4, 4, 3))).shape
+        (2, 4, 4, 3)
     """
 
     def __init__(self, p: float = 0.5) -> None:
@@ -106,6 +117,10 @@ class Dropout3d(_Dropout):
 
     Args:
         p (float): Probability that a channel is zeroed, at least 0 and below 1.
+
+    Example:
+        >>> nn.Dropout3d(p=0.5)(mx.ones((2, 4, 4, 4, 3))).shape
+        (2, 4, 4, 4, 3)
     """
 
     def __init__(self, p: float = 0.5) -> None:

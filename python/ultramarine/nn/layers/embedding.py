@@ -23,6 +23,10 @@ class Embedding(Module):
     Args:
         num_embeddings (int): Number of vectors.
         dims (int): Size of a vector.
+
+    Example:
+        >>> nn.Embedding(1000, 16)(mx.array([[1, 5, 2]])).shape
+        (1, 3, 16)
     """
 
     def __init__(self, num_embeddings: int, dims: int) -> None:
@@ -54,6 +58,11 @@ class Embedding(Module):
 
         Returns:
             array: Array of the shape (..., num_embeddings).
+
+        Example:
+            >>> embedding = nn.Embedding(1000, 16)
+            >>> embedding.as_linear(mx.ones((2, 16))).shape
+            (2, 1000)
         """
         products: mx.array = affine(x, self["weight"])
         return products
@@ -78,6 +87,10 @@ class Embedding(Module):
 
         Raises:
             ValueError: If the mode is unknown or does not fit the other arguments, or if `quantize_input`.
+
+        Example:
+            >>> nn.Embedding(1000, 64).to_quantized(group_size=32, bits=8)
+            QuantizedEmbedding(1000, 64, group_size=32, bits=8, mode=affine)
         """
         if quantize_input:
             raise ValueError(

@@ -19,6 +19,10 @@ class Identity(Module):
     Args:
         *args (Any): Ignored.
         **kwargs (Any): Ignored.
+
+    Example:
+        >>> nn.Identity()(mx.array([1, 2]))
+        array([1, 2], dtype=int32)
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -50,6 +54,10 @@ class Linear(Module):
         input_dims (int): Size of the last axis of the input.
         output_dims (int): Size of the last axis of the output.
         bias (bool): Adds a bias.
+
+    Example:
+        >>> nn.Linear(3, 2)(mx.ones((5, 3))).shape
+        (5, 2)
     """
 
     def __init__(self, input_dims: int, output_dims: int, bias: bool = True) -> None:
@@ -96,6 +104,10 @@ class Linear(Module):
         Raises:
             ValueError: If the mode is unknown, or does not fit the other arguments.
             NotImplementedError: If `quantize_input` and the layer has a bias.
+
+        Example:
+            >>> nn.Linear(64, 2).to_quantized(group_size=32, bits=8)
+            QuantizedLinear(input_dims=64, output_dims=2, bias=True, group_size=32, bits=8, mode=affine)
         """
         if not quantize_input:
             return QuantizedLinear.from_linear(self, group_size, bits, mode)
@@ -120,6 +132,10 @@ class Bilinear(Module):
         input2_dims (int): Size of the last axis of the second input.
         output_dims (int): Size of the last axis of the output.
         bias (bool): Adds a bias.
+
+    Example:
+        >>> nn.Bilinear(3, 4, 2)(mx.ones((5, 3)), mx.ones((5, 4))).shape
+        (5, 2)
     """
 
     def __init__(

@@ -82,6 +82,11 @@ class LayerNorm(Module):
 
     References:
         Ba, Kiros, Hinton: Layer normalization, https://arxiv.org/abs/1607.06450.
+
+    Example:
+        >>> nn.LayerNorm(2)(mx.array([[1.0, 3.0], [2.0, 6.0]]))
+        array([[-0.999995, 0.999995],
+               [-0.999999, 0.999999]], dtype=float32)
     """
 
     def __init__(
@@ -113,6 +118,10 @@ class RMSNorm(Module):
 
     References:
         Zhang, Sennrich: Root mean square layer normalization, https://arxiv.org/abs/1910.07467.
+
+    Example:
+        >>> nn.RMSNorm(2, eps=0.0)(mx.array([3.0, 4.0]))
+        array([0.848528, 1.13137], dtype=float32)
     """
 
     def __init__(self, dims: int, eps: float = 1e-5) -> None:
@@ -140,6 +149,10 @@ class InstanceNorm(Module):
 
     References:
         Ulyanov, Vedaldi, Lempitsky: Instance normalization, https://arxiv.org/abs/1607.08022.
+
+    Example:
+        >>> nn.InstanceNorm(3)(mx.ones((2, 4, 4, 3))).shape
+        (2, 4, 4, 3)
     """
 
     def __init__(self, dims: int, eps: float = 1e-5, affine: bool = False) -> None:
@@ -183,6 +196,10 @@ class GroupNorm(Module):
 
     References:
         Wu, He: Group normalization, https://arxiv.org/abs/1803.08494.
+
+    Example:
+        >>> nn.GroupNorm(num_groups=2, dims=4)(mx.ones((2, 8, 8, 4))).shape
+        (2, 8, 8, 4)
     """
 
     def __init__(

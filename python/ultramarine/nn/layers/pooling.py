@@ -183,6 +183,10 @@ class MaxPool1d(_MaxPool):
 
     Raises:
         ValueError: If a size is no integer or out of its range. A call raises it if windows do not fit the input.
+
+    Example:
+        >>> nn.MaxPool1d(2)(mx.array([[[1.0], [3.0], [2.0], [5.0]]])).flatten()
+        array([3, 5], dtype=float32)
     """
 
     _ndim = 1
@@ -206,6 +210,10 @@ class AvgPool1d(_AvgPool):
 
     Raises:
         ValueError: If a size is no integer or out of its range. A call raises it if windows do not fit the input.
+
+    Example:
+        >>> nn.AvgPool1d(2)(mx.array([[[1.0], [3.0], [2.0], [5.0]]])).flatten()
+        array([2, 3.5], dtype=float32)
     """
 
     _ndim = 1
@@ -229,6 +237,10 @@ class MaxPool2d(_MaxPool):
 
     Raises:
         ValueError: If a size is no integer or out of its range. A call raises it if windows do not fit the input.
+
+    Example:
+        >>> nn.MaxPool2d(2)(mx.ones((1, 8, 6, 3))).shape
+        (1, 4, 3, 3)
     """
 
     _ndim = 2
@@ -252,6 +264,10 @@ class AvgPool2d(_AvgPool):
 
     Raises:
         ValueError: If a size is no integer or out of its range. A call raises it if windows do not fit the input.
+
+    Example:
+        >>> nn.AvgPool2d(kernel_size=3, stride=2, padding=1)(mx.ones((1, 8, 6, 3))).shape
+        (1, 4, 3, 3)
     """
 
     _ndim = 2
@@ -275,6 +291,10 @@ class MaxPool3d(_MaxPool):
 
     Raises:
         ValueError: If a size is no integer or out of its range. A call raises it if windows do not fit the input.
+
+    Example:
+        >>> nn.MaxPool3d(2)(mx.ones((1, 8, 6, 4, 3))).shape
+        (1, 4, 3, 2, 3)
     """
 
     _ndim = 3
@@ -298,6 +318,10 @@ class AvgPool3d(_AvgPool):
 
     Raises:
         ValueError: If a size is no integer or out of its range. A call raises it if windows do not fit the input.
+
+    Example:
+        >>> nn.AvgPool3d(2)(mx.ones((1, 8, 6, 4, 3))).shape
+        (1, 4, 3, 2, 3)
     """
 
     _ndim = 3

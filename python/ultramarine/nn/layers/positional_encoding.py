@@ -23,6 +23,10 @@ class RoPE(Module):
 
     References:
         Su et al.: RoFormer, https://arxiv.org/abs/2104.09864.
+
+    Example:
+        >>> nn.RoPE(8)(mx.ones((1, 4, 10, 8))).shape
+        (1, 4, 10, 8)
     """
 
     def __init__(
@@ -75,6 +79,10 @@ class SinusoidalPositionalEncoding(Module):
 
     References:
         Vaswani et al.: Attention is all you need, https://arxiv.org/abs/1706.03762.
+
+    Example:
+        >>> nn.SinusoidalPositionalEncoding(8)(mx.arange(10)).shape
+        (10, 8)
     """
 
     def __init__(
@@ -132,6 +140,10 @@ class ALiBi(Module):
 
     References:
         Press, Smith, Lewis: Train short, test long, https://arxiv.org/abs/2108.12409.
+
+    Example:
+        >>> nn.ALiBi()(mx.zeros((1, 4, 3, 3))).shape
+        (1, 4, 3, 3)
     """
 
     @staticmethod
@@ -153,6 +165,10 @@ class ALiBi(Module):
 
         Returns:
             array: Biases, (1, num_heads, q_sequence_length - offset, k_sequence_length).
+
+        Example:
+            >>> nn.ALiBi.create_alibi_matrix(3, 3, 4).shape
+            (1, 4, 3, 3)
         """
         queries = mx.arange(offset, q_sequence_length)
         keys = mx.arange(k_sequence_length)
@@ -174,6 +190,10 @@ class ALiBi(Module):
 
         Returns:
             array: Slopes, (num_heads, 1, 1).
+
+        Example:
+            >>> nn.ALiBi.create_alibi_slope(2).flatten()
+            array([0.0625, 0.00390625], dtype=float32)
         """
         power = 1 << (num_heads.bit_length() - 1)
         slopes = _slopes(power) + _slopes(2 * power)[::2][: num_heads - power]

@@ -90,6 +90,10 @@ class QuantizedEmbedding(Quantized):
         group_size (int, optional): Elements that share a scale; by default the mode's.
         bits (int, optional): Bits of an element; by default the mode's.
         mode (str): Meaning of the bits.
+
+    Example:
+        >>> nn.QuantizedEmbedding(1000, 64)(mx.array([1, 5])).shape
+        (2, 64)
     """
 
     def __init__(
@@ -140,6 +144,10 @@ class QuantizedEmbedding(Quantized):
 
         Returns:
             array: Array of the shape (..., num_embeddings).
+
+        Example:
+            >>> nn.QuantizedEmbedding(1000, 64).as_linear(mx.ones((2, 64))).shape
+            (2, 1000)
         """
         return self._matmul(x)
 
@@ -170,6 +178,10 @@ class QuantizedEmbedding(Quantized):
 
         Raises:
             ValueError: If mode, bits, group size and the size of vectors do not fit.
+
+        Example:
+            >>> nn.QuantizedEmbedding.from_embedding(nn.Embedding(1000, 64), bits=8)
+            QuantizedEmbedding(1000, 64, group_size=64, bits=8, mode=affine)
         """
         num_embeddings, dims = embedding_layer.weight.shape
         layer = cls(num_embeddings, dims, group_size, bits, mode)
@@ -195,6 +207,10 @@ class QuantizedLinear(Quantized):
         group_size (int, optional): Elements that share a scale; by default the mode's.
         bits (int, optional): Bits of an element; by default the mode's.
         mode (str): Meaning of the bits.
+
+    Example:
+        >>> nn.QuantizedLinear(64, 2, group_size=32, bits=8)(mx.ones((5, 64))).shape
+        (5, 2)
     """
 
     def __init__(
@@ -252,6 +268,13 @@ class QuantizedLinear(Quantized):
 
         Raises:
             ValueError: If mode, bits, group size and the size of the input do not fit.
+
+        Example:
+            >>> layer = nn.Linear(64, 2)
+            >>> quantized = nn.QuantizedLinear.from_linear(layer, group_size=32, bits=8)
+            >>> x = mx.ones((5, 64))
+            >>> mx.allclose(quantized(x), layer(x), atol=0.1)
+            array(True, dtype=bool)
         """
         output_dims, input_dims = linear_layer.weight.shape
         layer = cls(input_dims, output_dims, False, group_size, bits, mode)
@@ -279,6 +302,10 @@ class QQLinear(Module):
         group_size (int, optional): Elements that share a scale; by default the mode's.
         bits (int, optional): Bits of an element; by default the mode's.
         mode (str): Meaning of the bits: nvfp4 or mxfp8.
+
+    Example:
+        >>> nn.QQLinear(64, 32, mode="nvfp4")
+        QQLinear(input_dims=64, output_dims=32, group_size=16, bits=4, mode=nvfp4)
     """
 
     weight: mx.array
@@ -314,7 +341,14 @@ class QQLinear(Module):
         )
 
     def quantize(self) -> None:
-        """Stores the weight rounded, as in evaluation mode."""
+        """Stores the weight rounded, as in evaluation mode.
+
+        Example:
+            >>> layer = nn.QQLinear(64, 32, mode="nvfp4")
+            >>> layer.quantize()
+            >>> layer.weight.dtype
+            ultramarine.uint32
+        """
         if not self._quantized:
             self.weight, self.scales, *_ = mx.quantize(
                 self["weight"], self.group_size, self.bits, self.mode
@@ -322,7 +356,15 @@ class QQLinear(Module):
             self._quantized = True
 
     def dequantize(self) -> None:
-        """Stores the weight as bfloat16, as in training mode."""
+        """Stores the weight as bfloat16, as in training mode.
+
+        Example:
+            >>> layer = nn.QQLinear(64, 32, mode="nvfp4")
+            >>> layer.quantize()
+            >>> layer.dequantize()
+            >>> layer.weight.shape
+            (32, 64)
+        """
         if self._quantized:
             self.weight = mx.dequantize(
                 self["weight"], self["scales"], None, self.group_size, self.bits, self.mode
@@ -370,6 +412,10 @@ class QQLinear(Module):
         Raises:
             ValueError: If the mode is unknown.
             NotImplementedError: If the layer has a bias.
+
+        Example:
+            >>> nn.QQLinear.from_linear(nn.Linear(64, 32, bias=False), mode="nvfp4")
+            QQLinear(input_dims=64, output_dims=32, group_size=16, bits=4, mode=nvfp4)
         """
         if "bias" in linear_layer:
             raise NotImplementedError(

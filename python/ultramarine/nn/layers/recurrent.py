@@ -78,6 +78,10 @@ class RNN(Module):
 
     Raises:
         ValueError: If the nonlinearity cannot be called.
+
+    Example:
+        >>> nn.RNN(3, 5)(mx.ones((2, 10, 3))).shape
+        (2, 10, 5)
     """
 
     def __init__(
@@ -149,6 +153,10 @@ class GRU(Module):
 
     References:
         Cho et al.: Learning phrase representations using RNN encoder-decoder, https://arxiv.org/abs/1406.1078.
+
+    Example:
+        >>> nn.GRU(3, 5)(mx.ones((2, 10, 3))).shape
+        (2, 10, 5)
     """
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True) -> None:
@@ -219,6 +227,11 @@ class LSTM(Module):
 
     References:
         Hochreiter, Schmidhuber: Long short-term memory, Neural Computation 9 (1997).
+
+    Example:
+        >>> hidden, cell = nn.LSTM(3, 5)(mx.ones((2, 10, 3)))
+        >>> hidden.shape, cell.shape
+        ((2, 10, 5), (2, 10, 5))
     """
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True) -> None:

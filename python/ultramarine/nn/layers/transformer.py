@@ -44,6 +44,12 @@ class MultiHeadAttention(Module):
 
     Raises:
         ValueError: If `dims` cannot be divided by the number of heads.
+
+    Example:
+        >>> attention = nn.MultiHeadAttention(dims=8, num_heads=2)
+        >>> x = mx.ones((1, 5, 8))
+        >>> attention(x, x, x, mask=attention.create_additive_causal_mask(5)).shape
+        (1, 5, 8)
     """
 
     def __init__(
@@ -118,6 +124,12 @@ class MultiHeadAttention(Module):
 
         Returns:
             array: Mask, (N, N): 0, and the least finite number above the diagonal.
+
+        Example:
+            >>> nn.MultiHeadAttention.create_additive_causal_mask(3) < 0
+            array([[False, True, True],
+                   [False, False, True],
+                   [False, False, False]], dtype=bool)
         """
         positions = mx.arange(N)
         later = mx.expand_dims(positions, 1) < positions
@@ -136,6 +148,10 @@ class TransformerEncoderLayer(Module):
         dropout (float): Probability of `Dropout`, behind attention and activation.
         activation (Callable): Function between the linear layers.
         norm_first (bool): Normalises inputs rather than sums.
+
+    Example:
+        >>> nn.TransformerEncoderLayer(dims=8, num_heads=2)(mx.ones((1, 5, 8)), None).shape
+        (1, 5, 8)
     """
 
     def __init__(
@@ -199,6 +215,10 @@ class TransformerEncoder(Module):
         activation (Callable): Function between the linear layers.
         norm_first (bool): Normalises inputs rather than sums.
         checkpoint (bool): Computes the layers again for gradients, which takes less memory.
+
+    Example:
+        >>> nn.TransformerEncoder(num_layers=2, dims=8, num_heads=2)(mx.ones((1, 5, 8)), None).shape
+        (1, 5, 8)
     """
 
     def __init__(
@@ -248,6 +268,11 @@ class TransformerDecoderLayer(Module):
         dropout (float): Probability of `Dropout`, behind attentions and activation.
         activation (Callable): Function between the linear layers.
         norm_first (bool): Normalises inputs rather than sums.
+
+    Example:
+        >>> layer = nn.TransformerDecoderLayer(dims=8, num_heads=2)
+        >>> layer(mx.ones((1, 5, 8)), mx.ones((1, 7, 8)), None, None).shape
+        (1, 5, 8)
     """
 
     def __init__(
@@ -328,6 +353,11 @@ class TransformerDecoder(Module):
         activation (Callable): Function between the linear layers.
         norm_first (bool): Normalises inputs rather than sums.
         checkpoint (bool): Computes the layers again for gradients, which takes less memory.
+
+    Example:
+        >>> decoder = nn.TransformerDecoder(num_layers=2, dims=8, num_heads=2)
+        >>> decoder(mx.ones((1, 5, 8)), mx.ones((1, 7, 8)), None, None).shape
+        (1, 5, 8)
     """
 
     def __init__(
@@ -389,6 +419,11 @@ class Transformer(Module):
         custom_decoder (Module, optional): Decoder to use instead.
         norm_first (bool): Normalises inputs rather than sums.
         checkpoint (bool): Computes the layers again for gradients, which takes less memory.
+
+    Example:
+        >>> model = nn.Transformer(dims=8, num_heads=2, num_encoder_layers=1, num_decoder_layers=1)
+        >>> model(mx.ones((1, 7, 8)), mx.ones((1, 5, 8)), None, None, None).shape
+        (1, 5, 8)
     """
 
     def __init__(
