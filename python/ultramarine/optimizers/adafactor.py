@@ -41,6 +41,12 @@ class Adafactor(Optimizer):
         scale_parameter (bool): Scales the step size with the parameter. Default: True.
         relative_step (bool): Computes the step size from the step, and ignores the learning rate. Default: True.
         warmup_init (bool): Starts with small relative steps. Default: False.
+
+    Example:
+        >>> import ultramarine.optimizers as optim
+        >>> optimizer = optim.Adafactor(learning_rate=0.5, relative_step=False)
+        >>> optimizer.apply_gradients({"w": mx.array([2.0])}, {"w": mx.array([1.0])})["w"].shape
+        (1,)
     """
 
     def __init__(

@@ -28,6 +28,12 @@ class RMSprop(Optimizer):
 
     Raises:
         ValueError: If `alpha` is negative, or `eps` is not positive.
+
+    Example:
+        >>> import ultramarine.optimizers as optim
+        >>> optimizer = optim.RMSprop(learning_rate=0.5, alpha=0.75)
+        >>> optimizer.apply_gradients({"w": mx.array([2.0])}, {"w": mx.array([1.0])})
+        {'w': array([0], dtype=float32)}
     """
 
     def __init__(
@@ -73,6 +79,12 @@ class Adagrad(Optimizer):
 
     Raises:
         ValueError: If `eps` is not positive.
+
+    Example:
+        >>> import ultramarine.optimizers as optim
+        >>> optimizer = optim.Adagrad(learning_rate=0.5)
+        >>> optimizer.apply_gradients({"w": mx.array([2.0])}, {"w": mx.array([1.0])})
+        {'w': array([0.5], dtype=float32)}
     """
 
     def __init__(
@@ -115,6 +127,12 @@ class AdaDelta(Optimizer):
 
     Raises:
         ValueError: If `rho` is negative, or `eps` is not positive.
+
+    Example:
+        >>> import ultramarine.optimizers as optim
+        >>> optimizer = optim.AdaDelta(learning_rate=1.0)
+        >>> optimizer.apply_gradients({"w": mx.array([2.0])}, {"w": mx.array([1.0])})["w"].shape
+        (1,)
     """
 
     def __init__(

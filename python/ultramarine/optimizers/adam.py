@@ -33,6 +33,12 @@ class Adam(Optimizer):
 
     Raises:
         ValueError: If a coefficient of `betas` is not in [0, 1), or `eps` is negative.
+
+    Example:
+        >>> import ultramarine.optimizers as optim
+        >>> optimizer = optim.Adam(learning_rate=0.5, bias_correction=True)
+        >>> optimizer.apply_gradients({"w": mx.array([2.0])}, {"w": mx.array([1.0])})
+        {'w': array([0.500003], dtype=float32)}
     """
 
     def __init__(
@@ -101,6 +107,12 @@ class AdamW(Adam):
 
     Raises:
         ValueError: If a coefficient of `betas` is not in [0, 1), or `eps` is negative.
+
+    Example:
+        >>> import ultramarine.optimizers as optim
+        >>> optimizer = optim.AdamW(learning_rate=0.5, weight_decay=0.1, bias_correction=True)
+        >>> optimizer.apply_gradients({"w": mx.array([2.0])}, {"w": mx.array([1.0])})
+        {'w': array([0.450003], dtype=float32)}
     """
 
     def __init__(
@@ -144,6 +156,12 @@ class Adamax(Adam):
 
     Raises:
         ValueError: If a coefficient of `betas` is not in [0, 1), or `eps` is negative.
+
+    Example:
+        >>> import ultramarine.optimizers as optim
+        >>> optimizer = optim.Adamax(learning_rate=0.5)
+        >>> optimizer.apply_gradients({"w": mx.array([2.0])}, {"w": mx.array([1.0])})["w"].shape
+        (1,)
     """
 
     def __init__(

@@ -59,6 +59,13 @@ class Optimizer:
         Args:
             model (nn.Module): Model with the parameters.
             gradients (dict): Tree of gradients, as `nn.value_and_grad` returns it.
+
+        Example:
+            >>> import ultramarine.optimizers as optim
+            >>> model = nn.Linear(1, 1, bias=False).update({"weight": mx.array([[1.0]])})
+            >>> optim.SGD(0.5).update(model, {"weight": mx.array([[2.0]])})
+            >>> model.weight
+            array([[0]], dtype=float32)
         """
         model.update(self.apply_gradients(gradients, model))
 
@@ -125,6 +132,13 @@ class Optimizer:
         Args:
             parameter (array): The parameter, or a gradient with its shape and dtype.
             state (dict): Empty dictionary, to be filled.
+
+        Example:
+            >>> import ultramarine.optimizers as optim
+            >>> state = {}
+            >>> optim.Adam(0.1).init_single(mx.zeros(2), state)
+            >>> sorted(state)
+            ['m', 'v']
         """
         raise NotImplementedError(
             f"[{type(self).__name__}.init_single] is not implemented. Implement it in the subclass."
@@ -142,6 +156,11 @@ class Optimizer:
 
         Raises:
             KeyError: If a gradient has no parameter.
+
+        Example:
+            >>> import ultramarine.optimizers as optim
+            >>> optim.SGD(0.5).apply_gradients({"w": mx.array([2.0])}, {"w": mx.array([1.0])})
+            {'w': array([0], dtype=float32)}
         """
         if not self._initialized:
             self.init(gradients)
@@ -168,6 +187,11 @@ class Optimizer:
 
         Returns:
             array: Next value of the parameter.
+
+        Example:
+            >>> import ultramarine.optimizers as optim
+            >>> optim.SGD(0.5).apply_single(mx.array([2.0]), mx.array([1.0]), {})
+            array([0], dtype=float32)
         """
         raise NotImplementedError(
             f"[{type(self).__name__}.apply_single] is not implemented. Implement it in the subclass."

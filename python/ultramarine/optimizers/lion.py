@@ -33,6 +33,12 @@ class Lion(Optimizer):
 
     Raises:
         ValueError: If a coefficient of `betas` is not in [0, 1).
+
+    Example:
+        >>> import ultramarine.optimizers as optim
+        >>> optimizer = optim.Lion(learning_rate=0.5)
+        >>> optimizer.apply_gradients({"w": mx.array([2.0])}, {"w": mx.array([1.0])})
+        {'w': array([0.5], dtype=float32)}
     """
 
     def __init__(

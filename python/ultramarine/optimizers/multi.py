@@ -72,6 +72,13 @@ class MultiOptimizer(Optimizer):
 
         Args:
             parameters (dict): Tree of parameters.
+
+        Example:
+            >>> import ultramarine.optimizers as optim
+            >>> optimizer = optim.MultiOptimizer([optim.Lion(0.1), optim.SGD(0.1)], [lambda path, g: g.ndim > 1])
+            >>> optimizer.init({"weight": mx.zeros((2, 2)), "bias": mx.zeros(2)})
+            >>> [sorted(state) for state in optimizer.state["states"]]
+            [['learning_rate', 'step', 'weight'], ['bias', 'learning_rate', 'step']]
         """
         for optimizer, part in zip(self.optimizers, self._split_dictionary(parameters)):
             optimizer.init(part)
@@ -85,6 +92,13 @@ class MultiOptimizer(Optimizer):
 
         Returns:
             dict: The updated parameters, in the structure of the gradients.
+
+        Example:
+            >>> import ultramarine.optimizers as optim
+            >>> optimizer = optim.MultiOptimizer([optim.Lion(0.5), optim.SGD(0.5)], [lambda path, g: path == "a"])
+            >>> ones = {"a": mx.array([4.0]), "b": mx.array([4.0])}
+            >>> optimizer.apply_gradients(ones, ones)
+            {'a': array([3.5], dtype=float32), 'b': array([2], dtype=float32)}
         """
         updated: dict[str, Any] = {}
         for optimizer, part in zip(self.optimizers, self._split_dictionary(gradients)):

@@ -39,6 +39,12 @@ class Muon(Optimizer):
         weight_decay (float): Weight decay :math:`\gamma`, an L2 penalty. Default: 0.01.
         nesterov (bool): Uses Nesterov's momentum. Default: True.
         ns_steps (int): Number of Newton-Schulz steps. Default: 5.
+
+    Example:
+        >>> import ultramarine.optimizers as optim
+        >>> optimizer = optim.Muon(learning_rate=0.5)
+        >>> optimizer.apply_gradients({"w": mx.ones((2, 2))}, {"w": mx.zeros((2, 2))})["w"].shape
+        (2, 2)
     """
 
     def __init__(

@@ -33,6 +33,12 @@ class SGD(Optimizer):
 
     Raises:
         ValueError: If `nesterov` comes without momentum, or with dampening.
+
+    Example:
+        >>> import ultramarine.optimizers as optim
+        >>> optimizer = optim.SGD(learning_rate=0.5)
+        >>> optimizer.apply_gradients({"w": mx.array([2.0])}, {"w": mx.array([1.0])})
+        {'w': array([0], dtype=float32)}
     """
 
     def __init__(
