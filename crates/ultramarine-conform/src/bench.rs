@@ -242,7 +242,9 @@ pub fn run(options: &Options) -> Result<Findings, String> {
         let name = line["name"].as_str().unwrap_or_default();
         let other = other.filter(|o| o["name"] == line["name"] && o["kind"] == line["kind"]);
         let (own, other) = (line["value"].as_f64(), other.and_then(|l| l["value"].as_f64()));
-        let show = |v: Option<f64>| v.map_or("-".to_owned(), |v| format!("{v:.2}"));
+        // Two digits that count.
+        let digits = |v: f64| (1.0 - v.log10().floor()).clamp(2.0, 8.0) as usize;
+        let show = |v: Option<f64>| v.map_or("-".to_owned(), |v| format!("{v:.0$}", digits(v)));
         let ratio = own.zip(other).map(|(a, b)| a / b);
         println!("  {name:50} {:>10} {:>10} {:>7}", show(own), show(other), show(ratio));
     }

@@ -40,7 +40,11 @@ fn with<T>(f: impl FnOnce(&mut State) -> T) -> T {
 
 /// Notes that the backend broke a rule; the running check fails with it.
 pub fn violation(text: String) {
-    with(|s| s.violations.push(text));
+    with(|s| {
+        if !s.violations.contains(&text) {
+            s.violations.push(text);
+        }
+    });
 }
 
 /// The violations noted since the last call.

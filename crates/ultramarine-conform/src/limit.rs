@@ -1,6 +1,7 @@
-//! The time limit of a child process. Seconds on the clock say little on a loaded machine, so a child that still uses the
-//! processor is given the limit in processor time.
+//! The time limit of a child process. Seconds on the clock say little on a loaded machine, so a child that works is given the
+//! limit in processor time. It works if it runs, waits for its turn to run, or ends checks.
 
+use std::path::Path;
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug)]
 pub enum End {
     Exit(ExitStatus),
-    /// Killed: it had stopped working.
+    /// Killed: it did not work any more.
     Hang,
     /// Killed: it was still working.
     Slow,
@@ -16,15 +17,16 @@ pub enum End {
 
 /// Times the limit on the clock after which a child is killed, whatever it does.
 const MOST: u32 = 20;
-/// A working child's part of a processor at least, while others share it.
+/// A working child's part of a processor at least, or of the time that its threads wait for one.
 const WORKING: f64 = 0.02;
 
-/// Waits for a child. It is killed if it has used the limit on the clock and either no processor time lately or the limit in
-/// processor time.
-pub fn wait(child: &mut Child, limit: Duration) -> Result<End, String> {
+/// Waits for a child that writes to `output` when it ends a check. It is killed if it has used the limit on the clock, and either
+/// has not worked lately or has used the limit in processor time.
+pub fn wait(child: &mut Child, limit: Duration, output: &Path) -> Result<End, String> {
     let start = Instant::now();
     let window = (limit / 8).clamp(Duration::from_millis(500), Duration::from_secs(10));
-    let (mut since, mut used_before) = (start, Duration::ZERO);
+    let mut since = start;
+    let (mut work_before, mut written_before) = (Duration::ZERO, 0);
     let mut works = true;
     let mut pause = Duration::from_millis(1);
     loop {
@@ -35,9 +37,11 @@ pub fn wait(child: &mut Child, limit: Duration) -> Result<End, String> {
         }
         let used = processor_time(child.id());
         if since.elapsed() >= window {
-            let used = used.unwrap_or_default();
-            let part = used.saturating_sub(used_before).as_secs_f64() / window.as_secs_f64();
-            (since, used_before, works) = (Instant::now(), used, part > WORKING);
+            let work = used.unwrap_or_default() + waiting_time(child.id());
+            let part = work.saturating_sub(work_before).as_secs_f64() / window.as_secs_f64();
+            let written = std::fs::metadata(output).map_or(0, |file| file.len());
+            works = part > WORKING || written > written_before;
+            (since, work_before, written_before) = (Instant::now(), work, written);
         }
         if start.elapsed() > limit {
             let end = match used {
@@ -70,6 +74,23 @@ fn processor_time(id: u32) -> Option<Duration> {
     let rate =
         u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok().filter(|r| *r > 0)?;
     Some(Duration::from_millis(ticks * 1000 / rate))
+}
+
+/// Time for which the threads of a process were ready to run and others ran.
+#[cfg(target_os = "linux")]
+fn waiting_time(id: u32) -> Duration {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{id}/task")) else { return Duration::ZERO };
+    let of_thread = |thread: std::fs::DirEntry| -> Option<u64> {
+        // Nanoseconds on a processor, and nanoseconds of waiting for one.
+        let stat = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        stat.split_whitespace().nth(1)?.parse().ok()
+    };
+    Duration::from_nanos(threads.flatten().filter_map(of_thread).sum())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn waiting_time(_: u32) -> Duration {
+    Duration::ZERO
 }
 
 #[cfg(not(target_os = "linux"))]

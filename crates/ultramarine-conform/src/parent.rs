@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 const CRASHES: usize = 8;
 
 /// The remedy for a group that takes long.
-const MORE_TIME: &str = "--time-limit SECONDS gives each group more";
+const MORE_TIME: &str =
+    "--time-limit SECONDS gives each group more, which helps unless the last call has no end";
 
 /// Groups that run at once, unless the options say otherwise: a GPU is not hurried by more.
 const MOST_JOBS: usize = 4;
@@ -160,7 +161,7 @@ fn run_group(
     for crash in 0..CRASHES {
         std::fs::write(output, "").map_err(|e| format!("{}: {e}", output.display()))?;
         let mut child = spawn(options, group, output, after.as_deref())?;
-        let ended = limit::wait(&mut child, options.limit)?;
+        let ended = limit::wait(&mut child, options.limit, output)?;
         let text = std::fs::read_to_string(output).unwrap_or_default();
         let progress = read(group, &text, findings);
         let why = match ended {
@@ -174,7 +175,7 @@ fn run_group(
             End::Hang => {
                 let limit = options.limit.as_secs();
                 format!(
-                    "no end within {limit} s, and no processor time used at the end of them: killed"
+                    "no end within {limit} s, and no sign of work at the end of them (processor time, or a check that ended): killed"
                 )
             }
             End::Slow => format!("took more than {} s; {MORE_TIME}", options.limit.as_secs()),

@@ -435,7 +435,14 @@ fn close(
         n => format!("{} checks passed, {n} do not apply", count("pass")),
     };
     match verdict.outcome(options, findings) {
-        Outcome::Breaks => writeln!(out, "breaks the contract: {}", checks_fail(count("fail"))),
+        Outcome::Breaks => {
+            let grade = verdict.native.map_or("below basic", |g| g.name());
+            writeln!(
+                out,
+                "breaks the contract: {}; grade by its native operations, once none does: {grade}",
+                checks_fail(count("fail"))
+            )
+        }
         Outcome::Conforms => writeln!(out, "keeps the contract ({passed}); grade: {grade}"),
         Outcome::Unfinished => writeln!(out, "{}", unfinished(findings)),
         Outcome::BelowGrade => writeln!(

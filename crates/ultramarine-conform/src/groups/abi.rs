@@ -270,7 +270,7 @@ pub fn functions(backend: &Backend) -> Result {
     }
     require!(device_count device_info device_open prepare plan_release submit);
     let core = missing.len();
-    require!(device_close buffer_alloc buffer_free copy_to_device copy_to_host
+    require!(buffer_alloc buffer_free copy_to_device copy_to_host
         stream_create stream_destroy stream_synchronize event_create event_record event_wait_stream
         event_wait_host event_query event_destroy);
     let overlay = t.device_type == device_type::CPU && t.buffer_alloc.is_none();
