@@ -29,7 +29,8 @@ pub use ultramarine_runtime::loader::{
 
 use crate::device::DeviceType;
 
-/// Returns true if there is a device of a type.
+/// Returns true if there is a device of a type. For a type other than the CPU, this loads backends,
+/// as [`devices`](crate::devices()) does.
 pub fn is_available(kind: DeviceType) -> bool {
     device_count(kind) > 0
 }

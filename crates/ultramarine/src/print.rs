@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicI32, Ordering};
 /// Entries shown at each end of a longer dimension.
 const EDGE: usize = 3;
 
-/// How numbers are shown.
+/// The form in which numbers are shown: by [`format`](fn@format) for one array, by
+/// [`set_print_options`] for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrintOptions {
     /// Decimals; negative: six significant digits.
@@ -22,17 +23,26 @@ impl Default for PrintOptions {
 
 static PRECISION: AtomicI32 = AtomicI32::new(-1);
 
-/// The options that `Display` uses.
+/// Returns the options that `Display` uses.
 pub fn print_options() -> PrintOptions {
     PrintOptions { precision: PRECISION.load(Ordering::Relaxed) }
 }
 
-/// Sets the options that `Display` uses, for the process.
+/// Sets the options that `Display` uses, for the whole process.
+///
+/// ```
+/// use ultramarine::{Array, print::{PrintOptions, format, set_print_options}};
+/// let x = Array::from_slice(&[1.0f32 / 3.0], &[1])?;
+/// assert_eq!(format(&x, PrintOptions { precision: 2 })?, "array([0.33], dtype=float32)");
+/// set_print_options(PrintOptions { precision: 2 });
+/// assert_eq!(x.to_string(), "array([0.33], dtype=float32)");
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
 pub fn set_print_options(options: PrintOptions) {
     PRECISION.store(options.precision, Ordering::Relaxed);
 }
 
-/// The array as text. Evaluates it.
+/// Returns the array as text, as `Display` does, with options of its own. Evaluates the array.
 ///
 /// # Errors
 /// As [`Array::eval`].

@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 pub(super) struct Chain(Mutex<Option<Array>>);
 
 impl Chain {
-    /// The token of the last operation, if there was one.
+    /// Returns the token of the group's last operation, if there was one.
     pub fn last(&self) -> Option<Array> {
         lock(&self.0).clone()
     }
@@ -93,7 +93,7 @@ impl Links {
         Links { ended: false, _thread: PhantomData }
     }
 
-    /// Ends it.
+    /// Ends the call that [`Links::begin`] began, and returns the tokens for its results.
     pub fn end(mut self) -> Linked {
         self.ended = true;
         let frame = with_frames(Vec::pop);

@@ -155,17 +155,18 @@ impl Group {
         Ok(Group::make(Some(transport), own_stream(device)))
     }
 
-    /// Number of the calling process in the group.
+    /// Returns the number of the calling process in the group, from 0 to [`Group::size`] - 1.
     pub fn rank(&self) -> usize {
         self.0.transport.as_ref().map_or(0, |t| t.rank())
     }
 
-    /// Number of processes.
+    /// Returns the number of processes in the group.
     pub fn size(&self) -> usize {
         self.0.transport.as_ref().map_or(1, |t| t.size())
     }
 
-    /// Name of the library that communicates ("mpi", "nccl"); `None` for the calling process alone.
+    /// Returns the name of the library that communicates: `mpi` or `nccl`. It is `None` for a group
+    /// of the calling process alone, which needs no library.
     pub fn backend(&self) -> Option<&'static str> {
         self.0.transport.as_ref().map(|t| t.name())
     }

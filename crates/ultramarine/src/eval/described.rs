@@ -23,7 +23,7 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    /// Those of a profile alone.
+    /// Makes the notes of a profile alone.
     pub fn of(profile: Option<Recorder>) -> Notes {
         Notes { profile, recording: false }
     }
@@ -34,7 +34,7 @@ impl Notes {
         self.profile.is_some() || self.recording
     }
 
-    /// Begins a task.
+    /// Notes the beginning of a task.
     pub fn begin(self, exec: &Exec, description: Description) -> Note<'_> {
         let recorded = self.recording.then(|| {
             executable::begin_task();
@@ -52,7 +52,7 @@ pub(super) struct Note<'a> {
 }
 
 impl Note<'_> {
-    /// The task ran.
+    /// Notes that the task has run.
     pub fn end(self) {
         self.span.into_iter().for_each(Span::end);
         self.recorded.into_iter().for_each(executable::end_task);

@@ -36,7 +36,8 @@ fn dtype_word(d: DLDataType) -> u64 {
 }
 
 impl FusedProgram {
-    /// Numbers a task's operands. Outputs are in the order of [`Task::outputs`].
+    /// Makes the program of a task by numbering its operands. Outputs are in the order of
+    /// [`Task::outputs`]. `None` if the task is not a program.
     pub fn new(task: &Task) -> Option<FusedProgram> {
         let reduction = match task.epilogue {
             Some(Epilogue::Reduction(reduction)) => Some(reduction),
@@ -127,12 +128,13 @@ impl FusedProgram {
         }
     }
 
-    /// Constants that have memory which the program does not read, and how many members' edges lead to each.
+    /// Iterates over constants whose memory the program does not read, with the number of members'
+    /// edges that lead to each.
     pub fn spare(&self) -> impl Iterator<Item = (&Arc<Node>, usize)> {
         self.spare.iter().map(|(node, edges)| (node, *edges))
     }
 
-    /// The place among the constants of what a member reads, if it is one.
+    /// Returns the index among the constants of an operand that a member reads, if it is one.
     pub fn constant(&self, task: &Task, member: usize, input: &Arc<Node>) -> Option<usize> {
         let carried = task.position(member, input).is_none()
             && !self.inputs.iter().any(|(n, _)| Arc::ptr_eq(n, input));
@@ -170,7 +172,7 @@ impl FusedProgram {
         self.inputs.len() + self.dummy as usize
     }
 
-    /// The contract's program; it borrows from `self`.
+    /// Returns the program as the contract has it. It borrows from `self`.
     pub fn to_abi(&self) -> Program {
         Program {
             size: size_of::<Program>() as u32,
@@ -186,7 +188,7 @@ impl FusedProgram {
         }
     }
 
-    /// The program in words, for the plan cache.
+    /// Returns the words of the program, for the plan cache.
     pub fn key(&self) -> PlanKey {
         let mut key = PlanKey::new();
         // No op id is this large, so programs and ops do not meet.
@@ -217,7 +219,7 @@ pub(super) struct Anchored {
 }
 
 impl Anchored {
-    /// `space` is the iteration shape.
+    /// Makes the anchor of a task, if it has one. `space` is the iteration shape.
     pub fn new(exec: &Exec, task: &Task, space: &[usize]) -> Result<Option<Anchored>> {
         let work = task.members.last().map(|m| m.entry.work());
         let Some((work, anchor)) = work.and_then(|w| Some((w, w.op.rules()?.anchor()?))) else {
@@ -234,7 +236,7 @@ impl Anchored {
         Ok(Some(Anchored { anchor, operands }))
     }
 
-    /// The operands, in the iteration shape.
+    /// Iterates over the anchor's operands, in the iteration shape.
     pub fn operands<'a>(&'a self, space: &'a [usize]) -> impl Iterator<Item = Operand<'a>> {
         let operand = |(value, dtype): &'a (Value, Dtype)| (value, *dtype);
         self.operands.iter().map(operand).map(|(value, dtype)| Operand {
@@ -244,7 +246,7 @@ impl Anchored {
         })
     }
 
-    /// The scalars.
+    /// Returns the anchor's scalars.
     pub fn scalars(&self) -> &[Scalar] {
         &self.anchor.scalars
     }
@@ -255,7 +257,7 @@ impl Anchored {
         key.extend_from_slice(&self.anchor.attributes);
     }
 
-    /// The contract's anchor; it borrows from `self`.
+    /// Returns the anchor as the contract has it. It borrows from `self`.
     pub fn to_abi(&self) -> fused::Anchor {
         fused::Anchor {
             size: size_of::<fused::Anchor>() as u32,
@@ -270,7 +272,7 @@ impl Anchored {
 }
 
 impl Task {
-    /// Takes the anchor off its program, whose last result is written then.
+    /// Removes the anchor from its program, which then writes its last result to memory.
     pub fn detach_anchor(&mut self) -> Option<Member> {
         let anchor = self.members.pop();
         self.epilogue = None;
@@ -283,7 +285,7 @@ impl Task {
         anchor
     }
 
-    /// Members whose operands are the program's: all but an anchor.
+    /// Returns the members whose operands are the program's: all but an anchor.
     pub fn reading(&self) -> &[Member] {
         match self.epilogue {
             Some(Epilogue::Anchor) => &self.members[..self.bodies()],
@@ -291,7 +293,7 @@ impl Task {
         }
     }
 
-    /// Members that are instructions: all but an epilogue.
+    /// Returns the number of members that are instructions: all but an epilogue.
     pub fn bodies(&self) -> usize {
         self.members.len() - self.epilogue.is_some() as usize
     }

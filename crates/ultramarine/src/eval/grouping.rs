@@ -68,18 +68,18 @@ impl Task {
         &self.root_entry().node
     }
 
-    /// The operand of an epilogue.
+    /// Returns the operand of the task's epilogue, if it has one.
     pub fn reduced(&self) -> Option<Arc<Node>> {
         self.root_entry().work().with_inputs(|inputs| inputs.first().cloned())
     }
 
-    /// The task, which leaves one without members.
+    /// Takes the task, and leaves one without members.
     pub fn take(&mut self) -> Task {
         let members = std::mem::take(&mut self.members);
         Task { members, epilogue: self.epilogue, program: self.program }
     }
 
-    /// Returns true if the task cannot be given up.
+    /// Returns true if the task cannot be given up: its nodes cannot be lazy again.
     pub fn is_final(&self) -> bool {
         self.members.iter().any(|m| m.entry.is_final())
     }

@@ -29,22 +29,22 @@ pub(super) struct Tape {
 }
 
 impl Tape {
-    /// A tape of nodes that bear a fresh mark.
+    /// Makes a tape for nodes that have a fresh mark.
     pub fn new(mark: u64, capacity: usize) -> Tape {
         Tape { entries: Vec::with_capacity(capacity), mark, stream: None, composite: false }
     }
 
-    /// Says on which stream it is evaluated, where nodes are on several.
+    /// Sets the stream that evaluates the tape, if its nodes are on several.
     pub fn set_stream(&mut self, stream: Option<Stream>) {
         self.stream = stream;
     }
 
-    /// The stream that it is evaluated on. It has nodes.
+    /// Returns the stream that evaluates the tape, which must not be empty.
     pub fn stream(&self) -> Stream {
         self.stream.unwrap_or_else(|| self.entries[0].node.place.stream)
     }
 
-    /// Puts a claimed node behind its operands.
+    /// Appends a claimed node, behind its operands.
     #[inline]
     pub fn push(&mut self, node: Arc<Node>) {
         node.slot.store(self.entries.len() as u32, Ordering::Relaxed);
@@ -64,13 +64,14 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// A node that runs as it is.
+    /// Makes an entry for a node that runs as it is.
     #[inline]
     pub fn new(node: Arc<Node>) -> Entry {
         Entry { node, composed: None, part: false }
     }
 
-    /// The node whose operation runs, on its operands.
+    /// Returns the node whose operation runs, with its operands: the entry's node, or one of its
+    /// composition.
     #[inline]
     pub fn work(&self) -> &Node {
         self.composed.as_ref().unwrap_or(&self.node)
@@ -84,7 +85,8 @@ impl Entry {
         }
     }
 
-    /// The operands of the operation that runs, which the entry's nodes let go unless a trace retains them.
+    /// Returns the operands of the operation that runs. The entry's nodes release them, unless a
+    /// trace retains them.
     pub fn take_inputs(&self) -> Inputs {
         match &self.composed {
             None => self.node.take_inputs(),
@@ -95,7 +97,7 @@ impl Entry {
         }
     }
 
-    /// Drops the operands, unless a trace retains them.
+    /// Releases the operands, unless a trace retains them.
     pub fn release_inputs(&self) {
         drop(self.node.take_inputs());
         if let Some(composed) = &self.composed {
@@ -108,7 +110,8 @@ impl Entry {
         self.composed.is_some() || self.part
     }
 
-    /// How its run is counted; `None` for a part of a composition, which is counted as a whole.
+    /// Returns how the entry's run is counted. `None` for a part of a composition, which counts as
+    /// a whole.
     pub fn dispatch(&self) -> Option<Dispatch> {
         match (&self.composed, self.part) {
             (_, true) => None,

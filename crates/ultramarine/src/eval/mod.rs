@@ -89,7 +89,8 @@ pub fn fusion() -> bool {
     is_on(&FUSION, "ULTRAMARINE_FUSION")
 }
 
-/// Switches fusion on or off for the process. Results are the same to the bit.
+/// Switches fusion of elementwise operations on or off for the process. Fused and unfused results
+/// are bitwise identical, so this serves measurements and the search for errors only.
 pub fn set_fusion(on: bool) {
     FUSION.store(1 + on as u8, Ordering::Relaxed);
 }

@@ -36,7 +36,7 @@ pub(super) fn run(node: Arc<Node>) -> Option<bool> {
 pub struct SmallEvaluation(Arc<Node>);
 
 impl SmallEvaluation {
-    /// Makes the evaluation of an array.
+    /// Makes the evaluation of an array. Nothing runs before [`SmallEvaluation::run`].
     #[inline]
     pub fn of(array: &Array) -> SmallEvaluation {
         SmallEvaluation(array.node().clone())

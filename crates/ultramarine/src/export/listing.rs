@@ -9,10 +9,13 @@ use crate::transforms::compile::graph::{Source, Step};
 use crate::{array::Array, dtype::Dtype};
 use std::collections::HashMap;
 
-/// Name, shape and dtype of an array.
+/// Name, shape and dtype of an array of a [`Listing`].
 pub type Named = (String, Shape, Dtype);
 
-/// The parts of a trace.
+/// A trace as lists of arrays and operations, for programs that draw it or convert it to another
+/// format. Arrays are named `A` to `Z`, then `AA` and so on. [`Exporter::listings`] makes it.
+///
+/// [`Exporter::listings`]: super::Exporter::listings
 #[derive(Debug)]
 pub struct Listing {
     /// The positional arguments, then the keyword arguments in the order of their names.
@@ -27,7 +30,7 @@ pub struct Listing {
     pub operations: Vec<Operation>,
 }
 
-/// An operation of a [`Listing`].
+/// An operation of a [`Listing`]: its name, its operands and results, and its attributes.
 #[derive(Debug)]
 pub struct Operation {
     /// Its name.

@@ -112,18 +112,19 @@ impl fmt::Debug for Exporter {
 }
 
 impl Exporter {
-    /// Makes an exporter without traces.
+    /// Makes an exporter without traces. Add some by [`Exporter::trace`] before it is saved.
     pub fn new() -> Exporter {
         Exporter::default()
     }
 
-    /// Makes later traces take arguments of any sizes; see [`Compiled::shapeless`].
+    /// Makes later traces take arguments of any sizes, with as many dimensions; false by default.
+    /// Its limits are those of [`Compiled::shapeless`].
     pub fn shapeless(mut self, shapeless: bool) -> Exporter {
         self.shapeless = shapeless;
         self
     }
 
-    /// Sets a text that the file carries.
+    /// Sets a text that the file carries, which [`Function::metadata`] returns.
     pub fn metadata(mut self, text: impl Into<String>) -> Exporter {
         self.metadata = Some(text.into());
         self
@@ -209,12 +210,24 @@ impl Exporter {
         Contents { traces: self.traces, metadata: self.metadata }.write(writer, name)
     }
 
-    /// Returns the operations of each trace, in their order.
+    /// Returns each trace as lists of its arrays and operations, in the order of the traces.
     pub fn listings(&self) -> impl Iterator<Item = Listing> {
         self.traces.iter().map(Listing::of)
     }
 
-    /// Returns the function as [`Function::load`] would read it.
+    /// Returns the function as [`Function::load`] would read it, without a file.
+    ///
+    /// ```
+    /// use ultramarine::{Array, Exporter};
+    /// let x = Array::from_slice(&[1.0f32, 2.0], &[2])?;
+    /// let mut exporter = Exporter::new();
+    /// exporter.trace(|x| Ok(vec![x[0].square()?]), [&x])?;
+    /// let listing = exporter.listings().next();
+    /// assert_eq!(listing.map(|l| l.operations[0].name), Some("square"));
+    /// let f = exporter.into_function();
+    /// assert_eq!(f.call([&x])?[0].to_vec::<f32>()?, [1.0, 4.0]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
     pub fn into_function(self) -> Function {
         Function::of(Contents { traces: self.traces, metadata: self.metadata })
     }
@@ -299,12 +312,14 @@ impl Function {
         }))
     }
 
-    /// Returns the signatures of the traces, in the order of their export.
+    /// Returns the signatures of the traces, in the order of their export. A [`Function::call`]
+    /// takes the first that fits its arguments.
     pub fn signatures(&self) -> impl Iterator<Item = &Signature> {
         self.0.traces.iter().map(|trace| &trace.signature)
     }
 
-    /// Returns the text that the file carries.
+    /// Returns the text that the file carries, as [`Exporter::metadata`] set it; `None` if it has
+    /// none.
     pub fn metadata(&self) -> Option<&str> {
         self.0.metadata.as_deref()
     }

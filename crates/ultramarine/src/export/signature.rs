@@ -5,10 +5,12 @@ use crate::{array::Array, dtype::Dtype};
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
-/// Arrays as keyword arguments.
+/// Arrays as keyword arguments, by name: those of
+/// [`Function::call_keywords`](super::Function::call_keywords).
 pub type Keywords = BTreeMap<String, Array>;
 
-/// The arguments that a trace of a [`Function`](super::Function) takes.
+/// The arguments that a trace of a [`Function`](super::Function) takes: how many, of which names,
+/// shapes and dtypes. `Display` writes it as error messages show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {
     /// Shape and dtype of each positional argument.

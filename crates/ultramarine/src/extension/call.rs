@@ -27,7 +27,7 @@ pub(super) struct Queued {
 }
 
 impl Queued {
-    /// Runs it.
+    /// Runs the task.
     pub fn run(self, name: &str) -> Result<()> {
         let mut error = std::ptr::null_mut();
         // SAFETY: the extension's task with its context, once.
@@ -160,13 +160,13 @@ impl<'a> State<'a> {
         Ok(state)
     }
 
-    /// The views of inputs and outputs.
+    /// Returns the views of inputs and outputs, as the extension reads them.
     pub fn views(&self) -> (*const View, *const View) {
         // SAFETY: the lists are never resized, and only this thread changes their elements.
         unsafe { ((*self.inputs.get()).as_ptr(), (*self.outputs_seen.get()).as_ptr()) }
     }
 
-    /// What the views of input `i` say from here on.
+    /// Replaces the views of input `i`, for later reads of the extension.
     pub fn see_input(&self, i: usize, view: View) {
         // SAFETY: as `views`; nobody holds a reference into the list.
         unsafe { (&mut *self.inputs.get())[i] = view }
@@ -227,12 +227,15 @@ impl<'a> State<'a> {
         !self.taken.borrow().is_empty()
     }
 
-    /// Looks at the outputs.
+    /// Calls `f` with the outputs.
     pub fn outputs<T>(&self, f: impl FnOnce(&[Option<Output>]) -> T) -> T {
         f(&self.outputs.borrow())
     }
 
-    /// The outputs, all of which must have memory.
+    /// Ends the call and returns the outputs.
+    ///
+    /// # Errors
+    /// [`Error::Runtime`] if an output has no memory.
     pub fn finish(self, rule: &str) -> Result<Vec<Output>> {
         let name = self.primitive.name;
         let each = self.outputs.into_inner().into_iter().enumerate();
@@ -261,7 +264,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Index of an input.
+    /// Returns the index of an input, or an error that names `function`.
     pub fn input(&self, function: &str, input: u32) -> Result<usize> {
         let i = input as usize;
         if i < self.call.inputs.len() {

@@ -26,7 +26,8 @@ pub(super) fn code_of(error: &Error) -> Status {
     }
 }
 
-/// An error object for an extension, which frees it or gives it back.
+/// Makes an error object for an extension. The extension owns it: it frees the object by the
+/// table's `error_free`, or returns it.
 pub fn give_error(error: Error) -> *mut abi::Error {
     let object = Object { text: error.to_string(), code: code_of(&error), error };
     Box::into_raw(Box::new(object)).cast()

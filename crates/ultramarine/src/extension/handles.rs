@@ -15,12 +15,14 @@ use core::ffi::c_void;
 use ultramarine_abi::extension::{ArrayHandle, PlaceCode, TensorType, View, view};
 use ultramarine_abi::{self as abi, Status};
 
-/// The handle of an array, lent: good as long as the array is where it is.
+/// Returns a handle that borrows an array. It is valid while `array` lives and does not move, and
+/// must not be released.
 pub fn borrow_handle(array: &Array) -> *mut ArrayHandle {
     std::ptr::from_ref(array).cast_mut().cast()
 }
 
-/// A handle of an extension's own, which ends it by `array_release`.
+/// Returns a handle that owns an array. Its holder ends it by the table's `array_release`, or by
+/// [`take_handle`].
 pub fn own_handle(array: Array) -> *mut ArrayHandle {
     Box::into_raw(Box::new(array)).cast()
 }

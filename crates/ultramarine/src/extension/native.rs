@@ -90,7 +90,9 @@ pub fn provide<P: library::Restore>(package: &str) -> Result<()> {
     library::provide::<P>(package).map_err(from_library)
 }
 
-/// An error of the library's as one of the core's, as [`call`] converts it.
+/// Converts an error of the crate `ultramarine-extension` to one of this crate, as [`call`] does.
+/// Invalid arguments become [`Error::Value`], a lack of memory [`Error::Memory`], anything else
+/// [`Error::Runtime`].
 pub fn from_library(error: library::Error) -> Error {
     let text = error.text().to_owned();
     match error.code() {
@@ -100,12 +102,13 @@ pub fn from_library(error: library::Error) -> Error {
     }
 }
 
-/// An error of the core's as one of the library's, for rules that call the core: `x.exp().map_err(to_library)?`.
+/// Converts an error of this crate to one of the crate `ultramarine-extension`, for rules that call
+/// operations: `x.exp().map_err(to_library)?`. The message and the kind of error stay.
 pub fn to_library(error: Error) -> library::Error {
     library::Error::with_code(code_of(&error), error.to_string())
 }
 
-/// A stream of the core's as the library's place.
+/// Converts a stream to a place of the crate `ultramarine-extension`.
 pub fn library_place(stream: Stream) -> library::Place {
     let kind = match stream.device.kind {
         DeviceType::Cpu => library::DeviceKind::Cpu,

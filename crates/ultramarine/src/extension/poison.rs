@@ -27,7 +27,8 @@ pub fn poison() -> bool {
     }
 }
 
-/// Switches [`poison`] on or off for the process: a debug mode that costs time, and memory that would be reused.
+/// Switches [`poison`] on or off for the process. This debug mode takes time, and memory of
+/// operands is not reused for outputs.
 pub fn set_poison(on: bool) {
     POISON.store(1 + on as u8, Ordering::Relaxed);
 }

@@ -131,17 +131,17 @@ impl Primitive {
         })
     }
 
-    /// First argument of the rules.
+    /// Returns the first argument of the rules.
     pub fn context(&self) -> *mut c_void {
         self.rules.context
     }
 
-    /// Number of outputs.
+    /// Returns the number of outputs.
     pub fn outputs(&self) -> usize {
         self.n_outputs as usize
     }
 
-    /// Its identity in any process.
+    /// Returns the identity of the primitive, which is the same in any process.
     pub fn identity(&self) -> ForeignIdentity {
         ForeignIdentity {
             name: self.name.to_owned(),
@@ -151,12 +151,15 @@ impl Primitive {
         }
     }
 
-    /// Shapes and dtypes of the outputs.
+    /// Returns shapes and dtypes of the outputs, from the primitive's `infer`, validated.
+    ///
+    /// # Errors
+    /// Those of the rule; [`Error::Value`] for results that no array can have.
     pub fn infer(&self, inputs: &[Array]) -> Result<Results> {
         self.infer_types(inputs.iter().map(|a| tensor_type(a.shape(), a.dtype())).collect())
     }
 
-    /// The same, of types alone.
+    /// Returns the same as [`Primitive::infer`], from types alone.
     pub fn infer_types(&self, types: Vec<TensorType>) -> Result<Results> {
         const UNSET: i32 = i32::MIN;
         let Some(rule) = self.rules.infer else { return Ok(Results::new()) };
@@ -184,7 +187,7 @@ impl Primitive {
         outputs.iter().enumerate().map(validate).collect()
     }
 
-    /// The primitive's attributes, for display.
+    /// Returns the primitive's attributes as text.
     pub fn print(&self) -> String {
         let Some(print) = self.rules.print else { return String::new() };
         let mut room = vec![0u8; 256];

@@ -7,7 +7,8 @@ use std::{ffi::CString, sync::Mutex};
 use ultramarine_abi::extension::{EXTENSION_MAJOR, EXTENSION_MINOR, ExtensionHost};
 use ultramarine_runtime::host_table::{parallel_for, thread_count};
 
-/// Functions that Ultramarine lends to extensions: one table, for as long as the process lives.
+/// Returns the functions that Ultramarine lends to extensions: one table, which lives as long as
+/// the process.
 pub fn host_table() -> &'static ExtensionHost {
     static TABLE: ExtensionHost = ExtensionHost {
         size: size_of::<ExtensionHost>() as u32,

@@ -83,7 +83,8 @@ pub fn stream_of(code: &PlaceCode) -> Result<Option<Stream>> {
     }
 }
 
-/// The code of a stream.
+/// Returns the code of a stream, as it crosses the boundary to an extension. [`stream_of`] is the
+/// inverse.
 pub fn place_of(stream: Stream) -> PlaceCode {
     PlaceCode {
         size: size_of::<PlaceCode>() as u32,

@@ -145,18 +145,21 @@ impl CompiledKernel {
         }))
     }
 
-    /// Adds a scalar parameter, by value: a bool of one byte, an int32 or a float32.
+    /// Adds a scalar parameter, which is passed by value: a bool of one byte, an int32 or a
+    /// float32. The kernel gets its scalars in the order of these calls, behind the inputs and the
+    /// outputs.
     pub fn scalar(self, value: impl Into<ScalarArgument>) -> CompiledKernel {
         self.scalar_of(value.into().0)
     }
 
-    /// Adds a scalar parameter, by value, of the size of its dtype.
+    /// Adds a scalar parameter as [`CompiledKernel::scalar`] does, of any dtype. It takes as many
+    /// bytes as an element of the dtype.
     pub fn scalar_of(mut self, value: Scalar) -> CompiledKernel {
         self.0.scalars.push(value);
         self
     }
 
-    /// Sets the bytes of dynamic shared memory of a group.
+    /// Sets the bytes of dynamic shared memory of a group; 0 by default.
     pub fn shared_memory(mut self, bytes: u32) -> CompiledKernel {
         self.0.shared_memory = bytes;
         self
@@ -210,7 +213,7 @@ impl CompiledKernel {
     }
 }
 
-/// A scalar parameter of [`CompiledKernel::scalar`].
+/// A scalar parameter of [`CompiledKernel::scalar`], made of a `bool`, an `i32` or an `f32`.
 #[derive(Clone, Copy, Debug)]
 pub struct ScalarArgument(Scalar);
 

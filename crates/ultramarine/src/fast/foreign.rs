@@ -96,12 +96,13 @@ impl ForeignKernel {
     }
 
     /// Sets whether inputs that are not row-major without gaps are copied; the default is yes.
+    /// Without the copies, the function sees inputs with the strides that they have.
     pub fn ensure_row_contiguous(mut self, ensure: bool) -> ForeignKernel {
         self.0.ensure_row_contiguous = ensure;
         self
     }
 
-    /// Returns the kernel's name.
+    /// Returns the kernel's name, which errors and profiles show.
     pub fn name(&self) -> &'static str {
         self.0.name
     }

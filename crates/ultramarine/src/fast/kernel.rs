@@ -33,7 +33,8 @@ attributes! {
 }
 
 attributes! {
-    /// A template argument of a call.
+    /// A template argument of a call, added by [`Launch::template`]. The kernel is compiled once
+    /// for each set of arguments.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Template {
         /// A type.
@@ -46,7 +47,9 @@ attributes! {
 }
 
 attributes! {
-    /// Sizes, outputs and options of a call of a [`Kernel`].
+    /// Sizes, outputs and options of a call of a [`Kernel`] or of a
+    /// [`CompiledKernel`](super::CompiledKernel). [`Launch::new`] makes one, the other functions
+    /// add to it.
     #[derive(Clone, Debug)]
     pub struct Launch {
         pub(super) grid: [u32; 3],
@@ -75,13 +78,14 @@ impl Launch {
         }
     }
 
-    /// Adds an output of this shape and dtype.
+    /// Adds an output of this shape and dtype. Outputs are added in the order of their names in
+    /// [`Kernel::new`].
     pub fn output(mut self, shape: &[usize], dtype: Dtype) -> Launch {
         self.outputs.push((Shape::from_slice(shape), dtype));
         self
     }
 
-    /// Adds a template argument: a name for a type, an integer or a flag in the body.
+    /// Adds a template argument: the body may use `name` for a type, an integer or a flag.
     pub fn template(mut self, name: &str, value: Template) -> Launch {
         self.template.push((name.to_owned(), value));
         self
@@ -94,7 +98,7 @@ impl Launch {
         self
     }
 
-    /// Prints the kernel's source to the standard output.
+    /// Sets whether the call prints the kernel's source to the standard output; false by default.
     pub fn verbose(mut self, verbose: bool) -> Launch {
         self.verbose = verbose;
         self
@@ -157,13 +161,15 @@ impl Kernel {
         self
     }
 
-    /// Sets a text before the function, for every language without a header of its own.
+    /// Sets a text that is put before the function, such as helper functions, for every language
+    /// without a header of its own ([`Kernel::header_of`]).
     pub fn header(mut self, text: &str) -> Kernel {
         self.edit().header = text.to_owned();
         self
     }
 
-    /// Sets a text before the function, for one language.
+    /// Sets a text that is put before the function, for one language. It replaces that of
+    /// [`Kernel::header`].
     pub fn header_of(mut self, language: &str, text: &str) -> Kernel {
         let headers = &mut self.edit().headers;
         headers.retain(|(known, _)| known != language);
@@ -171,7 +177,8 @@ impl Kernel {
         self
     }
 
-    /// Sets options for the compiler of a language, in its own form.
+    /// Sets options for the compiler of a language, in the compiler's own form: `-DT=float` for
+    /// `opencl-c`, for example.
     pub fn options(mut self, language: &str, text: &str) -> Kernel {
         let options = &mut self.edit().options;
         options.retain(|(known, _)| known != language);
@@ -187,7 +194,8 @@ impl Kernel {
         self
     }
 
-    /// Declares outputs for atomic operations.
+    /// Sets whether the body uses atomic operations on its outputs; false by default. If so,
+    /// outputs are of the language's atomic types.
     pub fn atomic_outputs(mut self, atomic: bool) -> Kernel {
         self.edit().atomic_outputs = atomic;
         self
@@ -211,7 +219,7 @@ impl Kernel {
         Arc::make_mut(&mut self.0)
     }
 
-    /// Returns the kernel's name.
+    /// Returns the kernel's name, which errors and profiles show.
     pub fn name(&self) -> &'static str {
         self.0.name
     }

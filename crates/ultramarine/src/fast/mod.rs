@@ -44,7 +44,8 @@ pub use foreign::ForeignKernel;
 use kernel::Definition;
 pub use kernel::{Kernel, Launch, Template};
 
-/// The languages that signatures are made in.
+/// The languages in which the signature of a [`Kernel`] can be made. A backend takes some of them,
+/// in an order of its own.
 pub const LANGUAGES: [&str; 4] = ["opencl-c", "cuda-c", "msl", "wgsl"];
 
 /// The error of a transform that finds a kernel's call.

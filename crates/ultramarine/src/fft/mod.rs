@@ -51,7 +51,16 @@ use smallvec::SmallVec;
 use std::str::FromStr;
 use ultramarine_abi::schema::fft as code;
 
-/// Directions of transforms that have a factor.
+/// Directions of transforms that have a factor. A forward and an inverse transform with the same
+/// `Norm` give the input back.
+///
+/// ```
+/// use ultramarine::{Array, fft::{Norm, fft}};
+/// let x = Array::from_slice(&[1.0f32, 1.0, 1.0, 1.0], &[4])?;
+/// let sum = |norm| fft(&x, None, -1, norm)?.real()?.to_vec::<f32>().map(|y| y[0]);
+/// assert_eq!([sum(Norm::Backward)?, sum(Norm::Ortho)?, sum(Norm::Forward)?], [4.0, 2.0, 1.0]);
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Norm {
     /// The inverse ones: 1 / n.
@@ -77,7 +86,10 @@ impl Norm {
 impl FromStr for Norm {
     type Err = Error;
 
-    /// By its name: `backward`, `ortho` or `forward`.
+    /// Returns the norm of a name: `backward`, `ortho` or `forward`.
+    ///
+    /// # Errors
+    /// [`Error::Value`] for another name.
     fn from_str(name: &str) -> Result<Norm> {
         match name {
             "backward" => Ok(Norm::Backward),

@@ -6,7 +6,8 @@ use crate::ops::rules::builders::{like, plus, slice_axis};
 use crate::shape::{Shape, contiguous_strides};
 use crate::{array::Array, dtype::Dtype, ops::shape::pad::PadMode, placement::follow};
 
-/// Frames of a signal, for [`stft`]. `None` stands for a default that depends on other fields.
+/// Frames of a signal, for [`stft`]. The defaults are in parentheses; `None` stands for one that
+/// depends on other fields.
 #[derive(Clone, Debug)]
 pub struct StftOptions {
     /// Samples of a frame (2048).
@@ -42,7 +43,8 @@ impl Default for StftOptions {
     }
 }
 
-/// Frames of a signal, for [`istft`]: those of its [`StftOptions`].
+/// Frames of a signal, for [`istft`]. Give the values that [`stft`] had in its [`StftOptions`]:
+/// they are not part of the spectra.
 #[derive(Clone, Debug)]
 pub struct IstftOptions {
     /// Samples of a frame (as many as the spectra ask for; an odd number must be told).

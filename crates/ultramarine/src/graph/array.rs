@@ -233,23 +233,25 @@ impl Array {
         self.node.bytes()
     }
 
-    /// Returns the stream that computes this array.
+    /// Returns the stream that computes this array. It was chosen when the array was made; see
+    /// [`with_stream`](crate::with_stream).
     pub fn stream(&self) -> Stream {
         self.node.place.stream
     }
 
-    /// Returns the device that computes this array.
+    /// Returns the device that computes this array: that of its [`stream`](Array::stream).
     pub fn device(&self) -> Device {
         self.node.place.stream.device
     }
 
     /// Returns true if evaluation has ended, in values or in an error. A device may still be
-    /// computing the values.
+    /// computing the values; see [`Array::is_available`].
     pub fn is_evaluated(&self) -> bool {
         self.node.is_done()
     }
 
-    /// Returns true if the values can be read without waiting.
+    /// Returns true if the values can be read without waiting: the array is evaluated, and its
+    /// device has completed the work.
     pub fn is_available(&self) -> bool {
         self.node.value().is_some_and(|v| v.buffer.written().is_none())
     }

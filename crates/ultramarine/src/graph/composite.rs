@@ -28,7 +28,7 @@ pub(crate) struct Offers<'a> {
 }
 
 impl Offers<'_> {
-    /// True if there is a kernel for contiguous tensors of these dtypes and ranks.
+    /// Returns true if the device has a kernel for contiguous tensors of these dtypes and ranks.
     pub fn kernel<A: Copy>(&self, op: OpId, attributes: &A, inputs: &[(Dtype, usize)]) -> bool {
         self.device.offers(op, attributes, inputs, &[self.output]).unwrap_or(false)
     }

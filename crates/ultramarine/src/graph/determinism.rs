@@ -52,8 +52,18 @@ pub fn set_deterministic(on: bool, device: Option<Device>) -> bool {
     SETTING.set(on, device)
 }
 
-/// Setting of [`set_deterministic`] for this thread, on all devices, while the scope lives. Scopes
-/// nest; drop them in the reverse order.
+/// The setting of [`set_deterministic`] for this thread, on all devices, while the scope lives.
+/// Scopes nest; drop them in the reverse order.
+///
+/// ```
+/// use ultramarine::{DeterministicScope, deterministic};
+/// let before = deterministic(None);
+/// {
+///     let _scope = DeterministicScope::new(true);
+///     assert!(deterministic(None));
+/// }
+/// assert_eq!(deterministic(None), before);
+/// ```
 #[derive(Debug)]
 pub struct DeterministicScope {
     before: Option<bool>,
@@ -62,7 +72,7 @@ pub struct DeterministicScope {
 }
 
 impl DeterministicScope {
-    /// Enters a scope with this setting.
+    /// Enters a scope with this setting, which ends when the scope is dropped.
     pub fn new(on: bool) -> DeterministicScope {
         DeterministicScope { before: SCOPED.replace(Some(on)), _thread: std::marker::PhantomData }
     }

@@ -104,7 +104,7 @@ impl Node {
         Node::of_trace(trace, op, inputs, shape, dtype, place)
     }
 
-    /// A node that a transform starts from.
+    /// Makes a node that a transform starts from: an argument of the traced function.
     pub fn argument(
         tracing: &Tracing,
         op: Op,
@@ -147,7 +147,7 @@ impl Node {
         })
     }
 
-    /// A node that has its outcome, and one handle.
+    /// Makes a node that has its value, or its error, and one handle.
     #[inline]
     pub fn with_outcome(
         outcome: Result<Value, Arc<Error>>,
@@ -227,7 +227,7 @@ impl Node {
         }
     }
 
-    /// The accelerator that it is at home on.
+    /// Returns the accelerator that the node is at home on; see [`super::placement`].
     #[inline]
     pub fn home(&self) -> Option<Device> {
         self.place.home()
@@ -241,7 +241,7 @@ impl Node {
         self.dtype.bytes_of(self.size())
     }
 
-    /// The value, once evaluation has ended in one or in an error.
+    /// Returns the value or the error; `None` until the evaluation has ended.
     #[inline]
     pub fn outcome(&self) -> Option<&Result<Value, Arc<Error>>> {
         self.value.get()
@@ -263,7 +263,8 @@ impl Node {
         self.value.get().is_some()
     }
 
-    /// The trace under way that it is part of. Such a node keeps its operands when it is evaluated.
+    /// Returns the trace under way that the node is part of. Such a node keeps its operands when it
+    /// is evaluated.
     #[inline]
     pub fn live_trace(&self) -> Option<&Arc<TraceState>> {
         if !self.traced.load(Ordering::Relaxed) {
@@ -283,12 +284,12 @@ impl Node {
         self.copied.store(true, Ordering::Relaxed);
     }
 
-    /// Takes it out of its trace.
+    /// Takes the node out of its trace, so that its evaluation drops the operands.
     pub fn leave_trace(&self) {
         self.traced.store(false, Ordering::Relaxed);
     }
 
-    /// The operands (none once they were let go).
+    /// Returns the operands; none if they were released.
     pub fn inputs(&self) -> Inputs {
         lock(&self.inputs).clone()
     }
@@ -299,17 +300,18 @@ impl Node {
         f(&lock(&self.inputs))
     }
 
-    /// The operands, given up if nothing needs them after evaluation.
+    /// Returns the operands, and releases them unless something needs them after the evaluation.
     pub fn take_inputs(&self) -> Inputs {
         if self.is_traced() { self.inputs() } else { self.release_inputs() }
     }
 
-    /// The operands, given up. They are gone for good: only what is done, or about to be, may lose them.
+    /// Releases the operands and returns them. They are gone for good: only nodes that are done, or
+    /// about to be, may lose them.
     pub fn release_inputs(&self) -> Inputs {
         std::mem::take(&mut *lock(&self.inputs))
     }
 
-    /// Claims a lazy node; false if somebody else did.
+    /// Claims a lazy node for the calling thread. False if another thread has it, or it is done.
     #[inline]
     pub fn claim(&self) -> bool {
         self.claim.take()
@@ -319,12 +321,13 @@ impl Node {
         self.claim.is_taken()
     }
 
-    /// Gives up a claim: the node was not needed after all, and is lazy again.
+    /// Gives up a claim: the node was not needed and is lazy again.
     pub fn release_claim(&self) {
         self.claim.release();
     }
 
-    /// Ends a claimed evaluation. A trace that is under way keeps the operands until it is over.
+    /// Ends a claimed evaluation with its outcome. A trace that is under way keeps the operands
+    /// until it is over.
     pub fn finish(self: &Arc<Node>, outcome: Result<Value, Arc<Error>>) {
         if self.trace.is_some() && !self.live_trace().is_some_and(|trace| trace.keep(self)) {
             drop(self.release_inputs());
@@ -332,7 +335,7 @@ impl Node {
         self.claim.finish(&self.value, outcome);
     }
 
-    /// Gives the operands back that an evaluation took before it was given up.
+    /// Returns operands to the node that an evaluation took before it was given up.
     pub fn restore(&self, operands: Inputs) {
         let mut inputs = lock(&self.inputs);
         if inputs.is_empty() {
@@ -345,7 +348,8 @@ impl Node {
         self.claim.is_over(&self.value)
     }
 
-    /// Sleeps until a claimed node is done, or lazy again; false if `interrupted` said that the thread shall not.
+    /// Sleeps until a claimed node is done, or lazy again. False if `interrupted` asked the thread
+    /// to stop.
     pub fn wait(&self, interrupted: impl Fn() -> bool) -> bool {
         if self.op.is_outside() {
             self.op.rules().and_then(Rules::outside).into_iter().for_each(Outside::hurry);

@@ -143,7 +143,8 @@ pub(crate) struct Op {
 }
 
 impl Op {
-    /// No operation: the node was made with its value. (Stand-ins of transforms have none either: [`Op::stand_in`].)
+    /// The absence of an operation: the node was made with its value. Stand-ins of transforms have
+    /// none either; see [`Op::stand_in`].
     pub const GIVEN: Op = Op {
         table: None,
         answers: Answers {
@@ -157,19 +158,20 @@ impl Op {
         slot: Slot::uninit(),
     };
 
-    /// No operation: the node is a stand-in of this transform.
+    /// Makes the mark of a stand-in: a node without an operation that `transform` traces from.
     pub fn stand_in(transform: Transform) -> Op {
         let mut op = Op::GIVEN;
         op.answers.stand_in = Some(transform);
         op
     }
 
-    /// The transform whose stand-in the node is.
+    /// Returns the transform whose stand-in the node is; `None` for every other node.
     pub fn stands_in(&self) -> Option<Transform> {
         self.answers.stand_in
     }
 
-    /// The operation with these attributes.
+    /// Makes the operation with these attributes. They are stored in place if they are small; see
+    /// [`Op::is_inline`].
     #[inline(always)]
     pub fn new<T: Rules + Clone>(attributes: T) -> Op {
         // Attributes may be sent and shared as nodes are: `Rules` asks for it. They are written where they stay.
@@ -187,18 +189,19 @@ impl Op {
         op
     }
 
-    /// True if attributes of this type cost no allocation.
+    /// Returns true if attributes of this type are stored in the [`Op`] itself, without an
+    /// allocation.
     pub const fn is_inline<T>() -> bool {
         is_inline::<T>()
     }
 
-    /// True for [`Op::GIVEN`] and stand-ins.
+    /// Returns true for [`Op::GIVEN`] and stand-ins, which have no rules.
     #[inline]
     pub fn is_given(&self) -> bool {
         self.table.is_none()
     }
 
-    /// The rules of the operation; `None` for [`Op::GIVEN`] and stand-ins.
+    /// Returns the [`Rules`] of the operation; `None` for [`Op::GIVEN`] and stand-ins.
     #[inline]
     pub fn rules(&self) -> Option<&dyn Rules> {
         let table = self.table?;
@@ -206,26 +209,27 @@ impl Op {
         Some(unsafe { (table.rules)(&self.slot) })
     }
 
-    /// The attributes, if they are a `T`.
+    /// Returns the attributes if they are a `T`, else `None`.
     #[inline]
     pub fn get<T: Rules>(&self) -> Option<&T> {
         // SAFETY: as for `rules`; the table's type is `T`.
         self.is::<T>().then(|| unsafe { stored::<T>(&self.slot) })
     }
 
-    /// True if the attributes are a `T`.
+    /// Returns true if the attributes are a `T`.
     #[inline]
     pub fn is<T: Rules>(&self) -> bool {
         self.table.is_some_and(|table| table.type_id == TypeId::of::<T>())
     }
 
-    /// A number for the type of its attributes, in this process: operations of two types have different ones.
+    /// Returns a number for the type of the attributes. Two types have different numbers in one
+    /// process.
     #[inline]
     pub fn kind(&self) -> u64 {
         self.table.map_or(0, |table| std::ptr::from_ref(table).addr() as u64)
     }
 
-    /// MLX's name of the operation.
+    /// Returns the name of the operation, which is MLX's.
     pub fn name(&self) -> &'static str {
         self.rules().map_or("array", |r| r.name())
     }

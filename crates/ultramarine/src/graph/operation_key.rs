@@ -86,7 +86,8 @@ impl OperationKey {
         value.encode(self);
     }
 
-    /// The bytes that identify the operation in any process; `None` if an attribute is opaque.
+    /// Returns the bytes that identify the operation in any process; `None` if an attribute is
+    /// opaque.
     pub fn serialised(&self) -> Option<&[u8]> {
         self.opaque.is_empty().then_some(&self.bytes)
     }

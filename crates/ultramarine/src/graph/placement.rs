@@ -47,7 +47,9 @@ impl Place {
     }
 }
 
-/// Behaviour of operations whose operands are on different accelerators.
+/// Behaviour of operations whose operands are on different accelerators. Arrays on the CPU mix with
+/// those of any accelerator. [`set_transfer_policy`] sets it for all threads, a [`TransferScope`]
+/// for one. The default is [`TransferPolicy::Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum TransferPolicy {
@@ -68,7 +70,8 @@ thread_local! {
     static INHERITED: Cell<Option<Stream>> = const { Cell::new(None) };
 }
 
-/// Returns the behaviour of operations whose operands are on different accelerators.
+/// Returns the behaviour of operations whose operands are on different accelerators: that of the
+/// [`TransferScope`] that the thread is in, else that of [`set_transfer_policy`].
 pub fn transfer_policy() -> TransferPolicy {
     SCOPED.get().unwrap_or_else(|| match POLICY.load(Ordering::Relaxed) {
         0 => TransferPolicy::Error,
@@ -90,6 +93,15 @@ pub fn set_transfer_policy(policy: TransferPolicy) -> TransferPolicy {
 
 /// Transfer policy of this thread, while the scope lives. Scopes nest; drop them in the reverse
 /// order.
+///
+/// ```
+/// use ultramarine::{TransferPolicy, TransferScope, transfer_policy};
+/// {
+///     let _scope = TransferScope::new(TransferPolicy::Host);
+///     assert_eq!(transfer_policy(), TransferPolicy::Host);
+/// }
+/// assert_eq!(transfer_policy(), TransferPolicy::Error);
+/// ```
 #[derive(Debug)]
 pub struct TransferScope {
     before: Option<TransferPolicy>,
@@ -98,7 +110,7 @@ pub struct TransferScope {
 }
 
 impl TransferScope {
-    /// Enters a scope with this policy.
+    /// Enters a scope with this policy, which ends when the scope is dropped.
     pub fn new(policy: TransferPolicy) -> TransferScope {
         TransferScope { before: SCOPED.replace(Some(policy)), _thread: std::marker::PhantomData }
     }
@@ -126,7 +138,8 @@ pub(crate) fn follow(arrays: &[&Array]) -> Follow {
 }
 
 impl Array {
-    /// Calls `f`; what it creates outside of a scope is at home where this array is.
+    /// Calls `f`, which makes arrays that belong to this one: if no scope says where, they are
+    /// created on the accelerator that this array is on.
     pub fn beside<T>(&self, f: impl FnOnce() -> T) -> T {
         let _home = follow(&[self]);
         f()

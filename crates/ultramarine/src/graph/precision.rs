@@ -37,7 +37,7 @@ impl MatmulPrecision {
         }
     }
 
-    /// Returns the precision of a name: `highest`, `high` or `medium`.
+    /// Returns the precision of a name: `highest`, `high` or `medium`. `None` for any other name.
     pub fn from_name(name: &str) -> Option<MatmulPrecision> {
         MatmulPrecision::ALL.into_iter().find(|p| p.name() == name)
     }
@@ -108,7 +108,18 @@ pub fn set_matmul_precision(precision: MatmulPrecision, device: Option<Device>) 
 }
 
 /// Precision of products of float32 of this thread, on all devices, while the scope lives. Scopes
-/// nest; drop them in the reverse order.
+/// nest; drop them in the reverse order. [`set_matmul_precision`] sets it for all threads.
+///
+/// ```
+/// use ultramarine::{Array, Dtype, MatmulPrecision, PrecisionScope};
+/// let x = Array::ones(&[64, 64], Dtype::Float32)?;
+/// let y = {
+///     let _scope = PrecisionScope::new(MatmulPrecision::Medium);
+///     x.matmul(&x)? // keeps the precision, although it is evaluated later
+/// };
+/// assert_eq!(y.sum(..)?.item::<f32>()?, 64.0f32.powi(3));
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct PrecisionScope {
     before: Option<MatmulPrecision>,
@@ -117,7 +128,7 @@ pub struct PrecisionScope {
 }
 
 impl PrecisionScope {
-    /// Enters a scope with this precision.
+    /// Enters a scope with this precision, which ends when the scope is dropped.
     pub fn new(precision: MatmulPrecision) -> PrecisionScope {
         PrecisionScope {
             before: SCOPED.replace(Some(precision)),

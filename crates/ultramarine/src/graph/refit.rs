@@ -51,18 +51,18 @@ impl Op {
 }
 
 impl Refit<'_> {
-    /// The traced operation with a result of another shape.
+    /// Returns the traced operation with a result of another shape.
     pub fn same(&self, shape: Shape) -> Result<Fitted> {
         shape::check("compile", &shape)?;
         Ok(Fitted { op: self.op.clone(), operands: None, shape })
     }
 
-    /// The traced operation with a result like its first operand.
+    /// Returns the traced operation with a result of its first operand's shape.
     pub fn first(&self) -> Result<Fitted> {
         self.same(Shape::from_slice(self.inputs.first().copied().unwrap_or(self.shape)))
     }
 
-    /// The traced operation with operands and result of one shape.
+    /// Returns the traced operation with operands and result of one shape.
     pub fn elementwise(&self) -> Result<Fitted> {
         let first = self.inputs.first().copied().unwrap_or(self.shape);
         if let Some(other) = self.inputs.iter().find(|s| **s != first) {

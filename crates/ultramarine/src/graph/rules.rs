@@ -65,18 +65,19 @@ pub(crate) struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Operand `i`.
+    /// Returns operand `i`, as a kernel reads it.
     pub fn operand(&self, i: usize) -> Operand<'_> {
         let (shape, dtype) = self.descs[i];
         Operand { value: &self.inputs[i], shape, dtype }
     }
 
-    /// The result, in `value`.
+    /// Returns the result as a kernel writes it, into the memory of `value`.
     pub fn output<'v>(&'v self, value: &'v Value) -> Operand<'v> {
         Operand { value, shape: self.shape, dtype: self.dtype }
     }
 
-    /// The memory of operand `i`, row-major, if nobody else needs it.
+    /// Returns the memory of operand `i` for the result, if it is row-major and nothing else needs
+    /// it.
     pub fn donated(&self, exec: &Exec, i: usize) -> Option<Value> {
         let (value, (shape, dtype)) = (&self.inputs[i], self.descs[i]);
         let own = self.donatable >> i & 1 == 1
@@ -99,7 +100,10 @@ impl Call<'_> {
         Ok(copy)
     }
 
-    /// Runs a backend's op with all operands, into new memory.
+    /// Runs an operation of the backend with all operands, into new memory.
+    ///
+    /// # Errors
+    /// Those of the backend.
     pub fn run<A: Copy>(
         &self,
         exec: &Exec,
@@ -110,7 +114,10 @@ impl Call<'_> {
         self.run_into(exec, exec.alloc(self.shape, self.dtype)?, op, attrs, scalars)
     }
 
-    /// Runs a backend's op with all operands, into `value`.
+    /// Runs an operation of the backend with all operands, into the memory of `value`.
+    ///
+    /// # Errors
+    /// Those of the backend.
     pub fn run_into<A: Copy>(
         &self,
         exec: &Exec,

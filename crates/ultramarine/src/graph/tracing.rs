@@ -137,7 +137,7 @@ fn longest_of(inputs: &Inputs) -> Option<Arc<TraceState>> {
 pub(crate) struct Tracing(Arc<TraceState>);
 
 impl Tracing {
-    /// Begins a trace inside of those that the calling thread is in.
+    /// Begins a trace, inside of those that the calling thread is in.
     pub fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         TRACES.fetch_add(1, Ordering::Relaxed);
@@ -154,12 +154,12 @@ impl Tracing {
         Tracing(trace)
     }
 
-    /// The trace, for nodes that begin in it without operands.
+    /// Returns the trace, for nodes that begin in it without operands.
     pub fn state(&self) -> Arc<TraceState> {
         self.0.clone()
     }
 
-    /// True while any thread traces. Few things are worth asking that for: it says nothing of an array.
+    /// Returns true while any thread traces. It says nothing of an array, so few things may ask it.
     pub fn active() -> bool {
         TRACES.load(Ordering::Relaxed) > 0
     }

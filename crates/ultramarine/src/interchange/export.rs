@@ -8,7 +8,8 @@ use std::any::Any;
 use std::sync::Arc;
 use ultramarine_abi::dlpack::{DLDevice, Description, ManagedTensor, flag};
 
-/// DLPack struct that a consumer takes.
+/// The DLPack struct that a consumer takes. A consumer of the versioned struct says so by the
+/// argument `max_version` of Python's `__dlpack__`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
     /// With version and flags: since DLPack 1.0.
@@ -18,10 +19,20 @@ pub enum Kind {
     Legacy,
 }
 
-/// An owner of a consumer's stream: the stream lives as long as this does.
+/// An owner of a consumer's stream: the stream lives as long as this does. See
+/// [`ExportOptions::stream_keeper`].
 pub type StreamKeeper = Arc<dyn Any + Send + Sync>;
 
-/// Options of [`Array::to_dlpack_with`].
+/// Options of [`Array::to_dlpack_with`]. The default is what [`Array::to_dlpack`] does: a versioned
+/// tensor where the array is, without a copy.
+///
+/// ```
+/// use ultramarine::{Array, interchange::ExportOptions};
+/// let x = Array::from_slice(&[1.0f32, 2.0], &[2])?;
+/// let copied = x.to_dlpack_with(ExportOptions { copy: Some(true), ..Default::default() })?;
+/// assert!(copied.is_copied() && !x.to_dlpack()?.is_copied());
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct ExportOptions {
     /// Struct of the tensor.

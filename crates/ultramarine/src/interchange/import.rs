@@ -14,7 +14,8 @@ use ultramarine_abi::dlpack::{
 /// The host in DLPack.
 pub(super) const HOST: DLDevice = DLDevice { device_type: device_type::CPU, device_id: 0 };
 
-/// Options of [`Array::from_dlpack_with`].
+/// Options of [`Array::from_dlpack_with`]. The default is what [`Array::from_dlpack`] does: the
+/// array stays where the tensor is, and is copied only where that is needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImportOptions {
     /// Where the array shall be; `None`: where the tensor is.
@@ -24,7 +25,8 @@ pub struct ImportOptions {
     pub copy: Option<bool>,
 }
 
-/// A tensor that was validated: it can be taken. Nothing of it is owned or used yet.
+/// A validated tensor, ready to be taken. Neither its memory nor its deleter was touched yet, so it
+/// may still be refused.
 #[derive(Clone, Copy, Debug)]
 pub struct Import {
     checked: Checked,
@@ -94,7 +96,8 @@ impl Array {
 pub struct Plain(Dtype);
 
 impl Plain {
-    /// Returns a plain import of a valid tensor, or `None`: then [`Import::validate`] decides.
+    /// Returns a plain import of a valid tensor. `None` if the tensor is not a plain one; then
+    /// [`Import::validate`] decides.
     #[inline]
     pub fn validate(tensor: &ManagedTensor, checked: &Checked) -> Option<Plain> {
         let header = tensor.tensor();
@@ -198,7 +201,7 @@ impl Import {
         Import { after: Some(stream), ..self }
     }
 
-    /// Returns true if taking the tensor is more than a note of where its elements are.
+    /// Returns true if taking the tensor takes time: a copy, or memory of another device.
     #[inline]
     pub fn is_work(&self) -> bool {
         self.copy == Some(true)

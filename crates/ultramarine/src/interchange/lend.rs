@@ -22,7 +22,7 @@ pub fn device_of(dl: DLDevice) -> Result<Device> {
     device::named(dl)
 }
 
-/// Returns true if a backend for another device than the CPU is loaded. Nothing is loaded for this.
+/// Returns true if a backend for another device than the CPU is loaded. This loads none.
 #[inline]
 pub fn has_accelerators() -> bool {
     !backend::gpus().is_empty()

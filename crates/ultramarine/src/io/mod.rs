@@ -31,16 +31,16 @@ use std::sync::Arc;
 use ultramarine_runtime::files::{self, Step};
 use ultramarine_runtime::reads::{self, SourceFile};
 
-/// Arrays by name.
+/// Arrays by name, as `.npz`, `.safetensors` and `.gguf` files hold them.
 pub type Arrays = BTreeMap<String, Array>;
-/// Text that a safetensors file carries, by keys.
+/// Texts that a safetensors file carries, by key.
 pub type Metadata = BTreeMap<String, String>;
 
-/// A reader that can read from any position.
+/// A reader that can read from any position: every type that implements [`Read`] and [`Seek`].
 pub trait ReadSeek: Read + Seek {}
 impl<T: Read + Seek + ?Sized> ReadSeek for T {}
 
-/// Content of a file.
+/// The content of a file, from [`load`]. The variant is that of the file's [`Format`].
 #[derive(Clone)]
 pub enum Loaded {
     /// The array of a `.npy` file.
@@ -53,7 +53,7 @@ pub enum Loaded {
     Gguf(Arrays, gguf::Metadata),
 }
 
-/// A file format.
+/// A file format, which [`load`] takes from the file's extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// One array.

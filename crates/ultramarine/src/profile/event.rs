@@ -4,7 +4,7 @@ use crate::{device::Device, dtype::Dtype, shape::Shape, stream::Stream};
 use smallvec::SmallVec;
 use std::fmt;
 
-/// A dense tensor's shape and dtype.
+/// A tensor's shape and dtype. `Display` writes it as `float32[2,3]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Tensor {
     /// Sizes along the axes.
@@ -27,7 +27,8 @@ impl fmt::Display for Tensor {
     }
 }
 
-/// The means by which an operation ran.
+/// The means by which an operation ran. [`Dispatch::Fallback`] and [`Dispatch::Decomposed`] show
+/// operations for which a backend has no kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dispatch {
     /// By the backend's own kernels.
@@ -43,7 +44,8 @@ pub enum Dispatch {
 }
 
 impl Dispatch {
-    /// Its name in tables and files.
+    /// Returns its name in tables and files: `native`, `decomposed`, `fallback`, `view` or
+    /// `compiled`.
     pub fn name(self) -> &'static str {
         match self {
             Dispatch::Native => "native",
@@ -67,7 +69,7 @@ pub enum Clock {
 }
 
 impl Clock {
-    /// Its name in tables and files.
+    /// Returns its name in tables and files: `device`, `host` or `submission`.
     pub fn name(self) -> &'static str {
         match self {
             Clock::Device => "device",
@@ -77,7 +79,8 @@ impl Clock {
     }
 }
 
-/// A task of an evaluation: one operation, or a fused program of several. Times are in nanoseconds since the profile began.
+/// A task of an evaluation: one operation, or a fused program of several. Times are in nanoseconds
+/// since the profile began. [`Report::events`](super::Report::events) has all of a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// MLX's name of the operation; of a fused program, that of the last.
@@ -124,12 +127,13 @@ pub struct Event {
 }
 
 impl Event {
-    /// The operation, or those of a fused program joined by `+`: `exp+add`.
+    /// Returns the name of the operation. Those of a fused program are joined by `+`: `exp+add`.
     pub fn operation(&self) -> String {
         if self.fused.is_empty() { self.op.to_owned() } else { self.fused.join("+") }
     }
 
-    /// Shapes and dtypes: `float32[2,3], float32[3] -> float32[2,3]`.
+    /// Returns the shapes and dtypes of operands and results: `float32[2,3], float32[3] ->
+    /// float32[2,3]`.
     pub fn tensors(&self) -> String {
         let list =
             |all: &[Tensor]| all.iter().map(Tensor::to_string).collect::<Vec<_>>().join(", ");
@@ -139,7 +143,8 @@ impl Event {
         }
     }
 
-    /// Bytes read and written.
+    /// Returns the bytes read and written: [`Event::bytes_read`] and [`Event::bytes_written`]
+    /// together.
     pub fn bytes(&self) -> u64 {
         self.bytes_read + self.bytes_written
     }

@@ -77,7 +77,8 @@ impl Drop for Profile {
     }
 }
 
-/// Records of a profile.
+/// The records of a profile, from [`Profile::finish`]. `Display` writes the table of all
+/// [`Report::rows`].
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     events: Vec<Event>,
@@ -111,7 +112,7 @@ impl Report {
         table::rows(&self.events)
     }
 
-    /// Returns the rows as text, at most `limit` of them.
+    /// Returns the [`Report::rows`] as a text for a terminal, at most `limit` of them.
     pub fn table(&self, limit: usize) -> String {
         table::text(self, limit)
     }

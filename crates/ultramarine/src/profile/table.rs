@@ -5,7 +5,8 @@ use crate::device::Device;
 use std::collections::HashMap;
 use std::fmt::Write;
 
-/// Events of one operation with tensors of the same shapes and dtypes, on one device and by the same means.
+/// Events of one operation with tensors of the same shapes and dtypes, on one device and by the
+/// same means, summed up. [`Report::rows`] makes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     /// As [`Event::operation`].
@@ -29,12 +30,12 @@ pub struct Row {
 }
 
 impl Row {
-    /// Nanoseconds that one took.
+    /// Returns the mean time of a call in nanoseconds.
     pub fn mean(&self) -> f64 {
         self.total as f64 / self.calls as f64
     }
 
-    /// Bytes per nanosecond, which is GB/s; 0 where no time passed.
+    /// Returns the bytes read and written per nanosecond, which is GB/s; 0 if no time passed.
     pub fn bandwidth(&self) -> f64 {
         if self.total == 0 { 0.0 } else { self.bytes as f64 / self.total as f64 }
     }

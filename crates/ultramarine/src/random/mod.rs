@@ -261,7 +261,7 @@ pub fn gumbel(shape: &[usize], dtype: Dtype, key: Option<&Array>) -> Result<Arra
     Ok(un(unary::NEGATIVE, &un(unary::LOG, &inner)))
 }
 
-/// Number of samples that [`categorical`] draws.
+/// Number of samples that [`categorical`] draws from each distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Samples<'a> {
     /// One of each distribution.

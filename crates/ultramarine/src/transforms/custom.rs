@@ -60,7 +60,8 @@ impl fmt::Debug for CustomFunction {
 }
 
 impl CustomFunction {
-    /// Makes a function without rules of its own.
+    /// Makes a function without rules of its own: transforms go through its operations until rules
+    /// are set.
     pub fn new(f: impl Fn(&[Array]) -> Result<Vec<Array>> + Send + Sync + 'static) -> Self {
         CustomFunction { f: Arc::new(f), vjp: None, jvp: None, vmap: None }
     }

@@ -54,17 +54,18 @@ attributes! {
 }
 
 impl Operands {
-    /// The part of a list with an entry for each operand that is the arguments'.
+    /// Returns the part of a list that belongs to the arguments. The list has an entry for each
+    /// operand.
     pub fn arguments<'a, T>(&self, all: &'a [T]) -> &'a [T] {
         &all[..self.arguments]
     }
 
-    /// The part that is the closed-over arrays'.
+    /// Returns the part of a list that belongs to the closed-over arrays.
     pub fn captured<'a, T>(&self, all: &'a [T]) -> &'a [T] {
         &all[self.arguments..self.arguments + self.captured]
     }
 
-    /// Both together.
+    /// Returns the part of a list that belongs to arguments and closed-over arrays.
     pub fn outer<'a, T>(&self, all: &'a [T]) -> &'a [T] {
         &all[..self.arguments + self.captured]
     }

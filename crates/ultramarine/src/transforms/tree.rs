@@ -19,10 +19,12 @@ use std::collections::BTreeMap;
 /// # Ok::<(), ultramarine::Error>(())
 /// ```
 pub trait Tree: Sized {
-    /// Appends the leaves, in order.
+    /// Appends the leaves to `out`. The order is that of the fields or items; of a map, that of its
+    /// keys.
     fn leaves(&self, out: &mut Vec<Array>);
 
-    /// Returns the same structure with other leaves; `None` if there are too few.
+    /// Returns the same structure with other leaves, taken in the order of [`Tree::leaves`]. `None`
+    /// if there are too few.
     fn rebuild(&self, leaves: &mut dyn Iterator<Item = Array>) -> Option<Self>;
 }
 

@@ -127,7 +127,7 @@ impl Control {
         self.0.size
     }
 
-    /// Why the group cannot go on, if there is a reason.
+    /// Returns the reason why the group cannot go on; `None` if it can.
     pub fn bad(&self) -> Option<Bad> {
         let known = lock(&self.0.known);
         if let Some((rank, since)) = known.ended.first() {
@@ -138,7 +138,7 @@ impl Control {
         Some(Bad { text: text.clone(), since: *since })
     }
 
-    /// Tells the other processes that this one gives up.
+    /// Reports to the other processes that this one gives up, and why.
     pub fn report(&self, text: &str) {
         self.0.tell_others(self.0.rank, FAILURE, self.0.rank as u64, text.as_bytes());
     }

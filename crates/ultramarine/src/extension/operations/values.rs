@@ -132,7 +132,7 @@ impl<'a> Values<'a> {
         self.given.iter().find(|(n, _)| *n == name).map(|(_, v)| v)
     }
 
-    /// An integer.
+    /// Returns the integer of a name; `None` if it was not given.
     pub fn integer(&self, name: &str) -> Option<isize> {
         match self.get(name)? {
             Value::Integer(n) => Some(*n as isize),
@@ -140,23 +140,26 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// An integer, or what holds without it.
+    /// Returns the integer of a name, or `default` if it was not given.
     pub fn integer_or(&self, name: &str, default: isize) -> isize {
         self.integer(name).unwrap_or(default)
     }
 
-    /// A size.
+    /// Returns the size of a name; `None` if it was not given.
+    ///
+    /// # Errors
+    /// [`Error::Value`] for a negative number.
     pub fn size(&self, name: &str) -> Result<Option<usize>> {
         let negative = |_| Error::value(self.of, format!("{name} is negative."));
         self.integer(name).map(|n| usize::try_from(n).map_err(negative)).transpose()
     }
 
-    /// A flag, or what holds without it.
+    /// Returns the flag of a name, or `default` if it was not given.
     pub fn flag(&self, name: &str, default: bool) -> bool {
         self.integer(name).map_or(default, |n| n != 0)
     }
 
-    /// A number.
+    /// Returns the number of a name; `None` if it was not given.
     pub fn number(&self, name: &str) -> Option<f64> {
         match self.get(name)? {
             Value::Integer(n) => Some(*n as f64),
@@ -165,7 +168,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Integers.
+    /// Returns the integers of a name; `None` if they were not given.
     pub fn integers(&self, name: &str) -> Option<Vec<isize>> {
         match self.get(name)? {
             Value::Integer(n) => Some(vec![*n as isize]),
@@ -174,14 +177,17 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Sizes; none for an attribute that did not come.
+    /// Returns the sizes of a name, or none if they were not given.
+    ///
+    /// # Errors
+    /// [`Error::Value`] for a negative number.
     pub fn sizes(&self, name: &str) -> Result<Vec<usize>> {
         let all = self.integers(name).unwrap_or_default();
         let negative = |_| Error::value(self.of, format!("{name} has a negative size: {all:?}."));
         all.iter().map(|n| usize::try_from(*n).map_err(negative)).collect()
     }
 
-    /// A dtype.
+    /// Returns the dtype of a name; `None` if it was not given.
     pub fn dtype(&self, name: &str) -> Option<Dtype> {
         match self.get(name)? {
             Value::Dtype(dtype) => Some(*dtype),
@@ -189,7 +195,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// A text.
+    /// Returns the text of a name; `None` if it was not given.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.get(name)? {
             Value::Text(text) => Some(text),

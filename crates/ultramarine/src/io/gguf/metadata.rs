@@ -7,10 +7,10 @@ use crate::dtype::Dtype;
 use crate::error::{Error, Result};
 use std::collections::BTreeMap;
 
-/// Values by key.
+/// Metadata of a file: [`Value`]s by key, such as `general.architecture`.
 pub type Metadata = BTreeMap<String, Value>;
 
-/// A value of metadata.
+/// A value of a file's [`Metadata`].
 #[derive(Clone, Debug)]
 pub enum Value {
     /// A number (an array without axes), or an array of numbers of one axis: of bool, integers of 8 to 64 bits, float32 or

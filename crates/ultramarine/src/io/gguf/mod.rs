@@ -44,7 +44,8 @@ use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
 
-/// How tensors of blocks become arrays.
+/// The form in which [`load_with`] gives the tensors that a file stores in blocks of few bits. The
+/// default is MLX's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Tensors that become quantised arrays.

@@ -15,7 +15,8 @@ use num_complex::Complex32;
 use options::Convolution;
 use smallvec::SmallVec;
 
-/// Part of the full convolution that [`convolve`] returns, for operands of n >= m elements.
+/// Part of the full convolution that [`convolve`] returns, for operands of n >= m elements. The
+/// modes are those of `numpy.convolve`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConvolveMode {
     /// All: n + m - 1 elements.

@@ -58,14 +58,16 @@ macro_rules! setters {
                 }
             )*
 
-            /// Sets the number of groups of channels.
+            /// Sets the number of groups of channels; 1 by default. Input and output channels must
+            /// both be multiples of it. As many groups as channels make a depthwise convolution.
             #[must_use]
             pub fn groups(mut self, groups: impl TryInto<i64>) -> Self {
                 self.groups = number(groups);
                 self
             }
 
-            /// Sets if the kernel is reversed.
+            /// Sets whether the kernel is reversed along its spatial axes; false by default, which
+            /// is a cross-correlation, as in other libraries of neural networks.
             #[must_use]
             pub fn flip(mut self, flip: bool) -> Self {
                 self.flip = flip;

@@ -67,7 +67,8 @@ impl Array {
         filled_like(self, value.into().cast(self.dtype()))
     }
 
-    /// `value` in the shape of this array, in the dtype of the value: a number beside it.
+    /// Returns `value` in this array's shape, in the dtype of the value. [`Array::full_like`]
+    /// converts the value to this array's dtype.
     pub fn filled_like(&self, value: impl Into<Scalar>) -> Array {
         filled_like(self, value.into())
     }
@@ -79,12 +80,14 @@ impl Array {
         filled(shape, value.into())
     }
 
-    /// Returns zeros in this array's shape, dtype and device.
+    /// Returns zeros in this array's shape, dtype and device. [`Array::full_like`] takes another
+    /// value.
     pub fn zeros_like(&self) -> Array {
         self.full_like(0i32)
     }
 
-    /// Returns ones in this array's shape, dtype and device.
+    /// Returns ones in this array's shape, dtype and device. [`Array::full_like`] takes another
+    /// value.
     pub fn ones_like(&self) -> Array {
         self.full_like(1i32)
     }

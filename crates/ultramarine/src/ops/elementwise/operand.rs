@@ -143,6 +143,13 @@ impl Operand for Number {
 }
 
 /// An operand that may be left out: an [`Operand`], or `None`; see [`Array::clip`].
+///
+/// ```
+/// use ultramarine::Array;
+/// let x = Array::from_slice(&[-1.0f32, 0.5, 2.0], &[3])?;
+/// assert_eq!(x.clip(0.0, None)?.to_vec::<f32>()?, [0.0, 0.5, 2.0]);
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
 pub trait OptionalOperand {
     /// The array or number, if there is one.
     ///

@@ -212,13 +212,19 @@ impl Array {
     /// assert_eq!(y.to_vec::<f32>()?, [0.0, 2.0f32.ln(), 200.0]);
     /// # Ok::<(), ultramarine::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// [`crate::Error::Value`] for a dtype that is only stored.
     pub fn softplus(&self) -> Result<Array> {
         self.computable("softplus")?;
         let x = self.astype(self.dtype().to_inexact());
         x.logaddexp(x.constant_beside(Scalar::from_f64(x.dtype(), 0.0)))
     }
 
-    /// Returns true where an element is 0: bool.
+    /// Returns true where an element is 0, as an array of bool. NaN is not 0.
+    ///
+    /// # Errors
+    /// [`crate::Error::Value`] for a dtype that is only stored.
     pub fn logical_not(&self) -> Result<Array> {
         self.computable("logical_not")?;
         node(unary::LOGICAL_NOT, &self.astype(Dtype::Bool)).placed()
@@ -244,28 +250,57 @@ impl Array {
         Ok(filled_like(self, (code == unary::ISFINITE).into()))
     }
 
-    /// Returns true where an element, or a part of a complex one, is NaN: bool.
+    /// Returns true where an element, or a part of a complex one, is NaN, as an array of bool. Of
+    /// integers and bool all are false.
+    ///
+    /// ```
+    /// use ultramarine::Array;
+    /// let x = Array::from_slice(&[1.0, f32::NAN, f32::INFINITY, f32::NEG_INFINITY], &[4])?;
+    /// assert_eq!(x.isnan()?.to_vec::<bool>()?, [false, true, false, false]);
+    /// assert_eq!(x.isinf()?.to_vec::<bool>()?, [false, false, true, true]);
+    /// assert_eq!(x.isfinite()?.to_vec::<bool>()?, [true, false, false, false]);
+    /// assert_eq!(x.isneginf()?.to_vec::<bool>()?, [false, false, false, true]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`crate::Error::Value`] for a dtype that is only stored.
     pub fn isnan(&self) -> Result<Array> {
         self.predicate(unary::ISNAN)
     }
 
-    /// Returns true where an element, or a part of a complex one, is infinite: bool.
+    /// Returns true where an element, or a part of a complex one, is infinite, as an array of bool.
+    /// See [`Array::isnan`] for an example.
+    ///
+    /// # Errors
+    /// [`crate::Error::Value`] for a dtype that is only stored.
     pub fn isinf(&self) -> Result<Array> {
         self.predicate(unary::ISINF)
     }
 
     /// Returns true where an element, with both parts of a complex one, is neither infinite nor
-    /// NaN: bool.
+    /// NaN, as an array of bool. See [`Array::isnan`] for an example.
+    ///
+    /// # Errors
+    /// [`crate::Error::Value`] for a dtype that is only stored.
     pub fn isfinite(&self) -> Result<Array> {
         self.predicate(unary::ISFINITE)
     }
 
-    /// Returns true where an element is positive infinity: bool.
+    /// Returns true where an element is positive infinity, as an array of bool. See
+    /// [`Array::isnan`] for an example.
+    ///
+    /// # Errors
+    /// [`crate::Error::Value`] for a dtype that is only stored.
     pub fn isposinf(&self) -> Result<Array> {
         self.is_exactly(f64::INFINITY)
     }
 
-    /// Returns true where an element is negative infinity: bool.
+    /// Returns true where an element is negative infinity, as an array of bool. See
+    /// [`Array::isnan`] for an example.
+    ///
+    /// # Errors
+    /// [`crate::Error::Value`] for a dtype that is only stored.
     pub fn isneginf(&self) -> Result<Array> {
         self.is_exactly(f64::NEG_INFINITY)
     }
@@ -278,7 +313,11 @@ impl Array {
         self.equal(self.like(value))
     }
 
-    /// Returns the complex conjugate of each element; real numbers stay as they are.
+    /// Returns the complex conjugate of each element, in the same dtype. An array of real numbers
+    /// is returned as it is.
+    ///
+    /// # Errors
+    /// [`crate::Error::Value`] for a dtype that is only stored.
     pub fn conjugate(&self) -> Result<Array> {
         self.computable("conjugate")?;
         if self.dtype().is_complex() {
@@ -288,13 +327,29 @@ impl Array {
         }
     }
 
-    /// Returns the real part of each element: float32 of complex64; real numbers stay as they are.
+    /// Returns the real part of each element: float32 of complex64. An array of real numbers is
+    /// returned as it is.
+    ///
+    /// ```
+    /// use ultramarine::{Array, Complex32};
+    /// let z = Array::from_slice(&[Complex32::new(1.0, 2.0)], &[1])?;
+    /// assert_eq!((z.real()?.item::<f32>()?, z.imag()?.item::<f32>()?), (1.0, 2.0));
+    /// assert_eq!(z.conjugate()?.imag()?.item::<f32>()?, -2.0);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`crate::Error::Value`] for a dtype that is only stored.
     pub fn real(&self) -> Result<Array> {
         self.computable("real")?;
         if self.dtype().is_complex() { node(unary::REAL, self).placed() } else { Ok(self.clone()) }
     }
 
-    /// Returns the imaginary part of each element: float32 of complex64, zeros of real numbers.
+    /// Returns the imaginary part of each element: float32 of complex64, and zeros in the same
+    /// dtype of real numbers. See [`Array::real`] for an example.
+    ///
+    /// # Errors
+    /// [`crate::Error::Value`] for a dtype that is only stored.
     pub fn imag(&self) -> Result<Array> {
         self.computable("imag")?;
         if self.dtype().is_complex() {
@@ -305,17 +360,35 @@ impl Array {
     }
 
     /// Returns the array itself, as `+x` does in Python.
+    ///
+    /// # Errors
+    /// [`crate::Error::Value`] for a dtype that is only stored.
     pub fn positive(&self) -> Result<Array> {
         self.computable("positive")?;
         Ok(self.clone())
     }
 
-    /// Converts radians to degrees. Integers and bool give float32.
+    /// Converts radians to degrees. Integers and bool give float32. [`Array::radians`] is the
+    /// inverse.
+    ///
+    /// ```
+    /// use ultramarine::Array;
+    /// let right = Array::scalar(std::f32::consts::FRAC_PI_2);
+    /// assert!((right.degrees()?.item::<f32>()? - 90.0).abs() < 1e-4);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`crate::Error::Value`] for a dtype that is only stored.
     pub fn degrees(&self) -> Result<Array> {
         self.scaled(180.0 / std::f64::consts::PI)
     }
 
-    /// Converts degrees to radians. Integers and bool give float32.
+    /// Converts degrees to radians. Integers and bool give float32. [`Array::degrees`] is the
+    /// inverse.
+    ///
+    /// # Errors
+    /// [`crate::Error::Value`] for a dtype that is only stored.
     pub fn radians(&self) -> Result<Array> {
         self.scaled(std::f64::consts::PI / 180.0)
     }
@@ -326,8 +399,20 @@ impl Array {
         a.multiply(a.like(factor))
     }
 
-    /// Rounds each element to `decimals` places after the point, with ties to even. Negative
-    /// `decimals` round before the point. Integers stay as they are unless `decimals` is negative.
+    /// Rounds each element to `decimals` places after the point, with ties to even. The dtype
+    /// stays. Negative `decimals` round before the point. Integers stay as they are unless
+    /// `decimals` is negative.
+    ///
+    /// ```
+    /// use ultramarine::Array;
+    /// let x = Array::from_slice(&[0.5f32, 1.5, 2.26, 1234.0], &[4])?;
+    /// assert_eq!(x.round(0)?.to_vec::<f32>()?, [0.0, 2.0, 2.0, 1234.0]);
+    /// assert_eq!(x.round(-2)?.to_vec::<f32>()?, [0.0, 0.0, 0.0, 1200.0]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`crate::Error::Value`] for a dtype that is only stored.
     pub fn round(&self, decimals: i32) -> Result<Array> {
         if decimals == 0 || (decimals > 0 && !self.dtype().is_inexact()) {
             return apply(unary::ROUND, Types::Keep, self);

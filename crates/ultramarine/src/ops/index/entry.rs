@@ -3,7 +3,9 @@
 use crate::{array::Array, dtype::Dtype};
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
-/// One entry of an index. [`index!`](crate::index!) writes entries as Python does.
+/// One entry of an index: it addresses one axis, unless its variant says otherwise.
+/// [`index!`](crate::index!) writes entries as Python does, and makes them of integers, ranges and
+/// arrays. [`Array::index`] reads by them, [`Array::index_update`] writes.
 #[derive(Clone)]
 pub enum Index {
     /// One position of an axis, which goes away; negative from the end.

@@ -16,7 +16,8 @@ use crate::shape::{self, Shape, Show};
 use crate::{array::Array, dtype::Dtype, placement::follow, scalar::Scalar};
 use ultramarine_abi::schema::{binary, scatter as kind};
 
-/// Combination of an update with the elements that are there; see [`Array::index_update`].
+/// Combination of an update with the elements that are there; see [`Array::index_update`]. Except
+/// for [`Update::Set`], positions that repeat are all applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update {
     /// Replaces it; where positions repeat, the last one wins.

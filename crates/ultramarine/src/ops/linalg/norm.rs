@@ -11,7 +11,7 @@ use ultramarine_abi::schema::{binary, unary};
 
 const OP: &str = "linalg::norm";
 
-/// Order of a norm; see [`norm`].
+/// Order of a norm; see [`norm`]. A plain number converts: `2.0.into()`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum NormOrder {
     /// A number: of vectors `sum(|x|^p)^(1/p)` (the largest and smallest size for infinities, the number

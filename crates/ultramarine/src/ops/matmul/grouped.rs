@@ -110,7 +110,8 @@ pub(crate) fn in_a_row(a: &Array) -> Result<Array> {
     View::Reshape.of_value(a, &shape).map_or_else(|| a.reshape(&shape), Ok)
 }
 
-/// The masks of the blocks of [`block_masked_mm`].
+/// The masks of the blocks of [`block_masked_mm`]. Each has one element for a block of the matrices
+/// that it belongs to; `None` keeps all of their blocks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BlockMasks<'a> {
     /// Of the result, (..., rows of blocks, columns of blocks).

@@ -60,12 +60,12 @@ impl Indices {
         Ok((Indices { lhs: of(0)?, rhs: of(1)? }, items))
     }
 
-    /// Indices that are given.
+    /// Returns which of the indices are given.
     pub fn picks(&self) -> Picks {
         Picks { lhs: self.lhs.is_some(), rhs: self.rhs.is_some() }
     }
 
-    /// Those that there are.
+    /// Iterates over the given indices.
     pub fn iter(&self) -> impl Iterator<Item = &Array> {
         [&self.lhs, &self.rhs].into_iter().flatten()
     }
@@ -97,19 +97,19 @@ pub(crate) fn taken(matrices: &Array, indices: Option<&Array>) -> Result<Array> 
 }
 
 impl Picks {
-    /// The indices among the operands, the last of which they are.
+    /// Returns the indices among the operands. They are the last ones.
     pub fn of(self, operands: &[Array]) -> Indices {
         let mut last = operands[operands.len() - self.count()..].iter();
         let mut next = |there: bool| if there { last.next().cloned() } else { None };
         Indices { lhs: next(self.lhs), rhs: next(self.rhs) }
     }
 
-    /// How many of the operands are indices.
+    /// Returns the number of operands that are indices.
     pub fn count(self) -> usize {
         usize::from(self.lhs) + usize::from(self.rhs)
     }
 
-    /// The operands that are indices, by the names of the contract's table.
+    /// Returns the names of the operands that are indices, as the contract's table has them.
     pub fn names(self) -> &'static [&'static str] {
         match (self.lhs, self.rhs) {
             (true, true) => &["lhs_indices", "rhs_indices"],
@@ -131,7 +131,7 @@ impl Picks {
             && [self.lhs, self.rhs].into_iter().zip(matrices).all(taken)
     }
 
-    /// The number of items, from the operands' shapes.
+    /// Returns the number of items, from the operands' shapes.
     pub fn items(self, shapes: &[&[usize]]) -> usize {
         match self.count() {
             // In order.

@@ -5,7 +5,8 @@ use crate::ops::attributes;
 use ultramarine_abi::schema::quantization;
 
 attributes! {
-    /// The meaning of an element's bits and of its group's scale.
+    /// The meaning of an element's bits and of its group's scale. Only [`QuantizationMode::Affine`]
+    /// has a choice of group size and bits; the sizes of the others are part of their format.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub enum QuantizationMode {
         /// Integers q from 0 to 2^bits - 1: `scale q + bias`.
@@ -28,7 +29,7 @@ impl QuantizationMode {
         QuantizationMode::Nvfp4,
     ];
 
-    /// Its name.
+    /// Returns its name, which is MLX's: `affine`, `mxfp4`, `mxfp8` or `nvfp4`.
     pub fn name(self) -> &'static str {
         match self {
             QuantizationMode::Affine => "affine",
@@ -60,7 +61,17 @@ impl QuantizationMode {
 }
 
 attributes! {
-    /// Mode, group size and bits of numbers of few bits.
+    /// Mode, group size and bits of numbers of few bits, as [`quantize`](crate::quantize) takes
+    /// them. The default is affine, with 4 bits in groups of 64.
+    ///
+    /// ```
+    /// use ultramarine::{Array, Dtype, Quantization, QuantizationMode, quantize};
+    /// let w = Array::ones(&[8, 64], Dtype::Float32)?;
+    /// let q = quantize(&w, Quantization::affine(8, 32), None)?;
+    /// assert_eq!((q.how.bits, q.scales.shape()), (8, &[8, 2][..]));
+    /// assert_eq!(Quantization::new(QuantizationMode::Nvfp4).group_size, 16);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Quantization {
         /// The meaning of the bits.
@@ -79,13 +90,15 @@ impl Default for Quantization {
 }
 
 impl Quantization {
-    /// A mode with its own group size and bits: 64 and 4 of affine.
+    /// Makes a quantization of a mode with the mode's own group size and bits: 64 and 4 for affine,
+    /// 32 and 4 for mxfp4, 32 and 8 for mxfp8, 16 and 4 for nvfp4.
     pub fn new(mode: QuantizationMode) -> Quantization {
         let (group_size, bits) = mode.sizes();
         Quantization { mode, group_size, bits }
     }
 
-    /// Affine: integers of 1, 2, 3, 4, 5, 6 or 8 bits in groups of 32, 64 or 128.
+    /// Makes an affine quantization: integers of 1, 2, 3, 4, 5, 6 or 8 bits in groups of 32, 64 or
+    /// 128. Other sizes are an error of the functions that take it.
     pub fn affine(bits: usize, group_size: usize) -> Quantization {
         Quantization { mode: QuantizationMode::Affine, group_size, bits }
     }

@@ -234,7 +234,7 @@ fn rounded(
     Ok(straight_through(x, &rounded))
 }
 
-/// The second factor of [`qqmm`] and [`gather_qqmm`].
+/// The second factor of [`qqmm`] and [`gather_qqmm`]: rounded beforehand, or rounded by the call.
 #[derive(Clone, Copy, Debug)]
 pub enum SecondFactor<'a> {
     /// Numbers of few bits.

@@ -36,7 +36,7 @@ pub(crate) struct MultiOutputVjp<'a> {
 }
 
 impl MultiOutputVjp<'_> {
-    /// The cotangents of all results: zeros where there is none.
+    /// Returns the cotangents of all results, with zeros for those that have none.
     pub fn all_cotangents(&self) -> Vec<Array> {
         let zeros =
             |a: &Array| shapeless::filled_like(a, Scalar::from_i64(a.dtype().derivative(), 0));
@@ -113,7 +113,7 @@ pub(crate) trait MultiOutputRules: Attribute + Debug + Send + Sync {
         None
     }
 
-    /// Reverse rule: one cotangent for each operand.
+    /// Applies the reverse rule; see [`MultiOutputRules`].
     fn vjp(&self, v: &MultiOutputVjp<'_>) -> Result<Cotangents> {
         let missing =
             || Err(Error::Value(format!("[vjp] {} has no vjp rule.", self.name()).into()));
@@ -121,7 +121,7 @@ pub(crate) trait MultiOutputRules: Attribute + Debug + Send + Sync {
         (v.pull_back)(&f, v.primals, v.all_cotangents())
     }
 
-    /// Forward rule: one tangent for each result.
+    /// Applies the forward rule; see [`MultiOutputRules`].
     fn jvp(&self, j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
         let missing =
             || Err(Error::Value(format!("[jvp] {} has no jvp rule.", self.name()).into()));
@@ -165,8 +165,7 @@ pub(crate) trait MultiOutputRules: Attribute + Debug + Send + Sync {
         None
     }
 
-    /// Batching rule: each mapped result with its mapped axis. `shape` and `dtype` of the
-    /// argument are the first result's.
+    /// Applies the batching rule; see [`MultiOutputRules`].
     fn vmap(&self, _: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
         Err(Error::Value(format!("[vmap] {} has no vmap rule.", self.name()).into()))
     }
@@ -204,17 +203,17 @@ impl MultiOutput {
         }))
     }
 
-    /// The rules.
+    /// Returns the rules of the operation.
     pub fn rules(&self) -> &dyn MultiOutputRules {
         &*self.0.rules
     }
 
-    /// The same operation for a node of its own, which keeps its own values.
+    /// Returns the same operation for another node, which keeps values of its own.
     pub fn for_new_node(&self) -> MultiOutput {
         self.with_results(self.0.results.clone())
     }
 
-    /// The same, whose results are these operands themselves, on their devices.
+    /// Returns the operation whose results are these operands themselves, on their devices.
     pub fn forwarding(&self, operands: &[Array]) -> MultiOutput {
         let Inner { rules, results, .. } = &*self.0;
         let (rules, results) = (rules.clone(), results.clone());
@@ -253,7 +252,7 @@ impl MultiOutput {
         Array::from_node(Node::new(self.clone().into(), inputs, shape, first.dtype(), place))
     }
 
-    /// Number of results.
+    /// Returns the number of results.
     pub fn len(&self) -> usize {
         self.0.results.len()
     }
@@ -264,7 +263,7 @@ impl MultiOutput {
         self.len() == 1 && !rules.forwards_operands() && rules.subgraph().is_none()
     }
 
-    /// An array for each result of `node`, whose operation this is.
+    /// Makes an array for each result of `node`, whose operation this is.
     pub fn outputs(&self, node: &Arc<Node>) -> Vec<Array> {
         if self.is_result() {
             return vec![Array::from_node(node.clone())];
@@ -279,12 +278,12 @@ impl MultiOutput {
         self.0.results.iter().enumerate().map(output).collect()
     }
 
-    /// Shape and dtype of each result.
+    /// Returns shape and dtype of each result.
     pub fn results(&self) -> &[(Shape, Dtype)] {
         &self.0.results
     }
 
-    /// The values of the results, once the node was evaluated. None if it is the only result.
+    /// Returns the values of the results once the node is evaluated; none if it is the only result.
     pub fn values(&self) -> &[Value] {
         self.0.values.get().map_or(&[], |values| values)
     }

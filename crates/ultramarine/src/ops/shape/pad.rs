@@ -9,16 +9,17 @@ use crate::shape::{self, Shape};
 use crate::{array::Array, dtype::Dtype, placement::follow};
 use smallvec::SmallVec;
 
-/// Values of the elements that [`Array::pad`] adds.
+/// Values of the elements that [`Array::pad`] adds. The examples pad `[1, 2, 3]` by two elements on
+/// either side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PadMode {
-    /// A constant.
+    /// A constant: `[v, v, 1, 2, 3, v, v]`.
     Constant,
-    /// The nearest element.
+    /// The nearest element: `[1, 1, 1, 2, 3, 3, 3]`.
     Edge,
-    /// Elements mirrored at the edge, which is not repeated.
+    /// Elements mirrored at the edge, which is not repeated: `[3, 2, 1, 2, 3, 2, 1]`.
     Reflect,
-    /// Elements mirrored at the edge, which is repeated.
+    /// Elements mirrored at the edge, which is repeated: `[2, 1, 1, 2, 3, 3, 2]`.
     Symmetric,
 }
 

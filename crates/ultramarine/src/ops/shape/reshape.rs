@@ -17,11 +17,12 @@ use crate::ops::{
 use crate::shape::{self, Shape, Show};
 use smallvec::SmallVec;
 
-/// A size in a shape to be: non-negative, or -1 for the size that is inferred from the others.
+/// A size in a new shape, as [`Array::reshape`] takes it: non-negative, or -1 for the size that is
+/// inferred from the others. `usize`, `isize`, `i32` and `i64` are sizes.
 pub trait Dim: Copy {
     /// True if the type has negative numbers.
     const SIGNED: bool;
-    /// The number; one that is too large saturates, and is refused later.
+    /// Returns the number. One that is too large saturates, and is refused later.
     fn get(self) -> isize;
 }
 

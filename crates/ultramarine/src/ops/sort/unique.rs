@@ -4,7 +4,8 @@ use crate::error::{Result, bail};
 use crate::ops::{rules::builders::flat, select::where_, sort::search::packed};
 use crate::{array::Array, dtype::Dtype, placement::follow};
 
-/// Results of [`Array::unique`].
+/// Results of [`Array::unique`]. `values`, `index` and `counts` have one axis and the same number
+/// of elements.
 #[derive(Clone, Debug)]
 pub struct Unique {
     /// The elements in ascending order, each once.

@@ -33,7 +33,7 @@ pub(crate) struct Step {
 }
 
 impl Step {
-    /// The operation, if it is one.
+    /// Returns the operation of a step, if it is one.
     pub fn op(&self) -> Option<&Op> {
         match &self.source {
             Source::Op(op) => Some(op),
@@ -41,17 +41,17 @@ impl Step {
         }
     }
 
-    /// The operation's attributes, if they are a `T`.
+    /// Returns the attributes of a step's operation, if they are a `T`.
     pub fn get<T: Rules>(&self) -> Option<&T> {
         self.op()?.get()
     }
 
-    /// The value of each element, of a constant.
+    /// Returns the value of each element, if the step is a constant.
     pub fn constant(&self) -> Option<Scalar> {
         self.op()?.constant()
     }
 
-    /// The node of an operation, for such operands.
+    /// Makes the node of an operation on these operands.
     pub fn node(&self, op: Op, operands: Inputs, shape: Shape) -> Arc<Node> {
         let node = Node::new(op, operands, shape, self.dtype, self.place);
         if self.hidden {
@@ -73,7 +73,7 @@ pub(crate) struct Graph {
 }
 
 impl Graph {
-    /// Lazy results for other arguments, of the same shapes, dtypes and homes.
+    /// Returns lazy results for other arguments of the same shapes, dtypes and homes.
     pub fn replay(&self, inputs: &[Array]) -> Vec<Array> {
         let input = |i: usize| inputs[i].node();
         let made = self.nodes(input);
@@ -84,7 +84,8 @@ impl Graph {
         results
     }
 
-    /// New nodes for the steps that are operations, among the inputs' nodes; `None` for other steps.
+    /// Makes new nodes for the steps that are operations, from the inputs' nodes; `None` for other
+    /// steps.
     pub fn nodes<'a>(&self, input: impl Fn(usize) -> &'a Arc<Node>) -> Made {
         let mut made = Made::with_capacity(self.steps.len());
         for step in &self.steps {
@@ -117,7 +118,7 @@ impl Graph {
         }
     }
 
-    /// Of each step, whether it leads to a result.
+    /// Returns for each step whether it leads to a result.
     pub fn needed(&self) -> Vec<bool> {
         let mut needed = vec![false; self.steps.len()];
         self.outputs.iter().for_each(|o| needed[*o as usize] = true);

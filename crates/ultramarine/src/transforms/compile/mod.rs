@@ -60,11 +60,13 @@ pub fn compiles_here() -> bool {
 }
 
 /// Switches compilation on or off for the process, also for functions that are compiled already.
+/// Off means that they run uncompiled.
 pub fn set_compile(on: bool) {
     ENABLED.store(1 + on as u8, Ordering::Relaxed);
 }
 
-/// A function that was traced, for one key.
+/// A traced function: its graph for one signature of its arguments, as it was recorded and after
+/// the compiler's passes. [`Compiled`] keeps one for each signature.
 pub struct Traced {
     /// As it was recorded: what transforms see.
     recorded: Graph,
@@ -188,7 +190,8 @@ impl Traced {
     }
 }
 
-/// Traces of a function, by key, with whatever the caller keeps of each trace: the 256 that were called last.
+/// Traces of a function by signature, each with a value of the caller's. The 256 that were called
+/// last are kept.
 pub struct Traces<T> {
     all: Mutex<Recent<Arc<(Traced, T)>>>,
 }
@@ -216,17 +219,21 @@ impl<T> Traces<T> {
         drop(gone);
     }
 
-    /// Number of traces that are kept.
+    /// Returns the number of traces that are kept.
     pub fn len(&self) -> usize {
         lock(&self.all).len()
     }
 
-    /// True if there is no trace.
+    /// Returns true if no trace is kept.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Calls `f` with what is kept of each trace, unless another thread is at the traces.
+    /// Calls `f` with the caller's value of each trace. If another thread uses the traces at the
+    /// moment, nothing is called.
+    ///
+    /// # Errors
+    /// The first error of `f`.
     pub fn try_each<E>(&self, mut f: impl FnMut(&T) -> Result<(), E>) -> Result<(), E> {
         match self.all.try_lock() {
             Ok(all) => all.values().try_for_each(|t| f(&t.1)),
@@ -237,7 +244,8 @@ impl<T> Traces<T> {
 
 type Function = dyn Fn(&[Array]) -> Result<Vec<Array>> + Send + Sync;
 
-/// A compiled function of arrays, made by [`compile`](fn@compile).
+/// A compiled function of arrays, made by [`compile`](fn@compile). [`Compiled::call`] calls it,
+/// from any thread.
 pub struct Compiled {
     f: Box<Function>,
     shapeless: bool,
@@ -287,7 +295,8 @@ impl Compiled {
         self
     }
 
-    /// Returns the number of traces that are kept, at most 256.
+    /// Returns the number of graphs that are kept: one for each signature of arguments, at most
+    /// 256.
     pub fn traces(&self) -> usize {
         self.traces.len()
     }
@@ -335,7 +344,8 @@ impl<T> Traces<T> {
         }
     }
 
-    /// Keeps a trace for [`Traces::call`] with the same caller's key and arguments like these.
+    /// Keeps a trace, so that [`Traces::call`] finds it for the same `caller_key` and arguments of
+    /// the same signature.
     pub fn keep(
         &self,
         caller_key: &[u64],
@@ -347,5 +357,5 @@ impl<T> Traces<T> {
     }
 }
 
-/// Results, and the trace that they are from.
+/// The results of a call of [`Traces::call`], and the trace that they are from.
 pub type Called<T> = (Vec<Array>, Arc<(Traced, T)>);

@@ -19,7 +19,7 @@ use smallvec::{SmallVec, smallvec};
 
 const NAME: &str = "scaled_dot_product_attention";
 
-/// Keys that a query of [`scaled_dot_product_attention`] attends to.
+/// The keys that a query of [`scaled_dot_product_attention`] attends to.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum AttentionMask<'a> {
     /// Every key.

@@ -8,7 +8,7 @@ use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::ops::nn::{compute_dtype, rope::rotation::Rotation};
 
-/// Options of [`rope`].
+/// Options of [`rope`], rotary position embeddings (Su et al., "RoFormer", 2021).
 #[derive(Clone, Copy, Debug)]
 pub struct Rope {
     /// Number of elements of the last axis that rotate; the rest stays.
