@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// The kind of a device.
+/// The kind of a device. A [`Device`] has a kind and an index; `Display` writes `cpu` or `gpu`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum DeviceType {
@@ -22,7 +22,8 @@ impl fmt::Display for DeviceType {
     }
 }
 
-/// A device: its type and its global index among devices of that type.
+/// A device: its kind, and its index among all devices of that kind, whichever backends serve them.
+/// It is parsed from texts such as `gpu:1`, and `Display` writes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Device {
     /// CPU or GPU.
@@ -35,7 +36,8 @@ impl Device {
     /// The host's processor.
     pub const CPU: Device = Device { kind: DeviceType::Cpu, index: 0 };
 
-    /// The accelerator of that index.
+    /// Returns the name of accelerator `index`. Whether there is such a device shows when it is
+    /// used.
     #[inline]
     pub const fn gpu(index: u16) -> Device {
         Device { kind: DeviceType::Gpu, index }
@@ -73,7 +75,7 @@ impl FromStr for Device {
     }
 }
 
-/// A text that names no device.
+/// The error of a text that is not the name of a device; see [`Device`].
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} names no device. Devices are `cpu`, `gpu` and, of several, `gpu:0`, `gpu:1` and so on."
@@ -93,7 +95,8 @@ impl fmt::Display for Device {
     }
 }
 
-/// An ordered queue of work on a device.
+/// An ordered queue of work on a device, by number. Work of one stream runs in order, work of
+/// several streams may run side by side.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Stream {
     /// Index, unique in the process.

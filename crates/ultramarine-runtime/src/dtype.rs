@@ -15,32 +15,41 @@ macro_rules! dtypes {
         arithmetic { $($(#[$m:meta])* $name:ident $text:literal $t:ty, $size:literal $kind:ident;)* }
         storage { $($(#[$sm:meta])* $stored:ident $stext:literal;)* }
     ) => {
-        /// An element type.
+        /// An element type. The first fourteen have arithmetic ([`Dtype::ALL`]); the others only
+        /// store numbers of 8 bits and less ([`Dtype::STORAGE`]) and are converted before anything
+        /// is computed.
+        ///
+        /// ```
+        /// use ultramarine_runtime::Dtype;
+        /// assert_eq!((Dtype::Float32.name(), Dtype::Float32.size()), ("float32", 4));
+        /// assert_eq!(Dtype::from_name("bfloat16"), Some(Dtype::Bfloat16));
+        /// assert!(Dtype::Float8E4m3fn.is_storage());
+        /// ```
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum Dtype { $($(#[$m])* $name,)* $($(#[$sm])* $stored),* }
 
         impl Dtype {
-            /// All that there is arithmetic with, in the order of the contract's table.
+            /// All dtypes with arithmetic, in the order of the contract's table.
             pub const ALL: [Dtype; 14] = [$(Dtype::$name),*];
 
-            /// All that only store numbers, see [`Dtype::is_storage`].
+            /// All dtypes that only store numbers; see [`Dtype::is_storage`].
             pub const STORAGE: [Dtype; 15] = [$(Dtype::$stored),*];
 
-            /// Bytes of an element. Of packed dtypes, whose elements are smaller than a byte,
-            /// 1: see [`Dtype::bits`] and [`Dtype::bytes_of`].
+            /// Returns the bytes of an element. It is 1 for packed dtypes, whose elements are
+            /// smaller than a byte: see [`Dtype::bits`] and [`Dtype::bytes_of`].
             #[inline]
             pub const fn size(self) -> usize {
                 match self { $(Dtype::$name => $size,)* $(Dtype::$stored => 1),* }
             }
 
-            /// Name, such as `float32`.
+            /// Returns the name, such as `float32`, which is MLX's.
             #[inline]
             pub const fn name(self) -> &'static str {
                 match self { $(Dtype::$name => $text,)* $(Dtype::$stored => $stext),* }
             }
 
-            /// The most specific category.
+            /// Returns the kind of number.
             #[inline]
             pub const fn kind(self) -> Kind {
                 match self { $(Dtype::$name => Kind::$kind,)* $(Dtype::$stored => Kind::Storage),* }
@@ -53,7 +62,7 @@ macro_rules! dtypes {
     };
 }
 
-/// The sort of number that a dtype holds.
+/// The kind of number that a [`Dtype`] holds: each dtype has one. [`Category`] groups kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// `bool`.
@@ -77,7 +86,8 @@ mod sealed {
 }
 use sealed::Sealed;
 
-/// A Rust type that arrays hold. No others can be added.
+/// A Rust type that is the element type of a [`Dtype`]: `bool`, integers, `f16`, `bf16`, `f32`,
+/// `f64` and `Complex32`. The list is closed, since unsafe code relies on it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an element type",
     label = "not an element",
@@ -163,7 +173,7 @@ impl fmt::Display for Dtype {
 }
 
 impl Dtype {
-    /// The type as DLPack describes it.
+    /// Returns the type as DLPack describes it. A sub-byte dtype also needs [`Dtype::dl_flags`].
     #[inline]
     pub const fn to_dl(self) -> DLDataType {
         match self.storage() {
@@ -172,7 +182,10 @@ impl Dtype {
         }
     }
 
-    /// The dtype of a DLPack type, if there is arithmetic with it.
+    /// Returns the dtype of a DLPack type, or `None` if there is no arithmetic with it.
+    /// [`from_dl_with`] also knows the dtypes that only store numbers.
+    ///
+    /// [`from_dl_with`]: Dtype::from_dl_with
     #[inline]
     pub fn from_dl(dl: DLDataType) -> Option<Dtype> {
         /// By code, and by the power of two that the bytes are.
@@ -192,47 +205,54 @@ impl Dtype {
         (found.to_dl() == dl).then_some(found)
     }
 
-    /// The dtype of a DLPack type, if arrays can hold it. The tensor's `flags` tell
-    /// elements of less than 8 bits that are padded to a byte from those that are packed.
+    /// Returns the dtype of a DLPack type, or `None` if no array can hold it. The tensor's `flags`
+    /// tell elements of less than 8 bits that are padded to a byte from those that are packed.
     #[inline]
     pub fn from_dl_with(dl: DLDataType, flags: u64) -> Option<Dtype> {
         Dtype::from_dl(dl).or_else(|| Dtype::storage_from_dl(dl, flags))
     }
 
-    /// The dtype of that name.
+    /// Returns the dtype of a name such as `float32` or `float8_e4m3fn`; `None` for any other name.
     #[inline]
     pub fn from_name(name: &str) -> Option<Dtype> {
         Dtype::ALL.into_iter().chain(Dtype::STORAGE).find(|d| d.name() == name)
     }
 
-    /// Floating or complex.
+    /// Returns true for floating and complex dtypes.
     #[inline]
     pub const fn is_inexact(self) -> bool {
         matches!(self.kind(), Kind::Floating | Kind::Complex)
     }
 
-    /// A real floating-point type.
+    /// Returns true for real floating-point dtypes.
     #[inline]
     pub const fn is_floating(self) -> bool {
         matches!(self.kind(), Kind::Floating)
     }
 
-    /// A signed or unsigned integer; bool is none.
+    /// Returns true for signed and unsigned integers, not for bool.
     #[inline]
     pub const fn is_integer(self) -> bool {
         matches!(self.kind(), Kind::Signed | Kind::Unsigned)
     }
 
-    /// complex64.
+    /// Returns true for complex64.
     #[inline]
     pub const fn is_complex(self) -> bool {
         matches!(self, Dtype::Complex64)
     }
 
-    /// The dtype that operands of both types are converted to (MLX's rules: a
-    /// float wins over any integer, complex64 over all; float16 with bfloat16
-    /// gives float32; uint64 with a signed integer gives float32). A storage dtype stays what
-    /// it is beside anything, so that the operation that is asked for refuses it.
+    /// Returns the dtype that operands of both dtypes are converted to, by MLX's rules:
+    ///
+    /// - a float wins over any integer, and complex64 over everything;
+    /// - float16 with bfloat16 gives float32, and uint64 with a signed integer gives float32;
+    /// - a storage dtype stays what it is, so that the operation refuses it by its name.
+    ///
+    /// ```
+    /// use ultramarine_runtime::Dtype;
+    /// assert_eq!(Dtype::Int64.promote(Dtype::Float16), Dtype::Float16);
+    /// assert_eq!(Dtype::Uint8.promote(Dtype::Int8), Dtype::Int16);
+    /// ```
     pub const fn promote(self, other: Dtype) -> Dtype {
         use Dtype::*;
         if self as u8 == other as u8 {
@@ -271,14 +291,20 @@ impl Dtype {
         }
     }
 
-    /// The dtype itself if inexact, else float32: what `exp` of an integer gives. (A storage
-    /// dtype stays, to be refused.)
+    /// Returns the dtype itself if it is inexact, else float32: the dtype of `exp` of an integer. A
+    /// storage dtype stays, to be refused.
     #[inline]
     pub const fn to_inexact(self) -> Dtype {
         if self.is_inexact() || self.is_storage() { self } else { Dtype::Float32 }
     }
 
     /// Returns true if the dtype belongs to a category.
+    ///
+    /// ```
+    /// use ultramarine_runtime::{Category, Dtype};
+    /// assert!(Dtype::Int8.is_subtype(Category::SignedInteger));
+    /// assert!(!Dtype::Bool.is_subtype(Category::Number));
+    /// ```
     pub const fn is_subtype(self, category: Category) -> bool {
         let kind = self.kind();
         match category {
@@ -294,7 +320,8 @@ impl Dtype {
     }
 }
 
-/// Groups of dtypes, as NumPy and MLX name them.
+/// Groups of dtypes, as NumPy and MLX name them. [`Dtype::is_subtype`] tells whether a dtype
+/// belongs to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Category {
     /// Everything.
@@ -316,7 +343,7 @@ pub enum Category {
 }
 
 impl Category {
-    /// Returns true if every dtype of `self` is in `other`.
+    /// Returns true if every dtype of `self` is also in `other`.
     pub const fn is_subcategory(self, other: Category) -> bool {
         use Category::*;
         match other {
@@ -329,7 +356,7 @@ impl Category {
     }
 }
 
-/// Limits of a floating-point type; for complex64 those of its parts.
+/// Limits of a floating-point dtype, from [`finfo`]. Those of complex64 are of its parts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FloatInfo {
     /// The dtype asked for.
@@ -346,7 +373,14 @@ pub struct FloatInfo {
     pub smallest_normal: f64,
 }
 
-/// Limits of a floating-point or storage dtype, or `None` for another.
+/// Returns the limits of a floating-point, complex or storage dtype; `None` for bool and integers.
+///
+/// ```
+/// use ultramarine_runtime::dtype::{Dtype, finfo, iinfo};
+/// assert_eq!(finfo(Dtype::Float16).map(|f| f.max), Some(65504.0));
+/// assert_eq!(finfo(Dtype::Int8), None);
+/// assert_eq!(iinfo(Dtype::Int8).map(|i| (i.min, i.max)), Some((-128, 127)));
+/// ```
 pub fn finfo(dtype: Dtype) -> Option<FloatInfo> {
     if let Some(storage) = dtype.storage() {
         return Some(storage.format.limits(dtype));
@@ -369,7 +403,7 @@ pub fn finfo(dtype: Dtype) -> Option<FloatInfo> {
     })
 }
 
-/// Limits of an integer type.
+/// Limits of an integer dtype or bool, from [`iinfo`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IntInfo {
     /// The dtype asked for.
@@ -382,7 +416,8 @@ pub struct IntInfo {
     pub max: i128,
 }
 
-/// Limits of an integer dtype (bool: 0 and 1), or `None` for another.
+/// Returns the limits of an integer dtype, and 0 and 1 for bool; `None` for others. See [`finfo`]
+/// for an example.
 pub fn iinfo(dtype: Dtype) -> Option<IntInfo> {
     let bits = dtype.size() as u32 * 8;
     let (min, max) = match dtype.kind() {

@@ -4,7 +4,15 @@ use crate::dtype::{Dtype, Element, Packing};
 use half::{bf16, f16};
 use num_complex::Complex32;
 
-/// A number with its dtype: the low bytes of `bits` are the element's.
+/// A number with its dtype, chosen when the program runs. The low bytes of `bits` are the
+/// element's.
+///
+/// ```
+/// use ultramarine_runtime::{Dtype, Scalar};
+/// let third = Scalar::from_f64(Dtype::Float16, 1.0 / 3.0);
+/// assert_eq!(third.cast(Dtype::Float32).to_f64(), 0.333251953125);
+/// assert_eq!(Scalar::from_f64(Dtype::Uint8, 300.7).to_i64(), 255);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Scalar {
     dtype: Dtype,
@@ -12,27 +20,28 @@ pub struct Scalar {
 }
 
 impl Scalar {
-    /// From an element's bits, in the low bytes of `bits`; the others are ignored. Any
-    /// bool that is not zero is true.
+    /// Makes a scalar of an element's bits, which are the low ones of `bits`; the others are
+    /// ignored. A bool is true for any bits other than 0.
     #[inline]
     pub const fn from_bits(dtype: Dtype, bits: u64) -> Self {
         let bits = bits & (u64::MAX >> (64 - dtype.bits()));
         Scalar { dtype, bits: if matches!(dtype, Dtype::Bool) { (bits != 0) as u64 } else { bits } }
     }
 
-    /// Its dtype.
+    /// Returns the dtype.
     #[inline]
     pub const fn dtype(self) -> Dtype {
         self.dtype
     }
 
-    /// The element's bits, zero-extended.
+    /// Returns the element's bits, zero-extended.
     #[inline]
     pub const fn bits(self) -> u64 {
         self.bits
     }
 
-    /// From a real number, rounded to `dtype` (integers truncate and saturate).
+    /// Converts a real number to `dtype`. Floats round to the nearest; integers truncate and
+    /// saturate.
     pub fn from_f64(dtype: Dtype, v: f64) -> Self {
         let bits = match dtype {
             Dtype::Bool => (v != 0.0) as u64,
@@ -54,7 +63,7 @@ impl Scalar {
         Scalar { dtype, bits }
     }
 
-    /// From an integer (wrapping to narrower integers, as a cast does).
+    /// Converts an integer to `dtype`. Narrower integers wrap, as a cast does.
     pub fn from_i64(dtype: Dtype, v: i64) -> Self {
         if dtype.is_integer() {
             let mask = u64::MAX >> (64 - 8 * dtype.size() as u32);
@@ -68,7 +77,8 @@ impl Scalar {
         }
     }
 
-    /// From a complex number; real dtypes drop the imaginary part, and bool is whether it is other than 0.
+    /// Converts a complex number to `dtype`. Real dtypes drop the imaginary part; bool is true if
+    /// either part is other than 0.
     pub fn from_complex(dtype: Dtype, v: Complex32) -> Self {
         if dtype == Dtype::Complex64 {
             let bits = v.re.to_bits() as u64 | (v.im.to_bits() as u64) << 32;
@@ -80,7 +90,7 @@ impl Scalar {
         Scalar::from_f64(dtype, v.re as f64)
     }
 
-    /// The value as a complex number (float64 parts).
+    /// Returns the value as a complex number, in two float64 parts.
     pub fn to_complex(self) -> (f64, f64) {
         let b = self.bits;
         let re = match self.dtype {
@@ -98,13 +108,13 @@ impl Scalar {
         (re, im)
     }
 
-    /// The value as a real number; a complex one gives its real part.
+    /// Returns the value as a real number. A complex one loses its imaginary part.
     #[inline]
     pub fn to_f64(self) -> f64 {
         self.to_complex().0
     }
 
-    /// The value as an integer (floats truncate and saturate; uint64 wraps).
+    /// Returns the value as an integer. Floats truncate and saturate; uint64 wraps.
     pub fn to_i64(self) -> i64 {
         match self.dtype {
             Dtype::Int8 => self.bits as u8 as i8 as i64,
@@ -115,7 +125,8 @@ impl Scalar {
         }
     }
 
-    /// Converts to another dtype.
+    /// Converts the value to another dtype, by the rules of [`Scalar::from_f64`],
+    /// [`Scalar::from_i64`] and [`Scalar::from_complex`].
     pub fn cast(self, dtype: Dtype) -> Self {
         if dtype == self.dtype {
             return self;

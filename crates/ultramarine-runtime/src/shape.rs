@@ -8,13 +8,14 @@ pub use ultramarine_abi::dlpack::{byte_range, element_range};
 
 /// Sizes of an array's dimensions.
 pub type Shape = SmallVec<[usize; 4]>;
-/// Steps between neighbours along each dimension, in elements.
+/// Steps between neighbours along each dimension, in elements. They may be negative, or 0 for
+/// broadcast dimensions.
 pub type Strides = SmallVec<[isize; 4]>;
 
-/// Most dimensions an array may have.
+/// The most dimensions that an array may have.
 pub const MAX_NDIM: usize = ultramarine_abi::MAX_NDIM;
 
-/// Number of elements of a shape; `usize::MAX` if there are more.
+/// Returns the number of elements of a shape; `usize::MAX` if there are more.
 #[inline]
 pub fn size(shape: &[usize]) -> usize {
     shape.iter().fold(1, |n, d| n.saturating_mul(*d))
@@ -64,7 +65,8 @@ pub fn axes(shape: &[usize], strides: &[isize]) -> impl Iterator<Item = (i64, i6
     shape.iter().zip(strides).map(|(size, stride)| (*size as i64, *stride as i64))
 }
 
-/// Returns true if an array with these strides is row-major without gaps.
+/// Returns true if an array of this shape and these strides is row-major without gaps. Strides of
+/// dimensions of size 1 do not matter.
 pub fn is_contiguous(shape: &[usize], strides: &[isize]) -> bool {
     let mut expected = 1;
     for (&n, &s) in shape.iter().zip(strides).rev() {
@@ -81,10 +83,18 @@ pub fn is_contiguous(shape: &[usize], strides: &[isize]) -> bool {
     true
 }
 
-/// The shape that two shapes broadcast to, by NumPy's rule.
+/// Returns the shape that two shapes broadcast to, by NumPy's rule: sizes are aligned from the last
+/// dimension, and a size of 1 fits any other.
+///
+/// ```
+/// use ultramarine_runtime::shape::broadcast_shapes;
+/// assert_eq!(broadcast_shapes(&[4, 1], &[3])?[..], [4, 3]);
+/// assert!(broadcast_shapes(&[2], &[3]).is_err());
+/// # Ok::<(), ultramarine_runtime::Error>(())
+/// ```
 ///
 /// # Errors
-/// [`Error::Value`] when they do not.
+/// [`Error::Value`] when the shapes do not fit.
 pub fn broadcast_shapes(a: &[usize], b: &[usize]) -> Result<Shape> {
     broadcast("broadcast_shapes", a, b)
 }
@@ -114,25 +124,29 @@ pub fn broadcast(op: &str, a: &[usize], b: &[usize]) -> Result<Shape> {
     Ok(out)
 }
 
-/// An axis that may count from the end as one that counts from the start; `None` when
-/// it is out of range.
+/// Returns an axis that may count from the end as one that counts from the start; `None` if it is
+/// out of range.
 #[inline]
 pub fn from_start(axis: isize, ndim: usize) -> Option<usize> {
     let axis = if axis < 0 { axis.checked_add_unsigned(ndim)? } else { axis };
     usize::try_from(axis).ok().filter(|a| *a < ndim)
 }
 
-/// Turns an axis that may count from the end into one that counts from the start.
+/// Returns an axis that may count from the end as one that counts from the start. Errors name `op`.
 ///
 /// # Errors
-/// [`Error::Index`] when it is out of range.
+/// [`Error::Index`] if it is out of range.
 pub fn normalize_axis(op: &str, axis: isize, ndim: usize) -> Result<usize> {
     from_start(axis, ndim).ok_or_else(|| {
         Error::index(op, format!("Invalid axis {axis} for array with {ndim} dimensions."))
     })
 }
 
-/// Axes counted from the start, sorted and all different; the errors are the caller's.
+/// Returns axes that count from the start, sorted. The caller makes the errors, which differ from
+/// operation to operation.
+///
+/// # Errors
+/// `out_of_range` for an axis that is out of range, `twice` if an axis occurs twice.
 pub fn distinct_axes(
     axes: &[isize],
     ndim: usize,
@@ -149,7 +163,7 @@ pub fn distinct_axes(
     Ok(out)
 }
 
-/// Shows a shape as MLX does: `(2,3)`.
+/// Displays a shape as MLX does: `(2,3)`.
 pub struct Show<'a>(pub &'a [usize]);
 
 impl std::fmt::Display for Show<'_> {

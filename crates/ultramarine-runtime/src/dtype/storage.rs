@@ -7,7 +7,7 @@
 use super::{Dtype, FloatInfo};
 use ultramarine_abi::dlpack::{DLDataType, flag, type_code as code};
 
-/// The values that a format has besides finite numbers.
+/// The values that a format has besides finite numbers, and the codes that mean them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Special {
     /// Infinities and NaNs under the highest exponent, as IEEE 754 has them.
@@ -22,7 +22,8 @@ pub enum Special {
     Finite,
 }
 
-/// A number format: sign (but for unsigned ones), exponent, mantissa.
+/// A number format: a sign (except in unsigned formats), an exponent and a mantissa.
+/// [`Format::encode`] and [`Format::decode`] convert numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
     exponent: u32,
@@ -31,7 +32,7 @@ pub struct Format {
     special: Special,
 }
 
-/// How numbers lie in memory.
+/// The layout of numbers in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
     /// Each in a byte.
@@ -42,7 +43,8 @@ pub enum Packing {
     Pair,
 }
 
-/// A storage dtype.
+/// A dtype that only stores numbers: the format of one, and the layout of several.
+/// [`Dtype::storage`] returns it.
 #[derive(Clone, Copy, Debug)]
 pub struct Storage {
     /// How a number is encoded.
@@ -92,7 +94,7 @@ const TABLE: [Storage; Dtype::STORAGE.len()] = [
 ];
 
 impl Dtype {
-    /// The format of a storage dtype; `None` for a dtype with arithmetic.
+    /// Returns the format of a storage dtype; `None` for a dtype with arithmetic.
     #[inline]
     pub const fn storage(self) -> Option<&'static Storage> {
         match (self as usize).checked_sub(Dtype::ALL.len()) {
@@ -108,13 +110,14 @@ impl Dtype {
         self as usize >= Dtype::ALL.len()
     }
 
-    /// The dtype of derivatives of such an array: its own, or float32 for a storage dtype.
+    /// Returns the dtype of an array's derivatives: its own dtype, or float32 for a storage dtype.
     #[inline]
     pub const fn derivative(self) -> Dtype {
         if self.is_storage() { Dtype::Float32 } else { self }
     }
 
-    /// Returns true if elements lie without gaps, some of them across bytes. Such elements have no addresses.
+    /// Returns true if elements are stored without gaps, some of them across bytes. Such elements
+    /// have no addresses of their own.
     #[inline]
     pub const fn is_packed(self) -> bool {
         matches!(
@@ -123,7 +126,7 @@ impl Dtype {
         )
     }
 
-    /// Bits that an element takes in memory: less than 8 for packed ones only.
+    /// Returns the bits that an element takes in memory. Only packed dtypes take less than 8.
     #[inline]
     pub const fn bits(self) -> usize {
         match self.storage() {
@@ -132,7 +135,8 @@ impl Dtype {
         }
     }
 
-    /// Bytes that so many elements take. (More than the address space has: `usize::MAX`.)
+    /// Returns the bytes that `elements` elements take; `usize::MAX` if they do not fit the address
+    /// space.
     ///
     /// ```
     /// use ultramarine_runtime::Dtype;
@@ -164,8 +168,8 @@ impl Dtype {
         })
     }
 
-    /// The flag that a DLPack tensor of this dtype has besides its type: that elements of less
-    /// than 8 bits are padded to a byte each; else 0.
+    /// Returns the flag that a DLPack tensor of this dtype has besides its type: elements of less
+    /// than 8 bits are padded to a byte each. 0 for other dtypes.
     #[inline]
     pub const fn dl_flags(self) -> u64 {
         match self.storage() {
@@ -178,7 +182,7 @@ impl Dtype {
 }
 
 impl Storage {
-    /// DLPack's name of it.
+    /// Returns the type as DLPack describes it.
     #[inline]
     pub const fn to_dl(self) -> DLDataType {
         let lanes = if matches!(self.packing, Packing::Pair) { 2 } else { 1 };
@@ -187,7 +191,7 @@ impl Storage {
 }
 
 impl Format {
-    /// Bits of a number.
+    /// Returns the bits of a number.
     #[inline]
     pub const fn bits(self) -> u32 {
         self.exponent + self.mantissa + self.is_signed() as u32
@@ -227,7 +231,8 @@ impl Format {
         }
     }
 
-    /// Limits of the format, as `finfo` gives them for `dtype`.
+    /// Returns the limits of the format; `dtype` is the one that they name. See
+    /// [`finfo`](super::finfo).
     pub fn limits(self, dtype: Dtype) -> FloatInfo {
         let max = self.decode(self.largest()) as f64;
         let lowest = if self.is_signed() { 1 - self.bias } else { -self.bias };
@@ -242,7 +247,7 @@ impl Format {
         }
     }
 
-    /// The number of a code; bits above the format's are ignored.
+    /// Returns the number of a code. Bits above the format's are ignored.
     pub fn decode(self, code: u32) -> f32 {
         let magnitude = code & (self.sign_bit().wrapping_sub(1) & ((1 << self.bits()) - 1));
         let negative = code & self.sign_bit() != 0;
@@ -268,7 +273,8 @@ impl Format {
         if negative { -value } else { value }
     }
 
-    /// The code of the nearest number.
+    /// Returns the code of the nearest number, ties to even. A number beyond the largest becomes
+    /// infinity, NaN or the largest number, as the format has it.
     pub fn encode(self, value: f32) -> u32 {
         let (bits, negative) = (value.to_bits() & 0x7fff_ffff, value.is_sign_negative());
         if bits > 0x7f80_0000 {

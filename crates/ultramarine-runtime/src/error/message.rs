@@ -31,13 +31,14 @@ impl<T: Into<String>> From<T> for Message {
 }
 
 impl Message {
-    /// A message that knows no line: for errors that are caught, since taking backtraces of many takes long.
+    /// Makes a message that knows no line of the program. It suits errors that are caught: a
+    /// backtrace of each would take long.
     #[cold]
     pub fn without_line(text: String) -> Message {
         Message { text, backtrace: None }
     }
 
-    /// The message with another text, about the same line.
+    /// Returns the message with another text, about the same line.
     #[must_use]
     pub fn map(self, f: impl FnOnce(String) -> String) -> Message {
         Message { text: f(self.text), ..self }

@@ -6,7 +6,7 @@ pub use message::Message;
 use std::fmt;
 use std::sync::Arc;
 
-/// Result of a fallible call.
+/// The result of a fallible call, with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An error. The variant is its kind (each has its exception in Python);
@@ -103,42 +103,50 @@ impl Error {
         cause
     }
 
-    /// A [`Error::Value`] about `op`: `[op] text`.
+    /// Makes an [`Error::Value`] about `op`, with the text `[op] text`.
+    ///
+    /// ```
+    /// use ultramarine_runtime::Error;
+    /// let error = Error::value("scale", "factor is 0. Pass another number.");
+    /// assert_eq!(error.to_string(), "[scale] factor is 0. Pass another number.");
+    /// ```
     pub fn value(op: &str, text: impl std::fmt::Display) -> Self {
         Error::Value(format!("[{op}] {text}").into())
     }
 
-    /// A [`Error::Type`] about `op`.
+    /// Makes an [`Error::Type`] about `op`, with the text `[op] text`.
     pub fn type_(op: &str, text: impl std::fmt::Display) -> Self {
         Error::Type(format!("[{op}] {text}").into())
     }
 
-    /// A [`Error::Index`] about `op`.
+    /// Makes an [`Error::Index`] about `op`, with the text `[op] text`.
     pub fn index(op: &str, text: impl std::fmt::Display) -> Self {
         Error::Index(format!("[{op}] {text}").into())
     }
 
-    /// A [`Error::Buffer`] about `op`.
+    /// Makes an [`Error::Buffer`] about `op`, with the text `[op] text`.
     pub fn buffer(op: &str, text: impl std::fmt::Display) -> Self {
         Error::Buffer(format!("[{op}] {text}").into())
     }
 
-    /// A [`Error::BufferDevice`] about `op`.
+    /// Makes an [`Error::BufferDevice`] about `op`, with the text `[op] text`.
     pub fn buffer_device(op: &str, text: impl std::fmt::Display) -> Self {
         Error::BufferDevice(format!("[{op}] {text}").into())
     }
 
-    /// A [`Error::Runtime`] about `op`.
+    /// Makes an [`Error::Runtime`] about `op`, with the text `[op] text`.
     pub fn runtime(op: &str, text: impl std::fmt::Display) -> Self {
         Error::Runtime(format!("[{op}] {text}").into())
     }
 
-    /// An error of the caller's own, for functions that are handed to a transform.
+    /// Wraps an error of the caller's own as [`Error::Other`], for functions that are passed to a
+    /// transform. [`std::error::Error::source`] returns it.
     pub fn other(error: impl std::error::Error + Send + Sync + 'static) -> Self {
         Error::Other(Arc::new(error))
     }
 
-    /// The kind of the system's error, where that is why a file was not opened or written.
+    /// Returns the kind of the system's error behind an [`Error::Io`]; `None` for every other
+    /// error.
     ///
     /// ```
     /// # use ultramarine_runtime::error::Error;
@@ -153,12 +161,12 @@ impl Error {
         }
     }
 
-    /// A [`Error::Io`].
+    /// Makes an [`Error::Io`] about `what`, such as a file's name.
     pub fn io(what: impl Into<String>, source: std::io::Error) -> Self {
         Error::Io { what: what.into(), source: Arc::new(source) }
     }
 
-    /// The first cause, below any [`Error::Poisoned`].
+    /// Returns the first cause, below any [`Error::Poisoned`].
     pub fn root(&self) -> &Error {
         match self {
             Error::Poisoned { cause, .. } => cause.root(),

@@ -29,7 +29,7 @@ const WASTE_DIVISOR: usize = 8;
 /// A limit that nobody has set.
 const DEFAULT: usize = usize::MAX;
 
-/// Why there is no memory.
+/// The error of a request for which there is no memory.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "cannot allocate {bytes} bytes: {active} bytes are in use, the memory limit is {limit} bytes"
@@ -371,33 +371,35 @@ fn evict() -> bool {
     true
 }
 
-/// Bytes in use: of each live block, the class of its request.
+/// Returns the bytes in use. Each live block counts with the size class of its request.
 pub fn active() -> usize {
     ACTIVE.0.load(Ordering::Relaxed)
 }
 
-/// The most bytes in use since the start or [`reset_peak`].
+/// Returns the most bytes in use since the start or the last [`reset_peak`].
 pub fn peak() -> usize {
     PEAK.load(Ordering::Relaxed)
 }
 
-/// Sets [`peak`] to 0; the next request raises it to what is in use then.
+/// Sets [`peak`] to 0. The next request raises it to the bytes in use then.
 pub fn reset_peak() {
     PEAK.store(0, Ordering::Relaxed);
 }
 
-/// Bytes of freed blocks that are kept. Exact when no other thread allocates or frees at the moment.
+/// Returns the bytes of freed blocks that are kept for later requests. It is exact while no other
+/// thread allocates or frees.
 pub fn cached() -> usize {
     let live = ACTIVE.0.load(Ordering::Relaxed).saturating_add(SLACK.load(Ordering::Relaxed));
     HELD.0.load(Ordering::Relaxed).saturating_sub(live)
 }
 
-/// Gives all kept blocks back to the system.
+/// Returns all kept blocks to the system.
 pub fn clear_cache() {
     while evict() {}
 }
 
-/// The memory limit in bytes; by default four fifths of the machine's (or control group's) memory.
+/// Returns the memory limit in bytes; see [`set_memory_limit`]. The default is four fifths of the
+/// memory of the machine or its control group.
 pub fn memory_limit() -> usize {
     settled(&MEMORY_LIMIT, || {
         let (physical, _) = system::capacity();
@@ -413,7 +415,8 @@ pub fn set_memory_limit(bytes: usize) -> usize {
     before
 }
 
-/// The cache limit in bytes; by default a quarter of the machine's (or control group's) memory.
+/// Returns the cache limit in bytes; see [`set_cache_limit`]. The default is a quarter of the
+/// memory of the machine or its control group.
 pub fn cache_limit() -> usize {
     settled(&CACHE_LIMIT, || system::capacity().0 / 4)
 }

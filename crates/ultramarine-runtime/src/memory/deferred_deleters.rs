@@ -24,20 +24,21 @@ pub fn leak_from_now_on() {
     LEAKING.store(true, Ordering::Release);
 }
 
-/// Returns true while this thread runs a job: it owns a stream.
+/// Returns true while this thread runs a job: it then owns a stream, and no deleter may run.
 #[inline]
 pub fn in_job() -> bool {
     IN_JOB.get()
 }
 
-/// Runs a job. The caller of the outermost job gives its stream free and then calls [`release`].
+/// Runs a job, during which deleters are deferred. The caller of the outermost job releases its
+/// stream and then calls [`release`].
 pub fn job(f: impl FnOnce()) {
     let before = IN_JOB.replace(true);
     f();
     IN_JOB.set(before);
 }
 
-/// Drops a foreign owner: at once, or inside of a job when the job is over.
+/// Drops a foreign owner: at once, or when the job that this thread is in has ended.
 #[inline]
 pub fn drop_outside<T: Send + 'static>(release: T) {
     match (LEAKING.load(Ordering::Acquire), in_job()) {
@@ -54,7 +55,7 @@ fn keep(release: Release) {
     let _ = DEFERRED.try_with(|deferred| deferred.borrow_mut().extend(release.take()));
 }
 
-/// Number of deleters that this thread has deferred.
+/// Returns the number of deleters that this thread has deferred.
 #[inline]
 pub fn waiting() -> usize {
     DEFERRED.try_with(|deferred| deferred.borrow().len()).unwrap_or(0)

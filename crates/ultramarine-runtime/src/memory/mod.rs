@@ -10,12 +10,13 @@ pub use alloc::{
     reset_peak, set_cache_limit, set_memory_limit, size_class,
 };
 
-/// Bytes of memory that this process may have: the machine's, or its control group's.
+/// Returns the bytes of memory that this process may have: the machine's, or its control group's.
 pub fn physical() -> usize {
     system::capacity().0
 }
 
-/// Bytes of memory and swap that this process may have: the allocator refuses what is more.
+/// Returns the bytes of memory and swap that this process may have. The allocator refuses requests
+/// beyond it.
 pub fn capacity() -> usize {
     system::capacity().1
 }

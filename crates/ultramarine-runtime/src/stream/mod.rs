@@ -39,7 +39,7 @@ const MOST_DEFERRED: usize = 16;
 /// How long a thread sleeps before it looks at a queue again.
 const IDLE: Duration = Duration::from_secs(2);
 
-/// A stream's queue.
+/// The queue of a stream on the host: jobs in order, run by one thread at a time.
 #[derive(Default)]
 pub struct StreamState {
     queue: Mutex<Queue>,
@@ -92,7 +92,8 @@ impl Registry {
     }
 }
 
-/// The default stream of a device, whatever the scope.
+/// Returns the default stream of a device, whatever scope the thread is in. [`default_stream`]
+/// takes the scope into account.
 pub fn default_of(device: Device) -> Stream {
     read(|r| r.defaults.get(&device).copied()).unwrap_or_else(|| {
         write(|r| match r.defaults.get(&device) {
@@ -134,7 +135,7 @@ pub fn release_stream(stream: Stream) {
     });
 }
 
-/// A stream for a thread, until it gives it back.
+/// Takes a stream for a thread, which owns it until [`give_back`].
 #[inline]
 pub fn take(device: Device) -> Stream {
     write(|r| {
@@ -148,15 +149,15 @@ pub fn take(device: Device) -> Stream {
     })
 }
 
-/// Gives streams back for other threads.
+/// Returns streams that [`take`] gave, for other threads.
 pub fn give_back(streams: impl ExactSizeIterator<Item = Stream>) {
     if streams.len() > 0 {
         write(|r| r.free.extend(streams));
     }
 }
 
-/// Says that a stream's jobs run on worker threads alone, never on a thread that waits for them: they may take any time, and
-/// a thread that waits can be interrupted.
+/// Restricts the jobs of a stream to worker threads. They may take any time, and a thread that
+/// waits for them can be interrupted.
 pub fn set_off_callers(stream: Stream, off: bool) {
     if let Some(state) = state(stream)
         && state.off_callers.swap(off, Ordering::Relaxed) != off
@@ -171,12 +172,12 @@ pub fn set_off_callers(stream: Stream, off: bool) {
 /// Streams of which [`set_off_callers`] said so.
 static OFF_CALLERS: AtomicUsize = AtomicUsize::new(0);
 
-/// Number of streams of which [`set_off_callers`] said so.
+/// Returns the number of streams that [`set_off_callers`] restricts.
 pub fn off_callers() -> usize {
     OFF_CALLERS.load(Ordering::Relaxed)
 }
 
-/// Returns true if [`set_off_callers`] said so of the stream.
+/// Returns true if [`set_off_callers`] restricts the stream.
 pub fn is_off_callers(stream: Stream) -> bool {
     state(stream).is_some_and(|state| state.off_callers.load(Ordering::Relaxed))
 }
@@ -211,7 +212,8 @@ pub fn raised(error: &Arc<Error>) {
     }
 }
 
-/// Waits for every stream.
+/// Waits for the work of all streams of all devices. Failures stay for [`synchronize`] and for the
+/// arrays concerned.
 pub fn synchronize_all() {
     for (_, state) in all() {
         state.drain();
@@ -227,19 +229,19 @@ fn all() -> Vec<(Stream, &'static StreamState)> {
     read(|r| Some(r.streams.clone())).unwrap_or_default()
 }
 
-/// Returns true if nothing runs or waits on any stream.
+/// Returns true if no stream has work.
 #[inline]
 pub fn all_idle() -> bool {
     read(|r| Some(r.streams.iter().all(|s| s.1.lock().is_idle()))).unwrap_or(true)
 }
 
-/// Returns true if the stream exists.
+/// Returns true if there is such a stream.
 #[inline]
 pub fn exists(stream: Stream) -> bool {
     read(|r| r.streams.get(stream.index as usize).map(|s| s.0 == stream)).unwrap_or(false)
 }
 
-/// The queue of a stream, if there is such a stream.
+/// Returns the queue of a stream; `None` if there is no such stream.
 #[inline]
 pub fn state(stream: Stream) -> Option<&'static StreamState> {
     let first = FIRST.get(stream.index as usize).map(|state| state.load(Ordering::Acquire));
@@ -248,7 +250,7 @@ pub fn state(stream: Stream) -> Option<&'static StreamState> {
     first.or_else(|| read(|r| r.streams.get(stream.index as usize).map(|s| s.1)))
 }
 
-/// The right to run a job on the calling thread.
+/// The right to run a job of a stream on the calling thread. Dropping it lets the next job run.
 pub struct Ownership(&'static StreamState);
 
 impl Drop for Ownership {
@@ -271,7 +273,8 @@ impl StreamState {
         lock(&self.queue)
     }
 
-    /// Takes the stream for the calling thread, if nothing runs or waits on it ([`set_off_callers`]: never).
+    /// Takes the stream for the calling thread if it has no work. `None` if it has, and always for
+    /// a stream that [`set_off_callers`] restricts.
     #[inline]
     pub fn try_own(&'static self) -> Option<Ownership> {
         if self.off_callers.load(Ordering::Relaxed) {

@@ -95,7 +95,7 @@ impl Queue {
     }
 }
 
-/// Jobs that no thread can be had for, taken out of their queue.
+/// Jobs taken out of their queue, because the system gave no thread for them.
 #[must_use = "arrays would be waited for without end"]
 pub struct Stranded {
     pub(super) jobs: VecDeque<Waiting>,
@@ -103,7 +103,7 @@ pub struct Stranded {
 }
 
 impl Stranded {
-    /// Calls the jobs with the error. Call it without locks.
+    /// Calls the jobs with the error, which poisons their results. Call it without locks.
     pub fn fail(self) {
         for Waiting { job, ready, .. } in self.jobs {
             drop(ready);

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 static DEFAULT: AtomicU32 = AtomicU32::new(Device::CPU.pack());
 
-/// The device that operations run on unless told otherwise.
+/// Returns the device that operations without operands on an accelerator run on: that of the scope
+/// that the thread is in, else that of [`set_default_device`], else the CPU.
 #[inline]
 pub fn default_device() -> Device {
     scoped_device().unwrap_or_else(default_of_all)
@@ -20,7 +21,8 @@ pub fn default_of_all() -> Device {
     Device::unpack(DEFAULT.load(Ordering::Relaxed))
 }
 
-/// Makes `device` the default of every thread (inside a [`Scope`], of that scope).
+/// Makes `device` the default of every thread. Inside of a [`Scope`] it is the default of that
+/// scope alone.
 ///
 /// # Errors
 /// [`crate::Error::Value`] when no loaded backend has the device.
@@ -34,8 +36,8 @@ pub fn set_default_device(device: Device) -> Result<()> {
     Ok(())
 }
 
-/// While it lives, operations of this thread use a stream and its device.
-/// Scopes nest; drop them in the reverse order.
+/// Makes operations of this thread use a stream and its device, while it lives. Scopes nest; drop
+/// them in the reverse order. [`with_stream`] is the same for a function.
 #[derive(Debug)]
 pub struct Scope {
     device: Option<Device>,
@@ -59,13 +61,14 @@ impl Drop for Scope {
     }
 }
 
-/// Calls `f` with a stream (and its device) as this thread's default.
+/// Calls `f`, whose operations use `stream` and its device on this thread. [`with_device`] takes a
+/// device.
 pub fn with_stream<T>(stream: Stream, f: impl FnOnce() -> T) -> T {
     let _scope = Scope::new(stream);
     f()
 }
 
-/// Calls `f` with a device, and its default stream, as this thread's default.
+/// Calls `f`, whose operations use `device` and its default stream on this thread.
 ///
 /// # Errors
 /// [`Error::Value`](crate::Error::Value) when there is no such device; those of `f`.
@@ -95,7 +98,7 @@ pub fn swap_scope(
     SCOPED.with(|s| (s.device.replace(device), s.stream.replace(stream)))
 }
 
-/// The device of the scope that this thread is in.
+/// Returns the device of the scope that this thread is in; `None` outside of scopes.
 #[inline]
 pub fn scoped_device() -> Option<Device> {
     SCOPED.with(|s| s.device.get())
@@ -107,13 +110,13 @@ pub fn set_scoped_device(device: Device) {
     SCOPED.with(|s| s.device.set(Some(device)));
 }
 
-/// The stream of the scope that this thread is in.
+/// Returns the stream of the scope that this thread is in; `None` outside of scopes.
 #[inline]
 pub fn scoped() -> Option<Stream> {
     SCOPED.with(|s| s.stream.get())
 }
 
-/// The stream that operations of this thread join, and whether a scope says so.
+/// Returns the stream that operations of this thread join, and whether a scope chose it.
 #[inline]
 pub fn current() -> (Stream, bool) {
     SCOPED.with(|s| {
@@ -132,8 +135,8 @@ pub fn current() -> (Stream, bool) {
     })
 }
 
-/// The default stream of a device (inside a [`Scope`] of that device, the
-/// scope's stream).
+/// Returns the default stream of a device. Inside of a [`Scope`] of that device it is the scope's
+/// stream.
 ///
 /// # Errors
 /// [`crate::Error::Value`] when no loaded backend has the device.
@@ -143,9 +146,8 @@ pub fn default_stream(device: Device) -> Result<Stream> {
     Ok(scoped().filter(|s| s.device == device).unwrap_or_else(|| default_of(device)))
 }
 
-/// Makes `stream` the default stream of its device (inside a [`Scope`] of
-/// that device, of the scope). Threads that already used the old default keep it
-/// until they change device.
+/// Makes `stream` the default stream of its device. Inside of a [`Scope`] of that device it is the
+/// scope's alone. Threads that already used the former default keep it until they change device.
 #[inline]
 pub fn set_default_stream(stream: Stream) {
     if scoped().is_some_and(|s| s.device == stream.device) {

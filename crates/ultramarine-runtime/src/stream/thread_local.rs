@@ -47,7 +47,8 @@ impl ThreadLocalStream {
         Ok(ThreadLocalStream { index: NEXT.fetch_add(1, Ordering::Relaxed), device })
     }
 
-    /// The calling thread's stream. (A thread that is ending gets the device's default stream.)
+    /// Returns the calling thread's stream. A thread that is ending gets the device's default
+    /// stream.
     pub fn stream(&self) -> Stream {
         let find = |own: &RefCell<Own>| {
             let mut own = own.borrow_mut();
