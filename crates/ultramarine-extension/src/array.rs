@@ -88,12 +88,12 @@ impl Array {
         Ok(Self { handle, owned, kind: OnceLock::new() })
     }
 
-    /// The handle, which stays this array's.
+    /// Returns the handle, which this array still owns.
     pub fn as_raw(&self) -> *mut ArrayHandle {
         self.handle.as_ptr()
     }
 
-    /// The handle, which is the caller's from now on.
+    /// Returns the handle and gives up its ownership: the caller has to release it.
     pub fn into_raw(self) -> *mut ArrayHandle {
         if !self.owned {
             return self.clone().into_raw();
@@ -103,10 +103,10 @@ impl Array {
         this.handle.as_ptr()
     }
 
-    /// An array of elements in row-major order, which are copied.
+    /// Makes an array of elements in row-major order, which are copied.
     ///
     /// # Errors
-    /// Their number is not that of the shape; there is no memory.
+    /// An [`Error`] if their number is not that of the shape, or there is no memory.
     pub fn from_slice<T: Element>(elements: &[T], shape: &[usize]) -> Result<Self> {
         let of = TensorType::new(shape, T::DTYPE);
         if of.size() != elements.len() {
@@ -123,15 +123,15 @@ impl Array {
         })
     }
 
-    /// An array of one value.
+    /// Makes an array of one value for all elements.
     ///
     /// # Errors
-    /// There is no memory.
+    /// An [`Error`] if there is no memory.
     pub fn full<T: Element>(shape: &[usize], value: T) -> Result<Self> {
         Self::constant(shape, T::DTYPE, value.bits())
     }
 
-    /// An array of no dimensions. It follows its place from what it meets.
+    /// Makes an array without axes. It is computed where its other operands are.
     ///
     /// # Errors
     /// As [`Array::full`].
@@ -139,7 +139,8 @@ impl Array {
         Self::full(&[], value)
     }
 
-    /// An array of one value, in a dtype that is known when the program runs: see [`Dtype::bits_of`].
+    /// Makes an array of one value in a dtype that is known when the program runs. The value is
+    /// converted as [`Dtype::bits_of`] does.
     ///
     /// # Errors
     /// As [`Array::full`].
@@ -147,7 +148,7 @@ impl Array {
         Self::constant(shape, dtype, dtype.bits_of(value))
     }
 
-    /// Zeros.
+    /// Makes an array of zeros.
     ///
     /// # Errors
     /// As [`Array::full`].
@@ -198,40 +199,41 @@ impl Array {
         })
     }
 
-    /// Sizes of the axes.
+    /// Returns the sizes of the axes.
     pub fn shape(&self) -> &[usize] {
         &self.kind().0
     }
 
-    /// Number of axes.
+    /// Returns the number of axes.
     pub fn ndim(&self) -> usize {
         self.shape().len()
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn size(&self) -> usize {
         self.shape().iter().product()
     }
 
-    /// Element type.
+    /// Returns the element type.
     ///
     /// # Errors
-    /// There is no arithmetic with the array's elements, such as float8: [`Array::dl_dtype`] says what they are.
+    /// An [`Error`] for elements that are only stored, such as float8: [`Array::dl_dtype`] says
+    /// what they are.
     pub fn dtype(&self) -> Result<Dtype> {
         Dtype::from_dl(self.kind().1).ok_or_else(|| refused(self.kind().1))
     }
 
-    /// Element type, as DLPack has it.
+    /// Returns the element type as DLPack describes it, also of elements that are only stored.
     pub fn dl_dtype(&self) -> DLDataType {
         self.kind().1
     }
 
-    /// Name of the element type, for messages: also of those that only store numbers.
+    /// Returns the name of the element type for messages, also of elements that are only stored.
     pub fn dtype_name(&self) -> String {
         name_of(self.dl_dtype())
     }
 
-    /// Shape and dtype.
+    /// Returns shape and dtype.
     ///
     /// # Errors
     /// As [`Array::dtype`].
@@ -239,10 +241,10 @@ impl Array {
         Ok(TensorType::new(self.shape(), self.dtype()?))
     }
 
-    /// The stream that computes it.
+    /// Returns the stream that computes the array.
     ///
     /// # Errors
-    /// The host does not tell.
+    /// An [`Error`] if the host does not know it.
     pub fn place(&self) -> Result<Place> {
         let get = lent!(array_place);
         let mut code =

@@ -68,7 +68,7 @@ impl Axes {
 pub struct Axis(Option<isize>);
 
 impl Axis {
-    /// The number; `None`: the flattened array.
+    /// Returns the number of the axis; `None` stands for the flattened array.
     pub fn number(self) -> Option<isize> {
         self.0
     }
@@ -101,7 +101,7 @@ pub struct Reduced<A> {
 }
 
 impl<A> Reduced<A> {
-    /// Axes, which the result has, with size 1, if `keepdims`.
+    /// Makes the axes of a reduction. The result keeps them, with size 1, if `keepdims` is true.
     pub fn new(axes: impl Into<A>, keepdims: bool) -> Self {
         Reduced { axes: axes.into(), keepdims }
     }

@@ -5,7 +5,7 @@ use num_complex::Complex32;
 use std::fmt;
 use ultramarine_abi::{dlpack::DLDataType, schema};
 
-/// Kind of number of a dtype.
+/// The kind of number that a [`Dtype`] holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// `bool`.
@@ -26,12 +26,12 @@ mod sealed {
 }
 use sealed::Sealed;
 
-/// A Rust type that arrays hold. No others can be added.
+/// A Rust type that is the element type of a [`Dtype`]. The list is closed.
 pub trait Element: Sealed + Copy + PartialEq + fmt::Debug + Send + Sync + 'static {
     /// Its dtype.
     const DTYPE: Dtype;
 
-    /// Its little-endian bits, in two words.
+    /// Returns the number's little-endian bits, in two words.
     fn bits(self) -> [u64; 2];
 }
 
@@ -50,17 +50,17 @@ macro_rules! dtypes {
             /// All, in the order of the contract's table.
             pub const ALL: [Dtype; 14] = [$(Dtype::$name),*];
 
-            /// Bytes of an element.
+            /// Returns the bytes of an element.
             pub const fn size(self) -> usize {
                 match self { $(Dtype::$name => size_of::<$t>(),)* }
             }
 
-            /// Name, such as `float32`.
+            /// Returns the name, such as `float32`.
             pub const fn name(self) -> &'static str {
                 match self { $(Dtype::$name => $text,)* }
             }
 
-            /// The most specific category.
+            /// Returns the kind of number.
             pub const fn kind(self) -> Kind {
                 match self { $(Dtype::$name => Kind::$kind,)* }
             }
@@ -116,7 +116,7 @@ macro_rules! numbers {
 numbers! { u8 u16 u32 u64 i8 i16 i32 i64 f16 f32 f64 bf16 Complex32 }
 
 impl Dtype {
-    /// The type as DLPack describes it.
+    /// Returns the type as DLPack describes it.
     pub const fn to_dl(self) -> DLDataType {
         schema::DTYPES[self as usize].1
     }
@@ -132,32 +132,33 @@ impl Dtype {
         Dtype::ALL.into_iter().find(|d| d.to_dl() == dl)
     }
 
-    /// The dtype of that name.
+    /// Returns the dtype of a name such as `float32`; `None` for another name.
     pub fn from_name(name: &str) -> Option<Dtype> {
         Dtype::ALL.into_iter().find(|d| d.name() == name)
     }
 
-    /// Floating or complex.
+    /// Returns true for floating and complex dtypes.
     pub const fn is_inexact(self) -> bool {
         matches!(self.kind(), Kind::Floating | Kind::Complex)
     }
 
-    /// A real floating-point type.
+    /// Returns true for real floating-point dtypes.
     pub const fn is_floating(self) -> bool {
         matches!(self.kind(), Kind::Floating)
     }
 
-    /// complex64.
+    /// Returns true for complex64.
     pub const fn is_complex(self) -> bool {
         matches!(self.kind(), Kind::Complex)
     }
 
-    /// A signed or unsigned integer; bool is none.
+    /// Returns true for signed and unsigned integers, not for bool.
     pub const fn is_integer(self) -> bool {
         matches!(self.kind(), Kind::Signed | Kind::Unsigned)
     }
 
-    /// Bits of a number in this dtype: floats round to the nearest, integers saturate, bool is whether it is not zero.
+    /// Returns the bits of a number in this dtype. Floats round to the nearest, integers truncate
+    /// and saturate, and bool is true for numbers other than 0.
     pub fn bits_of(self, value: f64) -> [u64; 2] {
         match self {
             Dtype::Bool => (value != 0.0).bits(),

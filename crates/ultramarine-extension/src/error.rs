@@ -6,7 +6,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use ultramarine_abi::{Error as Raw, Status, helper, status};
 
-/// Result of rules and functions.
+/// The result of rules and functions, with this crate's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why something failed: a text, and which Python exception it is.
@@ -32,17 +32,18 @@ impl Error {
         Self { code: status::UNSUPPORTED, text: None }
     }
 
-    /// An argument is wrong: Python's ValueError. The usual form is `[operation] what was asked, what came.`
+    /// Makes the error of a wrong argument, Python's ValueError. The usual form of the text is
+    /// `[operation] what failed, the values that were given. The remedy.`
     pub fn value(text: impl Into<String>) -> Self {
         Self::with_code(status::INVALID, text)
     }
 
-    /// Something failed: Python's RuntimeError.
+    /// Makes the error of a failure that is not the arguments' fault, Python's RuntimeError.
     pub fn runtime(text: impl Into<String>) -> Self {
         Self::with_code(status::ERROR, text)
     }
 
-    /// There is no memory: Python's MemoryError.
+    /// Makes the error of a lack of memory, Python's MemoryError.
     pub fn out_of_memory(text: impl Into<String>) -> Self {
         Self::with_code(status::OUT_OF_MEMORY, text)
     }
@@ -53,29 +54,30 @@ impl Error {
         Self::with_code(status::UNSUPPORTED, text)
     }
 
-    /// An error with a code of [`ultramarine_abi::status`]. OK is none: it becomes ERROR.
+    /// Makes an error with a code of [`ultramarine_abi::status`]. The code of success becomes the
+    /// general error.
     pub fn with_code(code: Status, text: impl Into<String>) -> Self {
         let code = if code == status::OK { status::ERROR } else { code };
         Self { code, text: Some(text.into()) }
     }
 
-    /// The dtype is not among those that `operation` takes.
+    /// Makes the error of a dtype that `operation` does not take. `takes` lists those that it does.
     pub fn dtype(operation: &str, got: Dtype, takes: &[Dtype]) -> Self {
         let names: Vec<_> = takes.iter().map(|d| d.name()).collect();
         Self::value(format!("[{operation}] takes {}, got {got}.", names.join(", ")))
     }
 
-    /// Returns whether it is [`Error::missing`].
+    /// Returns true if the error is [`Error::missing`].
     pub fn is_missing(&self) -> bool {
         self.text.is_none()
     }
 
-    /// A code of [`ultramarine_abi::status`], not OK.
+    /// Returns the code, one of [`ultramarine_abi::status`] that is not success.
     pub fn code(&self) -> Status {
         self.code
     }
 
-    /// The message.
+    /// Returns the message.
     pub fn text(&self) -> &str {
         self.text.as_deref().unwrap_or("the primitive has no such rule")
     }

@@ -49,7 +49,8 @@ pub struct GpuCall<'a> {
     life: PhantomData<fn(&'a ()) -> &'a ()>,
 }
 
-/// How a tensor lies in the memory of a device.
+/// An operand or output in the memory of a device: its shape, strides and dtype. The elements
+/// themselves are accessible to kernels only.
 #[derive(Clone, Debug)]
 pub struct GpuTensor {
     tensor: Tensor,
@@ -66,27 +67,29 @@ impl GpuTensor {
         self.tensor.dtype()
     }
 
-    /// Returns whether the elements are row-major without gaps.
+    /// Returns true if the elements are row-major without gaps.
     pub fn is_row_contiguous(&self) -> bool {
         self.tensor.is_row_contiguous()
     }
 
-    /// The sizes as a kernel's constants. At least one, so that kernels may always have the argument.
+    /// Returns the sizes as constants of a kernel ([`Launch::constants`]). A tensor without axes
+    /// gives one size of 1, so that the argument is never empty.
     pub fn shape_i32(&self) -> Vec<i32> {
         ints(self.tensor.shape.iter().map(|&n| n as i32), 1)
     }
 
-    /// The sizes as a kernel's constants. At least one.
+    /// Returns the sizes as [`GpuTensor::shape_i32`] does, in 64 bits.
     pub fn shape_i64(&self) -> Vec<i64> {
         ints(self.tensor.shape.iter().map(|&n| n as i64), 1)
     }
 
-    /// The strides, in elements, as a kernel's constants. At least one.
+    /// Returns the strides in elements as constants of a kernel. A tensor without axes gives one
+    /// stride of 0.
     pub fn strides_i32(&self) -> Vec<i32> {
         ints(self.tensor.strides.iter().map(|&n| n as i32), 0)
     }
 
-    /// The strides, in elements, as a kernel's constants. At least one.
+    /// Returns the strides as [`GpuTensor::strides_i32`] does, in 64 bits.
     pub fn strides_i64(&self) -> Vec<i64> {
         ints(self.tensor.strides.iter().map(|&n| n as i64), 0)
     }
@@ -100,14 +103,15 @@ fn ints<T>(all: impl Iterator<Item = T>, otherwise: T) -> Vec<T> {
     all
 }
 
-/// A compiled kernel.
+/// A compiled kernel, made by [`KernelBuilder::build`] and launched by [`GpuCall::launch`].
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel<'a> {
     handle: *mut KernelHandle,
     life: PhantomData<&'a ()>,
 }
 
-/// Memory of the device, until the launches are done.
+/// Memory of the device for intermediate values, made by [`GpuCall::temporary`]. It is released
+/// once the launches that use it are done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Temporary(u32);
 
@@ -136,34 +140,35 @@ impl<'a> GpuCall<'a> {
         }
     }
 
-    /// Number of operands.
+    /// Returns the number of operands.
     pub fn n_inputs(&self) -> usize {
         self.inputs.len()
     }
 
-    /// Number of outputs.
+    /// Returns the number of outputs.
     pub fn n_outputs(&self) -> usize {
         self.outputs.len()
     }
 
-    /// An operand.
+    /// Returns an operand.
     ///
     /// # Errors
-    /// There is no such operand.
+    /// An [`Error`] if there is no such operand.
     pub fn input(&self, i: usize) -> Result<&GpuTensor> {
         self.inputs.get(i).ok_or_else(|| Error::runtime(format!("There is no input {i}.")))
     }
 
-    /// An output, row-major. Where the primitive [`allocates`](crate::Primitive::allocates), the first launch that names it makes
+    /// Returns an output, whose elements are row-major. If the primitive
+    /// [`allocates`](crate::Primitive::allocates), the first launch that names the output makes
     /// memory for it.
     ///
     /// # Errors
-    /// There is no such output.
+    /// An [`Error`] if there is no such output.
     pub fn output(&self, i: usize) -> Result<&GpuTensor> {
         self.outputs.get(i).ok_or_else(|| Error::runtime(format!("There is no output {i}.")))
     }
 
-    /// Languages of kernels that the device takes.
+    /// Returns the languages of kernels that the device takes, in the order of its preference.
     pub fn languages(&self) -> impl Iterator<Item = &str> {
         self.languages.split_ascii_whitespace()
     }
@@ -201,7 +206,8 @@ impl<'a> GpuCall<'a> {
         KernelBuilder { call: self, language, source: code, entry, template, options, code: true }
     }
 
-    /// A kernel of that entry in a source.
+    /// Begins a kernel: the function `entry` of a source in `language`. [`KernelBuilder::build`]
+    /// compiles it.
     pub fn kernel<'s>(
         &mut self,
         language: &'s str,
@@ -282,7 +288,8 @@ impl<'a> GpuCall<'a> {
         Ok(())
     }
 
-    /// A launch of a kernel: its arguments in the order of the kernel's parameters, then [`Launch::run`].
+    /// Begins a launch of a kernel. Add its arguments in the order of the kernel's parameters, then
+    /// call [`Launch::run`].
     pub fn launch<'s>(&mut self, kernel: &Kernel<'a>) -> Launch<'_, 'a, 's> {
         Launch {
             call: self,
@@ -315,7 +322,7 @@ pub fn prelude(language: &str) -> Result<String> {
     }
 }
 
-/// A kernel that is to be compiled, or found.
+/// A kernel to be compiled, from [`GpuCall::kernel`] or [`GpuCall::compiled_kernel`].
 pub struct KernelBuilder<'c, 'a, 's> {
     call: &'c mut GpuCall<'a>,
     language: &'s str,
@@ -328,13 +335,13 @@ pub struct KernelBuilder<'c, 'a, 's> {
 }
 
 impl<'a> KernelBuilder<'_, 'a, '_> {
-    /// With template arguments, as text.
+    /// Adds template arguments, as text.
     pub fn template(mut self, arguments: &[&str]) -> Self {
         self.template.extend(arguments.iter().map(|&a| a.to_owned()));
         self
     }
 
-    /// With options for the compiler, such as `-DT=float`.
+    /// Adds options for the compiler, such as `-DT=float`.
     pub fn options(mut self, options: &str) -> Self {
         if !self.options.is_empty() {
             self.options.push(' ');
@@ -386,7 +393,7 @@ impl<'a> KernelBuilder<'_, 'a, '_> {
     }
 }
 
-/// A launch that is to be given to the stream.
+/// A launch of a kernel, from [`GpuCall::launch`]. [`Launch::run`] submits it to the stream.
 pub struct Launch<'c, 'a, 's> {
     call: &'c mut GpuCall<'a>,
     kernel: Kernel<'a>,
@@ -408,30 +415,31 @@ impl<'s> Launch<'_, '_, 's> {
         self
     }
 
-    /// With operand `i`.
+    /// Adds operand `i` as an argument.
     pub fn input(self, i: usize) -> Self {
         let n = self.call.inputs.len();
         self.bound(bind::INPUT, i, n)
     }
 
-    /// With output `i`, which is written.
+    /// Adds output `i` as an argument, which the kernel writes.
     pub fn output(self, i: usize) -> Self {
         let n = self.call.outputs.len();
         self.bound(bind::OUTPUT, i, n)
     }
 
-    /// With a temporary, which is written.
+    /// Adds a temporary as an argument, which the kernel may write.
     pub fn temporary(self, temporary: Temporary) -> Self {
         let index = temporary.0 as usize;
         self.bound(bind::TEMPORARY, index, index + 1)
     }
 
-    /// With a number, by value.
+    /// Adds a number as an argument, by value.
     pub fn scalar<T: Element>(self, value: T) -> Self {
         self.scalar_bits(T::DTYPE, value.bits())
     }
 
-    /// With a number in a dtype that is known when the program runs: see [`Dtype::bits_of`].
+    /// Adds a number as an argument, by value, in a dtype that is known when the program runs. It
+    /// is converted as [`Dtype::bits_of`] does.
     pub fn scalar_of(self, dtype: Dtype, value: f64) -> Self {
         self.scalar_bits(dtype, dtype.bits_of(value))
     }
@@ -442,26 +450,26 @@ impl<'s> Launch<'_, '_, 's> {
         self
     }
 
-    /// With a read-only array: sizes, strides, tables.
+    /// Adds a read-only array as an argument: sizes, strides, tables.
     pub fn constants<T: Element>(mut self, values: &'s [T]) -> Self {
         let (constants, bytes) = (values.as_ptr().cast(), size_of_val(values) as u64);
         self.bindings.push(Binding { kind: bind::CONSTANTS, constants, bytes, ..empty_binding() });
         self
     }
 
-    /// Groups in x, y, z. 1 in each, if it is not called.
+    /// Sets the number of groups along x, y and z; 1 by default.
     pub fn grid(mut self, groups: [u32; 3]) -> Self {
         self.grid = groups;
         self
     }
 
-    /// Threads of a group in x, y, z. 1 in each, if it is not called.
+    /// Sets the number of threads of a group along x, y and z; 1 by default.
     pub fn group(mut self, threads: [u32; 3]) -> Self {
         self.group = threads;
         self
     }
 
-    /// Bytes of a group's dynamic shared memory.
+    /// Sets the bytes of a group's dynamic shared memory; 0 by default.
     pub fn shared(mut self, bytes: u32) -> Self {
         self.shared = bytes;
         self

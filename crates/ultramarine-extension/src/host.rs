@@ -44,7 +44,7 @@ pub(crate) fn check_version(major: u16, minor: u16) -> Result<()> {
     )))
 }
 
-/// Returns whether [`connect`] has succeeded.
+/// Returns true if [`connect`] has succeeded.
 pub fn connected() -> bool {
     HOST.get().is_some()
 }

@@ -13,7 +13,8 @@ use std::ffi::CString;
 use std::ptr::{null, null_mut};
 use ultramarine_abi::extension::{self as raw, attribute};
 
-/// A named argument of an operation, other than an array. The names are those of `mlx.core`'s keyword arguments.
+/// A named argument of an operation, other than an array, for [`operation`]. The names are those of
+/// `mlx.core`'s keyword arguments; docs/extension-operations.md lists them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Attribute<'a> {
     /// An integer, or a flag (0 or 1).
@@ -29,12 +30,12 @@ pub enum Attribute<'a> {
 }
 
 impl<'a> Attribute<'a> {
-    /// Sizes.
+    /// Makes an attribute of sizes.
     pub fn shape(name: &'a str, shape: &[usize]) -> Self {
         Self::Ints(name, shape.iter().map(|&n| i64::try_from(n).unwrap_or(i64::MAX)).collect())
     }
 
-    /// Axes; negative ones count from the end.
+    /// Makes an attribute of axes; negative ones count from the last.
     pub fn axes(name: &'a str, axes: &[isize]) -> Self {
         Self::Ints(name, axes.iter().map(|&n| n as i64).collect())
     }
@@ -153,18 +154,31 @@ macro_rules! methods {
         reduction { $($(#[$rm:meta])* $reduction:ident;)* }
         along { $($(#[$am:meta])* $along:ident;)* }
     ) => {
-        /// Operations, where their operands are ([`operation`] runs others, and elsewhere). Each refuses shapes and
-        /// dtypes that do not fit with an error.
-        #[allow(clippy::missing_errors_doc)]
+        /// Operations as methods. They run where their operands are; [`operation`] runs others, and elsewhere.
         impl Array {
-            $($(#[$um])* pub fn $unary(&self) -> Result<Array> {
+            $($(#[$um])*
+            ///
+            /// # Errors
+            /// An [`Error`] for a dtype that the function is not defined for.
+            pub fn $unary(&self) -> Result<Array> {
                 one(stringify!($unary), &[self], &[])
             })*
-            $($(#[$bm])* pub fn $binary(&self, other: impl Operand) -> Result<Array> {
+            $($(#[$bm])*
+            ///
+            /// Shapes are broadcast, dtypes promoted; `other` is an array or a number ([`Operand`]).
+            ///
+            /// # Errors
+            /// An [`Error`] for shapes that do not fit, and for a dtype that the function is not defined for.
+            pub fn $binary(&self, other: impl Operand) -> Result<Array> {
                 one(stringify!($binary), &[self, &*other.beside(self)?], &[])
             })*
-            $($(#[$rm])* ///
-            /// Over `axes` (`..`: all), which the result has not; [`KeepDims`](crate::KeepDims) keeps them, with size 1.
+            $($(#[$rm])*
+            ///
+            /// It is computed over `axes` ([`Axes`]; `..`: all), which the result lacks;
+            /// [`KeepDims`](crate::KeepDims) keeps them, with size 1.
+            ///
+            /// # Errors
+            /// An [`Error`] for an axis out of range or named twice, and for a dtype that the function is not defined for.
             pub fn $reduction(&self, axes: impl Into<Reduced<Axes>>) -> Result<Array> {
                 let Reduced { axes, keepdims } = axes.into();
                 let keep = Attribute::Int("keepdims", i64::from(keepdims));
@@ -173,7 +187,13 @@ macro_rules! methods {
                     Some(axes) => one(stringify!($reduction), &[self], &[Attribute::axes("axis", &axes), keep]),
                 }
             })*
-            $($(#[$am])* pub fn $along(&self, axis: isize) -> Result<Array> {
+            $($(#[$am])*
+            ///
+            /// `axis` counts from the last one if it is negative.
+            ///
+            /// # Errors
+            /// An [`Error`] for an axis out of range, and for a dtype that the function is not defined for.
+            pub fn $along(&self, axis: isize) -> Result<Array> {
                 one(stringify!($along), &[self], &[Attribute::Int("axis", axis as i64)])
             })*
         }
@@ -182,187 +202,196 @@ macro_rules! methods {
 
 methods! {
     unary {
-        /// |x|
+        /// Returns the absolute value of each element; of complex64 the modulus, as float32.
         abs;
-        /// -x
+        /// Returns `-x` for each element. Not for bool.
         negative;
-        /// -1, 0 or 1.
+        /// Returns -1, 0 or 1 for each element, by its sign.
         sign;
-        /// x * x
+        /// Returns `x * x` for each element.
         square;
-        /// Square root.
+        /// Returns the square root of each element.
         sqrt;
-        /// 1 / sqrt(x)
+        /// Returns `1 / sqrt(x)` for each element.
         rsqrt;
-        /// 1 / x
+        /// Returns `1 / x` for each element.
         reciprocal;
-        /// e^x
+        /// Returns `e^x` for each element.
         exp;
-        /// e^x - 1
+        /// Returns `e^x - 1` for each element, accurate near 0.
         expm1;
-        /// Natural logarithm.
+        /// Returns the natural logarithm of each element.
         log;
-        /// Logarithm to base 2.
+        /// Returns the logarithm to base 2 of each element.
         log2;
-        /// Logarithm to base 10.
+        /// Returns the logarithm to base 10 of each element.
         log10;
-        /// ln(1 + x)
+        /// Returns `ln(1 + x)` for each element, accurate near 0.
         log1p;
-        /// Sine of radians.
+        /// Returns the sine of each element, in radians.
         sin;
-        /// Cosine.
+        /// Returns the cosine of each element, in radians.
         cos;
-        /// Tangent.
+        /// Returns the tangent of each element, in radians.
         tan;
-        /// Inverse sine.
+        /// Returns the inverse sine of each element, in radians.
         arcsin;
-        /// Inverse cosine.
+        /// Returns the inverse cosine of each element, in radians.
         arccos;
-        /// Inverse tangent.
+        /// Returns the inverse tangent of each element, in radians.
         arctan;
-        /// Hyperbolic sine.
+        /// Returns the hyperbolic sine of each element.
         sinh;
-        /// Hyperbolic cosine.
+        /// Returns the hyperbolic cosine of each element.
         cosh;
-        /// Hyperbolic tangent.
+        /// Returns the hyperbolic tangent of each element.
         tanh;
-        /// Inverse hyperbolic sine.
+        /// Returns the inverse hyperbolic sine of each element.
         arcsinh;
-        /// Inverse hyperbolic cosine.
+        /// Returns the inverse hyperbolic cosine of each element.
         arccosh;
-        /// Inverse hyperbolic tangent.
+        /// Returns the inverse hyperbolic tangent of each element.
         arctanh;
-        /// Error function.
+        /// Returns the error function of each element. Not for complex64.
         erf;
-        /// Inverse error function.
+        /// Returns the inverse of the error function of each element. Not for complex64.
         erfinv;
-        /// 1 / (1 + e^-x)
+        /// Returns `1 / (1 + e^-x)` for each element. Not for complex64.
         sigmoid;
-        /// Largest integer not above.
+        /// Returns the largest integer not above each element, in the same dtype.
         floor;
-        /// Smallest integer not below.
+        /// Returns the smallest integer not below each element, in the same dtype.
         ceil;
-        /// Logical not.
+        /// Returns true where an element is 0: bool.
         logical_not;
-        /// Complement of integers.
+        /// Returns the complement of all bits of each element. For integers and bool.
         bitwise_invert;
-        /// Tests elements for NaN.
+        /// Returns true where an element is NaN: bool.
         isnan;
-        /// Tests elements for infinity.
+        /// Returns true where an element is infinite: bool.
         isinf;
-        /// Tests whether elements are finite.
+        /// Returns true where an element is finite: bool.
         isfinite;
-        /// Complex conjugate.
+        /// Returns the complex conjugate of each element.
         conjugate;
-        /// Real part.
+        /// Returns the real part of each element: float32 of complex64.
         real;
-        /// Imaginary part.
+        /// Returns the imaginary part of each element: float32 of complex64.
         imag;
-        /// The same elements, through which no derivative flows.
+        /// Returns the same elements, through which no derivative flows.
         stop_gradient;
     }
     binary {
-        /// x + y
+        /// Returns `x + y`.
         add;
-        /// x - y
+        /// Returns `x - y`.
         subtract;
-        /// x * y
+        /// Returns `x * y`.
         multiply;
-        /// x / y
+        /// Returns `x / y`, in floats.
         divide;
-        /// The quotient, rounded down.
+        /// Returns the quotient, rounded down.
         floor_divide;
-        /// Remainder with the divisor's sign.
+        /// Returns the remainder of the quotient that is rounded down: it has the divisor's sign.
         remainder;
-        /// x to the power of y.
+        /// Returns x to the power of y.
         power;
-        /// Larger of both.
+        /// Returns the larger of both; NaN if either is.
         maximum;
-        /// Smaller of both.
+        /// Returns the smaller of both; NaN if either is.
         minimum;
-        /// ln(e^x + e^y)
+        /// Returns `ln(e^x + e^y)`, without overflow.
         logaddexp;
-        /// Angle of (y, x): this is the ordinate.
+        /// Returns the angle of the point (other, self), in radians: this array has the ordinates.
         arctan2;
-        /// x == y
+        /// Returns true where x equals y: bool.
         equal;
-        /// x != y
+        /// Returns true where x differs from y: bool.
         not_equal;
-        /// x < y
+        /// Returns true where x is less than y: bool.
         less;
-        /// x <= y
+        /// Returns true where x is at most y: bool.
         less_equal;
-        /// x > y
+        /// Returns true where x is greater than y: bool.
         greater;
-        /// x >= y
+        /// Returns true where x is at least y: bool.
         greater_equal;
-        /// Logical and.
+        /// Returns true where both are other than 0: bool.
         logical_and;
-        /// Logical or.
+        /// Returns true where one is other than 0: bool.
         logical_or;
-        /// Bitwise and.
+        /// Returns the bitwise and. For integers and bool.
         bitwise_and;
-        /// Bitwise or.
+        /// Returns the bitwise or. For integers and bool.
         bitwise_or;
-        /// Bitwise exclusive or.
+        /// Returns the bitwise exclusive or. For integers and bool.
         bitwise_xor;
-        /// x << y
+        /// Returns `x << y`. For integers.
         left_shift;
-        /// x >> y
+        /// Returns `x >> y`. For integers.
         right_shift;
-        /// Product of matrices, or of vectors and matrices.
+        /// Returns the product of matrices, or of vectors and matrices. Leading axes are broadcast.
         matmul;
     }
     reduction {
-        /// Sum.
+        /// Returns the sum.
         sum;
-        /// Product.
+        /// Returns the product.
         prod;
-        /// Mean.
+        /// Returns the mean, in floats.
         mean;
-        /// Smallest element.
+        /// Returns the smallest element.
         min;
-        /// Largest element.
+        /// Returns the largest element.
         max;
-        /// Tests whether all elements are non-zero.
+        /// Returns true if all elements are other than 0: bool.
         all;
-        /// Tests whether any element is non-zero.
+        /// Returns true if any element is other than 0: bool.
         any;
-        /// Natural logarithm of the sum of e^x.
+        /// Returns the natural logarithm of the sum of `e^x`, without overflow.
         logsumexp;
     }
     along {
-        /// Sorts along an axis.
+        /// Returns the elements in ascending order along an axis.
         sort;
-        /// Indices that sort along an axis.
+        /// Returns the indices that sort the array along an axis: uint32.
         argsort;
-        /// e^x over the sum of e^x along an axis.
+        /// Returns `e^x` divided by the sum of `e^x` along an axis.
         softmax;
-        /// Sums of the elements up to each along an axis.
+        /// Returns the sums of the elements up to each along an axis.
         cumsum;
-        /// Products of the elements up to each along an axis.
+        /// Returns the products of the elements up to each along an axis.
         cumprod;
-        /// Index of the largest element along an axis.
+        /// Returns the index of the largest element along an axis, which goes away: uint32.
         argmax;
-        /// Index of the smallest element along an axis.
+        /// Returns the index of the smallest element along an axis, which goes away: uint32.
         argmin;
     }
 }
 
 /// Operations with attributes of their own.
-#[allow(clippy::missing_errors_doc)]
 impl Array {
-    /// The elements in another dtype.
+    /// Returns the elements in another dtype. Floats become integers by truncation.
+    ///
+    /// # Errors
+    /// An [`Error`] if the host has no memory.
     pub fn astype(&self, dtype: Dtype) -> Result<Array> {
         one("astype", &[self], &[Attribute::Dtype("dtype", dtype)])
     }
 
-    /// The elements in another shape; one size may be -1 and follows from the others.
+    /// Returns the elements in another shape, in row-major order. One size may be -1; it follows
+    /// from the others.
+    ///
+    /// # Errors
+    /// An [`Error`] for a shape with another number of elements.
     pub fn reshape(&self, shape: &[isize]) -> Result<Array> {
         one("reshape", &[self], &[Attribute::axes("shape", shape)])
     }
 
-    /// The axes in another order; none given: reversed.
+    /// Returns the axes in another order; an empty list reverses them.
+    ///
+    /// # Errors
+    /// An [`Error`] if `axes` is not a permutation of all axes.
     pub fn transpose(&self, axes: &[isize]) -> Result<Array> {
         match axes {
             [] => one("transpose", &[self], &[]),
@@ -370,17 +399,27 @@ impl Array {
         }
     }
 
-    /// The elements repeated to a shape.
+    /// Returns the elements repeated to a shape.
+    ///
+    /// # Errors
+    /// An [`Error`] for a shape that this array's does not broadcast to.
     pub fn broadcast_to(&self, shape: &[usize]) -> Result<Array> {
         one("broadcast_to", &[self], &[Attribute::shape("shape", shape)])
     }
 
-    /// With new axes of size 1, which are at these places of the result.
+    /// Returns the elements with new axes of size 1. `axes` are their places in the result.
+    ///
+    /// # Errors
+    /// An [`Error`] for an axis out of range or named twice.
     pub fn expand_dims(&self, axes: &[isize]) -> Result<Array> {
         one("expand_dims", &[self], &[Attribute::axes("axis", axes)])
     }
 
-    /// Without axes of size 1: these, or all if none are given.
+    /// Returns the elements without the axes of size 1 in `axes`, or without all of them if it is
+    /// empty.
+    ///
+    /// # Errors
+    /// An [`Error`] for an axis out of range or of another size.
     pub fn squeeze(&self, axes: &[isize]) -> Result<Array> {
         match axes {
             [] => one("squeeze", &[self], &[]),
@@ -388,7 +427,10 @@ impl Array {
         }
     }
 
-    /// With one axis moved elsewhere.
+    /// Returns the elements with axis `source` moved to place `destination`.
+    ///
+    /// # Errors
+    /// An [`Error`] for an axis out of range.
     pub fn moveaxis(&self, source: isize, destination: isize) -> Result<Array> {
         let attributes = [
             Attribute::Int("source", source as i64),
@@ -397,44 +439,55 @@ impl Array {
         one("moveaxis", &[self], &attributes)
     }
 
-    /// With two axes swapped.
+    /// Returns the elements with two axes swapped.
+    ///
+    /// # Errors
+    /// An [`Error`] for an axis out of range.
     pub fn swapaxes(&self, axis1: isize, axis2: isize) -> Result<Array> {
         let attributes =
             [Attribute::Int("axis1", axis1 as i64), Attribute::Int("axis2", axis2 as i64)];
         one("swapaxes", &[self], &attributes)
     }
 
-    /// Elements at indices along an axis.
+    /// Returns the elements at integer `indices` along an axis. The axes of `indices` replace it.
+    ///
+    /// # Errors
+    /// An [`Error`] for an axis out of range, and indices that are not integers.
     pub fn take(&self, indices: &Array, axis: isize) -> Result<Array> {
         one("take", &[self, indices], &[Attribute::Int("axis", axis as i64)])
     }
 
-    /// [`operation`] with one result, where the operands are, of this array alone.
+    /// Runs an operation by its name, of this array alone and with one result: [`operation`] in
+    /// short.
+    ///
+    /// # Errors
+    /// As [`operation`].
     pub fn operation(&self, name: &str, attributes: &[Attribute<'_>]) -> Result<Array> {
         one(name, &[self], attributes)
     }
 }
 
-/// Elements of `x` where `condition` is true, else of `y`.
+/// Returns the elements of `x` where `condition` is true, else those of `y`. Shapes are broadcast,
+/// and the dtypes of `x` and `y` promoted.
 ///
 /// # Errors
-/// The shapes cannot be broadcast.
+/// An [`Error`] for shapes that cannot be broadcast.
 pub fn where_(condition: &Array, x: &Array, y: &Array) -> Result<Array> {
     one("where", &[condition, x, y], &[])
 }
 
-/// Arrays one behind the other along an axis.
+/// Joins arrays along an axis that they have.
 ///
 /// # Errors
-/// The shapes differ off the axis.
+/// An [`Error`] for shapes that differ in another axis, and an axis out of range.
 pub fn concatenate(arrays: &[&Array], axis: isize) -> Result<Array> {
     one("concatenate", arrays, &[Attribute::Int("axis", axis as i64)])
 }
 
-/// Arrays side by side along a new axis.
+/// Joins arrays of one shape along a new axis.
 ///
 /// # Errors
-/// The shapes differ.
+/// An [`Error`] for shapes that differ, and an axis out of range.
 pub fn stack(arrays: &[&Array], axis: isize) -> Result<Array> {
     one("stack", arrays, &[Attribute::Int("axis", axis as i64)])
 }

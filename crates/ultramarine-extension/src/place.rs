@@ -2,7 +2,7 @@
 
 use ultramarine_abi::extension::{PlaceCode, place};
 
-/// Kind of a device.
+/// The kind of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DeviceKind {
     /// The CPU.
@@ -11,7 +11,7 @@ pub enum DeviceKind {
     Gpu,
 }
 
-/// Where an operation runs.
+/// Where an operation runs. [`apply`](crate::apply) and [`operation`](crate::operation) take one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Place {
     /// Where its operands are at home, else the default device. Rules leave it so.
@@ -41,7 +41,7 @@ impl Place {
     /// The first accelerator's default stream.
     pub const GPU: Place = Place::Device { kind: DeviceKind::Gpu, index: 0 };
 
-    /// Kind of the device that it names, if it names one.
+    /// Returns kind and number of the device that the place names; `None` for the default.
     pub fn device(self) -> Option<(DeviceKind, u32)> {
         match self {
             Place::Default => None,
@@ -51,7 +51,7 @@ impl Place {
         }
     }
 
-    /// As it crosses the boundary.
+    /// Returns the place as it crosses the boundary.
     pub fn to_code(self) -> PlaceCode {
         let (kind, (device, device_index), stream_index) = match self {
             Place::Default => (place::DEFAULT, (DeviceKind::Cpu, 0), 0),

@@ -23,15 +23,17 @@ use std::ptr::null_mut;
 /// evaluations may use arrays' operations.
 #[allow(unused_variables)]
 pub trait Primitive: fmt::Debug + Send + Sync + 'static {
-    /// Name, for errors and printing, and as part of its identity.
+    /// Returns the name, for errors and printing. It is a part of the primitive's identity; see
+    /// [`Primitive::attributes`].
     fn name(&self) -> &str;
 
-    /// Name, version and attributes say whether two primitives are the same operation.
+    /// Returns the version, a part of the primitive's identity: raise it when the meaning of the
+    /// attributes or the results change.
     fn version(&self) -> u32 {
         1
     }
 
-    /// Number of results, at least 1.
+    /// Returns the number of results, at least 1.
     fn outputs(&self) -> usize {
         1
     }
@@ -115,7 +117,8 @@ pub trait Primitive: fmt::Debug + Send + Sync + 'static {
         Err(Error::missing())
     }
 
-    /// Asked of primitives of this type with equal name, version and attributes: whether they are the same operation.
+    /// Returns true if another primitive of this type is the same operation. It is called for equal
+    /// name, version and attributes only.
     fn equivalent(&self, other: &Self) -> bool
     where
         Self: Sized,
@@ -132,10 +135,11 @@ pub trait Primitive: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// An answer of [`Primitive::vjp`], one array for each operand, or of [`Primitive::jvp`], one for each result. `None` is zero.
+/// The result of [`Primitive::vjp`], one array for each operand, or of [`Primitive::jvp`], one for
+/// each result. `None` stands for zeros.
 pub type Derivatives = Result<Vec<Option<Array>>>;
 
-/// Arguments of a reverse rule.
+/// Arguments of the reverse rule, [`Primitive::vjp`].
 #[derive(Debug)]
 pub struct Vjp<'a> {
     /// Operands.
@@ -162,7 +166,7 @@ impl Vjp<'_> {
     }
 }
 
-/// Arguments of a forward rule.
+/// Arguments of the forward rule, [`Primitive::jvp`].
 #[derive(Debug)]
 pub struct Jvp<'a> {
     /// Operands.
@@ -171,7 +175,7 @@ pub struct Jvp<'a> {
     pub tangents: &'a [Option<Array>],
 }
 
-/// Arguments of a batching rule.
+/// Arguments of the batching rule, [`Primitive::vmap`].
 #[derive(Debug)]
 pub struct Vmap<'a> {
     /// Operands; those with an axis in `axes` have it besides the ones that the operation is about.
@@ -224,59 +228,60 @@ impl Vmap<'_> {
 pub struct Attributes(Vec<u8>);
 
 impl Attributes {
-    /// None.
+    /// Makes attributes without bytes.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With a number more: its bits count, so 0.0 is not -0.0.
+    /// Appends a number. Its bits count, so 0.0 differs from -0.0.
     pub fn float(mut self, value: f64) -> Self {
         self.0.extend(value.to_bits().to_le_bytes());
         self
     }
 
-    /// With an integer more.
+    /// Appends an integer.
     pub fn int(mut self, value: i64) -> Self {
         self.0.extend(value.to_le_bytes());
         self
     }
 
-    /// With a flag more.
+    /// Appends a flag.
     pub fn flag(mut self, value: bool) -> Self {
         self.0.push(u8::from(value));
         self
     }
 
-    /// With integers more, and their number.
+    /// Appends integers, behind their number.
     pub fn ints(mut self, values: &[i64]) -> Self {
         self = self.int(values.len() as i64);
         values.iter().fold(self, |all, &v| all.int(v))
     }
 
-    /// With a text more, and its length.
+    /// Appends a text, behind its length.
     pub fn text(self, value: &str) -> Self {
         self.bytes(value.as_bytes())
     }
 
-    /// With bytes more, and their number.
+    /// Appends bytes, behind their number.
     pub fn bytes(mut self, value: &[u8]) -> Self {
         self = self.int(value.len() as i64);
         self.0.extend(value);
         self
     }
 
-    /// All of them.
+    /// Returns all bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 }
 
-/// The arrays that a primitive makes of these, evaluated when somebody needs them.
+/// Applies a primitive to arrays and returns its results, which are lazy.
 ///
 /// `place` says where it runs; [`Place::Default`] is where the operands are at home.
 ///
 /// # Errors
-/// An error of [`Primitive::infer`]; operands on devices of different hosts; no connection ([`connect`](crate::connect)).
+/// An error of [`Primitive::infer`]; operands on devices of different hosts; no connection
+/// ([`connect`](crate::connect)).
 pub fn apply<P: Primitive>(primitive: P, inputs: &[&Array], place: Place) -> Result<Vec<Array>> {
     let (run, host) = (lent!(apply), host::here()?.host);
     let table = Table::new(primitive)?;
@@ -295,10 +300,10 @@ pub fn apply<P: Primitive>(primitive: P, inputs: &[&Array], place: Place) -> Res
     unsafe { owned(outputs) }
 }
 
-/// [`apply`] of a primitive with one result.
+/// Applies a primitive with one result, as [`apply`] does.
 ///
 /// # Errors
-/// As [`apply`]; and it has several results.
+/// As [`apply`]; and a primitive that has several results.
 pub fn apply_one<P: Primitive>(primitive: P, inputs: &[&Array], place: Place) -> Result<Array> {
     let name = primitive.name().to_owned();
     let mut results = apply(primitive, inputs, place)?;

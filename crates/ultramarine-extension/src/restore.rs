@@ -82,7 +82,8 @@ unsafe extern "C" fn restore<P: Restore>(
     }
 }
 
-/// Attributes that [`Attributes`](crate::Attributes) wrote, read in the same order.
+/// Attributes that [`Attributes`](crate::Attributes) wrote. Read them in the order in which they
+/// were written.
 #[derive(Debug)]
 pub struct AttributeReader<'a>(&'a [u8]);
 

@@ -26,17 +26,17 @@ pub struct TensorType {
 }
 
 impl TensorType {
-    /// Of a shape and a dtype.
+    /// Makes the type of arrays with this shape and dtype.
     pub fn new(shape: &[usize], dtype: Dtype) -> Self {
         Self { shape: shape.to_vec(), dtype }
     }
 
-    /// Number of axes.
+    /// Returns the number of axes.
     pub fn ndim(&self) -> usize {
         self.shape.len()
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn size(&self) -> usize {
         self.shape.iter().product()
     }

@@ -6,15 +6,21 @@ use half::{bf16, f16, slice::HalfFloatSliceExt};
 /// float16 or bfloat16. A sum, product or quotient that is calculated in float32 and then rounded is the one that IEEE 754 asks
 /// for, as float32 has more than twice their digits.
 pub trait Half: Number {
-    /// As float32. `to` has as many elements.
+    /// Converts to float32, exactly.
+    ///
+    /// # Panics
+    /// If `to` has another length than `from`.
     fn widen(from: &[Self], to: &mut [f32]);
-    /// Rounds to the nearest. `to` has as many elements.
+    /// Rounds to the nearest numbers of this type, ties to even.
+    ///
+    /// # Panics
+    /// If `to` has another length than `from`.
     fn narrow(from: &[f32], to: &mut [Self]);
-    /// Rounds float32 numbers to this type's, which stay float32.
+    /// Rounds float32 numbers to the nearest that this type has. They stay float32.
     fn round(values: &mut [f32]);
-    /// Rounds to the nearest.
+    /// Rounds a float32 to the nearest number of this type.
     fn of(value: f32) -> Self;
-    /// As float32.
+    /// Converts to float32, exactly.
     fn wide(self) -> f32;
 }
 

@@ -70,7 +70,7 @@ struct Output {
     lent: bool,
 }
 
-/// An output, and whose memory it has.
+/// An output, and the operand whose memory it has taken over; see [`CpuCall::output_taking`].
 pub struct Taken<'a, T> {
     /// The output.
     pub output: ViewMut<'a, T>,
@@ -101,12 +101,12 @@ impl<'a> CpuCall<'a> {
         }
     }
 
-    /// Number of operands.
+    /// Returns the number of operands.
     pub fn n_inputs(&self) -> usize {
         self.inputs.len()
     }
 
-    /// Number of outputs.
+    /// Returns the number of outputs.
     pub fn n_outputs(&self) -> usize {
         self.outputs.len()
     }

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
-/// Threads that [`parallel`] uses at most, the caller's included.
+/// Returns the most threads that [`parallel`] uses, the calling one included.
 pub fn thread_count() -> usize {
     let count = host::table().and_then(|t| Some((t.thread_count?, t.host)));
     // SAFETY: the host's function with the host's pointer.

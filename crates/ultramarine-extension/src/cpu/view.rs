@@ -8,14 +8,15 @@ use crate::{
 use std::fmt;
 use std::marker::PhantomData;
 
-/// The elements of a tensor, to be read: any strides, negative and zero ones too.
+/// The elements of an operand, for reading. Strides are in elements and may be negative or 0.
+/// [`CpuCall::input`](crate::CpuCall::input) gives one.
 #[derive(Clone)]
 pub struct View<'a, T> {
     tensor: Tensor,
     life: PhantomData<&'a [T]>,
 }
 
-/// The elements of a tensor, to be written.
+/// The elements of an output, for writing. [`CpuCall::output`](crate::CpuCall::output) gives one.
 pub struct ViewMut<'a, T> {
     tensor: Tensor,
     life: PhantomData<&'a mut [T]>,
@@ -50,17 +51,17 @@ impl<'a, T: Number> View<'a, T> {
         Ok(Self { tensor, life: PhantomData })
     }
 
-    /// The element with index 0 in all axes.
+    /// Returns the address of the element with index 0 in all axes.
     pub fn as_ptr(&self) -> *const T {
         self.tensor.data.cast()
     }
 
-    /// Returns whether the elements are row-major without gaps.
+    /// Returns true if the elements are row-major without gaps.
     pub fn is_row_contiguous(&self) -> bool {
         self.tensor.is_row_contiguous()
     }
 
-    /// The elements, if they are row-major without gaps.
+    /// Returns the elements as a slice if they are row-major without gaps, else `None`.
     pub fn as_slice(&self) -> Option<&'a [T]> {
         if self.is_empty() {
             return Some(&[]);
@@ -70,7 +71,7 @@ impl<'a, T: Number> View<'a, T> {
             .then(|| unsafe { std::slice::from_raw_parts(self.as_ptr(), self.len()) })
     }
 
-    /// The element at an index in each axis.
+    /// Returns the element at an index in each axis; `None` if there is no such element.
     pub fn get(&self, index: &[usize]) -> Option<T> {
         let fits =
             index.len() == self.shape().len() && index.iter().zip(self.shape()).all(|(i, n)| i < n);
@@ -105,12 +106,13 @@ impl<'a, T: Number> View<'a, T> {
         Ok(Self { tensor, life: PhantomData })
     }
 
-    /// The elements in row-major order.
+    /// Iterates over the elements in row-major order.
     pub fn iter(&self) -> impl Iterator<Item = T> + 'a {
         self.rows().flatten()
     }
 
-    /// The last axes, in row-major order of the others; a tensor without axes is one row of one element.
+    /// Iterates over the rows: the last axis, for all indices of the other axes in row-major order.
+    /// A tensor without axes is one row of one element.
     pub fn rows(&self) -> Rows<'a, T> {
         Rows { walk: Walk::new(&self.tensor), life: PhantomData }
     }
@@ -124,17 +126,18 @@ impl<'a, T: Number> ViewMut<'a, T> {
         Ok(Self { tensor, life: PhantomData })
     }
 
-    /// The element with index 0 in all axes.
+    /// Returns the address of the element with index 0 in all axes.
     pub fn as_mut_ptr(&mut self) -> *mut T {
         self.tensor.data.cast()
     }
 
-    /// Returns whether the elements are row-major without gaps, as outputs that the host allocates are.
+    /// Returns true if the elements are row-major without gaps, as those of outputs that the host
+    /// allocates are.
     pub fn is_row_contiguous(&self) -> bool {
         self.tensor.is_row_contiguous()
     }
 
-    /// The elements, if they are row-major without gaps.
+    /// Returns the elements as a slice if they are row-major without gaps, else `None`.
     pub fn as_mut_slice(&mut self) -> Option<&mut [T]> {
         if self.is_empty() {
             return Some(&mut []);
@@ -145,7 +148,7 @@ impl<'a, T: Number> ViewMut<'a, T> {
             .then(|| unsafe { std::slice::from_raw_parts_mut(self.as_mut_ptr(), n) })
     }
 
-    /// Writes the element at an index in each axis. False: there is none.
+    /// Writes the element at an index in each axis. Returns false if there is no such element.
     pub fn set(&mut self, index: &[usize], value: T) -> bool {
         let fits =
             index.len() == self.shape().len() && index.iter().zip(self.shape()).all(|(i, n)| i < n);
@@ -157,7 +160,8 @@ impl<'a, T: Number> ViewMut<'a, T> {
         fits
     }
 
-    /// The last axes, in row-major order of the others; a tensor without axes is one row of one element.
+    /// Iterates over the rows for writing: the last axis, for all indices of the other axes in
+    /// row-major order. A tensor without axes is one row of one element.
     pub fn rows_mut(&mut self) -> RowsMut<'_, T> {
         RowsMut { walk: Walk::new(&self.tensor), life: PhantomData }
     }
@@ -230,7 +234,7 @@ impl Walk {
     }
 }
 
-/// The rows of a [`View`], each an iterator over values.
+/// The rows of a [`View`], each an iterator over values. [`View::rows`] makes it.
 pub struct Rows<'a, T> {
     walk: Walk,
     life: PhantomData<&'a [T]>,
@@ -249,7 +253,7 @@ impl<'a, T: Number> Iterator for Rows<'a, T> {
     }
 }
 
-/// The rows of a [`ViewMut`], each an iterator over elements.
+/// The rows of a [`ViewMut`], each an iterator over elements. [`ViewMut::rows_mut`] makes it.
 pub struct RowsMut<'a, T> {
     walk: Walk,
     life: PhantomData<&'a mut [T]>,
@@ -268,7 +272,7 @@ impl<'a, T: Number> Iterator for RowsMut<'a, T> {
     }
 }
 
-/// A row, to be read.
+/// A row for reading: an iterator over its values, or a slice by [`Row::as_slice`].
 pub struct Row<'a, T> {
     at: *const T,
     stride: isize,
@@ -277,7 +281,7 @@ pub struct Row<'a, T> {
 }
 
 impl<'a, T: Number> Row<'a, T> {
-    /// The elements that are left, if they lie side by side.
+    /// Returns the elements that are left as a slice if they are adjacent, else `None`.
     pub fn as_slice(&self) -> Option<&'a [T]> {
         // SAFETY: that many elements of the row, side by side.
         (self.stride == 1 || self.left <= 1)
@@ -303,7 +307,7 @@ impl<T: Number> Iterator for Row<'_, T> {
 
 impl<T: Number> ExactSizeIterator for Row<'_, T> {}
 
-/// A row, to be written.
+/// A row for writing: an iterator over its elements, or a slice by [`RowMut::into_slice`].
 pub struct RowMut<'a, T> {
     at: *mut T,
     stride: isize,
@@ -312,10 +316,10 @@ pub struct RowMut<'a, T> {
 }
 
 impl<'a, T: Number> RowMut<'a, T> {
-    /// The elements that are left, if they lie side by side; else itself.
+    /// Returns the elements that are left as a slice if they are adjacent.
     ///
     /// # Errors
-    /// They do not.
+    /// The row itself, if they are not.
     pub fn into_slice(self) -> std::result::Result<&'a mut [T], Self> {
         if self.stride != 1 && self.left > 1 {
             return Err(self);
