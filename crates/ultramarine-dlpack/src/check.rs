@@ -1,4 +1,4 @@
-//! Judging a tensor from outside: nothing of it is believed before.
+//! Validation of a tensor from outside, before its data is touched.
 
 use crate::{DLDataType, DLTensor, byte_range, device_type, flag, type_code};
 use core::fmt;
@@ -6,7 +6,8 @@ use core::fmt;
 /// Most dimensions that a tensor may have here. (NumPy's are 64.)
 pub const MAX_NDIM: usize = 64;
 
-/// Why a tensor is not one.
+/// The reason why [`check`] refuses a tensor. `Display` says it in a sentence for the consumer's
+/// error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Invalid {
@@ -88,7 +89,7 @@ impl fmt::Display for Invalid {
 
 impl core::error::Error for Invalid {}
 
-/// Where a valid tensor's elements lie.
+/// The extent of a valid tensor's elements in memory, from [`check`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checked {
     /// Number of elements.

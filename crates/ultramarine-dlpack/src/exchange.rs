@@ -14,7 +14,7 @@ pub const ATTRIBUTE_1_2: &CStr = c"__c_dlpack_exchange_api__";
 /// The name of the capsule.
 pub const CAPSULE: &CStr = c"dlpack_exchange_api";
 
-/// The fields that every version of the table begins with.
+/// The fields that every version of [`DLPackExchangeAPI`] begins with.
 #[repr(C)]
 #[derive(Debug)]
 pub struct DLPackExchangeAPIHeader {
@@ -24,13 +24,13 @@ pub struct DLPackExchangeAPIHeader {
     pub prev_api: *mut DLPackExchangeAPIHeader,
 }
 
-/// Reports an error to who asked for an allocation: the context that came with the request, the
-/// kind of error (the name of a Python exception), a message.
+/// Reports an error to the requester of an allocation: the context that came with the request, the
+/// name of a Python exception, and a message.
 pub type SetError =
     unsafe extern "C" fn(context: *mut c_void, kind: *const c_char, message: *const c_char);
 
-/// Makes a tensor like the prototype (its shape, dtype and device). Called without the
-/// interpreter's lock. 0, or -1 after `set_error` was called.
+/// Makes a tensor like the prototype, in shape, dtype and device. It is called without the
+/// interpreter's lock. Returns 0, or -1 after it has called `set_error`.
 pub type ManagedTensorAllocator = unsafe extern "C" fn(
     prototype: *mut DLTensor,
     out: *mut *mut DLManagedTensorVersioned,
@@ -38,26 +38,31 @@ pub type ManagedTensorAllocator = unsafe extern "C" fn(
     set_error: Option<SetError>,
 ) -> c_int;
 
-/// Exports a Python object. 0, or -1 with an exception set.
+/// Exports a Python object as a tensor, which the caller owns. Returns 0, or -1 with an exception
+/// set.
 pub type ManagedTensorFromPyObject =
     unsafe extern "C" fn(object: *mut c_void, out: *mut *mut DLManagedTensorVersioned) -> c_int;
 
-/// Makes a Python object of a tensor, which it takes over. 0, or -1 with an exception set.
+/// Makes a Python object of a tensor, which it takes over. Returns 0, or -1 with an exception set;
+/// then the caller still owns the tensor.
 pub type ManagedTensorToPyObject =
     unsafe extern "C" fn(tensor: *mut DLManagedTensorVersioned, out: *mut *mut c_void) -> c_int;
 
-/// Lends a Python object's tensor until control returns to it. 0, or -1 with an exception set.
+/// Lends a Python object's tensor until control returns to the interpreter. Returns 0, or -1 with
+/// an exception set.
 pub type DLTensorFromPyObject =
     unsafe extern "C" fn(object: *mut c_void, out: *mut DLTensor) -> c_int;
 
-/// The stream that the library's work on a device goes to. 0, or -1 with an exception set.
+/// Returns, by `out_current_stream`, the stream that the library's work on a device goes to. The
+/// result is 0, or -1 with an exception set.
 pub type CurrentWorkStream = unsafe extern "C" fn(
     device_type: i32,
     device_id: i32,
     out_current_stream: *mut *mut c_void,
 ) -> c_int;
 
-/// The table. Nothing in it waits for streams.
+/// The table of functions of a type of tensors. None of them waits for streams: the caller orders
+/// its work by [`CurrentWorkStream`].
 #[repr(C)]
 #[derive(Debug)]
 pub struct DLPackExchangeAPI {

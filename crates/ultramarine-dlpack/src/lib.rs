@@ -2,8 +2,8 @@
 //! tensors that come from outside, and owners that run a tensor's deleter exactly once. This
 //! crate knows no arrays, graphs or devices of Ultramarine, and depends on nothing.
 //!
-//! - [`check`] judges a tensor before anything of it is believed, and says where its elements lie.
-//! - [`ManagedTensor`] owns a tensor: one that came, or one that is made here for others.
+//! - [`check`] validates a tensor from outside before its data is touched, and returns the extent of its elements.
+//! - [`ManagedTensor`] owns a tensor: an imported one, or one that is made here for export.
 //! - [`byte_range`] is the memory that a strided view touches.
 //! - [`exchange`] is the C exchange API that types of tensors carry.
 //!
@@ -114,7 +114,7 @@ pub mod flag {
     pub const IS_SUBBYTE_TYPE_PADDED: u64 = 4;
 }
 
-/// A device: its type and its ordinal among devices of that type.
+/// A device: its type, and its ordinal among devices of that type.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DLDevice {
@@ -124,7 +124,7 @@ pub struct DLDevice {
     pub device_id: i32,
 }
 
-/// An element type.
+/// An element type: the kind of number, its bits, and how many make an element.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DLDataType {
@@ -136,7 +136,8 @@ pub struct DLDataType {
     pub lanes: u16,
 }
 
-/// A borrowed tensor: memory, element type, shape and strides (in elements).
+/// A borrowed tensor: memory, element type, shape and strides (in elements). [`check`] validates
+/// one that comes from outside.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DLTensor {
@@ -156,7 +157,7 @@ pub struct DLTensor {
     pub byte_offset: u64,
 }
 
-/// The unversioned owner of a tensor (before DLPack 1.0).
+/// The unversioned owner of a tensor, from before DLPack 1.0. It has no flags.
 #[repr(C)]
 #[derive(Debug)]
 pub struct DLManagedTensor {
@@ -168,7 +169,7 @@ pub struct DLManagedTensor {
     pub deleter: Option<unsafe extern "C" fn(*mut DLManagedTensor)>,
 }
 
-/// Version of the ABI that a tensor was made with.
+/// The version of the ABI that a tensor was made with.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DLPackVersion {
@@ -178,7 +179,7 @@ pub struct DLPackVersion {
     pub minor: u32,
 }
 
-/// The versioned owner of a tensor (DLPack 1.0 and later).
+/// The versioned owner of a tensor, of DLPack 1.0 and later. [`ManagedTensor`] owns either kind.
 #[repr(C)]
 #[derive(Debug)]
 pub struct DLManagedTensorVersioned {

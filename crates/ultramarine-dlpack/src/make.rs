@@ -8,7 +8,7 @@ use core::ffi::c_void;
 use core::ptr::NonNull;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 
-/// Description of a tensor to make.
+/// Description of a tensor to be exported: [`ManagedTensor::new`] copies shape and strides.
 #[derive(Clone, Copy, Debug)]
 pub struct Description<'a> {
     /// Base pointer, or a device's opaque handle.

@@ -149,7 +149,7 @@ impl ManagedTensor {
         ManagedTensor(Raw::Legacy(tensor))
     }
 
-    /// Gives the tensor away: to whoever gets the pointer, who runs the deleter.
+    /// Releases the tensor to the receiver of the pointer, who has to run its deleter.
     ///
     /// # Errors
     /// The tensor itself, if it has no version.
@@ -164,7 +164,7 @@ impl ManagedTensor {
         }
     }
 
-    /// Gives the tensor away: to whoever gets the pointer, who runs the deleter.
+    /// Releases the tensor to the receiver of the pointer, who has to run its deleter.
     ///
     /// # Errors
     /// The tensor itself, if it has a version.
@@ -179,7 +179,7 @@ impl ManagedTensor {
         }
     }
 
-    /// The header.
+    /// Returns the header: memory, shape, strides and dtype.
     #[inline]
     pub fn tensor(&self) -> &DLTensor {
         match &self.0 {
@@ -190,7 +190,7 @@ impl ManagedTensor {
         }
     }
 
-    /// The version, if it has one.
+    /// Returns the version; `None` for a tensor without one.
     pub fn version(&self) -> Option<DLPackVersion> {
         match &self.0 {
             Raw::Legacy(_) => None,
@@ -199,7 +199,7 @@ impl ManagedTensor {
         }
     }
 
-    /// Bits of [`crate::flag`]; none for a tensor without a version.
+    /// Returns the bits of [`crate::flag`]; 0 for a tensor without a version.
     #[inline]
     pub fn flags(&self) -> u64 {
         match &self.0 {
@@ -209,31 +209,31 @@ impl ManagedTensor {
         }
     }
 
-    /// Returns whether writing is forbidden.
+    /// Returns true if the producer forbids writing.
     #[inline]
     pub fn is_read_only(&self) -> bool {
         self.flags() & flag::READ_ONLY != 0
     }
 
-    /// Returns whether it is a copy that was made for the consumer.
+    /// Returns true if the producer made a copy for this consumer.
     #[inline]
     pub fn is_copied(&self) -> bool {
         self.flags() & flag::IS_COPIED != 0
     }
 
-    /// Where it is.
+    /// Returns the device of the memory.
     #[inline]
     pub fn device(&self) -> DLDevice {
         self.tensor().device
     }
 
-    /// Type of its elements.
+    /// Returns the type of the elements.
     #[inline]
     pub fn dtype(&self) -> DLDataType {
         self.tensor().dtype
     }
 
-    /// Number of dimensions.
+    /// Returns the number of dimensions.
     #[inline]
     pub fn ndim(&self) -> usize {
         self.tensor().ndim as usize
