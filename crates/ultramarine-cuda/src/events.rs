@@ -56,7 +56,8 @@ struct Line {
     waiting: Vec<(u64, WaitValue)>,
 }
 
-/// A timeline event.
+/// A timeline event: a value that only grows, recorded by streams. The host and other streams wait
+/// for it. See the module for values that are not recorded yet.
 pub struct Event {
     context: Arc<Context>,
     reached: AtomicU64,

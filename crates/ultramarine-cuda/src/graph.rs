@@ -52,7 +52,8 @@ fn count(counter: &AtomicU64) {
 /// `CU_STREAM_NON_BLOCKING`.
 const NON_BLOCKING: u32 = 1;
 
-/// A stream that nothing runs on: calls of libraries are captured from it.
+/// A stream that nothing runs on. Calls of libraries go to it while they are captured as nodes; see
+/// [`Writer`].
 pub struct Capture {
     context: Arc<Context>,
     stream: Mutex<Captured>,
@@ -112,7 +113,7 @@ enum Kind {
     Library,
 }
 
-/// A node of a graph.
+/// A node of a [`Graph`]: a launch, a fill, a copy or a captured call.
 #[derive(Clone, Copy)]
 pub struct Node {
     kind: Kind,
@@ -125,7 +126,8 @@ unsafe impl Send for Node {}
 /// Objects that calls in a graph use.
 type Kept = Mutex<Vec<Arc<dyn Any + Send + Sync>>>;
 
-/// A graph that can be launched, with the one that it was made of, by whose nodes it is changed.
+/// A graph that can be launched, and the graph that it was instantiated from. Its nodes serve to
+/// change it; see [`Writer`].
 pub struct Graph {
     context: Arc<Context>,
     graph: GraphHandle,
@@ -234,7 +236,8 @@ enum Way<'a> {
     Change { exec: ExecHandle, nodes: &'a [Node], next: Cell<usize>, fits: Cell<bool> },
 }
 
-/// Takes a command's launches in place of a stream.
+/// The receiver of a command's launches, in place of a stream. It makes nodes of them at first, and
+/// later changes these nodes.
 pub struct Writer<'a> {
     context: &'a Arc<Context>,
     capture: &'a Capture,

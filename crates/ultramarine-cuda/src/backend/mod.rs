@@ -10,7 +10,10 @@ use core::ffi::CStr;
 use ultramarine_abi::helper::{Backend, Failure, Host, InterfaceRef, Result, Score, dtype};
 use ultramarine_abi::{DeviceInfo, device_flag, identity, inline_text};
 
-/// The backend.
+/// The backend: the host's functions and the properties of all GPUs. [`Device`] is one of them,
+/// opened. `export_backend!` in `lib.rs` makes the plugin's entry points of it.
+///
+/// [`Device`]: crate::launch::Device
 pub struct Cuda {
     host: Host,
     devices: Vec<DeviceProperties>,

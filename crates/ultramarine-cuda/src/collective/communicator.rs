@@ -43,7 +43,8 @@ struct Shared {
     aborted: AtomicBool,
 }
 
-/// A communicator of NCCL's.
+/// A communicator of NCCL: the group of GPUs that a rank is a member of. It is opened and destroyed
+/// in the background, so that a rank that is missing blocks no thread of the host.
 pub struct Communicator {
     shared: Arc<Shared>,
     /// The one that it is a part of, until it is ready.

@@ -42,7 +42,8 @@ fn words(dtype: Dtype) -> (&'static str, &'static str) {
 /// Enqueued kernels around a collective: the device, whose context is current, and the stream.
 pub type On<'a> = (&'a Device, &'a Stream);
 
-/// The kernels of a device, once they were used.
+/// The kernels of a device that run beside NCCL's collectives, compiled at their first use. See
+/// [`Kernels`].
 #[derive(Default)]
 pub struct Helpers {
     conversions: Kernels<(Dtype, Dtype)>,

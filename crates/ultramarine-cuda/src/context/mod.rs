@@ -139,7 +139,9 @@ pub fn blocking() -> bool {
     })
 }
 
-/// A retained primary context.
+/// A retained primary context. Every call of the driver needs it current: [`Context::enter`] makes
+/// it so for a scope. A fault of any kernel loses the context for good, and all later calls fail
+/// with an error that names the operations that may have caused it ([`submission_log`]).
 pub struct Context {
     driver: &'static Driver,
     handle: ContextHandle,
@@ -308,7 +310,8 @@ impl Drop for Relaxed {
     }
 }
 
-/// The device's context is the thread's.
+/// A scope in which the device's context is the calling thread's. It restores the thread's former
+/// context when it is dropped.
 pub struct Entered {
     driver: &'static Driver,
     pushed: bool,

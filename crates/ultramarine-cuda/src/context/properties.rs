@@ -5,7 +5,8 @@ use crate::sys::driver::{Driver, Ordinal, attribute, version_text};
 use core::ffi::{CStr, c_char, c_int};
 use ultramarine_abi::helper::Result;
 
-/// A device by its ordinal: identity, memory and limits.
+/// The properties of a device, by its ordinal: identity, memory and limits. The driver reports them
+/// without a context, so asking costs no memory on the device.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)] // they are what they are called
 pub struct DeviceProperties {

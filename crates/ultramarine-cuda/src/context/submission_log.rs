@@ -10,7 +10,8 @@ const KEPT: usize = 512;
 /// Names that an error has at most, behind the first.
 const NAMED: usize = 4;
 
-/// The operations that were submitted to one stream.
+/// The names of the operations that were submitted to one stream last. Faults of kernels are
+/// reported by later calls, so errors list the operations that had not completed.
 #[derive(Default)]
 pub struct SubmissionLog {
     /// The last [`KEPT`] names, number `n` at place `n % KEPT`; and how many there were.

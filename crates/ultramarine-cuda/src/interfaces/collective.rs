@@ -9,7 +9,8 @@ use ultramarine_abi::interface::collective::CollectiveInterface;
 /// The interface.
 pub static TABLE: CollectiveInterface = collective_table::<Device>();
 
-/// A group of devices, one of each process.
+/// A group of devices, one of each process, as the host holds it: a [`Communicator`] and what its
+/// collectives need.
 pub struct Group {
     communicator: Communicator,
     helpers: Helpers,

@@ -19,7 +19,8 @@ pub static TABLE: ReplayInterface = replay_table::<Device>();
 /// Operations that the name of a recording has at most.
 const NAMED: usize = 4;
 
-/// A recording: its graph, once it was replayed.
+/// A recording of commands. The first replay makes its [`Graph`], later ones change it and launch
+/// it.
 pub struct Recording {
     /// Its name in errors.
     name: Arc<str>,

@@ -11,7 +11,8 @@ use std::any::Any;
 use std::sync::{Arc, OnceLock};
 use ultramarine_abi::helper::{Host, Result};
 
-/// An open device.
+/// An open device: its context, memory, kernels and libraries. The host holds it by a handle, and
+/// all plans, streams and buffers belong to it.
 pub struct Device {
     /// The host's functions.
     pub host: Host,

@@ -14,7 +14,10 @@ use ultramarine_abi::helper::{CommandRef, Failure, Result};
 /// Tensors of a command. As many as most commands have lie on the stack: allocations cost a launch a twentieth each.
 pub type Views<'a> = SmallVec<[View<'a>; 4]>;
 
-/// A command's tensors and scalars, and where it runs.
+/// A command while it is enqueued: its tensors and scalars as kernels address them, and where it
+/// runs. [`Work::run`] gets it.
+///
+/// [`Work::run`]: super::Work::run
 pub struct Job<'a> {
     /// The device, whose context is current.
     pub device: &'a Device,

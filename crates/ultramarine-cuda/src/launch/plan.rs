@@ -8,7 +8,7 @@ use ultramarine_abi::helper::{self, CommandRef, Failure, Result};
 /// A request of `prepare`; the device's context is current.
 pub type OpRequest<'a> = helper::OpRequest<'a, Device>;
 
-/// A kind of commands that may run together.
+/// A kind of commands that may run together, as one launch; see [`Work::kind`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind {
     /// Most commands of a launch.
@@ -17,7 +17,8 @@ pub struct Kind {
     pub number: u64,
 }
 
-/// The work of a plan.
+/// The work of a [`Plan`]: what a family of operations in [`crate::ops`] implements. `prepare`
+/// makes it once for dtypes and ranks, then it runs with any sizes.
 pub trait Work: Send + Sync {
     /// Returns true if commands may want a workspace; only then [`Work::workspace`] is asked. Decoding a command for
     /// the answer takes as long as all else before its launch.
@@ -66,7 +67,7 @@ pub trait Work: Send + Sync {
     }
 }
 
-/// A prepared op.
+/// A prepared operation: its name, and its [`Work`].
 pub struct Plan {
     name: Arc<str>,
     work: Box<dyn Work>,

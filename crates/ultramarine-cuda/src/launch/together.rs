@@ -8,7 +8,7 @@ use super::{Device, Job, Kind, Plan};
 use crate::streams::Stream;
 use ultramarine_abi::helper::{CommandRef, Result};
 
-/// Commands that wait.
+/// Commands of one [`Kind`] that wait to run as one launch. See the module for when they run.
 #[derive(Default)]
 pub struct Together<'a> {
     /// The plan of the first, and its kind, if others may join it; their plans are of the same name.

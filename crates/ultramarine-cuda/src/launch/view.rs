@@ -5,7 +5,8 @@ use core::ops::Range;
 use ultramarine_abi::dlpack::element_range;
 use ultramarine_abi::helper::{Failure, Result, TensorRef, is_row_major};
 
-/// A tensor: the address of its first element, its shape and strides in elements.
+/// A tensor of a command as kernels address it: the address of its first element, shape and
+/// strides.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     /// Address on the device of the first element.

@@ -6,7 +6,8 @@ use crate::program::index;
 /// Most axes, as the contract has it.
 pub const MAX_AXES: usize = ultramarine_abi::MAX_NDIM;
 
-/// The joined axes of `K` tensors: sizes, and a stride in elements for each tensor.
+/// The axes along which `K` tensors of one shape are walked together. Axes that are adjacent in
+/// every tensor are joined, so contiguous tensors have one.
 #[derive(Clone, Debug)]
 pub struct Axes<const K: usize> {
     /// Number of axes; may be 0, for one element.
@@ -108,7 +109,8 @@ pub fn rank_for(axes: usize) -> usize {
     RANKS.into_iter().find(|rank| *rank >= axes).unwrap_or(MAX_AXES)
 }
 
-/// A variant of a kernel: the number of axes and the width of indices.
+/// The variant of a kernel that walks so many axes. Fewer axes and indices of 32 bits make it
+/// faster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RankVariant {
     /// Axes that the kernel holds.

@@ -22,7 +22,8 @@ pub const ALIGNMENT: u64 = 256;
 /// A limit that nobody has set.
 pub const UNLIMITED: u64 = u64::MAX;
 
-/// The memory of one device.
+/// The memory of one device. Buffers are pieces of larger blocks, which the pool (`pool.rs`) cuts and joins;
+/// the driver is called only for blocks.
 pub struct Allocator {
     context: Arc<Context>,
     device: String,

@@ -5,7 +5,8 @@ use crate::context;
 use std::sync::Arc;
 use ultramarine_abi::helper::{Failure, Result};
 
-/// A piece of device memory; dropping it gives it back.
+/// A buffer of the host: a piece of device memory, or imported memory. Dropping it returns a piece
+/// to the [`Allocator`](super::Allocator), and imported memory to its owner.
 pub struct Buffer {
     address: u64,
     bytes: u64,

@@ -62,7 +62,8 @@ struct Piece {
 /// A free piece in the order of the search: owner, size, address, and its id.
 type Key = (StreamId, u64, u64, PieceId);
 
-/// The pieces of all blocks.
+/// The pieces of all blocks, in use and free. It only counts: no call here reaches the driver,
+/// which makes it testable without a GPU.
 #[derive(Default)]
 pub struct Pool {
     pieces: Vec<Piece>,

@@ -3,7 +3,8 @@
 use crate::context;
 use core::ffi::c_void;
 
-/// The function that gives imported memory back to its owner, called once.
+/// The function that returns imported memory to its owner. It is called once, when the last use of
+/// the memory has completed.
 pub struct Release {
     function: Option<unsafe extern "C" fn(*mut c_void)>,
     context: *mut c_void,

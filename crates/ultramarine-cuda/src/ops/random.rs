@@ -99,7 +99,7 @@ fn is_whole(output: &View<'_>, each: u64) -> bool {
     whole && output.is_contiguous() && output.is_aligned(4)
 }
 
-/// How `random_line` makes the words of one key.
+/// The parameters of `random_line`, which makes the words of one key.
 pub struct Line {
     /// Indices have 64 bits.
     pub wide: bool,

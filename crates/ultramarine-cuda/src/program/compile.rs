@@ -6,7 +6,7 @@ use std::ffi::CString;
 use ultramarine_abi::helper::disk::Entry;
 use ultramarine_abi::helper::{Failure, Result};
 
-/// A source to compile, with all that the result depends on.
+/// A source for NVRTC, with everything that its result depends on.
 #[derive(Clone, Debug)]
 pub struct TranslationUnit {
     /// Its name in the compiler's messages.

@@ -24,7 +24,7 @@ use ultramarine_abi::helper::disk::{self, Disk, Entry, Format};
 use ultramarine_abi::helper::{Failure, Host, Level, Result};
 use ultramarine_abi::status;
 
-/// A function on the device. It stays loaded for as long as the process.
+/// A function on the device. It stays loaded as long as the process lives. [`Programs`] loads it.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
     function: FunctionHandle,
@@ -143,7 +143,8 @@ fn compiled(host: &Host, unit: &TranslationUnit, key: &[u8]) -> Result<Entry> {
     Ok(entry)
 }
 
-/// The kernels of a device: the one cache of loaded code, by the names of sources.
+/// The kernels of a device, by the names of their sources: the one cache of loaded code. A kernel
+/// is compiled by NVRTC at its first use, or read from disk. Plans find theirs in [`Kernels`].
 pub struct Programs {
     host: Host,
     context: Arc<Context>,

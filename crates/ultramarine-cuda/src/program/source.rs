@@ -8,7 +8,8 @@
 
 use std::fmt::Write;
 
-/// The headers of one kernel, and its entry.
+/// The source of a kernel: the headers that it includes, and the entry that calls a template of
+/// `kernels/`.
 #[derive(Clone, Debug)]
 pub struct Source {
     /// Headers of `kernels/`.

@@ -17,7 +17,8 @@ use ultramarine_abi::helper::Result;
 /// `CU_STREAM_NON_BLOCKING`: it does not wait for the legacy default stream.
 const NON_BLOCKING: u32 = 1;
 
-/// An ordered queue of the device.
+/// An ordered queue of the device, with the log of what it was given lately. Copies from and to the
+/// host are [`Staging`]'s.
 pub struct Stream {
     context: Arc<Context>,
     allocator: Arc<Allocator>,

@@ -21,7 +21,8 @@ const CHANNELS: i64 = 64;
 /// Identities of the input, the weight and the output in a graph.
 const IDS: [i64; 3] = [1, 2, 3];
 
-/// Convolutions of one kind by cuDNN.
+/// Convolutions of one role and dtype by cuDNN, with the plans that were made for their sizes. A
+/// size that cuDNN does not take is remembered, too.
 pub struct Networks {
     role: Role,
     dtype: Dtype,
@@ -46,7 +47,7 @@ struct Sizes {
     spans: [Span; 3],
 }
 
-/// A call: its plan, and the addresses of input, weight and output.
+/// A call of cuDNN: its plan, and the addresses of input, weight and output.
 pub struct Call {
     plan: Arc<Plan>,
     addresses: [u64; 3],

@@ -40,7 +40,9 @@ pub struct Axis {
     pub gaps: i64,
 }
 
-/// A convolution. Axes of `x` and `y` are (n, d, h, w, group, channel), those of `w` (group, output, d, h, w, channel).
+/// A convolution as kernels take it: sizes, strides and addresses, without reversal and input
+/// dilation. The axes of `x` and `y` are (n, d, h, w, group, channel), those of `w` are (group,
+/// output, d, h, w, channel).
 #[derive(Clone, Copy, Debug)]
 pub struct Convolution {
     pub batch: i64,

@@ -35,7 +35,8 @@ const TILE_CLOCKS: f64 = 4000.0;
 const JOIN_CLOCKS: f64 = 4000.0;
 const CLOCK_BYTES: f64 = 1500.0;
 
-/// The parameters of a compiled kernel: a tile, and the blocks for which a processor needs registers and shared memory.
+/// The parameters of a compiled kernel: a tile of the output, and the number of blocks that a
+/// processor has registers and shared memory for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tile {
     /// Of 16 rows, for each of 4 warps.
@@ -71,7 +72,8 @@ impl Tile {
     }
 }
 
-/// `Halo` of the kernel, for the tiles of a convolution.
+/// The parameters of a launch, `Halo` in the kernel: the ranges of the input that tiles keep in
+/// shared memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Ranges {
     pub tile: Tile,

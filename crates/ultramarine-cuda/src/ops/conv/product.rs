@@ -37,7 +37,7 @@ const SHORT: i64 = 64;
 /// Bytes of partial sums: more parts cost more than they give.
 pub(super) const MOST_SUMS: u64 = 64 << 20;
 
-/// CONVOLVE and CONVOLVE_INPUT.
+/// The work of CONVOLVE and CONVOLVE_INPUT. The sizes of a command choose among the kernels.
 pub struct Forward {
     common: Common,
     tiles: Kernels<Tile>,

@@ -25,7 +25,7 @@ const BLOCKS: i64 = 4;
 /// Products of outputs and channels of many groups up to which a thread sums an element.
 const FEW: i64 = 64;
 
-/// CONVOLVE_WEIGHT.
+/// The work of CONVOLVE_WEIGHT. The sizes of a command choose between the kernels.
 pub struct Weight {
     common: Common,
     tiles: Kernels<bool>,

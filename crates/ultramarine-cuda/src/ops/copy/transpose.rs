@@ -13,7 +13,8 @@ const SECTOR: u64 = 32;
 /// Below so many elements along an axis a tile is mostly empty.
 const FEW: i64 = 8;
 
-/// The kernels of a pair of dtypes.
+/// Copies between a pair of dtypes whose sides are contiguous along different axes. Both sides are
+/// accessed in full lines, by way of tiles in shared memory.
 pub struct Transpose {
     from: Dtype,
     to: Dtype,

@@ -108,7 +108,7 @@ pub struct Window<'a> {
     pub after: &'a [i64],
 }
 
-/// A graph that is being made.
+/// A graph of operations under construction. [`Plan`] is made of it.
 pub struct Graph<'a> {
     library: &'a Arc<Library>,
     tensors: Vec<Descriptor>,

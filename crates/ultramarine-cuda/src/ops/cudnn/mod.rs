@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use ultramarine_abi::helper::{Failure, Level, Result};
 use ultramarine_abi::status;
 
-/// When cuDNN is asked.
+/// The choice of operations that cuDNN computes, which an environment variable sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
     /// Never.
@@ -39,7 +39,8 @@ impl Wish {
     }
 }
 
-/// cuDNN on a device. Plans are made with one handle and run with another, so that neither waits for the other.
+/// cuDNN on a device. Plans are made with one handle and run with another, so that neither waits
+/// for the other.
 pub struct Library {
     table: &'static Cudnn,
     /// Used by one thread at a time each.

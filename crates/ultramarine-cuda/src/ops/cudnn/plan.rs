@@ -10,7 +10,8 @@ use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use ultramarine_abi::helper::Result;
 
-/// A plan, destroyed when it is dropped.
+/// A plan of cuDNN: an engine for a [`Graph`](super::graph::Graph), which runs with any addresses. It is destroyed when
+/// it is dropped.
 pub struct Plan {
     library: Arc<Library>,
     plan: ManuallyDrop<Descriptor>,

@@ -13,7 +13,7 @@ const WIDEST: u64 = 16;
 /// Tensors of a map at most: the inputs and the output.
 const MOST_TENSORS: usize = 4;
 
-/// The parts of a map. Tensors are the inputs, then the output.
+/// The description of a [`Map`]. Tensors are the inputs, then the output.
 pub struct Spec<const K: usize> {
     /// Tells it from all others.
     pub name: String,
@@ -27,7 +27,8 @@ pub struct Spec<const K: usize> {
     pub weight: Weight,
 }
 
-/// A function with the kernels that were needed so far.
+/// An elementwise function with the kernels that were needed so far: for contiguous tensors, and
+/// for any strides by rank.
 pub struct Map<const K: usize> {
     spec: Spec<K>,
     kernels: Kernels<Strategy>,

@@ -28,7 +28,7 @@ const CALLS: &[&str] = &[headers::NUMBER, headers::WALK, REAL, INTEGER, COMPLEX,
 /// Headers of kernels that only move and convert.
 pub const MOVES: &[&str] = &[headers::NUMBER, headers::WALK, MAP];
 
-/// A function of `K - 1` inputs.
+/// The work of UNARY, BINARY and similar operations: a function of `K - 1` inputs.
 pub struct Elementwise<const K: usize>(pub Map<K>);
 
 impl<const K: usize> Work for Elementwise<K> {

@@ -3,7 +3,7 @@
 use crate::launch::Dtype;
 use ultramarine_abi::schema::{self, OpId, Output, op};
 
-/// The kind of a function's result.
+/// The kind of a function's result, which decides how kernels round and store it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// A value of the operands' dtype, which the caller rounds.
@@ -59,7 +59,8 @@ fn rule(id: OpId, dtype: Dtype, code: u32) -> Option<Rule> {
     }
 }
 
-/// How much code a function is, and so how many copies of it a kernel may have.
+/// The amount of code of a function. It bounds the copies of it that a kernel may have, since code
+/// that is too long compiles slowly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Weight {
     /// A few instructions.

@@ -9,7 +9,7 @@ const BYTES_OF_A_CALL: u64 = 20 << 20;
 /// Alignment in bytes that cuFFT wants of real numbers too.
 const ALIGNMENT: u64 = 8;
 
-/// Where the lines of a tensor are that cuFFT reads or writes.
+/// The place of the lines that cuFFT reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// In the tensor itself.
@@ -38,7 +38,7 @@ impl Place {
     }
 }
 
-/// Sizes of a call, which are those of a plan of cuFFT.
+/// The sizes of a call, by which plans of cuFFT are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lines {
     /// Length of the transform.
@@ -51,7 +51,8 @@ pub struct Lines {
     pub distance: [i64; 2],
 }
 
-/// The calls of a transform.
+/// The calls that make a transform: where its lines are, what one call does, and how often it is
+/// made.
 #[derive(Clone, Debug)]
 pub struct Layout {
     /// Where the input and the output lie.

@@ -35,7 +35,7 @@ fn check(call: &str, result: Code) -> Result<()> {
     }
 }
 
-/// A plan, destroyed when it is dropped.
+/// A plan of cuFFT for some [`Lines`]. It is destroyed when it is dropped.
 pub struct Plan {
     table: &'static Cufft,
     /// Used by one thread at a time. Its calls may run at once, each with a workspace of its own.
@@ -63,7 +63,7 @@ impl Drop for Plan {
     }
 }
 
-/// Transforms of one code.
+/// Transforms of one kind, such as real to complex, with the plans that were made so far.
 pub struct Transforms {
     table: &'static Cufft,
     code: u32,

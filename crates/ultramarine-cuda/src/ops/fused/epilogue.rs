@@ -17,7 +17,8 @@ const PARAMETERS: usize = 4096;
 /// Most copies of an element's code in a kernel, times its weight.
 const MOST: usize = 1024;
 
-/// The epilogue of a program.
+/// The reduction at the end of a program. Its kernel computes the reduced values itself; until that
+/// is compiled, the program writes them to the workspace and a plain [`Reduction`] reads them.
 pub struct Epilogue {
     /// Of the value in the workspace.
     plain: Reduction,

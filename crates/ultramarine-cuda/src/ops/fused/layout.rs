@@ -18,7 +18,7 @@ pub fn many(tensors: usize, constants: usize) -> usize {
     (rest / (8 * (tensors + 1))).min(MAX_AXES)
 }
 
-/// A tensor of a program.
+/// A tensor of a program: its address, element size and strides.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
     /// Address of the first element.
@@ -35,7 +35,7 @@ struct Axis {
     strides: Vec<i64>,
 }
 
-/// The launches of a command.
+/// The launches of a command: which [`Variant`] of the program's kernel, and its parameters.
 #[derive(Clone, Debug)]
 pub struct Layout {
     /// The kernel.

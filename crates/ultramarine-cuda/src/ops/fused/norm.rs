@@ -23,7 +23,7 @@ const PARAMETERS: usize = 4096;
 /// Most copies of an element's code in a kernel, times its weight.
 const MOST: u64 = 1024;
 
-/// The norm of a program's first output.
+/// The norm at the end of a program, computed in the same pass as the values that it reads.
 pub struct NormEpilogue {
     norm: Norm,
     kernels: Kernels<NormVariant>,

@@ -14,7 +14,7 @@ pub const OUTPUTS: usize = 8;
 /// Most constants.
 pub const CONSTANTS: usize = 32;
 
-/// An instruction and its operands.
+/// An instruction of a [`Program`]. Operands are numbers of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// A function of the kernels, by its code.
@@ -27,7 +27,7 @@ pub enum Step {
     Cast(usize),
 }
 
-/// A checked program. Values are numbered as in the contract: inputs, constants, steps.
+/// A program of the contract, checked. Values are numbered: inputs, then constants, then steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     /// Number of inputs.

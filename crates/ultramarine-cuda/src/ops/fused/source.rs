@@ -42,7 +42,7 @@ pub const fn functions_and<const N: usize, const ALL: usize>(
 /// Most copies of an element's code that a kernel has, times its weight.
 const MOST: usize = 512;
 
-/// The kernels of a program.
+/// The kernels of a program. The layouts of a command's tensors choose one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Variant {
     /// All tensors are contiguous; packs.
@@ -63,7 +63,7 @@ pub enum Variant {
     },
 }
 
-/// The kernel of a program with a norm, in one pass.
+/// The kernel of a program that ends with a norm, which does both in one pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NormVariant {
     /// The walk over the program's inputs, its further outputs, the norm's output and its parameters.

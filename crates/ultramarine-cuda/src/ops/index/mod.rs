@@ -30,7 +30,7 @@ pub const HEADERS: &[&str] =
 /// Most elements, and farthest one, that 32-bit arithmetic is used for.
 pub const MOST: u64 = 1 << 30;
 
-/// The index arrays that say where slices of a tensor begin.
+/// The index arrays of a gather or scatter, which address the beginnings of slices of a tensor.
 pub struct Picks {
     /// Number of index arrays.
     pub arrays: usize,

@@ -21,7 +21,7 @@ pub enum Keep {
     Upper,
 }
 
-/// Matrices that a library made.
+/// Matrices that a library has computed, to be stored in an output.
 #[derive(Clone, Copy, Debug)]
 pub struct Made {
     /// Their address.
@@ -67,7 +67,8 @@ pub enum Flaw {
     NotFinite(Keep),
 }
 
-/// Kernels of a plan.
+/// The kernels of a plan that run before and after the library's calls: searches for a [`Flaw`],
+/// and copies into and out of the library's layout.
 #[derive(Default)]
 pub struct Around {
     find: Kernels<(Dtype, Flaw)>,

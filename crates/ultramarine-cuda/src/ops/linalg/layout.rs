@@ -99,7 +99,7 @@ impl Sizes {
     }
 }
 
-/// Parts of a workspace: their places, in bytes from its beginning.
+/// The parts of a decomposition's workspace, in bytes from its beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
     /// The matrices.

@@ -13,7 +13,7 @@ use ultramarine_abi::status;
 /// Streams whose handles are kept: each pair has tens of megabytes.
 const MOST_KEPT: usize = 8;
 
-/// Both libraries on a device.
+/// cuSOLVER and cuBLAS on a device, with [`Handles`] for each stream.
 pub struct Solvers {
     tables: Tables,
     context: Arc<Context>,
@@ -27,7 +27,7 @@ struct Tables {
     blas: &'static Cublas,
 }
 
-/// Handles for the calls of a stream.
+/// The libraries' handles for the calls of one stream.
 pub struct Handles {
     tables: Tables,
     context: Arc<Context>,

@@ -40,7 +40,7 @@ pub struct Gemm {
     pub packs: [Option<Pack>; 2],
 }
 
-/// A copy of an operand, in which `k` lies together.
+/// A copy of an operand in which the axis `k` is contiguous.
 #[derive(Clone, Debug)]
 pub struct Pack {
     /// The axes that are copied, with strides of the operand and of the copy.

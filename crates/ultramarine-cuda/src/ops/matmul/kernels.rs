@@ -28,7 +28,8 @@ fn rank_of(axes: usize) -> usize {
     if axes > 1 { MAX_AXES } else { 1 }
 }
 
-/// Products of matrices of one dtype, over any strides.
+/// Products of matrices of one dtype by kernels of this crate, over any strides. They serve where
+/// cuBLASLt is missing or cannot; see [`super::library`].
 pub struct Products {
     dtype: Dtype,
     /// By what they do, the rank of the batch and whether indices have 64 bits.
@@ -95,7 +96,7 @@ impl Team {
     }
 }
 
-/// How a matrix and a vector are multiplied.
+/// The way in which a matrix and a vector are multiplied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vector {
     /// `k` lies together: teams of threads go along it; 16 bytes at a time if so.
@@ -299,7 +300,7 @@ pub fn how(p: &Product, bytes: u64, at: Addresses) -> Vector {
     }
 }
 
-/// Copies of operands inside of the workspace.
+/// Copies of operands into the workspace, for calls of the library; see [`super::gemm::Pack`].
 pub struct Packer {
     dtype: Dtype,
     kernels: Kernels<(usize, bool)>,

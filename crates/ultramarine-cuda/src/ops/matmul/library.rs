@@ -18,7 +18,7 @@ use ultramarine_abi::{precision, status};
 /// Calls that a plan keeps.
 const MOST_KEPT: usize = 256;
 
-/// cuBLASLt on a device.
+/// cuBLASLt on a device. It is opened at the first product.
 pub struct Library {
     table: &'static CublasLt,
     handle: Handle,
@@ -172,7 +172,7 @@ fn numbers(dtype: Dtype, code: u32) -> Option<(c_int, c_int, c_int)> {
     })
 }
 
-/// A product under way: what is called, where copies lie in the workspace.
+/// A product under way: the library's calls, and where copies of operands are in the workspace.
 pub struct Steps {
     gemm: Gemm,
     /// For a full share of the batch, and for what remains.
@@ -191,7 +191,8 @@ impl Steps {
     }
 }
 
-/// Products of one dtype by cuBLASLt.
+/// Products of one dtype and precision by cuBLASLt, with the algorithms that it chose for earlier
+/// calls.
 pub struct Products {
     dtype: Dtype,
     /// A code of [`precision`].

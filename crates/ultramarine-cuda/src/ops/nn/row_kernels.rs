@@ -12,7 +12,7 @@ use ultramarine_abi::helper::Result;
 /// `kernels/nn/row_kernels.cuh`; goes behind `reduce.cuh`.
 pub const HEADER: &str = include_str!("../../../kernels/nn/row_kernels.cuh");
 
-/// How rows are held in registers: `E` times `V` elements in each of `TEAM` threads.
+/// The threads that hold a row in registers: each has `times` groups of `vector` elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Team {
     /// Threads of a row.
@@ -57,7 +57,7 @@ pub struct Sums {
     bytes: u64,
 }
 
-/// How a command is done.
+/// The way in which a command runs: rows that fit into registers take one pass, others two.
 pub enum Strategy {
     /// In one pass.
     Team(Box<Fold>, Team),
@@ -76,7 +76,7 @@ pub struct Form {
     pub parameters: String,
 }
 
-/// An operation along rows.
+/// An operation along rows, such as softmax: the kernels of both strategies.
 pub struct RowKernels {
     /// Of all tensors.
     pub dtype: Dtype,

@@ -20,7 +20,7 @@ pub const HEADER: &str = include_str!("../../../kernels/reduce.cuh");
 /// `FOLD_THREADS` of the kernels.
 const THREADS: u64 = 256;
 
-/// A reduction to choose a kernel for.
+/// A reduction for which a kernel is chosen; [`Fold`] is the answer.
 #[derive(Clone, Copy)]
 pub struct Problem<'a> {
     /// The iteration shape.
@@ -53,7 +53,7 @@ impl Problem<'_> {
     }
 }
 
-/// The family of the kernel.
+/// The family of a reduction's kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// `fold_rows` with so many threads for an output's segment.
@@ -64,7 +64,7 @@ pub enum Kind {
     Merge(u32),
 }
 
-/// The template arguments of a kernel.
+/// The template arguments of a kernel in `reduce.cuh`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Variant {
     /// The family.
@@ -197,7 +197,7 @@ fn magic(size: i64) -> u64 {
     factor | shift << 32
 }
 
-/// A reduction as it is launched.
+/// A reduction as it is launched: the kernel, its parameter and its grid.
 #[derive(Clone, Debug)]
 pub struct Fold {
     /// The kernel.

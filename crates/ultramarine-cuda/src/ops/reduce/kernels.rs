@@ -8,7 +8,7 @@ use ultramarine_abi::helper::Result;
 /// Writes the source of a variant.
 type Make = dyn Fn(&Variant) -> Source + Send + Sync;
 
-/// The compiled variants of one functor and op.
+/// The kernels of one functor and operation, by [`Variant`], compiled at their first use.
 pub struct FoldKernels {
     make: Box<Make>,
     headers: &'static [&'static str],

@@ -41,7 +41,7 @@ pub fn vector(dtype: Dtype) -> u32 {
     (16 / dtype.bytes()) as u32
 }
 
-/// A reduction of one tensor.
+/// The work of REDUCE for one tensor.
 pub struct Reduction {
     /// Bit `i`: axis `i` is reduced.
     pub axes: u64,

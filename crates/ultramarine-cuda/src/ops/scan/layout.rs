@@ -3,7 +3,7 @@
 use crate::launch::{Axes, BLOCK, Dtype, Job, View};
 use ultramarine_abi::helper::{Failure, Result};
 
-/// The threads that go along a row.
+/// The threads that go along a row together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     /// A warp, a pack for each lane: the row is no longer.
@@ -21,7 +21,7 @@ impl Group {
     }
 }
 
-/// How elements are walked.
+/// The walk over elements: each lane by one thread, or each row by many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
     /// A thread along each lane, beside its neighbours'.
@@ -70,7 +70,7 @@ const CHUNK: u64 = 64;
 /// Bytes of a running value at most.
 const RUNNING: u64 = 8;
 
-/// The work of a scan.
+/// The work of a scan, which the shape and strides of a command decide.
 pub struct Layout {
     /// How elements are walked.
     pub strategy: Strategy,

@@ -17,7 +17,7 @@ const TILE: u64 = 2048;
 const DIGITS: u64 = 256;
 const THREADS: u32 = 256;
 
-/// Pieces of the workspace, one behind the other, each aligned.
+/// The layout of a workspace: pieces one after the other, each aligned.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WorkspaceLayout {
     /// Bytes of all.
@@ -33,7 +33,7 @@ impl WorkspaceLayout {
     }
 }
 
-/// How so many keys are sorted, and where in the workspace.
+/// A sort of `n` keys: the algorithm, and the places of its arrays in the workspace.
 #[derive(Clone, Copy, Debug)]
 pub struct KeySort {
     n: u64,

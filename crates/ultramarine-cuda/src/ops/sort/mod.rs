@@ -86,7 +86,7 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     }))
 }
 
-/// The rows of a command.
+/// The rows of a command, each of which is sorted by itself.
 pub struct Rows {
     /// The axes across: strides of input and output.
     pub across: Axes<2>,

@@ -40,7 +40,7 @@ enum Strategy {
     Shared(u64),
 }
 
-/// A radix partition of rows.
+/// The work of PARTITION and ARG_PARTITION for long rows; see the module for the algorithm.
 pub struct Partition {
     dtype: Dtype,
     indexed: bool,

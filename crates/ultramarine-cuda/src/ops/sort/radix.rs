@@ -12,7 +12,7 @@ const CONTROL: u64 = 256;
 /// Values of a digit.
 const DIGITS: u64 = 256;
 
-/// A radix sort of rows.
+/// The work of SORT and ARG_SORT for long rows: a radix sort by many blocks, a digit at a time.
 pub struct Radix {
     dtype: Dtype,
     indexed: bool,

@@ -69,7 +69,8 @@ enum Order {
     Columns,
 }
 
-/// The kernels of one dtype and one kind of second factor.
+/// The kernels of [`Products`](super::kernels::Products) on tensor cores, for one dtype and one
+/// kind of second factor.
 pub struct Cores {
     dtype: Dtype,
     factor: Factor,

@@ -56,7 +56,7 @@ const MOST_TOGETHER: usize = 3;
 /// Warps of a processor that keep memory busy.
 const BUSY: i64 = 20;
 
-/// The kernels of one dtype and one format.
+/// The kernels for few rows and one format of the second factor, which read each matrix once.
 pub struct Few {
     dtype: Dtype,
     format: Format,

@@ -32,7 +32,8 @@ const LIST_THREADS: u32 = 1024;
 const TILE: i64 = 64;
 const THREADS: u32 = 256;
 
-/// Products of one dtype with one kind of second factor.
+/// Products of one dtype with one kind of second factor. The numbers of rows and items choose among
+/// the kernels.
 pub struct Products {
     dtype: Dtype,
     factor: Factor,
@@ -42,7 +43,7 @@ pub struct Products {
     lists: Lists,
 }
 
-/// Lists of items by their matrices, in the workspace.
+/// The kernel that sorts items by their matrices, into lists in the workspace.
 #[derive(Default)]
 pub struct Lists(Kernels);
 

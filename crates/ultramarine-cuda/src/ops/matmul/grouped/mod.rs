@@ -17,7 +17,7 @@ const MOST_COUNTS: i64 = 4096;
 /// Items up to which every block looks at all of them: more are listed before.
 const MOST_ITEMS: i64 = 8192;
 
-/// The second factor.
+/// The second factor of a product: dense matrices, or numbers of few bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Factor {
     /// Matrices as they are.
@@ -31,7 +31,7 @@ pub enum Factor {
     },
 }
 
-/// How rows share tiles, as `grouped/rows.cuh` has it.
+/// The assignment of rows to tiles, as `grouped/rows.cuh` has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrangement {
     /// All rows meet one matrix.

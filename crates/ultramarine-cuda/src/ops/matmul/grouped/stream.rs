@@ -23,7 +23,7 @@ const PITCH: i64 = 20;
 /// Most blocks that a processor has, one after the other.
 const MOST_TURNS: i64 = 12;
 
-/// Properties of a device that bound the arrangement.
+/// Properties of a device that bound an arrangement.
 #[derive(Clone, Copy)]
 pub struct Limits {
     /// Processors.
@@ -41,7 +41,7 @@ impl Limits {
     }
 }
 
-/// The arrangement of a product.
+/// The division of a product among the device's processors, as `quantized/stream.cuh` takes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stream {
     /// Parts of the depth that are columns of one product of tensor cores.

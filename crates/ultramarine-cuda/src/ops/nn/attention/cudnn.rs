@@ -47,7 +47,7 @@ pub mod id {
     pub const ONE: i64 = 16;
 }
 
-/// The call that a plan is for.
+/// The sizes of a call that a plan is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     data: i32,
@@ -65,7 +65,7 @@ pub struct Shape {
 /// A plan, once it was made; none, if that cannot be.
 type Slot = Arc<OnceLock<Option<Arc<Plan>>>>;
 
-/// Plans of one operation.
+/// The plans of cuDNN for attention or for its gradient, by [`Shape`].
 #[derive(Default)]
 pub struct Networks {
     kept: Mutex<HashMap<Shape, Slot>>,
