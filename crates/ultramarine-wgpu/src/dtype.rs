@@ -4,7 +4,7 @@ pub use ultramarine_abi::helper::dtype::{ALL, Dtype, MASK};
 
 use Dtype::*;
 
-/// The types of WGSL.
+/// The types of WGSL that stand for a dtype in registers and in buffers.
 pub trait Wgsl {
     /// The type of an element in a buffer. Those of a byte are declared with 16 bits and narrowed.
     fn storage(self) -> &'static str;

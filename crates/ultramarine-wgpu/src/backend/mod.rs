@@ -17,7 +17,10 @@ const SCORE_SOFTWARE: u32 = 5;
 /// Alignment of buffers that every device keeps.
 const ALIGNMENT: u32 = 16;
 
-/// The backend.
+/// The backend: the adapters that become devices. [`Device`] is one of them, opened.
+/// `export_backend!` in `lib.rs` makes the plugin's entry points of it.
+///
+/// [`Device`]: crate::launch::Device
 pub struct Wgpu {
     adapters: Adapters,
 }

@@ -15,7 +15,7 @@ use wgpu_types::{BindGroupLayoutEntry, BindingType, BufferBindingType, ShaderSta
 /// Most bindings of a kernel.
 pub const BINDINGS: usize = 31;
 
-/// The layouts of kernels with one number of bindings.
+/// The layouts of all kernels with one number of bindings.
 pub struct Layout {
     /// Of the bind group.
     pub group: hal::BindGroupLayout,

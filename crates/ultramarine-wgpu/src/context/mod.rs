@@ -17,7 +17,9 @@ use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::status;
 use wgpu_hal::Device as _;
 
-/// The device, its fence and its layouts. All that is made of it holds a reference.
+/// A device of the hal with its fence and layouts. Everything that is made of the device holds a
+/// reference, so the device is destroyed last. Once the driver reports a loss, all calls fail with
+/// its reason.
 pub struct Context {
     /// The hal's device.
     pub device: hal::Device,

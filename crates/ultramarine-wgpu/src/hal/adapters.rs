@@ -9,14 +9,15 @@ const CHOSEN: &str = "DEVICES";
 /// Set to 1, it has adapters that run on the processor listed behind GPUs.
 const SOFTWARE: &str = "SOFTWARE";
 
-/// An adapter that can be opened.
+/// An adapter that can be opened, with its [`Properties`].
 pub struct Found {
     pub(super) exposed: Exposed,
     /// Its properties.
     pub properties: Properties,
 }
 
-/// The adapters that become devices. The hal's adapters keep its instance alive.
+/// The adapters of this machine: those that become devices, and why others do not. The hal's
+/// adapters keep its instance alive.
 pub struct Adapters {
     /// In the order of devices: discrete before integrated, software last.
     pub list: Vec<Found>,
@@ -25,7 +26,10 @@ pub struct Adapters {
 }
 
 impl Adapters {
-    /// Asks the system. The error says what to install.
+    /// Lists the system's adapters.
+    ///
+    /// # Errors
+    /// A text that says what to install, if there is no loader or driver.
     pub fn enumerate() -> Result<Self, String> {
         let (mut list, mut left_out) = (Vec::new(), Vec::new());
         for exposed in platform::exposed()? {

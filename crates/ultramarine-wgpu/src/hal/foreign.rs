@@ -3,7 +3,7 @@
 use core::ffi::c_void;
 use ultramarine_abi::interface::memory::ForeignMemory;
 
-/// Where Metal keeps a buffer.
+/// The storage mode of a Metal buffer, which decides whether it can be imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Storage {
     /// Memory that both sides see.
@@ -31,7 +31,7 @@ pub fn check(storage: Storage, ours: bool, length: u64, bytes: u64) -> Result<()
     }
 }
 
-/// The release of memory that is taken, which is called once, when this is dropped.
+/// The release of imported memory. It is called once, when this is dropped.
 pub struct Owner {
     release: Option<unsafe extern "C" fn(context: *mut c_void)>,
     context: *mut c_void,

@@ -75,7 +75,7 @@ pub type ComputePipeline = <Api as wgpu_hal::Api>::ComputePipeline;
 /// An adapter that the system lists.
 type Exposed = wgpu_hal::ExposedAdapter<Api>;
 
-/// An open device.
+/// An open device of the hal with its one queue.
 pub struct Opened {
     /// The device.
     pub device: Device,
@@ -83,7 +83,7 @@ pub struct Opened {
     pub queue: Queue,
 }
 
-/// A buffer that was made.
+/// A new buffer of the hal; [`Block`](crate::memory::Block) owns it.
 pub struct Made {
     /// The buffer.
     pub buffer: Buffer,
@@ -91,7 +91,7 @@ pub struct Made {
     pub handle: u64,
 }
 
-/// A user's kernel, which another compiler made.
+/// A user's kernel in compiled form, with what a launch needs to know of it.
 pub struct Compiled {
     /// For the driver.
     pub code: Code,
@@ -110,7 +110,7 @@ pub fn compiled(_: &[u8], _: &str, _: &Properties) -> Result<Compiled, String> {
     Err(format!("{NAME} takes no compiled kernels"))
 }
 
-/// Where memory lies.
+/// The kind of memory that a buffer is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// Where the device is fastest; the host has no address of it.

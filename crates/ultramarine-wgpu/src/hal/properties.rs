@@ -6,7 +6,8 @@ use crate::shader::patch::FloatControls;
 use naga::valid::SubgroupOperationSet;
 use wgpu_types::DeviceType;
 
-/// How the products of small matrices of halves are made, with sums in float32: 16 by 16, by a subgroup of 32.
+/// The way in which units are multiplied: matrices of halves, 16 by 16, by a subgroup of 32, with
+/// sums in float32. See `ops/units.rs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Units {
     /// By the device's own instructions.
@@ -15,7 +16,7 @@ pub enum Units {
     Emulated,
 }
 
-/// An adapter's properties.
+/// The properties of an adapter. Kernels, limits and messages depend on them.
 #[derive(Clone, Debug)]
 pub struct Properties {
     /// Name of the adapter.

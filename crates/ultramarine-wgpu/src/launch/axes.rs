@@ -3,7 +3,8 @@
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::status;
 
-/// The joined axes of `K` tensors.
+/// The axes along which `K` tensors of one shape are walked together. Axes that are adjacent in
+/// every tensor are joined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Axes<const K: usize> {
     /// Sizes, and a stride in elements for each tensor; the outermost axis first.

@@ -15,7 +15,8 @@ pub const TICKETS: u32 = 64;
 /// Buffers of them: commands that share one wait for each other.
 const SETS: usize = 16;
 
-/// An open device.
+/// An open device: its context, memory, kernels and queue. The host holds it by a handle, and all
+/// plans, streams and buffers belong to it.
 pub struct Device {
     /// Kernels.
     pub programs: Programs,

@@ -13,7 +13,7 @@ const MOST: usize = 40960;
 /// Likewise of which each vector of an invocation gets a copy.
 const SHORT: usize = 16384;
 
-/// Kernels whose invocations have a vector each.
+/// The text of kernels in which each invocation reads and writes vectors; see [`Vectors`].
 pub struct Fours<'a> {
     /// Inputs, and outputs behind them.
     pub tensors: &'a [Tensor],

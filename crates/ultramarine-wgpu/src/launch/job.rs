@@ -10,7 +10,8 @@ use std::sync::Arc;
 use ultramarine_abi::dlpack::element_range;
 use ultramarine_abi::helper::{CommandRef, Failure, Result};
 
-/// A command's tensors and scalars, and what they become.
+/// A command on its way to actions: its tensors and scalars, and the batch that it appends to.
+/// [`Work::run`](super::Work::run) gets it.
 pub struct Job<'a> {
     /// The device.
     pub device: &'a Device,

@@ -8,7 +8,8 @@ use ultramarine_abi::helper::Result;
 /// Axes of a layout that a form is made for at most. With more of them a kernel walks a list.
 pub const AXES: usize = 4;
 
-/// Something for any number of axes, and for each; made when it is needed.
+/// A value for each number of axes up to [`AXES`], and one for more. Each is made when it is
+/// needed.
 pub struct Forms<T>([OnceLock<Result<Arc<T>>>; AXES + 1]);
 
 impl<T> Default for Forms<T> {
@@ -29,7 +30,8 @@ impl<T> Forms<T> {
     }
 }
 
-/// A value that all invocations share, and that each finds once, before its elements.
+/// A value that is the same for all elements. Each invocation computes it once, before its
+/// elements.
 pub struct Once {
     /// Its name.
     pub name: String,

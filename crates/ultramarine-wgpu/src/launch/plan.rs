@@ -7,7 +7,7 @@ use core::ops::Deref;
 use std::sync::Arc;
 use ultramarine_abi::helper::{self, CommandRef, Failure, Request, Result};
 
-/// A request of `prepare`.
+/// A request of `prepare`, with its tensors decoded.
 pub struct OpRequest<'a>(helper::OpRequest<'a, Device>);
 
 impl<'a> Deref for OpRequest<'a> {
@@ -33,7 +33,8 @@ impl<'a> OpRequest<'a> {
     }
 }
 
-/// The work of a plan.
+/// The work of a [`Plan`]: what a family of operations in [`crate::ops`] implements. `prepare`
+/// makes it once for dtypes and ranks, then it runs with any sizes.
 pub trait Work: Send + Sync {
     /// Bytes of workspace for a command.
     fn workspace(&self, job: &Job<'_>) -> Result<u64> {
@@ -50,7 +51,7 @@ pub trait Work: Send + Sync {
     fn run(&self, job: &Job<'_>) -> Result<()>;
 }
 
-/// A prepared op.
+/// A prepared operation: its name, and its [`Work`].
 pub struct Plan {
     name: Arc<str>,
     work: Box<dyn Work>,

@@ -6,7 +6,8 @@ use crate::shader::source::GROUP;
 use crate::shader::vector::{FOUR, PACKED};
 use ultramarine_abi::helper::Result;
 
-/// Tensors that are read and written some elements at once, in a form of their kernel.
+/// The layout of a command whose tensors are read and written several elements at once. A kernel
+/// has a form for each layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Vectors {
     /// Those that are, as bits; the others are one element for each vector.

@@ -7,7 +7,8 @@ use crate::shader::vector::FOUR;
 use std::sync::Arc;
 use ultramarine_abi::helper::{Failure, Result, TensorRef, is_row_major};
 
-/// A tensor: its buffer, where its first element is there, its shape and strides in elements.
+/// A tensor of a command as kernels address it: its buffer, the place of its first element, shape
+/// and strides.
 #[derive(Clone)]
 pub struct View<'a> {
     /// The buffer.

@@ -10,7 +10,8 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 use ultramarine_abi::helper::Result;
 
-/// A kernel in its forms: its last tensor is a function of the others.
+/// A kernel that walks tensors of one shape: each element of the last tensor is a function of those
+/// of the others. It is compiled for the layouts that commands have.
 pub struct Walk {
     forms: Forms<Kernel>,
     /// The forms of [`Vectors`].

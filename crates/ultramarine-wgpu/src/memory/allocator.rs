@@ -30,7 +30,7 @@ const SMALL: u64 = 1 << 20;
 /// The part of the device's memory that may be kept for that.
 const SPARED: u64 = 64;
 
-/// Bytes of buffers.
+/// Bytes of a device's buffers, as `ultramarine.statistics/1` reports them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// In buffers that exist.
@@ -41,7 +41,7 @@ pub struct Counts {
     pub cache: u64,
 }
 
-/// Bytes at most.
+/// The most bytes of a device's buffers, as the host sets them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// In buffers that exist.
@@ -56,13 +56,13 @@ struct State {
     limits: Limits,
 }
 
-/// The buffers of a device.
+/// The buffers of a device: their counts and limits, and freed buffers that are kept by size.
 pub struct Allocator {
     context: Arc<Context>,
     state: Mutex<State>,
 }
 
-/// The contract's buffer: memory, and the allocator that it goes back to.
+/// A buffer of the host: a [`Block`], and the [`Allocator`] that it returns to.
 pub struct Buffer(pub Arc<Block>, Arc<Allocator>);
 
 impl Allocator {

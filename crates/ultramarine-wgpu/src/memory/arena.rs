@@ -10,7 +10,8 @@ use ultramarine_abi::helper::Result;
 /// Bytes of a block at least.
 const BLOCK: u64 = 1 << 20;
 
-/// The present block, and those before it that are in use or free.
+/// A source of short pieces of memory that the host writes. They are cut one after the other from
+/// large blocks, which are used again when the device has completed the work that reads them.
 pub struct Arena {
     pool: Pool,
     block: Option<Arc<Block>>,

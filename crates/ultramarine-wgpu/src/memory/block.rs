@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ultramarine_abi::helper::{Failure, Result};
 use wgpu_hal::Device as _;
 
-/// A buffer of the hal, destroyed when the last reference to it is gone: commands under way hold one.
+/// A buffer of the hal. It is destroyed with the last reference to it, of which commands under way
+/// hold one each.
 pub struct Block {
     context: Arc<Context>,
     buffer: Option<hal::Buffer>,

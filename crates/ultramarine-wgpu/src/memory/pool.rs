@@ -6,7 +6,8 @@ use crate::hal::Place;
 use std::sync::{Arc, Mutex};
 use ultramarine_abi::helper::Result;
 
-/// Blocks that are mapped for the host. One is free when the pool has the only reference to it.
+/// Blocks that are mapped for the host and used over and over. A block is free when the pool has
+/// the only reference to it.
 pub struct Pool {
     place: Place,
     blocks: Mutex<Vec<Arc<Block>>>,

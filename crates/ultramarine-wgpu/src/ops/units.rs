@@ -19,7 +19,7 @@ pub const EIGHT: i64 = 8;
 /// Elements between rows of sums in `meet`.
 pub const MEET: u32 = 20;
 
-/// Units that are loaded from an array of vectors in shared memory.
+/// A load of units from an array of vectors in shared memory, as text.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     /// Its name.

@@ -18,7 +18,7 @@ use wgpu_hal::{
 };
 use wgpu_types::ShaderRuntimeChecks;
 
-/// A kernel on the device.
+/// A kernel on the device: a compute pipeline.
 pub struct Kernel {
     context: Arc<Context>,
     pipeline: Option<hal::ComputePipeline>,
@@ -144,7 +144,7 @@ impl Drop for Kernel {
     }
 }
 
-/// A kernel that is made when it is first used.
+/// A kernel that is compiled at its first use.
 pub struct Deferred {
     source: Source,
     made: OnceLock<Result<Arc<Kernel>>>,
@@ -176,7 +176,7 @@ fn keep(source: &Source) {
 
 type Slot = Arc<OnceLock<Result<Arc<Kernel>>>>;
 
-/// The kernels of a device.
+/// The kernels of a device by the content of their [`Source`]: each is compiled once.
 pub struct Programs {
     context: Arc<Context>,
     kernels: Mutex<HashMap<Source, Slot>>,

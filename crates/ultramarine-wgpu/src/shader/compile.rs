@@ -7,7 +7,7 @@ use naga::valid::{
     Validator,
 };
 
-/// A program that naga has validated.
+/// A program that naga has parsed and validated.
 pub struct Parsed {
     /// The program.
     pub module: naga::Module,
@@ -49,7 +49,8 @@ pub(super) fn without_float64(module: naga::Module) -> Result<Parsed, String> {
     Ok(Parsed { module, info })
 }
 
-/// Zeros where WGSL promises them, beyond what the hardware does.
+/// Zeros that WGSL promises and hardware does not provide. Kernels of this crate do not need them;
+/// users' kernels do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Zeros {
     /// None.

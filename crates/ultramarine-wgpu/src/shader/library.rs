@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Functions and constants by name.
+/// Functions and constants of WGSL by name. A [`Program`](super::source::Program) takes those that
+/// it uses.
 #[derive(Clone, Default)]
 pub struct Library<'a> {
     items: BTreeMap<&'a str, &'a str>,

@@ -10,7 +10,8 @@ const SPECIALS: (u32, u32) = (4461, 4466);
 const TO_NEAREST: (u32, u32) = (4462, 4467);
 const SUBNORMALS: (u32, u32) = (4459, 4464);
 
-/// Rounding and special values that SPIR-V may ask for, by width of the type: 16, 32, 64.
+/// The rounding modes and special values that SPIR-V may ask the driver for, for types of 16, 32
+/// and 64 bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FloatControls {
     /// SignedZeroInfNanPreserve.

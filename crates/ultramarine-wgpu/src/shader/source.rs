@@ -18,7 +18,7 @@ pub const IMMEDIATES: usize = 2 + INLINE;
 const NUMBERS: &str = include_str!("../../kernels/numbers.wgsl");
 const WALK: &str = include_str!("../../kernels/walk.wgsl");
 
-/// Elements of a byte in buffers. WGSL has no integers of 8 bits.
+/// The representation of elements of a byte in buffers. WGSL has no integers of 8 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bytes {
     /// The text says 16 bits, and what is made of it 8.
@@ -30,7 +30,7 @@ pub enum Bytes {
 /// How this build's hal has them: HLSL knows no bytes either.
 pub const BYTES: Bytes = if cfg!(windows) { Bytes::Words } else { Bytes::Narrowed };
 
-/// A tensor of a program.
+/// A tensor of a [`Program`]: a binding, with functions that load and store its elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Tensor {
     /// Its name; `load_NAME(at)` and `store_NAME(at, value)` read and write an element of its buffer.
@@ -39,7 +39,8 @@ pub struct Tensor {
     pub dtype: Dtype,
 }
 
-/// A program before it is compiled.
+/// A program under construction: its tensors, the functions that it uses, and its body. [`Source`]
+/// is made of it.
 #[derive(Clone)]
 pub struct Program<'a> {
     tensors: Vec<Tensor>,
@@ -56,7 +57,7 @@ pub struct Program<'a> {
     together: Option<u32>,
 }
 
-/// A program's text, and the rest that its compilation needs to know.
+/// A program's text, and what its compilation needs to know besides. Kernels are cached by it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Source {
     /// WGSL.

@@ -1,6 +1,6 @@
 //! Kernels in languages that drivers take as text.
 
-/// A kernel's text.
+/// A kernel's text in MSL or HLSL, with what a launch needs to know of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text {
     /// The text.

@@ -8,7 +8,7 @@ use std::num::NonZero;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A buffer as a kernel has it.
+/// A part of a buffer that a kernel is bound to.
 pub struct Binding {
     /// The buffer; `None` for the batch's words.
     pub place: Option<Arc<Block>>,
@@ -18,7 +18,7 @@ pub struct Binding {
     pub bytes: Option<NonZero<u64>>,
 }
 
-/// One thing that the device does.
+/// One thing that the device does. Commands append them to a [`Batch`].
 pub enum Action {
     /// Runs a kernel.
     Dispatch {
@@ -44,7 +44,7 @@ pub enum Action {
     Timestamp(Arc<Stamp>),
 }
 
-/// Actions that are submitted together, in order.
+/// Actions that are recorded together, in their order, with the memory that they need.
 #[derive(Default)]
 pub struct Batch {
     /// In order.

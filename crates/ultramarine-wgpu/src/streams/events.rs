@@ -19,7 +19,7 @@ struct Marks {
     open: Vec<Mark>,
 }
 
-/// The contract's event.
+/// A timeline event of the host: a value that only grows, recorded by streams.
 #[derive(Clone, Debug, Default)]
 pub struct Event(Arc<Mutex<Marks>>);
 

@@ -27,7 +27,7 @@ pub use timestamps::{Clock, Mark};
 
 use std::sync::Arc;
 
-/// The contract's stream.
+/// A stream of the host: a lane of the [`Scheduler`], since a device has one queue.
 pub struct Stream {
     scheduler: Arc<Scheduler>,
     lane: u64,

@@ -58,7 +58,8 @@ impl State {
     }
 }
 
-/// The queue of a device and its streams.
+/// The queue of a device and its streams. It records batches in the order that streams and events
+/// allow, and decides when to submit them.
 pub struct Scheduler {
     pub(super) context: Arc<Context>,
     pub(super) uploads: Pool,

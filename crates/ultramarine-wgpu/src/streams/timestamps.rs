@@ -23,13 +23,13 @@ struct Set {
     free: Mutex<Vec<u32>>,
 }
 
-/// A query, which is free when nobody holds it: commands under way do.
+/// A timestamp query. Commands under way hold a reference; the query is free without any.
 pub struct Stamp {
     set: Arc<Set>,
     index: u32,
 }
 
-/// A time to come.
+/// A time that the device will note.
 pub struct Mark {
     stamp: Arc<Stamp>,
     /// Has the value 1 when the time is known.

@@ -17,7 +17,7 @@ const LEAST_ALIGNMENT: u64 = 16;
 /// Bytes of a word: arrays of smaller elements are words, too.
 const WORD: u64 = 4;
 
-/// The arguments as bindings.
+/// The arguments of a launch as bindings. Those that do not begin where a binding may are copied.
 #[derive(Default)]
 pub struct Arguments {
     /// In order.

@@ -14,7 +14,7 @@ use ultramarine_abi::status;
 /// The language of sources. All others are compiled code.
 const TEXT: &str = "wgsl";
 
-/// A kernel before the driver compiles it.
+/// A user's kernel, checked and ready for the driver.
 pub struct Source {
     /// Name of the entry point.
     pub entry: String,
@@ -28,7 +28,7 @@ pub struct Source {
     pub fits: bool,
 }
 
-/// A binding of a kernel.
+/// A parameter of a user's kernel, by the kind of its binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parameter {
     /// A storage buffer.

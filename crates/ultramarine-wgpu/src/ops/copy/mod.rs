@@ -12,7 +12,7 @@ use crate::shader::{Program, Tensor};
 use std::sync::Arc;
 use ultramarine_abi::helper::Result;
 
-/// A copy.
+/// The work of COPY for a pair of dtypes.
 pub struct Copy {
     walk: Walk,
     moves: bool,

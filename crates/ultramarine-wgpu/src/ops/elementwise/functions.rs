@@ -91,7 +91,7 @@ pub fn narrowed(dtype: Dtype, value: &str) -> String {
     }
 }
 
-/// The function of a code.
+/// The function of the library that computes a code for a dtype.
 #[derive(Clone)]
 pub struct Function {
     /// Its name.

@@ -13,7 +13,7 @@ pub const INSTRUCTIONS: usize = 64;
 /// Most constants.
 const CONSTANTS: usize = 32;
 
-/// An instruction and its operands.
+/// An instruction of a [`Program`]. Operands are numbers of values.
 #[derive(Clone)]
 pub enum Step {
     /// A function of these values, all of one dtype.
@@ -35,7 +35,7 @@ impl Step {
     }
 }
 
-/// A checked program. Values are numbered as in the contract: inputs, constants, steps.
+/// A program of the contract, checked. Values are numbered: inputs, then constants, then steps.
 #[derive(Clone)]
 pub struct Program {
     /// Number of inputs.

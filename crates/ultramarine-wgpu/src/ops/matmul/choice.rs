@@ -5,7 +5,7 @@ use crate::dtype::Dtype;
 use crate::hal::{Properties, Units};
 use crate::ops::units;
 
-/// A kernel of products.
+/// The family of a product's kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Method {
     /// Blocks of 4 by 4 for each invocation, without shared memory: `block.wgsl`.
@@ -31,7 +31,7 @@ pub enum Method {
     },
 }
 
-/// Dimensions of a product.
+/// The dimensions of a product, which decide its [`Choice`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Products.
@@ -44,7 +44,7 @@ pub struct Shape {
     pub k: u64,
 }
 
-/// The properties of a device that count here.
+/// The properties of a device and of the operands that bound a [`Choice`].
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// [`Properties::gpu_kernels`].
@@ -61,7 +61,7 @@ pub struct Limits {
     pub along_k: bool,
 }
 
-/// How a product is made.
+/// The kernel of a product, and the division of its sums among workgroups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// The kernel.

@@ -12,7 +12,7 @@ const TEXT: &str = include_str!("../../../kernels/matmul/matrices.wgsl");
 /// Halves of a vector; rows in shared memory are longer by one.
 const EIGHT: u32 = 8;
 
-/// The results of a workgroup.
+/// The tile of results that a workgroup computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tile {
     /// Rows and columns.

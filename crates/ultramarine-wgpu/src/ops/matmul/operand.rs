@@ -2,7 +2,7 @@
 
 use crate::shader::vector::FOUR;
 
-/// The direction in which a matrix is read.
+/// The way in which a kernel with shared memory reads a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Reading {
     /// Along k; else across it, along rows of the first matrix and columns of the second.
@@ -11,7 +11,7 @@ pub struct Reading {
     pub vector: bool,
 }
 
-/// A matrix: strides in elements, and sizes.
+/// A matrix of a product: sizes and strides in elements.
 pub struct Matrix<'a> {
     /// Across k.
     pub outer: (i64, i64),

@@ -17,7 +17,7 @@ const FEW: &str = include_str!("../../../kernels/matmul/few.wgsl");
 const JOB: &str = "struct Job { row: u32, column: u32, place: vec3<u32>, first: u32, end: u32 }";
 const PARTS: [&str; 4] = ["x", "y", "z", "w"];
 
-/// A kernel of products.
+/// The variant of a product's kernel. Its source is made for it at the first use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Variant {
     /// The method.

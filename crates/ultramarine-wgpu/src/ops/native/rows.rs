@@ -33,7 +33,7 @@ const MOST: u32 = 65536;
 const PASSES: u32 = 3;
 const MORE_TURNS: u32 = 100;
 
-/// How rows are shared.
+/// The invocations that share a row, and how they read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Team {
     /// Invocations of a row.

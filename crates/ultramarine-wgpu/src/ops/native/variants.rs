@@ -9,7 +9,7 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex};
 use ultramarine_abi::helper::Result;
 
-/// Kernels by their variant, made when one is needed.
+/// The kernels of an operation by their variant. Each is made when a command first needs it.
 pub struct Variants<V>(Mutex<HashMap<V, Arc<Kernel>>>);
 
 impl<V> Default for Variants<V> {

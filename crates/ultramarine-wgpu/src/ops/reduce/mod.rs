@@ -24,7 +24,8 @@ const FOLD: &str = include_str!("../../../kernels/reduce/fold.wgsl");
 const ARG: &str = include_str!("../../../kernels/reduce/arg.wgsl");
 const SHARED: &str = include_str!("../../../kernels/reduce/group.wgsl");
 
-/// A reduction.
+/// The work of REDUCE and ARG_REDUCE: kernels that reduce segments, and kernels that merge the
+/// segments of an output.
 pub struct Reduce {
     /// A segment for each invocation, or for the lanes of a workgroup.
     each: Deferred,

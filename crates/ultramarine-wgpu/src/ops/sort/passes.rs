@@ -16,7 +16,7 @@ const LARGE: u32 = 1024;
 /// Invocations of a workgroup of the latter.
 const GROUP: u32 = 256;
 
-/// The kernels that sort keys of a dtype, with the numbers of their elements in the lane.
+/// The kernels that sort keys of a dtype together with their positions in the lane.
 pub struct Passes {
     blocks: Arc<Kernel>,
     /// Blocks are those of a workgroup.
@@ -28,7 +28,7 @@ pub struct Passes {
     key: u64,
 }
 
-/// Lanes to sort.
+/// The lanes that a command sorts, each by itself.
 pub struct Lanes<'a> {
     /// The elements' buffer.
     pub input: &'a Arc<Block>,

@@ -35,7 +35,7 @@ pub mod flag {
     pub const LENGTHS: u32 = 8;
 }
 
-/// A kernel for blocks of rows.
+/// The variant of the kernel for blocks of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Block {
     /// Rows of an invocation: 4 or 1.

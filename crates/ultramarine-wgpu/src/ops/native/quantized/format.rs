@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::quantization;
 
-/// A format of numbers.
+/// The format of numbers of few bits: their mode, bits and group size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Format {
     mode: u32,

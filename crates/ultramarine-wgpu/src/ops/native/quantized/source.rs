@@ -21,7 +21,7 @@ pub const SIZE: u32 = 256;
 /// Bytes of workgroup memory of tiles.
 pub const ROOM: u32 = 4 * (64 * 33 + 32 * 65);
 
-/// The result of a kernel.
+/// The family of a kernel of QUANTIZED_MATMUL, by what computes a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// So many rows of a column by a team of so many members: rows of words are columns of the factor.
@@ -32,7 +32,7 @@ pub enum Kind {
     Tiles,
 }
 
-/// Parts of a product that differ by request.
+/// The parts of a product that are constant in its kernels, because a request decides them.
 #[derive(Clone, Copy, Debug)]
 pub struct Product {
     pub format: Format,
