@@ -3,7 +3,7 @@
 use crate::dtype::{DType, Num};
 use crate::tensor::each_index;
 
-/// An expected value, and the error that is allowed.
+/// An expected value, and the error that a result may have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Expected {
     /// Before rounding to the dtype.

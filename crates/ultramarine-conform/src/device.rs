@@ -12,7 +12,8 @@ use ultramarine_abi::{
     status,
 };
 
-/// A device that was opened.
+/// An open device of a backend, with safe functions for what the contract offers. Every call is
+/// checked.
 pub struct Device<'a> {
     pub backend: &'a Backend,
     pub index: u32,
@@ -28,7 +29,7 @@ unsafe impl Send for Device<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Device<'_> {}
 
-/// A handle that may cross threads.
+/// A handle of the backend that may cross threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handle(pub *mut c_void);
 
@@ -38,14 +39,14 @@ unsafe impl Send for Handle {}
 // SAFETY: as above.
 unsafe impl Sync for Handle {}
 
-/// Memory of a device. Freed by [`Device::free`], or by the end of the process.
+/// A buffer of a device. It is freed by [`Device::free`], or by the end of the process.
 #[derive(Clone, Copy, Debug)]
 pub struct Buffer {
     pub handle: Handle,
     pub bytes: u64,
 }
 
-/// The answer of `prepare`.
+/// The answer of `prepare`: a plan, or a refusal that the contract allows.
 pub enum Prepared {
     Plan(Handle),
     NeedsContiguous,

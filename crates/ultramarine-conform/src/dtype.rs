@@ -3,7 +3,7 @@
 use half::{bf16, f16};
 use ultramarine_abi::{dlpack::DLDataType, schema};
 
-/// An element type: its place in [`schema::DTYPES`].
+/// A dtype, by its index in [`schema::DTYPES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DType(pub u8);
 
@@ -17,7 +17,7 @@ pub enum Kind {
     Complex,
 }
 
-/// One number, wide enough for every dtype.
+/// A number, wide enough for every dtype.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Num {
     /// Integers and bool.

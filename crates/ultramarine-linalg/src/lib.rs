@@ -33,7 +33,7 @@ pub use faer::{c32, c64};
 pub use number::{Number, Real};
 pub use work::{Work, power_of_two};
 
-/// Singular vectors to compute.
+/// The singular vectors that a decomposition computes, and the memory for them.
 pub struct SingularVectors<'a, T> {
     /// Left ones, the columns of `m` x `m`, or `m` x `min(m, n)`.
     pub u: &'a mut [T],

@@ -6,7 +6,7 @@ use faer::{
 };
 use std::ops::{Mul, MulAssign, Neg, Sub, SubAssign};
 
-/// float32 or float64.
+/// A real type of matrix elements: float32 or float64.
 pub trait Real: RealField + Copy + Default + Send + Sync + 'static {
     /// Rounded.
     fn from_f64(v: f64) -> Self;
@@ -14,7 +14,7 @@ pub trait Real: RealField + Copy + Default + Send + Sync + 'static {
     fn to_f64(self) -> f64;
 }
 
-/// A real or complex number. Not for others to implement.
+/// A real or complex type of matrix elements. It cannot be implemented outside of this crate.
 pub trait Number:
     Copy
     + Default

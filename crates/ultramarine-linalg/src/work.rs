@@ -8,7 +8,8 @@ use faer::{
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Scratch memory for decompositions, which grows as needed and is used again.
+/// Scratch memory for decompositions. It grows as needed and serves later calls, so a loop over a
+/// batch allocates once.
 #[derive(Default)]
 pub struct Work {
     bytes: Vec<u8>,

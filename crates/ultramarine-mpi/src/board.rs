@@ -15,7 +15,8 @@ struct Entry {
     since: Instant,
 }
 
-/// Requests that are not complete.
+/// The watchdog's board: requests that are not complete, since when, and how long they may take. A
+/// request over the limit ends with a report of all of them, and MPI is given up.
 pub struct Board {
     limit: Mutex<Option<Duration>>,
     /// `rank 1 of 4`, once it is known.
@@ -26,14 +27,17 @@ pub struct Board {
     expired: AtomicBool,
 }
 
-/// A request on the board.
+/// A request on the [`Board`], until [`Board::remove`].
 #[derive(Clone, Copy, Debug)]
 pub struct Watched {
     id: u64,
     since: Instant,
 }
 
-/// The limit that the environment gives.
+/// Returns the limit that the environment sets, or the default one; `None` for no limit.
+///
+/// # Errors
+/// [`Error::Argument`] for a value that is not a number of seconds.
 pub fn limit() -> Result<Option<Duration>, Error> {
     parse(std::env::var(VARIABLE).ok().as_deref())
 }
@@ -102,12 +106,15 @@ impl Board {
         *self.limit.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = limit;
     }
 
-    /// Fails where MPI has been given up.
+    /// Fails if MPI has been given up.
+    ///
+    /// # Errors
+    /// An [`Error`] with the reason.
     pub fn usable(&self) -> Result<(), Error> {
         self.broken.get().map_or(Ok(()), |why| Err(Error::Broken(why.clone())))
     }
 
-    /// Gives MPI up. The first reason stays.
+    /// Gives MPI up: every later request fails with this reason. The first reason stays.
     pub fn give_up(&self, why: &str) {
         let _ = self.broken.set(Arc::from(why));
     }

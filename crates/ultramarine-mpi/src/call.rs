@@ -5,7 +5,7 @@ use crate::operations::{self, Reduction};
 use crate::table::{Handle, Table};
 use std::ffi::{c_int, c_void};
 
-/// Datatype of MPI. Reductions of this crate take any of their size.
+/// The datatype of MPI that a call moves. Reductions of this crate take any of their size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Element {
     Byte,
@@ -16,7 +16,7 @@ pub enum Element {
     Double,
 }
 
-/// A reduction, as MPI is to do it.
+/// A reduction as a [`Call`] asks MPI for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reduce {
     pub element: Element,
@@ -45,7 +45,8 @@ impl Reduce {
     }
 }
 
-/// One non-blocking call. Counts are of the reduction's elements, or of bytes.
+/// A non-blocking call of MPI. A request is made of one or several; counts are of the reduction's
+/// elements, or of bytes.
 #[derive(Clone, Copy, Debug)]
 pub enum Call {
     AllReduce { input: Option<*const u8>, output: *mut u8, count: c_int, reduce: Reduce },

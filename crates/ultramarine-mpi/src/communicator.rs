@@ -25,7 +25,9 @@ fn piece() -> usize {
     })
 }
 
-/// A group of processes that communicate.
+/// A group of processes that communicate: collectives and messages over memory of the caller's.
+/// Clones are the same group. Calls may come from any thread; one thread of this crate talks to
+/// MPI.
 #[derive(Clone)]
 pub struct Communicator {
     shared: Arc<Shared>,
@@ -55,12 +57,12 @@ impl Communicator {
         Communicator { shared: Arc::new(Shared { engine, place, order: Mutex::default() }) }
     }
 
-    /// This process: 0 to `size() - 1`.
+    /// Returns the number of this process, from 0 to `size() - 1`.
     pub fn rank(&self) -> usize {
         self.shared.place.rank
     }
 
-    /// Number of processes.
+    /// Returns the number of processes.
     pub fn size(&self) -> usize {
         self.shared.place.size
     }

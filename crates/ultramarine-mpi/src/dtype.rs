@@ -10,12 +10,12 @@ macro_rules! dtypes {
             /// All of them.
             pub const ALL: [Dtype; 14] = [$(Dtype::$name),*];
 
-            /// Bytes of an element.
+            /// Returns the bytes of an element.
             pub const fn size(self) -> usize {
                 match self { $(Dtype::$name => $size,)* }
             }
 
-            /// Name, such as `float32`.
+            /// Returns the name, such as `float32`.
             pub const fn name(self) -> &'static str {
                 match self { $(Dtype::$name => $text,)* }
             }

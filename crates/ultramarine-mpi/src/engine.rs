@@ -19,7 +19,7 @@ pub const LONGEST_NAP: Duration = Duration::from_micros(500);
 /// How often a waiting thread looks for itself at the limit, and at failures that the thread of MPI cannot report.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// A communicator of MPI: its place in the engine's list, and this process in it.
+/// A communicator of MPI: its index in the engine's list, and this process's place in it.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     pub index: usize,
@@ -27,7 +27,7 @@ pub struct Place {
     pub size: usize,
 }
 
-/// Task of the thread of MPI.
+/// A task for the thread of MPI.
 pub enum Job {
     /// Posts calls, in order.
     Calls(Vec<Call>),
@@ -41,14 +41,14 @@ pub enum Job {
     Finish,
 }
 
-/// A message's memory.
+/// The memory of a message that is under way. It is released when the message is delivered.
 pub struct Kept {
     pub bytes: usize,
     /// Holds the memory, until it is dropped.
     pub _owner: Box<dyn Send>,
 }
 
-/// A task with the place for its result.
+/// A [`Job`] with its communicator, and the [`Ticket`] for its result.
 pub struct Command {
     pub comm: Place,
     pub description: String,
@@ -60,7 +60,7 @@ pub struct Command {
 /// Result of a command; a communicator for [`Job::Split`].
 type Outcome = Result<Option<Place>, Error>;
 
-/// The place for a command's result.
+/// The place for a command's result. The submitting thread waits for it.
 #[derive(Default)]
 pub struct Ticket {
     outcome: Mutex<Option<Outcome>>,
@@ -82,13 +82,14 @@ impl Ticket {
     }
 }
 
-/// MPI's own end, callable from any thread.
+/// The end of all processes by MPI itself, callable from any thread.
 pub trait Ends: Send + Sync {
     /// `MPI_Abort`: ends the job's processes.
     fn abort(&self, code: i32);
 }
 
-/// State that all threads share.
+/// The state that all threads share: the queue of commands for the thread of MPI, the [`Board`],
+/// and whether MPI can still be used.
 pub struct Engine {
     pub board: Board,
     /// The process that started MPI.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use thiserror::Error as ThisError;
 
-/// A failure of this crate.
+/// A failure of this crate. Its text says what failed, and the remedy.
 #[derive(Clone, Debug, ThisError)]
 #[non_exhaustive]
 pub enum Error {

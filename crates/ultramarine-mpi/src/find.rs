@@ -11,7 +11,7 @@ use std::ffi::{CStr, c_char, c_int};
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-/// A library that was found.
+/// A library of MPI that was found on this machine.
 #[derive(Clone, Debug)]
 pub struct Found {
     /// Its file, where the system tells it; else the name that it was opened by.

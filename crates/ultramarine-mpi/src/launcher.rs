@@ -1,6 +1,6 @@
 //! Launchers: their marks in the environment.
 
-/// The implementation, by its binary interface.
+/// The binary interface of an MPI implementation. Programs compiled for one cannot use the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flavour {
     /// Open MPI: handles are addresses of objects in the library.
@@ -18,7 +18,7 @@ impl std::fmt::Display for Flavour {
     }
 }
 
-/// A launcher that started this process.
+/// The launcher that started this process; [`launcher`] finds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launcher {
     /// The implementation that its processes have to load; `None` where both would do (Slurm with PMIx).

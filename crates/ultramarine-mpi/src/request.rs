@@ -3,7 +3,7 @@
 use crate::dtype::Dtype;
 use crate::error::Error;
 
-/// The collective or message.
+/// The kind of a collective or message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Sum over all ranks; `or` of bools. Output: as many elements as the input.
@@ -43,7 +43,7 @@ impl Kind {
     }
 }
 
-/// One collective or message.
+/// A collective or message, as [`Communicator`](crate::Communicator) takes it.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// The collective or message.

@@ -33,7 +33,7 @@ unsafe impl Send for Address {}
 // SAFETY: as above.
 unsafe impl Sync for Address {}
 
-/// Predefined objects.
+/// Predefined objects of MPI: communicators, datatypes, operations.
 pub struct Constants<H> {
     pub world: H,
     /// The communicator of this process alone.
@@ -189,7 +189,8 @@ functions! {
     get_count c"MPI_Get_count" (In, H, Int);
 }
 
-/// All of an interface: functions, predefined objects and, once MPI runs, operations made by this crate.
+/// A binary interface of MPI: its functions, predefined objects and, once MPI runs, operations made
+/// by this crate.
 pub struct Table<H> {
     pub functions: Functions<H>,
     pub constants: Constants<H>,

@@ -54,7 +54,8 @@ pub fn of(op: &OpSchema, scope: &Scope) -> Option<Vec<OpUnderTest>> {
     }
 }
 
-/// A request, and its result.
+/// A case: one request with its operands, and the expected result. [`crate::run`] runs it,
+/// [`crate::compare`] compares.
 pub struct Case {
     /// Its shapes and layouts.
     pub what: String,
@@ -70,7 +71,8 @@ pub struct Case {
     pub repeats: bool,
 }
 
-/// An operation under test: an op of a family, or one of its codes, for a dtype.
+/// An operation under test for one dtype, with its [`Case`]s: an operation of the contract, or one
+/// of its codes.
 pub struct OpUnderTest {
     pub family: OpId,
     /// The code's name, or what else tells it from others of the family.
@@ -105,7 +107,7 @@ impl OpUnderTest {
 pub const PRECISIONS: [(&str, u32, f64); 2] =
     [("high", precision::HIGH, 1.0 / 1024.0), ("medium", precision::MEDIUM, 1.0 / 128.0)];
 
-/// The device properties that decide which cases are made.
+/// The properties of a device that decide which cases are made.
 #[derive(Clone, Copy)]
 pub struct Scope {
     /// All layouts for each op.

@@ -23,7 +23,8 @@ pub struct Rotation {
     pub right_only: bool,
 }
 
-/// The outcome.
+/// A problem after deflation: the values that are left for the secular equation, and those that are
+/// known.
 pub struct Deflated {
     /// Indices of values that are left, of ascending, distinct values.
     pub kept: Vec<usize>,

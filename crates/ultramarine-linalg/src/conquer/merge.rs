@@ -9,7 +9,7 @@ use std::ops::Range;
 /// Columns of a task.
 const COLUMNS: usize = 16;
 
-/// Vectors of one side of a problem.
+/// The vectors of one side of a problem, left or right.
 pub struct Side<'a, R> {
     /// Columns, as many elements apart as the room's; empty if they are not wanted.
     pub vectors: &'a mut [R],
@@ -19,7 +19,7 @@ pub struct Side<'a, R> {
     pub ends: Option<[&'a mut [f64]; 2]>,
 }
 
-/// Memory of a problem, as many columns as its vectors have, if these are wanted.
+/// The memory of a problem, of as many columns as its vectors have, if vectors are wanted.
 pub struct Room<'a, R> {
     /// Elements from a column to the next.
     pub ld: usize,
@@ -27,7 +27,7 @@ pub struct Room<'a, R> {
     pub mix: &'a mut [R],
 }
 
-/// A problem whose halves are solved.
+/// A problem whose halves are solved. [`Merge::run`] joins them.
 pub struct Merge<'a, R> {
     /// Values of the left half, a zero if there is a centre, values of the right half; then of the whole, in any order.
     pub d: &'a mut [f64],

@@ -7,7 +7,7 @@ const STEPS: usize = 250;
 /// Steps after which every other one halves the interval.
 const PATIENCE: usize = 12;
 
-/// The equation.
+/// The secular equation of a [merge](super::merge): its poles and weights.
 pub struct Secular<'a> {
     /// Distinct, ascending: the poles, or their square roots.
     pub poles: &'a [f64],
@@ -17,7 +17,8 @@ pub struct Secular<'a> {
     pub squared: bool,
 }
 
-/// A root (or its square root), by its distance from a pole: the sum would not tell it from that.
+/// A root of the equation (or its square root) as a pole and the distance from it. Their sum would
+/// lose the digits of the distance.
 #[derive(Clone, Copy, Default)]
 pub struct Root {
     origin: f64,
