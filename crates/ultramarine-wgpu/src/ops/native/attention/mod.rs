@@ -6,7 +6,7 @@ mod units;
 
 use super::variants::Variants;
 use crate::dtype::Dtype;
-use crate::hal::Units;
+use crate::hal::{self, Units};
 use crate::launch::{Job, OpRequest, View, Work, count};
 use crate::ops::units::{EIGHT, of as units_of};
 use crate::program::Kernel;
@@ -23,6 +23,9 @@ const FEW: i64 = 32;
 const PART: i64 = 128;
 /// Invocations of a workgroup for few rows.
 const FEW_SIZE: u64 = 64;
+
+/// The setting by which, if it is `one`, units pass over all keys once: it was not measured.
+const SETTING: &str = "ATTENTION";
 
 /// Buffers of a kernel: words, operands, results, parts.
 const BUFFERS: u32 = 10;
@@ -70,11 +73,14 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     if dtypes != expected || outputs != [dtype, Dtype::Float32] {
         return Err(Failure::invalid("the operands of attention do not fit"));
     }
+    let setting = std::env::var(hal::variable(SETTING));
+    let guessed = setting.is_ok_and(|setting| setting.trim() == "one");
     let flags = [
         (causal, flag::CAUSAL),
         (mask, flag::MASKED),
         (sinks, flag::SINKS),
         (lengths, flag::LENGTHS),
+        (guessed.into(), flag::GUESSED),
     ];
     let flags = flags.into_iter().filter(|(there, _)| *there == 1).map(|(_, bit)| bit).sum();
     let bools = masks == Some(Dtype::Bool);

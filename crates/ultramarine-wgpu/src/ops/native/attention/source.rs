@@ -33,6 +33,7 @@ pub mod flag {
     pub const MASKED: u32 = 2;
     pub const SINKS: u32 = 4;
     pub const LENGTHS: u32 = 8;
+    pub const GUESSED: u32 = 16;
 }
 
 /// The variant of the kernel for blocks of rows.
@@ -107,6 +108,7 @@ impl Attention {
             ("MASKED", flag::MASKED),
             ("SINKS", flag::SINKS),
             ("LENGTHS", flag::LENGTHS),
+            ("GUESSED", flag::GUESSED),
         ];
         let mut items = String::new();
         for (name, number) in WORDS.into_iter().chain(flags) {

@@ -1,6 +1,7 @@
 //! The kernel of ATTENTION by units: `attention_units.wgsl` with what depends on the size of heads.
 
 use super::source::{Attention, variables};
+use crate::dtype::Dtype;
 use crate::hal::Units;
 use crate::ops::units::{self, Load, MEET, SIDE as UNIT};
 use crate::shader::source::Source;
@@ -15,8 +16,9 @@ const ROWS: u32 = 64;
 const SIZES: (u32, u32) = (32, 128);
 /// Vectors between the powers of rows: 32 keys, and 8 halves more.
 const POWERS: u32 = 5;
-/// Elements of `meet`: two units for each subgroup.
-const KEPT: u32 = 4 * 2 * UNIT * MEET;
+/// Elements between units of sums in `meet`, and all: two for each subgroup.
+const APART: u32 = UNIT * MEET + UNIT;
+const KEPT: u32 = 4 * 2 * APART;
 
 /// Vectors between lines of queries, keys and values.
 fn pitch(size: u32) -> u32 {
@@ -36,7 +38,8 @@ pub fn fits(size: u32, group_memory: u32) -> bool {
 pub fn source(attention: Attention, how: Units) -> Source {
     let size = attention.value_size;
     let (line, parts) = (pitch(size), size / UNIT);
-    let [mut held, mut scores, mut declare, mut values, mut store] = [const { String::new() }; 5];
+    let [mut held, mut scores, mut declare, mut reset, mut values, mut store] =
+        [const { String::new() }; 6];
     let two = UNIT / 8;
     let load = |name, array, left, pitch, rows| Load { name, array, left, pitch, rows };
     let loads = [
@@ -56,9 +59,10 @@ pub fn source(attention: Attention, how: Units) -> Source {
             _ = writeln!(scores, "let c{n}_{d} = {product};");
         }
         _ = writeln!(declare, "var o{d} = Sums();");
+        _ = writeln!(reset, "o{d} = Sums();");
     }
     for n in 0..2 {
-        let at = format!("warp * 640u + {}u", UNIT * MEET * n);
+        let at = format!("warp * {}u + {}u", 2 * APART, APART * n);
         scores += &(units::kept(how, &format!("c{n}_{}", parts - 1), &at) + "\n");
         let at = format!("from_powers + {}u", two * n);
         _ = writeln!(values, "let p{n} = {};", powers.unit(how, &at));
@@ -73,7 +77,7 @@ pub fn source(attention: Attention, how: Units) -> Source {
             store,
             "{}\nworkgroupBarrier();\n\
              if (here) {{ store_results(warp, {}u, joined.x, total); }}\nworkgroupBarrier();",
-            units::kept(how, &format!("o{d}"), "warp * 640u"),
+            units::kept(how, &format!("o{d}"), &format!("warp * {}u", 2 * APART)),
             UNIT * d
         );
     }
@@ -104,15 +108,17 @@ pub fn source(attention: Attention, how: Units) -> Source {
         .replace("PUT_KEYS", &put_keys)
         .replace("PUT_VALUES", &put_values)
         .replace("DECLARE", &declare)
-        .replace("    VALUES\n", &values)
+        .replace("RESET", &reset)
+        .replace("      VALUES\n", &values)
         .replace("  STORE\n", &store);
     let arrays = [("lines", ROWS * line), ("powers", ROWS * POWERS)];
     let program = attention.program(|name| !["q", "k", "v"].contains(&name));
     let program = units::declared(program, (how, attention.dtype), (&arrays, &loads), KEPT);
     let items = format!(
-        "const LINE: u32 = {line}u;\nconst EIGHTS: u32 = {}u;\nconst LINES: u32 = 1u;\n{}{}\
+        "var<workgroup> again: u32;\n{}const LINE: u32 = {line}u;\nconst EIGHTS: u32 = {}u;\nconst LINES: u32 = 1u;\n{}{}\
          fn value_element(key: u32, e: u32) -> f32 {{\n\
          return half_of(v[place(V, batch, key_head, key) / 8u + e / 8u], e % 8u);\n}}\n{text}",
+        weights(attention.dtype),
         size / 8,
         attention.masks(),
         variables(&["key_end", "batch", "first_head", "key_head", "seen", "head_of", "query_of"]),
@@ -124,10 +130,32 @@ pub fn source(attention: Attention, how: Units) -> Source {
         .build()
 }
 
+/// `eight_weights`, which rounds numbers that are not below 0 to halves, and above which sum of a turn's weights one of them may
+/// be no half. NaN is none: the rows' totals have it.
+fn weights(dtype: Dtype) -> String {
+    let (highest, bits) = match dtype {
+        Dtype::Bfloat16 => ("1e20", "return (bits + 0x7fffu + ((bits >> 16u) & 1u)) >> 16u;"),
+        // Units of the last place of 0.5 are those of the subnormals.
+        _ => (
+            "32768.0",
+            "let normal = ((bits + 0xfffu + ((bits >> 13u) & 1u)) >> 13u) - 0x1c000u;\n\
+             return select(normal, bitcast<u32>(x + 0.5) - 0x3f000000u, x < 6.103515625e-5);",
+        ),
+    };
+    let pair =
+        |x: &str, y: &str| format!("(weight_bits({x}) & 0xffffu) | (weight_bits({y}) << 16u)");
+    let pairs = [("x.x", "x.y"), ("x.z", "x.w"), ("y.x", "y.y"), ("y.z", "y.w")];
+    let pairs = pairs.map(|(x, y)| pair(x, y)).join(", ");
+    format!(
+        "const HIGHEST: f32 = {highest};\n\
+         fn weight_bits(x: f32) -> u32 {{\nlet bits = bitcast<u32>(x);\n{bits}\n}}\n\
+         fn eight_weights(x: vec4<f32>, y: vec4<f32>) -> Eight {{ return bitcast<Eight>(vec4<u32>({pairs})); }}\n"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dtype::Dtype;
     use crate::shader::{compile, halves, narrow};
 
     #[test]
