@@ -68,6 +68,8 @@ pub struct Properties {
     /// Products of small matrices of float16 and of bfloat16, on devices that have them. Such kernels take their time
     /// elsewhere.
     pub units: [Option<Units>; 2],
+    /// The device rounds to bfloat16.
+    pub rounds_bfloat16: bool,
 }
 
 /// Storage buffers of a kernel that every device must have room for.
@@ -79,6 +81,18 @@ const KERNELS: &str = "KERNELS";
 /// `off` or `emulated`: how products of small matrices are made, whatever the device has.
 #[cfg(not(any(windows, target_vendor = "apple")))]
 const UNITS: &str = "MATRICES";
+
+/// `device`: conversions to bfloat16 are the device's own, where it has that type. They are not known to round to the nearest
+/// even number.
+#[cfg(not(any(windows, target_vendor = "apple")))]
+const BFLOAT16: &str = "BFLOAT16";
+
+/// True if the device rounds to bfloat16: it has its matrices, and the setting asks for it.
+#[cfg(not(any(windows, target_vendor = "apple")))]
+pub(super) fn rounds_bfloat16(units: [Option<Units>; 2]) -> bool {
+    let asked = std::env::var(variable(BFLOAT16));
+    units[1] == Some(Units::Native) && asked.is_ok_and(|asked| asked.trim() == "device")
+}
 
 /// Products of small matrices of float16 and of bfloat16 on a device with kernels for GPUs. `native` for those that it has
 /// itself.
@@ -171,6 +185,7 @@ impl Properties {
             ),
             // naga's writers for these languages have none that are tested here.
             units: [None; 2],
+            rounds_bfloat16: false,
         })
     }
 

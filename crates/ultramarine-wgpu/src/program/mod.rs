@@ -5,6 +5,7 @@ mod kept;
 use crate::context::{Context, lock};
 use crate::hal::{self, Code};
 use crate::shader::compile::{self, Zeros};
+use crate::shader::halves;
 use crate::shader::source::Source;
 use kept::Kept;
 pub use kept::directory;
@@ -29,6 +30,8 @@ pub struct Kernel {
 
 impl Kernel {
     fn of(context: &Arc<Context>, source: &Source) -> Result<Self> {
+        let changed = context.properties.rounds_bfloat16.then(|| halves::by_device(source));
+        let source = changed.as_deref().unwrap_or(source);
         keep(source);
         let bytes: Vec<u8> = source.bytes.iter().flat_map(|b| b.to_le_bytes()).collect();
         let key = kept::key(context, &[source.text.as_bytes(), &bytes]);

@@ -1,8 +1,13 @@
 //! Cooperative matrices of halves. naga takes the type of a matrix from the array that it is loaded from, and knows no
 //! bfloat16; the kernels here load from arrays of words, with two halves in each. In this pass matrices of unsigned words
 //! become those of float16, and matrices of signed words those of bfloat16 (`SPV_KHR_bfloat16`).
+//!
+//! Kernels without matrices have halves for one purpose: conversions to bfloat16 by the device, which [`by_device`] puts in
+//! the place of functions. Their halves become bfloat16, too.
 
+use super::source::Source;
 use super::spirv::{HEADER, instructions, op, opcode, operand, push};
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// BFloat16TypeKHR and BFloat16CooperativeMatrixKHR.
@@ -12,6 +17,37 @@ const EXTENSION: &str = "SPV_KHR_bfloat16";
 const BFLOAT16: u32 = 0;
 /// Bits of a word.
 const WORD: u32 = 32;
+
+/// The functions of `numbers.wgsl` that round to bfloat16, and what they are by the device. The conversion of its bits is the
+/// other direction of the same, since bits of bfloat16 are no words.
+const CONVERSIONS: [(&str, &str); 2] = [
+    (
+        "fn bf16_down(x: f32) -> u32 {\n",
+        "fn bf16_down(x: f32) -> u32 { return bitcast<u32>(f32(f16(x))) >> 16u; }\n",
+    ),
+    (
+        "fn bf16_rounded(x: f32) -> f32 {\n",
+        "fn bf16_rounded(x: f32) -> f32 { return f32(f16(x)); }\n",
+    ),
+];
+
+/// A program whose numbers the device rounds to bfloat16, unless it has halves already or rounds none.
+pub fn by_device(source: &Source) -> Cow<'_, Source> {
+    const HEAD: &str = "enable wgpu_int16;\n";
+    let Some(rest) = source.text.strip_prefix(HEAD) else { return Cow::Borrowed(source) };
+    let mut text = format!("enable wgpu_int16, f16;\n{rest}");
+    let mut found = false;
+    for (head, by) in CONVERSIONS {
+        let Some(at) = text.find(head) else { continue };
+        let Some(length) = text[at..].find("\n}\n") else { continue };
+        text.replace_range(at..at + length + 3, by);
+        found = true;
+    }
+    match found {
+        true => Cow::Owned(Source { text, ..source.clone() }),
+        false => Cow::Borrowed(source),
+    }
+}
 
 /// The module with its matrices of words made of halves.
 pub fn made(module: &[u32]) -> Result<Vec<u32>, String> {
@@ -24,13 +60,19 @@ pub fn made(module: &[u32]) -> Result<Vec<u32>, String> {
     let signed: Vec<bool> = all(op::TYPE_COOPERATIVE_MATRIX)
         .filter_map(|i| words.get(&operand(i, 1)).copied())
         .collect();
-    let Some(bfloat16) = signed.first().copied() else { return Ok(module.to_vec()) };
+    // The text has declared the types for float16, which stand before all others and are not used.
+    let half = all(op::TYPE_FLOAT).find(|i| operand(i, 1) == 16).map(|i| operand(i, 0));
+    let matrices = all(op::TYPE_COOPERATIVE_MATRIX).next().is_some();
+    let bfloat16 = match signed.first() {
+        Some(signed) => *signed,
+        None if half.is_some() && !matrices => true,
+        None => return Ok(module.to_vec()),
+    };
     if signed.contains(&!bfloat16) {
         return Err("matrices of float16 and of bfloat16 in one kernel".to_owned());
     }
-    // The text has declared the types for float16, which stand before all others and are not used.
-    let half = all(op::TYPE_FLOAT).find(|i| operand(i, 1) == 16).map(|i| operand(i, 0));
     let half = half.ok_or("matrices of halves without their type")?;
+    let capabilities = if matrices { &CAPABILITIES[..] } else { &CAPABILITIES[..1] };
 
     let mut out = module[..HEADER].to_vec();
     let (mut in_capabilities, mut in_extensions) = (bfloat16, bfloat16);
@@ -38,7 +80,7 @@ pub fn made(module: &[u32]) -> Result<Vec<u32>, String> {
         let code = opcode(instruction);
         if in_capabilities && code != op::CAPABILITY {
             in_capabilities = false;
-            CAPABILITIES.iter().for_each(|c| push(&mut out, op::CAPABILITY, &[*c]));
+            capabilities.iter().for_each(|c| push(&mut out, op::CAPABILITY, &[*c]));
         }
         if in_extensions && !matches!(code, op::CAPABILITY | op::EXTENSION) {
             in_extensions = false;
@@ -71,6 +113,7 @@ fn text(text: &str) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shader::Program;
     use crate::shader::compile::compile;
 
     fn module(word: &str) -> Vec<u32> {
@@ -108,6 +151,28 @@ mod tests {
             let named = all(op::EXTENSION).any(|i| i[1..] == text(EXTENSION)[..]);
             assert_eq!(named, bfloat16);
         }
+    }
+
+    #[test]
+    fn devices_round_to_bfloat16() {
+        let body = "let x = bitcast<f32>(i); out[i] = bf16_down(bf16_rounded(x));";
+        let source = Program::new(&[]).array("out", "u32").body(body).build();
+        let changed = by_device(&source);
+        assert!(!changed.text.contains("0x7fffu"), "{}", changed.text);
+        let made = made(&compile(&changed.text).unwrap()).unwrap();
+        let list = instructions(&made).unwrap();
+        let all = |code: u32| list.iter().copied().filter(move |i| opcode(i) == code);
+        let half = all(op::TYPE_FLOAT).find(|i| operand(i, 1) == 16).unwrap();
+        assert_eq!(&half[2..], [16, BFLOAT16]);
+        let asked: Vec<_> = all(op::CAPABILITY).map(|i| operand(i, 0)).collect();
+        assert!(asked.contains(&CAPABILITIES[0]) && !asked.contains(&CAPABILITIES[1]));
+        // There and back, twice.
+        assert_eq!(all(op::F_CONVERT).count(), 4);
+        // Nothing to round, or halves of another kind.
+        let none = Program::new(&[]).array("out", "u32").body("out[i] = i;");
+        assert!(matches!(by_device(&none.clone().build()), Cow::Borrowed(_)));
+        let enabled = Program::new(&[]).array("out", "u32").enable(", f16").body(body).build();
+        assert!(matches!(by_device(&enabled), Cow::Borrowed(_)));
     }
 
     #[test]

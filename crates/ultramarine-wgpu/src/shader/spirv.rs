@@ -29,6 +29,7 @@ pub mod op {
     pub const MEMBER_DECORATE: u32 = 72;
     pub const U_CONVERT: u32 = 113;
     pub const S_CONVERT: u32 = 114;
+    pub const F_CONVERT: u32 = 115;
     pub const F_ORD_NOT_EQUAL: u32 = 182;
     pub const F_UNORD_NOT_EQUAL: u32 = 183;
     pub const EXECUTION_MODE_ID: u32 = 331;

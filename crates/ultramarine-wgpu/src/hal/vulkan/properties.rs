@@ -2,7 +2,7 @@
 
 use super::bfloat16;
 use crate::hal::Exposed;
-use crate::hal::properties::{BUFFERS, Properties, gpu_kernels, units};
+use crate::hal::properties::{BUFFERS, Properties, gpu_kernels, rounds_bfloat16, units};
 use crate::shader::patch::FloatControls;
 use ash::vk;
 use wgpu_types::CooperativeScalarType;
@@ -92,6 +92,7 @@ impl Properties {
         let gpu_kernels = gpu_kernels(info.device_type, group);
         let matrices = has_units(instance, device, exposed);
         let bfloat16 = matrices && bfloat16::is_offered(shared.entry(), instance, device);
+        let units = units(gpu_kernels, [matrices, bfloat16]);
         Ok(Self {
             name: info.name.clone(),
             driver: format!("{} {}", info.driver, info.driver_info).trim().to_owned(),
@@ -119,7 +120,8 @@ impl Properties {
             keeps_subnormals: floats.subnormals[1] || llvmpipe,
             iterations: if llvmpipe { 65000 } else { u32::MAX },
             gpu_kernels,
-            units: units(gpu_kernels, [matrices, bfloat16]),
+            units,
+            rounds_bfloat16: rounds_bfloat16(units),
             floats,
         })
     }
