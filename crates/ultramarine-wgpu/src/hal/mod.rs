@@ -39,14 +39,14 @@ use std::collections::BTreeMap;
 pub use adapters::{Adapters, Found};
 #[cfg(any(windows, target_vendor = "apple"))]
 pub use list::List;
-#[cfg(target_vendor = "apple")]
-pub use platform::take;
 pub use platform::{
     Api, Barriers, COHERENT, Code, DEVICE_TYPE, LANGUAGES, LIMIT, NAME, create_buffer, free_memory,
     open,
 };
 #[cfg(not(any(windows, target_vendor = "apple")))]
 pub use platform::{List, compiled};
+#[cfg(target_vendor = "apple")]
+pub use platform::{msl, take, with_group};
 pub use properties::{Properties, Units};
 
 /// A device.
@@ -108,6 +108,21 @@ pub struct Compiled {
 #[cfg(any(windows, target_vendor = "apple"))]
 pub fn compiled(_: &[u8], _: &str, _: &Properties) -> Result<Compiled, String> {
     Err(format!("{NAME} takes no compiled kernels"))
+}
+
+/// A user's kernel in the Metal Shading Language, and the number of its bindings. Other systems have none.
+///
+/// # Errors
+/// Always.
+#[cfg(not(target_vendor = "apple"))]
+pub fn msl(_: &str, _: &str) -> Result<(Code, usize), String> {
+    Err(format!("{NAME} takes no kernels in the Metal Shading Language"))
+}
+
+/// Likewise with a size of workgroups, which such a kernel's source does not say.
+#[cfg(not(target_vendor = "apple"))]
+pub fn with_group(code: &Code, _: [u32; 3]) -> Code {
+    code.clone()
 }
 
 /// The kind of memory that a buffer is in.

@@ -6,14 +6,16 @@
 //! * [`patch`]: numbers as IEEE 754 has them;
 //! * [`narrow`]: buffers of bytes;
 //! * [`shared`]: shared memory in kernels of Vulkan's memory model;
-//! * [`halves`]: matrices of float16 and of bfloat16 in such kernels;
-//! * [`msl`], [`hlsl`]: the same for Metal and DirectX 12, as [`text`]. They are compiled for all targets, and tested.
+//! * [`halves`]: matrices of float16 and of bfloat16 in such kernels, and conversions by the device;
+//! * [`msl`], [`hlsl`]: the same for Metal and DirectX 12, as [`text`]; [`msl_kernel`]: users' kernels for Metal. They are
+//!   compiled for all targets, and tested.
 
 pub mod compile;
 pub mod halves;
 pub mod hlsl;
 pub mod library;
 pub mod msl;
+pub mod msl_kernel;
 pub mod narrow;
 pub mod patch;
 pub mod shared;

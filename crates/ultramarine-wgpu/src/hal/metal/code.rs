@@ -2,8 +2,8 @@
 
 use crate::hal::Properties;
 use crate::shader::compile::{Parsed, Zeros};
-use crate::shader::msl;
 use crate::shader::text::Text;
+use crate::shader::{msl as kernels, msl_kernel};
 use wgpu_hal::ShaderInput;
 
 /// A kernel as the driver takes it.
@@ -20,7 +20,7 @@ impl Code {
         bytes: &[u32],
         _properties: &Properties,
     ) -> Result<Self, String> {
-        msl::write(parsed, entry, zeros, bytes).map(Self)
+        kernels::write(parsed, entry, zeros, bytes).map(Self)
     }
 
     /// For the hal.
@@ -49,4 +49,16 @@ impl Code {
     pub fn of_bytes(bytes: &[u8]) -> Option<Self> {
         Text::of_bytes(bytes).map(Self)
     }
+}
+
+/// A user's kernel, and the number of its bindings.
+pub fn msl(source: &str, entry: &str) -> Result<(Code, usize), String> {
+    let msl_kernel::Numbered { source, buffers, written } = msl_kernel::numbered(source, entry)?;
+    // The number of a binding that writes is that of its buffer in the user's text.
+    Ok((Code(Text { source, entry: entry.to_owned(), group: [1; 3], written }), buffers))
+}
+
+/// Likewise with a size of workgroups.
+pub fn with_group(code: &Code, group: [u32; 3]) -> Code {
+    Code(Text { group, ..code.0.clone() })
 }

@@ -3,7 +3,7 @@
 mod code;
 mod foreign;
 
-pub use code::Code;
+pub use code::{Code, msl, with_group};
 pub use foreign::take;
 
 use super::{Buffer, CommandEncoder, Device, Exposed, Found, Made, Opened, Place, Properties};
@@ -18,7 +18,7 @@ pub const NAME: &str = "metal";
 /// DLPack's type of these devices.
 pub const DEVICE_TYPE: i32 = ultramarine_abi::dlpack::device_type::METAL;
 /// Languages of users' kernels.
-pub const LANGUAGES: &str = "wgsl";
+pub const LANGUAGES: &str = "msl wgsl";
 /// No kernel counts on what other workgroups wrote: that was never tried.
 pub const COHERENT: bool = false;
 /// The limit of buffers.

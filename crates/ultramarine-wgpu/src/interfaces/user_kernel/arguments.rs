@@ -66,20 +66,13 @@ impl Arguments {
         batch: &mut Batch,
     ) -> Result<()> {
         match (given.kind, parameter) {
-            (argument::TENSOR, Parameter::Tensor) => {}
-            (argument::SCALAR, Parameter::Scalar) => {
+            (argument::TENSOR, Parameter::Tensor | Parameter::Any) => {}
+            (argument::SCALAR, Parameter::Scalar | Parameter::Any) => {
                 self.bindings.push(scalar(device, given, batch));
                 return Ok(());
             }
-            (argument::TENSOR | argument::SCALAR, _) => {
-                let (one, other) = match parameter {
-                    Parameter::Tensor => ("scalar", "var<storage>"),
-                    Parameter::Scalar => ("tensor", "var<uniform>"),
-                };
-                return Err(Failure::invalid(format!(
-                    "argument {i} is a {one}, and the kernel has {other} there"
-                )));
-            }
+            (argument::SCALAR, Parameter::Tensor) => return misplaced(i, "scalar", "var<storage>"),
+            (argument::TENSOR, Parameter::Scalar) => return misplaced(i, "tensor", "var<uniform>"),
             (kind, _) => {
                 let text = format!("argument {i} is of kind {kind}, which is unknown here");
                 return Err(Failure::invalid(text));
@@ -114,6 +107,10 @@ impl Arguments {
         self.bindings.push(Binding { place: Some(copy), offset: 0, bytes: words(bytes) });
         Ok(())
     }
+}
+
+fn misplaced(i: u32, one: &str, other: &str) -> Result<()> {
+    Err(Failure::invalid(format!("argument {i} is a {one}, and the kernel has {other} there")))
 }
 
 /// Memory until the batch is done.

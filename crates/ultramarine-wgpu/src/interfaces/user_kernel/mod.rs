@@ -1,16 +1,19 @@
-//! `ultramarine.kernel/1`: kernels that users give, in WGSL or compiled. Tensors are storage buffers of group 0, scalars
-//! uniforms.
+//! `ultramarine.kernel/1`: kernels that users give, in WGSL, in the Metal Shading Language, or compiled. Tensors are storage
+//! buffers of group 0, scalars uniforms; in the Metal Shading Language both are buffers.
 
 mod arguments;
 mod source;
 
+use crate::context::lock;
+use crate::hal::{self, Code};
 use crate::launch::Device;
 use crate::program::Kernel;
 use crate::streams::{Action, Batch, Stream};
 use arguments::Arguments;
 use core::ffi::c_void;
-use source::{Parameter, Source};
-use std::sync::Arc;
+use source::{Parameter, Source, fits};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 use ultramarine_abi::helper::{Failure, Result, give, handle, host_of, take, with_device};
 use ultramarine_abi::interface::kernel::{KernelInfo, KernelInterface, KernelLaunch, KernelSource};
 use ultramarine_abi::{Error, Status, read_sized, write_sized};
@@ -28,24 +31,65 @@ pub static TABLE: KernelInterface = KernelInterface {
 /// A user's kernel.
 struct UserKernel {
     name: Arc<str>,
-    group: [u32; 3],
     parameters: Vec<Parameter>,
-    /// `None` for groups that the device does not take: its driver must not see them, and launches are errors.
-    kernel: Option<Arc<Kernel>>,
+    kernel: Compiled,
+}
+
+/// A kernel's code on the device.
+enum Compiled {
+    /// For groups of the size that the source says.
+    Fixed([u32; 3], Arc<Kernel>),
+    /// Groups that the device does not take: its driver must not see them, and launches are errors.
+    Unfit([u32; 3]),
+    /// For groups of any size, each compiled at its first launch.
+    Any(Code, Mutex<HashMap<[u32; 3], Arc<Kernel>>>),
 }
 
 impl UserKernel {
     fn new(device: &Device, source: &Source) -> Result<Self> {
-        let kernel = source.fits.then(|| {
-            let bindings = source.parameters.len();
-            Kernel::new(&device.context, &source.code, bindings).map(Arc::new)
-        });
-        Ok(Self {
-            name: format!("kernel {}", source.entry).into(),
-            group: source.group,
-            parameters: source.parameters.clone(),
-            kernel: kernel.transpose()?,
-        })
+        let bindings = source.parameters.len();
+        let compile = || Kernel::new(&device.context, &source.code, bindings).map(Arc::new);
+        let kernel = match source.group {
+            Some(group) if source.fits => Compiled::Fixed(group, compile()?),
+            Some(group) => Compiled::Unfit(group),
+            // An error now if it does not compile.
+            None => Compiled::Any(source.code.clone(), Mutex::new([([1; 3], compile()?)].into())),
+        };
+        let name = format!("kernel {}", source.entry).into();
+        Ok(Self { name, parameters: source.parameters.clone(), kernel })
+    }
+
+    /// The code for groups of a size.
+    fn of_group(&self, device: &Device, block: [u32; 3]) -> Result<Arc<Kernel>> {
+        let properties = &device.context.properties;
+        let unfit = |group: [u32; 3]| {
+            Failure::invalid(format!(
+                "a group of {} threads: at most {} are possible, {} in all",
+                show(group),
+                show(properties.group_sizes),
+                properties.group_size
+            ))
+        };
+        match &self.kernel {
+            Compiled::Unfit(group) => Err(unfit(*group)),
+            Compiled::Fixed(group, _) if block != *group => Err(Failure::invalid(format!(
+                "a group of {} threads, and the source says {}",
+                show(block),
+                show(*group)
+            ))),
+            Compiled::Fixed(_, kernel) => Ok(kernel.clone()),
+            Compiled::Any(..) if block.contains(&0) || !fits(block, properties) => {
+                Err(unfit(block))
+            }
+            Compiled::Any(code, made) => {
+                if let Some(kernel) = lock(made).get(&block) {
+                    return Ok(kernel.clone());
+                }
+                let code = hal::with_group(code, block);
+                let kernel = Kernel::new(&device.context, &code, self.parameters.len())?;
+                Ok(lock(made).entry(block).or_insert(Arc::new(kernel)).clone())
+            }
+        }
     }
 }
 
@@ -54,29 +98,11 @@ fn show([x, y, z]: [u32; 3]) -> String {
 }
 
 /// The kernel, if it can be launched so.
-fn checked<'a>(
-    device: &Device,
-    kernel: &'a UserKernel,
-    launch: &KernelLaunch,
-) -> Result<&'a Arc<Kernel>> {
+fn checked(device: &Device, kernel: &UserKernel, launch: &KernelLaunch) -> Result<Arc<Kernel>> {
     let properties = &device.context.properties;
     let invalid = |text: String| Err(Failure::invalid(text));
-    let Some(compiled) = &kernel.kernel else {
-        return invalid(format!(
-            "a group of {} threads: at most {} are possible, {} in all",
-            show(kernel.group),
-            show(properties.group_sizes),
-            properties.group_size
-        ));
-    };
+    let compiled = kernel.of_group(device, launch.block)?;
     let (grid, most) = (launch.grid, properties.max_groups);
-    if launch.block != kernel.group {
-        return invalid(format!(
-            "a group of {} threads, and the source says {}",
-            show(launch.block),
-            show(kernel.group)
-        ));
-    }
     if grid.contains(&0) || grid.iter().zip(most).any(|(n, most)| *n > most) {
         return invalid(format!(
             "{} groups: at least 1 along each axis, and at most {} are possible",
@@ -132,7 +158,7 @@ unsafe extern "C" fn launch(
             let kernel: &UserKernel = handle(kernel, "the kernel")?;
             let launch =
                 read_sized(launch).ok_or_else(|| Failure::invalid("there is no launch"))?;
-            let compiled = checked(device, kernel, &launch)?.clone();
+            let compiled = checked(device, kernel, &launch)?;
             let mut batch = Batch::default();
             let mut arguments = Arguments::of(device, &kernel.parameters, &launch, &mut batch)?;
             let bindings = std::mem::take(&mut arguments.bindings);

@@ -11,8 +11,9 @@ use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::interface::kernel::KernelSource;
 use ultramarine_abi::status;
 
-/// The language of sources. All others are compiled code.
-const TEXT: &str = "wgsl";
+/// The languages of sources. All others are compiled code.
+const WGSL: &str = "wgsl";
+const MSL: &str = "msl";
 
 /// A user's kernel, checked and ready for the driver.
 pub struct Source {
@@ -22,8 +23,8 @@ pub struct Source {
     pub code: Code,
     /// Its bindings, 0 and on.
     pub parameters: Vec<Parameter>,
-    /// Invocations of a workgroup.
-    pub group: [u32; 3],
+    /// Invocations of a workgroup; `None` if the launch says how many.
+    pub group: Option<[u32; 3]>,
     /// The device takes groups of that size.
     pub fits: bool,
 }
@@ -35,6 +36,8 @@ pub enum Parameter {
     Tensor,
     /// `var<uniform>`: a number.
     Scalar,
+    /// A buffer for either.
+    Any,
 }
 
 /// Bytes of the largest scalar.
@@ -81,12 +84,22 @@ impl Source {
             .map_err(|_| Failure::invalid("a source that no memory holds"))?;
         // SAFETY: there are so many bytes, by this function's contract.
         let source = unsafe { core::slice::from_raw_parts(given.source.cast::<u8>(), bytes) };
-        if language != TEXT {
+        if language != WGSL && language != MSL {
             return Self::compiled(source, entry, properties);
         }
         let source = core::str::from_utf8(source)
             .map_err(|_| Failure::invalid("the source of a kernel is no UTF-8"))?;
-        Self::compile(source, entry, properties)
+        match language {
+            MSL => Self::msl(source, entry, properties),
+            _ => Self::compile(source, entry, properties),
+        }
+    }
+
+    fn msl(text: &str, entry: &str, properties: &Properties) -> Result<Self> {
+        let (code, bindings) = hal::msl(text, entry).map_err(Failure::new)?;
+        let kinds = (0..bindings as u32).map(|number| (number, Parameter::Any));
+        let parameters = in_order(kinds.collect(), properties.buffers)?;
+        Ok(Self { entry: entry.to_owned(), code, parameters, group: None, fits: true })
     }
 
     fn compiled(code: &[u8], entry: &str, properties: &Properties) -> Result<Self> {
@@ -96,7 +109,8 @@ impl Source {
             (number, if uniform { Parameter::Scalar } else { Parameter::Tensor })
         });
         let parameters = in_order(kinds.collect(), properties.buffers)?;
-        Ok(Self { entry: entry.to_owned(), code, parameters, group, fits: fits(group, properties) })
+        let fits = fits(group, properties);
+        Ok(Self { entry: entry.to_owned(), code, parameters, group: Some(group), fits })
     }
 
     fn compile(text: &str, entry: &str, properties: &Properties) -> Result<Self> {
@@ -118,12 +132,12 @@ impl Source {
         check_shared(&parsed.module, properties)?;
         let code = Code::of(&parsed, entry, Zeros::Handled, &[], properties);
         let code = code.map_err(Failure::new)?;
-        Ok(Self { entry: entry.to_owned(), code, parameters, group, fits })
+        Ok(Self { entry: entry.to_owned(), code, parameters, group: Some(group), fits })
     }
 }
 
 /// True if the device takes groups of that size.
-fn fits(group: [u32; 3], properties: &Properties) -> bool {
+pub fn fits(group: [u32; 3], properties: &Properties) -> bool {
     let threads = group.iter().fold(1u64, |n, g| n.saturating_mul(u64::from(*g)));
     threads <= u64::from(properties.group_size)
         && group.iter().zip(properties.group_sizes).all(|(n, most)| *n <= most)
