@@ -25,6 +25,7 @@ from typing import Any
 
 import all_reduce_rates
 import numpy as np
+import rank_ctas
 import rank_replays
 
 MIB = 1 << 20
@@ -37,6 +38,7 @@ PARTS: dict[str, tuple[str, dict[str, str]]] = {
     "training": ("training", {}),
     "replays": ("replays", {}),
     "replays in debug mode": ("replays", {"ULTRAMARINE_DISTRIBUTED_DEBUG": "1"}),
+    "limits of thread blocks": ("limited", {}),
     "exit beside a group that ends": ("ends_beside_a_group", {"EMULATED_NCCL_SLOW_END": "500"}),
     "a rank that dies": ("dies", {}),
     "a rank that does not come": ("sleeps", {"ULTRAMARINE_DISTRIBUTED_TIMEOUT": "4"}),
@@ -45,9 +47,10 @@ PARTS: dict[str, tuple[str, dict[str, str]]] = {
     "a rank that dies in a replay": ("dies_in_a_replay", {}),
     "rates": ("rates", {}),
     "rates, calls that do not block": ("rates_small", {"ULTRAMARINE_NCCL_BLOCKING": "0"}),
+    "rates by thread blocks": ("table", {}),
 }
 # Left out where times mean nothing.
-RATES = ("rates", "rates, calls that do not block")
+RATES = ("rates", "rates, calls that do not block", "rates by thread blocks")
 # Ranks that a fault ends by design.
 MAY_FAIL = {name: 1 for name in PARTS if name.startswith("a rank that dies")}
 
@@ -554,7 +557,8 @@ def main() -> int:
 
     # `init` makes it the rank's own.
     mx.set_default_device(mx.Device(mx.gpu))
-    function = globals().get(options.rank_of) or getattr(rank_replays, options.rank_of)
+    places = (globals(), vars(rank_replays), vars(rank_ctas))
+    function = next(place[options.rank_of] for place in places if options.rank_of in place)
     function(Ranks(options.output))
     return 0
 

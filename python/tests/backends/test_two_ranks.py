@@ -22,6 +22,7 @@ import ultramarine as mx
         "training",
         "replays",
         "replays in debug mode",
+        "limits of thread blocks",
         "exit beside a group that ends",
         "a rank that dies",
         "a rank that does not come",

@@ -5,6 +5,7 @@
 // Communicators that are not blocking answer "in progress" and go on in a thread, also for every group of operations.
 #include "shared.h"
 
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -32,7 +33,11 @@ struct Config {
   size_t size;
   unsigned magic, version;
   int blocking;
+  int cga_cluster_size, min_ctas, max_ctas;
 };
+
+// INT_MIN: NCCL's own choice.
+static bool takes(int ctas) { return ctas == INT_MIN || (ctas >= 1 && ctas <= 64); }
 
 static thread_local std::string last_error;
 
@@ -112,6 +117,7 @@ NCCL_CALL int ncclCommInitRankConfig(Comm **place, int size, UniqueId id, int ra
     return complain(INVALID_ARGUMENT, "a rank that is not below the size, or more than 8 ranks");
   if (config && (config->magic != 0xcafebeef || config->version < 21400))
     return complain(INVALID_ARGUMENT, "a configuration without its initializer");
+  if (config && !takes(config->max_ctas)) return complain(INVALID_ARGUMENT, "a number of thread blocks that is not 1 to 64");
   Comm *comm = new Comm;
   comm->name.assign(id.bytes, strnlen(id.bytes, sizeof id.bytes));
   comm->rank = rank;
@@ -124,7 +130,11 @@ NCCL_CALL int ncclCommInitRankConfig(Comm **place, int size, UniqueId id, int ra
 NCCL_CALL int ncclCommSplit(Comm *comm, int color, int key, Comm **place, Config *config) {
   Inside inside(comm);
   if (int code = inside.refusal("ncclCommSplit")) return code;
-  if (config) return complain(INVALID_ARGUMENT, "the emulator's parts have the configuration of the whole");
+  if (config && (config->magic != 0xcafebeef || config->version < 21400))
+    return complain(INVALID_ARGUMENT, "a configuration without its initializer");
+  if (config && (config->blocking != 0) != comm->blocking)
+    return complain(INVALID_ARGUMENT, "the emulator's parts block as the whole does");
+  if (config && !takes(config->max_ctas)) return complain(INVALID_ARGUMENT, "a number of thread blocks that is not 1 to 64");
   if (!place || color < -1) return complain(INVALID_ARGUMENT, "a color below -1");
   // The place is filled when the whole communicator has settled.
   return go_on(comm, comm->blocking, [=] {

@@ -27,6 +27,35 @@ fn is_blocking() -> bool {
     })
 }
 
+/// Variable with the most thread blocks (CTAs) of NCCL's kernels, and so the most multiprocessors that a group takes from computations
+/// beside it. It is read whenever a group is made, so that groups may differ.
+const MAX_CTAS: &str = "ULTRAMARINE_NCCL_MAX_CTAS";
+
+/// The most thread blocks by the variable's text; `None`: NCCL's own choice.
+fn max_ctas(text: Option<&str>) -> Result<Option<i32>> {
+    let Some(text) = text.map(str::trim).filter(|text| !text.is_empty()) else { return Ok(None) };
+    match text.parse() {
+        Ok(0) => Ok(None),
+        Ok(number @ 1..=64) => Ok(Some(number)),
+        _ => Err(Failure::invalid(format!(
+            "{MAX_CTAS}={text}: give a number of thread blocks from 1 to 64, or 0 for NCCL's own choice"
+        ))),
+    }
+}
+
+/// The most thread blocks of a group that is made now.
+fn max_ctas_now() -> Result<Option<i32>> {
+    max_ctas(std::env::var(MAX_CTAS).ok().as_deref())
+}
+
+fn config(max_ctas: Option<i32>) -> Config {
+    let mut config = Config::new(is_blocking());
+    if let Some(most) = max_ctas {
+        config.max_blocks = most;
+    }
+    config
+}
+
 /// The part of a communicator that threads share.
 struct Shared {
     context: Arc<Context>,
@@ -49,6 +78,8 @@ pub struct Communicator {
     shared: Arc<Shared>,
     /// The one that it is a part of, until it is ready.
     whole: Mutex<Option<Arc<Shared>>>,
+    /// The most thread blocks of its kernels; `None`: NCCL's own choice.
+    max_ctas: Option<i32>,
 }
 
 impl Shared {
@@ -204,9 +235,10 @@ impl Communicator {
         let (Ok(rank), Ok(size)) = (i32::try_from(rank), i32::try_from(n_ranks)) else {
             return Err(Failure::invalid(format!("rank {rank} of {n_ranks}")));
         };
+        let most = max_ctas_now()?;
         let shared = Shared::new(context.clone(), nccl);
         shared.open(move |shared| {
-            let (mut handle, mut config) = (std::ptr::null_mut(), Config::new(is_blocking()));
+            let (mut handle, mut config) = (std::ptr::null_mut(), config(most));
             // SAFETY: the places are valid; the device's context is current.
             let code = unsafe { (shared.nccl.open)(&mut handle, size, id, rank, &mut config) };
             shared.handle.store(handle, Ordering::Release);
@@ -215,7 +247,7 @@ impl Communicator {
                 failed => Err(shared.failure("ncclCommInitRankConfig", failed)),
             }
         })?;
-        Ok(Self { shared, whole: Mutex::default() })
+        Ok(Self { shared, whole: Mutex::default(), max_ctas: most })
     }
 
     /// Begins to open a part.
@@ -225,6 +257,9 @@ impl Communicator {
         if !self.is_ready()? {
             return Err(Failure::invalid("the group is not open yet"));
         }
+        // NULL settings are the whole's; others are all the part's own.
+        let most = max_ctas_now()?;
+        let same = most == self.max_ctas;
         let (whole, part) =
             (self.shared.clone(), Shared::new(self.shared.context.clone(), self.shared.nccl));
         let of = whole.clone();
@@ -233,12 +268,13 @@ impl Communicator {
             of.alive()?;
             // NCCL may fill the place only when the whole one has settled: it is one that lives as long as the part.
             let place = part.handle.as_ptr();
-            // SAFETY: the whole is alive while its lock is held; the place is valid. NULL: settings are the whole's.
-            let code =
-                unsafe { (of.nccl.split)(of.handle(), color, key, place, std::ptr::null_mut()) };
+            let mut own = config(most);
+            let settings = if same { std::ptr::null_mut() } else { &raw mut own };
+            // SAFETY: the whole is alive while its lock is held; the places are valid.
+            let code = unsafe { (of.nccl.split)(of.handle(), color, key, place, settings) };
             of.settle("ncclCommSplit", code)
         })?;
-        Ok(Self { shared: part, whole: Mutex::new(Some(whole)) })
+        Ok(Self { shared: part, whole: Mutex::new(Some(whole)), max_ctas: most })
     }
 
     /// True once it is open; a failure if it has failed.
@@ -363,5 +399,20 @@ impl Drop for Communicator {
         // at the exit, it is left as it is.
         let shared = self.shared.clone();
         background::spawn_apart(move || shared.close());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::max_ctas;
+
+    #[test]
+    fn thread_blocks_by_a_variable() {
+        let of = |text| max_ctas(text).ok();
+        assert_eq!([of(None), of(Some(" ")), of(Some("0"))], [Some(None); 3]);
+        assert_eq!([of(Some("1")), of(Some(" 16 "))], [Some(Some(1)), Some(Some(16))]);
+        for wrong in ["65", "-1", "four", "1.5"] {
+            assert!(max_ctas(Some(wrong)).is_err(), "{wrong}");
+        }
     }
 }
