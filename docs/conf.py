@@ -63,7 +63,14 @@ copybutton_prompt_is_regexp = True
 suppress_warnings = ["misc.highlighting_failure", "ref.python"]
 
 
+def without_hidden_lines(app, docname, source) -> None:
+    """Leaves out the lines of Rust that rustdoc hides: they begin with a number sign."""
+    block = re.compile(r"^```rust.*?^```$", re.MULTILINE | re.DOTALL)
+    source[0] = block.sub(lambda m: re.sub(r"^# .*\n|^#\n", "", m[0], flags=re.M), source[0])
+
+
 def setup(app) -> dict[str, object]:
     """Passes the address of the repository to the extensions."""
     app.add_config_value("repository", REPOSITORY, "env")
+    app.connect("source-read", without_hidden_lines)
     return {"parallel_read_safe": True}
