@@ -26,7 +26,7 @@ pub struct PyPrintOptions(AtomicI32);
 #[pymethods]
 impl PyPrintOptions {
     #[new]
-    #[pyo3(signature = (precision=-1))]
+    #[pyo3(signature = (precision=-1), text_signature = "(precision=-1)")]
     fn new(precision: i32) -> PyPrintOptions {
         PyPrintOptions(precision.into())
     }
@@ -86,7 +86,7 @@ impl Context {
 ///     array(3.14, dtype=float32)
 ///     >>> mx.set_printoptions(precision=-1)
 #[pyfunction]
-#[pyo3(signature = (precision=-1))]
+#[pyo3(signature = (precision=-1), text_signature = "(precision=-1)")]
 fn set_printoptions(precision: i32) {
     print::set_print_options(print::PrintOptions { precision });
 }
@@ -117,7 +117,7 @@ fn get_printoptions() -> PyPrintOptions {
 ///     ...     print(mx.array(3.14159))
 ///     array(3.14, dtype=float32)
 #[pyfunction]
-#[pyo3(signature = (precision=-1))]
+#[pyo3(signature = (precision=-1), text_signature = "(precision=-1)")]
 fn printoptions(precision: i32) -> Context {
     Context { within: precision, former: AtomicI32::new(-1) }
 }

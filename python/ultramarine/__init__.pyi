@@ -218,7 +218,7 @@ class Device:
         """DeviceType: Kind of the device."""
 
 class DeviceType:
-    """Kind of a device: `cpu` or `gpu`. It stands for the first device of that kind; called with an
+    """Kind of a device, `cpu` or `gpu`. It stands for the first device of that kind; called with an
     index, it gives any.
 
     Example:
@@ -355,7 +355,7 @@ class PrintOptions:
         >>> mx.set_printoptions(precision=-1)
     """
 
-    def __init__(self, precision: int = ...) -> None: ...
+    def __init__(self, precision: int = -1) -> None: ...
     precision: int
 
 class Profile:
@@ -1082,7 +1082,7 @@ class array:
             >>> mx.array([1, 2, 3]).cumsum()
             array([1, 3, 6], dtype=int32)
         """
-    def diag(self, k: int = ..., *, stream: StreamOrDevice = None) -> array:
+    def diag(self, k: int = 0, *, stream: StreamOrDevice = None) -> array:
         """Takes the diagonal of a matrix, or makes a matrix with a vector as its diagonal.
 
         Args:
@@ -1137,7 +1137,7 @@ class array:
             array([1, 2.71828], dtype=float32)
         """
     def flatten(
-        self, start_axis: int = ..., end_axis: int = ..., *, stream: StreamOrDevice = None
+        self, start_axis: int = 0, end_axis: int = -1, *, stream: StreamOrDevice = None
     ) -> array:
         """Joins the axes from `start_axis` to `end_axis`, both included, into one.
 
@@ -1584,7 +1584,7 @@ class array:
             array([1, 4, 9], dtype=int32)
         """
     def squeeze(
-        self, axis: int | Sequence[int] | None = ..., *, stream: StreamOrDevice = None
+        self, axis: int | Sequence[int] | None = None, *, stream: StreamOrDevice = None
     ) -> array:
         """Removes axes of size 1.
 
@@ -2388,7 +2388,7 @@ def argmin(
     """
 
 def argpartition(
-    a: array, /, kth: int, axis: int | None = ..., *, stream: StreamOrDevice = None
+    a: array, /, kth: int, axis: int | None = -1, *, stream: StreamOrDevice = None
 ) -> array:
     """Finds the indices, as uint32, by which `partition` rearranges elements.
 
@@ -2411,7 +2411,7 @@ def argpartition(
         array(2, dtype=uint32)
     """
 
-def argsort(a: array, /, axis: int | None = ..., *, stream: StreamOrDevice = None) -> array:
+def argsort(a: array, /, axis: int | None = -1, *, stream: StreamOrDevice = None) -> array:
     """Finds the indices, as uint32, that sort an array along an axis; NaN comes last.
 
     Args:
@@ -3704,7 +3704,7 @@ def device_info(d: Device | DeviceType | None = None) -> dict[str, str | int]:
         'cpu'
     """
 
-def diag(a: array, /, k: int = ..., *, stream: StreamOrDevice = None) -> array:
+def diag(a: array, /, k: int = 0, *, stream: StreamOrDevice = None) -> array:
     """Takes the diagonal of a matrix, or makes a matrix with a vector as its diagonal.
 
     Args:
@@ -3750,7 +3750,7 @@ def diagonal(
         array([1, 4], dtype=int32)
     """
 
-def diff(a: array, /, n: int = 1, axis: int = ..., *, stream: StreamOrDevice = None) -> array:
+def diff(a: array, /, n: int = 1, axis: int = -1, *, stream: StreamOrDevice = None) -> array:
     """Computes the differences of neighbours along an axis.
 
     Args:
@@ -4187,7 +4187,7 @@ def eye(
     """
 
 def flatten(
-    a: array, /, start_axis: int = ..., end_axis: int = ..., *, stream: StreamOrDevice = None
+    a: array, /, start_axis: int = 0, end_axis: int = -1, *, stream: StreamOrDevice = None
 ) -> array:
     """Joins the axes from `start_axis` to `end_axis`, both included, into one.
 
@@ -4211,7 +4211,7 @@ def flatten(
     """
 
 def flip(
-    a: array, /, axis: int | Sequence[int] | None = ..., *, stream: StreamOrDevice = None
+    a: array, /, axis: int | Sequence[int] | None = None, *, stream: StreamOrDevice = None
 ) -> array:
     """Reverses the order of elements along axes.
 
@@ -6068,7 +6068,7 @@ def pad(
     """
 
 def partition(
-    a: array, /, kth: int, axis: int | None = ..., *, stream: StreamOrDevice = None
+    a: array, /, kth: int, axis: int | None = -1, *, stream: StreamOrDevice = None
 ) -> array:
     """Rearranges elements so that element `kth` is where sorting would put it.
 
@@ -6095,7 +6095,7 @@ def partition(
     """
 
 def permute_dims(
-    a: array, /, axes: Sequence[int] | None = ..., *, stream: StreamOrDevice = None
+    a: array, /, axes: Sequence[int] | None = None, *, stream: StreamOrDevice = None
 ) -> array:
     """Puts the axes into another order; another name of `transpose`.
 
@@ -6156,7 +6156,7 @@ def power(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
         array([4, 9], dtype=int32)
     """
 
-def printoptions(precision: int = ...) -> _PrintOptionsContext:
+def printoptions(precision: int = -1) -> _PrintOptionsContext:
     """Returns a context manager in which numbers are printed with other options.
 
     Args:
@@ -6568,7 +6568,7 @@ def roll(
     a: array,
     /,
     shift: int | Sequence[int],
-    axis: int | Sequence[int] | None = ...,
+    axis: int | Sequence[int] | None = None,
     *,
     stream: StreamOrDevice = None,
 ) -> array:
@@ -6916,7 +6916,7 @@ def set_memory_limit(limit: int, device: Device | DeviceType | None = None) -> i
         True
     """
 
-def set_printoptions(precision: int = ...) -> None:
+def set_printoptions(precision: int = -1) -> None:
     """Sets the options of printing numbers.
 
     Args:
@@ -7151,7 +7151,7 @@ def softplus(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
         array([0.693147, 100], dtype=float32)
     """
 
-def sort(a: array, /, axis: int | None = ..., *, stream: StreamOrDevice = None) -> array:
+def sort(a: array, /, axis: int | None = -1, *, stream: StreamOrDevice = None) -> array:
     """Sorts elements in ascending order along an axis; NaN comes last.
 
     Args:
@@ -7236,7 +7236,7 @@ def square(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
     """
 
 def squeeze(
-    a: array, /, axis: int | Sequence[int] | None = ..., *, stream: StreamOrDevice = None
+    a: array, /, axis: int | Sequence[int] | None = None, *, stream: StreamOrDevice = None
 ) -> array:
     """Removes axes of size 1.
 
@@ -7467,7 +7467,7 @@ def take(
     """
 
 def take_along_axis(
-    a: array, /, indices: array, axis: int | None = ..., *, stream: StreamOrDevice = None
+    a: array, /, indices: array, axis: int | None = -1, *, stream: StreamOrDevice = None
 ) -> array:
     """Takes elements at indices that differ for each line along an axis, as `argsort` returns
     them.
@@ -7597,7 +7597,7 @@ def to_fp8(x: array, *, stream: StreamOrDevice = None) -> array:
         array([56, 254, 0], dtype=uint8)
     """
 
-def topk(a: array, /, k: int, axis: int | None = ..., *, stream: StreamOrDevice = None) -> array:
+def topk(a: array, /, k: int, axis: int | None = -1, *, stream: StreamOrDevice = None) -> array:
     """Finds the `k` largest elements along an axis, in no particular order.
 
     Args:
@@ -7929,7 +7929,7 @@ def var(
         array(3.5, dtype=float32)
     """
 
-def vecdot(a: array, b: array, /, *, axis: int = ..., stream: StreamOrDevice = None) -> array:
+def vecdot(a: array, b: array, /, *, axis: int = -1, stream: StreamOrDevice = None) -> array:
     """Computes the inner products of vectors along an axis. The left operand is conjugated.
 
     Args:

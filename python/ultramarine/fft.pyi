@@ -12,7 +12,7 @@ from ultramarine import StreamOrDevice, array
 def fft(
     a: array,
     n: int | None = None,
-    axis: int = ...,
+    axis: int = -1,
     norm: str = "backward",
     stream: StreamOrDevice = None,
 ) -> array:
@@ -144,7 +144,7 @@ def fftshift(
 def ifft(
     a: array,
     n: int | None = None,
-    axis: int = ...,
+    axis: int = -1,
     norm: str = "backward",
     stream: StreamOrDevice = None,
 ) -> array:
@@ -261,7 +261,7 @@ def ifftshift(
 def irfft(
     a: array,
     n: int | None = None,
-    axis: int = ...,
+    axis: int = -1,
     norm: str = "backward",
     stream: StreamOrDevice = None,
 ) -> array:
@@ -402,7 +402,7 @@ def istft(
 def rfft(
     a: array,
     n: int | None = None,
-    axis: int = ...,
+    axis: int = -1,
     norm: str = "backward",
     stream: StreamOrDevice = None,
 ) -> array:

@@ -55,7 +55,7 @@ def cholesky_inv(a: array, upper: bool = False, *, stream: StreamOrDevice = None
                [0, 0.0625]], dtype=float32)
     """
 
-def cross(a: array, b: array, axis: int = ..., *, stream: StreamOrDevice = None) -> array:
+def cross(a: array, b: array, axis: int = -1, *, stream: StreamOrDevice = None) -> array:
     """Computes the cross products of vectors along an axis.
 
     Args:

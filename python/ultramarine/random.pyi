@@ -73,7 +73,7 @@ def bits(
 
 def categorical(
     logits: array,
-    axis: int = ...,
+    axis: int = -1,
     shape: Sequence[int] | None = None,
     num_samples: int | None = None,
     key: array | None = None,
@@ -322,9 +322,8 @@ def randint(
 def seed(seed: int) -> None:
     """Seeds the calling thread's state, from which its numbers come where no key is given.
 
-    Each thread has a state of its own, as in MLX: a thread that seeds or draws leaves the numbers of
-    others alone. Until a thread seeds, its state comes from the clock and is unlike any other
-    thread's (in MLX, the same in all of them).
+    Each thread has a state of its own, as in MLX: seeding or drawing leaves the numbers of other
+    threads alone. A thread that does not seed has a state from the clock (in MLX, all have the same).
 
     Args:
         seed (int): Integer from 0 to 2**64 - 1.

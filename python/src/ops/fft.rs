@@ -49,7 +49,8 @@ macro_rules! transforms {
         /// Example:
         $(#[doc = $one_example])+
         #[pyfunction]
-        #[pyo3(signature = (a, n=None, axis=-1, norm="backward", stream=None))]
+        #[pyo3(signature = (a, n=None, axis=-1, norm="backward", stream=None),
+            text_signature = "(a, n=None, axis=-1, norm='backward', stream=None)")]
         fn $one(
             a: ArrayArg,
             n: Option<isize>,

@@ -85,7 +85,8 @@ fn take(
 ///     >>> mx.take_along_axis(mx.array([[3, 1, 2]]), mx.array([[1, 2, 0]]), axis=1)
 ///     array([[1, 2, 3]], dtype=int32)
 #[pyfunction]
-#[pyo3(signature = (a, /, indices, axis=-1, *, stream=None))]
+#[pyo3(signature = (a, /, indices, axis=-1, *, stream=None),
+    text_signature = "(a, /, indices, axis=-1, *, stream=None)")]
 fn take_along_axis(
     a: ArrayArg,
     indices: ArrayArg,

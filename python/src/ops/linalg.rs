@@ -465,7 +465,8 @@ fn norm(
 ///     >>> mx.linalg.cross(mx.array([1.0, 0.0, 0.0]), mx.array([0.0, 1.0, 0.0]))
 ///     array([0, 0, 1], dtype=float32)
 #[pyfunction]
-#[pyo3(signature = (a, b, axis=-1, *, stream=None))]
+#[pyo3(signature = (a, b, axis=-1, *, stream=None),
+    text_signature = "(a, b, axis=-1, *, stream=None)")]
 fn cross(a: ArrayArg, b: ArrayArg, axis: isize, stream: Option<StreamArg>) -> Res<PyArray> {
     one(stream, || linalg::cross(&a.0, &b.0, axis))
 }

@@ -199,7 +199,8 @@ fn tensordot(
 ///     >>> mx.vecdot(mx.array([1.0, 2.0]), mx.array([3.0, 4.0]))
 ///     array(11, dtype=float32)
 #[pyfunction]
-#[pyo3(signature = (a, b, /, *, axis=-1, stream=None))]
+#[pyo3(signature = (a, b, /, *, axis=-1, stream=None),
+    text_signature = "(a, b, /, *, axis=-1, stream=None)")]
 fn vecdot(a: ArrayArg, b: ArrayArg, axis: isize, stream: Option<StreamArg>) -> Res<PyArray> {
     Ok(PyArray::new(on(stream, || a.0.vecdot(&b.0, axis))?))
 }

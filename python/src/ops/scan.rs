@@ -127,7 +127,8 @@ scans! {
 ///     >>> mx.diff(mx.array([1, 4, 9, 16]))
 ///     array([3, 5, 7], dtype=int32)
 #[pyfunction]
-#[pyo3(signature = (a, /, n=1, axis=-1, *, stream=None))]
+#[pyo3(signature = (a, /, n=1, axis=-1, *, stream=None),
+    text_signature = "(a, /, n=1, axis=-1, *, stream=None)")]
 fn diff(a: ArrayArg, n: isize, axis: isize, stream: Option<StreamArg>) -> Res<PyArray> {
     let Ok(n) = usize::try_from(n) else {
         // An axis out of range goes first.

@@ -12,7 +12,7 @@ macro_rules! sorts {
     (
         plain { $($(#[doc = $doc:literal])* $name:ident => $out:literal;)* }
         counted { $($(#[doc = $cdoc:literal])* $counted:ident($(#[doc = $about:literal])* $k:ident)
-            => $example:literal $found:literal;)* }
+            $signature:literal => $example:literal $found:literal;)* }
     ) => {
         $(
         $(#[doc = $doc])*
@@ -33,7 +33,8 @@ macro_rules! sorts {
         #[doc = concat!("    >>> mx.", stringify!($name), "(mx.array([3, 1, 2]))")]
         #[doc = concat!("    array(", $out, ")")]
         #[pyfunction]
-        #[pyo3(signature = (a, /, axis=-1, *, stream=None))]
+        #[pyo3(signature = (a, /, axis=-1, *, stream=None),
+            text_signature = "(a, /, axis=-1, *, stream=None)")]
         fn $name(a: ArrayArg, axis: Option<isize>, stream: Option<StreamArg>) -> Res<PyArray> {
             Ok(PyArray::new(on(stream, || a.0.$name(axis))?))
         }
@@ -59,7 +60,7 @@ macro_rules! sorts {
         #[doc = concat!("    >>> ", $example)]
         #[doc = concat!("    array(", $found, ")")]
         #[pyfunction]
-        #[pyo3(signature = (a, /, $k, axis=-1, *, stream=None))]
+        #[pyo3(signature = (a, /, $k, axis=-1, *, stream=None), text_signature = $signature)]
         fn $counted(
             a: ArrayArg,
             $k: isize,
@@ -92,17 +93,20 @@ sorts! {
         partition(
             ///     kth (int): Index of the element; negative ones count from the end.
             kth
-        ) => "mx.partition(mx.array([3, 1, 2]), 1)[1]" "2, dtype=int32";
+        ) "(a, /, kth, axis=-1, *, stream=None)"
+            => "mx.partition(mx.array([3, 1, 2]), 1)[1]" "2, dtype=int32";
         /// Finds the indices, as uint32, by which `partition` rearranges elements.
         argpartition(
             ///     kth (int): Index of the element; negative ones count from the end.
             kth
-        ) => "mx.argpartition(mx.array([3, 1, 2]), 1)[1]" "2, dtype=uint32";
+        ) "(a, /, kth, axis=-1, *, stream=None)"
+            => "mx.argpartition(mx.array([3, 1, 2]), 1)[1]" "2, dtype=uint32";
         /// Finds the `k` largest elements along an axis, in no particular order.
         topk(
             ///     k (int): Number of elements, not more than the axis has.
             k
-        ) => "mx.sort(mx.topk(mx.array([3, 1, 4, 2]), 2))" "[3, 4], dtype=int32";
+        ) "(a, /, k, axis=-1, *, stream=None)"
+            => "mx.sort(mx.topk(mx.array([3, 1, 4, 2]), 2))" "[3, 4], dtype=int32";
     }
 }
 

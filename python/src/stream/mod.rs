@@ -15,7 +15,7 @@ fn hash_of(value: impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// Kind of a device: `cpu` or `gpu`. It stands for the first device of that kind; called with an
+/// Kind of a device, `cpu` or `gpu`. It stands for the first device of that kind; called with an
 /// index, it gives any.
 ///
 /// Example:

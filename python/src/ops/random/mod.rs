@@ -87,9 +87,8 @@ fn or(dtype: Option<DtypeArg>, default: Dtype) -> Dtype {
 
 /// Seeds the calling thread's state, from which its numbers come where no key is given.
 ///
-/// Each thread has a state of its own, as in MLX: a thread that seeds or draws leaves the numbers of
-/// others alone. Until a thread seeds, its state comes from the clock and is unlike any other
-/// thread's (in MLX, the same in all of them).
+/// Each thread has a state of its own, as in MLX: seeding or drawing leaves the numbers of other
+/// threads alone. A thread that does not seed has a state from the clock (in MLX, all have the same).
 ///
 /// Args:
 ///     seed (int): Integer from 0 to 2**64 - 1.
@@ -487,7 +486,8 @@ fn laplace(
 ///     >>> mx.random.categorical(mx.array([[-mx.inf, 0.0]]))
 ///     array([1], dtype=uint32)
 #[pyfunction]
-#[pyo3(signature = (logits, axis=-1, shape=None, num_samples=None, key=None, stream=None, *, device=None))]
+#[pyo3(signature = (logits, axis=-1, shape=None, num_samples=None, key=None, stream=None, *, device=None),
+    text_signature = "(logits, axis=-1, shape=None, num_samples=None, key=None, stream=None, *, device=None)")]
 fn categorical(
     logits: ArrayArg,
     axis: isize,

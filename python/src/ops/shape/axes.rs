@@ -13,8 +13,8 @@ use ultramarine::{Array, Result};
 macro_rules! functions_only {
     ($register:ident; $(
         $(#[doc = $doc:literal])*
-        $name:ident($($(#[doc = $about:literal])* $arg:ident: $t:ty $(= $default:expr)?),*)
-            -> $returns:literal, $($example:expr),+ => |$a:ident| $body:expr;
+        $name:ident($($(#[doc = $about:literal])* $arg:ident: $t:ty $(= $default:tt)?),*)
+            $(as $signature:literal)? -> $returns:literal, $($example:expr),+ => |$a:ident| $body:expr;
     )*) => {
         $(
         $(#[doc = $doc])*
@@ -35,7 +35,7 @@ macro_rules! functions_only {
         /// Example:
         $(#[doc = $example])+
         #[pyfunction]
-        #[pyo3(signature = (a, /, $($arg $(= $default)?,)* *, stream=None))]
+        #[pyo3(signature = (a, /, $($arg $(= $default)?,)* *, stream=None) $(, text_signature = $signature)?)]
         fn $name(a: ArrayArg, $($arg: $t,)* stream: Option<StreamArg>) -> Res<PyArray> {
             let $a = &a.0;
             made(stream, || $body)
@@ -49,18 +49,19 @@ macro_rules! functions_only {
     };
 }
 
-/// Functions and methods of one array with the same arguments.
+/// Functions and methods of one array with the same arguments. Rows with a negative default write their signatures.
 macro_rules! both {
     ($register:ident; $(
         $(#[doc = $doc:literal])*
-        $name:ident($($(#[doc = $about:literal])* $arg:ident: $t:ty $(= $default:expr)?),*)
+        $name:ident($($(#[doc = $about:literal])* $arg:ident: $t:ty $(= $default:tt)?),*)
+            $(as $signature:literal and $method_signature:literal)?
             -> $returns:literal, $of:literal $with:literal $show:literal => $out:literal
             => |$a:ident| $body:expr;
     )*) => {
         functions_only! {
             $register;
             $($(#[doc = $doc])* $name($($(#[doc = $about])* $arg: $t $(= $default)?),*)
-                -> $returns,
+                $(as $signature)? -> $returns,
                 concat!("    >>> mx.", stringify!($name), "(", $of, ", ", $with, ")", $show),
                 concat!("    ", $out)
                 => |$a| $body;)*
@@ -86,7 +87,7 @@ macro_rules! both {
             /// Example:
             #[doc = concat!("    >>> ", $of, ".", stringify!($name), "(", $with, ")", $show)]
             #[doc = concat!("    ", $out)]
-            #[pyo3(signature = ($($arg $(= $default)?,)* *, stream=None))]
+            #[pyo3(signature = ($($arg $(= $default)?,)* *, stream=None) $(, text_signature = $method_signature)?)]
             fn $name(
                 &self,
                 py: Python<'_>,
@@ -100,6 +101,9 @@ macro_rules! both {
     };
 }
 
+/// The default of the last axis to join. A row has one token for a default.
+const LAST: isize = -1;
+
 both! {
     register_both;
     /// Joins the axes from `start_axis` to `end_axis`, both included, into one.
@@ -107,8 +111,10 @@ both! {
         ///     start_axis (int): First axis to join.
         start_axis: isize = 0,
         ///     end_axis (int): Last axis to join.
-        end_axis: isize = -1
-    ) -> "     array: Array with the axes joined; one dimension at least.",
+        end_axis: isize = LAST
+    ) as "(a, /, start_axis=0, end_axis=-1, *, stream=None)"
+        and "($self, start_axis=0, end_axis=-1, *, stream=None)"
+        -> "     array: Array with the axes joined; one dimension at least.",
         "mx.ones((2, 3, 4))" "1" ".shape" => "(2, 12)"
         => |a| a.flatten(start_axis, end_axis);
     /// Removes axes of size 1.
