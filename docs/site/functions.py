@@ -115,8 +115,9 @@ def merge(app, env, docnames, other) -> None:
     mine |= getattr(other, "documented_names", set())
 
 
-def setup(app) -> dict[str, bool]:
+def setup(app) -> dict[str, int]:
     app.add_directive("functions", Functions)
     app.connect("env-check-consistency", check)
     app.connect("env-merge-info", merge)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    # A new number makes Sphinx read pages again that it read with another version of this directive.
+    return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": 1}
