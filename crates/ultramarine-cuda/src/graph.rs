@@ -385,7 +385,7 @@ impl Writer<'_> {
             unsafe { cuda!(driver.stream_create(&mut kept.0, NON_BLOCKING)) }?;
         }
         let stream = kept.0;
-        // SAFETY: a stream that nobody else uses while the lock is held; the place is valid.
+        // SAFETY: a stream that nothing else uses while the lock is held; the place is valid.
         let (answer, ended, graph) = unsafe {
             cuda!(driver.capture_begin(stream, THREAD_LOCAL))?;
             let answer = enqueue(stream);

@@ -88,7 +88,9 @@ fn a_lost_device_says_so_to_all_that_follows() {
     ] {
         assert_eq!(later.unwrap_err().text, failure.text);
     }
-    assert!(failure.text.contains("add of float32") && failure.text.contains("start the process"));
+    assert!(
+        failure.text.contains("add of float32") && failure.text.contains("Restart the process")
+    );
 }
 
 /// A device that is treated as a GPU.

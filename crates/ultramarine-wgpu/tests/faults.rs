@@ -112,7 +112,7 @@ fn a_lost_device_names_the_operation() {
     // The buffers of the copy are uploaded first.
     let texts: Vec<_> = (3..=8).map_while(lost_at).collect();
     for text in &texts {
-        for part in ["is lost", "start the process anew", "still here"] {
+        for part in ["is lost", "Restart the process", "still here"] {
             assert!(text.contains(part), "{text}");
         }
     }
@@ -124,7 +124,7 @@ fn a_lost_device_names_the_operation() {
 #[test]
 fn a_driver_that_lies_about_its_memory_is_refused_nothing_else() {
     let Some(text) = on_device("large", "range=4000000000,memory=300000000") else { return };
-    let message = "no memory of the device for a buffer of 3221225472 bytes. Free arrays";
+    let message = "the device has no memory for a buffer of 3221225472 bytes. Free arrays";
     assert!(text.contains(message), "{text}");
     assert!(text.contains("16 elements are right"), "{text}");
 }

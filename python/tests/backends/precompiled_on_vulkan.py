@@ -160,7 +160,7 @@ Y = "layout(binding = 0) buffer Y { float y[]; };"
         (f"{GROUP} {Y.replace('binding', 'set = 1, binding')} {BODY}", "descriptor set 0"),
         (f"{GROUP} {Y.replace('0', '1')} {BODY}", r"numbered \[1\]"),
         (f"{GROUP} {Y} layout(binding = 1, rgba8) uniform image2D i; void main() {{ y[0] = imageLoad(i, ivec2(0)).x; }}", "storage class 0"),
-        (f"{GROUP} {Y} layout(binding = 1) uniform M {{ mat4 m; }}; void main() {{ y[0] = m[0][0]; }}", "16 bytes at most"),
+        (f"{GROUP} {Y} layout(binding = 1) uniform M {{ mat4 m; }}; void main() {{ y[0] = m[0][0]; }}", "at most 16 bytes"),
         (f"{GROUP} {Y} shared float big[1 << 20]; void main() {{ big[0] = 1; y[0] = big[1]; }}", "4194304 bytes in a group"),
         (f"layout(local_size_x = 1024, local_size_y = 64) in; {Y} {BODY}", "a group of"),
         (f"{GROUP} {Y} layout(binding = 1) uniform A {{ float a; }}; void main() {{ y[0] = a; }}", "2 bindings, the launch 1"),

@@ -23,12 +23,12 @@ pub fn driver() -> Result<&'static Driver, String> {
     let (driver, mut version) = (driver::driver()?, 0);
     // SAFETY: the place is valid; this function needs no cuInit.
     if unsafe { (driver.driver_version)(&mut version) } != 0 {
-        return Err("NVIDIA's driver does not tell its version. Install it anew".to_owned());
+        return Err("NVIDIA's driver does not report its version. Reinstall it".to_owned());
     }
     match version < driver::OLDEST {
         false => Ok(driver),
         true => Err(format!(
-            "NVIDIA's driver is for CUDA {}, and {} is the oldest that will do. Install driver 525 or later",
+            "NVIDIA's driver is for CUDA {}, and at least {} is needed. Install driver 525 or later",
             version_text(version),
             version_text(driver::OLDEST)
         )),
@@ -46,7 +46,7 @@ pub fn score() -> Score {
     };
     if seen.is_empty() {
         return Score::cannot(
-            "NVIDIA's driver is installed, and there is no GPU. In a container, start it with access to the GPU; \
+            "NVIDIA's driver is installed, but there is no GPU. In a container, start it with access to the GPU; \
              where GPUs cannot be seen in /proc and /dev, set ULTRAMARINE_CUDA_DEVICES to their number",
         );
     }

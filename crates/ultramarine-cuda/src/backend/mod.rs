@@ -31,7 +31,9 @@ impl Backend for Cuda {
         // SAFETY: flags are 0, as the driver wants it.
         let code = unsafe { (driver.init)(0) };
         if code == driver::code::NO_DEVICE {
-            return Err(Failure::new("NVIDIA's driver finds no GPU that this process may use"));
+            return Err(Failure::new(
+                "NVIDIA's driver finds no GPU for this process. Check CUDA_VISIBLE_DEVICES and the container's access to GPUs",
+            ));
         }
         failure::check(driver, "cuInit", code)?;
         let mut count = 0;

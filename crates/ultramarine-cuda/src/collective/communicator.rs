@@ -107,7 +107,7 @@ impl Shared {
     /// Fails once the communicator was aborted.
     fn alive(&self) -> Result<()> {
         match self.is_aborted() {
-            true => Err(Failure::new("the group was ended")),
+            true => Err(Failure::new("the group was ended. Open another")),
             false => Ok(()),
         }
     }
@@ -205,7 +205,7 @@ impl Shared {
         };
         let thread = std::thread::Builder::new().name("ultramarine-nccl".to_owned());
         let begun = thread.spawn(run).map(drop);
-        begun.map_err(|why| Failure::new(format!("no thread to open a communicator: {why}")))
+        begun.map_err(|why| Failure::new(format!("cannot start the thread that opens a communicator: {why}. Raise the limit of threads")))
     }
 }
 
@@ -230,10 +230,17 @@ impl Communicator {
     /// Begins to open one.
     pub fn open(context: &Arc<Context>, id: &[u8], rank: u32, n_ranks: u32) -> Result<Self> {
         let nccl = nccl::nccl().map_err(Failure::unsupported)?;
-        let wrong = |_| Failure::invalid(format!("an id of {} bytes; NCCL's have 128", id.len()));
+        let wrong = |_| {
+            Failure::invalid(format!(
+                "the id has {} bytes, and NCCL's 128. Use the id of rank 0",
+                id.len()
+            ))
+        };
         let id = UniqueId(id.try_into().map_err(wrong)?);
         let (Ok(rank), Ok(size)) = (i32::try_from(rank), i32::try_from(n_ranks)) else {
-            return Err(Failure::invalid(format!("rank {rank} of {n_ranks}")));
+            return Err(Failure::invalid(format!(
+                "rank {rank} is not below the number of ranks, {n_ranks}"
+            )));
         };
         let most = max_ctas_now()?;
         let shared = Shared::new(context.clone(), nccl);
@@ -252,8 +259,12 @@ impl Communicator {
 
     /// Begins to open a part.
     pub fn split(&self, color: u32, key: i32) -> Result<Self> {
-        let color = i32::try_from(color)
-            .map_err(|_| Failure::invalid(format!("the color {color} is above {}", i32::MAX)))?;
+        let color = i32::try_from(color).map_err(|_| {
+            Failure::invalid(format!(
+                "the color is {color}, above the maximum {}. Number groups from 0 on",
+                i32::MAX
+            ))
+        })?;
         if !self.is_ready()? {
             return Err(Failure::invalid("the group is not open yet"));
         }

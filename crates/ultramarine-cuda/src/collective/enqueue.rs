@@ -45,7 +45,8 @@ struct Step<'a> {
 
 /// Bytes of the input and of the output.
 fn sizes(command: &Command<'_>, ranks: u32) -> Result<(usize, usize)> {
-    let many = || Failure::invalid("a collective of more elements than there are addresses");
+    let many =
+        || Failure::invalid("the collective has more elements than the address space. Split it");
     let bytes = |count: u64| {
         let bytes = count.checked_mul(command.dtype.bytes());
         bytes.and_then(|b| usize::try_from(b).ok()).ok_or_else(many)
@@ -54,7 +55,8 @@ fn sizes(command: &Command<'_>, ranks: u32) -> Result<(usize, usize)> {
     Ok(match command.kind {
         kind::GATHER => (bytes(count)?, bytes(count.checked_mul(ranks).ok_or_else(many)?)?),
         kind::SUM_SCATTER if count % ranks != 0 => {
-            let text = format!("{count} elements cannot be scattered to {ranks} ranks");
+            let text =
+                format!("{count} elements cannot be divided among {ranks} ranks. Pad the array");
             return Err(Failure::invalid(text));
         }
         kind::SUM_SCATTER => (bytes(count)?, bytes(count / ranks)?),
@@ -119,10 +121,15 @@ impl<'a> Step<'a> {
     ) -> Result<Self> {
         let sides = matches!(command.kind, kind::SEND | kind::RECEIVE);
         if sides && command.peer >= ranks {
-            return Err(Failure::invalid(format!("no rank {} among {ranks}", command.peer)));
+            return Err(Failure::invalid(format!(
+                "rank {} is not below the number of ranks, {ranks}",
+                command.peer
+            )));
         }
         if sides && command.peer == rank {
-            return Err(Failure::invalid(format!("rank {rank} and itself exchange a message")));
+            return Err(Failure::invalid(format!(
+                "rank {rank} sends a message to itself. Choose another rank"
+            )));
         }
         let (input_bytes, output_bytes) = sizes(command, ranks)?;
         let part = |tensor: &Option<(&Buffer, u64)>, bytes| match tensor {

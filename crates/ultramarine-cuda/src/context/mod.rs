@@ -257,7 +257,7 @@ impl Context {
         }
         drop(events);
         if let Ok(_entered) = self.enter() {
-            // SAFETY: made once, destroyed once; nobody waits for it.
+            // SAFETY: made once, destroyed once; nothing waits for it.
             unsafe { (self.driver.event_destroy)(event) };
         }
     }
@@ -268,7 +268,7 @@ impl Drop for Context {
         if let Ok(_entered) = self.enter() {
             let timed = std::mem::take(&mut *lock(&self.timed_events));
             for event in lock(&self.events).drain(..).chain(timed) {
-                // SAFETY: made once, destroyed once; nobody waits for it.
+                // SAFETY: made once, destroyed once; nothing waits for it.
                 unsafe { (self.driver.event_destroy)(event) };
             }
             self.wait_values.close(self.driver);

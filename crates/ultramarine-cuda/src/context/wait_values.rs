@@ -15,7 +15,7 @@ pub(crate) struct WaitValue {
     pub ticket: u32,
 }
 
-// SAFETY: the word is written whole, by the device or when nobody else does.
+// SAFETY: the word is written whole, by the device or when nothing else does.
 unsafe impl Send for WaitValue {}
 
 /// A word that was given out, free again when the event behind the wait is done.
@@ -54,7 +54,7 @@ impl State {
         let over = |s: &Spent| unsafe { (driver.event_query)(s.event) } == code::SUCCESS;
         while let Some(at) = self.spent.iter().position(over) {
             let spent = self.spent.swap_remove(at);
-            // SAFETY: made once, destroyed once; nobody waits for it.
+            // SAFETY: made once, destroyed once; nothing waits for it.
             unsafe { (driver.event_destroy)(spent.event) };
             self.free.push((spent.word, spent.address, spent.ticket));
         }

@@ -92,7 +92,7 @@ fn seen(device: &Device, address: u64, kind: u32) -> Result<u64> {
         }
         return Err(match kind {
             kind::HOST => Failure::unsupported(format!(
-                "host memory at {address:#x} that is not pinned: the device does not compute there. Copy it to the device"
+                "host memory at {address:#x} is not pinned, so the device cannot use it. Copy it to the device"
             )),
             _ => Failure::invalid(format!(
                 "there is no memory of a CUDA device at {address:#x}: it was freed, or belongs to another kind of device"
@@ -103,14 +103,14 @@ fn seen(device: &Device, address: u64, kind: u32) -> Result<u64> {
         // Pinned: the device may have another address for it.
         return ask::<u64>(device, address, pointer::DEVICE_POINTER).ok_or_else(|| {
             Failure::invalid(format!(
-                "the host memory at {address:#x} is pinned, but not mapped for the device"
+                "the host memory at {address:#x} is pinned, but not mapped for the device. Copy it to the device"
             ))
         });
     }
     let managed = ask::<c_uint>(device, address, pointer::IS_MANAGED).unwrap_or(0) != 0;
     match ask::<c_int>(device, address, pointer::DEVICE_ORDINAL) {
         Some(theirs) if theirs != ours && !managed => Err(Failure::invalid(format!(
-            "the memory at {address:#x} is of CUDA device {theirs}, and this is device {ours}"
+            "the memory at {address:#x} is on CUDA device {theirs}, and this is device {ours}. Copy it first"
         ))),
         _ => Ok(address),
     }
@@ -128,11 +128,11 @@ unsafe extern "C" fn import(
     // SAFETY: the contract's.
     unsafe {
         with_device::<Device>(device, error, |device| {
-            let nothing = || Failure::invalid("there is no memory to import");
+            let nothing = || Failure::invalid("the pointer to the memory is NULL");
             let block: ForeignMemory = read_sized(memory).ok_or_else(nothing)?;
             if block.kind != kind::DEVICE_POINTER && block.kind != kind::HOST {
                 return Err(Failure::unsupported(format!(
-                    "memory of kind {}: this backend takes device pointers",
+                    "this backend imports device pointers, not memory of kind {}",
                     block.kind
                 )));
             }
@@ -141,7 +141,7 @@ unsafe extern "C" fn import(
             }
             if block.ready != 0 {
                 return Err(Failure::unsupported(
-                    "memory that is ready later: wait for its stream by wait_foreign",
+                    "the memory is not ready yet. Wait for its stream by wait_foreign",
                 ));
             }
             let _entered = device.enter()?;
@@ -166,7 +166,7 @@ unsafe extern "C" fn export(
             context::not_forked()?;
             if kind != kind::DEVICE_POINTER {
                 return Err(Failure::unsupported(format!(
-                    "buffers as memory of kind {kind}: this backend gives device pointers"
+                    "this backend exports device pointers, not memory of kind {kind}"
                 )));
             }
             let buffer: &Buffer = handle(buffer, "the buffer")?;
@@ -184,7 +184,7 @@ unsafe extern "C" fn export(
             };
             match write_sized(memory, &exported) {
                 true => Ok(()),
-                false => Err(Failure::invalid("no place for the memory's description")),
+                false => Err(Failure::invalid("the pointer to the description is NULL")),
             }
         })
     }
@@ -208,7 +208,7 @@ const LEGACY: u64 = 1;
 fn foreign_stream(device: &Device, foreign: u64) -> Result<StreamHandle> {
     if foreign == 0 {
         return Err(Failure::invalid(
-            "stream 0 is ambiguous: 1 is the legacy default stream, 2 the one of each thread",
+            "stream 0 is ambiguous. Pass 1 for the legacy default stream, 2 for the one of each thread",
         ));
     }
     let (driver, stream) = (device.driver, foreign as StreamHandle);
@@ -217,7 +217,7 @@ fn foreign_stream(device: &Device, foreign: u64) -> Result<StreamHandle> {
     let known = unsafe { (driver.stream_context)(stream, &mut theirs) };
     if known != code::SUCCESS || theirs != device.context.handle() {
         return Err(Failure::invalid(format!(
-            "{foreign:#x} is no stream of CUDA device {}, or not of its primary context",
+            "{foreign:#x} is not a stream of CUDA device {} and its primary context. Pass one that is",
             device.properties.ordinal
         )));
     }
@@ -227,7 +227,7 @@ fn foreign_stream(device: &Device, foreign: u64) -> Result<StreamHandle> {
     match capturing {
         0 => Ok(stream),
         _ => Err(Failure::unsupported(
-            "the stream is being captured into a CUDA graph: exchange arrays before or after that",
+            "the stream is being captured into a CUDA graph. Exchange arrays before or after that",
         )),
     }
 }
@@ -252,7 +252,7 @@ unsafe extern "C" fn wait_foreign(
             let (driver, event) = (device.driver, device.context.take_event()?);
             let waits = cuda!(driver.event_record(event, theirs))
                 .and_then(|()| cuda!(driver.stream_wait_event(ours.handle(), event, 0)));
-            // What waits for it waits for what it was recorded behind, whatever comes later.
+            // Waiters depend on the work before the record only, so the event can be reused.
             device.context.give_event(event);
             waits
         })

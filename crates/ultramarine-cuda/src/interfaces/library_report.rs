@@ -58,7 +58,7 @@ fn cublas_version(library: &Library) -> Option<String> {
     type Function = unsafe extern "C" fn() -> usize;
     // SAFETY: cuBLASLt's function of that name has this type and no preconditions.
     let version = unsafe { library.get::<Function>("cublasLtGetVersion").ok()?() };
-    // 120304 is 12.3.4; 11 and older counted by thousands, which nobody has here.
+    // 120304 is 12.3.4; 11 and older counted by thousands, which are not supported.
     Some(format!("{}.{}", version / 10_000, version / 100 % 100))
 }
 

@@ -57,7 +57,7 @@ unsafe extern "C" fn copy(
     unsafe {
         with_device::<Device>(target_device, error, |to| {
             let from = ultramarine_abi::helper::device_of::<Device>(source_device)
-                .ok_or_else(|| Failure::invalid("the source's device is NULL"))?;
+                .ok_or_else(|| Failure::invalid("the pointer to the source's device is NULL"))?;
             let stream = stream.cast::<Stream>().as_ref().unwrap_or(&to.default_stream);
             let (target, source): (&Buffer, &Buffer) =
                 (handle(target, "the target")?, handle(source, "the source")?);
@@ -75,7 +75,8 @@ unsafe extern "C" fn copy(
 }
 
 fn length(bytes: u64) -> Result<usize> {
-    usize::try_from(bytes).map_err(|_| Failure::invalid("more bytes than there are addresses"))
+    usize::try_from(bytes)
+        .map_err(|_| Failure::invalid("the copy is larger than the address space"))
 }
 
 fn copy_between(

@@ -56,7 +56,7 @@ unsafe extern "C" fn resolve(
                     (*nanoseconds, *ready) = (time.unwrap_or(0), u32::from(time.is_some()));
                     Ok(())
                 }
-                _ => Err(Failure::invalid("no place for the time")),
+                _ => Err(Failure::invalid("the pointer to the time is NULL")),
             }
         })
     }

@@ -73,7 +73,7 @@ impl Grid {
 
     /// The same for a kernel, of which more than 48 KiB have to be asked for.
     pub fn with_room(self, job: &Job<'_>, kernel: &Kernel, bytes: u32) -> Result<Self> {
-        // What a kernel has beside it counts, too: half of what needs no asking is left for that.
+        // Static shared memory counts, too, so half of the default limit is left for it.
         if bytes > job.device.properties.shared_per_block / 2 {
             let _entered = job.device.enter()?;
             // SAFETY: a loaded function; the context was just entered.

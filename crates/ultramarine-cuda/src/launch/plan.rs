@@ -89,7 +89,7 @@ impl Plan {
         if !self.work.has_workspace() {
             return 0;
         }
-        // What is wrong with a command is said when it is submitted.
+        // Errors of a command are reported when it is submitted.
         Job::of(device, None, command).and_then(|job| self.work.workspace(&job)).unwrap_or(0)
     }
 

@@ -132,7 +132,7 @@ impl Allocator {
     /// up as the limits and the driver ask for it. Returns the address and the size.
     fn take(&self, state: &mut State, bytes: u64, sizes: &[u64]) -> Result<(u64, u64)> {
         let _entered = self.context.enter()?;
-        // What is held stays below the limit as far as giving up what is kept can do it.
+        // Frees cached memory so that the total stays below the limit.
         let first = sizes.first().copied().unwrap_or(bytes);
         let held = state.pool.counts().held + state.single.held;
         let beyond = held.saturating_add(first).saturating_sub(state.memory_limit);
@@ -142,8 +142,7 @@ impl Allocator {
         let mut said = None;
         for attempt in 0..2 {
             if attempt == 1 {
-                // What others may need again is worth less than this. What is under way the host
-                // waits for, and asks again.
+                // Frees all cached memory, after the host waited for pending frees, and asks again.
                 self.harvest(state);
                 self.release(state, u64::MAX);
             }

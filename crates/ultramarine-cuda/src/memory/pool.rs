@@ -161,7 +161,7 @@ impl Pool {
             set.range((owner, bytes, 0, 0)..=(owner, u64::MAX, u64::MAX, NONE)).next().copied()
         };
         let own = if stream == 0 { None } else { best(stream) };
-        // What is only the stream's first: it is no good to others.
+        // Memory that only this stream may reuse comes first.
         let key = match (own, best(0)) {
             (Some(own), Some(any)) => Some(if any.1 < own.1 { any } else { own }),
             (own, any) => own.or(any),
@@ -169,7 +169,7 @@ impl Pool {
         let (_, found, address, id) = key?;
         self.remove(id);
         let State::Free(free) = self.pieces[id as usize].state else { return None };
-        // What is left of a large piece must be of use for the next large one.
+        // The rest of a large piece must be large enough for another large one.
         let rest = found - bytes;
         let worth = if small { GRAIN } else { SMALL + GRAIN };
         let mut kept = free.kept;

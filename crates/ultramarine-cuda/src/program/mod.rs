@@ -250,7 +250,7 @@ impl Programs {
         };
         let kernel = slot.get(|| {
             let image = entry?.image;
-            // What cannot be loaded is not what the driver wants: from the start.
+            // The driver rejects the cached image: compile the source again.
             self.load(&image, &source).or_else(|_| self.make(&source))
         });
         lock(&self.awaited).remove(name);
@@ -261,7 +261,7 @@ impl Programs {
     fn order(&self, unit: TranslationUnit, key: Vec<u8>, name: &str) -> Result<Option<Kernel>> {
         keep(&unit);
         if COUNTERS.compiled.load(Ordering::Relaxed) == 0 {
-            // What NVRTC opens and makes at its first use registers handlers of the process's exit.
+            // NVRTC registers handlers of the process's exit at its first use.
             // Those of `background` have to come later, so that they run before.
             let first = TranslationUnit {
                 name: "first".to_owned(),

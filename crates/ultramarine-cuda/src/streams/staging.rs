@@ -166,7 +166,7 @@ impl Staging {
             let Some(mut piece) = self.pinned.take(part.len(), stream)? else {
                 return self.upload_pageable(stream, at, &source[i * step..]);
             };
-            // SAFETY: what used the piece is over, and nobody else has it.
+            // SAFETY: what used the piece is over, and nothing else uses it.
             let filled = unsafe { copy(&self.host, piece.memory(), part.as_ptr(), part.len()) };
             let queued = filled.and_then(|()| {
                 self.pinned.enqueue(&mut piece, stream, |memory| {
@@ -225,7 +225,7 @@ impl Staging {
                 let Some(mut piece) = self.pinned.take(part(next).1, stream)? else { break };
                 let (at, bytes) = part(next);
                 let queued = self.pinned.enqueue(&mut piece, stream, |memory| {
-                    // SAFETY: pinned memory that nobody else has; the source is inside of the
+                    // SAFETY: pinned memory that nothing else uses; the source is inside of the
                     // buffer.
                     unsafe {
                         cuda!(driver.copy_to_host(memory, from + at as u64, bytes, stream.handle()))

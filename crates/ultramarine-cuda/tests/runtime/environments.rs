@@ -99,7 +99,7 @@ fn a_driver_without_a_function_is_reported() {
 fn an_old_driver_is_reported() {
     let variables = [("EMULATED_CUDA_VERSION", "11080")];
     apart(&variables, || {
-        refused(&["is for CUDA 11.8, and 12.0 is the oldest", "Install driver 525 or later"]);
+        refused(&["is for CUDA 11.8, and at least 12.0 is needed", "Install driver 525 or later"]);
         let (driver, mut count) = (driver::driver().expect("it is there"), 0);
         // SAFETY: the place is valid.
         let code = unsafe { (driver.device_count)(&mut count) };
@@ -134,7 +134,7 @@ fn gpus_that_the_driver_does_not_find_are_reported() {
     apart(&variables, || {
         assert!(Cuda::score().score > 0);
         let reported = Device::init().err().expect("the backend starts").text;
-        assert!(reported.contains("finds no GPU that this process may use"), "{reported}");
+        assert!(reported.contains("finds no GPU for this process"), "{reported}");
     });
 }
 

@@ -10,7 +10,7 @@ pub fn of_hal(what: &str, why: DeviceError) -> Failure {
     match why {
         DeviceError::OutOfMemory => {
             let text =
-                format!("no memory of the device for {what}. Free arrays, or use smaller ones");
+                format!("the device has no memory for {what}. Free arrays, or use smaller ones");
             Failure { code: status::OUT_OF_MEMORY, text }
         }
         other => Failure::new(format!("{what}: {other}")),

@@ -163,7 +163,7 @@ impl Context {
     pub fn abandon(&self, why: &str) -> Failure {
         let text = || {
             format!(
-                "{} is lost, {why}. Results that were not read are gone; start the process anew",
+                "{} is lost, {why}. Results that were not read are gone. Restart the process",
                 self.properties.name
             )
         };

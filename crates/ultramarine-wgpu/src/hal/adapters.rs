@@ -70,7 +70,7 @@ fn choose(text: &str, names: &[&str]) -> Result<Vec<usize>, String> {
             let all = names.iter().enumerate().map(|(i, name)| format!("{i} {name}"));
             let all = all.collect::<Vec<_>>().join(", ");
             return Err(format!(
-                "{}={text} names {part:?}, which is no device. There are: {all}. Name them by numbers or parts of \
+                "{}={text} names {part:?}, which is not a device. There are: {all}. Name them by numbers or parts of \
                  their names",
                 variable(CHOSEN)
             ));

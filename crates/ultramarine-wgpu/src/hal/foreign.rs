@@ -23,11 +23,13 @@ pub fn check(storage: Storage, ours: bool, length: u64, bytes: u64) -> Result<()
         return Err("the buffer belongs to another Metal device. Copy it to this one".to_owned());
     }
     if storage == Storage::Memoryless {
-        return Err("memoryless buffers have no content. Copy it to another buffer".to_owned());
+        return Err("memoryless buffers have no content. Use another storage mode".to_owned());
     }
     match bytes <= length {
         true => Ok(()),
-        false => Err(format!("the tensor reaches {bytes} bytes into a buffer of {length}")),
+        false => Err(format!(
+            "the tensor reaches byte {bytes} of a buffer of {length} bytes. Export a tensor inside the buffer"
+        )),
     }
 }
 

@@ -38,16 +38,18 @@ unsafe extern "C" fn import(
     unsafe {
         with_device::<Device>(device, error, |device| {
             device.context.usable()?;
-            let memory =
-                read_sized(memory).ok_or_else(|| Failure::invalid("there is no memory"))?;
+            let memory = read_sized(memory)
+                .ok_or_else(|| Failure::invalid("the pointer to the memory is NULL"))?;
             if memory.kind != kind::MTL_BUFFER || memory.offset != 0 {
-                return Err(Failure::unsupported("memory that is no MTLBuffer from its beginning"));
+                return Err(Failure::unsupported("the memory is not the start of an MTLBuffer"));
             }
             let most = device.context.properties.max_buffer;
             let taken = hal::take(&device.context.device, memory.handle, memory.bytes);
             let (made, length) = taken.map_err(Failure::unsupported)?;
             if length > most {
-                let text = format!("a buffer of {length} bytes: kernels take {most} at most");
+                let text = format!(
+                    "a buffer has {length} bytes, and kernels take {most} at most. Split it"
+                );
                 return Err(Failure::unsupported(text));
             }
             give(buffer, device.allocator.adopt(made, length, Owner::of(&memory)))
@@ -67,7 +69,7 @@ unsafe extern "C" fn export(
         with_device::<Device>(device, error, |device| {
             device.context.usable()?;
             if kind != kind::MTL_BUFFER {
-                return Err(Failure::unsupported("buffers here are MTLBuffers"));
+                return Err(Failure::unsupported("the memory of this backend is MTLBuffers"));
             }
             let buffer: &Buffer = handle(buffer, "the buffer")?;
             let described = ForeignMemory {
@@ -84,7 +86,7 @@ unsafe extern "C" fn export(
             };
             match write_sized(memory, &described) {
                 true => Ok(()),
-                false => Err(Failure::invalid("no place for what is known of the memory")),
+                false => Err(Failure::invalid("the pointer to the description is NULL")),
             }
         })
     }

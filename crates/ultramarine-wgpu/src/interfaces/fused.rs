@@ -27,7 +27,7 @@ unsafe extern "C" fn prepare(
     plan: *mut *mut c_void,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the contract's: a device of ours, a program with lists as long as it says, as many descriptions as tensors,
+    // SAFETY: the contract's: a device of this backend, a program with lists as long as it says, as many descriptions as tensors,
     // and places to write to.
     unsafe {
         with_device::<Device>(device, error, |device| {

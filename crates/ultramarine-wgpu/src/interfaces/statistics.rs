@@ -50,7 +50,7 @@ unsafe extern "C" fn read(
             };
             match write_sized(statistics, &found) {
                 true => Ok(()),
-                false => Err(Failure::invalid("no place for the statistics")),
+                false => Err(Failure::invalid("the pointer to the statistics is NULL")),
             }
         })
     }
@@ -76,8 +76,9 @@ unsafe extern "C" fn set_limit(
     // SAFETY: the contract's.
     unsafe {
         with_device::<Device>(device, error, |device| {
-            let was = limit_of(device, which)
-                .ok_or_else(|| Failure::unsupported(format!("limit {which} is unknown here")))?;
+            let was = limit_of(device, which).ok_or_else(|| {
+                Failure::unsupported(format!("this backend does not know limit {which}"))
+            })?;
             match which {
                 limit::MEMORY => device.allocator.set_limits(|limits| limits.memory = bytes),
                 limit::CACHE => device.allocator.set_limits(|limits| limits.cache = bytes),

@@ -16,7 +16,9 @@ impl Lender for Device {
 
     fn lend(&self, _: Option<&Stream>, bytes: u64) -> Result<(Arc<Block>, *mut u8, u64)> {
         let block = self.scheduler.lend(bytes)?;
-        let memory = block.address().ok_or_else(|| Failure::new("memory without an address"))?;
+        let memory = block
+            .address()
+            .ok_or_else(|| Failure::new("the memory has no address for the host"))?;
         let bytes = block.bytes();
         Ok((block, memory.cast(), bytes))
     }

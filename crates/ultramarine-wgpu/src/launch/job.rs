@@ -46,7 +46,7 @@ impl<'a> Job<'a> {
         };
         if let Some(output) = job.outputs.iter().find(|view| view.misaligned != 0) {
             return Err(Failure::invalid(format!(
-                "an output of {} at byte {}, which is no multiple of its {} bytes",
+                "an output of {} begins at byte {}, no multiple of its {} bytes",
                 output.dtype.name(),
                 output.byte_offset(),
                 output.dtype.bytes()
@@ -63,7 +63,7 @@ impl<'a> Job<'a> {
     /// A copy of an input whose elements do not lie at multiples of their size, with all that its strides reach.
     fn realigned(&self, view: &View<'a>) -> Result<View<'a>> {
         let (low, high) = element_range(view.axes())
-            .ok_or_else(|| Failure::invalid("a tensor whose strides overflow"))?;
+            .ok_or_else(|| Failure::invalid("the strides of a tensor overflow"))?;
         let size = view.dtype.bytes();
         let bytes = (high - low + 1) as u64 * size;
         let start = view.byte_offset().wrapping_add_signed(low * size as i64);
@@ -77,24 +77,26 @@ impl<'a> Job<'a> {
 
     /// Input `i`.
     pub fn input(&self, i: usize) -> Result<&View<'a>> {
-        self.inputs.get(i).ok_or_else(|| Failure::invalid(format!("a command without input {i}")))
+        self.inputs.get(i).ok_or_else(|| Failure::invalid(format!("the command has no input {i}")))
     }
 
     /// Output `i`.
     pub fn output(&self, i: usize) -> Result<&View<'a>> {
-        self.outputs.get(i).ok_or_else(|| Failure::invalid(format!("a command without output {i}")))
+        self.outputs
+            .get(i)
+            .ok_or_else(|| Failure::invalid(format!("the command has no output {i}")))
     }
 
     /// The first 64 bits of scalar `i`, which are all of every dtype here.
     pub fn scalar(&self, i: usize) -> Result<u64> {
         let found = self.scalars.get(i).map(|words| words[0]);
-        found.ok_or_else(|| Failure::invalid(format!("a command without scalar {i}")))
+        found.ok_or_else(|| Failure::invalid(format!("the command has no scalar {i}")))
     }
 
     /// The workspace, which a plan asked for.
     pub fn scratch(&self) -> Result<Arc<Block>> {
         self.workspace.clone().ok_or_else(|| {
-            Failure::invalid("a command without the workspace that its plan asked for")
+            Failure::invalid("the command lacks the workspace that its plan asked for")
         })
     }
 
@@ -131,7 +133,7 @@ impl<'a> Job<'a> {
         groups: [u32; 3],
     ) -> Result<()> {
         if 1 + blocks.len() != kernel.bindings() {
-            return Err(Failure::new("a kernel with another number of tensors"));
+            return Err(Failure::new("the kernel has another number of tensors"));
         }
         self.batch.borrow_mut().dispatch(kernel, blocks, (count, more), groups);
         Ok(())

@@ -28,9 +28,10 @@ pub struct View<'a> {
 impl<'a> View<'a> {
     /// The view of a command's tensor.
     pub fn of(tensor: &TensorRef<'a, Device>) -> Result<Self> {
-        let buffer = tensor.buffer().ok_or_else(|| Failure::invalid("a tensor without buffer"))?;
-        let dtype = Dtype::of(tensor.dtype())
-            .ok_or_else(|| Failure::invalid("a tensor of a dtype that is unknown here"))?;
+        let buffer = tensor.buffer().ok_or_else(|| Failure::invalid("a tensor has no buffer"))?;
+        let dtype = Dtype::of(tensor.dtype()).ok_or_else(|| {
+            Failure::invalid("a tensor has a dtype that this backend does not know")
+        })?;
         let (offset, misaligned) =
             (tensor.byte_offset() / dtype.bytes(), tensor.byte_offset() % dtype.bytes());
         Ok(Self {

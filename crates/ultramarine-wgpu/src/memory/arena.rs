@@ -45,7 +45,7 @@ impl Arena {
                 (block, 0)
             }
         };
-        // SAFETY: the pool gave the block to nobody else, and what lies from here on was not given out.
+        // SAFETY: the pool gave the block out once, and what lies from here on was not given out.
         unsafe { block.write(place, bytes)? };
         self.used = place + len;
         Ok((block, place))

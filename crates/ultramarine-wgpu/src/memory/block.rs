@@ -43,7 +43,9 @@ impl Block {
             let mapping = unsafe { block.context.device.map_buffer(buffer, 0..bytes) };
             let mapping = mapping.map_err(|why| of_hal("memory that the host reaches", why))?;
             if !mapping.is_coherent {
-                return Err(Failure::new("the device has no coherent memory for the host"));
+                return Err(Failure::new(
+                    "the device has no coherent memory for the host. Update its driver",
+                ));
             }
             block.mapped = Some(mapping.ptr);
         }
@@ -137,7 +139,8 @@ impl Block {
     /// Nobody else uses the range of this block meanwhile, the device neither.
     pub unsafe fn write(&self, offset: u64, source: &[u8]) -> Result<()> {
         self.check(offset, source.len() as u64)?;
-        let to = self.mapped.ok_or_else(|| Failure::new("memory without an address"))?;
+        let to =
+            self.mapped.ok_or_else(|| Failure::new("the memory has no address for the host"))?;
         // SAFETY: the range is in the mapped memory, by the check.
         unsafe {
             let to = to.as_ptr().add(offset as usize);
@@ -152,7 +155,8 @@ impl Block {
     /// Nobody writes the range of this block meanwhile, the device neither.
     pub unsafe fn read(&self, offset: u64, target: &mut [MaybeUninit<u8>]) -> Result<()> {
         self.check(offset, target.len() as u64)?;
-        let from = self.mapped.ok_or_else(|| Failure::new("memory without an address"))?;
+        let from =
+            self.mapped.ok_or_else(|| Failure::new("the memory has no address for the host"))?;
         // SAFETY: the range is in the mapped memory, by the check.
         unsafe {
             let from = from.as_ptr().add(offset as usize).cast::<c_void>();

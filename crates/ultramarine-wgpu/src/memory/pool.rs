@@ -34,7 +34,7 @@ impl Pool {
         }
         let made = Block::new(context, size, self.place)?;
         if blocks.len() >= KEPT {
-            // Larger ones take the place of those that nobody uses.
+            // Larger ones take the place of unused ones.
             blocks.retain(|block| Arc::strong_count(block) > 1);
         }
         if blocks.len() < KEPT {

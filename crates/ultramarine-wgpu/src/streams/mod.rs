@@ -47,7 +47,7 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // In a forked child somebody may hold the lock for ever.
+        // In a forked child the lock may be held for ever.
         if !self.scheduler.forked() {
             self.scheduler.close_lane(self.lane);
         }

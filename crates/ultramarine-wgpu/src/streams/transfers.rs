@@ -43,7 +43,7 @@ impl Scheduler {
         for piece in source.chunks(PIECE) {
             let bytes = piece.len() as u64;
             let staging = self.lend(bytes)?;
-            // SAFETY: the pool gave it to nobody else.
+            // SAFETY: the pool gave it out once.
             unsafe { staging.write(0, piece)? };
             self.submit(lane, copy((staging, 0), at, piece.len()))?;
             at += bytes;
@@ -118,7 +118,7 @@ impl Scheduler {
             batch.copy((from.clone(), at), (staging.clone(), 0), piece.len() as u64);
             self.submit(lane, batch)?;
             self.synchronize(lane)?;
-            // SAFETY: the copy into it is done, and the pool gave it to nobody else.
+            // SAFETY: the copy into it is done, and the pool gave it out once.
             unsafe { staging.read(0, piece)? };
             at += piece.len() as u64;
         }

@@ -83,7 +83,7 @@ fn function_of(
     module: ModuleHandle,
     name: &str,
 ) -> Result<Option<FunctionHandle>> {
-    let name = CString::new(name).map_err(|_| Failure::invalid("a NUL in a kernel's name"))?;
+    let name = CString::new(name).map_err(|_| Failure::invalid("the kernel's name has a NUL"))?;
     let mut function = std::ptr::null_mut();
     // SAFETY: a loaded module; the place is valid.
     let found = unsafe { (device.driver.module_function)(&mut function, module, name.as_ptr()) };
@@ -177,11 +177,14 @@ fn check(kernel: &UserKernel, properties: &DeviceProperties, launch: &KernelLaun
     for (what, of, most) in [("grid", grid, MOST_BLOCKS), ("block", block, MOST_THREADS)] {
         let unit = if what == "grid" { "blocks" } else { "threads" };
         if of.contains(&0) {
-            return invalid(format!("a {what} of {} {unit} has none", show(of)));
+            return invalid(format!(
+                "a {what} of {} {unit} is empty. Pass sizes of at least 1",
+                show(of)
+            ));
         }
         if of.iter().zip(most).any(|(n, most)| *n > most) {
             return invalid(format!(
-                "a {what} of {} {unit}: at most {} are possible",
+                "a {what} of {} {unit} is too large. Use at most {}",
                 show(of),
                 show(most)
             ));
@@ -191,7 +194,7 @@ fn check(kernel: &UserKernel, properties: &DeviceProperties, launch: &KernelLaun
     let most = kernel.max_threads.min(properties.threads_per_block);
     if threads > u64::from(most) {
         return invalid(format!(
-            "a block of {} threads has {threads}, and this kernel takes at most {most} (its registers allow no more)",
+            "a block of {} threads has {threads}, and this kernel takes at most {most} because of its registers. Use smaller blocks",
             show(block)
         ));
     }
@@ -199,7 +202,7 @@ fn check(kernel: &UserKernel, properties: &DeviceProperties, launch: &KernelLaun
     let shared = u64::from(launch.shared_bytes) + u64::from(kernel.shared);
     if shared > u64::from(most) {
         return invalid(format!(
-            "{} bytes of dynamic shared memory, and {} that the kernel declares: a block has {most}",
+            "{} bytes of dynamic shared memory, and {} that the kernel declares, are more than a block has, {most}. Use less",
             launch.shared_bytes, kernel.shared
         ));
     }
@@ -243,7 +246,9 @@ unsafe fn value_of(number: u32, argument: &KernelArgument) -> Result<([u64; 2], 
                 unsafe { handle(tensor.buffer, &format!("the buffer of argument {number}")) }?;
             Ok(([buffer.address() + dl.byte_offset, 0], 8))
         }
-        other => Err(Failure::unsupported(format!("argument {number} is of unknown kind {other}"))),
+        other => {
+            Err(Failure::unsupported(format!("argument {number} has the unknown kind {other}")))
+        }
     }
 }
 
@@ -252,7 +257,7 @@ unsafe fn value_of(number: u32, argument: &KernelArgument) -> Result<([u64; 2], 
 unsafe fn values_of(kernel: &UserKernel, launch: &KernelLaunch) -> Result<Vec<[u64; 2]>> {
     if launch.n_arguments > MOST_ARGUMENTS {
         return Err(Failure::invalid(format!(
-            "{} arguments: {MOST_ARGUMENTS} are the most",
+            "{} arguments are too many. Use at most {MOST_ARGUMENTS}",
             launch.n_arguments
         )));
     }
@@ -260,7 +265,7 @@ unsafe fn values_of(kernel: &UserKernel, launch: &KernelLaunch) -> Result<Vec<[u
         && sizes.len() != launch.n_arguments as usize
     {
         return Err(Failure::invalid(format!(
-            "the kernel has {} parameters, the launch {} arguments",
+            "the kernel has {} parameters, the launch {} arguments. Pass one for each",
             sizes.len(),
             launch.n_arguments
         )));

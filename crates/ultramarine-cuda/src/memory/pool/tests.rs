@@ -96,7 +96,7 @@ fn random_requests_never_overlap_and_leave_nothing() {
         let (mut rng, mut fake) = (Rng::new(seed), Fake::default());
         // By address: end, id, and the stream that it was taken for.
         let mut live: BTreeMap<u64, (u64, PieceId)> = BTreeMap::new();
-        // What is free in a stream's order: address, end, stream, stamp.
+        // Pieces that are free in the order of a stream: address, end, stream, stamp.
         let mut pending: Vec<(u64, u64, StreamId, u64)> = Vec::new();
         let mut stamp = 0;
         for step in 0..3000 {
@@ -112,7 +112,7 @@ fn random_requests_never_overlap_and_leave_nothing() {
                         let apart = *high <= at || end <= *low;
                         assert!(apart || *owner == stream, "memory that another stream uses");
                     }
-                    // What its own stream takes again is pending no longer.
+                    // A piece that its own stream takes is not pending.
                     let used = std::mem::take(&mut pending);
                     for (low, high, owner, stamp) in used {
                         let parts = [(low, high.min(at)), (low.max(end), high)];

@@ -78,8 +78,10 @@ impl Library {
         match made {
             Ok(library) => Some(Arc::new(library)),
             Err(why) => {
-                let text =
-                    format!("{}. Kernels here make convolutions and attention instead", why.text);
+                let text = format!(
+                    "{}. The backend's own kernels compute convolutions and attention until it is installed",
+                    why.text
+                );
                 device.host.log(Level::Info, &text);
                 None
             }

@@ -19,7 +19,9 @@ pub fn library(device: &Device) -> Option<&'static Cufft> {
     static LOGGED: Once = Once::new();
     let found = cufft::cufft();
     if let Err(why) = found {
-        let text = format!("{why}. Fourier transforms are made of products or run on the CPU");
+        let text = format!(
+            "{why}. Fourier transforms are computed by products or on the CPU until it is installed"
+        );
         LOGGED.call_once(|| device.host.log(Level::Info, &text));
     }
     found.ok()

@@ -118,7 +118,7 @@ impl Epilogue {
     /// Bytes of workspace.
     pub fn workspace(&self, program: &Program, job: &Job<'_>) -> Result<u64> {
         let strategy = self.strategy(program, job)?;
-        // What is ready is loaded.
+        // Compiled kernels are loaded.
         let _entered = job.device.enter()?;
         Ok(match self.ready(job, &strategy)? {
             Some(fold) => fold.workspace(self.accumulator),

@@ -141,7 +141,7 @@ impl Fused {
     fn ready(&self, device: &Device) -> Result<()> {
         if mode() == Mode::Wait {
             if self.close.is_some() {
-                // Which kernel it is depends on sizes.
+                // The choice of the kernel depends on sizes.
                 return Ok(());
             }
             return self.usual().into_iter().try_for_each(|v| self.kernel(device, v).map(|_| ()));

@@ -164,11 +164,18 @@ impl Around {
         let (matrix, text) = match flaw {
             Flaw::Singular => {
                 let (b, i) = (found / cols, found % cols);
-                (b, format!("the matrix is singular: element ({i}, {i}) is 0"))
+                (
+                    b,
+                    format!(
+                        "the matrix is singular: element ({i}, {i}) is 0. Use pinv, or add a small multiple of the identity"
+                    ),
+                )
             }
-            Flaw::NotFinite(_) => {
-                (found, "the matrix has elements that are infinite or NaN".to_owned())
-            }
+            Flaw::NotFinite(_) => (
+                found,
+                "the matrix has elements that are infinite or NaN. Replace them with nan_to_num"
+                    .to_owned(),
+            ),
         };
         Err(Failure::new(match count {
             1 => text,

@@ -74,7 +74,7 @@ impl Sizes {
         match fits {
             false => Err(wrong()),
             true if most > i64::from(i32::MAX) => {
-                Err(Failure::unsupported("cuSOLVER counts to 2^31; take smaller matrices"))
+                Err(Failure::unsupported("cuSOLVER counts to 2^31. Use smaller matrices"))
             }
             true => Ok(sizes),
         }

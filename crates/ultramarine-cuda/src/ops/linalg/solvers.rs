@@ -67,7 +67,10 @@ impl Solvers {
         match Self::make(device) {
             Ok(solvers) => Some(solvers),
             Err(why) => {
-                let text = format!("{}. Decompositions of matrices run on the CPU", why.text);
+                let text = format!(
+                    "{}. Decompositions of matrices run on the CPU until it is installed",
+                    why.text
+                );
                 device.host.log(Level::Info, &text);
                 None
             }

@@ -139,7 +139,7 @@ pub struct Call {
     workspace: usize,
 }
 
-// SAFETY: descriptors are plain data, which nobody changes any more.
+// SAFETY: descriptors are plain data, which do not change any more.
 unsafe impl Send for Call {}
 // SAFETY: as above.
 unsafe impl Sync for Call {}

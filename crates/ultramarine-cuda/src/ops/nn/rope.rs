@@ -101,7 +101,7 @@ impl Visit {
         let along = tensors.map(|(_, _, strides)| strides[last]);
         let bytes = tensors[0].1;
         let packed = along[..2] == [1, 1] && along[2..] == [1, 1] && pairs > 1;
-        // Whether every place of every tensor begins at a multiple of its pack's bytes.
+        // True if every pack of every tensor is aligned to its size.
         let fits = |pack: u64| {
             let aligned = |k: usize, (address, bytes, strides): Place<'_>| {
                 let elements = if k < 2 && traditional { 2 * pack } else { pack };

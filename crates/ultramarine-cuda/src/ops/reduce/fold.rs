@@ -307,7 +307,7 @@ impl Fold {
             (_, reduced) => reduced.is_some(),
         };
         let (inner, whole) = match by_rows {
-            // What is left over of a single axis is read one by one.
+            // The remainder of a single axis is read one by one.
             true => (reduced.last(), reduced.len() > 1),
             false => (kept.last(), true),
         };

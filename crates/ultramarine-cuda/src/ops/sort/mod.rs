@@ -150,7 +150,7 @@ impl Strategy {
         if length <= SMALL {
             return Self::Small(length.next_power_of_two());
         }
-        // What shared memory holds without asking for more.
+        // Limited by static shared memory.
         let most = if dtype.bytes() == 8 { 8 } else { 16 };
         let fits = |items: &u64| *items <= most && length <= items * u64::from(BLOCK);
         ITEMS.into_iter().find(fits).map_or(Self::Long, Self::Block)

@@ -71,7 +71,7 @@ const fn digits(dtype: Dtype) -> (u64, u64) {
 
 impl Strategy {
     fn of(rows: u64, length: u64, multiprocessors: u64) -> Self {
-        // What runs at once: two blocks on each, or more.
+        // Blocks that run at once: at least two on each multiprocessor.
         let full = 2 * multiprocessors;
         if length <= SHORT || (rows >= full && length <= MEDIUM) || rows >= 8 * full {
             return Self::Row;

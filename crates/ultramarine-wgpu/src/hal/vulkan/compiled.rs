@@ -53,17 +53,21 @@ pub fn compiled(bytes: &[u8], entry: &str, properties: &Properties) -> Result<Co
     let (words, rest) = bytes.as_chunks();
     let mut words: Vec<u32> = words.iter().map(|word| u32::from_le_bytes(*word)).collect();
     if words.first() != Some(&MAGIC) || !rest.is_empty() || words.len() < HEADER {
-        return Err("the code is no SPIR-V of little-endian words".to_owned());
+        return Err(
+            "the code is not SPIR-V of little-endian words. Compile it to SPIR-V".to_owned()
+        );
     }
     let [last, first] = VERSIONS;
     if words[1] > last {
         let minor = words[1] >> 8 & 0xff;
-        return Err(format!("the code is SPIR-V 1.{minor}, and this device takes 1.5 at most"));
+        return Err(format!(
+            "the code is SPIR-V 1.{minor}, and this device takes 1.5 at most. Compile for a lower version"
+        ));
     }
     words[1] = words[1].max(first);
     let module = Module { list: instructions(&words)? };
     if module.list.last().is_none_or(|last| opcode(last) != op::FUNCTION_END) {
-        return Err("the SPIR-V ends before its last function does".to_owned());
+        return Err("the SPIR-V is truncated in its last function. Compile it again".to_owned());
     }
     module.check_capabilities(properties)?;
     let point = module.entry(entry)?;
@@ -125,7 +129,7 @@ impl Module<'_> {
             };
             if !offered {
                 return Err(format!(
-                    "the code needs SPIR-V's capability {capability}, with which this device is not opened"
+                    "the code needs SPIR-V's capability {capability}, which this device is not opened with. Compile without it"
                 ));
             }
         }
@@ -158,7 +162,7 @@ impl Module<'_> {
         let mut modes = self.all(op::EXECUTION_MODE);
         let mode = modes.find(|i| operand(i, 0) == point && operand(i, 1) == LOCAL_SIZE);
         let mode =
-            mode.ok_or("the code does not say how many invocations a group has (LocalSize)")?;
+            mode.ok_or("the code does not set the size of a group. Declare it (LocalSize)")?;
         Ok([2, 3, 4].map(|i| operand(mode, i)))
     }
 
@@ -193,7 +197,7 @@ impl Module<'_> {
         let most = properties.group_memory;
         if bytes > most {
             return Err(format!(
-                "the code shares {bytes} bytes in a group, which has {most} on this device"
+                "the code shares {bytes} bytes in a group, which has {most} on this device. Share less"
             ));
         }
         Ok(())
@@ -218,18 +222,18 @@ impl Module<'_> {
             let number = self.decoration(id, decoration::BINDING);
             let set = self.decoration(id, decoration::DESCRIPTOR_SET);
             let (Some(number), Some(0)) = (number, set) else {
-                return Err("an argument of the code has no binding in descriptor set 0".to_owned());
+                return Err("an argument of the code has no binding in descriptor set 0. Give each argument a binding there".to_owned());
             };
             if uniform && self.bytes(of) > SCALAR_BYTES {
                 return Err(format!(
-                    "the uniform of binding {number} is no number: those have {SCALAR_BYTES} bytes at most"
+                    "the uniform of binding {number} is not a number of at most {SCALAR_BYTES} bytes. Use a storage buffer"
                 ));
             }
             let bound = Bound { uniform, written: !uniform && !self.is_read_only(id, of) };
             let known = found.entry(number).or_insert(bound);
             if known.uniform != uniform {
                 return Err(format!(
-                    "binding {number} is a number, and a storage buffer elsewhere"
+                    "binding {number} is both a number and a storage buffer. Use two bindings"
                 ));
             }
             known.written |= bound.written;

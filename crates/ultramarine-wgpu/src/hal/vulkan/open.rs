@@ -71,6 +71,6 @@ pub fn open(found: &Found) -> Result<Opened, String> {
             0,
         )
     };
-    let opened = opened.map_err(|why| format!("{name} does not open: {why}"))?;
+    let opened = opened.map_err(|why| format!("{name} cannot be opened: {why}"))?;
     Ok(Opened { device: opened.device, queue: opened.queue })
 }

@@ -56,7 +56,7 @@ impl Properties {
         let version = unsafe { instance.get_physical_device_properties(device) }.api_version;
         if version < vk::API_VERSION_1_2 {
             return Err(format!(
-                "{} has Vulkan {}.{}, and 1.2 is the oldest that will do. Update its driver",
+                "{} has Vulkan {}.{}, and at least 1.2 is needed. Update its driver",
                 info.name,
                 vk::api_version_major(version),
                 vk::api_version_minor(version)
@@ -73,7 +73,7 @@ impl Properties {
         let buffers = limits.max_per_stage_descriptor_storage_buffers;
         if buffers < BUFFERS {
             return Err(format!(
-                "{} has room for {buffers} buffers in a kernel, not {BUFFERS}",
+                "{} supports {buffers} buffers in a kernel, fewer than the required {BUFFERS}",
                 info.name
             ));
         }

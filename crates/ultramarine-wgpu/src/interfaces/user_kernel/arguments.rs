@@ -44,7 +44,7 @@ impl Arguments {
             // SAFETY: by this function's contract: an argument at each step, which says its size.
             unsafe {
                 let one = read_sized(place)
-                    .ok_or_else(|| Failure::invalid(format!("there is no argument {i}")))?;
+                    .ok_or_else(|| Failure::invalid(format!("argument {i} is missing")))?;
                 arguments.add(device, (i, *parameter), &one, batch)?;
             }
         }
@@ -74,7 +74,8 @@ impl Arguments {
             (argument::SCALAR, Parameter::Tensor) => return misplaced(i, "scalar", "var<storage>"),
             (argument::TENSOR, Parameter::Scalar) => return misplaced(i, "tensor", "var<uniform>"),
             (kind, _) => {
-                let text = format!("argument {i} is of kind {kind}, which is unknown here");
+                let text =
+                    format!("argument {i} has kind {kind}, which this backend does not know");
                 return Err(Failure::invalid(text));
             }
         }
@@ -160,10 +161,12 @@ unsafe fn reach_of(i: u32, tensor: &Tensor) -> Result<Option<NonZero<u64>>> {
         .ok_or_else(|| Failure::invalid(format!("the strides of argument {i} overflow")))?;
     if low < 0 {
         return Err(Failure::invalid(format!(
-            "argument {i} has elements before its first one, and WGSL has no pointers to reach them"
+            "argument {i} has a negative stride, which WGSL cannot index. Pass a contiguous array"
         )));
     }
     let elements = (high as u64).checked_add(1);
     let bytes = elements.and_then(|n| n.checked_mul(size)).and_then(NonZero::new);
-    bytes.map(Some).ok_or_else(|| Failure::invalid(format!("argument {i} has elements of no size")))
+    bytes
+        .map(Some)
+        .ok_or_else(|| Failure::invalid(format!("the elements of argument {i} have size 0")))
 }

@@ -105,17 +105,20 @@ fn checked(device: &Device, kernel: &UserKernel, launch: &KernelLaunch) -> Resul
     let (grid, most) = (launch.grid, properties.max_groups);
     if grid.contains(&0) || grid.iter().zip(most).any(|(n, most)| *n > most) {
         return invalid(format!(
-            "{} groups: at least 1 along each axis, and at most {} are possible",
+            "{} groups: at least 1 along each axis, and at most {} are possible. Change the grid",
             show(grid),
             show(most)
         ));
     }
     if launch.shared_bytes > 0 {
-        return invalid("there is no shared memory here of a size given at the launch".to_owned());
+        return invalid(
+            "the size of shared memory cannot be given at the launch. Declare a var<workgroup>"
+                .to_owned(),
+        );
     }
     if launch.n_arguments as usize != kernel.parameters.len() {
         return invalid(format!(
-            "the kernel has {} bindings, the launch {} arguments",
+            "the kernel has {} bindings, the launch {} arguments. Pass one for each",
             kernel.parameters.len(),
             launch.n_arguments
         ));
@@ -136,8 +139,8 @@ unsafe extern "C" fn compile(
     unsafe {
         with_device::<Device>(device, error, |device| {
             device.context.usable()?;
-            let source =
-                read_sized(source).ok_or_else(|| Failure::invalid("there is no kernel"))?;
+            let source = read_sized(source)
+                .ok_or_else(|| Failure::invalid("the pointer to the kernel is NULL"))?;
             let source = Source::of(&source, &device.context.properties)?;
             give(kernel, UserKernel::new(device, &source)?)
         })
@@ -156,8 +159,8 @@ unsafe extern "C" fn launch(
         with_device::<Device>(device, error, |device| {
             device.context.usable()?;
             let kernel: &UserKernel = handle(kernel, "the kernel")?;
-            let launch =
-                read_sized(launch).ok_or_else(|| Failure::invalid("there is no launch"))?;
+            let launch = read_sized(launch)
+                .ok_or_else(|| Failure::invalid("the pointer to the launch is NULL"))?;
             let compiled = checked(device, kernel, &launch)?;
             let mut batch = Batch::default();
             let mut arguments = Arguments::of(device, &kernel.parameters, &launch, &mut batch)?;
@@ -202,7 +205,7 @@ unsafe extern "C" fn info(
             };
             match write_sized(info, &described) {
                 true => Ok(()),
-                false => Err(Failure::invalid("no place for what is known of the kernel")),
+                false => Err(Failure::invalid("the pointer to the description is NULL")),
             }
         })
     }

@@ -49,12 +49,12 @@ const SCALAR_BYTES: u32 = 16;
 /// `text` is NULL or NUL-terminated and valid for `'a`.
 unsafe fn text<'a>(text: *const c_char, what: &str) -> Result<&'a str> {
     if text.is_null() {
-        return Err(Failure::invalid(format!("a kernel without {what}")));
+        return Err(Failure::invalid(format!("the kernel has no {what}")));
     }
     // SAFETY: by this function's contract.
     unsafe { CStr::from_ptr(text) }
         .to_str()
-        .map_err(|_| Failure::invalid(format!("the {what} of a kernel is no UTF-8")))
+        .map_err(|_| Failure::invalid(format!("the {what} of the kernel is not UTF-8")))
 }
 
 impl Source {
@@ -67,28 +67,33 @@ impl Source {
         let (language, entry) =
             unsafe { (text(given.language, "language")?, text(given.entry, "name")?) };
         if !LANGUAGES.split(' ').any(|known| known == language) {
-            let text = format!("kernels are in {LANGUAGES} here, not in {language}");
+            let text = format!("the device takes kernels in {LANGUAGES}, not in {language}");
             return Err(Failure { code: status::UNSUPPORTED, text });
         }
         if given.n_template_arguments > 0 {
-            return Err(Failure::invalid(format!("{language} has no templates")));
+            return Err(Failure::invalid(format!(
+                "{language} has no templates. Leave template arguments out"
+            )));
         }
         // SAFETY: NULL, or NUL-terminated, by this function's contract.
         if !given.options.is_null() && !unsafe { CStr::from_ptr(given.options) }.is_empty() {
-            return Err(Failure::invalid(format!("the compiler of {language} takes no options")));
+            return Err(Failure::invalid(format!(
+                "the compiler of {language} has no options. Leave them out"
+            )));
         }
         if given.source.is_null() {
-            return Err(Failure::invalid("a kernel without source"));
+            return Err(Failure::invalid("the kernel has no source"));
         }
-        let bytes = usize::try_from(given.source_bytes)
-            .map_err(|_| Failure::invalid("a source that no memory holds"))?;
+        let bytes = usize::try_from(given.source_bytes).map_err(|_| {
+            Failure::invalid("the length of the source is larger than the address space")
+        })?;
         // SAFETY: there are so many bytes, by this function's contract.
         let source = unsafe { core::slice::from_raw_parts(given.source.cast::<u8>(), bytes) };
         if language != WGSL && language != MSL {
             return Self::compiled(source, entry, properties);
         }
         let source = core::str::from_utf8(source)
-            .map_err(|_| Failure::invalid("the source of a kernel is no UTF-8"))?;
+            .map_err(|_| Failure::invalid("the source of the kernel is not UTF-8"))?;
         match language {
             MSL => Self::msl(source, entry, properties),
             _ => Self::compile(source, entry, properties),
@@ -176,22 +181,26 @@ fn parameters(module: &mut Module, most: u32) -> Result<Vec<Parameter>> {
             (AddressSpace::Uniform, Some(binding)) if binding.group == 0 => {
                 if size.is_none_or(|bytes| bytes > SCALAR_BYTES) {
                     return refuse(&format!(
-                        "is no scalar: those have {SCALAR_BYTES} bytes at most"
+                        "is larger than a scalar of {SCALAR_BYTES} bytes. Use a storage buffer"
                     ));
                 }
                 Parameter::Scalar
             }
             (_, Some(_)) => {
-                return refuse("is no argument: those are storage buffers and uniforms of group 0");
+                return refuse("is outside group 0. Use storage buffers and uniforms of group 0");
             }
             (AddressSpace::Private | AddressSpace::WorkGroup, None) => continue,
-            _ => return refuse("is in an address space that kernels lack"),
+            _ => {
+                return refuse(
+                    "is in an address space that kernels do not support. Use storage or uniform",
+                );
+            }
         };
         let Some(binding) = variable.binding else { continue };
         let number = binding.binding;
         if *found.entry(number).or_insert(parameter) != parameter {
             return refuse(&format!(
-                "is a scalar or not, and another variable of binding {number} is the opposite"
+                "shares binding {number} with a variable of another kind. Use two bindings"
             ));
         }
         if parameter == Parameter::Scalar {
@@ -205,13 +214,15 @@ fn parameters(module: &mut Module, most: u32) -> Result<Vec<Parameter>> {
 fn in_order(found: BTreeMap<u32, Parameter>, most: u32) -> Result<Vec<Parameter>> {
     if !found.keys().copied().eq(0..found.len() as u32) {
         let numbers: Vec<_> = found.keys().collect();
-        return Err(Failure::new(format!("the bindings are numbered {numbers:?}, not from 0 on")));
+        return Err(Failure::new(format!(
+            "the bindings are numbered {numbers:?}. Number them from 0 without gaps"
+        )));
     }
     let most = BINDINGS.min(most as usize);
     if found.len() > most {
         let n = found.len();
         return Err(Failure::new(format!(
-            "{n} arguments, with those of shapes, strides and the grid: this device binds {most} at most"
+            "{n} arguments, with those of shapes, strides and the grid: this device binds {most} at most. Use fewer"
         )));
     }
     Ok(found.into_values().collect())
@@ -225,7 +236,7 @@ fn check_shared(module: &Module, properties: &Properties) -> Result<()> {
     let most = properties.group_memory;
     if bytes > u64::from(most) {
         return Err(Failure::new(format!(
-            "var<workgroup> of {bytes} bytes: a group has {most} on this device"
+            "var<workgroup> has {bytes} bytes, and a group {most} on this device. Use less"
         )));
     }
     Ok(())

@@ -87,7 +87,7 @@ impl Gradient {
             let shared = self.common.shared_panels([rows + 2 * step; 2]);
             return Ok(Block { rows, threads: GROUP_THREADS, step, shared });
         }
-        // What registers hold of scores.
+        // The part of the scores that fits in registers.
         let step = match (self.common.dtype, self.common.widest() <= 128) {
             (Dtype::Float64, _) => 16,
             (Dtype::Float32, _) if self.common.widest() > 64 => 16,
