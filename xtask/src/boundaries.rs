@@ -1,4 +1,4 @@
-//! What must not know what: no plugin links the core, the core holds no backend's name, its runtime knows no backend,
+//! Boundaries between crates: no plugin links the core, the core holds no backend's name, its runtime knows no backend,
 //! and without the feature `loader` nothing in it opens libraries.
 
 use crate::plugins::{self, Built};

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Where the examples are.
 const EXAMPLES: &str = "examples/extensions";
 
-/// What an example is made of beside its own folder.
+/// The folders that an example needs beside its own.
 const BELOW: [&str; 3] =
     ["crates/ultramarine-abi", "crates/ultramarine-extension", "python/ultramarine/extension.py"];
 
@@ -51,7 +51,7 @@ pub fn other_build() -> Result<PathBuf> {
     sh::say("building ultramarine once more, with other settings of the compiler");
     let profile = Profile::Checked;
     let mut build = profile.libraries();
-    // What is below stays as it is, and is not compiled again.
+    // Crates below stay as they are, and are not compiled again.
     for package in ["ultramarine", "ultramarine-python"] {
         let name = profile.name();
         build.args(["--config", &format!("profile.{name}.package.{package}.opt-level=0")]);

@@ -18,7 +18,7 @@ pub fn directory() -> PathBuf {
 pub enum Built {
     /// The library.
     At(PathBuf),
-    /// What is missing.
+    /// The missing tool or library.
     Missing(String),
 }
 
@@ -41,7 +41,7 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// What `ULTRAMARINE_CPU_VARIANT` may say when the CPU crate is built as a plugin.
+/// The values of `ULTRAMARINE_CPU_VARIANT` when the CPU crate is built as a plugin.
 const CPU_VARIANTS: [&str; 2] = ["x86_64_v4", "x86_64_v3"];
 
 /// The minimal backend in C.
@@ -59,7 +59,7 @@ pub fn opencl() -> Result<Built> {
     example("opencl", "libultramarine-opencl.so")
 }
 
-/// What `make` builds in `examples/backends/{name}`, with everything made anew: headers
+/// Builds `examples/backends/{name}` by `make`, from scratch: headers
 /// of the contract change without it.
 fn example(name: &str, made: &str) -> Result<Built> {
     let source = sh::root().join("examples/backends").join(name);
@@ -201,7 +201,7 @@ fn compiler() -> std::ffi::OsString {
     std::env::var_os("CC").unwrap_or_else(|| "cc".into())
 }
 
-/// Whether a program can be compiled and linked.
+/// Returns true if a program can be compiled and linked.
 fn compiles(program: &str, library: &str) -> bool {
     let directory = directory();
     let (source, to) = (directory.join("probe.c"), directory.join("probe"));

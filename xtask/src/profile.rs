@@ -8,9 +8,9 @@ use std::process::Command;
 /// A profile of the workspace's Cargo.toml.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
-    /// What tests run: optimised, with debug assertions and overflow checks.
+    /// The profile of tests: optimised, with debug assertions and overflow checks.
     Checked,
-    /// What packages ship and benches time.
+    /// The profile of packages and benches.
     Release,
 }
 

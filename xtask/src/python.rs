@@ -301,7 +301,7 @@ fn hash(value: &impl Hash) -> u64 {
 /// A file with its size and its time of change.
 type Seen = (PathBuf, u64, u128);
 
-/// Whether a file of the tree goes into the wheel.
+/// Returns true if a file of the tree goes into the wheel.
 fn goes_in(file: &Path) -> bool {
     let tests = file.components().any(|folder| folder.as_os_str() == "tests");
     let code = file.starts_with("crates") || file.starts_with("python");

@@ -126,7 +126,7 @@ fn build_tests() -> Result<()> {
     Profile::Checked.build()
 }
 
-/// What the tests load, built before any of them runs.
+/// The libraries that tests load, built before any of them runs.
 struct Built {
     other_build: PathBuf,
     kit: Vec<conform::Backend>,

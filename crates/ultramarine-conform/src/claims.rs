@@ -26,7 +26,7 @@ pub fn arithmetic(findings: &mut Findings) {
                 ("pass", String::new())
             } else {
                 let text = format!(
-                    "dtypes_arithmetic has {dtype}, and no operation computes with it: take the bit out, or write one"
+                    "dtypes_arithmetic has {dtype}, and no operation computes with it: clear the bit, or implement one"
                 );
                 ("fail", text)
             };

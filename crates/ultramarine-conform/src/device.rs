@@ -1,4 +1,4 @@
-//! One device of a backend, through safe functions: every call is judged by
+//! One device of a backend, through safe functions: every call is checked by
 //! [`call`], and what the backend leaves to the host (a CPU overlay's memory and
 //! streams) is the kit's own.
 
@@ -246,7 +246,7 @@ impl<'a> Device<'a> {
 
     pub fn destroy_event(&self, event: Handle) {
         if let Some(destroy) = self.backend.table.event_destroy {
-            // SAFETY: an event that nobody waits for.
+            // SAFETY: an event that nothing waits for.
             unsafe { destroy(self.handle, event.0) };
         }
     }

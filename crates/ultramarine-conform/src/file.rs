@@ -195,7 +195,7 @@ fn exports(file: &Elf<'_>) -> Checked {
         let known = entries.iter().any(|e| e == name);
         if known { own.push(name) } else { foreign.push(name) }
     }
-    // What linkers put there themselves.
+    // Symbols that linkers add.
     foreign.retain(|name| !matches!(*name, "_init" | "_fini" | "_edata" | "_end" | "__bss_start"));
     for (at, symbol) in [(0, symbol::ABI_INFO), (2, symbol::INIT)] {
         let required = &entries[at];

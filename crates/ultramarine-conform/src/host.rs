@@ -75,11 +75,13 @@ pub fn take_error(
     let found = with(|s| s.errors.remove(&(error as usize)));
     match found {
         None => {
-            violation(format!("{call}: the error object was not made by error_new"));
+            violation(format!(
+                "{call}: the error object was not made by error_new; make it with the host's function"
+            ));
             None
         }
         Some(ErrorObject { text, .. }) if code == status::OK => {
-            violation(format!("{call} returned OK and an error object: {text}"));
+            violation(format!("{call} returned OK and an error object: {text}; return its status"));
             None
         }
         Some(ErrorObject { code: made, text, command }) => {
@@ -87,7 +89,7 @@ pub fn take_error(
                 violation(format!("{call} returned {code}, its error object says {made}: {text}"));
             }
             if text.trim().is_empty() {
-                violation(format!("{call}: the error object has no text"));
+                violation(format!("{call}: the error object has no text; give error_new one"));
             }
             Some((text, command))
         }
@@ -156,7 +158,7 @@ unsafe extern "C" fn error_new(
 unsafe extern "C" fn error_command(_host: *mut c_void, error: *mut abi::Error, index: u32) {
     with(|s| match s.errors.get_mut(&(error as usize)) {
         Some(object) => object.command = Some(index),
-        None => s.violations.push("error_command got an error that is none of error_new's".into()),
+        None => s.violations.push("error_command got an error that error_new did not make".into()),
     });
 }
 
@@ -185,7 +187,7 @@ unsafe extern "C" fn free(_host: *mut c_void, data: *mut c_void) {
         return;
     }
     let Some(bytes) = with(|s| s.blocks.remove(&(data as usize))) else {
-        violation("free of memory that alloc did not give, or of memory freed before".into());
+        violation("free got memory that alloc did not return, or that was freed before".into());
         return;
     };
     BYTES.fetch_sub(bytes as i64, Ordering::Relaxed);

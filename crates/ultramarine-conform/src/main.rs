@@ -212,7 +212,7 @@ fn note_agrees(path: &std::path::Path, findings: &mut parent::Findings) {
     };
     let same = groups::info_bytes(&note) == reported;
     let (result, text) =
-        if same { ("pass", "") } else { ("fail", "abi_info() and the note say different things") };
+        if same { ("pass", "") } else { ("fail", "abi_info() and the note differ") };
     findings.add("file", "file/note agrees with abi_info", result, text);
     findings.properties.retain(|f| f.0 != "abi info bytes");
 }

@@ -105,7 +105,7 @@ pub struct Scratch(pub PathBuf);
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed stays in the directory for temporary files.
+        // Files that cannot be removed stay in the directory for temporary files.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -200,7 +200,7 @@ fn run_group(
         }
         // A hang costs the whole time limit: one is enough.
         if !matches!(ended, End::Exit(_)) || crash + 1 == CRASHES {
-            let text = "given up; the remaining checks of the group were not run";
+            let text = "ended early; the remaining checks of the group were not run";
             findings.add(group, &format!("{group}/rest"), result, text);
             break;
         }
@@ -238,7 +238,7 @@ pub fn child_command(options: &Options, group: &str, output: &Path) -> Result<Co
     if options.full {
         command.arg("--full");
     }
-    // What a plugin prints is not the kit's report.
+    // The output of a plugin does not belong to the kit's report.
     command.stdout(Stdio::null());
     if !options.verbose {
         command.stderr(Stdio::null());

@@ -304,7 +304,7 @@ fn faults_of_interfaces() {
 #[test]
 fn faults_of_timestamps() {
     for (fault, check, words) in [
-        ("CLOCK_GOES_BACK", "timing", "time goes back"),
+        ("CLOCK_GOES_BACK", "timing", "which decrease"),
         ("CLOCK_IN_TICKS", "timing", "between which the host counted"),
         ("CLOCK_PER_STREAM", "timing, one clock", "came after another"),
         ("CLOCK_CHANGES", "timing, asked again", "a mark's time was"),
@@ -321,7 +321,7 @@ fn faults_of_lent_memory() {
         ("LENDS_LESS", "upload, copies", "lend gave 0 bytes instead of 1"),
         ("COPIES_TO_THE_START", "upload, copies", "are not those of the lent memory"),
         ("COPIES_MORE", "upload, copies", "bytes beside the 1 were written to"),
-        ("LENDS_TWICE", "upload, in flight", "one piece is lent to two"),
+        ("LENDS_TWICE", "upload, in flight", "the same piece is lent twice"),
         ("LENDS_EARLY", "upload, in flight", "lent again while a copy read it"),
         ("LOSES_PIECES", "upload, given back", "nothing is lent after 4 pieces went back"),
     ] {
@@ -357,7 +357,7 @@ fn faults_of_foreign_memory() {
         ("IMPORT_COPIES", "export and import", "not seen in the buffer"),
         ("IGNORES_OFFSET", "import of a part", "shows other bytes"),
         ("WRITES_READ_ONLY", "import, read only", "was written to"),
-        ("EXPORTS_ANY", "export refused", "which it does not promise"),
+        ("EXPORTS_ANY", "export refused", "which it does not declare"),
         ("EXPORTS_LESS", "export", "it reports 256 bytes of 512"),
         ("EXPORTS_ELSEWHERE", "export and import", "not seen in the buffer"),
     ] {

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use std::ffi::c_void;
 use std::sync::Arc;
 
-/// What stands around memory without a guard.
+/// The byte around memory without guard pages.
 const CANARY: u8 = 0xc5;
 /// How much of it, on either side; the memory is aligned to this.
 const MARGIN: usize = 256;
@@ -63,7 +63,7 @@ impl Memory {
         Ok(Memory { mapping, mapped, start, size, guarded })
     }
 
-    /// Whether nobody wrote around it.
+    /// Returns true if the bytes around it are unchanged.
     pub fn intact(&self) -> bool {
         if self.guarded {
             return true;
@@ -86,13 +86,13 @@ impl Memory {
 
     pub fn read(&self, offset: usize, length: usize) -> PyResult<Vec<u8>> {
         let place = self.place(offset, length)?;
-        // SAFETY: `place` judged it.
+        // SAFETY: `place` validated it.
         Ok(unsafe { std::slice::from_raw_parts(place, length) }.to_vec())
     }
 
     pub fn write(&self, offset: usize, bytes: &[u8]) -> PyResult<()> {
         let place = self.place(offset, bytes.len())?;
-        // SAFETY: `place` judged it.
+        // SAFETY: `place` validated it.
         unsafe { place.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
         Ok(())
     }

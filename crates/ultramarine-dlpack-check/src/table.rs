@@ -36,7 +36,7 @@ pub fn table(found: &Bound<'_, PyAny>) -> PyResult<Table> {
     }
 }
 
-/// What `SetError` was told.
+/// The errors that `SetError` received.
 type Errors = Mutex<Vec<(String, String)>>;
 
 unsafe extern "C" fn set_error(context: *mut c_void, kind: *const c_char, text: *const c_char) {
@@ -59,7 +59,7 @@ impl Table {
     }
 
     fn api(&self) -> &DLPackExchangeAPI {
-        // SAFETY: a table of the process, whose major version the test judged.
+        // SAFETY: a table of the process, whose major version the test checked.
         unsafe { &*self.0 }
     }
 }
@@ -97,7 +97,7 @@ impl Table {
         (!previous.is_null()).then(|| Table(previous.cast_const().cast()))
     }
 
-    /// Which slots there are.
+    /// The slots of the table.
     fn slots<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let api = self.api();
         let found = PyDict::new(py);
@@ -147,7 +147,7 @@ impl Table {
             .ok_or_else(|| PyAssertionError::new_err(format!("{slot}: 0 without an object")))
     }
 
-    /// What the borrowed tensor says.
+    /// The fields of the borrowed tensor.
     fn borrow<'py>(
         &self,
         py: Python<'py>,

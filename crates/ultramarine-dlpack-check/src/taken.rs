@@ -59,7 +59,7 @@ impl Whole {
     }
 }
 
-/// What a tensor says, as a dictionary.
+/// The fields of a tensor, as a dictionary.
 pub fn describe<'py>(py: Python<'py>, t: &DLTensor) -> PyResult<Bound<'py, PyDict>> {
     let numbers = |place: *mut i64| -> Option<Vec<i64>> {
         let n = usize::try_from(t.ndim).ok().filter(|n| *n <= 1024)?;
@@ -131,7 +131,7 @@ fn whole_of(capsule: &Bound<'_, PyAny>) -> PyResult<Whole> {
     }
 }
 
-/// What a capsule's tensor says; only the name, if it is not one that somebody can take.
+/// The fields of a capsule's tensor; only the name, if the capsule was used.
 #[pyfunction]
 pub fn inspect<'py>(py: Python<'py>, capsule: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
     let name = name_of(capsule)?.map(|n| n.to_string_lossy().into_owned());

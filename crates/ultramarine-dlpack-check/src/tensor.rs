@@ -16,9 +16,9 @@ use ultramarine_dlpack::{
     DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackVersion, DLTensor,
 };
 
-/// What a freed tensor's memory is filled with.
+/// The byte that fills the memory of a freed tensor.
 const POISON: u8 = 0xdb;
-/// What of a versioned tensor may be read whatever its major version: up to the flags.
+/// Bytes of a versioned tensor that every major version has: up to the flags.
 const STABLE: usize = 32;
 
 /// A tensor that was made here, and what became of it. It lives until its deleter ran and no
@@ -184,7 +184,7 @@ impl Tensor {
             destroyed: AtomicUsize::new(0),
             thread: AtomicU64::new(0),
         });
-        // SAFETY: nobody else has the record yet.
+        // SAFETY: the record is not shared yet.
         let (shape, strides) = unsafe { &mut *record.numbers.get() };
         let tensor = DLTensor {
             data: address.cast(),
@@ -263,13 +263,13 @@ impl Tensor {
         self.0.destroyed.load(SeqCst)
     }
 
-    /// Whether somebody got it.
+    /// Returns true if a consumer received it.
     #[getter]
     fn given(&self) -> bool {
         self.0.given.load(SeqCst)
     }
 
-    /// Whether nobody wrote around its memory.
+    /// Returns true if the bytes around its memory are unchanged.
     #[getter]
     fn intact(&self) -> bool {
         self.0.own.as_ref().is_none_or(|m| m.intact()) && self.0.header.intact()

@@ -31,7 +31,7 @@ pub struct Schema {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Codes {
-    /// What it is, for Rust's documentation and for C's.
+    /// The description, for Rust's documentation and for C's.
     pub rust: String,
     pub c: String,
     pub list: Vec<Code>,
@@ -167,7 +167,7 @@ fn one() -> u32 {
 }
 
 impl Field {
-    /// What it is, with Rust's links.
+    /// The description with Rust's links.
     pub fn doc(&self) -> String {
         match (&self.doc, &self.code) {
             (Some(doc), _) => doc.clone(),

@@ -18,7 +18,7 @@ use std::process::{Command, Stdio};
 /// Headers that are tried when nobody says how many.
 const RUNS: u64 = 1_000_000;
 
-/// What cargo-fuzz passes: counters for every edge, comparisons traced, the address sanitizer.
+/// The flags of cargo-fuzz: counters for every edge, comparisons traced, the address sanitizer.
 const FLAGS: &[&str] = &[
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
@@ -73,7 +73,7 @@ pub fn all(runs: u64, keep: bool) -> Result<Outcome> {
     sh::say(&format!("fuzzing the validation of DLPack tensors: {runs} headers"));
     let program = build()?;
     let out = sh::root().join("target/fuzz");
-    // What earlier runs found would make this one another than elsewhere.
+    // Starts without the findings of earlier runs, so that runs are alike everywhere.
     let (found, failures) = (out.join("corpus"), out.join("failures"));
     for folder in [&found, &failures] {
         let _ = std::fs::remove_dir_all(folder);

@@ -40,12 +40,12 @@ const CORE_THREADS: &[&str] = &[
 /// Options of the thread sanitizer: the first report ends a test, and forked children may start threads.
 const THREAD_OPTIONS: &str = "halt_on_error=1 die_after_fork=0";
 
-/// What the address sanitizer's run is called.
+/// The name of the address sanitizer's run.
 pub const ADDRESS: &str = "sanitizers: address, leak";
-/// What the thread sanitizer's run is called.
+/// The name of the thread sanitizer's run.
 pub const THREAD: &str = "sanitizers: thread";
 
-/// Whether the compiler brings runtimes of sanitizers for this machine.
+/// True if the compiler brings runtimes of sanitizers for this machine.
 pub const HERE: bool = cfg!(all(
     any(target_arch = "x86_64", target_arch = "aarch64"),
     any(all(target_os = "linux", target_env = "gnu"), target_os = "macos")

@@ -25,7 +25,7 @@ pub fn check() -> Result<()> {
     Ok(())
 }
 
-/// What is wrong with a subject.
+/// The fault of a subject, if it has one.
 fn fault(subject: &str) -> Option<String> {
     // Written by `git revert`.
     if subject.starts_with("Revert \"") {

@@ -63,7 +63,7 @@ fn links(text: &str) -> Vec<(usize, &str)> {
     found
 }
 
-/// What stands in `](...)`.
+/// The targets in `](...)`.
 fn ends(part: &str) -> impl Iterator<Item = &str> {
     part.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next())
 }

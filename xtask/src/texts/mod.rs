@@ -1,4 +1,4 @@
-//! What people read: the site, links, comments, subjects of commits.
+//! Checks of texts: the site, links, comments, subjects of commits.
 
 pub mod commits;
 pub mod links;

@@ -31,7 +31,7 @@ struct Counts {
     banned: usize,
 }
 
-/// What a crate has to keep to.
+/// The bounds of a crate.
 #[derive(Deserialize)]
 struct Bounds {
     /// The most comments that begin with a question word.
@@ -110,7 +110,7 @@ impl Counts {
         100.0 * part as f64 / self.docs.max(1) as f64
     }
 
-    /// What is worse than the bounds.
+    /// The figures that are worse than the bounds.
     fn worse(&self, bounds: &Bounds) -> impl Iterator<Item = String> {
         let most = [
             ("comments begin with What, Whether or Which", self.questions, bounds.questions),

@@ -132,7 +132,7 @@ fn score_threads(entry: &Entry) -> Result {
     let result = score(entry, None);
     match threads().saturating_sub(before) {
         0 => result,
-        n => Err(format!("score started {n} threads; it may start none")),
+        n => Err(format!("score started {n} threads; start them in device_open")),
     }
 }
 
@@ -203,7 +203,7 @@ fn init_long(entry: &Entry) -> Result {
     let whole = size_of::<BackendTable>();
     let room = init_in::<1024>(entry, whole + 128)?;
     if (room.said() as usize) < whole {
-        return Err(format!("the table has {} bytes, this contract's has {whole}", room.said()));
+        return Err(format!("the table has {} bytes, this contract's {whole}", room.said()));
     }
     PASSED
 }
@@ -213,7 +213,7 @@ fn init_twice(entry: &Entry) -> Result {
     let [first, second] = tables.map(|t| {
         (t.prepare.map(|f| f as usize), t.submit.map(|f| f as usize), t.device_type, t.size)
     });
-    ensure!(first == second, "two calls of init give different tables");
+    ensure!(first == second, "two calls of init return different tables");
     PASSED
 }
 

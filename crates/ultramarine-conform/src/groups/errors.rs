@@ -65,7 +65,7 @@ pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
         recorder.check("errors/submit of nothing", || submit_nothing(device));
         recorder.check("errors/no error objects are lost", || match host::live_errors() {
             0 => PASSED,
-            n => Err(format!("{n} error objects were made and not handed over")),
+            n => Err(format!("{n} error objects were made and not returned; return each")),
         });
     });
 }
@@ -153,8 +153,8 @@ fn refused(device: &Device<'_>, request: &PlanRequest) -> Result {
 fn wrong(request: &PlanRequest, code: Status, expected: &str) -> String {
     let known = schema::find(request.op);
     let remedy = match known {
-        None => ": refuse operations that you have no case for",
-        Some(_) if request.revision != 1 => ": compare `revision` with 1, the one that you know",
+        None => ": refuse operations that the backend does not know",
+        Some(_) if request.revision != 1 => ": compare `revision` with 1, the only one",
         Some(row) if request.n_inputs != row.inputs.len() => {
             ": compare the numbers of tensors with the operation's (um_check_arity of helper.h)"
         }

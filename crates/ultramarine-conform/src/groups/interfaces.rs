@@ -61,7 +61,7 @@ fn tables(device: &Device<'_>, offered: &mut Vec<String>) -> Result {
             continue;
         }
         let name = id.to_string_lossy().into_owned();
-        ensure!(first == second, "{name} is another table at each call");
+        ensure!(first == second, "{name} returns another table at each call; return the same");
         // SAFETY: every interface begins with its size.
         let size = unsafe { first.cast::<u32>().read_unaligned() };
         if !(16..=4096).contains(&size) || size % 4 != 0 {
@@ -178,7 +178,7 @@ fn languages(device: &Device<'_>) -> Result {
     };
     ensure!(!named.is_empty(), "kernels are offered, but the device names no language");
     let (Some(compile), Some(_), Some(release)) = (i.compile, i.launch, i.release) else {
-        return Err("one of compile, launch and release is missing".into());
+        return Err("one of compile, launch and release is missing; set all three".into());
     };
     nonsense(device, compile, release, &named).map(|()| Outcome::Passed)
 }
@@ -215,7 +215,7 @@ fn nonsense(
         // SAFETY: a valid source, and a place for the kernel.
         match call("compile", |e| unsafe { compile(device.handle, &source, &mut made, e) }) {
             Ok(()) => {
-                // SAFETY: a kernel that nobody runs.
+                // SAFETY: a kernel that is never run.
                 unsafe { release(device.handle, made) };
                 return Err(format!("{SOURCE:?} compiles as {language:?}"));
             }

@@ -62,7 +62,7 @@ fn device(backend: &Backend, index: u32) -> Result {
     let n = unsafe { count(backend.table.backend) };
     ensure!(
         n != 0,
-        "init succeeded, but device_count is 0: let init fail, or let the score be 0 with a reason"
+        "init succeeded, but device_count is 0: fail in init, or return a score of 0 with a reason"
     );
     ensure!(index < n, "there is no device {index}: device_count is {n}");
     Device::open(backend, index)?.close();

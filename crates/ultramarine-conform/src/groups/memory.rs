@@ -85,7 +85,7 @@ pub(super) fn flat(
             Err(format!("the process grew by {} MiB in {n} rounds", (after - before) >> 20))
         }
         (Some(_), Some(_)) => PASSED,
-        _ => skip("this system does not tell the size of a process"),
+        _ => skip("this system does not report the size of a process"),
     }
 }
 

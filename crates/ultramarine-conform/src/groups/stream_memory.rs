@@ -109,7 +109,7 @@ fn others(memory: &Memory<'_>) -> Result<()> {
         memory
             .mover
             .expect(first, to, value)
-            .map_err(|e| format!("memory in use was given to others: {e}"))?;
+            .map_err(|e| format!("memory in use was handed out again: {e}"))?;
         device.synchronize(second)?;
         device.free(plain);
         memory.free(second, other)?;

@@ -112,7 +112,7 @@ fn around(clock: &Clock<'_>) -> Result<()> {
     clock.device.destroy_stream(stream);
     ensure!(
         times[0] <= times[1] + ROUNDING && times[1] <= times[2] + ROUNDING,
-        "marks of one stream are at {times:?} nanoseconds: time goes back"
+        "marks of one stream are at {times:?} nanoseconds, which decrease"
     );
     let apart = times[2].saturating_sub(times[0]);
     // Quartz differs by far less than one in a hundred.

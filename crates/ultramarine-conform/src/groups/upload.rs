@@ -127,11 +127,13 @@ fn in_flight(uploads: &Uploads<'_>) -> Result<()> {
     for round in 0..ROUNDS {
         let to = buffers.alloc(MOST_BYTES)?;
         let (Some(first), second) = (uploads.lend(MOST_BYTES)?, uploads.lend(MOST_BYTES)?) else {
-            return Err(format!("nothing is lent after {round} rounds, and nobody has any"));
+            return Err(format!(
+                "nothing is lent after {round} rounds, although all memory was given back"
+            ));
         };
         fill(&first, round, MOST_BYTES);
         if let Some(second) = &second {
-            ensure!(second.handle != first.handle, "one piece is lent to two");
+            ensure!(second.handle != first.handle, "the same piece is lent twice");
             fill(second, round + 100, MOST_BYTES);
         }
         uploads.copy(&first, to, 0, MOST_BYTES)?;

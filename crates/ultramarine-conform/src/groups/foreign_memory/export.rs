@@ -77,7 +77,7 @@ pub(super) fn import_again(foreign: &Foreign<'_>) -> Result {
         block.bytes = buffer.bytes;
         let imported = foreign.import(&block)?;
         if imported.buffer.handle == buffer.handle && kind != kind::HOST {
-            return Err("the import is the exported buffer itself: who frees it?".into());
+            return Err("the import is the exported buffer itself, which would be freed twice; make another buffer".into());
         }
         imported.expect(stream, &[0x0505_0505_0505_0505; 64])?;
         foreign.device.write(stream, imported.buffer, 8, &[9; 8])?;
@@ -96,7 +96,11 @@ pub(super) fn import_again(foreign: &Foreign<'_>) -> Result {
         }
         // The exported buffer is still there.
         foreign.device.read(stream, buffer, 0, &mut back)?;
-        if back[8..16] == [9; 8] { Ok(()) } else { Err("the buffer went with its import".into()) }
+        if back[8..16] == [9; 8] {
+            Ok(())
+        } else {
+            Err("the buffer was freed with its import".into())
+        }
     })
 }
 
@@ -109,7 +113,7 @@ pub(super) fn refused(foreign: &Foreign<'_>) -> Result {
     let others = KINDS.into_iter().filter(|(kind, _)| !foreign.exports(*kind));
     for (kind, name) in others.chain([(31, "a kind that does not exist")]) {
         match foreign.export(buffer, kind) {
-            Ok(_) => return Err(format!("it gives {name}, which it does not promise")),
+            Ok(_) => return Err(format!("it exports {name}, which it does not declare")),
             Err(f) if f.code == status::UNSUPPORTED => {}
             Err(f) => return Err(format!("{name}: {f}, expected UNSUPPORTED")),
         }

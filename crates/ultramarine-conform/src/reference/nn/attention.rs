@@ -20,7 +20,7 @@ pub struct Extra<'a> {
     pub lengths: Option<&'a Array>,
 }
 
-/// What a query makes of its keys.
+/// The results of one query over its keys.
 struct Row {
     weights: Vec<f64>,
     masked: Vec<bool>,
@@ -212,7 +212,7 @@ impl Attention {
         Ok(worst.epsilons)
     }
 
-    /// What a mask of numbers adds to a score.
+    /// The number that a mask adds to a score.
     fn added(&self, extra: Extra<'_>, at: [usize; 4]) -> f64 {
         let mask = extra.mask.filter(|mask| mask.dtype != DType::BOOL);
         mask.map_or(0.0, |mask| mask.at(&at.map(|i| i as i64)).real())
