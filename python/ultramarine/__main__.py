@@ -117,7 +117,7 @@ def _kit():
 def _count(text):
     """A number of rows."""
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of rows")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of rows. Pass 1 or more")
     return int(text)
 
 
@@ -129,7 +129,10 @@ def _profile(given):
     from ultramarine import profile
 
     if not os.path.exists(given.script):
-        print(f"python -m ultramarine profile: there is no {given.script}", file=sys.stderr)
+        print(
+            f"python -m ultramarine profile: {given.script} does not exist. Check the path",
+            file=sys.stderr,
+        )
         return 2
     # As for `python SCRIPT`: its arguments, and its directory before all others on the path.
     sys.argv = [given.script, *given.arguments]

@@ -32,8 +32,8 @@ import ultramarine
 _SETUPTOOLS = 77
 if int(setuptools.__version__.split(".")[0]) < _SETUPTOOLS:
     raise ImportError(
-        f"setuptools {_SETUPTOOLS} or later builds extensions, here is {setuptools.__version__}: "
-        "run pip install --upgrade setuptools"
+        f"setuptools {_SETUPTOOLS} or later is needed to build extensions, but {setuptools.__version__} is installed. "
+        "Run pip install --upgrade setuptools."
     )
 
 __all__ = ["BuildExtension", "Extension"]

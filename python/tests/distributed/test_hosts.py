@@ -168,7 +168,7 @@ def test_a_host_that_is_not_reached(hosts: str, name: str, other: str, text: str
         said = f"rank 1 on {other} failed: it exited with status 255 (the connection failed)"
         assert ended.returncode == 255 and said in ended.stderr, ended
     else:
-        said = f"{other} is not reached by ssh: "
+        said = f"ssh cannot connect to {other}: "
         assert ended.returncode == 2 and said in ended.stderr, ended
     assert time.monotonic() - begin < 100
     assert gone(mark), running(mark)

@@ -248,17 +248,17 @@ def test_any_takes_mpirun_where_it_is(program: str, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["-n", "0", "p.py"], "'0' is no number of 1 or more"),
-        (["-n", "two", "p.py"], "'two' is no number of 1 or more"),
+        (["-n", "0", "p.py"], "'0' is not a number of 1 or more"),
+        (["-n", "two", "p.py"], "'two' is not a number of 1 or more"),
         (["--backend", "ring", "p.py"], "invalid choice: 'ring'"),
-        (["--hosts", "a,,b", "p.py"], "'a,,b' is no list of hosts"),
-        (["--hosts", "a,-oProxyCommand=x", "p.py"], "is no list of hosts"),
+        (["--hosts", "a,,b", "p.py"], "'a,,b' is not a list of hosts"),
+        (["--hosts", "a,-oProxyCommand=x", "p.py"], "is not a list of hosts"),
         (["--env", "A", "p.py"], "'A' is not NAME=VALUE"),
-        (["--nccl-port", "70000", "p.py"], "'70000' is no port"),
+        (["--nccl-port", "70000", "p.py"], "'70000' is not a port"),
         ([], "program"),
-        (["missing.py"], "missing.py is no file. Check the program's path"),
+        (["missing.py"], "missing.py is not a file. Check the program's path"),
         (["no-such-program"], "neither a Python file nor a program on PATH"),
-        (["--cwd", "/nowhere", "-m", "platform"], "/nowhere is no directory"),
+        (["--cwd", "/nowhere", "-m", "platform"], "/nowhere is not a directory"),
         (["--backend", "mpi", "--mpirun", "/nowhere/mpirun", "-m", "x"], "apt-get install openmpi"),
         (
             ["--backend", "mpi", "--mpirun", "/bin/true", "-m", "x"],
@@ -270,7 +270,7 @@ def test_any_takes_mpirun_where_it_is(program: str, monkeypatch: pytest.MonkeyPa
         ),
         (
             ["--backend", "nccl", "--hosts", "localhost,other.invalid", "-m", "x"],
-            "Give the address of rank 0 by --nccl-host",
+            "Pass the address of rank 0 by --nccl-host",
         ),
     ],
 )

@@ -161,7 +161,7 @@ def linspace(
     """`num` numbers at even distances from `start` to `stop`, which is the last one if
     `endpoint`."""
     if num < 0:
-        raise ValueError(f"[linspace] {num} numbers were asked for.")
+        raise ValueError(f"[linspace] num is {num}. Pass 0 or more.")
     real = not isinstance(start, complex) and not isinstance(stop, complex)
     if dtype is None:
         dtype = mx.float32 if real else mx.complex64
@@ -222,7 +222,7 @@ def triu(x: array, /, *, k: int = 0) -> array:
 def _triangle(x: array, k: int, lower: bool) -> array:
     check_array("tril" if lower else "triu", x)
     if x.ndim < 2:
-        raise ValueError("[tril, triu] Expected two dimensions at least.")
+        raise ValueError("[tril, triu] Expected at least two dimensions. Reshape the array.")
     with beside(x, None):
         mask = mx.tri(x.shape[-2], x.shape[-1], k, mx.bool_)
     zero = mx.zeros_like(x)

@@ -64,14 +64,18 @@ def is_number(x: object) -> TypeGuard[Number]:
 def check_array(name: str, x: object) -> None:
     """Raises unless `x` is an array."""
     if not isinstance(x, array):
-        raise TypeError(f"[{name}] Expected an array, got {type(x).__name__}.")
+        raise TypeError(
+            f"[{name}] Expected an array, got {type(x).__name__}. Convert it with asarray."
+        )
 
 
 def check(name: str, x: array, kinds: Sequence[str]) -> array:
     """The array, if its dtype is of one of the kinds."""
     check_array(name, x)
     if kind_of(x.dtype) not in kinds:
-        raise TypeError(f"[{name}] Expected a dtype of kind {_or(kinds)}, got {_name(x.dtype)}.")
+        raise TypeError(
+            f"[{name}] Expected a dtype of kind {_or(kinds)}, got {_name(x.dtype)}. Convert it with astype."
+        )
     return x
 
 
@@ -102,7 +106,9 @@ def promote(name: str, a: Dtype, b: Dtype) -> Dtype:
         return mx.result_type(a, b)
     if kinds <= set(FLOATING):
         if mx.float64 in (a, b) and len(kinds) == 2:
-            raise TypeError(f"{message} would be complex128, which is not supported.")
+            raise TypeError(
+                f"{message} would be complex128, which is not supported. Convert one to complex64."
+            )
         return mx.result_type(a, b)
     raise TypeError(f"{message} are of kinds that are not promoted. Convert one with astype.")
 
@@ -136,7 +142,7 @@ def common(name: str, *operands: array | Number) -> Dtype:
         elif not is_number(x):
             raise TypeError(f"[{name}] Expected an array or a number, got {type(x).__name__}.")
     if dtype is None:
-        raise TypeError(f"[{name}] One of the operands must be an array.")
+        raise TypeError(f"[{name}] One of the operands must be an array. Convert one with asarray.")
     for x in operands:
         if is_number(x):
             dtype = beside(name, x, dtype)
@@ -150,7 +156,9 @@ def as_dtype(x: array | Number, dtype: Dtype) -> array:
     if isinstance(x, int) and kind_of(dtype) in INTEGRAL:
         limits = mx.iinfo(dtype)
         if not limits.min <= x <= limits.max:
-            raise OverflowError(f"{x} is out of the range of {_name(dtype)}.")
+            raise OverflowError(
+                f"{x} is out of the range of {_name(dtype)}. Convert the array to a wider dtype."
+            )
     return mx.array(x, dtype)
 
 
@@ -182,10 +190,12 @@ def axes_of(name: str, axis: int | Sequence[int] | None, ndim: int) -> tuple[int
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
     for a in axes:
         if not -ndim <= a < ndim:
-            raise IndexError(f"[{name}] Axis {a} is out of range for {ndim} dimensions.")
+            raise IndexError(
+                f"[{name}] Axis {a} is out of range for {ndim} dimensions. Use an axis from {-ndim} to {ndim - 1}."
+            )
     found = tuple(a % ndim for a in axes)
     if len(set(found)) != len(found):
-        raise ValueError(f"[{name}] An axis is named twice in {axes}.")
+        raise ValueError(f"[{name}] An axis is named twice in {axes}. Name each once.")
     return found
 
 
@@ -202,7 +212,9 @@ def astype(
     """
     check_array("astype", x)
     if kind_of(x.dtype) == "complex floating" and kind_of(dtype) not in (*COMPLEX, *BOOL):
-        raise TypeError("[astype] Complex numbers do not become real: use real(x) or imag(x).")
+        raise TypeError(
+            "[astype] Complex numbers cannot be converted to real ones. Use real(x) or imag(x)."
+        )
     out = x if x.dtype == dtype else x.astype(dtype)
     if out is x and copy:
         out = mx.array(x, copy=True)
@@ -241,7 +253,9 @@ def isdtype(dtype: Dtype, kind: Dtype | str | tuple[Dtype | str, ...]) -> bool:
     if not isinstance(kind, str):
         return dtype == kind
     if kind not in NAMES and kind not in UNIONS:
-        raise ValueError(f"[isdtype] There is no kind {kind!r}.")
+        raise ValueError(
+            f"[isdtype] There is no kind {kind!r}. Use a dtype or a name such as 'integral'."
+        )
     return kind_of(dtype) in UNIONS.get(kind, (kind,))
 
 

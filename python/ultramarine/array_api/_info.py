@@ -61,7 +61,7 @@ class Info:
         asked = (*NAMES,) if kind is None else (kind,) if isinstance(kind, str) else kind
         for k in asked:
             if k not in NAMES and k not in UNIONS:
-                raise ValueError(f"[dtypes] There is no kind {k!r}.")
+                raise ValueError(f"[dtypes] There is no kind {k!r}. Use a name such as 'integral'.")
         kinds = {one for k in asked for one in UNIONS.get(k, (k,))}
         names = [n for k, members in NAMES.items() if k in kinds for n in members]
         return {n: by_name(n) for n in names if _stores(device, by_name(n))}

@@ -34,7 +34,7 @@ def _joined(name: str, arrays: Sequence[array]) -> list[array]:
     """Arrays in their promoted dtype."""
     arrays = list(arrays)
     if not arrays:
-        raise ValueError(f"[{name}] Expected one array at least.")
+        raise ValueError(f"[{name}] Expected at least one array. Pass one.")
     for x in arrays:
         check_array(name, x)
     dtype = common(name, *arrays)
@@ -72,7 +72,9 @@ def moveaxis(
     to = axes_of("moveaxis", destination, x.ndim)
     moved = axes_of("moveaxis", source, x.ndim)
     if len(moved) != len(to):
-        raise ValueError(f"[moveaxis] {len(moved)} axes do not go to {len(to)} places.")
+        raise ValueError(
+            f"[moveaxis] {len(moved)} axes have {len(to)} destinations. Pass one for each axis."
+        )
     order = [a for a in range(x.ndim) if a not in moved]
     for place, axis in sorted(zip(to, moved, strict=True)):
         order.insert(place, axis)
@@ -83,7 +85,9 @@ def permute_dims(x: array, /, axes: tuple[int, ...]) -> array:
     """The array with its axes in another order."""
     check_array("permute_dims", x)
     if len(axes) != x.ndim:
-        raise ValueError(f"[permute_dims] {len(axes)} axes for {x.ndim} dimensions.")
+        raise ValueError(
+            f"[permute_dims] {len(axes)} axes for {x.ndim} dimensions. Name each axis once."
+        )
     return mx.transpose(x, axes_of("permute_dims", axes, x.ndim)) if axes else x
 
 
@@ -96,13 +100,17 @@ def repeat(x: array, repeats: int | array, /, *, axis: int | None = None) -> arr
     (axis,) = axes_of("repeat", axis, x.ndim)
     if isinstance(repeats, int):
         if repeats < 0:
-            raise ValueError(f"[repeat] An element cannot be repeated {repeats} times.")
+            raise ValueError(
+                f"[repeat] An element cannot be repeated {repeats} times. Pass 0 or more."
+            )
         return mx.repeat(x, repeats, axis)
     check("repeat", repeats, INTEGRAL)
     if repeats.ndim > 1:
-        raise ValueError("[repeat] Expected repeats of one dimension at most.")
+        raise ValueError("[repeat] Expected repeats of at most one dimension. Flatten them.")
     if repeats.size and int(mx.min(repeats)) < 0:
-        raise ValueError("[repeat] An element cannot be repeated less than 0 times.")
+        raise ValueError(
+            "[repeat] An element cannot be repeated less than 0 times. Pass 0 or more."
+        )
     counts = mx.broadcast_to(repeats.astype(mx.int64), (x.shape[axis],))
     ends = mx.cumsum(counts)
     total = int(ends[-1]) if ends.size else 0
@@ -119,7 +127,9 @@ def reshape(x: array, /, shape: tuple[int, ...], *, copy: bool | None = None) ->
     """
     check_array("reshape", x)
     if copy is False and not memoryview(x).c_contiguous:
-        raise ValueError("[reshape] The array is not in row-major order: a copy is needed.")
+        raise ValueError(
+            "[reshape] The array is not in row-major order, so a copy is needed. Leave out copy=False."
+        )
     out = mx.reshape(x, shape)
     return mx.array(out, copy=True) if copy else out
 
@@ -135,12 +145,14 @@ def roll(
     check_array("roll", x)
     if axis is None:
         if not isinstance(shift, int):
-            raise ValueError("[roll] Several shifts need as many axes.")
+            raise ValueError("[roll] Several shifts need as many axes. Pass `axis`.")
         return mx.roll(x.reshape(-1), shift, 0).reshape(x.shape)
     axes = axes_of("roll", axis, x.ndim)
     shifts = (shift,) * len(axes) if isinstance(shift, int) else tuple(shift)
     if len(shifts) != len(axes):
-        raise ValueError(f"[roll] {len(shifts)} shifts for {len(axes)} axes.")
+        raise ValueError(
+            f"[roll] {len(shifts)} shifts for {len(axes)} axes. Pass one for each axis."
+        )
     return mx.roll(x, shifts, axes) if axes else x
 
 
@@ -153,7 +165,9 @@ def squeeze(x: array, /, axis: int | tuple[int, ...]) -> array:
     check_array("squeeze", x)
     axes = axes_of("squeeze", axis, x.ndim)
     if any(x.shape[a] != 1 for a in axes):
-        raise ValueError(f"[squeeze] Not all of the axes {axes} of {x.shape} have size 1.")
+        raise ValueError(
+            f"[squeeze] Not all of the axes {axes} of {x.shape} have size 1. Name axes of size 1 only."
+        )
     return mx.squeeze(x, axes) if axes else x
 
 

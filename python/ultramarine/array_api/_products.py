@@ -17,7 +17,7 @@ def matmul(x1: array, x2: array, /) -> array:
     check_array("matmul", x2)
     a, b = pair("matmul", x1, x2, NUMERIC)
     if a.ndim == 0 or b.ndim == 0:
-        raise ValueError("[matmul] Arrays without dimensions have no matrix product.")
+        raise ValueError("[matmul] Expected at least one dimension. Use multiply for scalars.")
     if kind_of(a.dtype) in FLOATING:
         return mx.matmul(a, b)
     # The core multiplies matrices of floats only, as MLX does: one fused sum instead.
@@ -25,7 +25,9 @@ def matmul(x1: array, x2: array, /) -> array:
     a = a.reshape(1, -1) if row else a
     b = b.reshape(-1, 1) if column else b
     if a.shape[-1] != b.shape[-2]:
-        raise ValueError(f"[matmul] Shapes {x1.shape} and {x2.shape} do not match.")
+        raise ValueError(
+            f"[matmul] Shapes {x1.shape} and {x2.shape} do not match. Transpose or reshape one of them."
+        )
     terms = mx.expand_dims(a, -2) * mx.expand_dims(mx.swapaxes(b, -1, -2), -3)
     out = mx.sum(terms, -1).astype(a.dtype)
     gone = [axis for axis, vector in ((-2, row), (-1, column)) if vector]
@@ -36,7 +38,7 @@ def matrix_transpose(x: array, /) -> array:
     """The array with its last two axes exchanged."""
     check_array("matrix_transpose", x)
     if x.ndim < 2:
-        raise ValueError("[matrix_transpose] Expected two dimensions at least.")
+        raise ValueError("[matrix_transpose] Expected at least two dimensions. Reshape the array.")
     return mx.swapaxes(x, -1, -2)
 
 
@@ -48,12 +50,16 @@ def tensordot(
     a, b = pair("tensordot", x1, x2, NUMERIC)
     if isinstance(axes, int):
         if not 0 <= axes <= min(a.ndim, b.ndim):
-            raise ValueError(f"[tensordot] {axes} axes of {a.ndim} and {b.ndim} dimensions.")
+            raise ValueError(
+                f"[tensordot] {axes} axes of {a.ndim} and {b.ndim} dimensions. Pass fewer."
+            )
         axes = (tuple(range(a.ndim - axes, a.ndim)), tuple(range(axes)))
     left = axes_of("tensordot", tuple(axes[0]), a.ndim)
     right = axes_of("tensordot", tuple(axes[1]), b.ndim)
     if [a.shape[i] for i in left] != [b.shape[i] for i in right]:
-        raise ValueError(f"[tensordot] Shapes {x1.shape} and {x2.shape} do not match over {axes}.")
+        raise ValueError(
+            f"[tensordot] Shapes {x1.shape} and {x2.shape} do not match over {axes}. Name other axes."
+        )
     rest_a = [i for i in range(a.ndim) if i not in left]
     rest_b = [i for i in range(b.ndim) if i not in right]
     shape = [a.shape[i] for i in rest_a] + [b.shape[i] for i in rest_b]
@@ -80,9 +86,13 @@ def vecdot(x1: array, x2: array, /, *, axis: int = -1) -> array:
     if a.ndim == b.ndim and 0 <= axis < a.ndim:
         axis -= a.ndim
     if not -min(a.ndim, b.ndim) <= axis < 0:
-        raise IndexError(f"[vecdot] Axis {axis} does not count from the end of both.")
+        raise IndexError(
+            f"[vecdot] Axis {axis} is not the same in both arrays. Count it from the end, by a negative number."
+        )
     if a.shape[axis] != b.shape[axis]:
-        raise ValueError(f"[vecdot] Shapes {x1.shape} and {x2.shape} do not match along {axis}.")
+        raise ValueError(
+            f"[vecdot] Shapes {x1.shape} and {x2.shape} do not match along {axis}. Name another axis."
+        )
     if kind_of(a.dtype) == "complex floating":
         a = mx.conj(a)
     return mx.sum(a * b, axis).astype(a.dtype)

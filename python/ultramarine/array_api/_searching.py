@@ -168,7 +168,7 @@ def take(x: array, indices: array, /, *, axis: int | None = None) -> array:
     check("take", indices, INTEGRAL)
     if axis is None:
         if x.ndim != 1:
-            raise ValueError(f"[take] {x.ndim} dimensions need an axis.")
+            raise ValueError(f"[take] An array of {x.ndim} dimensions needs an axis. Pass `axis`.")
         axis = 0
     (axis,) = axes_of("take", axis, x.ndim)
     return mx.take(x, indices, axis)

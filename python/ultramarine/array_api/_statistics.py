@@ -136,7 +136,7 @@ def _running(
     check(name, x, (*NUMERIC, "bool"))
     if axis is None:
         if x.ndim > 1:
-            raise ValueError(f"[{name}] Several dimensions need an axis.")
+            raise ValueError(f"[{name}] Several dimensions need an axis. Pass `axis`.")
         x, axis = x.reshape(-1), 0
     (axis,) = axes_of(name, axis, x.ndim)
     x = x.astype(dtype or _sum_dtype(x.dtype))
@@ -187,7 +187,7 @@ def diff(
     check("diff", x, NUMERIC)
     (axis,) = axes_of("diff", axis, x.ndim)
     if n < 0:
-        raise ValueError(f"[diff] Differences cannot be taken {n} times.")
+        raise ValueError(f"[diff] n is {n}. Pass 0 or more.")
     parts = [p for p in (prepend, x, append) if p is not None]
     if len(parts) > 1:
         dtype = parts[0].dtype

@@ -96,9 +96,13 @@ def _matrices(name: str, x: array, square: bool = False) -> array:
     """The array, if it is a stack of floating matrices."""
     check(name, x, FLOATING)
     if x.ndim < 2:
-        raise ValueError(f"[{name}] Expected two dimensions at least, got {x.ndim}.")
+        raise ValueError(
+            f"[{name}] Expected at least two dimensions, got {x.ndim}. Reshape the array."
+        )
     if square and x.shape[-1] != x.shape[-2]:
-        raise ValueError(f"[{name}] Expected square matrices, got shape {x.shape}.")
+        raise ValueError(
+            f"[{name}] Expected square matrices, got shape {x.shape}. Pass as many rows as columns."
+        )
     return x
 
 
@@ -115,9 +119,13 @@ def cross(x1: array, x2: array, /, *, axis: int = -1) -> array:
     """The cross product of vectors of three elements along an axis, which counts from the end."""
     a, b = pair("cross", x1, x2, NUMERIC)
     if not -min(a.ndim, b.ndim) <= axis < 0:
-        raise IndexError(f"[cross] Axis {axis} does not count from the end of both.")
+        raise IndexError(
+            f"[cross] Axis {axis} is not the same in both arrays. Count it from the end, by a negative number."
+        )
     if a.shape[axis] != 3 or b.shape[axis] != 3:
-        raise ValueError(f"[cross] Shapes {x1.shape} and {x2.shape} do not have 3 along {axis}.")
+        raise ValueError(
+            f"[cross] Shapes {x1.shape} and {x2.shape} do not have 3 along {axis}. Name another axis."
+        )
     a, b = mx.broadcast_arrays(a, b)
     (axis,) = axes_of("cross", axis, a.ndim)
     a0, a1, a2 = mx.unstack(a, axis=axis)
@@ -135,7 +143,7 @@ def diagonal(x: array, /, *, offset: int = 0) -> array:
     """A diagonal of each matrix: above the main one for `offset` above 0."""
     check_array("diagonal", x)
     if x.ndim < 2:
-        raise ValueError("[diagonal] Expected two dimensions at least.")
+        raise ValueError("[diagonal] Expected at least two dimensions. Reshape the array.")
     return mx.diagonal(x, offset, -2, -1)
 
 
@@ -188,7 +196,9 @@ def matrix_norm(
         core = mx.sum if ord == "nuc" else mx.max if ord == 2 else mx.min
         out = core(values, -1)
     else:
-        raise ValueError(f"[matrix_norm] There is no norm {ord!r}.")
+        raise ValueError(
+            f"[matrix_norm] There is no norm {ord!r}. Use 1, -1, 2, -2, inf, -inf, 'fro' or 'nuc'."
+        )
     return mx.expand_dims(out, (-2, -1)) if keepdims else out
 
 
@@ -228,7 +238,9 @@ def outer(x1: array, x2: array, /) -> array:
     """The products of each element of a vector with each of another."""
     a, b = pair("outer", x1, x2, NUMERIC)
     if a.ndim != 1 or b.ndim != 1:
-        raise ValueError(f"[outer] Expected vectors, got shapes {x1.shape} and {x2.shape}.")
+        raise ValueError(
+            f"[outer] Expected vectors, got shapes {x1.shape} and {x2.shape}. Flatten them."
+        )
     return a.reshape(-1, 1) * b.reshape(1, -1)
 
 
@@ -275,7 +287,9 @@ def solve(x1: array, x2: array, /) -> array:
     if vector:
         b = b.reshape(-1, 1)
     if b.ndim < 2 or b.shape[-2] != a.shape[-1]:
-        raise ValueError(f"[solve] Shapes {x1.shape} and {x2.shape} do not match.")
+        raise ValueError(
+            f"[solve] Shapes {x1.shape} and {x2.shape} do not match. Pass as many rows in both."
+        )
     batch = mx.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     a = mx.broadcast_to(a, (*batch, *a.shape[-2:]))
     b = mx.broadcast_to(b, (*batch, *b.shape[-2:]))

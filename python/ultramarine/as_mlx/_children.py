@@ -33,7 +33,9 @@ def set_device(name: str) -> None:
     global _device
     kind, _, index = name.partition(":")
     if kind not in ("cpu", "gpu") or not (index.isdecimal() or name == kind):
-        raise ValueError(f"{name!r} is no device. Give cpu, gpu, or one with its number, gpu:1.")
+        raise ValueError(
+            f"{name!r} is not a device. Use cpu, gpu, or one with its number, such as gpu:1."
+        )
     mx.set_default_device(mx.Device(getattr(mx, kind), int(index or 0)))
     _device = name
 

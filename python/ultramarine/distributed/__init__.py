@@ -48,13 +48,13 @@ class Group:
         """Refuses: groups come from `init`."""
         cls = type(self)
         raise TypeError(
-            f"{cls.__module__}.{cls.__qualname__}: no constructor. Call distributed.init()."
+            f"{cls.__module__}.{cls.__qualname__} has no constructor. Call distributed.init()."
         )
 
     def __reduce__(self):
         """Refuses: a group belongs to its process."""
         raise TypeError(
-            "cannot pickle 'Group' object: call distributed.init() in the other process."
+            "cannot pickle 'Group' object. Call distributed.init() in the other process."
         )
 
     def rank(self):
@@ -167,7 +167,7 @@ def init(strict=False, backend="any", *, all_gather_factory=None):
         _refuse("init", "all_gather_factory", "a function or None", all_gather_factory)
     if all_gather_factory is not None and backend != "jaccl":
         raise ValueError(
-            f"[init] all_gather_factory is for backend 'jaccl', and backend is {backend!r}. Leave one of them out."
+            f"[init] all_gather_factory belongs to backend 'jaccl', and backend is {backend!r}. Leave one of them out."
         )
     group = _core._distributed_init(strict, backend)
     for known in _worlds:
@@ -326,7 +326,9 @@ def send(x, dst, *, group=None, stream=None):
     group = _group("send", group, stream)
     x = _operand(x, stream)
     if group.size() == 1:
-        raise ValueError(f"[send] no process {dst} to send to: the group has 1 process.")
+        raise ValueError(
+            f"[send] No process {dst} to send to: the group has 1 process. Start several by python -m ultramarine.launch."
+        )
     return group.send(x, dst, stream)
 
 
@@ -358,9 +360,13 @@ def recv(shape, dtype, src, *, group=None, stream=None):
     src = _integer("recv", "src", src)
     group = _group("recv", group, stream)
     if group.size() == 1:
-        raise ValueError(f"[recv] no process {src} to receive from: the group has 1 process.")
+        raise ValueError(
+            f"[recv] No process {src} to receive from: the group has 1 process. Start several by python -m ultramarine.launch."
+        )
     if any(size < 0 for size in shape):
-        raise ValueError(f"[recv] Invalid shape {tuple(shape)}: a size is negative.")
+        raise ValueError(
+            f"[recv] Invalid shape {tuple(shape)}: a size is negative. Use sizes of 0 or more."
+        )
     return group.recv(shape, dtype, src, stream)
 
 
@@ -388,7 +394,9 @@ def recv_like(x, src, *, group=None, stream=None):
     group = _group("recv_like", group, stream)
     x = _operand(x, stream)
     if group.size() == 1:
-        raise ValueError(f"[recv_like] no process {src} to receive from: the group has 1 process.")
+        raise ValueError(
+            f"[recv_like] No process {src} to receive from: the group has 1 process. Start several by python -m ultramarine.launch."
+        )
     return group.recv_like(x, src, stream)
 
 

@@ -51,14 +51,16 @@ def mpi_flavour(mpirun: str) -> str:
             [mpirun, "--version"], capture_output=True, text=True, timeout=60, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise LaunchError(f"{mpirun} --version cannot be run: {error}") from None
+        raise LaunchError(
+            f"{mpirun} --version cannot be run: {error}. Install Open MPI or MPICH, or pass another path by --mpirun"
+        ) from None
     text = done.stdout + done.stderr
     if "Open MPI" in text or "OpenRTE" in text or "PRRTE" in text:
         return "openmpi"
     if "HYDRA" in text or "MPICH" in text or "Intel(R) MPI" in text:
         return "mpich"
     raise LaunchError(
-        f"{mpirun} is neither Open MPI's nor MPICH's (it says {text[:60]!r}). Name one of these by --mpirun"
+        f"{mpirun} is neither Open MPI's nor MPICH's (its version is {text[:60]!r}). Pass the path of one by --mpirun"
     )
 
 
@@ -154,7 +156,7 @@ def check_hosts(options: Options) -> None:
         text = f": {text}" if text else ""
         if process.returncode == 255:
             raise LaunchError(
-                f"{host} is not reached by {options.ssh[0]}{text}. Check its name, and that {options.ssh[0]} {host} "
+                f"{options.ssh[0]} cannot connect to {host}{text}. Check its name, and that {options.ssh[0]} {host} "
                 "asks for no password"
             )
         missing = list(programs)[min(len(found.splitlines()), len(programs) - 1)]
@@ -254,11 +256,11 @@ def address(options: Options) -> None:
                 options.nccl_host = socket.gethostbyname(first)
             except OSError as error:
                 raise LaunchError(
-                    f"the host {first} is not known here: {error}. Give the address of rank 0 by --nccl-host"
+                    f"the address of the host {first} is unknown: {error}. Pass the address of rank 0 by --nccl-host"
                 ) from None
             if options.nccl_host.startswith("127."):
                 raise LaunchError(
-                    f"{first} is {options.nccl_host} here, which other hosts do not reach. Give the address of rank 0 by --nccl-host"
+                    f"{first} has the address {options.nccl_host}, which other hosts cannot reach. Pass the address of rank 0 by --nccl-host"
                 )
     if options.nccl_port is None:
         options.nccl_port = _free_port() if options.is_local else _PORT
@@ -334,7 +336,7 @@ def by_itself(options: Options) -> int:
                 ranks.append(start(options, number))
             except OSError as error:
                 raise LaunchError(
-                    f"rank {number} cannot be started: {error.strerror}: {options.command[0]}"
+                    f"rank {number} cannot be started: {error.strerror}: {options.command[0]}. Check the program and its permissions"
                 ) from None
         for one in ranks:
             one.relay()

@@ -86,14 +86,14 @@ def is_this_host(name: str) -> bool:
 def _positive(text: str) -> int:
     number = int(text) if text.isdigit() else 0
     if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of 1 or more")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of 1 or more")
     return number
 
 
 def _port(text: str) -> int:
     number = int(text) if text.isdigit() else 0
     if not 1 <= number <= 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port; give 1 to 65535")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port. Pass 1 to 65535")
     return number
 
 
@@ -108,7 +108,7 @@ def _hosts(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",")]
     # ssh would take it for an option.
     if not all(names) or any(name.startswith("-") for name in names):
-        raise argparse.ArgumentTypeError(f"{text!r} is no list of hosts; give names with commas")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of hosts. Pass names separated by commas")
     return names
 
 
@@ -188,7 +188,7 @@ def parse(arguments: list[str] | None) -> Options:
     if made.cwd is None and not made.is_local:
         made.cwd = os.getcwd()
     if made.cwd is not None and made.is_local and not os.path.isdir(made.cwd):
-        raise LaunchError(f"--cwd {made.cwd} is no directory. Create it, or name another")
+        raise LaunchError(f"--cwd {made.cwd} is not a directory. Create it, or name another")
     if given.backend in ("any", "mpi"):
         made.mpirun = _mpirun(given.mpirun) or ""
         if not made.mpirun and (given.backend == "mpi" or given.mpirun):
@@ -216,7 +216,7 @@ def _command(given: argparse.Namespace) -> list[str]:
     if program.endswith(".py"):
         path = os.path.join(given.cwd or "", program)
         if local and not os.path.isfile(path):
-            raise LaunchError(f"{path} is no file. Check the program's path")
+            raise LaunchError(f"{path} is not a file. Check the program's path")
         return [python, program, *given.arguments]
     if local and shutil.which(program) is None:
         raise LaunchError(

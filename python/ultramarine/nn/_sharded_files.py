@@ -64,14 +64,14 @@ def segment_lengths(where: str, length: int, segments: Segments) -> list[int]:
     if isinstance(segments, int):
         if segments < 1 or length % segments:
             raise ValueError(
-                f"{where}: an axis of length {length} has no {segments} equal segments. Give a divisor of its length."
+                f"{where}: an axis of length {length} cannot be split into {segments} equal segments. Pass a divisor of the length."
             )
         return [length // segments] * segments
     ends = [*segment_starts(length, segments), length]
     lengths = [end - start for start, end in zip([0, *ends], ends)]
     if any(n < 0 for n in lengths):
         raise ValueError(
-            f"{where}: segments that begin at {list(segments)} do not fit an axis of length {length}. Give indices in order."
+            f"{where}: segments that begin at {list(segments)} do not fit an axis of length {length}. Pass increasing indices below the length."
         )
     return lengths
 
@@ -87,7 +87,7 @@ def axis_of(where: str, shape: Sequence[int], axis: Axis) -> tuple[int, Segments
     number, segments = (axis, 1) if isinstance(axis, int) else axis
     if not -len(shape) <= number < len(shape):
         raise ValueError(
-            f"{where}: an array of the shape {tuple(shape)} has no axis {number}. Name the axis that is split, or None."
+            f"{where}: an array of shape {tuple(shape)} has no axis {number}. Pass the axis that is split, or None."
         )
     return number % len(shape), segments
 
@@ -178,7 +178,7 @@ class FileSet:
         for path, x in self.arrays.items():
             if not isinstance(x, mx.array):
                 raise TypeError(
-                    f"[{self.name}] {path} is of type {type(x).__name__}. Save arrays only: make one by mx.array."
+                    f"[{self.name}] {path} is of type {type(x).__name__}. Save arrays only: convert it with mx.array."
                 )
             if x.dtype not in _DTYPES:
                 raise TypeError(
@@ -305,7 +305,7 @@ def agree_on_plans(name: str, everyone: list[dict[str, Any]]) -> list[Plan]:
             path = sorted(other.keys() ^ everyone[0].keys())[0]
             has, lacks = (rank, 0) if path in other else (0, rank)
             raise ValueError(
-                f"[{name}] rank {has} has an array {path}, and rank {lacks} has none. All processes save the same names."
+                f"[{name}] rank {has} has an array {path}, and rank {lacks} has none. Save the same names in all processes."
             )
     for path, (dtype, itemsize, shape, axis) in sorted(everyone[0].items()):
         shapes = [tuple(other[path][2]) for other in everyone]

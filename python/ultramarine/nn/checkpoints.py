@@ -331,7 +331,7 @@ class _Layout:
             parameter = self.parameter_of(path)
             if not isinstance(x, mx.array):
                 raise TypeError(
-                    f"[{name}] the state {path} is of type {type(x).__name__}. Keep arrays only in it."
+                    f"[{name}] the state {path} is of type {type(x).__name__}. Keep only arrays in the state."
                 )
             if parameter not in self.axes:
                 continue
@@ -339,7 +339,7 @@ class _Layout:
             if x.shape not in (shape, ()):
                 raise ValueError(
                     f"[{name}] the state {path} has the shape {x.shape}, and its parameter {shape} is one of {size} parts: "
-                    "entries of another shape cannot be put together. Use an optimizer whose state has its parameters' shapes, "
+                    "entries of another shape cannot be joined. Use an optimizer whose state has its parameters' shapes, "
                     "such as AdamW, or save without the optimizer."
                 )
 
@@ -393,7 +393,7 @@ class _Layout:
             if axis is not None and x.shape != wholes[key].shape:
                 raise ValueError(
                     f"[{name}] the state {saved} has the shape {x.shape}, and its parameter {wholes[key].shape}, which is "
-                    "split: entries of another shape cannot be. Load the model alone."
+                    "split, which entries of another shape cannot be. Load the model alone."
                 )
             found[path] = part_of(f"[{name}] {saved}", x, axis, group.size(), group.rank())
         return found
@@ -426,5 +426,7 @@ def _split(name: str, path: str) -> tuple[str, str]:
     path = os.fspath(path)
     folder, file = os.path.split(path)
     if not file.endswith(INDEX) or file == INDEX:
-        raise ValueError(f"[{name}] {path} is no name of an index. Let it end in NAME{INDEX}.")
+        raise ValueError(
+            f"[{name}] {path} is not the name of an index. Use a name that ends in {INDEX}."
+        )
     return folder or ".", file.removesuffix(INDEX)

@@ -131,7 +131,9 @@ def identity(dtype: mx.Dtype = mx.float32) -> Initializer:
 
     def initializer(a: mx.array) -> mx.array:
         if a.ndim != 2 or a.shape[0] != a.shape[1]:
-            raise ValueError(f"The input array must be a square matrix but got shape {a.shape}.")
+            raise ValueError(
+                f"The input array must be a square matrix but got shape {a.shape}. Pass as many rows as columns."
+            )
         return mx.eye(a.shape[0], dtype=dtype)
 
     return initializer
@@ -152,7 +154,7 @@ def _calculate_fan_in_fan_out(x: mx.array) -> tuple[int, int]:
     if x.ndim < 2:
         raise ValueError(
             "Glorot / He initialization requires at least 2 dimensional input "
-            f"but input with {x.ndim} dimensions."
+            f"but input with {x.ndim} dimensions. Pass at least 2."
         )
     outputs, *kernel, inputs = x.shape
     positions = math.prod(kernel)
@@ -166,7 +168,7 @@ def _fan(x: mx.array, mode: str) -> int:
         return fan_in
     if mode == "fan_out":
         return fan_out
-    raise ValueError(f"Invalid mode: {mode}. Valid modes are: fan_in, fan_out")
+    raise ValueError(f"Invalid mode: {mode}. Use 'fan_in' or 'fan_out'.")
 
 
 def glorot_normal(dtype: mx.Dtype = mx.float32) -> GainInitializer:
@@ -302,7 +304,9 @@ def sparse(
 
     def initializer(a: mx.array) -> mx.array:
         if a.ndim != 2:
-            raise ValueError("Only tensors with 2 dimensions are supported")
+            raise ValueError(
+                f"Only tensors with 2 dimensions are supported, but got {a.ndim}. Reshape it."
+            )
         zeros = math.ceil(sparsity * a.shape[1])
         order = mx.argsort(mx.random.uniform(shape=a.shape), axis=1)
         values = mx.random.normal(shape=a.shape, dtype=dtype, loc=mean, scale=std)
@@ -337,7 +341,7 @@ def orthogonal(gain: float = 1.0, dtype: mx.Dtype = mx.float32) -> Initializer:
     def initializer(a: mx.array) -> mx.array:
         if a.ndim != 2:
             raise ValueError(
-                f"Orthogonal initialization requires a 2D array but got a {a.ndim}D array."
+                f"Orthogonal initialization requires a 2D array but got a {a.ndim}D array. Reshape it."
             )
         rows, columns = a.shape
         n = max(rows, columns)

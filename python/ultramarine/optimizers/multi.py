@@ -115,7 +115,7 @@ class MultiOptimizer(Optimizer):
     def state(self, state: dict[str, Any]) -> None:
         if "states" not in state or len(state["states"]) != len(self.optimizers):
             raise ValueError(
-                f"[MultiOptimizer.state] the state is not that of {len(self.optimizers)} optimizers. Pass "
+                f"[MultiOptimizer.state] the state does not belong to {len(self.optimizers)} optimizers. Pass "
                 "{'states': [...]} with the state of each."
             )
         for optimizer, own in zip(self.optimizers, state["states"]):

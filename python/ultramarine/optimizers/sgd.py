@@ -51,7 +51,7 @@ class SGD(Optimizer):
     ) -> None:
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError(
-                f"[SGD] nesterov with momentum {momentum} and dampening {dampening}. Pass a positive momentum and "
+                f"[SGD] nesterov has momentum {momentum} and dampening {dampening}. Pass a positive momentum and "
                 "no dampening."
             )
         super().__init__()

@@ -211,7 +211,9 @@ elif action == "faults":
         )
 
     caught(
-        ValueError, lambda: save_sharded(str(folder / "f.safetensors"), {}), "no name of an index"
+        ValueError,
+        lambda: save_sharded(str(folder / "f.safetensors"), {}),
+        "not the name of an index",
     )
     caught(ValueError, saved(mx.ones((2,)), 1), "has no axis 1")
     caught(
@@ -316,7 +318,11 @@ elif action == "faults":
         content = victim.read_bytes()
         victim.write_bytes(content[:-100])
     mx.distributed.all_sum(mx.zeros(1)).item()
-    caught(RuntimeError, lambda: load_checkpoint(str(folder), model, optimizer), "cut short?")
+    caught(
+        RuntimeError,
+        lambda: load_checkpoint(str(folder), model, optimizer),
+        "Copy or save it again",
+    )
     mx.distributed.all_sum(mx.zeros(1)).item()
     if rank == 0:
         os.remove(victim)

@@ -144,11 +144,11 @@ def _own_parameters(module: Module) -> list[tuple[str, mx.array]]:
 def _check_parameter(path: str, x: mx.array, size: int) -> None:
     if x.ndim == 0:
         raise ValueError(
-            f"[fully_shard] the parameter {path} has no axis to split. Give it the shape (1,) or wrap submodules."
+            f"[fully_shard] the parameter {path} has no axis to split. Give it shape (1,), or shard submodules."
         )
     if x.shape[0] % size:
         raise ValueError(
-            f"[fully_shard] the first axis of the parameter {path} of the shape {x.shape} cannot be split over "
+            f"[fully_shard] the first axis of the parameter {path} of shape {x.shape} cannot be split over "
             f"{size} processes. Use a multiple of {size}."
         )
 

@@ -43,7 +43,7 @@ def select(
     if isinstance(value, list):
         return [inner(i, v) for i, v in enumerate(value)]
     raise RuntimeError(
-        f"[filter_and_map] {key} is of type {type(value).__name__} and has no contents. "
+        f"[filter_and_map] {key} is of type {type(value).__name__}, which is not a container. "
         "Let is_leaf_fn return True for it."
     )
 

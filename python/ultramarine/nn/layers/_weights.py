@@ -17,7 +17,7 @@ def check_weights(module: str, current: dict[str, mx.array], new: dict[str, Any]
     """
     if extra := new.keys() - current.keys():
         raise ValueError(
-            f"[load_weights] {len(extra)} weights are no parameters of {module}: "
+            f"[load_weights] {len(extra)} weights are not parameters of {module}: "
             f"{_lines(extra)}\nRemove them, or pass strict=False."
         )
     if missing := current.keys() - new.keys():
@@ -33,7 +33,7 @@ def check_weights(module: str, current: dict[str, mx.array], new: dict[str, Any]
             )
         if value.shape != parameter.shape:
             raise ValueError(
-                f"[load_weights] the weight {name} has the shape {value.shape}, its parameter "
+                f"[load_weights] the weight {name} has shape {value.shape}, and its parameter "
                 f"{parameter.shape}. Check that the weights are this model's."
             )
 

@@ -26,7 +26,7 @@ def _check_groups(in_channels: int, groups: int) -> None:
     if in_channels % groups != 0:
         raise ValueError(
             f"The number of input channels ({in_channels}) must be "
-            f"divisible by the number of groups ({groups})"
+            f"divisible by the number of groups ({groups}). Pass a divisor."
         )
 
 

@@ -103,7 +103,7 @@ class Dropout2d(_Dropout):
         """
         if x.ndim not in (3, 4):
             raise ValueError(
-                f"[Dropout2d] input of the shape {x.shape}. Pass an array of 3 or 4 axes, channels last."
+                f"[Dropout2d] the input has shape {x.shape}. Pass an array of 3 or 4 axes, channels last."
             )
         if self._p_1 == 1 or not self._training:
             return x
@@ -145,7 +145,7 @@ class Dropout3d(_Dropout):
         """
         if x.ndim not in (4, 5):
             raise ValueError(
-                f"[Dropout3d] input of the shape {x.shape}. Pass an array of 4 or 5 axes, channels last."
+                f"[Dropout3d] the input has shape {x.shape}. Pass an array of 4 or 5 axes, channels last."
             )
         if self._p_1 == 1 or not self._training:
             return x

@@ -94,7 +94,7 @@ class Embedding(Module):
         """
         if quantize_input:
             raise ValueError(
-                "[to_quantized] the input of an Embedding is integers, which are not rounded. "
-                "Leave it out by class_predicate, or pass quantize_input=False."
+                "[to_quantized] the input of an Embedding is integers, which cannot be quantized. "
+                "Exclude it by class_predicate, or pass quantize_input=False."
             )
         return QuantizedEmbedding.from_embedding(self, group_size, bits, mode)

@@ -113,7 +113,7 @@ class Linear(Module):
             return QuantizedLinear.from_linear(self, group_size, bits, mode)
         if mode not in ("nvfp4", "mxfp8"):
             raise ValueError(
-                f"[to_quantized] inputs are not rounded in the mode {mode!r}. Use 'nvfp4' or 'mxfp8'."
+                f"[to_quantized] inputs cannot be quantized in the mode {mode!r}. Use 'nvfp4' or 'mxfp8'."
             )
         return QQLinear.from_linear(self, group_size, bits, mode)
 

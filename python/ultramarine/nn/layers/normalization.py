@@ -171,7 +171,7 @@ class InstanceNorm(Module):
         if ndim < 3:
             raise ValueError(
                 "InstanceNorm expects inputs with at least 3 dimensions (N, ..., C) "
-                f"but the input has {ndim} dimensions."
+                f"but the input has {ndim} dimensions. Reshape it."
             )
         axes = tuple(range(1, ndim - 1))
         return _normalised(x, axes, self.eps, self.get("weight"), self.get("bias"))
@@ -214,7 +214,7 @@ class GroupNorm(Module):
         if dims % num_groups != 0:
             raise ValueError(
                 f"The number of features ({dims}) must be evenly divisible by "
-                f"the number of groups ({num_groups})."
+                f"the number of groups ({num_groups}). Pass a divisor."
             )
         if affine:
             self.bias = mx.zeros((dims,))
@@ -246,7 +246,7 @@ class GroupNorm(Module):
         if ndim < 2:
             raise ValueError(
                 "GroupNorm expects inputs with at least 2 dimensions (N, ..., C) "
-                f"but the input has {ndim} dimensions."
+                f"but the input has {ndim} dimensions. Reshape it."
             )
         axes = tuple(range(1, ndim - 1))
         return _normalised(x, axes, self.eps, self.get("weight"), self.get("bias"), self._pool)
@@ -339,7 +339,7 @@ class BatchNorm(Module):
         shape = x.shape
         if len(shape) < 2 or len(shape) > 4:
             raise ValueError(
-                f"Expected input tensor to have 2, 3 or 4 dimensions, but got {len(shape)}"
+                f"Expected input tensor to have 2, 3 or 4 dimensions, but got {len(shape)}. Reshape it."
             )
         weight, bias = self.get("weight"), self.get("bias")
         axes = tuple(range(len(shape) - 1))
@@ -353,7 +353,9 @@ class BatchNorm(Module):
             for size in shape[:-1]:
                 count *= size
             if training and count == 1:
-                raise ValueError("BatchNorm training requires more than one value per channel.")
+                raise ValueError(
+                    "BatchNorm training requires more than one value per channel. Pass a larger batch, or call eval()."
+                )
             wide = _widened(x)
             mean = mx.mean(wide, axis=axes)
             centred = wide - mean

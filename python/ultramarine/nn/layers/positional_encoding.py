@@ -97,7 +97,7 @@ class SinusoidalPositionalEncoding(Module):
         super().__init__()
         if dims <= 0 or dims % 2 != 0:
             raise ValueError(
-                f"[SinusoidalPositionalEncoding] dims must be positive and even but got {dims}."
+                f"[SinusoidalPositionalEncoding] dims must be positive and even but got {dims}. Pass a positive even number."
             )
         half = dims // 2
         # One frequency is the largest.

@@ -38,7 +38,7 @@ class _Sequences:
         if x.ndim < 2:
             raise ValueError(
                 "Recurrent layers expect sequences of at least 2 dimensions (..., steps, elements) "
-                f"but the input has {x.ndim}."
+                f"but the input has {x.ndim}. Reshape it."
             )
         *self._batch, steps, elements = x.shape
         if len(self._batch) != 1:
@@ -94,7 +94,9 @@ class RNN(Module):
         super().__init__()
         self.nonlinearity = nonlinearity or tanh
         if not callable(self.nonlinearity):
-            raise ValueError(f"Nonlinearity must be callable. Current value: {nonlinearity}.")
+            raise ValueError(
+                f"Nonlinearity must be callable, but is {nonlinearity!r}. Pass a function, or None for tanh."
+            )
         self.hidden_size = hidden_size
         self.Wxh = _drawn(hidden_size, hidden_size, input_size)
         self.Whh = _drawn(hidden_size, hidden_size, hidden_size)

@@ -67,7 +67,7 @@ class MultiHeadAttention(Module):
         if dims % num_heads != 0:
             raise ValueError(
                 "The input feature dimensions should be divisible by the "
-                f"number of heads ({dims} % {num_heads}) != 0"
+                f"number of heads ({dims} % {num_heads}) != 0. Pass a divisor."
             )
         query_input_dims = query_input_dims or dims
         key_input_dims = key_input_dims or dims

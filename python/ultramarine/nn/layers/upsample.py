@@ -129,9 +129,13 @@ def _antialiased(
 
 def _check_scales(x: mx.array, scale_factor: Sequence[float]) -> None:
     if len(scale_factor) != x.ndim - 2:
-        raise ValueError("A scale needs to be provided for each spatial dimension")
+        raise ValueError(
+            "A scale needs to be provided for each spatial dimension. Pass one number, or one for each."
+        )
     if any(scale <= 0 for scale in scale_factor):
-        raise ValueError(f"[Upsample] scale factors must be positive but got {scale_factor}.")
+        raise ValueError(
+            f"[Upsample] scale factors must be positive but got {scale_factor}. Pass positive numbers."
+        )
 
 
 def _check_antialias(align_corners: bool, antialias: bool) -> None:
@@ -290,10 +294,12 @@ class Upsample(Module):
     ) -> None:
         super().__init__()
         if mode not in ("nearest", "linear", "cubic"):
-            raise ValueError(f"[Upsample] Got unsupported upsampling algorithm: {mode}")
+            raise ValueError(
+                f"[Upsample] Got unsupported upsampling algorithm: {mode}. Use 'nearest', 'linear' or 'cubic'."
+            )
         if antialias and mode == "nearest":
             raise ValueError(
-                "[Upsample] Antialiasing is not supported for nearest neighbor upsampling"
+                "[Upsample] Antialiasing is not supported for nearest neighbor upsampling. Leave antialias out."
             )
         _check_antialias(align_corners, antialias)
         self.scale_factor: float | tuple[float, ...] = (
@@ -327,7 +333,7 @@ class Upsample(Module):
         if spatial <= 0:
             raise ValueError(
                 "[Upsample] The input should have at least 1 spatial dimension which means it should "
-                f"be at least 3D but {x.ndim}D was provided"
+                f"be at least 3D but {x.ndim}D was provided. Pass (N, ..., C)."
             )
         scales = self.scale_factor
         if not isinstance(scales, tuple):

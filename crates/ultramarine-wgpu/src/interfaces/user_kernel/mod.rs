@@ -64,7 +64,7 @@ impl UserKernel {
         let properties = &device.context.properties;
         let unfit = |group: [u32; 3]| {
             Failure::invalid(format!(
-                "a group of {} threads: at most {} are possible, {} in all",
+                "a group of {} threads is too large. Use at most {}, {} in all",
                 show(group),
                 show(properties.group_sizes),
                 properties.group_size
@@ -73,7 +73,7 @@ impl UserKernel {
         match &self.kernel {
             Compiled::Unfit(group) => Err(unfit(*group)),
             Compiled::Fixed(group, _) if block != *group => Err(Failure::invalid(format!(
-                "a group of {} threads, and the source says {}",
+                "a group of {} threads, and the source says {}. Pass that size",
                 show(block),
                 show(*group)
             ))),
