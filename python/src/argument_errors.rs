@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 /// The error of `float()` and `int()` of an array of several elements.
 pub const SEVERAL_ELEMENTS: &str =
-    "[convert] Only length-1 arrays can be converted to Python scalars.";
+    "[convert] Only length-1 arrays can be converted to Python scalars. Index the array first.";
 
 type Function = ffi::PyCFunctionFastWithKeywords;
 

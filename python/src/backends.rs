@@ -223,7 +223,10 @@ fn _backend_named<'py>(py: Python<'py>, name: &str) -> Res<Bound<'py, PyDict>> {
         Some(info) => Ok(properties(py, info)?),
         None => {
             let names: Vec<String> = backends::backends().into_iter().map(|b| b.name).collect();
-            Err(value(format!("No backend {name:?} is loaded; loaded: {}.", names.join(", "))))
+            Err(value(format!(
+                "No backend {name:?} is loaded. Loaded: {}. Load it by backends.load.",
+                names.join(", ")
+            )))
         }
     }
 }

@@ -71,7 +71,7 @@ impl Number {
             return match Number::of(&number)? {
                 Some(number @ Number::Complex(..)) => Ok(Some(number)),
                 _ => Err(type_(format!(
-                    "{}.__complex__ returned no complex but {}",
+                    "{}.__complex__ must return a complex, but returned {}",
                     type_name(object),
                     type_name(&number)
                 ))),
@@ -93,7 +93,7 @@ impl Number {
         match object.extract::<u64>() {
             Ok(v) => Ok(Number::Uint(v)),
             Err(_) => Err(value(format!(
-                "Converting {} to int64 would result in overflow.",
+                "Converting {} to int64 would result in overflow. Pass a smaller number, or a float.",
                 shown(object)
             ))),
         }
@@ -151,9 +151,9 @@ impl Number {
         };
         match ultramarine::iinfo(dtype) {
             // As in MLX, uint64 wraps.
-            Some(info) if dtype != Dtype::Uint64 && (v < info.min || v > info.max) => {
-                Err(value(format!("Converting {v} to {dtype} would result in overflow.")))
-            }
+            Some(info) if dtype != Dtype::Uint64 && (v < info.min || v > info.max) => Err(value(
+                format!("Converting {v} to {dtype} would result in overflow. Pass a wider dtype."),
+            )),
             _ => Ok(()),
         }
     }
@@ -211,9 +211,12 @@ fn own_operand(object: &Bound<'_, PyAny>, beside: Option<Dtype>) -> Res<Option<A
 /// The error for an operand of a wrong type.
 pub fn invalid(object: &Bound<'_, PyAny>) -> Fail {
     if object.is_none() {
-        return type_("None is not an array or a number");
+        return type_("None is not an array or a number. Pass one of these.");
     }
-    value(format!("Invalid type {} received in array initialization.", type_name(object)))
+    value(format!(
+        "Invalid type {} received in array initialization. Pass numbers, nested lists of numbers, or an array.",
+        type_name(object)
+    ))
 }
 
 /// The array of an object that can be an operand.
@@ -373,12 +376,14 @@ impl Ints {
         if self.0.iter().any(|n| *n > most)
             && self.0.iter().try_fold(16isize, |a, n| a.checked_mul(*n)).is_none()
         {
-            let text = format!("[{op}] The shape {:?} is too large.", self.0);
+            let text = format!("[{op}] The shape {:?} is too large. Use smaller sizes.", self.0);
             return Err(pyo3::exceptions::PyOverflowError::new_err(text).into());
         }
         self.sizes().ok_or_else(|| {
             let shape = &self.0;
-            value(format!("[{op}] Negative dimensions not allowed: {shape:?}."))
+            value(format!(
+                "[{op}] Negative dimensions not allowed: {shape:?}. Use sizes of 0 or more."
+            ))
         })
     }
 

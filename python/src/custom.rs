@@ -138,7 +138,7 @@ impl Call {
             let pair = made.cast::<PyTuple>().ok().filter(|t| t.len() == 2).ok_or_else(|| {
                 value(format!(
                     "[custom_function] The vmap rule should return a tuple of outputs and their \
-                     axes; but {} was returned.",
+                     axes, but {} was returned.",
                     type_name(&made)
                 ))
             })?;
@@ -164,8 +164,8 @@ impl Call {
             return Ok(args);
         }
         Err(value(format!(
-            "[custom_function] The function should have positional arguments only where its {rule} \
-             rule is used."
+            "[custom_function] The function may have positional arguments only when its {rule} \
+             rule is used. Pass them by position."
         )))
     }
 }
@@ -199,8 +199,8 @@ fn aligned(
             Leaf::Array(array) => Ok(Some(array)),
             Leaf::Zero => Ok(None),
             Leaf::Other(name) => Err(value(format!(
-                "[custom_function] The {rule} rule returned {name} for array {i} of the {of}; it \
-                 should be an array or None."
+                "[custom_function] The {rule} rule returned {name} for array {i} of the {of}. Return \
+                 an array or None for each."
             ))),
         });
         return taken.collect();
@@ -213,7 +213,7 @@ fn aligned(
         return Ok(found);
     }
     Err(value(format!(
-        "[custom_function] The {rule} rule returned {} arrays for the {arrays} of the {of}.",
+        "[custom_function] The {rule} rule returned {} arrays for the {arrays} of the {of}. Return one for each.",
         found.len()
     )))
 }

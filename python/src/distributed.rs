@@ -49,7 +49,11 @@ impl PyGroup {
             "all_min" => distributed::all_min,
             "all_gather" => distributed::all_gather,
             "sum_scatter" => distributed::sum_scatter,
-            _ => return Err(value(format!("[distributed] there is no operation {name}."))),
+            _ => {
+                return Err(value(format!(
+                    "[distributed] There is no operation {name}. Call a function of mx.distributed."
+                )));
+            }
         };
         // Another thread may have the group, and need the interpreter.
         Ok(PyArray::new(py.detach(|| on(stream, || operation(&x.0, &self.0)))?))

@@ -166,7 +166,10 @@ impl FInfo {
     fn new(arg: DtypeArg) -> Res<FInfo> {
         match ultramarine::finfo(*arg) {
             Some(info) => Ok(FInfo(info)),
-            None => Err(value(format!("[finfo] dtype {} is not inexact.", *arg))),
+            None => Err(value(format!(
+                "[finfo] dtype {} is not inexact. Use iinfo for integers.",
+                *arg
+            ))),
         }
     }
 
@@ -243,7 +246,7 @@ impl IInfo {
         match ultramarine::iinfo(*arg) {
             Some(info) if arg.is_integer() => Ok(IInfo(info)),
             _ => Err(value(format!(
-                "[iinfo] Only integer types supported but {} was provided",
+                "[iinfo] Only integer types supported but {} was provided. Use finfo for floating-point types.",
                 *arg
             ))),
         }
@@ -299,7 +302,11 @@ fn issubdtype(arg1: &Bound<'_, PyAny>, arg2: &Bound<'_, PyAny>) -> Res<bool> {
     if arg1.is_none() || arg2.is_none() {
         return Err(type_("issubdtype: expected a Dtype or a DtypeCategory, got None"));
     }
-    let invalid = |which| value(format!("[issubdtype] Received invalid type for {which} input."));
+    let invalid = |which| {
+        value(format!(
+            "[issubdtype] Received invalid type for {which} input. Pass a Dtype or a DtypeCategory."
+        ))
+    };
     if let Ok(b) = arg2.cast::<PyDtype>() {
         return match arg1.cast::<PyDtype>() {
             Ok(a) => Ok(a.get().0 == b.get().0),
@@ -351,7 +358,9 @@ fn isdtype(dtype: DtypeArg, kind: &Bound<'_, PyAny>) -> Res<bool> {
         return Ok(false);
     }
     let Ok(name) = kind.cast::<PyString>() else {
-        return Err(value("[isdtype] kind must be a Dtype, a str or a tuple of these."));
+        return Err(value(
+            "[isdtype] kind must be a Dtype, a str or a tuple of these. Pass for example 'integral'.",
+        ));
     };
     let category = match name.to_str()? {
         "bool" => return Ok(*dtype == Dtype::Bool),
@@ -361,7 +370,11 @@ fn isdtype(dtype: DtypeArg, kind: &Bound<'_, PyAny>) -> Res<bool> {
         "real floating" => Category::Floating,
         "complex floating" => Category::ComplexFloating,
         "numeric" => Category::Number,
-        other => return Err(value(format!("[isdtype] Unknown data type kind: '{other}'."))),
+        other => {
+            return Err(value(format!(
+                "[isdtype] Unknown data type kind: '{other}'. Use 'bool', 'signed integer', 'unsigned integer', 'integral', 'real floating', 'complex floating' or 'numeric'."
+            )));
+        }
     };
     Ok(dtype.is_subtype(category))
 }
@@ -393,11 +406,13 @@ fn dtype_of(object: &Bound<'_, PyAny>) -> Option<Dtype> {
 fn result_type(arrays_and_dtypes: &Bound<'_, PyTuple>, py: Python<'_>) -> Res<Py<PyDtype>> {
     let mut all = None;
     for item in arrays_and_dtypes.iter() {
-        let dtype = dtype_of(&item)
-            .ok_or_else(|| value("[result_type] Inputs must be arrays or dtypes."))?;
+        let dtype = dtype_of(&item).ok_or_else(|| {
+            value("[result_type] Inputs must be arrays or dtypes. Convert numbers with mx.array.")
+        })?;
         all = Some(all.map_or(dtype, |a: Dtype| a.promote(dtype)));
     }
-    let all = all.ok_or_else(|| value("[result_type] At least one array or dtype is required."))?;
+    let all = all
+        .ok_or_else(|| value("[result_type] At least one array or dtype is required. Pass one."))?;
     Ok(object(py, all)?)
 }
 
@@ -438,5 +453,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// The name of an unknown dtype in a pickle or file.
 pub fn by_name(name: &str) -> PyResult<Dtype> {
-    Dtype::from_name(name).ok_or_else(|| PyValueError::new_err(format!("no dtype {name:?}")))
+    Dtype::from_name(name).ok_or_else(|| {
+        PyValueError::new_err(format!("There is no dtype {name:?}. Use a name such as 'float32'."))
+    })
 }

@@ -50,7 +50,7 @@ impl Arguments {
             Some((positional, Some(keywords))) => Ok(Arguments { positional, keywords }),
             _ => Err(value(format!(
                 "[{op}] Inputs can either be a variable number of positional and keyword arrays or a single tuple and/or \
-                 dictionary of arrays."
+                 dictionary of arrays. Convert numbers with mx.array."
             ))),
         }
     }
@@ -93,7 +93,7 @@ fn traced(
     let one = || as_array(&made).map(|array| vec![array.get().get(py)]);
     one().or_else(|| sequence(py, &made)).ok_or_else(|| {
         value(format!(
-            "[{EXPORT}] Outputs can be either a single array, a tuple, or a list of arrays."
+            "[{EXPORT}] Outputs can be either a single array, a tuple, or a list of arrays. Return one of these."
         ))
     })
 }
@@ -162,7 +162,7 @@ fn export_function(
         callable(EXPORT, file_or_callback)?;
         if metadata.is_some() {
             return Err(value(format!(
-                "[{EXPORT}] The metadata argument is only supported when exporting to a file, not when using a callback."
+                "[{EXPORT}] The metadata argument is only supported when exporting to a file, not when using a callback. Leave it out."
             )));
         }
     }
@@ -278,7 +278,7 @@ impl FunctionExporter {
         // Taken meanwhile, for the function may be anything.
         let taken = self.lock().take();
         let Some(mut exporter) = taken else {
-            let text = "Attempting to write after exporting is closed.";
+            let text = "Attempting to write after exporting is closed. Make another exporter.";
             return Err(Error::runtime(EXPORT, text).into());
         };
         let traced = trace(py, &mut exporter, &self.function, &arguments);
@@ -353,7 +353,8 @@ fn exporter(
     let function = callable("exporter", fun)?;
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     if folder.is_some_and(|folder| !folder.is_dir()) {
-        let text = format!("Failed to open {}: there is no such folder.", file.display());
+        let text =
+            format!("Failed to open {}: there is no such folder. Make it first.", file.display());
         return Err(Error::runtime(EXPORT, text).into());
     }
     let exporter = Mutex::new(Some(new_exporter(shapeless, metadata)));
@@ -451,7 +452,11 @@ fn export_to_dot(
     kwargs: Option<&Bound<'_, PyDict>>,
 ) -> Res<()> {
     const OP: &str = "export_to_dot";
-    let arrays_only = || value(format!("[{OP}] The arguments should contain only arrays."));
+    let arrays_only = || {
+        value(format!(
+            "[{OP}] The arguments should contain only arrays. Convert numbers with mx.array."
+        ))
+    };
     let mut outputs = Vec::new();
     tree::visit(args.as_any(), &mut |leaf| {
         outputs.push(as_array(leaf).ok_or_else(arrays_only)?.get().get(py));
@@ -462,7 +467,7 @@ fn export_to_dot(
     let text = ultramarine::export_to_dot(&outputs, &names);
     if file.is_none() {
         return Err(type_(format!(
-            "[{OP}] The file must be a path or a file-like object, got None."
+            "[{OP}] The file must be a path or a file-like object, got None. Pass one."
         )));
     }
     if let Ok(path) = file.extract::<PathBuf>() {
@@ -471,7 +476,7 @@ fn export_to_dot(
         file.call_method1("write", (text,))?;
     } else {
         return Err(value(format!(
-            "[{OP}] Accepts file-like objects or strings to be used as filenames."
+            "[{OP}] Accepts file-like objects or strings to be used as filenames. Pass one of these."
         )));
     }
     Ok(())

@@ -40,7 +40,9 @@ fn object<'py>(py: Python<'py>, object: *mut c_void) -> Res<Borrowed<'py, 'py, P
 
 #[cold]
 fn null(what: &str) -> Fail {
-    Fail::Py(PySystemError::new_err(format!("an extension passed NULL for {what}")))
+    Fail::Py(PySystemError::new_err(format!(
+        "An extension passed NULL for {what}. Report it to the author of the extension."
+    )))
 }
 
 unsafe extern "C" fn is_array(object: *mut c_void) -> i32 {
@@ -95,8 +97,10 @@ unsafe extern "C" fn place_from_object(given: *mut c_void, to: *mut PlaceCode) -
         unsafe {
             let size = (*to).size;
             if (size as usize) < size_of::<PlaceCode>() {
-                let text =
-                    format!("the size of um_place is {size}, not {}", size_of::<PlaceCode>());
+                let text = format!(
+                    "An extension passed a um_place of {size} bytes, not {}. Build it again, for this version of ultramarine.",
+                    size_of::<PlaceCode>()
+                );
                 return Err(Box::new(Fail::Py(PySystemError::new_err(text))));
             }
             // A device was its default stream at the call.

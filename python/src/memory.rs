@@ -17,7 +17,7 @@ impl FromPyObject<'_, '_> for Bytes {
     fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
         match object.extract::<usize>() {
             Ok(n) => Ok(Bytes(n)),
-            Err(_) => Err(type_("expected a number of bytes, which is not negative").into()),
+            Err(_) => Err(type_("expected a number of bytes of 0 or more").into()),
         }
     }
 }

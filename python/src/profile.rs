@@ -44,9 +44,9 @@ impl PyProfile {
         match &*self.state() {
             State::Done(report) => Ok(report.clone()),
             State::New => Err(error(
-                "nothing was recorded. Evaluate arrays inside of `with mx.profile() as p:`, and ask p afterwards.",
+                "Nothing was recorded. Evaluate arrays inside of `with mx.profile() as p:`, and ask p afterwards.",
             )),
-            _ => Err(error("the profile is still running. Leave its `with` statement first.")),
+            _ => Err(error("The profile is still running. Leave its `with` statement first.")),
         }
     }
 }
@@ -57,7 +57,7 @@ impl PyProfile {
         let py = slf.py();
         let mut state = slf.state();
         if !matches!(*state, State::New) {
-            return Err(error("a profile is used once. Make another with `mx.profile()`."));
+            return Err(error("A profile can be used once. Make another with `mx.profile()`."));
         }
         // Devices are asked for the time; no lock that Python code may want is held.
         *state = State::Running(py.detach(ultramarine::profile)?);
@@ -81,7 +81,7 @@ impl PyProfile {
                 other => {
                     *state = other;
                     return Err(error(
-                        "the profile is not running. Use it as `with mx.profile() as p:`.",
+                        "The profile is not running. Use it as `with mx.profile() as p:`.",
                     ));
                 }
             }

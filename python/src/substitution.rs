@@ -181,7 +181,7 @@ impl<'py> Substitution<'py> {
         outcome
     }
 
-    /// What an object stands for, if it does and the function left it as it was.
+    /// The original of a stand-in, unless the function changed it.
     fn original(&self, object: &Bound<'py, PyAny>) -> Res<Option<Bound<'py, PyAny>>> {
         let Some(stand_in) = self.stand_ins.get(&(object.as_ptr() as usize)) else {
             return Ok(None);
@@ -207,7 +207,7 @@ impl Drop for Substitution<'_> {
     }
 }
 
-/// What takes the place of an item, if anything does.
+/// The replacement of an item, if it has one.
 type Replacement<'py> = Option<Bound<'py, PyAny>>;
 
 /// Replaces items of a list or dictionary by what `f` makes of them, without the methods of its class.

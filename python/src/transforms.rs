@@ -35,7 +35,7 @@ pub struct Transformed {
 crate::seen_through!(Transformed);
 
 impl Transformed {
-    /// What `vmap` returns.
+    /// Makes the callable that `vmap` returns.
     pub fn vmap(function: Py<PyAny>, in_axes: Py<PyAny>, out_axes: Py<PyAny>) -> Transformed {
         Transformed { function, kind: Kind::Vmap { in_axes, out_axes } }
     }
@@ -60,7 +60,9 @@ impl Transformed {
             Kind::Checkpoint => crate::custom::checkpointed(function, args, kwargs),
             Kind::Vmap { in_axes, out_axes } => {
                 if kwargs.is_some_and(|k| !k.is_empty()) {
-                    return Err(type_("[vmap] Keyword arguments are not supported."));
+                    return Err(type_(
+                        "[vmap] Keyword arguments are not supported. Pass them by position, or bind them with functools.partial.",
+                    ));
                 }
                 crate::vmap::called(function, in_axes.bind(py), out_axes.bind(py), args)
             }
@@ -116,15 +118,19 @@ fn wanted(op: &'static str, argnums: Option<Ints>, argnames: Option<Names>) -> R
         None => Vec::new(),
     };
     if numbers.is_empty() && names.is_empty() {
-        return Err(value(format!("[{op}] Gradient wrt no argument requested")));
+        return Err(value(format!(
+            "[{op}] Gradient wrt no argument requested. Pass argnums or argnames."
+        )));
     }
     let mut positions = Vec::new();
     for n in numbers {
         let position = usize::try_from(n).map_err(|_| {
-            value(format!("[{op}] Can't compute the gradient of negative argument index {n}"))
+            value(format!("[{op}] Can't compute the gradient of negative argument index {n}. Count arguments from 0."))
         })?;
         if positions.contains(&position) {
-            return Err(value(format!("[{op}] Duplicate argument index {n} is not allowed.")));
+            return Err(value(format!(
+                "[{op}] Duplicate argument index {n} is not allowed. Name it once."
+            )));
         }
         positions.push(position);
     }
@@ -132,7 +138,9 @@ fn wanted(op: &'static str, argnums: Option<Ints>, argnames: Option<Names>) -> R
     let mut names = names;
     names.sort_unstable();
     if names.windows(2).any(|pair| pair[0] == pair[1]) {
-        return Err(value(format!("[{op}] Duplicate argument names are not allowed.")));
+        return Err(value(format!(
+            "[{op}] Duplicate argument names are not allowed. Name each once."
+        )));
     }
     Ok(Wanted { op, positions, names })
 }
@@ -227,7 +235,7 @@ fn loss(op: &str, result: &Bound<'_, PyAny>, tuples: bool) -> Res<Array> {
     };
     Err(value(format!(
         "[{op}] The return value of the function whose gradient we want to compute should be \
-         {what}; but {} was returned.",
+         {what}; but {} was returned. Return mx.array, for example a mean or sum.",
         type_name(result)
     )))
 }
@@ -246,7 +254,7 @@ fn gradient<'py>(
         if position >= args.len() {
             return Err(value(format!(
                 "[{op}] Can't compute the gradient of argument index {position} because the \
-                 function is called with only {} positional arguments.",
+                 function is called with only {} positional arguments. Pass it by position, or name it in argnames.",
                 args.len()
             )));
         }
@@ -260,7 +268,7 @@ fn gradient<'py>(
         trees.push(given.ok_or_else(|| {
             value(format!(
                 "[{op}] Can't compute the gradient of keyword argument '{name}' because the \
-                 function is not called with it."
+                 function is not called with it. Pass it by keyword, or use argnums."
             ))
         })?);
     }
@@ -269,7 +277,7 @@ fn gradient<'py>(
     let structures = structures.collect::<Res<Vec<_>>>()?;
     if primals.is_empty() {
         return Err(value(format!(
-            "[{op}] Must specify at least one argument: there is no array in those that are differentiated."
+            "[{op}] Must specify at least one argument: there is no array in the arguments that are differentiated. Pass an array."
         )));
     }
 
@@ -277,7 +285,7 @@ fn gradient<'py>(
     let run = |traced: &[Array]| -> Res<Vec<Array>> {
         let mut traced = traced.iter().cloned();
         let mut next = || {
-            traced.next().ok_or_else(|| value("[tree_unflatten] The structure of a tree changed."))
+            traced.next().ok_or_else(|| value("[tree_unflatten] The structure of a tree changed during the call. Do not add or remove items in the function."))
         };
         let mut substitution = Substitution::default();
         let mut given: Vec<Bound<'py, PyAny>> = args.iter().collect();
@@ -349,7 +357,7 @@ fn call(function: &Bound<'_, PyAny>, arguments: &[Array]) -> Res<Vec<Array>> {
     match returned.extract::<Arrays>() {
         Ok(arrays) if !returned.is_instance_of::<PyDict>() => Ok(arrays.0),
         _ => Err(type_(format!(
-            "the function should return an array or a list of arrays; but {} was returned.",
+            "the function should return an array or a list of arrays, but {} was returned. Return one of these.",
             type_name(&returned)
         ))),
     }

@@ -12,7 +12,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use pyo3::{BoundObject, PyTraverseError, PyTypeInfo};
 use ultramarine::Array;
 
-/// What is nested too deeply, for errors.
+/// The subject of errors about nesting.
 pub const WHAT: &str = "A tree of arrays";
 
 /// Kind of a node of a tree.
@@ -164,8 +164,8 @@ fn array_in(leaf: &Bound<'_, PyAny>) -> Res<Array> {
     match as_array(leaf) {
         Some(array) => Ok(array.get().get(leaf.py())),
         None => Err(value(format!(
-            "[tree_flatten] The argument should contain only arrays, but it has {}. Leaves of a tree are what is no \
-             list, tuple or dictionary.",
+            "[tree_flatten] The argument should contain only arrays, but it has {}. Pass arrays in lists, tuples and \
+             dictionaries.",
             type_name(leaf)
         ))),
     }
@@ -188,7 +188,9 @@ pub fn rebuild<'py>(
 ) -> Res<Bound<'py, PyAny>> {
     map(tree, &mut |leaf| match (as_array(leaf), arrays.next()) {
         (Some(_), Some(array)) => Ok(Bound::new(leaf.py(), PyArray::new(array))?.into_any()),
-        _ => Err(value("[tree_unflatten] The structure of a tree changed.")),
+        _ => Err(value(
+            "[tree_unflatten] The structure of a tree changed during the call. Do not add or remove items in the function.",
+        )),
     })
 }
 
@@ -203,8 +205,8 @@ pub fn axes(
     let mismatch = || {
         let given = axes_of.repr().map_or_else(|_| type_name(axes_of), |text| text.to_string());
         value(format!(
-            "[vmap] {name} does not fit: {given} stands for {}. Give an int or None, or a tree of them with the \
-             structure of what it is for.",
+            "[vmap] {name} does not fit: it has {given} for {}. Pass an int or None, or a tree of them with the \
+             structure of the argument or result.",
             match kind(tree) {
                 Kind::Leaf => "an array".into(),
                 _ => format!("a {} of {} items", type_name(tree), tree.len().unwrap_or(0)),
@@ -218,7 +220,7 @@ pub fn axes(
             } else {
                 let invalid = |_| {
                     value(format!(
-                        "[vmap] axis must be int or None, but {name} has {}.",
+                        "[vmap] axis must be int or None, but {name} has {}. Pass one of these.",
                         type_name(axes_of)
                     ))
                 };
@@ -334,7 +336,7 @@ impl Structure {
             }
             let array = arrays
                 .next()
-                .ok_or_else(|| value("[tree_unflatten] The structure of a tree changed."))?;
+                .ok_or_else(|| value("[tree_unflatten] The structure of a tree changed during the call. Do not add or remove items in the function."))?;
             Ok(Bound::new(py, PyArray::new(array.clone()))?.into_any())
         })
     }

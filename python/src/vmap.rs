@@ -57,7 +57,9 @@ fn vmap(py: Python<'_>, fun: &Bound<'_, PyAny>, in_axes: Axes, out_axes: Axes) -
             None => 0isize.into_pyobject(py).map_err(PyErr::from)?.into_any(),
         };
         if axes.is_instance_of::<PyString>() {
-            return Err(value("[vmap] axis must be int or None, or a tree of them, but is str."));
+            return Err(value(
+                "[vmap] axis must be int or None, or a tree of them, but is str. Pass one of these.",
+            ));
         }
         Ok(axes.unbind())
     };

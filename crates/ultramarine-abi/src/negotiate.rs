@@ -154,38 +154,46 @@ impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::InfoSize { theirs, least } => {
-                write!(f, "its ABI info has {theirs} bytes, at least {least} are needed")
+                write!(f, "its ABI info has {theirs} bytes, fewer than the required {least}")
             }
             Self::Abi { theirs: (a, b), ours: (c, d) } => {
-                let rule =
-                    if *c == 0 { "; while the major is 0 both numbers must be equal" } else { "" };
-                write!(f, "built for contract {a}.{b}, this is {c}.{d}{rule}")
+                let rule = if *c == 0 {
+                    "; while the major version is 0, both numbers must be equal"
+                } else {
+                    ""
+                };
+                write!(f, "it is built for contract {a}.{b}, and this program has {c}.{d}{rule}")
             }
             Self::Dlpack { theirs: (a, b), ours: (c, d) } => {
-                write!(f, "built with DLPack {a}.{b}, this uses {c}.{d}")
+                write!(f, "it is built with DLPack {a}.{b}, and this program with {c}.{d}")
             }
             Self::PointerBits { theirs, ours } => {
-                write!(f, "its pointers have {theirs} bits, ours {ours}")
+                write!(f, "its pointers have {theirs} bits, and this program's {ours}")
             }
             Self::Endianness { theirs, ours } => {
-                write!(f, "it is {}, this is {}", order(*theirs), order(*ours))
+                write!(f, "it is {}, and this machine {}", order(*theirs), order(*ours))
             }
             Self::TableSize { theirs, least } => {
-                write!(f, "its table has {theirs} bytes, at least {least} are needed")
+                write!(f, "its table has {theirs} bytes, fewer than the required {least}")
             }
             Self::Sanitizer { theirs, ours } => write!(
                 f,
-                "built with {}, the process runs {}",
+                "it is built with {}, and the process runs {}",
                 sanitizers(*theirs),
                 sanitizers(*ours)
             ),
-            Self::DeviceType { theirs } => write!(f, "{theirs} is no device type of DLPack"),
+            Self::DeviceType { theirs } => {
+                write!(f, "its device type {theirs} is not one of DLPack")
+            }
             Self::Name { theirs } => write!(
                 f,
-                "its name {theirs:?} is not made of lower-case letters, digits and _ alone"
+                "its name {theirs:?} has characters other than lower-case letters, digits and _"
             ),
             Self::Variant { theirs } => {
-                write!(f, "its variant {theirs:?} is not made of letters, digits, _ . and - alone")
+                write!(
+                    f,
+                    "its variant {theirs:?} has characters other than letters, digits, _, . and -"
+                )
             }
             Self::TableAbi { table: (a, b), info: (c, d) } => {
                 write!(f, "its table says contract {a}.{b}, its ABI info {c}.{d}")

@@ -51,20 +51,20 @@ pub enum Invalid {
 impl fmt::Display for Invalid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Invalid::Null => f.write_str("there is no tensor: the pointer is NULL"),
+            Invalid::Null => f.write_str("the pointer to the tensor is NULL"),
             Invalid::Version { major, minor } => write!(
                 f,
-                "the tensor is of DLPack {major}.{minor}; major version 1 is understood here"
+                "the tensor has DLPack version {major}.{minor}, and this library supports major version 1; ask for max_version=(1, 3)"
             ),
             Invalid::Dimensions(n) => {
-                write!(f, "a tensor cannot have {n} dimensions; 0 to {MAX_NDIM} can be taken")
+                write!(f, "the tensor has {n} dimensions, and 0 to {MAX_NDIM} are supported; reshape it first")
             }
             Invalid::NoShape => f.write_str("the tensor has dimensions but no shape (NULL)"),
             Invalid::NegativeSize { axis, size } => {
                 write!(f, "dimension {axis} has the negative size {size}")
             }
             Invalid::Overflow => {
-                f.write_str("sizes, strides and offset lead out of the address space")
+                f.write_str("sizes, strides and offset reach outside the address space")
             }
             Invalid::NoData => f.write_str("the tensor has elements but no memory (data is NULL)"),
             Invalid::Dtype(d) => write!(
@@ -74,14 +74,14 @@ impl fmt::Display for Invalid {
             ),
             Invalid::Lanes(d) => write!(
                 f,
-                "elements of {} lanes (code {}, {} bits) cannot be taken: use a tensor with one \
+                "elements of {} lanes (code {}, {} bits) are not supported; use a tensor with one \
                  more dimension",
                 d.lanes, d.code, d.bits
             ),
-            Invalid::Opaque => f.write_str("elements that are opaque handles cannot be taken"),
+            Invalid::Opaque => f.write_str("elements that are opaque handles are not supported; export numbers"),
             Invalid::Device(d) => write!(f, "device type {d} is not one of DLPack 1.3"),
             Invalid::PackedStrides => f.write_str(
-                "packed elements of less than a byte can be taken row-major only, without gaps",
+                "packed elements of less than a byte must be row-major without gaps; copy the tensor first",
             ),
         }
     }

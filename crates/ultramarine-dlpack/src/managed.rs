@@ -81,7 +81,7 @@ impl ManagedTensor {
             return Err(Invalid::Version { major: version.major, minor: version.minor });
         }
         // SAFETY: of major version 1, so laid out as this; and the caller's promise on shape and
-        // strides. What is judged is a copy: no reference to memory that others may write.
+        // strides. The checks read a copy: no reference to memory that others may write.
         let checked = unsafe {
             let flags = (&raw const (*tensor.as_ptr()).flags).read();
             check(&(&raw const (*tensor.as_ptr()).dl_tensor).read(), flags)

@@ -83,8 +83,9 @@ impl Array {
     }
 
     fn of(handle: *mut ArrayHandle, owned: bool) -> Result<Self> {
-        let handle = NonNull::new(handle)
-            .ok_or_else(|| Error::runtime("Ultramarine gave no array where there must be one."))?;
+        let handle = NonNull::new(handle).ok_or_else(|| {
+            Error::runtime("Ultramarine returned no array. Report it to its authors.")
+        })?;
         Ok(Self { handle, owned, kind: OnceLock::new() })
     }
 
@@ -111,7 +112,7 @@ impl Array {
         let of = TensorType::new(shape, T::DTYPE);
         if of.size() != elements.len() {
             return Err(Error::value(format!(
-                "[from_slice] {} elements cannot have the shape {}.",
+                "[from_slice] {} elements do not fill shape {}. Pass as many elements as the shape has.",
                 elements.len(),
                 Show(shape)
             )));
@@ -308,7 +309,7 @@ impl Array {
         match self.to_vec::<T>()?[..] {
             [one] => Ok(one),
             _ => Err(Error::value(format!(
-                "[item] Array of shape {} has not one element.",
+                "[item] Array of shape {} does not have exactly one element. Index it first.",
                 Show(self.shape())
             ))),
         }
@@ -397,7 +398,11 @@ pub fn promote_types(a: Dtype, b: Dtype) -> Result<Dtype> {
 /// There is no such category.
 pub fn issubdtype(dtype: Dtype, category: &str) -> Result<bool> {
     let (ask, host) = (lent!(issubdtype), host::here()?.host);
-    let unknown = || Error::value(format!("[issubdtype] There is no category \"{category}\"."));
+    let unknown = || {
+        Error::value(format!(
+            "[issubdtype] There is no category \"{category}\". Use a name such as \"integer\"."
+        ))
+    };
     let text = CString::new(category).map_err(|_| unknown())?;
     // SAFETY: the host's function with the host's pointer; the text is NUL-terminated.
     match unsafe { ask(host, dtype.to_dl(), text.as_ptr()) } {
@@ -443,7 +448,7 @@ pub fn broadcast_arrays(arrays: &[&Array]) -> Result<Vec<Array>> {
 ///
 /// assert_eq!(broadcast_shapes(&[&[3, 1], &[4]])?, [3, 4]);
 /// let error = broadcast_shapes(&[&[2], &[3]]).unwrap_err();
-/// assert_eq!(error.to_string(), "[broadcast_shapes] Shapes (2) and (3) cannot be broadcast.");
+/// assert_eq!(error.to_string(), "[broadcast_shapes] Shapes (2,) and (3,) cannot be broadcast. Make sizes equal or 1, counted from the last axis.");
 /// # Ok::<(), ultramarine_extension::Error>(())
 /// ```
 ///
@@ -463,7 +468,7 @@ pub fn broadcast_shapes(shapes: &[&[usize]]) -> Result<Vec<usize>> {
                 (a, b) if a == b => {}
                 _ => {
                     return Err(Error::value(format!(
-                        "[broadcast_shapes] Shapes {} and {} cannot be broadcast.",
+                        "[broadcast_shapes] Shapes {} and {} cannot be broadcast. Make sizes equal or 1, counted from the last axis.",
                         Show(&all),
                         Show(shape)
                     )));

@@ -64,7 +64,10 @@ impl Error {
     /// Makes the error of a dtype that `operation` does not take. `takes` lists those that it does.
     pub fn dtype(operation: &str, got: Dtype, takes: &[Dtype]) -> Self {
         let names: Vec<_> = takes.iter().map(|d| d.name()).collect();
-        Self::value(format!("[{operation}] takes {}, got {got}.", names.join(", ")))
+        Self::value(format!(
+            "[{operation}] takes {}, got {got}. Convert it with astype.",
+            names.join(", ")
+        ))
     }
 
     /// Returns true if the error is [`Error::missing`].
@@ -86,7 +89,9 @@ impl Error {
     pub(crate) fn absent(function: &str) -> Self {
         Self::with_code(
             status::UNSUPPORTED,
-            format!("[{function}] This Ultramarine does not offer it to extensions."),
+            format!(
+                "[{function}] This version of Ultramarine does not have it. Update Ultramarine."
+            ),
         )
     }
 
@@ -106,7 +111,9 @@ impl Error {
         let Some(table) = host::table().filter(|_| !error.is_null()) else {
             return Self::with_code(
                 code,
-                format!("[{function}] Ultramarine gave status {code} without an error."),
+                format!(
+                    "[{function}] Ultramarine returned status {code} without an error. Report it to its authors."
+                ),
             );
         };
         let mut reported = code;

@@ -155,7 +155,9 @@ impl<'a> GpuCall<'a> {
     /// # Errors
     /// An [`Error`] if there is no such operand.
     pub fn input(&self, i: usize) -> Result<&GpuTensor> {
-        self.inputs.get(i).ok_or_else(|| Error::runtime(format!("There is no input {i}.")))
+        self.inputs.get(i).ok_or_else(|| {
+            Error::runtime(format!("There is no input {i}. Inputs are numbered from 0."))
+        })
     }
 
     /// Returns an output, whose elements are row-major. If the primitive
@@ -165,7 +167,9 @@ impl<'a> GpuCall<'a> {
     /// # Errors
     /// An [`Error`] if there is no such output.
     pub fn output(&self, i: usize) -> Result<&GpuTensor> {
-        self.outputs.get(i).ok_or_else(|| Error::runtime(format!("There is no output {i}.")))
+        self.outputs.get(i).ok_or_else(|| {
+            Error::runtime(format!("There is no output {i}. Outputs are numbered from 0."))
+        })
     }
 
     /// Returns the languages of kernels that the device takes, in the order of its preference.
@@ -187,7 +191,7 @@ impl<'a> GpuCall<'a> {
             let has: Vec<_> = sources.iter().map(|s| s.0).collect();
             let takes: Vec<_> = self.languages().collect();
             Error::unsupported(format!(
-                "[{primitive}] has kernels in {}; the device takes {}.",
+                "[{primitive}] It has kernels in {}, and the device takes {}. Run it on the CPU.",
                 has.join(", "),
                 if takes.is_empty() { "none".into() } else { takes.join(", ") }
             ))
@@ -310,7 +314,11 @@ impl<'a> GpuCall<'a> {
 /// The host has none for it.
 pub fn prelude(language: &str) -> Result<String> {
     let (ask, host) = (lent!(prelude), host::here()?.host);
-    let missing = || Error::value(format!("[prelude] There is no prelude for \"{language}\"."));
+    let missing = || {
+        Error::value(format!(
+            "[prelude] There is no prelude for \"{language}\". Use a language of the device."
+        ))
+    };
     let name = CString::new(language).map_err(|_| missing())?;
     // SAFETY: the host's function with the host's pointer; what it gives is NUL-terminated.
     unsafe {
@@ -357,13 +365,15 @@ impl<'a> KernelBuilder<'_, 'a, '_> {
     pub fn build(self) -> Result<Kernel<'a>> {
         let make = lent!(kernel);
         let text = |text: &str| {
-            CString::new(text)
-                .map_err(|_| Error::value(format!("[{}] A text has a NUL in it.", self.entry)))
+            CString::new(text).map_err(|_| {
+                Error::value(format!("[{}] A string has a NUL in it. Remove it.", self.entry))
+            })
         };
         let template = self.template.iter().map(|t| text(t)).collect::<Result<Vec<_>>>()?;
         let template: Vec<_> = template.iter().map(|t| t.as_ptr()).collect();
         let language = text(self.language)?;
-        let zero = |_| Error::value(format!("[{}] A text has a NUL in it.", self.entry));
+        let zero =
+            |_| Error::value(format!("[{}] A string has a NUL in it. Remove it.", self.entry));
         // Hosts of contract 1.0 know texts alone.
         let (held, source, source_bytes) = match self.code {
             true if host::here()?.minor == 0 => return Err(Error::absent("compiled kernels")),
@@ -408,7 +418,9 @@ pub struct Launch<'c, 'a, 's> {
 impl<'s> Launch<'_, '_, 's> {
     fn bound(mut self, kind: u32, index: usize, there: usize) -> Self {
         if index >= there {
-            let text = format!("A launch names argument {index} of {there}.");
+            let text = format!(
+                "A launch names argument {index}, and there are {there}. Use a smaller index."
+            );
             self.failed.get_or_insert(Error::runtime(text));
         }
         self.bindings.push(Binding { kind, index: index as u32, ..empty_binding() });

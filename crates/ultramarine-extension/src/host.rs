@@ -26,7 +26,8 @@ pub fn connect(host: &'static ExtensionHost) -> Result<()> {
         && table.array_release.is_some()
         && table.array_type.is_some();
     if !essential {
-        let text = "The table of Ultramarine lacks functions for errors and handles.";
+        let text =
+            "The table of Ultramarine lacks functions for errors and handles. Update Ultramarine.";
         return Err(Error::runtime(text));
     }
     HOST.get_or_init(|| table);
@@ -40,7 +41,7 @@ pub(crate) fn check_version(major: u16, minor: u16) -> Result<()> {
     }
     Err(Error::runtime(format!(
         "The extension was built for version {EXTENSION_MAJOR}.{EXTENSION_MINOR} of Ultramarine's contract for \
-         extensions, this Ultramarine has {major}.{minor}: build the extension again, for this one."
+         extensions, and this Ultramarine has {major}.{minor}. Build the extension again, for this version."
     )))
 }
 
@@ -70,7 +71,7 @@ pub(crate) fn table() -> Option<&'static ExtensionHost> {
 /// The table.
 pub(crate) fn here() -> Result<&'static ExtensionHost> {
     HOST.get().ok_or_else(|| {
-        Error::runtime("This library of primitives is not connected to Ultramarine yet.")
+        Error::runtime("This library of primitives is not connected to Ultramarine. Call `connect` or `connect_python` first.")
     })
 }
 

@@ -75,7 +75,8 @@ pub fn operation(
 ) -> Result<Vec<Array>> {
     let (run, host, inputs) = (lent!(operation), host::here()?.host, handles(inputs));
     let text = |text: &str| {
-        CString::new(text).map_err(|_| Error::value(format!("[{name}] A text has a NUL in it.")))
+        CString::new(text)
+            .map_err(|_| Error::value(format!("[{name}] A string has a NUL in it. Remove it.")))
     };
     let operation = text(name)?;
     // Memory that the structs point at.
@@ -144,7 +145,11 @@ pub fn operation(
 /// An operation of one result, where its operands are.
 fn one(name: &str, inputs: &[&Array], attributes: &[Attribute<'_>]) -> Result<Array> {
     let mut made = operation(name, inputs, attributes, Place::Default, 1)?;
-    made.pop().ok_or_else(|| Error::runtime(format!("[{name}] gave no array.")))
+    made.pop().ok_or_else(|| {
+        Error::runtime(format!(
+            "[{name}] It returned no array. Report it to the authors of Ultramarine."
+        ))
+    })
 }
 
 macro_rules! methods {

@@ -60,7 +60,7 @@ pub trait Primitive: fmt::Debug + Send + Sync + 'static {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>> {
         let result = match inputs {
             [] => {
-                let text = "The results' types do not follow from operands: there are none. Write `infer`.";
+                let text = "The types of results cannot follow from operands, because there are none. Write `infer`.";
                 return Err(Error::value(format!("[{}] {text}", self.name())));
             }
             [one] => one.clone(),
@@ -161,7 +161,7 @@ impl Vjp<'_> {
         match (self.cotangents, self.outputs) {
             ([Some(cotangent), ..], _) => Ok(cotangent.clone()),
             (_, [result, ..]) => Array::zeros(&result.tensor_type()?),
-            _ => Err(Error::runtime("There is no result.")),
+            _ => Err(Error::runtime("The primitive has no result. Give it at least one output.")),
         }
     }
 }
@@ -309,6 +309,8 @@ pub fn apply_one<P: Primitive>(primitive: P, inputs: &[&Array], place: Place) ->
     let mut results = apply(primitive, inputs, place)?;
     match (results.pop(), results.is_empty()) {
         (Some(one), true) => Ok(one),
-        _ => Err(Error::runtime(format!("[{name}] has not one result."))),
+        _ => Err(Error::runtime(format!(
+            "[{name}] It does not have exactly one result. Use the call for several."
+        ))),
     }
 }

@@ -44,7 +44,10 @@ pub fn connect_python(py: Python<'_>) -> PyResult<()> {
         return Ok(());
     }
     let pointer = PyCapsule::import_pointer(py, PYTHON_CAPSULE).map_err(|cause| {
-        let text = format!("this Ultramarine offers nothing to extensions: {}", cause.value(py));
+        let text = format!(
+            "this version of Ultramarine does not support extensions: {}. Update it",
+            cause.value(py)
+        );
         let error = PyImportError::new_err(text);
         error.set_cause(py, Some(cause));
         error
@@ -52,11 +55,14 @@ pub fn connect_python(py: Python<'_>) -> PyResult<()> {
     let refuse = |error: Error| PyImportError::new_err(error.text().to_owned());
     // SAFETY: the capsule of that name points at such a struct, which begins with its size and stays as long as the
     // process; all of its bytes zero are one.
-    let api = unsafe { read_sized(pointer.as_ptr().cast::<PythonApi>()) }
-        .ok_or_else(|| PyImportError::new_err("the capsule of Ultramarine is empty"))?;
+    let api = unsafe { read_sized(pointer.as_ptr().cast::<PythonApi>()) }.ok_or_else(|| {
+        PyImportError::new_err("the capsule of Ultramarine is empty. Install Ultramarine again")
+    })?;
     host::check_version(api.major, api.minor).map_err(refuse)?;
     if api.host.is_null() {
-        return Err(PyImportError::new_err("the capsule of Ultramarine has no table"));
+        return Err(PyImportError::new_err(
+            "the capsule of Ultramarine has no table. Install Ultramarine again",
+        ));
     }
     // SAFETY: a table by contract, which stays as long as the process.
     crate::connect(unsafe { &*api.host }).map_err(refuse)?;
@@ -66,7 +72,9 @@ pub fn connect_python(py: Python<'_>) -> PyResult<()> {
 
 fn api() -> PyResult<&'static PythonApi> {
     API.get().ok_or_else(|| {
-        PySystemError::new_err("the module did not call connect_python when it was made")
+        PySystemError::new_err(
+            "the extension is not connected. Call connect_python when the module is initialised",
+        )
     })
 }
 
@@ -147,7 +155,7 @@ impl<'py> FromPyObject<'_, 'py> for Place {
         match unsafe { read(object.as_ptr().cast(), &mut code) } {
             0 => Ok(Place::from_code(&code)),
             _ => Err(PyErr::take(object.py())
-                .unwrap_or_else(|| PyTypeError::new_err("stream= takes a device or a stream"))),
+                .unwrap_or_else(|| PyTypeError::new_err("stream must be a device or a stream"))),
         }
     }
 }

@@ -35,7 +35,7 @@ pub fn provide<P: Restore>(package: &str) -> Result<()> {
     let here = host::here()?;
     let Some(provide) = here.provide else { return Ok(()) };
     let text = |text: &str| {
-        CString::new(text).map_err(|_| Error::value("[provide] A name has a NUL in it."))
+        CString::new(text).map_err(|_| Error::value("[provide] A name has a NUL in it. Remove it."))
     };
     let (name, package) = (text(P::NAME)?, text(package)?);
     // SAFETY: the host's function with the host's pointer; it copies the texts.
@@ -71,7 +71,7 @@ unsafe extern "C" fn restore<P: Restore>(
             let primitive = P::restore(version, &mut reader)?;
             if !reader.0.is_empty() {
                 return Err(Error::value(format!(
-                    "[{}] {} bytes of attributes are left over.",
+                    "[{}] {} bytes of attributes are left over. Read all of them, or raise the version.",
                     P::NAME,
                     reader.0.len()
                 )));
@@ -118,7 +118,9 @@ impl<'a> AttributeReader<'a> {
         match self.take()? {
             [0] => Ok(false),
             [1] => Ok(true),
-            [other] => Err(Error::value(format!("{other} is no flag."))),
+            [other] => Err(Error::value(format!(
+                "A flag is {other}, expected 0 or 1. Export the function again."
+            ))),
         }
     }
 
@@ -136,7 +138,8 @@ impl<'a> AttributeReader<'a> {
     /// # Errors
     /// As [`float`](Self::float).
     pub fn text(&mut self) -> Result<&'a str> {
-        std::str::from_utf8(self.bytes()?).map_err(|_| Error::value("A text is not UTF-8."))
+        std::str::from_utf8(self.bytes()?)
+            .map_err(|_| Error::value("A string is not UTF-8. Export the function again."))
     }
 
     /// Bytes.
@@ -160,7 +163,7 @@ impl<'a> AttributeReader<'a> {
 
 #[cold]
 fn cut_short() -> Error {
-    Error::value("The attributes are cut short.")
+    Error::value("The attributes are truncated. Export the function again.")
 }
 
 #[cfg(test)]

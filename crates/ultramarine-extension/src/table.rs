@@ -45,11 +45,11 @@ impl<P: Primitive> Table<P> {
 
     fn asked(primitive: P) -> Result<Self> {
         let name = CString::new(primitive.name())
-            .map_err(|_| Error::value("[apply] A primitive's name has a NUL in it."))?;
+            .map_err(|_| Error::value("[apply] A primitive's name has a NUL in it. Remove it."))?;
         let n_outputs = primitive.outputs();
         if n_outputs == 0 || n_outputs > 1 << 16 {
             return Err(Error::value(format!(
-                "[{}] A primitive cannot have {n_outputs} outputs.",
+                "[{}] A primitive cannot have {n_outputs} outputs. Use fewer.",
                 primitive.name()
             )));
         }
@@ -125,7 +125,7 @@ unsafe fn lent_or_zero(handles: *const *mut ArrayHandle, n: usize) -> Result<Vec
         return Ok(Vec::new());
     }
     if handles.is_null() {
-        return Err(Error::runtime("There are no operands."));
+        return Err(Error::runtime("The pointer to the operands is NULL."));
     }
     // SAFETY: by this function's contract.
     let handles = unsafe { std::slice::from_raw_parts(handles, n) };
@@ -147,7 +147,7 @@ unsafe fn hand_out<T>(
 ) -> Result<()> {
     if results.len() != n || places.is_null() {
         return Err(Error::runtime(format!(
-            "{rule} gave {} arrays where there must be {n}.",
+            "{rule} returned {} arrays instead of {n}. Return one for each.",
             results.len()
         )));
     }
@@ -183,7 +183,7 @@ unsafe extern "C" fn infer<P: Primitive>(
             let n = primitive.outputs();
             if made.len() != n || outputs.is_null() {
                 return Err(Error::runtime(format!(
-                    "infer gave {} types where there must be {n}.",
+                    "infer returned {} types instead of {n}. Return one for each output.",
                     made.len()
                 )));
             }
@@ -192,7 +192,7 @@ unsafe extern "C" fn infer<P: Primitive>(
             for (i, one) in made.iter().enumerate() {
                 let at = outputs.cast::<u8>().add(stride * i).cast::<raw::TensorType>();
                 if !ultramarine_abi::write_sized(at, one) {
-                    return Err(Error::runtime("There is no place for a type."));
+                    return Err(Error::runtime("The pointer to a type is NULL."));
                 }
             }
             Ok(())
@@ -208,7 +208,8 @@ unsafe extern "C" fn eval_cpu<P: Primitive>(
     // SAFETY: the contract's.
     unsafe {
         guard(error, || {
-            let call = read_sized(call).ok_or_else(|| Error::runtime("There is no call."))?;
+            let call = read_sized(call)
+                .ok_or_else(|| Error::runtime("The pointer to the call is NULL."))?;
             of::<P>(context)?.eval_cpu(&mut CpuCall::new(&call)?)
         })
     }
@@ -222,7 +223,8 @@ unsafe extern "C" fn eval_gpu<P: Primitive>(
     // SAFETY: the contract's.
     unsafe {
         guard(error, || {
-            let call = read_sized(call).ok_or_else(|| Error::runtime("There is no call."))?;
+            let call = read_sized(call)
+                .ok_or_else(|| Error::runtime("The pointer to the call is NULL."))?;
             let primitive = of::<P>(context)?;
             primitive.eval_gpu(&mut GpuCall::new(&call, primitive.allocates())?)
         })
@@ -310,7 +312,7 @@ unsafe extern "C" fn vmap<P: Primitive>(
             let primitive = of::<P>(context)?;
             let n = n_inputs as usize;
             if (n > 0 && axes.is_null()) || output_axes.is_null() {
-                return Err(Error::runtime("There are no axes."));
+                return Err(Error::runtime("The pointer to the axes is NULL."));
             }
             let axes: Vec<_> = (0..n).map(|i| usize::try_from(*axes.add(i)).ok()).collect();
             let size = usize::try_from(batch).unwrap_or(0);

@@ -15,7 +15,7 @@ use ultramarine_abi::{MAX_NDIM, dlpack::DLDataType, extension as raw, read_sized
 ///
 /// let matrix = TensorType::new(&[2, 3], Dtype::Float32);
 /// assert_eq!((matrix.ndim(), matrix.size()), (2, 6));
-/// assert_eq!(matrix.to_string(), "float32 (2,3)");
+/// assert_eq!(matrix.to_string(), "float32 (2, 3)");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TensorType {
@@ -57,7 +57,7 @@ impl TensorType {
     pub(crate) fn to_raw(&self) -> Result<raw::TensorType> {
         if self.shape.len() > MAX_NDIM {
             return Err(Error::value(format!(
-                "An array of {} axes: at most {MAX_NDIM} are possible.",
+                "The array has {} axes. Use at most {MAX_NDIM}.",
                 self.shape.len()
             )));
         }
@@ -65,8 +65,9 @@ impl TensorType {
         of.ndim = self.shape.len() as i32;
         of.dtype = self.dtype.to_dl();
         for (to, &from) in of.shape.iter_mut().zip(&self.shape) {
-            *to = i64::try_from(from)
-                .map_err(|_| Error::value(format!("An axis cannot have {from} elements.")))?;
+            *to = i64::try_from(from).map_err(|_| {
+                Error::value(format!("An axis cannot have {from} elements. Use 0 or more."))
+            })?;
         }
         Ok(of)
     }
@@ -109,7 +110,10 @@ pub(crate) fn name_of(dl: DLDataType) -> String {
 
 /// There is no arithmetic with it.
 pub(crate) fn refused(dl: DLDataType) -> Error {
-    Error::value(format!("There is no arithmetic with {}: use astype first.", name_of(dl)))
+    Error::value(format!(
+        "There is no arithmetic with {}. Convert it with astype first.",
+        name_of(dl)
+    ))
 }
 
 impl fmt::Display for TensorType {
@@ -118,13 +122,13 @@ impl fmt::Display for TensorType {
     }
 }
 
-/// A shape as it is written in messages.
+/// Shows a shape as Python does: `(2, 3)`, `(4,)`, `()`.
 pub(crate) struct Show<'a>(pub &'a [usize]);
 
 impl fmt::Display for Show<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sizes: Vec<_> = self.0.iter().map(usize::to_string).collect();
-        write!(f, "({})", sizes.join(","))
+        write!(f, "({}{})", sizes.join(", "), if sizes.len() == 1 { "," } else { "" })
     }
 }
 
@@ -210,12 +214,12 @@ pub(crate) unsafe fn structs<T: Copy>(
         return Ok(Vec::new());
     }
     if first.is_null() {
-        return Err(Error::value("An array of structs is NULL."));
+        return Err(Error::value("The pointer to an array of structs is NULL."));
     }
     // SAFETY: there is a first one, which begins with its size.
     let stride = stride.unwrap_or_else(|| unsafe { first.cast::<u32>().read_unaligned() });
     if stride < 4 {
-        return Err(Error::value("Structs have no size."));
+        return Err(Error::value("The field `size` of a struct is 0."));
     }
     let at = |i: u32| first.cast::<u8>().wrapping_add(stride as usize * i as usize).cast::<T>();
     // SAFETY: `n` of them, by this function's contract; zero is a value of those that the contract has.

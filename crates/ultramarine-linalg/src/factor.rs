@@ -39,7 +39,9 @@ pub(crate) fn solve_triangular<T: Number>(
     k: usize,
 ) -> Result<(), String> {
     if let Some(i) = (0..n).find(|i| a[i + i * n] == T::default()) {
-        return Err(format!("the matrix is singular: element ({i}, {i}) is 0"));
+        return Err(format!(
+            "the matrix is singular: element ({i}, {i}) is 0. Use pinv, or add a small multiple of the identity"
+        ));
     }
     if n == 0 || k == 0 {
         return Ok(());

@@ -37,7 +37,7 @@ pub trait Number:
     const LARGE: f64;
     /// One.
     const ONE: Self;
-    /// Whether there is an imaginary part.
+    /// True for numbers with an imaginary part.
     const IS_COMPLEX: bool = !<Self as ComplexField>::IS_REAL;
 
     /// Real and imaginary part.

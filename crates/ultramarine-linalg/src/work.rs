@@ -19,7 +19,9 @@ impl Work {
     /// Room for what is required.
     pub(crate) fn stack(&mut self, required: StackReq) -> Result<&mut MemStack, String> {
         let n = required.unaligned_bytes_required();
-        self.bytes.try_reserve(n).map_err(|_| format!("no memory for {n} bytes of scratch"))?;
+        self.bytes.try_reserve(n).map_err(|_| {
+            format!("no memory for {n} bytes of scratch. Free arrays, or use smaller matrices")
+        })?;
         Ok(MemStack::new(self.bytes.spare_capacity_mut()))
     }
 }
@@ -27,7 +29,12 @@ impl Work {
 /// `n` zeros.
 pub(crate) fn zeros<T: Copy + Default>(n: usize) -> Result<Vec<T>, String> {
     let mut zeros = Vec::new();
-    let failed = |_| format!("no memory for {} bytes of scratch", n * size_of::<T>());
+    let failed = |_| {
+        format!(
+            "no memory for {} bytes of scratch. Free arrays, or use smaller matrices",
+            n * size_of::<T>()
+        )
+    };
     zeros.try_reserve_exact(n).map_err(failed)?;
     zeros.resize(n, T::default());
     Ok(zeros)
@@ -62,7 +69,10 @@ pub(crate) fn scale<T: Number>(a: &[T], large: f64) -> Result<f64, String> {
         let [re, im] = v.parts();
         // NaN is lost in a maximum.
         if !v.finite() {
-            return Err("the matrix has elements that are infinite or NaN".into());
+            return Err(
+                "the matrix has elements that are infinite or NaN. Replace them with nan_to_num"
+                    .into(),
+            );
         }
         most = most.max(re.abs()).max(im.abs());
     }

@@ -195,6 +195,6 @@ impl<R: Tree> CompiledStep<R> {
 
 fn changed() -> Error {
     let text =
-        "the step changes names of parameters or of the optimizer's state. Do that between steps.";
+        "The step changes names of parameters or of the optimizer's state. Do that between steps.";
     Error::value(NAME, text)
 }

@@ -8,6 +8,7 @@
 //! # Ok::<(), ultramarine::Error>(())
 //! ```
 
+use ultramarine::shape::Show;
 use ultramarine::{Array, Dtype, Error, Result, index, linalg, random};
 
 /// Normal numbers of float32 around 0.
@@ -53,7 +54,7 @@ pub fn identity() -> impl Fn(&Array) -> Result<Array> {
 }
 
 fn wrong(op: &str, a: &Array, remedy: &str) -> Error {
-    Error::value(op, format!("the array has the shape {:?}. {remedy}", a.shape()))
+    Error::value(op, format!("The array has shape {}. {remedy}", Show(a.shape())))
 }
 
 /// The sizes of a parameter that [`he_normal`] and [`he_uniform`] scale by.

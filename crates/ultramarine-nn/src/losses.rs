@@ -1,6 +1,7 @@
 //! Losses. The reduction is an argument of each: it has no default here, and one in Python that differs from loss to loss.
 
 use std::f64::consts::{LN_2, PI};
+use ultramarine::shape::{AxisRange, Show};
 use ultramarine::{Array, Axes, Axis, Error, KeepDims, Operand, Result, fast, linalg, where_};
 
 /// The reduction of the losses of all elements.
@@ -32,9 +33,9 @@ fn same_shape(op: &str, arrays: &[(&str, &Array)]) -> Result<()> {
         None => Ok(()),
         Some((other, b)) => {
             let text = format!(
-                "{first} of the shape {:?} and {other} of the shape {:?}. Pass arrays of the same shape.",
-                a.shape(),
-                b.shape()
+                "{first} have shape {} and {other} {}. Pass arrays of the same shape.",
+                Show(a.shape()),
+                Show(b.shape())
             );
             Err(Error::value(op, text))
         }
@@ -115,7 +116,7 @@ pub fn cross_entropy_with(
     let rank = logits.ndim();
     let from_front = if axis < 0 { axis + rank as isize } else { axis };
     if !(0..rank as isize).contains(&from_front) {
-        let text = format!("axis is {axis}, and the logits have {rank} axes.");
+        let text = format!("axis is {axis}, and the logits have {rank} axes. {}", AxisRange(rank));
         return Err(Error::index(NAME, text));
     }
     let probabilities = targets.ndim() == rank;
@@ -126,8 +127,11 @@ pub fn cross_entropy_with(
     if targets.shape() != expected {
         let (shape, of) = (targets.shape(), logits.shape());
         let text = format!(
-            "targets of the shape {shape:?} for logits of the shape {of:?}. Pass class indices of the shape {expected:?}, or \
-             probabilities of the logits' shape."
+            "Targets have shape {} and logits {}. Pass class indices of shape {}, or \
+             probabilities of the logits' shape.",
+            Show(shape),
+            Show(of),
+            Show(&expected)
         );
         return Err(Error::value(NAME, text));
     }

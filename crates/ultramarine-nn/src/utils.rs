@@ -40,7 +40,7 @@ pub fn value_and_grad<M: Module + ?Sized>(
         if let Some(array) = leaf.trainable() {
             if !array.dtype().is_inexact() {
                 wrong = Some(format!(
-                    "the parameter {name} is of {}, which has no gradients. Freeze it.",
+                    "The parameter {name} is {}, which has no gradient. Freeze it.",
                     array.dtype()
                 ));
             }
@@ -52,7 +52,7 @@ pub fn value_and_grad<M: Module + ?Sized>(
         return Err(Error::value(NAME, text));
     }
     if names.is_empty() {
-        return Err(Error::value(NAME, "the model has no parameters to train. Unfreeze some."));
+        return Err(Error::value(NAME, "The model has no parameters to train. Unfreeze some."));
     }
     let run = |traced: &[Array]| {
         replace(model, traced);
@@ -62,7 +62,7 @@ pub fn value_and_grad<M: Module + ?Sized>(
     };
     let (mut outputs, gradients) = transforms::vjp_with(run, &arrays, |outputs| {
         if outputs[0].ndim() != 0 {
-            let text = "the function has to return a scalar, and returned an array of shape";
+            let text = "The function must return a scalar, not an array of shape";
             let shape = Show(outputs[0].shape());
             return Err(Error::value(NAME, format!("{text} {shape}. Take its mean or sum.")));
         }
@@ -108,5 +108,7 @@ pub(crate) fn checkpointed(
         Ok(vec![f(x)?])
     };
     let mut outputs = transforms::checkpointed(call, arguments)?;
-    outputs.pop().ok_or_else(|| Error::runtime("checkpoint", "there is no result"))
+    outputs
+        .pop()
+        .ok_or_else(|| Error::runtime("checkpoint", "The function returned no array. Return one."))
 }

@@ -78,7 +78,7 @@ impl FromStr for Device {
 /// The error of a text that is not the name of a device; see [`Device`].
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} names no device. Devices are `cpu`, `gpu` and, of several, `gpu:0`, `gpu:1` and so on."
+    "{0:?} is not the name of a device. Use `cpu`, `gpu` or, of several, `gpu:0`, `gpu:1` and so on."
 )]
 pub struct UnknownDevice(String);
 

@@ -136,7 +136,7 @@ pub fn check(call: &str, code: Status, error: *mut abi::Error) -> Result<()> {
 }
 
 /// The message of a failure that has none.
-pub(crate) const MUTE: &str = "failed without saying why";
+pub(crate) const MUTE: &str = "failed without a message";
 
 /// As [`check`], with an error object or another status.
 #[cold]

@@ -34,7 +34,7 @@ pub fn check(op: &str, shape: &[usize]) -> Result<()> {
     if shape.len() > MAX_NDIM {
         return Err(Error::value(
             op,
-            format!("{} dimensions are too many; the most is {MAX_NDIM}.", shape.len()),
+            format!("{} dimensions are too many. Use at most {MAX_NDIM}.", shape.len()),
         ));
     }
     // Zero-size shapes still must not overflow, as their strides are computed.
@@ -43,7 +43,15 @@ pub fn check(op: &str, shape: &[usize]) -> Result<()> {
         .try_fold(LARGEST, |n, d| n.checked_mul((*d).max(1)))
         .filter(|n| *n <= isize::MAX as usize)
         .map(drop)
-        .ok_or_else(|| Error::value(op, format!("Shape {} is too large.", Show(shape))))
+        .ok_or_else(|| {
+            Error::value(
+                op,
+                format!(
+                    "Shape {} is too large for the address space. Use smaller sizes.",
+                    Show(shape)
+                ),
+            )
+        })
 }
 
 /// Strides of a row-major array without gaps. Those of a shape that is too large for
@@ -117,7 +125,7 @@ pub fn broadcast(op: &str, a: &[usize], b: &[usize]) -> Result<Shape> {
         } else if n != 1 && n != *m {
             return Err(Error::value(
                 op,
-                format!("Shapes {} and {} cannot be broadcast.", Show(a), Show(b)),
+                format!("Shapes {} and {} cannot be broadcast. {BROADCAST}", Show(a), Show(b)),
             ));
         }
     }
@@ -138,8 +146,41 @@ pub fn from_start(axis: isize, ndim: usize) -> Option<usize> {
 /// [`Error::Index`] if it is out of range.
 pub fn normalize_axis(op: &str, axis: isize, ndim: usize) -> Result<usize> {
     from_start(axis, ndim).ok_or_else(|| {
-        Error::index(op, format!("Invalid axis {axis} for array with {ndim} dimensions."))
+        let text = format!("Invalid axis {axis} for array with {ndim} dimensions.");
+        Error::index(op, format!("{text} {}", AxisRange(ndim)))
     })
+}
+
+/// Remedy for shapes that do not broadcast, in errors.
+#[doc(hidden)]
+pub const BROADCAST: &str = "Make sizes equal or 1, counted from the last axis.";
+
+/// Remedy for an axis of an array of so many dimensions that is out of range, in errors.
+#[doc(hidden)]
+#[derive(Clone, Copy)]
+pub struct AxisRange(pub usize);
+
+impl std::fmt::Display for AxisRange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            0 => f.write_str("A scalar has no axes: name none, or reshape it."),
+            n => write!(f, "Use an axis from -{n} to {}.", n - 1),
+        }
+    }
+}
+
+/// Remedy for an index into an axis of this size that is out of range, in errors.
+#[doc(hidden)]
+#[derive(Clone, Copy)]
+pub struct IndexRange(pub usize);
+
+impl std::fmt::Display for IndexRange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            0 => f.write_str("The axis is empty: index another one."),
+            n => write!(f, "Use an index from -{n} to {}.", n - 1),
+        }
+    }
 }
 
 /// Returns axes that count from the start, sorted. The caller makes the errors, which differ from
@@ -163,7 +204,7 @@ pub fn distinct_axes(
     Ok(out)
 }
 
-/// Displays a shape as MLX does: `(2,3)`.
+/// Displays a shape as Python does: `(2, 3)`, `(4,)`, `()`.
 pub struct Show<'a>(pub &'a [usize]);
 
 impl std::fmt::Display for Show<'_> {
@@ -171,10 +212,10 @@ impl std::fmt::Display for Show<'_> {
         write!(f, "(")?;
         for (i, n) in self.0.iter().enumerate() {
             if i > 0 {
-                write!(f, ",")?;
+                write!(f, ", ")?;
             }
             write!(f, "{n}")?;
         }
-        write!(f, ")")
+        write!(f, "{}", if self.0.len() == 1 { ",)" } else { ")" })
     }
 }

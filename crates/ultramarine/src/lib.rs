@@ -155,7 +155,7 @@
 //!
 //! let (x, y) = (Array::ones(&[2, 3], Dtype::Float32)?, Array::ones(&[4], Dtype::Float32)?);
 //! let error = (&x + &y).unwrap_err();
-//! assert!(error.to_string().contains("(2,3) and (4) cannot be broadcast"));
+//! assert!(error.to_string().contains("(2, 3) and (4,) cannot be broadcast"));
 //! # Ok::<(), ultramarine::Error>(())
 //! ```
 //!

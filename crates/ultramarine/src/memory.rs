@@ -25,7 +25,10 @@ pub fn buffer_bytes(arrays: impl Arrays) -> Result<usize> {
     let mut bytes = 0;
     for array in arrays.borrowed() {
         let Some(value) = array.node().value() else {
-            bail!("get_array_buffer_size", "Arrays must be evaluated before querying buffer size.");
+            bail!(
+                "get_array_buffer_size",
+                "Arrays must be evaluated before querying buffer size. Evaluate them with `eval` first."
+            );
         };
         if seen.insert(std::ptr::from_ref(&*value.buffer)) {
             bytes += value.buffer.allocated();

@@ -87,13 +87,17 @@ impl PyArray {
     }
 
     fn __len__(&self, py: Python<'_>) -> Res<usize> {
-        self.get(py).shape().first().copied().ok_or_else(|| type_("len() 0-dimensional array."))
+        self.get(py)
+            .shape()
+            .first()
+            .copied()
+            .ok_or_else(|| type_("len() 0-dimensional array. Use size, or reshape it."))
     }
 
     fn __iter__(&self, py: Python<'_>) -> Res<ArrayIterator> {
         let array = self.get(py);
         if array.ndim() == 0 {
-            return Err(type_("iter() 0-dimensional array."));
+            return Err(type_("iter() 0-dimensional array. Use item(), or reshape it."));
         }
         Ok(ArrayIterator { array, next: 0.into() })
     }
@@ -119,7 +123,9 @@ impl PyArray {
     fn __index__<'py>(&self, py: Python<'py>) -> Res<Bound<'py, PyAny>> {
         let array = self.get(py);
         if array.dtype().is_inexact() || array.ndim() != 0 {
-            return Err(type_("only integer arrays without axes can be converted to an index"));
+            return Err(type_(
+                "Only 0-dimensional integer arrays can be converted to an index. Use item() or astype.",
+            ));
         }
         self.__int__(py)
     }
@@ -136,7 +142,9 @@ impl PyArray {
             return Ok(item(py, &array)?.call_method1("__format__", (spec,))?);
         }
         if !spec.is_empty() {
-            return Err(type_("unsupported format string passed to array.__format__"));
+            return Err(type_(
+                "unsupported format string passed to array.__format__. Format item() instead",
+            ));
         }
         Ok(self.__repr__(py)?.into_pyobject(py).map_err(PyErr::from)?.into_any())
     }
@@ -172,7 +180,7 @@ impl PyArray {
         stream: Option<Bound<'py, PyAny>>,
     ) -> Res<Bound<'py, Self>> {
         if stream.is_some() {
-            return Err(value("[to_device] Streams of others are not supported."));
+            return Err(value("[to_device] `stream` is not supported. Leave it out."));
         }
         let py = slf.py();
         let array = slf.get().get(py);
@@ -204,7 +212,7 @@ impl PyArray {
         const VERSIONS: [&str; 5] = ["2021.12", "2022.12", "2023.12", "2024.12", "2025.12"];
         if let Some(version) = api_version.filter(|v| !VERSIONS.contains(v)) {
             return Err(value(format!(
-                "[__array_namespace__] There is no version {version:?} of the standard: {}.",
+                "[__array_namespace__] There is no version {version:?} of the standard. Pass one of {}.",
                 VERSIONS.join(", ")
             )));
         }

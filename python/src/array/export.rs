@@ -197,7 +197,7 @@ impl PyArray {
             // Only then does NumPy go on to `__array__`, which can.
             let bits = if array.dtype() == Dtype::Bfloat16 { Dtype::Uint16 } else { Dtype::Uint8 };
             let text = format!(
-                "the buffer protocol has no {}: view({bits}) has its bits, and NumPy takes the array \
+                "The buffer protocol has no {}. Use view({bits}) for its bits, or pass the array to NumPy \
                  itself",
                 array.dtype()
             );
@@ -213,16 +213,22 @@ impl PyArray {
         let (value, own) = py.detach(|| array.host_value())?;
         let size = array.itemsize() as isize;
         if array.dtype().is_packed() && wants(ffi::PyBUF_ND) {
-            let text = format!("elements of {} have no bytes of their own", array.dtype());
+            let text =
+                format!("Elements of {} share bytes. Convert with astype first", array.dtype());
             return Err(PyBufferError::new_err(text).into());
         }
         let fits = !wants(ffi::PyBUF_F_CONTIGUOUS) || array.ndim() < 2;
         if !fits && !wants(ffi::PyBUF_ANY_CONTIGUOUS) {
-            return Err(PyBufferError::new_err("the array is not column-major").into());
+            return Err(
+                PyBufferError::new_err("The array is not column-major. Ask for C order").into()
+            );
         }
         let read_only = value.buffer.is_read_only() || !own;
         if read_only && wants(ffi::PyBUF_WRITABLE) {
-            return Err(PyBufferError::new_err("the array's memory is read-only").into());
+            return Err(PyBufferError::new_err(
+                "The memory of the array is read-only. Ask for a read-only buffer, or copy it",
+            )
+            .into());
         }
         let data = value.data();
         let mut export = Box::new(View {
@@ -283,7 +289,9 @@ fn _unpickle<'py>(
         return Ok(plain.into_any());
     }
     if !class.is_subclass_of::<PyArray>()? {
-        return Err(PyValueError::new_err("not a pickle of an array"));
+        return Err(PyValueError::new_err(
+            "The pickle does not hold an array. Pickle the array again.",
+        ));
     }
     class.call1((plain,))
 }

@@ -37,7 +37,7 @@ fn bound(object: Bound<'_, PyAny>) -> Res<Option<i64>> {
     match object.extract::<i64>() {
         Ok(v) => Ok(Some(v)),
         Err(e) if e.is_instance_of::<PyTypeError>(object.py()) => {
-            Err(value("Slice indices must be integers."))
+            Err(value("Slice indices must be integers. Convert them with int()."))
         }
         // Beyond any array: as far as it goes.
         Err(_) => Ok(Some(if object.lt(0)? { i64::MIN } else { i64::MAX })),
@@ -58,7 +58,11 @@ fn entry(object: &Bound<'_, PyAny>) -> Res<Index> {
     if let Some(a) = as_array(object) {
         return Ok(Index::from(a.get().get(object.py())));
     }
-    let invalid = || value("Cannot index an array using the given type.");
+    let invalid = || {
+        value(
+            "Cannot index an array using the given type. Use ints, slices, None, ... or integer and bool arrays.",
+        )
+    };
     if object.is_instance_of::<PyBool>() {
         return Err(invalid());
     }
@@ -181,7 +185,7 @@ pub struct ArrayAt {
 impl ArrayAt {
     fn update(&self, updates: &Bound<'_, PyAny>, kind: Update) -> Res<PyArray> {
         let Some(entries) = &self.entries else {
-            return Err(value("Must give an index to .at, as in x.at[i]."));
+            return Err(value("Must give an index to .at. Write for example x.at[i].add(1)."));
         };
         let updates = assigned(updates, self.array.dtype())?;
         Ok(PyArray::new(self.array.index_update(entries, &updates, kind)?))

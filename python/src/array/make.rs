@@ -182,7 +182,9 @@ fn foreign(object: &Bound<'_, PyAny>, request: Request) -> Res<Option<Array>> {
         let made = object.call_method0(intern!(py, "__mlx_array__"))?;
         return match as_array(&made) {
             Some(a) => own(py, a.get().get(py), request).map(Some),
-            None => Err(value("__mlx_array__ did not return an array.")),
+            None => {
+                Err(value("__mlx_array__ did not return an array. Return an mx.array from it."))
+            }
         };
     }
     Ok(None)
@@ -213,7 +215,7 @@ fn memory_of(object: &Bound<'_, PyAny>, request: Request) -> Res<Memory> {
 /// The tensor of a capsule or a producer, shared: `finish` takes what has to be a copy.
 fn tensor(object: &Bound<'_, PyAny>, request: Request) -> Res<Memory> {
     let take = |object: &Bound<'_, PyAny>, copy| -> Res<Option<Array>> {
-        // What becomes narrower does so where it is: a device may lack float64.
+        // Narrowing happens on the source's device, because the target may lack float64.
         let device = request.device.filter(|_| !request.narrow);
         let options = ImportOptions { device, copy };
         if is_capsule(object) {
@@ -301,7 +303,7 @@ fn by_method(object: &Bound<'_, PyAny>, request: Request) -> Res<Array> {
         let given = object.call_method(name, (), Some(&keywords));
         given.map_err(|e| match e.is_instance_of::<PyTypeError>(py) {
             // It is of before NumPy 2 and cannot promise that.
-            true => PyErr::from(copy_needed(object, "its __array__ knows no copy=False")),
+            true => PyErr::from(copy_needed(object, "its __array__ has no argument copy")),
             false => e,
         })?
     } else {
@@ -314,7 +316,7 @@ fn by_method(object: &Bound<'_, PyAny>, request: Request) -> Res<Array> {
         Memory::Had(a) => Ok(a),
         Memory::Refused(error) => Err(error.into()),
         Memory::None => Err(value(format!(
-            "__array__ of {} returned {}, which is no array.",
+            "__array__ of {} returned {}. Return a NumPy array from it.",
             type_name(object),
             type_name(&given)
         ))),
@@ -340,7 +342,7 @@ fn excused(object: &Bound<'_, PyAny>, fail: Fail) -> Res<PyErr> {
         Ok(dtype) => format!("{name} of {dtype}"),
         Err(_) => name,
     };
-    let text = format!("{of} cannot be taken: {}", error.value(py));
+    let text = format!("{of} cannot be converted to an array: {}", error.value(py));
     let refusal = exception(&Error::buffer("array", text));
     refusal.set_cause(py, Some(error));
     if by_type { Err(refusal.into()) } else { Ok(refusal) }
@@ -348,7 +350,10 @@ fn excused(object: &Bound<'_, PyAny>, fail: Fail) -> Res<PyErr> {
 
 #[cold]
 fn copy_needed(object: &Bound<'_, PyAny>, why: &str) -> Fail {
-    let text = format!("{} cannot be taken without a copy: {why}.", type_name(object));
+    let text = format!(
+        "{} cannot be used without a copy: {why}. Leave out copy=False.",
+        type_name(object)
+    );
     Error::buffer("array", text).into()
 }
 
@@ -366,7 +371,8 @@ fn own(py: Python<'_>, array: Array, request: Request) -> Res<Array> {
 
 #[cold]
 fn cast_needed(array: &Array, dtype: Dtype) -> Fail {
-    let text = format!("a cast from {} to {dtype} needs a copy.", array.dtype());
+    let text =
+        format!("A cast from {} to {dtype} needs a copy. Leave out copy=False.", array.dtype());
     Error::buffer("array", text).into()
 }
 
@@ -419,7 +425,10 @@ fn at_home(py: Python<'_>, array: Array, request: Request) -> Res<Array> {
         return Ok(array);
     }
     if request.copy == Copy::Never {
-        let text = format!("an array on {} is not on {device} without a copy.", array.device());
+        let text = format!(
+            "An array on {} cannot get to {device} without a copy. Leave out copy=False.",
+            array.device()
+        );
         return Err(Error::buffer_device("array", text).into());
     }
     Ok(py.detach(|| array.copy_to(device))?)

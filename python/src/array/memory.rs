@@ -182,8 +182,8 @@ pub fn lent(object: &Bound<'_, PyAny>, taking: Taking) -> Res<Array> {
     let mut hindrance = "of the memory's layout or alignment";
     if taking.copy != Some(true) {
         match format.code {
-            _ if format.swap => hindrance = "its bytes are in the other order than the machine's",
-            Code::Complex128 => hindrance = "complex128 has to become complex64",
+            _ if format.swap => hindrance = "its byte order is not the machine's",
+            Code::Complex128 => hindrance = "complex128 has to be converted to complex64",
             Code::Plain(dtype) => {
                 if let Some(strides) = view.strides(&shape, dtype) {
                     return Ok(shared(view, &shape, &strides, dtype)?);
@@ -192,7 +192,10 @@ pub fn lent(object: &Bound<'_, PyAny>, taking: Taking) -> Res<Array> {
         }
     }
     if taking.copy == Some(false) {
-        let text = format!("{} cannot be taken without a copy: {hindrance}.", type_name(object));
+        let text = format!(
+            "{} cannot be used without a copy: {hindrance}. Leave out copy=False.",
+            type_name(object)
+        );
         return Err(Error::buffer("array", text).into());
     }
     let made = view.with_bytes(py, |bytes| {
@@ -209,7 +212,9 @@ pub fn lent(object: &Bound<'_, PyAny>, taking: Taking) -> Res<Array> {
 #[cold]
 fn no_dtype(object: &Bound<'_, PyAny>, elements: &str) -> Fail {
     let name = type_name(object);
-    value(format!("Invalid type {name} (elements {elements}) received in array initialization."))
+    value(format!(
+        "Invalid type {name} (elements {elements}) received in array initialization. Convert the elements to numbers."
+    ))
 }
 
 /// The bits of a NumPy array of a type that NumPy itself does not know, and what they are.

@@ -144,7 +144,7 @@ impl From<Array> for PyArray {
 
 /// Evaluates an array with the interpreter lock released, if that is not done yet.
 pub fn evaluate(py: Python<'_>, array: &Array) -> Res<()> {
-    // What takes less time than to release the lock keeps it.
+    // Evaluations that take less time than releasing the lock keep it.
     if array.is_available() || SmallEvaluation::of(array).run() {
         return Ok(array.eval()?);
     }

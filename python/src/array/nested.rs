@@ -129,14 +129,18 @@ fn each(
     mut f: impl FnMut(Bound<'_, PyAny>) -> Res<bool>,
 ) -> Res<bool> {
     if object.len()? != n {
-        return Err(value("Initialization encountered non-uniform length."));
+        return Err(value(
+            "Initialization encountered non-uniform length. Give all lists of one level the same length.",
+        ));
     }
     for i in 0..n {
         let item = match object.get_item(i) {
             // Its length may lie, or have changed meanwhile.
             Err(error) if error.is_instance_of::<PyIndexError>(object.py()) => {
                 let name = crate::error::type_name(object);
-                return Err(value(format!("A {name} of length {n} has no item {i}.")));
+                return Err(value(format!(
+                    "A {name} of length {n} has no item {i}. Do not change it during the conversion."
+                )));
             }
             item => item?,
         };
@@ -186,7 +190,9 @@ pub fn nested(object: &Bound<'_, PyAny>, dtype: Option<Dtype>, depth: usize) -> 
         Ok(true)
     })?;
     if parts.iter().any(|p| p.shape() != parts[0].shape()) {
-        return Err(value("Initialization encountered non-uniform length."));
+        return Err(value(
+            "Initialization encountered non-uniform length. Give all lists of one level the same length.",
+        ));
     }
     let common = dtype.unwrap_or_else(|| {
         parts.iter().skip(1).fold(parts[0].dtype(), |d, p| d.promote(p.dtype()))
@@ -206,13 +212,17 @@ fn fill(object: &Bound<'_, PyAny>, shape: &[usize], column: &mut Column) -> Res<
             return Ok(false);
         }
         if is_sequence(object) {
-            return Err(value("Initialization encountered extra dimension."));
+            return Err(value(
+                "Initialization encountered extra dimension. Nest all lists equally deeply.",
+            ));
         }
         return Err(invalid_element(object));
     };
     if let Ok(list) = object.cast_exact::<PyList>() {
         if list.len() != n {
-            return Err(value("Initialization encountered non-uniform length."));
+            return Err(value(
+                "Initialization encountered non-uniform length. Give all lists of one level the same length.",
+            ));
         }
         for item in list.iter() {
             if !fill(&item, rest, column)? {
@@ -224,7 +234,9 @@ fn fill(object: &Bound<'_, PyAny>, shape: &[usize], column: &mut Column) -> Res<
     } else if is_array(object) {
         return Ok(false);
     } else if Number::of(object)?.is_some() {
-        return Err(value("Initialization encountered non-uniform length."));
+        return Err(value(
+            "Initialization encountered non-uniform length. Give all lists of one level the same length.",
+        ));
     } else {
         return Err(invalid_element(object));
     }
@@ -241,7 +253,7 @@ fn is_array(object: &Bound<'_, PyAny>) -> bool {
 /// Elements of a sequence are numbers, arrays and sequences: for others, None included.
 fn invalid_element(object: &Bound<'_, PyAny>) -> Fail {
     value(format!(
-        "Invalid type {} received in array initialization.",
+        "Invalid type {} received in array initialization. Pass numbers, nested lists of numbers, or arrays.",
         crate::error::type_name(object)
     ))
 }

@@ -32,12 +32,18 @@ impl PyArray {
         let array = slf.get().get(py);
         evaluate(py, &array)?;
         if copy == Some(false) && !py.detach(|| array.host_value())?.1 {
-            let text = format!("an array on {} is not NumPy's without a copy.", array.device());
+            let text = format!(
+                "An array on {} cannot become NumPy's without a copy. Leave out copy=False.",
+                array.device()
+            );
             return Err(Error::buffer("__array__", text).into());
         }
         let plain = in_bytes(array.dtype());
         if copy == Some(false) && plain != array.dtype() {
-            let text = format!("{} has to be unpacked for NumPy, into a copy.", array.dtype());
+            let text = format!(
+                "{} cannot become NumPy's without a copy that unpacks it. Leave out copy=False.",
+                array.dtype()
+            );
             return Err(Error::buffer("__array__", text).into());
         }
         let shared = to_numpy(slf, &array.try_astype(plain)?)?;
@@ -46,7 +52,7 @@ impl PyArray {
             Some(dtype) if !dtype.eq(shared.getattr("dtype")?)? => {
                 if copy == Some(false) {
                     return Err(value(format!(
-                        "[__array__] a cast from {} to {dtype} needs a copy.",
+                        "[__array__] A cast from {} to {dtype} needs a copy. Leave out copy=False.",
                         array.dtype()
                     )));
                 }
@@ -83,7 +89,7 @@ fn to_numpy<'py>(object: &Bound<'py, PyArray>, array: &Array) -> Res<Bound<'py, 
     let name = array.dtype().name();
     let types = py.import("ml_dtypes").map_err(|cause| {
         let text = format!(
-            "[__array__] NumPy has no {name}: install the package ml_dtypes, or convert with astype first."
+            "[__array__] NumPy has no {name}. Install the package ml_dtypes, or convert with astype first."
         );
         let error = PyImportError::new_err(text);
         error.set_cause(py, Some(cause));

@@ -67,7 +67,7 @@ fn apply(
     }
     let Some(b) = side.operand(other, a.dtype())? else {
         return Err(if other.is_none() {
-            type_(format!("Cannot perform {what} on an array and None"))
+            type_(format!("Cannot perform {what} on an array and None. Pass an array or a number."))
         } else {
             value(format!("Cannot perform {what} on an array and {}", type_name(other)))
         });
@@ -146,7 +146,9 @@ impl PyArray {
     fn __itruediv__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<()> {
         let dtype = slf.get().get(slf.py()).dtype();
         if !dtype.is_inexact() && !dtype.is_storage() {
-            return Err(value("In place division cannot cast to non-floating point type."));
+            return Err(value(
+                "In place division cannot cast to non-floating point type. Write a = a / b.",
+            ));
         }
         let made = apply(slf, other, "division", Side::Right, |a, b| a.divide(b))?;
         slf.get().set(slf.py(), made);
@@ -292,6 +294,8 @@ fn divmod(
 fn no_modulo(modulo: Option<&Bound<'_, PyAny>>) -> Res<()> {
     match modulo {
         None => Ok(()),
-        Some(_) => Err(type_("pow with a third argument is not supported for arrays")),
+        Some(_) => {
+            Err(type_("pow with a third argument is not supported for arrays. Use pow(x, y) % z."))
+        }
     }
 }

@@ -75,7 +75,7 @@ fn leaf_or_tree(object: &Bound<'_, PyAny>, words: &mut Words, arrays: &mut Vec<A
     } else {
         Err(value(format!(
             "[compile] Function arguments must be trees of arrays or constants (floats, ints, strings, \
-             or None), but received type {}.",
+             or None), but received type {}. Close over other objects instead.",
             type_name(object)
         )))
     }

@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use ultramarine::{Array, random};
 
-/// What is nested too deeply, for errors.
+/// The subject of errors about nesting.
 const WHAT: &str = "Captured state";
 
 /// Captured inputs or outputs: lists and dictionaries, or nothing.
@@ -245,7 +245,9 @@ fn filled<'py>(
         if tree::is_hole(leaf) {
             return match arrays.next() {
                 Some(array) => wrapped(py, array),
-                None => Err(value("[compile] An output is missing.")),
+                None => Err(value(
+                    "[compile] An output is missing. Do not remove items from `outputs` in the function.",
+                )),
             };
         }
         if leaf.is_instance_of::<RandomState>() {

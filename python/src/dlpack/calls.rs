@@ -190,7 +190,7 @@ fn raise(error: impl FnOnce() -> PyErr) {
 #[cold]
 fn panicked(panic: &(dyn std::any::Any + Send)) -> PyErr {
     let text = panic_message(panic).unwrap_or_default();
-    PyRuntimeError::new_err(format!("a bug in ultramarine: {text}"))
+    PyRuntimeError::new_err(format!("a bug in ultramarine: {text}. Please report it"))
 }
 
 /// A function as `def` makes one, for a module or a class: its docstring begins with the

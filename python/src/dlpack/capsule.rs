@@ -154,10 +154,13 @@ fn unusable(name: Option<&CStr>) -> ultramarine::Error {
         "from_dlpack",
         match name.as_deref() {
             Some("used_dltensor" | "used_dltensor_versioned") => {
-                "the capsule was used already: each tensor can be taken once.".to_owned()
+                "The capsule was used already. Call __dlpack__ again for another.".to_owned()
             }
-            Some(name) => format!("a capsule named \"{name}\" holds no tensor."),
-            None => "a capsule without a name holds no tensor.".to_owned(),
+            Some(name) => format!(
+                "A capsule named \"{name}\" holds no tensor. Pass what __dlpack__ returned."
+            ),
+            None => "A capsule without a name holds no tensor. Pass what __dlpack__ returned."
+                .to_owned(),
         },
     )
 }

@@ -201,7 +201,7 @@ fn may_be_imaginary(tensor: &ManagedTensor) -> bool {
 fn negated() -> Error {
     Error::buffer(
         "from_dlpack",
-        "the tensor is negated lazily, which no consumer of its memory sees; use its \
+        "The tensor is negated lazily, which its memory does not show. Use its \
          resolve_neg().",
     )
 }

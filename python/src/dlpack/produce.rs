@@ -57,7 +57,8 @@ fn major(py: Python<'_>, given: *mut ffi::PyObject) -> Res<i64> {
     if is_none(given) {
         return Ok(0);
     }
-    let wrong = || type_("max_version must be None or a tuple with two elements.");
+    let wrong =
+        || type_("max_version must be None or a tuple with two elements. Pass for example (1, 0).");
     // SAFETY: a live object, that is a tuple of two where its items are asked for.
     unsafe {
         if ffi::PyTuple_Check(given) == 0 || ffi::PyTuple_Size(given) != 2 {
@@ -77,7 +78,8 @@ fn major(py: Python<'_>, given: *mut ffi::PyObject) -> Res<i64> {
 fn wanted(py: Python<'_>, given: *mut ffi::PyObject) -> Res<DLDevice> {
     // SAFETY: a live object.
     let given = unsafe { Borrowed::from_ptr(py, given) };
-    let wrong = || type_("dl_device must be None or a tuple of two integers.");
+    let wrong =
+        || type_("dl_device must be None or a tuple of two integers. Pass for example (1, 0).");
     let pair = given.cast::<pyo3::types::PyTuple>().map_err(|_| wrong())?;
     if pair.len() != 2 {
         return Err(wrong());
@@ -104,7 +106,7 @@ fn stream(py: Python<'_>, given: *mut ffi::PyObject, array: &Array) -> Res<Optio
     match given.extract::<isize>() {
         Ok(number) => Ok(Some(number)),
         Err(_) if array.device() == ultramarine::Device::CPU => {
-            Err(value("[__dlpack__] stream must be None for an array on the CPU."))
+            Err(value("[__dlpack__] stream must be None for an array on the CPU. Leave it out."))
         }
         Err(error) => Err(error.into()),
     }

@@ -31,22 +31,27 @@ pub struct CustomKernel {
 
 /// Three numbers of threads.
 fn three(of: &str, what: &str, object: &Bound<'_, PyAny>) -> Res<[u32; 3]> {
-    let wrong = || type_(format!("[{of}] {what} must be three integers."));
+    let wrong =
+        || type_(format!("[{of}] {what} must be three integers. Pass for example (256, 1, 1)."));
     let all = integers(object).map_err(|_| wrong())?;
     let all: [isize; 3] = all.try_into().map_err(|_| wrong())?;
     let mut out = [0; 3];
     for (to, from) in out.iter_mut().zip(all) {
-        *to = u32::try_from(from)
-            .map_err(|_| value(format!("[{of}] {what} has {from} threads along an axis.")))?;
+        *to = u32::try_from(from).map_err(|_| {
+            value(format!("[{of}] {what} has {from} threads along an axis. Pass 1 to 4294967295."))
+        })?;
     }
     Ok(out)
 }
 
 fn shape(of: &str, object: &Bound<'_, PyAny>) -> Res<Vec<usize>> {
-    let sizes = integers(object)
-        .map_err(|_| type_(format!("[{of}] a shape must be a sequence of integers.")))?;
+    let sizes = integers(object).map_err(|_| {
+        type_(format!("[{of}] A shape must be a sequence of integers. Pass for example (2, 3)."))
+    })?;
     let size = |n: isize| {
-        usize::try_from(n).map_err(|_| value(format!("[{of}] a shape has the negative size {n}.")))
+        usize::try_from(n).map_err(|_| {
+            value(format!("[{of}] A shape has the negative size {n}. Use sizes of 0 or more."))
+        })
     };
     sizes.into_iter().map(size).collect()
 }
@@ -87,7 +92,9 @@ fn template(of: &str, object: &Bound<'_, PyAny>) -> Res<Template> {
     if object.is_instance_of::<PyInt>() {
         return match object.extract::<i32>() {
             Ok(v) => Ok(Template::Int(v)),
-            Err(_) => Err(value(format!("[{of}] Template arguments have 32 bits; {object} came."))),
+            Err(_) => Err(value(format!(
+                "[{of}] The template argument {object} does not fit in 32 bits. Pass a smaller int."
+            ))),
         };
     }
     let words = "Invalid template argument. Must be `Dtype`, `int` or `bool`.";
@@ -95,7 +102,11 @@ fn template(of: &str, object: &Bound<'_, PyAny>) -> Res<Template> {
 }
 
 fn templates(of: &str, object: &Bound<'_, PyAny>) -> Res<Vec<(String, Template)>> {
-    let wrong = || type_(format!("[{of}] template must be a list of pairs: a name and a value."));
+    let wrong = || {
+        type_(format!(
+            "[{of}] template must be a list of pairs: a name and a value. Pass for example [(\"T\", mx.float32)]."
+        ))
+    };
     if object.is_instance_of::<PyDict>() || object.is_instance_of::<PyString>() {
         return Err(wrong());
     }
@@ -205,7 +216,7 @@ fn known(of: &str, language: &str) -> Res<()> {
         return Ok(());
     }
     let all = LANGUAGES.join(", ");
-    Err(value(format!("[{of}] `{language}` is no language of kernels; there are {all}.")))
+    Err(value(format!("[{of}] Unknown language of kernels `{language}`. Use one of {all}.")))
 }
 
 /// Makes a kernel of its body in one or more languages. docs/kernels.md is the guide.
@@ -257,7 +268,9 @@ fn kernel(
     let of = "kernel";
     let mut kernel = start(of, name, &input_names, &output_names)?;
     if source.is_empty() {
-        return Err(value(format!("[{of}] Must specify a source in at least one language.")));
+        return Err(value(format!(
+            "[{of}] Must specify a source in at least one language. Pass a string or a non-empty dict."
+        )));
     }
     for (language, body) in source {
         let (language, body): (String, String) = (language.extract()?, body.extract()?);
@@ -292,7 +305,9 @@ fn kernel(
 fn metal_options(object: &Bound<'_, PyAny>) -> Res<String> {
     let of = "metal_kernel";
     let Ok(all) = object.cast::<PyDict>() else {
-        return Err(value(format!("[{of}] Expected `compile_options` to be a dict.")));
+        return Err(value(format!(
+            "[{of}] Expected `compile_options` to be a dict. Pass for example {{\"math_mode\": \"safe\"}}."
+        )));
     };
     let mut mode = "safe".to_owned();
     for (name, option) in all {
@@ -418,7 +433,7 @@ fn scalar(of: &str, object: &Bound<'_, PyAny>) -> Res<Scalar> {
         return match object.extract::<i32>() {
             Ok(v) => Ok(Scalar::from_i64(Dtype::Int32, v.into())),
             Err(_) => Err(value(format!(
-                "[{of}] An int is passed as int32, which {object} does not fit; give a pair of it and a dtype."
+                "[{of}] {object} does not fit in int32, the type of an int. Pass a pair of it and a dtype."
             ))),
         };
     }

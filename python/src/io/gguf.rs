@@ -18,7 +18,9 @@ const MAX_DEPTH: usize = 32;
 /// The options of `load`, which are GGUF's alone.
 pub fn options(format: Format, packing: Option<&str>, dtype: Option<DtypeArg>) -> Res<Options> {
     if format != Format::Gguf && (packing.is_some() || dtype.is_some()) {
-        return Err(value("[load] packing and dtype are of GGUF files only. Leave them out."));
+        return Err(value(
+            "[load] `packing` and `dtype` apply to GGUF files only. Leave them out.",
+        ));
     }
     let mut options = Options::default();
     if let Some(name) = packing {
@@ -73,12 +75,12 @@ fn from_python(key: &str, found: &Bound<'_, PyAny>, depth: usize) -> Res<Value> 
         _ => {
             let kind = found.get_type().name()?;
             let remedy = "Pass an array (its dtype says how a number is stored), a string, bytes or a list of these";
-            let text = format!("metadata '{key}' is of type {kind}. {remedy}.");
+            let text = format!("metadata '{key}' has type {kind}. {remedy}.");
             return Err(Fail::from(Error::runtime("save_gguf", text)));
         }
     };
     if depth == MAX_DEPTH {
-        let text = format!("metadata '{key}': too many lists in lists.");
+        let text = format!("metadata '{key}': lists are nested too deeply. Nest fewer.");
         return Err(Fail::from(Error::runtime("save_gguf", text)));
     }
     let values = items.iter().map(|item| from_python(key, item, depth + 1));
@@ -117,7 +119,10 @@ pub fn save_gguf(
     let mut values = Metadata::new();
     for (key, found) in metadata.into_iter().flat_map(|m| m.iter()) {
         let name = key.extract::<String>().map_err(|_| {
-            Fail::from(Error::runtime("save_gguf", "keys of metadata must be strings."))
+            Fail::from(Error::runtime(
+                "save_gguf",
+                "Keys of metadata must be strings. Convert them with str().",
+            ))
         })?;
         let found = from_python(&name, &found, 0)?;
         values.insert(name, found);

@@ -94,12 +94,14 @@ fn target<'a, 'py>(
         return Ok(Target::Path(path));
     }
     if file.is_none() {
-        return Err(type_(format!("[{op}] Input must be a path or a file-like object, got None.")));
+        return Err(type_(format!(
+            "[{op}] Input must be a path or a file-like object, got None. Pass one."
+        )));
     }
     for method in methods {
         if !file.hasattr(*method)? {
             return Err(value(format!(
-                "[{op}] Input must be a path or a file-like object opened in binary mode."
+                "[{op}] Input must be a path or a file-like object opened in binary mode. Pass one of these."
             )));
         }
     }
@@ -164,7 +166,9 @@ fn named(
     for (i, arg) in args.iter().enumerate() {
         let name = format!("arr_{i}");
         if all.contains_key(&name) {
-            return Err(value(format!("[{op}] Cannot use un-named variables and keyword {name}")));
+            return Err(value(format!(
+                "[{op}] Cannot use un-named variables and keyword {name}. Rename the keyword."
+            )));
         }
         all.insert(name, arg.extract::<ArrayArg>()?.0);
     }
@@ -174,8 +178,9 @@ fn named(
 fn arrays(dict: &Bound<'_, PyDict>) -> Res<files::Arrays> {
     let mut all = files::Arrays::new();
     for (name, array) in dict.iter() {
-        let name =
-            name.extract::<String>().map_err(|_| type_("names of arrays must be strings"))?;
+        let name = name
+            .extract::<String>()
+            .map_err(|_| type_("Names of arrays must be strings. Convert them with str()."))?;
         all.insert(name, array.extract::<ArrayArg>()?.0);
     }
     Ok(all)
@@ -264,7 +269,7 @@ fn save_safetensors(
             (Ok(key), Ok(text)) => texts.insert(key, text),
             _ => {
                 return Err(value(
-                    "[save_safetensors] Metadata must be a dictionary with string keys and values",
+                    "[save_safetensors] Metadata must be a dictionary with string keys and values. Convert them with str().",
                 ));
             }
         };
@@ -329,7 +334,9 @@ fn load<'py>(
     };
     if return_metadata && matches!(format, Format::Npy | Format::Npz) {
         let name = if format == Format::Npy { "npy" } else { "npz" };
-        return Err(value(format!("[load] metadata not supported for format {name}")));
+        return Err(value(format!(
+            "[load] metadata not supported for format {name}. Leave return_metadata out."
+        )));
     }
     let options = gguf::options(format, packing, dtype)?;
     let loaded = on(stream, || match target {

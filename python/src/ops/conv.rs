@@ -10,7 +10,9 @@ use ultramarine::{Array, Convolution, ConvolveMode, Result};
 /// A number that fits where mlx keeps sizes, which are of 32 bits.
 fn small(n: isize, object: &Bound<'_, PyAny>) -> PyResult<i64> {
     let fits = i32::try_from(n).ok().map(i64::from);
-    fits.ok_or_else(|| type_(format!("{n} is no int of 32 bits, in {}", type_name(object))).into())
+    fits.ok_or_else(|| {
+        type_(format!("{n} in {} does not fit in 32 bits", type_name(object))).into()
+    })
 }
 
 /// A number for all axes, or one for each of `N`.

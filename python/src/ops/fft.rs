@@ -285,7 +285,8 @@ fn rfftfreq(n: isize, d: f64, stream: Option<StreamArg>) -> Res<PyArray> {
 /// The length of a window, which may be zero.
 fn win_length_of(op: &str, n: Option<isize>) -> Res<Option<usize>> {
     let size = |n: isize| {
-        usize::try_from(n).map_err(|_| value(format!("[{op}] win_length must not be negative.")))
+        usize::try_from(n)
+            .map_err(|_| value(format!("[{op}] win_length must not be negative. Pass 1 or more.")))
     };
     n.map(size).transpose()
 }

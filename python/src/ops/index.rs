@@ -50,7 +50,10 @@ fn take(
                 if i >= n as isize || i < -(n as isize) {
                     return Err(ultramarine::Error::index(
                         "take",
-                        format!("Index {i} is out of bounds for {n} elements."),
+                        format!(
+                            "Index {i} is out of bounds for {n} elements. {}",
+                            ultramarine::shape::IndexRange(n as usize)
+                        ),
                     )
                     .into());
                 }

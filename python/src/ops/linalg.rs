@@ -303,7 +303,9 @@ fn is_upper(uplo: &str) -> Res<bool> {
     match uplo {
         "L" | "l" => Ok(false),
         "U" | "u" => Ok(true),
-        _ => Err(value(format!("[linalg::eigh] UPLO must be 'L' or 'U', not '{uplo}'."))),
+        _ => Err(value(format!(
+            "[linalg::eigh] UPLO must be 'L' or 'U', not '{uplo}'. Pass one of these."
+        ))),
     }
 }
 
@@ -398,7 +400,9 @@ fn order(ord: &Bound<'_, PyAny>) -> Res<NormOrder> {
         return match &name[..] {
             "f" | "fro" => Ok(NormOrder::Frobenius),
             "nuc" => Ok(NormOrder::Nuclear),
-            _ => Err(value(format!("[linalg::norm] Invalid ord value '{name}' for matrix norm."))),
+            _ => Err(value(format!(
+                "[linalg::norm] Invalid ord value '{name}' for matrix norm. Use 'fro', 'nuc' or a number."
+            ))),
         };
     }
     match ord.extract::<f64>() {

@@ -174,7 +174,9 @@ fn tensordot(
     }
     let lists = axes.try_iter()?.map(|list| integers(&list?)).collect::<PyResult<Vec<_>>>()?;
     let [left, right] = &lists[..] else {
-        return Err(value("[tensordot] axes must be a list of two lists."));
+        return Err(value(
+            "[tensordot] axes must be a list of two lists. Pass the axes of a, then those of b.",
+        ));
     };
     Ok(PyArray::new(on(stream, || a.0.tensordot_axes(&b.0, left, right))?))
 }

@@ -239,7 +239,7 @@ fn scaled_dot_product_attention(
     let [q, k, v] = [&q.0, &k.0, &v.0];
     let attend = || {
         if force_fused && !fast::has_attention_kernel(q, k, v, mask, sinks, lengths)? {
-            let text = "force_fused=True but no fused kernel is available on this device.";
+            let text = "force_fused=True but no fused kernel is available on this device. Leave force_fused out.";
             return Err(ultramarine::Error::value("scaled_dot_product_attention", text));
         }
         fast::scaled_dot_product_attention(q, k, v, scale, mask, sinks, lengths)

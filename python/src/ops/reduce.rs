@@ -112,7 +112,7 @@ impl FromPyObject<'_, '_> for Absent {
 
     fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
         Err(type_(format!(
-            "reductions of an array take neither a dtype nor an output, but {} was given. Convert \
+            "Reductions of an array have neither a dtype nor an output, but {} was given. Convert \
              with astype, or reduce numpy.asarray(array).",
             type_name(&object)
         ))
@@ -198,7 +198,7 @@ macro_rules! deviations {
             stream: Option<StreamArg>,
         ) -> Res<PyArray> {
             let ddof = usize::try_from(correction.unwrap_or(ddof)).map_err(|_| {
-                value(concat!("[", stringify!($name), "] ddof must not be negative."))
+                value(concat!("[", stringify!($name), "] ddof must not be negative. Pass 0 or more."))
             })?;
             Ok(PyArray::new(on(stream, || a.0.$name(Reduced::new(axes(&axis), keepdims), ddof))?))
         }

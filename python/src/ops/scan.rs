@@ -133,7 +133,7 @@ fn diff(a: ArrayArg, n: isize, axis: isize, stream: Option<StreamArg>) -> Res<Py
     let Ok(n) = usize::try_from(n) else {
         // An axis out of range goes first.
         a.0.diff(0, axis)?;
-        return Err(value("[diff] Order `n` must be non-negative."));
+        return Err(value("[diff] Order `n` must be non-negative. Pass 0 or more."));
     };
     Ok(PyArray::new(on(stream, || a.0.diff(n, axis))?))
 }

@@ -66,7 +66,7 @@ fn clip(
     stream: Option<StreamArg>,
 ) -> Res<PyArray> {
     if a_min.is_none() && a_max.is_none() {
-        return Err(value("At most one of a_min and a_max may be None"));
+        return Err(value("[clip] At most one of a_min and a_max may be None. Pass one of them."));
     }
     let limit = |v: Option<&Bound<'_, PyAny>>| -> Res<Option<Array>> {
         v.map(|v| operand(v, Some(a.0.dtype()))).transpose()

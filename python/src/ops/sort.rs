@@ -187,7 +187,7 @@ fn unique<'py>(
     stream: Option<StreamArg>,
 ) -> Res<Bound<'py, PyAny>> {
     let Ok(size) = usize::try_from(size) else {
-        return Err(value(format!("[unique] Received negative size {size}.")));
+        return Err(value(format!("[unique] Received negative size {size}. Pass 0 or more.")));
     };
     let fill = fill_value.map(|v| operand(v, Some(a.0.dtype()))).transpose()?;
     let found = on(stream, || a.0.unique(size, fill.as_ref()))?;

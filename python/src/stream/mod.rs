@@ -145,7 +145,7 @@ impl PyDevice {
 impl PyDevice {
     fn of(kind: PyDeviceType, index: isize) -> Res<PyDevice> {
         let index = u16::try_from(index)
-            .map_err(|_| value(format!("[Device] There is no index {index}.")))?;
+            .map_err(|_| value(format!("[Device] There is no index {index}. Use 0 to 65535.")))?;
         Ok(PyDevice(Device { kind: kind.get(), index }))
     }
 }

@@ -152,12 +152,12 @@ def test_gguf_tensors_that_overlap(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        (b"", "cut short"),
-        (b"PK\3\4" + bytes(60), "no GGUF file: it begins with"),
-        (b"GGUF" + struct.pack("<IQQ", 0, 0, 0), "version 0 of GGUF: 2 and 3 are read"),
-        (b"GGUF" + struct.pack("<III", 1, 0, 0), "version 1 of GGUF: 2 and 3 are read"),
+        (b"", "is truncated"),
+        (b"PK\3\4" + bytes(60), "Not a GGUF file: it begins with"),
+        (b"GGUF" + struct.pack("<IQQ", 0, 0, 0), "version 0 of GGUF, where 2 to 3"),
+        (b"GGUF" + struct.pack("<III", 1, 0, 0), "version 1 of GGUF, where 2 to 3"),
         (b"GGUF" + struct.pack("<IQQ", 4, 0, 0), "version 4 of GGUF"),
-        (b"GGUF" + struct.pack(">IQQ", 3, 0, 0), "the file is big-endian. Convert it with"),
+        (b"GGUF" + struct.pack(">IQQ", 3, 0, 0), "The file is big-endian. Convert it with"),
     ],
 )
 def test_files_that_are_no_gguf(tmp_path: Path, content: bytes, text: str) -> None:

@@ -165,11 +165,11 @@ def test_plain_types(tmp_path: Path, kind: Type, shape: tuple[int, ...]) -> None
 def test_arguments(tmp_path: Path) -> None:
     one(tmp_path / "x.gguf", Type.Q6_K)
     path = str(tmp_path / "x.gguf")
-    with pytest.raises(ValueError, match="packing 'always' is none of 'never', 'common'"):
+    with pytest.raises(ValueError, match="Unknown packing 'always'. Use 'never', 'common'"):
         um.load(path, packing="always")
-    with pytest.raises(ValueError, match="blocks become float16, bfloat16 or float32, not int8"):
+    with pytest.raises(ValueError, match="Blocks cannot become int8"):
         um.load(path, dtype=um.int8)
     um.save(str(tmp_path / "x.npy"), um.ones(3))
     for argument in ({"packing": "never"}, {"dtype": um.float32}):
-        with pytest.raises(ValueError, match="packing and dtype are of GGUF files only"):
+        with pytest.raises(ValueError, match="`packing` and `dtype` apply to GGUF files only"):
             um.load(str(tmp_path / "x.npy"), **argument)

@@ -172,7 +172,7 @@ def test_errors_of_the_compiler() -> None:
     with pytest.raises(RuntimeError) as failed:
         mx.eval(out)
     text = str(failed.value)
-    assert "[mine] the kernel does not compile as wgsl on gpu:0 (backend vulkan)" in text
+    assert "[mine] The kernel does not compile as wgsl on gpu:0 (backend vulkan)" in text
     assert "wgsl:2:9" in text and "2 │ let b = missing(a);" in text
     assert "> 2 | let b = missing(a);" in text and "  1 | let a = x[0];" in text
 
@@ -216,7 +216,7 @@ def test_sources_that_are_refused(body: str, header: str, says: str) -> None:
 
 def test_languages_are_reported() -> None:
     other = mx.fast.cuda_kernel("c", ["x"], ["y"], "y[0] = 1;")
-    says = r"is in cuda-c, but the languages of gpu:0 \(backend vulkan\) are: wgsl"
+    says = r"is in cuda-c, but gpu:0 \(backend vulkan\) takes: wgsl"
     with pytest.raises(RuntimeError, match=says):
         run(other, mx.array([1.0]))
 

@@ -39,13 +39,19 @@ BROKEN: dict[str, tuple[list[str], list[str], int, list[str]]] = {
     ),
     "scores 0": (
         ["-DVARIANT=3"],
-        ["it cannot run here: there is no device file /dev/accelerator0", "nothing to do where"],
+        [
+            "it cannot run on this machine: there is no device file /dev/accelerator0",
+            "none needed if",
+        ],
         3,
         ["cannot run here (score 0): there is no device file /dev/accelerator0"],
     ),
     "scores 0 silently": (
         ["-DVARIANT=4"],
-        ["it cannot run here (score 0), and does not say why", "`reason` of the score"],
+        [
+            "it cannot run on this machine (score 0), and gives no reason",
+            "set `reason` in the score",
+        ],
         3,
         ["cannot run here (score 0): it gives no reason: fill in `reason`"],
     ),
@@ -57,13 +63,16 @@ BROKEN: dict[str, tuple[list[str], list[str], int, list[str]]] = {
     ),
     "init fails": (
         ["-DVARIANT=6"],
-        ["init: the driver answers with code 7", "see its message"],
+        ["init: the driver answers with code 7", "follow its message"],
         1,
         ["init returned ERROR (the driver answers with code 7)"],
     ),
     "undefined symbol": (
         ["-DVARIANT=7"],
-        ["undefined symbol: accelerator_open", "link it against the library that has the symbol"],
+        [
+            "undefined symbol: accelerator_open",
+            "link it against the library that defines the symbol",
+        ],
         1,
         ["undefined symbol: accelerator_open"],
     ),
@@ -77,11 +86,11 @@ BROKEN: dict[str, tuple[list[str], list[str], int, list[str]]] = {
         ["-DVARIANT=9"],
         ["it found no device", "check its driver"],
         1,
-        ["device_count is 0: let init fail, or let the score be 0"],
+        ["device_count is 0: fail in init, or return a score of 0"],
     ),
     "another device type": (
         ["-DVARIANT=10"],
-        ["device type", "fill in the name, device type and version"],
+        ["device type", "fill in the same name, device type and version"],
         1,
         ["device type"],
     ),

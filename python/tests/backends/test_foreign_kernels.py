@@ -110,7 +110,7 @@ def test_wrong_arguments() -> None:
         lambda: mx.grad(lambda x: call(x, x)[0].sum())(x),
         lambda: mx.vmap(lambda x: call(x, x)[0])(mx.ones((2, 3))),
     ):
-        with pytest.raises(ValueError, match="wrap its call in custom_function"):
+        with pytest.raises(ValueError, match="Wrap its call in custom_function"):
             rule()
 
 

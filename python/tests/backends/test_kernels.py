@@ -70,13 +70,13 @@ def test_the_cpu_says_which_languages_there_are() -> None:
     both = mx.fast.kernel("both", ["x"], ["y"], {"opencl-c": "y[0] = 1;", "wgsl": "y[0] = 1.0;"})
     with pytest.raises(RuntimeError) as failed:
         call(both, stream=mx.cpu)
-    text = "[both] the kernel is in opencl-c, wgsl, but the languages of cpu:0 (backend cpu) are: none."
+    text = "[both] The kernel is in opencl-c, wgsl, but cpu:0 (backend cpu) takes: none. Add a source in one of these."
     assert str(failed.value) == text
     for kernel, language in [
         (mx.fast.metal_kernel("m", ["x"], ["y"], "y[0] = 1;"), "msl"),
         (mx.fast.cuda_kernel("c", ["x"], ["y"], "y[0] = 1;"), "cuda-c"),
     ]:
-        with pytest.raises(RuntimeError, match=f"is in {language}, but the languages of cpu:0"):
+        with pytest.raises(RuntimeError, match=f"is in {language}, but cpu:0"):
             call(kernel, stream=mx.cpu)
 
 
@@ -87,17 +87,18 @@ def test_definitions_are_validated() -> None:
     with pytest.raises(ValueError, match="source in at least one language"):
         mx.fast.kernel("k", ["x"], ["y"], {})
     with pytest.raises(
-        ValueError, match="`hlsl` is no language of kernels; there are opencl-c, cuda-c, msl, wgsl"
+        ValueError,
+        match="Unknown language of kernels `hlsl`. Use one of opencl-c, cuda-c, msl, wgsl",
     ):
         mx.fast.kernel("k", ["x"], ["y"], {"hlsl": ""})
-    with pytest.raises(ValueError, match="is no language"):
+    with pytest.raises(ValueError, match="Unknown language"):
         mx.fast.kernel("k", ["x"], ["y"], source, header={"c": ""})
     for names in (["x", "x"], ["a b"], ["um_x"], ["1"], [""]):
         with pytest.raises(ValueError):
             mx.fast.kernel("k", names, ["y"], source)
-    with pytest.raises(ValueError, match="came twice"):
+    with pytest.raises(ValueError, match="given twice"):
         mx.fast.kernel("k", ["y"], ["y"], source)
-    with pytest.raises(ValueError, match="must have a name"):
+    with pytest.raises(ValueError, match="name is empty"):
         mx.fast.kernel("", ["x"], ["y"], source)
     for wrong in (
         {"source": "y[0] = 1;"},

@@ -90,7 +90,7 @@ def test_the_cpu_takes_none() -> None:
 def test_arguments_are_validated() -> None:
     refused: list[tuple[dict[str, Any], str]] = [
         ({"compiled_source": b""}, "no code"),
-        ({"name": ""}, "name of a kernel"),
+        ({"name": ""}, "name `` is empty"),
         ({"output_dtypes": []}, "1 shapes and 0 dtypes"),
         ({"scalars": [1 << 40]}, "does not fit"),
         ({"grid": (-1, 1, 1)}, "-1 threads"),

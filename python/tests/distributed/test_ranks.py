@@ -42,9 +42,9 @@ def test_debug_mode_lets_equal_operations_pass() -> None:
 @pytest.mark.parametrize(
     ("fault", "texts"),
     [
-        ("shapes", ("all_sum(float32, (2,3))", "rank 1 runs all_sum(float32, (1,3))")),
-        ("dtypes", ("all_sum(float32, (2,3))", "rank 1 runs all_sum(int32, (2,3))")),
-        ("kinds", ("all_sum(float32, (2,3))", "rank 1 runs all_gather(float32, (2,3))")),
+        ("shapes", ("all_sum(float32, (2, 3))", "rank 1 runs all_sum(float32, (1, 3))")),
+        ("dtypes", ("all_sum(float32, (2, 3))", "rank 1 runs all_sum(int32, (2, 3))")),
+        ("kinds", ("all_sum(float32, (2, 3))", "rank 1 runs all_gather(float32, (2, 3))")),
     ],
 )
 def test_debug_mode_names_the_rank(library: str, fault: str, texts: tuple[str, str]) -> None:
@@ -60,7 +60,7 @@ def test_a_rank_that_does_not_come(library: str) -> None:
     ended = mpirun(library, 2, "faults.py", "hangs", ULTRAMARINE_DISTRIBUTED_TIMEOUT="2")
     assert ended.status != 0
     text = ended.out + ended.err
-    assert "caught: [all_sum]" in text and "all_sum(float32, (2,3)), operation 2 of rank 0" in text
+    assert "caught: [all_sum]" in text and "all_sum(float32, (2, 3)), operation 2 of rank 0" in text
     assert "again after 0 s" in text
 
 

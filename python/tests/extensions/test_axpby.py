@@ -328,7 +328,7 @@ def test_functions_with_it_go_to_files(axpby: Axpby, tmp_path: Path) -> None:
     written = path.read_bytes()
     for right, wrong, says in [
         (b'"version":1}', b'"version":7}', "version"),
-        (b"[0,0,0,0,0,0,0,64,0,", b"[0,0,0,0,0,0,64,0,  ", "bytes|cut short"),
+        (b"[0,0,0,0,0,0,0,64,0,", b"[0,0,0,0,0,0,64,0,  ", "bytes|truncated"),
     ]:
         path.with_name("wrong").write_bytes(written.replace(right, wrong))
         with pytest.raises(RuntimeError, match=f"axpby.*({says})"):
@@ -338,6 +338,6 @@ def test_functions_with_it_go_to_files(axpby: Axpby, tmp_path: Path) -> None:
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.returncode == 1
     assert (
-        f"The operation is of the package {axpby.__module__.split('.')[0]}, which is not there"
+        f"The operation belongs to the package {axpby.__module__.split('.')[0]}, which is not imported"
         in run.stderr
     )

@@ -65,7 +65,7 @@ WITHOUT_A_WORD = textwrap.dedent(
             mx.eval(call())
         except RuntimeError as error:
             text = str(error)
-            assert "set_deterministic is on, but gpu:0 (backend minimal) does not say" in text, text
+            assert "set_deterministic is on, but gpu:0 (backend minimal) does not promise" in text, text
             assert f"those of {name} may depend on the order of a sum" in text, text
         else:
             raise AssertionError(f"{name} ran")

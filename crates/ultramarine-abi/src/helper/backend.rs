@@ -185,7 +185,7 @@ pub trait Device: Send + Sync + Sized + 'static {
 
     /// (any) Makes a plan, or says why not.
     fn prepare(&self, request: &Request<'_>) -> Result<Self::Plan> {
-        Err(Failure::unsupported(format!("op {} is unknown here", request.op)))
+        Err(Failure::unsupported(format!("this backend does not know op {}", request.op)))
     }
     /// (any) Bytes of workspace for a plan with these tensors.
     fn workspace(&self, plan: &Self::Plan, command: &CommandRef<'_, Self>) -> u64 {
@@ -222,7 +222,7 @@ pub trait SyncDevice: Send + Sync + Sized + 'static {
     ) -> Result<()>;
     /// As [`Device::prepare`].
     fn prepare(&self, request: &Request<'_>) -> Result<Self::Plan> {
-        Err(Failure::unsupported(format!("op {} is unknown here", request.op)))
+        Err(Failure::unsupported(format!("this backend does not know op {}", request.op)))
     }
     /// As [`Device::workspace`].
     fn workspace(&self, plan: &Self::Plan, command: &CommandRef<'_, Self>) -> u64 {

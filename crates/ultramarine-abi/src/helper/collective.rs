@@ -90,10 +90,10 @@ impl<'a, D: Device> CollectiveRef<'a, D> {
             return Err(Failure::unsupported(format!("no collective {}", command.kind)));
         }
         if command.count == 0 {
-            return Err(Failure::invalid("a collective of no elements"));
+            return Err(Failure::invalid("the collective has no elements"));
         }
         let dtype = Dtype::of(command.dtype)
-            .ok_or_else(|| Failure::unsupported("a collective of a dtype that is none"))?;
+            .ok_or_else(|| Failure::unsupported("the collective has an unknown dtype"))?;
         let buffer = |wanted: bool, buffer: *mut c_void, what: &str, offset: u64| {
             if !wanted {
                 return Ok(None);
@@ -147,7 +147,10 @@ unsafe extern "C" fn make_id<D: Collectives>(
                 .saturating_sub(core::mem::offset_of!(CollectiveId, bytes))
                 .min(filled.bytes.len());
             let place = filled.bytes[..room].get_mut(..made.len()).ok_or_else(|| {
-                Failure::invalid(format!("an id of {} bytes, with room for {room}", made.len()))
+                Failure::invalid(format!(
+                    "the id has {} bytes, where {room} are possible",
+                    made.len()
+                ))
             })?;
             place.copy_from_slice(&made);
             filled.length = made.len() as u32;
@@ -170,9 +173,12 @@ unsafe extern "C" fn open<D: Collectives>(
         with_device::<D>(device, error, |device| {
             let id = crate::read_sized(id).ok_or_else(|| Failure::invalid("no id"))?;
             let bytes = id.bytes.get(..id.length as usize);
-            let bytes = bytes.ok_or_else(|| Failure::invalid("an id longer than its struct"))?;
+            let bytes =
+                bytes.ok_or_else(|| Failure::invalid("the id is longer than its struct"))?;
             if rank >= n_ranks {
-                return Err(Failure::invalid(format!("rank {rank} of {n_ranks}")));
+                return Err(Failure::invalid(format!(
+                    "rank {rank} is not below the number of ranks, {n_ranks}"
+                )));
             }
             give(group, device.open(bytes, rank, n_ranks)?)
         })
@@ -225,7 +231,7 @@ unsafe extern "C" fn place<D: Collectives>(
     unsafe {
         with_device::<D>(device, error, |device| {
             let (Some(rank), Some(n_ranks)) = (rank.as_mut(), n_ranks.as_mut()) else {
-                return Err(Failure::invalid("no place for the rank and the size"));
+                return Err(Failure::invalid("the pointer to the rank or the size is NULL"));
             };
             (*rank, *n_ranks) = device.place(handle(group, "the group")?)?;
             Ok(())

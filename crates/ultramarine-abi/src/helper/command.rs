@@ -77,7 +77,8 @@ impl<'a> Request<'a> {
     pub(super) fn check(&self) -> Result<()> {
         let Some(row) = schema::find(self.op) else { return Ok(()) };
         if self.revision == 0 || self.revision > row.revision {
-            let text = format!("revision {} of {} is unknown here", self.revision, row.name);
+            let text =
+                format!("this backend does not know revision {} of {}", self.revision, row.name);
             return Err(Failure::unsupported(text));
         }
         if row.attributes.fields.is_empty() {
@@ -85,14 +86,18 @@ impl<'a> Request<'a> {
             // SAFETY: the host passes NULL or the op's struct, which begins with its size.
             let known = unsafe { crate::tail_is_zero(self.attributes.cast::<schema::NoAttrs>()) };
             if !known {
-                return Err(Failure::unsupported("attributes of a later revision"));
+                return Err(Failure::unsupported("the attributes belong to a later revision"));
             }
         }
         let (n, most) = (self.inputs.len(), row.inputs.len());
         let least = row.inputs.iter().filter(|i| !i.optional).count();
         let many = row.inputs.iter().any(|i| i.many);
         if self.outputs.len() != 1 + row.more.len() || n < least || (n > most && !many) {
-            let text = format!("{} with {n} inputs and {} outputs", row.name, self.outputs.len());
+            let text = format!(
+                "{} has {n} inputs and {} outputs, which is not its signature",
+                row.name,
+                self.outputs.len()
+            );
             return Err(Failure::invalid(text));
         }
         Ok(())
@@ -106,7 +111,7 @@ impl<'a> Request<'a> {
             .ok_or_else(|| Failure::invalid("attributes are NULL"))?;
         // SAFETY: as above.
         if !unsafe { crate::tail_is_zero(self.attributes.cast::<A>()) } {
-            return Err(Failure::unsupported("attributes of a later revision"));
+            return Err(Failure::unsupported("the attributes belong to a later revision"));
         }
         Ok(known)
     }
@@ -195,22 +200,22 @@ impl<'a, D: Device> CommandRef<'a, D> {
         // SAFETY: a plan that `prepare` gave for a device of this type and that is not
         // released while commands with it run.
         unsafe { self.command.plan.cast::<D::Plan>().as_ref() }
-            .ok_or_else(|| Failure::invalid("a command without plan"))
+            .ok_or_else(|| Failure::invalid("the command has no plan"))
     }
 
     fn tensor(&self, first: *const Tensor, n: u32, index: u32) -> Result<TensorRef<'a, D>> {
         if index >= n || first.is_null() {
-            return Err(Failure::invalid(format!("a command has no tensor {index}")));
+            return Err(Failure::invalid(format!("the command has no tensor {index}")));
         }
         // SAFETY: below the count, so the array has it.
         let tensor: Tensor = unsafe { element(first, self.command.tensor_stride, index) }
             .ok_or_else(|| Failure::invalid("a tensor is NULL"))?;
         let rank = tensor.dl.ndim;
         if rank < 0 || rank > crate::MAX_NDIM as i32 {
-            return Err(Failure::invalid(format!("a tensor of rank {rank}")));
+            return Err(Failure::invalid(format!("a tensor has rank {rank}, above the maximum")));
         }
         if rank > 0 && (tensor.dl.shape.is_null() || tensor.dl.strides.is_null()) {
-            return Err(Failure::invalid("a tensor without shape or strides"));
+            return Err(Failure::invalid("a tensor has no shape or no strides"));
         }
         Ok(TensorRef { tensor, life: PhantomData })
     }
@@ -228,7 +233,7 @@ impl<'a, D: Device> CommandRef<'a, D> {
     /// Returns the bits of scalar `index`: 16 bytes, of which the low ones hold the value.
     pub fn scalar(&self, index: u32) -> Result<[u64; 2]> {
         if index >= self.command.n_scalars || self.command.scalars.is_null() {
-            return Err(Failure::invalid(format!("a command has no scalar {index}")));
+            return Err(Failure::invalid(format!("the command has no scalar {index}")));
         }
         // SAFETY: below the count, so the array has it.
         Ok(unsafe { self.command.scalars.add(index as usize).read_unaligned() })

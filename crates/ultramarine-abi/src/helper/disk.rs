@@ -83,7 +83,7 @@ impl Disk {
         make_directory(&directory).map_err(said)?;
         let metadata = fs::metadata(&directory).map_err(said)?;
         if !metadata.is_dir() {
-            return Err(format!("{} is no directory", directory.display()));
+            return Err(format!("{} is not a directory", directory.display()));
         }
         owned(&metadata).map_err(|why| format!("{} {why}", directory.display()))?;
         Ok(Self {
@@ -198,11 +198,11 @@ fn owned(metadata: &fs::Metadata) -> Result<(), String> {
         safe fn geteuid() -> u32;
     }
     if metadata.uid() != geteuid() {
-        return Err(format!("belongs to user {}, who is not this process's", metadata.uid()));
+        return Err(format!("belongs to user {}, not to the user of this process", metadata.uid()));
     }
     match metadata.mode() & 0o022 {
         0 => Ok(()),
-        _ => Err(format!("may be written by others (mode {:o})", metadata.mode() & 0o777)),
+        _ => Err(format!("can be written by other users (mode {:o})", metadata.mode() & 0o777)),
     }
 }
 

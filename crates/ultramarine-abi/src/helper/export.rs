@@ -87,7 +87,7 @@ macro_rules! export_backend {
             const NAME: &::core::ffi::CStr =
                 match ::core::ffi::CStr::from_bytes_with_nul(&BYTES) {
                     Ok(name) => name,
-                    Err(_) => panic!("the name holds a NUL"),
+                    Err(_) => panic!("the name has a NUL"),
                 };
             // SAFETY: by this function's contract.
             unsafe {

@@ -36,7 +36,7 @@ impl Failure {
 
     /// Makes the failure to allocate `bytes` bytes.
     pub fn out_of_memory(bytes: u64) -> Self {
-        Self { code: status::OUT_OF_MEMORY, text: format!("no memory for {bytes} bytes") }
+        Self { code: status::OUT_OF_MEMORY, text: format!("cannot allocate {bytes} bytes") }
     }
 
     /// Makes the failure of a wrong argument.

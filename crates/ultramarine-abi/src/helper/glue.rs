@@ -43,7 +43,7 @@ pub unsafe fn handle<'a, T>(handle: *mut c_void, what: &str) -> Result<&'a T> {
 /// `place` is NULL or writable.
 pub unsafe fn give<T>(place: *mut *mut c_void, value: T) -> Result<()> {
     if place.is_null() {
-        return Err(Failure::invalid("no place for the handle"));
+        return Err(Failure::invalid("the pointer to the handle is NULL"));
     }
     // SAFETY: by this function's contract.
     unsafe { *place = Box::into_raw(Box::new(value)).cast() };
@@ -124,7 +124,9 @@ unsafe fn with_backend<B: Backend>(
         let cell = cell.ok_or_else(|| Failure::invalid("the backend is NULL"))?;
         let count = cell.backend.device_count();
         if index >= count {
-            return Err(Failure::invalid(format!("there is no device {index} of {count}")));
+            return Err(Failure::invalid(format!(
+                "there is no device {index}: the number of devices is {count}"
+            )));
         }
         body(cell)
     };
@@ -147,7 +149,7 @@ unsafe extern "C" fn device_info<B: Backend>(
             cell.backend.device_info(index, &mut filled)?;
             match write_sized(info, &filled) {
                 true => Ok(()),
-                false => Err(Failure::invalid("no place for the device's description")),
+                false => Err(Failure::invalid("the pointer to the device's description is NULL")),
             }
         })
     }
@@ -478,7 +480,7 @@ pub unsafe fn init<B: Backend>(
         // SAFETY: by this function's contract.
         match unsafe { write_sized(table, &filled) } {
             true => Ok(()),
-            false => Err(Failure::invalid("no place for the table")),
+            false => Err(Failure::invalid("the pointer to the table is NULL")),
         }
     };
     // SAFETY: by this function's contract.

@@ -82,7 +82,7 @@ impl Host {
     /// Allocates host memory, 256-byte aligned and zeroed.
     pub fn alloc(&self, bytes: u64) -> Result<HostMemory> {
         let (Some(alloc), Some(_)) = (self.table.alloc, self.table.free) else {
-            return Err(Failure::unsupported("the host lends no memory"));
+            return Err(Failure::unsupported("the host does not lend memory"));
         };
         let length = usize::try_from(bytes).map_err(|_| Failure::out_of_memory(bytes))?;
         // SAFETY: the host's function with the host's pointer.
@@ -177,7 +177,7 @@ impl HostMemory {
         match start {
             Some(start) => Ok(self.data.wrapping_add(start)),
             None => Err(Failure::invalid(format!(
-                "a copy beyond the buffer: {bytes} bytes at {offset} of {}",
+                "a copy of {bytes} bytes at {offset} reaches outside the buffer of {}",
                 self.bytes
             ))),
         }

@@ -38,7 +38,7 @@ pub struct ProgramLimits {
 unsafe fn list<'a, T>(first: *const T, n: u32) -> Result<&'a [T]> {
     match (n, first.is_null()) {
         (0, _) => Ok(&[]),
-        (_, true) => Err(Failure::invalid("a program's list is NULL")),
+        (_, true) => Err(Failure::invalid("a list of the program is NULL")),
         // SAFETY: by this function's contract.
         _ => Ok(unsafe { core::slice::from_raw_parts(first, n as usize) }),
     }

@@ -53,10 +53,10 @@ impl Owned {
     unsafe fn read(recorded: &RecordedCommand) -> Result<Self> {
         // SAFETY: by this function's contract.
         let command = unsafe { crate::read_sized(recorded.command) }
-            .ok_or_else(|| Failure::invalid("a recorded command without command"))?;
+            .ok_or_else(|| Failure::invalid("a recorded command is empty"))?;
         let n = (command.n_inputs as usize)
             .checked_add(command.n_outputs as usize)
-            .ok_or_else(|| Failure::invalid("too many tensors"))?;
+            .ok_or_else(|| Failure::invalid("a command has too many tensors"))?;
         let mut owned = Self {
             plan: command.plan,
             n_inputs: command.n_inputs,
@@ -81,10 +81,10 @@ impl Owned {
                 let rank = usize::try_from(tensor.dl.ndim)
                     .ok()
                     .filter(|rank| *rank <= crate::MAX_NDIM)
-                    .ok_or_else(|| Failure::invalid("a tensor of an impossible rank"))?;
+                    .ok_or_else(|| Failure::invalid("a tensor has an impossible rank"))?;
                 if rank > 0 {
                     if tensor.dl.shape.is_null() || tensor.dl.strides.is_null() {
-                        return Err(Failure::invalid("a tensor without shape or strides"));
+                        return Err(Failure::invalid("a tensor has no shape or no strides"));
                     }
                     owned.sizes.extend(core::slice::from_raw_parts(tensor.dl.shape, rank));
                     owned.sizes.extend(core::slice::from_raw_parts(tensor.dl.strides, rank));
@@ -99,7 +99,7 @@ impl Owned {
         }
         for i in 0..command.n_scalars as usize {
             if command.scalars.is_null() {
-                return Err(Failure::invalid("a command without its scalars"));
+                return Err(Failure::invalid("the scalars of a command are NULL"));
             }
             // SAFETY: there are so many.
             unsafe {
@@ -251,7 +251,7 @@ impl<D> RecordedCommands<D> {
     pub unsafe fn read(request: *const RecordingRequest) -> Result<Self> {
         // SAFETY: by this function's contract.
         let request = unsafe { crate::read_sized(request) }
-            .ok_or_else(|| Failure::invalid("nothing to record"))?;
+            .ok_or_else(|| Failure::invalid("there are no commands to record"))?;
         let mut list = Self {
             commands: Vec::with_capacity(request.n_commands as usize),
             arena_bytes: request.arena_bytes,
@@ -295,11 +295,13 @@ impl<D> RecordedCommands<D> {
             let known = match from.kind {
                 source::FIXED | source::ARENA => true,
                 source::BOUND => (from.slot as usize) < self.bound.slots.len(),
-                _ => return Err(Failure::unsupported("a source of memory that is unknown here")),
+                _ => {
+                    return Err(Failure::unsupported("the source of a tensor's memory is unknown"));
+                }
             };
             if !known {
                 return Err(Failure::invalid(format!(
-                    "slot {} of a recording with {}",
+                    "slot {} is not below the number of slots, {}",
                     from.slot,
                     self.bound.slots.len()
                 )));
@@ -307,7 +309,9 @@ impl<D> RecordedCommands<D> {
         }
         let n = self.bound.scalars.len();
         match owned.scalar_slots.iter().find(|s| **s != FIXED_SCALAR && **s as usize >= n) {
-            Some(slot) => Err(Failure::invalid(format!("scalar {slot} of a recording with {n}"))),
+            Some(slot) => Err(Failure::invalid(format!(
+                "scalar {slot} is not below the number of scalars, {n}"
+            ))),
             None => Ok(owned),
         }
     }
@@ -345,11 +349,13 @@ impl<D> RecordedCommands<D> {
         let mut new = unsafe { self.read_one(command) }?;
         let n = self.commands.len();
         let Some(old) = self.commands.get_mut(index as usize) else {
-            return Err(Failure::invalid(format!("command {index} of a recording of {n}")));
+            return Err(Failure::invalid(format!(
+                "command {index} is not below the number of commands, {n}"
+            )));
         };
         let shape = |c: &Owned| (c.plan, c.n_inputs, c.tensors.len(), c.scalars.len());
         if shape(&new) != shape(old) {
-            return Err(Failure::invalid("an update with another plan, or of another shape"));
+            return Err(Failure::invalid("the update has another plan or another shape"));
         }
         let sources_differ =
             !old.all_sources().eq(new.all_sources()) || old.scalar_slots != new.scalar_slots;
@@ -377,12 +383,12 @@ impl<D> RecordedCommands<D> {
     ) -> Result<&[u32]> {
         // SAFETY: by this function's contract.
         let given = unsafe { crate::read_sized(bindings) }
-            .ok_or_else(|| Failure::invalid("a replay without bindings"))?;
+            .ok_or_else(|| Failure::invalid("the replay has no bindings"))?;
         let bound = &mut self.bound;
         let expected = (bound.slots.len(), bound.scalars.len());
         if (given.n_slots as usize, given.n_scalars as usize) != expected {
             return Err(Failure::invalid(format!(
-                "{} slots and {} scalars are bound, of a recording with {} and {}",
+                "{} slots and {} scalars are bound, and the recording has {} and {}",
                 given.n_slots, given.n_scalars, expected.0, expected.1
             )));
         }
@@ -393,7 +399,7 @@ impl<D> RecordedCommands<D> {
         }
         if !self.users.arena.is_empty() && given.arena.bytes < self.arena_bytes {
             return Err(Failure::invalid(format!(
-                "an arena of {} bytes for a recording that needs {}",
+                "the arena has {} bytes, and the recording needs {}",
                 given.arena.bytes, self.arena_bytes
             )));
         }

@@ -18,11 +18,12 @@ impl Desc {
     /// Decodes a description.
     pub fn of(desc: &TensorDesc) -> Result<Self> {
         let dtype = Dtype::of(desc.dtype).ok_or_else(|| {
-            Failure::unsupported(format!("dtype {:?} is unknown here", desc.dtype))
+            Failure::unsupported(format!("this backend does not know dtype {:?}", desc.dtype))
         })?;
         let ndim = usize::try_from(desc.ndim).ok().filter(|n| *n <= MAX_NDIM);
-        let ndim =
-            ndim.ok_or_else(|| Failure::invalid(format!("a tensor of rank {}", desc.ndim)))?;
+        let ndim = ndim.ok_or_else(|| {
+            Failure::invalid(format!("a tensor has rank {}, above the maximum", desc.ndim))
+        })?;
         Ok(Self { dtype, ndim, contiguous: desc.layout == layout::CONTIGUOUS })
     }
 
@@ -35,7 +36,9 @@ impl Desc {
             return Err(Failure::invalid("tensor descriptions are NULL"));
         }
         if n as usize > most {
-            return Err(Failure::unsupported(format!("{n} tensors, at most {most} are taken")));
+            return Err(Failure::unsupported(format!(
+                "there are {n} tensors, above the maximum of {most}"
+            )));
         }
         // SAFETY: by this function's contract: each begins with its size.
         let stride = unsafe { first.cast::<u32>().read_unaligned() } as usize;
@@ -84,13 +87,13 @@ impl<'a, D> OpRequest<'a, D> {
     /// Returns the description of input `i`.
     pub fn input(&self, i: usize) -> Result<Desc> {
         let found = self.inputs.get(i).copied();
-        found.ok_or_else(|| Failure::invalid(format!("a request without input {i}")))
+        found.ok_or_else(|| Failure::invalid(format!("the request has no input {i}")))
     }
 
     /// Returns the description of output `i`.
     pub fn output(&self, i: usize) -> Result<Desc> {
         let found = self.outputs.get(i).copied();
-        found.ok_or_else(|| Failure::invalid(format!("a request without output {i}")))
+        found.ok_or_else(|| Failure::invalid(format!("the request has no output {i}")))
     }
 
     /// Checks the number of inputs, and that each has output 0's rank.
@@ -99,7 +102,7 @@ impl<'a, D> OpRequest<'a, D> {
         match self.inputs.len() == inputs && self.inputs.iter().all(|d| d.ndim == rank) {
             true => Ok(()),
             false => Err(Failure::invalid(format!(
-                "{} inputs of ranks {:?}, expected {inputs} of the output's rank {rank}",
+                "there are {} inputs of ranks {:?}, expected {inputs} of the output's rank {rank}",
                 self.inputs.len(),
                 self.inputs.iter().map(|d| d.ndim).collect::<Vec<_>>()
             ))),
@@ -112,7 +115,7 @@ impl<'a, D> OpRequest<'a, D> {
         let name = row.map_or("", |row| row.name);
         let code = row.zip(code).and_then(|(row, code)| row.code(code));
         let code = code.map_or(String::new(), |code| format!(" {}", code.name));
-        Failure::unsupported(format!("op {} {name}{code} is unknown here", self.op))
+        Failure::unsupported(format!("this backend does not know op {} {name}{code}", self.op))
     }
 }
 

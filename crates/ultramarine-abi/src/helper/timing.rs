@@ -48,7 +48,7 @@ unsafe extern "C" fn resolve(
             let time: &u64 = super::handle(slot, "the slot")?;
             match (nanoseconds.as_mut(), ready.as_mut()) {
                 (Some(nanoseconds), Some(ready)) => (*nanoseconds, *ready) = (*time, 1),
-                _ => return Err(Failure::invalid("no place for the time")),
+                _ => return Err(Failure::invalid("the pointer to the time is NULL")),
             }
             Ok(())
         })

@@ -55,8 +55,9 @@ unsafe extern "C" fn lend<D: Lender>(
     // SAFETY: the contract's.
     unsafe {
         with_device::<D>(device, error, |device| {
-            let place =
-                piece.as_mut().ok_or_else(|| Failure::invalid("no place for the memory"))?;
+            let place = piece
+                .as_mut()
+                .ok_or_else(|| Failure::invalid("the pointer to the memory is NULL"))?;
             let (lent, memory, size) = device.lend(stream.cast::<D::Stream>().as_ref(), bytes)?;
             (place.memory, place.bytes) = (memory.cast(), size);
             give(&mut place.handle, lent)
@@ -77,7 +78,7 @@ unsafe extern "C" fn copy<D: Lender>(
     unsafe {
         with_device::<D>(device, error, |device| {
             if piece.is_null() {
-                return Err(Failure::invalid("no lent memory"));
+                return Err(Failure::invalid("the lent memory is NULL"));
             }
             let piece = *Box::from_raw(piece.cast::<D::Piece>());
             let to = match handle::<D::Buffer>(buffer, "the buffer") {

@@ -45,7 +45,7 @@ pub fn paired(
         };
         steps.iter().map(reads).sum::<usize>() + outputs.iter().filter(|v| **v == value).count()
     };
-    // Which steps each one swallows: its left and its right operand's.
+    // The steps that each step absorbs: those of its left and its right operand.
     let mut parts: Vec<[Option<usize>; 2]> = vec![[None; 2]; steps.len()];
     let mut swallowed = vec![false; steps.len()];
     for (at, s) in simple.iter().enumerate() {

@@ -172,7 +172,7 @@ impl Program {
                 size: sizes[usize::from(*value)],
                 direct: made.is_some() && outputs.iter().all(|o| o.value != *value),
                 streams: made.is_some_and(|at| {
-                    // What is read again had better stay in the cache.
+                    // Values that are read again should stay in the cache.
                     let again = steps[at + 1..].iter().any(|s| s.operands.contains(value))
                         || (fold.is_some() && source.outputs[0] == *value);
                     matches!(steps[at].run, Run::Pair(..)) && !again

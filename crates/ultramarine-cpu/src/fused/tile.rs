@@ -136,7 +136,7 @@ impl Frame<'_> {
         self.data[t].wrapping_offset(offset)
     }
 
-    /// Whether the tile of `t` is without gaps.
+    /// Returns true if the tile of `t` has no gaps.
     #[inline]
     fn dense(&self, t: usize, size: usize, tile: &Tile) -> bool {
         (self.b().linear[t] == size as isize || tile.columns == 1)
@@ -304,7 +304,7 @@ impl Frame<'_> {
             };
             values[usize::from(output.value)].write(place);
         }
-        // What follows this tile in memory is most likely the next one.
+        // The next tile most likely follows this one in memory.
         let mut ranges: Ahead = [(core::ptr::null(), core::ptr::null()); MAX_AHEAD];
         let (mut count, mut lines) = (0, 0);
         if self.ahead {

@@ -287,7 +287,7 @@ impl Product<'_> {
                         }
                         Source::InPlace => (self.a_at(row, p) as *const u8, true),
                     };
-                    // What kernels read next and is new to the L2 cache: the next panel of A
+                    // The next panel that kernels read and the L2 cache lacks: that of A
                     // while there is one, later a share of the next panel of B.
                     let (next, next_step) = if j == cols.start {
                         (data.wrapping_add(height * k * acc), height * acc)

@@ -197,7 +197,7 @@ unsafe fn sort_lane<T: Sortable>(lane: &Lane) {
     let work = |keys: &mut [T::Key], scratch: &mut [T::Key]| {
         // SAFETY: by this function's contract, here and below.
         let ambiguous = unsafe { to_keys::<T>(lane, 0, keys) };
-        // What is ambiguous is put right in sorted lanes only.
+        // Ambiguous elements are put in order in sorted lanes only.
         let kth = lane.kth.filter(|_| !ambiguous);
         let sorted = if radix::sort(lane.level, keys, scratch, kth) { scratch } else { keys };
         let (keys, to) = (sorted.as_ptr(), lane.to as *mut T);

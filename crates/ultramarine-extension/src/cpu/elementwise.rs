@@ -85,7 +85,7 @@ impl CpuCall<'_> {
     fn tensors<const N: usize, R: Number>(&mut self) -> Result<([Tensor; N], Target)> {
         if self.n_inputs() != N || self.n_outputs() != 1 {
             return Err(Error::runtime(format!(
-                "A function of {N} operands and one result for {} and {}.",
+                "The function is for {N} operands and one result, and the call has {} and {}. Pass as many.",
                 self.n_inputs(),
                 self.n_outputs()
             )));
@@ -98,7 +98,7 @@ impl CpuCall<'_> {
             let from = &self.input_at(i)?.tensor;
             let Some(strides) = broadcast(from, &tensor.shape) else {
                 return Err(Error::runtime(format!(
-                    "Operand {i} of shape {} for a result of {}.",
+                    "Operand {i} has shape {} and does not broadcast to the result of shape {}. Pass a shape that does.",
                     Show(&from.shape),
                     Show(&tensor.shape)
                 )));
@@ -111,7 +111,9 @@ impl CpuCall<'_> {
             None if bytes >= store::FROM => StoreStrategy::Streamed,
             None => StoreStrategy::Direct,
         };
-        let inputs = inputs.try_into().map_err(|_| Error::runtime("There are no operands."))?;
+        let inputs = inputs
+            .try_into()
+            .map_err(|_| Error::runtime("There are no operands. Pass at least one."))?;
         Ok((inputs, Target { tensor, strategy }))
     }
 }
@@ -134,7 +136,10 @@ fn check<T: Number>(call: &CpuCall<'_>, i: usize) -> Result<()> {
     if got == T::DTYPE || (got == crate::Dtype::Bool && T::DTYPE == crate::Dtype::Uint8) {
         return Ok(());
     }
-    Err(Error::runtime(format!("A function of {} for an operand of {got}.", T::DTYPE)))
+    Err(Error::runtime(format!(
+        "The function takes {} and an operand is {got}. Convert it with astype.",
+        T::DTYPE
+    )))
 }
 
 macro_rules! arities {

@@ -113,12 +113,20 @@ impl<'a> CpuCall<'a> {
 
     fn input_at(&self, i: usize) -> Result<&Input> {
         let n = self.inputs.len();
-        self.inputs.get(i).ok_or_else(|| Error::runtime(format!("There is no input {i} of {n}.")))
+        self.inputs.get(i).ok_or_else(|| {
+            Error::runtime(format!(
+                "There is no input {i}: the call has {n}. Inputs are numbered from 0."
+            ))
+        })
     }
 
     fn output_at(&mut self, i: usize) -> Result<&mut Output> {
         let n = self.outputs.len();
-        let missing = || Error::runtime(format!("There is no output {i} of {n}."));
+        let missing = || {
+            Error::runtime(format!(
+                "There is no output {i}: the call has {n}. Outputs are numbered from 0."
+            ))
+        };
         self.outputs.get_mut(i).ok_or_else(missing)
     }
 
@@ -144,7 +152,11 @@ impl<'a> CpuCall<'a> {
     /// There is no such output.
     pub fn output_dtype(&self, i: usize) -> Result<Dtype> {
         let n = self.outputs.len();
-        let missing = || Error::runtime(format!("There is no output {i} of {n}."));
+        let missing = || {
+            Error::runtime(format!(
+                "There is no output {i}: the call has {n}. Outputs are numbered from 0."
+            ))
+        };
         self.outputs.get(i).ok_or_else(missing)?.tensor.dtype()
     }
 
@@ -154,7 +166,11 @@ impl<'a> CpuCall<'a> {
     /// There is no such output.
     pub fn output_shape(&self, i: usize) -> Result<&[usize]> {
         let n = self.outputs.len();
-        let missing = || Error::runtime(format!("There is no output {i} of {n}."));
+        let missing = || {
+            Error::runtime(format!(
+                "There is no output {i}: the call has {n}. Outputs are numbered from 0."
+            ))
+        };
         Ok(&self.outputs.get(i).ok_or_else(missing)?.tensor.shape)
     }
 
@@ -165,7 +181,9 @@ impl<'a> CpuCall<'a> {
     pub fn input<T: Number>(&mut self, i: usize) -> Result<View<'a, T>> {
         let input = self.input_at(i)?;
         if input.taken {
-            return Err(Error::runtime(format!("Input {i} has become an output.")));
+            return Err(Error::runtime(format!(
+                "Input {i} was shared with an output. Read it before."
+            )));
         }
         // SAFETY: the operand's memory is valid and unchanged as long as the call, as `take` is refused from here on.
         let view = unsafe { View::new(input.tensor.clone()) }?;
@@ -189,10 +207,14 @@ impl<'a> CpuCall<'a> {
     fn hand_out<T: Number>(&mut self, i: usize) -> Result<ViewMut<'a, T>> {
         let output = self.output_at(i)?;
         if output.lent {
-            return Err(Error::runtime(format!("Output {i} was handed out before.")));
+            return Err(Error::runtime(format!(
+                "Output {i} was borrowed before. Borrow each output once."
+            )));
         }
         if output.tensor.data.is_null() && output.tensor.elements() > 0 {
-            return Err(Error::runtime(format!("Output {i} has no memory.")));
+            return Err(Error::runtime(format!(
+                "Output {i} has no memory. Allocate or share it first."
+            )));
         }
         // SAFETY: the output's memory is valid as long as the call, and nobody else's: it is handed out once.
         let view = unsafe { ViewMut::new(output.tensor.clone()) }?;
@@ -287,7 +309,9 @@ impl<'a> CpuCall<'a> {
         self.input_at(input)?;
         let to = self.output_at(output)?;
         if to.lent {
-            return Err(Error::runtime(format!("Output {output} was handed out before.")));
+            return Err(Error::runtime(format!(
+                "Output {output} was borrowed before. Share it first."
+            )));
         }
         let strides = wide_strides(&to.tensor, Some(strides))?.unwrap_or_default();
         let share = host::here()?.share.ok_or_else(|| Error::absent("share"))?;
@@ -313,7 +337,9 @@ impl<'a> CpuCall<'a> {
             unsafe {
                 guard(error, || match (*context.cast::<Boxed>()).take() {
                     Some(task) => task(),
-                    None => Err(Error::runtime("A task was run twice.")),
+                    None => Err(Error::runtime(
+                        "A task was run twice. Report it to the authors of Ultramarine.",
+                    )),
                 })
             }
         }
@@ -340,7 +366,7 @@ fn wide_strides(of: &Tensor, strides: Option<&[isize]>) -> Result<Option<Vec<i64
     let Some(strides) = strides else { return Ok(None) };
     if strides.len() != of.shape.len() {
         return Err(Error::runtime(format!(
-            "{} strides for an output of shape {}.",
+            "There are {} strides for an output of shape {}. Pass one for each axis.",
             strides.len(),
             Show(&of.shape)
         )));

@@ -88,7 +88,7 @@ impl<'a, T: Number> View<'a, T> {
     pub fn broadcast_to(&self, shape: &[usize]) -> Result<View<'a, T>> {
         let refuse = || {
             Error::value(format!(
-                "[broadcast_to] {} cannot be broadcast to {}.",
+                "[broadcast_to] Shape {} cannot be broadcast to {}. Make sizes equal or 1, counted from the last axis.",
                 Show(self.shape()),
                 Show(shape)
             ))

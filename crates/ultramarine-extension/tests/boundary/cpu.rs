@@ -134,7 +134,7 @@ fn operands_are_broadcast_to_the_result() {
     let mut fake = call(vec![odd], vec![tensor(&[0i32; 6], &[2, 3], &[3, 1])]);
     let (code, text) = eval(&mut fake, false, |c| c.map1(|a: i32| a));
     assert_eq!(code, status::ERROR);
-    assert!(text.unwrap().contains("(2) for a result of (2,3)"));
+    assert!(text.unwrap().contains("(2,) and does not broadcast to the result of shape (2, 3)"));
 }
 
 #[test]
@@ -193,7 +193,10 @@ fn an_unused_operand_becomes_the_output() {
         c.input::<f32>(0).map(drop)
     };
     let (code, text) = eval(&mut fake, true, body);
-    assert_eq!((code, text.as_deref()), (status::ERROR, Some("Input 0 has become an output.")));
+    assert_eq!(
+        (code, text.as_deref()),
+        (status::ERROR, Some("Input 0 was shared with an output. Read it before."))
+    );
 }
 
 #[test]
@@ -201,14 +204,14 @@ fn outputs_are_handed_out_once_and_types_are_looked_at() {
     let fake = || call(vec![tensor(&[1f32], &[1], &[1])], vec![tensor(&[0f32], &[1], &[1])]);
     type Failing = (&'static str, fn(&mut CpuCall<'_>) -> Result<()>);
     let failing: [Failing; 5] = [
-        ("handed out before", |c| {
+        ("borrowed before", |c| {
             let _first = c.output::<f32>(0)?;
             c.output::<f32>(0).map(drop)
         }),
         ("A view of float64 of a tensor of float32", |c| c.input::<f64>(0).map(drop)),
         ("A view of int8 of a tensor of float32", |c| c.output::<i8>(0).map(drop)),
-        ("There is no input 1 of 1", |c| c.input::<f32>(1).map(drop)),
-        ("A function of 2 operands", |c| c.map2(|a: f32, b: f32| a + b)),
+        ("There is no input 1: the call has 1", |c| c.input::<f32>(1).map(drop)),
+        ("The function is for 2 operands", |c| c.map2(|a: f32, b: f32| a + b)),
     ];
     for (want, body) in failing {
         let (code, text) = eval(&mut fake(), false, body);

@@ -117,7 +117,7 @@ fn mistakes_are_errors_before_the_device_sees_them() {
         (|call| call.kernel("msl", "wrong", "run").build().map(drop), "line 1"),
         (
             |call| call.kernel("msl", "a\0b", "run").build().map(drop),
-            "[run] A text has a NUL in it.",
+            "[run] A string has a NUL in it. Remove it.",
         ),
         (
             |call| {

@@ -2,6 +2,7 @@
 
 use super::base::{Layer, Module};
 use super::param::Training;
+use ultramarine::shape::Show;
 use ultramarine::{Array, Error, Result, random, where_};
 
 /// Zeros with probability `p`, of a mask of the shape `shape`, and the rest divided by `1 - p`.
@@ -40,8 +41,8 @@ macro_rules! dropouts {
                 let rank = x.ndim();
                 if spatial > 0 && rank != spatial + 1 && rank != spatial + 2 {
                     let text = format!(
-                        "input of the shape {:?}. Pass an array of {} or {} axes, channels last.",
-                        x.shape(), spatial + 1, spatial + 2
+                        "The input has shape {}. Pass an array of {} or {} axes, channels last.",
+                        Show(x.shape()), spatial + 1, spatial + 2
                     );
                     return Err(Error::value(stringify!($name), text));
                 }

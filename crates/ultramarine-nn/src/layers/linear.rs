@@ -3,6 +3,7 @@
 use super::base::{Layer, Module};
 use super::param::Param;
 use crate::init::drawn_uniform;
+use ultramarine::shape::Show;
 use ultramarine::{Array, Error, Result, fast};
 
 /// A layer that returns its input.
@@ -62,8 +63,8 @@ impl Layer for Linear {
             && width != inputs
         {
             let text = format!(
-                "the input {:?} has {width} features along its last axis, and the layer takes {inputs}.",
-                x.shape()
+                "The input of shape {} has {width} features along its last axis, and the layer takes {inputs}. Pass an input with as many.",
+                Show(x.shape())
             );
             return Err(Error::value("Linear", text));
         }
@@ -120,7 +121,7 @@ impl Bilinear {
     pub fn forward(&self, x1: &Array, x2: &Array) -> Result<Array> {
         let &[outputs, inputs2, inputs1] = self.weight.shape() else {
             let shape = self.weight.shape();
-            let text = format!("the weight has the shape {shape:?}. Give it three axes.");
+            let text = format!("The weight has shape {}. Give it three axes.", Show(shape));
             return Err(ultramarine::Error::value("Bilinear", text));
         };
         let flat = self.weight.reshape(&[outputs * inputs2, inputs1])?;

@@ -2,6 +2,7 @@
 
 use super::base::{Layer, Module};
 use super::param::{Param, State, Training};
+use ultramarine::shape::Show;
 use ultramarine::{Array, Dtype, Error, KeepDims, Result, fast};
 
 /// The default term that keeps variances from zero.
@@ -65,8 +66,8 @@ fn normalised(
 ) -> Result<Array> {
     if x.ndim() < least {
         let text = format!(
-            "input of the shape {:?}. Pass at least {least} axes, the first of the batch, the last of channels.",
-            x.shape()
+            "The input has shape {}. Pass at least {least} axes, the first for the batch, the last for channels.",
+            Show(x.shape())
         );
         return Err(Error::value(op, text));
     }
@@ -356,7 +357,7 @@ impl Layer for BatchNorm {
         let wrong = |text: String| Err(Error::value("BatchNorm", text));
         let shape = x.shape();
         if !(2..=4).contains(&shape.len()) {
-            return wrong(format!("input of the shape {shape:?}. Pass 2, 3 or 4 axes."));
+            return wrong(format!("The input has shape {}. Pass 2, 3 or 4 axes.", Show(shape)));
         }
         let affine = Affine { weight: self.weight.as_deref(), bias: self.bias.as_deref() };
         let wide = widened(x);
@@ -370,7 +371,8 @@ impl Layer for BatchNorm {
         let count: usize = shape[..shape.len() - 1].iter().product();
         if *self.training && count == 1 {
             return wrong(format!(
-                "input of the shape {shape:?} has one value per channel. Pass more of them in training."
+                "The input of shape {} has one value per channel. Pass more in training.",
+                Show(shape)
             ));
         }
         let axes: Vec<isize> = (0..shape.len() as isize - 1).collect();

@@ -2,6 +2,7 @@
 
 use super::base::{Layer, Module};
 use super::convolution::PerAxis;
+use ultramarine::shape::Show;
 use ultramarine::{Array, Dtype, Error, PadMode, Result, Scalar, iinfo};
 
 /// Windows up to this size are combined one element after the other.
@@ -107,13 +108,15 @@ impl<const N: usize> Windows<N> {
         let (sizes, strides) = (self.size.0, self.stride.0);
         if sizes.iter().chain(&strides).any(|n| *n == 0) {
             return wrong(format!(
-                "kernel size {sizes:?} and stride {strides:?}. Pass positive numbers."
+                "The kernel size is {} and the stride {}. Pass positive numbers.",
+                Show(&sizes),
+                Show(&strides)
             ));
         }
         if x.ndim() != N + 2 {
             return wrong(format!(
-                "input of the shape {:?}. Pass {} axes, the first of the batch, the last of channels.",
-                x.shape(),
+                "The input has shape {}. Pass {} axes, the first for the batch, the last for channels.",
+                Show(x.shape()),
                 N + 2
             ));
         }
@@ -127,7 +130,7 @@ impl<const N: usize> Windows<N> {
             let (length, size) = (x.shape()[axis + 1], sizes[axis]);
             if length + strides[axis] < size {
                 return wrong(format!(
-                    "windows of {size} do not fit {length} padded elements. Reduce the kernel size or pad the input."
+                    "Windows of {size} do not fit {length} padded elements. Reduce the kernel size or pad the input."
                 ));
             }
         }

@@ -2,6 +2,7 @@
 
 use super::base::{Layer, Module};
 use std::f64::consts::PI;
+use ultramarine::shape::Show;
 use ultramarine::{Array, Dtype, Error, Result, concatenate, fast};
 
 /// Rotary position embeddings (Su et al., 2021): pairs of elements of the last axis are rotated by angles that grow with the
@@ -177,8 +178,10 @@ impl ALiBi {
     pub fn forward(&self, scores: &Array, offset: usize, mask: Option<&Array>) -> Result<Array> {
         let &[_, heads, queries, keys] = scores.shape() else {
             let shape = scores.shape();
-            let text =
-                format!("scores of the shape {shape:?}. Pass (batch, heads, queries, keys).");
+            let text = format!(
+                "The scores have shape {}. Pass (batch, heads, queries, keys).",
+                Show(shape)
+            );
             return Err(Error::value("ALiBi", text));
         };
         let biases =

@@ -183,7 +183,7 @@ impl QQLinear {
     /// As [`QQLinear::new`]; [`Error::Value`] for a layer with a bias.
     pub fn from_linear(linear: &Linear, how: Quantization) -> Result<QQLinear> {
         if linear.bias.is_some() {
-            let text = "the layer has a bias, which is not supported. Use Linear::without_bias.";
+            let text = "The layer has a bias, which is not supported. Use Linear::without_bias.";
             return Err(Error::value("QQLinear", text));
         }
         QQLinear::of(linear.weight.clone(), how)

@@ -5,6 +5,7 @@ use super::base::{Layer, Module};
 use super::containers::Activation;
 use super::param::Param;
 use crate::init::drawn_uniform;
+use ultramarine::shape::Show;
 use ultramarine::{Array, Error, PadMode, Result, addmm, index, stack};
 
 /// A parameter drawn uniformly from ±1 / sqrt(hidden_size).
@@ -30,7 +31,8 @@ impl Sequences {
         hidden_size: usize,
     ) -> Result<Sequences> {
         let [batch @ .., steps, elements] = x.shape() else {
-            let text = format!("input of the shape {:?}. Pass (..., steps, elements).", x.shape());
+            let text =
+                format!("The input has shape {}. Pass (..., steps, elements).", Show(x.shape()));
             return Err(Error::value(op, text));
         };
         let x = x.reshape(&[batch.iter().product(), *steps, *elements])?;
@@ -41,7 +43,7 @@ impl Sequences {
         };
         let steps = projected.unstack(1)?;
         if steps.is_empty() {
-            return Err(Error::value(op, "the sequences have no steps. Pass at least one."));
+            return Err(Error::value(op, "The sequences have no steps. Pass at least one."));
         }
         Ok(Sequences { batch: batch.to_vec(), hidden_size, steps })
     }

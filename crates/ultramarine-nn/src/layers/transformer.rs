@@ -70,7 +70,9 @@ impl MultiHeadAttention {
         sizes: AttentionSizes,
     ) -> Result<MultiHeadAttention> {
         if num_heads == 0 || !dims.is_multiple_of(num_heads) {
-            let text = format!("{dims} dims for {num_heads} heads. Pass a multiple of the heads.");
+            let text = format!(
+                "{dims} dims cannot be divided into {num_heads} heads. Pass a multiple of the heads."
+            );
             return Err(Error::value("MultiHeadAttention", text));
         }
         let keys = sizes.key_input_dims.unwrap_or(dims);
@@ -117,7 +119,7 @@ impl MultiHeadAttention {
     pub fn create_additive_causal_mask(n: usize, dtype: Dtype) -> Result<Array> {
         let Some(info) = finfo(dtype) else {
             let text =
-                format!("a mask of {dtype} cannot be added to scores. Pass a floating dtype.");
+                format!("A mask of {dtype} cannot be added to scores. Pass a floating dtype.");
             return Err(Error::value("create_additive_causal_mask", text));
         };
         let positions = Array::arange(0.0, n as f64, 1.0, Dtype::Int32)?;

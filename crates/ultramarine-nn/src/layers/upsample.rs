@@ -1,6 +1,7 @@
 //! Resampling of spatial axes.
 
 use super::base::{Layer, Module};
+use ultramarine::shape::Show;
 use ultramarine::{Array, Dtype, Error, KeepDims, PadMode, Result, stack, where_};
 
 /// Whole factors up to this one are computed a phase at a time.
@@ -71,8 +72,8 @@ impl Upsample {
         let wrong = |text: String| Err(Error::value("Upsample", text));
         if x.ndim() < 3 {
             return wrong(format!(
-                "input of the shape {:?}. Pass (batch, ..., channels) with a spatial axis.",
-                x.shape()
+                "The input has shape {}. Pass (batch, ..., channels) with a spatial axis.",
+                Show(x.shape())
             ));
         }
         let spatial = x.ndim() - 2;
@@ -80,11 +81,14 @@ impl Upsample {
             [one] => vec![*one; spatial],
             all if all.len() == spatial => all.to_vec(),
             all => {
-                return wrong(format!("{} factors for {spatial} spatial axes.", all.len()));
+                return wrong(format!(
+                    "There are {} factors for {spatial} spatial axes. Pass one number, or one for each axis.",
+                    all.len()
+                ));
             }
         };
         match factors.iter().find(|f| !(**f > 0.0 && f.is_finite())) {
-            Some(factor) => wrong(format!("the factor {factor}. Pass positive numbers.")),
+            Some(factor) => wrong(format!("A factor is {factor}. Pass positive numbers.")),
             None => Ok(factors),
         }
     }
@@ -94,7 +98,7 @@ impl Layer for Upsample {
     fn forward(&self, x: &Array) -> Result<Array> {
         if self.antialias && (self.align_corners || self.mode == Interpolation::Nearest) {
             let text =
-                "antialias is neither for the mode Nearest nor for align_corners. Leave it out.";
+                "antialias does not work with the mode Nearest or align_corners. Leave it out.";
             return Err(Error::value("Upsample", text));
         }
         let factors = self.factors(x)?;

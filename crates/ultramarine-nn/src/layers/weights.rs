@@ -34,10 +34,10 @@ pub(super) fn check(
             wrong.push(format!("{text}: {}.", listed(names)));
         }
     };
-    say(&surplus, "no parameters of the model");
+    say(&surplus, "not parameters of the model");
     say(&missing, "missing");
     let misshapen: Vec<&str> = misshapen.iter().map(String::as_str).collect();
-    say(&misshapen, "of another shape than their parameters");
+    say(&misshapen, "not of the shape of their parameters");
     if wrong.is_empty() {
         return Ok(());
     }
@@ -88,6 +88,6 @@ pub(crate) fn write(op: &str, path: &Path, arrays: &Parameters) -> Result<()> {
 }
 
 fn unknown(op: &str, path: &Path) -> Error {
-    let text = "is no file of named arrays by its extension. Use .safetensors or .npz.";
+    let text = "has an unknown extension. Use .safetensors or .npz.";
     Error::value(op, format!("{} {text}", path.display()))
 }

@@ -148,7 +148,7 @@ impl Common {
 }
 
 fn missing(of: &str, name: &str) -> Error {
-    Error::value(of, format!("the state has no {name:?}. Set the state that the optimizer had."))
+    Error::value(of, format!("The state has no {name:?}. Set the state that the optimizer had."))
 }
 
 /// The update that is under way, which all parameters share.
@@ -309,7 +309,7 @@ impl<R: UpdateRule> Optimizer for R {
         self.check()?;
         if let Some(name) = gradients.keys().find(|name| !parameters.contains_key(*name)) {
             let text =
-                format!("the gradient {name:?} has no parameter. Pass the model's gradients.");
+                format!("The gradient {name:?} has no parameter. Pass the model's gradients.");
             return Err(Error::value(R::NAME, text));
         }
         let now = self.as_mut().begin(R::NAME)?;

@@ -97,7 +97,7 @@ impl Optimizer for MultiOptimizer {
                 place.and_then(|(i, own)| Some((parts.get_mut(i.parse::<usize>().ok()?)?, own)));
             let Some((part, own)) = found else {
                 let text = format!(
-                    "the state has {name:?}, and that of {count} optimizers begins with states.0 to states.{}.",
+                    "The state has {name:?}, and names of {count} optimizers begin with states.0 to states.{}. Set the state that the optimizers had.",
                     count - 1
                 );
                 return Err(Error::value("MultiOptimizer", text));

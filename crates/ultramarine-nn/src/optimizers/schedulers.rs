@@ -84,7 +84,10 @@ fn over(
 ) -> Schedule {
     Schedule::from(move |step: &Array| match i64::try_from(steps) {
         Ok(steps) if steps > 0 => rate(step, steps),
-        _ => Err(Error::value(op, format!("{steps} steps. Pass a positive number."))),
+        _ => Err(Error::value(
+            op,
+            format!("The number of steps is {steps}. Pass a positive number."),
+        )),
     })
 }
 
@@ -124,7 +127,7 @@ pub fn join_schedules(schedules: Vec<Schedule>, boundaries: Vec<u64>) -> Schedul
         let (count, given) = (schedules.len(), boundaries.len());
         let Some((first, others)) = schedules.split_first().filter(|_| given + 1 == count) else {
             let text = format!(
-                "{count} schedules have {given} boundaries. Pass one between two schedules each."
+                "{count} schedules have {given} boundaries. Pass one between each two schedules."
             );
             return Err(Error::value("join_schedules", text));
         };

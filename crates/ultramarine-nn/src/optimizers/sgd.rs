@@ -26,7 +26,7 @@ impl UpdateRule for SGD {
         let SGD { momentum, dampening, nesterov, .. } = *self;
         if nesterov && (momentum <= 0.0 || dampening != 0.0) {
             let text = format!(
-                "nesterov with momentum {momentum} and dampening {dampening}. Pass a positive momentum and no dampening."
+                "nesterov has momentum {momentum} and dampening {dampening}. Pass a positive momentum and no dampening."
             );
             return Err(Error::value(Self::NAME, text));
         }

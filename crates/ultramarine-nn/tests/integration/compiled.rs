@@ -104,7 +104,7 @@ fn after_an_error_all_is_as_it_was() -> Result<()> {
     });
     assert_eq!(
         renamed.expect_err("an error").to_string(),
-        "[CompiledStep] the step changes names of parameters or of the optimizer's state. Do that between steps."
+        "[CompiledStep] The step changes names of parameters or of the optimizer's state. Do that between steps."
     );
     Ok(())
 }

@@ -88,9 +88,9 @@ fn errors_name_the_file_and_the_names() -> Result<()> {
     assert_eq!(
         error(other.load_weights(&file)),
         format!(
-            "[load_weights] {name}: no parameters of the model: layers.2.running_mean, \
+            "[load_weights] {name}: not parameters of the model: layers.2.running_mean, \
              layers.2.running_var, layers.3.weight. missing: layers.1.bias, \
-             layers.1.running_mean, layers.1.running_var, layers.1.weight. of another shape than their parameters: \
+             layers.1.running_mean, layers.1.running_var, layers.1.weight. not of the shape of their parameters: \
              layers.2.bias [4] for [9], layers.2.weight [4] for [9, 9]. Check that the file is this model's."
         )
     );
@@ -101,7 +101,7 @@ fn errors_name_the_file_and_the_names() -> Result<()> {
     assert_eq!(
         error(fewer.load_weights(&file)),
         format!(
-            "[load_weights] {name}: no parameters of the model: layers.2.bias, layers.2.running_mean, \
+            "[load_weights] {name}: not parameters of the model: layers.2.bias, layers.2.running_mean, \
              layers.2.running_var, layers.2.weight, layers.3.weight. Check that the file is this model's, or use \
              `load_known_weights`."
         )
@@ -114,7 +114,7 @@ fn errors_name_the_file_and_the_names() -> Result<()> {
 
     assert_eq!(
         error(whole.save_weights("weights.txt")),
-        "[save_weights] weights.txt is no file of named arrays by its extension. Use .safetensors or .npz."
+        "[save_weights] weights.txt has an unknown extension. Use .safetensors or .npz."
     );
     assert!(error(whole.load_weights("missing.safetensors")).contains("missing.safetensors"));
     Ok(())

@@ -52,13 +52,10 @@ fn shapes_that_do_not_fit_are_named() -> Result<()> {
     for (initialiser, text) in [
         (
             &identity() as &dyn Fn(&Array) -> Result<Array>,
-            "[identity] the array has the shape [3]. Pass a square matrix.",
+            "[identity] The array has shape (3,). Pass a square matrix.",
         ),
-        (
-            &he_normal(Fan::In, 1.0),
-            "[he_normal] the array has the shape [3]. Pass at least two axes.",
-        ),
-        (&orthogonal(1.0), "[orthogonal] the array has the shape [3]. Pass a matrix."),
+        (&he_normal(Fan::In, 1.0), "[he_normal] The array has shape (3,). Pass at least two axes."),
+        (&orthogonal(1.0), "[orthogonal] The array has shape (3,). Pass a matrix."),
     ] {
         assert_eq!(initialiser(&a).expect_err("an error").to_string(), text);
     }

@@ -67,11 +67,11 @@ fn shapes_that_do_not_fit_are_named() -> Result<()> {
     let error = |result: Result<Array>| result.expect_err("an error").to_string();
     assert_eq!(
         error(mse_loss(&of(&[2, 1])?, &of(&[2])?, Mean)),
-        "[mse_loss] predictions of the shape [2, 1] and targets of the shape [2]. Pass arrays of the same shape."
+        "[mse_loss] predictions have shape (2, 1) and targets (2,). Pass arrays of the same shape."
     );
     assert_eq!(
         error(cross_entropy(&of(&[4, 3])?, of(&[3])?.astype(Dtype::Int32), Mean)),
-        "[cross_entropy] targets of the shape [3] for logits of the shape [4, 3]. Pass class indices of the shape [4], or \
+        "[cross_entropy] Targets have shape (3,) and logits (4, 3). Pass class indices of shape (4,), or \
          probabilities of the logits' shape."
     );
     let smoothed = CrossEntropy { label_smoothing: 1.0, ..CrossEntropy::default() };

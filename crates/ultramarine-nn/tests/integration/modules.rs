@@ -207,7 +207,7 @@ fn updates_check_names_and_shapes() -> Result<()> {
     );
     assert_eq!(
         error(model.update(&new("a", Array::zeros(&[2], Dtype::Float32)?))),
-        "[update] of another shape than their parameters: a [2] for []. Compare with the names and shapes of \
+        "[update] not of the shape of their parameters: a [2] for []. Compare with the names and shapes of \
          `parameters`."
     );
     assert_eq!(
@@ -253,17 +253,17 @@ fn gradients_are_of_trained_parameters() -> Result<()> {
     let error = |outcome: Result<(Array, Gradients)>| outcome.expect_err("an error").to_string();
     assert_eq!(
         error(value_and_grad(&mut model, |m| m.b.reshape(&[1]))),
-        "[value_and_grad] the function has to return a scalar, and returned an array of shape (1). Take its mean or sum."
+        "[value_and_grad] The function must return a scalar, not an array of shape (1,). Take its mean or sum."
     );
     model.b.set(Array::scalar(1i32));
     assert_eq!(
         error(value_and_grad(&mut model, product)),
-        "[value_and_grad] the parameter b is of int32, which has no gradients. Freeze it."
+        "[value_and_grad] The parameter b is int32, which has no gradient. Freeze it."
     );
     model.freeze();
     assert_eq!(
         error(value_and_grad(&mut model, product)),
-        "[value_and_grad] the model has no parameters to train. Unfreeze some."
+        "[value_and_grad] The model has no parameters to train. Unfreeze some."
     );
     Ok(())
 }
@@ -321,27 +321,27 @@ fn wrong_inputs_are_named() -> Result<()> {
     for (error, text) in [
         (
             error(InstanceNorm::new().forward(&x)),
-            "[InstanceNorm] input of the shape [2]. Pass at least 3 axes, the first of the batch, the last of channels.",
+            "[InstanceNorm] The input has shape (2,). Pass at least 3 axes, the first for the batch, the last for channels.",
         ),
         (
             error(Dropout2d::new(0.1)?.forward(&x)),
-            "[Dropout2d] input of the shape [2]. Pass an array of 3 or 4 axes, channels last.",
+            "[Dropout2d] The input has shape (2,). Pass an array of 3 or 4 axes, channels last.",
         ),
         (
             error(MaxPool1d::new(2).forward(&x)),
-            "[MaxPool1d] input of the shape [2]. Pass 3 axes, the first of the batch, the last of channels.",
+            "[MaxPool1d] The input has shape (2,). Pass 3 axes, the first for the batch, the last for channels.",
         ),
         (
             error(BatchNorm::new(2)?.forward(&x.reshape(&[1, 2])?)),
-            "[BatchNorm] input of the shape [1, 2] has one value per channel. Pass more of them in training.",
+            "[BatchNorm] The input of shape (1, 2) has one value per channel. Pass more in training.",
         ),
         (
             error(RNN::new(2, 2)?.forward(&x)),
-            "[RNN] input of the shape [2]. Pass (..., steps, elements).",
+            "[RNN] The input has shape (2,). Pass (..., steps, elements).",
         ),
         (
             error(Upsample::new(2.0, Interpolation::Nearest).forward(&x)),
-            "[Upsample] input of the shape [2]. Pass (batch, ..., channels) with a spatial axis.",
+            "[Upsample] The input has shape (2,). Pass (batch, ..., channels) with a spatial axis.",
         ),
     ] {
         assert_eq!(error, text);
@@ -358,7 +358,7 @@ fn wrong_inputs_are_named() -> Result<()> {
     assert_eq!(Conv1d::new(4, 4, 1)?.groups(2)?.weight.shape(), [4, 1, 2]);
     assert_eq!(
         MultiHeadAttention::new(3, 2).map_err(text).expect_err("an error"),
-        "[MultiHeadAttention] 3 dims for 2 heads. Pass a multiple of the heads."
+        "[MultiHeadAttention] 3 dims cannot be divided into 2 heads. Pass a multiple of the heads."
     );
     Ok(())
 }

@@ -125,16 +125,19 @@ fn numbers_that_do_not_do_are_named() {
         (error(RMSprop::new(0.1).eps(0.0)), "[RMSprop] eps is 0. Pass a positive number."),
         (
             error(SGD::new(0.1).nesterov(true)),
-            "[SGD] nesterov with momentum 0 and dampening 0. Pass a positive momentum and no dampening.",
+            "[SGD] nesterov has momentum 0 and dampening 0. Pass a positive momentum and no dampening.",
         ),
         (
             error(Adafactor::new().relative_step(false)),
-            "[Adafactor] the state has no \"learning_rate\". Set the state that the optimizer had.",
+            "[Adafactor] The state has no \"learning_rate\". Set the state that the optimizer had.",
         ),
-        (error(SGD::new(step_decay(0.1, 0.9, 0))), "[step_decay] 0 steps. Pass a positive number."),
+        (
+            error(SGD::new(step_decay(0.1, 0.9, 0))),
+            "[step_decay] The number of steps is 0. Pass a positive number.",
+        ),
         (
             error(SGD::new(join_schedules(vec![0.1.into()], vec![3]))),
-            "[join_schedules] 1 schedules have 1 boundaries. Pass one between two schedules each.",
+            "[join_schedules] 1 schedules have 1 boundaries. Pass one between each two schedules.",
         ),
     ] {
         assert_eq!(error, text);
@@ -183,12 +186,12 @@ fn a_state_goes_on_where_it_was() -> Result<()> {
     let error = second.set_state(Parameters::from([("step".to_owned(), Array::scalar(0u64))]));
     assert_eq!(
         error.expect_err("an error").to_string(),
-        "[MultiOptimizer] the state has \"step\", and that of 2 optimizers begins with states.0 to states.1."
+        "[MultiOptimizer] The state has \"step\", and names of 2 optimizers begin with states.0 to states.1. Set the state that the optimizers had."
     );
     let error = Adam::new(0.1).set_state(Parameters::new()).expect_err("an error");
     assert_eq!(
         error.to_string(),
-        "[Adam] the state has no \"step\". Set the state that the optimizer had."
+        "[Adam] The state has no \"step\". Set the state that the optimizer had."
     );
     Ok(())
 }

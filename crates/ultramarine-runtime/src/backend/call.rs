@@ -182,7 +182,13 @@ impl Exec {
         let elements = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
         let bytes = elements.map(|n| dtype.bytes_of(n)).filter(|n| *n < usize::MAX);
         let bytes = bytes.ok_or_else(|| {
-            Error::Memory(format!("no memory for an array of shape {}", shape::Show(shape)).into())
+            Error::Memory(
+                format!(
+                    "No memory for an array of shape {}. Use a smaller one.",
+                    shape::Show(shape)
+                )
+                .into(),
+            )
         })?;
         let buffer = self.buffer(bytes)?;
         Ok(Value { buffer, offset: 0, strides: shape::contiguous_strides(shape) })
@@ -316,8 +322,8 @@ impl Exec {
     fn not_deterministic(&self, name: &str, why: &str) -> Error {
         let DeviceState { device, backend, .. } = self.device;
         let text = format!(
-            "set_deterministic is on, but {device} (backend {backend}) does not say that equal calls give equal bits, \
-             and those of {name} may depend on {why}. Run it on another device, or set_deterministic(False)."
+            "set_deterministic is on, but {device} (backend {backend}) does not promise bitwise identical results, \
+             and those of {name} depend on {why}. Run it on another device, or set_deterministic(False)."
         );
         Error::runtime(self.op.get(), text)
     }
@@ -494,8 +500,8 @@ impl Exec {
                 return Err(Error::runtime(
                     name,
                     format!(
-                        "backend {} made a plan and then refused its command, which the \
-                         contract forbids: {message}",
+                        "backend {} accepted an operation and then refused its command, which the \
+                         contract forbids: {message}. Report it to the authors of the backend",
                         plan.kernels.backend
                     ),
                 ));

@@ -132,7 +132,7 @@ impl Collectives {
         let code = unsafe { (self.functions.make_id)(self.device.handle, &mut id, &mut error) };
         host_table::check("make_id", code, error)?;
         let bytes = id.bytes.get(..id.length as usize).ok_or_else(|| {
-            Error::runtime(&self.device.backend, format!("an id of {} bytes", id.length))
+            Error::runtime(&self.device.backend, format!("The id has {} bytes, more than the contract allows. Report it to the authors of the backend.", id.length))
         })?;
         Ok(bytes.to_vec())
     }
@@ -145,7 +145,7 @@ impl Collectives {
         shutdown::check(self.device)?;
         let mut given = CollectiveId { length: id.len() as u32, ..CollectiveId::default() };
         let place = given.bytes.get_mut(..id.len()).ok_or_else(|| {
-            Error::value("init", format!("an id of {} bytes is too long.", id.len()))
+            Error::value("init", format!("An id of {} bytes is too long. Use the same version of ultramarine in all processes.", id.len()))
         })?;
         place.copy_from_slice(id);
         let (mut handle, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());

@@ -89,7 +89,7 @@ impl DeviceState {
         let made = if active > limit {
             Err(Error::Memory(
                 format!(
-                    "no memory for {bytes} bytes on {} {}: {} are in use, the limit is {limit}",
+                    "no memory for {bytes} bytes on {} {}: {} are in use, the limit is {limit}. Free arrays, or raise the limit by set_memory_limit",
                     self.backend,
                     self.device,
                     active - bytes
@@ -228,6 +228,6 @@ impl DeviceState {
     }
 
     pub(super) fn lacks(&self, what: &str) -> Error {
-        Error::Runtime(format!("backend {} lacks {what}", self.backend).into())
+        Error::Runtime(format!("backend {} lacks {what}. Update it", self.backend).into())
     }
 }

@@ -347,7 +347,7 @@ impl DeviceStream {
         let outcome = self.block(number).and_then(|done| {
             // Lost meanwhile.
             self.failure(number)?;
-            // What it waited for on other streams is completed too; has that failed?
+            // Its dependencies on other streams are completed, too. They may have failed.
             let needs: SmallVec<[_; 4]> = lock(&self.needs)
                 .iter()
                 .filter(|n| n.number <= number)

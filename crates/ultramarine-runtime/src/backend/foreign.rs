@@ -92,7 +92,12 @@ impl DeviceState {
     #[cold]
     fn no_interchange(&self, op: &str, what: &str, kind: u32) -> Error {
         let (backend, device, kind) = (&self.backend, self.device, kind_name(kind));
-        Error::buffer_device(op, format!("backend {backend} ({device}) cannot {what} {kind}."))
+        Error::buffer_device(
+            op,
+            format!(
+                "Backend {backend} ({device}) cannot {what} {kind}. Copy the array to the CPU first."
+            ),
+        )
     }
 
     /// Turns the backend's errors about memory into errors of the device, unless memory ran out.
@@ -102,7 +107,7 @@ impl DeviceState {
             (_, Error::Memory(message)) => Error::Memory(message),
             (_, e) => Error::buffer_device(
                 op,
-                format!("backend {} ({}) refuses the memory: {e}", self.backend, self.device),
+                format!("Backend {} ({}) refuses the memory: {e}", self.backend, self.device),
             ),
         })
     }

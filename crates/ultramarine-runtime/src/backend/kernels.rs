@@ -128,16 +128,18 @@ impl KernelList {
 pub fn overlay(table: abi::BackendTable, name: &str, variant: &str, score: u32) -> Result<()> {
     let refuse = |why: &str| Err(Error::Runtime(format!("backend {name} {why}").into()));
     if table.device_type != device_type::CPU {
-        return refuse("is not of device type CPU, so it cannot overlay cpu:0");
+        return refuse(
+            "is not of device type CPU, so it cannot overlay cpu:0. Load it without `overlay`",
+        );
     }
     let (Some(count), Some(info_of), Some(open), Some(_), Some(_)) =
         (table.device_count, table.device_info, table.device_open, table.prepare, table.submit)
     else {
-        return refuse("lacks a required function");
+        return refuse("lacks a required function. Run the conformance kit on it");
     };
     // SAFETY: the backend's own function with its own pointer.
     if unsafe { count(table.backend) } == 0 {
-        return refuse("has no device");
+        return refuse("has no device. Let its score be 0");
     }
     // SAFETY: all-zero is a valid DeviceInfo.
     let mut info: abi::DeviceInfo = unsafe { std::mem::zeroed() };
@@ -147,7 +149,9 @@ pub fn overlay(table: abi::BackendTable, name: &str, variant: &str, score: u32) 
     let code = unsafe { info_of(table.backend, 0, &mut info, &mut error) };
     host_table::check("device_info", code, error)?;
     if info.synchronous == 0 || info.host_memory == 0 {
-        return refuse("does not say that it computes in host memory and synchronously");
+        return refuse(
+            "does not compute in host memory and synchronously. Set `host_memory` and `synchronous` in device_info",
+        );
     }
     let mut error = std::ptr::null_mut();
     // SAFETY: as above.

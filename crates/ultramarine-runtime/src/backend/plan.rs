@@ -208,7 +208,10 @@ impl DeviceState {
                 Ok(None) => refused = Some(kernels),
                 // An overlay that fails does not take the built-in kernels with it.
                 Err(error) if i + 1 < list.len() => {
-                    let text = format!("backend {} made no plan: {error}", kernels.backend);
+                    let text = format!(
+                        "backend {} made no plan, so the next one is asked: {error}",
+                        kernels.backend
+                    );
                     log::log(log::Level::Warning, text);
                 }
                 Err(error) => return Err(error),

@@ -28,7 +28,7 @@ impl Registration {
         let mut owner = lock(&OWNER);
         while let Some(other) = *owner {
             if other == me {
-                return Err(Error::Runtime("backends cannot be loaded from within a load".into()));
+                return Err(Error::Runtime("Backends cannot be loaded while a backend is loading. Load them one after the other.".into()));
             }
             owner = FREE.wait(owner).unwrap_or_else(PoisonError::into_inner);
         }

@@ -132,7 +132,7 @@ pub fn unknown(device: Device, hint: &str) -> Error {
         .flat_map(|b| b.devices.iter().map(move |d| format!("{d} ({})", b.name)))
         .collect();
     Error::Value(
-        format!("No backend loaded for device {device}; loaded: {}.{hint}", loaded.join(", "))
+        format!("No backend is loaded for device {device}. Loaded: {}.{hint}", loaded.join(", "))
             .into(),
     )
 }
@@ -247,8 +247,11 @@ pub fn add(
             if !duplicates && before.iter().any(|d| same(&d.info.identity, &properties.identity)) {
                 continue;
             }
-            let index = u16::try_from(before.len() + devices.len())
-                .map_err(|_| start::StartError::Table("there are too many devices".to_owned()))?;
+            let index = u16::try_from(before.len() + devices.len()).map_err(|_| {
+                start::StartError::Table(
+                    "there are too many devices: 65536 are possible".to_owned(),
+                )
+            })?;
             devices.push(started.open(i, properties, Device::gpu(index))?);
         }
         if devices.is_empty() && started.devices > 0 {

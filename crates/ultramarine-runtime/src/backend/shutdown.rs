@@ -28,8 +28,10 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub fn ended() -> Option<&'static str> {
     match STATE.load(Ordering::SeqCst) {
         OPEN => None,
-        FORKED => Some("cannot be used in a forked child; start the process afresh (\"spawn\")"),
-        _ => Some("cannot be used while the process exits"),
+        FORKED => Some(
+            "cannot be used in a forked child. Start new processes instead (multiprocessing: the method \"spawn\")",
+        ),
+        _ => Some("cannot be used while the process exits. Evaluate the arrays before"),
     }
 }
 

@@ -97,14 +97,12 @@ pub fn start(
     let code = unsafe { init(host_table::table(), place.place(), &mut error) };
     host_table::check("init", code, error)?;
     if !place.is_whole() {
-        return Err(StartError::Table(format!(
-            "init wrote beyond the table's {room} bytes that it was given"
-        )));
+        return Err(StartError::Table(format!("init wrote beyond the {room} bytes of the table")));
     }
     let written = place.value.size;
     if written > room {
         return Err(StartError::Table(format!(
-            "init says that it wrote {written} bytes of table; there was room for {room}"
+            "init says that it wrote {written} bytes of the table, which has room for {room}"
         )));
     }
     // SAFETY: the table begins with its size, which is no more than its room.
@@ -135,7 +133,9 @@ pub fn start(
     // SAFETY: the backend's own function with its own pointer.
     let devices = table.device_count.map_or(0, |count| unsafe { count(table.backend) });
     if devices > MOST_DEVICES {
-        return Err(StartError::Table(format!("it says that it has {devices} devices")));
+        return Err(StartError::Table(format!(
+            "it says that it has {devices} devices, where {MOST_DEVICES} are possible"
+        )));
     }
     Ok(Started { table: validation_layer::wrap_if_enabled(table), name, devices })
 }
@@ -172,9 +172,7 @@ impl Started {
         let code = unsafe { describe(self.table.backend, index, place.place(), &mut error) };
         host_table::check("device_info", code, error)?;
         if !place.is_whole() {
-            return Err(StartError::Table(
-                "device_info wrote beyond the struct that it was given".to_owned(),
-            ));
+            return Err(StartError::Table("device_info wrote beyond its struct".to_owned()));
         }
         Ok(place.value)
     }

@@ -221,7 +221,7 @@ impl DeviceState {
         made.then_some(Mark { device: self, timing, stream, slot })
     }
 
-    /// What to add to a time of the device's clock to have one of `now`'s, in nanoseconds; `None` where the device has no
+    /// The nanoseconds to add to a time of the device's clock for one of `now`'s; `None` where the device has no
     /// clock. Waits for a stream that has nothing to do.
     pub fn clock_offset(&'static self, now: impl Fn() -> i64) -> Option<i64> {
         self.timing?;

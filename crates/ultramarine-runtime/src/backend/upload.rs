@@ -107,7 +107,10 @@ impl DeviceState {
         // Given back unless the copy takes it.
         let lent = Lent { device: self, upload, piece: Cell::new(piece.handle) };
         if piece.memory.is_null() || piece.bytes < bytes as u64 {
-            let text = format!("lend gave {} bytes instead of {bytes}", piece.bytes);
+            let text = format!(
+                "lend returned {} bytes instead of {bytes}. Report it to the authors of the backend.",
+                piece.bytes
+            );
             return Err(Error::runtime(&self.backend, text));
         }
         // SAFETY: the backend lends that many bytes, and nothing else uses them. It is foreign memory, with some content.

@@ -161,7 +161,7 @@ fn set(
         return Err(Error::value(
             name,
             format!(
-                "Several backends have devices ({}): say which is meant, {name}(limit, device).",
+                "Several backends have devices ({}). Name one: {name}(limit, device).",
                 names.join(", ")
             ),
         ));

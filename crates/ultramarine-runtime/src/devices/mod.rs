@@ -21,7 +21,7 @@ fn autoload() {}
 #[cfg(not(feature = "loader"))]
 #[inline]
 pub fn hint() -> String {
-    " This program was built without the loader: it has only backends that are linked in."
+    " This program was built without the loader. Link the backend into it, or enable the feature `loader`."
         .to_owned()
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 ///
 /// ```
 /// use ultramarine_runtime::error::Message;
-/// let message = Message::from("[add] Shapes (2,3) and (4) cannot be broadcast.");
+/// let message = Message::from("[add] Shapes (2, 3) and (4,) cannot be broadcast.");
 /// assert!(message.starts_with("[add]"));
 /// ```
 #[derive(Clone)]

@@ -91,7 +91,7 @@ pub(super) fn validate(info: &BackendAbiInfo, file: &FileName, host: &Host) -> R
     let (name, variant) = (inline_str(&info.name), inline_str(&info.variant));
     if name != file.name || variant != file.variant {
         let text = format!(
-            "it says that it is {:?}, its file is named {:?}",
+            "its name is {:?} by its ABI info, and {:?} by its file name",
             full_name(&name, &variant),
             file.full()
         );

@@ -56,7 +56,7 @@ fn read_from<R: ReadCacheOps>(cache: &ReadCache<R>) -> Result<Option<BackendAbiI
         Err(_) => return Err(Reason::new(Code::NotALibrary, unknown_kind(cache))),
     };
     let foreign = || {
-        let text = format!("it is {kind:?}, libraries of this system are {FORMAT:?}");
+        let text = format!("it is a {kind:?} file, and libraries of this system are {FORMAT:?}");
         Err(Reason::new(Code::NotALibrary, text))
     };
     match (kind, FORMAT) {
@@ -73,8 +73,10 @@ fn read_from<R: ReadCacheOps>(cache: &ReadCache<R>) -> Result<Option<BackendAbiI
 fn unknown_kind<R: ReadCacheOps>(cache: &ReadCache<R>) -> String {
     match cache.len() {
         Ok(0) => "it is empty".to_owned(),
-        Ok(n) if is_text(cache, n) => format!("not a shared library, but a text file of {n} bytes"),
-        Ok(n) => format!("not a shared library ({n} bytes, unrecognised header)"),
+        Ok(n) if is_text(cache, n) => {
+            format!("it is not a shared library, but a text file of {n} bytes")
+        }
+        Ok(n) => format!("it is not a shared library ({n} bytes, unrecognised header)"),
         Err(()) => "it cannot be read".to_owned(),
     }
 }
@@ -87,7 +89,7 @@ fn is_text<R: ReadCacheOps>(cache: &ReadCache<R>, length: u64) -> bool {
 }
 
 fn cut(what: &str) -> Reason {
-    Reason::new(Code::CutShort, format!("it is cut short or damaged: {what}"))
+    Reason::new(Code::CutShort, format!("it is truncated or damaged: {what}"))
 }
 
 fn of_elf<H, R>(cache: &ReadCache<R>) -> Result<Option<BackendAbiInfo>, Reason>
@@ -110,7 +112,9 @@ where
             (segment.p_offset(endian).into(), segment.p_filesz(endian).into());
         let end = start.saturating_add(size);
         if end > length {
-            return Err(cut(&format!("its headers speak of {end} bytes, it has {length}")));
+            return Err(cut(&format!(
+                "its headers refer to byte {end}, and it has {length} bytes"
+            )));
         }
     }
     segments::validate(header, endian, cache).map_err(|e| cut(&e))?;
@@ -150,7 +154,7 @@ fn machine(theirs: Machine, is_64: bool, big: bool) -> Result<(), Reason> {
         .find(|(m, _)| *m == theirs)
         .map_or_else(|| format!("machine type {}", theirs.0), |(_, name)| (*name).to_owned());
     let text = format!(
-        "it is for {name}, {}-bit, {}-endian; this process is {}, {}-bit, {}-endian",
+        "it is built for {name}, {}-bit, {}-endian, and this process is {}, {}-bit, {}-endian",
         bits(is_64),
         order(big),
         std::env::consts::ARCH,
@@ -172,7 +176,10 @@ fn of_section<R: ReadCacheOps>(
         _ => "another processor",
     };
     if architecture != std::env::consts::ARCH {
-        let text = format!("it is for {architecture}, this is {}", std::env::consts::ARCH);
+        let text = format!(
+            "it is built for {architecture}, and this process is {}",
+            std::env::consts::ARCH
+        );
         return Err(Reason::new(Code::Machine, text));
     }
     match file.section_by_name(name) {
@@ -189,7 +196,7 @@ fn decode(bytes: &[u8]) -> Result<BackendAbiInfo, Reason> {
         None => return Err(damaged(format!("its note holds {} bytes", bytes.len()))),
     };
     if size > bytes.len() || size < 4 {
-        let text = format!("its note says {size} bytes and holds {}", bytes.len());
+        let text = format!("its note claims {size} bytes and holds {}", bytes.len());
         return Err(damaged(text));
     }
     // SAFETY: all-zero is a valid BackendAbiInfo, as is any pattern: it has integers only.

@@ -92,7 +92,8 @@ pub(super) fn validate(features: &str) -> Result<(), Reason> {
     if missing.is_empty() {
         return Ok(());
     }
-    let text = format!("it needs what this processor lacks: {}", missing.join(", "));
+    let text =
+        format!("it needs processor features that this machine lacks: {}", missing.join(", "));
     Err(Reason::new(Code::CpuFeature, text))
 }
 

@@ -29,7 +29,7 @@ pub(super) fn validate(path: &Path, explicit: bool) -> Result<ValidatedFile, Rea
         return Err(Reason::new(Code::NotRegular, text));
     }
     let file = File::open(&real).map_err(|e| unreadable(path, &e))?;
-    // What was opened, in case that the path has changed meanwhile.
+    // The opened file, because the path may have changed.
     let metadata = file.metadata().map_err(|e| unreadable(path, &e))?;
     let id = permissions(path, &real, &metadata, explicit)?;
     Ok(ValidatedFile { real, file, id })
@@ -38,11 +38,13 @@ pub(super) fn validate(path: &Path, explicit: bool) -> Result<ValidatedFile, Rea
 fn unreadable(path: &Path, error: &io::Error) -> Reason {
     let is_link = path.symlink_metadata().is_ok_and(|m| m.is_symlink());
     let (code, text) = match error.kind() {
-        io::ErrorKind::NotFound if is_link => (Code::Missing, "the link leads nowhere".to_owned()),
+        io::ErrorKind::NotFound if is_link => {
+            (Code::Missing, "the link points to a file that does not exist".to_owned())
+        }
         io::ErrorKind::NotFound => (Code::Missing, "there is no such file".to_owned()),
         #[cfg(unix)]
         _ if error.raw_os_error() == Some(libc::ELOOP) => {
-            (Code::LinkLoop, "its links lead in a circle".to_owned())
+            (Code::LinkLoop, "its links form a circle".to_owned())
         }
         _ => (Code::Unreadable, format!("it cannot be read: {error}")),
     };
@@ -88,7 +90,7 @@ fn permissions(
 ) -> Result<FileId, Reason> {
     use std::os::unix::fs::MetadataExt;
     if metadata.mode() & OTHERS_WRITE != 0 {
-        let text = format!("everybody may write to it (mode {:o})", metadata.mode() & 0o7777);
+        let text = format!("all users can write to it (mode {:o})", metadata.mode() & 0o7777);
         return Err(Reason::new(Code::WritableFile, text));
     }
     // Each place from which a link leads on is as important as where it ends.
@@ -109,7 +111,7 @@ fn permissions(
     let user = unsafe { libc::geteuid() };
     let owner = metadata.uid();
     if !explicit && owner != 0 && owner != user {
-        let text = format!("it belongs to user {owner}, neither root nor this one ({user})");
+        let text = format!("its owner is user {owner}, neither root nor this user ({user})");
         return Err(Reason::new(Code::Owner, text));
     }
     Ok((metadata.dev(), metadata.ino()))
@@ -130,7 +132,7 @@ fn directory(directory: &Path) -> Result<(), Reason> {
         let sticky_parent = level > 0 && metadata.mode() & STICKY != 0;
         if metadata.mode() & OTHERS_WRITE != 0 && !sticky_parent {
             let text = format!(
-                "everybody may write to the directory {} (mode {:o})",
+                "all users can write to the directory {} (mode {:o})",
                 above.display(),
                 metadata.mode() & 0o7777
             );

@@ -59,11 +59,13 @@ impl Plugin {
             return Err(garbage(format!("its ABI info failed with status {code}")));
         }
         if !place.is_whole() {
-            return Err(garbage(format!("its ABI info wrote beyond the {room} bytes it got")));
+            return Err(garbage(format!("its ABI info wrote beyond its {room} bytes")));
         }
         let written = place.value.size;
         if written > room {
-            return Err(garbage(format!("its ABI info says {written} bytes; it got {room}")));
+            return Err(garbage(format!(
+                "its ABI info says that it wrote {written} bytes into {room}"
+            )));
         }
         // SAFETY: the struct begins with its size, which is no more than its room.
         unsafe { abi::read_sized(&place.value) }.ok_or_else(|| garbage("no ABI info".to_owned()))
@@ -90,7 +92,7 @@ impl Plugin {
         let code = unsafe { score(place.place()) };
         let garbage = |text: String| Err(Reason::new(Code::ScoreGarbage, text));
         if !place.is_whole() || !devices.is_whole() {
-            return garbage("its score wrote beyond the structs it got".to_owned());
+            return garbage("its score wrote beyond its structs".to_owned());
         }
         let scored = place.value;
         let reason = inline_str(&scored.reason);
@@ -102,20 +104,18 @@ impl Plugin {
         }
         match (scored.score, reason.is_empty()) {
             (0, true) => {
-                let reason = "it cannot run here (score 0), and does not say why";
+                let reason = "it cannot run on this machine (score 0), and gives no reason";
                 let reason = Reason::new(Code::ScoreZero, reason);
-                return Err(
-                    reason.with_remedy("ask its authors: `reason` of the score should say why")
-                );
+                return Err(reason.with_remedy("ask its authors to set `reason` in the score"));
             }
-            (0, false) => return zero(format!("it cannot run here: {reason}")),
+            (0, false) => return zero(format!("it cannot run on this machine: {reason}")),
             (n, _) if n > abi::MAX_SCORE => {
-                return garbage(format!("its score is {n}, the most is {}", abi::MAX_SCORE));
+                return garbage(format!("its score is {n}, above the maximum {}", abi::MAX_SCORE));
             }
             _ => {}
         }
         if scored.device_count > MOST_DEVICES {
-            return garbage(format!("its score speaks of {} devices", scored.device_count));
+            return garbage(format!("its score claims {} devices", scored.device_count));
         }
         let n = (scored.device_count as usize).min(DESCRIBED);
         Ok((scored.score, devices.value[..n].to_vec()))
@@ -163,9 +163,9 @@ fn refused(real: &Path, message: &str) -> Reason {
     // glibc: "libfoo.so.1: cannot open shared object file: No such file or directory".
     let missing = message.split_once(": cannot open shared object file").map(|(name, _)| name);
     match missing.filter(|name| std::path::Path::new(name) != real) {
-        Some(name) => reason.with_remedy(format!("install what provides the library {name}")),
+        Some(name) => reason.with_remedy(format!("install the package with the library {name}")),
         None if message.contains("undefined symbol") => {
-            reason.with_remedy("link it against the library that has the symbol")
+            reason.with_remedy("link it against the library that defines the symbol")
         }
         None => reason,
     }

@@ -117,14 +117,22 @@ pub fn load_best(name: &str) -> Result<BackendInfo> {
     Err(Error::Runtime(if whys.is_empty() {
         let places: Vec<String> =
             search_paths().iter().map(|s| s.path.display().to_string()).collect();
-        format!("There is no backend {name} in {}", one_of(&places)).into()
+        format!(
+            "There is no backend {name} in {}. Install its package, or load it by its path",
+            one_of(&places)
+        )
+        .into()
     } else {
         format!("Cannot load backend {name}: {}", whys.join("; ")).into()
     }))
 }
 
 fn one_of(places: &[String]) -> String {
-    if places.is_empty() { "no directory at all".to_owned() } else { places.join(", ") }
+    if places.is_empty() {
+        "any directory (no search path is set)".to_owned()
+    } else {
+        places.join(", ")
+    }
 }
 
 /// Loads one file, which may belong to anybody, from any directory that is safe otherwise. Its devices follow
@@ -185,12 +193,12 @@ fn autoload_slowly() {
 /// A remedy for a missing device, as text for errors.
 pub fn hint() -> String {
     if off() {
-        return " ULTRAMARINE_BACKEND_AUTOLOAD is 0: load a backend first.".to_owned();
+        return " ULTRAMARINE_BACKEND_AUTOLOAD is 0. Load a backend first.".to_owned();
     }
     let report = report();
     let left = report.candidates.iter().filter(|c| c.outcome != Outcome::Loaded).count();
     if left > 0 {
-        return format!(" Left out: {left}; backends.report() says why.");
+        return format!(" Left out: {left}. Print backends.report() for the reasons.");
     }
     let places: Vec<String> =
         report.directories.iter().map(|d| d.path.display().to_string()).collect();

@@ -55,7 +55,7 @@ impl<'a> Wanted<'a> {
         let patterns = |globs: &[&str]| {
             let pattern = |glob: &&str| {
                 Pattern::new(glob).map_err(|e| {
-                    Error::Value(format!("[load_all] {glob:?} is not a glob: {}", e.msg).into())
+                    Error::Value(format!("[load_all] {glob:?} is not a glob: {}. Write patterns such as \"cuda*\".", e.msg).into())
                 })
             };
             globs.iter().map(pattern).collect::<Result<Vec<_>>>()
@@ -82,12 +82,12 @@ impl<'a> Wanted<'a> {
         if let Some(glob) = matching(&self.blocked) {
             return Err(Reason::new(
                 Code::Blocked,
-                format!("{glob:?} in `blocked` matches {full}"),
+                format!("the pattern {glob:?} in `blocked` matches {full}"),
             ));
         }
         match &self.allowed {
             Some(allowed) if matching(allowed).is_none() => {
-                let text = format!("nothing in `allowed` matches {full}");
+                let text = format!("no pattern in `allowed` matches {full}");
                 Err(Reason::new(Code::NotAllowed, text))
             }
             _ => Ok(()),
@@ -239,10 +239,8 @@ fn validate_file(
             Some(Ok(name)) => name,
             Some(Err(())) | None => {
                 let file = attempt.record.path.file_name().unwrap_or_default();
-                let text = format!(
-                    "its file is named {}, which is no name of a backend",
-                    file.to_string_lossy()
-                );
+                let text =
+                    format!("its file name {} is not that of a backend", file.to_string_lossy());
                 return Err(Reason::new(Code::FileName, text));
             }
         };
@@ -354,7 +352,7 @@ fn apply_filter(attempt: &mut LoadAttempt, filter: &Filter<'_>) -> Result<(), Re
     };
     match filter(&offer) {
         Ok(true) => Ok(()),
-        Ok(false) => Err(Reason::new(Code::Filtered, "the filter did not take it")),
+        Ok(false) => Err(Reason::new(Code::Filtered, "the filter rejected it")),
         Err(error) => Err(Reason::new(Code::FilterFailed, format!("the filter failed: {error}"))),
     }
 }
@@ -401,7 +399,7 @@ fn start_best(
 fn outscored(attempt: &LoadAttempt, best: &BackendInfo) -> Reason {
     let path = best.path.as_deref().unwrap_or(Path::new("")).display();
     let text = if Some(best.score) == attempt.record.score {
-        format!("{path} scores the same, {}, and is found first", best.score)
+        format!("{path} has the same score, {}, and is found first", best.score)
     } else {
         format!("{path} scores {}", best.score)
     };
@@ -420,7 +418,7 @@ fn duplicate() -> Reason {
 
 /// The remedy for an init that fails without a message.
 const SAY_WHY: &str =
-    "let ultramarine_backend_init say why: return um_fail(host, error, UM_ERROR, \"...\")";
+    "return a reason from ultramarine_backend_init: um_fail(host, error, UM_ERROR, \"...\")";
 
 /// Calls init, checks what it filled in, and registers its devices.
 fn launch(
@@ -443,7 +441,7 @@ fn launch(
             let remedy = format!("set it in ultramarine_backend_init: t.{name} = ...");
             Reason::new(Code::TableDiffers, text).with_remedy(remedy)
         }
-        StartError::NoDevice => Reason::new(Code::NoDevices, "it found no device"),
+        StartError::NoDevice => Reason::new(Code::NoDevices, "it found no device on this machine"),
         StartError::Served => duplicate(),
     };
     let started = start::start(plugin.init(), Some(info)).map_err(refused)?;

@@ -120,7 +120,7 @@ pub(super) fn run_all(files: &[(PathBuf, PathBuf)]) -> Vec<Verdict> {
     });
     cache.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).save();
     let unprobed = || {
-        let reason = Reason::new(Code::ProbeFailed, "it was not probed");
+        let reason = Reason::new(Code::ProbeFailed, "the child process did not report on it");
         Verdict { milliseconds: 0.0, result: Err((Stage::Probe, reason)) }
     };
     verdicts.into_iter().map(|v| v.into_inner().unwrap_or_else(unprobed)).collect()
@@ -138,7 +138,7 @@ fn probe_file(
         return known.map_err(|reason| (Stage::Probe, reason));
     }
     let result = run_child(command, path, limit);
-    // What the machine has today it may lack tomorrow; crashes and health are the file's own.
+    // Only verdicts about the file itself are remembered: the machine's devices may change.
     let own = match &result {
         Ok(()) => Some(None),
         Err((_, r)) if matches!(r.code, Code::ProbeCrashed | Code::ProbeHung) => Some(Some(r)),
@@ -154,7 +154,7 @@ fn probe_file(
 fn run_child(command: &[OsString], path: &Path, limit: Duration) -> Result<(), (Stage, Reason)> {
     let failed = |text: String| (Stage::Probe, Reason::new(Code::ProbeFailed, text));
     let (program, arguments) =
-        command.split_first().ok_or_else(|| failed("there is no command".to_owned()))?;
+        command.split_first().ok_or_else(|| failed("the probe's command is empty".to_owned()))?;
     let mut child = Command::new(program);
     child
         .args(arguments)
@@ -165,12 +165,14 @@ fn run_child(command: &[OsString], path: &Path, limit: Duration) -> Result<(), (
     child.env("ULTRAMARINE_BACKEND_AUTOLOAD", "0").env("ULTRAMARINE_BACKEND_PROBE", "0");
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut child, 0);
-    let child = child
-        .spawn()
-        .map_err(|e| failed(format!("{} does not start: {e}", program.to_string_lossy())))?;
+    let child = child.spawn().map_err(|e| {
+        failed(format!("the probe {} does not start: {e}", program.to_string_lossy()))
+    })?;
     let mut child = Guard(child, false);
     let deadline = Instant::now() + limit;
-    let Some(out) = child.0.stdout.take() else { return Err(failed("it has no output".into())) };
+    let Some(out) = child.0.stdout.take() else {
+        return Err(failed("the probe has no output".into()));
+    };
     let (sender, lines) = channel();
     let reader = std::thread::Builder::new().spawn(move || {
         for line in BufReader::new(out).split(b'\n').map_while(Result::ok) {
@@ -183,7 +185,9 @@ fn run_child(command: &[OsString], path: &Path, limit: Duration) -> Result<(), (
         }
     });
     if let Err(error) = reader {
-        return Err(failed(format!("no thread to read its answer: {error}")));
+        return Err(failed(format!(
+            "cannot start a thread that reads the probe's answer: {error}"
+        )));
     }
     let mut stage = Stage::File;
     loop {
@@ -219,7 +223,7 @@ fn answer(line: &str) -> Result<(), Option<(Stage, Reason)>> {
 
 fn hung(stage: Stage, limit: Duration) -> (Stage, Reason) {
     let text = format!(
-        "in a child process it did not come to an end in time ({} s), at the stage {}",
+        "it did not finish in a child process within {} s, at the stage {}",
         limit.as_secs_f64(),
         stage.name()
     );

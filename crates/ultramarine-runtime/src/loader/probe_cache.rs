@@ -63,7 +63,8 @@ impl ProbeCache {
         let code = Code::named(known["code"].as_str()?)?;
         let place = self.place.as_deref().unwrap_or(Path::new("")).display();
         let text = format!("{} (remembered)", known["text"].as_str()?);
-        let remedy = format!("report it to the backend's authors; to try it again, remove {place}");
+        let remedy =
+            format!("report it to the authors of the backend; to probe it again, remove {place}");
         Some(Err(Reason::new(code, text).with_remedy(remedy)))
     }
 

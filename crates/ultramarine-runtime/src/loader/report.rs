@@ -212,8 +212,8 @@ fn properties(f: &BackendProperties) -> Value {
     })
 }
 
-const WITHOUT_NOTE: &str = "its file has no note with the ABI info, so its code was run before processor and contract were checked";
-const KEEP_NOTE: &str = "make both with UM_DEFINE_BACKEND, and do not remove the section .note.ultramarine when stripping";
+const WITHOUT_NOTE: &str = "its file has no note with the ABI info, so its code ran before the processor and the contract were checked";
+const KEEP_NOTE: &str = "use UM_DEFINE_BACKEND, which adds the note, and keep the section .note.ultramarine when stripping";
 
 /// [`report`] as a table for people: each candidate with its score and devices, or with the reason
 /// why it was left out and the remedy.

@@ -62,7 +62,7 @@ pub(super) fn validate<'a, H: FileHeader, R: ReadRef<'a>>(
     let all: Vec<Segment> = segments.iter().map(|s| Segment::of(s, endian)).collect();
     let loaded: Vec<&Segment> = all.iter().filter(|s| s.kind == elf::PT_LOAD).collect();
     if loaded.is_empty() {
-        return Err("no segment of it is loaded".to_owned());
+        return Err("it has no segment to load".to_owned());
     }
     for (i, segment) in loaded.iter().enumerate() {
         let at = format!("its segment at {:#x}", segment.address);
@@ -79,7 +79,7 @@ pub(super) fn validate<'a, H: FileHeader, R: ReadRef<'a>>(
             ));
         }
         if segment.flags & READABLE == 0 {
-            return Err(format!("{at} can be neither read nor run"));
+            return Err(format!("{at} is not readable"));
         }
         if loaded.get(i + 1).is_some_and(|next| next.address < segment.end()) {
             return Err(format!("{at} overlaps the next one"));
@@ -128,7 +128,9 @@ fn sections<'a, H: FileHeader, R: ReadRef<'a>>(
             return Err(format!("its section at {address:#x} lies in no segment"));
         };
         if segment.flags & rights != rights {
-            return Err(format!("its section at {address:#x} lacks rights in its segment"));
+            return Err(format!(
+                "the segment of its section at {address:#x} lacks the rights that it needs"
+            ));
         }
     }
     Ok(())

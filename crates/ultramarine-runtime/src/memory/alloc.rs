@@ -32,7 +32,7 @@ const DEFAULT: usize = usize::MAX;
 /// The error of a request for which there is no memory.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "cannot allocate {bytes} bytes: {active} bytes are in use, the memory limit is {limit} bytes"
+    "cannot allocate {bytes} bytes: {active} bytes are in use, the memory limit is {limit} bytes. Free arrays, or raise the limit by set_memory_limit"
 )]
 pub struct AllocError {
     /// Bytes asked for.

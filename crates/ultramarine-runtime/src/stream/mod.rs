@@ -397,7 +397,7 @@ impl StreamState {
                 let error = Error::runtime(
                     "eval",
                     format!(
-                        "the system has no thread for a stream: {error}. Raise the limit of processes and threads \
+                        "The system cannot start a thread for a stream: {error}. Raise the limit of processes and threads \
                          (`ulimit -u`, or the container's), or of address space."
                     ),
                 );

@@ -29,7 +29,7 @@ pub fn shutdown() {
         return;
     }
     backend::shutdown::close();
-    // What was begun meanwhile ends soon: its next call of a backend is refused.
+    // Work that began meanwhile ends soon: its next call of a backend is refused.
     for (stream, state) in all() {
         if stream.device.kind == DeviceType::Gpu {
             state.drain();

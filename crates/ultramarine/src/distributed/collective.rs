@@ -39,7 +39,10 @@ pub(super) fn shape_of(kind: Kind, shape: &[usize], size: usize) -> Result<Shape
         Kind::AllGather => match shape.first_mut() {
             Some(first) => {
                 *first = first.checked_mul(size).ok_or_else(|| {
-                    Error::value(kind.name(), "the result has too many elements.")
+                    Error::value(
+                        kind.name(),
+                        "The result has too many elements. Gather smaller arrays.",
+                    )
                 })?;
             }
             None => shape.push(size),
@@ -48,7 +51,7 @@ pub(super) fn shape_of(kind: Kind, shape: &[usize], size: usize) -> Result<Shape
             Some(first) if first.is_multiple_of(size) => *first /= size,
             _ => bail!(
                 kind.name(),
-                "Invalid shape {} for a group of size {size}: the first axis is cut into {size} equal parts. Pad it, or \
+                "Invalid shape {} for a group of size {size}: the first axis is split into {size} equal parts. Pad it, or \
                  use all_sum.",
                 Show(&shape)
             ),

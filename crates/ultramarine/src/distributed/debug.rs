@@ -93,8 +93,8 @@ fn differences(all: &[String]) -> Option<String> {
     }
     let rank = all.iter().position(|text| text == most)?;
     Some(format!(
-        "processes of a group run different operations: {}, and rank {rank} runs {most}. All processes of a group have to \
-         call the same operations in the same order, with equal shapes and dtypes.",
+        "processes of a group run different operations: {}, and rank {rank} runs {most}. Call the same operations in all \
+         processes, in the same order, with equal shapes and dtypes.",
         others.join(", ")
     ))
 }

@@ -182,11 +182,11 @@ impl Group {
         let Some(transport) = &self.0.transport else {
             return Err(crate::Error::runtime(
                 "split",
-                "a group of 1 process cannot be split. Use the group itself.",
+                "A group of 1 process cannot be split. Use the group itself.",
             ));
         };
         if color < 0 {
-            bail!("split", "color {color} is negative. Number the new groups from 0 on.");
+            bail!("split", "`color` is {color}. Number the new groups from 0 on.");
         }
         self.finish()?;
         let key = if key < 0 { self.rank() as i32 } else { key };

@@ -147,5 +147,5 @@ fn mpi_is_there() -> bool {
 
 #[cfg(not(feature = "distributed"))]
 fn start_mpi() -> Result<Started> {
-    Ok(Started::No("It was built without the feature `distributed`.".to_owned()))
+    Ok(Started::No("The crate was built without the feature `distributed`. Enable it.".to_owned()))
 }

@@ -23,7 +23,7 @@ pub(super) fn end_at_exit(reason: &str) {
 /// The group of all processes that a launcher of MPI started. A process by itself does not start MPI.
 pub(super) fn start() -> Result<Started> {
     if ultramarine_mpi::launcher().is_none_or(|launcher| launcher.size <= 1) {
-        let text = "No launcher started this process as one of several: use mpirun, or python -m ultramarine.launch.";
+        let text = "This process was not started as one of several. Start it by mpirun or python -m ultramarine.launch.";
         return Ok(Started::No(text.to_owned()));
     }
     match ultramarine_mpi::world() {
@@ -97,7 +97,8 @@ fn request<'a>(
     output: *mut u8,
 ) -> Result<Request<'a>, Failure> {
     let Some(dtype) = dtype_of(work.dtype) else {
-        let text = format!("MPI does not communicate {}", work.dtype);
+        let text =
+            format!("MPI cannot transfer {}. View the array as uint8, or convert it", work.dtype);
         return Err(Error::runtime(work.kind.name(), text).into());
     };
     let (kind, count, description) = (kind_of(work.kind), work.count, work.description);

@@ -13,7 +13,7 @@ fn check(kind: Kind, dtype: Dtype) -> Result<()> {
     if dtype.is_storage() {
         return Err(Error::type_(
             kind.name(),
-            format!("{dtype} is not communicated. View the array as uint8, or convert it."),
+            format!("{dtype} cannot be transferred. View the array as uint8, or convert it."),
         ));
     }
     Ok(())
@@ -156,16 +156,19 @@ pub fn recv_like(x: &Array, from: i64, group: &Group) -> Result<Array> {
 fn peer(function: &str, what: &str, role: &str, rank: i64, group: &Group) -> Result<usize> {
     let size = group.size();
     if size == 1 {
-        bail!(function, "no process {rank} {what}: the group has 1 process.");
+        bail!(
+            function,
+            "No process {rank} {what}: the group has 1 process. Start several by python -m ultramarine.launch."
+        );
     }
     match usize::try_from(rank) {
         Ok(other) if other == group.rank() => {
-            bail!(function, "rank {rank} is the calling process itself. Choose another one.")
+            bail!(function, "Rank {rank} is the calling process itself. Choose another one.")
         }
         Ok(other) if other < size => Ok(other),
         _ => bail!(
             function,
-            "Invalid {role}={rank} for a group of size {size}. Ranks are 0 to {}.",
+            "Invalid {role}={rank} for a group of size {size}. Use a rank from 0 to {}.",
             size - 1
         ),
     }

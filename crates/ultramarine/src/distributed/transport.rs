@@ -133,7 +133,10 @@ pub(crate) trait HostEngine: Send + Sync {
     /// # Safety
     /// As [`HostEngine::run`], with addresses on the GPU, where nothing else uses them.
     unsafe fn run_on_device(&self, work: &HostWork<'_>, lent: Lent) -> Result<(), Failure> {
-        let text = format!("{} takes no memory of GPU {}", work.description, lent.device);
+        let text = format!(
+            "{} cannot use memory of GPU {}. Copy the array to the CPU",
+            work.description, lent.device
+        );
         Err(Error::runtime(work.kind.name(), text).into())
     }
 }

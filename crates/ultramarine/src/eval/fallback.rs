@@ -104,7 +104,10 @@ fn composed(exec: &Exec, arrays: &[Array]) -> Result<Vec<Value>> {
     super::compute(arrays)?;
     let value = |a: &Array| match a.node().value() {
         Some(value) => exec.local(&Operand { value, shape: a.shape(), dtype: a.dtype() }),
-        None => Err(Error::runtime("compose", "an output of compose has no value")),
+        None => Err(Error::runtime(
+            "compose",
+            "An output of compose has no value. Report it to the author of the operation.",
+        )),
     };
     arrays.iter().map(value).collect()
 }
@@ -149,7 +152,7 @@ impl UnsupportedOp<'_> {
         Error::runtime(
             name,
             format!(
-                "{} and no decomposition, and strict mode keeps operations from the CPU. Run it \
+                "{} and no decomposition, and strict mode forbids the fallback to the CPU. Run it \
                  on a stream of the CPU, allow it with set_strict(True, allow=[\"{name}\"]), or \
                  switch strict mode off (set_strict(False), ULTRAMARINE_STRICT=0).",
                 self.missing_kernel()
@@ -280,7 +283,7 @@ fn on_cpu(exec: &Exec, node: &Node, inputs: &Inputs) -> Result<Value> {
     let Some(rules) = node.op.rules() else {
         return Err(Error::runtime("eval", "a stand-in has no value"));
     };
-    // What the device still writes is read below.
+    // Operands that the device still writes are read below.
     exec.settle()?;
     let host = Exec::new(backend::host(), node.place.stream)?;
     let values: SmallVec<[Value; 3]> = inputs

@@ -305,7 +305,7 @@ impl Task {
         (0..bodies).filter(|i| self.members[*i].materialised)
     }
 
-    /// Which member before `member` the node is.
+    /// Position of the node among the members before `member`.
     fn position(&self, member: usize, node: &Arc<Node>) -> Option<usize> {
         // No instruction computes a constant, and a long program has one for each.
         if node.op.is_constant() {

@@ -107,7 +107,7 @@ struct Group {
 /// Nodes that are looked at behind a node that several groups read.
 const MOST_BEHIND: usize = 64;
 
-/// Whether a node is a constant that programs carry as a scalar.
+/// Returns true if a node is a constant that programs carry as a scalar.
 pub(super) fn is_constant(node: &Node) -> bool {
     node.constant().is_some()
 }
@@ -239,7 +239,7 @@ impl Grouping<'_> {
         }
     }
 
-    /// Whether somebody besides the tape's nodes may still ask for the node.
+    /// Returns true if the node may be needed outside the tape.
     fn is_wanted(&self, i: usize) -> bool {
         let node = &self.tape[i].node;
         node.handles.load(Ordering::Acquire) > 0

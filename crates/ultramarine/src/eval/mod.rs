@@ -152,7 +152,7 @@ pub(crate) fn submit(array: &Array) -> Result<()> {
             return outcome.as_ref().map(drop).map_err(raise);
         }
         if !array.node().is_claimed() {
-            // Another evaluation gave it up, or nobody has asked for it.
+            // Another evaluation gave it up, or it was not asked for.
             start(&[array], true)?;
         } else if deferred_deleters::in_job() {
             run::await_node(array.node())?;
@@ -193,7 +193,7 @@ fn start(arrays: &[&Array], sync: bool) -> Result<()> {
 
 /// False if the evaluation was given up, with its nodes.
 fn start_once(arrays: &[&Array], sync: bool) -> Result<bool> {
-    // What runs already goes on during a fork; what is new waits until it is over.
+    // Running work continues during a fork; new work waits until it is over.
     while FORKING.load(Ordering::Relaxed) && !deferred_deleters::in_job() {
         std::thread::sleep(std::time::Duration::from_micros(50));
     }
@@ -244,7 +244,12 @@ fn submit_single(
 ) -> Result<bool> {
     let Some(state) = stream::state(stream) else {
         tape.entries.iter().for_each(|e| e.node.release_claim());
-        return Err(Error::Value(format!("[eval] There is no {stream:?}.").into()));
+        return Err(Error::Value(
+            format!(
+                "[eval] There is no {stream:?}. Use a stream that exists, as new_stream returns it."
+            )
+            .into(),
+        ));
     };
     // One that communicates may take any time, and its waiting thread can be interrupted.
     let here = !communicates && awaits.is_empty() && (sync || submission::is_cheap(&tape, stream));
@@ -356,7 +361,7 @@ fn submit_split(
     // Nobody else's releases may wait for the scheduler either.
     stranded.into_iter().for_each(Stranded::fail);
     homeless.into_iter().for_each(|(job, stream)| {
-        run::fail(job, Error::Value(format!("[eval] There is no {stream:?}.").into()));
+        run::fail(job, Error::Value(format!("[eval] There is no {stream:?}. Use a stream that exists, as new_stream returns it.").into()));
     });
     states.iter().for_each(|s| s.throttle());
     deferred_deleters::release();
@@ -370,7 +375,7 @@ fn without_value(node: &Node) -> Error {
         return Error::value(
             "eval",
             "Attempting to eval an array during function transformations like compile or vmap \
-             is not allowed.",
+             is not allowed. Return it from the function, and evaluate it there.",
         );
     }
     let text = match node.op.stands_in() {
@@ -459,7 +464,7 @@ fn claim(arrays: &[&Array]) -> Result<Claimed> {
                 }
             };
             match inputs.len() > 1 && beside::communicates(&node) {
-                // What the operation before it in its group needs comes first: that begins as early as can be.
+                // The operands of the previous operation in its group come first, so that it starts early.
                 true => inputs.iter().for_each(&mut push),
                 false => inputs.iter().rev().for_each(&mut push),
             }

@@ -60,7 +60,7 @@ fn too_large(task: &Task) -> Option<Error> {
     let written = task.members.iter().filter(|m| m.materialised);
     let node = written.map(|m| &m.entry.node).find(|n| is_allocated(n) && n.bytes() > most)?;
     Some(Error::Memory(format!(
-        "[{}] cannot allocate {} bytes for a result of shape {} and {}: the memory of {} is {most} bytes.",
+        "[{}] cannot allocate {} bytes for a result of shape {} and {}: the memory of {} is {most} bytes. Use smaller arrays, or another device.",
         node.op.name(),
         node.bytes(),
         Show(&node.shape),

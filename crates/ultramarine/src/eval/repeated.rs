@@ -387,7 +387,7 @@ impl Replay {
         recorded: &[(Scalar, bool)],
         scratch: &mut Scratch,
     ) -> Option<Tape> {
-        // From here on nobody reaches what only the tape's nodes hold.
+        // From here on nothing reaches what only the tape's nodes hold.
         let inputs = structure::take_inputs(&tape);
         let same = structure.externals.iter().all(|e| e.is_as_before(exec.device));
         let values = if same { structure::values(exec, &structure.externals) } else { None };

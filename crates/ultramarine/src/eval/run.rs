@@ -161,7 +161,7 @@ fn give_up(task: &Task) {
 
 /// The error of a task that is not finished. Nobody sees it: the evaluation is given up.
 pub(super) fn interrupted() -> Error {
-    Error::Runtime("the evaluation was interrupted.".into())
+    Error::Runtime("The evaluation was interrupted. Evaluate the arrays again.".into())
 }
 
 fn run_task(exec: &Exec, task: &mut Task, notes: Notes) {
@@ -258,7 +258,7 @@ pub(super) fn panicked(node: &Node, panic: &(dyn Any + Send)) -> Error {
     Error::runtime(node.op.name(), format!("panicked: {}", panic_text(panic)))
 }
 
-/// Whether the device's memory can hold all dtypes of a task.
+/// Checks that the device's memory can hold all dtypes of a task.
 fn check_dtypes(exec: &Exec, task: &Task) -> Result<()> {
     let device = exec.device;
     if device.is_host() {
@@ -269,7 +269,7 @@ fn check_dtypes(exec: &Exec, task: &Task) -> Result<()> {
         false => Err(Error::value(
             node.op.name(),
             format!(
-                "{dtype} is not supported on {} (backend {}); use another dtype or a stream of \
+                "{dtype} is not supported on {} (backend {}). Use another dtype or a stream of \
                  the CPU.",
                 device.device, device.backend
             ),
@@ -321,7 +321,7 @@ fn outcome(node: &Arc<Node>) -> Result<&Result<Value, Arc<Error>>> {
     }
 }
 
-/// Whether nothing but `edges` known references and one known clone of its value hold on to an
+/// Returns true if only `edges` known references and one known clone of its value hold an
 /// evaluated operand, so that its memory may be written over. A `clone` in other memory is a mirror: how many hold the
 /// operand's own then says nothing of it, and it is never written over.
 fn is_unshared(node: &Arc<Node>, edges: usize, clone: &Value) -> bool {
@@ -339,7 +339,7 @@ fn run_single(exec: &Exec, entry: &Entry, profile: Option<Recorder>) -> Result<(
         return called::run(exec, entry, (multi, graph), profile);
     }
     let output = work.op.get::<OutputOf>();
-    // What only this op needed is ours from here on: references are counted without those of its nodes.
+    // Takes the operands that only this operation needed, so that counts of references leave out its nodes.
     let inputs = entry.take_inputs();
     let here = |i| match output {
         // Its error is the operation's, not one of something that needed it.

@@ -102,7 +102,7 @@ impl Array {
             return Err(Error::type_(
                 op,
                 format!(
-                    "asked for {} of an array of {}; use astype first.",
+                    "Asked for {} of an array of {}. Convert it with astype first.",
                     T::DTYPE,
                     self.dtype()
                 ),
@@ -144,7 +144,11 @@ impl Array {
     /// number.
     pub fn item<T: Element>(&self) -> Result<T> {
         if self.size() != 1 {
-            bail!("item", "Array of shape {} has not one element.", Show(self.shape()));
+            bail!(
+                "item",
+                "Array of shape {} does not have exactly one element. Index it first, or use to_vec.",
+                Show(self.shape())
+            );
         }
         let (from, to) = (self.dtype(), T::DTYPE);
         let whole = from.is_integer() || from == Dtype::Bool;
@@ -161,7 +165,7 @@ impl Array {
         let number = value.cast(to);
         if whole && exact(value) != exact(number) {
             let exact = exact(value);
-            bail!("item", "{exact} of {from} is no number of {to}. Ask for a wider type.");
+            bail!("item", "{exact} of {from} cannot be represented as {to}. Ask for a wider type.");
         }
         let bits = number.bits().to_le_bytes();
         // SAFETY: the low bytes are an element of T's dtype, and no element has more than eight.
@@ -173,11 +177,16 @@ impl Array {
     /// # Errors
     /// [`Error::Value`] for another size; else as [`Array::eval`].
     pub fn item_scalar(&self) -> Result<Scalar> {
-        ensure!(self.size() == 1, "item", "item can only be called on arrays of size 1.");
+        ensure!(
+            self.size() == 1,
+            "item",
+            "item can only be called on arrays of size 1, but the shape is {}. Index it first.",
+            Show(self.shape())
+        );
         if self.dtype() == Dtype::Float4E2m1fnX2 {
             bail!(
                 "item",
-                "an element of float4_e2m1fn_x2 is two numbers: convert with astype(float32)."
+                "An element of float4_e2m1fn_x2 holds two numbers. Convert with astype(float32)."
             );
         }
         self.with_bytes(|bytes| {

@@ -88,10 +88,16 @@ impl Contents {
         let is_function = metadata.get("format").is_some_and(|format| format == FORMAT);
         let program = arrays.remove(PROGRAM).filter(|_| is_function);
         let program = program.ok_or_else(|| {
-            wrong("a safetensors file, but not of a function (see export_function)".into())
+            wrong(
+                "this safetensors file holds no function. Import a file that export_function wrote"
+                    .into(),
+            )
         })?;
         let text = program.to_vec::<u8>().map_err(|_| {
-            wrong(format!("the program should be bytes, and is of {}", program.dtype()))
+            wrong(format!(
+                "the program should be uint8 but is {}. Export the function again",
+                program.dtype()
+            ))
         })?;
         let program = parsed(&text).map_err(wrong)?;
         let trace = |(i, text): (usize, &TraceText)| {
@@ -108,7 +114,7 @@ fn parsed(text: &[u8]) -> Result<ProgramText, String> {
     let VersionText { version } = serde_json::from_slice(text).map_err(bad)?;
     if version != VERSION {
         return Err(format!(
-            "the function is of version {version} of the format, and this program reads version {VERSION}"
+            "the file has version {version} of the format, and this program reads version {VERSION}. Export the function again, with this version of ultramarine"
         ));
     }
     serde_json::from_slice(text).map_err(bad)

@@ -8,8 +8,8 @@
 //!                  -> a compiled function, whose body builds the program's operations
 //! ```
 //!
-//! The format is described in [docs/function-format.md]. A file holds no code: operations by name, and arrays. So files of
-//! strangers are safe to read; a call of one computes what the file says, which may take time and memory.
+//! The format is described in [docs/function-format.md]. A file holds no code: operations by name, and arrays. So files
+//! from others are safe to read; a call of one computes what the file says, which may take time and memory.
 //!
 //! [docs/function-format.md]: https://github.com/ultramarine/ultramarine/blob/main/docs/function-format.md
 
@@ -155,8 +155,7 @@ impl Exporter {
         let mut all = arguments.owned();
         let signature = Signature::of(&all, keywords, self.shapeless);
         if self.traces.iter().any(|trace| trace.signature.takes(&signature)) {
-            let text =
-                "Attempting to export a function twice with the same signature is not allowed.";
+            let text = "Attempting to export a function twice with the same signature is not allowed. Pass arguments of other shapes or dtypes.";
             return Err(Error::runtime(EXPORT, text).into());
         }
         let positional = all.len();
@@ -171,11 +170,11 @@ impl Exporter {
             record(call, &all)?
         };
         if recorded.once {
-            let text = "The function closes over an array of a transform that is under way. Make it an argument.";
+            let text = "The function closes over an array that another transform traces. Make it an argument.";
             return Err(Error::value(EXPORT, text).into());
         }
         if !recorded.groups.is_empty() {
-            let text = "The function communicates in a group of processes, and a group belongs to its process. Export the parts \
+            let text = "The function communicates in a group of processes, and a file cannot hold a group. Export the parts \
                         between such calls.";
             return Err(Error::value(EXPORT, text).into());
         }

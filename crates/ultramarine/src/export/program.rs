@@ -86,11 +86,11 @@ fn refused(op: &Op) -> Error {
     let name = op.name();
     let text = match operations::foreign(op) {
         Some(_) => format!(
-            "{name} cannot be exported: its package does not say how it is made again (see provide in \
-             docs/write-an-operation.md)."
+            "{name} cannot be exported, because its package does not register it for import. Register it by \
+             `provide` (docs/write-an-operation.md)."
         ),
         None => format!(
-            "{name} cannot be exported: files of functions hold no code. Export what comes before and behind it."
+            "{name} cannot be exported, because files of functions hold no code. Export the parts before and after it."
         ),
     };
     Error::value(EXPORT, text)
@@ -115,7 +115,12 @@ pub(super) fn written(
                 continue;
             }
             Source::Constant(array) => {
-                let missing = || Error::runtime(EXPORT, "a constant without a value");
+                let missing = || {
+                    Error::runtime(
+                        EXPORT,
+                        "A constant has no value. Evaluate it before the export.",
+                    )
+                };
                 steps.extend(constants.steps(array, next).ok_or_else(missing)?);
             }
             Source::Op(op) => {
@@ -189,11 +194,11 @@ impl<'a> Reader<'a> {
     fn op(&self, text: &OpText) -> Result<Step, String> {
         let name = &text.name;
         let known = operations::named(name).ok_or_else(|| {
-            format!("there is no operation `{name}` (is the file newer than this program?)")
+            format!("there is no operation `{name}`. Update ultramarine, or import the package that has it")
         })?;
         let results = text.gives.iter().map(TypeText::read).collect::<Result<Results, _>>()?;
         let Some((shape, dtype)) = results.first().cloned() else {
-            return Err(format!("{name} without a result"));
+            return Err(format!("{name} has no result"));
         };
         let operands = text.of.iter().map(|x| self.value(*x)).collect::<Result<Operands, _>>()?;
         let dtypes: SmallVec<[Dtype; 4]> =
@@ -202,7 +207,10 @@ impl<'a> Reader<'a> {
             .map_err(|malformed| format!("{name}: {}", malformed.0))?;
         let now = operations::version(&op);
         if text.version != now {
-            return Err(format!("version {} of {name} is not known, but {now}", text.version));
+            return Err(format!(
+                "the file has version {} of {name}, this program {now}. Export the function again",
+                text.version
+            ));
         }
         let results: Vec<Type<'_>> = results.iter().map(|(s, d)| (&s[..], *d)).collect();
         self.check(&op, &operands, &results)
@@ -213,9 +221,11 @@ impl<'a> Reader<'a> {
     /// Checks that a number is that of an earlier value.
     fn value(&self, number: u32) -> Result<u32, String> {
         match self.graph.steps.get(number as usize) {
-            None => Err(format!("value {number} does not come before its use")),
+            None => Err(format!("value {number} is used before it is computed")),
             Some(step) if step.get::<MultiOutput>().is_some_and(|multi| !multi.is_result()) => {
-                Err(format!("value {number} is an operation of several results, and none of these"))
+                Err(format!(
+                    "value {number} is an operation with several results, not one of its results"
+                ))
             }
             Some(_) => Ok(number),
         }
@@ -237,7 +247,7 @@ impl<'a> Reader<'a> {
         let mut of =
             operands.iter().map(|x| (&steps[*x as usize].shape[..], steps[*x as usize].dtype));
         let (of, to) = (show(&mut of), show(&mut results.iter().copied()));
-        format!("of ({of}) cannot give ({to}) with these attributes")
+        format!("of ({of}) does not give ({to}) with these attributes. Export the function again")
     }
 
     /// The graph, with these outputs.
@@ -276,7 +286,11 @@ pub(super) fn check_fitted(graph: &Graph) -> Result<()> {
         };
         let results: SmallVec<[Type<'_>; 3]> = results.iter().map(|(s, d)| (&s[..], *d)).collect();
         if !admitted(&graph.steps, op, &step.operands, &results) {
-            bail!(IMPORT, "{} does not go with arguments of these sizes.", op.name());
+            bail!(
+                IMPORT,
+                "{} does not accept operands of these sizes. Pass arguments of the shapes that the function was exported with.",
+                op.name()
+            );
         }
     }
     Ok(())
@@ -290,7 +304,9 @@ pub(super) fn built(graph: &Graph, inputs: &[Array]) -> Result<Vec<Array>> {
     let needed = graph.needed();
     let mut values: Vec<Option<Array>> = Vec::with_capacity(graph.steps.len());
     let mut results: HashMap<u32, Vec<Array>> = HashMap::new();
-    let missing = || Error::runtime(IMPORT, "a value before its operation");
+    let missing = || {
+        Error::runtime(IMPORT, "A result comes before its operation. Export the function again.")
+    };
     for (i, step) in graph.steps.iter().enumerate() {
         let value = match &step.source {
             _ if !needed[i] => None,

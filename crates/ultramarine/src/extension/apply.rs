@@ -30,7 +30,11 @@ pub(super) unsafe extern "C" fn apply(
             let primitive = Primitive::new(primitive)?;
             let name = primitive.name;
             let inputs = arrays(name, inputs, n_inputs)?;
-            ensure!(!outputs.is_null(), name, "NULL for the outputs.");
+            ensure!(
+                !outputs.is_null(),
+                name,
+                "The pointer to the outputs is NULL. Pass an array of handles."
+            );
             let _scope = enter(name, place)?;
             Ok(hand_out(name, applied(primitive, &inputs)?, outputs)?)
         })

@@ -106,7 +106,12 @@ unsafe fn valid_size<T: Sized32>(function: &str, at: *const T) -> Result<u32> {
     // SAFETY: not NULL; begins with its size.
     let size = unsafe { at.cast::<u32>().read() };
     if (size as usize) < T::FIRST {
-        bail!(function, "{} says it has {size} bytes; it has {}.", T::NAME, T::FIRST);
+        bail!(
+            function,
+            "{} has size {size}, which must be at least {}. Set its field `size` to sizeof the struct.",
+            T::NAME,
+            T::FIRST
+        );
     }
     Ok(size)
 }
@@ -176,7 +181,7 @@ pub(super) unsafe fn read_all<T: Sized32>(
     let size = unsafe { valid_size(function, at)? };
     let stride = if stride == 0 { size } else { stride } as usize;
     if stride < size as usize || !stride.is_multiple_of(align_of::<T>()) {
-        bail!(function, "{} with a stride of {stride}.", T::NAME);
+        bail!(function, "A list of {} has stride {stride}. Set it to sizeof the struct.", T::NAME);
     }
     // SAFETY: by this function's contract.
     (0..n as usize).map(|i| unsafe { read(function, at.byte_add(i * stride)) }).collect()
@@ -197,7 +202,10 @@ pub(super) unsafe fn list<'a, T: Copy>(
     }
     let bytes = n.checked_mul(size_of::<T>() as u64);
     if at.is_null() || !at.is_aligned() || bytes.is_none_or(|b| b > isize::MAX as u64) {
-        bail!(function, "NULL or a misaligned pointer for {what}.");
+        bail!(
+            function,
+            "The pointer to {what} is NULL or misaligned. Pass a valid pointer, or a count of 0."
+        );
     }
     // SAFETY: not NULL, aligned; `n` values by this function's contract.
     Ok(unsafe { std::slice::from_raw_parts(at, n as usize) })
@@ -208,8 +216,8 @@ pub(super) unsafe fn list<'a, T: Copy>(
 /// # Safety
 /// `at` is NULL or NUL-terminated, and lives as long as `'a`.
 pub(super) unsafe fn text<'a>(function: &str, what: &str, at: *const c_char) -> Result<&'a str> {
-    ensure!(!at.is_null(), function, "NULL for {what}.");
+    ensure!(!at.is_null(), function, "The pointer to {what} is NULL. Pass a string.");
     // SAFETY: not NULL; NUL-terminated by this function's contract.
     let text = unsafe { CStr::from_ptr(at) };
-    text.to_str().map_err(|_| Error::value(function, format!("{what} is not UTF-8.")))
+    text.to_str().map_err(|_| Error::value(function, format!("{what} is not UTF-8. Pass UTF-8.")))
 }

@@ -35,7 +35,10 @@ impl Queued {
             let code = (self.task)(self.context, &raw mut error);
             match super::errors::answer(name, "a task", code, error)? {
                 true => Ok(()),
-                false => Err(Error::runtime(name, "A task says that it is unsupported.")),
+                false => Err(Error::runtime(
+                    name,
+                    "A task returned UM_UNSUPPORTED. Return it from eval_cpu, before tasks are queued.",
+                )),
             }
         }
     }
@@ -168,7 +171,7 @@ impl<'a> State<'a> {
 
     /// Replaces the views of input `i`, for later reads of the extension.
     pub fn see_input(&self, i: usize, view: View) {
-        // SAFETY: as `views`; nobody holds a reference into the list.
+        // SAFETY: as `views`; no reference into the list is held.
         unsafe { (&mut *self.inputs.get())[i] = view }
     }
 
@@ -204,7 +207,7 @@ impl<'a> State<'a> {
         let output = outputs[i].insert(Output { value, own });
         let (shape, dtype) = &self.results[i];
         let view = seen(&output.value, shape, *dtype, self.exec.device.is_host());
-        // SAFETY: as `views`; nobody holds a reference into the list.
+        // SAFETY: as `views`; no reference into the list is held.
         unsafe { (&mut *self.outputs_seen.get())[i] = view }
     }
 
@@ -240,7 +243,12 @@ impl<'a> State<'a> {
         let name = self.primitive.name;
         let each = self.outputs.into_inner().into_iter().enumerate();
         each.map(|(i, output)| {
-            let missing = || Error::runtime(name, format!("{rule} gave output {i} no memory."));
+            let missing = || {
+                Error::runtime(
+                    name,
+                    format!("{rule} gave output {i} no memory. Call allocate or share for it."),
+                )
+            };
             output.ok_or_else(missing)
         })
         .collect()
@@ -253,14 +261,17 @@ impl<'a> State<'a> {
         let wrong = |text: String| Err(Error::value(name, format!("{function}: {text}")));
         if !self.primitive.allocates {
             return wrong(
-                "the primitive is not one that allocates (UM_PRIMITIVE_ALLOCATES).".into(),
+                "the primitive does not allocate its outputs. Set the flag UM_PRIMITIVE_ALLOCATES."
+                    .into(),
             );
         }
         match self.outputs.borrow().get(i) {
             Some(None) => Ok(i),
             Some(Some(_)) if self.results[i].0.contains(&0) => Ok(i),
-            Some(Some(_)) => wrong(format!("output {i} has memory already.")),
-            None => wrong(format!("there is no output {i}.")),
+            Some(Some(_)) => {
+                wrong(format!("output {i} has memory already. Allocate or share once."))
+            }
+            None => wrong(format!("there is no output {i}. Outputs are numbered from 0.")),
         }
     }
 
@@ -270,7 +281,10 @@ impl<'a> State<'a> {
         if i < self.call.inputs.len() {
             return Ok(i);
         }
-        Err(Error::value(self.primitive.name, format!("{function}: there is no input {i}.")))
+        Err(Error::value(
+            self.primitive.name,
+            format!("{function}: there is no input {i}. Inputs are numbered from 0."),
+        ))
     }
 }
 
@@ -307,7 +321,10 @@ pub(super) unsafe fn with_call(
         guard(function, error, || {
             let current = CURRENT.get();
             if current.is_null() || current.cast::<c_void>() != host_call.cast_const() {
-                bail!(function, "host_call is not that of an evaluation that this thread is in.");
+                bail!(
+                    function,
+                    "host_call does not belong to the evaluation on this thread. Pass the one that the rule received, on the same thread."
+                );
             }
             // SAFETY: what is current lives until it is not; shared access only.
             f(&*current)
@@ -355,7 +372,7 @@ pub(super) unsafe extern "C" fn allocate(
                     let given = list(NAME, "the strides", strides, shape.len() as u64)?;
                     dense(shape, given).ok_or_else(|| {
                         let text = format!(
-                            "allocate: strides {given:?} do not fill shape {} without gaps.",
+                            "allocate: strides {given:?} do not fill shape {} without gaps. Pass strides of a dense layout, or NULL.",
                             Show(shape)
                         );
                         Error::value(state.primitive.name, text)
@@ -413,7 +430,11 @@ pub(super) unsafe extern "C" fn share(
             let (shape, dtype) = &state.results[i];
             let (its, of) = state.call.descs[from];
             let name = state.primitive.name;
-            ensure!(of == *dtype, name, "share: output {i} is of {dtype}, input {from} of {of}.");
+            ensure!(
+                of == *dtype,
+                name,
+                "share: output {i} is {dtype}, input {from} is {of}. Share an input of the same dtype."
+            );
             if shape.contains(&0) {
                 return Ok(());
             }
@@ -436,7 +457,7 @@ pub(super) unsafe extern "C" fn share(
             if inside() != Some(true) {
                 bail!(
                     name,
-                    "share: shape {} with strides {own:?} and offset {offset} leaves input {from}.",
+                    "share: shape {} with strides {own:?} and offset {offset} reaches outside input {from}. Pass strides and an offset inside it.",
                     Show(shape)
                 );
             }
@@ -468,7 +489,10 @@ pub(super) unsafe extern "C" fn enqueue(
     unsafe {
         with_call(NAME, host_call, error, |state| {
             if !state.exec.device.is_host() {
-                bail!(state.primitive.name, "enqueue: on devices there are launches, not tasks.");
+                bail!(
+                    state.primitive.name,
+                    "enqueue: tasks run on the CPU only. Launch a kernel on a device."
+                );
             }
             state.tasks.borrow_mut().push(queued);
             Ok(())

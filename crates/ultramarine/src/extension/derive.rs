@@ -1,4 +1,4 @@
-//! Transforms of primitives: by a rule of their own, else by `compose`. What rules return is judged before it is used.
+//! Transforms of primitives: by a rule of their own, else by `compose`. Results of rules are validated before use.
 
 use super::handles::{Returned, lent, lent_some};
 use super::{errors::answer, primitive::Applied};
@@ -28,7 +28,9 @@ impl Deeper {
     pub fn new(name: &str) -> Result<Deeper> {
         let depth = DEPTH.get();
         if depth >= MAX_DEPTH {
-            let text = format!("compose leads to itself: {MAX_DEPTH} of them are nested.");
+            let text = format!(
+                "compose calls itself: {MAX_DEPTH} calls are nested. Compose other operations."
+            );
             return Err(Error::runtime(name, text));
         }
         DEPTH.set(depth + 1);
@@ -72,7 +74,7 @@ impl Applied {
             }
             bail!(
                 name,
-                "compose returned {} of shape {} for output {i}, which infer says is {dtype} of shape {}.",
+                "compose returned {} of shape {} for output {i}, which infer says is {dtype} of shape {}. Make both agree.",
                 array.dtype(),
                 Show(array.shape()),
                 Show(shape)
@@ -94,7 +96,12 @@ impl Applied {
     #[cold]
     fn missing(&self, rule: &str) -> Error {
         let name = self.primitive.name;
-        Error::value(rule, format!("{name} has no {rule} rule, and no compose to derive it from."))
+        Error::value(
+            rule,
+            format!(
+                "{name} has no {rule} rule, and no compose to derive it from. Write one of them."
+            ),
+        )
     }
 
     /// Before a transform goes by `compose`.
@@ -108,7 +115,9 @@ impl Applied {
 
 /// An output that a rule has to give.
 fn there(name: &str, rule: &str, array: Option<Array>, i: usize) -> Result<Array> {
-    array.ok_or_else(|| Error::value(name, format!("{rule} returned NULL for output {i}.")))
+    array.ok_or_else(|| {
+        Error::value(name, format!("{rule} returned NULL for output {i}. Return an array."))
+    })
 }
 
 /// A derivative that a rule returned, in the dtype that it has to have.
@@ -125,7 +134,7 @@ fn checked(
     }
     bail!(
         name,
-        "{rule} returned an array of shape {} for {what} {i}, whose shape is {}.",
+        "{rule} returned an array of shape {} for {what} {i}, whose shape is {}. Return that shape.",
         Show(given.shape()),
         Show(of.shape())
     )
@@ -261,7 +270,7 @@ fn mapped(
             None => {
                 bail!(
                     name,
-                    "vmap returned an array of shape {} for output {i}, which has no axis {axis}.",
+                    "vmap returned an array of shape {} for output {i}, which has no axis {axis}. Return an axis of the array.",
                     Show(array.shape())
                 );
             }
@@ -276,7 +285,7 @@ fn mapped(
     bail!(
         name,
         "vmap returned {} of shape {} with mapped axis {axis} for output {i}, which is {dtype} of shape {} in a batch \
-         of {size}.",
+         of {size}. Return that dtype and shape, with the batch along the axis.",
         array.dtype(),
         Show(array.shape()),
         Show(wanted)

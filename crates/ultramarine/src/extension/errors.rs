@@ -41,7 +41,10 @@ pub unsafe fn take_error(error: *mut abi::Error) -> Error {
     // SAFETY: by this function's contract.
     match unsafe { owned(error) } {
         Some(object) => object.error,
-        None => Error::Runtime("An operation failed without saying why.".into()),
+        None => Error::Runtime(
+            "An operation failed without a message. Report it to the author of the extension."
+                .into(),
+        ),
     }
 }
 
@@ -105,7 +108,7 @@ pub(super) unsafe extern "C" fn error_free(_: *mut c_void, error: *mut abi::Erro
     drop(unsafe { owned(error) });
 }
 
-/// What a rule answered: whether there is such a rule (`false`: unsupported), or its error, which names the primitive.
+/// The answer of a rule: `false` if it is unsupported, or its error, which names the primitive.
 ///
 /// # Safety
 /// `error` is what the rule left: NULL or an object of this table.
@@ -120,12 +123,15 @@ pub(super) unsafe fn answer(
     match (code, object) {
         (status::OK, _) => Ok(true),
         (status::UNSUPPORTED, None) => Ok(false),
-        (status::OUT_OF_MEMORY, None) => {
-            Err(Error::Memory(format!("[{name}] {rule}: no memory.").into()))
-        }
-        (_, None) => {
-            Err(Error::runtime(name, format!("{rule} failed without saying why (status {code}).")))
-        }
+        (status::OUT_OF_MEMORY, None) => Err(Error::Memory(
+            format!("[{name}] {rule}: no memory. Free arrays, or use smaller ones.").into(),
+        )),
+        (_, None) => Err(Error::runtime(
+            name,
+            format!(
+                "{rule} failed with status {code} and no message. Report it to the author of the extension."
+            ),
+        )),
         (_, Some(object)) => Err(named(name, rule, object.error)),
     }
 }
@@ -137,7 +143,9 @@ pub(super) fn named(name: &str, rule: &str, error: Error) -> Error {
         if rest.is_some_and(|t| t.starts_with(']')) {
             text
         } else if text.is_empty() {
-            format!("[{name}] {rule} failed without saying why.")
+            format!(
+                "[{name}] {rule} failed without a message. Report it to the author of the extension."
+            )
         } else if text.starts_with('[') || text.starts_with("panicked") {
             format!("[{name}] {rule}: {text}")
         } else {

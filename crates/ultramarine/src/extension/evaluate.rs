@@ -94,8 +94,9 @@ fn attempt(
     exec.take_refusal();
     if !answered? {
         if state.has_taken() {
-            let text =
-                format!("{name} took an input's memory and then said that it is unsupported.");
+            let text = format!(
+                "{name} took an input's memory and then returned UM_UNSUPPORTED. Return it before the first output has memory."
+            );
             return Err(Error::runtime(primitive.name, text));
         }
         return Ok(None);
@@ -133,7 +134,9 @@ fn neither(primitive: &Primitive, exec: &Exec, operands: &[Array]) -> Error {
         let cpu = has(primitive.rules.eval_cpu.is_some(), "eval_cpu");
         return Error::runtime(
             primitive.name,
-            format!("It cannot run on the CPU: {cpu}, and {no_compose}."),
+            format!(
+                "It cannot run on the CPU: {cpu}, and {no_compose}. Convert the operands, or run it on a device that it supports."
+            ),
         );
     }
     let takes = match exec.languages() {
@@ -143,7 +146,7 @@ fn neither(primitive: &Primitive, exec: &Exec, operands: &[Array]) -> Error {
     let languages = primitive.missing_languages();
     let own = match (primitive.rules.eval_gpu.is_some(), &languages[..]) {
         (true, []) if !exec.languages().is_empty() => has(true, "eval_gpu"),
-        (true, []) => "it has kernels, in languages that it was not asked for".to_owned(),
+        (true, []) => "it has kernels in other languages".to_owned(),
         (true, languages) => format!("it has kernels in {}", languages.join(", ")),
         (false, _) => "it has no eval_gpu".to_owned(),
     };

@@ -43,7 +43,7 @@ pub unsafe fn take_handle(handle: *mut ArrayHandle) -> Array {
 pub(super) unsafe fn array<'a>(function: &str, handle: *const ArrayHandle) -> Result<&'a Array> {
     // SAFETY: by this function's contract.
     let array = unsafe { handle.cast::<Array>().as_ref() };
-    array.ok_or_else(|| Error::value(function, "NULL for an array."))
+    array.ok_or_else(|| Error::value(function, "An array is NULL. Pass a valid handle."))
 }
 
 /// The arrays of a list of handles.
@@ -82,7 +82,11 @@ pub(super) unsafe fn hand_out(
     arrays: Vec<Array>,
     to: *mut *mut ArrayHandle,
 ) -> Result<()> {
-    ensure!(!to.is_null() && to.is_aligned(), function, "NULL for the results.");
+    ensure!(
+        !to.is_null() && to.is_aligned(),
+        function,
+        "The pointer to the results is NULL or misaligned. Pass an array of handles."
+    );
     for (i, array) in arrays.into_iter().enumerate() {
         // SAFETY: by this function's contract.
         unsafe { to.add(i).write(own_handle(array)) };
@@ -102,7 +106,7 @@ pub(super) unsafe extern "C" fn array_release(_: *mut c_void, handle: *mut Array
     if handle.is_null() {
         return;
     }
-    // What it was the last to hold may run code of others, and must not unwind.
+    // Dropping the last reference may run foreign code, which must not unwind.
     // SAFETY: an owned handle, which the caller gives up.
     let _ = unsafe {
         guard("array_release", std::ptr::null_mut(), || {
@@ -144,7 +148,7 @@ pub(super) unsafe extern "C" fn array_place(
 /// Evaluations wait for their operands, never for new ones.
 fn may_wait(function: &str, arrays: &[Array]) -> Result<()> {
     if deferred_deleters::in_job() && !arrays.iter().all(Array::is_evaluated) {
-        let text = "Arrays cannot be computed inside of an evaluation: make them operands.";
+        let text = "Arrays cannot be computed during an evaluation. Make them operands.";
         return Err(Error::runtime(function, text));
     }
     Ok(())
@@ -243,7 +247,11 @@ pub(super) unsafe extern "C" fn array_full(
     unsafe {
         guard(NAME, error, || {
             let (shape, dtype) = wanted(NAME, of)?;
-            ensure!(!bits.is_null(), NAME, "NULL for the value.");
+            ensure!(
+                !bits.is_null(),
+                NAME,
+                "The pointer to the value is NULL. Pass an element's address."
+            );
             let value = Scalar::from_bits(dtype, bits.read_unaligned());
             Ok(hand_out(NAME, vec![constant(shape, value)], to)?)
         })
@@ -317,7 +325,7 @@ impl Returned {
             Some(i) => Err(Error::value(
                 name,
                 format!(
-                    "{rule} returned a handle as result {i} that is not its own; retain it first."
+                    "{rule} returned a handle as result {i} that it does not own. Retain it first."
                 ),
             )),
         }

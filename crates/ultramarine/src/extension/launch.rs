@@ -18,7 +18,10 @@ fn on_device(state: &State<'_>, function: &str) -> Result<()> {
     if !state.exec.device.is_host() {
         return Ok(());
     }
-    Err(Error::value(state.primitive.name, format!("{function}: the CPU takes no kernels.")))
+    Err(Error::value(
+        state.primitive.name,
+        format!("{function}: the CPU has no kernels. Queue a task."),
+    ))
 }
 
 /// The kernel of a handle.
@@ -26,7 +29,9 @@ fn known(state: &State<'_>, function: &str, handle: *mut KernelHandle) -> Result
     let kernels = state.kernels.borrow();
     let found = kernels.iter().find(|k| std::ptr::eq(Arc::as_ptr(k).cast(), handle.cast_const()));
     found.cloned().ok_or_else(|| {
-        let text = format!("{function}: the kernel is none of this call's.");
+        let text = format!(
+            "{function}: the kernel was not made in this call. Pass what `kernel` returned in it."
+        );
         Error::value(state.primitive.name, text)
     })
 }
@@ -62,10 +67,15 @@ pub(in super::super) unsafe extern "C" fn kernel(
                 0 => CStr::from_ptr(given.source).to_bytes(),
                 n => list(NAME, "the source", given.source.cast::<u8>(), n)?,
             };
-            ensure!(!given.source.is_null(), NAME, "NULL for the source.");
+            ensure!(
+                !given.source.is_null(),
+                NAME,
+                "The pointer to the source is NULL. Pass a string."
+            );
             let code = fast::COMPILED.contains(&language).then_some(bytes);
             let plain = std::str::from_utf8(if code.is_some() { &[] } else { bytes });
-            let plain = plain.map_err(|_| Error::value(NAME, "the source is not UTF-8."))?;
+            let plain =
+                plain.map_err(|_| Error::value(NAME, "The source is not UTF-8. Pass UTF-8."))?;
             let source = KernelSource {
                 op: state.primitive.name,
                 language,
@@ -77,7 +87,7 @@ pub(in super::super) unsafe extern "C" fn kernel(
                 template_arguments: &arguments,
                 options,
             };
-            ensure!(!to.is_null(), NAME, "NULL for the result.");
+            ensure!(!to.is_null(), NAME, "The pointer to the result is NULL. Pass an address.");
             let found = state.exec.user_kernel(&source)?;
             to.write(Arc::as_ptr(&found).cast_mut().cast());
             state.kernels.borrow_mut().push(found);
@@ -120,7 +130,7 @@ pub(in super::super) unsafe extern "C" fn temporary(
     unsafe {
         with_call(NAME, host_call, error, |state| {
             on_device(state, NAME)?;
-            ensure!(!to.is_null(), NAME, "NULL for the result.");
+            ensure!(!to.is_null(), NAME, "The pointer to the result is NULL. Pass an address.");
             let n = usize::try_from(bytes).ok().filter(|n| *n <= isize::MAX as usize);
             let no_memory = || Error::Memory(format!("no memory for {bytes} bytes").into());
             let value = state.exec.alloc(&[n.ok_or_else(no_memory)?], Dtype::Uint8)?;
@@ -190,7 +200,9 @@ unsafe fn wanted<'a>(state: &State<'_>, at: usize, b: &Binding) -> Result<Wanted
                 bind::OUTPUT => "output",
                 _ => "temporary",
             };
-            return Err(wrong(format!("names {what} {i}, which there is not.")));
+            return Err(wrong(format!(
+                "names {what} {i}, which does not exist. Use an index below the number of {what}s."
+            )));
         }
         bind::SCALAR => {
             Wanted::Scalar(Scalar::from_bits(types::dtype(name, b.dtype)?, b.scalar[0]))
@@ -199,7 +211,11 @@ unsafe fn wanted<'a>(state: &State<'_>, at: usize, b: &Binding) -> Result<Wanted
         bind::CONSTANTS => Wanted::Constants(unsafe {
             list(name, "constants of a launch", b.constants.cast::<u8>(), b.bytes)?
         }),
-        other => return Err(wrong(format!("is of a kind {other}, which there is not."))),
+        other => {
+            return Err(wrong(format!(
+                "has kind {other}, which does not exist. Use one of UM_BIND_INPUT, UM_BIND_OUTPUT, UM_BIND_TEMPORARY, UM_BIND_SCALAR and UM_BIND_CONSTANTS."
+            )));
+        }
     })
 }
 
@@ -218,7 +234,11 @@ pub(in super::super) unsafe extern "C" fn launch(
             let kernel = known(state, NAME, handle)?;
             let dispatch = read(NAME, at)?;
             if dispatch.group.contains(&0) {
-                bail!(name, "launch: a group of {:?} threads.", dispatch.group);
+                bail!(
+                    name,
+                    "launch: a group of {:?} threads is empty. Pass sizes of at least 1.",
+                    dispatch.group
+                );
             }
             let (n, stride) = (dispatch.n_bindings, dispatch.binding_stride);
             let bindings = read_all(NAME, dispatch.bindings, n, stride)?;
@@ -270,8 +290,16 @@ fn writable<'a>(name: &str, i: usize, output: Option<&'a Output>) -> Result<&'a 
     match output {
         Some(output) if output.own => Ok(&output.value),
         Some(_) => {
-            bail!(name, "launch: output {i} is a view of an input and may not be written.")
+            bail!(
+                name,
+                "launch: output {i} is a view of an input and cannot be written. Allocate it instead of sharing."
+            )
         }
-        None => Err(Error::value(name, format!("launch: output {i} has no memory yet."))),
+        None => Err(Error::value(
+            name,
+            format!(
+                "launch: output {i} has no memory yet. Allocate or share it before the launch."
+            ),
+        )),
     }
 }

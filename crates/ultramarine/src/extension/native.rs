@@ -76,7 +76,7 @@ pub fn call_one<P: library::Primitive>(
     let mut results = call(primitive, inputs)?;
     match (results.pop(), results.is_empty()) {
         (Some(one), true) => Ok(one),
-        _ => Err(Error::runtime(&name, "The primitive has several results; use `call`.")),
+        _ => Err(Error::runtime(&name, "The primitive has several results. Use `call`.")),
     }
 }
 

@@ -45,7 +45,7 @@ impl Pattern {
     pub fn memory(&self, exec: &Exec, shape: &[usize], dtype: Dtype) -> Result<Value> {
         let bytes = dtype.bytes_of(shape::size(shape));
         let host = Buffer::new(bytes, backend::host())?;
-        // SAFETY: new memory of that many bytes, which nobody else sees.
+        // SAFETY: new memory of that many bytes, which nothing else uses.
         unsafe { host.as_ptr().write_bytes(self.0, bytes) };
         let buffer = match exec.device.is_host() {
             true => host,
@@ -81,7 +81,10 @@ pub(super) fn check_written(name: &str, before: &[Vec<bool>], after: &[Vec<bool>
     for (i, (a, b)) in before.iter().zip(after).enumerate() {
         let left = a.iter().zip(b).filter(|(a, b)| **a && **b).count();
         if left > 0 {
-            let text = format!("left {left} of {} elements of output {i} unwritten.", a.len());
+            let text = format!(
+                "left {left} of {} elements of output {i} unwritten. Write every element.",
+                a.len()
+            );
             return Err(Error::runtime(name, text));
         }
     }

@@ -62,7 +62,7 @@ unsafe impl Sync for Primitive {}
 impl Drop for Primitive {
     fn drop(&mut self) {
         if let Some(release) = self.release.take() {
-            // Strangers' code, which may wait for locks of its own.
+            // Foreign code, which may wait for locks of its own.
             deferred_deleters::drop_outside(release);
         }
     }
@@ -105,19 +105,21 @@ impl Primitive {
         };
         let wrong = |text: &str| Err(Error::value(if name.is_empty() { OP } else { name }, text));
         if name.is_empty() {
-            return wrong("A primitive without a name.");
+            return wrong("The primitive has no name. Set `name`.");
         }
         if rules.n_outputs == 0 || rules.n_outputs > MAX_OUTPUTS {
             return wrong(&format!(
-                "A primitive has 1 to {MAX_OUTPUTS} outputs, not {}.",
+                "The primitive has {} outputs. Give it 1 to {MAX_OUTPUTS}.",
                 rules.n_outputs
             ));
         }
         if rules.infer.is_none() {
-            return wrong("The primitive has no infer.");
+            return wrong("The primitive has no infer. Write one.");
         }
         if rules.eval_cpu.is_none() && rules.eval_gpu.is_none() && rules.compose.is_none() {
-            return wrong("The primitive has neither an evaluation nor compose.");
+            return wrong(
+                "The primitive has neither eval_cpu, eval_gpu nor compose. Write one of them.",
+            );
         }
         Ok(Primitive {
             name: interned(name),
@@ -179,9 +181,17 @@ impl Primitive {
                 rule(self.context(), types.as_ptr(), n, outputs.as_mut_ptr(), &raw mut error);
             answer(self.name, "infer", code, error)?
         };
-        ensure!(found, self.name, "infer says that it is unsupported.");
+        ensure!(
+            found,
+            self.name,
+            "infer does not support these operands. Convert them to dtypes and shapes that the operation documents."
+        );
         let validate = |(i, of): (usize, &TensorType)| {
-            ensure!(of.ndim != UNSET, self.name, "infer left output {i} unset.");
+            ensure!(
+                of.ndim != UNSET,
+                self.name,
+                "infer left output {i} unset. Set its shape and dtype."
+            );
             validated(self.name, &format!("infer's output {i}"), of)
         };
         outputs.iter().enumerate().map(validate).collect()

@@ -40,7 +40,7 @@ pub(super) unsafe extern "C" fn provide(
         guard("provide", error, || {
             let name = text("provide", "the name", name)?.to_owned();
             let package = text("provide", "the package", package)?.to_owned();
-            ensure!(!name.is_empty(), "provide", "A primitive without a name.");
+            ensure!(!name.is_empty(), "provide", "The primitive has no name. Set `name`.");
             lock(&PROVIDERS).insert(name, Provider { package, restore, context });
             Ok(())
         })
@@ -79,7 +79,7 @@ pub(crate) fn restored(
     let known = lock(&PROVIDERS).get(name).cloned();
     let Some(provider) = known else {
         let text = format!(
-            "The operation is of the package {package}, which is not there. Install it, and import it before the function."
+            "The operation belongs to the package {package}, which is not imported. Install it, and import it before the function."
         );
         return Err(Error::value(name, text));
     };
@@ -97,17 +97,24 @@ pub(crate) fn restored(
             &raw mut error,
         );
         let made = answer(name, "restore", code, error)?;
-        ensure!(made, name, "restore says that it is unsupported.");
+        ensure!(
+            made,
+            name,
+            "restore does not support these attributes. Update the package, or export the function again."
+        );
     }
     let Some(primitive) = receiver.0.transpose()? else {
-        return Err(Error::runtime(name, "The package gave no primitive."));
+        return Err(Error::runtime(
+            name,
+            "restore returned no primitive. Report it to the author of the package.",
+        ));
     };
     let made = primitive.identity();
     let (version, is_same) = (identity.version, made == *identity);
     ensure!(
         is_same,
         name,
-        "The package {} made another primitive than version {version} with these attributes.",
+        "The package {} made another primitive than version {version} with these attributes. Install the version that exported it.",
         provider.package
     );
     let applied = Applied { primitive: Arc::new(primitive), dtypes };

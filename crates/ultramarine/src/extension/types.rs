@@ -30,7 +30,7 @@ pub(super) fn tensor_type(shape: &[usize], dtype: Dtype) -> TensorType {
 pub(super) fn dtype(function: &str, dl: DLDataType) -> Result<Dtype> {
     Dtype::from_dl(dl).ok_or_else(|| {
         let text = format!(
-            "There is no dtype of code {}, {} bits and {} lanes.",
+            "There is no dtype of code {}, {} bits and {} lanes. Pass one of the dtypes of ultramarine.",
             dl.code, dl.bits, dl.lanes
         );
         Error::value(function, text)
@@ -41,11 +41,15 @@ pub(super) fn dtype(function: &str, dl: DLDataType) -> Result<Dtype> {
 pub(super) fn validated(function: &str, what: &str, of: &TensorType) -> Result<(Shape, Dtype)> {
     let ndim = usize::try_from(of.ndim).ok().filter(|n| *n <= MAX_NDIM);
     let Some(ndim) = ndim else {
-        bail!(function, "{what} has {} dimensions; 0 to {MAX_NDIM} are possible.", of.ndim);
+        bail!(function, "{what} has {} dimensions. Use 0 to {MAX_NDIM}.", of.ndim);
     };
     let sizes = of.shape[..ndim].iter().map(|n| usize::try_from(*n).ok());
     let Some(sizes) = sizes.collect::<Option<Shape>>() else {
-        bail!(function, "{what} has a negative size: {:?}.", &of.shape[..ndim]);
+        bail!(
+            function,
+            "{what} has a negative size: {:?}. Use sizes of 0 or more.",
+            &of.shape[..ndim]
+        );
     };
     let in_words = |error: Error| match error {
         Error::Value(t) => Error::Value(t.map(|t| t.replacen("] ", &format!("] {what}: "), 1))),
@@ -67,19 +71,37 @@ pub fn stream_of(code: &PlaceCode) -> Result<Option<Stream>> {
     let kind = match code.device_type {
         place::CPU => DeviceType::Cpu,
         place::GPU => DeviceType::Gpu,
-        other => return Err(Error::value(OP, format!("There is no device type {other}."))),
+        other => {
+            return Err(Error::value(
+                OP,
+                format!("There is no device type {other}. Use CPU or GPU."),
+            ));
+        }
     };
-    let missing = || Error::value(OP, format!("There is no {kind}:{}.", code.device_index));
+    let missing = || {
+        Error::value(
+            OP,
+            format!(
+                "There is no device {kind}:{}. Use the index of a loaded device.",
+                code.device_index
+            ),
+        )
+    };
     let index = u16::try_from(code.device_index).map_err(|_| missing())?;
     let device = Device { kind, index };
     match code.kind {
         place::DEVICE => stream::default_stream(device).map(Some),
         place::STREAM => {
             let found = Stream { index: code.stream_index, device };
-            ensure!(stream::exists(found), OP, "There is no {found:?}.");
+            ensure!(stream::exists(found), OP, "There is no {found:?}. Use a stream that exists.");
             Ok(Some(found))
         }
-        other => Err(Error::value(OP, format!("There is no kind {other} of places."))),
+        other => Err(Error::value(
+            OP,
+            format!(
+                "There is no kind {other} of places. Use UM_PLACE_DEFAULT, UM_PLACE_DEVICE or UM_PLACE_STREAM."
+            ),
+        )),
     }
 }
 
@@ -126,7 +148,13 @@ pub(super) unsafe extern "C" fn promote_types(
             let found = dtype(NAME, a)?.promote(dtype(NAME, b)?);
             match promoted.as_mut() {
                 Some(promoted) => *promoted = found.to_dl(),
-                None => return Err(Error::value(NAME, "NULL for the result.").into()),
+                None => {
+                    return Err(Error::value(
+                        NAME,
+                        "The pointer to the result is NULL. Pass an address.",
+                    )
+                    .into());
+                }
             }
             Ok(())
         })
@@ -177,7 +205,9 @@ pub(super) unsafe extern "C" fn broadcast_types(
             let types = read_all(NAME, types, n, 0)?;
             let mut all =
                 types.iter().enumerate().map(|(i, t)| validated(NAME, &format!("type {i}"), t));
-            let Some(first) = all.next() else { bail!(NAME, "There is no type to broadcast.") };
+            let Some(first) = all.next() else {
+                bail!(NAME, "There is no type to broadcast. Pass at least one.")
+            };
             let (mut shape, mut dtype) = first?;
             for next in all {
                 let next = next?;

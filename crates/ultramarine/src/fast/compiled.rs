@@ -131,10 +131,13 @@ impl CompiledKernel {
     pub fn new(name: &str, code: &[u8]) -> Result<CompiledKernel> {
         const OP: &str = "precompiled_kernel";
         if name.is_empty() || name.contains('\0') {
-            bail!(OP, "the name of a kernel is that of a function in the code; `{name}` came.");
+            bail!(
+                OP,
+                "The kernel's name `{name}` is empty or has a NUL. Pass the name of a function in the code."
+            );
         }
         if code.is_empty() {
-            bail!(OP, "the kernel {name} has no code; expected PTX, a cubin or SPIR-V.");
+            bail!(OP, "The kernel {name} has no code. Pass PTX, a cubin or SPIR-V.");
         }
         Ok(CompiledKernel(Definition {
             name: interned(name),
@@ -195,7 +198,7 @@ impl CompiledKernel {
         let device = devices::get(place.stream.device)?;
         if !device.languages().iter().any(|l| l == language) {
             let text = format!(
-                "the kernel is compiled code ({language}), but {} (backend {}) takes: {}.",
+                "The kernel is compiled code ({language}), but {} (backend {}) takes: {}. Compile it for one of these.",
                 device.device,
                 device.backend,
                 show_languages(device.languages())
@@ -203,10 +206,10 @@ impl CompiledKernel {
             return Err(Error::runtime(op, text));
         }
         if outputs.is_empty() {
-            bail!(op, "Must specify at least one output.");
+            bail!(op, "Must specify at least one output. Pass its shape and dtype.");
         }
         if let Some((name, _)) = launch.template.first() {
-            bail!(op, "compiled code has no template arguments; `{name}` came.");
+            bail!(op, "Compiled code has no template arguments, but got `{name}`. Leave them out.");
         }
         validate_group(op, launch)?;
         Ok(outputs)

@@ -87,7 +87,7 @@ impl ForeignKernel {
         name: &str,
         write: impl Fn(&[Array], &[Array]) -> Result<()> + Send + Sync + 'static,
     ) -> Result<ForeignKernel> {
-        ensure!(!name.is_empty(), "foreign_kernel", "A kernel must have a name.");
+        ensure!(!name.is_empty(), "foreign_kernel", "The kernel's name is empty. Pass a name.");
         Ok(ForeignKernel(Definition {
             name: interned(name),
             function: Arc::new(Function(Box::new(write))),
@@ -118,7 +118,11 @@ impl ForeignKernel {
         outputs: &[(&[usize], Dtype)],
         init_value: Option<f64>,
     ) -> Result<Vec<Array>> {
-        ensure!(!outputs.is_empty(), self.0.name, "Must specify at least one output.");
+        ensure!(
+            !outputs.is_empty(),
+            self.0.name,
+            "Must specify at least one output. Pass its shape and dtype."
+        );
         let results = outputs.iter().map(|(shape, dtype)| (Shape::from_slice(shape), *dtype));
         let call = ForeignCall { definition: self.0.clone(), init_value };
         Array::multi_output(call, inputs, results.collect())
@@ -166,7 +170,12 @@ impl MultiOutputRules for ForeignCall {
         let write = || (d.function.0)(&given, &made);
         match exec.program_stream() {
             Some(place) => stream::with_stream(place, write)?,
-            None => return Err(Error::runtime(d.name, "it runs on no stream of a device.")),
+            None => {
+                return Err(Error::runtime(
+                    d.name,
+                    "It needs a stream of a device. Run it on a stream of a GPU.",
+                ));
+            }
         }
         exec.enqueue(reads, writes, |_| Ok(()))?;
         let of = |i: usize| call.operand(i);

@@ -126,16 +126,20 @@ impl Kernel {
     /// As [`Kernel::new`]; `of` is what errors say that was called.
     #[doc(hidden)]
     pub fn named(of: &str, name: &str, inputs: &[&str], outputs: &[&str]) -> Result<Kernel> {
-        ensure!(!outputs.is_empty(), of, "Must specify at least one output.");
+        ensure!(!outputs.is_empty(), of, "Must specify at least one output. Pass its name.");
         let mut seen = HashSet::new();
         for name in inputs.iter().chain(outputs) {
             if !is_name(name) || name.starts_with("um_") {
                 let why = "begin with a letter, have letters, digits and underscores, and not begin with um_";
-                bail!(of, "Names of arrays must {why}; `{name}` came.");
+                bail!(of, "`{name}` is not a name of an array. Names must {why}.");
             }
-            ensure!(seen.insert(*name), of, "The name `{name}` came twice.");
+            ensure!(
+                seen.insert(*name),
+                of,
+                "The name `{name}` is given twice. Rename one of the two."
+            );
         }
-        ensure!(!name.is_empty(), of, "A kernel must have a name.");
+        ensure!(!name.is_empty(), of, "The kernel's name is empty. Pass a name.");
         let all = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect();
         Ok(Kernel(Arc::new(Definition {
             name: interned(name),
@@ -292,7 +296,7 @@ impl Kernel {
         let Some(language) = found else {
             bail!(
                 self.0.name,
-                "there is no source in {language}; there is one in {}.",
+                "The kernel has no source in {language}, only in {}. Add one.",
                 self.0.languages()
             );
         };
@@ -304,22 +308,33 @@ impl Kernel {
         let op = d.name;
         if inputs.len() != d.input_names.len() {
             let (want, got) = (d.input_names.len(), inputs.len());
-            bail!(op, "Expected `inputs` to have size {want} but got size {got}.");
+            bail!(
+                op,
+                "Expected `inputs` to have size {want} but got size {got}. Pass an array for each of `input_names`."
+            );
         }
         if launch.outputs.len() != d.output_names.len() {
             let (want, got) = (d.output_names.len(), launch.outputs.len());
             bail!(
                 op,
-                "Expected `output_shapes` and `output_dtypes` to have size {want} but got size {got}."
+                "Expected `output_shapes` and `output_dtypes` to have size {want} but got size {got}. Pass one for each of `output_names`."
             );
         }
         let mut seen = HashSet::new();
         for (name, _) in &launch.template {
             let allowed = is_name(name) && !name.starts_with("um_");
-            ensure!(allowed, op, "`{name}` cannot be the name of a template argument.");
+            ensure!(
+                allowed,
+                op,
+                "`{name}` cannot be the name of a template argument. Use an identifier that does not begin with um_."
+            );
             let taken = d.input_names.iter().chain(&d.output_names).any(|n| n == name);
             let first = !taken && seen.insert(name);
-            ensure!(first, op, "The name `{name}` of a template argument came twice.");
+            ensure!(
+                first,
+                op,
+                "The name `{name}` of a template argument is given twice. Rename one of the two."
+            );
         }
         let types = launch.template.iter().filter_map(|(_, t)| match t {
             Template::Dtype(dtype) => Some(*dtype),
@@ -327,8 +342,7 @@ impl Kernel {
         });
         let arrays = inputs.iter().map(|i| i.dtype()).chain(launch.outputs.iter().map(|o| o.1));
         if let Some(dtype) = arrays.chain(types).find(|d| d.is_storage()) {
-            let text =
-                format!("kernels have no type for {dtype}; give them its bytes, by view(uint8).");
+            let text = format!("Kernels have no type for {dtype}. Pass its bytes, by view(uint8).");
             return Err(Error::type_(op, text));
         }
         validate_group(op, launch)
@@ -338,7 +352,11 @@ impl Kernel {
 pub(super) fn validate_group(op: &str, launch: &Launch) -> Result<()> {
     let [x, y, z] = launch.group;
     let threads = !launch.group.contains(&0);
-    ensure!(threads, op, "a threadgroup of ({x}, {y}, {z}) has no threads.");
+    ensure!(
+        threads,
+        op,
+        "A threadgroup of ({x}, {y}, {z}) has no threads. Pass sizes of at least 1."
+    );
     Ok(())
 }
 
@@ -358,7 +376,7 @@ impl Definition {
         let found = theirs.iter().find(|l| self.body(l).is_some()).and_then(|l| Language::of(l));
         found.ok_or_else(|| {
             let text = format!(
-                "the kernel is in {}, but the languages of {} (backend {}) are: {}.",
+                "The kernel is in {}, but {} (backend {}) takes: {}. Add a source in one of these.",
                 self.languages(),
                 device.device,
                 device.backend,

@@ -52,7 +52,7 @@ pub const LANGUAGES: [&str; 4] = ["opencl-c", "cuda-c", "msl", "wgsl"];
 fn no_rule<T>(kernel: &str, rule: &str) -> Result<T> {
     bail!(
         rule,
-        "the kernel {kernel} has no {rule} rule; wrap its call in custom_function and give it one."
+        "The kernel {kernel} has no {rule} rule. Wrap its call in custom_function and define one."
     )
 }
 

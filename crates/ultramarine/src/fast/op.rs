@@ -106,7 +106,7 @@ impl Launched {
         let narrow = |v: isize| {
             i32::try_from(v).map_err(|_| {
                 let text = format!(
-                    "{v} elements along an axis are too many for a kernel in {}.",
+                    "{v} elements along an axis are too many for a kernel in {}. Split the array.",
                     language.name()
                 );
                 Error::value(self.0.call.definition.name, text)
@@ -131,7 +131,7 @@ impl Launched {
             }
         }
         if bytes.is_empty() {
-            // Of an array without axes; nobody reads it.
+            // Of an array without axes; it is not read.
             bytes.extend([0; 8]);
         }
         Ok(bytes)

@@ -34,8 +34,8 @@ fn shifted(op: &str, a: &Array, axes: Axes, by: impl Fn(isize) -> isize) -> Resu
 
 /// Checks arguments; the step between frequencies.
 fn step(op: &str, n: usize, d: f64) -> Result<f64> {
-    ensure!(n != 0, op, "`n` must be greater than 0.");
-    ensure!(d != 0.0, op, "`d` must be non-zero.");
+    ensure!(n != 0, op, "`n` must be greater than 0. Pass the number of samples.");
+    ensure!(d != 0.0, op, "`d` must be non-zero. Pass the distance of two samples.");
     Ok(1.0 / (n as f64 * d))
 }
 

@@ -97,9 +97,7 @@ impl FromStr for Norm {
             "forward" => Ok(Norm::Forward),
             _ => Err(Error::value(
                 "fft",
-                format!(
-                    "Invalid norm '{name}'. Expected one of {{'backward', 'ortho', 'forward'}}."
-                ),
+                format!("Invalid norm '{name}'. Use 'backward', 'ortho' or 'forward'."),
             )),
         }
     }
@@ -123,10 +121,14 @@ impl Family {
     ) -> Result<Option<Vec<(usize, usize)>>> {
         let (op, ndim) = (self.name, a.ndim());
         if s.is_some() && axes.is_none() {
-            bail!(op, "`axes` should not be `None` if `s` is not `None`.");
+            bail!(
+                op,
+                "`axes` should not be `None` if `s` is not `None`. Pass the axis of each size in `s`."
+            );
         }
         let out_of_range = |axis: isize| {
-            Error::index(op, format!("Invalid axis {axis} for array with {ndim} dimensions."))
+            let text = format!("Invalid axis {axis} for array with {ndim} dimensions.");
+            Error::index(op, format!("{text} {}", shape::AxisRange(ndim)))
         };
         let place = |axis: isize| shape::from_start(axis, ndim);
         if s.is_none() {
@@ -134,11 +136,11 @@ impl Family {
                 .iter()
                 .try_for_each(|axis| place(*axis).map(drop).ok_or_else(|| out_of_range(*axis)))?;
         }
-        ensure!(ndim != 0, op, "Requires array with at least one dimension.");
+        ensure!(ndim != 0, op, "Requires array with at least one dimension. Reshape it to (1,).");
         let all: SmallVec<[isize; 4]> = (0..ndim as isize).collect();
         let axes = axes.unwrap_or(&all);
         if s.is_some_and(|s| s.len() != axes.len()) {
-            bail!(op, "Shape and axes have different sizes.");
+            bail!(op, "Shape and axes have different sizes. Pass an axis for each size in `s`.");
         }
         // Those that are out of range may be twice there too.
         let same = |a: isize, b: isize| match (place(a), place(b)) {
@@ -146,7 +148,7 @@ impl Family {
             (a, b) => a == b,
         };
         if (1..axes.len()).any(|i| axes[..i].iter().any(|a| same(*a, axes[i]))) {
-            bail!(op, "Duplicated axis received {axes:?}.");
+            bail!(op, "Duplicated axis received {axes:?}. Name each axis once.");
         }
         let mut plan = Vec::with_capacity(axes.len());
         for (i, &axis) in axes.iter().enumerate() {
@@ -161,7 +163,7 @@ impl Family {
         }
         if plan.iter().any(|(_, n)| *n == 0) {
             let sizes: Vec<usize> = plan.iter().map(|(_, n)| *n).collect();
-            bail!(op, "Invalid FFT output size requested {sizes:?}.");
+            bail!(op, "Invalid FFT output size requested {sizes:?}. Pass sizes of at least 1.");
         }
         Ok(if plan.is_empty() { None } else { Some(plan) })
     }

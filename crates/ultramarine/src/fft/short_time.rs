@@ -85,9 +85,12 @@ const LEAST: f64 = 1e-8;
 
 /// Checks the sizes of frames; the samples from one to the next.
 fn hop(op: &str, n_fft: usize, hop: Option<usize>) -> Result<usize> {
-    ensure!(n_fft != 0, op, "n_fft must be positive.");
+    ensure!(n_fft != 0, op, "n_fft must be positive but is 0. Pass the size of a frame.");
     match hop.unwrap_or(n_fft / 4) {
-        0 => Err(Error::value(op, "hop_length must be positive.")),
+        0 => Err(Error::value(
+            op,
+            "hop_length must be positive but is 0. Pass the distance of two frames.",
+        )),
         hop => Ok(hop),
     }
 }
@@ -97,7 +100,12 @@ fn window(op: &str, given: Option<&Array>, length: Option<usize>, n_fft: usize) 
     let window = match given {
         Some(window) => {
             window.computable(op)?;
-            ensure!(window.ndim() == 1, op, "window must be a one-dimensional array.");
+            ensure!(
+                window.ndim() == 1,
+                op,
+                "window must be a one-dimensional array but has {} dimensions. Reshape it.",
+                window.ndim()
+            );
             window.clone()
         }
         None => {
@@ -106,7 +114,11 @@ fn window(op: &str, given: Option<&Array>, length: Option<usize>, n_fft: usize) 
         }
     };
     let n = window.size();
-    ensure!(n <= n_fft, op, "window length must not exceed n_fft.");
+    ensure!(
+        n <= n_fft,
+        op,
+        "window length must not exceed n_fft, but they are {n} and {n_fft}. Shorten the window, or raise n_fft."
+    );
     let left = (n_fft - n) / 2;
     window.pad(&[(left, n_fft - n - left)], PadMode::Constant, like(&window, 0.0))
 }
@@ -136,7 +148,7 @@ pub fn stft(x: &Array, options: &StftOptions) -> Result<Array> {
     let _home = follow(&[x]);
     let n_fft = options.n_fft;
     let Some(last) = x.ndim().checked_sub(1) else {
-        bail!("stft", "Input must have at least one dimension.");
+        bail!("stft", "Input must have at least one dimension. Reshape it to (1,).");
     };
     let hop = hop("stft", n_fft, options.hop_length)?;
     let window = window("stft", options.window.as_ref(), options.win_length, n_fft)?;
@@ -147,7 +159,11 @@ pub fn stft(x: &Array, options: &StftOptions) -> Result<Array> {
         x = x.pad(&widths, options.pad_mode, like(&x, 0.0))?;
     }
     let length = x.shape()[last];
-    ensure!(length >= n_fft, "stft", "Input is too short for the given n_fft.");
+    ensure!(
+        length >= n_fft,
+        "stft",
+        "Input is too short for the given n_fft: {length} samples for frames of {n_fft}. Pad it, or lower n_fft."
+    );
     let mut shape = Shape::from_slice(x.shape());
     let mut strides = contiguous_strides(&shape);
     shape[last] = (length - n_fft) / hop + 1;
@@ -170,7 +186,10 @@ pub fn istft(spectra: &Array, options: &IstftOptions) -> Result<Array> {
     spectra.computable("istft")?;
     let _home = follow(&[spectra]);
     let Some(last) = spectra.ndim().checked_sub(1).filter(|last| *last > 0) else {
-        bail!("istft", "Input must have at least two dimensions (freq, frames).");
+        bail!(
+            "istft",
+            "Input must have at least two dimensions (freq, frames). Reshape or expand it."
+        );
     };
     let (rows, frames) = (spectra.shape()[last - 1], spectra.shape()[last]);
     let onesided = options.onesided.unwrap_or(true);
@@ -178,7 +197,11 @@ pub fn istft(spectra: &Array, options: &IstftOptions) -> Result<Array> {
     let n_fft = options.n_fft.unwrap_or(own);
     let hop = hop("istft", n_fft, options.hop_length)?;
     let window = window("istft", options.window.as_ref(), options.win_length, n_fft)?;
-    ensure!(rows != 0 && frames != 0, "istft", "there are no spectra.");
+    ensure!(
+        rows != 0 && frames != 0,
+        "istft",
+        "Input has no elements. Pass at least one frame and one frequency."
+    );
     let parts = spectra.swapaxes(-1, -2)?;
     let parts = match onesided {
         true => irfft(&parts, Some(n_fft), -1, options.norm)?,

@@ -42,7 +42,7 @@ impl AsRef<Array> for Array {
 impl Drop for Array {
     #[inline]
     fn drop(&mut self) {
-        // Where this is the node's only reference, nobody will ask for its handles any more.
+        // Where this is the node's only reference, its handles are not needed any more.
         if Arc::strong_count(&self.node) > 1 {
             self.node.handles.fetch_sub(1, Ordering::Release);
         }
@@ -141,7 +141,13 @@ impl Array {
     pub fn from_slice<T: Element>(data: &[T], shape: &[usize]) -> Result<Array> {
         shape::check("array", shape)?;
         if shape::size(shape) != data.len() {
-            bail!("array", "{} elements do not fill shape {}.", data.len(), Show(shape));
+            bail!(
+                "array",
+                "{} elements do not fill shape {}. Pass {} elements, or another shape.",
+                data.len(),
+                Show(shape),
+                shape::size(shape)
+            );
         }
         // SAFETY: elements are plain data, readable as bytes.
         let bytes =
@@ -182,12 +188,16 @@ impl Array {
         ensure!(
             fits() == Some(true),
             "array",
-            "Shape {} with strides {strides:?} and offset {offset} leaves a buffer of {} bytes.",
+            "Shape {} with strides {strides:?} and offset {offset} reaches outside the buffer, which has {} bytes. Choose smaller sizes, strides or offset.",
             Show(shape),
             buffer.bytes()
         );
         if !(buffer.as_ptr() as usize + offset).is_multiple_of(alignment(dtype)) {
-            bail!("array", "The memory is not aligned for {dtype}.");
+            bail!(
+                "array",
+                "The memory is not aligned for {dtype}. Copy it to a multiple of {} bytes.",
+                alignment(dtype)
+            );
         }
         // Strides that lead nowhere may be anything, and later overflow.
         let mut own = shape::contiguous_strides(shape);

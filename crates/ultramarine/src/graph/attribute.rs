@@ -19,7 +19,7 @@ pub(crate) trait Attribute {
     where
         Self: Sized,
     {
-        Err(Malformed::wanted("nothing that a file may hold", value))
+        Err(Malformed::wanted("an attribute that files can hold", value))
     }
 
     /// The form of [`Attribute::decode`]'s values, as the table of operations in docs/function-format.md has it.

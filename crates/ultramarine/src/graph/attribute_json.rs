@@ -19,7 +19,7 @@ impl Malformed {
     pub fn wanted(wanted: impl Display, given: &Json) -> Malformed {
         // Of a long one the beginning.
         let text: String = given.to_string().chars().take(40).collect();
-        Malformed(format!("{text} where {wanted} should be"))
+        Malformed(format!("{text} instead of {wanted}"))
     }
 }
 
@@ -83,9 +83,9 @@ impl<'a> Fields<'a> {
         let given = self.0.map_or(0, Map::len);
         let missing = names.iter().find(|name| self.0.is_none_or(|map| !map.contains_key(**name)));
         match missing {
-            Some(name) => Err(Malformed(format!("`{name}` is missing"))),
+            Some(name) => Err(Malformed(format!("attribute `{name}` is missing"))),
             None if given > names.len() => {
-                Err(Malformed(format!("{given} attributes in place of {}", names.join(", "))))
+                Err(Malformed(format!("{given} attributes, expected {}", names.join(", "))))
             }
             None => Ok(self),
         }

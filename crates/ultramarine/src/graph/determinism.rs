@@ -13,8 +13,9 @@ static SETTING: LazyLock<PerDevice<bool>> = LazyLock::new(|| {
         "" | "0" => false,
         "1" => true,
         other => {
-            let text =
-                format!("ULTRAMARINE_DETERMINISTIC is \"{other}\", expected 0 or 1: it is on");
+            let text = format!(
+                "ULTRAMARINE_DETERMINISTIC is \"{other}\", which counts as 1. Set it to 0 or 1."
+            );
             log(Level::Warning, text);
             true
         }

@@ -36,7 +36,10 @@ impl Array {
     /// As [`Array::from_bytes`]; [`crate::Error::Value`] for another dtype.
     pub fn from_float64_bytes(bytes: &[u8], shape: &[usize], dtype: Dtype) -> Result<Array> {
         if !matches!(dtype, Dtype::Float32 | Dtype::Complex64) {
-            bail!("array", "bytes of float64 become float32 or complex64, not {dtype}.");
+            bail!(
+                "array",
+                "Bytes of float64 can become float32 or complex64, not {dtype}. Convert the array with astype."
+            );
         }
         made(bytes, shape, dtype, [2, 1], |source, target| {
             let (source, target) = (source.as_chunks::<8>().0, target.as_chunks_mut::<4>().0);
@@ -61,12 +64,12 @@ fn made(
     ensure!(
         bytes.len() == wanted,
         "array",
-        "{} bytes for shape {} of {dtype}, which takes {wanted}.",
+        "{} bytes do not fill shape {} of {dtype}. Pass {wanted} bytes.",
         bytes.len(),
         Show(shape)
     );
     let buffer = Buffer::new(size, backend::host())?;
-    // SAFETY: the buffer is new, so nobody else sees it, and has `size` bytes.
+    // SAFETY: the buffer is new, so nothing else uses it, and has `size` bytes.
     let target = unsafe { std::slice::from_raw_parts_mut(buffer.as_ptr(), size) };
     if size <= PIECE {
         copy(bytes, target);

@@ -205,7 +205,7 @@ impl Node {
         let node = Arc::<Node>::new_uninit();
         let at = Arc::as_ptr(&node).cast_mut().cast::<Node>();
         let mut strides = Strides::new();
-        // SAFETY: nobody else has the new node. Each field is written, and a panic in between
+        // SAFETY: the new node is not shared yet. Each field is written, and a panic in between
         // would only leak it.
         unsafe {
             (&raw mut (*at).handles).write(AtomicU32::new(1));

@@ -107,7 +107,7 @@ unsafe fn clone_in<T: Clone>(slot: &Slot, to: &mut Slot) {
 unsafe fn drop_in<T>(slot: &mut Slot) {
     let at = slot.as_mut_ptr();
     if is_inline::<T>() {
-        // SAFETY: by the same contract, and nobody sees the attributes again.
+        // SAFETY: by the same contract, and the attributes are not used again.
         unsafe { at.cast::<T>().drop_in_place() }
     } else {
         // SAFETY: as above, for an `Arc<T>`.

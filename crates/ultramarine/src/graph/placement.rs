@@ -248,7 +248,7 @@ fn allow(op: &Op, a: Device, b: Device, which: &str, other: &str) -> Result<()> 
     Err(Error::value(
         op.name(),
         format!(
-            "{which} {} and {other}{} do not mix; copy one with copy(x, device), in Rust \
+            "{which} {} and {other}{} do not mix. Copy one with copy(x, device), in Rust \
              x.copy_to(device), or allow transfers with set_transfer_policy.",
             show(a),
             show(b)

@@ -71,7 +71,7 @@ fn from_environment(variable: impl Fn(&str) -> Option<String>) -> MatmulPrecisio
     if let Some(name) = said("ULTRAMARINE_MATMUL_PRECISION") {
         return MatmulPrecision::from_name(&name).unwrap_or_else(|| {
             let text = format!(
-                "ULTRAMARINE_MATMUL_PRECISION is \"{name}\", expected \"highest\", \"high\" or \"medium\": products are made in float32"
+                "ULTRAMARINE_MATMUL_PRECISION is \"{name}\", so products are computed in float32. Set it to \"highest\", \"high\" or \"medium\"."
             );
             log(Level::Warning, text);
             MatmulPrecision::Highest

@@ -33,7 +33,9 @@ pub(crate) struct Fitted {
 pub(crate) fn cannot(name: &str) -> Error {
     Error::value(
         "compile",
-        format!("{name} cannot infer output shapes, so it cannot be compiled shapeless."),
+        format!(
+            "{name} cannot infer output shapes, so it cannot be compiled shapeless. Compile without `shapeless`."
+        ),
     )
 }
 
@@ -68,7 +70,7 @@ impl Refit<'_> {
         if let Some(other) = self.inputs.iter().find(|s| **s != first) {
             bail!(
                 "broadcast_shapes",
-                "Shapes {} and {} cannot be broadcast.",
+                "Shapes {} and {} cannot be broadcast. Compile without `shapeless`.",
                 Show(first),
                 Show(other)
             );
@@ -84,7 +86,11 @@ impl Refit<'_> {
             None => Ok(()),
             Some(other) => Err(Error::value(
                 "compile",
-                format!("Shapes {} and {} do not fit.", Show(first), Show(other)),
+                format!(
+                    "Shapes {} and {} differ, and must be equal. Compile without `shapeless`.",
+                    Show(first),
+                    Show(other)
+                ),
             )),
         }
     }

@@ -311,16 +311,16 @@ pub(crate) trait Rules: Attribute + Debug + Send + Sync + 'static {
 
     /// Reverse rule.
     fn vjp(&self, _: &Vjp<'_>) -> Result<Cotangents> {
-        Err(Error::Value(format!("[vjp] {} has no vjp rule.", self.name()).into()))
+        Err(Error::Value(format!("[vjp] {} has no vjp rule. Define a derivative by custom_function, or use stop_gradient.", self.name()).into()))
     }
 
     /// Forward rule; `None`: the tangent is zero.
     fn jvp(&self, _: &Jvp<'_>) -> Result<Option<Array>> {
-        Err(Error::Value(format!("[jvp] {} has no jvp rule.", self.name()).into()))
+        Err(Error::Value(format!("[jvp] {} has no jvp rule. Define a derivative by custom_function, or use stop_gradient.", self.name()).into()))
     }
 
     /// Batching rule: the mapped result and its mapped axis.
     fn vmap(&self, _: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
-        Err(Error::Value(format!("[vmap] {} has no vmap rule.", self.name()).into()))
+        Err(Error::Value(format!("[vmap] {} has no vmap rule. Define a rule by custom_function, or stack the results of single calls.", self.name()).into()))
     }
 }

@@ -26,7 +26,10 @@ pub(super) enum Home {
 pub(super) fn home(dl: DLDevice) -> Result<Home> {
     match kinds::visibility(dl.device_type) {
         Visibility::Host if dl.device_type == device_type::CPU && dl.device_id != 0 => {
-            Err(Error::buffer_device("from_dlpack", format!("there is no CPU {}.", dl.device_id)))
+            Err(Error::buffer_device(
+                "from_dlpack",
+                format!("There is no CPU {}. Use number 0.", dl.device_id),
+            ))
         }
         Visibility::Host => Ok(Home::Host),
         Visibility::Both(device_type) => {
@@ -46,7 +49,7 @@ pub(super) fn named(dl: DLDevice) -> Result<Device> {
     match (dl.device_type, dl.device_id) {
         (device_type::CPU, 0) => Ok(Device::CPU),
         (device_type::CPU, n) => {
-            Err(Error::buffer_device("__dlpack__", format!("there is no CPU {n}.")))
+            Err(Error::buffer_device("__dlpack__", format!("There is no CPU {n}. Use number 0.")))
         }
         _ => served("__dlpack__", dl),
     }
@@ -76,7 +79,7 @@ fn missing(op: &str, dl: DLDevice) -> Error {
         return Error::buffer_device(
             op,
             format!(
-                "there is no {name} device {}: backend \"{}\" serves {n} device{s} of that type.",
+                "There is no {name} device {}: backend \"{}\" serves {n} device{s} of that type. Use a smaller number.",
                 dl.device_id, first.backend
             ),
         );
@@ -96,8 +99,8 @@ fn missing(op: &str, dl: DLDevice) -> Error {
     Error::buffer_device(
         op,
         format!(
-            "{article} {name} tensor needs {takes}, or a copy on the CPU, which its library can \
-             make; loaded: {}.{} See ultramarine.backends.",
+            "{article} {name} tensor needs {takes}, or a copy on the CPU made by its library; \
+             loaded: {}.{} See ultramarine.backends.",
             loaded.join(", "),
             devices::hint()
         ),

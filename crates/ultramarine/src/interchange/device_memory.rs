@@ -63,7 +63,9 @@ impl Arrival {
         } else if self.copy == Some(false) {
             return Err(Error::buffer(
                 "from_dlpack",
-                format!("the tensor is on {here}; on {target} it is a copy, and copy=False."),
+                format!(
+                    "The tensor is on {here}, and cannot get to {target} without a copy. Leave out copy=False."
+                ),
             ));
         }
         let (buffer, offset) = match self.home {
@@ -138,7 +140,10 @@ impl Arrival {
         } else {
             return Err(Error::buffer(
                 "from_dlpack",
-                format!("elements lie {} bytes before the memory begins.", below - start),
+                format!(
+                    "Elements lie {} bytes before the start of the memory. Export a copy of the tensor.",
+                    below - start
+                ),
             ));
         };
         // Devices load whole elements, and may stop for good at one that is not aligned.
@@ -146,7 +151,7 @@ impl Arrival {
             return Err(Error::buffer(
                 "from_dlpack",
                 format!(
-                    "the memory is not aligned for {}: {} takes its elements at multiples of {} bytes.",
+                    "The memory is not aligned for {}: {} needs elements at multiples of {} bytes. Export a copy of the tensor.",
                     self.dtype,
                     state.device,
                     self.dtype.size()
@@ -177,7 +182,10 @@ impl Arrival {
             return match self.after {
                 Some(_) => Err(Error::buffer_device(
                     "from_dlpack",
-                    format!("backend {} cannot wait for others' streams.", state.backend),
+                    format!(
+                        "Backend {} cannot wait for streams of other libraries. Wait for the stream first, or copy to the CPU.",
+                        state.backend
+                    ),
                 )),
                 None => Ok(()),
             };
@@ -359,7 +367,7 @@ unsafe impl Sync for Lent {}
 impl Drop for Lent {
     fn drop(&mut self) {
         if let (Some(behind), None) = (self.behind.take(), backend::shutdown::ended()) {
-            // What fails is raised to those who want later values.
+            // A failure is reported to waits for later values.
             let _ = behind.settle(self.buffer.buffer());
         }
         if let Some(ForeignMemory { release: Some(release), context, .. }) = self.block

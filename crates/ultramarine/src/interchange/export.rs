@@ -120,7 +120,7 @@ impl Array {
                     return Err(Error::buffer(
                         "__dlpack__",
                         format!(
-                            "the array is on {}; on {target} it is a copy, and copy=False.",
+                            "The array is on {}, and cannot get to {target} without a copy. Leave out copy=False.",
                             self.device()
                         ),
                     ));
@@ -186,7 +186,7 @@ fn no_padding(array: &Array) -> Error {
     Error::buffer(
         "__dlpack__",
         format!(
-            "a tensor without a version cannot say that {} is padded to a byte; ask with \
+            "A tensor without a version cannot say that {} is padded to a byte. Ask with \
              max_version=(1, 3).",
             array.dtype()
         ),
@@ -215,7 +215,7 @@ pub(super) unsafe fn managed<O: Send + Sync + 'static>(
 fn no_read_only() -> Error {
     Error::buffer(
         "__dlpack__",
-        "the memory is read-only, which a tensor without a version cannot say; ask with \
+        "The memory is read-only, which a tensor without a version cannot say. Ask with \
          max_version=(1, 0) or newer, or for a copy.",
     )
 }

@@ -274,8 +274,7 @@ fn misaligned(dtype: Dtype) -> Error {
     Error::buffer(
         "from_dlpack",
         format!(
-            "the memory is not aligned for {dtype}, which takes a copy, and copy=False; leave \
-             copy out or say copy=True."
+            "The memory is not aligned for {dtype}, so it cannot be imported without a copy. Leave out copy=False."
         ),
     )
 }
@@ -285,7 +284,7 @@ fn too_many_dimensions(ndim: i32) -> Error {
     Error::buffer(
         "from_dlpack",
         format!(
-            "the tensor has {ndim} dimensions; arrays have at most {}: reshape it first.",
+            "The tensor has {ndim} dimensions, and arrays at most {}. Reshape it first.",
             shape::MAX_NDIM
         ),
     )
@@ -295,14 +294,14 @@ fn too_many_dimensions(ndim: i32) -> Error {
 fn unsupported(tensor: &DLTensor) -> Error {
     let d = tensor.dtype;
     let instead = match (d.code, d.bits) {
-        (type_code::COMPLEX, 128) => "convert it to complex64 first",
-        (type_code::COMPLEX, 32) => "convert it to complex64 first",
-        _ => "convert it first to a dtype that arrays have",
+        (type_code::COMPLEX, 128) => "Convert it to complex64 first",
+        (type_code::COMPLEX, 32) => "Convert it to complex64 first",
+        _ => "Convert it to a dtype of ultramarine first",
     };
     Error::buffer(
         "from_dlpack",
         format!(
-            "no dtype here holds {} (code {}, {} bits{}); {instead}.",
+            "There is no dtype for {} (code {}, {} bits{}). {instead}.",
             names::of(d),
             d.code,
             d.bits,

@@ -67,7 +67,7 @@ pub(super) fn kind_of(op: &str, device_type: i32) -> Result<u32> {
         _ => Err(Error::buffer_device(
             op,
             format!(
-                "memory of {} devices cannot cross between libraries here; copy to the CPU first.",
+                "Memory of {} devices cannot be exchanged between libraries. Copy it to the CPU first.",
                 name_of(device_type)
             ),
         )),
@@ -99,25 +99,26 @@ pub(super) fn waiting(device_type: i32, stream: Option<isize>) -> Result<Waiting
     let wrong = |why: &str| {
         let name = name_of(device_type);
         let stream = stream.unwrap_or_default();
-        Err(Error::value("__dlpack__", format!("stream={stream} for {name}: {why}")))
+        Err(Error::value("__dlpack__", format!("stream is {stream} for {name}. {why}")))
     };
     match (device_type, stream) {
         (CPU, None) => Ok(Waiting::Host),
-        (CPU, Some(_)) => {
-            Err(Error::value("__dlpack__", "stream must be None for an array on the CPU."))
-        }
+        (CPU, Some(_)) => Err(Error::value(
+            "__dlpack__",
+            "stream must be None for an array on the CPU. Leave it out.",
+        )),
         (_, Some(-1)) => Ok(Waiting::Nobody),
-        (_, Some(n)) if n < 0 => wrong("it is -1 for no wait, or a stream."),
-        (CUDA | CUDA_HOST | CUDA_MANAGED, Some(0)) => {
-            wrong("0 is ambiguous; 1 is the legacy default stream, 2 the one of each thread.")
-        }
+        (_, Some(n)) if n < 0 => wrong("Pass a stream, or -1 not to wait."),
+        (CUDA | CUDA_HOST | CUDA_MANAGED, Some(0)) => wrong(
+            "0 is ambiguous: pass 1 for the legacy default stream, 2 for the one of each thread.",
+        ),
         (CUDA | CUDA_HOST | CUDA_MANAGED, stream) => {
             Ok(Waiting::Stream(stream.map_or(1, |n| n as u64)))
         }
-        (ROCM | ROCM_HOST, Some(1 | 2)) => wrong("0 is the default stream."),
+        (ROCM | ROCM_HOST, Some(1 | 2)) => wrong("Pass 0 for the default stream."),
         (ROCM | ROCM_HOST, stream) => Ok(Waiting::Stream(stream.map_or(0, |n| n as u64))),
         (_, None) => Ok(Waiting::Host),
-        (_, Some(0..=2)) => wrong("a stream is a pointer there; None lets the host wait."),
+        (_, Some(0..=2)) => wrong("Pass the pointer of a stream, or None to let the host wait."),
         (_, Some(n)) => Ok(Waiting::Stream(n as u64)),
     }
 }

@@ -56,7 +56,7 @@ impl Array {
         if buffer.device() != Device::CPU {
             return Err(Error::buffer_device(
                 "__dlpack__",
-                format!("memory of {} cannot be lent, only exported.", buffer.device()),
+                format!("Memory of {} cannot be lent. Export it by __dlpack__.", buffer.device()),
             ));
         }
         // Copies on other devices are stale from now on.
@@ -78,7 +78,9 @@ impl Array {
 fn padded(dtype: Dtype) -> Error {
     Error::buffer(
         "__dlpack__",
-        format!("{dtype} is padded to a byte, which a tensor that is only lent cannot say."),
+        format!(
+            "{dtype} is padded to a byte, which a lent tensor cannot say. Export it by __dlpack__."
+        ),
     )
 }
 
@@ -86,6 +88,6 @@ fn padded(dtype: Dtype) -> Error {
 fn read_only() -> Error {
     Error::buffer(
         "__dlpack__",
-        "the memory is read-only, which a tensor that is only lent cannot say.",
+        "The memory is read-only, which a lent tensor cannot say. Export it by __dlpack__.",
     )
 }

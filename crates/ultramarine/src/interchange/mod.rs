@@ -12,7 +12,7 @@
 //! let x = Array::from_slice(&[1.0f32, 2.0, 3.0, 4.0], &[2, 2])?;
 //! let pointer = x.transpose()?.to_dlpack()?.into_versioned().expect("it has a version");
 //!
-//! // In: what comes is judged before anything of it is used, and owned from then on.
+//! // In: tensors are validated before use, and owned from then on.
 //! // SAFETY: a whole tensor, which nobody else frees.
 //! let (tensor, _) = unsafe { ManagedTensor::from_versioned(pointer.as_ptr()) }.expect("valid");
 //! let y = Array::from_dlpack(tensor)?;

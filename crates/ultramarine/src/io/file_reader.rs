@@ -46,9 +46,9 @@ impl FileReader {
 fn to_io(fault: Fault) -> io::Error {
     match fault {
         Fault::System(error) => error,
-        Fault::Cut(bytes) => io::Error::other(format!("the file was cut to {bytes} bytes")),
-        Fault::Changed => io::Error::other("the file was written to"),
-        Fault::Replaced => io::Error::other("another file is at its path"),
+        Fault::Cut(bytes) => io::Error::other(format!("the file was truncated to {bytes} bytes")),
+        Fault::Changed => io::Error::other("the file was changed"),
+        Fault::Replaced => io::Error::other("the file was replaced"),
     }
 }
 

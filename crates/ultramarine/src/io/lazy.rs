@@ -65,15 +65,15 @@ pub(super) fn array(
 /// The error of a read that failed.
 pub(super) fn failed(at: At<'_>, fault: &Fault, what: &str) -> Error {
     at.runtime(match fault {
-        Fault::System(error) => format!("reading {what} failed: {error}."),
+        Fault::System(error) => format!("Reading {what} failed: {error}. Check the disk, and load the file again."),
         Fault::Cut(bytes) => format!(
-            "{what} cannot be read: the file was cut to {bytes} bytes since its header was read. Load it again."
+            "{what} cannot be read: the file was truncated to {bytes} bytes after its header was read. Load it again."
         ),
         Fault::Changed => format!(
-            "{what} cannot be read: the file was written to since its header was read. Load it again."
+            "{what} cannot be read: the file was changed after its header was read. Load it again."
         ),
         Fault::Replaced => format!(
-            "{what} cannot be read: another file is at this path since the header was read. Load it again."
+            "{what} cannot be read: the file was replaced after its header was read. Load it again."
         ),
     })
 }
@@ -275,7 +275,7 @@ impl Request {
             // The checksum is compared at the end.
             match reader.read(&mut [0]) {
                 Ok(0) => Ok(()),
-                Ok(_) => Err(self.at().runtime("there are more bytes than the archive says.")),
+                Ok(_) => Err(self.at().runtime("A member has more bytes than the archive's directory says. Save or copy the file again.")),
                 Err(e) => Err(failed(e)),
             }
         };
@@ -298,7 +298,9 @@ impl Job {
 
     fn request(&self) -> Result<Arc<Request>> {
         let request = lock(&self.request).clone();
-        request.ok_or_else(|| Error::runtime("load", "the data of this array was read before."))
+        request.ok_or_else(|| {
+            Error::runtime("load", "The data of this array was read before. Load the file again.")
+        })
     }
 
     fn begun(&self) -> Result<usize> {
@@ -397,7 +399,7 @@ impl reads::Read for Job {
         // With it goes the file's descriptor, before others see the value.
         let request = lock(&self.request).take();
         let strides = request.map(|request| {
-            // What was written meanwhile may have been read.
+            // Concurrent writes may have been read.
             let outcome = request.check();
             outcome.map(|()| request.layout.strides())
         });
@@ -409,7 +411,10 @@ impl reads::Read for Job {
                 Ok(Value { buffer, offset: 0, strides })
             }
             _ => {
-                let error = Error::runtime("load", "the data of this array was not read.");
+                let error = Error::runtime(
+                    "load",
+                    "The data of this array was not read. Load the file again.",
+                );
                 return self.node.finish(Err(Arc::new(error)));
             }
         };

@@ -80,7 +80,10 @@ impl Format {
             "safetensors" => Ok(Format::Safetensors),
             "index.json" => Ok(Format::Index),
             "gguf" => Ok(Format::Gguf),
-            _ => Err(Error::value("load", format!("Unknown file format {name}"))),
+            _ => Err(Error::value(
+                "load",
+                format!("Unknown file format {name}. Use npy, npz, safetensors or gguf."),
+            )),
         }
     }
 
@@ -95,7 +98,10 @@ impl Format {
         }
         match path.extension() {
             Some(extension) => Format::from_name(&extension.to_string_lossy()),
-            None => Err(Error::value("load", "Could not infer file format from extension")),
+            None => Err(Error::value(
+                "load",
+                "Could not infer file format from extension. Pass `format`.",
+            )),
         }
     }
 }
@@ -161,7 +167,8 @@ pub fn read(reader: &mut dyn ReadSeek, format: Format, name: &str) -> Result<Loa
             Loaded::Safetensors(arrays, metadata)
         }
         Format::Index => {
-            let text = format!("{name}: an index names files beside it. Load it by its path.");
+            let text =
+                format!("{name}: an index refers to files in its folder. Load it by its path.");
             return Err(Error::value("load", text));
         }
         Format::Gguf => {
@@ -173,7 +180,8 @@ pub fn read(reader: &mut dyn ReadSeek, format: Format, name: &str) -> Result<Loa
 
 #[cfg(not(feature = "npz"))]
 fn without_npz() -> Error {
-    let text = "This build reads no npz files: enable the feature `npz` of the crate `ultramarine`";
+    let text =
+        "This build does not read npz files. Enable the feature `npz` of the crate `ultramarine`.";
     Error::value("load", text)
 }
 
@@ -205,7 +213,7 @@ impl At<'_> {
     #[cold]
     fn no_dtype(self, format: &str, array: &Array, hint: &str) -> Error {
         let (name, dtype) = (self.name, array.dtype());
-        Error::type_(self.op, format!("{name}: {format} files have no {dtype}: {hint}."))
+        Error::type_(self.op, format!("{name}: {format} files have no {dtype}. {hint}."))
     }
 
     fn not_written(&self, error: impl Display) -> Error {

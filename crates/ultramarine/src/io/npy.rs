@@ -77,11 +77,7 @@ pub(super) fn write_to(writer: &mut dyn Write, array: &Array, at: At<'_>) -> Res
         );
     let rows = if fortran { array.transpose()? } else { array.clone() };
     let Some(header) = header(array, fortran) else {
-        return Err(at.no_dtype(
-            "npy",
-            array,
-            "save_safetensors takes it, or save its view(uint8)",
-        ));
+        return Err(at.no_dtype("npy", array, "Use save_safetensors, or save its view(uint8)"));
     };
     rows.with_bytes(|bytes| {
         writer.write_all(&header)?;
@@ -151,16 +147,24 @@ pub(super) fn read_from(source: &mut Source<'_>) -> Result<Array> {
     let at = source.at;
     let magic: [u8; 6] = source.bytes("the magic string")?;
     if &magic != MAGIC {
-        return Err(at.runtime("no npy file: it does not begin with \\x93NUMPY."));
+        return Err(
+            at.runtime("Not an npy file: it does not begin with \\x93NUMPY. Check the path.")
+        );
     }
     let [major, minor] = source.bytes("the version")?;
     let length = match major {
         1 => u16::from_le_bytes(source.bytes("the header's length")?) as u64,
         2 | 3 => u32::from_le_bytes(source.bytes("the header's length")?) as u64,
-        _ => return Err(at.runtime(format!("unsupported npy format version {major}.{minor}."))),
+        _ => {
+            return Err(at.runtime(format!(
+                "Unsupported npy format version {major}.{minor}. Save it with numpy.save."
+            )));
+        }
     };
     if length > MAX_HEADER {
-        return Err(at.runtime(format!("a header of {length} bytes is too long.")));
+        return Err(
+            at.runtime(format!("A header of {length} bytes is too long. Save the array again."))
+        );
     }
     let header = source.text(length, "the header")?;
     let layout = Parser { text: &header, at }.header()?;
@@ -204,7 +208,7 @@ impl<'a> Parser<'a> {
     }
 
     fn wrong(&self, text: impl std::fmt::Display) -> Error {
-        self.at.runtime(format!("bad npy header: {text}."))
+        self.at.runtime(format!("Bad npy header: {text}. Save the array again."))
     }
 
     /// The next character that is not white space.
@@ -249,7 +253,7 @@ impl<'a> Parser<'a> {
     /// A string without escapes.
     fn string(&mut self) -> Result<&'a str> {
         let Some(quote @ (b'\'' | b'"')) = self.peek() else {
-            return Err(self.wrong(format!("a string expected at {}", self.shown())));
+            return Err(self.wrong(format!("expected a string at {}", self.shown())));
         };
         self.take(quote);
         // `span` skips white space in front, which no key and no dtype has.
@@ -260,8 +264,9 @@ impl<'a> Parser<'a> {
 
     fn dtype(&mut self) -> Result<(Dtype, bool)> {
         let at = self.at;
-        let unsupported =
-            |text: &str| at.value(format!("Unsupported array protocol type-string: {text}"));
+        let unsupported = |text: &str| {
+            at.value(format!("Unsupported array protocol type-string: {text}. Convert the array before it is saved."))
+        };
         if let Some(b'[' | b'(') = self.peek() {
             return Err(unsupported("that of a structured array"));
         }
@@ -284,7 +289,7 @@ impl<'a> Parser<'a> {
             let digits = self.span(|b| b.is_ascii_digit());
             let size = digits.parse().map_err(|_| {
                 let digits = if digits.is_empty() { self.shown() } else { digits.into() };
-                self.wrong(format!("the shape has no possible size at {digits}"))
+                self.wrong(format!("expected a size at {digits}"))
             })?;
             shape.push(size);
             // Python 2 marked long integers so.

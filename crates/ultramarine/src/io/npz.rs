@@ -74,8 +74,9 @@ pub fn read(reader: &mut dyn ReadSeek, name: &str) -> Result<Arrays> {
 }
 
 fn opened<R: Read + Seek>(reader: R, at: At<'_>) -> Result<ZipArchive<R>> {
-    ZipArchive::new(reader)
-        .map_err(|e| at.value(format!("not a zip archive that can be read: {e}")))
+    ZipArchive::new(reader).map_err(|e| {
+        at.value(format!("Not a readable zip archive: {e}. Save or copy the file again."))
+    })
 }
 
 /// A member of an archive, by its index.
@@ -100,9 +101,9 @@ fn members_of<R: Read + Seek>(
     let mut left = bytes;
     let mut arrays = Arrays::new();
     for index in 0..archive.len() {
-        let mut member = archive
-            .by_index(index)
-            .map_err(|e| at.runtime(format!("member {index} cannot be read: {e}")))?;
+        let mut member = archive.by_index(index).map_err(|e| {
+            at.runtime(format!("Member {index} cannot be read: {e}. Save or copy the file again."))
+        })?;
         let member_name = member.name().map_err(|e| at.runtime(e))?.into_owned();
         if member.is_dir() {
             continue;
@@ -111,28 +112,37 @@ fn members_of<R: Read + Seek>(
         let at = At { op: at.op, name: &full_name };
         let (size, packed) = (member.size(), member.compressed_size());
         left = left.checked_sub(packed).ok_or_else(|| {
-            at.runtime(format!("{packed} bytes, of which the archive has but {left} left."))
+            at.runtime(format!("A member takes {packed} bytes, where {left} are left in the archive. Save or copy the file again."))
         })?;
         let possible = match member.compression() {
             CompressionMethod::Stored => size == packed,
             _ => size <= packed.saturating_mul(MAX_RATIO),
         };
         if !possible {
-            return Err(at.runtime(format!("{packed} bytes cannot hold {size}.")));
+            return Err(at.runtime(format!(
+                "A member of {packed} bytes cannot expand to {size}. Save the file again."
+            )));
         }
         let later = later.map(|later| move || later(index));
         let later = later.as_ref().map(|later| later as &dyn Fn() -> Contents);
         let mut source = Source::of_stream(&mut member, size, later, at);
         let array = npy::read_from(&mut source)?;
         if source.left > 0 {
-            return Err(at.runtime(format!("{} bytes follow the array.", source.left)));
+            return Err(at.runtime(format!(
+                "{} bytes follow the array in its member. Save the file again.",
+                source.left
+            )));
         }
         // The checksum is compared at the end.
         match later {
             Some(_) => {}
             None => match member.read(&mut [0]) {
                 Ok(0) => {}
-                Ok(_) => return Err(at.runtime(format!("there are more than {size} bytes."))),
+                Ok(_) => {
+                    return Err(at.runtime(format!(
+                        "A member has more than its {size} bytes. Save the file again."
+                    )));
+                }
                 Err(e) => return Err(at.runtime(e)),
             },
         }

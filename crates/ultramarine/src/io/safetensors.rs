@@ -86,7 +86,9 @@ fn read_from(source: &mut Source<'_>) -> Result<(Arrays, Metadata)> {
     let at = source.at;
     let length = u64::from_le_bytes(source.bytes("the header's length")?);
     if length > MAX_HEADER {
-        return Err(at.runtime(format!("no safetensors file: a header of {length} bytes.")));
+        return Err(at.runtime(format!(
+            "Not a safetensors file: its header would have {length} bytes. Check the path."
+        )));
     }
     let text = source.text(length, "the header")?;
     let header: Header =
@@ -94,7 +96,7 @@ fn read_from(source: &mut Source<'_>) -> Result<(Arrays, Metadata)> {
     if header.data_len() as u64 != source.left {
         let (wanted, left) = (header.data_len(), source.left);
         return Err(at.runtime(format!(
-            "the tensors take {wanted} bytes, but the file has {left} (cut short?)."
+            "The tensors take {wanted} bytes, but the file has {left}. Copy or save it again."
         )));
     }
     let mut arrays = Arrays::new();
@@ -102,7 +104,10 @@ fn read_from(source: &mut Source<'_>) -> Result<(Arrays, Metadata)> {
         // The header has checked that each begins where the last one ended.
         let Some(info) = header.info(&name) else { continue };
         let dtype = from_file(info.dtype).ok_or_else(|| {
-            at.runtime(format!("unsupported dtype {} of tensor '{name}'.", info.dtype))
+            at.runtime(format!(
+                "Unsupported dtype {} of tensor '{name}'. Convert the file with another library.",
+                info.dtype
+            ))
         })?;
         let shape = info.shape.as_slice().into();
         let what = format!("tensor '{name}'");
@@ -120,7 +125,7 @@ fn write_to(
     at: At<'_>,
 ) -> Result<()> {
     if arrays.contains_key("__metadata__") {
-        bail!(at.op, "No array can have the name __metadata__.");
+        bail!(at.op, "The name __metadata__ is reserved. Rename the array.");
     }
     // The widest types first, so that all are aligned.
     let mut order: Vec<(&String, &Array)> = arrays.iter().collect();
@@ -136,7 +141,12 @@ fn write_to(
         let dtype = to_file(a.dtype()).ok_or_else(|| unknown(at, a))?;
         let (shape, begin) = (a.shape().to_vec(), end);
         if a.dtype().bits() * a.size() % 8 != 0 {
-            bail!(at.op, "{} numbers of {} do not fill whole bytes.", a.size(), a.dtype());
+            bail!(
+                at.op,
+                "{} numbers of {} do not fill whole bytes. Pad the array, or save its view(uint8).",
+                a.size(),
+                a.dtype()
+            );
         }
         end += a.nbytes();
         entries.push(entry(name, &TensorInfo { dtype, shape, data_offsets: (begin, end) }));
@@ -146,7 +156,10 @@ fn write_to(
     let mut header = format!("{{{}}}", entries.join(",")).into_bytes();
     header.resize(header.len().next_multiple_of(8), b' ');
     if header.len() as u64 > MAX_HEADER {
-        return Err(at.runtime(format!("a header of {} bytes is too long.", header.len())));
+        return Err(at.runtime(format!(
+            "A header of {} bytes is too long. Save fewer arrays or less metadata.",
+            header.len()
+        )));
     }
     let mut put = |bytes: &[u8]| writer.write_all(bytes).map_err(|e| at.not_written(e));
     put(&(header.len() as u64).to_le_bytes())?;
@@ -194,10 +207,10 @@ fn to_file(dtype: Dtype) -> Option<FileDtype> {
 fn unknown(at: At<'_>, array: &Array) -> Error {
     use Dtype::*;
     let hint = match array.dtype() {
-        Float6E2m3fn => "convert with astype(float6_e2m3fn_packed)",
-        Float6E3m2fn => "convert with astype(float6_e3m2fn_packed)",
-        Float4E2m1fn | Float4E2m1fnX2 => "convert with astype(float4_e2m1fn_packed)",
-        _ => "save its view(uint8)",
+        Float6E2m3fn => "Convert with astype(float6_e2m3fn_packed)",
+        Float6E3m2fn => "Convert with astype(float6_e3m2fn_packed)",
+        Float4E2m1fn | Float4E2m1fnX2 => "Convert with astype(float4_e2m1fn_packed)",
+        _ => "Save its view(uint8)",
     };
     at.no_dtype("safetensors", array, hint)
 }

@@ -24,29 +24,37 @@ pub fn load(path: impl AsRef<Path>) -> Result<(Arrays, Metadata)> {
     let at = At { op: "load", name: &name };
     let file = at.open(path)?;
     if file.bytes() > MAX_INDEX {
-        return Err(at.runtime(format!("an index of {} bytes is too long.", file.bytes())));
+        return Err(
+            at.runtime(format!("An index of {} bytes is too long. Check the path.", file.bytes()))
+        );
     }
     let text = Source::of_file(&file, at).text(file.bytes(), "the index")?;
     let index: Map<String, Value> =
         serde_json::from_slice(&text).map_err(|e| at.runtime(format!("bad index: {e}.")))?;
     let Some(Value::Object(weight_map)) = index.get("weight_map") else {
-        return Err(at.runtime("no index of safetensors files: it has no object 'weight_map'."));
+        return Err(at.runtime(
+            "Not an index of safetensors files: it has no object 'weight_map'. Check the path.",
+        ));
     };
     let mut wanted: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (tensor, file) in weight_map {
         let Value::String(file) = file else {
-            return Err(at.runtime(format!("the file of tensor '{tensor}' is no text: {file}.")));
+            return Err(at.runtime(format!("The file of tensor '{tensor}' should be a string but is {file}. Save the index again.")));
         };
         wanted.entry(file).or_default().push(tensor);
     }
     let mut all = Arrays::new();
     for (file, tensors) in &wanted {
         let shard = beside(path, file).ok_or_else(|| {
-            at.runtime(format!("'{file}' is no path of a file in the index's folder."))
+            at.runtime(format!(
+                "'{file}' is outside the index's folder. Name files in that folder."
+            ))
         })?;
         let (arrays, _) = safetensors::load(&shard)?;
         if let Some(missing) = tensors.iter().find(|tensor| !arrays.contains_key(**tensor)) {
-            return Err(at.runtime(format!("{file} has no tensor '{missing}'.")));
+            return Err(at.runtime(format!(
+                "{file} has no tensor '{missing}', which the index names. Download both again."
+            )));
         }
         for (tensor, array) in arrays {
             // Another file may have been left with one of that name.

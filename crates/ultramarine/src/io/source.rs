@@ -72,14 +72,16 @@ impl<'a> Source<'a> {
             return Ok(());
         }
         let left = self.left;
-        Err(self.at.runtime(format!("cut short: {what} takes {bytes} bytes, {left} are left.")))
+        Err(self.at.runtime(format!("The file is truncated: {what} takes {bytes} bytes, {left} are left. Copy or save it again.")))
     }
 
     /// Goes to a position, of which a reader that cannot seek has later ones alone.
     pub fn seek(&mut self, position: u64, what: &str) -> Result<()> {
         let end = self.position + self.left;
         if position > end {
-            let text = format!("cut short: {what} begins at byte {position} of {end}.");
+            let text = format!(
+                "The file is truncated: {what} begins at byte {position} of {end}. Copy or save it again."
+            );
             return Err(self.at.runtime(text));
         }
         match &mut self.input {
@@ -91,7 +93,9 @@ impl<'a> Source<'a> {
                     io::copy(&mut reader.by_ref().take(n), &mut io::sink()).map(|read| read == n)
                 });
                 if !matches!(skipped, Some(Ok(true))) {
-                    return Err(self.at.runtime(format!("{what} cannot be reached.")));
+                    return Err(self
+                        .at
+                        .runtime(format!("Cannot seek to {what}. Load a file that can seek.")));
                 }
             }
             Input::File(reader) => reader.go_to(position),
@@ -103,7 +107,7 @@ impl<'a> Source<'a> {
     /// Fills `target`, which is part of `what`.
     pub fn fill(&mut self, target: &mut [u8], what: &str) -> Result<()> {
         self.need(target.len() as u64, what)?;
-        let failed = |e: io::Error| self.at.runtime(format!("reading {what} failed: {e}"));
+        let failed = |e: io::Error| self.at.runtime(format!("Reading {what} failed: {e}"));
         match &mut self.input {
             Input::Stream(reader, _) => reader.read_exact(target).map_err(failed)?,
             Input::Seek(reader, _) => reader.read_exact(target).map_err(failed)?,
@@ -133,11 +137,17 @@ impl<'a> Source<'a> {
     pub fn array(&mut self, layout: Layout, decode: Decode, what: &str) -> Result<Array> {
         let Layout { dtype, shape, .. } = &layout;
         shape::check(self.at.op, shape).map_err(|_| {
-            self.at.runtime(format!("{what} has impossible shape {}.", Show(shape)))
+            self.at.runtime(format!(
+                "{what} has impossible shape {}. Save the file again.",
+                Show(shape)
+            ))
         })?;
         let bytes = dtype.bytes_of(shape::size(shape));
         let Some(stored) = decode.stored(bytes) else {
-            let text = format!("{what} of shape {} is not made of whole blocks.", Show(shape));
+            let text = format!(
+                "{what} of shape {} does not hold whole blocks. Convert the model again.",
+                Show(shape)
+            );
             return Err(self.at.runtime(text));
         };
         self.need(stored, what)?;
@@ -159,7 +169,7 @@ impl<'a> Source<'a> {
             return Ok(array);
         }
         let buffer = Buffer::new(bytes, backend::host())?;
-        // SAFETY: the buffer is new, so nobody else sees it, and has `bytes` bytes.
+        // SAFETY: the buffer is new, so nothing else uses it, and has `bytes` bytes.
         let target = unsafe { std::slice::from_raw_parts_mut(buffer.as_ptr().cast(), bytes) };
         self.fill_new(target, &layout, &decode, what)?;
         let value = Value { buffer, offset: 0, strides: layout.strides() };

@@ -66,7 +66,10 @@ impl Profile {
         let ended = session::finish(self.0);
         std::mem::forget(self);
         ended.ok_or_else(|| {
-            Error::runtime("profile", "the profile stayed with the parent of this forked process.")
+            Error::runtime(
+                "profile",
+                "The profile belongs to the parent of this forked process. Start another one here.",
+            )
         })
     }
 }

@@ -153,7 +153,7 @@ pub(super) fn start() -> Result<Recorder> {
         if running.is_some() {
             return Err(Error::runtime(
                 "profile",
-                "a profile is running already, and there is one for the whole process. Finish it before you start another.",
+                "A profile is running already, and a process has only one at a time. Finish it before you start another.",
             ));
         }
         *running = Some(Session {

@@ -164,7 +164,7 @@ fn foot(report: &Report, rows: &[Row], limit: usize, out: &mut String) {
     if rows.iter().any(|r| r.clock == Clock::Submission) {
         let _ = writeln!(
             out,
-            "clock `submission`: the backend has no clock (ultramarine.timing/1), and these are the host's times of the \
+            "clock `submission`: the backend has no clock (ultramarine.timing/1), so these are the host's times of the \
              submission, not of the work."
         );
     }

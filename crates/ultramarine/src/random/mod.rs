@@ -47,7 +47,7 @@ pub fn bits(shape: &[usize], width: usize, key: Option<&Array>) -> Result<Array>
         2 => Dtype::Uint16,
         4 => Dtype::Uint32,
         _ => {
-            bail!("bits", "Bit width must be 1, 2 or 4, not {width}.");
+            bail!("bits", "Bit width must be 1, 2 or 4 but is {width}. Pass a number of bytes.");
         }
     };
     shape::check("bits", shape)?;
@@ -100,7 +100,10 @@ fn between(
     key: Option<&Array>,
 ) -> Result<Array> {
     if !dtype.is_floating() {
-        bail!("uniform", "Can only generate uniform numbers with real floating point type.");
+        bail!(
+            "uniform",
+            "Can only generate uniform numbers with real floating point type, not {dtype}. Pass float32, float16 or bfloat16."
+        );
     }
     if dtype == Dtype::Float64 {
         return Err(Error::runtime("uniform", "Unsupported type."));
@@ -112,7 +115,7 @@ fn between(
     ensure!(
         shape::broadcast("uniform", shape, &bounds)?[..] == *shape,
         "uniform",
-        "Cannot generate random values of shape {} from broadcasted shape {}.",
+        "Cannot generate random values of shape {} from broadcasted shape {}. Pass a shape that low and high broadcast to.",
         Show(shape),
         Show(&bounds)
     );
@@ -159,7 +162,11 @@ fn integers(
     dtype: Dtype,
     key: Option<&Array>,
 ) -> Result<Array> {
-    ensure!(!dtype.is_inexact(), "randint", "randint only accepts integer dtypes and bool.");
+    ensure!(
+        !dtype.is_inexact(),
+        "randint",
+        "randint only accepts integer dtypes and bool, not {dtype}. Convert the result with astype."
+    );
     let real = between(shape, low, high, Dtype::Float32, key)?;
     let out = un(unary::FLOOR, &real).astype(dtype);
     if dtype == Dtype::Bool {
@@ -203,7 +210,11 @@ fn normal_of(
     dtype: Dtype,
     key: Option<&Array>,
 ) -> Result<Array> {
-    ensure!(dtype.is_inexact(), "normal", "Only floating point and complex64 types are supported.");
+    ensure!(
+        dtype.is_inexact(),
+        "normal",
+        "Only floating point and complex64 types are supported, not {dtype}. Pass float32, float16 or bfloat16."
+    );
     let given: SmallVec<[&Array; 2]> = loc.into_iter().chain(scale).collect();
     given.iter().try_for_each(|a| a.computable("normal"))?;
     let _home = follow(&given);
@@ -240,12 +251,21 @@ fn normal_of(
 pub fn bernoulli(shape: Option<&[usize]>, p: impl Operand, key: Option<&Array>) -> Result<Array> {
     let p = &*alone(&p)?;
     if !p.dtype().is_floating() {
-        bail!("bernoulli", "bernoulli probability `p` must be a float type.");
+        bail!(
+            "bernoulli",
+            "bernoulli probability `p` must be a float type, not {}. Convert it with astype(float32).",
+            p.dtype()
+        );
     }
     let shape = Shape::from_slice(shape.unwrap_or(p.shape()));
     let out = shape::broadcast("bernoulli", &shape, p.shape())?;
     if out != shape {
-        bail!("bernoulli", "shape {} cannot be broadcast to {}.", Show(p.shape()), Show(&shape));
+        bail!(
+            "bernoulli",
+            "shape {} cannot be broadcast to {}. Pass a shape that `p` broadcasts to.",
+            Show(p.shape()),
+            Show(&shape)
+        );
     }
     let _home = follow(&[p]);
     bin(binary::LESS, &unit_interval(0.0, &shape, Dtype::Float32, key)?, p)
@@ -288,7 +308,8 @@ pub fn categorical(
     let _home = follow(&[logits]);
     let n = logits.ndim();
     let at = shape::from_start(axis, n).ok_or_else(|| {
-        Error::index("categorical", format!("Invalid axis {axis} for logits with {n} dimensions."))
+        let text = format!("Invalid axis {axis} for logits with {n} dimensions.");
+        Error::index("categorical", format!("{text} {}", shape::AxisRange(n)))
     })?;
     let classes = logits.shape()[at];
     let mut rest = Shape::from_slice(logits.shape());
@@ -301,7 +322,7 @@ pub fn categorical(
             ensure!(
                 shape::broadcast("categorical", shape, &rest)?[..] == *shape,
                 "categorical",
-                "Requested shape {} is not compatible with logits of shape {}.",
+                "Requested shape {} is not compatible with logits of shape {}. Pass a shape that the logits without the axis broadcast to.",
                 Show(shape),
                 Show(logits.shape())
             );
@@ -365,7 +386,11 @@ pub fn laplace(
     dtype: Dtype,
     key: Option<&Array>,
 ) -> Result<Array> {
-    ensure!(dtype.is_floating(), "laplace", "Only real floating point types are supported.");
+    ensure!(
+        dtype.is_floating(),
+        "laplace",
+        "Only real floating point types are supported, not {dtype}. Pass float32, float16 or bfloat16."
+    );
     let u = unit_interval(ABOVE_MINUS_ONE, shape, Dtype::Float32, key)?;
     let size = un(unary::NEGATIVE, &un(unary::ABS, &u));
     let mut out = un(unary::SIGN, &u).multiply(un(unary::LOG1P, &size))?.astype(dtype);
@@ -390,7 +415,10 @@ pub fn truncated_normal(
 ) -> Result<Array> {
     let (lower, upper) = (&*alone(&lower)?, &*alone(&upper)?);
     if !dtype.is_floating() {
-        bail!("trunc_normal", "trunc_normal only accepts floating point dtypes.");
+        bail!(
+            "trunc_normal",
+            "trunc_normal only accepts floating point dtypes, not {dtype}. Pass float32, float16 or bfloat16."
+        );
     }
     [lower, upper].into_iter().try_for_each(|a| a.computable("trunc_normal"))?;
     let _home = follow(&[lower, upper]);
@@ -439,15 +467,27 @@ pub fn multivariate_normal(
     key: Option<&Array>,
 ) -> Result<Array> {
     const OP: &str = "multivariate_normal";
-    ensure!(dtype == Dtype::Float32, OP, "dtype must be float32.");
+    ensure!(
+        dtype == Dtype::Float32,
+        OP,
+        "dtype must be float32, not {dtype}. Convert the result with astype."
+    );
     let Some((n, batch)) = mean.shape().split_last() else {
-        bail!(OP, "mean must have at least one dimension.");
+        bail!(OP, "mean must have at least one dimension. Reshape it to (1,).");
     };
     let [others @ .., rows, columns] = covariance.shape() else {
-        bail!(OP, "cov must have at least two dimensions.");
+        bail!(OP, "cov must have at least two dimensions. Pass a square matrix.");
     };
-    ensure!(rows == columns, OP, "last two dimensions of cov must be equal.");
-    ensure!(n == columns, OP, "mean and cov must have compatible shapes.");
+    ensure!(
+        rows == columns,
+        OP,
+        "last two dimensions of cov must be equal but are {rows} and {columns}. Pass a square matrix."
+    );
+    ensure!(
+        n == columns,
+        OP,
+        "mean and cov must have compatible shapes but have {n} elements and {columns} columns. Pass as many of both."
+    );
     [mean, covariance].into_iter().try_for_each(|a| a.computable(OP))?;
     let _home = follow(&[mean, covariance]);
     let mut out = shape::broadcast(OP, shape, &shape::broadcast(OP, batch, others)?)?;

@@ -117,10 +117,18 @@ pub(super) fn key_or_next(key: Option<&Array>) -> Result<Array> {
 
 pub(super) fn check_key(key: &Array) -> Result<()> {
     if key.dtype() != Dtype::Uint32 {
-        bail!("bits", "Expected key type uint32 but received {}.", key.dtype());
+        bail!(
+            "bits",
+            "Expected key type uint32 but received {}. Make keys by `key` and `split`.",
+            key.dtype()
+        );
     }
     if key.shape() != [2] {
-        bail!("bits", "Expected key shape (2) but received {}.", Show(key.shape()));
+        bail!(
+            "bits",
+            "Expected key shape (2,) but received {}. Pass one key, as `key` makes it or a row of `split`.",
+            Show(key.shape())
+        );
     }
     Ok(())
 }

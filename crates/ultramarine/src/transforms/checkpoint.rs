@@ -37,7 +37,12 @@ where
 {
     let f = Arc::new(f);
     move |arguments: &P| {
-        let changed = || Error::runtime(NAME, "the structure of an argument changed");
+        let changed = || {
+            Error::runtime(
+                NAME,
+                "The structure of an argument changed during the call. Build the same structure from the same arrays.",
+            )
+        };
         let mut leaves = Vec::new();
         arguments.leaves(&mut leaves);
         let like = arguments.rebuild(&mut leaves.iter().cloned()).ok_or_else(changed)?;

@@ -123,7 +123,7 @@ fn count(rule: &str, given: usize, wanted: usize, of: &str) -> Result<()> {
     if given == wanted {
         return Ok(());
     }
-    bail!(NAME, "The {rule} rule returned {given} arrays for {wanted} {of}.")
+    bail!(NAME, "The {rule} rule returned {given} arrays for {wanted} {of}. Return one for each.")
 }
 
 /// A derivative that a rule returned, in the dtype that it has to have.
@@ -141,7 +141,7 @@ fn checked(
     Err(Error::value(
         NAME,
         format!(
-            "The {rule} rule returned an array of shape {} for {what} {i}, whose shape is {}.",
+            "The {rule} rule returned an array of shape {} for {what} {i}, whose shape is {}. Return that shape.",
             Show(given.shape()),
             Show(of.shape())
         ),
@@ -201,8 +201,8 @@ impl Enclosing for CustomFunction {
         if operands.captured(v.axes).iter().any(Option::is_some) {
             bail!(
                 NAME,
-                "The function closes over an array that is mapped over, of which its vmap rule \
-                 knows nothing; make it an argument."
+                "The function closes over an array that is mapped over, which its vmap rule \
+                 does not receive. Make it an argument."
             );
         }
         let found = rule(operands.arguments(v.inputs), operands.arguments(v.axes))?;
@@ -217,7 +217,7 @@ impl Enclosing for CustomFunction {
             bail!(
                 NAME,
                 "The vmap rule returned an array of shape {} with mapped axis {axis:?} for output {i}, whose \
-                 shape is {} in a batch of {}.",
+                 shape is {} in a batch of {}. Return the batch along the named axis.",
                 Show(array.shape()),
                 Show(wanted),
                 v.size

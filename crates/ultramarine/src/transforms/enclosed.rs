@@ -137,8 +137,9 @@ pub(super) fn call(f: &Function, rules: impl Enclosing, arguments: &[Array]) -> 
         return f(arguments);
     }
     let (outputs, captured) = {
-        let inside = Inside::new()
-            .ok_or_else(|| Error::value(rules.name(), "Functions are nested too deeply."))?;
+        let inside = Inside::new().ok_or_else(|| {
+            Error::value(rules.name(), "Functions are nested too deeply. Nest fewer of them.")
+        })?;
         let own: Vec<Array> = arguments.iter().map(Array::untraced).collect();
         let outputs = f(&own)?;
         let captured = closed_over(&outputs, &inside);

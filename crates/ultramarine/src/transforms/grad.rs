@@ -26,9 +26,17 @@ pub fn value_and_grad<P: Tree>(
     move |arguments: &P| {
         let mut leaves = Vec::new();
         arguments.leaves(&mut leaves);
-        ensure!(!leaves.is_empty(), "grad", "There is no array to differentiate with respect to.");
+        ensure!(
+            !leaves.is_empty(),
+            "grad",
+            "There is no array to differentiate with respect to. Pass at least one."
+        );
         if let Some(bad) = leaves.iter().find(|l| !l.dtype().is_inexact()) {
-            bail!("grad", "Gradients are of floating-point arrays only, not of {}.", bad.dtype());
+            bail!(
+                "grad",
+                "Only floating-point and complex arrays have gradients, but an argument is {}. Convert it with astype(float32).",
+                bad.dtype()
+            );
         }
         let run = |traced: &[Array]| -> Result<Vec<Array>> {
             let tree = rebuild(arguments, traced.to_vec())?;
@@ -61,7 +69,7 @@ pub fn grad<P: Tree>(f: impl Fn(&P) -> Result<Array>) -> impl Fn(&P) -> Result<P
 
 fn rebuild<P: Tree>(like: &P, leaves: Vec<Array>) -> Result<P> {
     like.rebuild(&mut leaves.into_iter())
-        .ok_or_else(|| Error::runtime("grad", "the argument's structure changed"))
+        .ok_or_else(|| Error::runtime("grad", "The structure of an argument changed during the call. Build the same structure from the same arrays."))
 }
 
 /// The cotangent of a scalar result.
@@ -69,7 +77,7 @@ fn one(output: &Array) -> Result<Array> {
     ensure!(
         output.size() == 1 && output.ndim() == 0,
         "grad",
-        "The function must return a scalar, not an array of shape {}.",
+        "The function must return a scalar, not an array of shape {}. Take its sum or mean.",
         Show(output.shape())
     );
     Ok(crate::ops::create::fill::filled(Shape::new(), Scalar::from_i64(output.dtype(), 1)))

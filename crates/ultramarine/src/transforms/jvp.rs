@@ -43,7 +43,7 @@ pub fn jvp_with<E: From<Error>>(
     ensure!(
         primals.len() == tangents.len(),
         "jvp",
-        "Number of inputs ({}) does not match number of tangents ({}).",
+        "Number of inputs ({}) does not match number of tangents ({}). Pass a tangent for each input.",
         primals.len(),
         tangents.len()
     );
@@ -53,7 +53,7 @@ pub fn jvp_with<E: From<Error>>(
         ensure!(
             fits,
             "jvp",
-            "Input of shape {primal} and tangent of shape {tangent} do not match."
+            "Input of shape {primal} and tangent of shape {tangent} do not match. Give both the same shape."
         );
     }
     let tracing = Tracing::new();

@@ -265,7 +265,7 @@ fn an_error_is_every_results() -> Result<()> {
     let error = after.eval().err().map(|e| (e.to_string(), matches!(e.root(), Error::Value(_))));
     assert!(error.as_ref().is_some_and(|e| e.0.ends_with("[pair] fails.") && e.1), "{error:?}");
 
-    // What an operand failed with, too.
+    // The error of an operand, too.
     let bad = pair(&x, &y, true)?[0].clone();
     let outputs = pair(&bad, &y, false)?;
     assert!(outputs[0].eval().is_err() && outputs[1].eval().is_err());
@@ -348,7 +348,12 @@ fn rules_with_too_few_results_are_errors() -> Result<()> {
     assert!(matches!(jvp(f, &[x.clone()], &[x.clone()]), Err(Error::Runtime(_))));
     // Without a rule it is an error that names the operation.
     let none = vjp(f, &[x.clone()], &[x.clone(), x.clone()]).err().map(|e| e.to_string());
-    assert_eq!(none.as_deref(), Some("[vjp] bad has no vjp rule."));
+    assert_eq!(
+        none.as_deref(),
+        Some(
+            "[vjp] bad has no vjp rule. Define a derivative by custom_function, or use stop_gradient."
+        )
+    );
     assert!(Array::multi_output(Bad, &[&x], smallvec![]).is_err());
 
     // The node that runs is no array of anybody's.

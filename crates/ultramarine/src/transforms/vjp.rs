@@ -50,7 +50,7 @@ pub fn vjp_with<E: From<Error>>(
     ensure!(
         cotangents.len() == outputs.len(),
         "vjp",
-        "Number of outputs ({}) does not match number of cotangents ({}).",
+        "Number of outputs ({}) does not match number of cotangents ({}). Pass a cotangent for each output.",
         outputs.len(),
         cotangents.len()
     );
@@ -70,7 +70,7 @@ pub(super) fn pull_back(
         ensure!(
             cotangent.shape() == output.shape(),
             "vjp",
-            "Output of shape {} and cotangent of shape {} do not match.",
+            "Output of shape {} and cotangent of shape {} do not match. Give both the same shape.",
             Show(output.shape()),
             Show(cotangent.shape())
         );

@@ -104,7 +104,11 @@ pub fn vmap_with<E: From<Error>>(
     if out_axes.len() != outputs.len() {
         return Err(E::from(Error::value(
             "vmap",
-            format!("{} output axes for {} outputs.", out_axes.len(), outputs.len()),
+            format!(
+                "Got {} output axes for {} outputs. Pass an axis or None for each.",
+                out_axes.len(),
+                outputs.len()
+            ),
         )));
     }
     let batched = batch(&arguments, inputs, &axes, size, &outputs, &linked)?;
@@ -116,7 +120,7 @@ fn mapped_axes(inputs: &[Array], in_axes: &[Option<isize>]) -> Result<(Vec<Optio
     ensure!(
         in_axes.len() == inputs.len(),
         "vmap",
-        "The number of in axes ({}) must match the number of inputs ({}).",
+        "The number of in axes ({}) must match the number of inputs ({}). Pass an axis or None for each.",
         in_axes.len(),
         inputs.len()
     );
@@ -130,13 +134,20 @@ fn mapped_axes(inputs: &[Array], in_axes: &[Option<isize>]) -> Result<(Vec<Optio
         let axis = shape::normalize_axis("vmap", *axis, input.ndim())?;
         let n = input.shape()[axis];
         if *size.get_or_insert(n) != n {
-            bail!("vmap", "Inconsistent axis sizes: {} and {n}.", size.unwrap_or_default());
+            bail!(
+                "vmap",
+                "Inconsistent axis sizes: {} and {n}. Give all mapped axes the same size.",
+                size.unwrap_or_default()
+            );
         }
         axes.push(Some(axis));
     }
     match size {
         Some(size) => Ok((axes, size)),
-        None => Err(Error::value("vmap", "At least one of in_axes must be non-None.")),
+        None => Err(Error::value(
+            "vmap",
+            "At least one of in_axes must be non-None. Name an axis of an input.",
+        )),
     }
 }
 
@@ -237,7 +248,7 @@ pub(super) fn place(
             None => Ok(array),
             Some(_) => Err(Error::value(
                 "vmap",
-                "out_axes is None for an output that depends on a mapped input.",
+                "out_axes is None for an output that depends on a mapped input. Name the axis of the batch in it.",
             )),
         };
     };

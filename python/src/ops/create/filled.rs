@@ -120,7 +120,7 @@ fn fill(shape: &[usize], vals: &Bound<'_, PyAny>, dtype: Option<Dtype>) -> Res<A
     let common = ultramarine::shape::broadcast_shapes(vals.shape(), shape)?;
     if common[..] != *shape {
         return Err(value(format!(
-            "[full] Values of shape {} do not fill shape {}.",
+            "[full] Values of shape {} do not broadcast to shape {}. Reshape them.",
             ultramarine::shape::Show(vals.shape()),
             ultramarine::shape::Show(shape)
         )));
@@ -128,7 +128,7 @@ fn fill(shape: &[usize], vals: &Bound<'_, PyAny>, dtype: Option<Dtype>) -> Res<A
     Ok(vals.broadcast_to(shape)?)
 }
 
-/// What `make` makes on a stream: a view of an array that is elsewhere is copied to its device.
+/// Calls `make` on a stream, and copies a view of an array elsewhere to the stream's device.
 fn filled_on(stream: Option<StreamArg>, make: impl FnOnce() -> Res<Array>) -> Res<PyArray> {
     let asked = stream.as_ref().map(|s| s.get());
     on(stream, || {

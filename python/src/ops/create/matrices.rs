@@ -13,7 +13,7 @@ use ultramarine::Array;
 fn sides(op: &str, n: isize, m: Option<isize>) -> Res<(usize, usize)> {
     match (usize::try_from(n), usize::try_from(m.unwrap_or(n))) {
         (Ok(n), Ok(m)) => Ok((n, m)),
-        _ => Err(value(format!("[{op}] N and M must be positive integers."))),
+        _ => Err(value(format!("[{op}] N and M must be positive integers. Pass 1 or more."))),
     }
 }
 

@@ -56,11 +56,11 @@ fn arange(
     )?;
     let (start, stop) = match (start, stop) {
         (Some(_), None) if named => {
-            return Err(type_("arange: a start by name needs a stop; the stop alone is `stop`"));
+            return Err(type_("arange: got `start` without `stop`. Pass both, or `stop` alone"));
         }
         (Some(start), Some(stop)) => (Some(start), stop),
         (Some(stop), None) | (None, Some(stop)) => (None, stop),
-        (None, None) => return Err(type_("arange: a stop is needed")),
+        (None, None) => return Err(type_("arange: got no `stop`. Pass it")),
     };
     let dtype: Option<DtypeArg> = dtype.map(|d| d.extract()).transpose()?;
     let mut own = Dtype::Bool;
@@ -82,7 +82,9 @@ fn arange(
     let (start, stop, step) = (number(start, 0.0)?, number(Some(stop), 0.0)?, number(step, 1.0)?);
     let dtype = match dtype {
         Some(dtype) => *dtype,
-        None if own == Dtype::Bool => return Err(value("bool not supported for arange.")),
+        None if own == Dtype::Bool => {
+            return Err(value("[arange] bool not supported for arange. Pass an integer dtype."));
+        }
         None => own,
     };
     Ok(PyArray::new(on(placed_on(stream, device)?, || Array::arange(start, stop, step, dtype))?))
@@ -97,14 +99,14 @@ fn placed<'py, const N: usize>(
     if args.len() > N {
         let given = args.len();
         return Err(type_(format!(
-            "{function}() takes at most {N} arguments by place, got {given}"
+            "{function}() takes at most {N} positional arguments, got {given}"
         )));
     }
     let mut out = named.map(|(_, value)| value.cloned());
     for (i, value) in args.iter().enumerate().filter(|(_, value)| !value.is_none()) {
         if out[i].replace(value).is_some() {
             let name = named[i].0;
-            return Err(type_(format!("{function}() got {name} by place and by name")));
+            return Err(type_(format!("{function}() got multiple values for argument '{name}'")));
         }
     }
     Ok(out)
@@ -145,7 +147,7 @@ fn linspace(
 ) -> Res<PyArray> {
     let num = num.unwrap_or(50);
     let count = usize::try_from(num).map_err(|_| {
-        value(format!("[linspace] number of samples, {num}, must be non-negative."))
+        value(format!("[linspace] number of samples, {num}, must be non-negative. Pass 0 or more."))
     })?;
     let dtype = or_float(dtype);
     Ok(PyArray::new(on(placed_on(stream, device)?, || {

@@ -339,8 +339,9 @@ fn stop_gradient(a: ArrayArg, stream: Option<StreamArg>) -> Res<PyArray> {
 #[pyfunction]
 #[pyo3(signature = (a, /, decimals=0, stream=None))]
 fn round(a: &Bound<'_, PyAny>, decimals: isize, stream: Option<StreamArg>) -> Res<PyArray> {
-    let decimals = i32::try_from(decimals)
-        .map_err(|_| value(format!("[round] There are no {decimals} decimals.")))?;
+    let decimals = i32::try_from(decimals).map_err(|_| {
+        value(format!("[round] Cannot round to {decimals} decimals. Pass a number of 32 bits."))
+    })?;
     apply(a, stream, |a| a.round(decimals))
 }
 

@@ -136,7 +136,7 @@ impl Second {
             return Ok(f(SecondFactor::Quantized(&w))?);
         }
         if w.0.dtype() == Dtype::Uint32 {
-            let text = "Scales must be provided if second argument is quantized.";
+            let text = "Scales must be provided if second argument is quantized. Pass what `quantize` returned.";
             return Err(value(format!("[{op}] {text}")));
         }
         let global_scale = optional(&global_scale);

@@ -36,7 +36,9 @@ fn sizes(op: &str, shape: Sequence) -> Res<Vec<usize>> {
 
 /// A number of things, which is not negative.
 fn count(op: &str, name: &str, n: isize) -> Res<usize> {
-    usize::try_from(n).map_err(|_| value(format!("[{op}] {name} must not be negative but is {n}.")))
+    usize::try_from(n).map_err(|_| {
+        value(format!("[{op}] {name} must not be negative but is {n}. Pass 0 or more."))
+    })
 }
 
 fn sizes_if(op: &str, shape: Option<Sequence>) -> Res<Option<Vec<usize>>> {
@@ -501,7 +503,7 @@ fn categorical(
     let samples = match (&shape, num_samples) {
         (Some(_), Some(_)) => {
             return Err(value(
-                "[categorical] At most one of shape or num_samples can be specified.",
+                "[categorical] At most one of shape or num_samples can be specified. Leave one of them out.",
             ));
         }
         (Some(shape), None) => Samples::Shape(shape),

@@ -38,7 +38,7 @@ impl RandomState {
     fn check(index: isize) -> Res<()> {
         match index {
             0 | -1 => Ok(()),
-            _ => Err(PyIndexError::new_err("the state is a list of one key").into()),
+            _ => Err(PyIndexError::new_err("The state is a list of one key. Use index 0.").into()),
         }
     }
 }

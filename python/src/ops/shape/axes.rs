@@ -217,7 +217,7 @@ fn matrix_transposed(a: &Array) -> Result<Array> {
     if a.ndim() < 2 {
         return Err(ultramarine::Error::value(
             "matrix_transpose",
-            "Input array must have at least 2 dimensions.",
+            "Input array must have at least 2 dimensions. Reshape or expand it.",
         ));
     }
     a.swapaxes(-1, -2)

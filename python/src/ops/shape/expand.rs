@@ -77,7 +77,7 @@ fn broadcast_arrays(arrays: Vec<ArrayArg>, stream: Option<StreamArg>) -> Res<Vec
 #[pyo3(signature = (*shapes))]
 fn broadcast_shapes<'py>(shapes: &Bound<'py, PyTuple>) -> Res<Bound<'py, PyTuple>> {
     if shapes.is_empty() {
-        return Err(value("[broadcast_shapes] Must provide at least one shape."));
+        return Err(value("[broadcast_shapes] Must provide at least one shape. Pass one."));
     }
     let mut common: Vec<usize> = Vec::new();
     for shape in shapes.iter() {
@@ -160,7 +160,7 @@ fn repeat(
     stream: Option<StreamArg>,
 ) -> Res<PyArray> {
     let repeats = usize::try_from(repeats)
-        .map_err(|_| value("[repeat] Number of repeats cannot be negative."))?;
+        .map_err(|_| value("[repeat] Number of repeats cannot be negative. Pass 0 or more."))?;
     made(stream, || array.0.repeat(repeats, axis))
 }
 
@@ -186,7 +186,8 @@ fn repeat(
 #[pyfunction]
 #[pyo3(signature = (a, reps, /, *, stream=None))]
 fn tile(a: ArrayArg, reps: Ints, stream: Option<StreamArg>) -> Res<PyArray> {
-    let reps = reps.sizes().ok_or_else(|| value("[tile] reps must not be negative."))?;
+    let reps =
+        reps.sizes().ok_or_else(|| value("[tile] reps must not be negative. Pass 0 or more."))?;
     made(stream, || a.0.tile(&reps))
 }
 
@@ -195,8 +196,8 @@ fn pad_widths(a: &Array, width: &Bound<'_, PyAny>) -> Res<Vec<(usize, usize)>> {
     let size = |axis: usize, n: isize, side: &str| {
         usize::try_from(n).map_err(|_| {
             value(format!(
-                "Invalid {side} padding size ({n}) passed to pad for axis {axis}. \
-                 Padding sizes must be non-negative"
+                "[pad] Invalid {side} padding size ({n}) passed to pad for axis {axis}. \
+                 Padding sizes must be non-negative: slice the array to remove elements."
             ))
         })
     };
@@ -204,7 +205,9 @@ fn pad_widths(a: &Array, width: &Bound<'_, PyAny>) -> Res<Vec<(usize, usize)>> {
         match *widths {
             [n] => Ok((size(axis, n, "low")?, size(axis, n, "high")?)),
             [low, high] => Ok((size(axis, low, "low")?, size(axis, high, "high")?)),
-            _ => Err(value("[pad] each axis takes one or two padding sizes.")),
+            _ => Err(value(
+                "[pad] Each axis has one or two padding sizes. Pass (before, after), or one number for both.",
+            )),
         }
     };
     if let Some(n) = integer(width)? {
@@ -310,8 +313,9 @@ fn as_strided(
         Some(strides) => strides.0,
         None => ultramarine::shape::contiguous_strides(&shape).to_vec(),
     };
-    let offset = usize::try_from(offset)
-        .map_err(|_| value(format!("[as_strided] offset must not be negative but is {offset}.")))?;
+    let offset = usize::try_from(offset).map_err(|_| {
+        value(format!("[as_strided] offset must not be negative but is {offset}. Pass 0 or more."))
+    })?;
     made(stream, || a.0.as_strided(&shape, &strides, offset))
 }
 

@@ -127,13 +127,13 @@ def test_strided_operands() -> None:
 
 
 WRONG = {
-    "q": ((1, 3, 2), "q expected to have 4 dimensions but has shape"),
-    "k": ((1, 3, 2, 5), "q and k of one shape"),
-    "v": ((1, 3, 3, 4), "heads of v must be a multiple"),
-    "gamma": ((1, 3, 1), "gamma of shape"),
-    "beta": ((1, 3), "beta expected to have 3 dimensions"),
-    "initial_state": ((1, 2, 4), "initial_state of shape"),
-    "mask": ((3, 1), "mask of shape"),
+    "q": ((1, 3, 2), "`q` must have 4 dimensions but has shape"),
+    "k": ((1, 3, 2, 5), "Pass `q` and `k` of the same shape"),
+    "v": ((1, 3, 3, 4), "heads are a multiple of those of `k`"),
+    "gamma": ((1, 3, 1), "`gamma` must have shape"),
+    "beta": ((1, 3), "`beta` must have 3 dimensions"),
+    "initial_state": ((1, 2, 4), "`initial_state` must have shape"),
+    "mask": ((3, 1), "`mask` must have shape"),
 }
 
 

@@ -297,7 +297,10 @@ fn buffers_in_rust_are_checked_and_freed() {
         assert_eq!(down(device, null_mut(), buffer, 12, to, 4, &mut error), status::OK);
         assert_eq!(target, source);
         assert_eq!(up(device, null_mut(), buffer, 13, from, 4, &mut error), status::INVALID);
-        assert_eq!(plugin.host.error(error).1, "a copy beyond the buffer: 4 bytes at 13 of 16");
+        assert_eq!(
+            plugin.host.error(error).1,
+            "a copy of 4 bytes at 13 reaches outside the buffer of 16"
+        );
         assert_eq!(down(device, null_mut(), buffer, u64::MAX, to, 4, &mut error), status::INVALID);
         let none = std::ptr::null();
         assert_eq!(up(device, null_mut(), buffer, 0, none, 4, &mut error), status::INVALID);

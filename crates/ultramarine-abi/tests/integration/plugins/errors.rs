@@ -70,7 +70,10 @@ fn exceptions_end_at_the_boundary() {
 fn c_formats_its_errors() {
     let plugin = Plugin::open(&compile("in_c.c", "in_c-errors", &[]));
     let unknown = prepare(&plugin, null_mut(), op::MATMUL, 0);
-    assert_eq!(unknown, (status::UNSUPPORTED, format!("op {} is unknown here", op::MATMUL)));
+    assert_eq!(
+        unknown,
+        (status::UNSUPPORTED, format!("this backend does not know op {}", op::MATMUL))
+    );
     let other = prepare(&plugin, null_mut(), op::BINARY, binary::POWER);
     assert_eq!(other, (status::UNSUPPORTED, "only sums of float32".into()));
     assert_eq!(prepare(&plugin, null_mut(), op::BINARY, binary::ADD).0, status::OK);

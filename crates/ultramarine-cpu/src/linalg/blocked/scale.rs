@@ -19,7 +19,10 @@ impl<T: Element> Blocked<'_, T> {
     pub unsafe fn scale<const N: usize>(&self, strips: [Strip<T>; N]) -> Result<f64, String> {
         let sizes = strips.map(|strip| at(self.cx.level, Largest(strip)));
         if !sizes.iter().all(|size| size.is_finite()) {
-            return Err("the matrix has elements that are infinite or NaN".into());
+            return Err(
+                "the matrix has elements that are infinite or NaN. Replace them with nan_to_num"
+                    .into(),
+            );
         }
         let by = power_of_two(sizes.into_iter().fold(0.0, f64::max), T::LARGE);
         if by != 1.0 {

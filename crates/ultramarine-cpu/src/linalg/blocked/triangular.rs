@@ -55,7 +55,9 @@ impl<T: Element> Blocked<'_, T> {
         // SAFETY: elements on the diagonal.
         let zero = |i: &usize| unsafe { *a.place::<T>(*i, *i) } == T::default();
         if let Some(i) = (0..a.n).find(zero) {
-            return Err(format!("the matrix is singular: element ({i}, {i}) is 0"));
+            return Err(format!(
+                "the matrix is singular: element ({i}, {i}) is 0. Use pinv, or add a small multiple of the identity"
+            ));
         }
         let triangle = Triangle { plane: a, upper, unit: false, conjugate: false };
         // SAFETY: by this function's contract.

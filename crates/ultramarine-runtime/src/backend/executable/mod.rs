@@ -358,7 +358,7 @@ fn locate(tensor: &mut Tensor, buffer: &Buffer) {
 }
 
 fn interrupted() -> Error {
-    Error::Runtime("the evaluation was interrupted.".into())
+    Error::Runtime("The evaluation was interrupted. Evaluate the arrays again.".into())
 }
 
 /// The memory of a run's slots.

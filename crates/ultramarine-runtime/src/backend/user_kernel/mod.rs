@@ -220,7 +220,8 @@ fn compile(
 ) -> Result<Arc<UserKernel>> {
     let op = source.op;
     let string = |what: &str, text: &str| {
-        let zero = |_| Error::value(op, format!("the {what} of a kernel has a zero byte."));
+        let zero =
+            |_| Error::value(op, format!("The {what} of the kernel has a NUL byte. Remove it."));
         CString::new(text).map_err(zero)
     };
     let (language, entry) = (string("language", source.language)?, string("name", source.entry)?);
@@ -251,7 +252,7 @@ fn compile(
                 Full::Source(full) => {
                     let message = full.explain(&log, source.source);
                     format!(
-                        "the kernel does not compile as {language} on {on} (backend {backend}):\n{message}"
+                        "The kernel does not compile as {language} on {on} (backend {backend}):\n{message}"
                     )
                 }
                 Full::Code(code) => {
@@ -278,13 +279,16 @@ fn check_group(
 ) -> Result<()> {
     let [x, y, z] = group;
     if group.contains(&0) {
-        return Err(Error::value(op, format!("a group of ({x}, {y}, {z}) threads has none.")));
+        return Err(Error::value(
+            op,
+            format!("A group of ({x}, {y}, {z}) has no threads. Pass sizes of at least 1."),
+        ));
     }
     let threads = group.iter().fold(1u64, |n, g| n.saturating_mul(*g as u64));
     if properties.max_group > 0 && threads > properties.max_group as u64 {
         bail!(
             op,
-            "a group of ({x}, {y}, {z}) has {threads} threads, but {} (backend {}) takes at most {} for this kernel.",
+            "A group of ({x}, {y}, {z}) has {threads} threads, but {} (backend {}) takes at most {} for this kernel. Use smaller groups.",
             device.device,
             device.backend,
             properties.max_group
@@ -293,7 +297,7 @@ fn check_group(
     if properties.max_shared > 0 && shared > properties.max_shared {
         bail!(
             op,
-            "{shared} bytes of shared memory were asked for, but {} (backend {}) has {} for a group.",
+            "A group needs {shared} bytes of shared memory, but {} (backend {}) has {}. Use less.",
             device.device,
             device.backend,
             properties.max_shared
@@ -328,7 +332,7 @@ impl Exec {
             Some(found) if device.languages().iter().any(|l| l == source.language) => *found,
             _ => {
                 let text = format!(
-                    "the kernel is in {}, but the languages of {} (backend {}) are: {}.",
+                    "The kernel is in {}, but {} (backend {}) takes: {}. Write it in one of these.",
                     source.language,
                     device.device,
                     device.backend,
@@ -458,7 +462,7 @@ impl Exec {
             let code = unsafe { launch(self.device.handle, stream, raw, &launched, &mut error) };
             let failed = |e: Error| match e {
                 Error::Memory(_) => e,
-                e => Error::runtime(self.op.get(), format!("the launch failed: {e}")),
+                e => Error::runtime(self.op.get(), format!("The launch failed: {e}")),
             };
             host_table::check("launch", code, error).map_err(failed)
         })?;

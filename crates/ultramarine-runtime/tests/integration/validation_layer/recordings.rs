@@ -120,7 +120,7 @@ fn recordings() {
         let (mut recording, mut bytes) = (null, 0);
         call_interface!(record, &request, &mut recording, &mut bytes).map(|()| recording)
     };
-    assert_found(make(&list, 1), "slot 1 of a recording with 1");
+    assert_found(make(&list, 1), "slot 1 is not below the number of slots, 1");
     let unknown = command(0, 0x5 as Handle);
     assert_found(make(&[recorded(0, &unknown)], 2), "command 0: plan 0x5 is unknown");
     WRONG.store(SMALL_ARENA, Ordering::SeqCst);
@@ -149,7 +149,7 @@ fn recordings() {
     assert_eq!(validation_findings(), clean);
     assert_found(replay(on, 0x5 as Handle, &good, room), "recording 0x5 is unknown");
     assert_found(replay(on, recording, &good[..1], room), "1 slots and 0 scalars are bound");
-    assert_found(replay(on, recording, &good, memory(arena, 32)), "an arena of 32 bytes");
+    assert_found(replay(on, recording, &good, memory(arena, 32)), "the arena has 32 bytes");
     let far = SlotMemory { offset: 4, ..memory(b, 64) };
     assert_found(replay(on, recording, &[good[0], far], room), "command 1: output 0");
     let same = [memory(a, 64), memory(fixed, 64)];
@@ -172,8 +172,8 @@ fn recordings() {
     let update =
         |index, command: &RecordedCommand| call_interface!(update, recording, index, command);
     update(1, &recorded(1, &commands[1])).expect("an update");
-    assert_found(update(2, &list[0]), "command 2 of a recording of 2");
-    assert_found(update(0, &recorded(0, &unknown)), "with another plan");
+    assert_found(update(2, &list[0]), "command 2 is not below the number of commands, 2");
+    assert_found(update(0, &recorded(0, &unknown)), "has another plan");
 
     // What it holds stays, and so does it while it may run.
     assert_eq!(end!(t, buffer_free, fixed), 1, "the recording holds it");

@@ -131,7 +131,7 @@ impl Control {
     pub fn bad(&self) -> Option<Bad> {
         let known = lock(&self.0.known);
         if let Some((rank, since)) = known.ended.first() {
-            let text = format!("the process of rank {rank} has ended");
+            let text = format!("the process of rank {rank} has ended; its output says why");
             return Some(Bad { text, since: *since });
         }
         let (text, since) = known.failure.as_ref()?;
@@ -170,12 +170,15 @@ impl Control {
                 return Ok(parts.into_iter().flatten().collect());
             }
             if let Some((rank, _)) = known.ended.first() {
-                let text = format!("the process of rank {rank} has ended");
+                let text = format!("the process of rank {rank} has ended; its output says why");
                 return Err(Error::runtime("distributed", text));
             }
             if limit.is_some_and(|limit| start.elapsed() >= limit) {
                 known.gathered.remove(&number);
-                let text = format!("a process did not come within {} s", start.elapsed().as_secs());
+                let text = format!(
+                    "a process did not arrive within {} s. Check that all processes run the same operations",
+                    start.elapsed().as_secs()
+                );
                 return Err(Error::runtime("distributed", text));
             }
             let waited = shared.changed.wait_timeout(known, Duration::from_millis(100));

@@ -73,7 +73,7 @@ fn parsed<T: std::str::FromStr>(name: &str) -> Result<Option<T>> {
     let Some(value) = variable(name) else { return Ok(None) };
     match value.trim().parse() {
         Ok(number) => Ok(Some(number)),
-        Err(_) => Err(Error::value("init", format!("{name}={value} is no number."))),
+        Err(_) => Err(Error::value("init", format!("{name} is {value:?}. Set it to a number."))),
     }
 }
 
@@ -82,7 +82,10 @@ fn meeting() -> Result<Option<Meeting>> {
     let (rank, size) = (parsed::<usize>(RANK)?, parsed::<usize>(SIZE)?);
     let (Some(rank), Some(size)) = (rank, size) else { return Ok(None) };
     if rank >= size {
-        return Err(Error::value("init", format!("{RANK}={rank}, but {SIZE}={size}.")));
+        return Err(Error::value(
+            "init",
+            format!("{RANK} is {rank} and {SIZE} is {size}. Set a rank from 0 to the size - 1."),
+        ));
     }
     let (host, port) = (variable(HOST), parsed::<u16>(PORT)?);
     match (host, port) {
@@ -92,7 +95,7 @@ fn meeting() -> Result<Option<Meeting>> {
         _ => Err(Error::value(
             "init",
             format!(
-                "{RANK} and {SIZE} are set, but not {HOST} and {PORT}, by which processes find rank 0. Start them by \
+                "{RANK} and {SIZE} are set, but {HOST} and {PORT} are not, where processes connect to rank 0. Start them by \
                  `python -m ultramarine.launch --backend nccl`, or set an address and a free port of rank 0's host."
             ),
         )),
@@ -106,7 +109,10 @@ fn meeting() -> Result<Option<Meeting>> {
 pub(super) fn start() -> Result<Started> {
     let all = gpus();
     let Some(first) = all.first() else {
-        return Ok(Started::No("No GPU here has a backend with collectives.".to_owned()));
+        return Ok(Started::No(
+            "No loaded backend of a GPU has collectives. Install ultramarine-cuda and NCCL."
+                .to_owned(),
+        ));
     };
     if let Err(why) = first.check_library() {
         return Ok(Started::No(format!("{why}.")));
@@ -158,7 +164,7 @@ fn by_mpi(_: &Collectives) -> Result<Option<ByMpi>> {
 /// Tells the other processes that this one exits by a failure. They see its end anyway; so they know why.
 pub(super) fn end_at_exit(reason: &str) {
     if let Some((rank, control)) = &*lock(&OF_ALL) {
-        control.report(&format!("rank {rank} exits by a failure: {reason}"));
+        control.report(&format!("rank {rank} exits after a failure: {reason}"));
     }
 }
 
@@ -194,8 +200,8 @@ impl Beside {
             Beside::Links(_) => {
                 log::log(
                     Level::Warning,
-                    "ULTRAMARINE_DISTRIBUTED_DEBUG compares operations of the group of all processes, not those of \
-                     groups that split() made. Under mpirun it compares these, too.",
+                    "ULTRAMARINE_DISTRIBUTED_DEBUG compares operations of the group of all processes only. To compare \
+                     groups that split() made, too, start the program by mpirun.",
                 );
                 Ok(None)
             }
@@ -219,11 +225,16 @@ impl Gpus {
                 let why = match bad {
                     Some(bad) => bad.text,
                     None => format!(
-                        "the other processes did not come within {limit:?}",
+                        "the other processes did not arrive within {limit:?}",
                         limit = start.elapsed()
                     ),
                 };
-                return Err(Error::runtime("init", format!("the group did not open: {why}.")));
+                return Err(Error::runtime(
+                    "init",
+                    format!(
+                        "The group did not open: {why}. Check that all processes run and call init."
+                    ),
+                ));
             }
             std::thread::sleep(PAUSE);
         }
@@ -327,7 +338,7 @@ impl HostEngine for Comparisons {
         let bytes = unsafe { std::slice::from_raw_parts(work.input, work.count) };
         let parts = self.control.gather(number, bytes, limit())?.concat();
         if parts.len() != work.count * self.control.size() {
-            let text = "a process sent something else than its operation";
+            let text = "A process sent an unexpected message. Run the same version of ultramarine in all processes.";
             return Err(Error::runtime("distributed", text).into());
         }
         // SAFETY: likewise the output has as many for each process.

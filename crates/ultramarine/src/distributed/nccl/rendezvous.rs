@@ -93,13 +93,17 @@ impl Meeting {
                 let refusal = match links.get(rank as usize) {
                     _ if size as usize != self.size => {
                         format!(
-                            "rank 0 is one of {} processes, and this is one of {size}",
+                            "rank 0 expects {} processes, and this one {size}. Start all with the same size",
                             self.size
                         )
                     }
-                    None => format!("there is no rank {rank} among {size}"),
-                    Some(Some(_)) => format!("there is a rank {rank} already"),
-                    Some(None) if rank == 0 => "there is a rank 0 already".to_owned(),
+                    None => format!("rank {rank} is not from 0 to {size} - 1. Set another rank"),
+                    Some(Some(_)) => format!(
+                        "another process has rank {rank}. Give each process a rank of its own"
+                    ),
+                    Some(None) if rank == 0 => {
+                        "another process has rank 0. Give each process a rank of its own".to_owned()
+                    }
                     Some(None) => {
                         links[rank as usize] = Some(stream);
                         continue;
@@ -112,11 +116,11 @@ impl Meeting {
                 let missing: Vec<usize> =
                     (1..self.size).filter(|rank| links[*rank].is_none()).collect();
                 let refused = match refused.last() {
-                    Some(why) => format!(" A caller was refused: {why}."),
+                    Some(why) => format!(" A process was refused: {why}."),
                     None => String::new(),
                 };
                 return Err(self.error(format!(
-                    "{} did not come to {} within {} s. Check that all processes run, and reach that address.{refused}",
+                    "{} did not connect to {} within {} s. Check that all processes run, and reach that address.{refused}",
                     show_ranks(&missing),
                     self.place(),
                     start.elapsed().as_secs()
@@ -142,7 +146,7 @@ impl Meeting {
                 }
                 Err(why) => {
                     return Err(self.error(format!(
-                        "{} cannot be listened at: {why}. Give an address of this host in NCCL_HOST_IP, and a free port in \
+                        "cannot listen at {}: {why}. Give an address of this host in NCCL_HOST_IP, and a free port in \
                          NCCL_PORT",
                         self.place()
                     )));
@@ -201,7 +205,7 @@ impl Meeting {
         stream.read_exact(&mut head)?;
         let (word, code, length) = (&head[..16], number(&head[16..20]), number(&head[20..]));
         if word != MAGIC || length > MOST_BYTES {
-            let text = "what answered is no process of this program";
+            let text = "the answer is not from a process of this program. Choose another port";
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
         let mut bytes = vec![0; length as usize];

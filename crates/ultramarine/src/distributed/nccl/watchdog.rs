@@ -100,7 +100,7 @@ impl Watched {
             if let Err(why) = thread.spawn(watch) {
                 log::log(
                     Level::Warning,
-                    format_args!("no thread watches groups of devices: {why}"),
+                    format_args!("cannot start the thread that watches groups of devices ({why}), so a lost process is not noticed. Raise the limit of threads"),
                 );
             }
         });
@@ -116,7 +116,7 @@ impl Watched {
             None => Ok(()),
             Some(why) => Err(Error::runtime(
                 op,
-                format!("{why}. This group cannot be used any more: start the processes again."),
+                format!("{why}. The group cannot be used any more. Start the processes again."),
             )),
         }
     }
@@ -204,7 +204,7 @@ impl Watched {
         }
         if limit().is_some_and(|limit| waited >= limit) {
             let seconds = waited.as_secs_f64();
-            self.fail(&format!("no answer of the other ranks for {seconds:.0} s"), true);
+            self.fail(&format!("the other ranks did not answer for {seconds:.0} s"), true);
         }
     }
 

@@ -151,7 +151,7 @@ fn pad(x: &[Array], v: &Values<'_>) -> Result<Array> {
     ensure!(
         widths.len() == x[0].ndim(),
         "pad",
-        "pad_width has {} numbers for {} dimensions; one is wanted, or two for each.",
+        "pad_width has {} numbers for {} dimensions. Pass one number, or two for each dimension.",
         all.len(),
         x[0].ndim()
     );
@@ -168,7 +168,10 @@ fn split(x: &Array, v: &Values<'_>) -> Result<Vec<Array>> {
     match v.integer("indices_or_sections") {
         Some(n) => match usize::try_from(n) {
             Ok(n) => x.split(n, axis),
-            Err(_) => Err(Error::value("split", format!("{n} sections are none."))),
+            Err(_) => Err(Error::value(
+                "split",
+                format!("Cannot split into {n} sections. Pass a positive number."),
+            )),
         },
         None => {
             let indices = v.integers("indices_or_sections").unwrap_or_default();
@@ -181,7 +184,10 @@ fn tensordot(x: &[Array], v: &Values<'_>) -> Result<Array> {
     match (v.integers("left"), v.integers("right")) {
         (Some(left), Some(right)) => x[0].tensordot_axes(&x[1], &left, &right),
         (None, None) => x[0].tensordot(&x[1], v.integer_or("axes", 2)),
-        _ => Err(Error::value("tensordot", "left and right come together.")),
+        _ => Err(Error::value(
+            "tensordot",
+            "Got only one of `left` and `right`. Pass both, or neither.",
+        )),
     }
 }
 

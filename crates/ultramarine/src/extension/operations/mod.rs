@@ -28,7 +28,7 @@ impl Operation {
     fn named(name: &str) -> Result<&'static Operation> {
         // The table is short, and in no order that a program could rely on.
         list::operations().find(|o| o.name == name).ok_or_else(|| {
-            let text = format!("There is no operation of this name{}.", alike(name));
+            let text = format!("There is no operation of this name{}. See the list of operations in docs/write-an-operation.md.", alike(name));
             Error::value(name, text)
         })
     }
@@ -45,7 +45,12 @@ impl Operation {
     fn run(&self, inputs: &[Array], attributes: &[Attribute]) -> Result<Vec<Array>> {
         let (fewest, most) = self.operands;
         if inputs.len() < fewest || inputs.len() > most {
-            bail!(self.name, "{} operands are wanted, {} came.", self.count(), inputs.len());
+            bail!(
+                self.name,
+                "Expected {} operands, got {}. Pass as many as the operation has.",
+                self.count(),
+                inputs.len()
+            );
         }
         (self.run)(inputs, &Values::new(self, attributes)?)
     }
@@ -110,7 +115,11 @@ pub(super) unsafe extern "C" fn operation(
             let _scope = enter(name, place)?;
             let found = operation.run(&inputs, &attributes)?;
             if found.len() != n_results as usize {
-                bail!(name, "It has {} results, not {n_results}.", found.len());
+                bail!(
+                    name,
+                    "The operation has {} results, not {n_results}. Pass room for each.",
+                    found.len()
+                );
             }
             Ok(hand_out(name, found, results)?)
         })

@@ -106,24 +106,24 @@ impl<'a> Values<'a> {
             let (name, value) = unsafe { taken(of, attribute)? };
             let spec = operation.attributes.iter().find(|s| s.name == name);
             let Some(spec) = spec else {
-                return Err(wrong(operation, format!("There is no attribute {name}")));
+                return Err(wrong(operation, format!("There is no attribute `{name}`")));
             };
             let fits = match (spec.kind, &value) {
                 (Kind::Flag, Value::Integer(n)) => matches!(n, 0 | 1),
                 (kind, value) => value.is(kind),
             };
             if !fits {
-                let text = format!("Attribute {name} is not of kind {}", value.kind());
+                let text = format!("Attribute `{name}` is not of kind {}", value.kind());
                 return Err(wrong(operation, text));
             }
             if given.iter().any(|(n, _)| *n == spec.name) {
-                return Err(wrong(operation, format!("Attribute {name} came twice")));
+                return Err(wrong(operation, format!("Attribute `{name}` is given twice")));
             }
             given.push((spec.name, value));
         }
         let missing = |s: &&Spec| s.default.is_none() && given.iter().all(|(n, _)| *n != s.name);
         if let Some(spec) = operation.attributes.iter().find(missing) {
-            return Err(wrong(operation, format!("Attribute {} is missing", spec.name)));
+            return Err(wrong(operation, format!("Attribute `{}` is missing", spec.name)));
         }
         Ok(Values { of, given })
     }
@@ -150,7 +150,7 @@ impl<'a> Values<'a> {
     /// # Errors
     /// [`Error::Value`] for a negative number.
     pub fn size(&self, name: &str) -> Result<Option<usize>> {
-        let negative = |_| Error::value(self.of, format!("{name} is negative."));
+        let negative = |_| Error::value(self.of, format!("`{name}` is negative. Pass 0 or more."));
         self.integer(name).map(|n| usize::try_from(n).map_err(negative)).transpose()
     }
 
@@ -183,7 +183,12 @@ impl<'a> Values<'a> {
     /// [`Error::Value`] for a negative number.
     pub fn sizes(&self, name: &str) -> Result<Vec<usize>> {
         let all = self.integers(name).unwrap_or_default();
-        let negative = |_| Error::value(self.of, format!("{name} has a negative size: {all:?}."));
+        let negative = |_| {
+            Error::value(
+                self.of,
+                format!("`{name}` has a negative size: {all:?}. Pass sizes of 0 or more."),
+            )
+        };
         all.iter().map(|n| usize::try_from(*n).map_err(negative)).collect()
     }
 
@@ -219,7 +224,10 @@ unsafe fn taken<'a>(of: &str, a: &'a Attribute) -> Result<(&'a str, Value<'a>)> 
             attribute::DTYPE => Value::Dtype(types::dtype(of, a.dtype)?),
             attribute::TEXT => Value::Text(text(of, name, a.text)?),
             other => {
-                bail!(of, "Attribute {name} is of a kind {other}, which there is not.");
+                bail!(
+                    of,
+                    "Attribute `{name}` has kind {other}, which does not exist. Use one of UM_ATTRIBUTE_INT, UM_ATTRIBUTE_FLOAT, UM_ATTRIBUTE_TEXT, UM_ATTRIBUTE_INTS and UM_ATTRIBUTE_DTYPE."
+                );
             }
         };
         Ok((name, value))

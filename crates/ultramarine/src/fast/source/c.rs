@@ -98,7 +98,7 @@ pub(super) fn generate(s: &Signature<'_>) -> Result<Generated> {
     if language == Language::Metal {
         let dtypes = s.inputs.iter().map(|i| i.1).chain(s.outputs.iter().map(|o| o.1));
         if dtypes.into_iter().any(|d| d == Dtype::Float64) {
-            return Err(s.refuse("Metal has no float64."));
+            return Err(s.refuse("Metal has no float64. Convert with astype(float32)."));
         }
     }
     let slots = s.slots();

@@ -44,7 +44,9 @@ fn binding(s: &Signature<'_>, slot: Slot) -> Result<String> {
                 (false, _) => of.to_owned(),
                 (true, Dtype::Int32 | Dtype::Uint32) => format!("atomic<{of}>"),
                 (true, other) => {
-                    let text = format!("atomic outputs in wgsl are int32 or uint32, not {other}.");
+                    let text = format!(
+                        "Atomic outputs in WGSL must be int32 or uint32, not {other}. Choose one of these."
+                    );
                     return Err(s.refuse(text));
                 }
             };
@@ -58,7 +60,7 @@ pub(super) fn generate(s: &Signature<'_>) -> Result<Generated> {
     let d = s.definition;
     if d.shared_memory > 0 {
         return Err(s.refuse(
-            "wgsl has no shared memory of a size given at the launch; declare a var<workgroup>.",
+            "WGSL has no shared memory whose size is given at the launch. Declare a var<workgroup>.",
         ));
     }
     let slots = s.slots();
@@ -71,8 +73,9 @@ pub(super) fn generate(s: &Signature<'_>) -> Result<Generated> {
             Template::Dtype(dtype) => match computed(*dtype) {
                 Some(of) => writeln!(head, "alias {name} = {of};"),
                 None => {
-                    let text =
-                        format!("wgsl does not compute with {dtype}, which {name} would be.");
+                    let text = format!(
+                        "WGSL does not compute with {dtype}, the type of {name}. Choose another type."
+                    );
                     return Err(s.refuse(text));
                 }
             },

@@ -91,9 +91,9 @@ impl Encoding {
             return Ok(Encoding::Blocks(format));
         }
         Err(match code {
-            4 | 5 | 31..=33 | 36..=38 => "which llama.cpp dropped: convert the model again",
-            9 => "Q8_1, which is for products, not for files",
-            _ => "which is not known",
+            4 | 5 | 31..=33 | 36..=38 => "which llama.cpp removed. Convert the model again",
+            9 => "Q8_1, which files cannot have. Convert the model again",
+            _ => "which is unknown. Update ultramarine, or convert the model to another type",
         })
     }
 

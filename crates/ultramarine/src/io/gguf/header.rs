@@ -37,10 +37,12 @@ pub(super) fn alignment(metadata: &Metadata) -> Result<u32, String> {
         Value::Array(array) if array.ndim() == 0 && array.dtype() == Dtype::Uint32 => {
             array.item::<u32>().map_err(|e| e.to_string())?
         }
-        _ => return Err(format!("{ALIGNMENT_KEY} is no number of uint32")),
+        _ => return Err(format!("{ALIGNMENT_KEY} is not a uint32. Convert the model again")),
     };
     if !number.is_power_of_two() {
-        return Err(format!("{ALIGNMENT_KEY} is {number}, not a power of two"));
+        return Err(format!(
+            "{ALIGNMENT_KEY} is {number}, not a power of two. Convert the model again"
+        ));
     }
     Ok(number)
 }
@@ -50,16 +52,18 @@ impl Header {
         let at = source.at;
         let magic = source.bytes::<4>("the magic number")?;
         if magic != *MAGIC {
-            return Err(at.runtime(format!("no GGUF file: it begins with {magic:?}.")));
+            return Err(
+                at.runtime(format!("Not a GGUF file: it begins with {magic:?}. Check the path."))
+            );
         }
         let version = number(source, "the version")?;
         if (1..=VERSION).contains(&version.swap_bytes()) {
             let remedy = "Convert it with `gguf-convert-endian FILE little`, of the package gguf";
-            return Err(at.runtime(format!("the file is big-endian. {remedy}.")));
+            return Err(at.runtime(format!("The file is big-endian. {remedy}.")));
         }
         if !(2..=VERSION).contains(&version) {
             return Err(at.runtime(format!(
-                "version {version} of GGUF: 2 and {VERSION} are read. Convert the model again."
+                "The file has version {version} of GGUF, where 2 to {VERSION} are supported. Convert the model again."
             )));
         }
         let tensors = u64::from_le_bytes(source.bytes("the number of tensors")?);
@@ -69,7 +73,9 @@ impl Header {
             let key = text(source, &format!("the key of metadata value {index}"))?;
             let value = metadata::read(source, &key)?;
             if metadata.contains_key(&key) {
-                return Err(at.runtime(format!("metadata has two values '{key}'.")));
+                return Err(at.runtime(format!(
+                    "Metadata has two values '{key}'. Convert the model again."
+                )));
             }
             metadata.insert(key, value);
         }
@@ -88,7 +94,7 @@ impl Header {
         for TensorInfo { name, start, bytes, .. } in &mut self.tensors {
             if !start.is_multiple_of(alignment) {
                 let text = format!(
-                    "tensor '{name}' begins at byte {start} of the data, no multiple of {alignment}."
+                    "tensor '{name}' begins at byte {start} of the data, no multiple of {alignment}. Convert the model again."
                 );
                 return Err(at.runtime(text));
             }
@@ -97,7 +103,7 @@ impl Header {
             });
             *start = place.ok_or_else(|| {
                 at.runtime(format!(
-                    "tensor '{name}' takes {bytes} bytes from byte {start} of the data on, beyond the end of the file (cut short?)."
+                    "tensor '{name}' takes {bytes} bytes from byte {start} of the data on, beyond the end of the file. Copy or download it again."
                 ))
             })?;
         }
@@ -105,11 +111,14 @@ impl Header {
         let mut order: Vec<&TensorInfo> = self.tensors.iter().filter(|t| t.bytes > 0).collect();
         order.sort_by_key(|tensor| tensor.start);
         if let Some(pair) = order.windows(2).find(|p| p[0].start + p[0].bytes > p[1].start) {
-            let text = format!("tensors '{}' and '{}' overlap.", pair[0].name, pair[1].name);
+            let text = format!(
+                "Tensors '{}' and '{}' overlap. Convert the model again.",
+                pair[0].name, pair[1].name
+            );
             return Err(at.runtime(text));
         }
         if names.len() < self.tensors.len() {
-            return Err(at.runtime("two tensors have one name."));
+            return Err(at.runtime("Two tensors have the same name. Convert the model again."));
         }
         Ok(())
     }
@@ -122,7 +131,9 @@ impl TensorInfo {
         let what = format!("tensor '{name}'");
         let axes = number(source, &what)? as usize;
         if axes > MAX_AXES {
-            return Err(at.runtime(format!("{what} has {axes} axes: {MAX_AXES} are read.")));
+            return Err(at.runtime(format!(
+                "{what} has {axes} axes, where {MAX_AXES} are supported. Convert the model again."
+            )));
         }
         let mut sizes = [0u64; MAX_AXES];
         for size in &mut sizes[..axes] {
@@ -137,8 +148,9 @@ impl TensorInfo {
         if elements > 1 && !sizes.first().is_some_and(|row| row.is_multiple_of(elements as u64)) {
             let name = if let Encoding::Blocks(format) = encoding { format.name } else { "" };
             let row = sizes.first().map_or(1, |row| *row);
-            let text =
-                format!("{what} of type {name} has rows of {row}, no multiple of {elements}.");
+            let text = format!(
+                "{what} of type {name} has rows of {row} elements, no multiple of {elements}. Convert the model again."
+            );
             return Err(at.runtime(text));
         }
         // Of sizes that multiply to 0 the others may be anything.
@@ -152,7 +164,9 @@ impl TensorInfo {
         let shape = sizes.iter().rev().map(|size| usize::try_from(*size).ok()).collect();
         match (total, shape) {
             (Some(bytes), Some(shape)) => Ok(TensorInfo { name, shape, encoding, start, bytes }),
-            _ => Err(at.runtime(format!("{what} has impossible sizes {sizes:?}."))),
+            _ => Err(at.runtime(format!(
+                "{what} has impossible sizes {sizes:?}. Convert the model again."
+            ))),
         }
     }
 }
@@ -165,7 +179,8 @@ pub(super) fn number(source: &mut Source<'_>, what: &str) -> Result<u32> {
 /// Text behind its length.
 fn text(source: &mut Source<'_>, what: &str) -> Result<String> {
     let bytes = string(source, what)?;
-    String::from_utf8(bytes).map_err(|_| source.at.runtime(format!("{what} is no UTF-8.")))
+    String::from_utf8(bytes)
+        .map_err(|_| source.at.runtime(format!("{what} is not UTF-8. Convert the model again.")))
 }
 
 /// Bytes behind their number.

@@ -106,7 +106,9 @@ impl Reader<'_, '_> {
         let length = u64::from_le_bytes(self.source.bytes(self.what)?);
         self.arrays += 1;
         if depth == MAX_DEPTH || self.arrays > MAX_ARRAYS {
-            return Err(self.refused("has too many arrays in arrays"));
+            return Err(
+                self.refused("has arrays that are nested too deeply. Convert the model again")
+            );
         }
         if !matches!(code, TEXT | ARRAY) {
             return self.numbers(code, Some(length));
@@ -119,7 +121,9 @@ impl Reader<'_, '_> {
     /// A number, or an array of so many.
     fn numbers(&mut self, code: u32, length: Option<u64>) -> Result<Value> {
         let Some((_, dtype)) = NUMBERS.iter().find(|(own, _)| *own == code) else {
-            return Err(self.refused(&format!("has type {code}, which is not known")));
+            return Err(
+                self.refused(&format!("has type {code}, which is unknown. Update ultramarine"))
+            );
         };
         let bytes = length.unwrap_or(1).saturating_mul(dtype.size() as u64);
         let bytes = self.source.text(bytes, self.what)?;
@@ -171,13 +175,12 @@ impl Writer<'_> {
             Value::Bytes(bytes) => counted(bytes, out),
             Value::List(values) => {
                 if depth == MAX_DEPTH {
-                    return Err(self.refused("too many lists in lists"));
+                    return Err(self.refused("lists are nested too deeply. Nest fewer"));
                 }
                 let own = values.first().map_or(Ok(TEXT), |value| self.code(value))?;
                 for value in values {
                     if !matches!(own, TEXT | ARRAY) || self.code(value)? != own {
-                        let text =
-                            "a list holds strings only, or lists and one-dimensional arrays only";
+                        let text = "a list mixes strings with arrays. Pass strings only, or lists and one-dimensional arrays only";
                         return Err(self.refused(text));
                     }
                 }
@@ -189,7 +192,9 @@ impl Writer<'_> {
             }
             Value::Array(array) => {
                 if array.ndim() > 1 {
-                    return Err(self.refused("Cannot save arrays with more than one dimension"));
+                    return Err(
+                        self.refused("Cannot save arrays with more than one dimension. Flatten it")
+                    );
                 }
                 if array.ndim() == 1 {
                     out.extend(self.number_code(array)?.to_le_bytes());

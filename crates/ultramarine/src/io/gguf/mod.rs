@@ -77,7 +77,8 @@ impl Packing {
             "common" => Ok(Packing::Common),
             "lossless" => Ok(Packing::Lossless),
             _ => {
-                let text = format!("packing '{name}' is none of 'never', 'common' and 'lossless'.");
+                let text =
+                    format!("Unknown packing '{name}'. Use 'never', 'common' or 'lossless'.");
                 Err(Error::value("load_gguf", text))
             }
         }
@@ -129,7 +130,8 @@ pub fn read(reader: &mut dyn ReadSeek, options: Options, name: &str) -> Result<(
 
 fn read_from(source: &mut Source<'_>, options: Options) -> Result<(Arrays, Metadata)> {
     if !matches!(options.dtype, Dtype::Float16 | Dtype::Bfloat16 | Dtype::Float32) {
-        let text = format!("blocks become float16, bfloat16 or float32, not {}.", options.dtype);
+        let text =
+            format!("Blocks cannot become {}. Pass float16, bfloat16 or float32.", options.dtype);
         return Err(Error::value(source.at.op, text));
     }
     let header = Header::read(source)?;
@@ -138,7 +140,7 @@ fn read_from(source: &mut Source<'_>, options: Options) -> Result<(Arrays, Metad
         for (name, array) in read_tensor(source, &tensor, options)? {
             if arrays.contains_key(&name) {
                 let text = format!(
-                    "two arrays have the name '{name}', one of which is a part of a quantised tensor. Load it with packing 'never'."
+                    "Two arrays have the name '{name}', one of them a part of a quantised tensor. Load the file with packing 'never'."
                 );
                 return Err(source.at.runtime(text));
             }

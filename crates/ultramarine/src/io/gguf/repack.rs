@@ -50,7 +50,9 @@ impl<'a> Quantized<'a> {
         };
         let half = [scales, biases].iter().all(|part| part.dtype() == Dtype::Float16);
         if !half || scales.shape() != biases.shape() {
-            return refused("its scales and biases are not of float16 and one shape".to_owned());
+            return refused(
+                "its scales and biases are not float16 arrays of the same shape".to_owned(),
+            );
         }
         let (Some((row, outer)), Some((groups, others))) =
             (words.shape().split_last(), scales.shape().split_last())
@@ -70,7 +72,7 @@ impl<'a> Quantized<'a> {
                 return Ok(Quantized { words, scales, biases, target });
             }
         }
-        refused("its biases are not -128 times its scales, as 8 bits have them in GGUF".to_owned())
+        refused("its biases are not -128 times its scales, which GGUF demands of 8 bits".to_owned())
     }
 
     pub fn code(&self) -> u32 {

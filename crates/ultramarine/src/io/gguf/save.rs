@@ -128,7 +128,7 @@ fn tensors<'a>(arrays: &'a Arrays, at: At<'_>) -> Result<Vec<Tensor<'a>>> {
             tensors.push(Tensor { name, code, shape, bytes, data: Data::Blocks(parts) });
         } else {
             let text = format!(
-                "dtype uint32 of '{name}' is not supported, unless '{scales}' and '{biases}' are beside it. Use astype, or dequantize it."
+                "dtype uint32 of '{name}' is not supported without '{scales}' and '{biases}'. Add these, use astype, or dequantize it."
             );
             return Err(at.runtime(text));
         }
@@ -138,7 +138,7 @@ fn tensors<'a>(arrays: &'a Arrays, at: At<'_>) -> Result<Vec<Tensor<'a>>> {
         let code = Encoding::code_of(array.dtype()).ok_or_else(|| {
             let have = "float16, bfloat16, float32, float64 and int8 to int64";
             at.runtime(format!(
-                "dtype {} of '{name}' is not supported. GGUF has {have}: use astype.",
+                "dtype {} of '{name}' is not supported. Convert it with astype: GGUF has {have}.",
                 array.dtype()
             ))
         })?;
@@ -147,7 +147,9 @@ fn tensors<'a>(arrays: &'a Arrays, at: At<'_>) -> Result<Vec<Tensor<'a>>> {
     }
     if let Some(tensor) = tensors.iter().find(|tensor| tensor.shape.len() > MAX_AXES) {
         let (name, axes) = (tensor.name, tensor.shape.len());
-        return Err(at.runtime(format!("'{name}' has {axes} axes, more than {MAX_AXES}.")));
+        return Err(
+            at.runtime(format!("'{name}' has {axes} axes, more than {MAX_AXES}. Reshape it."))
+        );
     }
     tensors.sort_by_key(|tensor| tensor.name);
     Ok(tensors)

@@ -18,7 +18,11 @@ impl Array {
         let name = arg_reduce::NAMES[code as usize];
         self.computable(name)?;
         let axes = over.axes.number().map(|a| axes_of(name, self, Some(&[a]))).transpose()?;
-        ensure!(self.size() != 0, name, "Cannot {name} reduce zero size array.");
+        ensure!(
+            self.size() != 0,
+            name,
+            "Cannot {name} reduce zero size array. Pass at least one element."
+        );
         match axes {
             Some(axes) => {
                 dropped(&ArgReduce { code, axis: axes[0] }.of(self), axes[0], over.keepdims)
@@ -95,7 +99,12 @@ impl Rules for ArgReduce {
 
     fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
         let mut shape = Shape::from_slice(r.inputs[0]);
-        ensure!(!shape.contains(&0), self.name(), "Cannot {} reduce zero size array.", self.name());
+        ensure!(
+            !shape.contains(&0),
+            self.name(),
+            "Cannot {} reduce zero size array. Pass at least one element.",
+            self.name()
+        );
         shape[self.axis] = 1;
         r.same(shape)
     }

@@ -27,13 +27,13 @@ pub enum ConvolveMode {
     Valid,
 }
 
-/// Numbers in an error, as MLX shows them.
+/// Numbers in an error, shown as a tuple of Python.
 struct List<'a>(&'a [i64]);
 
 impl std::fmt::Display for List<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let text: Vec<String> = self.0.iter().map(i64::to_string).collect();
-        write!(f, "({})", text.join(","))
+        write!(f, "({}{})", text.join(", "), if text.len() == 1 { "," } else { "" })
     }
 }
 
@@ -52,47 +52,52 @@ fn check(x: &Array, w: &Array, groups: i64) -> Result<usize> {
     ensure!(
         (3..=5).contains(&x.ndim()),
         "conv",
-        "Only works for inputs with 1-3 spatial dimensions. The inputs must be in the format [N, ..., C_in]"
+        "Only works for inputs with 1-3 spatial dimensions. The inputs must be in the format [N, ..., C_in], but have {} dimensions. Reshape them.",
+        x.ndim()
     );
     let n = x.ndim() - 2;
     ensure!(
         x.dtype().is_inexact() && !x.dtype().is_complex(),
         "conv",
-        "Invalid input array with type {}. Convolution currently only supports floating point types",
+        "Invalid input array with type {}. Convolution currently only supports floating point types. Convert it with astype(float32)",
         x.dtype()
     );
     ensure!(
         w.ndim() == x.ndim(),
         "conv",
-        "Invalid weight array with {} dimensions for {n}D convolution. Expected an array with {} dimensions following the format [C_out, ..., C_in].",
+        "Invalid weight array with {} dimensions for {n}D convolution. Expected an array with {} dimensions following the format [C_out, ..., C_in]. Reshape it.",
         w.ndim(),
         n + 2
     );
-    ensure!(groups >= 1, "conv", "The number of groups must be positive. Got {groups} groups.");
+    ensure!(
+        groups >= 1,
+        "conv",
+        "The number of groups must be positive. Got {groups} groups. Pass 1 or more."
+    );
     let (channels, filters) = (x.shape()[n + 1], w.shape()[0]);
     let (own, groups) = (w.shape()[n + 1], groups as usize);
     ensure!(
         groups != 1 || channels == own,
         "conv",
-        "Expect the input channels in the input and weight array to match but got shapes - input: {} and weight: {}",
+        "Expect the input channels in the input and weight array to match but got shapes - input: {} and weight: {}. Pass a weight of shape [C_out, ..., C_in], or `groups`.",
         Show(x.shape()),
         Show(w.shape())
     );
     ensure!(
         channels % groups == 0,
         "conv",
-        "The input channels must be divisible by the number of groups. Got input with shape {} and {groups} groups.",
+        "The input channels must be divisible by the number of groups. Got input with shape {} and {groups} groups. Pass a divisor of the channels.",
         Show(x.shape())
     );
     ensure!(
         filters % groups == 0,
         "conv",
-        "If groups > 1, the output channels must be divisible by the number of groups. Got {filters} output channels and {groups} groups."
+        "If groups > 1, the output channels must be divisible by the number of groups. Got {filters} output channels and {groups} groups. Pass a divisor of the channels."
     );
     ensure!(
         own.checked_mul(groups) == Some(channels),
         "conv",
-        "Given groups={groups} and weights of shape {}, expected to have {} input channels but got {channels} input channels instead.",
+        "Given groups={groups} and weights of shape {}, expected to have {} input channels but got {channels} input channels instead. Change the weight or `groups`.",
         Show(w.shape()),
         own.saturating_mul(groups)
     );
@@ -137,7 +142,7 @@ fn general(x: &Array, w: &Array, how: &Convolution) -> Result<Array> {
     ensure!(
         low.len() == n && high.len() == n,
         "conv",
-        "Invalid padding {} | {} for {n}D convolution.",
+        "Invalid padding {} | {} for {n}D convolution. Pass one number, or one for each spatial axis.",
         List(&low),
         List(&high)
     );
@@ -147,11 +152,21 @@ fn general(x: &Array, w: &Array, how: &Convolution) -> Result<Array> {
         ("input dilation", "Input dilation sizes", "input dilation", &input_dilation),
     ];
     for (name, _, _, list) in lists {
-        ensure!(list.len() == n, "conv", "Invalid {name} {} for {n}D convolution.", List(list));
+        ensure!(
+            list.len() == n,
+            "conv",
+            "Invalid {name} {} for {n}D convolution. Pass one number, or one for each spatial axis.",
+            List(list)
+        );
     }
     for (_, sizes, name, list) in lists {
         let positive = list.iter().all(|v| *v >= 1);
-        ensure!(positive, "conv", "{sizes} must be positive. Got {name} {}.", List(list));
+        ensure!(
+            positive,
+            "conv",
+            "{sizes} must be positive. Got {name} {}. Pass 1 or more.",
+            List(list)
+        );
     }
     let mut made = Convolve {
         result: Role::Output,
@@ -176,7 +191,7 @@ fn general(x: &Array, w: &Array, how: &Convolution) -> Result<Array> {
         ensure!(
             room >= 0,
             "conv",
-            "Spatial dimensions of input after padding cannot be smaller than weight spatial dimensions. Got error at axis {} for input with shape {}, padding low {}, padding high {}, and weight of shape {}.",
+            "Spatial dimensions of input after padding cannot be smaller than weight spatial dimensions. Got error at axis {} for input with shape {}, padding low {}, padding high {}, and weight of shape {}. Pad the input, or use a smaller weight or dilation.",
             i + 1,
             Show(x.shape()),
             List(&low),
@@ -311,7 +326,12 @@ fn transposed(x: &Array, w: &Array, how: &Convolution) -> Result<Array> {
         ("output padding", &more),
     ];
     for (name, list) in named {
-        ensure!(list.len() == n, "conv", "Invalid {name} {} for {n}D convolution.", List(list));
+        ensure!(
+            list.len() == n,
+            "conv",
+            "Invalid {name} {} for {n}D convolution. Pass one number, or one for each spatial axis.",
+            List(list)
+        );
     }
     let rest = |i: usize, padding: i64| {
         let taps = w.shape()[1 + i] as i64 - 1;
@@ -342,8 +362,12 @@ fn transposed(x: &Array, w: &Array, how: &Convolution) -> Result<Array> {
 /// # Errors
 /// [`crate::Error::Value`] for empty operands, of another rank than 1, or not floating point.
 pub fn convolve(a: &Array, v: &Array, mode: ConvolveMode) -> Result<Array> {
-    ensure!(a.ndim() == 1 && v.ndim() == 1, "convolve", "Inputs must be 1D.");
-    ensure!(a.size() != 0 && v.size() != 0, "convolve", "Inputs cannot be empty.");
+    ensure!(a.ndim() == 1 && v.ndim() == 1, "convolve", "Inputs must be 1D. Flatten them.");
+    ensure!(
+        a.size() != 0 && v.size() != 0,
+        "convolve",
+        "Inputs cannot be empty. Pass at least one element in each."
+    );
     let (long, short) = if v.size() > a.size() { (v, a) } else { (a, v) };
     let m = short.size() as i64;
     let (low, high) = match mode {

@@ -99,8 +99,8 @@ impl Identity {
 
 #[cold]
 fn underivable(transform: &str) -> Error {
-    let text = "A function from a file has no derivative where it was exported with rules of its own \
-                (custom_function), which no file has. Export its derivative.";
+    let text = "A function from a file has no derivative if it uses custom_function: files do not hold its \
+                rules. Export the derivative as a function of its own.";
     Error::value(transform, text)
 }
 
@@ -136,7 +136,7 @@ impl Rules for Identity {
                 return Err(Error::runtime(
                     "masked_scatter",
                     format!(
-                        "Source does not have enough elements for mask: {wanted} positions are true, and updates are for {rows}."
+                        "Source does not have enough elements for mask: {wanted} positions are true, and updates are for {rows}. Pass at least {wanted}."
                     ),
                 ));
             }

@@ -39,7 +39,7 @@ pub(crate) fn admit(op: &Op, inputs: &[&Array], dtype: Dtype) -> Result<()> {
         (Some(packed), _) if op.is::<View>() => {
             let byte = packed.name().trim_end_matches("_packed");
             format!(
-                "elements of {packed} have no addresses of their own: convert with astype({byte}) \
+                "elements of {packed} share bytes, so they cannot be indexed: convert with astype({byte}) \
                  or astype(float32) first."
             )
         }
@@ -119,7 +119,7 @@ fn encode(a: &Array, to: Dtype, storage: &Storage) -> Result<Array> {
                 bail!(
                     "astype",
                     "{to} holds two numbers in each element, so the last axis must be even; the \
-                     shape is {shown}."
+                     shape is {shown}. Pad the last axis."
                 );
             }
         }
@@ -154,7 +154,9 @@ fn no_pairs(what: &str, a: Dtype, b: Dtype) -> Result<()> {
     pair.map_or(Ok(()), |d| {
         Err(Error::value(
             what,
-            format!("no derivative flows through {d}, which holds two numbers in each element; use float4_e2m1fn."),
+            format!(
+                "{d} has no derivative, because each element holds two numbers. Use float4_e2m1fn."
+            ),
         ))
     })
 }
@@ -197,7 +199,7 @@ impl Rules for Recode {
         let source = copy.as_ref().unwrap_or(input.value);
         let value = exec.alloc(call.shape, call.dtype)?;
         // SAFETY: both are row-major, so that they have the bytes that their sizes say, in the
-        // host's memory; an evaluated value does not change, and the new one is nobody else's
+        // host's memory; an evaluated value does not change, and the new one is not shared
         // yet. (It comes from the system by mmap: its bytes have values, unknown ones.)
         let (source, target) = unsafe {
             let bytes = dtype.bytes_of(shape::size(from));

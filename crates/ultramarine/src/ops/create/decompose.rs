@@ -27,9 +27,12 @@ pub(crate) fn candidates(start: f64, step: f64, d: &Decompose<'_>, candidates: &
 fn uploaded(start: f64, step: f64, d: &Decompose<'_>) -> Result<Array> {
     let n = d.shape[0];
     let mut bytes = Vec::new();
-    bytes
-        .try_reserve_exact(n.saturating_mul(d.dtype.size()))
-        .map_err(|_| Error::Memory(format!("[arange] No memory for {n} elements.").into()))?;
+    bytes.try_reserve_exact(n.saturating_mul(d.dtype.size())).map_err(|_| {
+        Error::Memory(
+            format!("[arange] No memory for {n} elements. Free arrays, or make a smaller one.")
+                .into(),
+        )
+    })?;
     let (first, by) = (start as i64, step as i64);
     for i in 0..n {
         let element = if d.dtype.is_inexact() {

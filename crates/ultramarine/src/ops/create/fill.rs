@@ -8,7 +8,7 @@ use crate::ops::{
     no_derivatives, select::where_,
 };
 use crate::placement::{self, follow};
-use crate::shape::{self, Shape, Strides};
+use crate::shape::{self, Shape, Show, Strides};
 use crate::{array::Array, arrays::Arrays, devices, dtype::Dtype, node::Value, scalar::Scalar};
 use ultramarine_abi::schema::{NoAttrs, op};
 
@@ -179,7 +179,13 @@ impl Array {
     }
 
     fn below(&self, op: &str, k: isize) -> Result<Array> {
-        let [.., n, m] = self.shape() else { bail!(op, "array must be at least 2-D") };
+        let [.., n, m] = self.shape() else {
+            bail!(
+                op,
+                "array must be at least 2-D, but has shape {}. Reshape or expand it.",
+                Show(self.shape())
+            )
+        };
         Array::tri(*n, *m, k, Dtype::Bool)
     }
 
@@ -231,12 +237,17 @@ impl Array {
     /// elements, and for bool.
     pub fn arange(start: f64, stop: f64, step: f64, dtype: Dtype) -> Result<Array> {
         if dtype == Dtype::Bool {
-            return Err(Error::Value("bool not supported for arange.".into()));
+            return Err(Error::Value(
+                "[arange] bool not supported for arange. Pass an integer dtype.".into(),
+            ));
         }
         if !start.is_finite() || !stop.is_finite() || step.is_nan() {
-            bail!("arange", "Cannot compute length.");
+            bail!(
+                "arange",
+                "Cannot compute length from {start} to {stop} by {step}. Pass finite numbers."
+            );
         }
-        ensure!(step != 0.0, "arange", "step must be nonzero.");
+        ensure!(step != 0.0, "arange", "step must be nonzero. Pass a positive or negative step.");
         let (n, step) = if step.is_infinite() {
             // Of the step nothing but 0 * step is needed, which must not be NaN.
             let towards = if step > 0.0 { start < stop } else { stop < start };
@@ -244,7 +255,12 @@ impl Array {
         } else {
             (((stop - start) / step).ceil().max(0.0), step)
         };
-        ensure!(n <= i32::MAX as f64, "arange", "Maximum size exceeded.");
+        ensure!(
+            n <= i32::MAX as f64,
+            "arange",
+            "Maximum size exceeded: {n} elements, where {} are possible. Use a larger step, or concatenate parts.",
+            i32::MAX
+        );
         // Integers: the distance of the first two, each truncated by itself.
         let (start, step) = if dtype.is_inexact() {
             (start, step)
@@ -289,7 +305,7 @@ pub fn meshgrid(arrays: impl Arrays, sparse: bool, indexing: &str) -> Result<Vec
     ensure!(
         matches!(indexing, "xy" | "ij"),
         "meshgrid",
-        "Invalid indexing value. Valid values are 'xy' and 'ij'."
+        "Invalid indexing value '{indexing}'. Use 'xy' or 'ij'."
     );
     let arrays = arrays.borrowed();
     let n = arrays.len();

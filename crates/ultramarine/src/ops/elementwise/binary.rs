@@ -58,8 +58,8 @@ fn apply(name: &str, code: u32, types: Types, a: &Array, b: &Array) -> Result<Ar
     let dtype = match types {
         Types::Real | Types::RealInexact if promoted.is_complex() => {
             let text = match types {
-                Types::Real => "Complex type not supported.",
-                _ => "Not supported for complex64.",
+                Types::Real => "Complex type not supported. Take real(x), imag(x) or abs(x) first.",
+                _ => "Not supported for complex64. Take real(x), imag(x) or abs(x) first.",
             };
             return Err(Error::value(name, text));
         }
@@ -67,7 +67,7 @@ fn apply(name: &str, code: u32, types: Types, a: &Array, b: &Array) -> Result<Ar
             return Err(Error::runtime(
                 name,
                 format!(
-                    "Only allowed on integer or boolean types but got types {} and {}.",
+                    "Only allowed on integer or boolean types but got types {} and {}. Convert them with astype(int32).",
                     a.dtype(),
                     b.dtype()
                 ),
@@ -225,7 +225,7 @@ impl Array {
     pub fn divmod(&self, other: impl Operand) -> Result<(Array, Array)> {
         let other = &*other.beside(self)?;
         if self.dtype().promote(other.dtype()).is_complex() {
-            bail!("divmod", "Complex type not supported.");
+            bail!("divmod", "Complex type not supported. Take real(x), imag(x) or abs(x) first.");
         }
         Ok((self.floor_divide(other)?, self.remainder(other)?))
     }

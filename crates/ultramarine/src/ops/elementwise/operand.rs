@@ -230,7 +230,7 @@ impl Array {
         let own = self.dtype();
         let range = crate::iinfo(own);
         let overflow = |v: i128| {
-            Err(Error::Value(format!("Converting {v} to {own} would result in overflow.").into()))
+            Err(Error::Value(format!("Converting {v} to {own} would result in overflow. Convert the array to a wider type.").into()))
         };
         Ok(Array::scalar(match number.into() {
             Number::Bool(v) => Scalar::from(v),

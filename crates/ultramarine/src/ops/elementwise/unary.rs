@@ -153,7 +153,7 @@ fn apply(code: u32, types: Types, a: &Array) -> Result<Array> {
     let name = unary::NAMES[code as usize];
     a.computable(name)?;
     if a.dtype().is_complex() && matches!(types, Types::Real | Types::Integral) {
-        bail!(name, "Not supported for complex64.");
+        bail!(name, "Not supported for complex64. Take real(x), imag(x) or abs(x) first.");
     }
     if is_identity(code, a.dtype()) {
         // A step is flat wherever it has a derivative, at integers, too.
@@ -184,7 +184,7 @@ impl Array {
     /// [`crate::Error::Value`] for bool.
     pub fn negative(&self) -> Result<Array> {
         if self.dtype() == Dtype::Bool {
-            bail!("negative", "Not supported for bool, use logical_not instead.");
+            bail!("negative", "Not supported for bool. Use logical_not instead.");
         }
         node(unary::NEGATIVE, self).placed()
     }
@@ -236,7 +236,11 @@ impl Array {
     /// [`crate::Error::Value`] for anything but integers and bool.
     pub fn bitwise_invert(&self) -> Result<Array> {
         if self.dtype().is_inexact() {
-            bail!("bitwise_invert", "Bitwise inverse only allowed on integer types.");
+            bail!(
+                "bitwise_invert",
+                "Bitwise inverse only allowed on integer types but got {}. Convert with astype(int32).",
+                self.dtype()
+            );
         }
         node(unary::BITWISE_INVERT, self).placed()
     }
@@ -430,7 +434,10 @@ impl Array {
     /// [`crate::Error::Value`] for complex64.
     pub fn nan_to_num(&self, nan: f64, posinf: Option<f64>, neginf: Option<f64>) -> Result<Array> {
         if self.dtype().is_complex() {
-            bail!("nan_to_num", "Does not yet support given type: complex64.");
+            bail!(
+                "nan_to_num",
+                "Does not yet support given type: complex64. Apply it to real(x) and imag(x)."
+            );
         }
         self.computable("nan_to_num")?;
         let Some(limits) = finfo(self.dtype()) else { return Ok(self.clone()) };

@@ -30,7 +30,11 @@ impl Array {
     /// [`crate::Error::Value`] for complex64, and when the shapes cannot be broadcast.
     pub fn xlogy(&self, other: &Array) -> Result<Array> {
         let promoted = self.dtype().promote(other.dtype());
-        ensure!(!promoted.is_complex(), "xlogy", "Not supported for complex64.");
+        ensure!(
+            !promoted.is_complex(),
+            "xlogy",
+            "Not supported for complex64. Take real(x), imag(x) or abs(x) first."
+        );
         let dtype = promoted.to_inexact();
         let shape = shape::broadcast("xlogy", self.shape(), other.shape())?;
         let (x, y) = (self.promoted(dtype), other.promoted(dtype));

@@ -59,7 +59,7 @@ fn check(
                 op,
                 format!(
                     "index {outside} is out of bounds for axis {axis} with size {size}. \
-                     (ULTRAMARINE_VALIDATE=1 makes this an error.)"
+                     Correct the index. (It is an error because of ULTRAMARINE_VALIDATE=1.)"
                 ),
             ));
         }

@@ -33,19 +33,27 @@ enum Place {
 /// along the others.
 fn place(op: &str, from: &[usize], start: &Array, axes: &[isize], size: &[usize]) -> Result<Place> {
     if !start.dtype().is_integer() {
-        bail!(op, "Start indices must be integers, got type {}.", start.dtype());
+        bail!(
+            op,
+            "Start indices must be integers, got type {}. Convert them with astype(int32).",
+            start.dtype()
+        );
     }
     ensure!(
         start.size() == axes.len() && start.ndim() <= 1,
         op,
-        "Number of starting indices {} does not match number of axes {}.",
+        "Number of starting indices {} does not match number of axes {}. Pass a vector with one start for each axis.",
         start.size(),
         axes.len()
     );
     let mut known = IndexAxes::new();
     for axis in axes {
         let at = shape::normalize_axis(op, *axis, from.len())? as u8;
-        ensure!(!known.contains(&at), op, "Repeat axes not allowed.");
+        ensure!(
+            !known.contains(&at),
+            op,
+            "Repeat axes not allowed, but axis {at} occurs twice. Name each axis once."
+        );
         known.push(at);
     }
     // Other sizes may come to a shapeless trace, but the window keeps its own.
@@ -78,12 +86,17 @@ impl Array {
         const OP: &str = "slice";
         self.computable(OP)?;
         if size.len() != self.ndim() {
-            bail!(OP, "Invalid slice size for array with {} dimensions.", self.ndim());
+            bail!(
+                OP,
+                "Invalid slice size {} for array with {} dimensions. Pass a size for each dimension.",
+                Show(size),
+                self.ndim()
+            );
         }
         ensure!(
             !size.iter().zip(self.shape()).any(|(s, n)| s > n),
             OP,
-            "Invalid slice size {} for array with shape {}.",
+            "Invalid slice size {} for array with shape {}. Pass sizes that are not larger than the array's.",
             Show(size),
             Show(self.shape())
         );
@@ -131,7 +144,7 @@ impl Array {
         ensure!(
             size.len() == ndim && !size.iter().zip(self.shape()).any(|(s, n)| s > n),
             OP,
-            "An update of shape {} does not fit an array of shape {}.",
+            "An update of shape {} does not fit an array of shape {}. Pass as many dimensions, none of them larger.",
             Show(update.shape()),
             Show(self.shape())
         );

@@ -28,7 +28,8 @@ pub(crate) fn common(op: &str, indices: &[Array]) -> Result<Vec<Array>> {
         ensure!(
             i.dtype().is_integer(),
             op,
-            "Got indices with invalid dtype. Indices must be integral."
+            "Got indices with invalid dtype. Indices must be integral but have type {}. Convert them with astype(int32).",
+            i.dtype()
         );
     }
     if indices.len() <= 1 {
@@ -83,7 +84,11 @@ pub(crate) fn axes_attr(axes: &[u8]) -> [u8; 32] {
 /// Refuses to take elements where there are none.
 fn check_take(is_empty: bool, takes_some: bool) -> Result<()> {
     let possible = !is_empty || !takes_some;
-    ensure!(possible, "take", "Cannot do a non-empty take from an empty axis.");
+    ensure!(
+        possible,
+        "take",
+        "Cannot do a non-empty take from an empty axis. Pass no indices, or another axis."
+    );
     Ok(())
 }
 
@@ -150,7 +155,7 @@ impl Array {
         let n = self.ndim();
         let at = shape::from_start(axis, n).ok_or_else(|| {
             let text = format!("Received invalid axis {axis} for array with {n} dimensions.");
-            Error::index("take", text)
+            Error::index("take", format!("{text} {}", shape::AxisRange(n)))
         })?;
         check_take(self.shape()[at] == 0, indices.size() > 0)?;
         let indices = common("gather", std::slice::from_ref(indices))?;
@@ -207,12 +212,16 @@ impl Array {
         ensure!(
             indices.ndim() == self.ndim(),
             name,
-            "Indices of dimension {} does not match array of dimension {}.",
+            "Indices of dimension {} does not match array of dimension {}. Reshape or expand the indices.",
             indices.ndim(),
             self.ndim()
         );
         if !indices.dtype().is_integer() {
-            return Err(Error::runtime(name, "Indices must be integral."));
+            let dtype = indices.dtype();
+            let text = format!(
+                "Indices must be integral but have type {dtype}. Convert them with astype(int32)."
+            );
+            return Err(Error::runtime(name, text));
         }
         let without = |a: &Array| {
             let mut s = Shape::from_slice(a.shape());

@@ -132,7 +132,12 @@ impl Array {
             if shape::size(&shape) == 0 {
                 return part.reshape(&shape);
             }
-            return Err(Error::value("gather", format!("Axis {axis} has no elements to index.")));
+            return Err(Error::value(
+                "gather",
+                format!(
+                    "Axis {axis} has no elements to index. Pass no indices, or index another axis."
+                ),
+            ));
         }
         if let ([positions], true) = (&plan.arrays[..], plan.ints.is_empty()) {
             return part.take(positions, Some(plan.axes[0] as isize))?.reshape(&shape);
@@ -232,7 +237,7 @@ impl Array {
         }
         bail!(
             op,
-            "The boolean mask should have the same shape as the beginning of the indexed array but the mask has shape {} and the array has shape {}",
+            "The boolean mask should have the same shape as the beginning of the indexed array but the mask has shape {} and the array has shape {}. Index with a mask of the shape of the first axes.",
             Show(mask.shape()),
             Show(self.shape())
         )
@@ -275,7 +280,7 @@ impl Array {
             _ => {
                 bail!(
                     "masked_scatter",
-                    "Value array shape must be broadcastable with the last {} dimensions of the input; the values have shape {}, the input {}, the mask {}.",
+                    "Value array shape must be broadcastable with the last {} dimensions of the input; the values have shape {}, the input {}, the mask {}. Reshape the values.",
                     rest.len(),
                     Show(updates.shape()),
                     Show(self.shape()),

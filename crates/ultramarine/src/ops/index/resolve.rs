@@ -5,7 +5,7 @@ use crate::ops::index::gather::{common, gathered, spread};
 use crate::ops::index::{entry::Index, indexing::Update};
 use crate::ops::shape::view::{View, on_hand};
 use crate::ops::{index::scatter::scatter, rules::shapeless::shapeless};
-use crate::shape::{MAX_NDIM, Shape, Strides};
+use crate::shape::{IndexRange, MAX_NDIM, Shape, Strides};
 use crate::{array::Array, dtype::Dtype, node::Value, scalar::Scalar};
 use smallvec::SmallVec;
 use ultramarine_abi::schema::scatter as kind;
@@ -32,9 +32,13 @@ pub(super) struct Resolved {
 
 fn too_many(ndim: usize) -> Error {
     if ndim == 0 {
-        return Error::Value("too many indices for array: array is 0-dimensional".into());
+        return Error::Value(
+            "too many indices for array: array is 0-dimensional. Use item(), or index by `...`."
+                .into(),
+        );
     }
-    Error::Value(format!("Too many indices for array with {ndim} dimensions.").into())
+    let text = format!("Too many indices for array with {ndim} dimensions. Pass {ndim} at most.");
+    Error::Value(text.into())
 }
 
 /// A position counted from the start.
@@ -43,7 +47,10 @@ fn within(i: i64, axis: usize, n: usize) -> Result<i64> {
     match (0..n as i64).contains(&at) {
         true => Ok(at),
         false => {
-            let text = format!("Index {i} is out of bounds for axis {axis} with size {n}.");
+            let text = format!(
+                "Index {i} is out of bounds for axis {axis} with size {n}. {}",
+                IndexRange(n as usize)
+            );
             Err(Error::Index(text.into()))
         }
     }
@@ -229,7 +236,8 @@ impl Resolved {
             return Err(too_many(ndim));
         }
         if entries.iter().filter(|e| matches!(e, Index::Ellipsis)).count() > 1 {
-            let text = "An index can only have a single ellipsis (...)";
+            let text =
+                "An index can only have a single ellipsis (...). Write `:` for the other axes.";
             return Err(Error::Value(text.into()));
         }
         let mut p = Resolved {
@@ -284,7 +292,10 @@ impl Resolved {
                     axis += 1;
                 }
                 Index::Mask(_) => {
-                    bail!("index", "Boolean masks beside other indices are not supported.");
+                    bail!(
+                        "index",
+                        "Boolean masks beside other indices are not supported. Index by the mask alone, then index the result."
+                    );
                 }
             }
         }
@@ -306,7 +317,9 @@ impl Resolved {
     ) -> Result<()> {
         let step = step.unwrap_or(1);
         if step == 0 {
-            return Err(Error::Value("slice step cannot be zero".into()));
+            return Err(Error::Value(
+                "slice step cannot be zero. Pass a positive or negative step.".into(),
+            ));
         }
         let n = n as i64;
         let (start, stop) = ends(n, start, stop, step);

@@ -82,7 +82,7 @@ impl Array {
             2 => self.diagonal(k, 0, 1),
             n => Err(Error::value(
                 "diag",
-                format!("array must be 1-D or 2-D, got array with {n} dimensions."),
+                format!("array must be 1-D or 2-D, got array with {n} dimensions. Reshape it."),
             )),
         }
     }

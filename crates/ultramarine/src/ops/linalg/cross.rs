@@ -27,10 +27,14 @@ pub fn cross(a: &Array, b: &Array, axis: impl Into<Axis>) -> Result<Array> {
         let n = x.ndim();
         let Some(at) = shape::from_start(axis, n) else {
             let text = format!("Axis {axis} is out of bounds for array with {n} dimensions.");
-            return Err(Error::index(OP, text));
+            return Err(Error::index(OP, format!("{text} {}", shape::AxisRange(n))));
         };
         let size = x.shape()[at];
-        ensure!(size == 2 || size == 3, OP, "The specified axis must have size 2 or 3.");
+        ensure!(
+            size == 2 || size == 3,
+            OP,
+            "The specified axis must have size 2 or 3, but has {size}. Pass another axis."
+        );
         x.computable(OP)?;
         let x = x.promoted(dtype);
         let parts = (0..size).map(|i| slice_axis(&x, at, i, 1)).collect::<Result<_>>()?;
@@ -39,7 +43,10 @@ pub fn cross(a: &Array, b: &Array, axis: impl Into<Axis>) -> Result<Array> {
     let ((from_end, a), (same, b)) = (parts(a)?, parts(b)?);
     if from_end != same {
         // An axis counted from the start may be another one in each.
-        bail!(OP, "Axis {axis} is not the same axis of both operands.");
+        bail!(
+            OP,
+            "Axis {axis} is not the same axis of both operands. Count it from the end, by a negative number."
+        );
     }
     // `a_i b_j - a_j b_i`, where elements that are not there are zero.
     let minor = |i: usize, j: usize| -> Result<Option<Array>> {

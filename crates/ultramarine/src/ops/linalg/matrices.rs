@@ -14,7 +14,7 @@ pub(crate) fn check(op: &str, a: &Array) -> Result<()> {
     ensure!(
         solved(a.dtype()),
         op,
-        "Arrays must have type float32, float64 or complex64. Received array with type {}.",
+        "Arrays must have type float32, float64 or complex64. Received array with type {}. Convert it with astype(float32).",
         a.dtype()
     );
     Ok(())
@@ -31,7 +31,7 @@ pub(crate) fn check_rank(op: &str, a: &Array) -> Result<()> {
     ensure!(
         a.ndim() >= 2,
         op,
-        "Arrays must have >= 2 dimensions. Received array with {} dimensions.",
+        "Arrays must have >= 2 dimensions. Received array with {} dimensions. Reshape or expand it.",
         a.ndim()
     );
     Ok(())
@@ -41,7 +41,11 @@ pub(crate) fn check_rank(op: &str, a: &Array) -> Result<()> {
 pub(crate) fn check_sides(op: &str, a: &Array) -> Result<()> {
     let (m, n) = sizes(a);
     let shape = Show(a.shape());
-    ensure!(m == n, op, "Only defined for square matrices. Received array with shape {shape}.");
+    ensure!(
+        m == n,
+        op,
+        "Only defined for square matrices. Received array with shape {shape}. Pass as many rows as columns."
+    );
     Ok(())
 }
 

@@ -89,9 +89,12 @@ fn singular_values(a: &Array, [row, column]: [usize; 2]) -> Result<Array> {
 /// Refuses what is no norm of matrices.
 fn known_of_matrices(ord: NormOrder) -> Result<()> {
     match ord {
-        NormOrder::Number(p) if ![1.0, 2.0, f64::INFINITY].contains(&p.abs()) => {
-            Err(Error::value(OP, format!("Invalid ord {p} for matrix norm.")))
-        }
+        NormOrder::Number(p) if ![1.0, 2.0, f64::INFINITY].contains(&p.abs()) => Err(Error::value(
+            OP,
+            format!(
+                "Invalid ord {p} for matrix norm. Use 1, -1, 2, -2, inf, -inf, 'fro' or 'nuc'."
+            ),
+        )),
         _ => Ok(()),
     }
 }
@@ -156,7 +159,12 @@ pub fn norm(a: &Array, ord: Option<NormOrder>, axes: impl Into<Reduced<Axes>>) -
     let Reduced { axes, keepdims } = axes.into();
     let axes = axes.named(a.ndim());
     let axes = axes.as_deref();
-    let many = || Error::value(OP, "Received too many axes for norm.");
+    let many = || {
+        Error::value(
+            OP,
+            "Received too many axes for norm. Pass one axis for vectors, two for matrices.",
+        )
+    };
     let Some(ord) = ord else {
         if axes.is_some_and(|x| x.len() > 2) {
             return Err(many());
@@ -179,7 +187,7 @@ pub fn norm(a: &Array, ord: Option<NormOrder>, axes: impl Into<Reduced<Axes>>) -
             let name = if ord == NormOrder::Nuclear { "nuc" } else { "fro" };
             bail!(
                 OP,
-                "Norm '{name}' only supported for matrices, but received {} axis/axes.",
+                "Norm '{name}' only supported for matrices, but received {} axis/axes. Pass two axes.",
                 axes.len()
             )
         }

@@ -54,7 +54,7 @@ pub(crate) fn solve_system(
 fn check_system(op: &str, a: &Array, b: &Array) -> Result<()> {
     let few = |which: &str, least: usize, x: &Array| {
         let text = format!(
-            "{which} input must have >= {least} dimensions. Received array with {} dimensions.",
+            "{which} input must have >= {least} dimensions. Received array with {} dimensions. Reshape or expand it.",
             x.ndim()
         );
         Error::value(op, text)
@@ -69,20 +69,20 @@ fn check_system(op: &str, a: &Array, b: &Array) -> Result<()> {
     ensure!(
         m == n,
         op,
-        "First input must be a square matrix. Received array with shape {}.",
+        "First input must be a square matrix. Received array with shape {}. Pass as many rows as columns.",
         Show(a.shape())
     );
     ensure!(
         b.shape()[b.ndim().saturating_sub(2)] == n,
         op,
-        "Last dimension of first input with shape {} must match second to last dimension of second input with shape {}.",
+        "Last dimension of first input with shape {} must match second to last dimension of second input with shape {}. Transpose or reshape one of them.",
         Show(a.shape()),
         Show(b.shape())
     );
     ensure!(
         matrices::solved(a.dtype().promote(b.dtype())),
         op,
-        "Input arrays must promote to float32, float64 or complex64. Received arrays with type {} and {}.",
+        "Input arrays must promote to float32, float64 or complex64. Received arrays with type {} and {}. Convert them with astype(float32).",
         a.dtype(),
         b.dtype()
     );

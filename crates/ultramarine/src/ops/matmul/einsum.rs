@@ -176,7 +176,10 @@ fn product(a: Term, b: Term, keep: u128, elementwise: bool) -> Result<Term> {
     let dtype = a.array.dtype().promote(b.array.dtype());
     let exact = !dtype.is_inexact();
     if exact && !elementwise && a.named & b.named & !keep != 0 {
-        bail!("einsum", "Only inexact types are contracted, not {dtype}.");
+        bail!(
+            "einsum",
+            "Only inexact types can be contracted, but got {dtype}. Convert the operands with astype(float32)."
+        );
     }
     let (a, b) = {
         let (of_a, of_b) = (set(&a.labels), set(&b.labels));

@@ -57,7 +57,7 @@ fn term(op: &str, text: &str) -> Result<Vec<Option<Label>>> {
             ensure!(
                 !out.contains(&None),
                 op,
-                "Only one ellipsis per subscript is allowed but found more in '{text}'."
+                "Only one ellipsis per subscript is allowed but found more in '{text}'. Write it once."
             );
             out.push(None);
             rest = after;
@@ -67,7 +67,7 @@ fn term(op: &str, text: &str) -> Result<Vec<Option<Label>>> {
             'A'..='Z' => c as u8 - b'A',
             'a'..='z' => c as u8 - b'a' + 26,
             _ => {
-                bail!(op, "Subscripts must be letters, but got '{c}'.");
+                bail!(op, "Subscripts must be letters, but got '{c}'. Name each axis by a letter.");
             }
         }));
         rest = &rest[1..];
@@ -94,7 +94,11 @@ fn implied(inputs: &[Vec<Option<Label>>]) -> Vec<Option<Label>> {
 
 /// Reads subscripts and holds them against the operands.
 pub(crate) fn parse(op: &str, subscripts: &str, operands: &[&Array]) -> Result<Parsed> {
-    ensure!(!operands.is_empty(), op, "At least one operand is required.");
+    ensure!(
+        !operands.is_empty(),
+        op,
+        "At least one operand is required. Pass the arrays after the subscripts."
+    );
     let text: String = subscripts.chars().filter(|c| *c != ' ').collect();
     let (left, right) = match text.split_once("->") {
         Some((left, right)) => (left, Some(right)),
@@ -104,7 +108,7 @@ pub(crate) fn parse(op: &str, subscripts: &str, operands: &[&Array]) -> Result<P
     ensure!(
         named.len() == operands.len(),
         op,
-        "Number of operands, {}, does not match number of input subscripts, {}",
+        "Number of operands, {}, does not match number of input subscripts, {}. Separate subscripts by commas, one list for each operand.",
         operands.len(),
         named.len()
     );
@@ -119,7 +123,7 @@ pub(crate) fn parse(op: &str, subscripts: &str, operands: &[&Array]) -> Result<P
         ensure!(
             a.ndim() >= letters && (dots || a.ndim() == letters),
             op,
-            "Invalid number of subscripts {letters} for input {i} with {} dimensions.",
+            "Invalid number of subscripts {letters} for input {i} with {} dimensions. Write a letter for each dimension, or an ellipsis.",
             a.ndim()
         );
         let n = if dots { a.ndim() - letters } else { 0 };
@@ -129,9 +133,13 @@ pub(crate) fn parse(op: &str, subscripts: &str, operands: &[&Array]) -> Result<P
     let output = expanded(&result, longest);
     let all = inputs.iter().fold(0, |bits, l| bits | set(l));
     if set(&output).count_ones() as usize != output.len() {
-        bail!(op, "Repeat indices not allowed in output.");
+        bail!(op, "Repeat indices not allowed in output. Write each output index once.");
     }
-    ensure!(set(&output) & !all == 0, op, "All indices of the output must be of an input.");
+    ensure!(
+        set(&output) & !all == 0,
+        op,
+        "All indices of the output must occur in an input. Remove the others from the output."
+    );
     let sizes = sizes(op, &inputs, operands)?;
     Ok(Parsed { inputs, output, sizes })
 }
@@ -146,7 +154,7 @@ fn sizes(op: &str, inputs: &[Vec<Label>], operands: &[&Array]) -> Result<[usize;
             if let Some(before) = own[l].filter(|m| *m != n) {
                 bail!(
                     op,
-                    "Dimensions of repeated subscripts do not have the same size ({before} != {n})."
+                    "Dimensions of repeated subscripts do not have the same size ({before} != {n}). Use another letter for one of them."
                 );
             }
             own[l] = Some(n);
@@ -158,7 +166,7 @@ fn sizes(op: &str, inputs: &[Vec<Label>], operands: &[&Array]) -> Result<[usize;
             } else if n != 1 && *size != n {
                 bail!(
                     op,
-                    "Cannot broadcast dimension {axis} of input {i} with shape {} to size {size}.",
+                    "Cannot broadcast dimension {axis} of input {i} with shape {} to size {size}. Give it the size 1 or {size}.",
                     Show(a.shape())
                 );
             }

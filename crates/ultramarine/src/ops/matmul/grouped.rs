@@ -17,7 +17,7 @@ fn real_dtype(op: &str, a: &Array, b: &Array) -> Result<Dtype> {
     ensure!(
         dtype.is_inexact() && !dtype.is_complex(),
         op,
-        "Only real floating point types are supported but {} and {} were provided which results in {dtype}, which is not a real floating point type.",
+        "Only real floating point types are supported but {} and {} were provided which results in {dtype}, which is not a real floating point type. Convert them with astype(float32).",
         a.dtype(),
         b.dtype()
     );
@@ -58,13 +58,14 @@ pub fn gather_mm(
     ensure!(
         a.ndim() != 0 && b.ndim() != 0,
         OP,
-        "Got 0 dimension input. Inputs must have at least one dimension."
+        "Got 0 dimension input. Inputs must have at least one dimension. Reshape them."
     );
     for indices in [lhs_indices, rhs_indices].into_iter().flatten() {
         ensure!(
             indices.dtype().is_integer(),
             OP,
-            "Got indices with invalid dtype. Indices must be integral."
+            "Got indices with invalid dtype. Indices must be integral but have type {}. Convert them with astype(int32).",
+            indices.dtype()
         );
     }
     let left = if a.ndim() == 1 { with_axis(a, 0)? } else { a.clone() };
@@ -73,7 +74,7 @@ pub fn gather_mm(
     ensure!(
         k == inner,
         OP,
-        "Last dimension of first input with shape {} must match second to last dimension of second input with shape {}.",
+        "Last dimension of first input with shape {} must match second to last dimension of second input with shape {}. Transpose or reshape one of them.",
         Show(left.shape()),
         Show(right.shape())
     );
@@ -92,7 +93,7 @@ pub fn gather_mm(
         ensure!(
             left.shape()[0] != 0 && right.shape()[0] != 0,
             OP,
-            "Cannot choose {count} matrices from none."
+            "Cannot choose {count} matrices from an empty batch. Pass at least one matrix."
         );
         gather::product(&left, &right, &indices)?.reshape(&shape)?
     };
@@ -145,7 +146,7 @@ pub fn block_masked_mm(
     ensure!(
         [32, 64].contains(&block_size),
         OP,
-        "Only block_sizes 32, 64 are supported.Got block size {block_size}."
+        "Only block_sizes 32, 64 are supported. Got block size {block_size}."
     );
     let dtype = real_dtype(OP, a, b)?;
     let _placement = follow(&[a, b]);
@@ -192,24 +193,31 @@ fn mask_blocks(x: &Array, mask: &Array, size: usize, selects: bool) -> Result<Ar
 /// integers or no pairs.
 pub fn segmented_mm(a: &Array, b: &Array, segments: &Array) -> Result<Array> {
     const OP: &str = "segmented_mm";
-    ensure!(a.ndim() == 2 && b.ndim() == 2, OP, "Batched matmul not supported");
+    ensure!(
+        a.ndim() == 2 && b.ndim() == 2,
+        OP,
+        "Batched matmul not supported, but operands have shapes {} and {}. Pass matrices.",
+        Show(a.shape()),
+        Show(b.shape())
+    );
     let dtype = real_dtype(OP, a, b)?;
     ensure!(
         segments.dtype().is_integer(),
         OP,
-        "Got segments with invalid dtype. Segments must be integral."
+        "Got segments with invalid dtype. Segments must be integral but have type {}. Convert them with astype(uint32).",
+        segments.dtype()
     );
     ensure!(
         segments.shape().last() == Some(&2),
         OP,
-        "The segments should have shape (..., 2) but {} was provided.",
+        "The segments should have shape (..., 2) but {} was provided. Pass a pair (start, end) for each segment.",
         Show(segments.shape())
     );
     let ([m, k], [inner, n]) = ([a.shape()[0], a.shape()[1]], [b.shape()[0], b.shape()[1]]);
     ensure!(
         k == inner,
         OP,
-        "Last dimension of first input with shape {} must match second to last dimension of second input with shape {}.",
+        "Last dimension of first input with shape {} must match second to last dimension of second input with shape {}. Transpose or reshape one of them.",
         Show(a.shape()),
         Show(b.shape())
     );

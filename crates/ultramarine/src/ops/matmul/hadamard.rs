@@ -102,7 +102,7 @@ impl Array {
     pub fn hadamard_transform(&self, scale: Option<f64>) -> Result<Array> {
         const OP: &str = "hadamard_transform";
         self.computable(OP)?;
-        ensure!(self.size() != 0, OP, "Does not support empty arrays.");
+        ensure!(self.size() != 0, OP, "Does not support empty arrays. Pass at least one element.");
         let real = self.dtype().is_inexact() && !self.dtype().is_complex();
         let dtype = if real { self.dtype() } else { Dtype::Float32 };
         let n = self.shape().last().copied().unwrap_or(1);
@@ -119,7 +119,7 @@ impl Array {
         if odd != 1 && first.is_none() {
             bail!(
                 OP,
-                "Only supports n = m*2^k where m in (1, 12, 20, 28), got the shape {}.",
+                "Only supports n = m*2^k where m in (1, 12, 20, 28), got the shape {}. Pad the last axis with zeros.",
                 Show(self.shape())
             );
         }

@@ -93,7 +93,7 @@ fn multiply_matrices<'a>(op: &str, a: &'a Array, b: &'a Array, dtype: Dtype) -> 
     ensure!(
         a.ndim() != 0 && b.ndim() != 0,
         op,
-        "Got 0 dimension input. Inputs must have at least one dimension."
+        "Got 0 dimension input. Inputs must have at least one dimension. Reshape them, or use multiply."
     );
     let with = |x: &'a Array, at| -> Result<Cow<'a, Array>> {
         Ok(if x.ndim() == 1 { Cow::Owned(with_axis(x, at)?) } else { Cow::Borrowed(x) })
@@ -102,7 +102,7 @@ fn multiply_matrices<'a>(op: &str, a: &'a Array, b: &'a Array, dtype: Dtype) -> 
     ensure!(
         left.shape()[left.ndim() - 1] == right.shape()[right.ndim() - 2],
         op,
-        "Last dimension of first input with shape {} must match {} dimension of second input with shape {}.",
+        "Last dimension of first input with shape {} must match {} dimension of second input with shape {}. Transpose or reshape one of them.",
         Show(a.shape()),
         if b.ndim() == 1 { "the" } else { "second to last" },
         Show(b.shape())
@@ -110,7 +110,11 @@ fn multiply_matrices<'a>(op: &str, a: &'a Array, b: &'a Array, dtype: Dtype) -> 
     let batch = |x: &Array| Shape::from_slice(&x.shape()[..x.ndim() - 2]);
     if shape::broadcast_shapes(&batch(&left), &batch(&right)).is_err() {
         let (a, b) = (Show(a.shape()), Show(b.shape()));
-        bail!(op, "Leading dimensions of shapes {a} and {b} cannot be broadcast.");
+        bail!(
+            op,
+            "Leading dimensions of shapes {a} and {b} cannot be broadcast. {}",
+            shape::BROADCAST
+        );
     }
     let (left, right) = (left.promoted(dtype), right.promoted(dtype));
     let precision = precision::of_product(&[&left, &right]);
@@ -139,14 +143,20 @@ pub fn addmm(c: &Array, a: &Array, b: &Array, alpha: f64, beta: f64) -> Result<A
     ensure!(
         dtype.is_inexact() || a.ndim() == 0 || b.ndim() == 0,
         "addmm",
-        "Only real floating point types are supported but {}, {} and {} were provided which results in {dtype}, which is not a real floating point type.",
+        "Only real floating point types are supported but {}, {} and {} were provided which results in {dtype}, which is not a real floating point type. Convert them with astype(float32).",
         c.dtype(),
         a.dtype(),
         b.dtype()
     );
     let product = multiply_matrices("addmm", a, b, dtype)?;
     let shape = shape::broadcast("addmm", c.shape(), product.shape())?;
-    ensure!(shape[..] == *product.shape(), "addmm", "input c must broadcast to the output shape");
+    ensure!(
+        shape[..] == *product.shape(),
+        "addmm",
+        "input c must broadcast to the output shape {}, but has shape {}. Reshape c.",
+        Show(product.shape()),
+        Show(c.shape())
+    );
     let c = c.promoted(dtype);
     if alpha == 1.0 && beta == 1.0 {
         return product.add(&*c);
@@ -190,7 +200,7 @@ impl Array {
         ensure!(
             dtype.is_inexact() || self.ndim() == 0 || other.ndim() == 0,
             "matmul",
-            "Only inexact types are supported but {} and {} were provided which results in {dtype}, which is not a floating point type.",
+            "Only inexact types are supported but {} and {} were provided which results in {dtype}, which is not a floating point type. Convert them with astype(float32).",
             self.dtype(),
             other.dtype()
         );
@@ -207,7 +217,12 @@ impl Array {
             return self.multiply(other);
         }
         if self.shape().last() != other.shape().last() {
-            bail!("inner", "a and b must have the same last dimension.");
+            bail!(
+                "inner",
+                "a and b must have the same last dimension, but their shapes are {} and {}. Transpose or reshape one of them.",
+                Show(self.shape()),
+                Show(other.shape())
+            );
         }
         self.tensordot_axes(other, [-1], [-1])
     }
@@ -249,11 +264,17 @@ impl Array {
     /// # Errors
     /// [`Error::Value`] when there are not that many axes, or their sizes differ.
     pub fn tensordot(&self, other: &Array, axes: isize) -> Result<Array> {
-        ensure!(axes >= 0, "tensordot", "axis must be greater or equal to 0.");
+        ensure!(
+            axes >= 0,
+            "tensordot",
+            "axis must be greater or equal to 0 but is {axes}. Pass a number of axes, or two lists."
+        );
         ensure!(
             (axes as usize) <= self.ndim().min(other.ndim()),
             "tensordot",
-            "axis must be less than the number of dimensions of a and b."
+            "axis must be at most the number of dimensions of a and b, {} and {}, but is {axes}. Pass a smaller number.",
+            self.ndim(),
+            other.ndim()
         );
         let left: Vec<isize> = (self.ndim() as isize - axes..self.ndim() as isize).collect();
         let right: Vec<isize> = (0..axes).collect();
@@ -281,7 +302,13 @@ impl Array {
     ) -> Result<Array> {
         let left = &left.into().listed(self.ndim())[..];
         let right = &right.into().listed(other.ndim())[..];
-        ensure!(left.len() == right.len(), "tensordot", "axes must have the same size.");
+        ensure!(
+            left.len() == right.len(),
+            "tensordot",
+            "axes must have the same size, but name {} and {} axes. Pair each axis of a with one of b.",
+            left.len(),
+            right.len()
+        );
         let normal = |a: &Array, axes: &[isize]| -> Result<Vec<usize>> {
             axes_of("tensordot", a, Some(axes))?;
             axes.iter().map(|x| shape::normalize_axis("tensordot", *x, a.ndim())).collect()
@@ -290,7 +317,9 @@ impl Array {
         ensure!(
             !l.iter().zip(&r).any(|(i, j)| self.shape()[*i] != other.shape()[*j]),
             "tensordot",
-            "a and b must have the same shape on the contracted axes."
+            "a and b must have the same shape on the contracted axes, but their shapes are {} and {}. Name other axes, or transpose one of them.",
+            Show(self.shape()),
+            Show(other.shape())
         );
         let free = |a: &Array, axes: &[usize]| -> Vec<usize> {
             (0..a.ndim()).filter(|i| !axes.contains(i)).collect()
@@ -319,17 +348,23 @@ impl Array {
     pub fn vecdot(&self, other: &Array, axis: impl Into<Axis>) -> Result<Array> {
         let axis = one("vecdot", axis)?;
         let (n, least) = (self.ndim().max(other.ndim()), self.ndim().min(other.ndim()));
-        ensure!(least != 0, "vecdot", "inputs must be at least 1D.");
+        ensure!(least != 0, "vecdot", "inputs must be at least 1D. Reshape them.");
         let Some(at) = shape::from_start(axis, n) else {
-            return Err(Error::index("vecdot", "axis is out of bounds."));
+            return Err(Error::index(
+                "vecdot",
+                format!("axis {axis} is out of bounds. {}", shape::AxisRange(least)),
+            ));
         };
-        ensure!(at < least, "vecdot", "axis is out of bounds.");
+        ensure!(at < least, "vecdot", "axis {axis} is out of bounds. {}", shape::AxisRange(least));
         // Counted from the end, where shapes are aligned; an axis that an array lacks has size 1.
         let along =
             |x: &Array| x.shape().get((x.ndim() + at).wrapping_sub(n)).map_or(1, |size| *size);
         if along(self) != along(other) {
             let (a, b) = (Show(self.shape()), Show(other.shape()));
-            bail!("vecdot", "axis {axis} must have one size in both, got shapes {a} and {b}.");
+            bail!(
+                "vecdot",
+                "axis {axis} must have one size in both, got shapes {a} and {b}. Reshape or transpose one of them."
+            );
         }
         let a = if self.dtype().is_complex() { un(unary::CONJUGATE, self) } else { self.clone() };
         a.multiply(other)?.sum([at as isize])
@@ -465,7 +500,7 @@ impl Rules for Matmul {
         ensure!(
             a[n - 1] == b[n - 2] && a[..n - 2] == b[..n - 2],
             "matmul",
-            "Last dimension of first input with shape {} must match second to last dimension of second input with shape {}.",
+            "Last dimension of first input with shape {} must match second to last dimension of second input with shape {}. Transpose or reshape one of them.",
             Show(a),
             Show(b)
         );

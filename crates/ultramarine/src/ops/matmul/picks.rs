@@ -41,7 +41,8 @@ impl Indices {
             ensure!(
                 indices.dtype().is_integer(),
                 op,
-                "Got indices with invalid dtype. Indices must be integral."
+                "Got indices with invalid dtype. Indices must be integral but have type {}. Convert them with astype(int32).",
+                indices.dtype()
             );
         }
         let shapes = [0, 1].map(|i| given[i].map_or(batches[i], Array::shape));

@@ -132,7 +132,7 @@ fn checked(
         ensure!(
             a.ndim() == rank,
             NAME,
-            "{name} expected to have {rank} dimensions but has shape {}.",
+            "`{name}` must have {rank} dimensions but has shape {}. Reshape it.",
             Show(a.shape())
         );
     }
@@ -141,7 +141,7 @@ fn checked(
     ensure!(
         q == k && q[..2] == v[..2],
         NAME,
-        "q and k of one shape, and v with their batch and steps, expected; found {}, {} and {}.",
+        "`q`, `k` and `v` have shapes {}, {} and {}. Pass `q` and `k` of the same shape (batch, steps, heads, size), and `v` with their batch and steps.",
         Show(q),
         Show(k),
         Show(v)
@@ -149,14 +149,14 @@ fn checked(
     ensure!(
         if q[2] == 0 { heads == 0 } else { heads % q[2] == 0 },
         NAME,
-        "the heads of v must be a multiple of those of k, found {heads} for {}.",
+        "`v` has {heads} heads and `k` has {}. Pass a `v` whose heads are a multiple of those of `k`.",
         q[2]
     );
     for (name, shape) in [("gamma", gamma), ("beta", beta)] {
         ensure!(
             shape == [b, t, heads],
             NAME,
-            "{name} of shape {} expected; found {}.",
+            "`{name}` must have shape {} but has {}. Reshape it.",
             Show(&[b, t, heads]),
             Show(shape)
         );
@@ -169,13 +169,14 @@ fn checked(
         ensure!(
             a.shape() == shape,
             NAME,
-            "{name} of shape {} expected; found {}.",
+            "`{name}` must have shape {} but has {}. Reshape it.",
             Show(shape),
             Show(a.shape())
         );
     }
     if let Some(a) = operands.into_iter().chain(initial_state).find(|a| a.dtype().is_complex()) {
-        let text = format!("Received unsupported type {}.", a.dtype().name());
+        let text =
+            format!("Received unsupported type {}. Pass arrays of real numbers.", a.dtype().name());
         return Err(Error::value(NAME, text));
     }
     Ok([b, t, heads, v[3]])

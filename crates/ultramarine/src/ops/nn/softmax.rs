@@ -22,9 +22,12 @@ impl Array {
     pub fn logsumexp(&self, axes: impl Into<Reduced<Axes>>) -> Result<Array> {
         let Reduced { axes, keepdims } = axes.into();
         let axes = axes.named(self.ndim());
-        ensure!(self.size() != 0, "logsumexp", "Received empty array.");
+        ensure!(self.size() != 0, "logsumexp", "Received empty array. Pass at least one element.");
         if self.ndim() == 0 && axes.as_deref().is_some_and(|a| !a.is_empty()) {
-            bail!("logsumexp", "Received non-empty axes for array with 0 dimensions.");
+            bail!(
+                "logsumexp",
+                "Received non-empty axes for array with 0 dimensions. Leave the axes out, or reshape the array."
+            );
         }
         let named = axes_of("logsumexp", self, axes.as_deref())?;
         let a = self.astype(self.dtype().to_inexact());
@@ -47,7 +50,10 @@ impl Array {
     pub fn softmax(&self, axes: impl Into<Axes>, precise: bool) -> Result<Array> {
         let axes = axes.into().named(self.ndim());
         if self.ndim() == 0 && axes.as_deref().is_some_and(|a| !a.is_empty()) {
-            bail!("softmax", "Received non-empty axes for array with 0 dimensions.");
+            bail!(
+                "softmax",
+                "Received non-empty axes for array with 0 dimensions. Leave the axes out, or reshape the array."
+            );
         }
         self.computable("softmax")?;
         let named = axes_of("softmax", self, axes.as_deref())?;

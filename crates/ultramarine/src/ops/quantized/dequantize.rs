@@ -70,11 +70,16 @@ impl Quantized {
     /// Checks all parts; gives the dtype of the result by default.
     fn check_dequantize(&self, dtype: Option<Dtype>) -> Result<Dtype> {
         let (words, scales) = (self.words.shape(), self.scales.shape());
-        ensure!(self.words.dtype() == Dtype::Uint32, OP, "The matrix should be given as a uint32");
+        ensure!(
+            self.words.dtype() == Dtype::Uint32,
+            OP,
+            "The matrix should be given as a uint32 but has type {}. Pass what `quantize` returned.",
+            self.words.dtype()
+        );
         ensure!(
             words.len() >= 2,
             OP,
-            "The matrix to be dequantized must have at least 2 dimension but it has only {}.",
+            "The matrix to be dequantized must have at least 2 dimensions but it has only {}. Reshape it.",
             words.len()
         );
         self.check_parts(OP)?;
@@ -82,7 +87,7 @@ impl Quantized {
             ensure!(
                 dtype.is_floating(),
                 OP,
-                "Only real floating types are supported but output dtype == {dtype}."
+                "Only real floating types are supported but output dtype == {dtype}. Pass float16, bfloat16, float32 or float64."
             );
         }
         check_global_scale(OP, self.how, self.global_scale.as_ref())?;
@@ -92,7 +97,7 @@ impl Quantized {
                 ensure!(
                     own.is_floating(),
                     OP,
-                    "Only real floating types are supported but scales.dtype() == {} and biases.dtype() == {}.",
+                    "Only real floating types are supported but scales.dtype() == {} and biases.dtype() == {}. Convert them with astype(float32).",
                     self.scales.dtype(),
                     biases.dtype()
                 );
@@ -106,14 +111,24 @@ impl Quantized {
         let fits = scales.len() == words.len()
             && scales[..rows] == words[..rows]
             && self.biases.as_ref().is_none_or(|b| b.shape() == scales);
-        ensure!(fits, OP, "Shape of {of} does not match the matrix");
+        ensure!(
+            fits,
+            OP,
+            "Shape of {of} does not match the matrix of shape {}: scales have shape {}. Pass what `quantize` returned.",
+            Show(words),
+            Show(scales)
+        );
         let Quantization { group_size, bits, .. } = self.how;
-        ensure!(bits <= 32, OP, "Invalid value for bits: {bits}");
+        ensure!(
+            bits <= 32,
+            OP,
+            "Invalid value for bits: {bits}. Pass the bits that `quantize` was called with."
+        );
         let [given, needed] = self.bits_of_rows(words[rows], scales[rows]);
         ensure!(
             given == needed,
             OP,
-            "Shape of {of} does not match the matrix given the quantization parameters. Provided matrix of shape {} and {} of shape {} with group_size={group_size} and bits={bits}.",
+            "Shape of {of} does not match the matrix given the quantization parameters. Provided matrix of shape {} and {} of shape {} with group_size={group_size} and bits={bits}. Pass the parameters that `quantize` was called with.",
             Show(words),
             of.replace(" and ", "/"),
             Show(scales)

@@ -36,7 +36,7 @@ pub fn to_fp8(x: &Array) -> Result<Array> {
     ensure!(
         is_real_float(dtype),
         OP,
-        "Only real floating types are supported but x.dtype() == {dtype}."
+        "Only real floating types are supported but x.dtype() == {dtype}. Convert it with astype(float32)."
     );
     let _placement = follow(&[x]);
     let bits = x.astype(Dtype::Float32).view(Dtype::Uint32)?;
@@ -68,11 +68,15 @@ pub fn to_fp8(x: &Array) -> Result<Array> {
 pub fn from_fp8(x: &Array, dtype: Dtype) -> Result<Array> {
     const OP: &str = "from_fp8";
     let given = x.dtype();
-    ensure!(given == Dtype::Uint8, OP, "Input must have type uint8 but x.dtype() == {given}.");
+    ensure!(
+        given == Dtype::Uint8,
+        OP,
+        "Input must have type uint8 but x.dtype() == {given}. Pass what `to_fp8` returned."
+    );
     ensure!(
         is_real_float(dtype),
         OP,
-        "Only real floating types are supported but dtype == {dtype}."
+        "Only real floating types are supported but dtype == {dtype}. Pass float16, bfloat16 or float32."
     );
     let _placement = follow(&[x]);
     let code = x.astype(Dtype::Uint32);

@@ -59,17 +59,21 @@ impl Quantized {
         self.how.check(op)?;
         let mode = self.how.mode.name();
         if self.is_affine() {
-            ensure!(self.biases.is_some(), op, "Biases must be provided for affine quantization.");
+            ensure!(
+                self.biases.is_some(),
+                op,
+                "Biases must be provided for affine quantization. Pass those that `quantize` returned."
+            );
         } else {
             ensure!(
                 self.biases.is_none(),
                 op,
-                "Biases must be null for quantization mode '{mode}'."
+                "Biases must be null for quantization mode '{mode}'. Leave them out."
             );
             ensure!(
                 self.scales.dtype() == crate::Dtype::Uint8,
                 op,
-                "Scale type must be uint8 but received type {}.",
+                "Scale type must be uint8 but received type {}. Pass what `quantize` returned in this mode.",
                 self.scales.dtype()
             );
         }
@@ -85,14 +89,14 @@ impl Quantized {
         ensure!(
             self.words.dtype() == crate::Dtype::Uint32,
             op,
-            "The weight matrix should be uint32 but received {}",
+            "The weight matrix should be uint32 but received {}. Pass what `quantize` returned.",
             self.words.dtype()
         );
         let batch = |shape: &[usize]| shape.len().checked_sub(2).map(|n| shape[..n].to_vec());
         ensure!(
             batch(words).is_some() && batch(words) == batch(scales),
             op,
-            "Weight and scales should have the same batch shape. Received weight with shape {}, scales with {}.",
+            "Weight and scales should have the same batch shape. Received weight with shape {}, scales with {}. Pass what `quantize` returned.",
             Show(words),
             Show(scales)
         );
@@ -100,7 +104,7 @@ impl Quantized {
             ensure!(
                 biases.shape() == scales,
                 op,
-                "Scales and biases should have the same shape. Received scales with shape {} and biases with {}",
+                "Scales and biases should have the same shape. Received scales with shape {} and biases with {}. Pass what `quantize` returned.",
                 Show(scales),
                 Show(biases.shape())
             );
@@ -110,7 +114,7 @@ impl Quantized {
         ensure!(
             words[last - 1] == scales[last - 1] && given == needed,
             op,
-            "The shapes of the weight and scales are incompatible based on bits and group_size. w.shape() == {} and scales.shape() == {} with group_size={} and bits={}",
+            "The shapes of the weight and scales are incompatible based on bits and group_size. w.shape() == {} and scales.shape() == {} with group_size={} and bits={}. Pass the parameters that `quantize` was called with.",
             Show(words),
             Show(scales),
             self.how.group_size,

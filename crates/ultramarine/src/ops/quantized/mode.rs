@@ -114,12 +114,18 @@ impl Quantization {
         bits: Option<isize>,
     ) -> Result<Quantization> {
         let known = QuantizationMode::ALL.into_iter().find(|m| m.name() == mode);
-        let mode = known
-            .ok_or_else(|| Error::value(op, format!("Invalid quantization mode '{mode}'.")))?;
+        let mode = known.ok_or_else(|| {
+            Error::value(
+                op,
+                format!(
+                    "Invalid quantization mode '{mode}'. Use 'affine', 'mxfp4', 'mxfp8' or 'nvfp4'."
+                ),
+            )
+        })?;
         let (own_group, own_bits) = mode.sizes();
         let size = |name: &str, given: Option<isize>, own: usize| {
             let Some(given) = given else { return Ok(own) };
-            ensure!(given > 0, op, "Invalid value for {name}: {given}");
+            ensure!(given > 0, op, "Invalid value for {name}: {given}. Pass a positive number.");
             Ok(given as usize)
         };
         let (group_size, bits) =
@@ -132,8 +138,12 @@ impl Quantization {
     /// Checks that sizes are not 0, and are the mode's, if it is not affine; errors name `op`.
     pub(crate) fn check(self, op: &str) -> Result<()> {
         let Quantization { mode, group_size, bits } = self;
-        ensure!(group_size > 0, op, "Invalid value for group_size: {group_size}");
-        ensure!(bits > 0, op, "Invalid value for bits: {bits}");
+        ensure!(
+            group_size > 0,
+            op,
+            "Invalid value for group_size: {group_size}. Pass a positive number."
+        );
+        ensure!(bits > 0, op, "Invalid value for bits: {bits}. Pass a positive number.");
         if mode == QuantizationMode::Affine {
             return Ok(());
         }
@@ -141,12 +151,12 @@ impl Quantization {
         ensure!(
             group_size == own_group,
             op,
-            "{name} quantization requires group size {own_group} but got {group_size}."
+            "{name} quantization requires group size {own_group} but got {group_size}. Pass that, or leave it out."
         );
         ensure!(
             bits == own_bits,
             op,
-            "{name} quantization requires bits to be {own_bits} but got {bits}."
+            "{name} quantization requires bits to be {own_bits} but got {bits}. Pass that, or leave it out."
         );
         Ok(())
     }

@@ -63,7 +63,8 @@ pub(super) fn unpack(op: &str, words: &Array, bits: usize) -> Result<Array> {
     ensure!(
         count.is_multiple_of(p.words),
         op,
-        "Rows of {count} words are no rows of elements of {bits} bits."
+        "Rows of {count} words do not hold whole groups of elements of {bits} bits. Pass a multiple of {} words.",
+        p.words
     );
     let parts = words.reshape(&with_last(words, &[count / p.words, p.words]))?;
     let start = |i: usize| i * bits;

@@ -26,7 +26,7 @@ fn result_dtype(op: &str, x: &Array, w: &Quantized) -> Result<Dtype> {
         ensure!(
             own.is_floating(),
             op,
-            "Only real floating types are supported but scales.dtype() == {} and biases.dtype() == {}.",
+            "Only real floating types are supported but scales.dtype() == {} and biases.dtype() == {}. Convert them with astype(float32).",
             w.scales.dtype(),
             biases.dtype()
         );
@@ -35,7 +35,7 @@ fn result_dtype(op: &str, x: &Array, w: &Quantized) -> Result<Dtype> {
     ensure!(
         dtype.is_floating(),
         op,
-        "Only real floating types are supported but x.dtype() == {}.",
+        "Only real floating types are supported but x.dtype() == {}. Convert it with astype(float32).",
         x.dtype()
     );
     Ok(dtype)
@@ -51,7 +51,7 @@ fn sizes(op: &str, x: &Array, w: &Quantized, transpose: bool) -> Result<[usize; 
     ensure!(
         k == inner,
         op,
-        "Last dimension of first input with shape (..., {k}) does not match the expanded quantized matrix ({inner}, {n}) computed from shape {} with group_size={}, bits={} and transpose={transpose}",
+        "Last dimension of first input with shape (..., {k}) does not match the expanded quantized matrix ({inner}, {n}) computed from shape {} with group_size={}, bits={} and transpose={transpose}. Reshape the input, or pass the parameters of `quantize`.",
         Show(words),
         w.how.group_size,
         w.how.bits
@@ -62,7 +62,7 @@ fn sizes(op: &str, x: &Array, w: &Quantized, transpose: bool) -> Result<[usize; 
 
 fn unknown(how: Quantization) -> String {
     format!(
-        "Products have groups of 32, 64 or 128 and 1, 2, 3, 4, 5, 6 or 8 bits, but got groups of {} and {} bits.",
+        "Products support groups of 32, 64 or 128 and 1, 2, 3, 4, 5, 6 or 8 bits, but got groups of {} and {} bits. Quantize with one of these.",
         how.group_size, how.bits
     )
 }
@@ -93,7 +93,11 @@ fn products(
     if items.contains(&0) || k == 0 {
         return Array::zeros(&items, dtype);
     }
-    ensure!(!batches.concat().contains(&0), op, "Cannot choose matrices from none.");
+    ensure!(
+        !batches.concat().contains(&0),
+        op,
+        "Cannot choose matrices from an empty batch. Pass at least one matrix."
+    );
     let x = x.astype(dtype);
     let wide = |a: &Array| if w.is_affine() { a.astype(dtype) } else { a.clone() };
     let count: usize = batches[1].iter().product();
@@ -144,7 +148,7 @@ fn check_global_scales(op: &str, w: &Quantized, count: usize) -> Result<()> {
     ensure!(
         scale.size() == count,
         op,
-        "Global scale must have one entry per expert with shape ({count}) but got {}.",
+        "Global scale must have one entry per expert with shape ({count},) but got {}. Reshape it, or pass one scale for each expert.",
         Show(scale.shape())
     );
     Ok(())
@@ -171,7 +175,10 @@ pub fn quantized_matmul(x: &Array, w: &Quantized, transpose: bool) -> Result<Arr
     const OP: &str = "quantized_matmul";
     x.computable(OP)?;
     if x.ndim() == 0 {
-        return Err(Error::index(OP, "x must have at least 1 dimension but has 0."));
+        return Err(Error::index(
+            OP,
+            "x must have at least 1 dimension but has 0. Reshape it to (1,).",
+        ));
     }
     if x.ndim() == 1 {
         let row = products(OP, &with_axis(x, 0)?, w, transpose, [None; 2])?;
@@ -206,7 +213,7 @@ fn check_first(op: &str, x: &Array) -> Result<()> {
     ensure!(
         x.ndim() >= 2,
         op,
-        "Input must have at least two dimensions but got input with shape {}.",
+        "Input must have at least two dimensions but got input with shape {}. Reshape or expand it.",
         Show(x.shape())
     );
     Ok(())
@@ -224,7 +231,7 @@ fn rounded(
     ensure!(
         dtype.is_floating() && dtype != Dtype::Float64,
         op,
-        "Only real floating types except float64 are supported but {which} argument dtype == {dtype}."
+        "Only real floating types except float64 are supported but {which} argument dtype == {dtype}. Convert it with astype(float32)."
     );
     let matrix = x.stop_gradient();
     let matrix = if x.ndim() == 1 { with_axis(&matrix, 0)? } else { matrix };
@@ -271,7 +278,7 @@ impl<'a> SecondFactor<'a> {
         ensure!(
             self.how().mode != QuantizationMode::Affine,
             op,
-            "Both factors are quantized in the modes 'mxfp4', 'mxfp8' and 'nvfp4', but got mode 'affine'."
+            "Both factors are quantized in the modes 'mxfp4', 'mxfp8' and 'nvfp4', but got mode 'affine'. Pass one of these modes, or use `quantized_matmul`."
         );
         check_global_scale(op, self.how(), of_x)?;
         let own = match self {
@@ -284,7 +291,7 @@ impl<'a> SecondFactor<'a> {
         ensure!(
             own.is_some() == of_x.is_some(),
             op,
-            "For nvfp4 mode, either both global_scale_x and global_scale_w must be provided, or neither."
+            "For nvfp4 mode, either both global_scale_x and global_scale_w must be provided, or neither. Pass the other, or leave both out."
         );
         Ok(())
     }
@@ -300,7 +307,7 @@ fn rounded_second(
     ensure!(
         last(x) == last(w),
         op,
-        "Last dimension of first input with shape {} must match last dimension of second input with shape {}.",
+        "Last dimension of first input with shape {} must match last dimension of second input with shape {}. Reshape or transpose one of them.",
         Show(x.shape()),
         Show(w.shape())
     );
@@ -320,12 +327,15 @@ pub fn qqmm(x: &Array, w: SecondFactor<'_>, global_scale: Option<&Array>) -> Res
     x.computable(OP)?;
     let rank = w.matrices().ndim();
     if x.ndim() == 0 || rank == 0 {
-        return Err(Error::index(OP, "Operands must have at least 1 dimension but one has 0."));
+        return Err(Error::index(
+            OP,
+            "Operands must have at least 1 dimension but one has 0. Reshape it.",
+        ));
     }
     ensure!(
         rank == 2,
         OP,
-        "Only 2D inputs are supported but x.ndim() == {} and w.ndim() == {rank}.",
+        "Only 2D inputs are supported but x.ndim() == {} and w.ndim() == {rank}. Reshape both to matrices.",
         x.ndim()
     );
     w.check(OP, global_scale)?;

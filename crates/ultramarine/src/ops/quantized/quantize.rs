@@ -46,12 +46,12 @@ pub fn quantize(w: &Array, how: Quantization, global_scale: Option<&Array>) -> R
     ensure!(
         dtype.is_floating(),
         OP,
-        "Only real floating types can be quantized but w has type {dtype}."
+        "Only real floating types can be quantized but w has type {dtype}. Convert it with astype(float32)."
     );
     ensure!(
         w.ndim() >= 2,
         OP,
-        "The matrix to be quantized must have at least 2 dimension but it has only {}.",
+        "The matrix to be quantized must have at least 2 dimensions but it has only {}. Reshape it.",
         w.ndim()
     );
     how.check(OP)?;
@@ -59,19 +59,19 @@ pub fn quantize(w: &Array, how: Quantization, global_scale: Option<&Array>) -> R
     ensure!(
         columns.is_multiple_of(group),
         OP,
-        "The last dimension of the matrix needs to be divisible by the quantization group size {group}. However the provided  matrix has shape {}",
+        "The last dimension of the matrix needs to be divisible by the quantization group size {group}. However the provided matrix has shape {}. Pad it, or choose a smaller group_size.",
         Show(w.shape())
     );
     if how.mode == QuantizationMode::Affine {
         ensure!(
             GROUPS.contains(&group),
             OP,
-            "The requested group size {group} is not supported. The supported group sizes are 32, 64, and 128."
+            "The requested group size {group} is not supported. Use 32, 64 or 128."
         );
         ensure!(
             BITS.contains(&how.bits),
             OP,
-            "The requested number of bits {} is not supported. The supported bits are 1, 2, 3, 4, 5, 6 and 8.",
+            "The requested number of bits {} is not supported. Use 1, 2, 3, 4, 5, 6 or 8.",
             how.bits
         );
     }
@@ -133,18 +133,18 @@ pub(super) fn check_global_scale(
     ensure!(
         how.mode == QuantizationMode::Nvfp4,
         op,
-        "Global scale is only supported for 'nvfp4' quantization mode."
+        "Global scale is only supported for 'nvfp4' quantization mode. Leave it out, or pass mode='nvfp4'."
     );
     ensure!(
         scale.dtype() == Dtype::Float32,
         op,
-        "Global scale must have dtype float32 but got {}.",
+        "Global scale must have dtype float32 but got {}. Convert it with astype(float32).",
         scale.dtype()
     );
     ensure!(
         scale.size() == 1,
         op,
-        "Global scale must be a scalar but got shape {}.",
+        "Global scale must be a scalar but got shape {}. Pass one number.",
         Show(scale.shape())
     );
     Ok(())

@@ -261,14 +261,16 @@ impl QuantizedMatmul {
         if wanted(1) {
             return Err(Error::runtime(
                 &format!("QuantizedMatmul::{rule}"),
-                "no gradient wrt the quantized weights.",
+                "no gradient wrt the quantized weights. Differentiate by the other operands, or dequantize the weights first.",
             ));
         }
         let others = if affine { 0 } else { 1 + usize::from(self.global_scale) };
         if (2..2 + others).any(&wanted) {
             return Err(Error::value(
                 &format!("QuantizedMatmul::{rule}"),
-                format!("no gradient wrt scales in {mode} quantization."),
+                format!(
+                    "no gradient wrt scales in {mode} quantization. Differentiate by the other operands, or dequantize the weights first."
+                ),
             ));
         }
         Ok(())

@@ -23,9 +23,11 @@ use ultramarine_abi::schema::{NoAttrs, ReduceAttrs, binary, op, reduce};
 pub(crate) fn axes_of(op: &str, a: &Array, axes: Option<&[isize]>) -> Result<SmallVec<[usize; 4]>> {
     let Some(axes) = axes else { return Ok((0..a.ndim()).collect()) };
     let n = a.ndim();
-    let invalid =
-        |axis| Error::index(op, format!("Invalid axis {axis} for array with {n} dimensions."));
-    let twice = || Error::value(op, "Duplicate axes detected in reduction.");
+    let invalid = |axis| {
+        let text = format!("Invalid axis {axis} for array with {n} dimensions.");
+        Error::index(op, format!("{text} {}", shape::AxisRange(n)))
+    };
+    let twice = || Error::value(op, "Duplicate axes detected in reduction. Name each axis once.");
     shape::distinct_axes(axes, n, invalid, twice)
 }
 
@@ -78,7 +80,10 @@ impl Array {
             axes_of(reduce::NAMES[code as usize], self, over.axes.named(self.ndim()).as_deref())?;
         if let Some(axis) = named.iter().find(|a| self.shape()[**a] == 0) {
             let name = reduce::NAMES[code as usize];
-            bail!(name, "Cannot {name} reduce over axis {axis} with size 0.");
+            bail!(
+                name,
+                "Cannot {name} reduce over axis {axis} with size 0. Pass at least one element."
+            );
         }
         if named.is_empty() {
             return Ok(self.clone());
@@ -188,7 +193,10 @@ impl Reduce {
         match self.code {
             reduce::SUM | reduce::ANY => Ok(Scalar::from_i64(dtype, 0)),
             reduce::PROD | reduce::ALL => Ok(Scalar::from_i64(dtype, 1)),
-            _ => Err(Error::value(self.name(), "Cannot reduce over zero size array.")),
+            _ => Err(Error::value(
+                self.name(),
+                "Cannot reduce over zero size array. Pass at least one element.",
+            )),
         }
     }
 

@@ -116,10 +116,14 @@ impl Array {
         let axes = axes.named(self.ndim());
         let named = axes_of("median", self, axes.as_deref())?;
         if named.is_empty() && axes.is_some() && self.ndim() > 0 {
-            bail!("median", "No axes to take the median over.");
+            bail!("median", "No axes to take the median over. Name an axis, or leave `axis` out.");
         }
         let n = count(self, &named);
-        ensure!(n != 0, "median", "Cannot take median along empty axis.");
+        ensure!(
+            n != 0,
+            "median",
+            "Cannot take median along empty axis. Pass at least one element."
+        );
         let a = self.astype(self.dtype().to_inexact());
         let sorted = joined(&a, &named)?.sort(Some(-1))?;
         let axis = sorted.ndim() - 1;

@@ -115,16 +115,18 @@ pub(crate) trait MultiOutputRules: Attribute + Debug + Send + Sync {
 
     /// Applies the reverse rule; see [`MultiOutputRules`].
     fn vjp(&self, v: &MultiOutputVjp<'_>) -> Result<Cotangents> {
-        let missing =
-            || Err(Error::Value(format!("[vjp] {} has no vjp rule.", self.name()).into()));
+        let missing = || {
+            Err(Error::Value(format!("[vjp] {} has no vjp rule. Define a derivative by custom_function, or use stop_gradient.", self.name()).into()))
+        };
         let f = |operands: &[Array]| self.composition(operands).unwrap_or_else(missing);
         (v.pull_back)(&f, v.primals, v.all_cotangents())
     }
 
     /// Applies the forward rule; see [`MultiOutputRules`].
     fn jvp(&self, j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
-        let missing =
-            || Err(Error::Value(format!("[jvp] {} has no jvp rule.", self.name()).into()));
+        let missing = || {
+            Err(Error::Value(format!("[jvp] {} has no jvp rule. Define a derivative by custom_function, or use stop_gradient.", self.name()).into()))
+        };
         let f = |operands: &[Array]| self.composition(operands).unwrap_or_else(missing);
         (j.push_forward)(&f, j.primals, j.tangents)
     }
@@ -167,7 +169,7 @@ pub(crate) trait MultiOutputRules: Attribute + Debug + Send + Sync {
 
     /// Applies the batching rule; see [`MultiOutputRules`].
     fn vmap(&self, _: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
-        Err(Error::Value(format!("[vmap] {} has no vmap rule.", self.name()).into()))
+        Err(Error::Value(format!("[vmap] {} has no vmap rule. Define a rule by custom_function, or stack the results of single calls.", self.name()).into()))
     }
 }
 

@@ -2,7 +2,12 @@
 
 use crate::error::{Error, Result};
 use crate::ops::shape::axes::{Axis, one};
-use crate::{array::Array, dtype::Dtype, ops::rules::builders::bin, shape::from_start};
+use crate::{
+    array::Array,
+    dtype::Dtype,
+    ops::rules::builders::bin,
+    shape::{AxisRange, from_start},
+};
 use ultramarine_abi::schema::binary;
 
 impl Array {
@@ -23,8 +28,11 @@ impl Array {
     pub fn diff(&self, n: usize, axis: impl Into<Axis>) -> Result<Array> {
         let axis = one("diff", axis)?;
         self.computable("diff")?;
-        let at = from_start(axis, self.ndim())
-            .ok_or_else(|| Error::index("diff", "Axis is out of bounds for the array."))?;
+        let at = from_start(axis, self.ndim()).ok_or_else(|| {
+            let ndim = self.ndim();
+            let text = format!("Axis {axis} is out of bounds for array with {ndim} dimensions.");
+            Error::index("diff", format!("{text} {}", AxisRange(ndim)))
+        })?;
         let minus = if self.dtype() == Dtype::Bool { binary::NOT_EQUAL } else { binary::SUBTRACT };
         let mut a = self.clone();
         for _ in 0..n.min(self.shape()[at]) {

@@ -42,7 +42,10 @@ fn select(condition: &Array, x: &Array, y: &Array) -> Result<Array> {
     let broadcast = |a: &[usize], b: &[usize]| {
         shape::broadcast_shapes(a, b).map_err(|_| {
             let (c, p, q) = (Show(c), Show(p), Show(q));
-            Error::value("where", format!("Shapes {c}, {p} and {q} cannot be broadcast."))
+            Error::value(
+                "where",
+                format!("Shapes {c}, {p} and {q} cannot be broadcast. {}", shape::BROADCAST),
+            )
         })
     };
     let mut shape = broadcast(c, p)?;
@@ -75,7 +78,9 @@ impl Array {
     pub fn clip(&self, min: impl OptionalOperand, max: impl OptionalOperand) -> Result<Array> {
         let (min, max) = (min.if_given_beside(self)?, max.if_given_beside(self)?);
         if min.is_none() && max.is_none() {
-            return Err(Error::Value("At most one of a_min and a_max may be None".into()));
+            return Err(Error::Value(
+                "[clip] At most one of a_min and a_max may be None. Pass one of them.".into(),
+            ));
         }
         let mut a = self.clone();
         if let Some(min) = min {

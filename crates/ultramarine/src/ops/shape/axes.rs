@@ -6,7 +6,7 @@ pub use ultramarine_extension::{Axes, Axis, KeepDims, Reduced};
 /// The number of the axis that `op` goes along, which cannot be the flattened array.
 pub(crate) fn one(op: &str, axis: impl Into<Axis>) -> Result<isize> {
     let Some(axis) = axis.into().number() else {
-        bail!(op, "This goes along one axis, not `..`. Pass the axis' number.");
+        bail!(op, "Expected one axis, got `..`. Pass the number of an axis.");
     };
     Ok(axis)
 }

@@ -44,7 +44,9 @@ pub fn concatenate(arrays: impl Arrays, axis: impl Into<Axis>) -> Result<Array> 
 
 fn concatenated(arrays: &[&Array], axis: isize) -> Result<Array> {
     const OP: &str = "concatenate";
-    let Some(first) = arrays.first() else { bail!(OP, "No arrays provided for concatenation") };
+    let Some(first) = arrays.first() else {
+        bail!(OP, "No arrays provided for concatenation. Pass at least one.")
+    };
     if arrays.len() == 1 {
         return Ok(Array::clone(first));
     }
@@ -56,7 +58,7 @@ fn concatenated(arrays: &[&Array], axis: isize) -> Result<Array> {
             a.ndim() == first.ndim(),
             OP,
             "All the input arrays must have the same number of dimensions. However, got \
-             arrays with dimensions {} and {}.",
+             arrays with dimensions {} and {}. Reshape or expand them.",
             first.ndim(),
             a.ndim()
         );
@@ -66,7 +68,7 @@ fn concatenated(arrays: &[&Array], axis: isize) -> Result<Array> {
                 OP,
                 "All the input array dimensions must match exactly except for the \
                  concatenation axis. However, the provided shapes are {}, and the \
-                 concatenation axis is {axis}.",
+                 concatenation axis is {axis}. Pad, slice or broadcast the other axes.",
                 shapes.join(", ")
             );
         }
@@ -103,9 +105,16 @@ pub fn stack(arrays: impl Arrays, axis: impl Into<Axis>) -> Result<Array> {
 }
 
 fn stacked(arrays: &[&Array], axis: isize) -> Result<Array> {
-    let Some(first) = arrays.first() else { bail!("stack", "No arrays provided for stacking") };
-    if arrays.iter().any(|a| a.shape() != first.shape()) {
-        bail!("stack", "All arrays must have the same shape");
+    let Some(first) = arrays.first() else {
+        bail!("stack", "No arrays provided for stacking. Pass at least one.")
+    };
+    if let Some(other) = arrays.iter().find(|a| a.shape() != first.shape()) {
+        bail!(
+            "stack",
+            "All arrays must have the same shape, but got {} and {}. Reshape, pad or slice them.",
+            Show(first.shape()),
+            Show(other.shape())
+        );
     }
     let at = out_of_bounds("stack", axis, first.ndim() + 1)? as isize;
     let parts: Vec<Array> = arrays.iter().map(|a| a.expand_dims([at])).collect::<Result<_>>()?;

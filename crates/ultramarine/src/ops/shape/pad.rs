@@ -36,7 +36,10 @@ impl PadMode {
             "symmetric" => PadMode::Symmetric,
             _ => {
                 return Err(Error::Value(
-                    format!("Invalid padding mode ({name}) passed to pad").into(),
+                    format!(
+                        "[pad] Invalid padding mode '{name}'. Use 'constant', 'edge', 'reflect' or 'symmetric'."
+                    )
+                    .into(),
                 ));
             }
         })
@@ -71,7 +74,8 @@ impl Array {
         if widths.len() != self.ndim() {
             return Err(Error::Value(
                 format!(
-                    "Invalid number of padding sizes passed to pad with axes of size {}",
+                    "[pad] Invalid number of padding sizes, {}, for array with {} dimensions. Pass a pair (before, after) for each dimension.",
+                    widths.len(),
                     self.ndim()
                 )
                 .into(),
@@ -118,7 +122,7 @@ impl Array {
                 return Array::zeros(&shape, self.dtype());
             }
             let name = if mode == PadMode::Reflect { "reflect" } else { "symmetric" };
-            bail!("pad", "Cannot pad empty axis {axis} using mode '{name}'.");
+            bail!("pad", "Cannot pad empty axis {axis} using mode '{name}'. Use mode 'constant'.");
         }
         // Edges, and mirrors of a single element, are that element again and again.
         if mode == PadMode::Edge || n == 1 {

@@ -57,7 +57,7 @@ pub(crate) fn view(view: View, a: &Array, shape: Shape) -> Result<Array> {
 /// Shows dimensions that may be negative.
 fn show<D: Dim>(dims: &[D]) -> String {
     let dims: Vec<String> = dims.iter().map(|d| d.get().to_string()).collect();
-    format!("({})", dims.join(","))
+    format!("({}{})", dims.join(", "), if dims.len() == 1 { "," } else { "" })
 }
 
 /// Dimensions for `size` elements, with at most one -1 filled in.
@@ -72,7 +72,7 @@ fn infer<D: Dim>(
     for (i, d) in dims.iter().enumerate() {
         match d.get() {
             -1 if unknown.is_some() => {
-                bail!(op, "Reshape can only infer one dimension.");
+                bail!(op, "Reshape can only infer one dimension. Pass -1 for at most one of them.");
             }
             -1 => {
                 unknown = Some(i);
@@ -84,7 +84,11 @@ fn infer<D: Dim>(
     }
     let known = out.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
     if let (Some(i), Some(known)) = (unknown, known) {
-        ensure!(known != 0, op, "Cannot infer the shape of an empty array");
+        ensure!(
+            known != 0,
+            op,
+            "Cannot infer the shape of an empty array. Pass all sizes instead of -1."
+        );
         out[i] = size / known;
     }
     if out.iter().try_fold(1usize, |n, d| n.checked_mul(*d)) != Some(size) {
@@ -115,9 +119,10 @@ impl Array {
         else {
             bail!(
                 "broadcast_to",
-                "Cannot broadcast array of shape {} into shape {}.",
+                "Cannot broadcast array of shape {} into shape {}. {}",
                 Show(self.shape()),
-                Show(shape)
+                Show(shape),
+                shape::BROADCAST
             );
         };
         shape::check("broadcast_to", shape)?;
@@ -145,7 +150,9 @@ impl Array {
             let size = self.size();
             Error::value(
                 "reshape",
-                format!("Cannot reshape array of size {size} into shape {shape}."),
+                format!(
+                    "Cannot reshape array of size {size} into shape {shape}. Choose sizes whose product is {size}."
+                ),
             )
         })?;
         if *self.shape() == shape[..] {
@@ -176,7 +183,11 @@ impl Array {
         }
         let wrap = |a: isize| if a < 0 { a + n } else { a };
         let (start, end) = (wrap(start).max(0), wrap(end).min(n - 1));
-        ensure!(start <= end, "flatten", "start_axis must be less than or equal to end_axis");
+        ensure!(
+            start <= end,
+            "flatten",
+            "start_axis must be less than or equal to end_axis, but they are {start} and {end}. Exchange them."
+        );
         let (start, end) = (start as usize, end as usize);
         let merged = SymbolicSize::Product(start as u8, end as u8 + 1);
         let axes = |axes: std::ops::Range<usize>| axes.map(SymbolicSize::own);
@@ -190,13 +201,19 @@ impl Array {
     /// [`Error::Index`] for the axis; [`Error::Value`] when the sizes differ.
     pub fn unflatten<D: Dim>(&self, axis: impl Into<Axis>, shape: &[D]) -> Result<Array> {
         let axis = one("unflatten", axis)?;
-        ensure!(!shape.is_empty(), "unflatten", "Shape to unflatten to cannot be empty.");
+        ensure!(
+            !shape.is_empty(),
+            "unflatten",
+            "Shape to unflatten to cannot be empty. Pass at least one size."
+        );
         let at = shape::normalize_axis("unflatten", axis, self.ndim())?;
         let size = self.shape()[at];
         let cut = infer("unflatten", size, shape, |shape| {
             Error::value(
                 "unflatten",
-                format!("Cannot unflatten axis {axis} with size {size} into shape {shape}."),
+                format!(
+                    "Cannot unflatten axis {axis} with size {size} into shape {shape}. Choose sizes whose product is {size}."
+                ),
             )
         })?;
         let mut sizes: SymbolicShape = (0..self.ndim()).map(SymbolicSize::own).collect();
@@ -239,7 +256,11 @@ impl Array {
     /// [`Error::Value`] for fewer than two dimensions.
     pub fn matrix_transpose(&self) -> Result<Array> {
         let n = self.ndim();
-        ensure!(n >= 2, "matrix_transpose", "An array of {n} dimensions has no matrices.");
+        ensure!(
+            n >= 2,
+            "matrix_transpose",
+            "Expected at least 2 dimensions, got {n}. Reshape or expand the array."
+        );
         self.swapaxes(-2, -1)
     }
 
@@ -257,7 +278,7 @@ impl Array {
         if axes.len() != self.ndim() {
             bail!(
                 "transpose",
-                "Received {} axes for array with {} dimensions.",
+                "Received {} axes for array with {} dimensions. Name each axis once.",
                 axes.len(),
                 self.ndim()
             );
@@ -265,7 +286,11 @@ impl Array {
         let mut order = SmallVec::<[u8; 8]>::new();
         for a in axes {
             let a = shape::normalize_axis("transpose", *a, self.ndim())? as u8;
-            ensure!(!order.contains(&a), "transpose", "Repeat axes not allowed.");
+            ensure!(
+                !order.contains(&a),
+                "transpose",
+                "Repeat axes not allowed, but axis {a} occurs twice. Name each axis once."
+            );
             order.push(a);
         }
         if order.iter().enumerate().all(|(i, a)| i == *a as usize) {
@@ -314,7 +339,10 @@ impl Array {
     /// [`Error::Index`] for an axis out of range, [`Error::Value`] for one named twice.
     pub fn expand_dims(&self, axes: impl Into<Axes>) -> Result<Array> {
         let Some(axes) = axes.into().named(self.ndim()) else {
-            bail!("expand_dims", "The new axes have to be named.");
+            bail!(
+                "expand_dims",
+                "Expected the positions of the new axes, got `..`. Pass their numbers."
+            );
         };
         let ndim = self.ndim() + axes.len();
         let axes = named_axes("expand_dims", &axes, ndim)?;
@@ -338,7 +366,7 @@ impl Array {
         if let Some(a) = axes.iter().find(|a| own[**a] != 1) {
             bail!(
                 "squeeze",
-                "Cannot squeeze axis {a} with size {} which is not equal to 1.",
+                "Cannot squeeze axis {a} with size {} which is not equal to 1. Reshape, or index this axis.",
                 own[*a]
             );
         }
@@ -395,7 +423,8 @@ pub fn broadcast_arrays(arrays: impl Arrays) -> Result<Vec<Array>> {
 }
 
 fn no_such_axis(op: &str, axis: isize, ndim: usize) -> Error {
-    Error::index(op, format!("Axis {axis} is out of bounds for array with {ndim} dimensions."))
+    let text = format!("Axis {axis} is out of bounds for array with {ndim} dimensions.");
+    Error::index(op, format!("{text} {}", shape::AxisRange(ndim)))
 }
 
 /// An axis, counted from the start.
@@ -406,5 +435,7 @@ pub(crate) fn out_of_bounds(op: &str, axis: isize, ndim: usize) -> Result<usize>
 /// Axes counted from the start, sorted and all different.
 fn named_axes(op: &str, axes: &[isize], ndim: usize) -> Result<SmallVec<[usize; 4]>> {
     let invalid = |axis| no_such_axis(op, axis, ndim);
-    shape::distinct_axes(axes, ndim, invalid, || Error::value(op, "Received duplicate axes."))
+    shape::distinct_axes(axes, ndim, invalid, || {
+        Error::value(op, "Received duplicate axes. Name each axis once.")
+    })
 }

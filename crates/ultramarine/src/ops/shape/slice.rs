@@ -104,7 +104,7 @@ impl Array {
         ensure!(
             inside() == Some(true),
             "as_strided",
-            "Shape {} with strides {strides:?} and offset {offset} leaves an array of {} elements.",
+            "Shape {} with strides {strides:?} and offset {offset} reaches outside the array, which has {} elements. Choose smaller sizes, strides or offset.",
             Show(shape),
             self.size()
         );
@@ -140,11 +140,15 @@ impl Array {
         ensure!(
             ndim >= 2,
             "diagonal",
-            "Array must have at least two dimensions, but got {ndim} dimensions."
+            "Array must have at least two dimensions, but got {ndim} dimensions. Reshape or expand it."
         );
         let a = shape::normalize_axis("diagonal", axis1, ndim)?;
         let b = shape::normalize_axis("diagonal", axis2, ndim)?;
-        ensure!(a != b, "diagonal", "axis1 and axis2 cannot be the same axis");
+        ensure!(
+            a != b,
+            "diagonal",
+            "axis1 and axis2 cannot be the same axis, {a}. Pass two different axes."
+        );
         let own = self.shape();
         // Beyond the plane all diagonals are empty.
         let offset = offset.clamp(-(own[a] as isize), own[b] as isize);
@@ -198,7 +202,8 @@ impl Array {
             let Some(last) = shape.last_mut() else {
                 bail!(
                     "view",
-                    "Changing the type of a scalar is only allowed for types with the same size."
+                    "Changing the type of a scalar is only allowed for types with the same size: {} has {from} bytes, {dtype} has {to}. Reshape it to (1,) to make it smaller.",
+                    self.dtype()
                 );
             };
             let bytes = *last * from;
@@ -206,7 +211,8 @@ impl Array {
                 bytes % to == 0,
                 "view",
                 "When viewing as a larger dtype, the size in bytes of the last axis must be a \
-                 multiple of the requested type size."
+                 multiple of the requested type size, but {bytes} is no multiple of {to}. Pad or \
+                 slice the last axis."
             );
             *last = bytes / to;
             shape::check("view", &shape)?;
@@ -232,12 +238,16 @@ impl Array {
     pub fn split(&self, sections: usize, axis: impl Into<Axis>) -> Result<Vec<Array>> {
         let axis = one("split", axis)?;
         let at = out_of_bounds("split", axis, self.ndim())?;
-        ensure!(sections != 0, "split", "num_splits must be positive and non-zero but got 0.");
+        ensure!(
+            sections != 0,
+            "split",
+            "num_splits must be positive and non-zero but got 0. Pass a positive number."
+        );
         let n = self.shape()[at];
         if !n.is_multiple_of(sections) {
             return Err(Error::Value(format!(
                 "Array split does not result in sub arrays with equal size: attempting {sections} \
-                 splits along axis {axis} for shape {}.",
+                 splits along axis {axis} for shape {}. Pass a divisor of the size, or indices to split at.",
                 Show(self.shape())
             ).into()));
         }
@@ -293,14 +303,18 @@ pub(crate) fn slice_view(
     ensure!(
         [start.len(), stop.len(), step.len()] == [from.len(); 3],
         op,
-        "Invalid number of indices or strides for array with dimension {}.",
+        "Invalid number of indices or strides for array with dimension {}. Pass a start, a stop and a step for each axis.",
         from.len()
     );
     let (mut first, mut steps) = (SmallVec::<[usize; 4]>::new(), Strides::new());
     let mut shape = Shape::new();
     for (i, &n) in from.iter().enumerate() {
         let (n, step) = (n as isize, step[i]);
-        ensure!(step != 0, op, "The step of a slice must not be zero.");
+        ensure!(
+            step != 0,
+            op,
+            "The step of a slice must not be zero. Pass a positive or negative step."
+        );
         let wrap = |p: isize| if p < 0 { p.saturating_add(n) } else { p };
         let (a, length) = if step > 0 {
             let (a, b) = (wrap(start[i]).clamp(0, n), wrap(stop[i]).clamp(0, n));

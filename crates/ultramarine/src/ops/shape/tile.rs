@@ -79,7 +79,7 @@ impl Array {
         ensure!(
             shifts.len() >= axes.len(),
             "roll",
-            "At least one shift value per axis is required, {} provided for {} axes.",
+            "At least one shift value per axis is required, {} provided for {} axes. Pass a shift for each axis.",
             shifts.len(),
             axes.len()
         );

@@ -223,7 +223,10 @@ impl Rules for View {
                 };
                 if !fits {
                     let (from, to) = (shape::Show(now), shape::Show(r.shape));
-                    bail!(self.name(), "An array of shape {from} does not fit shape {to}.");
+                    bail!(
+                        self.name(),
+                        "An array of shape {from} cannot be viewed in shape {to}. Compile without `shapeless`."
+                    );
                 }
                 shape
             }
@@ -288,12 +291,20 @@ impl Rules for View {
                 let zeros = Array::zeros(&[n], c.dtype())?;
                 zeros.scatter_add_axis(&positions, &c.reshape(&[c.size()])?, 0)?.reshape(from)?
             }
-            View::Bitcast => return Err(Error::value("vjp", "view has no vjp rule.")),
+            View::Bitcast =>
+                return Err(Error::value(
+                    "vjp",
+                    "view has no vjp rule. Convert with astype, or use stop_gradient."
+                )),
         })])
     }
 
     fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
-        ensure!(!matches!(self, View::Bitcast), "jvp", "view has no jvp rule.");
+        ensure!(
+            !matches!(self, View::Bitcast),
+            "jvp",
+            "view has no jvp rule. Convert with astype, or use stop_gradient."
+        );
         let shape = || Shape::from_slice(j.output.shape());
         j.tangents[0].as_ref().map(|t| view(self.clone(), t, shape())).transpose()
     }
@@ -352,8 +363,12 @@ fn refit_slice(r: &Refit<'_>, start: &[usize], step: &[isize]) -> Result<Fitted>
         } else if shape[i] != 1 {
             return Err(shapeless::cannot("slice"));
         } else if start[i] >= now[i] {
-            let text =
-                format!("Index {} is out of bounds for axis {i} with size {}.", start[i], now[i]);
+            let text = format!(
+                "Index {} is out of bounds for axis {i} with size {}. {}",
+                start[i],
+                now[i],
+                shape::IndexRange(now[i])
+            );
             return Err(Error::Index(text.into()));
         }
     }
@@ -477,7 +492,7 @@ fn reshaped(from: &[usize], strides: &[isize], to: &[usize]) -> Option<Strides> 
             step *= to[i] as isize;
         }
     }
-    // What is left has size 1, where any stride does; a plain one is the kindest.
+    // The remaining axes have size 1, so their strides are free. Contiguous ones enable fast paths.
     let plain = shape::contiguous_strides(to);
     for i in 0..to.len() {
         if to[i] == 1 {

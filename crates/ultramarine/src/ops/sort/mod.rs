@@ -78,7 +78,7 @@ impl Array {
         }
         bail!(
             name,
-            "Received invalid kth {kth} along axis {} for array with shape: {}",
+            "Received invalid kth {kth} along axis {} for array with shape: {}. Pass an index of that axis.",
             axis.unwrap_or(0),
             Show(&shape)
         )
@@ -122,7 +122,7 @@ impl Array {
         ensure!(
             k >= 0 && (k as usize) <= n,
             "topk",
-            "Received invalid k={k} along axis {} for array with shape: {}",
+            "Received invalid k={k} along axis {} for array with shape: {}. Pass a number from 0 to the size of that axis.",
             axis.unwrap_or(0),
             Show(a.shape())
         );

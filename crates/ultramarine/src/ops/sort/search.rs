@@ -59,7 +59,7 @@ impl Array {
         const OP: &str = "searchsorted";
         if self.ndim() != 1 {
             let n = self.ndim();
-            bail!(OP, "The sorted sequence must be 1-D but has {n} dimensions.");
+            bail!(OP, "The sorted sequence must be 1-D but has {n} dimensions. Flatten it.");
         }
         self.computable(OP)?;
         values.computable(OP)?;
@@ -88,7 +88,11 @@ impl Array {
     /// [`crate::Error::Value`] for an array without dimensions, and while the array is traced.
     pub fn nonzero(&self) -> Result<Vec<Array>> {
         const OP: &str = "nonzero";
-        ensure!(self.ndim() != 0, OP, "An array without dimensions has no indices.");
+        ensure!(
+            self.ndim() != 0,
+            OP,
+            "Expected at least 1 dimension, got a scalar. Reshape it to (1,)."
+        );
         self.computable(OP)?;
         let _home = follow(&[self]);
         let dtype = if self.size() < 1 << 31 { Dtype::Int32 } else { Dtype::Int64 };
@@ -190,7 +194,13 @@ impl Rules for SearchSorted {
     fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
         let (rows, values) = (r.inputs[0], r.inputs[1]);
         let fits = rows.split_last().is_some_and(|(n, b)| *n > 0 && values.starts_with(b));
-        ensure!(fits, self.name(), "Cannot search {} in {}.", Show(values), Show(rows));
+        ensure!(
+            fits,
+            self.name(),
+            "Cannot search values of shape {} in rows of shape {}. Give both the same leading axes, and rows at least one element.",
+            Show(values),
+            Show(rows)
+        );
         r.same(Shape::from_slice(values))
     }
 

@@ -112,10 +112,13 @@ impl Array {
         self.computable(OP)?;
         if let Some(fill) = fill.filter(|f| f.size() != 1) {
             let shape = crate::shape::Show(fill.shape());
-            bail!(OP, "Fill value must have one element, but got shape {shape}.");
+            bail!(OP, "Fill value must have one element, but got shape {shape}. Pass a number.");
         }
         if fill.is_none() && self.size() == 0 && size > 0 {
-            bail!(OP, "A fill value is required for an empty input with a non-zero size.");
+            bail!(
+                OP,
+                "A fill value is required for an empty input with a non-zero size. Pass `fill_value`."
+            );
         }
         let _home = follow(&[self]);
         let fill = fill.map(|f| f.reshape(&[0usize; 0])).transpose()?;

@@ -79,7 +79,7 @@ fn reach(arguments: &[Array], outputs: &[Array]) -> (Vec<Reached>, NodeMap<u32>)
             }
             None => {
                 let operands = node.inputs();
-                // Looked at after the operands, which whoever evaluates it takes away.
+                // Looked at after the operands, which its evaluation takes away.
                 let there = node.is_done()
                     || node.is_claimed()
                     || node.op.is_given()
@@ -116,7 +116,7 @@ fn written(arguments: &[Array], outputs: &[Array]) -> Result<(Graph, bool)> {
         if !wanted[i] {
             continue;
         }
-        // What somebody holds, or another transform traces, is not computed at each call.
+        // Arrays that are held elsewhere or traced by another transform are not computed at each call.
         let held = node.handles.load(Ordering::Acquire) > own[i] || node.is_traced();
         if *role == Role::Op(false) && held && node.constant().is_none() {
             *role = Role::Constant;
@@ -157,7 +157,10 @@ fn written(arguments: &[Array], outputs: &[Array]) -> Result<(Graph, bool)> {
 fn is_foreign(node: &Node) -> Result<bool> {
     let (has_value, traced) = (node.is_done(), node.is_traced());
     if node.op.is_given() && !has_value && !traced {
-        bail!("compile", "Attempting to compile a function with uncaptured inputs is not allowed.");
+        bail!(
+            "compile",
+            "Attempting to compile a function with uncaptured inputs is not allowed. Pass the array as an argument, or name it in `inputs`."
+        );
     }
     let alone = has_value && node.with_inputs(|inputs| inputs.is_empty());
     Ok(traced && !alone)

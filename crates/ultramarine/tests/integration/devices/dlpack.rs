@@ -353,7 +353,7 @@ fn tensors_cross() -> Result<()> {
     assert_eq!((out.tensor().data as usize, out.tensor().byte_offset), (address, 28));
     assert_eq!(consumer_stream(DLDevice { device_type: METAL, device_id: 0 })?, None);
     let error = take(tensor(METAL, 0, 8).0, Some(5)).map(drop).unwrap_err();
-    assert!(error.to_string().contains("cannot wait for others' streams"), "{error}");
+    assert!(error.to_string().contains("cannot wait for streams of other libraries"), "{error}");
     assert!(requests().signals.is_empty() && requests().waits.is_empty());
     assert_eq!(mock_device::VIOLATIONS.load(Ordering::SeqCst), 0);
     Ok(())

@@ -109,15 +109,15 @@ fn primitives_are_made_again() -> Result<()> {
     let named = changed(&of("name", json!("test_unknown")));
     refused(
         named,
-        "[test_unknown] The operation is of the package a package of tests, which is not there",
+        "[test_unknown] The operation belongs to the package a package of tests, which is not imported",
     );
     refused(changed(&of("version", json!(4))), "there is no version 4");
-    refused(changed(&of("attributes", json!([1, 2]))), "cut short");
+    refused(changed(&of("attributes", json!([1, 2]))), "truncated");
     refused(changed(&of("attributes", json!([0, 0, 0, 0, 0, 0, 0, 0, 0]))), "left over");
-    refused(changed(&of("attributes", json!([256]))), "where u8 should be");
+    refused(changed(&of("attributes", json!([256]))), "instead of u8");
     refused(changed(&of("outputs", json!(2))), "made another primitive");
-    refused(changed(&|op| op["gives"] = json!([["float32", [3]]])), "cannot give");
-    refused(changed(&|op| op["of"] = json!([])), "cannot give");
+    refused(changed(&|op| op["gives"] = json!([["float32", [3]]])), "does not give");
+    refused(changed(&|op| op["of"] = json!([])), "does not give");
     Ok(())
 }
 
@@ -127,7 +127,7 @@ fn primitives_that_are_not_provided_are_refused() -> Result<()> {
     let f = |x: &[Array]| Ok(vec![call_one(Lost, x)?]);
     let outcome = exported(f, [&x], false).map(|file| program(&file));
     assert!(
-        matches!(&outcome, Err(Error::Value(text)) if text.to_string().contains("does not say how it is made again")),
+        matches!(&outcome, Err(Error::Value(text)) if text.to_string().contains("does not register it for import")),
         "{outcome:?}"
     );
     Ok(())

@@ -72,8 +72,8 @@ fn no_function() {
     let text = file_of(b"{}", &Arrays::new());
     let mut other = Vec::new();
     safetensors::write(&mut other, &Arrays::new(), None, "a test").expect("a file");
-    refused(read(&other), "not of a function");
-    refused(read(&text[..text.len() - 1]), "cut short");
+    refused(read(&other), "holds no function");
+    refused(read(&text[..text.len() - 1]), "truncated");
 }
 
 #[test]
@@ -86,14 +86,20 @@ fn steps_that_cannot_be() {
     one(json!({ "import": "os" }), "unknown variant `import`");
     one(json!({ "result": { "of": 0, "index": 0 } }), "value 0 has no result 0");
     one(op("exec", &[0], f32s(&[2, 3]), json!({})), "there is no operation `exec`");
-    one(op("unary", &[2], f32s(&[2, 3]), json!({ "code": 1 })), "value 2 does not come before");
-    one(op("unary", &[9], f32s(&[2, 3]), json!({ "code": 1 })), "value 9 does not come before");
+    one(
+        op("unary", &[2], f32s(&[2, 3]), json!({ "code": 1 })),
+        "value 2 is used before it is computed",
+    );
+    one(
+        op("unary", &[9], f32s(&[2, 3]), json!({ "code": 1 })),
+        "value 9 is used before it is computed",
+    );
     // Attributes.
     one(op("unary", &[0], f32s(&[2, 3]), json!({})), "`code` is missing");
     one(op("unary", &[0], f32s(&[2, 3]), json!({ "code": "exp" })), "where u32 should be");
     one(op("unary", &[0], f32s(&[2, 3]), json!({ "code": -1 })), "where u32 should be");
     one(op("unary", &[0], f32s(&[2, 3]), json!({ "code": 1, "eval": 1 })), "in place of code");
-    one(op("unary", &[0], f32s(&[2, 3]), json!({ "code": 40 })), "cannot give");
+    one(op("unary", &[0], f32s(&[2, 3]), json!({ "code": 40 })), "does not give");
     one(op("view", &[0], f32s(&[2, 3]), json!("Pointer")), "where a View should be");
     one(
         op("matmul", &[0, 0], f32s(&[2, 2]), json!({ "precision": 3 })),
@@ -104,9 +110,9 @@ fn steps_that_cannot_be() {
     one(newer, "version 2 of select is not known");
     // Types.
     let exp = json!({ "code": 7 });
-    one(op("unary", &[0], f32s(&[3, 2]), exp.clone()), "cannot give (float32 (3,2))");
-    one(op("unary", &[1], json!(["int32", [4]]), exp.clone()), "cannot give");
-    one(op("unary", &[0, 1], f32s(&[2, 3]), exp.clone()), "cannot give");
+    one(op("unary", &[0], f32s(&[3, 2]), exp.clone()), "does not give (float32 (3, 2))");
+    one(op("unary", &[1], json!(["int32", [4]]), exp.clone()), "does not give");
+    one(op("unary", &[0, 1], f32s(&[2, 3]), exp.clone()), "does not give");
     one(op("unary", &[0], json!(["float128", [2, 3]]), exp.clone()), "no dtype `float128`");
     one(op("unary", &[0], f32s(&[1 << 62, 1 << 3]), exp.clone()), "too large");
     one(op("unary", &[0], json!(["float32", [-1, 3]]), exp.clone()), "bad program");
@@ -154,7 +160,7 @@ fn steps_that_cannot_be() {
         (json!(["bool", [2, 12]]), json!("Bitcast")),
         (json!(["float64", [2, 2]]), json!("Bitcast")),
     ] {
-        one(op("view", &[0], gives, view), "cannot give");
+        one(op("view", &[0], gives, view), "does not give");
     }
     // Axes and counts.
     for (name, of, gives, attributes) in [
@@ -185,14 +191,14 @@ fn steps_that_cannot_be() {
             json!({ "logsumexp": false, "axes": 8, "precise": false }),
         ),
     ] {
-        one(op(name, of, gives, attributes), "cannot give");
+        one(op(name, of, gives, attributes), "does not give");
     }
     // Operations of several results are no values, and have no other results.
     let svd = json!({ "op": { "name": "qr", "of": [0], "gives": [["float32", [2, 2]], ["float32", [2, 3]]] } });
-    no(json!([svd, op("unary", &[2], f32s(&[2, 2]), exp)]), "value 2 is an operation of several");
+    no(json!([svd, op("unary", &[2], f32s(&[2, 2]), exp)]), "value 2 is an operation with several");
     no(json!([svd, { "result": { "of": 2, "index": 2 } }]), "value 2 has no result 2");
-    refused(loaded(&of_steps(&json!([svd]), &json!([2]))), "value 2 is an operation of several");
-    refused(loaded(&of_steps(&json!([]), &json!([2]))), "value 2 does not come before");
+    refused(loaded(&of_steps(&json!([svd]), &json!([2]))), "value 2 is an operation with several");
+    refused(loaded(&of_steps(&json!([]), &json!([2]))), "value 2 is used before it is computed");
 }
 
 /// The largest size in a program, and how many elements its largest shape has.

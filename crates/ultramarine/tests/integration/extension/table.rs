@@ -207,7 +207,7 @@ fn wrong_attributes_are_errors_that_say_what_there_are() {
     let error = fails("exp", &[&x], &[("axis", Int(0))]);
     assert_eq!(error, "[exp] There is no attribute axis; it takes none.");
     let error = fails("sum", &[&x], &[("axis", Int(0)), ("axis", Int(1))]);
-    assert!(error.contains("came twice"), "{error}");
+    assert!(error.contains("given twice"), "{error}");
     let error = fails("sum", &[&x, &x], &[]);
     assert_eq!(error, "[sum] 1 operands are wanted, 2 came.");
     assert!(

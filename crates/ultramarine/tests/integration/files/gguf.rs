@@ -102,7 +102,7 @@ fn lying_sizes() -> Result<()> {
         (&[0, 1 << 40, 1 << 40], 0, 0, "impossible shape"),
         (&[31], 8, 0, "no multiple of 32"),
         (&[], 8, 0, "no multiple of 32"),
-        (&[2], 99, 0, "not known"),
+        (&[2], 99, 0, "is unknown"),
         (&[1; 9], 0, 0, "has 9 axes"),
     ];
     for (axes, code, offset, text) in bad {

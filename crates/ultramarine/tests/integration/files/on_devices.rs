@@ -107,7 +107,7 @@ fn failures_and_dtypes() -> Result<()> {
     file.set_len(1 << 20).expect("cuts");
     for name in ["b", "c"] {
         let error = loaded[name].eval().err().map(|e| e.to_string()).unwrap_or_default();
-        assert!(error.contains("the file was cut to"), "{error}");
+        assert!(error.contains("the file was truncated to"), "{error}");
     }
     assert_eq!(upload::LENT.load(SeqCst), lent, "the file is looked at first");
     let integers = Array::arange(0.0, 7.0, 1.0, Dtype::Int32)?;

@@ -244,7 +244,7 @@ fn refused() -> Result<()> {
     no(conv1d(&x, &w, Convolution::default().dilation(-1)), "Kernel dilation sizes");
     no(conv1d(&x, &w, Convolution::default().dilation(3)), "cannot be smaller");
     no(conv2d(&x, &w, ()), "1D convolution");
-    no(conv1d(&x, &w, Convolution::default().stride([1, 2])), "Invalid strides (1,2)");
+    no(conv1d(&x, &w, Convolution::default().stride([1, 2])), "Invalid strides (1, 2)");
     no(conv1d(&x, &w, Convolution::default().output_padding(1)), "Only transposed convolutions");
     no(conv_transpose1d(&x, &w, Convolution::default().flip(true)), "nor a flip");
     no(conv_transpose1d(&x, &w, Convolution::default().input_dilation(2)), "input dilation");

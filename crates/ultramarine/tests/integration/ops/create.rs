@@ -81,7 +81,7 @@ fn items_convert() -> Result<()> {
         Array::scalar((1 << 24) + 1).item::<f32>().map(drop),
     ] {
         match refused {
-            Err(Error::Value(text)) => assert!(text.contains("is no number of"), "{text}"),
+            Err(Error::Value(text)) => assert!(text.contains("cannot be represented as"), "{text}"),
             other => panic!("{other:?}"),
         }
     }

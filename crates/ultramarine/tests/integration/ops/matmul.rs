@@ -59,7 +59,7 @@ fn errors() -> Result<()> {
     };
     assert_eq!(
         text(f(&[2, 3])?.matmul(&f(&[2, 3])?)),
-        "[matmul] Last dimension of first input with shape (2,3) must match second to last dimension of second input with shape (2,3)."
+        "[matmul] Last dimension of first input with shape (2, 3) must match second to last dimension of second input with shape (2, 3). Transpose or reshape one of them."
     );
     assert!(text(i(&[2, 2])?.matmul(&i(&[2, 2])?)).starts_with("[matmul] Only inexact types"));
     assert!(text(f(&[])?.matmul(&f(&[2])?)).starts_with("[matmul] Got 0 dimension input."));

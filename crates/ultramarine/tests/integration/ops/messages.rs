@@ -5,52 +5,103 @@ use ultramarine::{Array, Dtype, Error, Result, addmm, broadcast_arrays, where_};
 /// An operation that fails, and its message.
 type Case = (fn(&Array, &Array, &Array) -> Result<Array>, &'static str);
 
-/// Of a vector (4), a matrix (2,3) and a stack (5,2,3).
+/// Of a vector (4), a matrix (2, 3) and a stack (5, 2, 3).
 const CASES: &[Case] = &[
-    (|v, m, _| m + v, "[add] Shapes (2,3) and (4) cannot be broadcast."),
-    (|v, m, _| v - m, "[subtract] Shapes (4) and (2,3) cannot be broadcast."),
-    (|v, m, _| m.maximum(v), "[maximum] Shapes (2,3) and (4) cannot be broadcast."),
-    (|v, m, _| m.power(v), "[power] Shapes (2,3) and (4) cannot be broadcast."),
-    (|v, m, _| m.logical_xor(v), "[logical_xor] Shapes (2,3) and (4) cannot be broadcast."),
+    (
+        |v, m, _| m + v,
+        "[add] Shapes (2, 3) and (4,) cannot be broadcast. Make sizes equal or 1, counted from the last axis.",
+    ),
+    (
+        |v, m, _| v - m,
+        "[subtract] Shapes (4,) and (2, 3) cannot be broadcast. Make sizes equal or 1, counted from the last axis.",
+    ),
+    (
+        |v, m, _| m.maximum(v),
+        "[maximum] Shapes (2, 3) and (4,) cannot be broadcast. Make sizes equal or 1, counted from the last axis.",
+    ),
+    (
+        |v, m, _| m.power(v),
+        "[power] Shapes (2, 3) and (4,) cannot be broadcast. Make sizes equal or 1, counted from the last axis.",
+    ),
+    (
+        |v, m, _| m.logical_xor(v),
+        "[logical_xor] Shapes (2, 3) and (4,) cannot be broadcast. Make sizes equal or 1, counted from the last axis.",
+    ),
     (
         |v, m, _| m.isclose(v, 0.1, 0.1, false),
-        "[isclose] Shapes (2,3) and (4) cannot be broadcast.",
+        "[isclose] Shapes (2, 3) and (4,) cannot be broadcast. Make sizes equal or 1, counted from the last axis.",
     ),
-    (|v, m, _| m.clip(v, None), "[maximum] Shapes (2,3) and (4) cannot be broadcast."),
-    (|v, m, s| where_(m, s, v), "[where] Shapes (2,3), (5,2,3) and (4) cannot be broadcast."),
-    (|v, m, s| where_(v, m, s), "[where] Shapes (4), (2,3) and (5,2,3) cannot be broadcast."),
+    (
+        |v, m, _| m.clip(v, None),
+        "[maximum] Shapes (2, 3) and (4,) cannot be broadcast. Make sizes equal or 1, counted from the last axis.",
+    ),
+    (
+        |v, m, s| where_(m, s, v),
+        "[where] Shapes (2, 3), (5, 2, 3) and (4,) cannot be broadcast. Make sizes equal or 1, counted from the last axis.",
+    ),
+    (
+        |v, m, s| where_(v, m, s),
+        "[where] Shapes (4), (2, 3) and (5, 2, 3) cannot be broadcast. Make sizes equal or 1, counted from the last axis.",
+    ),
     (
         |v, m, _| m.matmul(v),
-        "[matmul] Last dimension of first input with shape (2,3) must match the dimension of second input with shape (4).",
+        "[matmul] Last dimension of first input with shape (2, 3) must match the dimension of second input with shape (4,). Transpose or reshape one of them.",
     ),
     (
         |v, m, _| v.matmul(m),
-        "[matmul] Last dimension of first input with shape (4) must match second to last dimension of second input with shape (2,3).",
+        "[matmul] Last dimension of first input with shape (4,) must match second to last dimension of second input with shape (2, 3). Transpose or reshape one of them.",
     ),
     (
         |_, _, s| s.matmul(&Array::ones(&[4, 3, 2], Dtype::Float32)?),
-        "[matmul] Leading dimensions of shapes (5,2,3) and (4,3,2) cannot be broadcast.",
+        "[matmul] Leading dimensions of shapes (5, 2, 3) and (4, 3, 2) cannot be broadcast. Make sizes equal or 1, counted from the last axis.",
     ),
-    (|v, m, _| addmm(v, m, &m.t()?, 1.0, 1.0), "[addmm] Shapes (4) and (2,2) cannot be broadcast."),
-    (|_, m, _| m.reshape(&[4, -1]), "[reshape] Cannot reshape array of size 6 into shape (4,-1)."),
-    (|_, m, _| m.reshape(&[7usize]), "[reshape] Cannot reshape array of size 6 into shape (7)."),
+    (
+        |v, m, _| addmm(v, m, &m.t()?, 1.0, 1.0),
+        "[addmm] Shapes (4,) and (2, 2) cannot be broadcast. Make sizes equal or 1, counted from the last axis.",
+    ),
+    (
+        |_, m, _| m.reshape(&[4, -1]),
+        "[reshape] Cannot reshape array of size 6 into shape (4, -1). Choose sizes whose product is 6.",
+    ),
+    (
+        |_, m, _| m.reshape(&[7usize]),
+        "[reshape] Cannot reshape array of size 6 into shape (7,). Choose sizes whose product is 6.",
+    ),
     (
         |v, m, _| v.broadcast_to(m.shape()),
-        "[broadcast_to] Cannot broadcast array of shape (4) into shape (2,3).",
+        "[broadcast_to] Cannot broadcast array of shape (4,) into shape (2, 3). Make sizes equal or 1, counted from the last axis.",
     ),
     (
         |v, m, _| Ok(broadcast_arrays(&[m, v])?.swap_remove(0)),
-        "[broadcast_arrays] Shapes (2,3) and (4) cannot be broadcast.",
+        "[broadcast_arrays] Shapes (2, 3) and (4,) cannot be broadcast. Make sizes equal or 1, counted from the last axis.",
     ),
-    (|_, m, _| m.sum(2), "[sum] Invalid axis 2 for array with 2 dimensions."),
-    (|_, m, _| m.mean(-3), "[mean] Invalid axis -3 for array with 2 dimensions."),
-    (|_, m, _| m.std([0, 0], 0), "[std] Duplicate axes detected in reduction."),
-    (|_, m, _| m.softmax(2..4, false), "[softmax] Invalid axis 2 for array with 2 dimensions."),
-    (|_, m, _| m.argmax(5), "[argmax] Invalid axis 5 for array with 2 dimensions."),
-    (|_, m, _| m.expand_dims(..), "[expand_dims] The new axes have to be named."),
+    (
+        |_, m, _| m.sum(2),
+        "[sum] Invalid axis 2 for array with 2 dimensions. Use an axis from -2 to 1.",
+    ),
+    (
+        |_, m, _| m.mean(-3),
+        "[mean] Invalid axis -3 for array with 2 dimensions. Use an axis from -2 to 1.",
+    ),
+    (
+        |_, m, _| m.std([0, 0], 0),
+        "[std] Duplicate axes detected in reduction. Name each axis once.",
+    ),
+    (
+        |_, m, _| m.softmax(2..4, false),
+        "[softmax] Invalid axis 2 for array with 2 dimensions. Use an axis from -2 to 1.",
+    ),
+    (
+        |_, m, _| m.argmax(5),
+        "[argmax] Invalid axis 5 for array with 2 dimensions. Use an axis from -2 to 1.",
+    ),
+    (
+        |_, m, _| m.expand_dims(..),
+        "[expand_dims] Expected the positions of the new axes, got `..`. Pass their numbers.",
+    ),
     (
         |v, _, _| v.matrix_transpose(),
-        "[matrix_transpose] An array of 1 dimensions has no matrices.",
+        "[matrix_transpose] Expected at least 2 dimensions, got 1. Reshape or expand the array.",
     ),
 ];
 

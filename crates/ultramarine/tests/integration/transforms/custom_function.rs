@@ -114,7 +114,7 @@ fn rules_that_do_not_fit_are_errors() -> Result<()> {
     let wrong = square().with_vjp(|_, _, _| Ok(vec![]));
     assert!(text(grad(summed(&wrong))(&x).err()).contains("0 arrays for 1 arguments"));
     let wrong = square().with_vjp(|_, _, _| Ok(vec![Some(Array::zeros(&[3], Dtype::Float32)?)]));
-    assert!(text(grad(summed(&wrong))(&x).err()).contains("(3) for argument 0"));
+    assert!(text(grad(summed(&wrong))(&x).err()).contains("(3,) for argument 0"));
     let wrong = square().with_jvp(|_, _| Ok(vec![None, None]));
     assert!(text(pushed(&wrong, &x).err()).contains("2 arrays for 1 outputs"));
     let call = |f: &CustomFunction| mapped(&|x| Ok(f.call(&[x.clone()])?[0].clone()), &x);

@@ -42,58 +42,76 @@ fn checked(
 ) -> Result<Dtype> {
     for a in [q, k, v] {
         a.computable(NAME)?;
-        ensure!(a.ndim() == 4, NAME, "input with shape {} expected to be rank 4", Show(a.shape()));
+        ensure!(
+            a.ndim() == 4,
+            NAME,
+            "input with shape {} expected to be rank 4. Reshape it to (batch, heads, length, size).",
+            Show(a.shape())
+        );
     }
     let ([qs, ks], vs) = ([q.shape(), k.shape()], v.shape());
     for other in [ks, vs] {
         let text = "mismatching batch dimension for input with shape";
-        ensure!(other[0] == qs[0], NAME, "{text} {}.", Show(other));
+        ensure!(
+            other[0] == qs[0],
+            NAME,
+            "{text} {} and queries with shape {}. Give all of them the same batch size.",
+            Show(other),
+            Show(qs)
+        );
     }
     ensure!(
         qs[3] == ks[3],
         NAME,
-        "query, keys expected to have matching last dimension; found query shape {} for keys shape {}.",
+        "query, keys expected to have matching last dimension; found query shape {} for keys shape {}. Project both to the same size.",
         Show(qs),
         Show(ks)
     );
     ensure!(
         ks[1] == vs[1],
         NAME,
-        "keys, values expected to have matching n_kv_heads; found keys with n_heads {} for values with n_heads {}.",
+        "keys, values expected to have matching n_kv_heads; found keys with n_heads {} for values with n_heads {}. Give both the same number of heads.",
         ks[1],
         vs[1]
     );
     ensure!(
         ks[2] == vs[2],
         NAME,
-        "keys, values expected to have one length; found keys with shape {} for values with shape {}.",
+        "keys, values expected to have the same length; found keys with shape {} for values with shape {}. Crop or pad one of them.",
         Show(ks),
         Show(vs)
     );
     ensure!(
         if ks[1] == 0 { qs[1] == 0 } else { qs[1] % ks[1] == 0 },
         NAME,
-        "n_heads must be a multiple of n_kv_heads, found n_heads {} for n_kv_heads {}.",
+        "n_heads must be a multiple of n_kv_heads, found n_heads {} for n_kv_heads {}. Change one of the two.",
         qs[1],
         ks[1]
     );
     let dtype = q.dtype().promote(k.dtype()).promote(v.dtype());
     if !dtype.is_floating() {
-        return Err(Error::value(NAME, format!("Received unsupported type {}.", dtype.name())));
+        return Err(Error::value(
+            NAME,
+            format!(
+                "Received unsupported type {}. Convert queries, keys and values with astype(float32).",
+                dtype.name()
+            ),
+        ));
     }
     if let AttentionMask::Array(mask) = mask {
         mask.computable(NAME)?;
         ensure!(
             mask.ndim() <= 4,
             NAME,
-            "the mask with shape {} expected to have at most rank 4.",
+            "the mask has shape {} but may have at most 4 dimensions. Reshape it to (batch, heads, queries, keys).",
             Show(mask.shape())
         );
         ensure!(
             dtype.promote(mask.dtype()) == dtype,
             NAME,
-            "Mask type must promote to output type {}.",
-            dtype.name()
+            "Mask type must promote to output type {}, but is {}. Convert the mask with astype, or pass bools.",
+            dtype.name(),
+            mask.dtype().name()
         );
         let scores = [qs[0], qs[1], qs[2], ks[2]];
         let fits = broadcast_shapes(mask.shape(), &scores)?[..] == scores;
@@ -101,7 +119,7 @@ fn checked(
         ensure!(
             fits,
             NAME,
-            "Cannot broadcast a mask of shape {mask} into the scores of shape {scores}."
+            "Cannot broadcast a mask of shape {mask} into the scores of shape {scores}. Pass a mask that broadcasts to (batch, heads, queries, keys)."
         );
     }
     if let Some(sinks) = sinks {
@@ -116,8 +134,9 @@ fn checked(
         ensure!(
             dtype.promote(sinks.dtype()) == dtype,
             NAME,
-            "Type of sinks must promote to output type {}.",
-            dtype.name()
+            "Type of sinks must promote to output type {}, but is {}. Convert sinks with astype.",
+            dtype.name(),
+            sinks.dtype().name()
         );
     }
     Ok(dtype)
@@ -265,7 +284,10 @@ fn with_operands(
 fn counts(lengths: &Array, q: &Array) -> Result<()> {
     lengths.computable(NAME)?;
     if !lengths.dtype().is_integer() {
-        let text = format!("lengths must be integers but got {}.", lengths.dtype().name());
+        let text = format!(
+            "lengths must be integers but got {}. Convert them with astype(int32).",
+            lengths.dtype().name()
+        );
         return Err(Error::value(NAME, text));
     }
     ensure!(

@@ -34,29 +34,40 @@ pub fn cross_entropy(logits: &Array, targets: &Array) -> Result<Array> {
     logits.computable(NAME)?;
     targets.computable(NAME)?;
     let Some((classes, rows)) = logits.shape().split_last() else {
-        bail!(NAME, "logits must have at least 1 dimension but got input with 0 dimensions.");
+        bail!(
+            NAME,
+            "logits must have at least 1 dimension but got input with 0 dimensions. Pass logits of shape (..., classes)."
+        );
     };
     let (dtype, kind) = (logits.dtype(), targets.dtype());
     if !dtype.is_floating() {
         return Err(Error::value(
             NAME,
-            format!("Received unsupported logits type {}.", dtype.name()),
+            format!(
+                "Received unsupported logits type {}. Convert the logits with astype(float32).",
+                dtype.name()
+            ),
         ));
     }
     ensure!(
         kind.is_integer(),
         NAME,
-        "targets must be integer class indices but got {}.",
+        "targets must be integer class indices but got {}. Convert them with astype(int32).",
         kind.name()
     );
     ensure!(
         targets.shape() == rows,
         NAME,
-        "targets shape {} does not match logits shape {} with the last axis removed.",
+        "targets shape {} does not match logits shape {} with the last axis removed. Pass one class index for each row of logits.",
         Show(targets.shape()),
         Show(logits.shape())
     );
-    ensure!(*classes != 0, NAME, "logits of shape {} have no classes.", Show(logits.shape()));
+    ensure!(
+        *classes != 0,
+        NAME,
+        "logits of shape {} have no classes. Pass a last axis with at least one class.",
+        Show(logits.shape())
+    );
     if targets.size() == 0 {
         return Array::zeros(rows, Dtype::Float32);
     }

@@ -21,16 +21,24 @@ use ultramarine_abi::schema::{NoAttrs, binary, op, unary};
 fn checked(of: &'static str, x: &Array, parameters: [(&str, Option<&Array>); 2]) -> Result<Dtype> {
     x.computable(of)?;
     let Some(last) = x.shape().last() else {
-        bail!(of, "Input must have at least 1 dimension but got input with 0 dimensions.");
+        bail!(
+            of,
+            "Input must have at least 1 dimension but got input with 0 dimensions. Reshape it to (1,)."
+        );
     };
     for (name, parameter) in parameters {
         let Some(p) = parameter else { continue };
         p.computable(of)?;
-        ensure!(p.ndim() == 1, of, "{name} must have 1 dimension but has {} dimensions.", p.ndim());
+        ensure!(
+            p.ndim() == 1,
+            of,
+            "{name} must have 1 dimension but has {} dimensions. Reshape it.",
+            p.ndim()
+        );
         ensure!(
             p.size() == *last,
             of,
-            "{name} must have the same size as the last dimension of x, {last}, but has {} elements.",
+            "{name} must have the same size as the last dimension of x, {last}, but has {} elements. Pass one element for each feature.",
             p.size()
         );
     }
@@ -43,7 +51,13 @@ fn checked(of: &'static str, x: &Array, parameters: [(&str, Option<&Array>); 2])
     }
     match dtype.is_floating() {
         true => Ok(dtype),
-        false => Err(Error::value(of, format!("Received unsupported type {}.", dtype.name()))),
+        false => Err(Error::value(
+            of,
+            format!(
+                "Received unsupported type {}. Convert the operands with astype(float32).",
+                dtype.name()
+            ),
+        )),
     }
 }
 

@@ -7,6 +7,7 @@ use self::tables::Angles;
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::ops::nn::{compute_dtype, rope::rotation::Rotation};
+use crate::shape::Show;
 
 /// Options of [`rope`], rotary position embeddings (Su et al., "RoFormer", 2021).
 #[derive(Clone, Copy, Debug)]
@@ -30,40 +31,59 @@ fn checked(a: &Array, how: Rope, offset: &Array, freqs: Option<&Array>) -> Resul
     a.computable("rope")?;
     if a.ndim() < 3 {
         let text = "Input must have at least 3 dimensions but got input with";
-        return wrong(format!("{text} {} dimensions.", a.ndim()));
+        return wrong(format!(
+            "{text} {} dimensions. Reshape it to (batch, ..., length, size).",
+            a.ndim()
+        ));
     }
     if !a.dtype().is_floating() {
-        return wrong(format!("Input must be a floating type but got {}.", a.dtype().name()));
+        return wrong(format!(
+            "Input must be a floating type but got {}. Convert it with astype(float32).",
+            a.dtype().name()
+        ));
     }
     let (dims, last) = (how.dims, a.shape()[a.ndim() - 1]);
     if dims <= 0 {
-        return wrong(format!("dims must be positive but got {dims}."));
+        return wrong(format!(
+            "dims must be positive but got {dims}. Pass a positive even number."
+        ));
     }
     if dims % 2 != 0 {
-        return wrong(format!("dims must be even but got {dims}."));
+        return wrong(format!("dims must be even but got {dims}. Pass a positive even number."));
     }
     if dims as usize > last {
         let text = "dims must not exceed the input's last dimension";
-        return wrong(format!("{text} ({last}) but got {dims}."));
+        return wrong(format!("{text} ({last}) but got {dims}. Pass a smaller even number."));
     }
     if offset.ndim() > 1 {
         let text = "offset must have at most one dimension but has shape";
-        return wrong(format!("{text} {:?}.", offset.shape()));
+        return wrong(format!(
+            "{text} {}. Pass one number, or one for each batch.",
+            Show(offset.shape())
+        ));
     }
     if offset.size() != 1 && offset.size() != a.shape()[0] {
         let text = format!("offset must be a scalar or vector with {} elements", a.shape()[0]);
-        return wrong(format!("{text} but has shape {:?}.", offset.shape()));
+        return wrong(format!(
+            "{text} but has shape {}. Pass one number, or one for each batch.",
+            Show(offset.shape())
+        ));
     }
     if !offset.dtype().is_integer() {
-        return wrong(format!("offset must be an integer but got type {}.", offset.dtype().name()));
+        return wrong(format!(
+            "offset must be an integer but got type {}. Convert it with astype(int32).",
+            offset.dtype().name()
+        ));
     }
     let pairs = dims as usize / 2;
     match (how.base, freqs) {
-        (Some(_), Some(_)) => wrong("Only one of base or freqs can have a value.".into()),
-        (None, None) => wrong("Neither base nor freqs has a value.".into()),
+        (Some(_), Some(_)) => {
+            wrong("Only one of base or freqs can have a value. Leave one of them out.".into())
+        }
+        (None, None) => wrong("Neither base nor freqs has a value. Pass one of them.".into()),
         (None, Some(freqs)) if *freqs.shape() != [pairs] => wrong(format!(
-            "freqs must be one dimensional with size {pairs} but got shape {:?}.",
-            freqs.shape()
+            "freqs must be one dimensional with size {pairs} but got shape {}. Pass one frequency for each pair of elements.",
+            Show(freqs.shape())
         )),
         _ => Ok(pairs),
     }

@@ -85,7 +85,11 @@ impl Shaped {
                 }
                 if let Some(i) = rest {
                     let known = shape::size(&out);
-                    ensure!(known != 0, "reshape", "Cannot infer the shape of an empty array");
+                    ensure!(
+                        known != 0,
+                        "reshape",
+                        "Cannot infer the shape of an empty array. Pass all sizes instead of -1."
+                    );
                     out[i] = shape::size(inputs[0]) / known;
                 }
                 Ok(out)
@@ -144,7 +148,7 @@ impl Rules for Shaped {
             if shape::broadcast_shapes(from, &shape)? != shape {
                 return Err(Error::Value(
                     format!(
-                        "Cannot broadcast array of shape {} into shape {}.",
+                        "Cannot broadcast array of shape {} into shape {}. Compile without `shapeless`.",
                         Show(from),
                         Show(&shape)
                     )
@@ -153,7 +157,11 @@ impl Rules for Shaped {
             }
         } else if shape::size(from) != shape::size(&shape) {
             let size = shape::size(from);
-            bail!("reshape", "Cannot reshape array of size {size} into shape {}.", Show(&shape));
+            bail!(
+                "reshape",
+                "Cannot reshape array of size {size} into shape {}. Compile without `shapeless`.",
+                Show(&shape)
+            );
         }
         r.view(self.view.clone(), shape)
     }

@@ -55,7 +55,7 @@ fn needs_device() {
     bench.search(&["all"]);
     set_default_device(Device::gpu(0)).expect("it was found");
     let error = set_default_device(Device::gpu(3)).expect_err("there is one only").to_string();
-    assert!(error.contains("No backend loaded for device gpu:3"), "{error}");
+    assert!(error.contains("No backend is loaded for device gpu:3"), "{error}");
     assert!(error.contains("gpu:0 (auto)") && error.contains("cpu:0 (cpu)"), "{error}");
 }
 

@@ -58,7 +58,7 @@ fn offsets_and_extents() -> Result<()> {
     assert_eq!(take(&[0, 3], &[3, 1], 8)?.to_vec::<f32>()?, [0f32; 0]);
     bench.expect_back(5);
     for (why, outcome) in [
-        ("before the memory", take(&[4], &[-2], 20)),
+        ("before the start of the memory", take(&[4], &[-2], 20)),
         ("not aligned", take(&[3], &[1], 2)),
         ("refuses the memory", take(&[17], &[1], 0)),
         ("refuses the memory", take(&[2], &[1], 60)),

@@ -17,7 +17,7 @@ fn errors_of_the_compiler_count_the_users_lines() -> Result<()> {
         let failed = outputs[0].eval().expect_err("it does not compile");
         assert!(matches!(failed.root(), Error::Runtime(_)), "{failed:?}");
         let text = failed.to_string();
-        assert!(text.contains("[broken] the kernel does not compile as opencl-c"), "{text}");
+        assert!(text.contains("[broken] The kernel does not compile as opencl-c"), "{text}");
         assert!(text.contains("broken:2:") && text.contains("nowhere"), "{text}");
         assert!(text.contains("  1 | float v = x[0];\n> 2 | float w = nowhere(v);\n"), "{text}");
     }
@@ -58,16 +58,13 @@ fn devices_without_the_language() -> Result<()> {
     let text = error(with_stream(default_stream(Device::CPU)?, || k.call(&[&x], &line(1))));
     assert_eq!(
         text,
-        "[k] the kernel is in cuda-c, msl, but the languages of cpu:0 (backend cpu) are: none."
+        "[k] The kernel is in cuda-c, msl, but cpu:0 (backend cpu) takes: none. Add a source in one of these."
     );
     let Some(gpu) = gpu() else { return Ok(()) };
     let failed = with_stream(gpu, || k.call(&[&x], &line(1))).expect_err("it takes OpenCL C");
     assert!(matches!(failed, Error::Runtime(_)));
     let text = failed.to_string();
-    assert!(
-        text.contains("in cuda-c, msl, but the languages of gpu:0 (backend opencl) are: opencl-c."),
-        "{text}"
-    );
+    assert!(text.contains("in cuda-c, msl, but gpu:0 (backend opencl) takes: opencl-c."), "{text}");
     Ok(())
 }
 

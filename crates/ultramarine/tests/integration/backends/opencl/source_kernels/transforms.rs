@@ -21,7 +21,7 @@ fn without_rules_the_error_says_what_to_do() -> Result<()> {
     assert!(
         failed
             .to_string()
-            .contains("[vjp] the kernel myexp has no vjp rule; wrap its call in custom_function")
+            .contains("[vjp] The kernel myexp has no vjp rule. Wrap its call in custom_function")
     );
     let rows = |x: &[Array]| with_stream(gpu, || k.call(&[&x[0]], &line(3)));
     let failed = vmap(rows, &[count(&[2, 3])?], [Some(0)], 0);

@@ -181,7 +181,7 @@ fn packed() -> Result<()> {
             text_of(y.broadcast_to(&[4, 2, 3])),
             text_of(along(&y, 0, 0, 1, 1)),
         ] {
-            assert!(text.contains("no addresses") && text.contains(padded.name()), "{text}");
+            assert!(text.contains("share bytes") && text.contains(padded.name()), "{text}");
         }
         assert_eq!(
             y.to_string(),
