@@ -165,7 +165,7 @@ def test_plain_types(tmp_path: Path, kind: Type, shape: tuple[int, ...]) -> None
 def test_arguments(tmp_path: Path) -> None:
     one(tmp_path / "x.gguf", Type.Q6_K)
     path = str(tmp_path / "x.gguf")
-    with pytest.raises(ValueError, match="Unknown packing 'always'. Use 'never', 'common'"):
+    with pytest.raises(ValueError, match=r"Unknown packing 'always'\. Use 'never', 'common'"):
         um.load(path, packing="always")
     with pytest.raises(ValueError, match="Blocks cannot become int8"):
         um.load(path, dtype=um.int8)

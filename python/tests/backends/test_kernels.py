@@ -88,7 +88,7 @@ def test_definitions_are_validated() -> None:
         mx.fast.kernel("k", ["x"], ["y"], {})
     with pytest.raises(
         ValueError,
-        match="Unknown language of kernels `hlsl`. Use one of opencl-c, cuda-c, msl, wgsl",
+        match=r"Unknown language of kernels `hlsl`\. Use one of opencl-c, cuda-c, msl, wgsl",
     ):
         mx.fast.kernel("k", ["x"], ["y"], {"hlsl": ""})
     with pytest.raises(ValueError, match="Unknown language"):
