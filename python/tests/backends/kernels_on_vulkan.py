@@ -191,7 +191,7 @@ def test_errors_of_the_compiler() -> None:
         (
             "y[0] = u[0].x;",
             "@group(0) @binding(2) var<uniform> u: array<vec4<f32>, 2>;",
-            "u is no scalar",
+            "u is larger than a scalar",
         ),
         (
             "y[0] = more[0];",
@@ -201,7 +201,7 @@ def test_errors_of_the_compiler() -> None:
         (
             "many[0] = 1.0; y[0] = many[0];",
             "var<workgroup> many: array<f32, 100000000>;",
-            "var<workgroup> of",
+            "var<workgroup> has",
         ),
         ("y[0] = f(1.0);", "fn f(a: f32) -> f32 { return f(a); }", "recursive"),
         ("y[0] = n;", "override n: f32;", "verride"),

@@ -47,7 +47,8 @@ def test_strict_wants_a_launcher() -> None:
     """As in mlx. MPI is not started for one process."""
     for backend in ("any", "mpi"):
         with pytest.raises(
-            RuntimeError, match=f"'{backend}' is not available. No launcher .*mpirun"
+            RuntimeError,
+            match=f"'{backend}' is not available. This process was not started .*mpirun",
         ):
             mx.distributed.init(strict=True, backend=backend)
 

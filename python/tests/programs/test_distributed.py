@@ -88,7 +88,7 @@ def test_transforms(name: str) -> None:
         ),
         (lambda d: d.all_max(mx.ones(2), stream="x"), TypeError, "argument 'stream': expected a S"),
         (lambda d: d.all_min([1, 2]), ValueError, "Invalid type list"),
-        (lambda d: d.send(mx.ones(2), 3), ValueError, r"\[send\] no process 3 to send to: the gro"),
+        (lambda d: d.send(mx.ones(2), 3), ValueError, r"\[send\] No process 3 to send to: the gro"),
         (
             lambda d: d.send(mx.ones(2), 0.5),
             TypeError,

@@ -148,11 +148,11 @@ def test_out_axes(name: str) -> None:
 def test_axes_that_do_not_fit_are_named() -> None:
     x = um.zeros((2, 3))
     with pytest.raises(
-        ValueError, match=r"in_axes does not fit: \{'a': 0\} stands for a dict of 2"
+        ValueError, match=r"in_axes does not fit: it has \{'a': 0\} for a dict of 2"
     ):
         um.vmap(lambda t: t, in_axes=({"a": 0},))({"a": x, "b": x})
     with pytest.raises(
-        ValueError, match=r"out_axes does not fit: \(0, 0, 0\) stands for a tuple of 2"
+        ValueError, match=r"out_axes does not fit: it has \(0, 0, 0\) for a tuple of 2"
     ):
         um.vmap(lambda x: (x, x), out_axes=(0, 0, 0))(x)
     with pytest.raises(ValueError, match="int or None, but in_axes has float"):

@@ -124,7 +124,7 @@ fn mistakes_are_errors_before_the_device_sees_them() {
                 let kernel = call.kernel("msl", "", "run").build()?;
                 call.launch(&kernel).input(1).run()
             },
-            "A launch names argument 1 of 1.",
+            "A launch names argument 1, and there are 1. Use a smaller index.",
         ),
         (|call| call.output(2).map(drop), "There is no output 2."),
     ];

@@ -144,7 +144,7 @@ for call, text in [
     (lambda d: d.recv((-1,), mx.int8, before), r"Invalid shape (-1,)"),
     (lambda d: d.sum_scatter(mx.ones(size + 1)), "Invalid shape"),
     (lambda d: d.sum_scatter(mx.array(1.0)), "Invalid shape ()"),
-    (lambda d: group.split(-1), "color -1 is negative"),
+    (lambda d: group.split(-1), "`color` is -1"),
 ]:
     try:
         call(mx.distributed)

@@ -100,7 +100,10 @@ fn panics_end_at_the_boundary() {
     assert_eq!(ask(1000, 0), (status::ERROR, "panicked: a panic in prepare".into()));
     assert_eq!(ask(op::MATMUL, 0).0, status::UNSUPPORTED);
     let (code, text) = ask(op::SORT, 0);
-    assert_eq!((code, text.as_str()), (status::INVALID, "sort with 2 inputs and 1 outputs"));
+    assert_eq!(
+        (code, text.as_str()),
+        (status::INVALID, "sort has 2 inputs and 1 outputs, which is not its signature")
+    );
     assert_eq!(ask(op::BINARY, 99).0, status::UNSUPPORTED);
     assert_eq!(ask(op::BINARY, binary::ADD), (status::OK, String::new()));
     let (code, text) = prepare(&plugin, null_mut(), op::BINARY, 0);

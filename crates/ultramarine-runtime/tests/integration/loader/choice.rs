@@ -101,7 +101,7 @@ fn ties() {
     let b = bench.plugin("second", "tie-a", &[]);
     bench.search(&["first", "second"]);
     assert_eq!(load_all(LoadOptions::default()), ["tie-z"]);
-    assert!(why(&b).2.contains("the same, 10") && why(&b).2.contains(&*a.to_string_lossy()));
+    assert!(why(&b).2.contains("the same score, 10") && why(&b).2.contains(&*a.to_string_lossy()));
 }
 
 /// When init fails the next best stands in, and so on; all of them say what happened.

@@ -107,7 +107,7 @@ fn steps_that_cannot_be() {
     );
     let mut newer = op("select", &[0], f32s(&[2]), json!({}));
     newer["op"]["version"] = json!(2);
-    one(newer, "version 2 of select is not known");
+    one(newer, "version 2 of select, this program 1");
     // Types.
     let exp = json!({ "code": 7 });
     one(op("unary", &[0], f32s(&[3, 2]), exp.clone()), "does not give (float32 (3, 2))");
@@ -135,7 +135,7 @@ fn steps_that_cannot_be() {
         "more bits than bool has",
     );
     let none = json!({ "op": { "name": "select", "of": [], "gives": [] } });
-    one(none, "select without a result");
+    one(none, "select has no result");
     // Views that leave their operand.
     let slice = |start: Value, step: Value| json!({ "Slice": { "start": start, "step": step } });
     for (gives, view) in [

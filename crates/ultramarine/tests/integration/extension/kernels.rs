@@ -203,7 +203,7 @@ fn mistakes_of_launches_are_errors() {
     let no_input = error(|c| with(c, ext::Binding { index: 7, ..blank() }, [1; 3]));
     assert!(no_input.contains("[bad] launch: binding 0 names input 7"), "{no_input}");
     let kind = error(|c| with(c, ext::Binding { kind: 9, ..blank() }, [1; 3]));
-    assert!(kind.contains("of a kind 9"), "{kind}");
+    assert!(kind.contains("has kind 9"), "{kind}");
     let empty = error(|c| with(c, blank(), [0, 1, 1]));
     assert!(empty.contains("group"), "{empty}");
     let short = error(|c| with(c, ext::Binding { size: 8, ..blank() }, [1; 3]));

@@ -186,7 +186,7 @@ fn an_output_may_be_a_view() {
     }
     let of = Table::new("bad").giving(&[(&[2, 3], Dtype::Int32)]).allocates();
     let error = text(of.eval(|c| share(c, 0, 0, 0, &[3, 1])).one(&[x()]).unwrap().eval());
-    assert!(error.contains("output 0 is of int32, input 0 of float32"), "{error}");
+    assert!(error.contains("output 0 is int32, input 0 is float32"), "{error}");
 }
 
 /// What tasks write down.

@@ -114,7 +114,10 @@ fn a_short_table_is_not_read() {
         context = p.context;
     });
     let error = error.unwrap_err().to_string();
-    assert_eq!(error, "[apply] um_primitive says it has 24 bytes; it has 128.");
+    assert_eq!(
+        error,
+        "[apply] um_primitive has size 24, which must be at least 128. Set its field `size` to sizeof the struct."
+    );
     // Where the context would be is not believed either.
     assert_eq!(released.load(Ordering::SeqCst), 0);
     drop(unsafe { Box::from_raw(context as *mut Table) });

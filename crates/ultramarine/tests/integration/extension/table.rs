@@ -182,7 +182,7 @@ fn operations_have_several_results() {
     );
     assert_eq!(all.ok().unwrap()[2].to_vec::<f32>().unwrap(), [3.0, 6.0]);
     let error = fails("split", &[&x], &[("indices_or_sections", Int(3)), ("axis", Int(1))]);
-    assert_eq!(error, "[split] It has 3 results, not 1.");
+    assert_eq!(error, "[split] The operation has 3 results, not 1. Pass room for each.");
     let all = call_at("divmod", &[&x, &x], &[], 2, std::ptr::null()).ok().unwrap();
     assert_eq!(all[1].to_vec::<f32>().unwrap(), [0.0; 6]);
 }
@@ -209,7 +209,7 @@ fn wrong_attributes_are_errors_that_say_what_there_are() {
     let error = fails("sum", &[&x], &[("axis", Int(0)), ("axis", Int(1))]);
     assert!(error.contains("given twice"), "{error}");
     let error = fails("sum", &[&x, &x], &[]);
-    assert_eq!(error, "[sum] 1 operands are wanted, 2 came.");
+    assert_eq!(error, "[sum] Expected 1 operands, got 2. Pass as many as the operation has.");
     assert!(
         fails("summ", &[&x], &[]).contains("There is no operation of this name; there are sum")
     );
