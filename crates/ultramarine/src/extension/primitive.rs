@@ -40,7 +40,7 @@ impl Drop for Release {
     }
 }
 
-/// An operation with its attributes.
+/// A primitive from outside: its table of rules, its identity, and its context, which ends with it.
 pub(crate) struct Primitive {
     pub name: &'static str,
     pub version: u32,

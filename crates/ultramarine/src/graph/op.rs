@@ -134,7 +134,7 @@ pub(crate) enum Transform {
     Vmap,
 }
 
-/// An operation with its attributes, or none.
+/// An operation with its attributes and [`Rules`], or none ([`Op::GIVEN`]).
 pub(crate) struct Op {
     /// The functions for the attributes in the slot; `None`: the slot holds nothing.
     table: Option<&'static Table>,

@@ -19,7 +19,7 @@ pub(crate) struct Refit<'a> {
     pub shape: &'a [usize],
 }
 
-/// A node fitted to operands of other sizes.
+/// The result of a [`Refit`]: a node for operands of other sizes.
 pub(crate) struct Fitted {
     /// The operation.
     pub op: Op,

@@ -50,7 +50,7 @@ impl Anchor {
     }
 }
 
-/// The arguments of an evaluation.
+/// The arguments of an evaluation: the operands' values, and the shape and dtype of the result.
 pub(crate) struct Call<'a> {
     /// Evaluated operands, on the op's device.
     pub inputs: &'a [Value],
@@ -147,7 +147,7 @@ macro_rules! no_derivatives {
 }
 pub(crate) use no_derivatives;
 
-/// Operands, result and its cotangent, for a reverse rule.
+/// The arguments of a reverse rule: operands, result, and the result's cotangent.
 pub(crate) struct Vjp<'a> {
     /// Operands.
     pub primals: &'a [Array],
@@ -159,7 +159,7 @@ pub(crate) struct Vjp<'a> {
     pub wanted: &'a [bool],
 }
 
-/// Operands, result and the operands' tangents (`None`: zero), for a forward rule.
+/// The arguments of a forward rule: operands, result, and the operands' tangents (`None`: zero).
 pub(crate) struct Jvp<'a> {
     /// Operands.
     pub primals: &'a [Array],
@@ -169,7 +169,8 @@ pub(crate) struct Jvp<'a> {
     pub tangents: &'a [Option<Array>],
 }
 
-/// Operands with the axis that is mapped over (`None`: not mapped).
+/// The arguments of a batching rule: operands, and the axis of each that is mapped over (`None`:
+/// not mapped).
 pub(crate) struct Vmap<'a> {
     /// Operands; a mapped one has one axis more than the op was made for.
     pub inputs: &'a [Array],
@@ -185,7 +186,7 @@ pub(crate) struct Vmap<'a> {
     pub dtype: Dtype,
 }
 
-/// An operation that is to be decomposed.
+/// An operation that its device has no kernel for, to be decomposed into others.
 pub(crate) struct Decompose<'a> {
     /// Evaluated operands, on the op's device.
     pub inputs: &'a [Array],

@@ -13,7 +13,7 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-/// A trace, under way or over.
+/// A trace, under way or over. Nodes of the trace refer to it.
 pub(crate) struct TraceState {
     /// Traces that began earlier have lower ones.
     serial: u64,
@@ -133,7 +133,8 @@ fn longest_of(inputs: &Inputs) -> Option<Arc<TraceState>> {
     found
 }
 
-/// A trace while it is under way: the function runs, and transforms walk its graph.
+/// A trace while it is under way: the function runs, and transforms walk its graph. Dropping it
+/// ends the trace.
 pub(crate) struct Tracing(Arc<TraceState>);
 
 impl Tracing {

@@ -21,7 +21,7 @@ use ultramarine_abi::schema::OpId;
 /// Shape and dtype of each result.
 pub(crate) type Results = SmallVec<[(Shape, Dtype); 3]>;
 
-/// Operands, results and the results' cotangents (`None`: zero), for a reverse rule.
+/// The arguments of a reverse rule: operands, results and the results' cotangents (`None`: zero).
 pub(crate) struct MultiOutputVjp<'a> {
     /// Operands.
     pub primals: &'a [Array],
@@ -45,7 +45,7 @@ impl MultiOutputVjp<'_> {
     }
 }
 
-/// Operands, results and the operands' tangents (`None`: zero), for a forward rule.
+/// The arguments of a forward rule: operands, results and the operands' tangents (`None`: zero).
 pub(crate) struct MultiOutputJvp<'a> {
     /// Operands.
     pub primals: &'a [Array],
@@ -85,7 +85,7 @@ pub(crate) struct ForeignIdentity {
     pub attributes: Arc<[u8]>,
 }
 
-/// The rules of an operation of several results; as [`Rules`].
+/// The rules of an operation with several results; see [`Rules`] for what each is.
 pub(crate) trait MultiOutputRules: Attribute + Debug + Send + Sync {
     /// MLX's name of the operation.
     fn name(&self) -> &'static str;
