@@ -16,7 +16,8 @@ const CLAIMED: u8 = 1;
 /// Claimed, and a thread sleeps until the value is there.
 const AWAITED: u8 = 2;
 
-/// The state of a [`SetOnce`] that threads compute: free, claimed, then the value. One byte, apart from the value.
+/// The claim of a [`SetOnce`] that threads compute: free, claimed, then the value. It is one byte,
+/// apart from the value.
 pub struct Claim(AtomicU8);
 
 modelled_statics! {

@@ -32,7 +32,8 @@ pub enum ForkStage {
 
 const STAGES: usize = ForkStage::Allocator as usize + 1;
 
-/// The work of a stage. The functions do not unwind.
+/// The work of a stage of a fork: before it, after it in the parent, and after it in the child. The
+/// functions do not unwind.
 pub struct Hook {
     /// Takes the locks.
     pub prepare: fn(),

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// The time between two questions of one thread.
 pub const PERIOD: Duration = Duration::from_millis(50);
 
-/// The language's side. The functions do not unwind.
+/// The embedding language's functions for interrupts. They do not unwind.
 pub struct Handler {
     /// Returns true if there is a request for the calling thread. Runs no code of users.
     pub is_requested: fn() -> bool,

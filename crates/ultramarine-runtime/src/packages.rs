@@ -2,7 +2,7 @@
 
 use ultramarine_abi::dlpack::device_type;
 
-/// A package that has a backend.
+/// A package that has a backend, as error messages recommend it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Package {
     /// DLPack's type of the devices.

@@ -24,7 +24,7 @@ use ultramarine_abi::{
     status,
 };
 
-/// A tensor of a call.
+/// A tensor of a call: a [`Value`](super::value::Value) with shape and dtype.
 #[derive(Clone, Copy)]
 pub struct Operand<'a> {
     pub value: &'a Value,
@@ -32,7 +32,7 @@ pub struct Operand<'a> {
     pub dtype: Dtype,
 }
 
-/// The device and stream that a job runs on.
+/// The device and stream that a job runs on. Commands are submitted through it.
 pub struct Exec {
     pub device: &'static DeviceState,
     /// The device's side of the stream; none on the host, whose kernels have none.

@@ -47,14 +47,14 @@ struct Functions {
     close: unsafe extern "C" fn(*mut c_void, *mut c_void),
 }
 
-/// A device whose backend serves groups.
+/// A device whose backend serves groups of processes, by `ultramarine.collective/1`.
 #[derive(Clone, Copy)]
 pub struct Collectives {
     device: &'static DeviceState,
     functions: Functions,
 }
 
-/// A group of devices. Dropping it gives it back.
+/// A group of devices, one in each process. Dropping it ends the group.
 pub struct CollectiveGroup {
     on: Collectives,
     handle: *mut c_void,
@@ -67,7 +67,7 @@ unsafe impl Send for CollectiveGroup {}
 // SAFETY: as above.
 unsafe impl Sync for CollectiveGroup {}
 
-/// A collective or a message.
+/// A collective or a message, for a [`CollectiveGroup`].
 #[derive(Clone, Copy)]
 pub struct CollectiveWork<'a> {
     /// One of [`ultramarine_abi::interface::collective::kind`].

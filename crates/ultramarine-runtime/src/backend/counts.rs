@@ -15,7 +15,7 @@ pub enum Dispatch {
     Cpu = 2,
 }
 
-/// Number of runs of an operation, by [`Dispatch`].
+/// The number of runs of an operation on a device, from [`op_counts`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpCount {
     /// The device that it was for.
@@ -110,9 +110,9 @@ impl OpCounters {
     }
 }
 
-/// How often each operation ran on each device since the start or the last
-/// [`reset_op_counts`], and in which way. Operations that are only views are not counted,
-/// since they reach no backend.
+/// Returns how often each operation ran on each device since the start or the last
+/// [`reset_op_counts`], and by which means. Operations that are only views are not counted, since
+/// they reach no backend.
 pub fn op_counts() -> Vec<OpCount> {
     let mut out: Vec<OpCount> = Vec::new();
     for state in std::iter::once(host()).chain(gpus().iter().copied()) {

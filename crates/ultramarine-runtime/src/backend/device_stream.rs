@@ -41,7 +41,8 @@ const RETURNS: u32 = u32::MAX - 1;
 /// Likewise of [`DeviceState::beside`].
 const BESIDE: u32 = u32::MAX - 2;
 
-/// One of our streams on one device.
+/// A stream of the host on one device, which runs ahead of the host. See the module for how
+/// submissions are numbered.
 pub struct DeviceStream {
     pub device: &'static DeviceState,
     handle: *mut c_void,

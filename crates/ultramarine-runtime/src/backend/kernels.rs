@@ -13,7 +13,8 @@ use ultramarine_abi::{
     fused::{AnchoredInterface, FusedInterface},
 };
 
-/// The functions that make plans and run commands, with what belongs to them.
+/// A table of kernels: the functions of a backend that make plans and run commands. A device has
+/// its backend's own; overlays of cpu:0 have one each.
 pub struct Kernels {
     /// The backend's name.
     pub backend: String,

@@ -57,7 +57,8 @@ use timing::Timing;
 use ultramarine_abi::{self as abi, Status, dlpack::DLDevice, status};
 use upload::Upload;
 
-/// One open device of a backend.
+/// An open device of a backend: its kernel tables, plans, streams and memory. The registry keeps it
+/// for as long as the process lives; [`crate::devices::get`] finds it.
 pub struct DeviceState {
     /// Its global name.
     pub device: Device,

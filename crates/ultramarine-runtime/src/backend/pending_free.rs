@@ -10,7 +10,8 @@ use smallvec::SmallVec;
 use std::sync::atomic::Ordering;
 use ultramarine_abi::dlpack::device_type;
 
-/// Something of a backend that must outlive its last use, with the uses that the device must complete first.
+/// An object of a backend that must outlive its last use, with the uses that the device must
+/// complete first.
 pub enum PendingFree {
     /// A buffer: its device, its handle, its size in bytes (0 if imported).
     Buffer(&'static DeviceState, *mut c_void, usize, SmallVec<[Use; 2]>),

@@ -47,7 +47,8 @@ impl Hasher for WordHasher {
     }
 }
 
-/// A backend's plan, or its refusal.
+/// A backend's plan for an operation, or its refusal. Both are cached by operation, dtypes, ranks
+/// and layouts.
 pub struct Plan {
     /// The table that made it: commands and the release go there.
     pub kernels: &'static Kernels,

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use ultramarine_abi::interface::about::{self, AboutInterface};
 use ultramarine_abi::{self as abi, dlpack::device_type};
 
-/// Properties of a loaded backend.
+/// The properties of a loaded backend, from [`backends`] and from the functions that load one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackendInfo {
     /// Name, such as `cpu`.
@@ -137,7 +137,7 @@ pub fn unknown(device: Device, hint: &str) -> Error {
     )
 }
 
-/// The loaded backends, the built-in CPU first. Loads nothing.
+/// Returns the loaded backends, the built-in CPU first. This loads none.
 #[inline]
 pub fn backends() -> Vec<BackendInfo> {
     std::iter::once(host_entry())
@@ -155,7 +155,8 @@ pub fn backend_of(device: &DeviceState) -> Option<BackendInfo> {
         .map(|e| e.info.clone())
 }
 
-/// The loaded backend of a name; the built-in one comes last. Loads nothing.
+/// Returns the loaded backend of a name; `None` if there is none. This loads none. The built-in
+/// backend is found last.
 #[inline]
 pub fn by_name(name: &str) -> Option<BackendInfo> {
     let built_in = || Some(&host_entry().info).filter(|i| i.name == name).cloned();

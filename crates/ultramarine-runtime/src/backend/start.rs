@@ -39,7 +39,7 @@ impl<T: Copy> Guarded<T> {
     }
 }
 
-/// The reason why a backend did not start.
+/// The reason why a backend did not start, which the load report shows.
 #[derive(Debug)]
 pub enum StartError {
     /// Its init, or one of its functions that describe devices, failed.

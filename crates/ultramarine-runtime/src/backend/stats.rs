@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 macro_rules! counters {
     ($($(#[$m:meta])* $name:ident,)*) => {
-        /// Counts of what the evaluator did, in the whole process.
+        /// Counts of what evaluations did, in the whole process. [`stats`] returns them.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Stats { $($(#[$m])* pub $name: u64,)* }
 
         impl Stats {
-            /// The counts by their names.
+            /// Iterates over the counts with their names.
             pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name)),*].into_iter()
             }
@@ -25,13 +25,13 @@ macro_rules! counters {
 
         static TOTALS: Totals = Totals { $($name: AtomicU64::new(0),)* };
 
-        /// The counts since the start or the last [`reset_stats`].
+        /// Returns the counts since the start or the last [`reset_stats`].
         #[inline]
         pub fn stats() -> Stats {
             Stats { $($name: TOTALS.$name.load(Ordering::Relaxed),)* }
         }
 
-        /// Sets every count to zero.
+        /// Sets every count of [`stats`] to zero.
         #[inline]
         pub fn reset_stats() {
             $(TOTALS.$name.store(0, Ordering::Relaxed);)*

@@ -63,7 +63,7 @@ impl Timing {
     }
 }
 
-/// A point of a stream, whose time is asked for later.
+/// A point of a stream, whose time the device notes and the host asks for later.
 pub struct Mark {
     device: &'static DeviceState,
     timing: Timing,

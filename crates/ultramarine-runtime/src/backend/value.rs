@@ -3,7 +3,7 @@
 use super::buffer::BufferRef;
 use crate::shape::Strides;
 
-/// A strided view of a buffer.
+/// The elements of an evaluated array: a strided view of a [`Buffer`](super::buffer::Buffer).
 pub struct Value {
     /// The memory.
     pub buffer: BufferRef,

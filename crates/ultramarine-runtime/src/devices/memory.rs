@@ -35,15 +35,16 @@ impl Whom {
     }
 }
 
-/// Bytes of arrays that exist.
+/// Returns the bytes of arrays that exist. Without a device they are summed over the accelerators,
+/// or are the CPU's on a machine that has none.
 ///
 /// # Errors
-/// [`Error::Value`] when no loaded backend has the device, or the backend's own.
+/// [`Error::Value`] when no loaded backend has the device; the backend's own errors.
 pub fn active_on(device: Option<Device>) -> Result<usize> {
     Whom::sum(device, alloc::active, |d| Ok(d.memory()?.active))
 }
 
-/// The most bytes that arrays took since the start or the last [`reset_peak_on`].
+/// Returns the most bytes that arrays took since the start or the last [`reset_peak_on`].
 ///
 /// # Errors
 /// As [`active_on`].
@@ -51,7 +52,7 @@ pub fn peak_on(device: Option<Device>) -> Result<usize> {
     Whom::sum(device, alloc::peak, |d| Ok(d.memory()?.peak))
 }
 
-/// Bytes that are kept for reuse.
+/// Returns the bytes that are kept for reuse.
 ///
 /// # Errors
 /// As [`active_on`].
@@ -59,7 +60,7 @@ pub fn cached_on(device: Option<Device>) -> Result<usize> {
     Whom::sum(device, alloc::cached, |d| Ok(d.memory()?.cache))
 }
 
-/// Starts the peak afresh; without a device, everywhere.
+/// Resets the peak of [`peak_on`]; without a device, everywhere.
 ///
 /// # Errors
 /// As [`active_on`].
@@ -67,8 +68,8 @@ pub fn reset_peak_on(device: Option<Device>) -> Result<()> {
     everywhere(device, alloc::reset_peak, DeviceState::reset_peak)
 }
 
-/// Gives what is kept for reuse back to the system; without a device, everywhere. On the CPU that is also what reading arrays of other
-/// devices left there.
+/// Returns the memory that is kept for reuse to the system; without a device, everywhere. On the
+/// CPU this includes the copies that reading arrays of other devices left there.
 ///
 /// # Errors
 /// As [`active_on`].
@@ -76,14 +77,15 @@ pub fn clear_cache_on(device: Option<Device>) -> Result<()> {
     everywhere(device, clear_cache, DeviceState::clear_cache)
 }
 
-/// Gives what the host keeps for reuse back to the system: blocks, and copies of what is on other devices.
+/// Returns the memory that the host keeps for reuse to the system: free blocks, and copies of
+/// arrays of other devices.
 pub fn clear_cache() {
     limit_host_mirrors(0);
     alloc::clear_cache();
 }
 
-/// Sets how many bytes the host may keep for reuse; returns the former limit. Copies of what is on other devices, which reading arrays
-/// leaves there, may take as much besides.
+/// Sets the most bytes that the host keeps for reuse, and returns the former limit. Copies of
+/// arrays of other devices may take as much besides.
 pub fn set_cache_limit(bytes: usize) -> usize {
     let former = alloc::set_cache_limit(bytes);
     limit_host_mirrors(alloc::cache_limit());
@@ -101,8 +103,8 @@ fn everywhere(device: Option<Device>, cpu: fn(), gpu: fn(&DeviceState)) -> Resul
     Ok(())
 }
 
-/// Bytes that arrays and cache should take at most. Without a device: summed over the
-/// backends, of each what its devices have.
+/// Returns the most bytes that arrays and cache should take; see [`set_memory_limit_on`]. Without a
+/// device the limits are summed over the backends.
 ///
 /// # Errors
 /// As [`active_on`].
@@ -116,19 +118,18 @@ pub fn memory_limit_on(device: Option<Device>) -> Result<usize> {
     }
 }
 
-/// Sets how many bytes arrays and cache should take at most; returns the former limit. On a
-/// device it is firm: what goes beyond it after mirrors were dropped and work in flight has
-/// ended is [`Error::Memory`].
+/// Sets the most bytes that arrays and cache should take, and returns the former limit. On a device
+/// the limit is firm: a request beyond it waits for work in flight and drops mirrors, and fails
+/// with [`Error::Memory`] if that does not suffice.
 ///
 /// # Errors
-/// [`Error::Value`] without a device where several backends have accelerators; else as
-/// [`active_on`].
+/// [`Error::Value`] without a device if several backends have accelerators; else as [`active_on`].
 pub fn set_memory_limit_on(bytes: usize, device: Option<Device>) -> Result<usize> {
     set("set_memory_limit", bytes, device, Limit::Memory, alloc::set_memory_limit)
 }
 
-/// Sets how many bytes may be kept for reuse; returns the former limit. The CPU's is the limit of what reading arrays of other devices leaves
-/// there, too.
+/// Sets the most bytes that are kept for reuse, and returns the former limit. The CPU's limit also
+/// bounds the copies that reading arrays of other devices leaves there.
 ///
 /// # Errors
 /// As [`set_memory_limit_on`].
@@ -136,8 +137,8 @@ pub fn set_cache_limit_on(bytes: usize, device: Option<Device>) -> Result<usize>
     set("set_cache_limit", bytes, device, Limit::Cache, set_cache_limit)
 }
 
-/// Sets how many bytes may be pinned; returns the former limit. The CPU's memory is never
-/// pinned: there it is 0 and has no effect.
+/// Sets the most bytes that may be pinned, and returns the former limit. The CPU's memory is never
+/// pinned: its limit is 0 and has no effect.
 ///
 /// # Errors
 /// As [`set_memory_limit_on`].

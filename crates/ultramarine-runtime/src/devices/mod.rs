@@ -45,7 +45,8 @@ fn get_after_loading(device: Device) -> Result<&'static DeviceState> {
     registry::find(device).ok_or_else(|| registry::unknown(device, &hint()))
 }
 
-/// Number of devices of a type. The first need of GPUs loads the backends that can be found.
+/// Returns the number of devices of a type. The first request for GPUs loads the backends that can
+/// be found.
 pub fn device_count(kind: DeviceType) -> usize {
     match kind {
         DeviceType::Cpu => 1,
@@ -56,19 +57,22 @@ pub fn device_count(kind: DeviceType) -> usize {
     }
 }
 
-/// All devices: the CPU first. The first need of GPUs loads the backends that can be found.
+/// Returns all devices, the CPU first. The first request for GPUs loads the backends that can be
+/// found.
 pub fn devices() -> Vec<Device> {
     let gpus = (0..device_count(DeviceType::Gpu)).filter_map(|i| u16::try_from(i).ok());
     [Device::CPU].into_iter().chain(gpus.map(Device::gpu)).collect()
 }
 
-/// True if a device can be used.
+/// Returns true if there is such a device. The first request for a GPU loads the backends that can
+/// be found.
 #[inline]
 pub fn is_available(device: Device) -> bool {
     get(device).is_ok()
 }
 
-/// The backend that serves a device (on cpu:0 the built-in one, on which others may lie).
+/// Returns the backend that serves a device. For cpu:0 that is the built-in one, also if an overlay
+/// lies over it.
 ///
 /// # Errors
 /// [`crate::Error::Value`] when no loaded backend has the device.

@@ -6,7 +6,7 @@ use super::search::{FileName, full_name};
 use ultramarine_abi::negotiate::{self, Host, Mismatch};
 use ultramarine_abi::{BackendAbiInfo, DeviceIdentity, identity, inline_str};
 
-/// A plugin's properties: its ABI info as text and numbers.
+/// The properties of a plugin, from its ABI info: name, versions, target and features.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackendProperties {
     /// True if the file's note holds them; else its code had to be called.
@@ -54,7 +54,7 @@ impl BackendProperties {
     }
 }
 
-/// Properties of a physical device, as the score function reports them.
+/// The properties of a physical device, as a plugin's score function reports them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceProperties {
     /// Its name; may be empty.

@@ -44,10 +44,10 @@ use pipeline::{Found, Wanted};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A filter of [`LoadOptions`].
+/// A filter of [`LoadOptions`]: true lets a backend be loaded.
 pub type Filter<'a> = dyn Fn(&Offer) -> Result<bool> + 'a;
 
-/// Options of [`load_all`].
+/// Options of [`load_all`]: which of the backends that can run here are loaded. The default is all.
 #[derive(Clone, Copy, Default)]
 pub struct LoadOptions<'a> {
     /// Globs, of which one must match `name` or `name-variant`; `None` allows all.
@@ -79,12 +79,12 @@ impl std::fmt::Debug for LoadOptions<'_> {
 /// True if everything that can be found has been loaded, or the program loads backends itself.
 static DONE: AtomicBool = AtomicBool::new(false);
 
-/// Loads the best backend of each name in the [`search_paths`]. Their devices follow those that are there, by
-/// score from high to low. What cannot be loaded is left out, and [`report`] says why. After
-/// this, nothing is loaded by itself.
+/// Loads the best backend of each name in the [`search_paths`]. Their devices are appended to those
+/// that are there, by score from high to low. [`report`] says why others were left out. After this,
+/// nothing is loaded by itself.
 ///
 /// # Errors
-/// [`Error::Value`] for a glob that is none; [`Error::Runtime`] from within a filter.
+/// [`Error::Value`] for a malformed glob; [`Error::Runtime`] from within a filter.
 pub fn load_all(options: &LoadOptions<'_>) -> Result<Vec<BackendInfo>> {
     let wanted = Wanted::new(options)?;
     let registration = Registration::begin()?;
@@ -135,11 +135,11 @@ fn one_of(places: &[String]) -> String {
     }
 }
 
-/// Loads one file, which may belong to anybody, from any directory that is safe otherwise. Its devices follow
-/// those that are there. A file that is loaded already is not loaded again.
+/// Loads one file, from any directory that nobody else can write to. It may belong to any user. Its
+/// devices are appended to those that are there. A file that is loaded already is not loaded again.
 ///
 /// # Errors
-/// [`Error::Runtime`] with the reason that also stands in the [`report`].
+/// [`Error::Runtime`] with the reason, which is also in the [`report`].
 pub fn load(path: impl AsRef<Path>) -> Result<BackendInfo> {
     let path = path.as_ref();
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -168,7 +168,8 @@ pub fn autoload() {
     }
 }
 
-/// Returns true if the next need of a GPU loads backends.
+/// Returns true if the next request for a GPU loads backends: none was loaded by the program, and
+/// `ULTRAMARINE_BACKEND_AUTOLOAD` allows it.
 pub fn loads_by_itself() -> bool {
     !DONE.load(Ordering::Acquire) && !off()
 }

@@ -19,7 +19,7 @@ use std::time::Instant;
 use ultramarine_abi::negotiate::Host;
 use ultramarine_abi::{BackendAbiInfo, DeviceIdentity};
 
-/// A backend before it is initialised, as a filter sees it.
+/// A backend that can run here, before it is initialised. A [`Filter`](super::Filter) sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
     /// Its file.

@@ -32,7 +32,7 @@ pub fn set_probe_command(command: Option<Vec<OsString>>) {
     state::lock().probe_command = command.filter(|c| !c.is_empty());
 }
 
-/// Sets the time that one child may take, which is ten seconds by default.
+/// Sets the time that one child process may take; ten seconds by default.
 pub fn set_probe_timeout(limit: Duration) {
     state::lock().probe_timeout = limit;
 }

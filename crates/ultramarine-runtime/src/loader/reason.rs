@@ -6,7 +6,7 @@ use std::fmt;
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $code:ident $name:literal $level:ident $remedy:literal;)*) => {
-        /// The kind of a reason.
+        /// The kind of a [`Reason`].
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Code {
@@ -14,7 +14,7 @@ macro_rules! codes {
         }
 
         impl Code {
-            /// Its name in the JSON report.
+            /// Returns its name in the JSON report.
             pub fn name(self) -> &'static str {
                 match self { $(Code::$code => $name,)* }
             }
@@ -132,7 +132,7 @@ codes! {
     ProbeFailed "probe_failed" Warning "set ULTRAMARINE_PROBE to the path of the program ultramarine-probe";
 }
 
-/// The reason why a candidate was left out, and the remedy.
+/// The reason why a candidate was left out: its kind, what was found, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
     /// Its kind.

@@ -75,12 +75,13 @@ named_enum! {
 /// The program shows the report.
 static REPORTED: AtomicBool = AtomicBool::new(false);
 
-/// Says that the program shows the [`report`] after it has loaded backends, so that the log does not repeat its reasons.
+/// Announces that the program shows the [`report`] itself, so that the log does not repeat its
+/// reasons.
 pub fn show_report() {
     REPORTED.store(true, Ordering::Relaxed);
 }
 
-/// A file that was examined, and its outcome.
+/// A file that the loader examined, how far it came, and its outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
     /// The file.
@@ -111,7 +112,7 @@ pub struct Candidate {
     pub milliseconds: f64,
 }
 
-/// A directory that was searched.
+/// A directory that the loader searched, and what it found there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directory {
     /// The directory.
@@ -122,7 +123,8 @@ pub struct Directory {
     pub found: Result<usize, String>,
 }
 
-/// All directories and candidates since the program started.
+/// The load report: all directories and candidates since the program started. [`report`] returns
+/// it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
     /// The directories.
@@ -132,13 +134,13 @@ pub struct Report {
     pub candidates: Vec<Candidate>,
 }
 
-/// Returns the outcomes of all candidates so far. Loads nothing.
+/// Returns the outcomes of all candidates so far. This loads none.
 pub fn report() -> Report {
     let state = state::lock();
     Report { directories: state.directories.clone(), candidates: state.candidates.clone() }
 }
 
-/// [`report`] as JSON.
+/// Returns the [`report`] as JSON.
 pub fn report_json() -> String {
     let report = report();
     let directories: Vec<Value> = report.directories.iter().map(directory).collect();
@@ -215,8 +217,8 @@ fn properties(f: &BackendProperties) -> Value {
 const WITHOUT_NOTE: &str = "its file has no note with the ABI info, so its code ran before the processor and the contract were checked";
 const KEEP_NOTE: &str = "use UM_DEFINE_BACKEND, which adds the note, and keep the section .note.ultramarine when stripping";
 
-/// [`report`] as a table for people: each candidate with its score and devices, or with the reason
-/// why it was left out and the remedy.
+/// Returns the [`report`] as a table for a terminal: each candidate with its score and devices, or
+/// with the reason why it was left out and the remedy.
 pub fn report_table() -> String {
     let report = report();
     let mut out = String::from("Searched:\n");

@@ -10,7 +10,7 @@ const PATH_VARIABLE: &str = "ULTRAMARINE_BACKEND_PATH";
 /// The directory that was chosen when the library was built.
 const BUILT_IN: Option<&str> = option_env!("ULTRAMARINE_BACKEND_DIR");
 
-/// Why a directory is searched, or how a file was found.
+/// The reason why a directory is searched, or how a file was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Rule {
@@ -41,7 +41,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// A directory that is searched.
+/// A directory that is searched, from [`search_paths`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchPath {
     /// The directory, absolute.
@@ -50,9 +50,10 @@ pub struct SearchPath {
     pub rule: Rule,
 }
 
-/// Where backends are looked for now, in order. An environment variable that the process may not trust
-/// (it runs with more rights than its user has) is ignored; so are relative paths: the
-/// working directory is never searched.
+/// Returns the directories in which backends are looked for now, in order.
+///
+/// Environment variables are ignored if the process runs with more rights than its user has.
+/// Relative paths are ignored, too: the working directory is never searched.
 pub fn search_paths() -> Vec<SearchPath> {
     let state = state::lock();
     if let Some(set) = &state.set {
@@ -76,16 +77,16 @@ fn with_rule(paths: impl Iterator<Item = PathBuf>, rule: &Rule) -> Vec<SearchPat
     paths.filter(|p| p.is_absolute()).map(|path| SearchPath { path, rule: rule.clone() }).collect()
 }
 
-/// Searches these directories from now on, and no others. Relative ones are taken from the working
-/// directory of now. `None` goes back to the rules.
+/// Searches these directories from now on, and no others. Relative ones are resolved against the
+/// present working directory. `None` restores the rules.
 pub fn set_search_paths(paths: Option<Vec<PathBuf>>) {
     let absolute = |p: PathBuf| std::path::absolute(&p).unwrap_or(p);
     state::lock().set = paths.map(|all| all.into_iter().map(absolute).collect());
 }
 
-/// Adds a directory behind those of the rules; `why` stands in the report. It counts where neither the
-/// environment nor [`set_search_paths`] says where to look. A directory that is there already, or is
-/// relative, is not added.
+/// Adds a directory after those of the rules; `why` is shown in the report. It has no effect while
+/// the environment or [`set_search_paths`] says where to look. A directory that is there already,
+/// or is relative, is not added.
 pub fn add_search_directory(path: impl Into<PathBuf>, why: &str) {
     let path = path.into();
     let mut state = state::lock();

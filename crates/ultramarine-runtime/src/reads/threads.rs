@@ -16,7 +16,7 @@ const THREADS: usize = 4;
 /// Bytes that reads may be ahead of what needs them.
 const AHEAD: usize = 256 << 20;
 
-/// A read in pieces, which several threads may read at once.
+/// A read in pieces, which several threads may read at the same time.
 pub trait Read: Send + Sync + 'static {
     /// Bytes that are read ahead of what needs them, until [`consumed`] is told; asked for once, before the read begins.
     fn ahead(&self) -> usize {

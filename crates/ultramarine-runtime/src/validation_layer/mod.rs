@@ -90,8 +90,8 @@ static CONTEXTS: [OnceLock<Context>; SLOTS] = [const { OnceLock::new() }; SLOTS]
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
 static FINDINGS: AtomicU64 = AtomicU64::new(0);
 
-/// Number of calls and answers so far that broke the contract's rules. A backend gets the layer if the environment
-/// variable `ULTRAMARINE_VALIDATE` is `1` when it starts.
+/// Returns the number of calls and answers so far that broke the contract's rules. A backend gets
+/// the layer if the environment variable `ULTRAMARINE_VALIDATE` is `1` when it starts.
 pub fn validation_findings() -> u64 {
     FINDINGS.load(Ordering::Relaxed)
 }

@@ -17,7 +17,7 @@ pub(super) const EXPORTED: u64 = 1 << 62;
 /// The marks, which are no part of a count.
 pub(super) const MARKS: u64 = MIRRORED | EXPORTED;
 
-/// A holder of a buffer, which lives as long as it has a holder.
+/// A holder of a [`Buffer`], which lives as long as it has one.
 pub struct BufferRef(pub(super) NonNull<Buffer>);
 
 // SAFETY: holders share the buffer, which is `Sync`, and any may be the last.
@@ -50,7 +50,8 @@ impl Drop for BufferRef {
     }
 }
 
-/// An export of a buffer's memory, until this is dropped.
+/// An export of a buffer's memory to another library, until it is dropped. Exported memory is never
+/// donated, mirrored or recycled.
 pub struct Export(ManuallyDrop<BufferRef>);
 
 impl Export {

@@ -45,7 +45,8 @@ enum Owner {
     Tensor(#[allow(dead_code, reason = "held, not read")] ManagedTensor),
 }
 
-/// A command's use of a buffer: the number of its submission on a stream.
+/// A command's use of a buffer: the number of its submission on a stream. Once the stream's event
+/// has reached the number, the use has completed.
 #[derive(Clone, Copy)]
 pub struct Use {
     pub stream: &'static DeviceStream,
@@ -63,7 +64,7 @@ struct Uses {
     reads: SmallVec<[Use; 1]>,
 }
 
-/// A block of memory on one device.
+/// A block of memory on one device, which it returns to. [`BufferRef`] holds it.
 pub struct Buffer {
     /// Holders, exports, and whether there are mirrors.
     counts: AtomicU64,

@@ -86,7 +86,8 @@ struct Output {
     strides: Strides,
 }
 
-/// Commands with their plans, a static plan of the memory between them, and what is bound at each run.
+/// The recorded commands of an evaluation: their plans, a static plan of the memory between them,
+/// and what is bound at each run.
 pub struct Executable {
     device: &'static DeviceState,
     steps: Box<[Step]>,

@@ -51,7 +51,8 @@ enum Kind {
     Taken,
 }
 
-/// The commands that a thread has given to a device, and the memory that it took for them.
+/// A recording under way: the commands that a thread has given to a device, and the memory that it
+/// took for them. It becomes an [`Executable`](super::Executable).
 pub struct Recording {
     device: &'static DeviceState,
     memory: Vec<Memory>,

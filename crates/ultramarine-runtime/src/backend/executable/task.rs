@@ -7,7 +7,7 @@ use crate::dtype::Dtype;
 use crate::shape::Shape;
 use ultramarine_abi::Tensor;
 
-/// An operation that was recorded, or a fused program of several.
+/// An operation of an executable, or a fused program of several, as profiles show it.
 #[derive(Clone, Debug)]
 pub struct Task {
     /// MLX's name of the operation; of a program, that of the last.
@@ -22,7 +22,7 @@ pub struct Task {
     pub decomposed: bool,
 }
 
-/// Is told what a run does.
+/// An observer of a run, such as a profile.
 pub trait Watch {
     /// An operation begins, or, inside of one that has several, a command.
     fn begin(&mut self, task: &Task);

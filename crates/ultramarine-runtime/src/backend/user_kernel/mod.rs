@@ -64,7 +64,7 @@ impl KernelSource<'_> {
     }
 }
 
-/// Properties of a kernel on a device; 0 is unknown.
+/// Properties of a compiled kernel on a device; 0 is unknown.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KernelProperties {
     /// Most threads of a group.
@@ -75,7 +75,7 @@ pub struct KernelProperties {
     pub max_shared: u32,
 }
 
-/// An argument of a launch.
+/// An argument of a launch of a [`UserKernel`].
 pub enum Argument<'a> {
     Read(Operand<'a>),
     Write(Operand<'a>),
@@ -106,7 +106,7 @@ impl Compiled {
     }
 }
 
-/// A compiled kernel of one device.
+/// A compiled kernel of a user's on one device. It is kept by its content.
 pub struct UserKernel {
     /// Taken when it is dropped.
     compiled: Option<Compiled>,
