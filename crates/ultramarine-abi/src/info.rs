@@ -165,7 +165,8 @@ impl BackendAbiInfo {
     }
 }
 
-/// The note as it lies in an ELF file, in section [`note::ELF_SECTION`].
+/// The ABI info as a note of an ELF file, in section [`note::ELF_SECTION`]. The loader reads it
+/// before it opens the library.
 #[repr(C, align(4))]
 #[derive(Clone, Copy, Debug)]
 pub struct ElfNote {

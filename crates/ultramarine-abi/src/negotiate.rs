@@ -21,7 +21,7 @@ use core::fmt;
 /// is frozen it is the size of today's.
 pub const INFO_SIZE_MIN: u32 = size_of::<BackendAbiInfo>() as u32;
 
-/// The host's side of everything that a backend must agree with.
+/// The properties of a host process that a backend must agree with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Host {
     /// Contract version.
@@ -54,7 +54,8 @@ impl Host {
     }
 }
 
-/// Why a backend is refused.
+/// The reason why a backend is refused. `Display` says what the backend has and what the host
+/// needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mismatch {
@@ -221,7 +222,7 @@ fn order(code: u8) -> String {
     }
 }
 
-/// Names of the bits of [`BackendAbiInfo::sanitizers`].
+/// Returns the names of the bits of [`BackendAbiInfo::sanitizers`].
 pub fn sanitizers(bits: u32) -> String {
     let names = [
         (sanitizer::ADDRESS, "AddressSanitizer"),
@@ -237,29 +238,36 @@ pub fn sanitizers(bits: u32) -> String {
     }
 }
 
-/// Returns true for a valid name of a backend: lower-case letters, digits and `_`, not empty.
+/// Returns true for a valid name of a backend: not empty, of lower-case letters, digits and `_`.
 pub fn valid_name(name: &str) -> bool {
     !name.is_empty()
         && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
 }
 
-/// Returns true for a valid variant: letters, digits, `_`, `.` and `-`; may be empty.
+/// Returns true for a valid variant of a backend: of letters, digits, `_`, `.` and `-`. It may be
+/// empty.
 pub fn valid_variant(variant: &str) -> bool {
     variant.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b))
 }
 
-/// Returns true if the two versions of the contract are compatible.
+/// Returns true if two versions of the contract are compatible.
 pub const fn abi_agrees(theirs: (u16, u16), ours: (u16, u16)) -> bool {
     theirs.0 == ours.0 && (ours.0 != 0 || theirs.1 == ours.1)
 }
 
-/// Checks the ABI info of a backend against this host.
+/// Checks the ABI info of a backend against this process.
+///
+/// # Errors
+/// The first rule that is broken; see [`check_for`].
 pub fn check(info: &BackendAbiInfo) -> Result<(), Mismatch> {
     check_for(&Host::here(), info)
 }
 
-/// Checks the ABI info of a backend against `host`, and returns the first rule that is broken.
-/// Rules are in an order in which none reads a field that an earlier one finds unreadable.
+/// Checks the ABI info of a backend against `host`. No rule reads a field that an earlier one found
+/// unreadable.
+///
+/// # Errors
+/// The first rule that is broken.
 pub fn check_for(host: &Host, info: &BackendAbiInfo) -> Result<(), Mismatch> {
     // The versions come before the length: another major may have another layout, and
     // its number is what tells people what to do.
@@ -308,6 +316,9 @@ pub fn check_for(host: &Host, info: &BackendAbiInfo) -> Result<(), Mismatch> {
 ///
 /// # Safety
 /// `table.name` is NULL or NUL-terminated.
+///
+/// # Errors
+/// The first rule that is broken.
 pub unsafe fn check_table(info: &BackendAbiInfo, table: &BackendTable) -> Result<(), Mismatch> {
     if table.size < TABLE_SIZE_MIN {
         return Err(Mismatch::TableSize { theirs: table.size, least: TABLE_SIZE_MIN });

@@ -3,7 +3,8 @@
 use crate::{Status, Tensor, TensorDesc, schema::OpId};
 use core::ffi::{c_char, c_void};
 
-/// An error: a status with a text. Opaque; made by [`HostTable::error_new`], freed by the host.
+/// An error: a status with a text. Opaque to backends. [`HostTable::error_new`] makes one, the host
+/// frees it.
 #[repr(C)]
 pub struct Error {
     _opaque: [u8; 0],
@@ -130,7 +131,7 @@ pub mod device_flag {
     pub const UPLOADS_IN_ORDER: u32 = 16;
 }
 
-/// One command: a plan with its tensors and scalars. Pointers are valid during the call only.
+/// A command: a plan with its tensors and scalars. Pointers are valid during the call only.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Command {

@@ -5,7 +5,8 @@ use crate::{Error, Status};
 use core::ffi::{c_char, c_void};
 use ultramarine_dlpack::DLDataType;
 
-/// Arguments of an evaluation, on the CPU or on a device.
+/// Arguments of an evaluation, on the CPU or on a device. Inputs and outputs are `view_stride`
+/// bytes apart, since structs of a later version are longer.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct EvalCall {
@@ -27,8 +28,8 @@ pub struct EvalCall {
     pub host_call: *mut c_void,
 }
 
-/// A kernel in source form. Its text is preceded by the language's prelude. The languages `ptx` and `cubin` are compiled
-/// code, which is loaded as it is.
+/// A kernel in source form. The host puts the language's prelude before it. The languages `ptx` and
+/// `cubin` are compiled code, which is loaded as it is.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct KernelText {
@@ -50,13 +51,13 @@ pub struct KernelText {
     pub source_bytes: u64,
 }
 
-/// A compiled kernel. Opaque; good until the call of the evaluation returns.
+/// A compiled kernel. Opaque; valid until the call of the evaluation returns.
 #[repr(C)]
 pub struct KernelHandle {
     _opaque: [u8; 0],
 }
 
-/// Properties of a kernel on a device.
+/// Properties of a compiled kernel on its device.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KernelProperties {
@@ -64,7 +65,7 @@ pub struct KernelProperties {
     pub size: u32,
     /// Most threads of a group for this kernel.
     pub max_group: u32,
-    /// Sizes that suit the device are multiples of this.
+    /// Group sizes that are multiples of this are the fastest.
     pub group_multiple: u32,
     /// Bytes of shared memory of a group.
     pub max_shared: u32,
@@ -84,7 +85,7 @@ pub mod bind {
     pub const CONSTANTS: u32 = 4;
 }
 
-/// An argument of a launch.
+/// An argument of a launch. Its kind says which of the other fields count.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Binding {
@@ -104,7 +105,7 @@ pub struct Binding {
     pub bytes: u64,
 }
 
-/// A launch: `grid` groups of `group` threads.
+/// A launch of a kernel: `grid` groups of `group` threads, along x, y and z.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Dispatch {
@@ -124,7 +125,8 @@ pub struct Dispatch {
     pub group: [u32; 3],
 }
 
-/// Work for a stream. Its failure is that of the evaluation that enqueued it.
+/// Work for a stream, for [`ExtensionHost::enqueue`](super::ExtensionHost::enqueue). If it fails,
+/// the evaluation that enqueued it fails with the same error.
 pub type Task = unsafe extern "C" fn(context: *mut c_void, error: *mut *mut Error) -> Status;
 /// Ends the context of a [`Task`].
 pub type TaskDrop = unsafe extern "C" fn(context: *mut c_void);

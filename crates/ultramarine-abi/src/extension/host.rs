@@ -48,8 +48,11 @@ pub struct Attribute {
     pub reserved: u32,
 }
 
-/// Functions that the host lends. They may be called from any thread; those with a `host_call`, while the evaluation's
-/// call lasts, by its thread.
+/// Functions that the host lends to extensions. The struct lives as long as the process.
+///
+/// Functions with the argument `host` may be called from any thread. Functions with `host_call`
+/// ([`EvalCall::host_call`](super::EvalCall::host_call)) may be called during the evaluation, by
+/// its thread.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ExtensionHost {
@@ -63,7 +66,8 @@ pub struct ExtensionHost {
     pub host: *mut c_void,
     /// Version of Ultramarine, NUL-terminated.
     pub version: *const c_char,
-    /// Makes an error from a status and UTF-8 text.
+    /// Makes an error from a status and UTF-8 text. The caller owns it until it frees it, or
+    /// returns it.
     pub error_new: Option<
         unsafe extern "C" fn(
             host: *mut c_void,
@@ -72,9 +76,9 @@ pub struct ExtensionHost {
             length: u64,
         ) -> *mut Error,
     >,
-    /// The status of an error.
+    /// Returns the status of an error.
     pub error_code: Option<unsafe extern "C" fn(host: *mut c_void, error: *const Error) -> Status>,
-    /// The text of an error, which is good until it is freed. Not NUL-terminated.
+    /// Returns the text of an error, which is valid until it is freed. It has no NUL at its end.
     pub error_text: Option<
         unsafe extern "C" fn(
             host: *mut c_void,
@@ -84,13 +88,13 @@ pub struct ExtensionHost {
     >,
     /// Frees an error.
     pub error_free: Option<unsafe extern "C" fn(host: *mut c_void, error: *mut Error)>,
-    /// A handle of one's own.
+    /// Returns a new handle of an array, which the caller owns.
     pub array_retain: Option<
         unsafe extern "C" fn(host: *mut c_void, array: *const ArrayHandle) -> *mut ArrayHandle,
     >,
     /// Ends a handle. NULL is ignored.
     pub array_release: Option<unsafe extern "C" fn(host: *mut c_void, array: *mut ArrayHandle)>,
-    /// Shape and dtype.
+    /// Writes shape and dtype of an array.
     pub array_type: Option<
         unsafe extern "C" fn(
             host: *mut c_void,
@@ -98,7 +102,7 @@ pub struct ExtensionHost {
             of: *mut TensorType,
         ) -> Status,
     >,
-    /// The stream that computes it.
+    /// Writes the stream that computes an array.
     pub array_place: Option<
         unsafe extern "C" fn(
             host: *mut c_void,
@@ -106,7 +110,7 @@ pub struct ExtensionHost {
             place: *mut PlaceCode,
         ) -> Status,
     >,
-    /// Computes arrays and waits. Not inside of an evaluation.
+    /// Computes arrays and waits for them. Must not be called inside of an evaluation.
     pub array_eval: Option<
         unsafe extern "C" fn(
             host: *mut c_void,
@@ -115,7 +119,8 @@ pub struct ExtensionHost {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// The elements in host memory, read-only; computes them if need be. Good as long as the handle.
+    /// Gives a view of an array's elements in host memory, which are computed first. Valid as long
+    /// as the handle; read-only.
     pub array_view: Option<
         unsafe extern "C" fn(
             host: *mut c_void,
@@ -124,7 +129,7 @@ pub struct ExtensionHost {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// A copy of `bytes` bytes, row-major.
+    /// Makes an array of `bytes` bytes in row-major order, which are copied.
     pub array_from_bytes: Option<
         unsafe extern "C" fn(
             host: *mut c_void,
@@ -135,8 +140,8 @@ pub struct ExtensionHost {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// A constant of a shape, from the little-endian bits (16 bytes) of a value of its dtype. Scalars have no home: they follow
-    /// what they meet.
+    /// Makes an array of one value, from the little-endian bits (16 bytes) of the value in the
+    /// type's dtype. An array without axes is computed where its other operands are.
     pub array_full: Option<
         unsafe extern "C" fn(
             host: *mut c_void,
@@ -146,7 +151,7 @@ pub struct ExtensionHost {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// The dtype that both promote to.
+    /// Writes the dtype that operands of two dtypes are converted to.
     pub promote_types: Option<
         unsafe extern "C" fn(
             host: *mut c_void,
@@ -156,11 +161,11 @@ pub struct ExtensionHost {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// 1 if the dtype is of the category, 0 if not, -1 for a category that is none.
+    /// Returns 1 if the dtype is of the category, 0 if it is not, -1 if there is no such category.
     pub issubdtype: Option<
         unsafe extern "C" fn(host: *mut c_void, dtype: DLDataType, category: *const c_char) -> i32,
     >,
-    /// The shape that all broadcast to, and the promoted dtype.
+    /// Writes the shape that all types broadcast to, and the dtype that they promote to.
     pub broadcast_types: Option<
         unsafe extern "C" fn(
             host: *mut c_void,
@@ -170,7 +175,7 @@ pub struct ExtensionHost {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// Arrays broadcast to one shape.
+    /// Broadcasts arrays against each other. The caller owns the results.
     pub broadcast_arrays: Option<
         unsafe extern "C" fn(
             host: *mut c_void,
@@ -180,7 +185,9 @@ pub struct ExtensionHost {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// An operation of Ultramarine by its name. Attributes have the names of mlx.core's keyword arguments.
+    /// Runs an operation of Ultramarine by its name, such as "add"
+    /// (`docs/extension-operations.md`). Attributes have the names of mlx.core's keyword arguments.
+    /// The caller owns the results.
     pub operation: Option<
         unsafe extern "C" fn(
             host: *mut c_void,
@@ -195,7 +202,8 @@ pub struct ExtensionHost {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// A primitive. Takes over its context.
+    /// Applies a primitive, whose context it takes over. The outputs are lazy, and the caller owns
+    /// them.
     pub apply: Option<
         unsafe extern "C" fn(
             host: *mut c_void,
@@ -207,7 +215,8 @@ pub struct ExtensionHost {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// Calls `body(context, i)` for every `i < count` on the host's thread pool; returns when all are done.
+    /// Calls `body(context, i)` for every `i < count`, on the host's threads and the calling one;
+    /// returns when all calls have.
     pub parallel_for: Option<
         unsafe extern "C" fn(
             host: *mut c_void,
@@ -216,9 +225,10 @@ pub struct ExtensionHost {
             context: *mut c_void,
         ),
     >,
-    /// Threads that `parallel_for` uses at most.
+    /// Returns the most threads that `parallel_for` uses.
     pub thread_count: Option<unsafe extern "C" fn(host: *mut c_void) -> u32>,
-    /// New memory for an output; `strides` in elements, dense in some order of the axes, or NULL for row-major.
+    /// Gives an output new memory. `strides` are in elements and dense in some order of the axes;
+    /// NULL: row-major.
     pub allocate: Option<
         unsafe extern "C" fn(
             host_call: *mut c_void,
@@ -228,7 +238,8 @@ pub struct ExtensionHost {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// An input's memory for an output, if nobody else needs it; else UNSUPPORTED without an error.
+    /// Gives an output an input's memory, if nothing else needs it. Else it returns
+    /// [`crate::status::UNSUPPORTED`] without an error object.
     pub take: Option<
         unsafe extern "C" fn(
             host_call: *mut c_void,
@@ -238,7 +249,8 @@ pub struct ExtensionHost {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// An output that is a view of an input's elements, from `offset` elements on; it may not be written.
+    /// Makes an output a view of an input's elements, from `offset` elements on. It must not be
+    /// written.
     pub share: Option<
         unsafe extern "C" fn(
             host_call: *mut c_void,
@@ -249,8 +261,9 @@ pub struct ExtensionHost {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// On the CPU: a task that runs on the stream behind the evaluation and before whatever needs the outputs. `drop` ends
-    /// the context, once, also when the task never runs, and when enqueueing fails.
+    /// On the CPU: enqueues a task, which runs on the stream after the evaluation and before
+    /// anything that needs the outputs. `drop` ends the context, once, also if the task never runs
+    /// and if this call fails.
     pub enqueue: Option<
         unsafe extern "C" fn(
             host_call: *mut c_void,
@@ -260,7 +273,8 @@ pub struct ExtensionHost {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// Compiles a kernel, or finds it. A failure's error holds the compiler's log and the source's lines.
+    /// Compiles a kernel, or finds the one that was compiled before. If the compiler fails, the
+    /// error has its log with lines of the source.
     pub kernel: Option<
         unsafe extern "C" fn(
             host_call: *mut c_void,
@@ -278,7 +292,8 @@ pub struct ExtensionHost {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// Memory of the device until the launches are done.
+    /// Allocates memory of the device, which is released once the launches are done. `temporary`
+    /// gets its number.
     pub temporary: Option<
         unsafe extern "C" fn(
             host_call: *mut c_void,
@@ -287,7 +302,8 @@ pub struct ExtensionHost {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// Makes an input row-major for the launches that follow, if it is not; its view changes accordingly.
+    /// Makes an input row-major for the launches that follow, by a copy unless it is already.
+    /// `view` gets its new view.
     pub contiguous: Option<
         unsafe extern "C" fn(
             host_call: *mut c_void,
@@ -296,7 +312,7 @@ pub struct ExtensionHost {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// Gives a launch to the stream.
+    /// Enqueues a launch on the evaluation's stream.
     pub launch: Option<
         unsafe extern "C" fn(
             host_call: *mut c_void,
@@ -305,12 +321,13 @@ pub struct ExtensionHost {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// The text that precedes kernels of a language, NUL-terminated, or NULL.
+    /// Returns the text that the host puts before kernels of a language, NUL-terminated, or NULL.
     pub prelude:
         Option<unsafe extern "C" fn(host: *mut c_void, language: *const c_char) -> *const c_char>,
-    /// Says how primitives of a name are made again, for functions in files; since 1.2. `package` is the package to install or
-    /// import, for errors where the name is unknown. The context is good as long as the process lives; a later call for a
-    /// name takes an earlier one's place.
+    /// Registers the function that makes primitives of a name again, for functions in files. Since
+    /// 1.2. `package` names the package to install, for the error of programs that do not know the
+    /// name. The context lives as long as the process. A later call for the same name replaces the
+    /// function.
     pub provide: Option<
         unsafe extern "C" fn(
             host: *mut c_void,

@@ -1,20 +1,22 @@
 //! The C contract between Ultramarine and operations that are built outside of it.
 //!
-//! An extension hands the host [`Primitive`]s and gets arrays back; it reaches the host through an [`ExtensionHost`].
-//! The rules of the boundary are those of backends (see the crate's page). Besides:
+//! An extension gives the host [`Primitive`]s and gets arrays back. It calls the host through an [`ExtensionHost`]. The
+//! rules of the boundary are those of backends (see the crate's page). Besides:
 //!
-//! * Arrays are handles. One that is passed in is borrowed: it is good until the call returns;
-//!   [`ExtensionHost::array_retain`] makes one of your own. One that is passed out is the receiver's, who ends it by
-//!   [`ExtensionHost::array_release`].
-//! * A function that fails writes no output. What it was to take over (it says so) it takes over also when it fails.
-//! * Rules are called without a lock of the host's, from any thread. They may call the host.
-//! * A rule that is not there is a NULL function, or returns [`crate::status::UNSUPPORTED`] without an error object. An
-//!   evaluation may return it with words, which are reported where there is no `compose` either.
-//! * A struct that is to be filled comes with its `size` set by whoever asks. A rule's results are NULL before the call.
-//! * A rule may hand out one of its inputs as a result, by [`ExtensionHost::array_retain`]. If it fails it releases what it
-//!   made itself.
-//! * `error` may be NULL where the host is called and is never NULL where a rule is called.
-//! * In arrays of structs without a stride of their own, elements lie `size` bytes apart, the first one's.
+//! * Arrays are handles. A handle that is passed in is borrowed: it is valid until the call returns, and
+//!   [`ExtensionHost::array_retain`] makes one that you own. A handle that is passed out belongs to the receiver, who
+//!   ends it by [`ExtensionHost::array_release`].
+//! * A rule may return one of its inputs as a result, by [`ExtensionHost::array_retain`]. A rule that fails releases
+//!   what it has made.
+//! * A function that takes something over says so, and takes it over also if it fails. A function that fails writes no
+//!   output.
+//! * Rules are called without a lock of the host's, from any thread, at the same time for different arrays. They may
+//!   call the host.
+//! * A missing rule is a NULL function, or returns [`crate::status::UNSUPPORTED`] without an error object. An evaluation
+//!   may return it with an error object, which is reported if there is no `compose` either.
+//! * The caller sets the `size` of a struct that is to be filled. A rule's results are NULL before the call.
+//! * `error` may be NULL in functions of the host, and is never NULL in rules.
+//! * In an array of structs without a stride of its own, elements are as far apart as the first one's `size` says.
 //!
 //! `include/ultramarine/extension.h` says the same in C.
 
@@ -34,10 +36,10 @@ use ultramarine_dlpack::DLDataType;
 
 /// Incompatible changes of this contract, which has its own version. A host takes extensions of its own major.
 pub const EXTENSION_MAJOR: u16 = 1;
-/// Additions to this contract, which stand behind the sizes of structs.
+/// Additions to this contract, which append fields to structs.
 pub const EXTENSION_MINOR: u16 = 2;
 
-/// An array. Opaque.
+/// A handle of an array. Opaque, usable from any thread.
 #[repr(C)]
 pub struct ArrayHandle {
     _opaque: [u8; 0],
@@ -57,7 +59,7 @@ pub mod place {
     pub const GPU: u32 = 1;
 }
 
-/// Place where an operation runs.
+/// The place where an operation runs.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlaceCode {
@@ -75,7 +77,7 @@ pub struct PlaceCode {
     pub reserved: u32,
 }
 
-/// Shape and dtype.
+/// Shape and dtype of an array.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct TensorType {
@@ -99,7 +101,7 @@ pub mod view {
     pub const MAY_TAKE: u32 = 2;
 }
 
-/// A tensor of an evaluation. Valid during the call.
+/// A tensor of an evaluation: its elements in memory. Valid during the call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct View {

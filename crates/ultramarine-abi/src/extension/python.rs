@@ -7,7 +7,8 @@ use core::ffi::{CStr, c_void};
 /// Name of the capsule, which is also where it is found.
 pub const PYTHON_CAPSULE: &CStr = c"ultramarine._C_API";
 
-/// Target of the capsule. All functions want the interpreter lock; objects are CPython's `PyObject *`.
+/// The target of the capsule [`PYTHON_CAPSULE`]. All functions need the interpreter lock; objects
+/// are CPython's `PyObject *`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct PythonApi {
@@ -19,16 +20,18 @@ pub struct PythonApi {
     pub minor: u16,
     /// The host table.
     pub host: *const ExtensionHost,
-    /// 1 if the object is an array.
+    /// Returns 1 if the object is an `ultramarine.array`, else 0.
     pub is_array: Option<unsafe extern "C" fn(object: *mut c_void) -> i32>,
-    /// The array of an `ultramarine.array`: borrowed, good while the object lives and no Python code runs. NULL and a
-    /// TypeError for anything else.
+    /// Returns the handle of an `ultramarine.array`. It is borrowed: valid while the object lives
+    /// and no Python code runs. NULL and a TypeError for any other object.
     pub array_borrow: Option<unsafe extern "C" fn(object: *mut c_void) -> *mut ArrayHandle>,
-    /// An array of your own of whatever `ultramarine.asarray` takes. NULL and an exception.
+    /// Returns an array, which the caller owns, of anything that `ultramarine.asarray` takes. NULL
+    /// with an exception set if it fails.
     pub array_from_object: Option<unsafe extern "C" fn(object: *mut c_void) -> *mut ArrayHandle>,
-    /// A new `ultramarine.array`. Takes the handle over, also when it fails (NULL and an exception).
+    /// Returns a new reference to an `ultramarine.array`. Takes the handle over, also if it fails
+    /// (NULL with an exception set).
     pub array_to_object: Option<unsafe extern "C" fn(array: *mut ArrayHandle) -> *mut c_void>,
-    /// Converts an argument of `stream=` to a place. Returns 0, or -1 and sets a TypeError.
+    /// Converts an argument `stream=` to a place. Returns 0, or -1 with a TypeError set.
     pub place_from_object:
         Option<unsafe extern "C" fn(object: *mut c_void, place: *mut PlaceCode) -> i32>,
     /// Sets the exception of an error, which it takes over, and returns NULL.

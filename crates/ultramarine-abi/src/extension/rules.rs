@@ -10,10 +10,13 @@ pub mod primitive {
     pub const ALLOCATES: u32 = 1;
 }
 
-/// An operation with its attributes. The host copies the struct, the name and the attributes.
+/// An operation with its attributes: the table of its rules. The host copies the struct, the name
+/// and the attributes; [`ExtensionHost::apply`](super::ExtensionHost::apply) takes the context
+/// over.
 ///
-/// Only `infer` and one evaluation or `compose` are required. `compose` is the operation written with others: where a
-/// derivative, batching or an evaluation has no rule of its own, it follows from it.
+/// Required are `infer`, and `compose` or an evaluation. `compose` writes the operation with
+/// others: derivatives, batching and evaluations that have no rule of their own are computed from
+/// it.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Primitive {
@@ -23,7 +26,8 @@ pub struct Primitive {
     pub flags: u32,
     /// Name, NUL-terminated UTF-8.
     pub name: *const c_char,
-    /// Name, version and attributes say whether two primitives are the same operation.
+    /// Version. Primitives of equal name, version and attributes are the same operation, which may
+    /// be computed once.
     pub version: u32,
     /// Number of outputs, at least 1.
     pub n_outputs: u32,
@@ -33,7 +37,9 @@ pub struct Primitive {
     pub attribute_bytes: u64,
     /// First argument of the rules.
     pub context: *mut c_void,
-    /// Shapes and dtypes of the outputs (whose `size` the host has set); the place for errors about operands.
+    /// Writes shapes and dtypes of the outputs, whose `size` the host has set, and refuses operands
+    /// that do not fit. It is called again for other shapes, and gives the same answer for the same
+    /// inputs.
     pub infer: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -43,11 +49,15 @@ pub struct Primitive {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// On the CPU, in the stream's order.
+    /// Computes the outputs on the CPU, in the stream's order. They count as written once it has
+    /// returned and its tasks are done.
     pub eval_cpu: Option<Evaluate>,
-    /// On a device that takes kernels.
+    /// Computes the outputs on a device that takes kernels, by launches on its stream. If it
+    /// returns [`crate::status::UNSUPPORTED`] with an error object, the host uses `compose`;
+    /// without a `compose` that error is reported.
     pub eval_gpu: Option<Evaluate>,
-    /// The outputs, of the types that `infer` gave, by other operations.
+    /// Makes the outputs, of the types that `infer` gave, by other operations. The caller owns
+    /// them.
     pub compose: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -57,7 +67,9 @@ pub struct Primitive {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// Cotangents of the inputs; a NULL array, given or returned, is zero.
+    /// Makes the cotangents of the inputs, of their shapes, from those of the outputs. `results`
+    /// and `wanted` have an entry for each input; a NULL array is zero. Results that are not
+    /// `wanted` may stay NULL.
     pub vjp: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -70,7 +82,8 @@ pub struct Primitive {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// Tangents of the outputs; a NULL array, given or returned, is zero.
+    /// Makes the tangents of the outputs from those of the inputs. A NULL array, given or returned,
+    /// is zero.
     pub jvp: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -81,7 +94,9 @@ pub struct Primitive {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// The outputs for a batch; an axis of -1 means the same for all.
+    /// Makes the outputs for a batch of size `batch`. Input i has it along its axis `axes[i]`; -1:
+    /// it is the same for all. The rule writes the outputs, and to `output_axes` the axis of the
+    /// batch in each.
     pub vmap: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -94,20 +109,23 @@ pub struct Primitive {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// Asked when name, version, attributes and this function are equal: 0 if they are different nevertheless.
+    /// Returns 0 if two primitives are different operations although their name, version,
+    /// attributes and this function are equal. May be NULL.
     pub equivalent: Option<unsafe extern "C" fn(context: *mut c_void, other: *mut c_void) -> i32>,
-    /// Writes at most `room` bytes of what errors and graphs show; returns the full length.
+    /// Writes the text that errors and graphs show, at most `room` bytes without NUL, and returns
+    /// its full length. May be NULL.
     pub print:
         Option<unsafe extern "C" fn(context: *mut c_void, text: *mut c_char, room: u64) -> u64>,
-    /// Ends `context`, once, on any thread.
+    /// Ends `context`. It is called once, on any thread, when nothing needs the primitive. May be
+    /// NULL.
     pub release: Option<unsafe extern "C" fn(context: *mut c_void)>,
 }
 
-/// Takes a primitive, whose context is the receiver's then.
+/// Receives a primitive and takes over its context.
 pub type Receive = unsafe extern "C" fn(receiver: *mut c_void, primitive: *const Primitive);
 
-/// Makes a primitive again from its version and attributes, and calls `receive` with it, once. Both come from a file, and may be
-/// anything: what is not known fails.
+/// Makes a primitive again from its version and attributes, and calls `receive` with it, once. Both
+/// come from a file and may hold any bytes: an unknown version and malformed attributes are errors.
 pub type Restore = unsafe extern "C" fn(
     context: *mut c_void,
     version: u32,
@@ -118,7 +136,7 @@ pub type Restore = unsafe extern "C" fn(
     error: *mut *mut Error,
 ) -> Status;
 
-/// An evaluation.
+/// An evaluation: [`Primitive::eval_cpu`] or [`Primitive::eval_gpu`].
 pub type Evaluate = unsafe extern "C" fn(
     context: *mut c_void,
     call: *const EvalCall,

@@ -5,7 +5,8 @@ use crate::{DeviceIdentity, DeviceInfo, interface};
 use core::ffi::{CStr, c_void};
 use core::mem::MaybeUninit;
 
-/// Score of a backend on this machine.
+/// How well a backend can run on this machine. The host prefers the backend with the higher score
+/// where two serve the same device.
 #[derive(Clone, Debug)]
 pub struct Score {
     /// 0: cannot run here. Up to [`crate::MAX_SCORE`].
@@ -19,85 +20,95 @@ pub struct Score {
 }
 
 impl Score {
-    /// It can run, with that score, on that many devices.
+    /// Makes the score of a backend that can run on `device_count` devices. `score` is from 1 to
+    /// [`crate::MAX_SCORE`].
     pub fn new(score: u32, device_count: u32) -> Self {
         Self { score, reason: String::new(), devices: Vec::new(), device_count }
     }
 
-    /// It cannot run here.
+    /// Makes the score of a backend that cannot run here. The load report shows `reason`.
     pub fn cannot(reason: impl Into<String>) -> Self {
         Self { score: 0, reason: reason.into(), devices: Vec::new(), device_count: 0 }
     }
 }
 
-/// The table of an optional interface, as [`Backend::interface`] returns it.
+/// The table of an optional interface, as [`Backend::interface`] returns it. Each function makes
+/// one of the table of its interface.
 #[derive(Clone, Copy)]
 pub struct InterfaceRef(pub(super) *const c_void);
 
 impl InterfaceRef {
-    /// The fused programs of a backend.
+    /// Offers fused programs: [`interface::fused::FusedInterface`].
     pub fn fused(table: &'static interface::fused::FusedInterface) -> Self {
         Self((&raw const *table).cast())
     }
 
-    /// Fused programs with an anchor.
+    /// Offers fused programs with an anchor: [`interface::fused::AnchoredInterface`].
     pub fn anchored(table: &'static interface::fused::AnchoredInterface) -> Self {
         Self((&raw const *table).cast())
     }
 
-    /// Kernels in source form.
+    /// Offers kernels in source form: [`interface::kernel::KernelInterface`].
     pub fn kernel(table: &'static interface::kernel::KernelInterface) -> Self {
         Self((&raw const *table).cast())
     }
 
-    /// Foreign memory.
+    /// Offers imports of foreign memory: [`interface::memory::MemoryInterface`].
     pub fn memory(table: &'static interface::memory::MemoryInterface) -> Self {
         Self((&raw const *table).cast())
     }
 
-    /// Copies within the backend.
+    /// Offers copies between the backend's own devices: [`interface::peer::PeerInterface`].
     pub fn peer(table: &'static interface::peer::PeerInterface) -> Self {
         Self((&raw const *table).cast())
     }
 
-    /// Recorded commands.
+    /// Offers recorded commands: [`interface::replay::ReplayInterface`]. [`super::replay_table`]
+    /// makes the table.
     pub fn replay(table: &'static interface::replay::ReplayInterface) -> Self {
         Self((&raw const *table).cast())
     }
 
-    /// A description of the libraries and drivers in use.
+    /// Offers a description of the libraries and drivers in use:
+    /// [`interface::about::AboutInterface`].
     pub fn about(table: &'static interface::about::AboutInterface) -> Self {
         Self((&raw const *table).cast())
     }
 
-    /// Memory in the order of streams.
+    /// Offers memory in the order of streams: [`interface::stream_memory::StreamMemoryInterface`].
     pub fn stream_memory(table: &'static interface::stream_memory::StreamMemoryInterface) -> Self {
         Self((&raw const *table).cast())
     }
 
-    /// Timestamps. A device whose work is done when `submit` returns has them ready-made:
-    /// [`super::HOST_TIMING`].
+    /// Offers timestamps: [`interface::timing::TimingInterface`]. A device whose work is done when
+    /// `submit` returns has the table ready-made: [`super::HOST_TIMING`].
     pub fn timing(table: &'static interface::timing::TimingInterface) -> Self {
         Self((&raw const *table).cast())
     }
 
-    /// Memory that is lent for uploads.
+    /// Offers memory that is lent for uploads: [`interface::upload::UploadInterface`].
+    /// [`super::upload_table`] makes the table.
     pub fn upload(table: &'static interface::upload::UploadInterface) -> Self {
         Self((&raw const *table).cast())
     }
 
-    /// Collectives among processes.
+    /// Offers collectives among processes: [`interface::collective::CollectiveInterface`].
+    /// [`super::collective_table`] makes the table.
     pub fn collective(table: &'static interface::collective::CollectiveInterface) -> Self {
         Self((&raw const *table).cast())
     }
 
-    /// Counts of memory.
+    /// Offers counts of memory: [`interface::statistics::StatisticsInterface`].
     pub fn statistics(table: &'static interface::statistics::StatisticsInterface) -> Self {
         Self((&raw const *table).cast())
     }
 }
 
-/// A backend. One value is made for every call of init.
+/// A backend: the type that [`export_backend!`](crate::export_backend) makes a plugin of. One value
+/// is made for every call of init.
+///
+/// A function that fails returns a [`Failure`], and the macro makes the host's error object of it.
+/// Its code is one of [`crate::status`].
 pub trait Backend: Sized + Send + Sync + 'static {
     /// Its devices.
     type Device: Device;
@@ -108,31 +119,43 @@ pub trait Backend: Sized + Send + Sync + 'static {
         Score::new(crate::DEFAULT_SCORE, 0)
     }
 
-    /// Starts it.
+    /// Starts the backend. It may keep `host` and use it from any thread.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the backend cannot run here. The load report shows its text.
     fn new(host: Host) -> Result<Self>;
 
-    /// Number of devices.
+    /// Returns the number of devices, at least 1.
     fn device_count(&self) -> u32 {
         1
     }
 
-    /// Describes a device; `size` and the size of the identity are filled in.
+    /// Describes device `index`. `size` and the size of the identity are filled in; every other
+    /// field is zero.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the device cannot be asked.
     fn device_info(&self, index: u32, info: &mut DeviceInfo) -> Result<()>;
 
-    /// Opens a device.
+    /// Opens device `index`. The host opens a device once, at its first use.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the device cannot be used.
     fn open(&self, index: u32) -> Result<Self::Device>;
 
-    /// An optional interface. Its functions get what the functions of the table get: the
-    /// addresses of the backend's own values, as [`super::init`] says.
+    /// Returns the table of an optional interface, or `None` if the backend does not have it. The
+    /// table's functions get the addresses of the backend's own values, as [`super::init`] says.
     fn interface(&self, id: &CStr) -> Option<InterfaceRef> {
         let _ = id;
         None
     }
 }
 
-/// A device with streams and events of its own. One whose work is done when it returns
-/// implements [`SyncDevice`] instead. What is said of threads: *any* may be called from any
-/// thread at once, *stream* from one at a time per stream.
+/// A device with streams and events of its own. A device whose work is done when a function returns
+/// implements [`SyncDevice`] instead.
+///
+/// Each function says which threads call it. *any*: any threads at the same time. *stream*: one
+/// thread at a time for each stream. Every function that fails returns a [`Failure`].
 pub trait Device: Send + Sync + Sized + 'static {
     /// Memory.
     type Buffer: Send + Sync + 'static;
@@ -143,15 +166,21 @@ pub trait Device: Send + Sync + Sized + 'static {
     /// A prepared op.
     type Plan: Send + Sync + 'static;
 
-    /// (any) Allocates at least that many bytes.
+    /// (any) Allocates at least `bytes` bytes.
+    ///
+    /// # Errors
+    /// [`Failure::out_of_memory`] if there is no memory.
     fn alloc(&self, bytes: u64) -> Result<Self::Buffer>;
-    /// (any) The buffer's address for the host, or NULL.
+    /// (any) Returns the buffer's address for the host, or NULL if the host cannot access it.
     fn host_pointer(&self, buffer: &Self::Buffer) -> *mut u8 {
         let _ = buffer;
         core::ptr::null_mut()
     }
-    /// (stream) Copies into a buffer; done on return, or as
-    /// [`crate::device_flag::UPLOADS_IN_ORDER`] says.
+    /// (stream) Copies `source` into a buffer, from byte `offset` on. The copy is done on return,
+    /// or as [`crate::device_flag::UPLOADS_IN_ORDER`] says.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the copy cannot be made.
     fn upload(
         &self,
         stream: Option<&Self::Stream>,
@@ -159,7 +188,11 @@ pub trait Device: Send + Sync + Sized + 'static {
         offset: u64,
         source: &[u8],
     ) -> Result<()>;
-    /// (stream) Copies from a buffer, and fills all of `target`; done on return.
+    /// (stream) Copies from a buffer, from byte `offset` on, and fills all of `target`. The copy is
+    /// done on return.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the copy cannot be made, or earlier work of the stream failed.
     fn download(
         &self,
         stream: Option<&Self::Stream>,
@@ -169,50 +202,87 @@ pub trait Device: Send + Sync + Sized + 'static {
     ) -> Result<()>;
 
     /// (any) Makes a stream.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the device makes none.
     fn stream(&self) -> Result<Self::Stream>;
-    /// (any) Blocks until all its work is done.
+    /// (any) Blocks until all work of the stream is done.
+    ///
+    /// # Errors
+    /// A [`Failure`] if work of the stream failed.
     fn synchronize(&self, stream: &Self::Stream) -> Result<()>;
     /// (any) Makes an event with value 0.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the device makes none.
     fn event(&self) -> Result<Self::Event>;
-    /// (stream) The event takes `value` once the stream's earlier work is done.
+    /// (stream) Sets the event to `value` once the stream's earlier work is done.
+    ///
+    /// # Errors
+    /// A [`Failure`] if it cannot be enqueued.
     fn record(&self, stream: &Self::Stream, event: &Self::Event, value: u64) -> Result<()>;
-    /// (stream) Later work of the stream waits until the event has reached `value`.
+    /// (stream) Makes later work of the stream wait until the event has reached `value`.
+    ///
+    /// # Errors
+    /// A [`Failure`] if it cannot be enqueued.
     fn wait_stream(&self, stream: &Self::Stream, event: &Self::Event, value: u64) -> Result<()>;
     /// (any) Blocks the caller until the event has reached `value`.
+    ///
+    /// # Errors
+    /// A [`Failure`] if work that was submitted before the record of that value has failed.
     fn wait_host(&self, event: &Self::Event, value: u64) -> Result<()>;
-    /// (any) The event's present value.
+    /// (any) Returns the event's present value.
     fn query(&self, event: &Self::Event) -> u64;
 
-    /// (any) Makes a plan, or says why not.
+    /// (any) Makes a plan for an operation, dtypes, ranks and layouts. It is kept and used for many
+    /// commands.
+    ///
+    /// # Errors
+    /// [`Failure::unsupported`] for what the backend does not have: the host composes the operation
+    /// of others or uses the CPU. [`Failure::needs_contiguous`] makes the host copy the inputs.
     fn prepare(&self, request: &Request<'_>) -> Result<Self::Plan> {
         Err(Failure::unsupported(format!("this backend does not know op {}", request.op)))
     }
-    /// (any) Bytes of workspace for a plan with these tensors.
+    /// (any) Returns the bytes of workspace that a command of this plan needs; 0 by default.
     fn workspace(&self, plan: &Self::Plan, command: &CommandRef<'_, Self>) -> u64 {
         let _ = (plan, command);
         0
     }
-    /// (stream) Runs commands in order, up to one that fails: the one that was taken last.
+    /// (stream) Enqueues or runs commands in their order. It stops at the first one that fails: the
+    /// command that was taken last.
+    ///
+    /// # Errors
+    /// A [`Failure`] of that command. Those before it stay enqueued or done.
     fn submit(&self, stream: Option<&Self::Stream>, commands: Commands<'_, Self>) -> Result<()>;
 }
 
 /// A device whose copies and commands are done on return. Streams and events are ready-made;
-/// [`DeviceInfo::synchronous`](crate::DeviceInfo) should be 1.
+/// [`DeviceInfo::synchronous`](crate::DeviceInfo) should be 1. All functions may be called from any
+/// thread.
 pub trait SyncDevice: Send + Sync + Sized + 'static {
     /// Memory.
     type Buffer: Send + Sync + 'static;
     /// A prepared op.
     type Plan: Send + Sync + 'static;
 
+    /// Allocates memory, as [`Device::alloc`] does.
+    ///
+    /// # Errors
     /// As [`Device::alloc`].
     fn alloc(&self, bytes: u64) -> Result<Self::Buffer>;
-    /// As [`Device::host_pointer`].
+    /// Returns the buffer's address for the host, or NULL, as [`Device::host_pointer`] does.
     fn host_pointer(&self, buffer: &Self::Buffer) -> *mut u8 {
         let _ = buffer;
         core::ptr::null_mut()
     }
+    /// Copies into a buffer, as [`Device::upload`] does.
+    ///
+    /// # Errors
     /// As [`Device::upload`].
     fn upload(&self, buffer: &Self::Buffer, offset: u64, source: &[u8]) -> Result<()>;
+    /// Copies from a buffer, as [`Device::download`] does.
+    ///
+    /// # Errors
     /// As [`Device::download`].
     fn download(
         &self,
@@ -220,16 +290,22 @@ pub trait SyncDevice: Send + Sync + Sized + 'static {
         offset: u64,
         target: &mut [MaybeUninit<u8>],
     ) -> Result<()>;
+    /// Makes a plan, as [`Device::prepare`] does.
+    ///
+    /// # Errors
     /// As [`Device::prepare`].
     fn prepare(&self, request: &Request<'_>) -> Result<Self::Plan> {
         Err(Failure::unsupported(format!("this backend does not know op {}", request.op)))
     }
-    /// As [`Device::workspace`].
+    /// Returns the bytes of workspace, as [`Device::workspace`] does.
     fn workspace(&self, plan: &Self::Plan, command: &CommandRef<'_, Self>) -> u64 {
         let _ = (plan, command);
         0
     }
     /// Runs one command to its end.
+    ///
+    /// # Errors
+    /// A [`Failure`], which poisons the results of the command.
     fn run(&self, plan: &Self::Plan, command: &CommandRef<'_, Self>) -> Result<()>;
 }
 

@@ -11,30 +11,58 @@ use core::ffi::c_void;
 // SAFETY: integers, the size first.
 unsafe impl Plain for CollectiveId {}
 
-/// A device that takes part in groups. [`collective_table`] makes the interface of it.
+/// A device that takes part in groups of processes, as `ultramarine.collective/1` describes them.
+/// [`collective_table`] makes the interface's table.
+///
+/// Functions marked *any* may be called from any thread, those marked *stream* from one at a time
+/// for each stream. Every function that fails returns a [`Failure`].
 pub trait Collectives: Device {
     /// A group, which several threads use at once.
     type Group: Send + Sync + 'static;
 
-    /// (any) Fails where there is no library for groups, with the reason and the remedy.
+    /// (any) Checks that there is a library for groups.
+    ///
+    /// # Errors
+    /// A [`Failure`] with the reason and the remedy if there is none.
     fn check_library(&self) -> Result<()>;
 
-    /// (any) The id of a new group: at most [`crate::interface::collective::MOST_ID_BYTES`] bytes.
+    /// (any) Returns the id of a new group: at most [`crate::interface::collective::MOST_ID_BYTES`]
+    /// bytes.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the library makes none.
     fn make_id(&self) -> Result<Vec<u8>>;
 
-    /// (any) Begins to open a group as a rank of so many.
+    /// (any) Begins to open a group of `n_ranks` processes, of which this one is `rank`. It does
+    /// not wait for the others; [`Collectives::is_ready`] says when the group can be used.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the group cannot be opened.
     fn open(&self, id: &[u8], rank: u32, n_ranks: u32) -> Result<Self::Group>;
 
-    /// (any) Begins to open a part of a group.
+    /// (any) Begins to open a part of a group: the ranks that give the same `color`, ordered by
+    /// `key`.
+    ///
+    /// # Errors
+    /// As [`Collectives::open`].
     fn split(&self, group: &Self::Group, color: u32, key: i32) -> Result<Self::Group>;
 
-    /// (any) True once the group is ready; a failure if it has failed since.
+    /// (any) Returns true once the group is ready.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the group has failed.
     fn is_ready(&self, group: &Self::Group) -> Result<bool>;
 
-    /// (any) Rank and size of a group that is ready.
+    /// (any) Returns rank and size of a group that is ready.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the group has failed.
     fn place(&self, group: &Self::Group) -> Result<(u32, u32)>;
 
     /// (stream) Enqueues commands, which begin together.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the commands cannot be enqueued, or the group has failed.
     fn run(
         &self,
         group: &Self::Group,
@@ -42,11 +70,11 @@ pub trait Collectives: Device {
         commands: &[CollectiveRef<'_, Self>],
     ) -> Result<()>;
 
-    /// (any) Ends a group.
+    /// (any) Ends a group: its work under way ends, in results or not, and later commands fail.
     fn abort(&self, group: &Self::Group);
 }
 
-/// A command, decoded.
+/// A collective command, decoded.
 pub struct CollectiveRef<'a, D: Device> {
     /// One of [`kind`].
     pub kind: u32,
@@ -114,7 +142,7 @@ impl<'a, D: Device> CollectiveRef<'a, D> {
     }
 }
 
-/// The interface of a device, for a `static`.
+/// Returns the table of the interface for a device, for a `static`.
 pub const fn collective_table<D: Collectives>() -> CollectiveInterface {
     CollectiveInterface {
         size: size_of::<CollectiveInterface>() as u32,

@@ -31,7 +31,8 @@ unsafe fn element<T: Plain>(first: *const T, stride: u32, index: u32) -> Option<
     unsafe { crate::read_sized(at) }
 }
 
-/// Arguments of `prepare`.
+/// The arguments of `prepare`: an operation, its attributes, and its tensors without sizes.
+/// [`OpRequest`](super::OpRequest) decodes the tensors.
 pub struct Request<'a> {
     /// A constant of [`schema::op`].
     pub op: schema::OpId,
@@ -103,8 +104,11 @@ impl<'a> Request<'a> {
         Ok(())
     }
 
-    /// Returns the op's attributes. A non-zero tail that this build does not know is the failure
-    /// UNSUPPORTED.
+    /// Returns the operation's attributes, as the struct that the schema names.
+    ///
+    /// # Errors
+    /// [`Failure::invalid`] if there are none, and [`Failure::unsupported`] for a longer struct
+    /// whose additional bytes are not zero: a later revision of the operation.
     pub fn attributes<A: Plain>(&self) -> Result<A> {
         // SAFETY: the host passes NULL or the op's struct, which begins with its size.
         let known: A = unsafe { crate::read_sized(self.attributes.cast::<A>()) }
@@ -121,12 +125,14 @@ impl<'a> Request<'a> {
         self.inputs.iter().all(|d| d.layout == layout::CONTIGUOUS)
     }
 
-    /// Place of input `index`'s dtype in [`schema::DTYPES`].
+    /// Returns the index of input `index`'s dtype in [`schema::DTYPES`]; `None` if there is no such
+    /// input or dtype.
     pub fn input_dtype(&self, index: usize) -> Option<usize> {
         self.inputs.get(index).and_then(|d| schema::dtype_index(d.dtype))
     }
 
-    /// Place of output `index`'s dtype in [`schema::DTYPES`].
+    /// Returns the index of output `index`'s dtype in [`schema::DTYPES`]; `None` if there is no
+    /// such output or dtype.
     pub fn output_dtype(&self, index: usize) -> Option<usize> {
         self.outputs.get(index).and_then(|d| schema::dtype_index(d.dtype))
     }
@@ -175,7 +181,7 @@ impl<'a, D: Device> Iterator for Commands<'a, D> {
     }
 }
 
-/// One command.
+/// A command: a plan with its tensors and scalars. It is valid during the call of `submit`.
 pub struct CommandRef<'a, D: Device> {
     command: Command,
     life: PhantomData<&'a D>,
@@ -196,6 +202,9 @@ impl<'a, D: Device> CommandRef<'a, D> {
     }
 
     /// Returns the plan of the command.
+    ///
+    /// # Errors
+    /// [`Failure::invalid`] if it has none.
     pub fn plan(&self) -> Result<&'a D::Plan> {
         // SAFETY: a plan that `prepare` gave for a device of this type and that is not
         // released while commands with it run.
@@ -221,16 +230,25 @@ impl<'a, D: Device> CommandRef<'a, D> {
     }
 
     /// Returns input `index`.
+    ///
+    /// # Errors
+    /// [`Failure::invalid`] if there is no such input, or it is malformed.
     pub fn input(&self, index: u32) -> Result<TensorRef<'a, D>> {
         self.tensor(self.command.inputs, self.command.n_inputs, index)
     }
 
     /// Returns output `index`.
+    ///
+    /// # Errors
+    /// [`Failure::invalid`] if there is no such output, or it is malformed.
     pub fn output(&self, index: u32) -> Result<TensorRef<'a, D>> {
         self.tensor(self.command.outputs, self.command.n_outputs, index)
     }
 
     /// Returns the bits of scalar `index`: 16 bytes, of which the low ones hold the value.
+    ///
+    /// # Errors
+    /// [`Failure::invalid`] if there is no such scalar.
     pub fn scalar(&self, index: u32) -> Result<[u64; 2]> {
         if index >= self.command.n_scalars || self.command.scalars.is_null() {
             return Err(Failure::invalid(format!("the command has no scalar {index}")));
@@ -249,13 +267,14 @@ impl<'a, D: Device> CommandRef<'a, D> {
         self.command.n_outputs
     }
 
-    /// The workspace that the plan asked for: an address, or a buffer's handle; or NULL.
+    /// Returns the workspace that the plan asked for: an address on devices with host memory, else
+    /// a buffer's handle. NULL if it asked for none.
     pub fn workspace(&self) -> *mut c_void {
         self.command.workspace
     }
 }
 
-/// One tensor of a command.
+/// A tensor of a [`CommandRef`]: a part of a buffer, with shape, strides and dtype.
 pub struct TensorRef<'a, D: Device> {
     tensor: Tensor,
     life: PhantomData<&'a D>,
@@ -277,7 +296,7 @@ impl<'a, D: Device> TensorRef<'a, D> {
         self.numbers(self.tensor.dl.shape)
     }
 
-    /// Returns the strides in elements: of any sign, zero for broadcast axes.
+    /// Returns the strides in elements. They may be negative, and 0 for broadcast axes.
     pub fn strides(&self) -> &'a [i64] {
         self.numbers(self.tensor.dl.strides)
     }
@@ -296,7 +315,7 @@ impl<'a, D: Device> TensorRef<'a, D> {
         self.shape().iter().map(|n| *n as u64).product()
     }
 
-    /// Returns true if it has no elements; the host sends no such tensors.
+    /// Returns true if it has no elements. The host sends no such tensors.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -306,7 +325,7 @@ impl<'a, D: Device> TensorRef<'a, D> {
         (self.dtype().bits as usize * self.dtype().lanes as usize).div_ceil(8)
     }
 
-    /// Returns the address of the first element, on devices with host memory.
+    /// Returns the address of the first element. Only devices with host memory have one.
     pub fn data(&self) -> *mut u8 {
         self.tensor.dl.data.cast::<u8>().wrapping_add(self.tensor.dl.byte_offset as usize)
     }
@@ -316,7 +335,7 @@ impl<'a, D: Device> TensorRef<'a, D> {
         self.tensor.dl.byte_offset
     }
 
-    /// Returns its buffer; `None` for memory of the host.
+    /// Returns the buffer that the tensor is a part of; `None` for memory of the host.
     pub fn buffer(&self) -> Option<&'a D::Buffer> {
         // SAFETY: NULL or a buffer that this device type made and that is not yet freed.
         unsafe { self.tensor.buffer.cast::<D::Buffer>().as_ref() }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// A backend's kind of files.
+/// A backend's kind of cache files. Files of another format are ignored and replaced.
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
     /// First bytes of a file. The last one is the version of the format.
@@ -33,7 +33,7 @@ const STALE: Duration = Duration::from_secs(24 * 60 * 60);
 const LEFT: Duration = Duration::from_secs(60 * 60);
 const UNFINISHED: &str = "part";
 
-/// A kernel that is kept.
+/// A compiled kernel: its code, and names that belong to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The device's code, or code that the driver compiles.
@@ -42,7 +42,7 @@ pub struct Entry {
     pub names: Vec<String>,
 }
 
-/// A directory of compiled code.
+/// A directory of compiled code, of bounded size. Threads and processes may share it.
 #[derive(Debug)]
 pub struct Disk {
     format: Format,
@@ -54,7 +54,9 @@ pub struct Disk {
     next: AtomicU64,
 }
 
-/// The directory of a backend's compiled code, or `None` where none is kept: the variable `switch` is 0.
+/// Returns the directory of a backend's compiled code: `backend` in `ULTRAMARINE_CACHE_DIR`, or in
+/// `ultramarine` in the user's directory of caches. `None` if the environment variable `switch` is
+/// 0, or there is no such directory.
 pub fn place(backend: &str, switch: &str) -> Option<PathBuf> {
     if std::env::var_os(switch).is_some_and(|v| v == "0") {
         return None;
@@ -72,7 +74,11 @@ pub fn place(backend: &str, switch: &str) -> Option<PathBuf> {
 }
 
 impl Disk {
-    /// Opens a directory, and makes it where there is none. It has to be the user's own.
+    /// Opens a directory, and makes it if it does not exist. It must belong to the user, and nobody
+    /// else may write to it.
+    ///
+    /// # Errors
+    /// A text that says what is wrong with the directory.
     pub fn open(directory: PathBuf, format: Format) -> Result<Self, String> {
         Self::bounded(directory, format, MOST)
     }
@@ -101,7 +107,7 @@ impl Disk {
         self.directory.join(format!("{a:016x}{b:016x}.{}", self.format.ending))
     }
 
-    /// The entry that is kept under a key.
+    /// Returns the entry of a key; `None` if there is none, or its file is damaged.
     pub fn get(&self, key: &[u8]) -> Option<Entry> {
         let file = File::open(self.path(key)).ok()?;
         let metadata = file.metadata().ok()?;
@@ -119,7 +125,11 @@ impl Disk {
         Some(entry)
     }
 
-    /// Keeps an entry under a key, in place of what was there.
+    /// Keeps an entry under a key. It replaces the entry that was there. Old entries are removed if
+    /// the directory grows too large.
+    ///
+    /// # Errors
+    /// A text that names the directory and what failed.
     pub fn put(&self, key: &[u8], entry: &Entry) -> Result<(), String> {
         let bytes = encode(self.format.magic, key, entry);
         let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -140,7 +150,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Removes what is kept under a key.
+    /// Removes the entry of a key.
     pub fn remove(&self, key: &[u8]) {
         let _ = fs::remove_file(self.path(key));
     }

@@ -3,7 +3,7 @@
 use crate::schema;
 use ultramarine_dlpack::DLDataType;
 
-/// A dtype, by its place in [`schema::DTYPES`].
+/// A dtype of the contract, by its index in [`schema::DTYPES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 #[allow(missing_docs)] // they are what they are called
@@ -36,12 +36,12 @@ pub const ALL: [Dtype; 14] = [
 pub const MASK: u32 = (1 << ALL.len()) - 1;
 
 impl Dtype {
-    /// The dtype of a DLPack type.
+    /// Returns the dtype of a DLPack type; `None` for one that the contract does not have.
     pub fn of(dtype: DLDataType) -> Option<Self> {
         schema::dtype_index(dtype).and_then(|i| ALL.get(i).copied())
     }
 
-    /// Bytes of an element.
+    /// Returns the bytes of an element.
     pub const fn bytes(self) -> u64 {
         match self {
             Bool | Uint8 | Int8 => 1,
@@ -51,7 +51,7 @@ impl Dtype {
         }
     }
 
-    /// A short name, for names and types in kernels.
+    /// Returns a short name, such as `F32`, for names and types in kernels.
     pub const fn tag(self) -> &'static str {
         match self {
             Bool => "Bool",
@@ -71,12 +71,13 @@ impl Dtype {
         }
     }
 
-    /// Its name in messages.
+    /// Returns the name in messages, such as `float32`.
     pub fn name(self) -> &'static str {
         schema::DTYPES[self as usize].0
     }
 
-    /// An unsigned word of as many bytes, for kernels that only move elements.
+    /// Returns the unsigned integer dtype of the same size, or uint64: for kernels that only move
+    /// elements.
     pub const fn word(self) -> Self {
         match self.bytes() {
             1 => Uint8,
@@ -86,32 +87,32 @@ impl Dtype {
         }
     }
 
-    /// uint8 to int64.
+    /// Returns true for uint8 to int64.
     pub const fn is_integer(self) -> bool {
         matches!(self as u8, 1..=8)
     }
 
-    /// int8 to int64.
+    /// Returns true for int8 to int64.
     pub const fn is_signed(self) -> bool {
         matches!(self as u8, 5..=8)
     }
 
-    /// float16 or bfloat16.
+    /// Returns true for float16 and bfloat16.
     pub const fn is_half(self) -> bool {
         matches!(self, Float16 | Bfloat16)
     }
 
-    /// A real floating dtype.
+    /// Returns true for real floating dtypes.
     pub const fn is_real(self) -> bool {
         matches!(self, Float16 | Float32 | Float64 | Bfloat16)
     }
 
-    /// complex64.
+    /// Returns true for complex64.
     pub const fn is_complex(self) -> bool {
         matches!(self, Complex64)
     }
 
-    /// In a mask of dtypes such as [`schema::DTYPES`] has them.
+    /// Returns its bit in a mask of dtypes, such as the schema has them.
     pub const fn bit(self) -> u32 {
         1 << self as u32
     }

@@ -97,7 +97,7 @@ macro_rules! export_backend {
     };
 }
 
-/// A text with a NUL behind it. `N` is one more than its length.
+/// Returns a text with a NUL behind it. `N` is one more than its length.
 pub const fn nul_terminated<const N: usize>(text: &str) -> [u8; N] {
     let mut bytes = [0; N];
     bytes.split_at_mut(text.len()).0.copy_from_slice(text.as_bytes());

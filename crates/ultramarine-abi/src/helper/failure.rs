@@ -6,7 +6,8 @@ use core::any::Any;
 use core::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Why an entry failed.
+/// The failure of an entry: a status code and a message. [`guard`] makes the host's error object of
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// One of [`status`], not OK.
@@ -15,21 +16,23 @@ pub struct Failure {
     pub text: String,
 }
 
-/// Result of an entry.
+/// The result of an entry, with [`Failure`] as its error.
 pub type Result<T> = core::result::Result<T, Failure>;
 
 impl Failure {
-    /// Makes a failure with the status ERROR.
+    /// Makes a failure with the general status ERROR: the operation failed and its results are
+    /// poisoned.
     pub fn new(text: impl Into<String>) -> Self {
         Self { code: status::ERROR, text: text.into() }
     }
 
-    /// Makes the refusal of an op, dtype or attribute that is unknown here.
+    /// Makes the refusal of an operation, dtype or attribute that the backend does not have. In
+    /// `prepare` it makes the host look for another way.
     pub fn unsupported(text: impl Into<String>) -> Self {
         Self { code: status::UNSUPPORTED, text: text.into() }
     }
 
-    /// Makes the answer that the inputs have to be contiguous.
+    /// Makes the refusal of strided inputs in `prepare`. The host copies them and prepares again.
     pub fn needs_contiguous() -> Self {
         Self { code: status::NEEDS_CONTIGUOUS, text: "needs contiguous inputs".into() }
     }
@@ -39,7 +42,7 @@ impl Failure {
         Self { code: status::OUT_OF_MEMORY, text: format!("cannot allocate {bytes} bytes") }
     }
 
-    /// Makes the failure of a wrong argument.
+    /// Makes the failure of an argument that breaks the contract.
     pub fn invalid(text: impl Into<String>) -> Self {
         Self { code: status::INVALID, text: text.into() }
     }
@@ -56,7 +59,7 @@ impl Failure {
     }
 }
 
-/// Returns the message of a panic, if its payload has one.
+/// Returns the message of a panic, if its payload is a text.
 pub fn panic_message(payload: &(dyn Any + Send)) -> Option<&str> {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| payload.downcast_ref::<&str>().copied())
@@ -123,7 +126,18 @@ pub fn guard_value<T>(host: Option<&Host>, otherwise: T, body: impl FnOnce() -> 
     }
 }
 
-/// Returns an error with a text, converted to the function's type of error: `bail!("text {}", values)`.
+/// Returns a formatted text as an error, converted to the function's type of error.
+///
+/// ```
+/// use ultramarine_abi::{bail, helper::{Failure, Result}};
+/// fn rank(n: usize) -> Result<usize> {
+///     if n > 8 {
+///         bail!("rank {n} is more than 8");
+///     }
+///     Ok(n)
+/// }
+/// assert_eq!(rank(9), Err(Failure::new("rank 9 is more than 8")));
+/// ```
 #[macro_export]
 macro_rules! bail {
     ($($text:tt)+) => {
@@ -131,7 +145,8 @@ macro_rules! bail {
     };
 }
 
-/// Returns as [`bail!`](crate::bail) does unless a condition holds: `ensure!(condition, "text {}", values)`.
+/// Returns a formatted text as [`bail!`](crate::bail) does unless a condition holds: `ensure!(n <=
+/// 8, "rank {n} is more than 8")`.
 #[macro_export]
 macro_rules! ensure {
     ($condition:expr, $($text:tt)+) => {

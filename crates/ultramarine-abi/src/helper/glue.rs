@@ -27,7 +27,10 @@ struct DeviceCell<D> {
 
 type Errors = *mut *mut Error;
 
-/// A handle as what it is, or an error that says which one is missing.
+/// Returns the object of a handle.
+///
+/// # Errors
+/// [`Failure::invalid`] with `what` in its text if the handle is NULL.
 ///
 /// # Safety
 /// `handle` is NULL or a handle of that type, alive for `'a`.
@@ -37,7 +40,10 @@ pub unsafe fn handle<'a, T>(handle: *mut c_void, what: &str) -> Result<&'a T> {
         .ok_or_else(|| Failure::invalid(format!("{what} is NULL")))
 }
 
-/// Puts a value behind a new handle.
+/// Puts a value behind a new handle, and writes the handle to `place`. [`take`] ends it.
+///
+/// # Errors
+/// [`Failure::invalid`] if `place` is NULL.
 ///
 /// # Safety
 /// `place` is NULL or writable.

@@ -7,7 +7,8 @@ use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
-/// Severity of a message.
+/// Severity of a log message. The host shows warnings and errors, unless `ULTRAMARINE_LOG` says
+/// otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Level {
@@ -37,7 +38,7 @@ impl Host {
         unsafe { read_sized(table) }.map(|table| Self { table })
     }
 
-    /// Returns the bare table.
+    /// Returns the bare table, for functions that have no method here.
     pub fn table(&self) -> &HostTable {
         &self.table
     }
@@ -57,7 +58,8 @@ impl Host {
         }
     }
 
-    /// Makes an error object of a status and a text; NULL if the host makes none.
+    /// Makes an error object of a status and a text; NULL if the host makes none. The host owns it
+    /// once it is returned from an entry.
     pub fn error(&self, code: Status, text: &str) -> *mut Error {
         match self.table.error_new {
             // SAFETY: as in `log`.
@@ -79,7 +81,10 @@ impl Host {
         }
     }
 
-    /// Allocates host memory, 256-byte aligned and zeroed.
+    /// Allocates host memory, 256-byte aligned and zeroed. It is freed when the result is dropped.
+    ///
+    /// # Errors
+    /// [`Failure::out_of_memory`], and [`Failure::unsupported`] if the host lends no memory.
     pub fn alloc(&self, bytes: u64) -> Result<HostMemory> {
         let (Some(alloc), Some(_)) = (self.table.alloc, self.table.free) else {
             return Err(Failure::unsupported("the host does not lend memory"));
@@ -102,8 +107,10 @@ impl Host {
     }
 
     /// Calls `body(i)` for every `i < count`, on the host's threads and the calling one, and
-    /// returns when all calls have ended. A panic in a body ends that call alone; the first one is
-    /// the error after the loop.
+    /// returns when all calls have ended. Nested loops run in place.
+    ///
+    /// # Errors
+    /// The first panic of a body, as a [`Failure`]. The other calls are made nevertheless.
     pub fn parallel_for<F: Fn(u64) + Sync>(&self, count: u64, body: F) -> Result<()> {
         struct Shared<'a, F> {
             body: &'a F,
@@ -154,7 +161,7 @@ unsafe impl Send for HostMemory {}
 unsafe impl Sync for HostMemory {}
 
 impl HostMemory {
-    /// Returns its address.
+    /// Returns the address of its first byte.
     pub fn as_ptr(&self) -> *mut u8 {
         self.data
     }

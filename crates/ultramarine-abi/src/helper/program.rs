@@ -3,7 +3,7 @@
 use super::{Dtype, Failure, Result};
 use crate::fused::{Instruction, NO_REDUCTION, Program};
 
-/// The parts of a program that a backend's own form of it is made of.
+/// A decoded fused program: the parts from which a backend makes its own form.
 #[derive(Debug)]
 pub struct ProgramParts<'a> {
     /// Dtypes of inputs, then of constants: those of the instructions' results come behind.
@@ -16,7 +16,7 @@ pub struct ProgramParts<'a> {
     pub reduce: Option<(u32, u64)>,
 }
 
-/// The most of each that a backend takes.
+/// The largest programs that a backend takes.
 #[derive(Clone, Copy, Debug)]
 pub struct ProgramLimits {
     /// Inputs.
@@ -49,6 +49,10 @@ impl<'a> ProgramParts<'a> {
     ///
     /// # Safety
     /// The program's lists have the lengths that it says, for `'a`.
+    ///
+    /// # Errors
+    /// [`Failure::unsupported`] for a program that is larger than `most`, and for a dtype that the
+    /// contract does not have.
     pub unsafe fn of(given: &Program, inputs: &[Dtype], most: ProgramLimits) -> Result<Self> {
         let tensors = u64::from(given.n_inputs) + u64::from(given.n_outputs);
         for (what, n, most) in [
@@ -85,7 +89,7 @@ impl<'a> ProgramParts<'a> {
         Ok(Self { dtypes, instructions, outputs, reduce })
     }
 
-    /// The refusal of a program.
+    /// Makes the refusal of a program.
     pub fn refused(what: String) -> Failure {
         Failure::unsupported(format!("a program {what}"))
     }

@@ -50,6 +50,9 @@ impl Owned {
     ///
     /// # Safety
     /// A command of the host's with all that it points at.
+    ///
+    /// # Errors
+    /// [`Failure::invalid`] for a request that breaks the contract.
     unsafe fn read(recorded: &RecordedCommand) -> Result<Self> {
         // SAFETY: by this function's contract.
         let command = unsafe { crate::read_sized(recorded.command) }
@@ -129,6 +132,17 @@ impl Owned {
         self.sources.iter().map(|s| s.0).chain([self.workspace_source.0])
     }
 
+    /// Binds memory and scalars. Returns the commands that differ from those of the last call that
+    /// succeeded, in order; at first, all. `place` returns the address of a buffer, or another
+    /// number that tells the same memory: a handle may be that of a freed buffer, and the same
+    /// memory may have another handle each time.
+    ///
+    /// # Safety
+    /// The argument of `replay`: bindings with all that they point at, buffers those of a device of
+    /// type `D`.
+    ///
+    /// # Errors
+    /// [`Failure::invalid`] for bindings that do not fit the recording.
     fn bind(&mut self, bound: &Bound) {
         let resolve = |(from, offset): (MemorySource, u64)| match from.kind {
             source::BOUND => {
@@ -344,6 +358,9 @@ impl<D> RecordedCommands<D> {
     ///
     /// # Safety
     /// As [`RecordedCommands::read`].
+    ///
+    /// # Errors
+    /// [`Failure::invalid`] if there is no such command, or the new one has other tensors.
     pub unsafe fn update(&mut self, index: u32, command: *const RecordedCommand) -> Result<()> {
         // SAFETY: by this function's contract.
         let mut new = unsafe { self.read_one(command) }?;
@@ -434,17 +451,18 @@ impl<D> RecordedCommands<D> {
         Ok(&self.changed)
     }
 
-    /// Has the next [`RecordedCommands::bind`] return what the last one did, too: nothing came of it.
+    /// Makes the next [`RecordedCommands::bind`] return the commands of the last one, too: they
+    /// were not used.
     pub fn again(&mut self) {
         self.stale.extend(&self.changed);
     }
 
-    /// Commands that the last [`RecordedCommands::bind`] returned.
+    /// Returns the commands that the last [`RecordedCommands::bind`] returned.
     pub fn changed(&self) -> &[u32] {
         &self.changed
     }
 
-    /// Number of commands.
+    /// Returns the number of commands.
     pub fn len(&self) -> usize {
         self.commands.len()
     }
@@ -454,17 +472,18 @@ impl<D> RecordedCommands<D> {
         self.commands.is_empty()
     }
 
-    /// Bytes of the arena that the commands use.
+    /// Returns the bytes of the arena that the commands use.
     pub fn arena_bytes(&self) -> u64 {
         self.arena_bytes
     }
 
-    /// The struct of command `index`, as it is bound; valid until the next call that changes something.
+    /// Returns the struct of command `index`, as it is bound. It is valid until the next call that
+    /// changes something.
     pub fn raw(&self, index: usize) -> Option<Command> {
         self.commands.get(index).map(Owned::command)
     }
 
-    /// The fixed buffers of command `index`, its workspace among them.
+    /// Returns the fixed buffers of command `index`, its workspace among them.
     pub fn fixed_buffers(&self, index: usize) -> impl Iterator<Item = *mut c_void> {
         self.commands.get(index).into_iter().flat_map(|owned| {
             let fixed = |from: &MemorySource| from.kind == source::FIXED;
@@ -490,7 +509,10 @@ impl<D> RecordedCommands<D> {
 }
 
 impl<D: Device> RecordedCommands<D> {
-    /// Command `index`, as it is bound.
+    /// Returns command `index`, as it is bound.
+    ///
+    /// # Errors
+    /// A [`Failure`] if there is no such command.
     pub fn command(&self, index: usize) -> Result<CommandRef<'_, D>> {
         let command = self
             .raw(index)

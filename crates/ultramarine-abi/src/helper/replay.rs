@@ -8,19 +8,28 @@ use crate::{Error, Status};
 use core::ffi::c_void;
 use std::sync::{Mutex, MutexGuard};
 
-/// A device that records commands. [`replay_table`] makes the interface of it.
+/// A device that records commands, as `ultramarine.replay/2` describes it. [`replay_table`] makes
+/// the interface's table.
 pub trait Recorder: Device {
     /// The device's part of a recording, beside its commands.
     type Recording: Send + 'static;
 
-    /// The address of a buffer: the same one means that what was made of it is good still.
+    /// Returns the address of a buffer. As long as it stays the same, a recording that uses it
+    /// stays valid.
     fn place(&self, buffer: &Self::Buffer) -> u64;
 
-    /// (any) Records commands. None of their memory but the fixed one is known yet.
+    /// (any) Records commands. Of their memory only the fixed one is known.
+    ///
+    /// # Errors
+    /// [`Failure::unsupported`](super::Failure::unsupported) for commands that cannot be recorded: the host submits them one by
+    /// one.
     fn record_commands(&self, commands: &RecordedCommands<Self>) -> Result<Self::Recording>;
 
-    /// (stream) Runs a recording; [`RecordedCommands::changed`] names the commands that were
-    /// updated or bound to other memory since the last call. After a failure nothing was enqueued.
+    /// (stream) Runs a recording. [`RecordedCommands::changed`] names the commands that were
+    /// updated or bound to other memory since the last call.
+    ///
+    /// # Errors
+    /// A [`Failure`](super::Failure), after which nothing was enqueued.
     fn replay(
         &self,
         stream: Option<&Self::Stream>,
@@ -38,7 +47,7 @@ impl<D: Recorder> Cell<D> {
     }
 }
 
-/// The interface of a device, for a `static`.
+/// Returns the table of the interface for a device, for a `static`.
 pub const fn replay_table<D: Recorder>() -> ReplayInterface {
     ReplayInterface {
         size: size_of::<ReplayInterface>() as u32,

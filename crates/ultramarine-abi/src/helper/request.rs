@@ -3,7 +3,7 @@
 use super::{Dtype, Failure, Plain, Request, Result};
 use crate::{MAX_NDIM, TensorDesc, layout, read_sized, schema};
 
-/// A tensor as `prepare` knows it.
+/// A tensor as `prepare` knows it: dtype, rank and layout, without sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Desc {
     /// Element type.
@@ -16,6 +16,10 @@ pub struct Desc {
 
 impl Desc {
     /// Decodes a description.
+    ///
+    /// # Errors
+    /// [`Failure::unsupported`] for a dtype that the contract does not have, [`Failure::invalid`]
+    /// for a rank that it does not have.
     pub fn of(desc: &TensorDesc) -> Result<Self> {
         let dtype = Dtype::of(desc.dtype).ok_or_else(|| {
             Failure::unsupported(format!("this backend does not know dtype {:?}", desc.dtype))
@@ -53,7 +57,7 @@ impl Desc {
     }
 }
 
-/// A request of `prepare`, for a device.
+/// A request of `prepare` with decoded tensors, beside the device that it is for.
 pub struct OpRequest<'a, D> {
     /// The device.
     pub device: &'a D,
@@ -68,35 +72,50 @@ pub struct OpRequest<'a, D> {
 
 impl<'a, D> OpRequest<'a, D> {
     /// Decodes a request.
+    ///
+    /// # Errors
+    /// As [`Desc::of`], for the first tensor that is wrong.
     pub fn of(device: &'a D, request: &'a Request<'a>) -> Result<Self> {
         let decode = |list: &[TensorDesc]| list.iter().map(Desc::of).collect::<Result<Vec<_>>>();
         let (inputs, outputs) = (decode(&request.inputs)?, decode(&request.outputs)?);
         Ok(Self { device, op: request.op, inputs, outputs, request })
     }
 
-    /// Returns a request for an op without attributes, as a part of this one.
+    /// Returns a request for an operation without attributes, as a part of this one.
     pub fn part(&self, op: schema::OpId, inputs: Vec<Desc>, outputs: Vec<Desc>) -> Self {
         Self { op, inputs, outputs, ..*self }
     }
 
-    /// Returns the op's attributes.
+    /// Returns the operation's attributes.
+    ///
+    /// # Errors
+    /// As [`Request::attributes`].
     pub fn attributes<A: Plain>(&self) -> Result<A> {
         self.request.attributes()
     }
 
     /// Returns the description of input `i`.
+    ///
+    /// # Errors
+    /// [`Failure::invalid`] if there is no such input.
     pub fn input(&self, i: usize) -> Result<Desc> {
         let found = self.inputs.get(i).copied();
         found.ok_or_else(|| Failure::invalid(format!("the request has no input {i}")))
     }
 
     /// Returns the description of output `i`.
+    ///
+    /// # Errors
+    /// [`Failure::invalid`] if there is no such output.
     pub fn output(&self, i: usize) -> Result<Desc> {
         let found = self.outputs.get(i).copied();
         found.ok_or_else(|| Failure::invalid(format!("the request has no output {i}")))
     }
 
-    /// Checks the number of inputs, and that each has output 0's rank.
+    /// Checks that there are `inputs` inputs, and that each has output 0's rank.
+    ///
+    /// # Errors
+    /// [`Failure::invalid`] otherwise.
     pub fn elementwise(&self, inputs: usize) -> Result<()> {
         let rank = self.output(0)?.ndim;
         match self.inputs.len() == inputs && self.inputs.iter().all(|d| d.ndim == rank) {
@@ -109,7 +128,7 @@ impl<'a, D> OpRequest<'a, D> {
         }
     }
 
-    /// Makes the refusal of a code, or of the whole operation.
+    /// Makes the refusal of a code, or with `None` of the whole operation.
     pub fn unknown(&self, code: Option<u32>) -> Failure {
         let row = schema::find(self.op);
         let name = row.map_or("", |row| row.name);

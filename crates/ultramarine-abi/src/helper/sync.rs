@@ -9,7 +9,8 @@ pub struct SyncStream {
     _place: u8,
 }
 
-/// A timeline event: a value that only grows, for which threads can wait.
+/// A timeline event: a value that only grows, for which threads can wait. It serves devices whose
+/// work is done on return, and devices that set it from a thread of their own.
 #[derive(Debug, Default)]
 pub struct SyncEvent {
     value: Mutex<u64>,
@@ -22,7 +23,7 @@ impl SyncEvent {
         Self::default()
     }
 
-    /// Sets the event to `value`, unless it is further already.
+    /// Raises the event to `value`. A value that is higher already stays.
     pub fn reach(&self, value: u64) {
         let mut now = self.value.lock().unwrap_or_else(|e| e.into_inner());
         if value > *now {
@@ -39,7 +40,7 @@ impl SyncEvent {
         }
     }
 
-    /// Returns its present value.
+    /// Returns the present value.
     pub fn value(&self) -> u64 {
         *self.value.lock().unwrap_or_else(|e| e.into_inner())
     }

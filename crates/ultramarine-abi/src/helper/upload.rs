@@ -5,20 +5,29 @@ use crate::interface::upload::{UploadInterface, UploadPiece};
 use crate::{Error, Status};
 use core::ffi::c_void;
 
-/// A device that lends memory for uploads. [`upload_table`] makes the interface of it.
+/// A device that lends memory for uploads, as `ultramarine.upload/1` describes it. [`upload_table`]
+/// makes the interface's table.
 pub trait Lender: Device {
     /// Lent memory.
     type Piece: Send + 'static;
 
-    /// (any) Lends memory of at least so many bytes for a copy in a stream, with its address and its size.
+    /// (any) Lends at least `bytes` bytes for a copy in a stream. Returns the memory's handle, its
+    /// address and its size. It may wait for earlier copies of that stream.
+    ///
+    /// # Errors
+    /// [`Failure::unsupported`] if there is no memory now: the host then copies from memory of its
+    /// own.
     fn lend(
         &self,
         stream: Option<&Self::Stream>,
         bytes: u64,
     ) -> Result<(Self::Piece, *mut u8, u64)>;
 
-    /// (stream) Enqueues a copy of the beginning of lent memory to a place of a buffer. The memory goes back, also after a
-    /// failure.
+    /// (stream) Enqueues a copy of the first `bytes` bytes of lent memory to a place of a buffer.
+    /// The memory is returned by this call, also if it fails.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the copy cannot be enqueued.
     fn copy_lent(
         &self,
         stream: Option<&Self::Stream>,
@@ -27,11 +36,11 @@ pub trait Lender: Device {
         bytes: u64,
     ) -> Result<()>;
 
-    /// (any) Takes lent memory back of which nothing is to be copied.
+    /// (any) Takes lent memory back without a copy.
     fn take_back(&self, piece: Self::Piece);
 }
 
-/// The interface of a device, for a `static`.
+/// Returns the table of the interface for a device, for a `static`.
 pub const fn upload_table<D: Lender>() -> UploadInterface {
     UploadInterface {
         size: size_of::<UploadInterface>() as u32,

@@ -5,7 +5,7 @@ use core::ffi::{c_char, c_void};
 /// Id for [`crate::BackendTable::interface`].
 pub const INTERFACE: &core::ffi::CStr = c"ultramarine.about/1";
 
-/// Functions of the interface.
+/// Functions of the interface `ultramarine.about/1`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct AboutInterface {

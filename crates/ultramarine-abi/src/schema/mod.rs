@@ -17,7 +17,7 @@ pub use table::*;
 
 use ultramarine_dlpack::DLDataType;
 
-/// Id of an operation: one of the constants of [`op`].
+/// Id of an operation: one of the constants of [`op`]. Ids are never renumbered.
 pub type OpId = u32;
 
 /// A module of codes with the list of their names.
@@ -83,17 +83,17 @@ pub fn dtype_index(dtype: DLDataType) -> Option<usize> {
     DTYPES.iter().position(|(_, known)| *known == dtype)
 }
 
-/// Returns the names of the dtypes of a mask.
+/// Returns the names of the dtypes of a mask, in the order of [`DTYPES`].
 pub fn dtype_names(mask: u32) -> impl Iterator<Item = &'static str> {
     DTYPES.iter().enumerate().filter(move |(i, _)| mask >> i & 1 == 1).map(|(_, (name, _))| *name)
 }
 
-/// Returns the row of an op in [`OPS`].
+/// Returns the row of an operation in [`OPS`] by its id.
 pub fn find(id: OpId) -> Option<&'static OpSchema> {
     OPS.get(id as usize)
 }
 
-/// Returns the row of an op in [`OPS`], by its name.
+/// Returns the row of an operation in [`OPS`] by its name.
 pub fn find_name(name: &str) -> Option<&'static OpSchema> {
     OPS.iter().find(|op| op.name == name)
 }

@@ -2,7 +2,7 @@
 
 use super::{DTYPES, Family, OpId};
 
-/// Grade of the conformance kit that needs the operation.
+/// Grade of the conformance kit that needs the operation. Each grade includes the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Grade {
     /// Native for float32 in a backend of grade basic.
@@ -13,7 +13,7 @@ pub enum Grade {
     Extra,
 }
 
-/// Rule for the dtype of an op's output.
+/// Rule for the dtype of an operation's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
     /// The main dtype.
@@ -54,7 +54,8 @@ pub enum Scalar {
     Int64,
 }
 
-/// Relation of the shapes of an op's inputs and output; `docs/operations.md` has them in words.
+/// Relation of the shapes of an operation's inputs and output. `docs/operations.md` describes each
+/// in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShapeRule {
     /// There are no inputs; the output has any shape.
@@ -223,7 +224,8 @@ pub struct InputSchema {
     pub optional: bool,
 }
 
-/// An operation of the contract.
+/// An operation of the contract: a row of [`OPS`](super::OPS). `docs/operations.md` is made from
+/// it.
 #[derive(Clone, Copy, Debug)]
 pub struct OpSchema {
     /// Name.
@@ -268,12 +270,12 @@ pub struct OpSchema {
 }
 
 impl OpSchema {
-    /// Returns the row of a code.
+    /// Returns the row of a code, such as one function of UNARY.
     pub fn code(&self, code: u32) -> Option<&'static CodeSchema> {
         self.codes.iter().find(|c| c.code == code)
     }
 
-    /// Returns the mask of main dtypes, with `code` if the op has codes.
+    /// Returns the mask of main dtypes: those of `code` if the operation has codes.
     pub fn dtypes_of(&self, code: Option<&CodeSchema>) -> u32 {
         code.map_or(self.dtypes, |c| c.dtypes & self.dtypes)
     }
