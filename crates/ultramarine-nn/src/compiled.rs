@@ -109,12 +109,12 @@ fn renewed(names: &Parameters, arrays: &[Array]) -> Parameters {
 }
 
 impl<R: Tree> CompiledStep<R> {
-    /// A step that was not called yet.
+    /// Makes a step without graphs. The first [`CompiledStep::call`] traces the function.
     pub fn new() -> Self {
         CompiledStep::default()
     }
 
-    /// Number of graphs that are kept.
+    /// Returns the number of graphs that are kept: one for each signature of the inputs.
     pub fn traces(&self) -> usize {
         self.traces.len()
     }

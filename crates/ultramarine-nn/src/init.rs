@@ -30,22 +30,31 @@ fn uniform_numbers(shape: &[usize], dtype: Dtype, low: f64, high: f64) -> Result
     random::uniform(shape, low, high, dtype, None)
 }
 
-/// An initialiser with one value for all elements.
+/// Returns an initialiser that gives all elements the same value.
 pub fn constant(value: f64) -> impl Fn(&Array) -> Result<Array> {
     move |a| Ok(Array::full(a.shape(), value)?.astype(a.dtype()))
 }
 
-/// An initialiser with normal numbers.
+/// Returns an initialiser with normal numbers of mean `mean` and standard deviation `std`.
+///
+/// # Errors
+/// The initialiser fails with [`Error::Value`] for an array that is not of real floats.
 pub fn normal(mean: f64, std: f64) -> impl Fn(&Array) -> Result<Array> {
     move |a| normal_numbers(a.shape(), a.dtype(), mean, std)
 }
 
-/// An initialiser with uniform numbers from `low` to below `high`.
+/// Returns an initialiser with uniform numbers from `low` to below `high`.
+///
+/// # Errors
+/// The initialiser fails with [`Error::Value`] for an array that is not of real floats.
 pub fn uniform(low: f64, high: f64) -> impl Fn(&Array) -> Result<Array> {
     move |a| uniform_numbers(a.shape(), a.dtype(), low, high)
 }
 
-/// An initialiser with the identity matrix; an error for an array that is no square matrix.
+/// Returns an initialiser with the identity matrix.
+///
+/// # Errors
+/// The initialiser fails with [`Error::Value`] for an array that is not a square matrix.
 pub fn identity() -> impl Fn(&Array) -> Result<Array> {
     |a| match *a.shape() {
         [rows, columns] if rows == columns => Array::eye(rows, columns, 0, a.dtype()),
@@ -57,7 +66,8 @@ fn wrong(op: &str, a: &Array, remedy: &str) -> Error {
     Error::value(op, format!("The array has shape {}. {remedy}", Show(a.shape())))
 }
 
-/// The sizes of a parameter that [`he_normal`] and [`he_uniform`] scale by.
+/// The sizes of a parameter that [`he_normal`] and [`he_uniform`] scale by. A parameter has the
+/// shape `(outputs, kernel..., inputs)`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fan {
     /// The inputs of an output: elements of all axes but the first.
@@ -84,7 +94,12 @@ fn fan_of(op: &str, a: &Array, fan: Fan) -> Result<f64> {
     })
 }
 
-/// An initialiser with normal numbers of the standard deviation `gain sqrt(2 / (fan in + fan out))` (Glorot and Bengio, 2010).
+/// Returns an initialiser with normal numbers of the standard deviation `gain sqrt(2 / (fan in +
+/// fan out))` (Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural
+/// networks", 2010). The fans are those of [`Fan`].
+///
+/// # Errors
+/// The initialiser fails with [`Error::Value`] for an array with fewer than two axes.
 pub fn glorot_normal(gain: f64) -> impl Fn(&Array) -> Result<Array> {
     move |a| {
         let (fan_in, fan_out) = fans("glorot_normal", a)?;
@@ -92,7 +107,11 @@ pub fn glorot_normal(gain: f64) -> impl Fn(&Array) -> Result<Array> {
     }
 }
 
-/// An initialiser with uniform numbers up to `gain sqrt(6 / (fan in + fan out))` (Glorot and Bengio, 2010).
+/// Returns an initialiser with uniform numbers in `[-bound, bound)`, where `bound` is `gain sqrt(6
+/// / (fan in + fan out))` (Glorot and Bengio, 2010). See [`glorot_normal`].
+///
+/// # Errors
+/// The initialiser fails with [`Error::Value`] for an array with fewer than two axes.
 pub fn glorot_uniform(gain: f64) -> impl Fn(&Array) -> Result<Array> {
     move |a| {
         let (fan_in, fan_out) = fans("glorot_uniform", a)?;
@@ -101,7 +120,11 @@ pub fn glorot_uniform(gain: f64) -> impl Fn(&Array) -> Result<Array> {
     }
 }
 
-/// An initialiser with normal numbers of the standard deviation `gain / sqrt(fan)` (He et al., 2015).
+/// Returns an initialiser with normal numbers of the standard deviation `gain / sqrt(fan)` (He et
+/// al., "Delving deep into rectifiers", 2015). A gain of sqrt(2) suits layers before a ReLU.
+///
+/// # Errors
+/// The initialiser fails with [`Error::Value`] for an array with fewer than two axes.
 pub fn he_normal(fan: Fan, gain: f64) -> impl Fn(&Array) -> Result<Array> {
     move |a| {
         let std = gain / fan_of("he_normal", a, fan)?.sqrt();
@@ -109,7 +132,11 @@ pub fn he_normal(fan: Fan, gain: f64) -> impl Fn(&Array) -> Result<Array> {
     }
 }
 
-/// An initialiser with uniform numbers up to `gain sqrt(3 / fan)` (He et al., 2015).
+/// Returns an initialiser with uniform numbers in `[-bound, bound)`, where `bound` is `gain sqrt(3
+/// / fan)` (He et al., 2015). See [`he_normal`].
+///
+/// # Errors
+/// The initialiser fails with [`Error::Value`] for an array with fewer than two axes.
 pub fn he_uniform(fan: Fan, gain: f64) -> impl Fn(&Array) -> Result<Array> {
     move |a| {
         let bound = gain * (3.0 / fan_of("he_uniform", a, fan)?).sqrt();
@@ -117,7 +144,11 @@ pub fn he_uniform(fan: Fan, gain: f64) -> impl Fn(&Array) -> Result<Array> {
     }
 }
 
-/// An initialiser of matrices with normal numbers, of which the part `sparsity` of each row is zeros.
+/// Returns an initialiser of matrices with normal numbers of mean `mean` and standard deviation
+/// `std`. The part `sparsity` of each row, from 0 to 1 and rounded up, is zeros at random places.
+///
+/// # Errors
+/// The initialiser fails with [`Error::Value`] for an array that is not a matrix.
 pub fn sparse(sparsity: f64, mean: f64, std: f64) -> impl Fn(&Array) -> Result<Array> {
     move |a| {
         let &[_, columns] = a.shape() else {
@@ -131,7 +162,11 @@ pub fn sparse(sparsity: f64, mean: f64, std: f64) -> impl Fn(&Array) -> Result<A
     }
 }
 
-/// An initialiser of matrices with orthonormal rows or columns, whichever are the fewer, times `gain`.
+/// Returns an initialiser of matrices times `gain`, whose rows or columns are orthonormal: the rows
+/// if they are fewer than the columns, else the columns (Saxe et al., 2014).
+///
+/// # Errors
+/// The initialiser fails with [`Error::Value`] for an array that is not a matrix.
 pub fn orthogonal(gain: f64) -> impl Fn(&Array) -> Result<Array> {
     move |a| {
         let &[rows, columns] = a.shape() else {

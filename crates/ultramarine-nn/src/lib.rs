@@ -95,7 +95,8 @@ pub struct Readme;
 #[doc = include_str!("../../ultramarine/README.md")]
 pub struct CoreReadme;
 
-/// Parameters by their names, in the names' order.
+/// Parameters by name, in the order of the names: what [`Module::parameters`] returns and files
+/// hold.
 pub type Parameters = ultramarine::io::Arrays;
-/// Gradients by the names of their parameters.
+/// Gradients by the names of their parameters, as [`value_and_grad`] returns them.
 pub type Gradients = Parameters;

@@ -5,6 +5,15 @@ use ultramarine::shape::{AxisRange, Show};
 use ultramarine::{Array, Axes, Axis, Error, KeepDims, Operand, Result, fast, linalg, where_};
 
 /// The reduction of the losses of all elements.
+///
+/// ```
+/// use ultramarine::Array;
+/// use ultramarine_nn::losses::{Reduction, mse_loss};
+/// let (x, y) = (Array::from_slice(&[1.0f32, 2.0], &[2])?, Array::from_slice(&[1.0f32, 4.0], &[2])?);
+/// assert_eq!(mse_loss(&x, &y, Reduction::None)?.to_vec::<f32>()?, [0.0, 4.0]);
+/// assert_eq!(mse_loss(&x, &y, Reduction::Mean)?.item::<f32>()?, 2.0);
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reduction {
     /// Each of them.
@@ -53,7 +62,7 @@ fn picked(scores: &Array, targets: &Array, axis: Axis) -> Result<Array> {
     scores.take_along_axis(&targets.expand_dims(axis)?, axis)?.squeeze(axis)
 }
 
-/// Options of [`cross_entropy_with`].
+/// Options of [`cross_entropy_with`]. The default is what [`cross_entropy`] computes.
 #[derive(Clone, Copy, Debug)]
 pub struct CrossEntropy<'a> {
     /// Factor of each loss.

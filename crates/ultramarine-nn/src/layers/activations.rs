@@ -136,7 +136,7 @@ layers_with_numbers! {
     }
 }
 
-/// The function of [`GELU`].
+/// The function that [`GELU`] computes: exact or an approximation. The names are Python's.
 #[derive(Module, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Approximation {
     /// [`gelu`].
@@ -156,7 +156,7 @@ fn gelu_of(x: &Array, approximation: Approximation) -> Result<Array> {
     }
 }
 
-/// The layer of [`prelu`], whose slopes are trained.
+/// The layer of [`prelu`], whose slopes below 0 are trained (He et al., 2015).
 #[derive(Module, Clone, Debug)]
 pub struct PReLU {
     /// The slopes, `(num_parameters)`: one, or one for each channel.
@@ -167,7 +167,7 @@ impl PReLU {
     /// Slopes that are 0.25 at first.
     ///
     /// # Errors
-    /// For a number that is too large.
+    /// [`Error::Value`](ultramarine::Error::Value) for a number that is too large.
     pub fn new(num_parameters: usize) -> Result<PReLU> {
         Ok(PReLU { weight: Array::full(&[num_parameters], 0.25f32)?.into() })
     }

@@ -56,13 +56,14 @@ pub use ultramarine_nn_derive::Module;
     note = "a field that is neither module nor parameter is left out by `#[module(skip)]`"
 )]
 pub trait Module {
-    /// Shows the parameters and the other leaves, in the order of the fields.
+    /// Calls the visitor with the parameters and the other leaves, in the order of the fields. The
+    /// derive macro writes this function.
     fn visit(&self, visitor: &mut Visitor<'_>);
 
-    /// As [`Module::visit`], with leaves that can be changed.
+    /// Visits as [`Module::visit`] does, with leaves that can be changed.
     fn visit_mut(&mut self, visitor: &mut VisitorMut<'_>);
 
-    /// All parameters by name, frozen ones and [`State`] included.
+    /// Returns all parameters by name, frozen ones and [`State`] included.
     fn parameters(&self) -> Parameters {
         let mut found = Parameters::new();
         self.visit(&mut Visitor::new(&mut |name, leaf| {
@@ -73,7 +74,8 @@ pub trait Module {
         found
     }
 
-    /// The parameters that are not frozen, by name.
+    /// Returns the parameters that are not frozen, by name: those that
+    /// [`value_and_grad`](crate::value_and_grad) differentiates by.
     fn trainable_parameters(&self) -> Parameters {
         let mut found = Parameters::new();
         self.visit(&mut Visitor::new(&mut |name, leaf| {
@@ -84,27 +86,28 @@ pub trait Module {
         found
     }
 
-    /// All parameters, to be evaluated: `eval(&model.arrays())`.
+    /// Returns all parameters without their names, for evaluation: `eval(&model.arrays())`.
     fn arrays(&self) -> Vec<Array> {
         self.parameters().into_values().collect()
     }
 
-    /// Number of elements of all parameters.
+    /// Returns the number of elements of all parameters.
     fn num_parameters(&self) -> usize {
         self.parameters().values().map(Array::size).sum()
     }
 
-    /// Freezes all parameters: they get no gradients, and are no longer updated.
+    /// Freezes all parameters: they get no gradients and are not updated. [`Module::freeze_where`]
+    /// freezes some of them, [`Module::unfreeze`] is the inverse.
     fn freeze(&mut self) {
         set_frozen(self, true, &|_| true);
     }
 
-    /// Lets all parameters be trained. [`State`] stays frozen.
+    /// Makes all parameters trainable. [`State`] stays frozen.
     fn unfreeze(&mut self) {
         set_frozen(self, false, &|_| true);
     }
 
-    /// Freezes the parameters whose names a function selects.
+    /// Freezes the parameters whose names `select` returns true for. Others stay as they are.
     fn freeze_where(&mut self, select: impl Fn(&str) -> bool)
     where
         Self: Sized,
@@ -112,7 +115,8 @@ pub trait Module {
         set_frozen(self, true, &select);
     }
 
-    /// Lets the parameters be trained whose names a function selects.
+    /// Makes the parameters trainable whose names `select` returns true for. Others stay as they
+    /// are.
     fn unfreeze_where(&mut self, select: impl Fn(&str) -> bool)
     where
         Self: Sized,
@@ -120,12 +124,13 @@ pub trait Module {
         set_frozen(self, false, &select);
     }
 
-    /// Sets training mode, in which new modules are: dropout drops, and batch norm takes the batch's statistics.
+    /// Sets training mode, in which new modules are: [`Dropout`](crate::Dropout) drops elements,
+    /// and [`BatchNorm`](crate::BatchNorm) uses the batch's statistics.
     fn train(&mut self) {
         set_training(self, true);
     }
 
-    /// Sets evaluation mode, the opposite of [`Module::train`].
+    /// Sets evaluation mode, the opposite of [`Module::train`]. It evaluates no arrays.
     fn eval(&mut self) {
         set_training(self, false);
     }
@@ -196,7 +201,8 @@ pub trait Module {
         weights::write("save_weights", path.as_ref(), &self.parameters())
     }
 
-    /// Casts the parameters of floats to another dtype.
+    /// Casts the parameters of real floats to another dtype, such as float16. Others stay as they
+    /// are.
     fn set_dtype(&mut self, dtype: Dtype) {
         self.visit_mut(&mut VisitorMut::new(&mut |_, leaf| {
             let array = leaf.array();
@@ -207,7 +213,8 @@ pub trait Module {
     }
 }
 
-/// A function of one array, with or without parameters: what [`Sequential`](crate::Sequential) is made of.
+/// A function of one array, with or without parameters. [`Sequential`](crate::Sequential) chains
+/// layers. A layer with other arguments has a method `forward` of its own instead of this trait.
 pub trait Layer {
     /// Computes the layer.
     ///
@@ -216,7 +223,7 @@ pub trait Layer {
     fn forward(&self, x: &Array) -> Result<Array>;
 }
 
-/// A leaf of a module that is looked at.
+/// A leaf of a module, as [`Module::visit`] shows it.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Leaf<'a> {
@@ -229,7 +236,7 @@ pub enum Leaf<'a> {
 }
 
 impl Leaf<'_> {
-    /// The array of a parameter or a state.
+    /// Returns the array of a parameter or a state; `None` for a mode.
     pub fn array(self) -> Option<Array> {
         match self {
             Leaf::Param(param) => Some(Array::clone(param)),
@@ -238,7 +245,7 @@ impl Leaf<'_> {
         }
     }
 
-    /// The parameter, if it is one that is not frozen.
+    /// Returns the array of a parameter that is not frozen; `None` for every other leaf.
     pub fn trainable(self) -> Option<Array> {
         match self {
             Leaf::Param(param) if !param.is_frozen() => Some(Array::clone(param)),
@@ -247,7 +254,7 @@ impl Leaf<'_> {
     }
 }
 
-/// A leaf of a module that may be changed.
+/// A leaf of a module that may be changed, as [`Module::visit_mut`] shows it.
 #[non_exhaustive]
 pub enum LeafMut<'a> {
     /// A parameter.
@@ -280,9 +287,10 @@ impl LeafMut<'_> {
     }
 }
 
-/// Something that differs in training and in evaluation.
+/// A part that differs in training and in evaluation. [`Module::train`] and [`Module::eval`] set
+/// it.
 pub trait Mode {
-    /// Sets training mode or evaluation mode.
+    /// Sets training mode (true) or evaluation mode.
     fn set_training(&mut self, training: bool);
 }
 
@@ -315,12 +323,13 @@ macro_rules! visitors {
         }
 
         impl<'v> $visitor<'v> {
-            /// A visit that hands each leaf, with its path, to a function.
+            /// Makes a visitor that calls `found` with the path and the leaf of each parameter,
+            /// state and mode.
             pub fn new(found: &'v mut dyn FnMut(&str, $leaf<'_>)) -> Self {
                 $visitor { names: Names::default(), found }
             }
 
-            /// Visits a field.
+            /// Visits the leaves of a field; `name` becomes a part of their paths.
             pub fn field<M: Module + ?Sized>(&mut self, name: &str, module: $($reference)+ M) {
                 self.within(name, |visitor| module.$visit(visitor));
             }
@@ -333,7 +342,8 @@ macro_rules! visitors {
                 self.names.leave(before);
             }
 
-            /// Hands over a leaf, which has the path of the field that is visited.
+            /// Passes a leaf to the visitor's function, under the path of the field that is
+            /// visited.
             pub fn leaf(&mut self, leaf: $leaf<'_>) {
                 (self.found)(&self.names.0, leaf);
             }
@@ -343,6 +353,20 @@ macro_rules! visitors {
 
 visitors! {
     /// A walk over the leaves of a module; see [`Module::visit`].
+    ///
+    /// ```
+    /// use ultramarine_nn::{Leaf, Linear, Module, Visitor, sequential};
+    /// let model = sequential![Linear::new(2, 3)?, Linear::new(3, 1)?];
+    /// let mut names = Vec::new();
+    /// model.visit(&mut Visitor::new(&mut |name, leaf| {
+    ///     if let Leaf::Param(_) = leaf {
+    ///         names.push(name.to_owned());
+    ///     }
+    /// }));
+    /// assert_eq!(names[0], "layers.0.weight");
+    /// assert_eq!(names.len(), 4);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
     Visitor Leaf visit [&];
     /// A walk over the leaves of a module that may change them; see [`Module::visit_mut`].
     VisitorMut LeafMut visit_mut [&mut];

@@ -22,17 +22,18 @@ pub struct Sequential {
 }
 
 impl Sequential {
-    /// No layers yet.
+    /// Makes a model without layers, which returns its input.
     pub fn new() -> Sequential {
         Sequential::default()
     }
 
-    /// Appends a layer, or a function.
+    /// Appends a layer, or a function of an array such as [`relu`](crate::relu).
     pub fn push<Kind>(&mut self, layer: impl IntoLayer<Kind>) {
         self.layers.push(layer.into_layer());
     }
 
-    /// The layers, followed by another one, or by a function.
+    /// Returns the layers, followed by another one or by a function.
+    /// [`sequential!`](crate::sequential) calls it for each of its arguments.
     #[must_use]
     pub fn then<Kind>(mut self, layer: impl IntoLayer<Kind>) -> Sequential {
         self.push(layer);
@@ -52,18 +53,19 @@ impl fmt::Debug for Sequential {
     }
 }
 
-/// A [`Sequential`] of layers and functions: `sequential![Linear::new(4, 8)?, relu]`.
+/// Makes a [`Sequential`] of layers and functions: `sequential![Linear::new(4, 8)?, relu]`.
 #[macro_export]
 macro_rules! sequential {
     ($($layer:expr),* $(,)?) => { $crate::Sequential::new()$(.then($layer))* };
 }
 
-/// A layer in a [`Sequential`]: any layer that is a module and can be cloned.
+/// A layer in a [`Sequential`]: any [`Layer`] that is a [`Module`] and can be cloned. It is
+/// implemented for all of these.
 pub trait SequentialLayer: Layer + Module + Send + Sync {
-    /// A copy, whose parameters are the same arrays.
+    /// Returns a copy, whose parameters are the same arrays.
     fn boxed_clone(&self) -> Box<dyn SequentialLayer>;
 
-    /// The name of its type.
+    /// Returns the name of the layer's type, for `Debug`.
     fn type_name(&self) -> &'static str;
 }
 
@@ -83,9 +85,10 @@ impl Clone for Box<dyn SequentialLayer> {
     }
 }
 
-/// Items of a [`Sequential`]: layers, and functions of an array. `Kind` distinguishes the two, and is inferred.
+/// Items of a [`Sequential`]: layers, and functions of an array. `Kind` distinguishes the two, and
+/// is inferred.
 pub trait IntoLayer<Kind> {
-    /// The layer in a box.
+    /// Returns the layer in a box.
     fn into_layer(self) -> Box<dyn SequentialLayer>;
 }
 

@@ -59,7 +59,7 @@ pub(super) fn zeros_bias(outputs: usize) -> Result<Option<Param>> {
 /// Methods that layers with and without transposition have: each sets a size, by one number or by one for each axis.
 macro_rules! setters {
     ($n:literal: $($field:ident $what:literal),*) => {
-        /// The layer without a bias.
+        /// Returns the layer without a bias.
         #[must_use]
         pub fn without_bias(mut self) -> Self {
             self.bias = None;
@@ -107,7 +107,7 @@ macro_rules! convolutions {
             /// A layer with a bias and a random weight.
             ///
             /// # Errors
-            /// Those of drawing.
+            /// [`Error::Value`] for sizes that are too large.
             pub fn new(
                 in_channels: usize,
                 out_channels: usize,
@@ -154,7 +154,8 @@ macro_rules! convolutions {
 }
 
 convolutions! {
-    /// A convolution along one axis: from `(batch, length, in_channels)` to `(batch, length', out_channels)`.
+    /// A convolution along one axis: from `(batch, length, in_channels)` to `(batch, length',
+    /// out_channels)`. See [`Conv2d`] for an example.
     Conv1d 1 conv1d;
     /// A convolution along two axes: from `(batch, height, width, in_channels)` to `(batch, height', width', out_channels)`.
     ///
@@ -167,6 +168,7 @@ convolutions! {
     /// # Ok::<(), ultramarine::Error>(())
     /// ```
     Conv2d 2 conv2d;
-    /// A convolution along three axes: from `(batch, depth, height, width, in_channels)` to the same with `out_channels`.
+    /// A convolution along three axes: from `(batch, depth, height, width, in_channels)` to
+    /// `(batch, depth', height', width', out_channels)`. See [`Conv2d`] for an example.
     Conv3d 3 conv3d;
 }

@@ -29,7 +29,7 @@ macro_rules! convolutions {
             /// A layer with a bias and a random weight.
             ///
             /// # Errors
-            /// Those of drawing.
+            /// [`Error::Value`](ultramarine::Error::Value) for sizes that are too large.
             pub fn new(
                 in_channels: usize,
                 out_channels: usize,
@@ -60,9 +60,22 @@ macro_rules! convolutions {
 }
 
 convolutions! {
-    /// A transposed convolution along one axis: from `(batch, length, in_channels)` to `(batch, length', out_channels)`.
+    /// A transposed convolution along one axis: from `(batch, length, in_channels)` to `(batch,
+    /// length', out_channels)`. See [`ConvTranspose2d`] for the sizes.
     ConvTranspose1d 1 conv_transpose1d;
-    /// A transposed convolution along two axes: from `(batch, height, width, in_channels)` to the same with `out_channels`.
+    /// A transposed convolution along two axes: from `(batch, height, width, in_channels)` to
+    /// `(batch, height', width', out_channels)`. It is the derivative of a
+    /// [`Conv2d`](crate::Conv2d) by its input. Along an axis of n elements the result has `(n - 1)
+    /// stride - 2 padding + dilation (kernel - 1) + output padding + 1`.
+    ///
+    /// ```
+    /// use ultramarine::{Array, Dtype};
+    /// use ultramarine_nn::{ConvTranspose2d, Layer};
+    /// let layer = ConvTranspose2d::new(8, 3, 3)?.stride(2).padding(1).output_padding(1);
+    /// let x = Array::ones(&[1, 4, 4, 8], Dtype::Float32)?;
+    /// assert_eq!(layer.forward(&x)?.shape(), [1, 8, 8, 3]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
     ConvTranspose2d 2 conv_transpose2d;
     /// A transposed convolution along three axes: from `(batch, depth, height, width, in_channels)` to the same with
     /// `out_channels`.

@@ -6,7 +6,7 @@ use super::param::Param;
 use crate::init::drawn_normal;
 use ultramarine::{Array, Result, fast};
 
-/// A table that has a vector for each integer from 0 on, such as tokens.
+/// A table that has a vector for each integer from 0 on, such as tokens: from integers `(...)` to vectors `(..., dims)`.
 ///
 /// ```
 /// use ultramarine::Array;
@@ -22,10 +22,10 @@ pub struct Embedding {
 }
 
 impl Embedding {
-    /// A table of random vectors.
+    /// Makes a table of random vectors.
     ///
     /// # Errors
-    /// Those of drawing.
+    /// [`Error::Value`](ultramarine::Error::Value) for sizes that are too large.
     pub fn new(num_embeddings: usize, dims: usize) -> Result<Embedding> {
         Ok(Embedding { weight: drawn_normal(&[num_embeddings, dims], bound(dims))?.into() })
     }
@@ -33,7 +33,7 @@ impl Embedding {
     /// Products with all vectors, as a last layer that shares the table has them: from `(..., dims)` to `(..., num_embeddings)`.
     ///
     /// # Errors
-    /// For a last axis of another size.
+    /// [`Error::Value`](ultramarine::Error::Value) for a last axis of another size.
     pub fn as_linear(&self, x: &Array) -> Result<Array> {
         fast::linear(x, &self.weight, None)
     }

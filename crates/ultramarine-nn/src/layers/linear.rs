@@ -6,7 +6,7 @@ use crate::init::drawn_uniform;
 use ultramarine::shape::Show;
 use ultramarine::{Array, Error, Result, fast};
 
-/// A layer that returns its input.
+/// A layer that returns its input. It stands for a layer that a model's variant lacks.
 #[derive(Module, Clone, Copy, Debug, Default)]
 pub struct Identity;
 
@@ -37,7 +37,7 @@ impl Linear {
     /// A layer with a bias.
     ///
     /// # Errors
-    /// Those of drawing.
+    /// [`Error::Value`] for sizes that are too large.
     pub fn new(input_dims: usize, output_dims: usize) -> Result<Linear> {
         Linear::with_bias(input_dims, output_dims, true)
     }
@@ -81,7 +81,8 @@ pub(crate) fn drawn_bias(present: bool, outputs: usize, bound: f64) -> Result<Op
     present.then(|| drawn_uniform(&[outputs], bound).map(Param::from)).transpose()
 }
 
-/// `x1 W x2^T + b` for each of the outputs: from `(..., input1_dims)` and `(..., input2_dims)` to `(..., output_dims)`.
+/// `x1 W x2^T + b` for each of the outputs: from `(..., input1_dims)` and `(..., input2_dims)` to
+/// `(..., output_dims)`.
 #[derive(Module, Clone, Debug)]
 pub struct Bilinear {
     /// `(output_dims, input2_dims, input1_dims)`, drawn uniformly from ±1 / sqrt(input1_dims).
@@ -94,7 +95,7 @@ impl Bilinear {
     /// A layer with a bias.
     ///
     /// # Errors
-    /// Those of drawing.
+    /// [`Error::Value`] for sizes that are too large.
     pub fn new(input1_dims: usize, input2_dims: usize, output_dims: usize) -> Result<Bilinear> {
         let mut layer = Bilinear::without_bias(input1_dims, input2_dims, output_dims)?;
         layer.bias = drawn_bias(true, output_dims, bound(input1_dims))?;

@@ -80,7 +80,17 @@ fn normalised(
     affine.of(centred.multiply(&(&variance + eps)?.rsqrt()?)?, &[x])
 }
 
-/// Normalises the last axis to mean 0 and variance 1, then scales and moves it (Ba et al., 2016).
+/// Normalises the last axis to mean 0 and variance 1, then multiplies by the weight and adds the
+/// bias (Ba et al., "Layer normalization", 2016). The shape stays: `(..., dims)`.
+///
+/// ```
+/// use ultramarine::Array;
+/// use ultramarine_nn::{Layer, LayerNorm};
+/// let x = Array::from_slice(&[1.0f32, 3.0, 10.0, 20.0], &[2, 2])?;
+/// let y = LayerNorm::new(2)?.forward(&x)?.round(2)?;
+/// assert_eq!(y.to_vec::<f32>()?, [-1.0, 1.0, -1.0, 1.0]);
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
 #[derive(Module, Clone, Debug)]
 pub struct LayerNorm {
     /// Factors, `(dims)`, ones at first.
@@ -95,7 +105,7 @@ impl LayerNorm {
     /// A layer with weight and bias.
     ///
     /// # Errors
-    /// For a size that is too large.
+    /// [`Error::Value`] for a size that is too large.
     pub fn new(dims: usize) -> Result<LayerNorm> {
         let (weight, bias) = (Some(ones(dims)?.into()), Some(zeros(dims)?.into()));
         Ok(LayerNorm { weight, bias, eps: EPS })
@@ -113,7 +123,7 @@ impl LayerNorm {
         LayerNorm { weight: None, bias: None, ..self }
     }
 
-    /// Sets the term that keeps the variance from zero.
+    /// Sets the term that is added to the variance; 1e-5 by default.
     #[must_use]
     pub fn eps(self, eps: f64) -> LayerNorm {
         LayerNorm { eps, ..self }
@@ -126,7 +136,8 @@ impl Layer for LayerNorm {
     }
 }
 
-/// Divides the last axis by the root of its mean square, and scales it (Zhang and Sennrich, 2019).
+/// Divides the last axis by the root of its mean square, and multiplies by the weight (Zhang and
+/// Sennrich, "Root mean square layer normalization", 2019). The shape stays: `(..., dims)`.
 #[derive(Module, Clone, Debug)]
 pub struct RMSNorm {
     /// Factors, `(dims)`, ones at first.
@@ -139,12 +150,12 @@ impl RMSNorm {
     /// A layer.
     ///
     /// # Errors
-    /// For a size that is too large.
+    /// [`Error::Value`] for a size that is too large.
     pub fn new(dims: usize) -> Result<RMSNorm> {
         Ok(RMSNorm { weight: ones(dims)?.into(), eps: EPS })
     }
 
-    /// Sets the term that keeps the mean square from zero.
+    /// Sets the term that is added to the mean square; 1e-5 by default.
     #[must_use]
     pub fn eps(self, eps: f64) -> RMSNorm {
         RMSNorm { eps, ..self }
@@ -157,7 +168,8 @@ impl Layer for RMSNorm {
     }
 }
 
-/// Normalises each channel of each sample of `(batch, ..., dims)` over the axes between (Ulyanov et al., 2016).
+/// Normalises each channel of each sample of `(batch, ..., dims)` over the axes between (Ulyanov et
+/// al., "Instance normalization", 2016). There is at least one such axis.
 #[derive(Module, Clone, Debug)]
 pub struct InstanceNorm {
     /// Factors, `(dims)`, if there are any.
@@ -177,13 +189,13 @@ impl InstanceNorm {
     /// A layer with weight and bias.
     ///
     /// # Errors
-    /// For a size that is too large.
+    /// [`Error::Value`] for a size that is too large.
     pub fn with_affine(dims: usize) -> Result<InstanceNorm> {
         let (weight, bias) = (Some(ones(dims)?.into()), Some(zeros(dims)?.into()));
         Ok(InstanceNorm { weight, bias, eps: EPS })
     }
 
-    /// Sets the term that keeps the variance from zero.
+    /// Sets the term that is added to the variance; 1e-5 by default.
     #[must_use]
     pub fn eps(self, eps: f64) -> InstanceNorm {
         InstanceNorm { eps, ..self }
@@ -203,7 +215,8 @@ impl Layer for InstanceNorm {
     }
 }
 
-/// Normalises groups of channels of each sample of `(batch, ..., dims)` (Wu and He, 2018).
+/// Normalises groups of channels of each sample of `(batch, ..., dims)` over the group's channels
+/// and the axes between (Wu and He, "Group normalization", 2018).
 #[derive(Module, Clone, Debug)]
 pub struct GroupNorm {
     /// Terms, `(dims)`, zeros at first.
@@ -240,13 +253,14 @@ impl GroupNorm {
         GroupNorm { weight: None, bias: None, ..self }
     }
 
-    /// Sets the term that keeps the variance from zero.
+    /// Sets the term that is added to the variance; 1e-5 by default.
     #[must_use]
     pub fn eps(self, eps: f64) -> GroupNorm {
         GroupNorm { eps, ..self }
     }
 
-    /// Sets whether groups are those of PyTorch.
+    /// Sets whether a group consists of neighbouring channels, as in PyTorch; false by default. See
+    /// [`GroupNorm::pytorch_compatible`](struct@GroupNorm#structfield.pytorch_compatible).
     #[must_use]
     pub fn pytorch_compatible(self, pytorch_compatible: bool) -> GroupNorm {
         GroupNorm { pytorch_compatible, ..self }
@@ -307,7 +321,7 @@ impl BatchNorm {
     /// A layer with weight, bias and running statistics.
     ///
     /// # Errors
-    /// For a size that is too large.
+    /// [`Error::Value`] for a size that is too large.
     pub fn new(num_features: usize) -> Result<BatchNorm> {
         Ok(BatchNorm {
             weight: Some(ones(num_features)?.into()),
@@ -326,19 +340,19 @@ impl BatchNorm {
         BatchNorm { weight: None, bias: None, ..self }
     }
 
-    /// The layer without running statistics: it takes the batch's in either mode.
+    /// Returns the layer without running statistics: it uses the batch's in either mode.
     #[must_use]
     pub fn without_running_stats(self) -> BatchNorm {
         BatchNorm { running_mean: None, running_var: None, ..self }
     }
 
-    /// Sets the term that keeps the variance from zero.
+    /// Sets the term that is added to the variance; 1e-5 by default.
     #[must_use]
     pub fn eps(self, eps: f64) -> BatchNorm {
         BatchNorm { eps, ..self }
     }
 
-    /// Sets the part of a batch's statistics in the running ones.
+    /// Sets the weight of a batch's statistics in the running ones; 0.1 by default.
     #[must_use]
     pub fn momentum(self, momentum: f64) -> BatchNorm {
         BatchNorm { momentum, ..self }

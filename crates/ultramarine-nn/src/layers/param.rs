@@ -25,22 +25,23 @@ pub struct Param {
 }
 
 impl Param {
-    /// A parameter that is not trained.
+    /// Makes a parameter that is not trained.
     pub fn frozen(array: Array) -> Param {
         Param { array, frozen: true }
     }
 
-    /// Replaces the array.
+    /// Replaces the array. Its shape is not compared with the old one's; [`Module::update`] does
+    /// that.
     pub fn set(&mut self, array: Array) {
         self.array = array;
     }
 
-    /// True if it is not trained.
+    /// Returns true if the parameter is not trained.
     pub fn is_frozen(&self) -> bool {
         self.frozen
     }
 
-    /// Freezes it, or lets it be trained.
+    /// Freezes the parameter (true), or makes it trainable.
     pub fn set_frozen(&mut self, frozen: bool) {
         self.frozen = frozen;
     }
@@ -109,12 +110,12 @@ impl Module for Param {
 pub struct State(Mutex<Array>);
 
 impl State {
-    /// The array at present.
+    /// Returns the present array.
     pub fn get(&self) -> Array {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Replaces the array.
+    /// Replaces the array. A layer may do so during a call, from any thread.
     pub fn set(&self, array: Array) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = array;
     }

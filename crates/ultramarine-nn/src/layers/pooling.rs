@@ -177,19 +177,21 @@ macro_rules! pools {
         }
 
         impl $name {
-            /// A layer whose windows do not overlap: the stride is their size.
+            /// Makes a layer whose windows do not overlap: the stride is their size. `kernel_size`
+            /// is one number for all axes, or one for each.
             pub fn new(kernel_size: impl Into<PerAxis<$n>>) -> $name {
                 $name { windows: Windows::new(kernel_size.into()) }
             }
 
-            /// Sets the stride.
+            /// Sets the steps from window to window.
             #[must_use]
             pub fn stride(mut self, stride: impl Into<PerAxis<$n>>) -> $name {
                 self.windows.stride = stride.into();
                 self
             }
 
-            /// Sets the elements that are added on both sides, which no maximum takes, and which are zeros of a mean.
+            /// Sets the number of elements that are added on both sides of each axis. No maximum
+            /// selects them, and means count them as zeros.
             #[must_use]
             pub fn padding(mut self, padding: impl Into<PerAxis<$n>>) -> $name {
                 self.windows.padding = padding.into();
@@ -206,7 +208,8 @@ macro_rules! pools {
 }
 
 pools! {
-    /// The largest element of each window of `(batch, length, channels)`.
+    /// The largest element of each window of `(batch, length, channels)`. See [`MaxPool2d`] for an
+    /// example.
     MaxPool1d 1 max_pool;
     /// The largest element of each window of `(batch, height, width, channels)`.
     ///
@@ -218,12 +221,13 @@ pools! {
     /// # Ok::<(), ultramarine::Error>(())
     /// ```
     MaxPool2d 2 max_pool;
-    /// The largest element of each window of `(batch, depth, height, width, channels)`.
+    /// The largest element of each window of `(batch, depth, height, width, channels)`. See
+    /// [`MaxPool2d`] for an example.
     MaxPool3d 3 max_pool;
-    /// The mean of each window of `(batch, length, channels)`.
+    /// The mean of each window of `(batch, length, channels)`. Integers give float32.
     AvgPool1d 1 avg_pool;
-    /// The mean of each window of `(batch, height, width, channels)`.
+    /// The mean of each window of `(batch, height, width, channels)`. Integers give float32.
     AvgPool2d 2 avg_pool;
-    /// The mean of each window of `(batch, depth, height, width, channels)`.
+    /// The mean of each window of `(batch, depth, height, width, channels)`. Integers give float32.
     AvgPool3d 3 avg_pool;
 }

@@ -20,24 +20,25 @@ pub struct RoPE {
 }
 
 impl RoPE {
-    /// A layer that rotates so many elements.
+    /// Makes a layer that rotates the first `dims` elements of the last axis. `dims` is even.
     pub fn new(dims: usize) -> RoPE {
         RoPE { dims, traditional: false, base: 10000.0, scale: 1.0 }
     }
 
-    /// Sets whether pairs are neighbours.
+    /// Sets whether pairs are neighbours; false by default: the first half is paired with the
+    /// second.
     #[must_use]
     pub fn traditional(self, traditional: bool) -> RoPE {
         RoPE { traditional, ..self }
     }
 
-    /// Sets the base of the frequencies.
+    /// Sets the base of the frequencies; 10000 by default.
     #[must_use]
     pub fn base(self, base: f64) -> RoPE {
         RoPE { base, ..self }
     }
 
-    /// Sets the factor of positions.
+    /// Sets the factor of the positions; 1 by default.
     #[must_use]
     pub fn scale(self, scale: f64) -> RoPE {
         RoPE { scale, ..self }
@@ -65,7 +66,8 @@ impl Layer for RoPE {
     }
 }
 
-/// Sines and cosines of positions (Vaswani et al., 2017): from `(...)` to `(..., dims)`.
+/// Sines and cosines of positions (Vaswani et al., "Attention is all you need", 2017): from
+/// positions `(...)` to encodings `(..., dims)`.
 #[derive(Module, Clone, Debug)]
 pub struct SinusoidalPositionalEncoding {
     /// Frequencies, from the highest to the lowest.
@@ -107,13 +109,13 @@ impl SinusoidalPositionalEncoding {
         Ok(Self { sigmas, scale: (2.0 / dims as f64).sqrt(), cos_first: false })
     }
 
-    /// Sets the factor of the result.
+    /// Sets the factor of the result; sqrt(2 / dims) by default.
     #[must_use]
     pub fn scale(self, scale: f64) -> Self {
         Self { scale, ..self }
     }
 
-    /// Sets whether cosines come before sines.
+    /// Sets whether cosines come before sines; false by default.
     #[must_use]
     pub fn cos_first(self, cos_first: bool) -> Self {
         Self { cos_first, ..self }
@@ -141,7 +143,7 @@ impl ALiBi {
     /// The slopes of heads: `(num_heads, 1, 1)`.
     ///
     /// # Errors
-    /// For a number that is too large.
+    /// [`Error::Value`] for a number that is too large.
     pub fn create_alibi_slope(num_heads: usize) -> Result<Array> {
         let slopes = |count: usize| -> Vec<f32> {
             (1..=count).map(|i| 2f64.powf(-8.0 * i as f64 / count as f64) as f32).collect()

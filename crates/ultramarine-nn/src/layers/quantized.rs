@@ -100,7 +100,8 @@ impl Layer for QuantizedLinear {
     }
 }
 
-/// [`Embedding`] whose vectors are numbers of few bits. Its parameters are frozen.
+/// An [`Embedding`] whose vectors are numbers of few bits: from indices `(...)` to vectors `(...,
+/// dims)`. Its parameters are frozen.
 #[derive(Module, Clone, Debug)]
 pub struct QuantizedEmbedding {
     /// Words with the elements of a vector each, `(num_embeddings, dims * bits / 32)`.
@@ -258,7 +259,8 @@ impl Layer for QQLinear {
     }
 }
 
-/// A layer of which there is a variant with numbers of few bits.
+/// A layer that has a variant with a weight of few bits. [`MaybeQuantized`] holds either of the
+/// two.
 pub trait ToQuantized: Module {
     /// The variant.
     type Quantized: Module;
@@ -269,7 +271,7 @@ pub trait ToQuantized: Module {
     /// For sizes that the mode does not have, or a last axis that is no multiple of the group size.
     fn to_quantized(&self, how: Quantization) -> Result<Self::Quantized>;
 
-    /// The shape of the weight.
+    /// Returns the shape of the weight, whose last axis is divided into groups.
     fn weight_shape(&self) -> &[usize];
 }
 
@@ -369,9 +371,9 @@ impl MaybeQuantized<Embedding> {
     }
 }
 
-/// A part of a model that [`quantize`] finds: [`MaybeQuantized`].
+/// A part of a model that [`quantize`] finds: [`MaybeQuantized`] implements it.
 pub trait Quantizable {
-    /// The shape of the weight; `None` if it is of few bits already.
+    /// Returns the shape of the weight; `None` if it is of few bits already.
     fn weight_shape(&self) -> Option<&[usize]>;
 
     /// Rounds the weight, unless it is of few bits already.

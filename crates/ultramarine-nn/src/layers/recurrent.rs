@@ -87,7 +87,7 @@ impl RNN {
     /// A layer with a bias.
     ///
     /// # Errors
-    /// Those of drawing.
+    /// [`Error::Value`] for sizes that are too large.
     pub fn new(input_size: usize, hidden_size: usize) -> Result<RNN> {
         let mut layer = RNN::without_bias(input_size, hidden_size)?;
         layer.bias = Some(drawn(hidden_size, &[hidden_size])?);
@@ -97,7 +97,7 @@ impl RNN {
     /// A layer without a bias.
     ///
     /// # Errors
-    /// Those of drawing.
+    /// [`Error::Value`] for sizes that are too large.
     pub fn without_bias(input_size: usize, hidden_size: usize) -> Result<RNN> {
         Ok(RNN {
             wxh: drawn(hidden_size, &[hidden_size, input_size])?,
@@ -163,7 +163,7 @@ impl GRU {
     /// A layer with biases.
     ///
     /// # Errors
-    /// Those of drawing.
+    /// [`Error::Value`] for sizes that are too large.
     pub fn new(input_size: usize, hidden_size: usize) -> Result<GRU> {
         let mut layer = GRU::without_bias(input_size, hidden_size)?;
         layer.b = Some(drawn(hidden_size, &[3 * hidden_size])?);
@@ -174,7 +174,7 @@ impl GRU {
     /// A layer without biases.
     ///
     /// # Errors
-    /// Those of drawing.
+    /// [`Error::Value`] for sizes that are too large.
     pub fn without_bias(input_size: usize, hidden_size: usize) -> Result<GRU> {
         let wx = drawn(hidden_size, &[3 * hidden_size, input_size])?;
         let wh = drawn(hidden_size, &[3 * hidden_size, hidden_size])?;
@@ -235,7 +235,7 @@ impl LSTM {
     /// A layer with a bias.
     ///
     /// # Errors
-    /// Those of drawing.
+    /// [`Error::Value`] for sizes that are too large.
     pub fn new(input_size: usize, hidden_size: usize) -> Result<LSTM> {
         let mut layer = LSTM::without_bias(input_size, hidden_size)?;
         layer.bias = Some(drawn(hidden_size, &[4 * hidden_size])?);
@@ -245,7 +245,7 @@ impl LSTM {
     /// A layer without a bias.
     ///
     /// # Errors
-    /// Those of drawing.
+    /// [`Error::Value`] for sizes that are too large.
     pub fn without_bias(input_size: usize, hidden_size: usize) -> Result<LSTM> {
         let wx = drawn(hidden_size, &[4 * hidden_size, input_size])?;
         let wh = drawn(hidden_size, &[4 * hidden_size, hidden_size])?;

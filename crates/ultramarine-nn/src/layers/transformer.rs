@@ -34,7 +34,8 @@ pub struct MultiHeadAttention {
     pub num_heads: usize,
 }
 
-/// Sizes of [`MultiHeadAttention`]; those that are `None` are `dims`, or as their fields say.
+/// Sizes of [`MultiHeadAttention`] that differ from `dims`. A field that is `None` stands for
+/// `dims`, unless it says otherwise.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AttentionSizes {
     /// Last axis of the queries.
@@ -129,7 +130,7 @@ impl MultiHeadAttention {
     }
 }
 
-/// Options of the layers of transformers.
+/// Options of [`Transformer`] and of its layers. All layers of a model share them.
 #[derive(Clone, Debug)]
 pub struct TransformerOptions {
     /// Size of the hidden layer; four times `dims` by default.
@@ -208,7 +209,8 @@ enum Place {
     Argument(usize),
 }
 
-/// A layer of a transformer's encoder: attention to itself, and a hidden layer.
+/// A layer of a transformer's encoder: self-attention, then a hidden layer, each with a residual
+/// connection and a [`LayerNorm`]. The shape stays: `(batch, positions, dims)`.
 #[derive(Module, Clone, Debug)]
 pub struct TransformerEncoderLayer {
     /// Attention to the input itself.
@@ -266,7 +268,7 @@ impl TransformerEncoderLayer {
     }
 }
 
-/// The encoder of a transformer: layers, and a norm.
+/// The encoder of a transformer: [`TransformerEncoderLayer`]s, then a norm.
 #[derive(Module, Clone, Debug)]
 pub struct TransformerEncoder {
     /// The layers.
@@ -307,7 +309,8 @@ impl TransformerEncoder {
     }
 }
 
-/// A layer of a transformer's decoder: attention to itself, attention to the encoder's result, and a hidden layer.
+/// A layer of a transformer's decoder: self-attention, attention to the encoder's result, then a
+/// hidden layer, each with a residual connection and a [`LayerNorm`].
 #[derive(Module, Clone, Debug)]
 pub struct TransformerDecoderLayer {
     /// Attention to the input itself.
@@ -384,7 +387,7 @@ impl TransformerDecoderLayer {
     }
 }
 
-/// The decoder of a transformer: layers, and a norm.
+/// The decoder of a transformer: [`TransformerDecoderLayer`]s, then a norm.
 #[derive(Module, Clone, Debug)]
 pub struct TransformerDecoder {
     /// The layers.
@@ -434,7 +437,18 @@ impl TransformerDecoder {
     }
 }
 
-/// A transformer of encoder and decoder (Vaswani et al., 2017).
+/// A transformer of encoder and decoder (Vaswani et al., "Attention is all you need", 2017).
+///
+/// ```
+/// use ultramarine::{Array, Dtype, fast::AttentionMask};
+/// use ultramarine_nn::{Transformer, TransformerOptions};
+/// let model = Transformer::new(16, 4, 1, 1, &TransformerOptions::default())?;
+/// let source = Array::ones(&[1, 7, 16], Dtype::Float32)?;
+/// let target = Array::ones(&[1, 5, 16], Dtype::Float32)?;
+/// let (none, causal) = (AttentionMask::None, AttentionMask::Causal);
+/// assert_eq!(model.forward(&source, &target, none, causal, none)?.shape(), [1, 5, 16]);
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
 #[derive(Module, Clone, Debug)]
 pub struct Transformer {
     /// The encoder.

@@ -44,24 +44,26 @@ pub struct Upsample {
 }
 
 impl Upsample {
-    /// A layer with the same factor for all axes.
+    /// Makes a layer with the same factor for all spatial axes. Factors below 1 make them shorter.
     pub fn new(scale_factor: f64, mode: Interpolation) -> Upsample {
         Upsample::with_factors([scale_factor], mode)
     }
 
-    /// A layer with a factor for each spatial axis.
+    /// Makes a layer with a factor for each spatial axis. Another number of factors than of axes is
+    /// an error of the call.
     pub fn with_factors(factors: impl Into<Vec<f64>>, mode: Interpolation) -> Upsample {
         let scale_factor = factors.into();
         Upsample { scale_factor, mode, align_corners: false, antialias: false }
     }
 
-    /// Sets whether the outermost elements are at the same places.
+    /// Sets whether the outermost elements of input and output are at the same places; false by
+    /// default.
     #[must_use]
     pub fn align_corners(self, align_corners: bool) -> Upsample {
         Upsample { align_corners, ..self }
     }
 
-    /// Sets whether it smooths before it makes an axis shorter.
+    /// Sets whether the layer smooths before it makes an axis shorter; false by default.
     #[must_use]
     pub fn antialias(self, antialias: bool) -> Upsample {
         Upsample { antialias, ..self }

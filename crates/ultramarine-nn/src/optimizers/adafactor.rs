@@ -59,19 +59,21 @@ macro_rules! setters {
 }
 
 impl Adafactor {
-    /// An optimizer with relative steps, which needs no learning rate.
+    /// Makes an optimizer with relative steps, which needs no learning rate.
     pub fn new() -> Adafactor {
         Adafactor::default()
     }
 
-    /// Sets the learning rate, which counts without `relative_step`.
+    /// Sets the learning rate: a number, or a schedule. It has an effect only without
+    /// [`Adafactor::relative_step`].
     #[must_use]
     pub fn learning_rate(mut self, rate: impl Into<Schedule>) -> Adafactor {
         self.common.set_schedule(rate.into());
         self
     }
 
-    /// Sets the coefficient of a running mean of updates, which takes as much memory as the parameters; none by default.
+    /// Sets the coefficient of a running mean of updates; none by default. The mean takes as much
+    /// memory as the parameters.
     #[must_use]
     pub fn beta_1(mut self, beta_1: f64) -> Adafactor {
         self.beta_1 = Some(beta_1);

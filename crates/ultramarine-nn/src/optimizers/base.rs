@@ -31,7 +31,7 @@ pub trait Optimizer {
     /// Those of making it, and of a schedule.
     fn init(&mut self, parameters: &Parameters) -> Result<()>;
 
-    /// The state, by names.
+    /// Returns the state by name: `step`, `learning_rate` and the entries of each parameter.
     fn state(&self) -> Parameters;
 
     /// Replaces the state.
@@ -46,7 +46,7 @@ pub trait Optimizer {
     /// [`Error::Value`] if there is none; those of a schedule.
     fn learning_rate(&self) -> Result<Array>;
 
-    /// Sets the learning rate, in place of a schedule, too.
+    /// Sets the learning rate to a number. It replaces a schedule, too.
     fn set_learning_rate(&mut self, rate: f64);
 
     /// Updates a model's parameters.
@@ -68,7 +68,7 @@ pub trait Optimizer {
         ultramarine::eval(&[model.arrays(), self.arrays()].concat())
     }
 
-    /// The arrays of the state, to be evaluated.
+    /// Returns the arrays of the state, for evaluation; see [`Optimizer::step`].
     fn arrays(&self) -> Vec<Array> {
         self.state().into_values().collect()
     }
@@ -96,7 +96,7 @@ pub trait Optimizer {
     }
 }
 
-/// State and learning rate of an optimizer.
+/// State and learning rate of an optimizer: the field that a type with an [`UpdateRule`] has.
 #[derive(Clone, Debug)]
 pub struct Common {
     schedule: Option<Schedule>,
@@ -104,7 +104,7 @@ pub struct Common {
 }
 
 impl Common {
-    /// That of an optimizer with a learning rate.
+    /// Makes the state of an optimizer with a learning rate: a number, or a [`Schedule`].
     pub fn new(rate: impl Into<Schedule>) -> Common {
         let mut common = Common::without_rate();
         common.set_schedule(rate.into());
@@ -151,7 +151,7 @@ fn missing(of: &str, name: &str) -> Error {
     Error::value(of, format!("The state has no {name:?}. Set the state that the optimizer had."))
 }
 
-/// The update that is under way, which all parameters share.
+/// The update that is under way. All parameters share it; [`UpdateRule::apply`] gets it.
 pub struct Step {
     of: String,
     count: Array,
@@ -160,7 +160,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// The number of updates, this one included: uint64.
+    /// Returns the number of updates, this one included: uint64, without axes.
     pub fn count(&self) -> &Array {
         &self.count
     }
@@ -194,7 +194,8 @@ impl Step {
     }
 }
 
-/// The state of one parameter.
+/// The state of one parameter, by the names that [`UpdateRule::first_state`] gave. Entries are
+/// arrays, such as running means.
 pub struct Slots<'a> {
     of: &'a str,
     parameter: &'a str,
@@ -225,7 +226,7 @@ impl Slots<'_> {
         }
     }
 
-    /// Replaces an entry.
+    /// Replaces the entry of a name, or adds it.
     pub fn set(&mut self, name: &str, array: &Array) {
         self.state.insert(self.key(name), array.clone());
     }
@@ -384,7 +385,7 @@ macro_rules! optimizers {
         }
 
         impl $name {
-            /// An optimizer with a learning rate: a number, or a schedule.
+            /// Makes an optimizer with a learning rate: a number, or a schedule of rates.
             pub fn new(learning_rate: impl Into<$crate::optimizers::Schedule>) -> $name {
                 $name { common: $crate::optimizers::Common::new(learning_rate), $($field: $default,)* }
             }

@@ -22,12 +22,14 @@ pub struct MultiOptimizer {
 }
 
 impl MultiOptimizer {
-    /// An optimizer for all parameters that no other one is for.
+    /// Makes an optimizer whose `default` updates all parameters that no other optimizer is for.
     pub fn new(default: impl Optimizer + Send + Sync + 'static) -> MultiOptimizer {
         MultiOptimizer { filtered: Vec::new(), default: Box::new(default) }
     }
 
-    /// Adds an optimizer for the parameters that a function of name and gradient selects, and no earlier one does.
+    /// Adds an optimizer for the parameters that `select` returns true for. `select` gets a
+    /// parameter's name and gradient. If several optimizers select a parameter, the first one
+    /// updates it.
     #[must_use]
     pub fn with(
         mut self,

@@ -91,12 +91,26 @@ fn over(
     })
 }
 
-/// `init decay_rate^step`.
+/// Returns the schedule `init decay_rate^step`.
+///
+/// ```
+/// use ultramarine::Array;
+/// use ultramarine_nn::optimizers::{exponential_decay, join_schedules, linear_schedule};
+/// let warmup = linear_schedule(0.0, 0.1, 10);
+/// let rate = join_schedules(vec![warmup, exponential_decay(0.1, 0.5)], vec![10]);
+/// let after = |steps: u64| rate.at(&Array::scalar(steps))?.item::<f32>();
+/// assert_eq!((after(5)?, after(10)?, after(11)?), (0.05, 0.1, 0.05));
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
 pub fn exponential_decay(init: f64, decay_rate: f64) -> Schedule {
     Schedule::from(move |step: &Array| &step.scalar_like(decay_rate)?.power(step)? * init)
 }
 
-/// `init decay_rate^(step / step_size)`, with the quotient rounded down.
+/// Returns the schedule `init decay_rate^floor(step / step_size)`: the rate falls every `step_size`
+/// updates.
+///
+/// # Errors
+/// The schedule fails with [`Error::Value`] if `step_size` is 0.
 pub fn step_decay(init: f64, decay_rate: f64, step_size: u64) -> Schedule {
     over("step_decay", step_size, move |step, size| {
         let decays = step.floor_divide(size)?;
@@ -104,7 +118,11 @@ pub fn step_decay(init: f64, decay_rate: f64, step_size: u64) -> Schedule {
     })
 }
 
-/// A half of a cosine's period from `init` to `end` in so many steps; then `end`.
+/// Returns a schedule that follows half a period of a cosine from `init` to `end` in `decay_steps`
+/// updates, and stays at `end` (Loshchilov and Hutter, "SGDR", 2017).
+///
+/// # Errors
+/// The schedule fails with [`Error::Value`] if `decay_steps` is 0.
 pub fn cosine_decay(init: f64, decay_steps: u64, end: f64) -> Schedule {
     over("cosine_decay", decay_steps, move |step, steps| {
         let phase = (&step.minimum(steps)? * (PI / steps as f64))?;
@@ -113,7 +131,11 @@ pub fn cosine_decay(init: f64, decay_steps: u64, end: f64) -> Schedule {
     })
 }
 
-/// A line from `init` to `end` in so many steps; then `end`.
+/// Returns a schedule that goes linearly from `init` to `end` in `steps` updates, and stays at
+/// `end`.
+///
+/// # Errors
+/// The schedule fails with [`Error::Value`] if `steps` is 0.
 pub fn linear_schedule(init: f64, end: f64, steps: u64) -> Schedule {
     over("linear_schedule", steps, move |step, steps| {
         let done = step.minimum(steps)?;
@@ -121,7 +143,11 @@ pub fn linear_schedule(init: f64, end: f64, steps: u64) -> Schedule {
     })
 }
 
-/// Schedules one after the other: each begins, at 0, at its boundary. There is one boundary less than there are schedules.
+/// Returns a schedule that follows each of `schedules` in turn. Schedule i + 1 begins at update
+/// `boundaries[i]`, which it counts as 0. See [`exponential_decay`] for an example.
+///
+/// # Errors
+/// The schedule fails with [`Error::Value`] unless there is one boundary less than schedules.
 pub fn join_schedules(schedules: Vec<Schedule>, boundaries: Vec<u64>) -> Schedule {
     Schedule::from(move |step: &Array| {
         let (count, given) = (schedules.len(), boundaries.len());
