@@ -1,6 +1,5 @@
-//! One device of a backend, through safe functions: every call is checked by
-//! [`call`], and what the backend leaves to the host (a CPU overlay's memory and
-//! streams) is the kit's own.
+//! One device of a backend, through safe functions. Every call is checked by [`call`], and what the
+//! backend leaves to the host (memory, streams and events of a CPU overlay) is done here.
 
 use crate::dtype::DType;
 use crate::host;

@@ -1,4 +1,4 @@
-//! Calls of MPI that a request is made of.
+//! Calls of MPI that a request is made of. `communicator.rs` makes them, `worker.rs` posts them.
 
 use crate::dtype::Dtype;
 use crate::operations::{self, Reduction};

@@ -1,4 +1,4 @@
-//! Failures, each with its remedy.
+//! Failures of this crate, each with its remedy.
 
 use std::sync::Arc;
 use thiserror::Error as ThisError;

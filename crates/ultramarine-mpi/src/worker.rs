@@ -1,4 +1,6 @@
-//! Body of the thread of MPI.
+//! The body of the thread of MPI: it takes commands from the engine (`engine.rs`), posts them as
+//! calls that do not block, and completes them. It is the only thread that calls MPI, except for
+//! `MPI_Abort`.
 
 use crate::board;
 use crate::call::Call;

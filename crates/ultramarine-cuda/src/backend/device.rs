@@ -1,4 +1,5 @@
-//! The contract's functions of a device.
+//! The contract's functions of a device: [`Device`] implements the trait of
+//! `ultramarine_abi::helper`, and calls the module that does the work.
 
 use crate::context;
 use crate::events::Event;

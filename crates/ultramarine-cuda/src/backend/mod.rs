@@ -1,4 +1,5 @@
-//! The backend: its score, its devices and what they say of themselves.
+//! The backend: its score, the GPUs that it finds, and the description of each. `discover.rs`
+//! counts GPUs without starting the driver, `device.rs` has the functions of one.
 
 mod device;
 mod discover;

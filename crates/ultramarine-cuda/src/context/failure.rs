@@ -1,4 +1,5 @@
-//! Errors of the driver.
+//! Errors of the driver as failures of the contract, with the operation that caused them and a
+//! remedy.
 //!
 //! A fault of a kernel is told by whatever call comes next, and by all after it: the context is
 //! lost. The first such code that any call gives is noted with the context ([`crate::context`]),

@@ -1,4 +1,5 @@
-//! A command under way.
+//! A command while it is enqueued. [`Job`] has its tensors as kernels address them, its scalars,
+//! its workspace and its stream. The families in [`crate::ops`] launch their kernels by it.
 
 use super::{Device, View};
 use crate::context::failure::{self, cuda};

@@ -1,4 +1,6 @@
-//! From a request to a launch: devices, plans, tensors as kernels address them, grids.
+//! From a request to a launch: devices (`device.rs`), plans (`plan.rs`), commands (`job.rs`),
+//! tensors as kernels address them (`view.rs`, `walk.rs`), commands that run together
+//! (`together.rs`), and grids.
 
 mod device;
 mod job;

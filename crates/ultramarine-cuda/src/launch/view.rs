@@ -1,4 +1,5 @@
-//! Tensors of commands as kernels address them.
+//! Tensors of commands as kernels address them: a [`View`] is an address with shape and strides in
+//! elements.
 
 use super::{Device, Dtype};
 use core::ops::Range;

@@ -1,4 +1,5 @@
-//! How kernels walk tensors of one shape together: axes that lie together are joined.
+//! Walks over tensors of one shape: [`Axes`] joins axes that are adjacent in every tensor, so that
+//! kernels divide indices as seldom as possible.
 
 use super::{View, span};
 use crate::program::index;

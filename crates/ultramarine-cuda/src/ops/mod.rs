@@ -1,4 +1,5 @@
-//! The families of operations, one file each.
+//! The families of operations, a file or folder each. `prepare` looks up the operation here and
+//! gets its `Work`; the kernels are in `kernels/`, by the same families.
 
 pub mod arg_reduce;
 pub mod conv;

@@ -1,4 +1,6 @@
-//! NVIDIA's libraries, found at run time: tables of their functions.
+//! NVIDIA's libraries, found at run time (`find.rs`): a table of functions for each. A library that
+//! is missing makes the operations that need it unsupported, with a message that says what to
+//! install.
 
 pub mod cublas;
 pub mod cublaslt;

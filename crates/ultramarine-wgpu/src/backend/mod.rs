@@ -1,4 +1,5 @@
-//! The backend: its score, its devices and what they say of themselves.
+//! The backend: its score, the adapters that become devices, and the description of each.
+//! `device.rs` has the functions of one.
 
 mod device;
 

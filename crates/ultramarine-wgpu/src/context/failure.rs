@@ -1,4 +1,4 @@
-//! Failures of the hal in words.
+//! Failures of the hal as failures of the contract, with a remedy.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use ultramarine_abi::helper::Failure;

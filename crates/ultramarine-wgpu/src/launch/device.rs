@@ -1,4 +1,5 @@
-//! An open device: its context and its resources.
+//! An open device: the [`Device`] owns its context, memory, kernels and queue, in the order in
+//! which they may be dropped.
 
 use crate::context::Context;
 use crate::hal::{Found, Place};

@@ -1,4 +1,5 @@
-//! A command under way.
+//! A command on its way to actions. [`Job`] has its tensors, scalars and workspace, and appends
+//! dispatches and copies to a batch. The families in [`crate::ops`] work with it.
 
 use super::{Axes, Device, Vectors, View, Walk};
 use crate::memory::{Block, Buffer};

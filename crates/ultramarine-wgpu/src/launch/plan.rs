@@ -1,4 +1,5 @@
-//! Requests decoded, and what is made of them.
+//! Plans. `prepare` decodes a request ([`OpRequest`]), asks the family in [`crate::ops`] for its
+//! [`Work`], and keeps that in a [`Plan`].
 
 use super::{Device, Job};
 use crate::dtype::Dtype;

@@ -1,4 +1,5 @@
-//! Tensors of commands as kernels address them.
+//! Tensors of commands as kernels address them: a [`View`] is a buffer with an offset, shape and
+//! strides in elements.
 
 use super::Device;
 use crate::dtype::Dtype;

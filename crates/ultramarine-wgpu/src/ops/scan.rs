@@ -1,4 +1,4 @@
-//! SCAN.
+//! SCAN: running sums, products and extremes along an axis.
 
 use super::elementwise::with_functions;
 use super::reduce::limits;

@@ -1,4 +1,5 @@
-//! Our own products: tiles for any matrices, and two ways to multiply a matrix and a vector.
+//! Products by kernels of this crate: tiles for any matrices, and two ways to multiply a matrix and
+//! a vector. They serve where cuBLASLt is missing or does not fit; see `library.rs`.
 
 use super::product::Product;
 use crate::launch::{Axes, BLOCK, Dtype, Grid, Job, Kind, MAX_AXES, launch};

@@ -1,4 +1,6 @@
-//! REDUCE.
+//! REDUCE. `fold.rs` chooses a kernel of `kernels/reduce.cuh` for the shape and strides of a
+//! command, `kernels.rs` compiles it. ARG_REDUCE, epilogues and row kernels reduce by the same
+//! code.
 
 pub mod fold;
 mod kernels;

@@ -1,4 +1,5 @@
-//! SCAN: running reductions.
+//! SCAN: running sums, products and extremes along an axis. `layout.rs` chooses how threads share
+//! the rows.
 
 mod layout;
 

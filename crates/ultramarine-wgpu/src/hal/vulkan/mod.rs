@@ -1,4 +1,5 @@
-//! Vulkan.
+//! Vulkan, by wgpu's hal and by ash where the hal lacks something: opening adapters, properties,
+//! command lists and kernels in SPIR-V.
 
 mod bfloat16;
 mod budget;

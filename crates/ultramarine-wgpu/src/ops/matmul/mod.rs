@@ -1,4 +1,5 @@
-//! MATMUL.
+//! MATMUL. `choice.rs` chooses a kernel for the shape and the device, `source.rs` and `matrices.rs`
+//! write its text.
 
 mod choice;
 mod matrices;

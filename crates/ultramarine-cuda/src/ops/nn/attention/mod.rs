@@ -1,4 +1,5 @@
-//! ATTENTION and its gradient, in blocks of queries and keys: what both have in common.
+//! ATTENTION and its gradient, in blocks of queries and keys: the parts that both share.
+//! `forward.rs` and `gradient.rs` have the kernels, `cudnn.rs` the library's.
 
 mod cudnn;
 pub mod forward;
