@@ -28,6 +28,17 @@ fn bf16_down(x: f32) -> u32 {
   return select(near, (bits >> 16u) | 0x40u, (bits & 0x7fffffffu) > 0x7f800000u);
 }
 
+// The same, in the upper half of a word.
+fn bf16_high(x: f32) -> u32 {
+  let bits = bitcast<u32>(x);
+  let near = bits + 0x7fffu + ((bits >> 16u) & 1u);
+  // Compared as floats, since integers are the slower ones.
+  return select(bits | 0x400000u, near, x == x);
+}
+
+// Two numbers in a word, the first in its lower half.
+fn bf16_pair(x: f32, y: f32) -> u32 { return (bf16_high(x) >> 16u) | (bf16_high(y) & 0xffff0000u); }
+
 // Rounded to a half and back, NaNs but for their payload.
 fn f16_rounded(x: f32) -> f32 {
   let bits = bitcast<u32>(x);

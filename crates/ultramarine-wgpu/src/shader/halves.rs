@@ -20,10 +20,14 @@ const WORD: u32 = 32;
 
 /// The functions of `numbers.wgsl` that round to bfloat16, and what they are by the device. The conversion of its bits is the
 /// other direction of the same, since bits of bfloat16 are no words.
-const CONVERSIONS: [(&str, &str); 2] = [
+const CONVERSIONS: [(&str, &str); 3] = [
     (
         "fn bf16_down(x: f32) -> u32 {\n",
         "fn bf16_down(x: f32) -> u32 { return bitcast<u32>(f32(f16(x))) >> 16u; }\n",
+    ),
+    (
+        "fn bf16_high(x: f32) -> u32 {\n",
+        "fn bf16_high(x: f32) -> u32 { return bitcast<u32>(f32(f16(x))); }\n",
     ),
     (
         "fn bf16_rounded(x: f32) -> f32 {\n",
@@ -155,7 +159,8 @@ mod tests {
 
     #[test]
     fn devices_round_to_bfloat16() {
-        let body = "let x = bitcast<f32>(i); out[i] = bf16_down(bf16_rounded(x));";
+        let body =
+            "let x = bitcast<f32>(i); out[i] = bf16_down(bf16_rounded(x)) ^ bf16_pair(x, x);";
         let source = Program::new(&[]).array("out", "u32").body(body).build();
         let changed = by_device(&source);
         assert!(!changed.text.contains("0x7fffu"), "{}", changed.text);
@@ -166,8 +171,8 @@ mod tests {
         assert_eq!(&half[2..], [16, BFLOAT16]);
         let asked: Vec<_> = all(op::CAPABILITY).map(|i| operand(i, 0)).collect();
         assert!(asked.contains(&CAPABILITIES[0]) && !asked.contains(&CAPABILITIES[1]));
-        // There and back, twice.
-        assert_eq!(all(op::F_CONVERT).count(), 4);
+        // There and back, by three functions.
+        assert_eq!(all(op::F_CONVERT).count(), 6);
         // Nothing to round, or halves of another kind.
         let none = Program::new(&[]).array("out", "u32").body("out[i] = i;");
         assert!(matches!(by_device(&none.clone().build()), Cow::Borrowed(_)));

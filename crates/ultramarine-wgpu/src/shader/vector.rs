@@ -73,14 +73,15 @@ pub fn vector(dtype: Dtype, values: &[String]) -> String {
     let bits = |(i, value): (usize, &String)| {
         let bits = match dtype {
             Dtype::Float16 => format!("f16_down({value})"),
-            Dtype::Bfloat16 => format!("bf16_down({value})"),
             Dtype::Int8 | Dtype::Int16 => format!("(bitcast<u32>({value}) & {}u)", (1 << size) - 1),
             _ => format!("({value} & {}u)", (1 << size) - 1),
         };
         if i == 0 { bits } else { format!("({bits} << {}u)", i * size) }
     };
-    let word =
-        |values: &[String]| values.iter().enumerate().map(bits).collect::<Vec<_>>().join(" | ");
+    let word = |values: &[String]| match (dtype, values) {
+        (Dtype::Bfloat16, [low, high]) => format!("bf16_pair({low}, {high})"),
+        _ => values.iter().enumerate().map(bits).collect::<Vec<_>>().join(" | "),
+    };
     let words: Vec<_> = values.chunks(32 / size).map(word).collect();
     if words.len() == 1 { words.concat() } else { format!("{kind}({})", words.join(", ")) }
 }
