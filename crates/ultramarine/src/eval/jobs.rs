@@ -155,11 +155,17 @@ fn by_clocks(tasks: Vec<Task>) -> Vec<Part> {
     for (i, clock) in of_task.iter().enumerate() {
         first[*clock as usize] = first[*clock as usize].min(i);
     }
+    // What depends on more operations comes later, whatever else there is.
+    let keys: Vec<_> = clocks
+        .all
+        .iter()
+        .zip(first)
+        .map(|((clock, level), first)| {
+            (*level, clock.iter().map(|entry| entry.1).sum::<u32>(), first)
+        })
+        .collect();
     let mut order: Vec<usize> = (0..tasks.len()).collect();
-    order.sort_by_key(|i| {
-        let clock = of_task[*i] as usize;
-        (clocks.all[clock].1, first[clock], *i)
-    });
+    order.sort_by_key(|i| (keys[of_task[*i] as usize], *i));
     let mut tasks: Vec<Option<Task>> = tasks.into_iter().map(Some).collect();
     let mut parts: Vec<Part> = Vec::new();
     let mut last = None;
