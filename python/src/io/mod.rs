@@ -381,7 +381,15 @@ fn load<'py>(
     })
 }
 
+/// Ranges of an axis of an array behind one another. Of an array of a file that was not evaluated yet, their bytes alone are
+/// read: `nn.checkpoints` reads parts so.
+#[pyfunction]
+fn _part(arr: ArrayArg, axis: usize, ranges: Vec<(usize, usize)>) -> Res<PyArray> {
+    let ranges: Vec<_> = ranges.into_iter().map(|(start, stop)| start..stop).collect();
+    Ok(PyArray::new(files::part(&arr.0, axis, &ranges)?))
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    crate::functions!(m: save savez savez_compressed save_safetensors load);
+    crate::functions!(m: _part save savez savez_compressed save_safetensors load);
     gguf::register(m)
 }

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import ultramarine as mx
+from ultramarine import _core  # type: ignore[attr-defined]
 from ultramarine.nn._agreement import agree
 from ultramarine.nn.layers._sharding import Axis, Predicate, Segments, segment_starts
 
@@ -93,7 +94,8 @@ def axis_of(where: str, shape: Sequence[int], axis: Axis) -> tuple[int, Segments
 
 
 def part_of(where: str, x: mx.array, axis: Axis, size: int, rank: int) -> mx.array:
-    """A process's part of a whole array, in memory of its own.
+    """A process's part of a whole array, in memory of its own. Of an array of a file that was not evaluated yet, only the part's bytes
+    are read, unless they are in pieces of less than 4 KiB.
 
     Args:
         where (str): Function and name of the array, which begin messages.
@@ -119,8 +121,8 @@ def part_of(where: str, x: mx.array, axis: Axis, size: int, rank: int) -> mx.arr
         first = start + sum(lengths[:rank])
         places.append((first, first + lengths[rank]))
         start += length
-    parts = [_slice(x, number, *place) for place in places]
-    return mx.concatenate(parts, number) if len(parts) > 1 else mx.contiguous(parts[0])
+    part: mx.array = _core._part(x, number, places)
+    return part
 
 
 def _slice(x: mx.array, axis: int, start: int, stop: int) -> mx.array:

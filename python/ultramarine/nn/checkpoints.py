@@ -94,8 +94,8 @@ def load_sharded(
 ) -> dict[str, mx.array]:
     """Reads a process's parts of the arrays of a file, or of the files of an index.
 
-    Nothing is communicated: each process reads the arrays that it needs a part of. As those of `ultramarine.load`, they are
-    read when they are evaluated.
+    Nothing is communicated. As those of `ultramarine.load`, arrays are read when they are evaluated, and each process reads the
+    bytes of its parts alone. (Where these are in pieces of less than 4 KiB, along a later axis, it reads the whole array.)
 
     Args:
         path (str): Path of an index, or of a file that `ultramarine.load` reads.

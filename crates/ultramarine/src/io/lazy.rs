@@ -7,6 +7,7 @@
 
 use super::At;
 use super::decode::{Decode, Layout, PIECE};
+use super::runs::Runs;
 use crate::backend::{self, DeviceState, PART, buffer::Buffer, buffer::BufferRef};
 use crate::error::{Error, Result};
 use crate::graph::attribute::Attribute;
@@ -20,6 +21,7 @@ use std::cell::Cell;
 use std::fmt::{self, Debug, Formatter};
 use std::io;
 use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use ultramarine_runtime::reads::{self, Fault, SourceFile};
@@ -54,9 +56,28 @@ pub(super) fn array(
     decode: Decode,
     what: &str,
 ) -> Result<Array> {
-    let (shape, dtype) = (layout.shape.clone(), layout.dtype);
-    let request =
-        Request { op: at.op, name: at.name.into(), what: what.into(), place, layout, decode };
+    let (name, what) = (at.name.into(), what.into());
+    lazily(Request { op: at.op, name, what, place, layout, decode, runs: None })
+}
+
+/// The part of an array that ranges of an axis are: its bytes alone are read. `None` for an array that is of no file or that was
+/// read, and where a read of the whole takes less time.
+pub(super) fn part(array: &Array, axis: usize, ranges: &[Range<usize>]) -> Option<Result<Array>> {
+    let load = array.node().op.get::<Load>()?;
+    let request = {
+        let whole = lock(&load.0.request);
+        let whole = whole.as_ref().filter(|whole| whole.runs.is_none())?;
+        let Contents::File(_) = &whole.place.contents else { return None };
+        let (runs, layout) = Runs::of(&whole.layout, &whole.decode, axis, ranges)?;
+        let place = Place { contents: whole.place.contents.clone(), start: whole.place.start };
+        let (op, name, what) = (whole.op, whole.name.clone(), whole.what.clone());
+        Request { op, name, what, place, layout, decode: Decode::Same, runs: Some(runs) }
+    };
+    Some(lazily(request))
+}
+
+fn lazily(request: Request) -> Result<Array> {
+    let (shape, dtype) = (request.layout.shape.clone(), request.layout.dtype);
     let request = Mutex::new(Some(request));
     let pending = Pending { request, wanted: AtomicBool::default(), ahead: AtomicUsize::default() };
     Array::try_of(Load(Arc::new(pending)), &[], shape, dtype)
@@ -86,6 +107,8 @@ struct Request {
     place: Place,
     layout: Layout,
     decode: Decode,
+    /// Pieces of the file; `None`: the bytes from the place on.
+    runs: Option<Runs>,
 }
 
 /// Data of a node of a file, beside its value.
@@ -228,6 +251,15 @@ impl Request {
 
     /// Reads bytes of the array from an offset on, whole blocks, from a file.
     fn read(&self, file: &Arc<SourceFile>, offset: usize, target: &mut New) -> Result<()> {
+        if let Some(runs) = &self.runs {
+            runs.each(offset, target.len(), |at, place| {
+                let read = file.read_new(self.place.start + at, &mut target[place]);
+                read.map(drop).map_err(|fault| self.failed(&fault))
+            })?;
+            // SAFETY: the pieces have filled all of it.
+            self.layout.finish(unsafe { target.assume_init_mut() });
+            return Ok(());
+        }
         let from = self.place.start + self.decode.stored(offset).unwrap_or(0);
         let target = match self.decode {
             Decode::Same => file.read_new(from, target).map_err(|fault| self.failed(&fault))?,

@@ -15,6 +15,7 @@ mod lazy;
 pub mod npy;
 #[cfg(feature = "npz")]
 pub mod npz;
+mod runs;
 pub mod safetensors;
 pub mod shards;
 #[cfg_attr(not(feature = "npz"), allow(dead_code, reason = "members of archives"))]
@@ -22,10 +23,13 @@ mod source;
 
 use crate::array::Array;
 use crate::error::{Error, Result};
+use crate::ops::rules::builders::slice_axis;
+use crate::shape::Show;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Read, Seek};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use ultramarine_runtime::files::{self, Step};
@@ -176,6 +180,55 @@ pub fn read(reader: &mut dyn ReadSeek, format: Format, name: &str) -> Result<Loa
             Loaded::Gguf(arrays, metadata)
         }
     })
+}
+
+/// Ranges of an axis of an array behind one another, in memory of their own. Of an array of a file ([`load`]) that was not
+/// evaluated yet, only their bytes are read, unless they are in pieces of less than 4 KiB.
+///
+/// # Errors
+/// [`Error::Value`] for an axis that the array does not have, and for a range outside of it.
+///
+/// ```
+/// use ultramarine::{Array, io};
+/// let path = std::env::temp_dir().join("ultramarine-part.npy");
+/// io::npy::save(&path, &Array::from_slice(&[0i32, 1, 2, 3, 4, 5], &[3, 2])?)?;
+/// let io::Loaded::Array(whole) = io::load(&path)? else { unreachable!() };
+/// let part = io::part(&whole, 0, &[2..3, 0..1])?;
+/// assert_eq!(part.to_vec::<i32>()?, [4, 5, 0, 1]);
+/// # std::fs::remove_file(&path)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn part(array: &Array, axis: usize, ranges: &[Range<usize>]) -> Result<Array> {
+    let shape = array.shape();
+    let Some(length) = shape.get(axis).copied() else {
+        return Err(Error::value(
+            "part",
+            format!(
+                "an array of the shape {} has no axis {axis}. Name one that it has.",
+                Show(shape)
+            ),
+        ));
+    };
+    if let Some(range) = ranges.iter().find(|range| range.start > range.end || range.end > length) {
+        return Err(Error::value(
+            "part",
+            format!(
+                "the range {range:?} is not in an axis of length {length}. Give ranges inside of it."
+            ),
+        ));
+    }
+    if let Some(part) = lazy::part(array, axis, ranges) {
+        return part;
+    }
+    let cut = |range: &Range<usize>| slice_axis(array, axis, range.start, range.len());
+    match ranges {
+        [] => Ok(slice_axis(array, axis, 0, 0)?.contiguous()),
+        [range] => Ok(cut(range)?.contiguous()),
+        _ => {
+            let parts = ranges.iter().map(cut).collect::<Result<Vec<_>>>()?;
+            crate::concatenate(&parts, axis as isize)
+        }
+    }
 }
 
 #[cfg(not(feature = "npz"))]
