@@ -50,6 +50,7 @@
 //!   `forward` of their own.
 //! - [`value_and_grad`]: gradients by a model's parameters. [`CompiledStep`] makes one graph of a whole step of training.
 //! - [`losses`], [`init`], [`optimizers`] with their schedules.
+//! - [`checkpoints`]: models and optimizers in files that any number of processes writes and reads.
 //! - [`quantize`]: weights of few bits, of the layers that a model holds as [`MaybeQuantized`].
 //! - The example `generate` is a language model of this crate's layers (Llama, Qwen2, Qwen3), with weights as Hugging Face and MLX
 //!   write them: `cargo run --release -p ultramarine-nn --example generate -- --help`.
@@ -64,6 +65,7 @@
 // The derive macro names this crate.
 extern crate self as ultramarine_nn;
 
+pub mod checkpoints;
 mod compiled;
 pub mod init;
 pub mod layers;

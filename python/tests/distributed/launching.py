@@ -31,8 +31,15 @@ class Ended:
     err: str
 
 
-def mpirun(library: str, size: int, program: str, *arguments: str, **environment: str) -> Ended:
-    """Runs a program of the folder `ranks` as `size` processes."""
+def mpirun(
+    library: str,
+    size: int,
+    program: str,
+    *arguments: str,
+    interpreter: bool = True,
+    **environment: str,
+) -> Ended:
+    """Runs a program of the folder `ranks` as `size` processes; without `interpreter` an executable."""
     launcher, *options = LAUNCHERS[library]
     found = shutil.which(launcher)
     if found is None:
@@ -47,8 +54,9 @@ def mpirun(library: str, size: int, program: str, *arguments: str, **environment
         "ULTRAMARINE_DISTRIBUTED_TIMEOUT": "120",
         "PYTHONPATH": f"{PACKAGE}{os.pathsep}{RANKS}",
     }
+    python = [sys.executable] if interpreter else []
     done = subprocess.run(
-        [found, *options, "-n", str(size), sys.executable, str(RANKS / program), *arguments],
+        [found, *options, "-n", str(size), *python, str(RANKS / program), *arguments],
         env=plain | environment,
         capture_output=True,
         text=True,

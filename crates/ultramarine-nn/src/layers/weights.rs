@@ -8,7 +8,7 @@ use ultramarine::{Error, Result};
 
 /// Checks arrays against the parameters that they are for: that each is one, of the same shape; and that there are all, if
 /// `complete`. Errors name the function `op` and the file.
-pub(super) fn check(
+pub(crate) fn check(
     present: &Parameters,
     new: &Parameters,
     op: &str,

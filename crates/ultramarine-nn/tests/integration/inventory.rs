@@ -7,7 +7,7 @@ use std::path::Path;
 const LEFT_OUT: &[(&str, &str, &[&str])] = &[
     (
         "layers",
-        "there is one process: the core has no distributed collectives in Rust",
+        "layers are those of one process; `ultramarine::distributed` has the collectives, and `checkpoints` the files",
         &[
             "AllToShardedLinear",
             "FullyShardedModule",
@@ -19,7 +19,7 @@ const LEFT_OUT: &[(&str, &str, &[&str])] = &[
     ),
     (
         "utils",
-        "there is one process: the core has no distributed collectives in Rust",
+        "layers are those of one process; `ultramarine::distributed` has the collectives, and `checkpoints` the files",
         &["average_gradients", "clip_grad_norm_sharded"],
     ),
 ];

@@ -1,5 +1,6 @@
 //! The tests of the crate, in one program. Most compare with tables that the Python package wrote: `tests/tables/make.py`.
 
+mod checkpoints;
 mod compiled;
 mod dtypes;
 mod files;
