@@ -130,7 +130,7 @@ pub fn overlay(table: abi::BackendTable, name: &str, variant: &str, score: u32) 
     let refuse = |why: &str| Err(Error::Runtime(format!("backend {name} {why}").into()));
     if table.device_type != device_type::CPU {
         return refuse(
-            "is not of device type CPU, so it cannot overlay cpu:0. Load it without `overlay`",
+            "is not of device type CPU, so it cannot overlay cpu:0. Let its table have device type CPU",
         );
     }
     let (Some(count), Some(info_of), Some(open), Some(_), Some(_)) =
