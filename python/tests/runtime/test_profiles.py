@@ -446,6 +446,6 @@ def test_command(tmp_path: Path) -> None:
     status, out = plugins.command("profile", str(script), "exit")
     assert status == 3 and "matmul" in out
     status, out = plugins.command("profile", str(tmp_path / "none.py"))
-    assert status == 2 and "there is no" in out
+    assert status == 2 and "does not exist" in out
     status, out = plugins.command("profile", "--limit", "0", str(script))
     assert status == 0 and "more rows" in out and "3,3" not in out
