@@ -97,7 +97,7 @@ fn files_that_other_users_may_write_are_not_used() {
     for bad in [0o770, 0o702, 0o777] {
         set(&disk.directory, bad).unwrap();
         let why = Disk::open(disk.directory.clone(), FORMAT).unwrap_err();
-        assert!(why.contains("others"), "{why}");
+        assert!(why.contains("other users"), "{why}");
     }
     set(&disk.directory, 0o700).unwrap();
 }

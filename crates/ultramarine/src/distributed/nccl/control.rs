@@ -303,7 +303,7 @@ mod tests {
         });
         let limit = Some(Duration::from_millis(50));
         let late = all[1].gather(99, &[], limit).expect_err("rank 2 does not come");
-        assert!(late.to_string().contains("did not come"), "{late}");
+        assert!(late.to_string().contains("did not arrive"), "{late}");
         assert!(all.iter().all(|control| control.bad().is_none()));
     }
 
@@ -315,7 +315,7 @@ mod tests {
             lock(link).shutdown(std::net::Shutdown::Both).expect("open");
         }
         for control in &all {
-            assert_eq!(bad(control), "the process of rank 2 has ended");
+            assert_eq!(bad(control), "the process of rank 2 has ended; its output says why");
         }
         let gathered = all[0].gather(0, &[], LIMIT).expect_err("rank 2 is gone");
         assert!(gathered.to_string().contains("rank 2 has ended"), "{gathered}");

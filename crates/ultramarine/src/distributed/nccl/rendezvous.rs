@@ -289,7 +289,7 @@ mod tests {
         let second = Meeting { rank: 2, ..alone.clone() };
         let thread = std::thread::spawn(move || second.meet(|| Ok(vec![])).map(drop));
         let said = text(alone.meet(|| Ok(vec![1])).map(drop));
-        assert!(said.contains("rank 0 of 3: rank 1 did not come to 127.0.0.1:"), "{said}");
+        assert!(said.contains("rank 0 of 3: rank 1 did not connect to 127.0.0.1:"), "{said}");
         let said = text(thread.join().expect("no panic"));
         assert!(said.contains("rank 2 of 3: rank 0 did not answer"), "{said}");
     }
@@ -298,7 +298,10 @@ mod tests {
     fn processes_of_another_program_are_refused() {
         let here = meeting(2, Duration::from_secs(20));
         let others = [
-            (Meeting { rank: 1, size: 4, ..here.clone() }, "rank 0 is one of 2 processes"),
+            (
+                Meeting { rank: 1, size: 4, ..here.clone() },
+                "rank 0 expects 2 processes, and this one 4",
+            ),
             (Meeting { rank: 5, size: 2, ..here.clone() }, "there is no rank 5 among 2"),
         ];
         let zero = here.clone();

@@ -143,7 +143,10 @@ mod tests {
         let y = call("multiply", &[x.clone(), x.clone()], &[]).unwrap();
         assert_eq!(y[0].item::<f32>().unwrap(), 4.0);
         let error = call("multiply", &[x], &[]).unwrap_err().to_string();
-        assert_eq!(error, "[multiply] 2 operands are wanted, 1 came.");
+        assert_eq!(
+            error,
+            "[multiply] Expected 2 operands, got 1. Pass as many as the operation has."
+        );
         let error = call("multiplication", &[], &[]).unwrap_err().to_string();
         assert!(error.contains("There is no operation of this name"), "{error}");
         assert!(error.contains("multiply"), "{error}");

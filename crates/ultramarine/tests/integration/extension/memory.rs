@@ -79,7 +79,7 @@ fn strides_with_gaps_and_memory_twice_are_errors() {
     let no_such = failing(|c| allocate(c, 3, None).map(drop));
     assert!(no_such.contains("there is no output 3"), "{no_such}");
     let never = failing(|_| Ok(()));
-    assert_eq!(never, "[bad] eval_cpu gave output 0 no memory.");
+    assert_eq!(never, "[bad] eval_cpu gave output 0 no memory. Call allocate or share for it.");
     let y = Table::new("bad").eval(|c| allocate(c, 0, None).map(drop)).one(&[x()]).unwrap();
     let error = text(y.eval());
     assert!(error.contains("UM_PRIMITIVE_ALLOCATES"), "{error}");
@@ -288,7 +288,7 @@ fn unwritten_elements_are_found() {
         })
     };
     let error = poisoned(lazy(4), &[x()]).unwrap_err().to_string();
-    assert_eq!(error, "[lazy] left 2 of 6 elements of output 0 unwritten.");
+    assert_eq!(error, "[lazy] left 2 of 6 elements of output 0 unwritten. Write every element.");
     poisoned(lazy(6), &[x()]).unwrap();
     let second = Table::new("lazy")
         .giving(&[(&[2], Dtype::Uint8), (&[], Dtype::Bool), (&[0], Dtype::Int8)])
@@ -297,7 +297,7 @@ fn unwritten_elements_are_found() {
             Ok(())
         });
     let error = poisoned(second, &[x()]).unwrap_err().to_string();
-    assert_eq!(error, "[lazy] left 1 of 1 elements of output 1 unwritten.");
+    assert_eq!(error, "[lazy] left 1 of 1 elements of output 1 unwritten. Write every element.");
     // Nobody is accused for what happens to look like the pattern, whatever that is.
     let all = Table::new("all").giving(&[(&[256], Dtype::Uint8)]).eval(|c| {
         write(&c.output(0), 0..=255u8);
@@ -308,7 +308,7 @@ fn unwritten_elements_are_found() {
     // Also of what it allocates itself; a view of an input is nobody's to write.
     let own = Table::new("own").allocates().eval(|c| allocate(c, 0, Some(&[1, 2])).map(drop));
     let error = poisoned(own, &[x()]).unwrap_err().to_string();
-    assert_eq!(error, "[own] left 6 of 6 elements of output 0 unwritten.");
+    assert_eq!(error, "[own] left 6 of 6 elements of output 0 unwritten. Write every element.");
     let view = Table::new("view").allocates().eval(|c| share(c, 0, 0, 0, &[3, 1]));
     assert_eq!(poisoned(view, &[x()]).unwrap()[0].to_vec::<f32>().unwrap()[5], 6.0);
 }

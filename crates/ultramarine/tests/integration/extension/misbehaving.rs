@@ -59,7 +59,7 @@ fn results_of_infer_are_validated() {
         refused(table, |_| {})
     };
     says(with(|o| o.ndim = -1), "infer's output 0 has -1 dimensions");
-    says(with(|o| o.ndim = MAX_NDIM as i32 + 1), "dimensions; 0 to 32 are possible");
+    says(with(|o| o.ndim = MAX_NDIM as i32 + 1), "has 33 dimensions. Use 0 to 32.");
     says(with(|o| o.shape[0] = -3), "negative size: [-3]");
     says(with(|o| o.shape[0] = i64::MAX), "too large");
     let huge = |o: &mut ext::TensorType| {
@@ -96,7 +96,7 @@ fn tables_are_validated() {
     let error = refused(bad(), |p| p.name = c"".as_ptr()).unwrap_err().to_string();
     assert_eq!(error, "[apply] The primitive has no name. Set `name`.");
     let error = refused(bad(), |p| p.name = c"\xff".as_ptr()).unwrap_err().to_string();
-    assert_eq!(error, "[apply] the primitive's name is not UTF-8.");
+    assert_eq!(error, "[apply] the primitive's name is not UTF-8. Pass UTF-8.");
     let error = refused(bad(), |p| {
         p.attributes = std::ptr::null();
         p.attribute_bytes = 8;
@@ -143,7 +143,8 @@ fn operands_that_are_none_are_errors() {
         drop(outcome_);
         released_once(&released);
         let Err(Answer::Error(error)) = outcome(code, error) else { panic!("no error") };
-        assert!(error.to_string().contains("[bad] NULL"), "{error}");
+        let text = error.to_string();
+        assert!(text.starts_with("[bad] ") && text.contains(" NULL"), "{text}");
     }
 }
 
@@ -172,7 +173,7 @@ fn an_operation_without_kernel_and_compose_is_an_error() {
     let error = y.eval().unwrap_err().to_string();
     assert_eq!(
         error,
-        "[bad] It cannot run on the CPU: it has no eval_cpu, and there is no compose."
+        "[bad] It cannot run on the CPU: it has no eval_cpu, and there is no compose. Convert the operands, or run it on a device that it supports."
     );
     let y = Table::new("bad").eval(|_| Err(Answer::Unsupported)).one(&[x()]).unwrap();
     let error = y.eval().unwrap_err().to_string();

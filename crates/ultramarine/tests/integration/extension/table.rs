@@ -193,19 +193,19 @@ fn wrong_attributes_are_errors_that_say_what_there_are() {
     let error = fails("sum", &[&x], &[("axes", Int(0))]);
     assert_eq!(
         error,
-        "[sum] There is no attribute axes; it takes axis (integers; all), keepdims (flag; 0)."
+        "[sum] There is no attribute `axes`; it takes axis (integers; all), keepdims (flag; 0)."
     );
     let error = fails("sum", &[&x], &[("axis", Float(1.0))]);
     assert!(
-        error.starts_with("[sum] Attribute axis is not of kind number; it takes axis"),
+        error.starts_with("[sum] Attribute `axis` is not of kind number; it takes axis"),
         "{error}"
     );
     let error = fails("sum", &[&x], &[("keepdims", Int(2))]);
-    assert!(error.contains("Attribute keepdims"), "{error}");
+    assert!(error.contains("Attribute `keepdims`"), "{error}");
     let error = fails("astype", &[&x], &[]);
-    assert_eq!(error, "[astype] Attribute dtype is missing; it takes dtype (dtype).");
+    assert_eq!(error, "[astype] Attribute `dtype` is missing; it takes dtype (dtype).");
     let error = fails("exp", &[&x], &[("axis", Int(0))]);
-    assert_eq!(error, "[exp] There is no attribute axis; it takes none.");
+    assert_eq!(error, "[exp] There is no attribute `axis`; it takes none.");
     let error = fails("sum", &[&x], &[("axis", Int(0)), ("axis", Int(1))]);
     assert!(error.contains("given twice"), "{error}");
     let error = fails("sum", &[&x, &x], &[]);

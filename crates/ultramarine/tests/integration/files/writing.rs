@@ -15,8 +15,14 @@ fn wrong_files_and_names() -> Result<()> {
     assert_eq!(folder.names(), ["noext.npy", "s.safetensors", "x.NPZ.npz", "x.foo.npy"]);
 
     let text = |result: Result<Loaded>| result.err().map(|e| e.to_string()).unwrap_or_default();
-    assert_eq!(text(load("x.foo")), "[load] Unknown file format foo");
-    assert_eq!(text(load("x")), "[load] Could not infer file format from extension");
+    assert_eq!(
+        text(load("x.foo")),
+        "[load] Unknown file format foo. Use npy, npz, safetensors or gguf."
+    );
+    assert_eq!(
+        text(load("x")),
+        "[load] Could not infer file format from extension. Pass `format`."
+    );
     assert!(matches!(load("missing.foo"), Err(Error::Value(_))));
     let missing = |name: &str| load(folder.file(name));
     for name in ["missing.npy", "missing.npz", "missing.safetensors"] {

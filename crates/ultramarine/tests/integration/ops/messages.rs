@@ -41,7 +41,7 @@ const CASES: &[Case] = &[
     ),
     (
         |v, m, s| where_(v, m, s),
-        "[where] Shapes (4), (2, 3) and (5, 2, 3) cannot be broadcast. Make sizes equal or 1, counted from the last axis.",
+        "[where] Shapes (4,), (2, 3) and (5, 2, 3) cannot be broadcast. Make sizes equal or 1, counted from the last axis.",
     ),
     (
         |v, m, _| m.matmul(v),

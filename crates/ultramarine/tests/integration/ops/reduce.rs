@@ -171,7 +171,10 @@ fn errors() -> Result<()> {
     assert!(value(x.argpartition(-4, Some(-1))));
     assert!(index(x.partition(0, Some(2))));
     let Err(e) = z.min(None) else { panic!("no error") };
-    assert_eq!(e.to_string(), "[min] Cannot min reduce over axis 0 with size 0.");
+    assert_eq!(
+        e.to_string(),
+        "[min] Cannot min reduce over axis 0 with size 0. Pass at least one element."
+    );
     Ok(())
 }
 

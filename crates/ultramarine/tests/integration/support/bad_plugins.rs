@@ -84,7 +84,7 @@ pub const FORTY: &[Bad] = &[
     bad("pipe", Make::Other(|_, p| pipe(p)), "not_regular", &["pipe"]),
     bad("loop", Make::Other(|_, p| symlink(p, p)), "link_loop", &["circle"]),
     bad("dangling", Make::Other(|_, p| symlink("/nowhere/at/all.so", p)), "missing", &["link"]),
-    bad("everybodys", Make::Treated(|p| mode(p, 0o666)), "writable_file", &["everybody", "666"]),
+    bad("everybodys", Make::Treated(|p| mode(p, 0o666)), "writable_file", &["all users", "666"]),
     bad("UpperCase", Make::C(&[]), "file_name", &["UpperCase"]),
     // What its header and its note say.
     bad("stub", Make::Changed(|b| b.truncate(40)), "cut_short", &["header"]),

@@ -83,7 +83,10 @@ fn calls_that_do_not_fit_the_definition() -> Result<()> {
         assert!(matches!(failed, Error::Value(_)), "{failed:?}");
         failed.to_string()
     };
-    assert_eq!(call(&[], &line(1)), "[k] Expected `inputs` to have size 1 but got size 0.");
+    assert_eq!(
+        call(&[], &line(1)),
+        "[k] Expected `inputs` to have size 1 but got size 0. Pass an array for each of `input_names`."
+    );
     let none = Launch::new([1, 1, 1], [1, 1, 1]);
     assert!(call(&[&x], &none).contains("to have size 1 but got size 0"));
     let two = line(1).output(&[1], Dtype::Float32);

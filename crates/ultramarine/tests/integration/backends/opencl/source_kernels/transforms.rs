@@ -25,7 +25,7 @@ fn without_rules_the_error_says_what_to_do() -> Result<()> {
     );
     let rows = |x: &[Array]| with_stream(gpu, || k.call(&[&x[0]], &line(3)));
     let failed = vmap(rows, &[count(&[2, 3])?], [Some(0)], 0);
-    assert!(error(failed).contains("[vmap] the kernel myexp has no vmap rule"));
+    assert!(error(failed).contains("[vmap] The kernel myexp has no vmap rule"));
     Ok(())
 }
 
