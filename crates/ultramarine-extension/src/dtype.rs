@@ -197,7 +197,7 @@ impl fmt::Display for Dtype {
 /// }
 /// assert_eq!(epsilon(Dtype::Float64)?, f64::EPSILON);
 /// let error = epsilon(Dtype::Int8).unwrap_err();
-/// assert_eq!(error.to_string(), "[match_dtype] takes float32, float64, got int8.");
+/// assert_eq!(error.to_string(), "[match_dtype] takes float32, float64, got int8. Convert it with astype.");
 ///
 /// let bytes = match_dtype!(Dtype::Int8, T in [i8, i16] => size_of::<T>(), _ => 0);
 /// assert_eq!(bytes, 1);

@@ -269,7 +269,7 @@ fn offsets_and_addresses_that_lead_out_of_memory() {
 #[test]
 fn errors_say_what_came() {
     let text = |h: &Header| refused(h).to_string();
-    assert!(text(&with(&[3], |h| h.version = Some((2, 7)))).contains("DLPack 2.7"));
+    assert!(text(&with(&[3], |h| h.version = Some((2, 7)))).contains("DLPack version 2.7"));
     assert!(text(&with(&[3], |h| h.ndim = -5)).contains("-5 dimensions"));
     assert!(text(&Header::plain(&[3, -8])).contains("dimension 1 has the negative size -8"));
     assert!(text(&typed(&[3], 2, 7, 1)).contains("code 2, 7 bits, 1 lanes"));

@@ -82,7 +82,7 @@ fn kernels_and_launches_reach_the_host_as_they_were_said() {
 fn languages_of_both_sides_are_reported() {
     let body: Body = |call| call.pick("on_gpu", &[("cuda-c", ""), ("wgsl", "")]).map(drop);
     let (code, error, _) = eval(&mut transposed(), false, body);
-    let text = "[on_gpu] has kernels in cuda-c, wgsl; the device takes msl, opencl-c.";
+    let text = "[on_gpu] It has kernels in cuda-c, wgsl, and the device takes msl, opencl-c. Run it on the CPU.";
     assert_eq!((code, error.as_deref()), (status::UNSUPPORTED, Some(text)));
 }
 
@@ -126,7 +126,7 @@ fn mistakes_are_errors_before_the_device_sees_them() {
             },
             "A launch names argument 1, and there are 1. Use a smaller index.",
         ),
-        (|call| call.output(2).map(drop), "There is no output 2."),
+        (|call| call.output(2).map(drop), "There is no output 2. Outputs are numbered from 0."),
     ];
     for (body, text) in failing {
         let (code, error, asked) = eval(&mut transposed(), false, body);

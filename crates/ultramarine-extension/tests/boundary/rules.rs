@@ -234,7 +234,7 @@ fn too_few_results_are_an_error_and_nothing_is_handed_out() {
         }
         assert_eq!((code, handed), (status::ERROR, 0), "{rule}");
         let text = error.unwrap().1;
-        assert!(text.starts_with(&format!("{rule} gave 0 ")), "{text}");
+        assert!(text.starts_with(&format!("{rule} returned 0 ")), "{text}");
     }
     // SAFETY: as the contract says.
     unsafe { p.release.unwrap()(p.context) };

@@ -282,10 +282,10 @@ fn folders_that_do_not_fit_are_refused() -> Result<()> {
     check(json!({ "quantization": { "group_size": 32 } }), &["\"bits\" is missing"]);
     check(json!({ "quantization": { "group_size": 32, "bits": 4, "mode": "x" } }), &["mode 'x'"]);
     check(json!({ "num_hidden_layers": 3 }), &["missing: model.layers.2."]);
-    check(json!({ "num_hidden_layers": 1 }), &["no parameters of the model: model.layers.1."]);
+    check(json!({ "num_hidden_layers": 1 }), &["not parameters of the model: model.layers.1."]);
     check(
         json!({ "intermediate_size": 80 }),
-        &["another shape", "model.layers.0.mlp.up_proj.weight [96, 64] for [80, 64]"],
+        &["not of the shape of their parameters", "model.layers.0.mlp.up_proj.weight [96, 64] for [80, 64]"],
     );
 
     folder.write("config.json", &config(json!({})));
@@ -327,7 +327,7 @@ fn quantisation_has_to_fit_the_file() -> Result<()> {
     );
     folder.write("config.json", &config(bits(8)));
     let text = folder.refusal();
-    assert!(text.contains("another shape") && text.contains("[41, 8] for [41, 16]"), "{text}");
+    assert!(text.contains("not of the shape of their parameters") && text.contains("[41, 8] for [41, 16]"), "{text}");
     Ok(())
 }
 

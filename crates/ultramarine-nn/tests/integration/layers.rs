@@ -421,7 +421,7 @@ fn a_step_is_of_integers() -> Result<()> {
 fn an_input_of_another_width_is_named() -> Result<()> {
     let error = Linear::new(3, 4)?.forward(&Array::ones(&[5, 2], Dtype::Float32)?);
     let text = error.expect_err("two features for three").to_string();
-    assert!(text.contains("[Linear] the input [5, 2] has 2 features"), "{text}");
+    assert!(text.contains("[Linear] The input of shape (5, 2) has 2 features"), "{text}");
     assert!(text.contains("takes 3"), "{text}");
     Ok(())
 }

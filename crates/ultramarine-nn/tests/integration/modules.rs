@@ -203,7 +203,7 @@ fn updates_check_names_and_shapes() -> Result<()> {
     let error = |outcome: Result<()>| outcome.expect_err("an error").to_string();
     assert_eq!(
         error(model.update(&new("b", Array::scalar(2.0f32)))),
-        "[update] no parameters of the model: b. Compare with the names and shapes of `parameters`."
+        "[update] not parameters of the model: b. Compare with the names and shapes of `parameters`."
     );
     assert_eq!(
         error(model.update(&new("a", Array::zeros(&[2], Dtype::Float32)?))),

@@ -145,7 +145,7 @@ fn numbers_that_do_not_do_are_named() {
     let surplus = Adam::new(0.1).apply_gradients(&one(1.0), &Parameters::new());
     assert_eq!(
         surplus.expect_err("an error").to_string(),
-        "[Adam] the gradient \"w\" has no parameter. Pass the model's gradients."
+        "[Adam] The gradient \"w\" has no parameter. Pass the model's gradients."
     );
 }
 

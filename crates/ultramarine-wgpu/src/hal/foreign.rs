@@ -72,7 +72,7 @@ mod tests {
         let why = |storage, ours, bytes| check(storage, ours, 64, bytes).unwrap_err();
         assert!(why(Storage::Memoryless, true, 64).contains("memoryless"));
         assert!(why(Storage::Shared, false, 64).contains("another Metal device"));
-        assert!(why(Storage::Private, true, 65).contains("65 bytes into a buffer of 64"));
+        assert!(why(Storage::Private, true, 65).contains("byte 65 of a buffer of 64"));
     }
 
     #[test]
