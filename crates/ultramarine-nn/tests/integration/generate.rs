@@ -285,7 +285,10 @@ fn folders_that_do_not_fit_are_refused() -> Result<()> {
     check(json!({ "num_hidden_layers": 1 }), &["not parameters of the model: model.layers.1."]);
     check(
         json!({ "intermediate_size": 80 }),
-        &["not of the shape of their parameters", "model.layers.0.mlp.up_proj.weight [96, 64] for [80, 64]"],
+        &[
+            "not of the shape of their parameters",
+            "model.layers.0.mlp.up_proj.weight [96, 64] for [80, 64]",
+        ],
     );
 
     folder.write("config.json", &config(json!({})));
@@ -327,7 +330,11 @@ fn quantisation_has_to_fit_the_file() -> Result<()> {
     );
     folder.write("config.json", &config(bits(8)));
     let text = folder.refusal();
-    assert!(text.contains("not of the shape of their parameters") && text.contains("[41, 8] for [41, 16]"), "{text}");
+    assert!(
+        text.contains("not of the shape of their parameters")
+            && text.contains("[41, 8] for [41, 16]"),
+        "{text}"
+    );
     Ok(())
 }
 
