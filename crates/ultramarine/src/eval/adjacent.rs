@@ -1,26 +1,28 @@
-//! Products of the same few rows, one behind another.
+//! Moves products of the same few rows next to each other.
 //!
-//! A layer of a language model multiplies one token by several matrices: for queries, keys and values, or for a gate and what
-//! it opens. Each product is far too small for a device, which may run neighbours as one.
+//! A layer of a language model multiplies one token by several matrices, such as those of queries,
+//! keys and values. Each product is far too small to fill a device, but a device may run adjacent
+//! products as one.
 
 use super::lower::Entry;
 use crate::node::Node;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Most rows of such products.
+/// Products of more rows are left in place.
 const MOST_ROWS: usize = 8;
-/// Products that are looked at for the operand of the next one.
+/// Number of most recent leaders that are searched for the operand of a product.
 const MOST_LEADERS: usize = 4;
 
-/// The first product of an operand, and the entries that are put behind it.
+/// The first product of an operand, and the entries to place after it.
 struct Leader {
     operand: *const Node,
     place: usize,
     followers: Vec<usize>,
 }
 
-/// Moves products up to the first one of the same operand, where their other operands come before that. Entries bear `mark`.
+/// Moves products up to the first product of the same operand, if their other operands come before
+/// that first product. All entries bear `mark`.
 pub(super) fn order(entries: Vec<Entry>, mark: u64) -> Vec<Entry> {
     if entries.len() < 3 {
         return entries;
@@ -71,7 +73,7 @@ fn rows_of(entry: &Entry) -> Option<*const Node> {
     work.with_inputs(|inputs| inputs.first().map(Arc::as_ptr))
 }
 
-/// Returns true if all operands but the first are there at a place of the tape.
+/// Returns true if all operands but the first are available at this place of the tape.
 fn comes_before(entry: &Entry, place: usize, mark: u64) -> bool {
     let is_there = |input: &Arc<Node>| {
         input.mark.load(Ordering::Relaxed) != mark

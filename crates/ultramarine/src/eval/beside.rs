@@ -1,8 +1,9 @@
-//! Evaluations that communicate: the group's stream beside the one of the computations.
+//! Evaluations that communicate use two streams: the group's, and that of the computations.
 //!
-//! Nodes of both are one evaluation, which one thread gives to the device, and which has executables. Whatever is called
-//! in a group is a chain, so that it comes in one order on all processes, and the backend's group has each operation run behind
-//! the one before, on whatever streams they are.
+//! The nodes of both streams form one evaluation. One thread submits it to the device, and it can
+//! have executables. The operations of a group form a chain, so that all processes submit them in
+//! the same order. The backend's group runs each operation after the one before it, whatever
+//! streams they are on.
 
 use super::device_of;
 use super::grouping::Task;
@@ -12,11 +13,12 @@ use crate::ops::rules::multi_output::MultiOutput;
 use crate::stream::{self, Stream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes of a message up to which it goes to the stream of the computations: it takes no longer than two streams need to
-/// wait for each other. A larger one goes beside them.
+/// Messages of up to this many bytes go to the stream of the computations, because they take no
+/// longer than a synchronisation of two streams. Larger messages go to the group's stream.
 const MOST_BYTES: usize = 1 << 20;
 
-/// The stream that two nodes are evaluated on, if one of them is on the stream of the only group, on the same GPU.
+/// The stream that evaluates both nodes, if one of them is on the stream of the only group and both
+/// are on the same GPU.
 pub(super) fn joint(a: Stream, b: Stream) -> Option<Stream> {
     if a.device != b.device || !may_share() || device_of(a).is_ok_and(|device| device.is_host()) {
         return None;
@@ -52,9 +54,11 @@ pub(super) fn stream_of(task: &Task, computations: Stream) -> Stream {
     }
 }
 
-/// Returns true if a thread and a stream may have operations of a group beside computations: there is one group. With several,
-/// each has its own: operations of two in another order on each process would wait for each other, on the stream, or on the host,
-/// where debug mode compares them and NCCL connects the processes at the first ones.
+/// Returns true if a thread and a stream may mix a group's operations with computations, because
+/// only one group exists. Several groups must be kept apart: if two processes ordered the
+/// operations of two groups differently, they would wait for each other. They would wait on the
+/// stream, or on the host, where debug mode compares operations and NCCL connects the processes at
+/// their first operation.
 pub(crate) fn may_share() -> bool {
     stream::off_callers() <= 1
 }
@@ -64,10 +68,11 @@ pub(super) fn communicates(node: &Node) -> bool {
     node.op.get::<MultiOutput>().is_some_and(|multi| multi.rules().communicates())
 }
 
-/// Groups whose operations have their results once they were given to a device, which waits for the other processes.
+/// Number of groups whose results count as done once the device has the operations. The device then
+/// waits for the other processes.
 static AHEAD: AtomicUsize = AtomicUsize::new(0);
 
-/// Notes that there is one more group of this kind, or one fewer.
+/// Counts one such group more, or one fewer.
 pub(crate) fn note_group_ahead(is_new: bool) {
     match is_new {
         true => AHEAD.fetch_add(1, Ordering::Relaxed),
@@ -75,8 +80,8 @@ pub(crate) fn note_group_ahead(is_new: bool) {
     };
 }
 
-/// Returns true if the jobs of a stream that wait for others stay in order: a value may be there whose memory the device still waits
-/// for, with all work on the stream that comes behind.
+/// Returns true if the stream's waiting jobs have to stay in order. A value may count as done while
+/// the device, and all later work on its stream, still waits for the value's memory.
 pub(super) fn is_ordered(stream: Stream) -> bool {
     AHEAD.load(Ordering::Relaxed) > 0 && stream.device != Device::CPU
 }

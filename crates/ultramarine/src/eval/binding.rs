@@ -1,4 +1,5 @@
-//! Bindings: the properties of operands that the commands of an executable depend on, beside shapes and dtypes.
+//! Bindings: the properties of operands, other than shapes and dtypes, that an executable's
+//! commands depend on.
 
 use crate::backend::{WordHasher, buffer::Buffer};
 use crate::node::{Node, Value};
@@ -8,19 +9,20 @@ use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Buffers up to which looking at all costs less than a map.
+/// Up to this many buffers, a linear search costs less than a map.
 const FEW: usize = 16;
 
 /// An evaluated operand.
 pub(super) struct Bound<'a> {
     pub node: &'a Arc<Node>,
     pub value: &'a Value,
-    /// References to the node that the evaluation holds itself. 0: the memory has to stay as it is.
+    /// References to the node that the evaluation itself holds. If 0, the memory must not be
+    /// overwritten.
     pub references: usize,
 }
 
 impl Bound<'_> {
-    /// Returns true if nobody but the evaluation can reach the node.
+    /// Returns true if only the evaluation can reach the node.
     #[inline]
     fn is_ours(&self) -> bool {
         Arc::strong_count(self.node) == self.references
@@ -29,15 +31,16 @@ impl Bound<'_> {
     }
 }
 
-/// A buffer, and the operands in it.
+/// A buffer, and the operands that lie in it.
 struct Shared {
     buffer: *const Buffer,
     operands: usize,
     ours: bool,
 }
 
-/// Appends layouts, sizes of buffers, which operands share one and which memory may be taken over. Each node is there
-/// once. Gives the number of operands in each operand's buffer, if that may be taken over, else 0.
+/// Appends the layouts, the sizes of the buffers, which operands share a buffer, and which memory
+/// may be overwritten. Each node occurs once. Returns, for each operand, the number of operands in
+/// its buffer, or 0 if the buffer must not be overwritten.
 pub(super) fn describe<'a>(
     operands: impl Iterator<Item = Bound<'a>> + Clone,
     mut push: impl FnMut(u64),
@@ -72,7 +75,7 @@ pub(super) fn describe<'a>(
     for (operand, number) in operands.zip(number_of) {
         let value = operand.value;
         let shared = &buffers[number as usize];
-        // Every holder of the memory is one of these operands.
+        // True if every holder of the memory is one of these operands.
         let ours = shared.ours && value.buffer.is_unshared(shared.operands);
         push((number as u64) << 32 | (ours as u64) << 1 | value.buffer.is_escaped() as u64);
         push(value.offset as u64);
@@ -83,7 +86,8 @@ pub(super) fn describe<'a>(
     taken
 }
 
-/// Returns true if an operand's memory may be taken over still; `operands` are in its buffer.
+/// Returns true if an operand's memory may still be overwritten. `operands` is the number of
+/// operands in its buffer.
 pub(super) fn is_still_ours(operand: &Bound<'_>, operands: u32) -> bool {
     operand.is_ours() && operand.value.buffer.is_unshared(operands as usize)
 }

@@ -1,4 +1,5 @@
-//! Runs an operation that stands for a graph: by its executable, which the first run with such operands records.
+//! Runs an operation that stands for a graph. The first run with operands of a given binding
+//! records an executable, and later runs use it.
 
 use super::beside;
 use super::binding::{self, Bound};
@@ -34,15 +35,17 @@ pub(super) fn run(
     let mut operands = entry.work().inputs();
     for operand in &mut operands {
         let value = run::value_of(operand)?;
-        // Programs would carry the number of a constant, which another operand of the same layout need not have.
+        // A program would contain the constant's number, but another operand of the same layout may
+        // have another number.
         if value.buffer.device() != exec.device.device || operand.op.is_constant() {
             let value = run::operand(exec, operand)?;
             let shape = Shape::from_slice(&operand.shape);
             *operand = Array::given(value, shape, operand.dtype).node().clone();
         }
     }
-    // Not before all have values: an evaluation that is given up needs them again. And before the references are
-    // counted: operands that only this needs are ours.
+    // Not before all operands have values, because an evaluation that is given up needs the
+    // operands again. But before the references are counted, so that operands that only this node
+    // needs count as ours.
     entry.release_inputs();
     let (binding, taken) = bound(node, &operands, exec.device.plan_generation());
     let known = match super::executables() {
@@ -100,7 +103,7 @@ struct Replayed<'a> {
     profile: Recorder,
     exec: &'a Exec,
     stream: Stream,
-    /// Those under way, the outermost first.
+    /// Open spans, the outermost first.
     open: Vec<Span<'a>>,
 }
 
@@ -123,13 +126,14 @@ impl Watch for Replayed<'_> {
     }
 }
 
-/// The binding of operands: beside their shapes and dtypes, which a graph has one set of.
-/// With it, the operands whose memory may be taken over.
+/// The binding of the operands, and the operands whose memory may be overwritten. Shapes and dtypes
+/// are left out, because a graph has only one set of them.
 fn bound(node: &Node, operands: &Inputs, generation: u64) -> (Binding, SmallVec<[bool; 16]>) {
     let mut words = Binding::new();
-    // Plans of before a backend was loaded are not those of now.
+    // Loading a backend invalidates older plans.
     words.push(generation);
-    // Operands by node: each has a reference for every place that it is at.
+    // Operands sorted by node, because one node may occur at several places, each with a reference
+    // of its own.
     let mut places: SmallVec<[usize; 16]> = (0..operands.len()).collect();
     places.sort_by_key(|i| (Arc::as_ptr(&operands[*i]), *i));
     let mut distinct: SmallVec<[(usize, usize); 16]> = SmallVec::new();
@@ -137,7 +141,7 @@ fn bound(node: &Node, operands: &Inputs, generation: u64) -> (Binding, SmallVec<
         distinct.push((same[0], same.len()));
         same[1..].iter().for_each(|i| words.push((*i as u64) << 32 | same[0] as u64));
     }
-    // In an order that does not depend on addresses.
+    // Sorted, so that the order does not depend on addresses.
     words[1..].sort_unstable();
     distinct.sort_unstable();
     let kept = node.is_traced();
@@ -152,9 +156,9 @@ fn bound(node: &Node, operands: &Inputs, generation: u64) -> (Binding, SmallVec<
     (words, taken)
 }
 
-/// The results by the nodes of the graph, evaluated one task after the other.
+/// Evaluates the nodes of the graph task by task, and returns their results.
 fn evaluated(graph: &dyn Subgraph, operands: Inputs, notes: Notes) -> Result<Vec<Value>> {
-    // The operands are gone afterwards, so that this cannot be given up.
+    // The operands are released by this evaluation, so it must not be given up.
     interrupt::hold();
     let built = graph.build(&operands);
     drop(operands);
@@ -166,7 +170,7 @@ fn evaluated(graph: &dyn Subgraph, operands: Inputs, notes: Notes) -> Result<Vec
         node.mark.store(mark, Ordering::Relaxed);
         tape.push(node);
     }
-    // Results have a handle, by which the planner knows that they are asked for.
+    // Give the results handles, so that the planner treats them as requested.
     let outputs: Vec<Array> = built.outputs.into_iter().map(Array::from_node).collect();
     let mut streams = tape.entries.iter().map(|entry| entry.node.place.stream);
     let joint = |a, b| if a == b { Some(a) } else { beside::joint(a, b) };

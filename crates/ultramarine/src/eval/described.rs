@@ -1,4 +1,4 @@
-//! Tasks as profiles and executables describe them.
+//! Descriptions of tasks, for profiles and executables.
 
 use super::{
     grouping::{Task, is_constant},
@@ -13,28 +13,28 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use ultramarine_runtime::backend::executable;
 
-/// Notes that are to be taken of the tasks of an evaluation.
+/// Selects who is notified about the tasks of an evaluation.
 #[derive(Clone, Copy)]
 pub(super) struct Notes {
-    /// By the profile that ran when the evaluation began.
+    /// The profile that was running when the evaluation began.
     pub profile: Option<Recorder>,
-    /// By the executable that the thread records.
+    /// True if the thread is recording an executable.
     pub recording: bool,
 }
 
 impl Notes {
-    /// Makes the notes of a profile alone.
+    /// Notes for a profile only.
     pub fn of(profile: Option<Recorder>) -> Notes {
         Notes { profile, recording: false }
     }
 
-    /// Returns true if anything is to be noted.
+    /// Returns true if anything has to be noted.
     #[inline]
     pub fn any(self) -> bool {
         self.profile.is_some() || self.recording
     }
 
-    /// Notes the beginning of a task.
+    /// Notes that a task begins.
     pub fn begin(self, exec: &Exec, description: Description) -> Note<'_> {
         let recorded = self.recording.then(|| {
             executable::begin_task();
@@ -45,7 +45,8 @@ impl Notes {
     }
 }
 
-/// A task that is under way. Dropped without [`Note::end`], nothing is noted: it failed, or went another way.
+/// A running task. If it is dropped without [`Note::end`], nothing is noted, because the task
+/// failed or was run in another way.
 pub(super) struct Note<'a> {
     span: Option<Span<'a>>,
     recorded: Option<executable::Task>,
@@ -88,12 +89,12 @@ fn tensor(node: &Node) -> Tensor {
     Tensor { shape: node.shape.clone(), dtype: node.dtype }
 }
 
-/// Returns true for an operation that was lowered, and for a part of one.
+/// Returns true for an operation that was lowered, and for a part of such an operation.
 fn is_lowered(entry: &Entry) -> bool {
     entry.dispatch() != Some(Dispatch::Native)
 }
 
-/// An operation by itself.
+/// Describes an operation that runs by itself.
 pub(super) fn single(exec: &Exec, entry: &Entry) -> Description {
     let (node, work) = (&entry.node, entry.work());
     let outputs = match work.op.get::<MultiOutput>() {
@@ -117,7 +118,7 @@ pub(super) fn single(exec: &Exec, entry: &Entry) -> Description {
 
 /// A fused program.
 pub(super) fn program(task: &Task) -> Description {
-    // Addresses: another reference to an operand would keep its memory from being written over.
+    // Compare addresses: a further reference to an operand would prevent writing over its memory.
     let mut seen: SmallVec<[*const Node; 16]> =
         task.members.iter().map(|m| Arc::as_ptr(&m.entry.node)).collect();
     let mut inputs = Tensors::new();

@@ -1,11 +1,14 @@
 //! The fallback of an operation whose kernel its device refused.
 //!
-//! The whole order, for each operation:
-//! 1. Lowering composes softmax and its likes before the plan is made, if the device has no kernel ([`super::lower`]).
-//! 2. A fused program that is refused runs as its single operations ([`super::run`]).
-//! 3. The device's own kernel, if it asks for that on contiguous copies ([`Exec::run`]).
-//! 4. Here, when the kernel is refused: a decomposition into simpler operations on the same device.
-//! 5. The CPU, by way of the host's copies of the operands. The result is brought to the operation's device.
+//! The order of attempts for each operation:
+//! 1. Before planning, lowering replaces composites such as softmax by compositions if the device
+//!    has no kernel ([`super::lower`]).
+//! 2. A fused program that the device refuses runs as single operations ([`super::run`]).
+//! 3. The device's own kernel runs, on contiguous copies if it asks for them ([`Exec::run`]).
+//! 4. If the kernel is refused, this module tries decompositions into simpler operations on the
+//!    same device.
+//! 5. The last fallback is the CPU, on host copies of the operands. The result is copied to the
+//!    operation's device.
 //!
 //! A decomposition is taken whole or not at all: when one of its parts would have to go to
 //! the CPU, the operation itself goes there, in one transfer and bitwise identical to the CPU's result.
@@ -26,26 +29,26 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::sync::{Arc, Mutex};
 
-/// How deep decompositions may lead into each other.
+/// Greatest depth of nested decompositions.
 const MAX_DEPTH: usize = 12;
-/// Operations whose candidate is remembered, before all are forgotten.
+/// Number of remembered operations. When it is reached, all are forgotten.
 const MAX_CHOSEN: usize = 8192;
-/// Remembered in place of a candidate: no decomposition helps.
+/// Remembered instead of a candidate if no decomposition works.
 const NONE_HELPS: usize = usize::MAX;
 
 thread_local! {
     /// Keys of the operations that this thread is decomposing, the outermost first.
     static NESTED: RefCell<Vec<CandidateKey>> = const { RefCell::new(Vec::new()) };
-    /// A part of a decomposition was refused.
+    /// True if a part of a decomposition was refused.
     static REFUSED: Cell<bool> = const { Cell::new(false) };
 }
 
 type Chosen = HashMap<CandidateKey, usize, BuildHasherDefault<WordHasher>>;
 
-/// The candidate that an operation takes, by its index.
+/// The index of the candidate that each operation uses.
 static CHOSEN: Mutex<Option<Chosen>> = Mutex::new(None);
 
-/// True while this thread is inside of a decomposition.
+/// Returns true while this thread is inside a decomposition.
 pub(super) fn is_nested() -> bool {
     NESTED.with_borrow(|u| !u.is_empty())
 }
@@ -71,7 +74,7 @@ pub(super) fn run(exec: &Exec, node: &Node, inputs: &Inputs, values: &[Value]) -
     }
     let unsupported = UnsupportedOp { exec, node, inputs };
     if is_nested() {
-        // The operation that is being decomposed goes to the CPU, not its parts.
+        // Not this part, but the operation that is being decomposed goes to the CPU.
         REFUSED.set(true);
         return Err(unsupported.caught());
     }
@@ -86,7 +89,8 @@ pub(super) fn run(exec: &Exec, node: &Node, inputs: &Inputs, values: &[Value]) -
     Ok(value)
 }
 
-/// The result of an extension's primitive by its composition of ordinary operations, each of which falls back by itself.
+/// Runs an extension's primitive as its composition of ordinary operations, each of which has its
+/// own fallback.
 fn primitive_composition(
     exec: &Exec,
     node: &Node,
@@ -99,7 +103,7 @@ fn primitive_composition(
     many.compose(&Compose { exec, operands, results: many.results(), evaluate: composed })
 }
 
-/// The values, on the device of `exec`, of what a composition gave.
+/// The values of a composition's results, on the device of `exec`.
 fn composed(exec: &Exec, arrays: &[Array]) -> Result<Vec<Value>> {
     super::compute(arrays)?;
     let value = |a: &Array| match a.node().value() {
@@ -112,7 +116,7 @@ fn composed(exec: &Exec, arrays: &[Array]) -> Result<Vec<Value>> {
     arrays.iter().map(value).collect()
 }
 
-/// Operands with their values, as arrays.
+/// The operands as arrays that have their values.
 fn given(inputs: &Inputs, values: &[Value]) -> SmallVec<[Array; 3]> {
     let each = inputs.iter().zip(values);
     each.map(|(i, v)| Array::given(v.clone(), i.shape.clone(), i.dtype)).collect()
@@ -141,7 +145,7 @@ impl UnsupportedOp<'_> {
         Error::runtime(self.node.op.name(), format!("{}.", self.missing_kernel()))
     }
 
-    /// The error of a part of a decomposition, which [`decomposed`] catches.
+    /// The error for a part of a decomposition. [`decomposed`] catches it.
     fn caught(&self) -> Error {
         let text = format!("[{}] {}.", self.node.op.name(), self.missing_kernel());
         Error::Runtime(Message::without_line(text))
@@ -161,7 +165,7 @@ impl UnsupportedOp<'_> {
     }
 }
 
-/// Device, operation, dtypes, ranks and layouts. Sizes do not count, so that few operations have to be
+/// Device, operation, dtypes, ranks and layouts. Sizes are left out, so that few keys have to be
 /// remembered.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct CandidateKey {
@@ -173,7 +177,8 @@ struct CandidateKey {
 }
 
 impl CandidateKey {
-    /// `None` if an attribute is opaque: such operations have no decomposition, and would be kept alive.
+    /// `None` if an attribute is opaque. Such operations have no decomposition, and the key would
+    /// keep the attribute alive.
     fn new(
         rules: &dyn Rules,
         device: Device,
@@ -192,13 +197,15 @@ impl CandidateKey {
     }
 }
 
-/// An operation while it is being decomposed. Keeps whether a part of the surrounding decomposition was refused before.
+/// Marks an operation as being decomposed. Saves the flag that a part of the surrounding
+/// decomposition was refused.
 struct Entered {
     refused: bool,
 }
 
 impl Entered {
-    /// `None` if it is being decomposed already, or decompositions are nested too deeply.
+    /// `None` if the operation is being decomposed already, or if decompositions are nested too
+    /// deeply.
     fn new(key: CandidateKey) -> Option<Entered> {
         NESTED.with_borrow_mut(|nested| {
             if nested.len() >= MAX_DEPTH || nested.contains(&key) {
@@ -209,7 +216,7 @@ impl Entered {
         })
     }
 
-    /// Remembers the candidate that the operation takes.
+    /// Remembers which candidate the operation uses.
     fn remember(&self, index: usize) {
         let Some(key) = NESTED.with_borrow(|nested| nested.last().cloned()) else { return };
         let mut chosen = lock(&CHOSEN);
@@ -228,7 +235,7 @@ impl Drop for Entered {
     }
 }
 
-/// The result by simpler operations on the same device; `None` if no candidate runs there.
+/// Computes the result by simpler operations on the same device. `None` if no candidate runs there.
 fn decomposed(
     exec: &Exec,
     node: &Node,
@@ -251,7 +258,8 @@ fn decomposed(
     let request = Decompose { inputs: &operands, shape: &node.shape, dtype: node.dtype };
     let mut memory = true;
     for index in chosen.unwrap_or(0).. {
-        // Built anew for each: candidates may share nodes, which fail once and for all.
+        // Build the candidates again for each attempt: they may share nodes, and a node that failed
+        // stays failed.
         let mut candidates = Candidates::default();
         rules.decompose(&request, &mut candidates);
         let Some(array) = candidates.0.get(index) else { break };
@@ -265,12 +273,13 @@ fn decomposed(
                 return Ok(array.node().value().cloned());
             }
             Err(_) if REFUSED.take() => {}
-            // The CPU may need less.
+            // The CPU may need less memory.
             Err(error) if matches!(error.root(), Error::Memory(_)) => memory = false,
             Err(error) => return Err(error.root().clone()),
         }
     }
-    // Inside of another decomposition a candidate may fail because of the surrounding one.
+    // Inside another decomposition, a candidate may fail because of the surrounding one, so do not
+    // remember the failure.
     if !nested && memory {
         entered.remember(NONE_HELPS);
     }
@@ -283,7 +292,7 @@ fn on_cpu(exec: &Exec, node: &Node, inputs: &Inputs) -> Result<Value> {
     let Some(rules) = node.op.rules() else {
         return Err(Error::runtime("eval", "a stand-in has no value"));
     };
-    // Operands that the device still writes are read below.
+    // The host reads the operands below, so wait until the device has written them.
     exec.settle()?;
     let host = Exec::new(backend::host(), node.place.stream)?;
     let values: SmallVec<[Value; 3]> = inputs

@@ -1,4 +1,4 @@
-//! The fused program of a task: operands numbered, constants pulled out.
+//! The fused program of a task. Its operands are numbered, and its constants are extracted.
 
 use super::grouping::{Epilogue, Member, Task, is_constant};
 use crate::backend::{Exec, Operand, PlanKey};
@@ -11,24 +11,26 @@ use std::sync::Arc;
 use ultramarine_abi::dlpack::DLDataType;
 use ultramarine_abi::fused::{self, Instruction, NO_REDUCTION, Program};
 
-/// A program with what it needs to run. The vectors hold a small program's inline; larger ones would cost a small
-/// program more to move than a large one to allocate.
+/// A program with everything that it needs to run. The vectors hold the entries of a small program
+/// inline. More inline entries would cost a small program more to move than a large program saves
+/// in allocations.
 pub(super) struct FusedProgram {
-    /// Distinct operands from outside, and how many members' edges lead to each.
+    /// Distinct operands from outside the task, each with the number of edges from members to it.
     pub inputs: SmallVec<[(Arc<Node>, usize); 4]>,
     pub constants: SmallVec<[Scalar; 4]>,
-    /// Constants among them whose memory the last instruction may write, and how many members' edges lead to each.
+    /// Constants whose memory the last instruction may overwrite, each with the number of edges
+    /// from members to it.
     spare: SmallVec<[(Arc<Node>, usize); MOST_SPARE]>,
     instructions: SmallVec<[Instruction; 8]>,
     constant_types: SmallVec<[DLDataType; 4]>,
     outputs: SmallVec<[u16; 4]>,
     reduce: u32,
     axes: u64,
-    /// An operand without use that lends a reduction of constants its shape.
+    /// True if there is an unused operand that gives a reduction of constants its shape.
     dummy: bool,
 }
 
-/// Constants that are looked at for their memory.
+/// Number of constants whose memory is considered for reuse.
 const MOST_SPARE: usize = 2;
 
 fn dtype_word(d: DLDataType) -> u64 {
@@ -37,7 +39,7 @@ fn dtype_word(d: DLDataType) -> u64 {
 
 impl FusedProgram {
     /// Makes the program of a task by numbering its operands. Outputs are in the order of
-    /// [`Task::outputs`]. `None` if the task is not a program.
+    /// [`Task::outputs`]. `None` if the task does not run as a program.
     pub fn new(task: &Task) -> Option<FusedProgram> {
         let reduction = match task.epilogue {
             Some(Epilogue::Reduction(reduction)) => Some(reduction),
@@ -97,8 +99,8 @@ impl FusedProgram {
         if task.position(member, input).is_some() {
             return;
         }
-        // A reduction needs a tensor to take its iteration shape from, so a constant
-        // that it reduces directly counts as one.
+        // A reduction takes its iteration shape from a tensor, so a constant that it reduces
+        // directly counts as a tensor.
         if let Some(value) = input.constant()
             && !(task.epilogue.is_some() && task.members.len() == 1)
         {
@@ -114,7 +116,7 @@ impl FusedProgram {
         }
     }
 
-    /// Notes a constant that has memory of the size of the last instruction's result.
+    /// Notes a constant whose memory has the size of the last instruction's result.
     fn note_spare(&mut self, task: &Task, input: &Arc<Node>) {
         let Some(value) = input.value() else { return };
         if let Some((_, edges)) = self.spare.iter_mut().find(|(n, _)| Arc::ptr_eq(n, input)) {
@@ -128,13 +130,14 @@ impl FusedProgram {
         }
     }
 
-    /// Iterates over constants whose memory the program does not read, with the number of members'
-    /// edges that lead to each.
+    /// Iterates over the constants whose memory the program does not read, each with the number of
+    /// edges from members to it.
     pub fn spare(&self) -> impl Iterator<Item = (&Arc<Node>, usize)> {
         self.spare.iter().map(|(node, edges)| (node, *edges))
     }
 
-    /// Returns the index among the constants of an operand that a member reads, if it is one.
+    /// Returns the index among the constants of an operand that a member reads, or `None` if it is
+    /// not a constant.
     pub fn constant(&self, task: &Task, member: usize, input: &Arc<Node>) -> Option<usize> {
         let carried = task.position(member, input).is_none()
             && !self.inputs.iter().any(|(n, _)| Arc::ptr_eq(n, input));
@@ -149,7 +152,7 @@ impl FusedProgram {
         if let Some(i) = self.inputs.iter().position(|(n, _)| Arc::ptr_eq(n, input)) {
             return u16::try_from(i).ok();
         }
-        // Noted as a constant, even if it was exported since.
+        // The operand was noted as a constant, and counts as one even if it was exported since.
         let value = input.op.constant()?;
         let i = self.constants.iter().position(|c| *c == value)?;
         u16::try_from(self.inputs.len() + i).ok()
@@ -159,7 +162,7 @@ impl FusedProgram {
         u16::try_from(self.inputs.len() + self.constants.len() + member).ok()
     }
 
-    /// Makes room for a dummy input before the constants (there are no others).
+    /// Reserves room for a dummy input before the constants. There are no other inputs.
     pub fn shift_constants(&mut self) {
         self.dummy = true;
         for i in &mut self.instructions {
@@ -172,7 +175,7 @@ impl FusedProgram {
         self.inputs.len() + self.dummy as usize
     }
 
-    /// Returns the program as the contract has it. It borrows from `self`.
+    /// Returns the program in the form of the ABI. It borrows from `self`.
     pub fn to_abi(&self) -> Program {
         Program {
             size: size_of::<Program>() as u32,
@@ -188,10 +191,10 @@ impl FusedProgram {
         }
     }
 
-    /// Returns the words of the program, for the plan cache.
+    /// Returns the words of the program, which form its key in the plan cache.
     pub fn key(&self) -> PlanKey {
         let mut key = PlanKey::new();
-        // No op id is this large, so programs and ops do not meet.
+        // No op id is this large, so the keys of programs and ops are distinct.
         key.push(
             u64::MAX << 32 | (self.instructions.len() as u64) << 8 | self.outputs.len() as u64,
         );
@@ -211,10 +214,10 @@ impl FusedProgram {
     }
 }
 
-/// The anchor of a task's program, with its operands.
+/// The anchor of a task's program, and the anchor's operands.
 pub(super) struct Anchored {
     anchor: Anchor,
-    /// All operands but the first.
+    /// All operands except the first.
     operands: SmallVec<[(Value, Dtype); 2]>,
 }
 
@@ -251,13 +254,13 @@ impl Anchored {
         &self.anchor.scalars
     }
 
-    /// Adds the anchor to the words of its program.
+    /// Adds the anchor to the words of the program's key.
     pub fn extend_key(&self, key: &mut PlanKey) {
         key.push((self.anchor.op as u64) << 32 | self.operands.len() as u64);
         key.extend_from_slice(&self.anchor.attributes);
     }
 
-    /// Returns the anchor as the contract has it. It borrows from `self`.
+    /// Returns the anchor in the form of the ABI. It borrows from `self`.
     pub fn to_abi(&self) -> fused::Anchor {
         fused::Anchor {
             size: size_of::<fused::Anchor>() as u32,
@@ -272,7 +275,7 @@ impl Anchored {
 }
 
 impl Task {
-    /// Removes the anchor from its program, which then writes its last result to memory.
+    /// Removes the anchor from the program. The program then writes its last result to memory.
     pub fn detach_anchor(&mut self) -> Option<Member> {
         let anchor = self.members.pop();
         self.epilogue = None;
@@ -285,7 +288,7 @@ impl Task {
         anchor
     }
 
-    /// Returns the members whose operands are the program's: all but an anchor.
+    /// Returns the members whose operands are the program's operands: all members except an anchor.
     pub fn reading(&self) -> &[Member] {
         match self.epilogue {
             Some(Epilogue::Anchor) => &self.members[..self.bodies()],
@@ -293,25 +296,26 @@ impl Task {
         }
     }
 
-    /// Returns the number of members that are instructions: all but an epilogue.
+    /// Returns the number of members that are instructions: all members except an epilogue.
     pub fn bodies(&self) -> usize {
         self.members.len() - self.epilogue.is_some() as usize
     }
 
-    /// Instructions whose results are written. Without an epilogue the
-    /// root, the only one that may take over an operand's memory, comes last.
+    /// Iterates over the instructions whose results are written. Without an epilogue, the root
+    /// comes last, because only the last instruction may overwrite an operand's memory.
     pub fn written(&self) -> impl Iterator<Item = usize> {
         let bodies = self.bodies();
         (0..bodies).filter(|i| self.members[*i].materialised)
     }
 
-    /// Position of the node among the members before `member`.
+    /// The position of the node among the members before `member`.
     fn position(&self, member: usize, node: &Arc<Node>) -> Option<usize> {
-        // No instruction computes a constant, and a long program has one for each.
+        // No instruction computes a constant. Return early, because a long program may have a
+        // constant for each instruction.
         if node.op.is_constant() {
             return None;
         }
-        // The nearest are the likeliest.
+        // Search backwards, because the nearest member is the likeliest.
         (0..member.min(self.bodies()))
             .rev()
             .find(|i| Arc::ptr_eq(&self.members[*i].entry.node, node))

@@ -1,20 +1,26 @@
-//! Grouping of the tape into tasks: nodes that run as one fused program, or alone.
+//! Groups the tape into tasks. The nodes of a task run as one fused program, or a single node runs
+//! alone.
 //!
-//! Nodes that their device has no kernel for are replaced by compositions first ([`super::lower`]).
+//! [`super::lower`] has already replaced nodes that their device has no kernel for by compositions.
 //!
-//! One pass from the last node to the first. A node joins the group of its
-//! consumers if all of them are in one group, it is elementwise, has the group's
-//! iteration shape and stream, and the group has room. One whose consumers are in
-//! several groups joins the one that runs first, if that waits for nothing else, and
-//! is written as an extra output that the others read (a value that a gradient needs
-//! again; softmax: `exp` is written while it is summed). The group of a reduction takes only the reduction's
-//! operand in that way, and as its first member.
+//! One pass goes from the last node to the first:
 //!
-//! Groups in the order of their last nodes are in a valid order: a node's group runs
-//! no later than those of its consumers. A norm, where the device takes anchors, is like a reduction
-//! (a residual stream: the sum is written while its norm is computed).
+//! - A node joins the group of its consumers if all consumers are in one group, the node is
+//!   elementwise, it has the group's iteration shape and stream, and the group has room.
+//! - If the consumers are in several groups, the node joins the group that runs first, unless it
+//!   would make that group wait for other nodes. The node is then written as an extra output, which
+//!   the other groups read. An example is a value that a gradient needs again; in softmax, `exp` is
+//!   written while it is summed.
+//! - The group of a reduction accepts only the reduction's operand in this way, and only as its
+//!   first member.
+//! - On devices that take anchors, a norm is treated like a reduction. In a residual stream, the
+//!   sum is written while its norm is computed.
 //!
-//! Small programs whose results no other task reads come last, behind one another ([`Grouping::are_last`]).
+//! Groups ordered by their last nodes are in a valid order, because the group of a node runs no
+//! later than the groups of its consumers.
+//!
+//! Small programs whose results no other task reads are placed together at the end
+//! ([`Grouping::are_last`]).
 
 use super::lower::{Entry, Tape, lower};
 use crate::{backend, node::Node, ops, ops::shape::view::View, stream::Stream};
@@ -22,40 +28,42 @@ use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Most outputs of a fused program.
+/// Limit on the outputs of a fused program.
 const MAX_OUTPUTS: usize = 8;
-/// Most different constants of a fused program.
+/// Limit on the different constants of a fused program.
 const MAX_CONSTANTS: usize = 32;
 
-/// Most elements of a program that may wait until the end: what it reads has memory until then.
+/// Limit on the elements of a program that may be moved to the end, because its operands keep their
+/// memory until then.
 const SMALL: usize = 16 << 10;
 
 const NONE: u32 = u32::MAX;
 const SEVERAL: u32 = u32::MAX - 1;
 
-/// The root of a group that is no instruction. It reads the last one's result.
+/// A group's root that is not an instruction. It reads the result of the last instruction.
 #[derive(Clone, Copy)]
 pub(super) enum Epilogue {
     /// A reduction.
     Reduction(ops::Epilogue),
-    /// An operation of the contract, the program's anchor: [`ops::Rules::anchor`].
+    /// An operation of the schema that is the program's anchor: [`ops::Rules::anchor`].
     Anchor,
 }
 
-/// Nodes that run as one command: a fused group, or one op by itself.
+/// Nodes that run as one command: a fused group, or a single op.
 pub(super) struct Task {
-    /// In the order of the tape; the last is the root, whose shape, stream and
-    /// epilogue are the group's.
+    /// The members in the order of the tape. The last member is the root, which determines the
+    /// group's shape, stream and epilogue.
     pub members: SmallVec<[Member; 2]>,
-    /// The root closes the program.
+    /// Set if the root is the program's epilogue.
     pub epilogue: Option<Epilogue>,
-    /// Run as a program: several members, or constants that it carries.
+    /// True if the task runs as a program: it has several members, or constants that the program
+    /// carries.
     pub program: bool,
 }
 
 pub(super) struct Member {
     pub entry: Entry,
-    /// Its value is written; otherwise it exists in registers only.
+    /// True if the value is written to memory. Otherwise it exists in registers only.
     pub materialised: bool,
 }
 
@@ -73,13 +81,13 @@ impl Task {
         self.root_entry().work().with_inputs(|inputs| inputs.first().cloned())
     }
 
-    /// Takes the task, and leaves one without members.
+    /// Takes the task, and leaves a task without members in its place.
     pub fn take(&mut self) -> Task {
         let members = std::mem::take(&mut self.members);
         Task { members, epilogue: self.epilogue, program: self.program }
     }
 
-    /// Returns true if the task cannot be given up: its nodes cannot be lazy again.
+    /// Returns true if the task cannot be given up, because its nodes cannot be made lazy again.
     pub fn is_final(&self) -> bool {
         self.members.iter().any(|m| m.entry.is_final())
     }
@@ -91,12 +99,13 @@ impl Task {
 
 struct Group {
     members: SmallVec<[(u32, bool); 4]>,
-    /// Nodes outside that members read (not the constants).
+    /// Nodes outside the group that members read, without the constants.
     inputs: SmallVec<[*const Node; 8]>,
-    /// Of the inputs, those that have no value yet.
+    /// The inputs that have no value yet.
     pending: SmallVec<[*const Node; 4]>,
-    /// Where a member is written for other groups, too: the nodes that all such members depend on. No member may depend on
-    /// others, which could fail, or take memory until they are there.
+    /// Set if a member is written for other groups too: the nodes that all such members depend on.
+    /// A member must not depend on further nodes, because these could fail, or would hold memory
+    /// until they are evaluated.
     shared: Option<Vec<*const Node>>,
     constants: usize,
     outputs: usize,
@@ -104,15 +113,16 @@ struct Group {
     fusable: bool,
 }
 
-/// Nodes that are looked at behind a node that several groups read.
+/// Limit on the nodes that are searched below a node with consumers in several groups.
 const MOST_BEHIND: usize = 64;
 
-/// Returns true if a node is a constant that programs carry as a scalar.
+/// Returns true if a node is a constant that programs can carry as a scalar.
 pub(super) fn is_constant(node: &Node) -> bool {
     node.constant().is_some()
 }
 
-/// Returns true unless the node is a view of something larger, which has to stay as long as the view.
+/// Returns true unless the node is a view of a larger array, which has to be kept as long as the
+/// view.
 fn keeps_little(node: &Arc<Node>) -> bool {
     let view = !node.is_done() && node.op.get::<View>().is_some();
     !view
@@ -121,18 +131,18 @@ fn keeps_little(node: &Arc<Node>) -> bool {
         })
 }
 
-/// The uses of a node of the tape, as far as the pass has seen them.
+/// The uses of a node of the tape that the pass has seen so far.
 #[derive(Clone, Copy)]
 struct Uses {
     /// References from nodes of the tape.
     references: u32,
     /// The group of all consumers, `NONE` or `SEVERAL`.
     consumers: u32,
-    /// The consumers' group that runs first: groups are made from the last to the
-    /// first, so the one with the highest number.
+    /// The consumers' group that runs first. Groups are created from the last to the first, so this
+    /// group has the highest number.
     first_consumer: u32,
-    /// The group whose root is a reduction of the node, or `NONE`. Of a constant: `SEVERAL`
-    /// if a consumer needs it as an array.
+    /// The group whose root is a reduction of the node, or `NONE`. For a constant, `SEVERAL` means
+    /// that a consumer needs the constant as an array.
     reduced_by: u32,
 }
 
@@ -148,7 +158,8 @@ struct Grouping<'a> {
     uses: &'a mut [Uses],
 }
 
-/// The end of a program that a node may be, with nothing before it so far.
+/// The epilogue that the node would be as the root of a program, without looking at the nodes
+/// before it.
 pub(super) fn closes(work: &Node, device: Option<&backend::DeviceState>) -> Option<Epilogue> {
     let rules = work.op.rules()?;
     let epilogue = match rules.epilogue() {
@@ -161,13 +172,14 @@ pub(super) fn closes(work: &Node, device: Option<&backend::DeviceState>) -> Opti
     epilogue.filter(|_| work.with_inputs(|inputs| inputs.iter().all(|x| x.size() > 0)))
 }
 
-/// The task of a node that is evaluated by itself: the smallest evaluations cost as much as their planning.
+/// Makes the task of a node that is evaluated alone. It avoids the cost of planning, which would
+/// double the cost of the smallest evaluations.
 pub(super) fn single(entry: Entry) -> Task {
     let (node, work) = (&entry.node, entry.work());
     let device = super::device_of(node.place.stream).ok();
     let runs = node.size() > 0 && device.is_some_and(|d| d.fused_limit() > 0);
     let epilogue = match runs && super::fusion() {
-        // Nothing hangs on an anchor by itself.
+        // An anchor alone is not a program.
         true => closes(work, None),
         false => None,
     };
@@ -185,7 +197,8 @@ pub(super) fn group_into_tasks(tape: Tape) -> Vec<Task> {
         return tape.pop().map(single).into_iter().collect();
     }
     let n = tape.len();
-    // A few lie on the stack: allocations cost a small evaluation most.
+    // Keep a few entries on the stack, because an allocation would cost a small evaluation most of
+    // its time.
     let mut uses: SmallVec<[Uses; 4]> = SmallVec::from_elem(Uses::NONE, n);
     let mut grouping =
         Grouping { tape: &tape, mark, groups: Vec::with_capacity(n.min(64)), uses: &mut uses };
@@ -209,7 +222,7 @@ pub(super) fn group_into_tasks(tape: Tape) -> Vec<Task> {
         }
         if !members.is_empty() {
             let alone = members.len() == 1;
-            // Nothing hangs on an anchor by itself.
+            // An anchor alone is not a program.
             let epilogue = group.epilogue.filter(|e| !(alone && matches!(e, Epilogue::Anchor)));
             let program = !alone || epilogue.is_some() || group.constants > 0;
             let tasks = if waits { &mut behind } else { &mut tasks };
@@ -217,7 +230,7 @@ pub(super) fn group_into_tasks(tape: Tape) -> Vec<Task> {
         }
     }
     tasks.append(&mut behind);
-    // Constants that every consumer carries itself are not needed: lazy again.
+    // Constants that all consumers carry as scalars need no value, so make them lazy again.
     entries.into_iter().flatten().for_each(|e| e.node.release_claim());
     tasks
 }
@@ -239,11 +252,11 @@ impl Grouping<'_> {
         }
     }
 
-    /// Returns true if the node may be needed outside the tape.
+    /// Returns true if the node's value may be needed outside the tape.
     fn is_wanted(&self, i: usize) -> bool {
         let node = &self.tape[i].node;
         node.handles.load(Ordering::Acquire) > 0
-            // One reference is the tape's own.
+            // One reference belongs to the tape.
             || Arc::strong_count(node) > self.uses[i].references as usize + 1
     }
 
@@ -261,7 +274,8 @@ impl Grouping<'_> {
         if fusable && elementwise {
             let target = match consumers {
                 NONE => None,
-                // Only into the group that runs first: the others read what it writes.
+                // Join only the group that runs first. The other groups read the value that it
+                // writes.
                 SEVERAL => Some(self.uses[i].first_consumer).filter(|g| {
                     let group = &self.groups[*g as usize];
                     group.epilogue.is_none()
@@ -288,7 +302,7 @@ impl Grouping<'_> {
             constants: 0,
             outputs: 1,
             epilogue,
-            // One operation by itself is a program too: it carries its constants.
+            // A single operation can be a program too, which carries its constants.
             fusable: (runs && elementwise) || epilogue.is_some(),
         });
         self.note_inputs(i, g);
@@ -301,9 +315,10 @@ impl Grouping<'_> {
         }
     }
 
-    /// The groups that run behind all others: small programs of elementwise operations that no other group reads. A step of
-    /// training has one for each vector of weights, between products that need other memory: together, a device may run them
-    /// by one command. Empty for fewer than two.
+    /// Finds the groups to run after all others: small programs of elementwise operations whose
+    /// results no other group reads. A training step has such a program for each vector of weights,
+    /// between products that need other memory. If the programs are adjacent, a device may run them
+    /// by one command. The result is empty if there are fewer than two.
     fn are_last(&self) -> Vec<bool> {
         let mut last: Vec<bool> = Vec::new();
         if self.groups.len() < 4 {
@@ -334,17 +349,17 @@ impl Grouping<'_> {
             })
     }
 
-    /// A constant must have a value if an evaluation asked for it, or if something
-    /// that is no fused program reads it.
+    /// Returns true if a constant must have a value: the evaluation requested it, or a consumer
+    /// that is not a fused program reads it.
     fn is_requested(&self, i: usize) -> bool {
         match self.uses[i].consumers {
             NONE => true,
-            // Marked by `note_inputs` when a consumer cannot carry constants.
+            // `note_inputs` sets `SEVERAL` if a consumer cannot carry constants.
             _ => self.uses[i].reduced_by == SEVERAL,
         }
     }
 
-    /// Records the operands of a member that just entered group `g`.
+    /// Records the operands of a member that has just joined group `g`.
     fn note_inputs(&mut self, i: usize, g: u32) {
         let tape = self.tape;
         tape[i].work().with_inputs(|inputs| {
@@ -373,7 +388,7 @@ impl Grouping<'_> {
         });
     }
 
-    /// The nearest nodes without a value that a node depends on.
+    /// Finds the nearest nodes without a value that a node depends on.
     fn behind(&self, i: usize) -> Vec<*const Node> {
         let (mut found, mut next) = (Vec::new(), vec![i]);
         while let Some(i) = next.pop() {
@@ -407,7 +422,8 @@ impl Grouping<'_> {
         } else {
             root.node.shape == node.shape
         };
-        // An anchor's other operands have to be there before it.
+        // The anchor's other operands must have values before the program runs, so they cannot be
+        // members.
         let read_besides = matches!(group.epilogue, Some(Epilogue::Anchor))
             && root.work().with_inputs(|ins| ins.iter().skip(1).any(|x| Arc::ptr_eq(x, node)));
         if read_besides
@@ -427,7 +443,7 @@ impl Grouping<'_> {
                 }
             }
         });
-        // The node itself was an input until now.
+        // Until now, the node itself was one of the group's inputs.
         if group.members.len() >= device.fused_limit()
             || group.inputs.len() + inputs > device.fused_inputs() + 1
             || group.constants + constants > MAX_CONSTANTS

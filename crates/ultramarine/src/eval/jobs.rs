@@ -1,13 +1,16 @@
-//! Jobs of an evaluation on several streams.
+//! Divides an evaluation on several streams into jobs.
 //!
-//! With one group of processes, consecutive tasks of a stream are a job, and the jobs of a stream run in order. With several,
-//! a stream that waits for an operation of one group may hold up the operand of another group's, for which the other
-//! processes wait. So there tasks are a job if they depend on the same operations of groups. Its *clock* says on which:
-//! for each group the number of the last one. A job runs when its operands are there, and until then later ones pass it.
+//! With one group of processes, consecutive tasks of a stream form a job, and the jobs of a stream
+//! run in order. With several groups, this order could deadlock: a stream that waits for an
+//! operation of one group may delay the operand of another group's operation, for which the other
+//! processes wait. Therefore tasks form a job if they depend on the same operations of groups. The
+//! *clock* of a job has, for each group, the number of the last operation that the job depends on.
+//! A job runs when its operands have values, and later jobs may pass it until then.
 //!
-//! Where a device carries the operations out, operands are there as soon as the work is given to the device, whose stream then
-//! waits. There the jobs of a stream that wait stay in order, by the longest chain of operations that each depends on. That is
-//! an order of the graph alone, so it is equal in processes that evaluate equal graphs in another order.
+//! If a device carries out the operations, operands have values as soon as the work is submitted to
+//! the device, whose stream then waits. In this case the waiting jobs of a stream stay in order.
+//! They are ordered by the longest chain of operations that each job depends on. This order depends
+//! on the graph alone, so it is equal in processes that evaluate equal graphs in different orders.
 
 use super::beside;
 use super::grouping::{Member, Task};
@@ -17,17 +20,17 @@ use smallvec::{SmallVec, smallvec};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// A job that was not queued yet.
+/// A job that is not queued yet.
 pub(super) struct Part {
     pub stream: Stream,
     pub tasks: Vec<Task>,
-    /// Values of other jobs that it needs. None where it waits for them itself.
+    /// Values of other jobs that this job needs. Empty if the job itself waits for them.
     pub awaits: Vec<Arc<Node>>,
-    /// It passes no earlier job of the stream of which this is true.
+    /// If true, the job may not pass earlier jobs of the stream for which this is true too.
     pub ordered: bool,
 }
 
-/// The condition that nodes have values, or are lazy again.
+/// The condition that the nodes have values or are lazy again.
 pub(super) fn when_there(awaits: Vec<Arc<Node>>) -> Option<stream::Ready> {
     match awaits.is_empty() {
         true => None,
@@ -58,7 +61,7 @@ fn consecutive(tasks: Vec<Task>) -> Vec<Part> {
     parts
 }
 
-/// A group's stream, by its index, or a node of an earlier evaluation.
+/// The stream of a group, by its index, or a node of an earlier evaluation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Source {
     Group(u32),
@@ -68,11 +71,11 @@ enum Source {
 /// The last operation of each source that a task depends on, in the order of sources.
 type Clock = SmallVec<[(Source, u32); 4]>;
 
-/// A clock's place among all.
+/// Index of a clock in [`Clocks`].
 type Id = u32;
 
-/// All clocks of an evaluation, with the length of the longest chain of groups' operations behind each. The first is that of tasks
-/// that depend on none.
+/// All clocks of an evaluation. Each has the length of the longest chain of groups' operations that
+/// it depends on. The first clock is that of tasks that depend on no such operation.
 struct Clocks {
     all: Vec<(Clock, u32)>,
     ids: HashMap<Clock, Id>,
@@ -95,7 +98,7 @@ impl Clocks {
         id
     }
 
-    /// The clock of what depends on both.
+    /// The clock of a task that depends on both.
     fn join(&mut self, a: Id, b: Id) -> Id {
         let (a, b) = (a.min(b), a.max(b));
         if a == b || a == 0 {
@@ -123,7 +126,7 @@ impl Clocks {
         self.id(smallvec![(Source::Node(node), 1)], 0)
     }
 
-    /// The clock of a group's operation with these operands.
+    /// The clock of a group's operation whose operands have the clock `operands`.
     fn tick(&mut self, operands: Id, group: Stream) -> Id {
         let (mut clock, level) = self.all[operands as usize].clone();
         match clock.binary_search_by_key(&Source::Group(group.index), |entry| entry.0) {
@@ -155,7 +158,7 @@ fn by_clocks(tasks: Vec<Task>) -> Vec<Part> {
     for (i, clock) in of_task.iter().enumerate() {
         first[*clock as usize] = first[*clock as usize].min(i);
     }
-    // What depends on more operations comes later, whatever else there is.
+    // A job that depends on more operations comes later, independent of the rest of the graph.
     let keys: Vec<_> = clocks
         .all
         .iter()
@@ -183,8 +186,9 @@ fn by_clocks(tasks: Vec<Task>) -> Vec<Part> {
     parts
 }
 
-/// Calls `f` for each operand of a task that has no value and is no member of it. (Values that are made outside of streams are
-/// waited for as they are needed.)
+/// Calls `f` for each operand of a task that has no value and is not a member of the task. Values
+/// that are made outside streams are not included, because they are waited for when they are
+/// needed.
 fn each_operand(task: &Task, mut f: impl FnMut(&Arc<Node>)) {
     let is_member = |node: &Arc<Node>| {
         let same = |m: &Member| Arc::ptr_eq(&m.entry.node, node);
@@ -200,7 +204,7 @@ fn each_operand(task: &Task, mut f: impl FnMut(&Arc<Node>)) {
     }
 }
 
-/// Values that a job's tasks need of others.
+/// Values that a job's tasks need from other jobs.
 fn awaited(tasks: &[Task]) -> Vec<Arc<Node>> {
     let mut made: HashSet<*const Node> = HashSet::new();
     let mut awaited: HashMap<*const Node, Arc<Node>> = HashMap::new();

@@ -1,8 +1,10 @@
-//! Lowering: replaces an operation that its device has no kernel for by its composition ([`Composite`]).
+//! Lowering replaces an operation by its composition ([`Composite`]) if the device has no kernel
+//! for the operation.
 //!
-//! Graphs mean the same on every device: softmax is one node, for derivatives, traces and files alike. Only here, when
-//! an evaluation is planned, is a device asked what it offers. The parts of a composition are planned like any other
-//! nodes, so they fuse with each other and with the operations around them.
+//! A graph means the same on every device. For example, softmax is a single node for derivatives,
+//! traces and files. Only lowering, when an evaluation is planned, asks which kernels the device
+//! offers. The parts of a composition are planned like any other nodes, so they fuse with each
+//! other and with the operations around them.
 
 use super::adjacent;
 use super::run::panicked;
@@ -18,18 +20,20 @@ use std::sync::atomic::Ordering;
 
 /// The nodes that an evaluation claimed.
 pub(super) struct Tape {
-    /// Operands before what uses them.
+    /// Each node comes after its operands.
     pub entries: Vec<Entry>,
     /// The mark that the nodes bear.
     pub mark: u64,
-    /// The stream of all nodes but those of groups' streams beside it ([`super::beside`]); `None`: that of the nodes.
+    /// The stream that evaluates all nodes except those on a group's stream ([`super::beside`]).
+    /// `None`: the nodes' own stream.
     stream: Option<Stream>,
-    /// Some operation has a composition. Noted while the nodes are at hand: another pass over them costs cache misses.
+    /// True if some operation has a composition. Set while the nodes are in the cache, because
+    /// another pass costs cache misses.
     pub composite: bool,
 }
 
 impl Tape {
-    /// Makes a tape for nodes that have a fresh mark.
+    /// Makes a tape for nodes that bear a new mark.
     pub fn new(mark: u64, capacity: usize) -> Tape {
         Tape { entries: Vec::with_capacity(capacity), mark, stream: None, composite: false }
     }
@@ -44,7 +48,7 @@ impl Tape {
         self.stream.unwrap_or_else(|| self.entries[0].node.place.stream)
     }
 
-    /// Appends a claimed node, behind its operands.
+    /// Appends a claimed node, after its operands.
     #[inline]
     pub fn push(&mut self, node: Arc<Node>) {
         node.slot.store(self.entries.len() as u32, Ordering::Relaxed);
@@ -53,24 +57,24 @@ impl Tape {
     }
 }
 
-/// A node on the tape, with the form in which it runs.
+/// A node on the tape, and the form in which it runs.
 pub(super) struct Entry {
     /// The node that gets the value.
     pub node: Arc<Node>,
-    /// The last operation of its composition, which runs in its place.
+    /// The last operation of the node's composition, which runs instead of the node.
     composed: Option<Arc<Node>>,
-    /// It belongs to the composition of a later node.
+    /// True if the node is part of the composition of a later node.
     part: bool,
 }
 
 impl Entry {
-    /// Makes an entry for a node that runs as it is.
+    /// Makes an entry for a node that runs without lowering.
     #[inline]
     pub fn new(node: Arc<Node>) -> Entry {
         Entry { node, composed: None, part: false }
     }
 
-    /// Returns the node whose operation runs, with its operands: the entry's node, or one of its
+    /// Returns the node whose operation runs: the entry's node, or the last node of its
     /// composition.
     #[inline]
     pub fn work(&self) -> &Node {
@@ -105,13 +109,14 @@ impl Entry {
         }
     }
 
-    /// Returns true if the node cannot be made lazy again: its operands are those of its composition.
+    /// Returns true if the node cannot be made lazy again, because its operands are now those of
+    /// its composition.
     pub fn is_final(&self) -> bool {
         self.composed.is_some() || self.part
     }
 
-    /// Returns how the entry's run is counted. `None` for a part of a composition, which counts as
-    /// a whole.
+    /// Returns how the entry's run is counted. `None` for a part of a composition, because the
+    /// composition is counted as a whole.
     pub fn dispatch(&self) -> Option<Dispatch> {
         match (&self.composed, self.part) {
             (_, true) => None,
@@ -121,7 +126,8 @@ impl Entry {
     }
 }
 
-/// The tape with compositions in place of what devices lack. A node whose composition cannot be built fails.
+/// Replaces operations that the device lacks by compositions. A node fails if its composition
+/// cannot be built.
 pub(super) fn lower(tape: Tape) -> Vec<Entry> {
     let Tape { entries, mark, composite, .. } = tape;
     if !composite {
@@ -156,8 +162,9 @@ impl Lowering {
         self.entries.push(Entry { node, composed, part });
     }
 
-    /// Claims the operands of a new node and puts them on the tape, lowest first. The nodes of a composition are known
-    /// here alone, so claiming them takes no lock of the scheduler. Its `operands` are on the tape already, or done.
+    /// Claims the operands of a new node and puts them on the tape, lowest first. Claiming the
+    /// nodes of a composition needs no scheduler lock, because no other thread knows them. Its
+    /// `operands` are on the tape already, or have values.
     fn push_parts(&mut self, of: &Node, operands: &Inputs) {
         of.leave_trace();
         for input in of.inputs() {
@@ -172,15 +179,15 @@ impl Lowering {
     }
 }
 
-/// The composite of a node whose device has no kernel for it.
+/// The composite rules of a node, if its device has no kernel for it.
 pub(super) fn lacking(node: &Node) -> Option<&dyn Composite> {
     let composite = node.op.rules()?.composite()?;
-    // Without a device the run fails, and says so.
+    // Without a device, leave the node as it is: its run then fails with an error.
     let device = super::device_of(node.place.stream).ok()?;
     (node.size() == 0 || !is_offered(composite, node, device)).then_some(composite)
 }
 
-/// The root of the node's composition, if its device has no kernel for it.
+/// Builds the node's composition and returns its root, if the device has no kernel for the node.
 fn composition(node: &Arc<Node>) -> Option<Result<Arc<Node>>> {
     let composite = lacking(node)?;
     let composed = catch_unwind(AssertUnwindSafe(|| composed(composite, node)));
@@ -212,7 +219,7 @@ fn composed(composite: &dyn Composite, node: &Arc<Node>) -> Result<Arc<Node>> {
     if !ready {
         return Ok(root.node().clone());
     }
-    // An array that was there before stays what it is.
+    // Do not change an array that existed before.
     let inputs = Inputs::from_elem(root.node().clone(), 1);
     let (shape, place) = (node.shape.clone(), node.place);
     Ok(Node::new(Identity::Traced.into(), inputs, shape, node.dtype, place))

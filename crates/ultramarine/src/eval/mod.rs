@@ -65,10 +65,10 @@ use ultramarine_runtime::{interrupt, pool};
 
 static SCHEDULER: Mutex<()> = Mutex::new(());
 
-/// A thread is about to fork.
+/// True while a thread is about to fork.
 static FORKING: AtomicBool = AtomicBool::new(false);
 
-/// Switches of the environment. 0: not asked yet, 1: off, 2: on.
+/// Settings from the environment. 0: not read yet, 1: off, 2: on.
 static FUSION: AtomicU8 = AtomicU8::new(0);
 static EXECUTABLES: AtomicU8 = AtomicU8::new(0);
 
@@ -90,7 +90,7 @@ pub fn fusion() -> bool {
 }
 
 /// Switches fusion of elementwise operations on or off for the process. Fused and unfused results
-/// are bitwise identical, so this serves measurements and the search for errors only.
+/// are bitwise identical, so the switch is for measurements and debugging only.
 pub fn set_fusion(on: bool) {
     FUSION.store(1 + on as u8, Ordering::Relaxed);
 }
@@ -102,8 +102,8 @@ pub fn executables() -> bool {
     is_on(&EXECUTABLES, "ULTRAMARINE_EXECUTABLES")
 }
 
-/// Switches executables on or off for the process. Results are the same to the bit. The calling thread looks at all its
-/// evaluations again, also where those before were always new.
+/// Switches executables on or off for the process. The results are bitwise identical. The call also
+/// makes the calling thread examine all its evaluations again, even if earlier ones never repeated.
 pub fn set_executables(on: bool) {
     EXECUTABLES.store(1 + on as u8, Ordering::Relaxed);
     repeated::forget_misses();
@@ -129,11 +129,11 @@ pub fn eval(arrays: impl Arrays) -> Result<()> {
     arrays.into_iter().try_for_each(wait)
 }
 
-/// Starts computing arrays and returns; whoever needs their values waits.
+/// Starts computing arrays and returns. A thread that needs the values waits for them.
 ///
 /// # Errors
-/// As [`eval`], for what is known at once; later failures are raised to whoever
-/// needs the values, and by [`crate::synchronize`] of the stream.
+/// As [`eval`], if the error is known at once. Later failures are raised where the values are
+/// needed, and by [`crate::synchronize`] of the stream.
 pub fn async_eval(arrays: impl Arrays) -> Result<()> {
     start(&arrays.borrowed(), false)
 }
@@ -144,15 +144,15 @@ fn wait(array: &Array) -> Result<()> {
     array.node().value().map_or(Ok(()), |v| v.buffer.ready())
 }
 
-/// Computes an array, but does not wait for a device that runs ahead: work on the same
-/// device can be given to it behind this.
+/// Computes an array, but does not wait for a device that runs asynchronously. Further work can be
+/// submitted to the same device without waiting.
 pub(crate) fn submit(array: &Array) -> Result<()> {
     loop {
         if let Some(outcome) = array.node().outcome() {
             return outcome.as_ref().map(drop).map_err(raise);
         }
         if !array.node().is_claimed() {
-            // Another evaluation gave it up, or it was not asked for.
+            // Another evaluation gave the node up, or the node was not requested yet.
             start(&[array], true)?;
         } else if deferred_deleters::in_job() {
             run::await_node(array.node())?;
@@ -162,7 +162,7 @@ pub(crate) fn submit(array: &Array) -> Result<()> {
     }
 }
 
-/// The error of an array, which no `synchronize` has to raise any more.
+/// The error of an array. Marks it as raised, so that `synchronize` does not raise it again.
 #[cold]
 fn raise(error: &Arc<Error>) -> Error {
     if !deferred_deleters::in_job() {
@@ -171,7 +171,7 @@ fn raise(error: &Arc<Error>) -> Error {
     Error::clone(error)
 }
 
-/// Computes arrays together, but does not wait for devices that run ahead.
+/// Computes arrays together, but does not wait for devices that run asynchronously.
 pub(crate) fn compute(arrays: &[Array]) -> Result<()> {
     start(&arrays.borrowed(), true)?;
     arrays.iter().try_for_each(submit)
@@ -184,16 +184,16 @@ fn start(arrays: &[&Array], sync: bool) -> Result<()> {
     register_fork_hook();
     let mut alone =
         if let ([array], true) = (arrays, sync) { single::run(array.node().clone()) } else { None };
-    // An evaluation that an interrupt ended goes on where that is no error.
+    // If an interrupt ended the evaluation but is not an error for the handler, start again.
     while !alone.take().map_or_else(|| start_once(arrays, sync), Ok)? {
         interrupt::handle()?;
     }
     Ok(())
 }
 
-/// False if the evaluation was given up, with its nodes.
+/// Returns false if the evaluation was given up, and its nodes are lazy again.
 fn start_once(arrays: &[&Array], sync: bool) -> Result<bool> {
-    // Running work continues during a fork; new work waits until it is over.
+    // During a fork, running work continues, but new work waits until the fork is over.
     while FORKING.load(Ordering::Relaxed) && !deferred_deleters::in_job() {
         std::thread::sleep(std::time::Duration::from_micros(50));
     }
@@ -201,8 +201,9 @@ fn start_once(arrays: &[&Array], sync: bool) -> Result<bool> {
     let guard = lock(&SCHEDULER);
     let Claimed { tape, single, communicates, outside, awaits } = claim(arrays)?;
     for (node, consumer) in outside {
-        // In the order in which their values are needed; the tasks wait for them as for another evaluation's nodes. None is
-        // held here: their memory goes as soon as the tasks have used it.
+        // Start these in the order in which their values are needed. Tasks wait for them like for
+        // the nodes of another evaluation. Hold no reference here, so that their memory is freed as
+        // soon as the tasks have used it.
         if let Some(work) = node.op.rules().and_then(Rules::outside) {
             work.begin(&node, consumer, sync);
         }
@@ -211,7 +212,7 @@ fn start_once(arrays: &[&Array], sync: bool) -> Result<bool> {
         return Ok(true);
     }
     if deferred_deleters::in_job() {
-        // A stream's thread needs something that was given up; it runs it itself.
+        // A stream's thread needs nodes that were given up, so it runs them itself.
         drop(guard);
         run_tasks(plan(tape, profile), profile, single.is_some());
         return if interrupt::is_cut() { Err(run::interrupted()) } else { Ok(true) };
@@ -233,8 +234,8 @@ fn plan(tape: Tape, profile: Option<Recorder>) -> Vec<Task> {
     }
 }
 
-/// All work is on one stream: the common case. `communicates`: some of it is on a group's stream beside it. `awaits`: what it
-/// needs of earlier evaluations.
+/// Submits work that is all on one stream, which is the common case. `communicates`: some of the
+/// work is on a group's stream. `awaits`: values of earlier evaluations that the work needs.
 fn submit_single(
     guard: MutexGuard<'_, ()>,
     (stream, communicates, awaits): (Stream, bool, Vec<Arc<Node>>),
@@ -251,7 +252,8 @@ fn submit_single(
             .into(),
         ));
     };
-    // One that communicates may take any time, and its waiting thread can be interrupted.
+    // Work that communicates may take any time, so another thread runs it, and the waiting thread
+    // can be interrupted.
     let here = !communicates && awaits.is_empty() && (sync || submission::is_cheap(&tape, stream));
     if here && let Some(owner) = state.try_own() {
         drop(guard);
@@ -276,13 +278,14 @@ fn submit_single(
     Ok(true)
 }
 
-/// Runs tasks whose results a memory can hold, and fails the others. `alone`: all of their evaluation's are on one stream.
+/// Runs tasks whose results fit in memory, and fails the others. `alone`: these are all tasks of
+/// the evaluation, on one stream.
 fn run_tasks(mut tasks: Vec<Task>, profile: Option<Recorder>, alone: bool) {
     oversized::refuse(&mut tasks);
     run::run(tasks, Notes::of(profile), alone);
 }
 
-/// Computes what an evaluation claimed on one stream.
+/// Computes the nodes that an evaluation claimed on one stream.
 fn run_tape(tape: Tape, profile: Option<Recorder>) {
     let composite = tape.composite;
     let tasks = plan(tape, profile);
@@ -292,10 +295,10 @@ fn run_tape(tape: Tape, profile: Option<Recorder>) {
     run_tasks(tasks, profile, true);
 }
 
-/// Work of a job: an evaluation on one stream, or a part of one.
+/// The work of a job: an evaluation on one stream, or a part of an evaluation.
 trait Work: Send + 'static {
     fn run(self, profile: Option<Recorder>);
-    /// The tasks, to be failed.
+    /// The tasks of the work, in order to fail them.
     fn tasks(self) -> Vec<Task>;
 }
 
@@ -319,10 +322,10 @@ impl Work for Tape {
     }
 }
 
-/// The job that computes a part of an evaluation, or fails it. Of work that nobody waits for the first failure stays with the
-/// stream.
+/// The job that computes a part of an evaluation, or fails it. If no thread waits for the work, the
+/// stream keeps its first failure.
 fn job(work: impl Work, sync: bool, profile: Option<Recorder>) -> stream::Job {
-    // A thread that does not wait goes on, on a processor of its own.
+    // A submitting thread that does not wait continues to run, so leave its processor to it.
     let submitter = if sync { None } else { pool::submitter() };
     Box::new(move |ready| {
         let run = || match ready {
@@ -339,7 +342,7 @@ fn job(work: impl Work, sync: bool, profile: Option<Recorder>) -> stream::Job {
     })
 }
 
-/// Work of several streams.
+/// Submits work of several streams.
 fn submit_split(
     guard: MutexGuard<'_, ()>,
     tasks: Vec<Task>,
@@ -358,7 +361,7 @@ fn submit_split(
         }
     }
     drop(guard);
-    // Nobody else's releases may wait for the scheduler either.
+    // Failing releases operands, so do it without the scheduler lock.
     stranded.into_iter().for_each(Stranded::fail);
     homeless.into_iter().for_each(|(job, stream)| {
         run::fail(job, Error::Value(format!("[eval] There is no {stream:?}. Use a stream that exists, as new_stream returns it.").into()));
@@ -368,7 +371,7 @@ fn submit_split(
     Ok(())
 }
 
-/// A stand-in of a transform has no value.
+/// The error for a placeholder of a transform, which has no value.
 #[cold]
 fn without_value(node: &Node) -> Error {
     if node.is_traced() {
@@ -394,17 +397,18 @@ fn without_value(node: &Node) -> Error {
 
 struct Claimed {
     tape: Tape,
-    /// The stream, if all nodes are on one, but for those of groups' streams beside it.
+    /// The stream, if all nodes are on one stream. Nodes on a group's stream are not considered.
     single: Option<Stream>,
-    /// There are some of these.
+    /// True if some nodes are on a group's stream.
     communicates: bool,
-    /// Nodes whose values are made outside of all streams, with the device of what needs each.
+    /// Nodes whose values are made outside all streams, each with the device of its consumer.
     outside: Vec<(Arc<Node>, Option<Device>)>,
-    /// With several groups, nodes of earlier evaluations that have no values yet. The work waits for them in its queue.
+    /// With several groups: nodes of earlier evaluations that have no values yet. The work waits
+    /// for them in its queue.
     awaits: Vec<Arc<Node>>,
 }
 
-/// Claims every lazy node that the arrays need. Call it with the scheduler's lock.
+/// Claims every lazy node that the arrays need. The caller must hold the scheduler lock.
 fn claim(arrays: &[&Array]) -> Result<Claimed> {
     let mark = next_mark();
     let mut tape = Tape::new(mark, 0);
@@ -440,14 +444,15 @@ fn claim(arrays: &[&Array]) -> Result<Claimed> {
             return Err(without_value(&node));
         }
         if !node.claim() {
-            // Ours already, or an earlier evaluation's, which will finish it.
+            // This evaluation has claimed the node already, or an earlier evaluation has, and will
+            // finish it.
             if several && node.mark.load(Ordering::Relaxed) != mark && !node.op.is_outside() {
                 awaits.push(node);
             }
             continue;
         }
         if node.op.is_outside() {
-            // A view shows its operand where it is.
+            // A view does not move its operand, so it does not count as a consumer.
             let consumes =
                 |(n, expanded): &&(Arc<Node>, bool)| *expanded && !n.op.forwards_operands();
             let consumer = stack.iter().rev().find(consumes).map(|(n, _)| n.place.stream.device);
@@ -464,7 +469,8 @@ fn claim(arrays: &[&Array]) -> Result<Claimed> {
                 }
             };
             match inputs.len() > 1 && beside::communicates(&node) {
-                // The operands of the previous operation in its group come first, so that it starts early.
+                // Visit the operand that is the group's previous operation first, so that this
+                // operation starts early.
                 true => inputs.iter().for_each(&mut push),
                 false => inputs.iter().rev().for_each(&mut push),
             }
@@ -476,18 +482,18 @@ fn claim(arrays: &[&Array]) -> Result<Claimed> {
     Ok(Claimed { tape, single, communicates, outside, awaits })
 }
 
-/// Locks of the scheduler and of the threads that wait for nodes, held over a fork.
+/// The locks of the scheduler and of the threads that wait for nodes, held during a fork.
 type Held = (MutexGuard<'static, ()>, MutexGuard<'static, ()>);
 
 thread_local! {
     static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
 }
 
-/// Makes a fork safe: waits until nothing runs and keeps it so until the fork is over.
+/// Makes a fork safe: waits until no work runs, and prevents new work until the fork is over.
 static FORK_HOOK: Hook = Hook {
     prepare: || {
-        // No new evaluation starts; those under way finish, for which they may need
-        // the scheduler once more.
+        // No new evaluation starts. Running evaluations finish, and may need the scheduler once
+        // more for that.
         FORKING.store(true, Ordering::SeqCst);
         let scheduler = loop {
             stream::synchronize_all();
@@ -507,14 +513,15 @@ fn after_fork() {
     FORKING.store(false, Ordering::SeqCst);
 }
 
-/// Registered when the first work is scheduled; devices and streams are seen to from then on, too.
+/// Registers the fork hook when the first work is scheduled. The fork hook of devices and streams
+/// is registered too.
 #[inline]
 fn register_fork_hook() {
     backend::registration::register_fork_hook();
     fork::register(ForkStage::Evaluator, &FORK_HOOK);
 }
 
-/// The stream's device, for running.
+/// The device of the stream, for running work on it.
 fn device_of(stream: Stream) -> Result<&'static backend::DeviceState> {
     devices::get(stream.device)
 }

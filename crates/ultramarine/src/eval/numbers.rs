@@ -1,8 +1,9 @@
-//! Numbers of commands that come from constants of the graph, such as a learning rate: where each is, is noted while an
-//! evaluation is recorded, so that its commands can run with others.
+//! Finds the numbers in commands that come from constants of the graph, such as a learning rate.
+//! Their places are noted while an evaluation is recorded, so that its commands can run again with
+//! other numbers.
 //!
-//! Fused programs carry constants. A constant that anything else reads has its number written to memory by a command of
-//! its own, which carries it, too.
+//! Fused programs carry constants as scalars. For any other consumer of a constant, a command
+//! writes the number to memory. This command carries the number too.
 
 use super::fused_program::FusedProgram;
 use super::grouping::Task;
@@ -16,39 +17,40 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use ultramarine_runtime::backend::executable;
 
-/// The number of a constant, if it is an operand that programs may carry.
+/// The number of a constant, if it is an operand that programs can carry.
 pub(super) fn number(node: &Node) -> Option<Scalar> {
     node.op.get::<Fill>().map(|fill| fill.value)
 }
 
-/// A number of a command.
+/// The use of a number by a command.
 pub(super) struct Use {
     pub command: usize,
-    /// Its place among the command's numbers.
+    /// Index among the numbers of the command.
     pub index: usize,
-    /// Its place among the numbers of the graph.
+    /// Index among the numbers of the graph.
     pub number: u32,
 }
 
-/// A constant of an evaluation that is recorded.
+/// A constant of an evaluation that is being recorded.
 struct Constant {
-    /// Keeps the address from being another node's.
+    /// A weak reference, so that no other node gets the same address.
     node: Weak<Node>,
-    /// Its place among the numbers of the graph.
+    /// Index among the numbers of the graph.
     number: u32,
-    /// References to it that no program was seen to carry.
+    /// References to the constant that are not yet known to be from programs that carry it.
     open: usize,
-    /// A command was seen to write it to memory, which references may read.
+    /// True if a command writes the constant to memory, from which the other references may read
+    /// it.
     written: bool,
-    /// Others hold it.
+    /// True if there are holders outside the evaluation.
     wanted: bool,
 }
 
-/// The constants of an evaluation that is recorded, by address, and what was seen of them.
+/// The constants of an evaluation that is being recorded, by address, and what is known about them.
 struct Noted {
     constants: HashMap<*const Node, Constant>,
     uses: Vec<Use>,
-    /// Of each number: it has to be the same again.
+    /// For each number: true if it must be equal when the commands run again.
     stays: Vec<bool>,
 }
 
@@ -56,7 +58,8 @@ thread_local! {
     static NOTED: RefCell<Option<Noted>> = const { RefCell::new(None) };
 }
 
-/// Begins to note where the numbers of a tape's constants are. `wanted` are the nodes that others hold, in order.
+/// Begins to note the places of the tape's constants. `wanted` are the nodes with other holders, in
+/// order.
 pub(super) fn begin(tape: &Tape, numbers: &[Scalar], wanted: &[u32]) {
     let mut noted =
         Noted { constants: HashMap::new(), uses: Vec::new(), stays: vec![false; numbers.len()] };
@@ -73,7 +76,8 @@ pub(super) fn begin(tape: &Tape, numbers: &[Scalar], wanted: &[u32]) {
             };
             noted.constants.insert(Arc::as_ptr(node), constant);
         }
-        // The parts of a composition are not on the tape.
+        // The parts of a composition are not on the tape, so their uses of the number would be
+        // missed.
         let stays = node.op.is_composite();
         node.with_inputs(|inputs| {
             for input in inputs {
@@ -87,13 +91,14 @@ pub(super) fn begin(tape: &Tape, numbers: &[Scalar], wanted: &[u32]) {
     NOTED.set(Some(noted));
 }
 
-/// The places of numbers in commands, and of each number whether it has to be the same again.
+/// Returns the uses of numbers by commands, and for each number whether it must be equal when the
+/// commands run again.
 pub(super) fn end() -> (Vec<Use>, Vec<bool>) {
     let Some(Noted { constants, mut uses, mut stays }) = NOTED.take() else {
         return Default::default();
     };
     for constant in constants.values().filter(|c| !c.written) {
-        // Its value is in use: the evaluation wants it, or another one wrote it.
+        // The value is in use, because the evaluation requested it or another evaluation wrote it.
         let has_value = || constant.node.upgrade().is_some_and(|node| node.is_done());
         stays[constant.number as usize] |= constant.open > 0 || constant.wanted && has_value();
     }
@@ -101,7 +106,8 @@ pub(super) fn end() -> (Vec<Use>, Vec<bool>) {
     (uses, stays)
 }
 
-/// Notes that a constant was written to memory by the commands since `before` of them were recorded.
+/// Notes that a constant is written to memory by the command that was recorded after the first
+/// `before` commands.
 pub(super) fn note_written(node: &Arc<Node>, before: usize) {
     if executable::recorded() == Some(before + 1) {
         with(|noted| {
@@ -113,7 +119,8 @@ pub(super) fn note_written(node: &Arc<Node>, before: usize) {
     }
 }
 
-/// Says that an operation sees its operands themselves, and may go by the numbers of constants among them.
+/// Notes that an operation reads its operands as nodes, so its result may depend on the numbers of
+/// constants among them.
 pub(super) fn keep(operands: &[Arc<Node>]) {
     with(|noted| {
         for operand in operands {
@@ -128,7 +135,8 @@ fn with(f: impl FnOnce(&mut Noted)) {
     NOTED.with_borrow_mut(|noted| noted.as_mut().map(f));
 }
 
-/// Notes the constants of a program that was just given to the device, if the calling thread records.
+/// Notes the constants of a program that was just submitted to the device, if the calling thread is
+/// recording.
 #[inline]
 pub(super) fn note(task: &Task, program: &FusedProgram) {
     if let Some(commands) = executable::recorded() {
@@ -142,7 +150,8 @@ pub(super) fn note(task: &Task, program: &FusedProgram) {
 
 impl Noted {
     fn program(&mut self, task: &Task, program: &FusedProgram, command: usize) {
-        // Of each constant of the program: the graph's number, and whether a constant from elsewhere has the same.
+        // For each constant of the program: the index of the graph's number, and whether a constant
+        // from elsewhere has an equal number.
         let mut origins: SmallVec<[(Option<u32>, bool); 8]> =
             SmallVec::from_elem((None, false), program.constants.len());
         for (i, member) in task.reading().iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Results that no memory can hold: refused before what only they need is computed.
+//! Refuses results that do not fit in any memory, before their operands are computed.
 
 use super::{device_of, grouping::Task, run};
 use crate::backend::DeviceState;
@@ -10,11 +10,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use ultramarine_runtime::memory;
 
-/// Smaller results are left to the allocator: what they need costs as little as they do.
+/// Smaller results are left to the allocator, because computing their operands costs no more than
+/// the results.
 const LARGE: usize = 1 << 30;
 
-/// Fails tasks whose results are larger than their device's memory, and takes those before them
-/// off the list whose results nothing else wants: these are lazy again.
+/// Fails tasks whose results are larger than their device's memory. Removes earlier tasks whose
+/// results are needed by these tasks only, and makes their nodes lazy again.
 #[inline]
 pub(super) fn refuse(tasks: &mut Vec<Task>) {
     let large = |task: &Task| task.members.iter().any(|m| m.entry.node.bytes() >= LARGE);
@@ -53,7 +54,7 @@ fn refuse_large(tasks: &mut Vec<Task>) {
     *tasks = kept;
 }
 
-/// The error of a task that writes more than its device's memory.
+/// The error of a task that writes more bytes than its device's memory holds.
 fn too_large(task: &Task) -> Option<Error> {
     let device = device_of(task.stream()).ok()?;
     let most = capacity(device)?;
@@ -69,7 +70,8 @@ fn too_large(task: &Task) -> Option<Error> {
     ).into()))
 }
 
-/// True if the node's value needs memory of its size: it is no view, no constant and no operand's own.
+/// Returns true if the node's value needs memory of its own: it is not a view, a constant or an
+/// operand's memory.
 fn is_allocated(node: &Node) -> bool {
     let op = &node.op;
     if node.constant().is_some() {
@@ -79,7 +81,7 @@ fn is_allocated(node: &Node) -> bool {
     op.elementwise().is_some() || !views
 }
 
-/// Bytes that a device's memory has; `None` if that is unknown.
+/// The bytes of a device's memory. `None` if unknown.
 fn capacity(device: &DeviceState) -> Option<usize> {
     if device.is_host() {
         return Some(memory::capacity());

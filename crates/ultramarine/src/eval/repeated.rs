@@ -1,8 +1,9 @@
-//! Evaluations that repeat: what was computed before with the same structure is computed by the commands of that time.
+//! Evaluations that repeat: an evaluation whose structure was recorded before runs the recorded
+//! commands again.
 //!
-//! The first evaluation of a structure leaves its hash, a later one is recorded, and those behind it run the executable,
-//! without lowering, grouping and planning. Nodes that only the evaluation holds get no values then. The structures that
-//! were found last are kept.
+//! The first evaluation of a structure leaves its hash. A later one is recorded, and all further
+//! ones run the executable without lowering, grouping and planning. In these, nodes that only the
+//! evaluation holds get no values. The cache keeps the most recently used structures.
 
 use super::run::{self, interrupted, panicked};
 use super::structure::{self, External, MOST_WORDS, Scratch, Structure};
@@ -23,36 +24,40 @@ use std::sync::{Arc, Mutex};
 use ultramarine_runtime::backend::executable::{Executable, Failure, Recorded, Recording};
 use ultramarine_runtime::interrupt;
 
-/// Fewest nodes of an evaluation that is worth an executable.
+/// An evaluation with fewer nodes is not worth an executable.
 pub(super) const FEWEST: usize = 8;
-/// Structures that are kept.
+/// Limit on the structures in the cache.
 const MOST: usize = 128;
-/// Structures that differ by numbers alone which are kept.
+/// Limit on the structures in the cache that differ only by their numbers.
 const MOST_ALIKE: usize = 4;
-/// Hashes of structures that were seen: rows that a hash may be in, and hashes of a row.
+/// Size of the table of the hashes of seen structures: the number of rows, and the hashes in a row.
 const ROWS: usize = 128;
 const SEEN: usize = 4;
-/// Evaluations of one number of nodes that may be new in a row before most of them are not looked at.
+/// After this many consecutive new evaluations of the same number of nodes, most of them are not
+/// looked up.
 const MOST_MISSES: u8 = 32;
-/// Of those, one in so many is looked at.
+/// After that, one evaluation in this many is looked up.
 const RARELY: u8 = 16;
-/// Evaluations of one number of nodes that were new in a row from which on it is looked into what differs.
+/// After this many consecutive new evaluations of the same number of nodes, they are compared to
+/// find the differences.
 const MISSES_BEFORE_COMPARING: u8 = 3;
 
-/// The commands of a structure.
+/// The recorded commands of a structure.
 struct Replay {
     executable: Arc<Executable>,
-    /// Nodes that others hold, by their places on the tape, and the number of values that each has. 0: a constant that
-    /// stays lazy.
+    /// Nodes that have other holders, by their places on the tape, with the number of values of
+    /// each. A constant that stays lazy has 0.
     held: Box<[(u32, u32)]>,
-    /// Numbers of the commands that come from constants: the place of each, and that among the graph's.
+    /// Numbers of the commands that come from constants, each by its index among the commands'
+    /// numbers and among the graph's.
     numbers: Box<[(u32, u32)]>,
 }
 
-/// A structure that was recorded. No executable: its commands cannot be run again.
+/// A structure that was recorded. `replay` is `None` if its commands cannot run again.
 struct Known {
     words: Box<[u64]>,
-    /// The graph's numbers when it was recorded, and whether they have to be the same again.
+    /// The graph's numbers at the time of the recording, each with a flag that is set if the number
+    /// must be equal again.
     numbers: Box<[(Scalar, bool)]>,
     replay: Option<Replay>,
 }
@@ -61,28 +66,30 @@ struct Known {
 struct Entry {
     hash: u64,
     known: Arc<Known>,
-    /// An evaluation had it again.
+    /// True if a later evaluation had the structure again.
     found: bool,
 }
 
-/// Structures, the one that was found last at the end.
+/// The cached structures. The most recently found structure comes last.
 struct Cache {
     entries: Vec<Entry>,
-    /// Words of all.
+    /// Total number of words of all structures.
     words: usize,
-    /// Hashes of evaluations and how often they were seen, the last ones of a row first.
+    /// Hashes of evaluations and how often each was seen. In a row, the most recent hash comes
+    /// first.
     seen: [[(u64, u8); SEEN]; ROWS],
-    /// Structures that were dropped and had not been found again. More of them make recordings rarer.
+    /// Number of structures that were dropped without having been found again. The higher it is,
+    /// the rarer are recordings.
     wasted: u8,
 }
 
 static CACHE: Mutex<Cache> =
     Mutex::new(Cache { entries: Vec::new(), words: 0, seen: [[(0, 0); SEEN]; ROWS], wasted: 0 });
 
-/// The answer of the cache.
+/// Result of a lookup in the cache.
 enum Found {
     Known(Arc<Known>),
-    /// It came often enough to be recorded.
+    /// The structure was seen often enough to be recorded.
     Again,
     New,
 }
@@ -110,7 +117,7 @@ impl Cache {
         if self.see(structure.hash) >= 2 + self.wasted / 8 { Found::Again } else { Found::New }
     }
 
-    /// Counts this sight of a hash. Returns the number of times it was seen.
+    /// Counts one more sight of a hash, and returns how often the hash was seen.
     fn see(&mut self, hash: u64) -> u8 {
         let row = &mut self.seen[hash as usize % ROWS];
         let place = row.iter().position(|seen| seen.0 == hash).unwrap_or(SEEN - 1);
@@ -120,7 +127,8 @@ impl Cache {
         row[0].1
     }
 
-    /// Keeps a structure; gives those that it takes the place of, to be dropped without the lock.
+    /// Adds a structure. Returns the entries that it replaces, which the caller drops after it has
+    /// released the lock.
     fn insert(&mut self, hash: u64, known: Known) -> Vec<Entry> {
         let mut dropped = Vec::new();
         let seen = &mut self.seen[hash as usize % ROWS];
@@ -140,24 +148,26 @@ impl Cache {
 }
 
 thread_local! {
-    /// Memory for structures; absent while it is in use.
+    /// Memory for making structures. `None` while it is in use.
     static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
-    /// Evaluations in a row that had no executable, by the number of their nodes.
+    /// Numbers of consecutive evaluations without an executable, by the number of their nodes.
     static MISSES: [Cell<u8>; 32] = const { [const { Cell::new(0) }; 32] };
 }
 
-/// A bit for each number of nodes, modulo 64, of which the last evaluation ran by an executable.
+/// For each number of nodes, modulo 64: a bit that is set if the last such evaluation ran by an
+/// executable.
 static HITS: AtomicU64 = AtomicU64::new(0);
 
-/// Returns true if an evaluation of so many nodes is expected to run by an executable, as the last one did.
+/// Returns true if an evaluation of `n` nodes is expected to run by an executable, because the last
+/// one did.
 pub(super) fn is_likely(n: usize) -> bool {
     n >= FEWEST && HITS.load(Ordering::Relaxed) >> (n % 64) & 1 == 1 && super::executables()
 }
 
-/// Computes what an evaluation claimed on one stream.
+/// Computes the nodes that an evaluation claimed on one stream.
 pub(super) fn run(tape: Tape, profile: Option<Recorder>) {
     let n = tape.entries.len();
-    // A profile shows each operation.
+    // A profile needs each operation separately.
     if n < FEWEST || profile.is_some() || !super::executables() {
         return super::run_tape(tape, profile);
     }
@@ -186,8 +196,9 @@ pub(super) fn run(tape: Tape, profile: Option<Recorder>) {
     SCRATCH.set(Some(scratch));
 }
 
-/// Computes nodes of one stream, an evaluation or a segment of one, by the commands of an earlier one. False if there are
-/// none; the next one like it may have some.
+/// Computes the nodes of an evaluation, or of a segment of one, on one stream, by the commands of
+/// an earlier evaluation. Returns false if there are no such commands. A later evaluation of the
+/// same structure may have some.
 pub(super) fn run_known(tape: Tape, scratch: &mut Scratch, segment: Option<u32>) -> bool {
     let stream = tape.stream();
     let exec =
@@ -206,7 +217,8 @@ pub(super) fn run_known(tape: Tape, scratch: &mut Scratch, segment: Option<u32>)
     }
 }
 
-/// Computes an evaluation by its executable, or records one, where it came before. Else gives the tape back.
+/// Runs an evaluation by its executable, or records it if its structure was seen before. Otherwise
+/// returns the tape.
 fn run_if_known(tape: Tape, scratch: &mut Scratch) -> Option<Tape> {
     let stream = tape.stream();
     let exec = device_of(stream).and_then(|device| Exec::new(device, stream));
@@ -218,11 +230,12 @@ fn run_if_known(tape: Tape, scratch: &mut Scratch) -> Option<Tape> {
 /// A tape whose structure has no commands, or whose commands cannot run.
 struct Left {
     tape: Tape,
-    /// The structure is not known, and did not come often enough to be recorded.
+    /// The structure is unknown, and was not seen often enough to be recorded.
     is_new: bool,
 }
 
-/// Runs the commands of a structure, or records them: true if there are some now.
+/// Runs the commands of a structure, or records them. Returns true if the structure has commands
+/// afterwards.
 fn look_up(
     exec: &Exec,
     tape: Tape,
@@ -248,7 +261,8 @@ fn look_up(
     rest.map_or(Ok(true), |tape| Err(Left { tape, is_new: false }))
 }
 
-/// Computes nodes that no executable is known for: false, as there is none afterwards either.
+/// Computes nodes that no executable is known for. Always returns false, because they have no
+/// executable afterwards.
 fn run_new(exec: &Exec, tape: Tape, scratch: &mut Scratch, whole: bool) -> bool {
     if whole && misses(tape.entries.len()) >= MISSES_BEFORE_COMPARING {
         segments::compare(&tape, exec.device, scratch);
@@ -257,7 +271,8 @@ fn run_new(exec: &Exec, tape: Tape, scratch: &mut Scratch, whole: bool) -> bool 
     false
 }
 
-/// Returns true if the evaluations of so many nodes before this one were all new, but for a few that are looked at.
+/// Returns true if the previous evaluations of `n` nodes were all new, except for the few that are
+/// looked up anyway.
 fn is_unlikely(n: usize) -> bool {
     MISSES.with(|misses| {
         let misses = &misses[n % misses.len()];
@@ -270,17 +285,17 @@ fn is_unlikely(n: usize) -> bool {
     })
 }
 
-/// Evaluations of so many nodes in a row that had no executable.
+/// Returns the number of consecutive evaluations of `n` nodes without an executable.
 fn misses(n: usize) -> u8 {
     MISSES.with(|misses| misses[n % misses.len()].get())
 }
 
-/// Forgets how often the calling thread's evaluations were new.
+/// Resets the calling thread's counts of new evaluations.
 pub(super) fn forget_misses() {
     MISSES.with(|misses| misses.iter().for_each(|count| count.set(0)));
 }
 
-/// Notes whether an evaluation of so many nodes had an executable, or has one from now on.
+/// Notes whether an evaluation of `n` nodes had an executable, or will have one from now on.
 fn note(n: usize, hit: bool) {
     MISSES.with(|misses| {
         let misses = &misses[n % misses.len()];
@@ -295,7 +310,7 @@ fn note(n: usize, hit: bool) {
     }
 }
 
-/// Runs what is known of a structure. False if that is nothing.
+/// Runs the commands that are known for a structure. Returns false if none are known.
 fn run_found(
     exec: &Exec,
     tape: Tape,
@@ -313,7 +328,8 @@ fn run_found(
     }
 }
 
-/// Evaluates a tape, and keeps its commands by its structure. False if these cannot be run again.
+/// Evaluates a tape and stores the commands for its structure. Returns false if the commands cannot
+/// run again.
 fn record(exec: &Exec, tape: Tape, structure: Structure) -> bool {
     let Structure { words, hash, externals, wanted, numbers: given } = structure;
     let held: Vec<(u32, Arc<Node>)> =
@@ -325,7 +341,7 @@ fn record(exec: &Exec, tape: Tape, structure: Structure) -> bool {
     };
     let taken = externals.iter().map(External::may_be_taken);
     let recording = Recording::new(exec.device, values.iter().zip(taken));
-    // References decide what may be written over.
+    // Drop the references, because their number decides which memory may be overwritten.
     drop((values, externals));
     let mut counts = Vec::with_capacity(held.len());
     numbers::begin(&tape, &given, &wanted);
@@ -341,10 +357,12 @@ fn record(exec: &Exec, tape: Tape, structure: Structure) -> bool {
     });
     let (uses, stays) = numbers::end();
     let replay = match recorded {
-        // An error has nothing to do with the structure, and a kernel may be compiled the next time.
+        // The error does not depend on the structure, and a missing kernel may be compiled by the
+        // next time.
         Err(_) | Ok((_, Recorded::NotYet)) => return false,
         Ok((_, Recorded::Never)) => None,
-        // A view of an operand that was elsewhere is no memory that commands know.
+        // If an operand was on another device, its view lies in memory that the commands do not
+        // know.
         Ok((values, _)) if values.iter().any(|v| v.buffer.device() != exec.device.device) => None,
         Ok((_, Recorded::Executable(executable))) => {
             let place = |u: &numbers::Use| Some((executable.number(u.command, u.index)?, u.number));
@@ -353,7 +371,7 @@ fn record(exec: &Exec, tape: Tape, structure: Structure) -> bool {
         }
     };
     let useful = replay.is_some();
-    // Whatever they are, there is no executable.
+    // Without an executable, no number has to be equal.
     let stays = stays.into_iter().map(|stays| stays && useful);
     let known =
         Known { words: words.into(), numbers: given.into_iter().zip(stays).collect(), replay };
@@ -362,7 +380,7 @@ fn record(exec: &Exec, tape: Tape, structure: Structure) -> bool {
     useful
 }
 
-/// Appends the values of a node that was evaluated: none of a constant that programs carried.
+/// Appends the values of an evaluated node. A constant that programs carry has none.
 fn results(node: &Node, values: &mut Vec<Value>) -> Result<()> {
     match node.outcome() {
         Some(Ok(value)) => match node.op.get::<MultiOutput>() {
@@ -377,8 +395,8 @@ fn results(node: &Node, values: &mut Vec<Value>) -> Result<()> {
 }
 
 impl Replay {
-    /// Runs the commands, and ends the evaluation of the tape. Gives the tape back if it has to be evaluated otherwise: its
-    /// operands are as they were.
+    /// Runs the commands, and ends the evaluation of the tape. If the commands cannot run, returns
+    /// the tape with its operands restored, for another kind of evaluation.
     fn run(
         &self,
         exec: &Exec,
@@ -387,7 +405,7 @@ impl Replay {
         recorded: &[(Scalar, bool)],
         scratch: &mut Scratch,
     ) -> Option<Tape> {
-        // From here on nothing reaches what only the tape's nodes hold.
+        // From here on, nodes that only the tape holds cannot be reached from elsewhere.
         let inputs = structure::take_inputs(&tape);
         let same = structure.externals.iter().all(|e| e.is_as_before(exec.device));
         let values = if same { structure::values(exec, &structure.externals) } else { None };
@@ -420,7 +438,8 @@ impl Replay {
                 restore(&tape, inputs);
                 tape.entries.iter().for_each(|e| e.node.release_claim());
             }
-            // An evaluation fails by itself, with the errors of all its operations.
+            // Evaluate the tape without the executable, so that each operation fails with its own
+            // error.
             Err(failure) if failure.intact => {
                 restore(&tape, inputs);
                 return Some(tape);
@@ -435,7 +454,7 @@ impl Replay {
         None
     }
 
-    /// Ends the evaluation of each node with the values of those that others hold.
+    /// Ends the evaluation of all nodes. Nodes with other holders get their values.
     fn finish(
         &self,
         exec: &Exec,
@@ -446,7 +465,7 @@ impl Replay {
         let Tape { mut entries, .. } = tape;
         let mut held = self.held.iter().rev().peekable();
         let mut done: Vec<Arc<Node>> = Vec::with_capacity(self.held.len());
-        // Consumers first: then nobody has what they alone held.
+        // Consumers first, so that nodes that only they held are already unreferenced.
         while let (Some(entry), Some(operands)) = (entries.pop(), inputs.pop()) {
             let node = entry.node;
             match held.next_if(|(i, _)| *i as usize == entries.len()) {
@@ -456,7 +475,7 @@ impl Replay {
                     done.push(node);
                 }
                 None if Arc::strong_count(&node) == 1 => drop((operands, node)),
-                // Another thread holds it since, and may evaluate it.
+                // Another thread has got hold of the node, and may evaluate it.
                 None => {
                     node.restore(operands);
                     node.release_claim();
@@ -475,7 +494,7 @@ impl Replay {
     }
 }
 
-/// Gives the operands back that were taken.
+/// Gives the nodes of the tape their operands back.
 fn restore(tape: &Tape, inputs: Vec<Inputs>) {
     tape.entries.iter().zip(inputs).for_each(|(entry, operands)| entry.node.restore(operands));
 }

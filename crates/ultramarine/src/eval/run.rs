@@ -1,5 +1,5 @@
-//! Runs tasks one after the other on the calling thread. Never unwinds: what goes
-//! wrong becomes the outcome of the nodes concerned.
+//! Runs tasks one after the other on the calling thread. Never unwinds: errors and panics become
+//! the outcome of the nodes.
 
 use super::{
     beside, called,
@@ -36,15 +36,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use ultramarine_runtime::{backend::executable, interrupt};
 
-/// Runs tasks in order, and notes them where that is wanted. `alone`: their evaluation has no others, and all are on one
-/// stream, but for those that communicate.
+/// Runs tasks in order, with notes if requested. `alone`: these are all tasks of the evaluation,
+/// and all are on one stream, except for those that communicate.
 pub(super) fn run(mut tasks: Vec<Task>, notes: Notes, alone: bool) {
     let mut current: Option<(Stream, Exec)> = None;
     let computations = beside::computations(&tasks);
     let mut first = true;
-    // In place: a task is moved for as long as the smallest one takes to plan.
+    // By reference, because moving a task takes as long as planning the smallest one.
     for task in &mut tasks {
-        // Not before the first: the smallest evaluations are not to ask for the time.
+        // Not before the first task, because reading the clock would slow down the smallest
+        // evaluations.
         if interrupt::is_cut() || (!first && interrupt::is_due()) {
             give_up(task);
             task.members.clear();
@@ -72,12 +73,13 @@ pub(super) fn run(mut tasks: Vec<Task>, notes: Notes, alone: bool) {
         if let Some((_, exec)) = &current {
             run_task(exec, task, notes);
         }
-        // Frees memory that no other task needs before the next one runs.
+        // Free memory that no other task needs before the next task runs.
         task.members.clear();
     }
 }
 
-/// Runs constants, a task that reads them, then views of its result, the last of which comes first. All are claimed.
+/// Runs constants, then a task that reads them, then views of its result. The last view comes first
+/// in the list. All nodes are claimed.
 pub(super) fn run_alone(mut task: Task, constants: Inputs, views: &[Arc<Node>]) {
     let stream = task.stream();
     let alone = |node: &Arc<Node>| single(Entry::new(node.clone()));
@@ -89,7 +91,7 @@ pub(super) fn run_alone(mut task: Task, constants: Inputs, views: &[Arc<Node>]) 
         }
     };
     constants.iter().for_each(|node| run_task(&exec, &mut alone(node), Notes::of(None)));
-    // The task may take their memory over.
+    // Drop these references, because the task may overwrite the constants' memory.
     drop(constants);
     run_task(&exec, &mut task, Notes::of(None));
     task.members.clear();
@@ -102,7 +104,7 @@ pub(super) fn run_alone(mut task: Task, constants: Inputs, views: &[Arc<Node>]) 
     }
 }
 
-/// Runs a view of an operand that is done.
+/// Runs a view of an operand that has a value.
 fn run_view(exec: &Exec, node: &Arc<Node>) {
     let value = node.with_inputs(|inputs| {
         let operand = inputs.first()?;
@@ -118,18 +120,18 @@ fn run_view(exec: &Exec, node: &Arc<Node>) {
 }
 
 thread_local! {
-    /// This thread runs work that nobody waits for.
+    /// True while this thread runs work that no other thread waits for.
     static KEEPS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs a job whose first failure stays with its stream.
+/// Runs a job whose first failure is kept by its stream.
 pub(super) fn keeping_failure(job: impl FnOnce()) {
     KEEPS.set(true);
     job();
     KEEPS.set(false);
 }
 
-/// Gives tasks up with an error.
+/// Fails the nodes of all tasks with the error.
 pub(super) fn fail(tasks: Vec<Task>, error: Error) {
     let error = Arc::new(error);
     for task in tasks {
@@ -141,8 +143,10 @@ pub(super) fn fail(tasks: Vec<Task>, error: Error) {
     }
 }
 
-/// Keeps a failure of work that nobody waits for with its stream. Before the nodes are done: a waiting thread that raises
-/// the failure takes it back. A decomposition waits for its parts: where one fails, it tries another, or fails itself.
+/// Makes the stream keep the failure if no thread waits for the work. Call it before the nodes are
+/// done, because a waiting thread that raises the failure removes it from the stream. Failed parts
+/// of a decomposition are not kept: the decomposition waits for its parts, and if one fails, it
+/// tries another candidate, or fails itself.
 pub(super) fn keep(stream: Stream, error: &Arc<Error>) {
     if KEEPS.get()
         && !fallback::is_nested()
@@ -159,7 +163,7 @@ fn give_up(task: &Task) {
     }
 }
 
-/// The error of a task that is not finished. Nobody sees it: the evaluation is given up.
+/// The error of a task that was not finished. No user sees it, because the evaluation is given up.
 pub(super) fn interrupted() -> Error {
     Error::Runtime("The evaluation was interrupted. Evaluate the arrays again.".into())
 }
@@ -179,7 +183,8 @@ fn run_task(exec: &Exec, task: &mut Task, notes: Notes) {
     fail(vec![task.take()], error);
 }
 
-/// A lack of memory, of which allocators and backends only know the size, with the operation that needs it.
+/// Adds the operation to an out-of-memory error, because allocators and backends know only the
+/// size.
 #[cold]
 fn named(error: Error, node: &Node) -> Error {
     match error {
@@ -201,7 +206,7 @@ fn run_members(exec: &Exec, task: &mut Task, notes: Notes) -> std::thread::Resul
         Ok(Ok(false)) if anchored => {}
         outcome => return outcome.map(|outcome| outcome.map(drop)),
     }
-    // The program, then its anchor.
+    // Run the program first, then its anchor.
     let Some(anchor) = task.detach_anchor() else { return Ok(Ok(())) };
     let mut outcome = run_members(exec, task, notes);
     task.members.push(anchor);
@@ -212,14 +217,14 @@ fn run_members(exec: &Exec, task: &mut Task, notes: Notes) -> std::thread::Resul
     outcome
 }
 
-/// Runs one op by itself, and notes it where that is wanted.
+/// Runs one op by itself, with a note if requested.
 fn run_noted(exec: &Exec, entry: &Entry, notes: Notes) -> Result<()> {
     let noted = notes.any() && !entry.work().op.is::<OutputOf>();
     let note = noted.then(|| notes.begin(exec, described::single(exec, entry)));
     run_single(exec, entry, notes.profile).inspect(|()| note.into_iter().for_each(Note::end))
 }
 
-/// Runs a task. `Ok(false)`: it has an anchor, and the backend does not take both together.
+/// Runs a task. `Ok(false)` if the task has an anchor and the backend does not run both together.
 fn run_whole(exec: &Exec, task: &Task, notes: Notes) -> std::thread::Result<Result<bool>> {
     let single = |entry: &Entry| run_noted(exec, entry, notes);
     let fused = || {
@@ -236,19 +241,19 @@ fn run_whole(exec: &Exec, task: &Task, notes: Notes) -> std::thread::Result<Resu
         match fused() {
             Ok(true) => return Ok(true),
             Ok(false) => {}
-            // Nor what a program needs besides.
+            // The backend refused a kernel that the program needs for its operands.
             Err(_) if exec.take_refusal() => {}
             Err(error) => return Err(error),
         }
         if matches!(task.epilogue, Some(Epilogue::Anchor)) {
             return Ok(false);
         }
-        // The backend does not take the program: one op at a time.
+        // The backend does not take the program, so run one op at a time.
         task.members.iter().try_for_each(|m| single(&m.entry)).map(|()| true)
     }))
 }
 
-/// The text of a panic.
+/// The message of a panic.
 pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> &str {
     ultramarine_abi::helper::panic_message(panic).unwrap_or("unknown panic")
 }
@@ -288,12 +293,12 @@ fn check_dtypes(exec: &Exec, task: &Task) -> Result<()> {
     })
 }
 
-/// Waits for an operand and brings it to the device.
+/// Waits for an operand and copies it to the device if necessary.
 pub(super) fn operand(exec: &Exec, node: &Arc<Node>) -> Result<Value> {
     exec.local(&Operand { value: value_of(node)?, shape: &node.shape, dtype: node.dtype })
 }
 
-/// Waits for an operand, wherever it is.
+/// Waits for an operand, on whatever device it is.
 pub(super) fn value_of(node: &Arc<Node>) -> Result<&Value> {
     outcome(node)?.as_ref().map_err(|error| match &**error {
         poisoned @ Error::Poisoned { .. } => poisoned.clone(),
@@ -309,21 +314,22 @@ pub(super) fn await_node(node: &Node) -> Result<()> {
     }
 }
 
-/// Waits for what becomes of a node.
+/// Waits for the outcome of a node.
 fn outcome(node: &Arc<Node>) -> Result<&Result<Value, Arc<Error>>> {
     loop {
         match node.outcome() {
             Some(outcome) => return Ok(outcome),
             None if node.is_claimed() => await_node(node)?,
-            // Another evaluation gave it up after all.
+            // Another evaluation gave the node up after all.
             None => super::submit(&Array::from_node(node.clone()))?,
         }
     }
 }
 
-/// Returns true if only `edges` known references and one known clone of its value hold an
-/// evaluated operand, so that its memory may be written over. A `clone` in other memory is a mirror: how many hold the
-/// operand's own then says nothing of it, and it is never written over.
+/// Returns true if an evaluated operand's memory may be overwritten, because the only holders are
+/// `edges` known references and one known clone of its value. A `clone` in other memory is a
+/// mirror, which is never overwritten: its holders do not tell how many holders the operand's own
+/// memory has.
 fn is_unshared(node: &Arc<Node>, edges: usize, clone: &Value) -> bool {
     let sole = Arc::strong_count(node) == edges && node.handles.load(Ordering::Acquire) == 0;
     let alone = |v: &Value| std::ptr::eq(&*v.buffer, &*clone.buffer) && v.buffer.is_unshared(2);
@@ -339,10 +345,11 @@ fn run_single(exec: &Exec, entry: &Entry, profile: Option<Recorder>) -> Result<(
         return called::run(exec, entry, (multi, graph), profile);
     }
     let output = work.op.get::<OutputOf>();
-    // Takes the operands that only this operation needed, so that counts of references leave out its nodes.
+    // Take the operands that only this operation needs, so that its nodes do not count as
+    // references.
     let inputs = entry.take_inputs();
     let here = |i| match output {
-        // Its error is the operation's, not one of something that needed it.
+        // The error belongs to this operation, and not to an operation that needed the operand.
         Some(_) => outcome(i)?.clone().map_err(|e| Error::clone(&e)),
         None if work.op.forwards_operands() => value_of(i).cloned(),
         None => operand(exec, i),
@@ -353,7 +360,7 @@ fn run_single(exec: &Exec, entry: &Entry, profile: Option<Recorder>) -> Result<(
         Ok(())
     });
     if let Err(error) = there {
-        // A wait that was interrupted leaves the node as it was.
+        // The wait was interrupted, so leave the node as it was.
         node.restore(inputs);
         return Err(error);
     }
@@ -373,7 +380,8 @@ fn run_single(exec: &Exec, entry: &Entry, profile: Option<Recorder>) -> Result<(
         _ if let Some(output) = output => placed(exec, node, output.value(&inputs[0])?),
         Some(rules) => match constant(node, || rules.eval(exec, &call)) {
             Err(_) if exec.take_refusal() => fallback::run(exec, work, &inputs, &values),
-            // A view stays where its operand is, unless a user who named the device holds it.
+            // A view stays on its operand's device, unless a user who chose the device holds the
+            // view.
             Ok(value) if node.place.firm && node.handles.load(Ordering::Acquire) > 0 => {
                 placed(exec, node, value)
             }
@@ -390,14 +398,15 @@ fn run_single(exec: &Exec, entry: &Entry, profile: Option<Recorder>) -> Result<(
     let value = outcome?;
     exec.settle()?;
     count(exec, entry);
-    // Who sees the result may count on the operands' being let go.
+    // Let go of the operands before the result is published, because a thread that sees the result
+    // may rely on that.
     drop(descs);
     drop((values, inputs));
     node.finish(Ok(value));
     Ok(())
 }
 
-/// Evaluates a node, and notes the command that writes its number, if it is a constant.
+/// Evaluates a node. If it is a constant, notes the command that writes its number.
 fn constant(node: &Arc<Node>, evaluate: impl FnOnce() -> Result<Value>) -> Result<Value> {
     let before = if node.op.is_constant() { executable::recorded() } else { None };
     let value = evaluate()?;
@@ -407,7 +416,7 @@ fn constant(node: &Arc<Node>, evaluate: impl FnOnce() -> Result<Value>) -> Resul
     Ok(value)
 }
 
-/// A node's value on its device.
+/// Copies a node's value to its device, if it is on another one.
 fn placed(exec: &Exec, node: &Node, value: Value) -> Result<Value> {
     match value.buffer.device() == exec.device.device {
         true => Ok(value),
@@ -415,7 +424,7 @@ fn placed(exec: &Exec, node: &Node, value: Value) -> Result<Value> {
     }
 }
 
-/// Counts an operation that ran by itself, under the name that the graph has for it.
+/// Counts an operation that ran by itself, under its name in the graph.
 fn count(exec: &Exec, entry: &Entry) {
     if fallback::is_nested() || entry.work().op.is::<OutputOf>() {
         return;
@@ -427,11 +436,12 @@ fn count(exec: &Exec, entry: &Entry) {
     }
 }
 
-/// Runs a task as one program. `Ok(false)`: the backend does not take it.
+/// Runs a task as one program. `Ok(false)` if the backend does not take the program.
 fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
     let Some(mut program) = FusedProgram::new(task) else { return Ok(false) };
     let root = task.root();
-    // Lists are pushed to, here and below: to extend one costs a small program more than what it holds.
+    // Here and below, push to the lists: `extend` would cost a small program more than the lists'
+    // entries do.
     let space: Shape = match task.epilogue {
         Some(_) => task.reduced().map(|x| Shape::from_slice(&x.shape)).unwrap_or_default(),
         None => Shape::from_slice(&root.shape),
@@ -442,7 +452,7 @@ fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
         dtypes.push(node.dtype);
     }
     if task.epilogue.is_some() && values.is_empty() {
-        // Nothing has the iteration shape: a dummy operand lends it.
+        // No operand has the iteration shape, so add a dummy operand that has it.
         values.push(broadcast_constant(exec, Scalar::from_i64(Dtype::Uint8, 0), &space)?);
         dtypes.push(Dtype::Uint8);
         program.shift_constants();
@@ -454,7 +464,7 @@ fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
         },
         _ => None,
     };
-    // Outputs: the epilogue's first, then the written instructions.
+    // Outputs: the epilogue's first, then those of the written instructions.
     let mut nodes: SmallVec<[&Arc<Node>; 2]> = SmallVec::new();
     if task.epilogue.is_some() {
         nodes.push(root);
@@ -462,7 +472,8 @@ fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
     task.written().for_each(|i| nodes.push(&task.members[i].entry.node));
     let mut outputs: SmallVec<[Value; 2]> = SmallVec::new();
     for (k, node) in nodes.iter().enumerate() {
-        // The last instruction's: of a reduction's operand, too, which is written while it is read.
+        // True for the output of the last instruction. It may also be a reduction's operand that is
+        // written while it is read.
         let last = k + 1 == nodes.len()
             && (task.epilogue.is_none()
                 || task.written().last().is_some_and(|i| i + 1 == task.bodies()));
@@ -519,8 +530,8 @@ fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
     Ok(true)
 }
 
-/// An operand's memory for the last instruction's output, if nobody else needs it. Only the last
-/// instruction may write over an operand: nothing reads after it.
+/// An operand's memory for the output of the last instruction, if nothing else needs it. Only the
+/// last instruction may overwrite an operand, because nothing is read after it.
 fn donated(
     exec: &Exec,
     program: &FusedProgram,
@@ -543,7 +554,7 @@ fn donated(
     if let Some((_, value)) = found {
         return Some(value.clone());
     }
-    // The program has the number of a constant, and does not read its memory.
+    // The program carries the number of a constant, and does not read the constant's memory.
     program.spare().find_map(|(constant, edges)| {
         let value = constant.value()?.clone();
         let fits = value.buffer.bytes() == node.bytes()
@@ -555,13 +566,13 @@ fn donated(
 }
 
 impl Call<'_> {
-    /// Runs an elementwise op, into the memory of an operand that may be had.
+    /// Runs an elementwise op. Its result takes over the memory of an operand if possible.
     pub(crate) fn elementwise<A: Copy>(&self, exec: &Exec, op: u32, attrs: &A) -> Result<Value> {
         self.run_into(exec, self.memory(exec)?, op, attrs, &[])
     }
 
-    /// Memory for the result of an op that reads each element no later than it writes it: an operand's that may be had,
-    /// else new.
+    /// Memory for the result of an op that reads each element no later than it writes it: an
+    /// operand's memory if it may be overwritten, otherwise new memory.
     pub(crate) fn memory(&self, exec: &Exec) -> Result<Value> {
         let reusable = (0..self.inputs.len().min(32)).find(|i| {
             let (value, (from, dtype)) = (&self.inputs[*i], self.descs[*i]);

@@ -1,9 +1,11 @@
-//! Evaluations of which most repeats: what is another at each evaluation is planned each time, the rest runs by executables.
+//! Evaluations that mostly repeat: the parts that differ each time are planned each time, and the
+//! rest runs by executables.
 //!
-//! A step of a language model that appends to a cache reads a longer part of it each time, and has other sizes there, but
-//! only there. Evaluations of the same operations on the same operands, whatever the sizes, have one skeleton. They are
-//! compared node by node, and once it is known which nodes differ, the tape is cut there: each segment of nodes that stay
-//! is an evaluation of its own, which [`super::repeated`] finds again.
+//! For example, a step of a language model that appends to a cache reads a longer part of the cache
+//! each time, so sizes differ there but nowhere else. Evaluations of the same operations on the
+//! same operands, whatever the sizes, have one skeleton. They are compared node by node. Once the
+//! differing nodes are known, the tape is cut at these nodes. Each segment of nodes that stay the
+//! same is an evaluation of its own, which [`super::repeated`] can find again.
 
 use super::lower::{Entry, Tape};
 use super::repeated;
@@ -16,18 +18,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use ultramarine_runtime::interrupt;
 
-/// Fewest nodes of an evaluation that is compared with earlier ones, and most.
+/// Evaluations with fewer nodes than `FEWEST` or more than `MOST` are not compared.
 const FEWEST: usize = 24;
 const MOST: usize = 1 << 14;
-/// Skeletons that are kept.
+/// Limit on the skeletons that are kept.
 const MOST_SKELETONS: usize = 16;
-/// Evaluations of a cut before segments that are not found are looked into: the first two make executables.
+/// Number of evaluations after a cut before segments that are not found are examined. The first two
+/// make executables.
 const WARM_UP: u32 = 3;
-/// Cuts of one skeleton at most.
+/// Limit on the cuts of one skeleton.
 const MOST_CUTS: u32 = 8;
 
-/// A part of a tape: the places of its nodes, and whether nothing else needs the node behind it. (A constant may be in
-/// several.)
+/// A part of a tape: the places of its nodes. Each has a flag that is set if no later segment needs
+/// the node. A constant may be in several segments.
 pub(super) struct Segment {
     slots: Box<[(u32, bool)]>,
     steady: bool,
@@ -39,19 +42,20 @@ struct Skeleton {
     nodes: Vec<Seen>,
     cut: Option<Arc<[Segment]>>,
     cuts: u32,
-    /// Evaluations since it was cut.
+    /// Number of evaluations since the skeleton was cut.
     runs: u32,
-    /// A segment was not found again.
+    /// True if a segment was not found again, so that the next evaluation is compared.
     look: bool,
-    /// A hash of all sizes of the last evaluation.
+    /// Hash of all sizes of the last evaluation.
     sizes: u64,
-    /// Evaluations in a row that had the sizes of the one before, but were new as a whole.
+    /// Number of consecutive evaluations that had the sizes of the previous one, but whose whole
+    /// structure was new.
     new_wholes: u8,
 }
 
-/// A node as the last evaluation had it, and how it changed between evaluations.
+/// A node of the last evaluation, and how it changed between evaluations.
 struct Seen {
-    /// Hash of the node and its operands; `None`: it never repeats.
+    /// Hash of the node and its operands. `None` if the node never repeats.
     hash: Option<u64>,
     /// Hash of its shape.
     size: u64,
@@ -59,13 +63,14 @@ struct Seen {
     resized: bool,
 }
 
-/// The skeletons, the one that was used last at the end.
+/// The skeletons. The most recently used one comes last.
 static SKELETONS: Mutex<Vec<Skeleton>> = Mutex::new(Vec::new());
 
-/// A bit for each number of nodes, modulo 64, of which a skeleton is cut.
+/// For each number of nodes, modulo 64: a bit that is set if a skeleton of that size is cut.
 static CUT: AtomicU64 = AtomicU64::new(0);
 
-/// Evaluations that were new as a whole up to which each one may be known, and of later ones one in so many.
+/// After this many evaluations whose whole structure was new, only one in `RARELY` is looked up as
+/// a whole.
 const MOST_NEW_WHOLES: u8 = 8;
 const RARELY: u32 = 16;
 
@@ -73,11 +78,12 @@ const RARELY: u32 = 16;
 pub(super) struct Cut {
     segments: Arc<[Segment]>,
     skeleton: u64,
-    /// It has the sizes of the evaluation before it, so it may be known as a whole.
+    /// True if the evaluation has the sizes of the previous one, so that it may be known as a
+    /// whole.
     pub may_be_known: bool,
 }
 
-/// The segments of a tape like those that were cut.
+/// Returns the segments of a tape if its skeleton was cut.
 pub(super) fn find(
     tape: &Tape,
     device: &'static DeviceState,
@@ -105,14 +111,15 @@ pub(super) fn find(
     Some(Cut { segments: cut?, skeleton: hash, may_be_known: same && often })
 }
 
-/// Notes whether an evaluation that has segments was known as a whole.
+/// Notes whether an evaluation with segments was known as a whole.
 pub(super) fn note_whole(cut: &Cut, known: bool) {
     if let Some(skeleton) = lock(&SKELETONS).iter_mut().rfind(|s| s.hash == cut.skeleton) {
         skeleton.new_wholes = if known { 0 } else { skeleton.new_wholes.saturating_add(1) };
     }
 }
 
-/// Compares an evaluation that is new, as those before it were, with an earlier one of its skeleton.
+/// Compares an evaluation with an earlier one of its skeleton. Call it if the evaluation and those
+/// before it were new.
 pub(super) fn compare(tape: &Tape, device: &'static DeviceState, scratch: &mut Scratch) {
     let n = tape.entries.len();
     if !(FEWEST..=MOST).contains(&n) {
@@ -163,7 +170,7 @@ fn size(node: &Node) -> u64 {
 }
 
 impl Skeleton {
-    /// Learns which nodes differ, and cuts the tape there.
+    /// Updates which nodes differ, and cuts the tape at these nodes.
     fn compare(&mut self, tape: &Tape, hashes: Vec<Option<u64>>) {
         let mut learnt = false;
         for ((seen, entry), hash) in self.nodes.iter_mut().zip(&tape.entries).zip(hashes) {
@@ -185,7 +192,7 @@ impl Skeleton {
         }
     }
 
-    /// The segments. `None` if few nodes stay.
+    /// Cuts the tape into segments. `None` if few nodes stay the same.
     fn cut(&self, tape: &Tape) -> Option<Arc<[Segment]>> {
         let n = tape.entries.len();
         if !self.nodes.iter().any(|seen| seen.differs) {
@@ -222,10 +229,10 @@ impl Skeleton {
         )
     }
 
-    /// Nodes that are computed by the same commands each time.
+    /// Marks the nodes that are computed by the same commands each time.
     fn steady(&self, tape: &Tape) -> Vec<bool> {
         let mut steady = Vec::with_capacity(tape.entries.len());
-        // Of each node: its memory may have another layout.
+        // For each node: true if its memory may have another layout.
         let mut moved: Vec<bool> = Vec::with_capacity(tape.entries.len());
         for (entry, seen) in tape.entries.iter().zip(&self.nodes) {
             let node = &entry.node;
@@ -234,14 +241,14 @@ impl Skeleton {
             });
             let same = !seen.differs && !on_moved;
             moved.push(seen.resized || !same && shows_operands(node));
-            // Constants are in the segments of what reads them.
+            // Constants belong to the segments that read them.
             steady.push(same || node.op.is_constant() && steady.last().is_some_and(|s| *s));
         }
         steady
     }
 }
 
-/// Returns true for nodes whose values may lie in the memory of their operands, wherever that is.
+/// Returns true for nodes whose values may lie in the memory of their operands, on whatever device.
 fn shows_operands(node: &Node) -> bool {
     let op = &node.op;
     op.forwards_operands()
@@ -259,7 +266,8 @@ fn runs(list: &[bool]) -> impl Iterator<Item = std::ops::Range<usize>> {
     })
 }
 
-/// Puts nodes that stay, among others that differ, into the last segment of such nodes before them that has their operands.
+/// Moves nodes that stay the same, but lie among nodes that differ. Each goes into the last earlier
+/// segment of such nodes that has its operands.
 fn move_up(tape: &Tape, steady: &[bool], bounds: &[(usize, bool)], segment_of: &mut [usize]) {
     for (i, entry) in tape.entries.iter().enumerate() {
         if !steady[i] || bounds[segment_of[i]].1 {
@@ -275,7 +283,8 @@ fn move_up(tape: &Tape, steady: &[bool], bounds: &[(usize, bool)], segment_of: &
     }
 }
 
-/// Of each node the segments that need it on their tapes, in order: its own, and those that read a constant.
+/// Lists, for each node, the segments that need it on their tapes, in order: the node's own
+/// segment, and those that read it as a constant.
 fn users(tape: &Tape, segment_of: &[usize]) -> Vec<Vec<usize>> {
     let mut users: Vec<Vec<usize>> = vec![Vec::new(); tape.entries.len()];
     for (i, entry) in tape.entries.iter().enumerate() {
@@ -292,7 +301,7 @@ fn users(tape: &Tape, segment_of: &[usize]) -> Vec<Vec<usize>> {
         }
     }
     for (segments, own) in users.iter_mut().zip(segment_of) {
-        // A constant that is asked for.
+        // The constant itself was requested.
         if segments.is_empty() {
             segments.push(*own);
         }
@@ -306,7 +315,7 @@ fn users(tape: &Tape, segment_of: &[usize]) -> Vec<Vec<usize>> {
 pub(super) fn run(tape: Tape, cut: Cut, scratch: &mut Scratch) {
     let Cut { segments, skeleton: hash, .. } = cut;
     let stream = tape.stream();
-    // The flag: claimed, and not given to a segment yet.
+    // The flag is set while the node is claimed and not yet given to a segment.
     let mut nodes: Vec<Option<(Arc<Node>, bool)>> =
         tape.entries.into_iter().map(|entry| Some((entry.node, true))).collect();
     let mut found = true;
@@ -325,14 +334,14 @@ pub(super) fn run(tape: Tape, cut: Cut, scratch: &mut Scratch) {
             if *last {
                 *place = None;
             }
-            // A constant that programs carry is lazy again once they have run.
+            // A constant that programs carry becomes lazy again once they have run.
             if claimed || !node.is_done() && node.claim() {
                 node.mark.store(part.mark, Ordering::Relaxed);
                 part.push(node);
             }
         }
         match segment.steady {
-            // All of it were constants, which other segments have.
+            // All nodes of the segment were constants that other segments have.
             _ if part.entries.is_empty() => {}
             true => found &= repeated::run_known(part, scratch, Some(number)),
             false => super::run_tape(part, None),
