@@ -1,4 +1,5 @@
-//! Memory: the host's caching allocator and its limits, counts and limits of devices, and what arrays take.
+//! Memory: the host's caching allocator and its limits, counters and limits of devices, and the
+//! memory that arrays use.
 
 pub(crate) use ultramarine_runtime::memory::deferred_deleters;
 pub use ultramarine_runtime::{
@@ -8,7 +9,7 @@ pub use ultramarine_runtime::{
     },
     memory::{active, cache_limit, cached, memory_limit, peak, reset_peak, set_memory_limit},
 };
-// The allocator itself, for the integration tests.
+// The allocator itself is exported for the integration tests.
 #[doc(hidden)]
 pub use ultramarine_runtime::memory::{AllocError, alloc, free, size_class};
 
@@ -16,7 +17,7 @@ use crate::arrays::Arrays;
 use crate::error::{Result, bail};
 
 /// Returns the size in bytes of the memory blocks that hold evaluated arrays. Blocks of the
-/// allocator are somewhat larger than the arrays; a block that several arrays share counts once.
+/// allocator are somewhat larger than their arrays. A block that several arrays share counts once.
 ///
 /// # Errors
 /// [`crate::Error::Value`] for an array that was not evaluated.

@@ -11,9 +11,8 @@ use std::sync::atomic::Ordering;
 
 /// A lazy, immutable, n-dimensional array.
 ///
-/// Operations build a graph; [`Array::eval`] (or anything that needs the values)
-/// runs it. Cloning is cheap: clones are the same array. Arrays may be shared
-/// between threads.
+/// Operations build a graph. [`Array::eval`] runs the graph, as does any function that needs the
+/// values. Cloning is cheap, because clones share the array. Arrays can be shared between threads.
 ///
 /// ```
 /// use ultramarine::Array;
@@ -42,7 +41,7 @@ impl AsRef<Array> for Array {
 impl Drop for Array {
     #[inline]
     fn drop(&mut self) {
-        // Where this is the node's only reference, its handles are not needed any more.
+        // If this is the node's only reference, its count of handles is not needed any more.
         if Arc::strong_count(&self.node) > 1 {
             self.node.handles.fetch_sub(1, Ordering::Release);
         }
@@ -56,7 +55,7 @@ impl Array {
         Array { node }
     }
 
-    /// The first handle of a node that nothing else refers to yet.
+    /// Makes the first handle of a node that has no other references yet.
     #[inline]
     pub(crate) fn of_new(node: Arc<Node>) -> Array {
         node.handles.store(1, Ordering::Relaxed);
@@ -68,14 +67,14 @@ impl Array {
         &self.node
     }
 
-    /// An array without a value: evaluation raises the error.
+    /// Makes an array without a value. Its evaluation raises the error.
     #[cold]
     pub(crate) fn failed(error: Error, shape: Shape, dtype: Dtype) -> Array {
         let place = placement::place_value(Device::CPU);
         Array { node: Node::with_outcome(Err(Arc::new(error)), shape, dtype, place) }
     }
 
-    /// The error if the array could not be placed.
+    /// Returns the array, or the error if the array could not be placed.
     pub(crate) fn placed(self) -> Result<Array> {
         match self.node.outcome() {
             Some(Err(error)) if self.node.op.is_given() => Err(Error::clone(error)),
@@ -89,7 +88,7 @@ impl Array {
         Array::given_at(place, value, shape, dtype)
     }
 
-    /// An array with a value, which belongs to `place`.
+    /// Makes an array that has a value and belongs to `place`.
     pub(crate) fn given_at(
         place: placement::Place,
         value: Value,
@@ -99,7 +98,7 @@ impl Array {
         Array { node: Node::with_outcome(Ok(value), shape, dtype, place) }
     }
 
-    /// An array over a buffer; `lay` fills in sizes and strides.
+    /// Makes an array over a buffer. `lay` fills in sizes and strides.
     #[inline]
     pub(crate) fn laid_out(
         buffer: BufferRef,
@@ -111,8 +110,8 @@ impl Array {
         Array { node: Node::laid_out((buffer, offset), dtype, place, lay) }
     }
 
-    /// Returns true if both are handles of one array: of the same operation's result, and not only
-    /// of equal elements.
+    /// Returns true if both are handles of the same array, that is, of the result of the same
+    /// operation. Equal elements are not enough.
     ///
     /// ```
     /// use ultramarine::Array;
@@ -155,13 +154,13 @@ impl Array {
         Array::from_bytes(bytes, shape, T::DTYPE)
     }
 
-    /// Returns an array over memory that exists already, on the device of the buffer, without a
-    /// copy. `offset` is in bytes from the buffer's beginning, `strides` are in elements; they may
-    /// be negative or zero.
+    /// Returns an array over existing memory, on the device of the buffer, without a copy. `offset`
+    /// is in bytes from the beginning of the buffer. `strides` are in elements, and may be negative
+    /// or zero.
     ///
     /// # Errors
-    /// [`Error::Value`] when shape, strides (in elements) and `offset` (in bytes)
-    /// lead outside of the buffer, or the address is misaligned for the dtype.
+    /// [`Error::Value`] if shape, strides and `offset` lead outside the buffer, or the address is
+    /// misaligned for the dtype.
     pub fn from_buffer(
         buffer: BufferRef,
         offset: usize,
@@ -199,7 +198,8 @@ impl Array {
                 alignment(dtype)
             );
         }
-        // Strides that lead nowhere may be anything, and later overflow.
+        // Replace the strides of an empty array, because they may have any value and could overflow
+        // later.
         let mut own = shape::contiguous_strides(shape);
         if !shape.contains(&0) {
             for ((to, from), n) in own.iter_mut().zip(strides).zip(shape) {
@@ -267,7 +267,7 @@ impl Array {
     }
 }
 
-/// The address of an element is a multiple of this.
+/// The alignment in bytes of an element of this dtype.
 pub(crate) fn alignment(dtype: Dtype) -> usize {
     if dtype.is_complex() { dtype.size() / 2 } else { dtype.size() }
 }

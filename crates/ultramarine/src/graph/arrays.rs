@@ -3,8 +3,9 @@
 use crate::array::Array;
 use smallvec::SmallVec;
 
-/// Several arrays, as functions of them take them: `[&x, &y]`, `[x, y]`, a slice or a `Vec`, by value or by reference. The
-/// elements are arrays, references to arrays, or anything else that is [`AsRef<Array>`], such as the parameters of a model.
+/// Several arrays as one argument: `[&x, &y]`, `[x, y]`, a slice or a `Vec`, by value or by
+/// reference. The elements are arrays, references to arrays, or any type that is [`AsRef<Array>`],
+/// such as the parameters of a model.
 ///
 /// ```
 /// use ultramarine::{Array, concatenate};
@@ -32,7 +33,7 @@ pub trait Arrays {
     }
 }
 
-// Messages are about the list, and not about its elements.
+// The compiler's messages are about the list, and not about its elements.
 macro_rules! lists {
     ($([$($generic:tt)*] $list:ty;)*) => {$(
         #[diagnostic::do_not_recommend]

@@ -1,4 +1,4 @@
-//! Attributes: what defines an operation beside its operands.
+//! Attributes: the properties, other than operands, that define an operation.
 
 use super::attribute_json::{Fields, Json, Malformed, list, to_float};
 use super::operation_key::OperationKey;
@@ -13,8 +13,8 @@ pub(crate) trait Attribute {
     /// Appends the value to a key. Different values of a type are encoded differently.
     fn encode(&self, key: &mut OperationKey);
 
-    /// The value of what [`OperationKey::json`] made of one. By default there is none: attributes that mean something in
-    /// this process alone are in no file.
+    /// Decodes JSON that [`OperationKey::json`] made. By default it fails, because attributes that
+    /// are valid in this process only cannot be in a file.
     fn decode(value: &Json) -> Result<Self, Malformed>
     where
         Self: Sized,
@@ -22,7 +22,8 @@ pub(crate) trait Attribute {
         Err(Malformed::wanted("an attribute that files can hold", value))
     }
 
-    /// The form of [`Attribute::decode`]'s values, as the table of operations in docs/function-format.md has it.
+    /// The form of the values for [`Attribute::decode`], for the table of operations in
+    /// docs/function-format.md.
     #[cfg(test)]
     fn form() -> String
     where
@@ -31,7 +32,7 @@ pub(crate) trait Attribute {
         unreachable!("an attribute that is in no file")
     }
 
-    /// A random value, which depends on the choices alone: other choices make another value.
+    /// A random value that depends only on the choices. Different choices make different values.
     #[cfg(test)]
     fn sample(_: &mut Choices) -> Self
     where
@@ -41,10 +42,10 @@ pub(crate) trait Attribute {
     }
 }
 
-/// Defines a struct or enum of attributes, whose fields are thereby named, compared, hashed and serialised as parts of
-/// an [`OperationKey`].
+/// Defines a struct or enum of attributes. The fields are named, compared, hashed and serialised as
+/// parts of an [`OperationKey`].
 ///
-/// Positional fields are given names as well, which only the key has:
+/// Positional fields get names too, which only the key uses:
 /// `attributes! { enum Order { Given, By(axis: usize), All { reverse: bool } } }`.
 macro_rules! attributes {
     (
@@ -196,7 +197,8 @@ macro_rules! attributes {
 }
 pub(crate) use attributes;
 
-/// Values of one kind: how they are encoded and decoded, their form in a file, and what samples are chosen from.
+/// Values of one kind: their encoding and decoding, their form in a file, and the values that
+/// samples are chosen from.
 macro_rules! values {
     ($($type:ty: $form:literal, $value:ident, $key:ident => $encode:expr, $decode:expr, [$($sample:expr),*];)*) => {
         $(impl Attribute for $type {
@@ -223,7 +225,7 @@ macro_rules! values {
     };
 }
 
-// Of integers 0 and 1 come first, which are codes of every family.
+// The integers 0 and 1 come first, because they are valid codes in every family.
 values! {
     bool: "bool", v, key => key.bool(*v), Json::as_bool, [false, true];
     u8: "u8", v, key => key.unsigned((*v).into()), |v| v.as_u64()?.try_into().ok(), [0, 1];

@@ -1,29 +1,32 @@
-//! Attributes as JSON, in which files of functions have them.
+//! Attributes as JSON, for files of functions.
 //!
-//! A struct is an object of its fields, a variant of an enum its name, or an object with the name and an object of the
-//! variant's fields. Lists and options are arrays, dtypes their names. Floats that JSON has no numbers for are strings: `inf`,
-//! `-inf`, and NaNs by their bits.
+//! - A struct is an object of its fields.
+//! - A variant of an enum is its name, or an object that maps the name to an object of the
+//!   variant's fields.
+//! - Lists and options are arrays.
+//! - A dtype is its name.
+//! - A float that JSON cannot represent is a string: `inf`, `-inf`, or the bits of a NaN.
 
 use serde_json::{Map, Value, json};
 use std::fmt::Display;
 
-/// A value of JSON.
+/// A JSON value.
 pub(crate) type Json = Value;
 
-/// The reason why a value is no attribute.
+/// The reason why a value is not a valid attribute.
 #[derive(Debug)]
 pub(crate) struct Malformed(pub String);
 
 impl Malformed {
-    /// A value in place of something else.
+    /// The error for a value where something else was expected.
     pub fn wanted(wanted: impl Display, given: &Json) -> Malformed {
-        // Of a long one the beginning.
+        // Show only the beginning of a long value.
         let text: String = given.to_string().chars().take(40).collect();
         Malformed(format!("{text} instead of {wanted}"))
     }
 }
 
-/// A float as JSON.
+/// Converts a float to JSON.
 pub(crate) fn from_float(value: f64) -> Json {
     match value {
         v if v.is_finite() => json!(v),
@@ -56,7 +59,7 @@ pub(crate) fn list(value: &Json) -> Result<&[Json], Malformed> {
     Ok(all)
 }
 
-/// Fields of a struct or a variant: those of these names and no others.
+/// The fields of a struct or a variant. Their names are exactly the expected ones.
 pub(crate) struct Fields<'a>(Option<&'a Map<String, Json>>);
 
 impl<'a> Fields<'a> {

@@ -1,20 +1,20 @@
-//! Composites: operations that are one node on every device, and that are replaced by a *composition* of ordinary
-//! operations before an evaluation is planned, where the device has no kernel for them.
+//! Composites: operations that are a single node on every device. If the device has no kernel for a
+//! composite, a *composition* of ordinary operations replaces it before an evaluation is planned.
 //!
-//! A *decomposition* ([`Rules::decompose`](super::rules::Rules::decompose)) is found later, for an operation that the
-//! device refused while it ran.
+//! A *decomposition* ([`Rules::decompose`](super::rules::Rules::decompose)) is chosen later: only
+//! after the device refused an operation while it ran.
 
 use crate::{array::Array, backend::DeviceState, dtype::Dtype, error::Result};
 use ultramarine_abi::schema::OpId;
 
-/// The rules of a composite. To transforms, traces and files it is one operation on every device; the evaluator's
-/// lowering pass decides whether its kernel or its composition runs.
+/// The rules of a composite. Transforms, traces and files see one operation on every device. The
+/// evaluator's lowering pass decides whether its kernel or its composition runs.
 pub(crate) trait Composite {
     /// Returns true if the device has the kernel that the operation needs.
     fn is_offered(&self, offers: &Offers<'_>) -> bool;
 
-    /// The composition: the same by ordinary operations, in `dtype`. Derivatives and mapped axes are the operation's own: none flow
-    /// through the composition.
+    /// Builds the result from ordinary operations, in `dtype`. Derivatives and batching use the
+    /// rules of the composite itself, and never go through the composition.
     fn compose(&self, operands: &[Array], dtype: Dtype) -> Result<Array>;
 }
 

@@ -1,5 +1,6 @@
-//! Determinism as a setting of the process or of a device, and as a scope. Operations keep the one that holds where they are
-//! called ([`super::placement::Place`]), and so do their derivatives and traces of compiled functions.
+//! Determinism: a setting of the process or of a device, and a scope. An operation keeps the
+//! setting in force where it is called ([`super::placement::Place`]). Its derivatives and traces of
+//! compiled functions keep it too.
 
 use super::per_device::PerDevice;
 use crate::{device::Device, stream::Stream};
@@ -26,21 +27,21 @@ thread_local! {
     static SCOPED: Cell<Option<bool>> = const { Cell::new(None) };
 }
 
-/// Returns true if operations on a device have to be reproducible: equal calls give bitwise
-/// identical results. Without a device it is the setting of all devices without one of their own.
-/// In a [`DeterministicScope`] it is the scope's.
+/// Returns true if operations on a device have to be reproducible, so that equal calls give bitwise
+/// identical results. Without a device, returns the setting of all devices that have none of their
+/// own. Inside a [`DeterministicScope`], returns the scope's setting.
 pub fn deterministic(device: Option<Device>) -> bool {
     SCOPED.get().unwrap_or_else(|| SETTING.get(device))
 }
 
-/// Sets whether operations on a device, or without one on all devices, have to be reproducible, for
-/// every thread: equal calls then give bitwise identical results. A [`DeterministicScope`] has
-/// precedence. Returns the former setting.
+/// Sets whether operations have to be reproducible, for every thread: on one device, or on all
+/// devices if `device` is `None`. Equal calls of reproducible operations give bitwise identical
+/// results. A [`DeterministicScope`] takes precedence. Returns the former setting.
 ///
-/// The setting holds for operations that are called from now on. If a device does not promise
-/// reproducible results, an operation whose bits may depend on the order of its work is an error at
-/// evaluation, which names both. The first setting is `ULTRAMARINE_DETERMINISTIC` (`0` or `1`),
-/// else off.
+/// The setting affects operations that are called from now on. Some operations give results that
+/// depend on the order of their work. On a device that does not promise reproducible results, the
+/// evaluation of such an operation fails with an error that names the operation and the device. The
+/// initial setting is `ULTRAMARINE_DETERMINISTIC` (`0` or `1`), off by default.
 ///
 /// # Examples
 /// ```
@@ -53,8 +54,8 @@ pub fn set_deterministic(on: bool, device: Option<Device>) -> bool {
     SETTING.set(on, device)
 }
 
-/// The setting of [`set_deterministic`] for this thread, on all devices, while the scope lives.
-/// Scopes nest; drop them in the reverse order.
+/// Sets determinism for this thread, on all devices, while the scope lives; see
+/// [`set_deterministic`]. Scopes nest; drop them in the reverse order.
 ///
 /// ```
 /// use ultramarine::{DeterministicScope, deterministic};
@@ -68,12 +69,12 @@ pub fn set_deterministic(on: bool, device: Option<Device>) -> bool {
 #[derive(Debug)]
 pub struct DeterministicScope {
     before: Option<bool>,
-    // Belongs to the thread that made it.
+    // The scope belongs to the thread that made it.
     _thread: std::marker::PhantomData<*const ()>,
 }
 
 impl DeterministicScope {
-    /// Enters a scope with this setting, which ends when the scope is dropped.
+    /// Enters a scope with this setting. The scope ends when it is dropped.
     pub fn new(on: bool) -> DeterministicScope {
         DeterministicScope { before: SCOPED.replace(Some(on)), _thread: std::marker::PhantomData }
     }
@@ -94,7 +95,7 @@ pub(crate) fn of_operation(stream: Stream) -> bool {
     }
 }
 
-/// Its part of a trace's key.
+/// The setting as part of a trace's key.
 pub(crate) fn key() -> u64 {
     match SCOPED.get() {
         Some(on) => on.into(),

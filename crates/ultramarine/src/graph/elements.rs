@@ -1,4 +1,4 @@
-//! Arrays made of elements in the host's memory, which are copied on the host's threads.
+//! Makes arrays from elements in host memory. Threads of the host copy the elements.
 
 use super::array::Array;
 use crate::backend::{self, buffer::Buffer};
@@ -9,17 +9,17 @@ use crate::{dtype::Dtype, sync::lock};
 use std::sync::Mutex;
 use ultramarine_runtime::pool;
 
-/// Bytes of the result that one thread copies at a time. Smaller arrays take one thread.
+/// Bytes of the result that one thread copies at a time. One thread copies arrays that are smaller.
 const PIECE: usize = 1 << 20;
 
 impl Array {
     /// Returns an array of shape `shape` and element type `dtype` with a copy of the bytes of its
-    /// elements: row-major, in native byte order. For bool, any byte but 0 is true. Several threads
-    /// copy large arrays.
+    /// elements, which are row-major and in native byte order. For bool, any byte but 0 is true.
+    /// Several threads copy large arrays.
     ///
     /// # Errors
-    /// [`crate::Error::Value`] when the number of bytes does not fit shape and dtype,
-    /// [`crate::Error::Memory`] when there is no memory.
+    /// [`crate::Error::Value`] if the number of bytes does not match shape and dtype,
+    /// [`crate::Error::Memory`] if there is not enough memory.
     pub fn from_bytes(bytes: &[u8], shape: &[usize], dtype: Dtype) -> Result<Array> {
         made(bytes, shape, dtype, [1, 1], |source, target| {
             target.copy_from_slice(source);
@@ -29,8 +29,8 @@ impl Array {
         })
     }
 
-    /// Returns an array of float32 from the bytes of float64 numbers, or one of complex64 from
-    /// pairs of them. They are rounded as they are copied; else it is as [`Array::from_bytes`].
+    /// Returns an array of float32 from the bytes of float64 numbers, or of complex64 from pairs of
+    /// them. The numbers are rounded. In all other respects it works like [`Array::from_bytes`].
     ///
     /// # Errors
     /// As [`Array::from_bytes`]; [`crate::Error::Value`] for another dtype.
@@ -50,7 +50,8 @@ impl Array {
     }
 }
 
-/// An array whose bytes `copy` makes of `from` bytes for each `to`, piece by piece.
+/// Makes an array by calling `copy` for each piece. It converts each group of `from` bytes to `to`
+/// bytes.
 fn made(
     bytes: &[u8],
     shape: &[usize],

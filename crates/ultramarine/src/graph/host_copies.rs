@@ -1,4 +1,5 @@
-//! Copies in host memory of arrays on devices, which live as long as the array's node: foreign code points at them.
+//! Copies of device arrays in host memory. A copy lives as long as the array's node, because
+//! foreign code points to it.
 
 use crate::backend::value::Value;
 use crate::graph::node::Node;
@@ -7,11 +8,11 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, LazyLock, Mutex};
 
-/// By the address of the node, which removes its copy when it is dropped.
+/// By the address of the node. A node removes its copy when it is dropped.
 static COPIES: LazyLock<Mutex<HashMap<usize, Arc<Value>>>> = LazyLock::new(Mutex::default);
 
 impl Node {
-    /// The node's copy: `value`, or the one that it has already.
+    /// Returns the node's copy: an existing one, or else `value`.
     pub fn host_copy(self: &Arc<Node>, value: Value) -> Arc<Value> {
         let unused;
         let mut copies = lock(&COPIES);
@@ -27,13 +28,13 @@ impl Node {
             }
         };
         drop(copies);
-        // Without the lock: it may be foreign memory.
+        // Drop without the lock, because the value may be foreign memory.
         drop(unused);
         found
     }
 }
 
-/// Lets go of the copy of a node that is being dropped.
+/// Drops the copy of a node that is being dropped.
 #[cold]
 pub(super) fn forget(node: &Node) {
     let copy = lock(&COPIES).remove(&std::ptr::from_ref(node).addr());

@@ -1,6 +1,7 @@
-//! The lazy graph: arrays, their nodes, the rules that operations follow, and where each runs.
+//! The lazy graph: arrays, their nodes, the rules of operations, and their placement.
 //!
-//! The lowest floor of the crate. It knows no operation: families are in `ops`, and what computes values is in `eval`.
+//! This is the lowest layer of the crate. It knows no particular operation: the operations are in
+//! `ops`, and the evaluation is in `eval`.
 
 pub(crate) mod array;
 pub(crate) mod arrays;

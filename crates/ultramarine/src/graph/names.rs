@@ -1,9 +1,10 @@
-//! Names of operations, which errors keep.
+//! Names of operations, for errors.
 
 use crate::sync::lock;
 use std::{collections::HashSet, sync::Mutex};
 
-/// The name as one that lives for ever: errors keep names of operations. There are as many as there are operations.
+/// Returns the name with an unlimited lifetime, because errors keep names of operations. The memory
+/// is bounded by the number of operations.
 pub(crate) fn interned(name: &str) -> &'static str {
     static NAMES: Mutex<Option<HashSet<&'static str>>> = Mutex::new(None);
     let mut names = lock(&NAMES);

@@ -1,9 +1,9 @@
 //! Nodes of the lazy graph.
 //!
-//! A value goes lazy -> claimed -> done (or poisoned). Only the evaluation that
-//! claimed a node runs it; everybody else waits. References between nodes and the
-//! handles that users hold are counted apart, because what a user still holds is
-//! an output of its fused group while a mere intermediate need never be written.
+//! The states of a value are lazy, claimed, and done (or poisoned). The evaluation that claimed a
+//! node runs it, and all other threads wait. References between nodes and the handles that users
+//! hold are counted separately. A node with handles is an output of its fused group, but a mere
+//! intermediate need not be written to memory.
 
 pub use crate::backend::value::Value;
 use crate::{
@@ -35,41 +35,42 @@ pub(crate) struct Node {
     pub handles: AtomicU32,
     claim: Claim,
     pub dtype: Dtype,
-    /// Part of `trace`.
+    /// True if the node is part of `trace`.
     traced: AtomicBool,
-    /// It has a copy in [`host_copies`].
+    /// True if the node has a copy in [`host_copies`].
     copied: AtomicBool,
-    /// Scratch of the evaluation that claimed the node: its place on the tape.
+    /// For the evaluation that claimed the node: its place on the tape.
     pub slot: AtomicU32,
-    /// Of a node of a trace: the number of [`Inside`] calls that had begun when it was made.
+    /// For a node of a trace: the number of [`Inside`] calls that had begun when the node was made.
     made_behind: AtomicU32,
-    /// Scratch of traversals: the last one that saw the node.
+    /// For traversals: the mark of the last traversal that visited the node.
     pub mark: AtomicU64,
     pub place: Place,
     pub shape: Shape,
     pub op: Op,
     inputs: Mutex<Inputs>,
     value: SetOnce<Result<Value, Arc<Error>>>,
-    /// The trace that it was made in, which is over some time.
+    /// The trace that the node was made in. The trace may be over.
     trace: Option<Arc<TraceState>>,
 }
 
-/// A fresh number for marking nodes.
+/// Returns a number that no node is marked with.
 pub(crate) fn next_mark() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Number of [`Inside`] calls that have begun, on all threads. It may wrap.
+/// Number of [`Inside`] calls that have begun, on all threads. The count may wrap around.
 static INSIDES: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
-    /// How many calls this thread is in whose graph belongs to one operation.
+    /// Number of nested calls of this thread whose graph belongs to one operation.
     static DEPTH: Cell<u8> = const { Cell::new(0) };
 }
 
-/// While it lives, what is traced belongs to the graph of one operation (a custom function's), if the operation's results depend on
-/// it: on whatever thread, since the function may use some.
+/// While it lives, traced nodes belong to the graph of one operation, such as a custom function's,
+/// if the operation's results depend on them. This holds for nodes of all threads, because the
+/// function may use several.
 pub(crate) struct Inside {
     /// The number of the call.
     number: u32,
@@ -116,7 +117,7 @@ impl Node {
         Node::of_trace(Some(tracing.joined(&inputs)), op, inputs, shape, dtype, place)
     }
 
-    /// A node in a trace, whose scope may be held elsewhere.
+    /// Makes a node in a trace. The trace may be held by another owner.
     #[inline]
     pub fn of_trace(
         trace: Option<Arc<TraceState>>,
@@ -147,7 +148,7 @@ impl Node {
         })
     }
 
-    /// Makes a node that has its value, or its error, and one handle.
+    /// Makes a node that has its value or its error, and one handle.
     #[inline]
     pub fn with_outcome(
         outcome: Result<Value, Arc<Error>>,
@@ -173,9 +174,9 @@ impl Node {
         })
     }
 
-    /// A node with a value that somebody else laid out, and one handle. `lay` fills in sizes and
-    /// strides, of which there are none before, where they stay: to move what was just written
-    /// would cost more than all the rest.
+    /// Makes a node with a value and one handle. `lay` fills in the sizes and strides, which are
+    /// empty before, in place: moving them after they were written would cost more than all other
+    /// steps.
     #[inline]
     pub fn laid_out(
         (buffer, offset): (BufferRef, usize),
@@ -183,7 +184,7 @@ impl Node {
         place: Place,
         lay: impl FnOnce(&mut Shape, &mut Strides),
     ) -> Arc<Node> {
-        // A field that is added has to be written below, too: this does not compile without it.
+        // A new field has to be written below, too. Without that, this pattern does not compile.
         let _complete = |node: &Node| {
             let Node {
                 handles: _,
@@ -206,7 +207,7 @@ impl Node {
         let at = Arc::as_ptr(&node).cast_mut().cast::<Node>();
         let mut strides = Strides::new();
         // SAFETY: the new node is not shared yet. Each field is written, and a panic in between
-        // would only leak it.
+        // would only leak the node.
         unsafe {
             (&raw mut (*at).handles).write(AtomicU32::new(1));
             (&raw mut (*at).claim).write(Claim::new());
@@ -252,8 +253,8 @@ impl Node {
         self.value.get().and_then(|v| v.as_ref().ok())
     }
 
-    /// The value of each element of a constant. One whose memory was exported is none any more:
-    /// others may have written to it.
+    /// Returns the value of each element, if the node is a constant. A node whose memory was
+    /// exported is no constant any more, because foreign code may have written to the memory.
     pub fn constant(&self) -> Option<Scalar> {
         let value = self.op.constant()?;
         (!self.value().is_some_and(|v| v.buffer.was_exported())).then_some(value)
@@ -263,8 +264,8 @@ impl Node {
         self.value.get().is_some()
     }
 
-    /// Returns the trace under way that the node is part of. Such a node keeps its operands when it
-    /// is evaluated.
+    /// Returns the node's trace, if it has not ended. Such a node keeps its operands when it is
+    /// evaluated.
     #[inline]
     pub fn live_trace(&self) -> Option<&Arc<TraceState>> {
         if !self.traced.load(Ordering::Relaxed) {
@@ -273,13 +274,13 @@ impl Node {
         self.trace.as_ref().filter(|trace| trace.is_live())
     }
 
-    /// Returns true if it is part of a trace that is under way.
+    /// Returns true if the node is part of a trace that has not ended.
     #[inline]
     pub fn is_traced(&self) -> bool {
         self.live_trace().is_some()
     }
 
-    /// Notes that it has a copy in [`host_copies`].
+    /// Notes that the node has a copy in [`host_copies`].
     pub(super) fn note_host_copy(&self) {
         self.copied.store(true, Ordering::Relaxed);
     }
@@ -294,24 +295,25 @@ impl Node {
         lock(&self.inputs).clone()
     }
 
-    /// Looks at the operands without cloning them. `f` must not lock other nodes'
-    /// operands for long; nested calls go down the graph only, so they cannot cycle.
+    /// Calls `f` with the operands, without cloning them. `f` must not lock other nodes' operands
+    /// for long. Nested calls go down the graph only, so they cannot deadlock.
     pub fn with_inputs<T>(&self, f: impl FnOnce(&Inputs) -> T) -> T {
         f(&lock(&self.inputs))
     }
 
-    /// Returns the operands, and releases them unless something needs them after the evaluation.
+    /// Returns the operands. Releases them unless they are needed after the evaluation.
     pub fn take_inputs(&self) -> Inputs {
         if self.is_traced() { self.inputs() } else { self.release_inputs() }
     }
 
-    /// Releases the operands and returns them. They are gone for good: only nodes that are done, or
-    /// about to be, may lose them.
+    /// Releases the operands and returns them. The node loses them for good, so call this only for
+    /// nodes that are done, or about to be.
     pub fn release_inputs(&self) -> Inputs {
         std::mem::take(&mut *lock(&self.inputs))
     }
 
-    /// Claims a lazy node for the calling thread. False if another thread has it, or it is done.
+    /// Claims a lazy node for the calling thread. Returns false if the node is done, or another
+    /// thread has claimed it.
     #[inline]
     pub fn claim(&self) -> bool {
         self.claim.take()
@@ -321,13 +323,13 @@ impl Node {
         self.claim.is_taken()
     }
 
-    /// Gives up a claim: the node was not needed and is lazy again.
+    /// Gives up a claim. The node was not needed, and is lazy again.
     pub fn release_claim(&self) {
         self.claim.release();
     }
 
-    /// Ends a claimed evaluation with its outcome. A trace that is under way keeps the operands
-    /// until it is over.
+    /// Ends a claimed evaluation with its outcome. A trace that has not ended keeps the operands
+    /// until its end.
     pub fn finish(self: &Arc<Node>, outcome: Result<Value, Arc<Error>>) {
         if self.trace.is_some() && !self.live_trace().is_some_and(|trace| trace.keep(self)) {
             drop(self.release_inputs());
@@ -335,7 +337,7 @@ impl Node {
         self.claim.finish(&self.value, outcome);
     }
 
-    /// Returns operands to the node that an evaluation took before it was given up.
+    /// Gives the node its operands back, which an evaluation took before it was given up.
     pub fn restore(&self, operands: Inputs) {
         let mut inputs = lock(&self.inputs);
         if inputs.is_empty() {
@@ -343,13 +345,14 @@ impl Node {
         }
     }
 
-    /// Returns true if it is done, or lazy again. Otherwise its end wakes [`ultramarine_runtime::claim::sleep_until`].
+    /// Returns true if the node is done, or lazy again. Otherwise the end of its evaluation wakes
+    /// [`ultramarine_runtime::claim::sleep_until`].
     pub fn is_over(&self) -> bool {
         self.claim.is_over(&self.value)
     }
 
-    /// Sleeps until a claimed node is done, or lazy again. False if `interrupted` asked the thread
-    /// to stop.
+    /// Sleeps until a claimed node is done, or lazy again. Returns false if `interrupted` asked the
+    /// thread to stop.
     pub fn wait(&self, interrupted: impl Fn() -> bool) -> bool {
         if self.op.is_outside() {
             self.op.rules().and_then(Rules::outside).into_iter().for_each(Outside::hurry);
@@ -359,18 +362,19 @@ impl Node {
 }
 
 thread_local! {
-    /// Nodes to drop, while a drop is under way on this thread.
+    /// Nodes to drop, while this thread is dropping a node.
     static DROPPING: Cell<Option<Vec<Inputs>>> = const { Cell::new(None) };
 }
 
-/// Has this thread drop deep graphs by the list below for as long as thread-locals live that begin
-/// after this call: they end in the reverse order.
+/// Makes this thread use the list above for dropping deep graphs. The list then outlives all
+/// thread-locals that are initialised after this call, because thread-locals are destroyed in the
+/// reverse order.
 pub(crate) fn prepare_drops() {
     let _ = DROPPING.try_with(|d| d.set(d.take()));
 }
 
-/// Dropping a long chain must not recurse: operands whose last reference goes are
-/// put on a list that the outermost drop works off.
+/// Dropping a long chain must not recurse. Operands whose last reference is dropped go to a list,
+/// which the outermost drop processes.
 impl Drop for Node {
     #[inline]
     fn drop(&mut self) {

@@ -1,7 +1,7 @@
-//! An operation as a value: its attributes, with their [`Rules`], inside of its node.
+//! An operation as a value: its attributes and their [`Rules`], inside a node.
 //!
-//! The attributes of any type fit into one [`Op`]: small ones lie in it, so that a node is one allocation; larger ones
-//! are shared.
+//! Attributes of any type fit into an [`Op`]. Small attributes are stored in the `Op` itself, so
+//! that a node is a single allocation. Larger attributes are shared.
 
 use super::rules::{Elementwise, Rules};
 use crate::scalar::Scalar;
@@ -10,15 +10,17 @@ use std::fmt::{self, Debug, Formatter};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-/// Memory for attributes, or for the [`Arc`] of such as do not fit. The largest that fit are a view's.
+/// Memory for attributes, or for an [`Arc`] if they do not fit. A view's attributes are the largest
+/// that fit.
 type Slot = MaybeUninit<[usize; 11]>;
 
-/// The functions for attributes of one type. Each takes a slot that holds such attributes, as [`store`] left them.
+/// The functions for attributes of one type. Each takes a slot in which [`store`] wrote such
+/// attributes.
 struct Table {
     type_id: TypeId,
     rules: for<'a> unsafe fn(&'a Slot) -> &'a dyn Rules,
     constant: unsafe fn(&Slot) -> Option<Scalar>,
-    /// Into an empty slot.
+    /// Clones into an empty slot.
     clone: unsafe fn(&Slot, &mut Slot),
     /// `None` if there is nothing to drop.
     drop: Option<unsafe fn(&mut Slot)>,
@@ -51,7 +53,7 @@ const fn is_inline<T>() -> bool {
 #[inline]
 fn put<V>(value: V, slot: &mut Slot) {
     assert!(is_inline::<V>());
-    // SAFETY: the slot is as large and as aligned as a `V` needs, as was just asserted.
+    // SAFETY: the assertion above checks that the slot has the size and alignment of a `V`.
     unsafe { slot.as_mut_ptr().cast::<V>().write(value) };
 }
 
@@ -115,8 +117,8 @@ unsafe fn drop_in<T>(slot: &mut Slot) {
     }
 }
 
-/// Answers of the rules that planning asks of each node and operand: kept, since a call through two tables costs more
-/// than all else that it does with a small node.
+/// Results of rules that planning needs for each node and operand. They are cached, because calls
+/// through two tables would cost more than all other planning of a small node.
 #[derive(Clone, Copy)]
 struct Answers {
     elementwise: Option<Elementwise>,
@@ -127,24 +129,24 @@ struct Answers {
     stand_in: Option<Transform>,
 }
 
-/// A transform whose function is called with stand-ins, which never get a value.
+/// A transform that calls its function with placeholders, which never get a value.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Transform {
     Compile,
     Vmap,
 }
 
-/// An operation with its attributes and [`Rules`], or none ([`Op::GIVEN`]).
+/// An operation with its attributes and [`Rules`], or no operation ([`Op::GIVEN`]).
 pub(crate) struct Op {
-    /// The functions for the attributes in the slot; `None`: the slot holds nothing.
+    /// The functions for the attributes in the slot. `None` if the slot is empty.
     table: Option<&'static Table>,
     answers: Answers,
     slot: Slot,
 }
 
 impl Op {
-    /// The absence of an operation: the node was made with its value. Stand-ins of transforms have
-    /// none either; see [`Op::stand_in`].
+    /// The absence of an operation: the node was made with its value. Placeholders of transforms
+    /// have no operation either; see [`Op::stand_in`].
     pub const GIVEN: Op = Op {
         table: None,
         answers: Answers {
@@ -158,23 +160,24 @@ impl Op {
         slot: Slot::uninit(),
     };
 
-    /// Makes the mark of a stand-in: a node without an operation that `transform` traces from.
+    /// Marks a placeholder: a node without an operation, at which `transform` begins its trace.
     pub fn stand_in(transform: Transform) -> Op {
         let mut op = Op::GIVEN;
         op.answers.stand_in = Some(transform);
         op
     }
 
-    /// Returns the transform whose stand-in the node is; `None` for every other node.
+    /// Returns the transform, if the node is a placeholder. `None` for every other node.
     pub fn stands_in(&self) -> Option<Transform> {
         self.answers.stand_in
     }
 
-    /// Makes the operation with these attributes. They are stored in place if they are small; see
+    /// Makes the operation with these attributes. Small attributes are stored in place; see
     /// [`Op::is_inline`].
     #[inline(always)]
     pub fn new<T: Rules + Clone>(attributes: T) -> Op {
-        // Attributes may be sent and shared as nodes are: `Rules` asks for it. They are written where they stay.
+        // `Rules` requires that attributes are `Send` and `Sync`, like nodes. The attributes are
+        // written directly to their final place.
         let mut op = Op::GIVEN;
         op.answers = Answers {
             elementwise: attributes.elementwise(),
@@ -195,13 +198,13 @@ impl Op {
         is_inline::<T>()
     }
 
-    /// Returns true for [`Op::GIVEN`] and stand-ins, which have no rules.
+    /// Returns true for [`Op::GIVEN`] and placeholders, which have no rules.
     #[inline]
     pub fn is_given(&self) -> bool {
         self.table.is_none()
     }
 
-    /// Returns the [`Rules`] of the operation; `None` for [`Op::GIVEN`] and stand-ins.
+    /// Returns the [`Rules`] of the operation. `None` for [`Op::GIVEN`] and placeholders.
     #[inline]
     pub fn rules(&self) -> Option<&dyn Rules> {
         let table = self.table?;
@@ -222,14 +225,14 @@ impl Op {
         self.table.is_some_and(|table| table.type_id == TypeId::of::<T>())
     }
 
-    /// Returns a number for the type of the attributes. Two types have different numbers in one
-    /// process.
+    /// Returns a number for the type of the attributes. Different types have different numbers
+    /// within a process.
     #[inline]
     pub fn kind(&self) -> u64 {
         self.table.map_or(0, |table| std::ptr::from_ref(table).addr() as u64)
     }
 
-    /// Returns the name of the operation, which is MLX's.
+    /// Returns the name of the operation in MLX.
     pub fn name(&self) -> &'static str {
         self.rules().map_or("array", |r| r.name())
     }

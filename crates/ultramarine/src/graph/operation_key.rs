@@ -1,4 +1,4 @@
-//! The identity of an operation, by which evaluation and compiled functions tell operations apart.
+//! The identity of an operation. Evaluation and compiled functions distinguish operations by it.
 
 use super::attribute_json::{Json, from_float};
 use super::{attribute::Attribute, op::Op, rules::Rules};
@@ -22,28 +22,31 @@ enum Kind {
     Opaque,
 }
 
-/// Name, version and attributes of an operation. Operations of equal keys give the same results for the same
-/// operands, shape, dtype and device.
+/// Name, version and attributes of an operation. Operations with equal keys give the same results
+/// for the same operands, shape, dtype and device.
 ///
-/// The encoding describes itself: each value begins with its kind, and each field with its name. So different attributes
-/// have different bytes, and the bytes mean the same in every process and on every machine.
+/// The encoding is self-describing: each value begins with its kind, and each field with its name.
+/// Therefore different attributes have different bytes, and the bytes mean the same in every
+/// process and on every machine.
 #[derive(Clone)]
 pub(crate) struct OperationKey {
     bytes: SmallVec<[u8; 64]>,
     /// Values behind the opaque entries of `bytes`, in their order.
     opaque: SmallVec<[Arc<dyn Opaque>; 1]>,
-    /// Takes what is appended instead, where there is one.
+    /// If present, values are appended to it instead of to `bytes`.
     words: Option<Words>,
 }
 
-/// An attribute without a serialised form, such as a function: it means something in this process only.
+/// An attribute without a serialised form, such as a function. It is valid in this process only.
 pub(crate) trait Opaque: Any + Send + Sync {
-    /// Compares values whose other attributes are equal. By default every object is one of its own.
+    /// Returns true if the values are equal, for operations whose other attributes are equal. By
+    /// default, an object equals only itself.
     fn same(&self, other: &dyn Opaque) -> bool {
         std::ptr::addr_eq(self, other)
     }
 
-    /// A number that no other value of the type ever has in this process; `None` if there is none.
+    /// Returns a number that no other value of the type has at any time in this process, or `None`
+    /// if there is no such number.
     fn number(&self) -> Option<u64> {
         None
     }
@@ -68,15 +71,15 @@ impl OperationKey {
         OperationKey { bytes: SmallVec::new(), opaque: SmallVec::new(), words: None }
     }
 
-    /// The name of the attributes' type, and the attributes as JSON, which [`Attribute::decode`] reads; `None` if one of them is
-    /// opaque.
+    /// Returns the name of the attributes' type, and the attributes as JSON, which
+    /// [`Attribute::decode`] reads. `None` if an attribute is opaque.
     pub fn json(attributes: &(impl Attribute + ?Sized)) -> Option<(String, Json)> {
         let mut key = OperationKey::empty();
         attributes.encode(&mut key);
         Encoded(key.serialised()?).record()
     }
 
-    /// Appends the object of a trait: a type that its place does not say.
+    /// Appends a trait object with its type, because the field's type does not determine it.
     pub fn object(&mut self, name: &'static str, version: u32, value: &dyn Attribute) {
         if let Some(words) = &mut self.words {
             words.name(name);
@@ -115,7 +118,7 @@ impl OperationKey {
             return words.push(value as u64);
         }
         self.kind(Kind::Signed);
-        // Zigzag: small numbers are short, whatever their sign.
+        // Zigzag encoding keeps numbers of small magnitude short, also negative ones.
         self.varint((value << 1 ^ value >> 63) as u64);
     }
 
@@ -145,7 +148,7 @@ impl OperationKey {
         self.name(value);
     }
 
-    /// Appends values whose number may differ.
+    /// Appends a list of values of variable length.
     pub fn list<'a, T: Attribute + 'a>(
         &mut self,
         values: impl IntoIterator<Item = &'a T, IntoIter: ExactSizeIterator>,
@@ -172,7 +175,7 @@ impl OperationKey {
     /// Appends a type with its fields.
     pub fn record(&mut self, name: &'static str, fields: &[(&str, &dyn Attribute)]) {
         if let Some(words) = &mut self.words {
-            // Elsewhere the type that it is a field of says which type it has.
+            // The type is named only if the field that holds the record does not determine it.
             if std::mem::take(&mut words.named) {
                 words.name(name);
             }
@@ -187,7 +190,7 @@ impl OperationKey {
         }
     }
 
-    /// Appends a value that keys compare by [`Opaque::same`], and keep alive.
+    /// Appends a value that keys compare by [`Opaque::same`]. The key keeps the value alive.
     pub fn opaque(&mut self, value: Arc<dyn Opaque>) {
         if let Some(words) = &mut self.words {
             match value.number() {
@@ -209,7 +212,7 @@ impl OperationKey {
         self.bytes.extend_from_slice(text.as_bytes());
     }
 
-    /// LEB128: seven bits a byte, the lowest first.
+    /// Appends an integer in LEB128: seven bits per byte, the lowest bits first.
     fn varint(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.bytes.push(value as u8 | 0x80);
@@ -219,7 +222,7 @@ impl OperationKey {
     }
 }
 
-/// Encoded values that are left to read.
+/// Encoded values that have not been read yet.
 struct Encoded<'a>(&'a [u8]);
 
 impl Encoded<'_> {
@@ -279,7 +282,7 @@ impl Encoded<'_> {
         if is(Kind::Record) { Some(self.fields()?.1) } else { None }
     }
 
-    /// A struct or a variant, with the name of its type.
+    /// Reads a struct or a variant, and returns it with the name of its type.
     fn record(&mut self) -> Option<(String, Json)> {
         let kind = self.byte()?;
         if kind == Kind::Record as u8 { self.fields() } else { None }
@@ -299,13 +302,13 @@ impl Encoded<'_> {
     }
 }
 
-/// Operations and their attributes as a list of words, which costs less than their keys. Equal words are equal operations in
-/// this process, as long as it is not asked whether values are opaque.
+/// Operations and their attributes as a list of words, which cost less to make than keys. In this
+/// process, equal words mean equal operations, unless an attribute is opaque.
 #[derive(Clone, Default)]
 struct Words {
     list: Vec<u64>,
     opaque: bool,
-    /// The next record's type has to be named.
+    /// True if the type of the next record has to be named.
     named: bool,
 }
 
@@ -315,7 +318,7 @@ impl Words {
         self.list.push(word);
     }
 
-    /// A literal of the program, by its address.
+    /// Appends the address of a string literal of the program.
     fn name(&mut self, name: &'static str) {
         self.list.extend([name.as_ptr().addr() as u64, name.len() as u64]);
     }
@@ -330,11 +333,11 @@ impl Words {
     }
 }
 
-/// A list of words to which operations are appended, and numbers of the caller's.
+/// A list of words. Operations and the caller's own numbers can be appended.
 pub(crate) struct OperationWords(OperationKey);
 
 impl OperationWords {
-    /// The words behind those of `list`.
+    /// Makes a list that begins with the words of `list`.
     pub fn new(list: Vec<u64>) -> OperationWords {
         let words = Some(Words { list, ..Words::default() });
         OperationWords(OperationKey { bytes: SmallVec::new(), opaque: SmallVec::new(), words })
@@ -348,7 +351,8 @@ impl OperationWords {
         }
     }
 
-    /// Appends an operation with its attributes. False if one of them is opaque: others may have the same words.
+    /// Appends an operation with its attributes. Returns false if an attribute is opaque, because
+    /// other operations may then have the same words.
     #[inline]
     pub fn operation(&mut self, op: &Op) -> bool {
         self.push(op.kind());
@@ -379,7 +383,7 @@ impl OperationWords {
 
 impl PartialEq for OperationKey {
     fn eq(&self, other: &OperationKey) -> bool {
-        // Equal bytes have as many opaque entries.
+        // If the bytes are equal, both keys have the same number of opaque entries.
         self.bytes == other.bytes
             && self.opaque.iter().zip(&other.opaque).all(|(a, b)| a.same(&**b))
     }

@@ -1,15 +1,15 @@
-//! A setting of all devices, or of those that have one of their own.
+//! A setting for all devices, which a device may override.
 
 use crate::device::Device;
 use crate::sync::lock;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
-/// A value of few.
+/// A type with only a few values.
 pub(super) trait Few: Copy {
-    /// Its number, below [`VARIED`].
+    /// The number of the value, below [`VARIED`].
     fn number(self) -> u8;
-    /// The value of a number.
+    /// The value with this number.
     fn of(number: u8) -> Option<Self>;
 }
 
@@ -23,14 +23,14 @@ impl Few for bool {
     }
 }
 
-/// In place of a value's number where devices differ.
+/// Used instead of a value's number if the devices' values differ.
 const VARIED: u8 = 3;
 
 pub(super) struct PerDevice<T> {
     settings: Mutex<Settings<T>>,
     /// The number of the value that all devices have, or [`VARIED`].
     common: AtomicU8,
-    /// Changes that made devices vary, for the keys of traces.
+    /// Number of changes that made the devices differ, for the keys of traces.
     changes: AtomicU32,
 }
 
@@ -53,12 +53,14 @@ impl<T: Few> PerDevice<T> {
         PerDevice { settings, common, changes: AtomicU32::new(0) }
     }
 
-    /// The value of a device, or without one of those that have none of their own.
+    /// Returns the value of a device. Without a device, returns the value of the devices that have
+    /// none of their own.
     pub fn get(&self, device: Option<Device>) -> T {
         lock(&self.settings).of(device)
     }
 
-    /// Sets the value of a device, or without one of all devices; gives the former.
+    /// Sets the value of a device, or of all devices if `device` is `None`. Returns the former
+    /// value.
     pub fn set(&self, value: T, device: Option<Device>) -> T {
         let mut settings = lock(&self.settings);
         let before = settings.of(device);
@@ -78,13 +80,13 @@ impl<T: Few> PerDevice<T> {
         before
     }
 
-    /// The value of all devices, if they have the same.
+    /// Returns the value of all devices, if it is the same for all.
     #[inline]
     pub fn common(&self) -> Option<T> {
         T::of(self.common.load(Ordering::Acquire))
     }
 
-    /// Its part of a trace's key.
+    /// The setting as part of a trace's key.
     pub fn key(&self) -> u64 {
         match self.common.load(Ordering::Acquire) {
             VARIED => u64::from(VARIED) + u64::from(self.changes.load(Ordering::Relaxed)),

@@ -1,10 +1,13 @@
-//! Where an operation runs: on the stream of the scope (or of `stream=`), else on the
-//! accelerator that its operands are on, else on the default device.
+//! Determines where an operation runs. The first of these that applies:
 //!
-//! An array is *at home* on an accelerator if it was computed there, copied there or made
-//! in its scope. What is created without a scope (constants, ranges, values of the host) and
-//! what is on the CPU has no home, and goes with anything. Arrays at home on two
-//! accelerators do not mix, unless the transfer policy lets them.
+//! 1. the stream of the scope, or of `stream=`
+//! 2. the accelerator that its operands are on
+//! 3. the default device
+//!
+//! The *home* of an array is an accelerator on which it was computed, to which it was copied, or in
+//! whose scope it was made. Arrays that are created without a scope (constants, ranges, values from
+//! the host) and arrays on the CPU have no home, and can be combined with any other array. Arrays
+//! with different homes cannot be combined, unless the transfer policy allows it.
 
 use crate::{
     array::Array,
@@ -19,27 +22,27 @@ use crate::{
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Where an operation runs, and why.
+/// Place of an operation, and the reason for it.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) struct Place {
     pub stream: Stream,
-    /// The result is at home on the stream's device.
+    /// True if the stream's device is the result's home.
     pub firm: bool,
-    /// The stream was named, by a scope or an argument. Else it follows from the operands, and the same operation of
-    /// operands elsewhere runs there.
+    /// True if a scope or an argument named the stream. Otherwise the stream follows from the
+    /// operands, and the same operation runs elsewhere for operands elsewhere.
     pub named: bool,
-    /// Equal calls have to give equal bits ([`super::determinism`]).
+    /// True if equal calls have to give bitwise identical results ([`super::determinism`]).
     pub deterministic: bool,
 }
 
 impl Place {
-    /// A place, with the setting that holds now.
+    /// Makes a place with the current determinism setting.
     #[inline]
     pub fn new(stream: Stream, firm: bool, named: bool) -> Place {
         Place { stream, firm, named, deterministic: determinism::of_operation(stream) }
     }
 
-    /// The accelerator that a result is at home on.
+    /// The result's home, if it has one.
     #[inline]
     pub fn home(&self) -> Option<Device> {
         let device = self.stream.device;
@@ -53,10 +56,10 @@ impl Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum TransferPolicy {
-    /// The call is an error that names both devices.
+    /// The call fails with an error that names both devices.
     Error = 0,
-    /// Arrays are copied to where the operation runs: by the backend itself where it
-    /// serves both devices and can, else by way of the host.
+    /// Arrays are copied to where the operation runs: directly by the backend if it supports both
+    /// devices and such a copy, otherwise through the host.
     Host = 1,
 }
 
@@ -64,9 +67,9 @@ static POLICY: AtomicU8 = AtomicU8::new(TransferPolicy::Error as u8);
 
 thread_local! {
     static SCOPED: Cell<Option<TransferPolicy>> = const { Cell::new(None) };
-    /// The accelerator that creation inside of a composed operation goes to.
+    /// The accelerator on which the parts of a composed operation are created.
     static FOLLOWED: Cell<Option<Device>> = const { Cell::new(None) };
-    /// The stream of the scope, if that is the place of a node whose stream was not named.
+    /// The stream of the scope, if the scope is the place of a node whose stream was not named.
     static INHERITED: Cell<Option<Stream>> = const { Cell::new(None) };
 }
 
@@ -105,12 +108,12 @@ pub fn set_transfer_policy(policy: TransferPolicy) -> TransferPolicy {
 #[derive(Debug)]
 pub struct TransferScope {
     before: Option<TransferPolicy>,
-    // Belongs to the thread that made it.
+    // The scope belongs to the thread that made it.
     _thread: std::marker::PhantomData<*const ()>,
 }
 
 impl TransferScope {
-    /// Enters a scope with this policy, which ends when the scope is dropped.
+    /// Enters a scope with this policy. The scope ends when it is dropped.
     pub fn new(policy: TransferPolicy) -> TransferScope {
         TransferScope { before: SCOPED.replace(Some(policy)), _thread: std::marker::PhantomData }
     }
@@ -122,11 +125,11 @@ impl Drop for TransferScope {
     }
 }
 
-/// While it lives, what this thread creates without a scope goes to the home of an array.
+/// While it lives, arrays that this thread creates without a scope go to the home of an array.
 pub(crate) struct Follow(Option<Device>);
 
-/// Has the parts of a composed operation that do not depend on its operands (masks, index
-/// ranges, random bits) computed where these are.
+/// Makes a composed operation create its parts that do not depend on the operands (masks, index
+/// ranges, random bits) on the operands' device.
 pub(crate) fn follow(arrays: &[&Array]) -> Follow {
     let before = FOLLOWED.get();
     if !backend::gpus().is_empty()
@@ -152,14 +155,16 @@ impl Drop for Follow {
     }
 }
 
-/// While it lives, operations of this thread run where a node does, as the rules of its derivative should.
+/// While it lives, operations of this thread run at the place of a node, as the rules of the node's
+/// derivative need it.
 pub(crate) struct PlaceScope {
     _scope: stream::Scope,
     _deterministic: determinism::DeterministicScope,
     before: Option<Stream>,
 }
 
-/// Enters the place of a node. What is built there is as little named as the node's own place.
+/// Enters the place of a node. If the node's stream was not named, the streams of operations inside
+/// are not named either.
 pub(crate) fn enter(place: Place) -> PlaceScope {
     let before = INHERITED.replace((!place.named).then_some(place.stream));
     let _deterministic = determinism::DeterministicScope::new(place.deterministic);
@@ -176,7 +181,7 @@ fn scoped_place(stream: Stream) -> Place {
     Place::new(stream, true, INHERITED.get() != Some(stream))
 }
 
-/// Where an operation of `inputs` runs.
+/// Determines where an operation with these operands runs.
 #[inline]
 pub(crate) fn place(op: &Op, inputs: &[&Array]) -> Result<Place> {
     if !backend::gpus().is_empty() {
@@ -189,7 +194,7 @@ pub(crate) fn place(op: &Op, inputs: &[&Array]) -> Result<Place> {
     })
 }
 
-/// Where a view of a node whose value is in the host's memory runs, if that is the host.
+/// Returns the place of a view of a node whose value is in host memory, if that place is the host.
 pub(crate) fn place_view(of: &Node) -> Option<Place> {
     let (stream, scoped) = stream::current();
     let elsewhere = !scoped && (of.home().is_some() || FOLLOWED.get().is_some());
@@ -203,7 +208,7 @@ fn place_among_devices(op: &Op, inputs: &[&Array]) -> Result<Place> {
     place_among(op, inputs.is_empty(), inputs.iter().filter_map(|a| a.node().home()))
 }
 
-/// As [`place`], for operands with these homes.
+/// Determines the place like [`place`], for operands with these homes.
 pub(crate) fn place_among(
     op: &Op,
     creates: bool,
@@ -229,7 +234,7 @@ pub(crate) fn place_among(
     for other in homes {
         if other != home {
             allow(op, home, other, "arrays on", "")?;
-            // Where the user would have it, if one of them is there.
+            // Prefer the user's default device, if an operand is there.
             if other == default {
                 home = other;
             }
@@ -256,7 +261,7 @@ fn allow(op: &Op, a: Device, b: Device, which: &str, other: &str) -> Result<()> 
     ))
 }
 
-/// Where an array with a value is.
+/// Determines the place of an array that has a value.
 #[inline]
 pub(crate) fn place_value(device: Device) -> Place {
     if device.kind == DeviceType::Gpu {

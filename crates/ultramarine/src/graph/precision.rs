@@ -1,5 +1,6 @@
-//! How exactly products of float32 are made: a setting of the process or of a device, and a scope. Operations keep the one that
-//! holds where they are called, and so do their derivatives and traces of compiled functions.
+//! The precision of float32 products: a setting of the process or of a device, and a scope. An
+//! operation keeps the setting in force where it is called. Its derivatives and traces of compiled
+//! functions keep it too.
 
 use super::attribute::attributes;
 use super::per_device::{Few, PerDevice};
@@ -9,17 +10,17 @@ use std::sync::LazyLock;
 use ultramarine_runtime::log::{Level, log};
 
 attributes! {
-    /// Precision of the factors of matrix products and convolutions of float32. It says what is
-    /// allowed: a device that gains nothing by a lower precision stays more exact, as the CPU does.
-    /// Other dtypes are not concerned.
+    /// Precision of the factors of float32 matrix products and convolutions. It is the lowest
+    /// precision that a device may use. A device that gains nothing by a lower precision uses a
+    /// higher one, as the CPU does. Other dtypes are not affected.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub enum MatmulPrecision {
-        /// Factors in float32, of 24 significant bits.
+        /// Factors in float32, with 24 significant bits.
         #[default]
         Highest,
-        /// Factors may be rounded to TensorFloat-32, of 11 significant bits; sums are in float32.
+        /// Factors may be rounded to TensorFloat-32, with 11 significant bits. Sums are in float32.
         High,
-        /// Factors may be rounded to bfloat16, of 8 significant bits; sums are in float32.
+        /// Factors may be rounded to bfloat16, with 8 significant bits. Sums are in float32.
         Medium,
     }
 }
@@ -107,8 +108,9 @@ pub fn set_matmul_precision(precision: MatmulPrecision, device: Option<Device>) 
     SETTING.set(precision, device)
 }
 
-/// Precision of products of float32 of this thread, on all devices, while the scope lives. Scopes
-/// nest; drop them in the reverse order. [`set_matmul_precision`] sets it for all threads.
+/// Sets the precision of float32 products of this thread, on all devices, while the scope lives.
+/// Scopes nest; drop them in the reverse order. [`set_matmul_precision`] sets the precision for all
+/// threads.
 ///
 /// ```
 /// use ultramarine::{Array, Dtype, MatmulPrecision, PrecisionScope};
@@ -123,12 +125,12 @@ pub fn set_matmul_precision(precision: MatmulPrecision, device: Option<Device>) 
 #[derive(Debug)]
 pub struct PrecisionScope {
     before: Option<MatmulPrecision>,
-    // Belongs to the thread that made it.
+    // The scope belongs to the thread that made it.
     _thread: std::marker::PhantomData<*const ()>,
 }
 
 impl PrecisionScope {
-    /// Enters a scope with this precision, which ends when the scope is dropped.
+    /// Enters a scope with this precision. The scope ends when it is dropped.
     pub fn new(precision: MatmulPrecision) -> PrecisionScope {
         PrecisionScope {
             before: SCOPED.replace(Some(precision)),
@@ -143,7 +145,7 @@ impl Drop for PrecisionScope {
     }
 }
 
-/// The precision of a product of these, which have one dtype.
+/// Returns the precision of a product of these operands, which have the same dtype.
 pub(crate) fn of_product(operands: &[&Array]) -> MatmulPrecision {
     if operands.iter().any(|a| a.dtype() != Dtype::Float32) {
         return MatmulPrecision::Highest;
@@ -156,7 +158,7 @@ pub(crate) fn of_product(operands: &[&Array]) -> MatmulPrecision {
     SETTING.get(Some(device))
 }
 
-/// Its part of a trace's key.
+/// The setting as part of a trace's key.
 pub(crate) fn key() -> u64 {
     match SCOPED.get() {
         Some(precision) => u64::from(precision.code()),

@@ -1,21 +1,21 @@
-//! Nodes fitted to operands of other sizes, for graphs that were traced shapeless.
+//! Adapts nodes to operands of other sizes, for graphs that were traced shapeless.
 
 use crate::error::{Error, Result, bail};
 use crate::shape::{self, Shape, Show};
 use crate::{graph::op::Op, scalar::Scalar};
 use smallvec::SmallVec;
 
-/// A node that is to be fitted to operands of other sizes. Dtypes and numbers of dimensions are as traced.
+/// A node that has to be adapted to operands of other sizes. Dtypes and ranks are as traced.
 pub(crate) struct Refit<'a> {
     /// The traced operation.
     pub op: &'a Op,
-    /// The operands' shapes when traced.
+    /// The operands' traced shapes.
     pub traced: &'a [&'a [usize]],
-    /// Their shapes now.
+    /// The operands' current shapes.
     pub inputs: &'a [&'a [usize]],
     /// Values of operands that are constants.
     pub constants: &'a [Option<Scalar>],
-    /// The result's shape when traced.
+    /// The result's traced shape.
     pub shape: &'a [usize],
 }
 
@@ -23,13 +23,13 @@ pub(crate) struct Refit<'a> {
 pub(crate) struct Fitted {
     /// The operation.
     pub op: Op,
-    /// The operands that it keeps, in order; `None`: all.
+    /// The operands that the node keeps, in order. `None` if it keeps all.
     pub operands: Option<SmallVec<[usize; 2]>>,
     /// The result's shape.
     pub shape: Shape,
 }
 
-/// The error of an operation whose result's shape cannot be told from its operands'.
+/// The error for an operation if the result's shape does not follow from the operands' shapes.
 pub(crate) fn cannot(name: &str) -> Error {
     Error::value(
         "compile",
@@ -40,10 +40,10 @@ pub(crate) fn cannot(name: &str) -> Error {
 }
 
 impl Op {
-    /// The operation among operands of other sizes.
+    /// Adapts the operation to operands of other sizes.
     ///
     /// # Errors
-    /// [`Error::Value`] if it cannot follow, or the sizes do not fit each other.
+    /// [`Error::Value`] if the operation cannot be adapted, or the sizes do not match.
     pub fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
         match self.rules() {
             Some(rules) => rules.refit(r),
@@ -78,7 +78,7 @@ impl Refit<'_> {
         self.first()
     }
 
-    /// Checks that the operands' shapes agree but for one axis.
+    /// Checks that the operands' shapes are equal except along one axis.
     pub fn agree_but(&self, axis: usize) -> Result<()> {
         let first = self.inputs[0];
         let differs = |s: &&[usize]| (0..first.len()).any(|i| i != axis && s[i] != first[i]);

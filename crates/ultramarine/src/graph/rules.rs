@@ -1,4 +1,4 @@
-//! Rules of operations: how each is evaluated, fused, decomposed, differentiated and batched.
+//! Rules of operations: evaluation, fusion, decomposition, differentiation and batching.
 
 use super::refit::{Fitted, Refit, cannot};
 use super::{attribute::Attribute, composite::Composite, draft::Draft};
@@ -17,7 +17,7 @@ use ultramarine_abi::schema::OpId;
 pub(crate) struct Elementwise {
     /// A code of [`ultramarine_abi::fused::family`].
     pub family: u8,
-    /// The op's code in its family.
+    /// The code of the op in its family.
     pub code: u8,
 }
 
@@ -30,8 +30,9 @@ pub(crate) struct Epilogue {
     pub axes: u64,
 }
 
-/// The operation of the contract that a fused program can hang on: it reads the program's last result as operand 0, which
-/// has its own shape. Operands of fewer axes are broadcast to that shape.
+/// The operation of the schema that a fused program ends with. It reads the program's last result
+/// as operand 0, and operand 0 has the operation's shape. Operands of fewer axes are broadcast to
+/// that shape.
 #[derive(Clone, Debug)]
 pub(crate) struct Anchor {
     /// The operation.
@@ -43,7 +44,7 @@ pub(crate) struct Anchor {
 }
 
 impl Anchor {
-    /// An operation with an attribute struct of the contract.
+    /// Makes an anchor from an operation and its attribute struct of the schema.
     pub fn new<A: Copy>(op: OpId, attributes: &A, scalars: &[Scalar]) -> Anchor {
         let scalars = scalars.iter().copied().collect();
         Anchor { op, attributes: words_of(attributes), scalars }
@@ -60,7 +61,7 @@ pub(crate) struct Call<'a> {
     pub shape: &'a [usize],
     /// Dtype of the result.
     pub dtype: Dtype,
-    /// Bit `i`: nobody else needs operand `i`; its memory may become the output's.
+    /// Bit `i`: nothing else needs operand `i`, so the output may take over its memory.
     pub donatable: u32,
 }
 
@@ -87,9 +88,9 @@ impl Call<'_> {
         own.then(|| exec.donate(value))
     }
 
-    /// A row-major array with the elements of operand `i`, to be written into: its
-    /// own memory if nobody else needs it, else a copy. It has the result's shape and
-    /// dtype.
+    /// Returns a row-major array with the elements of operand `i`, which may be written to. It is
+    /// the operand's own memory if nothing else needs it, otherwise a copy. It has the result's
+    /// shape and dtype.
     pub fn writable(&self, exec: &Exec, i: usize) -> Result<Value> {
         if let Some(own) = self.donated(exec, i) {
             return Ok(own);
@@ -133,7 +134,7 @@ impl Call<'_> {
     }
 }
 
-/// The derivative rules of an op through which no derivative flows.
+/// The derivative rules of an op that passes no derivative on.
 macro_rules! no_derivatives {
     () => {
         fn vjp(&self, _: &Vjp<'_>) -> Result<Cotangents> {
@@ -153,7 +154,7 @@ pub(crate) struct Vjp<'a> {
     pub primals: &'a [Array],
     /// Result.
     pub output: &'a Array,
-    /// Cotangent of the result: its shape and dtype.
+    /// Cotangent of the result, with the result's shape and dtype.
     pub cotangent: &'a Array,
     /// True for operands that need a cotangent.
     pub wanted: &'a [bool],
@@ -165,18 +166,18 @@ pub(crate) struct Jvp<'a> {
     pub primals: &'a [Array],
     /// Result.
     pub output: &'a Array,
-    /// Tangents, of the operands' shapes and dtypes.
+    /// Tangents, with the operands' shapes and dtypes.
     pub tangents: &'a [Option<Array>],
 }
 
-/// The arguments of a batching rule: operands, and the axis of each that is mapped over (`None`:
-/// not mapped).
+/// The arguments of a batching rule: the operands, and the axis of each that is mapped (`None`: not
+/// mapped).
 pub(crate) struct Vmap<'a> {
-    /// Operands; a mapped one has one axis more than the op was made for.
+    /// Operands. A mapped operand has one more axis than the op was made for.
     pub inputs: &'a [Array],
-    /// The mapped axis of each.
+    /// The mapped axis of each operand.
     pub axes: &'a [Option<usize>],
-    /// The operands that the op was made for, which have no values where they are mapped.
+    /// The operands that the op was made for. Mapped operands have no values.
     pub operands: &'a [Array],
     /// Size of the mapped axis.
     pub size: usize,
@@ -186,7 +187,7 @@ pub(crate) struct Vmap<'a> {
     pub dtype: Dtype,
 }
 
-/// An operation that its device has no kernel for, to be decomposed into others.
+/// An operation that its device has no kernel for, and that has to be decomposed.
 pub(crate) struct Decompose<'a> {
     /// Evaluated operands, on the op's device.
     pub inputs: &'a [Array],
@@ -201,53 +202,56 @@ pub(crate) struct Decompose<'a> {
 pub(crate) struct Candidates(pub Vec<Array>);
 
 impl Candidates {
-    /// Adds a candidate. One that cannot be built, because of its size for example, is left out.
+    /// Adds a candidate. A candidate that could not be built, for example because of its size, is
+    /// left out.
     pub fn add(&mut self, candidate: Result<Array>) {
         self.0.extend(candidate.ok());
     }
 }
 
-/// One cotangent for each operand, `None` where none is wanted or it is zero.
+/// One cotangent for each operand. `None` if the cotangent is not wanted, or zero.
 pub(crate) type Cotangents = SmallVec<[Option<Array>; 2]>;
 
-/// Work that makes a node's value outside of all streams, such as the read of a file.
+/// Work that makes a node's value outside all streams, such as reading a file.
 pub(crate) trait Outside {
-    /// Begins the work for a node that was claimed, and returns without waiting. It ends with [`Node::finish`].
+    /// Begins the work for a node that was claimed, and returns without waiting. The work ends with
+    /// [`Node::finish`].
     ///
-    /// `consumer` is the device that the evaluation wants the value on, if it says so. `sync`: a thread waits for the
-    /// evaluation.
+    /// `consumer` is the device on which the evaluation wants the value, if known. `sync` is true
+    /// if a thread waits for the evaluation.
     fn begin(&self, node: &Arc<Node>, consumer: Option<Device>, sync: bool);
 
-    /// Says that a thread waits for the value.
+    /// Notes that a thread waits for the value.
     fn hurry(&self);
 }
 
-/// The rules of an operation. Its [`OperationKey`](super::operation_key::OperationKey) has its name, its version and its
-/// attributes.
+/// The rules of an operation. Its [`OperationKey`](super::operation_key::OperationKey) consists of
+/// its name, its version and its attributes.
 pub(crate) trait Rules: Attribute + Debug + Send + Sync + 'static {
     /// MLX's name of the operation.
     fn name(&self) -> &'static str;
 
-    /// Version of the attributes: raised when the same attributes begin to mean something else.
+    /// Version of the attributes. It is raised when the meaning of the same attributes changes.
     fn version(&self) -> u32 {
         1
     }
 
-    /// Returns true if there can be such a node. All that a node's other rules rely on is checked, for files may say anything:
-    /// codes, axes, numbers of operands, shapes and dtypes.
+    /// Returns true if such a node is valid. It must check all that the node's other rules rely on,
+    /// because files may contain anything: codes, axes, numbers of operands, shapes and dtypes.
     fn admits(&self, node: &Draft<'_>) -> bool;
 
-    /// The instruction that the op is in a fused program, if it is elementwise.
+    /// The instruction for the op in a fused program, if the op is elementwise.
     fn elementwise(&self) -> Option<Elementwise> {
         None
     }
 
-    /// The epilogue that the op can be in a fused program, if it is a reduction.
+    /// The op as an epilogue of a fused program, if it is a reduction.
     fn epilogue(&self) -> Option<Epilogue> {
         None
     }
 
-    /// The anchor that the op can be of a fused program that makes its first operand.
+    /// The op as the anchor of a fused program that computes its first operand, if that is
+    /// possible.
     fn anchor(&self) -> Option<Anchor> {
         None
     }
@@ -257,51 +261,54 @@ pub(crate) trait Rules: Attribute + Debug + Send + Sync + 'static {
         None
     }
 
-    /// Returns true for products of the first operand's rows. Those of the same few rows run one behind another.
+    /// Returns true for products of the rows of the first operand. Products of the same few rows
+    /// run next to each other.
     fn is_product(&self) -> bool {
         false
     }
 
-    /// Returns true if the value is an operand's own. The evaluator then leaves the operands on their devices, and copies
-    /// none to the op's.
+    /// Returns true if the value is an operand's own. The evaluator then leaves the operands on
+    /// their devices, and copies none of them to the op's device.
     fn forwards_operands(&self) -> bool {
         false
     }
 
-    /// Returns true for views and casts: without a scope they have a home device only if their operand has one. Other
-    /// operations with operands are at home on the default device then.
+    /// Returns true for views and casts: without a scope, their result has a home only if their
+    /// operand has one. The results of other operations with operands then have the default device
+    /// as home.
     fn inherits_home(&self) -> bool {
         false
     }
 
-    /// The work outside of all streams that makes the value. Such a node is a constant of every graph that is traced, and no
-    /// other node does its work.
+    /// The work outside all streams that makes the value. Such a node is a constant in every traced
+    /// graph, and no other node does its work.
     fn outside(&self) -> Option<&dyn Outside> {
         None
     }
 
-    /// Evaluates the op by itself. By default no device has a kernel for it: the result comes
-    /// from [`Rules::decompose`].
+    /// Evaluates the op by itself. By default no device has a kernel for the op, and the result
+    /// comes from [`Rules::decompose`].
     fn eval(&self, exec: &Exec, _: &Call<'_>) -> Result<Value> {
         Err(exec.refuse(self.name()))
     }
 
-    /// Adds candidates for the result, made of simpler operations, for a device that has no
-    /// kernel for this one. A candidate that needs an operation which is being decomposed already
-    /// fails.
+    /// Adds candidates for the result, made of simpler operations, for a device that has no kernel
+    /// for this operation. A candidate fails if it needs an operation that is being decomposed
+    /// already.
     fn decompose(&self, d: &Decompose<'_>, candidates: &mut Candidates) {
         if let Some(composite) = self.composite() {
             candidates.add(composite.compose(d.inputs, d.dtype));
         }
     }
 
-    /// The composition that replaces the op before it is planned, where its device has no kernel for it.
+    /// The composition that replaces the op before planning, if its device has no kernel for the
+    /// op.
     fn composite(&self) -> Option<&dyn Composite> {
         None
     }
 
-    /// The operation among operands of other sizes, for graphs that were traced shapeless. By
-    /// default only elementwise operations, and those without operands, can follow.
+    /// Adapts the operation to operands of other sizes, for graphs that were traced shapeless. By
+    /// default this works only for elementwise operations, and for operations without operands.
     fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
         match self.elementwise() {
             Some(_) => r.elementwise(),
@@ -315,12 +322,12 @@ pub(crate) trait Rules: Attribute + Debug + Send + Sync + 'static {
         Err(Error::Value(format!("[vjp] {} has no vjp rule. Define a derivative by custom_function, or use stop_gradient.", self.name()).into()))
     }
 
-    /// Forward rule; `None`: the tangent is zero.
+    /// Forward rule. `None` if the tangent is zero.
     fn jvp(&self, _: &Jvp<'_>) -> Result<Option<Array>> {
         Err(Error::Value(format!("[jvp] {} has no jvp rule. Define a derivative by custom_function, or use stop_gradient.", self.name()).into()))
     }
 
-    /// Batching rule: the mapped result and its mapped axis.
+    /// Batching rule. Returns the mapped result and its mapped axis.
     fn vmap(&self, _: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
         Err(Error::Value(format!("[vmap] {} has no vmap rule. Define a rule by custom_function, or stack the results of single calls.", self.name()).into()))
     }

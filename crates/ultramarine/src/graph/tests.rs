@@ -1,4 +1,5 @@
-//! Keys of operations tell apart what their attributes tell apart, by random attributes of every operation.
+//! Checks with random attributes of every operation: the keys of operations differ if their
+//! attributes differ.
 
 use super::{
     attribute::Attribute,
@@ -15,14 +16,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use ultramarine_abi::schema::reduce as reduce_code;
 use ultramarine_test_support::Rng;
 
-/// Random choices, which are noted: a sample is known by the choices that made it.
+/// Random choices. They are recorded, because a sample is identified by the choices that made it.
 pub(crate) struct Choices {
     rng: Rng,
     made: Vec<usize>,
 }
 
 impl Choices {
-    /// The choices of a seed.
+    /// Makes the choices of a seed.
     pub fn new(seed: u64) -> Choices {
         Choices { rng: Rng::new(seed), made: Vec::new() }
     }
@@ -35,7 +36,7 @@ impl Choices {
     }
 }
 
-/// Names of fields and how their forms are known.
+/// Names of fields, with functions that return the fields' forms.
 pub(crate) type Forms<'a> = &'a [(&'a str, fn() -> String)];
 
 /// The form of a struct's fields.
@@ -57,7 +58,8 @@ pub(crate) fn form_of_enum(variants: &[(&str, Forms<'_>)]) -> String {
 /// Keys of random attributes, each with its type and the choices that made it.
 type Samples = Vec<((&'static str, Vec<usize>), OperationKey)>;
 
-/// Keys of a type's random attributes, whose words are checked to be equal where the choices are.
+/// Keys of a type's random attributes. Checks that equal choices give equal words, and different
+/// choices different words.
 fn samples<T: Attribute>(key: impl Fn(&T) -> OperationKey) -> Samples {
     let mut words = HashMap::new();
     let sample = |seed| {
@@ -73,7 +75,8 @@ fn samples<T: Attribute>(key: impl Fn(&T) -> OperationKey) -> Samples {
     all
 }
 
-/// Checks that keys are equal where types and choices are, and that their bytes and hashes are equal just then.
+/// Checks that keys are equal exactly if types and choices are equal, and that bytes and hashes
+/// agree with that.
 fn check(samples: &Samples) {
     let hash = |key: &OperationKey| {
         let mut hasher = DefaultHasher::new();
@@ -101,7 +104,7 @@ pub(crate) fn check_samples<T: Attribute>() {
 
 macro_rules! operations {
     ($($rules:ident { $($operation:ty),* $(,)? })*) => {
-        /// Keys of all operations whose attributes can be made at random.
+        /// Keys of all operations that can be made with random attributes.
         fn operations() -> Samples {
             [$($(samples(|of: &$operation| {
                 let name = $rules::name(of);

@@ -1,11 +1,14 @@
-//! Traces that are under way, and which arrays belong to one.
+//! Traces that have not ended, and the arrays that belong to them.
 //!
-//! A trace is one call of a function by a transform. The function's arguments belong to it, and so does every array that is
-//! made of one of these before the trace is over, on whatever thread. Arrays of a trace keep their operands when they are
-//! evaluated; the trace's end lets these go. Arrays of nobody's trace let go at once, whatever other threads trace.
+//! A trace is one call of a function by a transform. The function's arguments belong to the trace.
+//! Every array that is made from such an array before the trace ends belongs to it too, on all
+//! threads. Arrays of a trace keep their operands when they are evaluated, and the end of the trace
+//! releases these. Arrays outside all traces release their operands at once, even if other threads
+//! are tracing.
 //!
-//! An array knows one trace, the longest-lived of those it depends on. Of two traces of one thread that is the outer one. Where arrays
-//! of two threads' traces meet, the older trace is made to last until the younger is over, too.
+//! An array knows a single trace: the longest-lived trace that it depends on. Of two traces of one
+//! thread, this is the outer one. If arrays from traces of two threads are combined, the older
+//! trace is kept until the younger one is over, too.
 
 use crate::graph::node::{Inputs, Node};
 use crate::sync::lock;
@@ -13,13 +16,14 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-/// A trace, under way or over. Nodes of the trace refer to it.
+/// The state of a trace, which may be over. Nodes of the trace refer to it.
 pub(crate) struct TraceState {
-    /// Traces that began earlier have lower ones.
+    /// Number of the trace. Traces that began earlier have lower numbers.
     serial: u64,
-    /// The trace inside of which it began, on the same thread.
+    /// The trace of the same thread that surrounds it.
     outer: Option<Arc<TraceState>>,
-    /// Its own [`Tracing`], and younger traces that it has to outlast. None: it is over.
+    /// Number of holders: its own [`Tracing`], and younger traces that it has to outlast. If 0, the
+    /// trace is over.
     holders: AtomicU32,
     kept: Mutex<Kept>,
 }
@@ -28,19 +32,19 @@ pub(crate) struct TraceState {
 #[derive(Default)]
 struct Kept {
     over: bool,
-    /// Evaluated nodes with their operands.
+    /// Evaluated nodes whose operands the trace keeps.
     nodes: Vec<Weak<Node>>,
-    /// Number of nodes at which those that are gone are looked for.
+    /// Number of nodes at which the list is cleared of nodes that no longer exist.
     full: usize,
-    /// Older traces of other threads, which last until this one is over.
+    /// Older traces of other threads, which have to last until this trace is over.
     older: Vec<Arc<TraceState>>,
 }
 
-/// Traces under way, in any thread.
+/// Number of traces that have not ended, on all threads.
 static TRACES: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// The innermost trace that this thread began.
+    /// The innermost trace that this thread has begun.
     static CURRENT: RefCell<Option<Arc<TraceState>>> = const { RefCell::new(None) };
 }
 
@@ -50,13 +54,13 @@ impl TraceState {
         self.holders.load(Ordering::Acquire) > 0
     }
 
-    /// Counts a holder in, unless the trace is over.
+    /// Adds a holder. Returns false if the trace is over.
     fn hold(&self) -> bool {
         let more = |n: u32| if n == 0 { None } else { n.checked_add(1) };
         self.holders.fetch_update(Ordering::AcqRel, Ordering::Relaxed, more).is_ok()
     }
 
-    /// Counts a holder out. After the last one the trace is over.
+    /// Removes a holder. If it was the last one, the trace is over.
     fn let_go(self: &Arc<Self>) {
         let mut ended = vec![self.clone()];
         while let Some(trace) = ended.pop() {
@@ -65,14 +69,15 @@ impl TraceState {
             }
             let Kept { nodes, older, .. } =
                 std::mem::replace(&mut *lock(&trace.kept), Kept { over: true, ..Kept::default() });
-            // Without the lock: what is dropped may be foreign memory.
+            // Drop without the lock, because the operands may be foreign memory.
             nodes.iter().filter_map(Weak::upgrade).for_each(|node| drop(node.release_inputs()));
             ended.extend(older);
             ended.extend(trace.outer.clone());
         }
     }
 
-    /// Has the end of the trace let go of an evaluated node's operands. False if it is over already.
+    /// Makes the end of the trace release an evaluated node's operands. Returns false if the trace
+    /// is over already.
     pub fn keep(&self, node: &Arc<Node>) -> bool {
         let mut kept = lock(&self.kept);
         if kept.over {
@@ -86,7 +91,8 @@ impl TraceState {
         true
     }
 
-    /// The longer-lived of two live traces, which is made so if need be.
+    /// Returns the longer-lived of two live traces. If necessary, the older trace is made to
+    /// outlast the younger one.
     fn longest(a: &Arc<TraceState>, b: &Arc<TraceState>) -> Arc<TraceState> {
         let (old, young) = if a.serial <= b.serial { (a, b) } else { (b, a) };
         let mut at = Some(young);
@@ -97,7 +103,7 @@ impl TraceState {
             at = trace.outer.as_ref();
         }
         let mut kept = lock(&young.kept);
-        // Where one of them is over by now, the other one is all there is.
+        // If one of them is over by now, only the other one matters.
         if kept.over {
             return old.clone();
         }
@@ -111,10 +117,10 @@ impl TraceState {
     }
 }
 
-/// The trace of a node with these operands.
+/// The trace that a node with these operands belongs to.
 #[inline]
 pub(super) fn trace_of(inputs: &Inputs) -> Option<Arc<TraceState>> {
-    // Nodes are made more often than anything else.
+    // Check the counter first, because making nodes is very frequent.
     if TRACES.load(Ordering::Relaxed) == 0 { None } else { longest_of(inputs) }
 }
 
@@ -133,16 +139,16 @@ fn longest_of(inputs: &Inputs) -> Option<Arc<TraceState>> {
     found
 }
 
-/// A trace while it is under way: the function runs, and transforms walk its graph. Dropping it
-/// ends the trace.
+/// A trace that has not ended: the function runs, and transforms walk its graph. Dropping it ends
+/// the trace.
 pub(crate) struct Tracing(Arc<TraceState>);
 
 impl Tracing {
-    /// Begins a trace, inside of those that the calling thread is in.
+    /// Begins a trace inside the calling thread's current trace.
     pub fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         TRACES.fetch_add(1, Ordering::Relaxed);
-        // A thread that is ending has no current trace.
+        // A thread that is exiting has no current trace.
         let current = CURRENT.try_with(|current| current.borrow().clone());
         let outer = current.ok().flatten().filter(|trace| trace.hold());
         let trace = Arc::new(TraceState {
@@ -155,12 +161,13 @@ impl Tracing {
         Tracing(trace)
     }
 
-    /// Returns the trace, for nodes that begin in it without operands.
+    /// Returns the trace, for nodes without operands that begin in it.
     pub fn state(&self) -> Arc<TraceState> {
         self.0.clone()
     }
 
-    /// Returns true while any thread traces. It says nothing of an array, so few things may ask it.
+    /// Returns true while any thread traces. Rarely useful, because it says nothing about a
+    /// particular array.
     pub fn active() -> bool {
         TRACES.load(Ordering::Relaxed) > 0
     }
@@ -176,7 +183,7 @@ impl Tracing {
 
 impl Drop for Tracing {
     fn drop(&mut self) {
-        // Coroutines may end traces in another order than they began.
+        // Coroutines may end traces in another order than they began them.
         let innermost = |now: &Option<Arc<TraceState>>| {
             now.as_ref().is_some_and(|trace| Arc::ptr_eq(trace, &self.0))
         };
