@@ -1,8 +1,11 @@
-//! Evaluations of one task whose operands have values, and of views of its result, by the calling thread, on the host.
+//! Evaluates a single task and views of its result on the host, by the calling thread, if all
+//! operands have values.
 //!
-//! The task is an operation, or a tree of a few elementwise operations that nothing else refers to, with a reduction as
-//! epilogue: what planning makes one task of, too. Its evaluation waits for nothing, so it needs no place in the order of
-//! evaluations, and takes no lock of the scheduler: it owns its stream, if that is idle, which is what a fork waits for.
+//! The task is one operation, or a tree of a few elementwise operations that have no other
+//! references, with a reduction as an optional epilogue. Planning would make a single task of these
+//! too. The evaluation waits for nothing, so it needs no place in the order of evaluations, and
+//! takes no scheduler lock. It runs only if its stream is idle, and then owns the stream. A fork
+//! waits until streams have no owner.
 
 use super::grouping::{Epilogue, Member, Task, closes, is_constant, single};
 use super::lower::{self, Entry};
@@ -20,19 +23,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use ultramarine_runtime::interrupt;
 
-/// Most elements of an array in an evaluation during which a caller may keep a lock.
+/// Limit on the elements of an array in an evaluation during which a caller may hold a lock.
 const SMALL: usize = 4096;
 
-/// Most operations of a tree. Larger graphs have executables.
+/// Limit on the operations of a tree. Larger graphs have executables.
 const MOST: usize = 6;
 
-/// Evaluates a lazy node. `Some(false)`: it was given up. `None`: it is not for here.
+/// Evaluates a lazy node. `Some(false)`: the evaluation was given up. `None`: the node has to be
+/// evaluated in another way.
 pub(super) fn run(node: Arc<Node>) -> Option<bool> {
     run_up_to(node, usize::MAX)
 }
 
-/// An evaluation of an array that takes place if it is one command on a few elements, whose operands have values, on the host.
-/// It needs no handle of the array.
+/// An evaluation on the host that runs only if it is one command on a few elements, whose operands
+/// have values. It needs no handle of the array.
 pub struct SmallEvaluation(Arc<Node>);
 
 impl SmallEvaluation {
@@ -42,8 +46,8 @@ impl SmallEvaluation {
         SmallEvaluation(array.node().clone())
     }
 
-    /// Evaluates the array, if that is small. Nothing is waited for, so that a caller may hold an interpreter's lock meanwhile.
-    /// False if the array is left as it was, for [`super::eval`].
+    /// Evaluates the array if the evaluation is small. It waits for nothing, so a caller may hold
+    /// an interpreter's lock. Returns false if the array was left unchanged, for [`super::eval`].
     pub fn run(self) -> bool {
         run_up_to(self.0, SMALL) == Some(true)
     }
@@ -54,7 +58,7 @@ fn run_up_to(node: Arc<Node>, most: usize) -> Option<bool> {
     if stream.device != Device::CPU || node.op.is_given() || node.is_done() {
         return None;
     }
-    // A profile shows how an evaluation was planned; inside of a job the stream is owned.
+    // A profile needs the planned evaluation. Inside a job, the job owns the stream.
     if profile::recorder().is_some() || deferred_deleters::in_job() {
         return None;
     }
@@ -69,7 +73,7 @@ fn run_up_to(node: Arc<Node>, most: usize) -> Option<bool> {
         carries: false,
         epilogue: None,
     };
-    // The outermost first.
+    // The outermost view comes first.
     let mut views = Inputs::new();
     let mut root = node;
     while let Some(operand) = viewed(&root).filter(|operand| plan.takes(operand)) {
@@ -78,11 +82,12 @@ fn run_up_to(node: Arc<Node>, most: usize) -> Option<bool> {
     let constants = plan.find(&root)?;
     register_fork_hook();
     let owner = stream::state(stream)?.try_own()?;
-    // A fork that began before the stream was owned may not see that it is; one that begins now does.
+    // A fork that began before the stream was owned may not see the owner, so give up. A later fork
+    // sees it.
     if FORKING.load(Ordering::SeqCst) {
         return None;
     }
-    // From the top, which others may know of.
+    // Claim from the top down, because only the top nodes may be known to other threads.
     let nodes = || views.iter().chain([&root]).chain(plan.below.iter().rev()).chain(&constants);
     if let Some(taken) = nodes().position(|node| !node.claim()) {
         nodes().take(taken).for_each(|node| node.release_claim());
@@ -97,28 +102,29 @@ fn run_up_to(node: Arc<Node>, most: usize) -> Option<bool> {
     Some(!cut)
 }
 
-/// A task under way of being found.
+/// The state of the search for a task.
 struct Plan {
     device: &'static DeviceState,
     stream: Stream,
-    /// Most elements of an array.
+    /// Limit on the elements of an array.
     most: usize,
-    /// The tree without its root, operands first.
+    /// The nodes of the tree except its root, operands first.
     below: Inputs,
-    /// Operations of the tree, from the root down.
+    /// Number of operations of the tree, from the root down.
     operations: usize,
-    /// Operands that have values.
+    /// Number of operands that have values.
     inputs: usize,
-    /// There are programs for such a root.
+    /// True if the device has programs for such a root.
     fuses: bool,
-    /// The tree has constants.
+    /// True if the tree has constants.
     carries: bool,
     /// The root, if it is a reduction.
     epilogue: Option<Epilogue>,
 }
 
 impl Plan {
-    /// Finds what is below the root. Returns the constants that have to be evaluated before, or `None` if it is not one task.
+    /// Collects the nodes below the root. Returns the constants that have to be evaluated first, or
+    /// `None` if the nodes are not one task.
     fn find(&mut self, root: &Arc<Node>) -> Option<Inputs> {
         if !is_alone(root) || root.size() > self.most {
             return None;
@@ -143,7 +149,7 @@ impl Plan {
         (found && self.inputs <= self.device.fused_inputs()).then_some(constants)
     }
 
-    /// Takes operations of this shape into the tree, from their consumer's operands on.
+    /// Adds operations of this shape to the tree, beginning with the operands of their consumer.
     fn grow(&mut self, inputs: &[Arc<Node>], shape: &[usize]) -> bool {
         inputs.iter().all(|operand| {
             let constant = is_constant(operand);
@@ -153,7 +159,8 @@ impl Plan {
                 return true;
             }
             if constant {
-                // Programs carry it. A reduction by itself would have no operand.
+                // Programs carry the constant. But a reduction of only a constant would have no
+                // operand left.
                 return !operand.is_done() && inputs.len() + self.operations > 2;
             }
             let grows = operand.op.elementwise().is_some()
@@ -169,13 +176,13 @@ impl Plan {
         })
     }
 
-    /// Counts an operation in, before those below it. False if there are too many.
+    /// Counts an operation before those below it. Returns false if there are too many.
     fn counts_in(&mut self) -> bool {
         self.operations += 1;
         self.operations <= MOST
     }
 
-    /// Returns true for a lazy node that runs where the root does.
+    /// Returns true for a lazy node on the root's stream that is small enough.
     fn takes(&self, node: &Node) -> bool {
         !node.is_done() && node.place.stream == self.stream && node.size() <= self.most
     }
@@ -189,7 +196,8 @@ impl Plan {
         if !self.fuses {
             return single(Entry::new(root));
         }
-        // A reduction by itself runs as an operation: its plan is found faster than a program's.
+        // A reduction alone runs as an operation, because its plan is found faster than a
+        // program's.
         let program = self.carries || !self.below.is_empty();
         let mut members = SmallVec::new();
         for node in self.below {
@@ -200,18 +208,18 @@ impl Plan {
     }
 }
 
-/// The lazy operand of a view, if that is its only use.
+/// The lazy operand of a view, if the view is its only use.
 fn viewed(node: &Node) -> Option<Arc<Node>> {
     node.op.get::<View>()?;
     node.with_inputs(|inputs| inputs.first().filter(|operand| is_sole(operand)).cloned())
 }
 
-/// Returns true if nothing but one operation refers to a node.
+/// Returns true if only one operation refers to the node.
 fn is_sole(node: &Arc<Node>) -> bool {
     Arc::strong_count(node) == 1 && node.handles.load(Ordering::Acquire) == 0
 }
 
-/// Returns true for an operation that is one task.
+/// Returns true for an operation that is a task by itself.
 fn is_alone(node: &Node) -> bool {
     let op = &node.op;
     let whole = !op.is_composite() || lower::lacking(node).is_none();
@@ -231,7 +239,7 @@ mod tests {
 
     #[test]
     fn one_operation_and_its_views_are_small() -> Result<()> {
-        // Other tests do not work on it.
+        // A stream of its own, so that no other test uses it.
         let _scope = stream::Scope::new(stream::new_stream(Device::CPU)?);
         let x = Array::from_slice(&[1f32, 2., 3., 4., 5., 6.], &[2, 3])?;
         let sum = x.add(&x)?;
@@ -282,7 +290,7 @@ mod tests {
         let x = Array::from_slice(&[1f32, 2., 3.], &[3])?;
         let lazy = x.exp()?;
         let above = lazy.add(&x)?;
-        // Operands without values, and a view of what others hold.
+        // Operands without values, and a view of an array with other holders.
         for left in [&above, &lazy.reshape(&[3, 1])?] {
             assert!(!eval_if_small(left) && !left.is_evaluated() && !lazy.is_evaluated());
         }

@@ -1,8 +1,14 @@
-//! The structure of a graph in words. Graphs of equal words are computed by the same commands, on other memory.
+//! The structure of a graph as a list of words. Graphs with equal words run the same commands, on
+//! other memory.
 //!
-//! The words name each node's operation with its attributes (but of constants not the number), its shape, its dtype and its operands, by their places on the
-//! tape; the operands that have values already, with their layouts; and the nodes that are asked for, because others than
-//! the tape hold them. References are counted before anything runs, as an evaluation counts them when it gets there.
+//! The words contain:
+//! - for each node its operation with the attributes (except the numbers of constants), its shape,
+//!   its dtype, and its operands by their places on the tape
+//! - the operands that already have values, with their layouts
+//! - the nodes that are requested, because there are holders outside the tape
+//!
+//! References are counted before anything runs, with the result that an evaluation would get at the
+//! node.
 
 use super::binding::{self, Bound};
 use super::lower::Tape;
@@ -17,44 +23,46 @@ use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Most words of a structure: of larger graphs the nodes are a small part of the cost.
+/// Limit on the words of a structure. In larger graphs, nodes cause only a small part of the cost.
 pub(super) const MOST_WORDS: usize = 1 << 18;
 
-/// Most different numbers of constants that may be others at the next evaluation. Further ones are part of the structure.
+/// Limit on the different numbers of constants that may change between evaluations. Further numbers
+/// are part of the structure.
 const MOST_NUMBERS: usize = 32;
 
-/// Operands up to which looking at all costs less than a map.
+/// Up to this many operands, a linear search costs less than a map.
 const FEW: usize = 8;
 
-/// An operand that has a value, and stays where it is while its commands run.
+/// An operand that has a value, and keeps it while the commands run.
 pub(super) struct External {
     pub node: Arc<Node>,
     /// References to it from nodes of the tape.
     edges: usize,
-    /// Number of operands in its buffer, if that may be taken over; else 0.
+    /// Number of operands in its buffer if the buffer may be overwritten, otherwise 0.
     taken: u32,
 }
 
 impl External {
     fn bound<'a>(&'a self, value: &'a Value, device: &DeviceState) -> Bound<'a> {
-        // Memory elsewhere is copied. The list has a reference, too.
+        // Memory on another device is copied. The list itself holds a reference too.
         let here = value.buffer.device() == device.device;
         Bound { node: &self.node, value, references: if here { self.edges + 1 } else { 0 } }
     }
 
-    /// Returns true if the memory may be taken over.
+    /// Returns true if the memory may be overwritten.
     pub fn may_be_taken(&self) -> bool {
         self.taken > 0
     }
 
-    /// Returns true if the memory may be taken over still, where it was when the words were made.
+    /// Returns true if the memory may still be overwritten, and is still where it was when the
+    /// words were made.
     pub fn is_as_before(&self, device: &DeviceState) -> bool {
         let still = |value| binding::is_still_ours(&self.bound(value, device), self.taken);
         self.taken == 0 || self.node.value().is_some_and(still)
     }
 }
 
-/// The memory that structures are made in.
+/// Reusable memory for making structures.
 #[derive(Default)]
 pub(super) struct Scratch {
     words: Vec<u64>,
@@ -66,15 +74,15 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// The structure of what an evaluation claimed on one stream of a device. `None` if its commands are not to be had by
-    /// their structure.
+    /// Makes the structure of the nodes that an evaluation claimed on one stream of a device.
+    /// `None` if the commands cannot be identified by their structure.
     pub fn structure(
         &mut self,
         tape: &Tape,
         device: &'static DeviceState,
         segment: Option<u32>,
     ) -> Option<Structure> {
-        // A structure that was not given back leaves what was known of its nodes.
+        // A structure that was not returned by `keep` may have left entries about its nodes.
         self.references.clear();
         self.places.clear();
         let mut structure = Structure {
@@ -93,7 +101,7 @@ impl Scratch {
         }
     }
 
-    /// Takes the memory of a structure back, with the references to its operands.
+    /// Takes back the memory of a structure, and drops its references to operands.
     pub fn keep(&mut self, mut structure: Structure) {
         structure.words.clear();
         structure.externals.clear();
@@ -104,8 +112,9 @@ impl Scratch {
         (self.wanted, self.numbers) = (wanted, numbers);
     }
 
-    /// Of each node of a tape a hash of its operation, operands and shape, and of the layouts of operands that have values;
-    /// `None` where evaluations cannot be told apart. Numbers of constants are left out.
+    /// Hashes each node of a tape: its operation, operands and shape, and the layouts of operands
+    /// that have values. `None` if evaluations of the node cannot be distinguished. Numbers of
+    /// constants are left out.
     pub fn hashes(&mut self, tape: &Tape, device: &'static DeviceState) -> Vec<Option<u64>> {
         self.references.clear();
         self.places.clear();
@@ -142,8 +151,8 @@ impl Scratch {
         let mut words = OperationWords::new(std::mem::take(list));
         words.push(std::ptr::from_ref(device).addr() as u64);
         words.push(device.plan_generation() << 1 | super::fusion() as u64);
-        // Each segment has commands of its own, though another one has such operations, too: what a backend records of them
-        // is for the same weights each time.
+        // Each segment has its own commands, even if another segment has equal operations, because
+        // a backend's recording is tied to the same weights each time.
         words.push((n as u64) << 32 | segment.map_or(0, |segment| u64::from(segment) + 1));
         self.references.resize(n, 0);
         let whole = tape.entries.iter().all(|entry| {
@@ -157,7 +166,7 @@ impl Scratch {
         externals.iter_mut().zip(taken).for_each(|(e, taken)| e.taken = taken);
         for (i, (entry, references)) in tape.entries.iter().zip(&self.references).enumerate() {
             let node = &entry.node;
-            // One reference is the tape's own.
+            // One reference belongs to the tape.
             if node.handles.load(Ordering::Acquire) > 0
                 || Arc::strong_count(node) > *references as usize + 1
             {
@@ -179,7 +188,7 @@ impl Scratch {
         externals: &mut Vec<External>,
         numbers: &mut Vec<Scalar>,
     ) -> Option<()> {
-        // A trace keeps operands.
+        // A trace keeps the operands.
         if node.is_traced() {
             return None;
         }
@@ -208,7 +217,7 @@ impl Scratch {
         })
     }
 
-    /// The number of an operand that is not on the tape.
+    /// Returns the index of an operand that is not on the tape.
     fn external(&mut self, externals: &mut Vec<External>, node: &Arc<Node>) -> Option<u32> {
         let known = match externals.len() <= FEW {
             true => externals.iter().position(|e| Arc::ptr_eq(&e.node, node)),
@@ -217,7 +226,8 @@ impl Scratch {
         let number = match known {
             Some(number) => number,
             None => {
-                // Another evaluation computes it, or it failed; results of several outputs are more than the value.
+                // Without a value, the operand failed or another evaluation computes it. A node of
+                // several outputs has more than one value.
                 node.value()?;
                 if node.op.get::<MultiOutput>().is_some_and(|multi| !multi.is_result()) {
                     return None;
@@ -237,7 +247,8 @@ impl Scratch {
     }
 }
 
-/// Describes a constant by the place of its number among those of the graph. False if it has none.
+/// Describes a constant by the index of its number among the graph's numbers. Returns false if the
+/// node has no number.
 fn constant(words: &mut OperationWords, node: &Node, numbers: &mut Vec<Scalar>) -> bool {
     let Some(Fill { value, spread }) = node.op.get::<Fill>() else { return false };
     let place = match numbers.iter().position(|number| number == value) {
@@ -247,7 +258,7 @@ fn constant(words: &mut OperationWords, node: &Node, numbers: &mut Vec<Scalar>) 
             numbers.len() - 1
         }
         None => {
-            // No kind of operation.
+            // No kind of operation has this number.
             words.push(u64::MAX);
             return false;
         }
@@ -257,14 +268,14 @@ fn constant(words: &mut OperationWords, node: &Node, numbers: &mut Vec<Scalar>) 
     true
 }
 
-/// Describes an operation of several outputs.
+/// Describes an operation with several outputs.
 fn several(words: &mut OperationWords, node: &Node, multi: &MultiOutput) -> Option<()> {
     if multi.rules().subgraph().is_some() {
-        // It has executables of its own.
+        // The operation has executables of its own.
         return None;
     }
     if multi.rules().forwards_operands() {
-        // The rules are for transforms: the results are the last operands.
+        // The rules matter to transforms only, and the results are the last operands.
         words.push(node.op.kind());
         words.push(multi.len() as u64);
         return Some(());
@@ -278,7 +289,7 @@ fn several(words: &mut OperationWords, node: &Node, multi: &MultiOutput) -> Opti
     Some(())
 }
 
-/// Describes an operand that has a value, but for its layout.
+/// Describes an operand that has a value, without its layout.
 fn external(words: &mut OperationWords, external: &External, device: &DeviceState) -> Option<()> {
     let node = &external.node;
     let value = node.value()?;
@@ -288,13 +299,13 @@ fn external(words: &mut OperationWords, external: &External, device: &DeviceStat
     words.push(rank << 16 | elsewhere << 9 | (constant.is_some() as u64) << 8 | dtype);
     node.shape.iter().for_each(|size| words.push(*size as u64));
     if let Some(constant) = constant {
-        // Programs carry the number.
+        // Programs carry the number, so it is part of the words.
         words.push(constant.bits());
     }
     Some(())
 }
 
-/// The place of a node on the tape.
+/// Returns the place of a node on the tape.
 #[inline]
 pub(super) fn slot(tape: &Tape, node: &Node) -> Option<usize> {
     if node.mark.load(Ordering::Relaxed) != tape.mark {
@@ -304,7 +315,7 @@ pub(super) fn slot(tape: &Tape, node: &Node) -> Option<usize> {
     tape.entries.get(slot).is_some_and(|e| std::ptr::eq(&*e.node, node)).then_some(slot)
 }
 
-/// A hash of the operations of a tape, their dtypes and ranks, and their operands, whatever the sizes.
+/// Hashes the operations of a tape with their dtypes, ranks and operands, but not the sizes.
 pub(super) fn skeleton(tape: &Tape) -> u64 {
     let mut words: Vec<u64> = Vec::with_capacity(4 * tape.entries.len());
     for entry in &tape.entries {
@@ -319,7 +330,7 @@ pub(super) fn skeleton(tape: &Tape) -> u64 {
     hash_of(&words)
 }
 
-/// A hash of words, of four sums that do not wait for each other.
+/// Hashes words by four independent sums, which the processor can compute in parallel.
 fn hash_of(words: &[u64]) -> u64 {
     let mix =
         |sum: u64, word: u64| (sum ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
@@ -333,24 +344,25 @@ fn hash_of(words: &[u64]) -> u64 {
     sums.iter().chain(rest).fold(words.len() as u64, |sum, word| mix(sum, *word))
 }
 
-/// A graph's structure, with the nodes that its commands run for.
+/// The structure of a graph, and the nodes that its commands run for.
 pub(super) struct Structure {
     pub words: Vec<u64>,
     pub hash: u64,
     /// Operands that have values.
     pub externals: Vec<External>,
-    /// Places on the tape of nodes that others hold, too.
+    /// Places on the tape of nodes that have other holders.
     pub wanted: Vec<u32>,
-    /// Numbers of constants. The words say which constants have the same one, but not which.
+    /// Numbers of constants. The words say which constants share a number, but not its value.
     pub numbers: Vec<Scalar>,
 }
 
-/// The operands of all nodes of a tape, which nobody else can reach any more.
+/// Takes the operands of all nodes of a tape. No other thread can reach the nodes.
 pub(super) fn take_inputs(tape: &Tape) -> Vec<Inputs> {
     tape.entries.iter().map(|e| e.node.release_inputs()).collect()
 }
 
-/// The values of operands on the device of `exec`. `None`, or an error, if an evaluation would not find them as before.
+/// The values of operands on the device of `exec`. `None`, or an error, if an evaluation would not
+/// find them as before.
 pub(super) fn values(
     exec: &crate::backend::Exec,
     externals: &[External],
@@ -359,7 +371,8 @@ pub(super) fn values(
         let (node, value) = (&external.node, external.node.value()?);
         let operand = crate::backend::Operand { value, shape: &node.shape, dtype: node.dtype };
         let here = exec.local(&operand).ok()?;
-        // A copy of a part would be another one each time; a mirror is kept, and found.
+        // A copy of a part of the memory would differ each time, but a mirror is kept and found
+        // again.
         let same = value.buffer.device() == exec.device.device
             || (here.offset, here.buffer.bytes()) == (value.offset, value.buffer.bytes())
                 && value.buffer.mirrored(exec.device.device).is_some();

@@ -1,4 +1,5 @@
-//! Evaluations that the calling thread gives to a device itself, although it does not wait for them.
+//! Evaluations that the calling thread submits to a device itself, although it does not wait for
+//! them.
 
 use super::lower::Tape;
 use super::repeated;
@@ -8,17 +9,22 @@ use crate::stream::Stream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Most nodes of such an evaluation, unless they have an executable. Larger ones go to a worker, so that the caller builds
-/// the next graph meanwhile.
+/// Limit on the nodes of such an evaluation, unless it has an executable. Larger ones go to a
+/// worker, so that the caller can build the next graph in the meantime.
 const MOST_NODES: usize = 8;
 
-/// Bytes of an operand in other memory that is brought to the device on the way.
+/// Limit on the bytes of an operand that has to be copied to the device first.
 const SMALL: usize = 16 << 10;
 
-/// Returns true if it costs less to submit an evaluation than to hand it to a worker, and nothing in it makes the caller
-/// wait: its device runs ahead, its operands are there, and it is a few elementwise operations, views and constants, or one
-/// of its size just ran by its executable. (Other operations may have no kernel, and then wait for the device to run on the
-/// host. A product costs its library so much time on the host that it is better spent by a worker.)
+/// Returns true if submitting an evaluation costs less than handing it to a worker, and the caller
+/// would not have to wait. The conditions are:
+/// - The device runs asynchronously.
+/// - The operands have values.
+/// - The evaluation is a few elementwise operations, views and constants, or an evaluation of its
+///   size has just run by its executable.
+///
+/// Other operations may have no kernel, and would then wait for the device in order to run on the
+/// host. A matrix product takes the library so much time on the host that a worker should spend it.
 pub(super) fn is_cheap(tape: &Tape, stream: Stream) -> bool {
     let n = tape.entries.len();
     let repeats = repeated::is_likely(n);
@@ -41,11 +47,12 @@ fn is_light(node: &Node) -> bool {
         || op.rules().is_some_and(|rules| rules.inherits_home())
 }
 
-/// Returns true if a node's operands are on the device, small, or claimed with it.
+/// Returns true if each operand is on the device, small, or claimed by the same evaluation.
 fn has_operands(node: &Node, tape: &Tape, device: &DeviceState) -> bool {
     let is_there = |operand: &Arc<Node>| match operand.value() {
         Some(value) => value.buffer.device() == device.device || value.buffer.bytes() <= SMALL,
-        // Another evaluation's has to be waited for. (A failure is no wait.)
+        // An operand of another evaluation would have to be waited for. A failed operand needs no
+        // wait.
         None => operand.is_done() || operand.mark.load(Ordering::Relaxed) == tape.mark,
     };
     node.with_inputs(|inputs| inputs.iter().all(is_there))

@@ -1,4 +1,4 @@
-//! Values of arrays: what evaluates one, and reads its elements.
+//! Values of arrays: evaluation, and access to the elements.
 
 use crate::backend::Operand;
 use crate::dtype::{Dtype, Element};
@@ -7,7 +7,7 @@ use crate::shape::{self, Show};
 use crate::{array::Array, backend, node::Value, ops, scalar::Scalar};
 use ultramarine_runtime::backend::executable;
 
-/// The number of a scalar that is one of the integers, or was one before its conversion.
+/// Returns a scalar as an integer, if the scalar is an integer, or was one before its conversion.
 fn exact(scalar: Scalar) -> i128 {
     match scalar.dtype() {
         Dtype::Uint64 => scalar.bits().into(),
@@ -17,10 +17,10 @@ fn exact(scalar: Scalar) -> i128 {
 }
 
 impl Array {
-    /// Computes it, if that has not happened yet.
+    /// Evaluates the array, unless it is evaluated already.
     ///
     /// # Errors
-    /// Whatever fails on the way: [`Error::Memory`], [`Error::Runtime`] ...
+    /// Any error of the evaluation: [`Error::Memory`], [`Error::Runtime`] ...
     pub fn eval(&self) -> Result<()> {
         match self.node().value() {
             Some(value) => value.buffer.ready(),
@@ -37,14 +37,15 @@ impl Array {
         self.node().value().ok_or_else(|| Error::runtime("eval", "the array has no value"))
     }
 
-    /// The evaluated value in memory that the host can address: its own, if it is that, else a
-    /// copy that others share, which must not be written to. The second part says whether
-    /// it is the array's own.
+    /// Returns the evaluated value in memory that the host can address: the array's own memory if
+    /// possible, otherwise a shared copy, which must not be written to. The flag is true if the
+    /// memory is the array's own.
     ///
     /// # Errors
     /// As [`Array::eval`].
     pub fn host_value(&self) -> Result<(Value, bool)> {
-        // The caller may choose what it does by these values, which a recording of commands would not repeat.
+        // The caller may act on these values, and a recording of commands would not repeat that
+        // decision.
         executable::give_up();
         let value = self.value()?;
         if !value.buffer.as_ptr().is_null() || value.buffer.bytes() == 0 {
@@ -53,16 +54,17 @@ impl Array {
         Ok((self.on_host()?, false))
     }
 
-    /// The evaluated value on the host: the array's own, a mirror, or a copy of a small part of a device's buffer. Unlike
-    /// [`Array::host_value`] it copies device memory that the host can address, too.
+    /// The evaluated value on the host: the array's own memory, a mirror, or a copy of a small part
+    /// of a device's buffer. Unlike [`Array::host_value`], it also copies device memory that the
+    /// host can address.
     pub(crate) fn on_host(&self) -> Result<Value> {
         executable::give_up();
         let operand = Operand { value: self.value()?, shape: self.shape(), dtype: self.dtype() };
         backend::on_device(&operand, backend::host(), None)
     }
 
-    /// Evaluates and returns a row-major array with the same elements (itself when
-    /// it is one already), in host memory.
+    /// Evaluates the array and returns a row-major array in host memory with the same elements.
+    /// Returns the array itself if it is one already.
     ///
     /// # Errors
     /// As [`Array::eval`].
@@ -71,7 +73,8 @@ impl Array {
         if shape::is_contiguous(self.shape(), &value.strides) {
             return Ok(self.clone());
         }
-        // Where the memory is, whatever device is the default one: nothing travels for this.
+        // Use the device that has the memory, whatever the default device is, so that no data is
+        // transferred.
         let here = crate::default_stream(value.buffer.device())?;
         let copy = crate::with_stream(here, || ops::copy::contiguous(self));
         copy.eval()?;
@@ -111,8 +114,8 @@ impl Array {
         self.with_bytes(|bytes| {
             let n = self.size();
             let mut out = Vec::<T>::with_capacity(n);
-            // SAFETY: `bytes` are n elements of T, and `out` has room for them. Memory
-            // from outside may hold any bytes, of which a bool can be but two.
+            // SAFETY: `bytes` are n elements of T, and `out` has room for them. Imported memory may
+            // hold any bytes, so those of bools are converted to 0 or 1.
             unsafe {
                 let target = out.as_mut_ptr() as *mut u8;
                 std::ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len());
