@@ -1,4 +1,4 @@
-//! Gradients that compute again what they need, instead of keeping it.
+//! Gradients that compute intermediate values again instead of keeping them.
 
 use super::Tree;
 use super::enclosed::{self, Enclosing, Function, Operands};
@@ -9,12 +9,12 @@ use crate::ops::{Cotangents, Opaque, Vmap};
 use crate::{array::Array, shape::Shape, sync::lock};
 use std::sync::{Arc, Mutex};
 
-/// Returns a function that computes `f`, and computes it again in a gradient instead of keeping its
-/// intermediate values: less memory for more work.
+/// Returns a function that computes `f`. For a gradient, it computes `f` again instead of keeping
+/// the intermediate values. It needs less memory, but more work.
 ///
-/// Gradients are those of `f`, also with respect to arrays that it closes over. `f` is called once
-/// more for each gradient, so it should depend on its argument alone. Checkpoints nest, and `vmap`
-/// of one is one.
+/// Gradients are those of `f`, also with respect to arrays that `f` closes over. Each gradient
+/// calls `f` once more, so `f` should depend on its argument alone. Checkpoints can be nested, and
+/// `vmap` of a checkpoint is a checkpoint.
 ///
 /// ```
 /// use ultramarine::{Array, transforms::{checkpoint, grad}};
@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex};
 /// ```
 ///
 /// # Errors
-/// The returned function gives what `f` gives.
+/// The returned function returns the errors of `f`.
 pub fn checkpoint<P, R>(
     f: impl Fn(&P) -> Result<R> + Send + Sync + 'static,
 ) -> impl Fn(&P) -> Result<R>
@@ -63,10 +63,10 @@ where
     }
 }
 
-/// Calls a function of arrays once, as [`checkpoint`] does.
+/// Calls a function of arrays once, with the behaviour of [`checkpoint`].
 ///
 /// # Errors
-/// What `f` returns.
+/// Those of `f`.
 pub fn checkpointed(
     f: impl Fn(&[Array]) -> Result<Vec<Array>> + Send + Sync + 'static,
     arguments: &[Array],
@@ -91,7 +91,8 @@ impl Enclosing for Checkpoint {
 
     fn vjp(&self, operands: Operands, v: &MultiOutputVjp<'_>) -> Result<Cotangents> {
         let cotangents = v.all_cotangents();
-        // Nothing is computed again before it is needed.
+        // Make the arguments wait for the cotangents, so that nothing is computed again before it
+        // is needed.
         let arguments: Vec<Array> =
             operands.arguments(v.primals).iter().map(|a| a.after(&cotangents)).collect();
         reverse(&*self.0, &arguments, operands.captured(v.primals), cotangents)

@@ -1,4 +1,4 @@
-//! Functions with transforms of the user's own.
+//! Functions with custom rules for transforms.
 
 use super::enclosed::{self, Enclosing, Function, Operands};
 use super::jvp::forward;
@@ -15,21 +15,21 @@ use crate::shape::{self, Shape, Show};
 use std::fmt;
 use std::sync::Arc;
 
-/// Arguments, cotangents of the outputs, outputs.
+/// Gets the arguments, the cotangents of the outputs, and the outputs.
 type Reverse = dyn Fn(&[Array], &[Array], &[Array]) -> Result<Vec<Option<Array>>> + Send + Sync;
-/// Arguments and their tangents.
+/// Gets the arguments and their tangents.
 type Forward = dyn Fn(&[Array], &[Option<Array>]) -> Result<Vec<Option<Array>>> + Send + Sync;
-/// Arguments and their mapped axes.
+/// Gets the arguments and their mapped axes.
 type Batching =
     dyn Fn(&[Array], &[Option<usize>]) -> Result<Vec<(Array, Option<isize>)>> + Send + Sync;
 
-/// A function of arrays with reverse, forward and batching rules of its own, each of which is
-/// optional: a transform without a rule is that of the function itself.
+/// A function of arrays with its own reverse, forward and batching rules. Each rule is optional:
+/// without it, the transform uses the operations of the function.
 ///
-/// Rules are functions of arrays too, through which transforms go in turn. Like any function of
-/// MLX's kind, one with a rule is pure: arrays that it closes over are constants to derivatives (`vmap` maps
-/// over them nevertheless, where it has no rule). Errors of functions and rules surface as they are;
-/// for those of the caller's own there is [`Error::other`].
+/// Rules are functions of arrays too, so transforms can be applied to them. As in MLX, a function
+/// with a rule must be pure: arrays that it closes over are constants to derivatives. (Without a
+/// batching rule, `vmap` does map over them.) Errors of functions and rules are returned unchanged;
+/// [`Error::other`] wraps a caller's own error.
 ///
 /// ```
 /// use ultramarine::{Array, transforms::{CustomFunction, grad}};
@@ -60,14 +60,13 @@ impl fmt::Debug for CustomFunction {
 }
 
 impl CustomFunction {
-    /// Makes a function without rules of its own: transforms go through its operations until rules
-    /// are set.
+    /// Makes a function without custom rules. Transforms use its operations until rules are set.
     pub fn new(f: impl Fn(&[Array]) -> Result<Vec<Array>> + Send + Sync + 'static) -> Self {
         CustomFunction { f: Arc::new(f), vjp: None, jvp: None, vmap: None }
     }
 
-    /// Sets the reverse rule. It gets the arguments, a cotangent for each output (of its shape) and
-    /// the outputs. It returns a cotangent for each argument (`None`: zero).
+    /// Sets the reverse rule. It gets the arguments, a cotangent for each output (with the output's
+    /// shape), and the outputs. It returns a cotangent for each argument (`None`: zero).
     pub fn with_vjp(
         mut self,
         rule: impl Fn(&[Array], &[Array], &[Array]) -> Result<Vec<Option<Array>>>
@@ -105,8 +104,8 @@ impl CustomFunction {
     /// Calls the function.
     ///
     /// # Errors
-    /// What the function returns. Transforms return what a rule returns, and [`Error::Value`] for a rule that
-    /// returns another number of arrays, or others, than it should.
+    /// Those of the function. Transforms also return the errors of a rule, and [`Error::Value`] if
+    /// a rule returns the wrong number of arrays, or arrays of the wrong shape or dtype.
     pub fn call(&self, arguments: impl Arrays) -> Result<Vec<Array>> {
         let arguments = &arguments.owned()[..];
         if self.vjp.is_none() && self.jvp.is_none() && self.vmap.is_none() {
@@ -118,7 +117,7 @@ impl CustomFunction {
 
 const NAME: &str = "custom_function";
 
-/// Checks that a rule returned one array (or none) for each of `wanted`.
+/// Checks that a rule returned `wanted` arrays (or `None`s).
 fn count(rule: &str, given: usize, wanted: usize, of: &str) -> Result<()> {
     if given == wanted {
         return Ok(());
@@ -126,7 +125,7 @@ fn count(rule: &str, given: usize, wanted: usize, of: &str) -> Result<()> {
     bail!(NAME, "The {rule} rule returned {given} arrays for {wanted} {of}. Return one for each.")
 }
 
-/// A derivative that a rule returned, in the dtype that it has to have.
+/// Converts a derivative that a rule returned to the required dtype.
 fn checked(
     rule: &str,
     given: Option<Array>,
@@ -227,7 +226,7 @@ impl Enclosing for CustomFunction {
     }
 }
 
-/// Mapped arrays that a function closes over: as it sees them, and as they are.
+/// Mapped arrays that a function closes over: as the function sees them, and with the mapped axis.
 pub(super) struct Captured {
     seen: Vec<Array>,
     mapped: Vec<Array>,
@@ -248,7 +247,7 @@ impl Captured {
         all
     }
 
-    /// The outputs for a batch by the function's own operations.
+    /// Computes the outputs for a batch by the function's own operations.
     pub fn batched(
         &self,
         f: &Function,

@@ -1,9 +1,10 @@
-//! A call of a function whose graph the transforms see as one operation, with rules of its own.
+//! A call of a function whose graph is a single operation to transforms, with its own rules.
 //!
-//! The function runs on copies of its arguments that no trace sees. Its results are operands of one
-//! operation, behind the arguments and the arrays that the function closes over; evaluation hands them
-//! on. So whatever lies between arguments and results belongs to nobody but the results, and is gone once
-//! they are computed. (The idea is that of MLX's `CustomTransforms`.)
+//! The function runs on copies of its arguments that no trace sees. The operands of the operation
+//! are the arguments, the arrays that the function closes over, and the function's results;
+//! evaluation passes the results on. Therefore only the results refer to the nodes between
+//! arguments and results, and these nodes are freed once the results are computed. (The idea is
+//! that of MLX's `CustomTransforms`.)
 
 use crate::error::{Error, Result};
 use crate::graph::tracing::Tracing;
@@ -17,11 +18,11 @@ use std::sync::Arc;
 /// A function of arrays.
 pub(crate) type Function = Arc<dyn Fn(&[Array]) -> Result<Vec<Array>> + Send + Sync>;
 
-/// The rules of such an operation. Each gets the number of operands that are arguments and, behind
-/// them, arrays that the function closes over.
-/// Each call is an operation of its own: only the very same rules are the same.
+/// The rules of such an operation. Each rule gets the number of operands that are arguments, and
+/// the number of closed-over arrays after them. Each call is a distinct operation, so rules are
+/// equal only if they are the same object.
 pub(super) trait Enclosing: Opaque {
-    /// The name in errors.
+    /// The name for errors.
     fn name(&self) -> &'static str;
 
     /// As [`MultiOutputRules::has_own_derivatives`].
@@ -35,7 +36,7 @@ pub(super) trait Enclosing: Opaque {
     /// Tangents of the results.
     fn jvp(&self, operands: Operands, j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>>;
 
-    /// Results for a batch; `shapes` are those of a single example.
+    /// Returns the results for a batch. `shapes` are the results' shapes for a single example.
     fn vmap(
         &self,
         operands: Operands,
@@ -45,7 +46,8 @@ pub(super) trait Enclosing: Opaque {
 }
 
 attributes! {
-    /// The roles of operands: arguments, then closed-over arrays, then the results themselves.
+    /// The roles of the operands: first the arguments, then the closed-over arrays, then the
+    /// results.
     #[derive(Clone, Copy)]
     pub(super) struct Operands {
         arguments: usize,
@@ -127,12 +129,13 @@ impl MultiOutputRules for Enclosed {
     }
 }
 
-/// Calls `f`; where a transform is under way, what it computes is one operation with `rules`.
+/// Calls `f`. If a transform is tracing, the computation of `f` becomes one operation with `rules`.
 ///
 /// # Errors
-/// What `f` returns; [`Error::Value`] when such calls are nested some hundred times.
+/// Those of `f`; [`Error::Value`] if such calls are nested some hundred times.
 pub(super) fn call(f: &Function, rules: impl Enclosing, arguments: &[Array]) -> Result<Vec<Array>> {
-    // Arrays that `f` closes over may belong to a trace of any thread.
+    // Check all threads, because arrays that `f` closes over may belong to a trace of another
+    // thread.
     if !Tracing::active() {
         return f(arguments);
     }
@@ -155,8 +158,9 @@ pub(super) fn call(f: &Function, rules: impl Enclosing, arguments: &[Array]) -> 
     Ok(Array::forwarded(Enclosed { rules, operands, shapes }, &inputs, &outputs))
 }
 
-/// The traced arrays from before the call that `outputs` depend on. What lies between is taken
-/// out of all traces: operands of what was computed already are let go, and no transform goes there.
+/// Returns the traced arrays from before the call that `outputs` depend on. Removes the nodes
+/// between them and `outputs` from all traces: evaluated nodes release their operands, and
+/// transforms do not visit these nodes.
 fn closed_over(outputs: &[Array], inside: &Inside) -> Vec<Array> {
     let mut found: Vec<Array> = Vec::new();
     let mut stack: Vec<Arc<Node>> = outputs.iter().rev().map(|o| o.node().clone()).collect();

@@ -5,8 +5,8 @@ use crate::error::{Error, Result, bail, ensure};
 use crate::shape::{Shape, Show};
 use crate::{array::Array, scalar::Scalar};
 
-/// Returns a function that gives the value of `f` and its gradient with respect to every array of
-/// its argument, in the argument's structure ([`Tree`]). The result of `f` is a scalar.
+/// Returns a function that returns the value of `f` and its gradient with respect to every array of
+/// the argument. The gradient has the argument's structure ([`Tree`]). `f` must return a scalar.
 ///
 /// ```
 /// use ultramarine::{Array, transforms::value_and_grad};
@@ -18,8 +18,8 @@ use crate::{array::Array, scalar::Scalar};
 /// ```
 ///
 /// # Errors
-/// The returned function gives what `f` gives, and [`Error::Value`] when the result
-/// is not a scalar, an argument is not floating-point, or there is no array in it.
+/// The returned function returns the errors of `f`, and [`Error::Value`] if the result is not a
+/// scalar, or the argument has no arrays, or arrays that are not floating-point.
 pub fn value_and_grad<P: Tree>(
     f: impl Fn(&P) -> Result<Array>,
 ) -> impl Fn(&P) -> Result<(Array, P)> {
@@ -49,8 +49,8 @@ pub fn value_and_grad<P: Tree>(
     }
 }
 
-/// Returns a function that gives the gradient of `f`, whose result is a scalar, in the structure of
-/// its argument; see [`value_and_grad`].
+/// Returns a function that returns the gradient of `f`, in the structure of the argument. `f` must
+/// return a scalar; see [`value_and_grad`].
 ///
 /// ```
 /// use ultramarine::{Array, transforms::grad};
@@ -72,7 +72,7 @@ fn rebuild<P: Tree>(like: &P, leaves: Vec<Array>) -> Result<P> {
         .ok_or_else(|| Error::runtime("grad", "The structure of an argument changed during the call. Build the same structure from the same arrays."))
 }
 
-/// The cotangent of a scalar result.
+/// Makes the cotangent of a scalar result, which is 1.
 fn one(output: &Array) -> Result<Array> {
     ensure!(
         output.size() == 1 && output.ndim() == 0,

@@ -9,12 +9,13 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// Returns the outputs of `f` at `primals`, and the Jacobian-vector products: for each output its
-/// derivative in the direction of `tangents`. There is one tangent for each primal, of its shape.
+/// Returns the outputs of `f` at `primals`, and the Jacobian-vector products: the derivative of
+/// each output in the direction of `tangents`. There is one tangent for each primal, with the
+/// primal's shape.
 ///
 /// # Errors
-/// What `f` returns; [`Error::Value`] when the tangents do not fit the primals or
-/// an operation has no forward rule.
+/// Those of `f`; [`Error::Value`] if the tangents do not match the primals, or an operation has no
+/// forward rule.
 ///
 /// ```
 /// use ultramarine::{Array, transforms::jvp};
@@ -31,7 +32,7 @@ pub fn jvp(
     jvp_with(f, &primals.owned(), &tangents.owned())
 }
 
-/// Computes as [`jvp`] does, of a function that has an error type of its own.
+/// Computes like [`jvp`], for a function with its own error type.
 ///
 /// # Errors
 /// As [`jvp`].
@@ -63,7 +64,7 @@ pub fn jvp_with<E: From<Error>>(
     Ok((outputs, products))
 }
 
-/// The products for each output, of the arguments' tangents.
+/// Computes the Jacobian-vector products for all outputs from the arguments' tangents.
 pub(super) fn push_forward(
     arguments: &[Array],
     outputs: &[Array],
@@ -74,7 +75,7 @@ pub(super) fn push_forward(
     for (argument, tangent) in arguments.iter().zip(tangents) {
         known.insert(Arc::as_ptr(argument.node()), tangent.astype(argument.dtype().derivative()));
     }
-    // Of operations with several results: the tangents of all.
+    // For operations with several results: the tangents of all results.
     let mut bundles: NodeMap<Vec<Option<Array>>> = NodeMap::default();
     for node in &trace.tape {
         let Some(rules) = node.op.rules() else { continue };
@@ -119,7 +120,7 @@ pub(super) fn push_forward(
         .collect())
 }
 
-/// The tangents of the outputs by the function's own operations.
+/// Computes the tangents of the outputs by the function's own operations.
 pub(super) fn forward(
     f: Function<'_>,
     arguments: &[Array],

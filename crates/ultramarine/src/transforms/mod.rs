@@ -1,7 +1,7 @@
-//! Function transforms: they run a function on traced arguments, walk the graph
-//! that it built, and build another one with the rules that stand with each op.
+//! Function transforms. A transform runs a function on traced arguments, walks the resulting graph,
+//! and builds a new graph with the rules of the operations.
 //!
-//! Since the rules build ordinary lazy arrays, transforms nest in any order.
+//! The rules build ordinary lazy arrays, so transforms can be nested in any order.
 
 mod checkpoint;
 pub mod compile;

@@ -1,4 +1,5 @@
-//! Operations with several results, by one made up for the tests: `x * y` and `sum(x)`.
+//! Tests of operations with several results, with an operation made for the tests: `x * y` and
+//! `sum(x)`.
 
 #![allow(clippy::cloned_ref_to_slice_refs, reason = "lists of one array look like lists of two")]
 
@@ -22,7 +23,7 @@ mod mock_device;
 static RUNS: AtomicUsize = AtomicUsize::new(0);
 
 attributes! {
-    /// The product of two vectors, and the sum of the first. Vectors along `axis`.
+    /// Computes the product of two vectors, and the sum of the first. The vectors lie along `axis`.
     #[derive(Debug)]
     struct Pair {
         fails: bool,
@@ -128,7 +129,7 @@ fn runs_once_for_all_results() -> Result<()> {
     assert_eq!(product.to_vec::<f32>()?, [4.0, 10.0, 18.0]);
     assert_eq!(RUNS.load(Ordering::Relaxed), before + 1);
 
-    // One result alone, and both in one evaluation with what is made of them.
+    // Evaluate one result alone, then both together with an array that is computed from them.
     let [product, sum] = pair(&x, &y, false)?;
     drop(product);
     assert_eq!(sum.add(&sum)?.item::<f32>()?, 12.0);
@@ -151,7 +152,8 @@ fn memory_goes_with_the_results() -> Result<()> {
     assert!(memory::active() < start + 4 * N, "the sum keeps the product's memory");
     drop(sum);
 
-    // While a result waits to be computed the operation keeps all; then no more.
+    // While a result is not computed yet, the operation keeps all its operands. Afterwards it keeps
+    // none.
     let [product, sum] = pair(&x, &x, false)?;
     sum.eval()?;
     assert!(memory::active() >= start + 4 * N);
@@ -174,7 +176,7 @@ fn gradients_of_one_result_and_of_all() -> Result<()> {
     assert_eq!(grad(sum)(&x)?.to_vec::<f32>()?, [1.0; 3]);
     let product = |x: &Array| pair(&y, x, false)?[0].sum(None);
     assert_eq!(grad(product)(&x)?.to_vec::<f32>()?, [4.0, 5.0, 6.0]);
-    // The same result twice, and an operand twice.
+    // Use the same result twice, and the same operand twice.
     let twice = |x: &Array| -> Result<Array> {
         let [product, sum] = pair(x, x, false)?;
         product.add(&product)?.sum(None)?.multiply(&sum)
@@ -241,7 +243,7 @@ fn transforms_nest() -> Result<()> {
     };
     assert_eq!(rows(&grad(f))?, alone(&grad(f))?);
     assert_eq!(rows(&grad(slope))?, alone(&grad(slope))?);
-    // One operand mapped, and a result that is not used.
+    // One operand is mapped, and one result is not used.
     let mixed = |a: &Array| -> Result<Array> { Ok(pair(&x, a, false)?[0].clone()) };
     assert_eq!(rows(&mixed)?, alone(&mixed)?);
     let through = |b: &Array| -> Result<Array> {
@@ -265,7 +267,7 @@ fn an_error_is_every_results() -> Result<()> {
     let error = after.eval().err().map(|e| (e.to_string(), matches!(e.root(), Error::Value(_))));
     assert!(error.as_ref().is_some_and(|e| e.0.ends_with("[pair] fails.") && e.1), "{error:?}");
 
-    // The error of an operand, too.
+    // The error of an operand is passed on, too.
     let bad = pair(&x, &y, true)?[0].clone();
     let outputs = pair(&bad, &y, false)?;
     assert!(outputs[0].eval().is_err() && outputs[1].eval().is_err());
@@ -285,12 +287,12 @@ fn other_streams() -> Result<()> {
     Ok(())
 }
 
-/// A device with memory of its own and without a kernel for it: the CPU runs it, and all results are on
-/// the device.
+/// Tests a device with its own memory that has no kernel for the operation: the CPU runs it, and
+/// all results are on the device.
 #[test]
 fn another_device() -> Result<()> {
     own_process!();
-    // SAFETY: the mock keeps to the contract.
+    // SAFETY: the mock device follows the ABI.
     let device = unsafe { crate::register(mock_device::init) }?[0];
     let gpu = crate::default_stream(device)?;
     let (x, y) = operands()?;
@@ -346,7 +348,7 @@ fn rules_with_too_few_results_are_errors() -> Result<()> {
     assert!(matches!(outputs[1].eval(), Err(Error::Runtime(_))));
     let f = |a: &[Array]| Array::multi_output(Bad, &[&a[0]], smallvec![kind(), kind()]);
     assert!(matches!(jvp(f, &[x.clone()], &[x.clone()]), Err(Error::Runtime(_))));
-    // Without a rule it is an error that names the operation.
+    // Without a rule, the error names the operation.
     let none = vjp(f, &[x.clone()], &[x.clone(), x.clone()]).err().map(|e| e.to_string());
     assert_eq!(
         none.as_deref(),
@@ -356,7 +358,7 @@ fn rules_with_too_few_results_are_errors() -> Result<()> {
     );
     assert!(Array::multi_output(Bad, &[&x], smallvec![]).is_err());
 
-    // The node that runs is no array of anybody's.
+    // No array refers to the node that runs.
     let node = outputs[0].node().inputs();
     let multi = node.first().and_then(|n| n.op.get::<MultiOutput>());
     assert_eq!(multi.map(MultiOutput::len), Some(2));

@@ -1,9 +1,9 @@
-//! Cotangents of slices of one array, which are joined instead of padded.
+//! Joins the cotangents of slices of one array, instead of padding each.
 //!
-//! The cotangent of one slice is an array of zeros with a part written over. Of an array that is cut into `n`
-//! slices (`split`, `unstack`, the steps of a recurrent net), `n` such arrays would cost `n` times its size, and
-//! so would their sum. Slices along one axis therefore wait for each other: those that do not
-//! overlap are concatenated, with zeros in the gaps.
+//! The cotangent of one slice is an array of zeros in which the slice is overwritten. If an array
+//! is cut into `n` slices (`split`, `unstack`, the steps of a recurrent network), `n` such arrays
+//! would cost `n` times its size, and so would their sum. Therefore slices along one axis are
+//! collected. Those that do not overlap are concatenated, with zeros in the gaps.
 
 use crate::ops::rules::{builders::plus, shapeless};
 use crate::ops::shape::{concatenate::concatenate, view::View};
@@ -14,18 +14,20 @@ use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-/// A slice that is cut off along one axis: the axis, its first element and the one behind its last.
+/// A slice along one axis: the axis, the first element, and the end (exclusive).
 type Section = (usize, usize, usize);
 
 /// The cotangents of slices of one array.
 pub(super) struct Slices {
-    /// In the order of their sections; slices of the same elements are added up as they come.
+    /// The cotangents by section, in the order of sections. Cotangents of equal sections are added
+    /// at once.
     sections: BTreeMap<Section, (View, Array)>,
-    /// Where the slices run.
+    /// The place where the slices run.
     place: Place,
 }
 
-/// The section that a slice is; `None` if it is none, or skips elements.
+/// Returns the section of a slice. `None` if the view is not a section of one axis, or skips
+/// elements.
 fn section(view: &View, of: &[usize], shape: &[usize]) -> Option<Section> {
     let View::Slice { start, step } = view else { return None };
     let mut cut = (0..of.len()).filter(|i| shape[*i] != of[*i]);
@@ -35,15 +37,16 @@ fn section(view: &View, of: &[usize], shape: &[usize]) -> Option<Section> {
 }
 
 impl Slices {
-    /// No cotangents yet, of slices that run at a place.
+    /// Makes an empty collection for slices that run at `place`.
     pub fn new(place: Place) -> Slices {
         Slices { sections: BTreeMap::new(), place }
     }
 
-    /// Takes the cotangent of a slice of `x`. Returns false for a view that is no section of one axis.
+    /// Takes the cotangent of a slice of `x`. Returns false if the view is not a section of one
+    /// axis.
     ///
     /// # Errors
-    /// As addition.
+    /// Those of addition.
     pub fn take(&mut self, view: &View, x: &Array, cotangent: &Array) -> Result<bool> {
         let Some(section) = section(view, x.shape(), cotangent.shape()) else { return Ok(false) };
         if section.1 == section.2 {
@@ -56,10 +59,10 @@ impl Slices {
         Ok(true)
     }
 
-    /// The cotangent of `x`, if any of its slices has one.
+    /// Returns the cotangent of `x`, if any of its slices has a cotangent.
     ///
     /// # Errors
-    /// As concatenation and addition.
+    /// Those of concatenation and addition.
     pub fn joined(self, x: &Array) -> Result<Option<Array>> {
         let _place = placement::enter(self.place);
         let _home = follow(&[x]);
@@ -71,14 +74,15 @@ impl Slices {
     }
 }
 
-/// Sections along one axis that do not overlap, in their order.
+/// Sections along one axis that do not overlap, in order.
 #[derive(Default)]
 struct Layer(Vec<(Section, View, Array)>);
 
-/// As few layers as hold all sections.
+/// Distributes the sections over as few layers as possible.
 fn layers(sections: BTreeMap<Section, (View, Array)>) -> Vec<Layer> {
     let mut layers: Vec<Layer> = Vec::new();
-    // The layers of the axis at hand, by where they end: the next section begins no earlier than any before.
+    // The layers of the current axis, by their ends. Sections are sorted, so the next one begins no
+    // earlier than any before it.
     let mut ends: BinaryHeap<Reverse<(usize, usize)>> = BinaryHeap::new();
     let mut last = 0;
     for (section, (view, cotangent)) in sections {
@@ -101,10 +105,11 @@ fn layers(sections: BTreeMap<Section, (View, Array)>) -> Vec<Layer> {
 }
 
 impl Layer {
-    /// The cotangent of `x`. Where `x` is a transposition, it is laid out in memory as the array behind it, whose cotangent
-    /// is then a view.
+    /// Returns the cotangent of `x`. If `x` is a transposition, the cotangent has the memory layout
+    /// of the transposed array, so that the cotangent of that array is a view.
     fn joined(self, x: &Array) -> Result<Array> {
-        // Where sizes are those of other calls, too, gaps have none that is known.
+        // In a shapeless trace the sizes of gaps are not known, so overwrite zeros instead of
+        // concatenating.
         if self.0.len() == 1 || shapeless::shapeless() {
             return Ok(self.written(x));
         }
@@ -133,7 +138,7 @@ impl Layer {
         concatenate(&parts, order[axis])?.transpose_axes(&order)
     }
 
-    /// Zeros with the sections written over them, one after the other in the same memory.
+    /// Makes zeros and writes the sections over them, one after the other in the same memory.
     fn written(self, x: &Array) -> Array {
         let mut sum = None;
         for (_, view, cotangent) in self.0 {

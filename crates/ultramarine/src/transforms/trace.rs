@@ -1,4 +1,4 @@
-//! Parts that transforms share: the part of a graph that depends on traced arguments.
+//! The part of a graph that depends on traced arguments, for all transforms.
 
 use crate::graph::{op::Transform, tracing::Tracing};
 use crate::{array::Array, node::Inputs, node::Node, ops::Op, shape::Shape};
@@ -11,8 +11,8 @@ pub(super) type NodeMap<T> =
     HashMap<*const Node, T, BuildHasherDefault<crate::backend::WordHasher>>;
 
 impl Array {
-    /// A stand-in for the array as an argument of a transform: of its dtype and placement, in a shape of its own, without
-    /// a value.
+    /// Makes a placeholder for the array as an argument of a transform. It has the array's dtype
+    /// and placement, the given shape, and no value.
     pub(super) fn stand_in(&self, tracing: &Tracing, transform: Transform, shape: Shape) -> Array {
         let (op, place) = (Op::stand_in(transform), self.node().place);
         Array::from_node(Node::argument(tracing, op, Inputs::new(), shape, self.dtype(), place))
@@ -21,20 +21,22 @@ impl Array {
 
 /// The nodes between traced arguments and outputs.
 pub(super) struct Trace {
-    /// True if a visited node depends on an argument.
+    /// For each visited node: true if it depends on an argument.
     depends: NodeMap<bool>,
-    /// The nodes that do, operands before what uses them, arguments left out.
+    /// The nodes that depend on an argument, without the arguments. Operands come before their
+    /// consumers.
     pub tape: Vec<Arc<Node>>,
 }
 
 impl Trace {
-    /// Walks from `outputs` to the arguments. Iterative: graphs may be deep.
+    /// Walks from `outputs` to the arguments. It does not recurse, because graphs may be deep.
     pub fn new(arguments: &[Array], outputs: &[Array]) -> Trace {
         let mut depends: NodeMap<bool> = NodeMap::default();
         for argument in arguments {
             depends.insert(Arc::as_ptr(argument.node()), true);
         }
-        // A function that closes over arrays of a trace may be called again when that is over; these lead to it nevertheless.
+        // A function that closes over arrays of a trace may be called after that trace has ended.
+        // Its arrays still lead to the arguments.
         let all_live = arguments.iter().all(|a| a.node().is_traced());
         let mut tape = Vec::new();
         let mut stack: Vec<(Arc<Node>, bool)> =
@@ -65,7 +67,7 @@ impl Trace {
         Trace { depends, tape }
     }
 
-    /// True if the node depends on an argument (arguments do).
+    /// Returns true if the node is an argument, or depends on one.
     pub fn depends(&self, node: &Arc<Node>) -> bool {
         self.depends.get(&Arc::as_ptr(node)).copied().unwrap_or(false)
     }

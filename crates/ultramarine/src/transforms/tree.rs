@@ -1,4 +1,4 @@
-//! Nested arguments: tuples, vectors, options and maps of arrays.
+//! Trees of arrays as arguments: tuples, vectors, options and maps.
 
 use crate::array::Array;
 use std::collections::BTreeMap;
@@ -19,12 +19,12 @@ use std::collections::BTreeMap;
 /// # Ok::<(), ultramarine::Error>(())
 /// ```
 pub trait Tree: Sized {
-    /// Appends the leaves to `out`. The order is that of the fields or items; of a map, that of its
-    /// keys.
+    /// Appends the leaves to `out`, in the order of the fields or items. The items of a map are
+    /// ordered by their keys.
     fn leaves(&self, out: &mut Vec<Array>);
 
-    /// Returns the same structure with other leaves, taken in the order of [`Tree::leaves`]. `None`
-    /// if there are too few.
+    /// Returns the same structure with other leaves, in the order of [`Tree::leaves`]. `None` if
+    /// there are too few leaves.
     fn rebuild(&self, leaves: &mut dyn Iterator<Item = Array>) -> Option<Self>;
 }
 
@@ -56,7 +56,7 @@ impl<T: Tree> Tree for Vec<T> {
     }
 }
 
-/// An option without a value has no leaves.
+/// `None` has no leaves.
 impl<T: Tree> Tree for Option<T> {
     fn leaves(&self, out: &mut Vec<Array>) {
         self.iter().for_each(|t| t.leaves(out));
@@ -70,7 +70,7 @@ impl<T: Tree> Tree for Option<T> {
     }
 }
 
-/// Leaves come in the order of the keys.
+/// Leaves are in the order of the keys.
 impl<K: Clone + Ord, T: Tree> Tree for BTreeMap<K, T> {
     fn leaves(&self, out: &mut Vec<Array>) {
         self.values().for_each(|t| t.leaves(out));

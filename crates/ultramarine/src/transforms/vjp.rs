@@ -10,13 +10,13 @@ use crate::{array::Array, arrays::Arrays, graph::tracing::Tracing, placement};
 use crate::{scalar::Scalar, shape::Show};
 use std::sync::Arc;
 
-/// Returns the outputs of `f` at `primals`, and the vector-Jacobian products: for each primal the
-/// gradient of the sum over all outputs of output times cotangent. There is one cotangent for each
-/// output, of its shape.
+/// Returns the outputs of `f` at `primals`, and the vector-Jacobian products: for each primal, the
+/// gradient of the sum of all outputs, each multiplied by its cotangent. There is one cotangent for
+/// each output, with the output's shape.
 ///
 /// # Errors
-/// What `f` returns; [`Error::Value`] when the cotangents do not fit the outputs or
-/// an operation has no reverse rule.
+/// Those of `f`; [`Error::Value`] if the cotangents do not match the outputs, or an operation has
+/// no reverse rule.
 ///
 /// ```
 /// use ultramarine::{Array, transforms::vjp};
@@ -33,11 +33,11 @@ pub fn vjp(
     vjp_with(f, &primals.owned(), |_| Ok(cotangents.owned()))
 }
 
-/// Computes as [`vjp`] does, with cotangents made from the outputs, of a function that may have an
-/// error type of its own.
+/// Computes like [`vjp`], for a function with its own error type. `cotangents` makes the cotangents
+/// from the outputs.
 ///
 /// # Errors
-/// As [`vjp`], and what `cotangents` returns.
+/// As [`vjp`], and those of `cotangents`.
 pub fn vjp_with<E: From<Error>>(
     f: impl FnOnce(&[Array]) -> Result<Vec<Array>, E>,
     primals: &[Array],
@@ -58,7 +58,7 @@ pub fn vjp_with<E: From<Error>>(
     Ok((outputs, gradients))
 }
 
-/// The products for each argument, of the outputs' cotangents.
+/// Computes the vector-Jacobian products for all arguments from the outputs' cotangents.
 pub(super) fn pull_back(
     arguments: &[Array],
     outputs: &[Array],
@@ -78,9 +78,9 @@ pub(super) fn pull_back(
             add(&mut pending, output, cotangent.astype(output.dtype().derivative()))?;
         }
     }
-    // Of operations with several results: the cotangents of all.
+    // For operations with several results: the cotangents of all results.
     let mut bundles: NodeMap<Vec<Option<Array>>> = NodeMap::default();
-    // Of arrays that are cut: the cotangents of their slices, until all are there.
+    // For arrays that are cut into slices: the cotangents of the slices, until all are known.
     let mut slices: NodeMap<Slices> = NodeMap::default();
     for node in trace.tape.iter().rev() {
         let id = Arc::as_ptr(node);
@@ -143,7 +143,7 @@ pub(super) fn pull_back(
         .collect())
 }
 
-/// The cotangents of arguments and closed-over arrays by the function's own operations.
+/// Computes the cotangents of arguments and closed-over arrays by the function's own operations.
 pub(super) fn reverse(
     f: Function<'_>,
     arguments: &[Array],
@@ -157,7 +157,8 @@ pub(super) fn reverse(
     Ok(pull_back(&traced, &outputs, cotangents)?.into_iter().map(Some).collect())
 }
 
-/// Adds the cotangents of a node's slices, all of which are there, to its cotangent.
+/// Adds the cotangents of a node's slices to the node's cotangent. All cotangents of slices must be
+/// known.
 fn join(
     slices: &mut NodeMap<Slices>,
     pending: &mut NodeMap<Array>,
@@ -175,7 +176,8 @@ fn add(pending: &mut NodeMap<Array>, to: &Array, cotangent: Array) -> Result<()>
     let id = Arc::as_ptr(to.node());
     let sum = match pending.remove(&id) {
         Some(before) => {
-            // Where the primal is at home; else beside the operation that is reversed.
+            // Add at the primal's home if it has one, otherwise at the place of the operation that
+            // is reversed.
             let _place = to.node().home().map(|_| placement::enter(to.node().place));
             before.add(&cotangent)?
         }
@@ -185,7 +187,7 @@ fn add(pending: &mut NodeMap<Array>, to: &Array, cotangent: Array) -> Result<()>
     Ok(())
 }
 
-/// A lazy zero of an array's shape, in the dtype of its derivatives.
+/// Makes a lazy zero of an array's shape, in the dtype of the array's derivatives.
 pub(super) fn zeros_like(a: &Array) -> Array {
     let zero = Scalar::from_i64(a.dtype().derivative(), 0);
     crate::ops::rules::shapeless::filled_like(a, zero)

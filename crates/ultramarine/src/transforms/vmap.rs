@@ -1,4 +1,4 @@
-//! Vectorisation: a function of single examples becomes one of batches.
+//! Vectorisation: makes a function of batches from a function of single examples.
 
 use super::trace::{NodeMap, Trace, operands};
 use crate::distributed::{Linked, Links};
@@ -14,9 +14,9 @@ use std::sync::Arc;
 /// Vectorises a function: calls `f` once, on arguments without their mapped axes, and returns its
 /// outputs for the whole batch.
 ///
-/// `in_axes` names the mapped axis of each input (`None`: the input is the same for all).
-/// `out_axes` names the position of the batch axis in each output (`None`: the output must not
-/// depend on the batch). A number stands for all of them.
+/// `in_axes` gives the mapped axis of each input (`None`: the input is the same for all examples).
+/// `out_axes` gives the position of the batch axis in each output (`None`: the output must not
+/// depend on the batch). A single number applies to all.
 ///
 /// ```
 /// use ultramarine::{Array, Dtype, transforms::vmap};
@@ -27,8 +27,8 @@ use std::sync::Arc;
 /// ```
 ///
 /// # Errors
-/// What `f` returns; [`Error::Value`] when no input is mapped, mapped sizes differ,
-/// the axes do not fit, or an operation has no batching rule.
+/// Those of `f`; [`Error::Value`] if no input is mapped, the mapped sizes differ, the axes are
+/// invalid, or an operation has no batching rule.
 pub fn vmap(
     f: impl FnOnce(&[Array]) -> Result<Vec<Array>>,
     inputs: impl Arrays,
@@ -40,13 +40,13 @@ pub fn vmap(
     vmap_with(f, &inputs, &in_axes, |n| Ok(out_axes.into().of(n)))
 }
 
-/// Mapped axes of the inputs or outputs of [`vmap`]: a number for all of them, or a list with an
-/// axis, or `None`, for each.
+/// Mapped axes of the inputs or outputs of [`vmap`]: one number for all, or a list with an axis or
+/// `None` for each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MappedAxes {
-    /// The same axis of all.
+    /// The same axis for all.
     All(isize),
-    /// That of each.
+    /// An axis for each.
     Each(Vec<Option<isize>>),
 }
 
@@ -83,10 +83,11 @@ mapped_axes!([] &Vec<Option<isize>>, |axes| MappedAxes::Each(axes.clone()));
 mapped_axes!([const N: usize] [Option<isize>; N], |axes| MappedAxes::Each(axes.to_vec()));
 mapped_axes!([const N: usize] &[Option<isize>; N], |axes| MappedAxes::Each(axes.to_vec()));
 
-/// As [`vmap`], of a function that has an error type of its own. `out_axes` is called with the number of outputs.
+/// Computes like [`vmap`], for a function with its own error type. `out_axes` is called with the
+/// number of outputs.
 ///
 /// # Errors
-/// As [`vmap`], and what `out_axes` returns.
+/// As [`vmap`], and those of `out_axes`.
 pub fn vmap_with<E: From<Error>>(
     f: impl FnOnce(&[Array]) -> Result<Vec<Array>, E>,
     inputs: &[Array],
@@ -151,7 +152,8 @@ fn mapped_axes(inputs: &[Array], in_axes: &[Option<isize>]) -> Result<(Vec<Optio
     }
 }
 
-/// The stand-in of a mapped input: its shape without the axis, no value.
+/// Makes the placeholder of a mapped input: it has the input's shape without the mapped axis, and
+/// no value.
 pub(crate) fn stand_in(tracing: &Tracing, input: &Array, axis: Option<usize>) -> Array {
     let Some(axis) = axis else { return input.clone() };
     let mut shape = Shape::from_slice(input.shape());
@@ -159,9 +161,10 @@ pub(crate) fn stand_in(tracing: &Tracing, input: &Array, axis: Option<usize>) ->
     input.stand_in(tracing, Transform::Vmap, shape)
 }
 
-/// The outputs for the whole batch, each with its batch axis (`None`: it does not depend on the
-/// batch). `arguments` stand for `inputs` in the outputs' graph. All operations of groups in `linked` are called again, by
-/// their rules: the tokens of the first call are those of stand-ins.
+/// Returns the outputs for the whole batch, each with its batch axis (`None`: it does not depend on
+/// the batch). `arguments` are the placeholders of `inputs` in the outputs' graph. All operations
+/// of groups in `linked` are called again, by their rules, because the tokens of the first call
+/// belong to placeholders.
 pub(crate) fn batch(
     arguments: &[Array],
     inputs: &[Array],
@@ -184,7 +187,7 @@ pub(crate) fn batch(
             known.insert(Arc::as_ptr(argument.node()), (input.clone(), *axis));
         }
     }
-    // Of operations with several results: all of them, mapped.
+    // For operations with several results: all mapped results.
     let mut bundles: NodeMap<Vec<(Array, Option<usize>)>> = NodeMap::default();
     for node in &trace.tape {
         let Some(rules) = node.op.rules() else { continue };
@@ -206,7 +209,8 @@ pub(crate) fn batch(
         let own_rule =
             |multi: &MultiOutput| multi.rules().communicates() || multi.rules().forwards_operands();
         if axes.iter().all(Option::is_none) && !multi.is_some_and(own_rule) {
-            // Its operands are not mapped, but made by operations of groups that were called again.
+            // The operands are not mapped, but they come from operations of groups that were called
+            // again.
             let inputs = inputs.iter().map(|a| a.node().clone()).collect();
             let (shape, dtype) = (node.shape.clone(), node.dtype);
             let same = Node::new(node.op.for_new_node(), inputs, shape, dtype, node.place);
@@ -236,7 +240,7 @@ pub(crate) fn batch(
     Ok(outputs.iter().map(|o| found(o).unwrap_or_else(|| (o.clone(), None))).collect())
 }
 
-/// Moves the batch axis where the caller wants it, or makes one.
+/// Moves the batch axis to the requested position, or adds a batch axis.
 pub(super) fn place(
     array: Array,
     from: Option<usize>,

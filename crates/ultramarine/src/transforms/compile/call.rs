@@ -1,7 +1,7 @@
-//! A call of a compiled function as one operation, whose evaluation runs an executable.
+//! A call of a compiled function as one operation. Its evaluation runs an executable.
 //!
-//! Small and purely elementwise graphs are built among the caller's nodes instead, where they fuse with what is around
-//! them.
+//! Small graphs of only elementwise operations are built among the caller's nodes instead, where
+//! they fuse with the surrounding operations.
 
 use super::graph::{Graph, Source, Step};
 use crate::error::{Error, Result};
@@ -15,22 +15,22 @@ use crate::{
 use std::fmt;
 use std::sync::Arc;
 
-/// Fewest operations of a call that is worth an executable.
+/// A call with fewer operations is not worth an executable.
 const FEWEST: usize = 8;
-/// Most operations of an elementwise graph that is left to the graph around it.
+/// An elementwise graph with up to this many operations is built among the caller's nodes.
 const MOST_ELEMENTWISE: usize = 64;
 
-/// A graph that can be called as one operation.
+/// A graph that can be called as a single operation.
 pub(super) struct Callable {
     graph: Graph,
     place: Place,
-    /// Outputs that operations make, by their place among all.
+    /// Outputs that are made by operations, by their index among all outputs.
     made: Vec<usize>,
     executables: Executables,
 }
 
 impl Callable {
-    /// `None` if the graph is better built among others, or is not all on one stream.
+    /// `None` if the graph should be built among the caller's nodes, or is on several streams.
     pub fn of(graph: &Graph) -> Option<Arc<Callable>> {
         let operations: Vec<&Step> = graph.steps.iter().filter(|s| s.op().is_some()).collect();
         let others =
@@ -56,7 +56,8 @@ impl Callable {
         fits.then(|| Arc::new(Callable { graph: graph.clone(), place, made, executables }))
     }
 
-    /// Lazy results for these arguments. `None` while an array that the function closes over has no value.
+    /// Returns lazy results for these arguments. `None` as long as an array that the function
+    /// closes over has no value.
     pub fn call(self: &Arc<Callable>, inputs: &[Array]) -> Option<Vec<Array>> {
         let lazy =
             |s: &Step| matches!(&s.source, Source::Constant(array) if !array.node().is_done());

@@ -1,4 +1,4 @@
-//! The graph of a traced function: steps, each of which uses earlier ones.
+//! The graph of a traced function: a list of steps. A step uses earlier steps only.
 
 use crate::node::{Inputs, Node};
 use crate::ops::{Op, Rules};
@@ -6,15 +6,15 @@ use crate::{array::Array, dtype::Dtype, placement::Place, scalar::Scalar, shape:
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Numbers of the steps that a step uses.
+/// Indices of the steps that a step uses.
 pub(crate) type Operands = SmallVec<[u32; 2]>;
 
-/// Where a step's array comes from.
+/// The origin of a step's array.
 #[derive(Clone)]
 pub(crate) enum Source {
-    /// The argument of that number.
+    /// The argument with this index.
     Input(u32),
-    /// An array that was there before the call, or does not depend on the arguments.
+    /// An array that existed before the call, or does not depend on the arguments.
     Constant(Array),
     /// An operation.
     Op(Op),
@@ -28,7 +28,8 @@ pub(crate) struct Step {
     pub shape: Shape,
     pub dtype: Dtype,
     pub place: Place,
-    /// Transforms do not see it: it is inside of a call that is one operation to them.
+    /// True if transforms do not see the step, because it is inside a call that is one operation to
+    /// them.
     pub hidden: bool,
 }
 
@@ -51,7 +52,7 @@ impl Step {
         self.op()?.constant()
     }
 
-    /// Makes the node of an operation on these operands.
+    /// Makes the node of an operation with these operands.
     pub fn node(&self, op: Op, operands: Inputs, shape: Shape) -> Arc<Node> {
         let node = Node::new(op, operands, shape, self.dtype, self.place);
         if self.hidden {
@@ -68,7 +69,7 @@ pub(crate) type Made = SmallVec<[Option<Arc<Node>>; 8]>;
 #[derive(Clone)]
 pub(crate) struct Graph {
     pub steps: Vec<Step>,
-    /// The step of each result.
+    /// The steps of the results.
     pub outputs: Vec<u32>,
 }
 
@@ -84,8 +85,8 @@ impl Graph {
         results
     }
 
-    /// Makes new nodes for the steps that are operations, from the inputs' nodes; `None` for other
-    /// steps.
+    /// Makes new nodes for the steps that are operations, from the inputs' nodes. Other steps get
+    /// `None`.
     pub fn nodes<'a>(&self, input: impl Fn(usize) -> &'a Arc<Node>) -> Made {
         let mut made = Made::with_capacity(self.steps.len());
         for step in &self.steps {
@@ -104,7 +105,7 @@ impl Graph {
         made
     }
 
-    /// The node of a step, which is there if it is no operation, or has been made.
+    /// The node of a step. If the step is an operation, its node must have been made already.
     fn node<'a>(
         &self,
         step: u32,
@@ -118,7 +119,7 @@ impl Graph {
         }
     }
 
-    /// Returns for each step whether it leads to a result.
+    /// Returns for each step whether a result depends on it.
     pub fn needed(&self) -> Vec<bool> {
         let mut needed = vec![false; self.steps.len()];
         self.outputs.iter().for_each(|o| needed[*o as usize] = true);
@@ -130,15 +131,16 @@ impl Graph {
         needed
     }
 
-    /// Drops steps that lead to no result.
+    /// Drops steps that no result depends on.
     pub fn drop_unused(&mut self) {
         let mut each = self.needed().into_iter();
-        // A step that is dropped stands for any: nothing reads it.
+        // A dropped step gets an arbitrary index, because no step uses it.
         self.rewrite(|_, _| if each.next() == Some(true) { None } else { Some(u32::MAX) });
     }
 
-    /// Rebuilds the graph step by step. `f` is given the new graph's steps and a step whose operands are numbers
-    /// of these, and says which step stands for it: an earlier one, or (`None`) itself.
+    /// Rebuilds the graph step by step. `f` gets the steps of the new graph, and the next step,
+    /// whose operands are indices into the new graph. `f` returns the index of an earlier step that
+    /// replaces the step, or `None` to keep the step.
     pub fn rewrite(&mut self, mut f: impl FnMut(&mut Vec<Step>, &mut Step) -> Option<u32>) {
         let before = std::mem::take(&mut self.steps);
         let mut now: Vec<u32> = Vec::with_capacity(before.len());

@@ -1,5 +1,5 @@
-//! Compilation: a function is traced once for each set of shapes and dtypes; later calls build its graph
-//! again without calling it, merged and trimmed.
+//! Compilation: a function is traced once for each set of shapes and dtypes. Later calls build the
+//! simplified graph again without calling the function.
 //!
 //! ```text
 //! call -> key of the arguments                                       trace_key.rs
@@ -10,7 +10,7 @@
 //!         as one operation, if the graph is large enough             call.rs
 //! ```
 //!
-//! Either way the results are ordinary lazy arrays.
+//! In either case, the results are ordinary lazy arrays.
 
 mod call;
 pub(crate) mod graph;
@@ -36,7 +36,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// 0: not asked yet, 1: off, 2: on.
+/// 0: the environment has not been read yet, 1: off, 2: on.
 static ENABLED: AtomicU8 = AtomicU8::new(0);
 
 /// Returns true if compiled functions use their graphs; otherwise they run uncompiled. Compilation
@@ -53,32 +53,34 @@ pub fn compile_enabled() -> bool {
     }
 }
 
-/// True if a compiled function that is called here uses its graph: compilation is on, and this is not inside of another
-/// function's shapeless trace, which has to see how shapes arise.
+/// Returns true if a compiled function that is called here uses its graph: compilation is on, and
+/// no shapeless trace of another function surrounds the call. A shapeless trace has to see how
+/// shapes depend on each other.
 pub fn compiles_here() -> bool {
     compile_enabled() && !shapeless_now()
 }
 
-/// Switches compilation on or off for the process, also for functions that are compiled already.
-/// Off means that they run uncompiled.
+/// Switches compilation on or off for the process, also for functions that are compiled already. If
+/// it is off, compiled functions run uncompiled.
 pub fn set_compile(on: bool) {
     ENABLED.store(1 + on as u8, Ordering::Relaxed);
 }
 
-/// A traced function: its graph for one signature of its arguments, as it was recorded and after
+/// A traced function for one signature of its arguments: the recorded graph, and the graph after
 /// the compiler's passes. [`Compiled`] keeps one for each signature.
 pub struct Traced {
-    /// As it was recorded: what transforms see.
+    /// The recorded graph, for transforms.
     recorded: Graph,
-    /// After the passes, from the first call on that no transform traces.
+    /// The graph after the passes. Set by the first call whose arguments no transform traces.
     merged: OnceLock<(Graph, Option<Arc<Callable>>)>,
-    /// Shapes in it follow those of the arguments.
+    /// True if shapes in the graph depend on the arguments' shapes.
     shapeless: bool,
-    /// The groups that the function communicates in, whose tokens are the last inputs and outputs of the graph.
+    /// The groups that the function communicates in. The groups' tokens are the last inputs and
+    /// outputs of the graph.
     groups: Vec<Group>,
-    /// The arguments' homes when it was traced.
+    /// The arguments' homes during the trace.
     homes: Homes,
-    /// The same for arguments elsewhere and, of a shapeless trace, for the sizes that were asked for.
+    /// Variants for arguments with other homes and, if shapeless, for the sizes of earlier calls.
     variants: Mutex<Recent<Arc<Traced>>>,
 }
 
@@ -89,13 +91,13 @@ impl fmt::Debug for Traced {
 }
 
 impl Traced {
-    /// Calls `f` once, on stand-ins for `inputs` that have no values.
+    /// Calls `f` once, on placeholders for `inputs` that have no values.
     ///
-    /// The second part says whether it is of use after this call: not if `f` closes over arrays of
-    /// another transform that is under way.
+    /// The flag is true if the trace can be used after this call. It cannot if `f` closes over
+    /// arrays of another transform that has not ended.
     ///
     /// # Errors
-    /// What `f` returns.
+    /// Those of `f`.
     pub fn new<E: From<Error>>(
         f: impl FnOnce(&[Array]) -> Result<Vec<Array>, E>,
         inputs: &[Array],
@@ -113,8 +115,8 @@ impl Traced {
         Traced { recorded, groups, homes, shapeless, merged, variants }
     }
 
-    /// Runs the passes, which the first call would else do (that of a shapeless trace: with each set of sizes). They may
-    /// compute numbers, for which they wait.
+    /// Runs the passes, which the first call would otherwise run. (In a shapeless trace, the first
+    /// call with each set of sizes runs them.) The passes may compute constants and wait for them.
     pub fn prepare(&self) {
         if !self.shapeless {
             self.merged();
@@ -138,16 +140,18 @@ impl Traced {
         called.unwrap_or_else(|| graph.replay(inputs))
     }
 
-    /// The results for other arguments with the same key: lazy arrays.
+    /// Returns lazy results for other arguments with the same key.
     ///
     /// # Errors
-    /// [`Error::Value`] when arguments are on accelerators that do not mix, and of a shapeless trace, when an operation cannot
-    /// tell the shape of its result from those of its operands, or these do not fit each other.
+    /// [`Error::Value`] if the arguments are on accelerators that cannot be combined. For a
+    /// shapeless trace, also if the shape of a result does not follow from the operands' shapes, or
+    /// the shapes do not match.
     pub fn call(&self, inputs: &[Array]) -> Result<Vec<Array>> {
         if self.groups.is_empty() {
             return self.call_with(inputs, &[]);
         }
-        // It may compute numbers, with which the chains of groups need not wait.
+        // Run the passes first, because they may compute constants, and the groups' chains need not
+        // wait for these.
         self.prepare();
         distributed::through(&self.groups, |tokens| {
             let mut results = self.call_with(inputs, tokens)?;
@@ -156,7 +160,7 @@ impl Traced {
         })
     }
 
-    /// The results for arguments and the tokens of the groups.
+    /// Returns the results for arguments and the groups' tokens.
     fn call_with(&self, inputs: &[Array], tokens: &[Array]) -> Result<Vec<Array>> {
         let all: Cow<'_, [Array]> = match tokens {
             [] => Cow::Borrowed(inputs),
@@ -168,7 +172,7 @@ impl Traced {
         }
     }
 
-    /// The trace for arguments with these sizes and homes; `all` are the graph's inputs.
+    /// Returns the trace for arguments with these sizes and homes. `all` are the graph's inputs.
     fn variant(&self, inputs: &[Array], all: &[Array]) -> Result<Arc<Traced>> {
         let key = TraceKey::of_variant(inputs);
         if let Some(known) = lock(&self.variants).get(&key) {
@@ -183,15 +187,15 @@ impl Traced {
             graph = graph.placed(all)?;
         }
         let variant = Arc::new(Traced::of(graph, placed::homes(inputs), false));
-        // Arrays that another one keeps are let go without the lock.
+        // Drop without the lock, because the trace may keep arrays.
         let gone = lock(&self.variants).insert(key, variant.clone());
         drop(gone);
         Ok(variant)
     }
 }
 
-/// Traces of a function by signature, each with a value of the caller's. The 256 that were called
-/// last are kept.
+/// Traces of a function by signature, each with a value of the caller. The 256 most recently called
+/// traces are kept.
 pub struct Traces<T> {
     all: Mutex<Recent<Arc<(Traced, T)>>>,
 }
@@ -214,23 +218,23 @@ impl<T> Traces<T> {
     }
 
     fn insert(&self, key: TraceKey, trace: Arc<(Traced, T)>) {
-        // Dropped without the lock: what the caller keeps may run its code.
+        // Drop without the lock, because dropping the caller's value may run the caller's code.
         let gone = lock(&self.all).insert(key, trace);
         drop(gone);
     }
 
-    /// Returns the number of traces that are kept.
+    /// Returns the number of traces.
     pub fn len(&self) -> usize {
         lock(&self.all).len()
     }
 
-    /// Returns true if no trace is kept.
+    /// Returns true if there are no traces.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Calls `f` with the caller's value of each trace. If another thread uses the traces at the
-    /// moment, nothing is called.
+    /// Calls `f` with the caller's value of each trace. Does nothing if another thread is using the
+    /// traces.
     ///
     /// # Errors
     /// The first error of `f`.
@@ -268,9 +272,9 @@ impl fmt::Debug for Compiled {
 /// calling the function. Equal operations are merged, and operations that lead to no result are
 /// left out. Operations that no scope or argument placed follow their operands.
 ///
-/// So the function should be pure: arrays that it closes over are constants, and other effects
-/// happen once, at the trace. The 256 graphs that were called last are kept, with the arrays that
-/// they close over.
+/// Therefore the function should be pure: arrays that it closes over are constants, and other
+/// effects happen only once, during the trace. The 256 most recently called graphs are kept, with
+/// the arrays that they close over.
 ///
 /// ```
 /// use ultramarine::{Array, transforms::compile};
@@ -286,26 +290,24 @@ pub fn compile(f: impl Fn(&[Array]) -> Result<Vec<Array>> + Send + Sync + 'stati
 }
 
 impl Compiled {
-    /// Makes the function be traced once for each set of dtypes and ranks, whatever the sizes are.
-    /// The function must compute the same for all sizes: a size that it reads is a constant. An
-    /// operation whose shape does not follow from its operands' shapes is an error at the first
-    /// call.
+    /// Makes the function traced once for each set of dtypes and ranks, for all sizes. The function
+    /// must do the same for all sizes, because a size that it reads becomes a constant. The first
+    /// call fails if a result's shape does not follow from the operands' shapes.
     pub fn shapeless(mut self) -> Compiled {
         self.shapeless = true;
         self
     }
 
-    /// Returns the number of graphs that are kept: one for each signature of arguments, at most
-    /// 256.
+    /// Returns the number of graphs. There is one for each signature of arguments, and at most 256.
     pub fn traces(&self) -> usize {
         self.traces.len()
     }
 
-    /// Returns the function's results: lazy arrays.
+    /// Returns the function's results, as lazy arrays.
     ///
     /// # Errors
-    /// What the function returns where it is traced; [`Error::Value`] if it evaluates what depends on an
-    /// argument.
+    /// During a trace, those of the function; [`Error::Value`] if the function evaluates an array
+    /// that depends on an argument.
     pub fn call(&self, inputs: impl Arrays) -> Result<Vec<Array>> {
         self.call_owned(&inputs.owned())
     }
@@ -327,11 +329,11 @@ impl Compiled {
 }
 
 impl<T> Traces<T> {
-    /// The results for these arguments by a trace that is there already, and that trace. `caller_key` says what else
-    /// the results depend on, and how many arguments there are.
+    /// Returns the results for these arguments by an existing trace, and the trace. `caller_key`
+    /// contains the number of arguments, and everything else that the results depend on.
     ///
     /// # Errors
-    /// [`Error::Value`] when the shapes do not fit the operations of a trace without shapes.
+    /// [`Error::Value`] if the shapes do not match the operations of a shapeless trace.
     pub fn call(
         &self,
         caller_key: &[u64],
@@ -344,7 +346,7 @@ impl<T> Traces<T> {
         }
     }
 
-    /// Keeps a trace, so that [`Traces::call`] finds it for the same `caller_key` and arguments of
+    /// Stores a trace, so that [`Traces::call`] finds it for the same `caller_key` and arguments of
     /// the same signature.
     pub fn keep(
         &self,
@@ -357,5 +359,5 @@ impl<T> Traces<T> {
     }
 }
 
-/// The results of a call of [`Traces::call`], and the trace that they are from.
+/// The results of a call of [`Traces::call`], and the trace that computed them.
 pub type Called<T> = (Vec<Array>, Arc<(Traced, T)>);

@@ -1,4 +1,4 @@
-//! Placing a graph for arguments that are at home elsewhere than those of its trace.
+//! Adapts the placement of a graph to arguments whose homes differ from those during the trace.
 
 use super::graph::{Graph, Source, Step};
 use crate::ops::copy::{identity::Identity, transfer::Transfer};
@@ -14,24 +14,25 @@ pub(super) fn homes(inputs: &[Array]) -> Homes {
     inputs.iter().map(|i| i.node().home()).collect()
 }
 
-/// True if arguments have these homes.
+/// Returns true if the arguments have these homes.
 #[inline]
 pub(super) fn are_at(homes: &Homes, inputs: &[Array]) -> bool {
     homes.len() == inputs.len()
         && inputs.iter().zip(homes).all(|(i, home)| i.node().home() == *home)
 }
 
-/// The operation, if it forwards its last operands.
+/// The operation, if it passes its last operands on.
 fn forwarding(step: &Step) -> Option<&MultiOutput> {
     step.get::<MultiOutput>().filter(|multi| multi.rules().forwards_operands())
 }
 
 impl Graph {
-    /// The graph for arguments like these. Operations whose place nobody named follow their operands, as if the function
-    /// were called with these arguments.
+    /// Returns the graph for arguments like these. Operations whose place was not named follow
+    /// their operands, as in a call of the function with these arguments.
     ///
     /// # Errors
-    /// [`Error::Value`](crate::Error::Value) when operands are on accelerators that do not mix.
+    /// [`Error::Value`](crate::Error::Value) if operands are on accelerators that cannot be
+    /// combined.
     pub fn placed(mut self, inputs: &[Array]) -> Result<Graph> {
         for i in 0..self.steps.len() {
             let (before, rest) = self.steps.split_at_mut(i);
@@ -74,7 +75,7 @@ impl Graph {
         Ok(self)
     }
 
-    /// Has arrays without a home made where they are first read.
+    /// Places arrays without a home where they are first read.
     fn place_creation(&mut self) {
         for i in (0..self.steps.len()).rev() {
             if self.steps[i].op().is_none() || self.steps[i].place.home().is_none() {

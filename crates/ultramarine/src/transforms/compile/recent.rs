@@ -1,15 +1,16 @@
-//! Traces by key: those that were used last.
+//! A map of traces by key that keeps the most recently used ones.
 
 use super::trace_key::TraceKey;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
-/// Traces that are kept. A constant that differs at each call has the function traced at each call, so there is no end of them.
+/// Limit on the traces. It is needed because a constant that differs at each call causes a trace at
+/// each call.
 pub(super) const MOST_TRACES: usize = 256;
 
-/// The last used values by key, at most [`MOST_TRACES`].
+/// The most recently used values by key, at most [`MOST_TRACES`].
 pub(super) struct Recent<T> {
-    /// With the time of the last use.
+    /// The values, each with the time of its last use.
     all: HashMap<TraceKey, (T, u64), BuildHasherDefault<crate::backend::WordHasher>>,
     now: u64,
 }
@@ -21,7 +22,7 @@ impl<T> Default for Recent<T> {
 }
 
 impl<T: Clone> Recent<T> {
-    /// The value of a key, which counts as used.
+    /// Returns the value of a key, and marks it as used.
     pub fn get(&mut self, key: &TraceKey) -> Option<T> {
         let (value, used) = self.all.get_mut(key)?;
         self.now += 1;
@@ -29,8 +30,8 @@ impl<T: Clone> Recent<T> {
         Some(value.clone())
     }
 
-    /// Keeps a value. Returns what goes for it, which may run foreign code when it is dropped: the key's former value, or the
-    /// one that was used least recently.
+    /// Inserts a value. Returns the value that it replaces, which may run foreign code when it is
+    /// dropped: the key's former value, or the least recently used value.
     #[must_use]
     pub fn insert(&mut self, key: TraceKey, value: T) -> Option<T> {
         self.now += 1;

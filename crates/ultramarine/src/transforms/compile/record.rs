@@ -1,5 +1,5 @@
-//! Tracing: the function is called once on stand-ins, which have shapes and dtypes but no values, and
-//! the graph behind its results is written down.
+//! Tracing: calls the function once on placeholders, which have shapes and dtypes but no values,
+//! and records the graph of the results.
 
 use super::graph::{Graph, Source, Step};
 use crate::distributed::{Group, Linked, Links};
@@ -12,13 +12,15 @@ use std::sync::{Arc, atomic::Ordering};
 /// A recorded function.
 pub(crate) struct Recorded {
     pub graph: Graph,
-    /// Groups that it communicates in. The graph's last inputs are their tokens, its last outputs the tokens after it.
+    /// Groups that the function communicates in. Their tokens are the graph's last inputs, and the
+    /// tokens afterwards its last outputs.
     pub groups: Vec<Group>,
-    /// It closes over an array of a transform that is under way: it is of no use after this call.
+    /// True if the function closes over an array of a transform that has not ended. The graph
+    /// cannot be used after this call.
     pub once: bool,
 }
 
-/// Calls `f` on stand-ins for `inputs`.
+/// Calls `f` on placeholders for `inputs`.
 pub(crate) fn record<E: From<Error>>(
     f: impl FnOnce(&[Array]) -> Result<Vec<Array>, E>,
     inputs: &[Array],
@@ -34,7 +36,7 @@ pub(crate) fn record<E: From<Error>>(
     Ok(Recorded { graph, groups, once })
 }
 
-/// The stand-in of an argument, which the function gets.
+/// Makes the placeholder that the function gets for an argument.
 fn stand_in(tracing: &Tracing, input: &Array) -> Array {
     input.stand_in(tracing, Transform::Compile, Shape::from_slice(input.shape()))
 }
@@ -44,7 +46,7 @@ fn stand_in(tracing: &Tracing, input: &Array) -> Array {
 enum Role {
     Input(u32),
     Constant,
-    /// An operation, which depends on an argument or does not.
+    /// An operation. The flag is true if it depends on an argument.
     Op(bool),
 }
 
@@ -54,7 +56,8 @@ struct Reached {
     role: Role,
 }
 
-/// All nodes that `outputs` lead to, operands first. Iterative: graphs may be deep.
+/// Collects all nodes that `outputs` depend on, operands first. It does not recurse, because graphs
+/// may be deep.
 fn reach(arguments: &[Array], outputs: &[Array]) -> (Vec<Reached>, NodeMap<u32>) {
     let mut all: Vec<Reached> = Vec::new();
     let mut number: NodeMap<u32> = NodeMap::default();
@@ -79,7 +82,7 @@ fn reach(arguments: &[Array], outputs: &[Array]) -> (Vec<Reached>, NodeMap<u32>)
             }
             None => {
                 let operands = node.inputs();
-                // Looked at after the operands, which its evaluation takes away.
+                // Check this after the operands were read, because an evaluation takes them away.
                 let there = node.is_done()
                     || node.is_claimed()
                     || node.op.is_given()
@@ -99,10 +102,10 @@ fn reach(arguments: &[Array], outputs: &[Array]) -> (Vec<Reached>, NodeMap<u32>)
     (all, number)
 }
 
-/// The graph, and [`Recorded::once`].
+/// Makes the graph, and the flag [`Recorded::once`].
 fn written(arguments: &[Array], outputs: &[Array]) -> Result<(Graph, bool)> {
     let (mut all, number) = reach(arguments, outputs);
-    // Handles of the results that are ours.
+    // Number of this function's handles of the results.
     let mut own = vec![0; all.len()];
     let of = |node: &Arc<Node>| number[&Arc::as_ptr(node)] as usize;
     let mut wanted = vec![false; all.len()];
@@ -116,7 +119,8 @@ fn written(arguments: &[Array], outputs: &[Array]) -> Result<(Graph, bool)> {
         if !wanted[i] {
             continue;
         }
-        // Arrays that are held elsewhere or traced by another transform are not computed at each call.
+        // Arrays that have other holders, or that another transform traces, are not computed again
+        // at each call.
         let held = node.handles.load(Ordering::Acquire) > own[i] || node.is_traced();
         if *role == Role::Op(false) && held && node.constant().is_none() {
             *role = Role::Constant;
@@ -153,7 +157,7 @@ fn written(arguments: &[Array], outputs: &[Array]) -> Result<(Graph, bool)> {
     Ok((graph, once))
 }
 
-/// True if an array belongs to another transform, which is under way.
+/// Returns true if an array belongs to another transform that has not ended.
 fn is_foreign(node: &Node) -> Result<bool> {
     let (has_value, traced) = (node.is_done(), node.is_traced());
     if node.op.is_given() && !has_value && !traced {

@@ -1,4 +1,4 @@
-//! Fitting a graph that was traced shapeless to arguments of other sizes.
+//! Adapts a graph that was traced shapeless to arguments of other sizes.
 
 use super::graph::{Graph, Source, Step};
 use crate::ops::rules::multi_output::{MultiOutput, OutputOf};
@@ -6,11 +6,11 @@ use crate::ops::{Fitted, Op, Refit};
 use crate::{error::Result, scalar::Scalar, shape::Shape};
 use smallvec::SmallVec;
 
-/// The graph for arguments of these shapes. Its steps have the numbers that they had.
+/// Returns the graph for arguments of these shapes. Its steps keep their indices.
 ///
 /// # Errors
-/// [`Error::Value`](crate::Error::Value) when an operation cannot tell the shape of its result from those of its
-/// operands, or these do not fit each other.
+/// [`Error::Value`](crate::Error::Value) if the shape of a result does not follow from the
+/// operands' shapes, or the shapes do not match.
 pub(crate) fn fitted(graph: &Graph, shapes: &[&[usize]]) -> Result<Graph> {
     let mut steps: Vec<Step> = Vec::with_capacity(graph.steps.len());
     for step in &graph.steps {
@@ -25,7 +25,7 @@ pub(crate) fn fitted(graph: &Graph, shapes: &[&[usize]]) -> Result<Graph> {
     Ok(Graph { steps, outputs: graph.outputs.clone() })
 }
 
-/// Fits one operation; `steps` are those before it, fitted.
+/// Adapts one operation. `steps` are the adapted steps before it.
 fn refit(op: &Op, step: &Step, graph: &Graph, steps: &[Step], now: &mut Step) -> Result<()> {
     let operands = || step.operands.iter().map(|i| *i as usize);
     if let Some(output) = op.get::<OutputOf>() {

@@ -1,12 +1,13 @@
-//! The cache key of a trace, as 64-bit words. Python's half, the structure and constants of the arguments, is made in
-//! `python/src/compile/key.rs` and comes as the caller's key.
+//! The cache key of a trace, as 64-bit words. The Python part of the key covers the structure and
+//! constants of the arguments. It is made in `python/src/compile/key.rs`, and passed as the
+//! caller's key.
 
 use crate::{array::Array, device::DeviceType, graph::determinism, graph::precision, stream};
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
 
-/// The key of a trace: the scope's stream, the precision of products, determinism, what the caller says, and of each argument dtype
-/// and shape (or only the number of its dimensions).
+/// The key of a trace: the scope's stream, the precision of products, determinism, the caller's
+/// key, and the dtype and shape (or only the rank) of each argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TraceKey(SmallVec<[u64; 24]>);
 
@@ -17,8 +18,8 @@ impl Hash for TraceKey {
 }
 
 impl TraceKey {
-    /// The key of a call, with the caller's own key in front. (It and the arguments cannot be mistaken for each
-    /// other as long as it has the number of arguments.)
+    /// Makes the key of a call. It begins with the caller's key, which must contain the number of
+    /// arguments, so that different calls have different keys.
     pub fn new(caller_key: &[u64], inputs: &[Array], shapeless: bool) -> TraceKey {
         let mut key = SmallVec::new();
         let (stream, scoped) = stream::current();
@@ -35,7 +36,7 @@ impl TraceKey {
         TraceKey(key)
     }
 
-    /// The key of a variant of a trace: shapes and homes.
+    /// Makes the key of a variant of a trace: shapes and homes.
     pub fn of_variant(inputs: &[Array]) -> TraceKey {
         let mut key = TraceKey::new(&[], inputs, false);
         key.0.extend(inputs.iter().map(|input| {

@@ -1,4 +1,4 @@
-//! Common subexpressions: the same operation of the same operands is done once.
+//! Common subexpressions: equal operations with equal operands are computed once.
 
 use super::{Graph, escaping};
 use crate::backend::WordHasher;
@@ -13,7 +13,8 @@ use std::sync::Arc;
 fn are_same(a: &Step, b: &Step) -> bool {
     let same_source = match (&a.source, &b.source) {
         (Source::Input(i), Source::Input(j)) => i == j,
-        // The same array. Equal values are not enough: a library that imported its memory may write to it.
+        // The arrays must be identical. Equal values are not enough, because a library that
+        // imported an array's memory may write to it.
         (Source::Constant(x), Source::Constant(y)) => Arc::ptr_eq(x.node(), y.node()),
         (Source::Op(x), Source::Op(y)) => {
             let key = |rules| OperationKey::new(rules);
@@ -28,7 +29,8 @@ fn are_same(a: &Step, b: &Step) -> bool {
             == (&b.shape, b.dtype, q.stream, q.firm, q.deterministic)
 }
 
-/// A hash of a step without its attributes, which are costly to list and seldom the only difference.
+/// Hashes a step without its attributes, which are expensive to list and rarely the only
+/// difference.
 fn hash_of(step: &Step) -> u64 {
     let mut hasher = WordHasher::default();
     match &step.source {
@@ -42,8 +44,8 @@ fn hash_of(step: &Step) -> u64 {
     hasher.finish()
 }
 
-/// Merges steps that compute the same. Results keep memory of their own: one may be exported, and
-/// written to.
+/// Merges steps that compute the same. Results keep separate memory, because a result may be
+/// exported and then written to.
 pub(super) fn merge(graph: &mut Graph) {
     type Steps = SmallVec<[(u32, bool); 2]>;
     let escapes = escaping(graph);
@@ -53,7 +55,7 @@ pub(super) fn merge(graph: &mut Graph) {
     graph.rewrite(|steps, step| {
         let escapes = escapes[number] && step.op().is_some();
         number += 1;
-        // A copy is asked for.
+        // The step explicitly requests a copy.
         if step.op().is_some_and(|op| op.is::<Fresh>() || op.rules().is_none()) {
             return None;
         }

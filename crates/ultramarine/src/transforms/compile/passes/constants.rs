@@ -1,4 +1,5 @@
-//! Constants: what does not depend on the arguments is not computed at each call.
+//! Constants: computes values that do not depend on the arguments only once, instead of at each
+//! call.
 
 use super::{Graph, escaping};
 use crate::node::{Inputs, Node};
@@ -10,11 +11,11 @@ use crate::transforms::compile::graph::{Operands, Source, Step};
 use crate::{array::Array, device::Device, placement, scalar::Scalar, stream, stream::Scope};
 use std::sync::Arc;
 
-/// Bytes of the largest array that is kept instead of computed at each call.
+/// Limit on the bytes of an array that is kept instead of computed at each call.
 const MOST_KEPT: usize = 1 << 20;
 
-/// Has elementwise operations of constants, and views of one, be constants: they travel with a fused
-/// program.
+/// Turns elementwise operations of constants, and views of constants, into constants. Fused
+/// programs can carry these.
 pub(super) fn fold(graph: &mut Graph) {
     graph.rewrite(|steps, step| {
         let op = step.op()?;
@@ -40,8 +41,8 @@ pub(super) fn fold(graph: &mut Graph) {
     });
 }
 
-/// The result of the operation for numbers, by the same kernel. (An element does not depend on those
-/// around it.)
+/// Computes the operation on numbers by the kernel that would compute arrays. The result is equal
+/// because each element is computed independently.
 fn computed(op: &Op, values: &[Scalar], step: &Step) -> Option<Scalar> {
     if step.dtype.is_storage() || values.iter().any(|v| v.dtype().is_storage()) {
         return None;
@@ -53,13 +54,13 @@ fn computed(op: &Op, values: &[Scalar], step: &Step) -> Option<Scalar> {
     Array::from_node(node).item_scalar().ok()
 }
 
-/// True for operations that do something besides computing a value: they check, wait or copy.
+/// Returns true for operations that check, wait or copy in addition to computing a value.
 fn does_more(op: &Op) -> bool {
     let does = matches!(op.get(), Some(Identity::Enough { .. } | Identity::After));
     does || op.is::<Transfer>()
 }
 
-/// Keeps small arrays that do not depend on the arguments: they are computed by the first call.
+/// Keeps small arrays that do not depend on the arguments. The first call computes them.
 pub(super) fn keep(graph: &mut Graph) {
     let escapes = escaping(graph);
     let mut fixed: Vec<Option<Arc<Node>>> = Vec::with_capacity(graph.steps.len());
@@ -81,7 +82,7 @@ pub(super) fn keep(graph: &mut Graph) {
         let step = &mut graph.steps[i];
         let kept = match step.op() {
             None => false,
-            // Lighter than any array.
+            // Smaller than any array.
             Some(op) if op.is::<Fill>() || op.is::<MultiOutput>() => false,
             Some(_) => step.dtype.bytes_of(shape::size(&step.shape)) <= MOST_KEPT,
         };

@@ -1,11 +1,11 @@
-//! Removes steps that only transforms read.
+//! Removes steps that only transforms need.
 
 use super::Graph;
 use crate::ops::rules::multi_output::{MultiOutput, OutputOf};
 use crate::{ops::copy::identity::Identity, transforms::compile::graph::Step};
 
-/// Uses the operand of stand-ins and barriers in their place, and what a call with rules of its own
-/// computes in that of its results.
+/// Replaces placeholders and barriers by their operands, and the results of a call with its own
+/// rules by the steps that compute them.
 pub(super) fn dissolve(graph: &mut Graph) {
     graph.rewrite(|steps, step| {
         step.hidden = false;

@@ -1,7 +1,9 @@
-//! Operations that change no bit, and conversions that are one: merged.
+//! Removes operations that change no bit, and merges conversions that are equivalent to a single
+//! one.
 //!
-//! Exact means exact for every value. So floats are multiplied by one as they were, which quiets a signalling NaN, and
-//! zero is added to them, for -0.0 + 0.0 is 0.0.
+//! The result must be exact for every value. Therefore a multiplication of floats by one stays,
+//! because it quiets a signalling NaN. An addition of zero to floats stays, because -0.0 + 0.0 is
+//! 0.0.
 
 use super::{Graph, escaping};
 use crate::dtype::{Dtype, Kind};
@@ -10,7 +12,8 @@ use crate::ops::{copy::cast::Cast, select::Select};
 use crate::{scalar::Scalar, transforms::compile::graph::Step};
 use ultramarine_abi::schema::{binary, unary};
 
-/// Leaves out what does nothing. Results keep memory of their own: one may be exported, and written to.
+/// Removes operations that have no effect. Results keep separate memory, because a result may be
+/// exported and then written to.
 pub(super) fn merge(graph: &mut Graph) {
     let escapes = escaping(graph);
     let mut number = 0;
@@ -36,7 +39,8 @@ fn on_one_stream(a: &Step, b: &Step) -> bool {
     a.place.stream == b.place.stream
 }
 
-/// Bits of the integers that a dtype holds exactly: with a sign or without, or as a float.
+/// Returns the signedness and the number of value bits of an integer or bool dtype, and `None` for
+/// other dtypes.
 fn integer_bits(dtype: Dtype) -> Option<(bool, usize)> {
     let bits = 8 * dtype.size();
     match dtype.kind() {
@@ -47,12 +51,12 @@ fn integer_bits(dtype: Dtype) -> Option<(bool, usize)> {
     }
 }
 
-/// True if every value of `from` is a value of `to`.
+/// Returns true if every value of `from` is a value of `to`.
 pub(super) fn widens(from: Dtype, to: Dtype) -> bool {
     if from == to {
         return true;
     }
-    // Significant bits of a float, its leading one included.
+    // Number of significant bits of a float, with the leading bit.
     let digits = |d| match d {
         Dtype::Bfloat16 => Some(8),
         Dtype::Float16 => Some(11),
@@ -72,7 +76,7 @@ pub(super) fn widens(from: Dtype, to: Dtype) -> bool {
     }
 }
 
-/// A conversion of a conversion that lost nothing is one from the first dtype.
+/// A conversion after a conversion without loss is equivalent to a conversion from the first dtype.
 fn cast(steps: &[Step], step: &mut Step) -> Option<u32> {
     let inner = &steps[step.operands[0] as usize];
     if inner.get::<Cast>().is_none() || !on_one_stream(inner, step) {
@@ -84,7 +88,8 @@ fn cast(steps: &[Step], step: &mut Step) -> Option<u32> {
         return None;
     }
     let Some((_, bits)) = integer_bits(from) else {
-        // Of floats only what is zero stays the same for all: a signalling NaN comes back quiet.
+        // For floats this holds only for conversions to bool, because other conversions quiet a
+        // signalling NaN.
         if to == Dtype::Bool {
             step.operands[0] = source;
         }
@@ -94,9 +99,10 @@ fn cast(steps: &[Step], step: &mut Step) -> Option<u32> {
         return Some(source);
     }
     let whole = |d: Dtype| integer_bits(d).is_some();
-    // A float becomes an integer in another way than an integer does where it does not fit.
+    // If a value does not fit, floats and integers are converted to an integer in different ways.
     let alike = whole(by) || !whole(to) || to == Dtype::Bool;
-    // Long integers may be rounded twice on their way to a half, or once.
+    // A long integer that is converted to a half through another dtype may be rounded twice instead
+    // of once.
     let once = !matches!(to, Dtype::Float16 | Dtype::Bfloat16) || bits <= 16;
     if alike && once {
         step.operands[0] = source;
@@ -104,7 +110,7 @@ fn cast(steps: &[Step], step: &mut Step) -> Option<u32> {
     None
 }
 
-/// Operations that undo themselves: two negations, two times not.
+/// Removes pairs of operations that undo each other: two negations, or two logical nots.
 fn inverse(steps: &[Step], step: &Step, code: u32) -> Option<u32> {
     let inner = &steps[step.operands[0] as usize];
     let before: &Unary = inner.get()?;
@@ -123,7 +129,7 @@ fn inverse(steps: &[Step], step: &Step, code: u32) -> Option<u32> {
     }
 }
 
-/// Integers beside what leaves them as they are.
+/// Removes operations of integers with a neutral element.
 fn neutral(steps: &[Step], step: &Step, code: u32) -> Option<u32> {
     let [a, b] = step.operands[..] else { return None };
     integer_bits(step.dtype)?;

@@ -1,4 +1,4 @@
-//! Passes: functions that make a graph smaller. Results stay bitwise identical.
+//! Passes: functions that simplify a graph. Results stay bitwise identical.
 
 mod common;
 mod constants;
@@ -19,7 +19,7 @@ use crate::ops::{
     reduce::Reduce, scan::Scan, select::Select, shape::concatenate::Concatenate, sort::Sort,
 };
 
-/// In the order in which they run.
+/// The passes in the order in which they run.
 const PASSES: &[fn(&mut Graph)] = &[
     dissolve::dissolve,
     constants::fold,
@@ -27,23 +27,24 @@ const PASSES: &[fn(&mut Graph)] = &[
     common::merge,
     constants::keep,
     Graph::drop_unused,
-    // Wider programs.
+    // Makes wider programs possible.
     views::raise,
     common::merge,
     Graph::drop_unused,
-    // The last, for it copies what others would merge.
+    // Must be last, because it makes copies that other passes would merge.
     rematerialise::rematerialise,
 ];
 
-/// The graph after all passes. Transforms would not find their way through it: calls with rules of their
-/// own, and barriers to derivatives, are gone.
+/// Returns the graph after all passes. Transforms cannot use it, because calls with their own rules
+/// and barriers to derivatives are removed.
 pub(super) fn merged(recorded: &Graph) -> Graph {
     let mut graph = recorded.clone();
     PASSES.iter().for_each(|pass| pass(&mut graph));
     graph
 }
 
-/// Of each step whether its memory may be that of a result, whose owner may export it and write to it.
+/// Returns for each step whether its memory may be a result's. The owner of a result may export it
+/// and write to it.
 fn escaping(graph: &Graph) -> Vec<bool> {
     let mut escapes = vec![false; graph.steps.len()];
     graph.outputs.iter().for_each(|o| escapes[*o as usize] = true);
@@ -57,7 +58,8 @@ fn escaping(graph: &Graph) -> Vec<bool> {
     escapes
 }
 
-/// True if the result lies in memory of its own, row-major. Of operations that are not listed nothing is known.
+/// Returns true if the result lies in new, row-major memory. Operations that are not listed may
+/// return existing memory.
 fn makes_memory(op: &Op) -> bool {
     macro_rules! is_one_of {
         ($($attributes:ty),* $(,)?) => { $(op.is::<$attributes>())||* };

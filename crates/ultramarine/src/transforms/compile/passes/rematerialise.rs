@@ -1,9 +1,9 @@
-//! Rematerialisation: cheap operations whose result several programs read are computed in each of them, where that
-//! moves fewer bytes than writing the result and reading it back.
+//! Rematerialisation: if several programs read the result of a cheap operation, each program
+//! computes it again, provided this moves fewer bytes than writing the result and reading it back.
 //!
-//! The evaluator fuses a node into the group of its consumers if all of them are in one group (`eval/grouping.rs`). This pass
-//! makes the same groups beforehand, from the last step to the first, and gives a step that is cheap to each of its
-//! consumers' groups: a copy for each.
+//! The evaluator fuses a node into the group of its consumers if all of them are in one group
+//! (`eval/grouping.rs`). This pass makes the same groups beforehand, from the last step to the
+//! first. It copies a cheap step into each of its consumers' groups.
 
 use super::Graph;
 use super::views::{is_cheap, is_elementwise};
@@ -12,24 +12,26 @@ use crate::shape::{self, Shape};
 use crate::{stream::Stream, transforms::compile::graph::Step};
 use smallvec::SmallVec;
 
-/// Groups that a step is computed in, at most.
+/// Limit on the groups that compute a step.
 const MOST_COPIES: usize = 4;
-/// Copies that a group takes, at most: they stay in registers, but each is an instruction more.
+/// Limit on the copies in a group. They stay in registers, but each is one more instruction.
 const MOST_TAKEN: usize = 8;
-/// Operands and members of a group that takes copies; below what any backend's programs are held to.
+/// Limits on the operands and members of a group with copies. They are below the limits of all
+/// backends' programs.
 const MOST_INPUTS: usize = 8;
 const MOST_MEMBERS: usize = 32;
 
 /// Steps that will run as one program.
 struct Group {
-    /// Its iteration shape, if it can take members.
+    /// Its iteration shape, if it can get more members.
     shape: Option<Shape>,
     stream: Stream,
     members: usize,
     taken: usize,
-    /// Steps outside that it reads.
+    /// Steps outside the group that it reads.
     inputs: SmallVec<[u32; 8]>,
-    /// Its root is a reduction, and there is nothing else in it: it may write what it reduces.
+    /// True if the group consists of a reduction only, so that it may write the reduction's
+    /// operand.
     lone_reduction: bool,
 }
 
@@ -39,7 +41,7 @@ type Groups = SmallVec<[u32; 2]>;
 pub(super) fn rematerialise(graph: &mut Graph) {
     let Some(of) = groups(graph) else { return };
     let before = std::mem::take(&mut graph.steps);
-    // Of each step before: its numbers now, by group.
+    // For each old step: its new indices, by group.
     let mut now: Vec<SmallVec<[(u32, u32); 2]>> = Vec::with_capacity(before.len());
     for (i, step) in before.into_iter().enumerate() {
         let mut copies = SmallVec::new();
@@ -58,7 +60,8 @@ pub(super) fn rematerialise(graph: &mut Graph) {
     graph.outputs.iter_mut().for_each(|o| *o = now[*o as usize].first().map_or(u32::MAX, |n| n.1));
 }
 
-/// The groups of each step (one, but of what is copied); `None` if nothing is.
+/// Returns the groups of each step. There is one group, except for steps that are copied. `None` if
+/// no step is copied.
 fn groups(graph: &Graph) -> Option<Vec<Groups>> {
     let steps = &graph.steps;
     let mut of: Vec<Groups> = vec![Groups::new(); steps.len()];
@@ -121,7 +124,7 @@ fn groups(graph: &Graph) -> Option<Vec<Groups>> {
     any.then_some(of)
 }
 
-/// Bytes that reading a step takes.
+/// Number of bytes that reading a step moves.
 fn bytes(steps: &[Step], i: u32) -> usize {
     let step = &steps[i as usize];
     match step.get() {
@@ -130,7 +133,8 @@ fn bytes(steps: &[Step], i: u32) -> usize {
     }
 }
 
-/// True if computing step `i` in each of several groups moves fewer bytes than writing it once.
+/// Returns true if computing step `i` in each of several groups moves fewer bytes than writing it
+/// once.
 fn pays(steps: &[Step], i: usize, groups: &[u32], all: &[Group]) -> bool {
     if groups.len() > MOST_COPIES {
         return false;
@@ -145,7 +149,7 @@ fn pays(steps: &[Step], i: usize, groups: &[u32], all: &[Group]) -> bool {
         operands
     };
     let read: usize = operands.iter().map(|x| bytes(steps, *x)).sum();
-    // The first of them to run writes it on its way, if it is a reduction of nothing else.
+    // If the first group to run only reduces the step, it writes the step while it reduces it.
     let first = groups.iter().max().map_or(0, |g| *g as usize);
     let on_its_way = all[first].lone_reduction as usize;
     let written = read + own + (groups.len() - on_its_way) * own;

@@ -1,8 +1,10 @@
-//! Elementwise operations before a view go behind it, where they can fuse with what reads the view:
-//! `view(op(x, y))` is `op(view(x), view(y))`, to the bit, since each element is computed by itself.
+//! Moves elementwise operations from before a view to after it, so that they can fuse with the
+//! consumers of the view. `view(op(x, y))` is bitwise identical to `op(view(x), view(y))`, because
+//! each element is computed independently.
 //!
-//! Done for transposes, for reshapes of what has no gaps, for slices that pick no more than there was, and for broadcasts
-//! so small that a command less is worth more than the elements that are computed again.
+//! The views are transposes, reshapes of arrays without gaps, slices that select no more elements
+//! than the array has, and small broadcasts. In a small broadcast, one command less saves more than
+//! computing the elements again costs.
 
 use super::{Graph, makes_memory};
 use crate::ops::copy::{Contiguous, cast::Cast};
@@ -12,12 +14,12 @@ use crate::shape::{self, Shape};
 use crate::transforms::compile::graph::{Operands, Source, Step};
 use smallvec::SmallVec;
 
-/// Elements up to which a broadcast is recomputed instead of read.
+/// Limit on the elements of a broadcast that is computed again instead of read.
 const SMALL: usize = 4096;
-/// Operands that are read through the view in place of one result, at most.
+/// Limit on the operands that are read through the view instead of a single result.
 const MOST_OPERANDS: usize = 3;
 
-/// Moves views up to what is not elementwise.
+/// Moves views up past elementwise operations.
 pub(super) fn raise(graph: &mut Graph) {
     let properties = StepProperties::new(graph);
     let mut mover = Mover { movable: Vec::new() };
@@ -25,7 +27,7 @@ pub(super) fn raise(graph: &mut Graph) {
     graph.rewrite(|steps, step| {
         let i = number;
         number += 1;
-        // Steps made on the way stand before this one, and are not moved again.
+        // Steps that were made in between precede this step, and are not moved again.
         mover.movable.resize(steps.len(), false);
         let raised = match step.get::<View>() {
             Some(view) if properties.fuses[i] => {
@@ -37,18 +39,20 @@ pub(super) fn raise(graph: &mut Graph) {
         mover.movable.resize(steps.len(), false);
         match raised {
             None => mover.movable.push(properties.movable[i] && is_elementwise(step)),
-            // It may be moved on.
+            // The view of an operand may be moved further.
             Some(made) => mover.movable[made as usize] = properties.movable[i],
         }
         raised
     });
 }
 
-/// Properties of the steps before any is moved.
+/// Properties of the steps before any step is moved.
 struct StepProperties {
-    /// Elementwise, and all that reads it are views that together need no more than it has.
+    /// True if the step is elementwise, and only views read it that together need no more elements
+    /// than it has.
     movable: Vec<bool>,
-    /// A view that only elementwise operations and reductions read, or views that only these read.
+    /// True for a view that is read only by elementwise operations, reductions, or other such
+    /// views.
     fuses: Vec<bool>,
 }
 
@@ -72,7 +76,7 @@ impl StepProperties {
         }
         let movable = |i: usize| {
             let step = &graph.steps[i];
-            // A view that is moved has an elementwise operation in its place.
+            // A moved view is replaced by an elementwise operation.
             if !(is_elementwise(step) || fuses[i]) || result(i) || users[i].is_empty() {
                 return false;
             }
@@ -92,7 +96,7 @@ impl StepProperties {
     }
 }
 
-/// True if programs have such steps in them.
+/// Returns true if programs can contain the step.
 fn closes_or_computes(step: &Step) -> bool {
     let rules = step.op().and_then(Op::rules);
     rules.is_some_and(|r| r.elementwise().is_some() || r.epilogue().is_some())
@@ -103,7 +107,7 @@ pub(super) fn is_elementwise(step: &Step) -> bool {
     step.op().is_some_and(|op| op.elementwise().is_some())
 }
 
-/// True if computing an element again costs no more than reading it.
+/// Returns true if computing an element again costs no more than reading it.
 pub(super) fn is_cheap(step: &Step) -> bool {
     use ultramarine_abi::schema::{binary, unary};
     let Some(op) = step.op() else { return false };
@@ -136,13 +140,13 @@ pub(super) fn is_cheap(step: &Step) -> bool {
 }
 
 struct Mover {
-    /// By step of the new graph.
+    /// For each step of the new graph.
     movable: Vec<bool>,
 }
 
 impl Mover {
-    /// The step of `view` of step `of`, which is elementwise, as an operation of views; `None` where it stays.
-    /// `like` has the view's shape.
+    /// Replaces the step of `view` of the elementwise step `of` by an operation of views. `None` if
+    /// the view stays. `like` has the view's shape.
     fn raised(
         &mut self,
         steps: &mut Vec<Step>,
@@ -159,7 +163,7 @@ impl Mover {
         if full.count() > MOST_OPERANDS {
             return None;
         }
-        // All of them first, so that nothing is made in vain.
+        // Check all operands first, so that no step is made in vain.
         if !step.operands.iter().all(|i| viewable(steps, *i, view, &step.shape, &like.shape)) {
             return None;
         }
@@ -169,7 +173,7 @@ impl Mover {
         Some(push(steps, Step { operands, shape: like.shape.clone(), ..step }))
     }
 
-    /// Step `of` seen through `view`.
+    /// Makes step `of`, seen through `view`.
     fn viewed(
         &mut self,
         steps: &mut Vec<Step>,
@@ -199,7 +203,7 @@ impl Mover {
             hidden,
         };
         let step = &steps[of as usize];
-        // A reshape goes before a broadcast, which has gaps.
+        // A broadcast has gaps, so apply the reshape to the array before the broadcast.
         if let (View::Reshape, Some(View::Broadcast)) = (view, step.get())
             && let Some(narrow) =
                 narrowed(&steps[step.operands[0] as usize].shape, &by.shape, &shape)
@@ -223,7 +227,7 @@ fn push(steps: &mut Vec<Step>, step: Step) -> u32 {
     steps.len() as u32 - 1
 }
 
-/// True if the view of an operand costs nothing.
+/// Returns true if the view of an operand costs nothing.
 fn viewable(steps: &[Step], of: u32, view: &View, from: &[usize], to: &[usize]) -> bool {
     let step = &steps[of as usize];
     if step.constant().is_some() {
@@ -236,9 +240,10 @@ fn viewable(steps: &[Step], of: u32, view: &View, from: &[usize], to: &[usize]) 
                 narrowed(&steps[step.operands[0] as usize].shape, from, to).is_some()
             }
             (Some(op), _) if makes_memory(op) || op.is::<Cast>() || op.is::<Contiguous>() => true,
-            // Axes of size 1 come and go in any memory.
+            // Axes of size 1 can be added and removed in any memory layout.
             (Some(_), _) => without_ones(from).eq(without_ones(to)),
-            // Arguments mostly lie without gaps; if not, they are copied, as the result would have been.
+            // Arguments usually have no gaps. If one does, it is copied, as the result would have
+            // been.
             (None, _) => true,
         },
         View::Strided { .. } | View::Bitcast => false,
@@ -249,8 +254,8 @@ fn without_ones(shape: &[usize]) -> impl Iterator<Item = &usize> {
     shape.iter().filter(|n| **n != 1)
 }
 
-/// The shape that `own`, which is broadcast to `from`, must have to be broadcast to `to`, which has the elements of
-/// `from` in their order; `None` if there is none.
+/// Returns the shape from which `own` can be broadcast to `to`, if `own` is broadcast to `from`,
+/// and `to` has the elements of `from` in the same order. `None` if there is no such shape.
 fn narrowed(own: &[usize], from: &[usize], to: &[usize]) -> Option<Shape> {
     if from.contains(&0) {
         return None;
@@ -260,7 +265,7 @@ fn narrowed(own: &[usize], from: &[usize], to: &[usize]) -> Option<Shape> {
     let mut out = Shape::new();
     let mut i = 0;
     while i < from.len() || out.len() < to.len() {
-        // The least run of axes on both sides with as many elements.
+        // The shortest run of axes on both sides with the same number of elements.
         let (first, start) = (i, out.len());
         let (mut p, mut q, mut end) = (1usize, 1usize, start);
         loop {
@@ -303,7 +308,7 @@ mod tests {
         let narrow = |own: &[usize], from: &[usize], to: &[usize]| {
             narrowed(own, from, to).map(|s| s.to_vec())
         };
-        // A bias before heads are split.
+        // A bias before the heads are split.
         assert_eq!(narrow(&[12], &[2, 5, 12], &[2, 5, 3, 4]), Some(vec![1, 1, 3, 4]));
         assert_eq!(narrow(&[5, 1], &[2, 5, 12], &[2, 5, 3, 4]), Some(vec![1, 5, 1, 1]));
         assert_eq!(narrow(&[12], &[10, 12], &[2, 5, 12]), Some(vec![1, 1, 12]));
