@@ -87,7 +87,16 @@ impl DeviceProperties {
 
 /// Validates that this process can use a plugin with this ABI info, from a file of this name.
 pub(super) fn validate(info: &BackendAbiInfo, file: &FileName, host: &Host) -> Result<(), Reason> {
-    negotiate::check_for(host, info).map_err(|m| Reason::new(code_of(&m), m.to_string()))?;
+    negotiate::check_for(host, info).map_err(|m| match (info.abi_major, info.abi_minor) {
+        // No contract has this version. UM_DEFINE_BACKEND keeps the ABI info in the note, whose bytes are 0 once it is removed.
+        (0, 0) => {
+            let text =
+                "its ABI info is empty: the section .note.ultramarine was removed from the file";
+            Reason::new(Code::NoteDamaged, text)
+                .with_remedy("build it again, without `strip -R` or `objcopy -R` of that section")
+        }
+        _ => Reason::new(code_of(&m), m.to_string()),
+    })?;
     let (name, variant) = (inline_str(&info.name), inline_str(&info.variant));
     if name != file.name || variant != file.variant {
         let text = format!(

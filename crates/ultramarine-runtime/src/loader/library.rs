@@ -106,7 +106,9 @@ impl Plugin {
             (0, true) => {
                 let reason = "it cannot run on this machine (score 0), and gives no reason";
                 let reason = Reason::new(Code::ScoreZero, reason);
-                return Err(reason.with_remedy("ask its authors to set `reason` in the score"));
+                return Err(reason.with_remedy(
+                    "have its score function set `reason`, or ask its authors for that",
+                ));
             }
             (0, false) => return zero(format!("it cannot run on this machine: {reason}")),
             (n, _) if n > abi::MAX_SCORE => {

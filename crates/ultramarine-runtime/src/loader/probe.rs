@@ -240,7 +240,15 @@ fn crashed(stage: Stage, status: ExitStatus) -> (Stage, Reason) {
         (None, code) => format!("it ended the process (exit status {})", code.unwrap_or(-1)),
     };
     let text = format!("in a child process {how}, at the stage {}", stage.name());
-    (Stage::Probe, Reason::new(Code::ProbeCrashed, text))
+    let reason = Reason::new(Code::ProbeCrashed, text);
+    let reason = match stage {
+        // No function of the contract was called yet.
+        Stage::Open => reason.with_remedy(
+            "look at its constructors and static objects, which run when the library is opened, or report it to its authors",
+        ),
+        _ => reason,
+    };
+    (Stage::Probe, reason)
 }
 
 fn name_of(signal: i32) -> &'static str {

@@ -67,7 +67,7 @@ codes! {
     /// Declared under another name than the file's.
     NameDiffers "name_differs" Warning "rename the file, or correct the name in UM_DEFINE_BACKEND";
     /// Versions of the contract that do not go together.
-    AbiVersion "abi_version" Warning "install the build of the backend for this version of ultramarine";
+    AbiVersion "abi_version" Warning "install the build of the backend for this version of ultramarine, or rebuild it with the installed headers";
     /// Major versions of DLPack differ.
     DlpackVersion "dlpack_version" Warning "rebuild it with the dlpack.h next to the installed backend.h";
     /// Pointers of another width.
@@ -125,7 +125,7 @@ codes! {
     /// Its devices are served by a backend with a higher score.
     Duplicate "duplicate" Info "pass `duplicates=True` to load both";
     /// It crashed in a probe.
-    ProbeCrashed "probe_crashed" Warning "report it to the authors of the backend";
+    ProbeCrashed "probe_crashed" Warning "run it under a debugger, or report it to the authors of the backend";
     /// It did not answer a probe in time.
     ProbeHung "probe_hung" Warning "report it to the authors of the backend";
     /// The probe itself did not work.
