@@ -61,7 +61,10 @@ pub fn find(device_type: i32, backend: &str) -> Option<&'static Package> {
 pub fn remedy() -> String {
     let here = PACKAGES.iter().filter(|row| row.here);
     let all: Vec<_> = here.map(|row| format!("{} ({})", row.name, row.devices)).collect();
-    format!(" For GPUs: pip install {}.", all.join(", or "))
+    format!(
+        " For GPUs: pip install {}. For a library of your own: ULTRAMARINE_BACKEND_PATH=DIRECTORY.",
+        all.join(", or ")
+    )
 }
 
 #[cfg(test)]
