@@ -139,7 +139,7 @@ def test_sorting_and_searching() -> None:
             same(got, np.searchsorted(row, values, side, order), indices=True)
             got = xp.searchsorted(ours(row[order]), 3, side=side)
             same(got, np.searchsorted(row[order], 3, side), indices=True)
-    with pytest.raises(ValueError, match="dimensions"):
+    with pytest.raises(ValueError, match="dimension"):
         xp.nonzero(xp.asarray(1))
     for name in ("sort", "argsort", "argmax"):
         with pytest.raises(TypeError):

@@ -220,9 +220,9 @@ def test_gradients_by_a_custom_function() -> None:
         match=r"\[vjp\] The kernel mine has no vjp rule. Wrap its call in custom_function",
     ):
         mx.grad(lambda x: run(forward, x).sum())(x)
-    with pytest.raises(ValueError, match=r"\[jvp\] the kernel mine has no jvp rule"):
+    with pytest.raises(ValueError, match=r"\[jvp\] The kernel mine has no jvp rule"):
         mx.jvp(lambda x: run(forward, x), [x], [x])
-    with pytest.raises(ValueError, match=r"\[vmap\] the kernel mine has no vmap rule"):
+    with pytest.raises(ValueError, match=r"\[vmap\] The kernel mine has no vmap rule"):
         mx.vmap(lambda x: run(forward, x))(mx.zeros((2, 3)))
 
 

@@ -186,7 +186,7 @@ def test_errors_of_the_compiler() -> None:
         (
             "y[0] = textureLoad(t, vec2(0), 0).x;",
             "@group(0) @binding(9) var t: texture_2d<f32>;",
-            "t is no argument",
+            "t is outside group 0",
         ),
         (
             "y[0] = u[0].x;",

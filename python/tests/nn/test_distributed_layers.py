@@ -428,7 +428,7 @@ def test_clip_of_halves() -> None:
     [
         (lambda g: nn.AllToShardedLinear(4, 7, group=g), "output of size 7 .* 2 processes"),
         (lambda g: nn.ShardedToAllLinear(7, 4, group=g), "input of size 7 .* 2 processes"),
-        (lambda g: nn.fully_shard(nn.Linear(4, 7), group=g), r"weight of the shape \(7, 4\)"),
+        (lambda g: nn.fully_shard(nn.Linear(4, 7), group=g), r"weight of shape \(7, 4\)"),
         (lambda g: distributed.shard_linear(nn.Linear(4, 4), "rows", group=g), "'rows' is unknown"),
         (lambda g: distributed.shard_inplace(nn.Linear(4, 4), "rows", group=g), "or a function"),
     ],

@@ -30,7 +30,7 @@ NO_EXAMPLE = {
 }
 
 # Examples that end the automatic loading of backends in their process.
-ALONE = {"backends.load_all", "backends.Offer"}
+ALONE = {"backends.load_all", "backends.Offer", "get_deterministic"}
 
 EXAMPLES = [name for name, (value, _) in ALL.items() if ">>>" in doc_of(value)]
 

@@ -188,7 +188,7 @@ def test_rules_that_do_not_fit() -> None:
         "few": ([x], "1 arrays for the 2"),
         "many": ([x, x, x], "3 arrays for the 2"),
         "nothing": (None, "0 arrays for the 2"),
-        "shape": ((um.ones(3), x), r"\(3\) for argument 0"),
+        "shape": ((um.ones(3), x), r"\(3,\) for argument 0"),
         "number": ((1.0, x), "returned float for array 0"),
     }.values():
         with pytest.raises(ValueError, match=words):

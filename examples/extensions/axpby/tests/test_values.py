@@ -166,7 +166,7 @@ def test_threads_of_the_program_do_not_disturb_each_other():
 
 def test_errors_say_what_is_wrong():
     x = um.ones((3, 4))
-    with pytest.raises(ValueError, match=r"\(3,4\) and \(5,\)|\(3,4\) and \(5\)"):
+    with pytest.raises(ValueError, match=r"\(3, 4\) and \(5,\)"):
         axpby(x, um.ones((5,)), 1.0, 1.0)
     with pytest.raises(ValueError, match=r"\[axpby\] y may be of bool.*float8_e4m3fn"):
         axpby(x, x.astype(um.float8_e4m3fn), 1.0, 1.0)
