@@ -29,7 +29,7 @@ NO_EXAMPLE = {
     "extension.BuildExtension.finalize_options": "a step of setuptools",
 }
 
-# Examples that end the automatic loading of backends in their process.
+# Examples that end the automatic loading of backends in their process, or show a setting of the process that other tests change.
 ALONE = {"backends.load_all", "backends.Offer", "get_deterministic"}
 
 EXAMPLES = [name for name, (value, _) in ALL.items() if ">>>" in doc_of(value)]
