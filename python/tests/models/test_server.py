@@ -47,7 +47,12 @@ def server(folder: Path, mlx_lm: MlxLm) -> Generator[str]:
     with log.open("w") as file:
         process = subprocess.Popen(
             [sys.executable, *AS_MLX, *command],
-            env={**os.environ, "PYTHONPATH": str(PACKAGE), **mlx_lm.environment()},
+            env={
+                **os.environ,
+                "PYTHONPATH": str(PACKAGE),
+                "PYTHONFAULTHANDLER": "1",
+                **mlx_lm.environment(),
+            },
             cwd=mlx_lm.folder,
             stdout=file,
             stderr=subprocess.STDOUT,
@@ -57,7 +62,13 @@ def server(folder: Path, mlx_lm: MlxLm) -> Generator[str]:
             yield f"http://127.0.0.1:{port}/v1"
             assert process.poll() is None, log.read_text()
             process.send_signal(signal.SIGINT)
-            process.wait(30)
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                # Python's faulthandler writes where each thread is.
+                process.send_signal(signal.SIGABRT)
+                process.wait(30)
+                raise AssertionError(log.read_text()[-8000:]) from None
         finally:
             process.kill()
     assert "Traceback" not in log.read_text().partition("KeyboardInterrupt")[0]
