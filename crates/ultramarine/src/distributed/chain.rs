@@ -1,13 +1,15 @@
 //! Chains: the order of a group's operations.
 //!
-//! Evaluation is lazy, and may reach operations in another order on each process. So each operation of a group has one
-//! more operand, the *token* of the operation that was called before it, and one more result, its own token. A token is
-//! an array without elements. An operation runs behind all earlier ones of its group, and has these run, whatever is
+//! Evaluation is lazy, and may reach operations in a different order on each process. Therefore
+//! each operation of a group has an additional operand, the *token* of the operation that was
+//! called before it, and an additional result, its own token. A token is an array without elements.
+//! So an operation runs after all earlier ones of its group, and causes them to run, whatever is
 //! evaluated first.
 //!
-//! While a function is traced, its operations must not end in the chain of the program: they are called on stand-ins. A
-//! [`Links`] keeps the tokens of such a call apart. Where the trace begins, a stand-in takes the place of each group's
-//! token, and a graph that is recorded has it as an argument, and the last token as a result.
+//! While a function is traced, its operations must not be added to the program's chain, because
+//! they are called on placeholders. A [`Links`] keeps the tokens of such a call separate. At the
+//! beginning of the trace, a placeholder replaces each group's token. In a recorded graph, the
+//! placeholder becomes an argument, and the last token a result.
 
 use super::group::Group;
 use crate::graph::{op::Op, op::Transform, tracing::TraceState, tracing::Tracing};
@@ -42,7 +44,7 @@ fn first() -> Result<Array> {
     Array::from_slice::<u8>(&[], &[0])
 }
 
-/// A group that the function of a trace communicates in.
+/// A group in which the traced function communicates.
 struct Link {
     group: Group,
     /// The token before the call, as the trace sees it.
@@ -51,7 +53,7 @@ struct Link {
     to: Array,
 }
 
-/// A trace whose function runs.
+/// A trace whose function is running.
 struct Frame {
     transform: Transform,
     trace: Arc<TraceState>,
@@ -59,41 +61,42 @@ struct Frame {
 }
 
 thread_local! {
-    /// Traces whose functions run on this thread, the innermost last.
+    /// Traces whose functions are running on this thread, the innermost last.
     static FRAMES: RefCell<Vec<Frame>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Calls `f` with this thread's traces. `f` drops no array: that may run foreign code.
+/// Calls `f` with this thread's traces. `f` must not drop arrays, because that may run foreign
+/// code.
 fn with_frames<T>(f: impl FnOnce(&mut Vec<Frame>) -> T) -> T {
     node::prepare_drops();
     FRAMES.with_borrow_mut(f)
 }
 
-/// The operations that a traced function calls, apart from those of the program.
+/// The operations that a traced function calls, separate from those of the program.
 pub(crate) struct Links {
     ended: bool,
-    // Belongs to the thread that made it.
+    // It belongs to the thread that made it.
     _thread: PhantomData<*const ()>,
 }
 
-/// The groups that a traced function communicated in, with their tokens before and after the call.
+/// The groups in which a traced function communicated, with their tokens before and after the call.
 #[derive(Default)]
 pub(crate) struct Linked {
     pub groups: Vec<Group>,
-    /// Stand-ins of the trace.
+    /// Placeholders of the trace.
     pub from: Vec<Array>,
     pub to: Vec<Array>,
 }
 
 impl Links {
-    /// Begins the call of a function that `tracing` traces. Calls nest.
+    /// Begins the call of a function that `tracing` traces. Calls can be nested.
     pub fn begin(tracing: &Tracing, transform: Transform) -> Links {
         let frame = Frame { transform, trace: tracing.state(), links: Vec::new() };
         with_frames(|frames| frames.push(frame));
         Links { ended: false, _thread: PhantomData }
     }
 
-    /// Ends the call that [`Links::begin`] began, and returns the tokens for its results.
+    /// Ends the call that [`Links::begin`] began, and returns the tokens before and after it.
     pub fn end(mut self) -> Linked {
         self.ended = true;
         let frame = with_frames(Vec::pop);
@@ -110,14 +113,14 @@ impl Links {
 impl Drop for Links {
     fn drop(&mut self) {
         if !self.ended {
-            // Arrays are dropped outside of the borrow.
+            // Drop the arrays outside the borrow.
             let frame = with_frames(Vec::pop);
             drop(frame);
         }
     }
 }
 
-/// The group's token in the innermost trace of this thread; `None` outside of traces.
+/// The group's token in the innermost trace of this thread. `None` outside traces.
 fn traced_token(group: &Group) -> Option<Array> {
     with_frames(|frames| {
         let Frame { transform, trace, links } = frames.last_mut()?;
@@ -142,7 +145,8 @@ fn set_traced_token(group: &Group, token: Array) -> Option<Array> {
     })
 }
 
-/// Calls an operation of a group: `make` gets the token of the one before it, and returns its own with the result.
+/// Calls an operation of a group. `make` gets the previous operation's token, and returns the
+/// result and its own token.
 pub(super) fn append<T>(
     group: &Group,
     make: impl FnOnce(&Array) -> Result<(T, Array)>,
@@ -165,8 +169,8 @@ pub(super) fn append<T>(
     Ok(made)
 }
 
-/// Calls a recorded function that communicates in these groups: `call` gets their tokens, and returns those of its last
-/// operations with its results.
+/// Calls a recorded function that communicates in these groups. `call` gets the groups' tokens, and
+/// returns the results and the tokens of the function's last operations.
 pub(crate) fn through<T>(
     groups: &[Group],
     call: impl FnOnce(&[Array]) -> Result<(T, Vec<Array>)>,
@@ -179,7 +183,7 @@ pub(crate) fn through<T>(
         return Ok(made);
     }
     node::prepare_drops();
-    // In one order in all threads.
+    // Lock the chains in the same order in all threads.
     let mut order: Vec<usize> = (0..groups.len()).collect();
     order.sort_by_key(|i| groups[*i].number());
     let mut held: Vec<(usize, MutexGuard<'_, Option<Array>>)> = Vec::new();

@@ -1,4 +1,4 @@
-//! The operation: a node on the group's stream with two results, of which the last is its token.
+//! The operation: a node on the group's stream with two results. The last result is its token.
 
 use super::chain::{TOKEN, append, token_shape};
 use super::debug;
@@ -25,14 +25,16 @@ use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 use ultramarine_runtime::pool;
 
-/// Operands: the array, unless it is a receipt, and the token of the group's operation before.
+/// A collective operation. Its operands are the array, unless a message is received, and the token
+/// of the group's previous operation.
 #[derive(Clone, Debug)]
 pub(super) struct Collective {
     pub group: Group,
     pub kind: Kind,
 }
 
-/// Shape of the result for an operand of a shape; the last axis of sizes that [`Kind::SumScatter`] cannot cut is an error.
+/// Returns the shape of the result for an operand's shape. Fails if [`Kind::SumScatter`] cannot cut
+/// the first axis.
 pub(super) fn shape_of(kind: Kind, shape: &[usize], size: usize) -> Result<Shape> {
     let mut shape = Shape::from_slice(shape);
     match kind {
@@ -61,7 +63,7 @@ pub(super) fn shape_of(kind: Kind, shape: &[usize], size: usize) -> Result<Shape
     Ok(shape)
 }
 
-/// Lazy results of a new operation: the array, unless it is a message to another process, and the token.
+/// Returns the lazy results of a new operation: the array, unless a message is sent, and the token.
 pub(super) fn appended(
     group: &Group,
     kind: Kind,
@@ -72,7 +74,7 @@ pub(super) fn appended(
     appended_at(home, group, kind, operand, result)
 }
 
-/// As [`appended`], for an array of the device `home`.
+/// Calls an operation like [`appended`], for an array of the device `home`.
 pub(super) fn appended_at(
     home: Option<Device>,
     group: &Group,
@@ -83,7 +85,7 @@ pub(super) fn appended_at(
     append(group, |before| {
         let collective = Collective { group: group.clone(), kind };
         let results: Results = result.into_iter().chain([(token_shape(), TOKEN)]).collect();
-        // As the result is wanted: see `at_home`.
+        // The result is wanted on this device; see `at_home`.
         let scoped = stream::scoped().map(|stream| stream.device);
         let place = Place::new(group.stream_for(scoped.or(home), kind), true, true);
         let multi = MultiOutput::new(collective, results.clone(), SmallVec::new());
@@ -111,7 +113,7 @@ impl Attribute for Collective {
 }
 
 impl Collective {
-    /// As errors and reports name it.
+    /// Describes the operation for errors and reports.
     fn described(&self, number: u64, dtype: Dtype, shape: &[usize]) -> String {
         let peer = match self.kind {
             Kind::Send { to } => format!(" to rank {to}"),
@@ -151,7 +153,8 @@ impl Collective {
                 engine.encode(exec, self.kind, operand.as_ref(), output.as_ref(), &description)
             }
             Engine::Host(engine) => {
-                // No command: neither it nor what it depends on is recorded.
+                // The operation is not a command, so neither it nor operations that depend on it
+                // are recorded.
                 exec.ran_here();
                 let lent = device_memory::lend(exec, operand.as_ref(), output.as_ref())?;
                 let at = |t: &Option<Operand<'_>>| match t {
@@ -176,8 +179,9 @@ impl Collective {
                             (self.kind, of.dtype, of.shape),
                         )?;
                     }
-                    // SAFETY: row-major operands in the host's memory, or on the device that lends it, of the sizes that the kind
-                    // says; the values live until the call returns, and the output's memory is new.
+                    // SAFETY: the operands are row-major, have the sizes for this kind, and lie in
+                    // host memory or on the device that lends them. The values live until the call
+                    // returns, and the output's memory is new.
                     unsafe {
                         match lent {
                             None => engine.run(&work),
@@ -196,12 +200,13 @@ impl Collective {
         }
     }
 
-    /// The operation on another operand.
+    /// Calls the operation on another operand.
     fn on(&self, x: &Array) -> Result<Array> {
         called(&self.group, self.kind, x)
     }
 
-    /// Of a maximum or minimum, the part that this process's elements have in it: 1 where no other process has an equal one.
+    /// For a maximum or minimum: the share of this process's elements in it. The share is 1 if no
+    /// other process has an equal element.
     fn share(&self, x: &Array, y: &Array, dtype: Dtype) -> Result<Array> {
         let here = x.equal(y)?.astype(dtype);
         let everywhere = called(&self.group, Kind::AllReduce(Reduction::Sum), &here)?;
@@ -209,9 +214,10 @@ impl Collective {
     }
 }
 
-/// A collective of a device that executables call anew.
+/// A device collective that executables call again.
 struct Again {
-    /// Not to keep it open: what runs the executable has it.
+    /// A weak reference, so that an executable does not keep the group open. The nodes that run it
+    /// hold the group.
     group: WeakGroup,
     kind: Kind,
     stream: Option<Stream>,
@@ -232,7 +238,7 @@ impl Callable for Again {
     }
 }
 
-/// The result among a node's outputs, as the user gets it; `None` for messages to others.
+/// Returns the result for the user among a node's outputs. `None` if a message was sent.
 fn result<T>(outputs: &[T]) -> Option<&T> {
     if outputs.len() > 1 { outputs.first() } else { None }
 }
@@ -243,7 +249,7 @@ impl MultiOutputRules for Collective {
     }
 
     fn admits(&self, _: &Draft<'_>) -> bool {
-        // Files of functions have none: a group belongs to its process.
+        // Files of functions cannot contain it, because a group belongs to its process.
         true
     }
 
@@ -266,7 +272,7 @@ impl MultiOutputRules for Collective {
         });
         match self.group.transport().map(Transport::engine) {
             Some(Engine::Device(_)) => {
-                // A small one goes to the stream of the computations around it.
+                // A small operation runs on the stream of the surrounding computations.
                 let own = self.group.stream();
                 let stream = exec.program_stream().is_some_and(|s| s == own).then_some(own);
                 let again = Again { group: self.group.weak(), kind: self.kind, stream };
@@ -325,7 +331,7 @@ impl MultiOutputRules for Collective {
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
-        // The operations of the batch are called now, so that their tokens are the program's.
+        // Call the batch's operations now, so that their tokens belong to the program.
         let Some(x) = v.inputs.first().filter(|_| v.inputs.len() > 1) else {
             let (result, token) = appended(
                 &self.group,
@@ -340,7 +346,7 @@ impl MultiOutputRules for Collective {
         };
         match self.kind {
             Kind::AllGather | Kind::SumScatter => {
-                // Their first axis stays the first one.
+                // For these kinds, the first axis must stay the first.
                 let x = match x.ndim() {
                     1 => with_axis(x, 0)?,
                     _ => move_axis(x, axis, 1)?,
@@ -353,7 +359,7 @@ impl MultiOutputRules for Collective {
 }
 
 impl Collective {
-    /// The results of the operation on a batch, whose mapped axis they have too.
+    /// Returns the results of the operation on a batch. They have the mapped axis, too.
     fn batch_of(&self, x: &Array, axis: Option<usize>) -> Result<Vec<(Array, Option<usize>)>> {
         let result = match self.kind {
             Kind::Send { .. } => None,

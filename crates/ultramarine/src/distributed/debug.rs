@@ -1,4 +1,5 @@
-//! Debug mode: before each operation in which all processes of a group take part, they compare what they are about to run.
+//! Debug mode: before each operation in which all processes of a group take part, the processes
+//! compare their next operations.
 
 use super::group::Group;
 use super::transport::{Failure, HostEngine, HostWork, Kind};
@@ -7,14 +8,15 @@ use crate::error::Error;
 use crate::shape::Show;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Bytes of a description that are exchanged: its length in two, then text.
+/// Bytes of a description that are exchanged: two bytes for the length, then the text.
 const BYTES: usize = 256;
 
-/// 0: not asked yet, 1: off, 2: on.
+/// 0: the environment has not been read yet, 1: off, 2: on.
 static MODE: AtomicU8 = AtomicU8::new(0);
 
-/// Returns true if processes compare their operations: the environment variable `ULTRAMARINE_DISTRIBUTED_DEBUG` is set, and
-/// not `0`. It is to be the same in all processes.
+/// Returns true if processes compare their operations: the environment variable
+/// `ULTRAMARINE_DISTRIBUTED_DEBUG` is set to a value other than `0`. It must be the same in all
+/// processes.
 pub(super) fn is_on() -> bool {
     match MODE.load(Ordering::Relaxed) {
         0 => {
@@ -29,7 +31,7 @@ pub(super) fn is_on() -> bool {
 
 fn encoded(text: &str) -> [u8; BYTES] {
     let mut bytes = [0; BYTES];
-    // Longer texts differ where they begin, or not at all as far as this goes.
+    // Truncate long texts. Differences after the first bytes are not detected.
     let length = text.len().min(BYTES - 2);
     bytes[..2].copy_from_slice(&(length as u16).to_le_bytes());
     bytes[2..2 + length].copy_from_slice(&text.as_bytes()[..length]);
@@ -41,10 +43,10 @@ fn decoded(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[2..2 + length]).into_owned()
 }
 
-/// Compares the operation that this process is about to run with those of the others.
+/// Compares the next operation of this process with those of the other processes.
 ///
 /// # Errors
-/// [`Error::Runtime`] that names the ranks that differ, in all processes.
+/// [`Error::Runtime`] in all processes. It names the ranks that differ.
 pub(super) fn compare(
     engine: &dyn HostEngine,
     group: &Group,
@@ -63,8 +65,8 @@ pub(super) fn compare(
         count: BYTES,
         description: &description,
     };
-    // SAFETY: the input has BYTES elements and the output as many for each process; both outlive the call, and stay after
-    // a failure that says so.
+    // SAFETY: the input has BYTES elements, and the output BYTES for each process. Both outlive the
+    // call, and are kept after a failure that says that the library keeps the memory.
     if let Err(failure) = unsafe { engine.run(&work) } {
         if failure.keeps_memory {
             std::mem::forget((input, output));
@@ -75,10 +77,10 @@ pub(super) fn compare(
     differences(&all).map_or(Ok(()), |text| Err(Error::runtime(kind.name(), text).into()))
 }
 
-/// The text of the error, if not all processes run the same.
+/// Returns the text of the error, if the processes' operations differ.
 fn differences(all: &[String]) -> Option<String> {
     let most = all.iter().max_by_key(|text| {
-        // Of equally many, the one of the lowest rank.
+        // If several texts are equally frequent, take that of the lowest rank.
         let first = all.iter().position(|other| other == *text);
         (all.iter().filter(|other| other == text).count(), std::cmp::Reverse(first))
     })?;

@@ -1,4 +1,5 @@
-//! GPUs' memory for a host engine: an MPI library that knows CUDA gets addresses as they are, and copies nothing to the host.
+//! GPU memory for a host engine: a CUDA-aware MPI library gets GPU addresses, without a copy to the
+//! host.
 
 use super::transport::Lent;
 use crate::backend::{Exec, Operand};
@@ -10,7 +11,7 @@ use crate::shape;
 use ultramarine_abi::dlpack::device_type;
 use ultramarine_abi::interface::memory::{ForeignMemory, kind::DEVICE_POINTER};
 
-/// Returns true if a device's memory has addresses that CUDA gives a meaning to.
+/// Returns true if CUDA can use the addresses of a device's memory.
 pub(super) fn has_addresses(device: Device) -> bool {
     devices::get(device).is_ok_and(|state| {
         let exports = state.memory_interface().map_or(0, |memory| memory.exports);
@@ -18,19 +19,20 @@ pub(super) fn has_addresses(device: Device) -> bool {
     })
 }
 
-/// A buffer's memory as its backend describes it, with a holder of the buffer.
+/// A buffer's memory as its backend describes it, and an owner that keeps the buffer alive.
 struct Described {
     block: ForeignMemory,
     value: Value,
 }
 
-// SAFETY: an address and a number of the backend, whose `release` any thread may call.
+// SAFETY: it holds an address and a number of the backend. Any thread may call the backend's
+// `release`.
 unsafe impl Send for Described {}
 
 impl Drop for Described {
     fn drop(&mut self) {
         if let Some(release) = self.block.release {
-            // SAFETY: called once, as the backend's description says.
+            // SAFETY: `release` is called once, as the backend's interface requires.
             unsafe { release(self.block.context) }
         }
     }
@@ -43,10 +45,11 @@ impl Described {
     }
 }
 
-/// Addresses of operands on a device, when the work that writes or uses them is complete; `None` on the host.
+/// Returns the device addresses of the operands, once the work that writes or uses them is
+/// complete. `None` on the host.
 ///
 /// # Errors
-/// The backend's, and those of the work.
+/// Those of the backend, and those of the work.
 pub(super) fn lend(
     exec: &Exec,
     input: Option<&Operand<'_>>,
@@ -65,7 +68,7 @@ pub(super) fn lend(
         Ok(Some(Described { block, value: operand.value.clone() }))
     };
     let (input, output) = (describe(input)?, describe(output)?);
-    // New memory may be another operation's until then.
+    // Another operation may use new memory until then.
     stream.drain()?;
     let address = |lent: &Option<Described>| {
         lent.as_ref().map_or(std::ptr::dangling_mut(), Described::address)

@@ -15,12 +15,13 @@ use std::sync::{Arc, Mutex, Weak};
 
 /// Processes that communicate with each other.
 ///
-/// Clones are the same group. All processes of a group call the same operations of it, in the same order; in which order
-/// the results are evaluated is up to each. Operations of a group run on a stream of its own, beside computations.
+/// Clones are the same group. All processes of a group must call the same operations on it, in the
+/// same order. Each process may evaluate the results in any order. Operations of a group run on a
+/// separate stream, concurrently with computations.
 #[derive(Clone)]
 pub struct Group(Arc<Inner>);
 
-/// A group that others keep.
+/// A weak reference to a group.
 #[derive(Clone)]
 pub(super) struct WeakGroup(Weak<Inner>);
 
@@ -31,17 +32,17 @@ impl WeakGroup {
 }
 
 pub(super) struct Inner {
-    /// Groups that were made earlier have lower ones.
+    /// Groups that were made earlier have lower numbers.
     number: u64,
-    /// `None`: the calling process alone.
+    /// `None` for a group of the calling process only.
     transport: Option<Arc<dyn Transport>>,
     stream: Stream,
-    /// Streams of GPUs whose memory the transport takes.
+    /// Streams of GPUs whose memory the transport accepts.
     device_streams: Mutex<Vec<Stream>>,
     chain: Chain,
-    /// Operations that have begun to run.
+    /// Number of operations that have begun to run.
     ran: AtomicU64,
-    /// Those in which all processes take part, which debug mode compares.
+    /// Number of operations in which all processes take part. Debug mode compares these.
     compared: AtomicU64,
 }
 
@@ -69,7 +70,7 @@ impl Drop for Inner {
     }
 }
 
-/// Returns true if a device waits for the other processes.
+/// Returns true if the device, and not the host, waits for the other processes.
 fn runs_ahead(transport: &dyn Transport) -> bool {
     matches!(transport.engine(), Engine::Device(_))
 }
@@ -89,16 +90,17 @@ impl fmt::Debug for Group {
     }
 }
 
-/// A stream for communication alone.
+/// Takes a stream that is used for communication only.
 fn own_stream(device: Device) -> Stream {
-    // Not one of the thread's, which end with it.
+    // Not one of the thread's streams, because they end with the thread.
     let stream = stream::take(device);
-    // A thread that waits for another process can be interrupted, and one that communicates cannot.
+    // Keep the work off the calling thread, because a thread that waits can be interrupted, but a
+    // thread that communicates cannot.
     stream::set_off_callers(stream, true);
     stream
 }
 
-/// Each group is one of its own, in this process.
+/// Each group is distinct, and is valid in this process only.
 impl Attribute for Group {
     fn encode(&self, key: &mut OperationKey) {
         key.opaque(self.0.clone());
@@ -106,11 +108,12 @@ impl Attribute for Group {
 }
 
 impl Group {
-    /// Evaluates all operations of the group that were called, also those whose results nobody has evaluated, and waits for
-    /// them. A process that ends without evaluating what others do has them wait for it.
+    /// Evaluates all operations of the group that were called, and waits for them, even if their
+    /// results were not evaluated. If a process ends without evaluating an operation that others
+    /// evaluate, the others wait for it.
     ///
     /// # Errors
-    /// As an evaluation of the results.
+    /// Those of evaluating the results.
     pub fn finish(&self) -> Result<()> {
         self.chain().last().map_or(Ok(()), |token| token.eval())
     }
@@ -132,17 +135,17 @@ impl Group {
         group
     }
 
-    /// All groups that there are, in the order in which they were made.
+    /// Returns all existing groups, in the order in which they were made.
     pub(super) fn all() -> Vec<Group> {
         lock(&GROUPS).iter().filter_map(Weak::upgrade).map(Group).collect()
     }
 
-    /// The group of the calling process alone.
+    /// The group of the calling process only.
     pub(super) fn alone() -> Group {
         Group::make(None, stream::default_of(crate::Device::CPU))
     }
 
-    /// A group on a stream of its own.
+    /// Makes a group on a stream of its own.
     ///
     /// # Errors
     /// [`crate::Error::Value`] if the transport's device does not exist.
@@ -155,7 +158,7 @@ impl Group {
         Ok(Group::make(Some(transport), own_stream(device)))
     }
 
-    /// Returns the number of the calling process in the group, from 0 to [`Group::size`] - 1.
+    /// Returns the rank of the calling process in the group, from 0 to [`Group::size`] - 1.
     pub fn rank(&self) -> usize {
         self.0.transport.as_ref().map_or(0, |t| t.rank())
     }
@@ -165,15 +168,16 @@ impl Group {
         self.0.transport.as_ref().map_or(1, |t| t.size())
     }
 
-    /// Returns the name of the library that communicates: `mpi` or `nccl`. It is `None` for a group
-    /// of the calling process alone, which needs no library.
+    /// Returns the name of the library that communicates: `mpi` or `nccl`. `None` for a group of
+    /// the calling process only, which needs no library.
     pub fn backend(&self) -> Option<&'static str> {
         self.0.transport.as_ref().map(|t| t.name())
     }
 
-    /// Splits the group into groups of the processes that give the same `color`. Ranks in a new group follow `key`, then
-    /// the ranks in this one; a negative key stands for the rank. All processes of the group call it. Operations of the
-    /// group that were called before are evaluated first.
+    /// Splits the group: the processes that pass the same `color` form a new group. Ranks in the
+    /// new group are ordered by `key`, then by the ranks in this group. A negative key means the
+    /// rank in this group. All processes of the group have to call it. It first evaluates all
+    /// operations of the group that were called before.
     ///
     /// # Errors
     /// [`crate::Error::Value`] for a negative color; [`crate::Error::Runtime`] for a group of one process, or if the
@@ -193,7 +197,7 @@ impl Group {
         Group::of(transport.split(color, key)?)
     }
 
-    /// The group, as long as there is one.
+    /// A weak reference to the group.
     pub(super) fn weak(&self) -> WeakGroup {
         WeakGroup(Arc::downgrade(&self.0))
     }
@@ -203,7 +207,8 @@ impl Group {
         self.0.stream
     }
 
-    /// The stream of an operation on an array of this device: one of the device's own, if the transport takes its memory.
+    /// Returns the stream for an operation on an array of this device: a stream of the device if
+    /// the transport accepts its memory, otherwise the group's stream.
     pub(super) fn stream_for(&self, device: Option<Device>, kind: Kind) -> Stream {
         let Some(device) = device.filter(|device| {
             let transport = self.transport();
@@ -233,12 +238,12 @@ impl Group {
         self.0.number
     }
 
-    /// Counts an operation that begins to run. Its number from 1 on.
+    /// Counts an operation that begins to run, and returns its number, from 1 on.
     pub(super) fn begins(&self) -> u64 {
         self.0.ran.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// As [`Group::begins`], among those in which all processes take part.
+    /// Counts like [`Group::begins`], but only the operations in which all processes take part.
     pub(super) fn begins_together(&self) -> u64 {
         self.0.compared.fetch_add(1, Ordering::Relaxed) + 1
     }

@@ -6,16 +6,17 @@ use crate::eval::eval;
 use crate::{array::Array, sync::lock};
 use std::sync::{Mutex, OnceLock};
 
-/// Backends by their names in MLX.
+/// MLX's names of backends.
 const BACKENDS: &[&str] = &["any", "jaccl", "mpi", "nccl", "ring"];
 
-/// Groups of all processes that were made, by backend, the first one first.
+/// The groups of all processes that exist, by backend, in the order of their creation.
 static WORLDS: Mutex<Vec<(&str, Group)>> = Mutex::new(Vec::new());
 
-/// The outcome of a backend that was asked for all processes.
+/// The result of starting a backend.
 pub(super) enum Started {
     Group(Group),
-    /// It is not there, or this process was not started as one of several; the reason.
+    /// The backend is not available, or this process was not started as one of several. Contains
+    /// the reason.
     No(String),
 }
 
@@ -24,8 +25,9 @@ fn alone() -> Group {
     ALONE.get_or_init(Group::alone).clone()
 }
 
-/// Returns true if the library of a backend is there: "mpi" (Open MPI or MPICH), "nccl" (NCCL, for a GPU of this host), or "any". Whether it can be started is
-/// another question, which `init(true, backend)` answers. False for names that there are none of.
+/// Returns true if the library of a backend can be found: "mpi" (Open MPI or MPICH), "nccl" (NCCL,
+/// for a GPU of this host), or "any". The library may still fail to start, which `init(true,
+/// backend)` reports. Returns false for unknown names.
 ///
 /// ```
 /// use ultramarine::distributed;
@@ -40,16 +42,20 @@ pub fn is_available(backend: &str) -> bool {
     }
 }
 
-/// The group of all processes that were started together, the same one in each call. `backend` is "any", "mpi", "nccl", or
-/// another of MLX's names, which are not available. "any" is NCCL where a launcher gave its variables, else MPI.
+/// Returns the group of all processes that were started together. Each call returns the same group.
+/// `backend` is "any", "mpi", "nccl", or another of MLX's names, whose backends are not available.
+/// "any" is NCCL if a launcher set its variables, otherwise MPI.
 ///
-/// With "nccl" each process has a GPU, by its rank among the processes of the host, which becomes the default device.
+/// With "nccl", each process uses one GPU, which becomes the default device. The GPU follows from
+/// the process's rank among the processes of its host.
 ///
-/// A process that was started by itself gets the group of itself alone, unless `strict`: then that is an error.
+/// A process that was started alone gets a group of one process. If `strict`, this is an error
+/// instead.
 ///
 /// # Errors
-/// [`Error::Value`] if there is no such backend in MLX. [`Error::Runtime`] if `strict` and no launcher of the backend started the
-/// process, or if the environment says that a launcher started several processes and they cannot communicate.
+/// [`Error::Value`] if MLX has no such backend. [`Error::Runtime`] in two cases: `strict` is set,
+/// and no launcher of the backend started the process; or the environment says that a launcher
+/// started several processes, but they cannot communicate.
 ///
 /// ```
 /// use ultramarine::distributed;
@@ -116,19 +122,20 @@ fn start(backend: &str) -> Result<Started> {
     }
 }
 
-/// Evaluates all operations of all groups that were called, as [`Group::finish`]. Call it before a program ends of which not
-/// all processes evaluate all results.
+/// Evaluates all operations that were called, of all groups; see [`Group::finish`]. Call it before
+/// the program ends, unless all processes evaluate all results.
 ///
 /// # Errors
-/// The first one of an evaluation.
+/// The first error of an evaluation.
 pub fn finish() -> Result<()> {
-    // Together: another process may wait for any of them first.
+    // Evaluate them together, because another process may wait for any of them first.
     let last: Vec<Array> = Group::all().iter().filter_map(|group| group.chain().last()).collect();
     eval(&last)
 }
 
-/// Says that this process exits by a failure. Other processes may wait for it in an operation, so its exit ends them, where
-/// MPI can. Operations of this process that wait are errors from now on. Without a group of several processes it does nothing.
+/// Announces that this process exits with a failure. Other processes may be waiting for it in an
+/// operation, so its exit ends them, if MPI can. From now on, waiting operations of this process
+/// fail. Does nothing without a group of several processes.
 pub fn end_at_exit(reason: &str) {
     #[cfg(feature = "distributed")]
     if lock(&WORLDS).iter().any(|(_, group)| group.size() > 1) {

@@ -1,8 +1,9 @@
-//! Variables of the environment by which launchers say that there are several processes.
+//! Environment variables by which launchers announce that there are several processes.
 
 use std::env;
 
-/// The variables by which MLX's launcher says that this is one of several processes; `None` if it is the only one.
+/// The variables by which MLX's launcher announces that this is one of several processes. `None` if
+/// there is only one process.
 pub(super) fn by_mlx() -> Option<String> {
     let get = |name: &str| env::var(name).unwrap_or_default();
     let (rank, size, hosts) = (get("MLX_RANK"), get("MLX_WORLD_SIZE"), get("MLX_HOSTFILE"));
@@ -19,14 +20,14 @@ pub(super) fn by_mlx() -> Option<String> {
     (!found.is_empty()).then(|| found.join(", "))
 }
 
-/// The number of processes in a host file; `None` if it cannot be read.
+/// Returns the number of processes in a host file. `None` if the file cannot be read.
 fn processes(path: &str) -> Option<usize> {
     let text = std::fs::read_to_string(path).ok()?;
     let hosts: serde_json::Value = serde_json::from_str(&text).ok()?;
     hosts.as_array().map(Vec::len)
 }
 
-/// The variable by which a launcher of MPI says that this is one of several processes.
+/// The variable by which an MPI launcher announces that this is one of several processes.
 pub(super) fn by_mpi() -> Option<String> {
     #[cfg(feature = "distributed")]
     {

@@ -7,13 +7,14 @@
 //!                   -> engine of the group's transport                    transport.rs
 //! ```
 //!
-//! Programs are started as several processes (`mpirun`, or `python -m ultramarine.launch`), each of which calls [`init`]
-//! for the group of all. A process that was started by itself is a group of its own, in which operations return their
-//! operand, so that the same program runs there.
+//! Programs are started as several processes (`mpirun`, or `python -m ultramarine.launch`). Each
+//! process calls [`init`] for the group of all processes. A process that was started alone gets a
+//! group of one process, in which operations return their operand, so the same program runs there.
 //!
-//! All processes of a group call the same operations, in the same order. Results are lazy as all arrays are, and may be
-//! evaluated in any order: an operation has the group's earlier ones run before it. `compile` and the other transforms
-//! keep that order. What is not evaluated does not run, so all processes evaluate, or call [`finish`].
+//! All processes of a group call the same operations, in the same order. Results are lazy, like all
+//! arrays, and can be evaluated in any order, because an operation causes the group's earlier
+//! operations to run before it. `compile` and the other transforms keep the order. Operations that
+//! are not evaluated do not run. Therefore all processes have to evaluate them, or call [`finish`].
 
 #![cfg_attr(not(feature = "distributed"), allow(dead_code, reason = "transports"))]
 

@@ -1,4 +1,5 @@
-//! MPI as a transport, by [`ultramarine_mpi`]: host memory, and messages and gathers of GPUs' memory where MPI takes it.
+//! MPI as a transport, by [`ultramarine_mpi`]: for host memory, and for messages and gathers of GPU
+//! memory if MPI accepts it.
 
 use super::Group;
 use super::device_memory;
@@ -20,7 +21,8 @@ pub(super) fn end_at_exit(reason: &str) {
     ultramarine_mpi::abort_at_exit(reason);
 }
 
-/// The group of all processes that a launcher of MPI started. A process by itself does not start MPI.
+/// Starts the group of all processes that an MPI launcher started. In a process that was started
+/// alone, MPI is not started.
 pub(super) fn start() -> Result<Started> {
     if ultramarine_mpi::launcher().is_none_or(|launcher| launcher.size <= 1) {
         let text = "This process was not started as one of several. Start it by mpirun or python -m ultramarine.launch.";
@@ -33,7 +35,7 @@ pub(super) fn start() -> Result<Started> {
     }
 }
 
-/// The text of an error, with its full stop.
+/// The text of an error, with a full stop.
 fn sentence(error: &ultramarine_mpi::Error) -> String {
     let text = error.to_string();
     if text.ends_with('.') { text } else { format!("{text}.") }
@@ -115,7 +117,8 @@ fn failure(work: &HostWork<'_>, error: &ultramarine_mpi::Error) -> Failure {
 impl HostEngine for Mpi {
     unsafe fn run(&self, work: &HostWork<'_>) -> Result<(), Failure> {
         let request = request(work, work.input, work.output)?;
-        // SAFETY: by this function's contract; memory is kept where the failure says so.
+        // SAFETY: the caller keeps this function's contract. If a failure says that MPI keeps the
+        // memory, it is not freed.
         unsafe { self.0.run(&request) }.map_err(|error| failure(work, &error))
     }
 

@@ -1,4 +1,4 @@
-//! The functions.
+//! The public functions of collective operations and messages.
 
 use super::collective::{appended, appended_at, shape_of};
 use super::group::Group;
@@ -8,7 +8,7 @@ use crate::error::{Error, Result, bail};
 use crate::shape::{self, Shape};
 use crate::{array::Array, dtype::Dtype, stream};
 
-/// Checks that arrays of a dtype are communicated.
+/// Checks that arrays of a dtype can be communicated.
 fn check(kind: Kind, dtype: Dtype) -> Result<()> {
     if dtype.is_storage() {
         return Err(Error::type_(
@@ -19,7 +19,7 @@ fn check(kind: Kind, dtype: Dtype) -> Result<()> {
     Ok(())
 }
 
-/// The result where `x` is at home, or where the scope's stream is.
+/// Brings the result to the scope's device, or otherwise to the home of `x`.
 fn at_home(x: Option<&Array>, result: Array) -> Result<Array> {
     let scoped = stream::scoped().map(|stream| stream.device);
     let home = scoped.or_else(|| x.and_then(|x| x.node().home()));
@@ -31,12 +31,13 @@ fn at_home(x: Option<&Array>, result: Array) -> Result<Array> {
     }
 }
 
-/// An operation of an array in a group of several processes.
+/// Calls an operation on an array in a group of several processes.
 pub(super) fn called(group: &Group, kind: Kind, x: &Array) -> Result<Array> {
     let shape = shape_of(kind, x.shape(), group.size())?;
     let (result, token) = appended(group, kind, Some(x), Some((shape, x.dtype())))?;
     match result {
-        // The token is evaluated with the result, so that it does not keep the result's memory.
+        // Evaluate the token together with the result, because otherwise it would keep the result's
+        // memory.
         Some(result) => at_home(Some(x), result.after(&[token])),
         None => Ok(x.after(&[token])),
     }
@@ -50,14 +51,17 @@ fn collective(kind: Kind, x: &Array, group: &Group) -> Result<Array> {
     Ok(x.clone())
 }
 
-/// The sum of the arrays of all processes, element by element: in all processes, an array like `x`, which has the same
-/// shape and dtype in all. Sums of bools are whether one is true; integers wrap around; halves are summed in float32.
+/// Returns the elementwise sum of the arrays of all processes, in all processes. Shape and dtype of
+/// `x` must be the same in all processes. The sum of bools is their logical or. Integers wrap
+/// around. Halves are summed in float32.
 ///
-/// Reverse mode passes the cotangent on, which is the same in all processes. Forward mode sums the tangents.
+/// Reverse mode passes the cotangent on, which is the same in all processes. Forward mode sums the
+/// tangents.
 ///
 /// # Errors
-/// [`Error::Type`] for a storage dtype. Evaluation is [`Error::Runtime`] if a process fails, calls something else
-/// (`ULTRAMARINE_DISTRIBUTED_DEBUG=1`) or does not answer in time.
+/// [`Error::Type`] for a storage dtype. The evaluation fails with [`Error::Runtime`] if a process
+/// fails, does not answer in time, or calls another operation (detected if
+/// `ULTRAMARINE_DISTRIBUTED_DEBUG=1`).
 ///
 /// ```
 /// use ultramarine::{Array, distributed};
@@ -71,8 +75,9 @@ pub fn all_sum(x: &Array, group: &Group) -> Result<Array> {
     collective(Kind::AllReduce(Reduction::Sum), x, group)
 }
 
-/// The maximum of the arrays of all processes, element by element, as [`all_sum`]. NaN where one is NaN; complex numbers
-/// are ordered by their real parts, then by their imaginary parts. Derivatives go to the processes that have the maximum.
+/// Returns the elementwise maximum of the arrays of all processes, with the same conditions as
+/// [`all_sum`]. It is NaN where an element is NaN. Complex numbers are ordered by their real parts,
+/// then by their imaginary parts. Derivatives go to the processes that have the maximum.
 ///
 /// # Errors
 /// As [`all_sum`].
@@ -80,7 +85,8 @@ pub fn all_max(x: &Array, group: &Group) -> Result<Array> {
     collective(Kind::AllReduce(Reduction::Max), x, group)
 }
 
-/// The minimum of the arrays of all processes, as [`all_max`].
+/// Returns the elementwise minimum of the arrays of all processes, with the same conditions as
+/// [`all_max`].
 ///
 /// # Errors
 /// As [`all_sum`].
@@ -88,16 +94,18 @@ pub fn all_min(x: &Array, group: &Group) -> Result<Array> {
     collective(Kind::AllReduce(Reduction::Min), x, group)
 }
 
-/// The arrays of all processes behind one another along the first axis, in the order of ranks. Numbers give an array of one
-/// axis; a group of one process returns its operand. Shape and dtype of `x` are the same in all processes.
+/// Concatenates the arrays of all processes along the first axis, in the order of ranks. Arrays of
+/// rank 0 give an array with one axis. A group of one process returns its operand. Shape and dtype
+/// of `x` must be the same in all processes.
 ///
 /// # Errors
-/// As [`all_sum`]; [`Error::Value`] for a result that is too large.
+/// As [`all_sum`]; [`Error::Value`] if the result is too large.
 pub fn all_gather(x: &Array, group: &Group) -> Result<Array> {
     collective(Kind::AllGather, x, group)
 }
 
-/// Part `rank` of the sum of the arrays of all processes, whose first axis is cut into a part for each.
+/// Returns one part of the sum of the arrays of all processes. The first axis of the sum is cut
+/// into equal parts, one for each process, and the process with rank `rank` gets part `rank`.
 ///
 /// # Errors
 /// As [`all_sum`]; [`Error::Value`] if the first axis cannot be cut into equal parts.
@@ -105,8 +113,8 @@ pub fn sum_scatter(x: &Array, group: &Group) -> Result<Array> {
     collective(Kind::SumScatter, x, group)
 }
 
-/// Sends an array to the process of rank `to`, which calls [`recv`] with its shape and dtype. Returns `x`, whose evaluation
-/// sends.
+/// Sends an array to the process with rank `to`, which has to call [`recv`] with the array's shape
+/// and dtype. Returns `x`; its evaluation sends the array.
 ///
 /// # Errors
 /// As [`all_sum`]; [`Error::Value`] if there is no such process.
@@ -118,7 +126,8 @@ pub fn send(x: &Array, to: i64, group: &Group) -> Result<Array> {
     Ok(x.after(&[token]))
 }
 
-/// Receives an array of this shape and dtype from the process of rank `from`, which calls [`send`].
+/// Receives an array of this shape and dtype from the process with rank `from`, which has to call
+/// [`send`].
 ///
 /// # Errors
 /// As [`all_sum`]; [`Error::Value`] if there is no such process.
@@ -126,7 +135,7 @@ pub fn recv(shape: &[usize], dtype: Dtype, from: i64, group: &Group) -> Result<A
     at_home(None, received(None, shape, dtype, from, group)?)
 }
 
-/// An array from another process, for the device `home`.
+/// Makes an array that is received from another process, for the device `home`.
 fn received(
     home: Option<Device>,
     shape: &[usize],
@@ -144,7 +153,7 @@ fn received(
     Ok(result.after(&[token]))
 }
 
-/// As [`recv`], of an array with the shape and dtype of `x`.
+/// Receives like [`recv`] an array with the shape and dtype of `x`.
 ///
 /// # Errors
 /// As [`recv`].
@@ -152,7 +161,7 @@ pub fn recv_like(x: &Array, from: i64, group: &Group) -> Result<Array> {
     at_home(Some(x), received(x.node().home(), x.shape(), x.dtype(), from, group)?)
 }
 
-/// The rank of another process.
+/// Checks the rank of another process.
 fn peer(function: &str, what: &str, role: &str, rank: i64, group: &Group) -> Result<usize> {
     let size = group.size();
     if size == 1 {

@@ -1,4 +1,4 @@
-//! Groups whose processes are threads of this one.
+//! Tests with groups whose processes are threads of the test process.
 
 use super::transport::{Engine, Failure, HostEngine, HostWork, Kind, Reduction, Transport};
 use super::{Group, all_gather, all_max, all_sum, recv, send, sum_scatter};
@@ -12,7 +12,7 @@ use std::sync::{Arc, Barrier, Condvar, Mutex};
 /// Messages between two ranks.
 type Mail = Mutex<Vec<((usize, usize), VecDeque<Vec<u8>>)>>;
 
-/// The data that threads exchange: the operand of each, and messages.
+/// The data that threads exchange: each thread's operand, and messages.
 struct Table {
     operands: Mutex<Vec<(String, Vec<f32>)>>,
     barrier: Barrier,
@@ -139,14 +139,14 @@ fn table(size: usize) -> Arc<Table> {
     })
 }
 
-/// Runs a program as each rank of a group of threads, and checks that its outcome is an error of none.
+/// Runs a program as each rank of a group of threads, and checks that no rank returns an error.
 fn ranks(size: usize, program: impl Fn(&Group) -> Result<()> + Sync) {
     let table = table(size);
     std::thread::scope(|scope| {
         for rank in 0..size {
             let (table, program) = (table.clone(), &program);
             scope.spawn(move || {
-                // On a stream of its own: work there waits for other ranks.
+                // Use a separate stream, because work on it waits for other ranks.
                 let own = stream::new_stream(Device::CPU).expect("a stream");
                 let _scope = stream::Scope::new(own);
                 let transport = Threads { table, rank, size };
@@ -193,7 +193,7 @@ fn operations_run_in_the_order_of_calls() {
             let y = all_sum(&x.multiply(i as f32)?, group)?;
             results.push(if i % 3 == 2 { all_gather(&y, group)? } else { y });
         }
-        // A result that no rank wants, but all run.
+        // No rank requests this result, but all run its operation.
         drop(results.remove(4));
         let at = group.rank();
         for i in [at, 7 - at, 3, 0, 6] {
@@ -227,7 +227,7 @@ fn compiled_functions_keep_the_order() {
             all.push(all_sum(&x, group)?);
         }
         assert_eq!(f.traces(), 1);
-        // From the last to the first on one rank.
+        // One rank evaluates from the last to the first.
         match group.rank() {
             0 => all.iter().try_for_each(Array::eval)?,
             _ => all.iter().rev().try_for_each(Array::eval)?,
@@ -250,7 +250,7 @@ fn derivatives() {
         };
         let (_, d) = vjp(of(all_sum), &[&x], &[&w])?;
         assert_eq!(d[0].to_vec::<f32>()?, [1.0, 10.0]);
-        // Rank 1 has the larger first element, rank 0 the second one.
+        // The first element is larger on rank 1, and the second on rank 0.
         let (_, d) = vjp(of(all_max), &[&x], &[&w])?;
         assert_eq!(d[0].to_vec::<f32>()?, [[0.0, 10.0], [1.0, 0.0]][group.rank()]);
         let (_, d) = vjp(of(all_gather), &[&x], &[&numbers(&[1.0, 2.0, 3.0, 4.0])?])?;
@@ -282,7 +282,7 @@ fn checkpoints_and_gradients_in_compiled_functions() {
             let found = step.call(&[&x])?;
             let (d, sum) = (found[0].to_vec::<f32>()?, found[1].to_vec::<f32>()?);
             assert_eq!(sum, [1.0, 0.25]);
-            // The cotangent of a sum is passed on.
+            // Reverse mode passes the cotangent of a sum on.
             let wanted = [0.5f32.exp(), 0.0625f32.exp() * 0.5 * group.rank() as f32];
             assert!(d.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-6), "{d:?} {wanted:?}");
         }
@@ -297,7 +297,7 @@ fn batches() {
         let x = Array::from_slice(&[r, 1.0, 2.0, 3.0, 4.0, 5.0], &[2, 3])?;
         let once = numbers(&[r, 1.0])?;
         let f = |x: &[Array]| {
-            // Not mapped, and without an argument; the last is not used.
+            // Operations that are not mapped, or have no argument. The last result is not used.
             let other = all_sum(&once, group)?.sum(None)?;
             let gathered = all_gather(&x[0], group)?;
             drop(all_max(&once, group)?);
@@ -332,8 +332,9 @@ fn results_do_not_stay_with_their_group() -> Result<()> {
     Ok(())
 }
 
-/// Two ranks, whose computations share a stream of each, evaluate what needs operations of two groups in opposite orders. Neither
-/// stream waits for an operation while it holds the operand of the other group's.
+/// Two ranks evaluate results that need operations of two groups, in opposite orders. The
+/// computations of each rank share a stream. No stream may wait for an operation while it holds the
+/// operand of the other group's operation.
 #[test]
 fn groups_in_opposite_orders() {
     let (done, ended) = std::sync::mpsc::channel();
@@ -357,7 +358,7 @@ fn groups_in_opposite_orders() {
 
 fn opposite_orders(rank: usize, groups: &[Group; 2]) -> Result<()> {
     let program = |group: &Group, factor: f32| -> Result<Array> {
-        // Two operations, one behind the other, between computations.
+        // Two operations, one after the other, between computations.
         let x = numbers(&[rank as f32, 1.0])?;
         let y = all_sum(&x.multiply(factor)?, group)?.add(1.0)?;
         all_sum(&y.multiply(2.0)?, group)?.multiply(factor)
@@ -368,7 +369,8 @@ fn opposite_orders(rank: usize, groups: &[Group; 2]) -> Result<()> {
         let results = [program(&groups[0], factors[0])?, program(&groups[1], factors[1])?];
         let order = if rank == 0 { [0, 1] } else { [1, 0] };
         match step % 3 {
-            // One evaluation for each, one for both, and one that the other's is called behind.
+            // Evaluates each result alone, both together, or one whose operations were called after
+            // the other's.
             0 => order.iter().try_for_each(|i| async_eval(&[&results[*i]]))?,
             1 => async_eval(&order.map(|i| results[i].clone()))?,
             _ => {

@@ -1,9 +1,14 @@
 //! Transports: the libraries that move data among the processes of a group.
 //!
-//! A transport has one of two engines. A host engine takes addresses in the host's memory (some, of GPUs, too) and returns when the work is
-//! done; the group's stream is a stream of the CPU, whose thread waits. A device engine encodes the work on a stream of
-//! its device and returns at once; the group's stream is a stream of that device. Either way the evaluator brings operands
-//! to the stream's device, row-major, in the order of the group's chain.
+//! A transport has one of two engines:
+//!
+//! - A host engine takes addresses in host memory, and sometimes in GPU memory. It returns when the
+//!   work is done. The group's stream is a stream of the CPU, whose thread waits.
+//! - A device engine encodes the work on a stream of its device, and returns at once. The group's
+//!   stream is a stream of that device.
+//!
+//! With both engines, the evaluator brings row-major operands to the stream's device, in the order
+//! of the group's chain.
 
 use crate::backend::{Exec, Operand};
 use crate::{device::Device, dtype::Dtype, error::Error, error::Result};
@@ -13,7 +18,7 @@ use std::sync::Arc;
 /// A reduction over the processes of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Reduction {
-    /// The sum; of bools the logical or.
+    /// The sum. For bools, the logical or.
     Sum,
     /// The maximum.
     Max,
@@ -24,11 +29,11 @@ pub(crate) enum Reduction {
 /// A collective operation or a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
-    /// A reduction of equally shaped arrays, for all processes.
+    /// A reduction of arrays of the same shape. All processes get the result.
     AllReduce(Reduction),
-    /// Arrays of all processes behind one another, in the order of ranks.
+    /// The concatenated arrays of all processes, in the order of ranks.
     AllGather,
-    /// Part `rank` of the sum, which has as many equal parts as there are processes.
+    /// Part `rank` of the sum, which is cut into as many equal parts as there are processes.
     SumScatter,
     /// A message to a process.
     Send {
@@ -43,7 +48,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// The name of the function that calls it.
+    /// The name of the public function for the operation.
     pub fn name(self) -> &'static str {
         match self {
             Kind::AllReduce(Reduction::Sum) => "all_sum",
@@ -62,19 +67,19 @@ impl Kind {
     }
 }
 
-/// One operation on the host's memory.
+/// An operation on host memory.
 pub(crate) struct HostWork<'a> {
     /// The operation.
     pub kind: Kind,
-    /// Dtype of input and output: none of the storage dtypes.
+    /// Dtype of input and output. Not a storage dtype.
     pub dtype: Dtype,
-    /// The operand, row-major. Dangling for [`Kind::Receive`], and where `count` is 0.
+    /// The operand, row-major. Dangling for [`Kind::Receive`], and if `count` is 0.
     pub input: *const u8,
-    /// The result, row-major. Dangling for [`Kind::Send`], and where it has no elements.
+    /// The result, row-major. Dangling for [`Kind::Send`], and if it has no elements.
     pub output: *mut u8,
-    /// Number of elements of the operand; of the result for [`Kind::Receive`].
+    /// Number of elements of the operand. For [`Kind::Receive`], number of elements of the result.
     pub count: usize,
-    /// Operation, dtype and shape, for reports of what a process waits for.
+    /// Operation, dtype and shape, for reports about waiting operations.
     pub description: &'a str,
 }
 
@@ -84,15 +89,15 @@ impl Debug for HostWork<'_> {
     }
 }
 
-/// Operands in a GPU's memory.
+/// Operands in GPU memory.
 pub(crate) struct Lent {
-    /// Address of the operand; dangling where it has no elements.
+    /// Address of the operand. Dangling if it has no elements.
     pub input: *const u8,
-    /// Address of the result, likewise.
+    /// Address of the result. Dangling if it has no elements.
     pub output: *mut u8,
     /// The GPU in CUDA's numbering.
     pub device: i32,
-    /// Holds both.
+    /// Keeps the memory of both alive.
     pub owner: Box<dyn Send>,
 }
 
@@ -100,7 +105,8 @@ pub(crate) struct Lent {
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub error: Error,
-    /// The library may still read and write the operation's memory, which is therefore never freed.
+    /// True if the library may still read and write the operation's memory. The memory is then
+    /// never freed.
     pub keeps_memory: bool,
 }
 
@@ -110,28 +116,31 @@ impl From<Error> for Failure {
     }
 }
 
-/// A transport over the host's memory.
+/// A transport over host memory.
 pub(crate) trait HostEngine: Send + Sync {
-    /// Runs one operation, and returns when it is done. Calls of a group come one after the other, from any thread. A
-    /// message may be returned from before its receiver has it, if the engine has copied it.
+    /// Runs one operation, and returns when it is done. Calls for a group are sequential, from any
+    /// thread. Sending a message may return before the receiver has it, if the engine has copied
+    /// the message.
     ///
     /// # Errors
-    /// [`Error::Runtime`](crate::Error::Runtime) with the operation's description: the library failed, or a process
-    /// did not answer in time.
+    /// [`Error::Runtime`](crate::Error::Runtime) with the operation's description: the library
+    /// failed, or a process did not answer in time.
     ///
     /// # Safety
-    /// `input` and `output` hold as many elements as the operation reads and writes, do not overlap, and stay until the
-    /// call returns; after a failure that says so, until the process ends.
+    /// `input` and `output` hold as many elements as the operation reads and writes, and do not
+    /// overlap. They stay valid until the call returns or, after a failure with `keeps_memory`,
+    /// until the process ends.
     unsafe fn run(&self, work: &HostWork<'_>) -> Result<(), Failure>;
 
-    /// As [`HostEngine::run`], on a GPU's memory, for kinds that [`Transport::takes_device_memory`] admits. A message that is
-    /// returned from before its receiver has it keeps `lent.owner`.
+    /// Runs an operation like [`HostEngine::run`], on GPU memory, for kinds that
+    /// [`Transport::takes_device_memory`] accepts. If sending a message returns before the receiver
+    /// has it, the engine keeps `lent.owner`.
     ///
     /// # Errors
     /// As [`HostEngine::run`].
     ///
     /// # Safety
-    /// As [`HostEngine::run`], with addresses on the GPU, where nothing else uses them.
+    /// As [`HostEngine::run`], for addresses on the GPU, which nothing else uses meanwhile.
     unsafe fn run_on_device(&self, work: &HostWork<'_>, lent: Lent) -> Result<(), Failure> {
         let text = format!(
             "{} cannot use memory of GPU {}. Copy the array to the CPU",
@@ -141,13 +150,14 @@ pub(crate) trait HostEngine: Send + Sync {
     }
 }
 
-/// A transport over a device's memory.
+/// A transport over device memory.
 pub(crate) trait DeviceEngine: Send + Sync {
-    /// Encodes one operation on the stream of `exec`, behind the work there, without waiting for it. Operands are row-major
-    /// and on the device; there is no input for [`Kind::Receive`] and no output for [`Kind::Send`].
+    /// Encodes one operation on the stream of `exec`, after the stream's earlier work, without
+    /// waiting. Operands are row-major and on the device. [`Kind::Receive`] has no input, and
+    /// [`Kind::Send`] no output.
     ///
     /// # Errors
-    /// Those of the backend. Failures on the way are those of the device's stream.
+    /// Those of the backend. Later failures are reported by the device's stream.
     fn encode(
         &self,
         exec: &Exec,
@@ -165,22 +175,22 @@ pub(crate) enum Engine<'a> {
     Device(&'a dyn DeviceEngine),
 }
 
-/// The processes of a group, as their library knows them.
+/// The processes of a group, in the form that their library uses.
 pub(crate) trait Transport: Send + Sync {
-    /// Name of the library as `init` takes it: "mpi", "nccl".
+    /// Name of the library for `init`: "mpi", "nccl".
     fn name(&self) -> &'static str;
 
-    /// Number of the calling process in the group.
+    /// Rank of the calling process in the group.
     fn rank(&self) -> usize;
 
     /// Number of processes.
     fn size(&self) -> usize;
 
-    /// Device of the group's stream: the CPU for a host engine.
+    /// Device of the group's stream. For a host engine, the CPU.
     fn device(&self) -> Device;
 
-    /// The transport of those processes that give the same color, in the order of `key`, then of rank. All processes call
-    /// it.
+    /// Makes the transport of the processes that pass the same color, in the order of `key`, then
+    /// of rank. All processes have to call it.
     ///
     /// # Errors
     /// [`Error::Runtime`](crate::Error::Runtime) if the library fails.
@@ -188,12 +198,13 @@ pub(crate) trait Transport: Send + Sync {
 
     fn engine(&self) -> Engine<'_>;
 
-    /// Returns true if a host engine runs operations of a kind on the memory of a device.
+    /// Returns true if a host engine can run operations of a kind on the memory of a device.
     fn takes_device_memory(&self, _device: Device, _kind: Kind) -> bool {
         false
     }
 
-    /// Of a device's engine: gathers of bytes beside it, by which debug mode compares operations; `None` if it has none.
+    /// For a device engine: a host engine that gathers bytes, by which debug mode compares
+    /// operations. `None` if there is none.
     fn beside(&self) -> Option<&dyn HostEngine> {
         None
     }

@@ -1,19 +1,20 @@
-//! The id of a group under `mpirun`: rank 0's, by a gather of MPI.
+//! The id of a group under `mpirun`: an MPI gather distributes the id that rank 0 makes.
 
 use crate::error::{Error, Result};
 use ultramarine_abi::interface::collective::MOST_ID_BYTES;
 use ultramarine_mpi::{Communicator, Dtype, Kind, Request};
 
-/// Bytes of an id with its length before it.
+/// Bytes of an id, with its length in front.
 const BYTES: usize = MOST_ID_BYTES + 2;
 
-/// The id that rank 0 makes, and the processes that MPI's launcher started, beside those of the group.
+/// The id that rank 0 makes, and a group of the processes that MPI's launcher started.
 pub(super) struct Shared {
     pub id: Vec<u8>,
     pub world: Communicator,
 }
 
-/// The id of rank 0 in all processes that MPI's launcher started; `None` if it started none.
+/// Returns rank 0's id in all processes that MPI's launcher started. `None` if MPI's launcher did
+/// not start this process.
 ///
 /// # Errors
 /// [`Error::Runtime`] if MPI fails, or rank 0 makes no id.
@@ -40,14 +41,15 @@ pub(super) fn share(make_id: impl FnOnce() -> Result<Vec<u8>>) -> Result<Option<
         count: BYTES,
         description: "the id of a group of GPUs",
     };
-    // SAFETY: the input has BYTES elements, and the output as many for each process.
+    // SAFETY: the input has BYTES elements, and the output BYTES for each process.
     if let Err(why) = unsafe { world.run(&request) } {
         if why.keeps_memory() {
             std::mem::forget((own, all));
         }
         return Err(failed(&why));
     }
-    // Also where it failed, the others were told.
+    // Return the error only here, so that the other processes were informed even if making the id
+    // failed.
     made?;
     let length = usize::from(u16::from_le_bytes([all[0], all[1]])).min(MOST_ID_BYTES);
     if length == 0 {

@@ -1,7 +1,9 @@
-//! The connections that stay open when processes have met: each to rank 0. Over them a process learns that another one has
-//! ended or has given up, and in debug mode processes compare what they run. No array goes this way.
+//! Control connections between the processes of a group. Each process keeps its connection to rank
+//! 0 open. Over it, a process learns that another process has ended or failed, and in debug mode
+//! processes compare their operations. Arrays are not sent over these connections.
 //!
-//! A process that ends closes its connection, however it ends. Rank 0 passes that on.
+//! When a process ends for any reason, its connection is closed. Rank 0 informs the other
+//! processes.
 
 use crate::error::{Error, Result};
 use crate::sync::lock;
@@ -11,9 +13,9 @@ use std::net::TcpStream;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Longest message.
+/// Limit on the bytes of a message.
 const MOST_BYTES: u32 = 16 << 20;
-/// Time that a peer gets to take a message.
+/// Time limit for a peer to receive a message.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Kinds of messages.
@@ -28,7 +30,7 @@ pub(super) struct Control(Arc<Shared>);
 struct Shared {
     rank: usize,
     size: usize,
-    /// By rank; all but rank 0 have one to rank 0 alone.
+    /// By rank. Processes other than rank 0 are connected to rank 0 only.
     links: Vec<Option<Mutex<TcpStream>>>,
     known: Mutex<Known>,
     changed: Condvar,
@@ -36,15 +38,16 @@ struct Shared {
 
 #[derive(Default)]
 struct Known {
-    /// Processes that have ended, and since when that is known.
+    /// Processes that have ended, with the time at which this process learnt it.
     ended: Vec<(usize, Instant)>,
-    /// The report of another process, and the time since which it is known.
+    /// The report of another process, with the time at which it arrived.
     failure: Option<(String, Instant)>,
-    /// By number: the parts that came, or, of all but rank 0, what rank 0 made of them.
+    /// By number. On rank 0: the parts that have arrived. On other ranks: the parts that rank 0 has
+    /// sent.
     gathered: HashMap<u64, Vec<Option<Vec<u8>>>>,
 }
 
-/// Something that ends the group, with the time since which it is known.
+/// An event that ends the group, with the time at which this process learnt it.
 pub(super) struct Bad {
     pub text: String,
     pub since: Instant,
@@ -71,7 +74,7 @@ fn receive(stream: &mut TcpStream) -> io::Result<(u8, u64, Vec<u8>)> {
     Ok((head[0], number, bytes))
 }
 
-/// Parts as one message, and back.
+/// Joins parts into one message. The next function splits them again.
 fn joined(parts: &[Option<Vec<u8>>]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for part in parts.iter().flatten() {
@@ -92,10 +95,10 @@ fn separated(mut bytes: &[u8]) -> Vec<Option<Vec<u8>>> {
 }
 
 impl Control {
-    /// Keeps connections open, and listens to them.
+    /// Keeps the connections open, and listens to them.
     ///
     /// # Errors
-    /// The system's.
+    /// Those of the system.
     pub fn new(rank: usize, size: usize, links: Vec<Option<TcpStream>>) -> io::Result<Control> {
         let mut readers = Vec::new();
         let mut writers = Vec::new();
@@ -116,7 +119,7 @@ impl Control {
         for (other, stream) in readers {
             let shared = shared.clone();
             let thread = std::thread::Builder::new().name("ultramarine-peers".to_owned());
-            // Ends with the connection.
+            // The thread ends when the connection is closed.
             thread.stack_size(128 << 10).spawn(move || shared.listen(other, stream))?;
         }
         Ok(Control(shared))
@@ -127,7 +130,7 @@ impl Control {
         self.0.size
     }
 
-    /// Returns the reason why the group cannot go on; `None` if it can.
+    /// Returns the reason why the group cannot continue. `None` if it can.
     pub fn bad(&self) -> Option<Bad> {
         let known = lock(&self.0.known);
         if let Some((rank, since)) = known.ended.first() {
@@ -138,15 +141,16 @@ impl Control {
         Some(Bad { text: text.clone(), since: *since })
     }
 
-    /// Reports to the other processes that this one gives up, and why.
+    /// Reports to the other processes that this process gives up, with the reason.
     pub fn report(&self, text: &str) {
         self.0.tell_others(self.0.rank, FAILURE, self.0.rank as u64, text.as_bytes());
     }
 
-    /// The bytes of all processes, by rank. `number` is the same in all, and new. Every process calls it.
+    /// Gathers the bytes of all processes, by rank. Every process has to call it, with the same new
+    /// `number`.
     ///
     /// # Errors
-    /// [`Error::Runtime`] when a process has ended, or has not come in time.
+    /// [`Error::Runtime`] if a process has ended, or did not call it in time.
     pub fn gather(
         &self,
         number: u64,
@@ -188,7 +192,7 @@ impl Control {
 }
 
 impl Shared {
-    /// Listens to a peer until it ends.
+    /// Reads a peer's messages until the connection ends.
     fn listen(&self, other: usize, mut stream: TcpStream) {
         while let Ok((kind, number, bytes)) = receive(&mut stream) {
             match kind {
@@ -228,15 +232,15 @@ impl Shared {
         });
     }
 
-    /// Sends to all that there is a connection to, but for one.
+    /// Sends a message to all connected processes except `but`.
     fn tell_others(&self, but: usize, kind: u8, number: u64, bytes: &[u8]) {
         for (_, link) in self.links.iter().enumerate().filter(|(rank, _)| *rank != but) {
-            // Processes that are gone have been noted.
+            // Ignore errors: processes that have ended are recorded elsewhere.
             let _ = link.as_ref().map(|link| send(link, kind, number, bytes));
         }
     }
 
-    /// Rank 0: takes a process's part, and passes all on when they are there.
+    /// On rank 0: takes a process's part, and sends all parts once they are complete.
     fn take_part(&self, number: u64, rank: usize, bytes: Vec<u8>) {
         let mut known = lock(&self.known);
         let parts = known.gathered.entry(number).or_default();
@@ -261,7 +265,7 @@ mod tests {
 
     const LIMIT: Option<Duration> = Some(Duration::from_secs(20));
 
-    /// Processes that have met, as threads.
+    /// Connects processes, which are threads here.
     fn met(size: usize) -> Vec<Control> {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();

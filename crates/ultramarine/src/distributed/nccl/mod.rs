@@ -1,8 +1,10 @@
-//! Groups of GPUs: a transport by the backend's own collectives (`ultramarine.collective/1`), which for CUDA are NCCL's.
+//! Groups of GPUs: a transport that uses the backend's collectives (`ultramarine.collective/1`).
+//! For CUDA, they are NCCL's.
 //!
-//! Each process has one GPU. The id of a group comes from rank 0: by a connection to the address that MLX's launcher says
-//! (`rendezvous.rs`), or by MPI under `mpirun`. Opening waits for all processes; operations only enqueue, and the
-//! watchdog (`watchdog.rs`) ends what waits for a process that is gone.
+//! Each process has one GPU. Rank 0 makes the id of a group, and sends it over a connection to the
+//! address that MLX's launcher specifies (`rendezvous.rs`), or by MPI under `mpirun`. Opening a
+//! group waits for all processes. Operations are only enqueued, and the watchdog (`watchdog.rs`)
+//! aborts operations that wait for a process that has ended.
 
 #[cfg(feature = "distributed")]
 mod by_mpi;
@@ -29,7 +31,7 @@ use ultramarine_abi::interface::collective::kind;
 use ultramarine_runtime::log::{self, Level};
 use watchdog::{Watched, limit};
 
-/// Time between questions if a group is open.
+/// Time between two checks whether a group is open.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// Variables of MLX's launcher.
@@ -38,16 +40,16 @@ const SIZE: &str = "MLX_WORLD_SIZE";
 const HOST: &str = "NCCL_HOST_IP";
 const PORT: &str = "NCCL_PORT";
 
-/// Variables of MPI's launchers with the rank among the processes of this host.
+/// Variables of MPI launchers that contain the rank among the processes of this host.
 const LOCAL_RANKS: &[&str] = &["OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMI_LOCAL_RANK"];
 
 /// GPUs whose backend has collectives, in the order of their indices.
 fn gpus() -> Vec<Collectives> {
-    // Loads the backends.
+    // The call loads the backends.
     let count = devices::device_count(DeviceType::Gpu) as u16;
     let all = (0..count).filter_map(|index| devices::get(Device::gpu(index)).ok());
     let mut found: Vec<Collectives> = all.filter_map(|device| device.collectives()).collect();
-    // Ranks are numbered over the devices of one backend.
+    // Ranks correspond to the devices of a single backend.
     if let Some(first) = found.first().map(|c| c.device().backend.clone()) {
         found.retain(|c| c.device().backend == first);
     }
@@ -59,7 +61,7 @@ pub(super) fn is_there() -> bool {
     gpus().first().is_some_and(|gpu| gpu.check_library().is_ok())
 }
 
-/// Returns true if a launcher gave the variables that name rank 0's address.
+/// Returns true if a launcher set the variables that contain rank 0's address.
 pub(super) fn is_launched() -> bool {
     [RANK, SIZE, HOST, PORT].iter().all(|name| variable(name).is_some())
 }
@@ -77,7 +79,8 @@ fn parsed<T: std::str::FromStr>(name: &str) -> Result<Option<T>> {
     }
 }
 
-/// The meeting that the launcher's variables describe; `None` if this process was not started as one of several.
+/// Returns the meeting that the launcher's variables describe. `None` if this process was not
+/// started as one of several.
 fn meeting() -> Result<Option<Meeting>> {
     let (rank, size) = (parsed::<usize>(RANK)?, parsed::<usize>(SIZE)?);
     let (Some(rank), Some(size)) = (rank, size) else { return Ok(None) };
@@ -102,10 +105,11 @@ fn meeting() -> Result<Option<Meeting>> {
     }
 }
 
-/// The group of all processes on their GPUs. The process's GPU becomes the default device.
+/// Starts the group of all processes on their GPUs. The process's GPU becomes the default device.
 ///
 /// # Errors
-/// [`Error::Value`] for variables that make no sense; [`Error::Runtime`] if processes do not come, or the backend fails.
+/// [`Error::Value`] for invalid variables; [`Error::Runtime`] if a process does not arrive, or the
+/// backend fails.
 pub(super) fn start() -> Result<Started> {
     let all = gpus();
     let Some(first) = all.first() else {
@@ -147,7 +151,7 @@ pub(super) fn start() -> Result<Started> {
     Ok(Started::Group(Group::of(Arc::new(transport))?))
 }
 
-/// A group's id, and the same processes under MPI.
+/// A group's id, and a transport over MPI for the same processes.
 type ByMpi = (Vec<u8>, Arc<dyn Transport>);
 
 #[cfg(feature = "distributed")]
@@ -161,7 +165,8 @@ fn by_mpi(_: &Collectives) -> Result<Option<ByMpi>> {
     Ok(None)
 }
 
-/// Tells the other processes that this one exits by a failure. They see its end anyway; so they know why.
+/// Tells the other processes why this one exits with a failure. They notice its end anyway, but not
+/// the reason.
 pub(super) fn end_at_exit(reason: &str) {
     if let Some((rank, control)) = &*lock(&OF_ALL) {
         control.report(&format!("rank {rank} exits after a failure: {reason}"));
@@ -177,20 +182,21 @@ struct Gpus {
     rank: usize,
     size: usize,
     control: Option<Arc<Control>>,
-    /// Comparisons of debug mode.
+    /// Used by debug mode to compare operations.
     beside: Option<Beside>,
 }
 
-/// The way by which debug mode compares operations.
+/// The means by which debug mode compares operations.
 enum Beside {
-    /// The processes' connections. Only in the group of all processes, since they go over rank 0 of all.
+    /// The processes' connections. They exist only for the group of all processes, because they go
+    /// through its rank 0.
     Links(Comparisons),
-    /// The same processes under MPI.
+    /// A transport over MPI for the same processes.
     Transport(Arc<dyn Transport>),
 }
 
 impl Beside {
-    /// The comparisons of a part of the group. All processes call it.
+    /// Makes the comparisons for a part of the group. All processes have to call it.
     fn split(&self, color: i32, key: i32) -> Result<Option<Beside>> {
         if !debug::is_on() {
             return Ok(None);
@@ -334,14 +340,14 @@ impl Comparisons {
 impl HostEngine for Comparisons {
     unsafe fn run(&self, work: &HostWork<'_>) -> Result<(), Failure> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: by this function's contract: the input has so many bytes.
+        // SAFETY: by this function's contract, the input has `count` bytes.
         let bytes = unsafe { std::slice::from_raw_parts(work.input, work.count) };
         let parts = self.control.gather(number, bytes, limit())?.concat();
         if parts.len() != work.count * self.control.size() {
             let text = "A process sent an unexpected message. Run the same version of ultramarine in all processes.";
             return Err(Error::runtime("distributed", text).into());
         }
-        // SAFETY: likewise the output has as many for each process.
+        // SAFETY: by this function's contract, the output has `count` bytes for each process.
         let place = unsafe { std::slice::from_raw_parts_mut(work.output, parts.len()) };
         place.copy_from_slice(&parts);
         Ok(())

@@ -1,7 +1,10 @@
-//! How processes find each other without MPI: rank 0 listens, the others call it, and it tells them the id of their group.
+//! The rendezvous of processes without MPI: rank 0 listens, the other processes connect, and rank 0
+//! sends them the id of their group.
 //!
-//! A caller says a magic word, its rank and the number of processes; the answer is the same word and the id, or why the caller
-//! is refused. Callers without the word are none of ours, and are hung up on. The connections stay open ([`Control`]).
+//! A caller sends a magic word, its rank and the number of processes. The answer is the same word
+//! with the id, or with the reason why the caller is refused. If a caller does not send the word,
+//! it is not a process of the program, and is disconnected. The connections stay open
+//! ([`Control`]).
 
 use super::control::Control;
 use crate::error::{Error, Result};
@@ -10,25 +13,25 @@ use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// The word, with the version of what follows.
+/// The magic word, with the version of the protocol.
 const MAGIC: &[u8; 16] = b"ultramarine/ids1";
 
-/// Time that a caller gets to say who it is.
+/// Time limit for a caller to identify itself.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Time between looks for callers, and between calls.
+/// Time between two checks for callers, and between two attempts to connect.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Longest answer.
+/// Limit on the bytes of an answer.
 const MOST_BYTES: u32 = 4096;
 
-/// The processes that meet, and where.
+/// The processes that meet, and the place.
 #[derive(Clone, Debug)]
 pub(super) struct Meeting {
     pub rank: usize,
     pub size: usize,
-    /// Rank 0's place: a name or address, and a port.
+    /// The address of rank 0: a host name or address, and a port.
     pub host: String,
     pub port: u16,
-    /// `None`: waits for ever.
+    /// `None`: waits without a limit.
     pub limit: Option<Duration>,
 }
 
@@ -57,10 +60,10 @@ impl Meeting {
         self.limit.is_some_and(|limit| start.elapsed() >= limit)
     }
 
-    /// Meets the others. Rank 0 makes the id; all return with it.
+    /// Meets the other processes. Rank 0 makes the id, and all processes return it.
     ///
     /// # Errors
-    /// [`Error::Runtime`] when a process did not come in time, or the place cannot be had.
+    /// [`Error::Runtime`] if a process did not arrive in time, or the address cannot be used.
     pub fn meet(&self, make_id: impl FnOnce() -> Result<Vec<u8>>) -> Result<(Vec<u8>, Control)> {
         match self.rank {
             0 => self.listen(make_id()?),
@@ -78,7 +81,8 @@ impl Meeting {
             match listener.accept() {
                 Ok((stream, _)) => {
                     let sender = sender.clone();
-                    // A caller that says nothing does not hold up the others.
+                    // Use a thread for each caller, so that a silent caller does not delay the
+                    // others.
                     std::thread::spawn(move || {
                         if let Ok(said) = greeting(&stream) {
                             let _ = sender.send((stream, said));
@@ -135,7 +139,7 @@ impl Meeting {
         Ok((id, control))
     }
 
-    /// A port that another program has may be free soon.
+    /// Retry, because a port that another program uses may become free soon.
     fn bind(&self, start: Instant) -> Result<TcpListener> {
         loop {
             let bound = TcpListener::bind((self.host.as_str(), self.port));
@@ -181,7 +185,7 @@ impl Meeting {
         }
     }
 
-    /// Calls once: the answer's code, and its bytes with the connection.
+    /// Connects once. Returns the code of the answer, its bytes, and the connection.
     fn attempt(&self) -> io::Result<(u32, (Vec<u8>, Control))> {
         let places = (self.host.as_str(), self.port).to_socket_addrs()?;
         let mut failure = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
@@ -199,7 +203,7 @@ impl Meeting {
         said.extend((self.rank as u32).to_le_bytes());
         said.extend((self.size as u32).to_le_bytes());
         stream.write_all(&said)?;
-        // The answer comes when all are there.
+        // The answer arrives when all processes are present.
         stream.set_read_timeout(self.limit)?;
         let mut head = [0; 24];
         stream.read_exact(&mut head)?;
@@ -225,7 +229,7 @@ fn number(bytes: &[u8]) -> u32 {
     bytes.try_into().map_or(0, u32::from_le_bytes)
 }
 
-/// Rank and number of processes that a caller says.
+/// Reads the rank and the number of processes that a caller sends.
 fn greeting(mut stream: &TcpStream) -> io::Result<(u32, u32)> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -249,7 +253,7 @@ fn answer(mut stream: &TcpStream, code: u32, bytes: &[u8]) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// A meeting at a port that is free now.
+    /// Makes a meeting at a port that is currently free.
     fn meeting(size: usize, limit: Duration) -> Meeting {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
@@ -268,7 +272,7 @@ mod tests {
             std::thread::spawn(move || meeting.meet(|| Ok(vec![7; 128])))
         };
         let (second, first) = (meet(2), meet(1));
-        // A stranger who says something else, and one who says nothing.
+        // Two foreign callers: one sends something else, and one sends nothing.
         std::thread::sleep(Duration::from_millis(50));
         let zero = meet(0);
         let stranger = loop {

@@ -1,7 +1,8 @@
-//! The watchdog of groups of devices. A rank that is missing halts a stream, and with it whatever waits for that stream. So a
-//! thread looks at what groups have enqueued: where another process has ended, the engine has failed, or an operation takes
-//! longer than the limit, it says what waits, marks the values as lost, and has the backend end the group. Threads that
-//! wait for these values wake up with the error.
+//! The watchdog of device groups. If a rank is missing, it blocks a stream, and all work that waits
+//! for that stream. Therefore a thread watches the operations that groups have enqueued. It acts if
+//! another process has ended, the engine has failed, or an operation exceeds the time limit: it
+//! reports the waiting operations, marks their values as lost, and makes the backend abort the
+//! group. Threads that wait for these values then wake up with the error.
 
 use super::control::{Bad, Control};
 use crate::backend::{CollectiveGroup, DeviceStream};
@@ -12,25 +13,27 @@ use std::sync::{Arc, Mutex, Once, OnceLock, Weak};
 use std::time::{Duration, Instant};
 use ultramarine_runtime::log::{self, Level};
 
-/// Longest time that an operation may take, unless `ULTRAMARINE_DISTRIBUTED_TIMEOUT` says another one.
+/// Time limit for an operation, unless `ULTRAMARINE_DISTRIBUTED_TIMEOUT` sets another one.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// Time that an operation gets to end by itself when another process has ended: its part may be done.
+/// Time for an operation to complete after another process has ended. That process's part may be
+/// done already.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Time that the reason of an engine's failure gets to arrive: a process that has ended, most often.
+/// Time to wait for the reason of an engine's failure. Usually the reason is that a process has
+/// ended.
 const REASON: Duration = Duration::from_secs(1);
 
-/// Time between looks.
+/// Time between two checks.
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// Operations that are kept before those that are done are looked for.
+/// Number of recorded operations from which on completed ones are removed.
 const MANY: usize = 32;
 
-/// Waiting operations that a report names.
+/// Number of waiting operations that a report names.
 const SHOWN: usize = 4;
 
-/// The limit of `ULTRAMARINE_DISTRIBUTED_TIMEOUT`, in seconds; `None` for 0.
+/// The limit from `ULTRAMARINE_DISTRIBUTED_TIMEOUT`, in seconds. `None` if it is 0.
 pub(super) fn limit() -> Option<Duration> {
     static SAID: OnceLock<Option<Duration>> = OnceLock::new();
     *SAID.get_or_init(|| {
@@ -44,12 +47,12 @@ pub(super) fn limit() -> Option<Duration> {
     })
 }
 
-/// An operation that is enqueued, or was.
+/// An operation that is being enqueued, or has been.
 struct Pending {
     description: String,
     since: Instant,
-    /// Its number on a stream; `None` while the backend is asked to enqueue it, which may wait for other ranks at the first
-    /// operations of a group.
+    /// Its number on a stream. `None` while the backend enqueues the operation. In the first
+    /// operations of a group, this may wait for other ranks.
     at: Option<(&'static DeviceStream, u64)>,
 }
 
@@ -62,13 +65,13 @@ impl Pending {
 /// A group that is watched.
 pub(super) struct Watched {
     pub group: Arc<CollectiveGroup>,
-    /// "rank 0 of 2".
+    /// For example "rank 0 of 2".
     place: String,
     control: Option<Arc<Control>>,
     pending: Mutex<VecDeque<Pending>>,
     /// The engine's failure, and its time.
     trouble: OnceLock<(String, Instant)>,
-    /// Why the group cannot be used any more.
+    /// The reason why the group cannot be used any more.
     failed: OnceLock<String>,
 }
 
@@ -107,10 +110,10 @@ impl Watched {
         watched
     }
 
-    /// Fails once the group has.
+    /// Returns an error if the group has failed.
     ///
     /// # Errors
-    /// [`Error::Runtime`] with the reason.
+    /// [`Error::Runtime`] with the reason of the failure.
     pub fn check(&self, op: &str) -> Result<()> {
         match self.failed.get() {
             None => Ok(()),
@@ -121,7 +124,8 @@ impl Watched {
         }
     }
 
-    /// Watches an operation that `enqueue` enqueues, at the place that it returns. One at a time.
+    /// Watches the operation that `enqueue` enqueues. `enqueue` returns the operation's stream and
+    /// number. Only one call at a time.
     ///
     /// # Errors
     /// Those of `enqueue`.
@@ -140,7 +144,7 @@ impl Watched {
         let outcome = enqueue();
         let mut pending = lock(&self.pending);
         if self.failed.get().is_some() {
-            // Work that was enqueued meanwhile is lost, too.
+            // The group failed in the meantime, so the enqueued work is lost, too.
             return self.check("distributed").and(outcome.map(drop));
         }
         match outcome {
@@ -155,12 +159,12 @@ impl Watched {
         Ok(())
     }
 
-    /// The trouble that is known of other processes.
+    /// The known failure or end of another process.
     fn bad(&self) -> Option<Bad> {
         self.control.as_ref().and_then(|control| control.bad())
     }
 
-    /// An engine's error with what is known of other processes.
+    /// Adds the reason to an engine's error, if it is known from other processes.
     fn explained(&self, why: Error) -> Error {
         let until = Instant::now() + REASON;
         while self.control.is_some() && Instant::now() < until {
@@ -172,7 +176,7 @@ impl Watched {
         why
     }
 
-    /// Looks once.
+    /// Checks the group once.
     fn look(&self) {
         if self.failed.get().is_some() {
             return;
@@ -182,7 +186,7 @@ impl Watched {
             prune(&mut pending);
             pending.front().map(|first| first.since.elapsed())
         };
-        // A group that has failed is not asked again.
+        // Do not query a group that has failed.
         if self.trouble.get().is_none()
             && let Err(why) = self.group.is_ready()
         {
@@ -233,7 +237,7 @@ impl Watched {
         drop(waited);
         log::log(Level::Error, &text);
         let error = Error::Runtime(format!("{text}.").into());
-        // Before the stream goes on.
+        // Mark the results as lost before the abort lets the stream continue.
         let mut streams: Vec<&'static DeviceStream> = Vec::new();
         for (stream, _) in pending.iter().filter_map(|p| p.at) {
             if !streams.iter().any(|known| std::ptr::eq(*known, stream)) {
