@@ -1,4 +1,4 @@
-//! Calls of a backend: tensors for the boundary, and submits.
+//! Calls of a backend: conversion of tensors to the ABI, and submission of commands.
 
 use super::device_stream::{DeviceStream, Records};
 use super::stats::{Local, Stats, bump};
@@ -35,30 +35,30 @@ pub struct Operand<'a> {
 /// The device and stream that a job runs on. Commands are submitted through it.
 pub struct Exec {
     pub device: &'static DeviceState,
-    /// The device's side of the stream; none on the host, whose kernels have none.
+    /// The device's stream. `None` on the host, whose kernels have no stream.
     pub(super) stream: Option<&'static DeviceStream>,
-    /// The stream itself; none for work beside those of programs.
+    /// The program's stream. `None` for work outside the programs' streams.
     program_stream: Option<Stream>,
-    /// The time at which the next submission is recorded.
+    /// When the number of the next submission is recorded.
     records: Cell<Records>,
-    /// The graph operation that runs, for errors.
+    /// The running graph operation, for errors.
     pub op: Cell<&'static str>,
-    /// Equal commands have to give equal bits.
+    /// True if equal commands have to give bitwise identical results.
     pub deterministic: Cell<bool>,
-    /// The table that took the last command, until it is counted.
+    /// The kernel table that took the last command, until the command is counted.
     ran: Cell<Option<&'static Kernels>>,
-    /// The last error means that no table has a kernel. Operands are as they were.
+    /// True if the last error means that no table has a kernel. The operands are then unchanged.
     refused: Cell<bool>,
-    /// A profile records what runs.
+    /// True if a profile records the operations.
     pub(super) profiled: Cell<bool>,
-    /// Parts of other devices' buffers that were copied here.
+    /// Parts of other devices' buffers that were copied to this device.
     parts: Parts,
     local: Local,
 }
 
 type Tensors = SmallVec<[Tensor; 8]>;
 
-/// Most bytes of a copy on the host that is no command.
+/// Limit on the bytes of a host copy that is done without a command.
 const COPIED_HERE: usize = 4096;
 
 impl Exec {
@@ -67,17 +67,18 @@ impl Exec {
         Ok(Exec { program_stream: Some(stream), ..Self::on(device, on) })
     }
 
-    /// The stream that it gives work to.
+    /// The program's stream that the work goes to.
     pub fn program_stream(&self) -> Option<Stream> {
         self.program_stream
     }
 
-    /// For an evaluation whose work is all on one stream: only what waits for its results has their numbers recorded.
+    /// Call this for an evaluation whose work is all on one stream. Numbers are then recorded only
+    /// for the submission that others wait for.
     pub fn set_alone(&self) {
         self.records.set(Records::Begins);
     }
 
-    /// For copies on a device that no job runs on.
+    /// Makes an `Exec` for copies on a device that no job is running on.
     pub(super) fn beside(device: &'static DeviceState) -> Result<Self> {
         let stream = if device.is_host() { None } else { Some(device.beside()?) };
         let exec = Self::on(device, stream);
@@ -103,7 +104,7 @@ impl Exec {
         }
     }
 
-    /// Commands that were given to the backend so far, and the bytes that they read and wrote.
+    /// Returns the number of commands submitted so far, and the bytes that they read and wrote.
     pub fn given(&self) -> [u64; 3] {
         let Local { commands, bytes_read, bytes_written, .. } = &self.local;
         [commands, bytes_read, bytes_written].map(Cell::get)
@@ -113,13 +114,14 @@ impl Exec {
         &self.parts
     }
 
-    /// After a task: waits for it where the device runs ahead but has no events.
+    /// Call this after a task. Waits for the task if the device runs asynchronously but has no
+    /// events.
     #[inline]
     pub fn settle(&self) -> Result<()> {
         self.stream.map_or(Ok(()), |s| s.settle())
     }
 
-    /// Gives work to the stream, after what it depends on. `call` gets the backend's
+    /// Enqueues work on the stream, after the work that it depends on. `call` gets the backend's
     /// stream.
     pub fn enqueue<'a>(
         &self,
@@ -127,12 +129,12 @@ impl Exec {
         writes: impl Iterator<Item = &'a Buffer> + Clone,
         call: impl FnOnce(*mut c_void) -> Result<()>,
     ) -> Result<()> {
-        // No command says what it is.
+        // The work is not a command, so it cannot be recorded.
         executable::give_up();
         self.give(reads, writes, call)
     }
 
-    /// Gives a command to the stream, after what it depends on.
+    /// Submits a command to the stream, after the work that it depends on.
     pub(super) fn give<'a>(
         &self,
         reads: impl Iterator<Item = &'a Buffer> + Clone,
@@ -144,8 +146,8 @@ impl Exec {
         self.give_list(1, reads.map(named), writes.map(named), call)
     }
 
-    /// Gives a list of so many commands to the stream, after what they depend on. Buffers come with the graph operation
-    /// that uses them.
+    /// Submits a list of commands to the stream, after the work that they depend on. Each buffer
+    /// comes with the graph operation that uses it.
     pub(super) fn give_list<'a>(
         &self,
         commands: u64,
@@ -169,7 +171,7 @@ impl Exec {
         }
     }
 
-    /// Memory of the device.
+    /// Allocates memory on the device.
     #[inline]
     pub fn buffer(&self, bytes: usize) -> Result<BufferRef> {
         let buffer = Buffer::for_stream(bytes, self.device, self.stream)?;
@@ -177,7 +179,7 @@ impl Exec {
         Ok(buffer)
     }
 
-    /// Memory for a row-major output.
+    /// Allocates memory for a row-major output.
     pub fn alloc(&self, shape: &[usize], dtype: Dtype) -> Result<Value> {
         let elements = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
         let bytes = elements.map(|n| dtype.bytes_of(n)).filter(|n| *n < usize::MAX);
@@ -194,8 +196,8 @@ impl Exec {
         Ok(Value { buffer, offset: 0, strides: shape::contiguous_strides(shape) })
     }
 
-    /// Takes over an operand's memory for an output. The caller has made sure that
-    /// nobody else needs the operand.
+    /// Takes over an operand's memory for an output. The caller has checked that nothing else needs
+    /// the operand.
     #[inline]
     pub fn donate(&self, operand: &Value) -> Value {
         bump(&self.local.donations, 1);
@@ -205,14 +207,14 @@ impl Exec {
         operand.clone()
     }
 
-    /// Returns true if the last error was a refusal, after which another candidate may be tried with the same operands,
-    /// and forgets it.
+    /// Returns true if the last error was a refusal, and clears the flag. After a refusal, another
+    /// candidate can be tried with the same operands.
     #[inline]
     pub fn take_refusal(&self) -> bool {
         self.refused.take()
     }
 
-    /// The error of an operation that the device has no kernel for.
+    /// Returns the error of an operation that the device has no kernel for.
     #[cold]
     pub fn refuse(&self, name: &str) -> Error {
         self.refused.set(true);
@@ -220,7 +222,7 @@ impl Exec {
         Error::Runtime(Message::without_line(text))
     }
 
-    /// Says that a task ran without a command, on the host, and is to be counted.
+    /// Notes that a task ran on the host without a command. The task still has to be counted.
     #[inline]
     pub fn ran_here(&self) {
         executable::give_up();
@@ -232,7 +234,7 @@ impl Exec {
         bump(&self.local.replays, 1);
     }
 
-    /// Counts what an executable did.
+    /// Adds the counts of an executable's run.
     pub(super) fn ran(&self, stats: &Stats) {
         self.local.add(stats);
     }
@@ -256,8 +258,8 @@ impl Exec {
         }
     }
 
-    /// Counts a graph operation that ran by the device's own kernels. (One that gave no
-    /// command, such as a view, is not counted.)
+    /// Counts a graph operation that ran by the device's own kernels. An operation without
+    /// commands, such as a view, is not counted.
     #[inline]
     pub fn count_native(&self, name: &'static str) {
         if let Some(kernels) = self.ran.take() {
@@ -266,7 +268,8 @@ impl Exec {
         }
     }
 
-    /// Counts a fused program of `n` operations, and those of them that are counted by name.
+    /// Counts a fused program of `n` operations. `names` are the operations that are counted by
+    /// name.
     pub fn count_fused(&self, n: usize, names: impl Iterator<Item = &'static str>) {
         bump(&self.local.fused, 1);
         bump(&self.local.fused_operations, n as u64);
@@ -279,8 +282,8 @@ impl Exec {
         }
     }
 
-    /// Runs one op of the contract. Outputs of size zero are left alone; an input of
-    /// size zero must not come with an output that is larger.
+    /// Runs one op of the schema. Outputs of size zero are not written. If an input has size zero,
+    /// no output may be larger.
     pub fn run<A: Copy>(
         &self,
         op: OpId,
@@ -306,7 +309,8 @@ impl Exec {
         self.submit(&plan, op_name(op), inputs, outputs, scalars)
     }
 
-    /// Refuses an op whose bits may depend on the order of its work, where they must not and the device says nothing of it.
+    /// Refuses an op if the results have to be deterministic, but may depend on the order of the
+    /// work, and the device does not promise determinism.
     #[inline]
     fn check_determinism(&self, op: OpId) -> Result<()> {
         if !self.deterministic.get() || self.device.is_deterministic() {
@@ -328,7 +332,7 @@ impl Exec {
         Error::runtime(self.op.get(), text)
     }
 
-    /// The plan for an op of the contract.
+    /// Returns the plan for an op of the schema.
     pub fn plan<A: Copy>(
         &self,
         op: OpId,
@@ -346,8 +350,8 @@ impl Exec {
         Ok(plan)
     }
 
-    /// Runs a fused program, which may have an anchor. `key` is both in words. `Ok(false)`: the backend
-    /// does not take this program.
+    /// Runs a fused program, with its anchor if it has one. `key` has the words of both.
+    /// `Ok(false)` if the backend does not take the program.
     pub fn run_fused(
         &self,
         program: &Program,
@@ -358,7 +362,7 @@ impl Exec {
         scalars: &[Scalar],
     ) -> Result<bool> {
         if self.deterministic.get() && !self.device.is_deterministic() {
-            // One by one its operations say which of them is not.
+            // The operations run one by one, and report which of them is not deterministic.
             return Ok(false);
         }
         let plan = self.device.fused_plan(program, anchor, key, inputs, outputs)?;
@@ -372,7 +376,7 @@ impl Exec {
         Ok(true)
     }
 
-    /// A row-major copy of an operand that is not one.
+    /// Makes a row-major copy of an operand, if the operand is not row-major.
     pub fn contiguous(&self, t: &Operand<'_>) -> Result<Option<Value>> {
         if shape::is_contiguous(t.shape, &t.value.strides) {
             return Ok(None);
@@ -396,8 +400,8 @@ impl Exec {
         self.run(op::COPY, &schema::NoAttrs::new(), &[from], &[to], &[])
     }
 
-    /// Copies a few bytes of the host that lie behind one another, which takes less time than to give a command. False if it is
-    /// not that.
+    /// Copies a few contiguous bytes of host memory directly, which takes less time than submitting
+    /// a command. Returns false if the copy is not of this kind.
     fn copied_here(&self, from: &Operand<'_>, to: &Operand<'_>) -> bool {
         let bytes = to.dtype.bytes_of(shape::size(to.shape));
         let plain = |t: &Operand<'_>| shape::is_contiguous(t.shape, &t.value.strides);
@@ -410,7 +414,8 @@ impl Exec {
             && executable::recorded().is_none()
             && !self.is_profiled();
         if here {
-            // SAFETY: elements of the operands, in the host's memory, of which this thread's task alone writes those of `to`.
+            // SAFETY: these are elements of the operands in host memory, and only this thread's
+            // task writes those of `to`.
             unsafe { std::ptr::copy(from.value.data(), to.value.data(), bytes) };
             bump(&self.local.commands, 1);
             bump(&self.local.bytes_read, bytes as u64);
@@ -420,7 +425,7 @@ impl Exec {
         here
     }
 
-    /// Copies elements of which backends know nothing, as bytes.
+    /// Copies elements of dtypes that backends do not know, as bytes.
     fn copy_bytes(&self, from: Operand<'_>, to: Operand<'_>) -> Result<()> {
         if !from.dtype.is_packed() {
             return self.copy(
@@ -428,7 +433,7 @@ impl Exec {
                 Operand { dtype: Dtype::Uint8, ..to },
             );
         }
-        // Row-major without gaps, always.
+        // These dtypes are always row-major without gaps.
         let line = [from.dtype.bytes_of(shape::size(from.shape))];
         let [source, target] = [from, to]
             .map(|t| Value { strides: shape::contiguous_strides(&line), ..t.value.clone() });
@@ -436,7 +441,7 @@ impl Exec {
         self.copy(operand(&source), operand(&target))
     }
 
-    /// Gives a command to the table that made its plan.
+    /// Submits a command to the table that made its plan.
     pub fn submit(
         &self,
         plan: &Arc<Plan>,
@@ -468,7 +473,8 @@ impl Exec {
             flags: 0,
             plan: plan.raw,
             inputs: tensors.as_ptr(),
-            // SAFETY: one past the inputs is inside the list or its end.
+            // SAFETY: the outputs follow the inputs in the list, so the pointer is inside the list
+            // or at its end.
             outputs: unsafe { tensors.as_ptr().add(inputs.len()) },
             scalars: values.as_ptr(),
             n_inputs: inputs.len() as u32,
@@ -510,25 +516,25 @@ impl Exec {
         })
     }
 
-    /// Has a command wait for what another stream writes.
+    /// Makes a command wait for the content of a buffer that another stream writes.
     pub(super) fn wait_in_command(&self, tensor: &mut Tensor, buffer: &Buffer) {
         let Some(written) = buffer.written() else { return };
         let same = self.stream.is_some_and(|s| std::ptr::eq(s, written.stream));
         if !same && std::ptr::eq(written.stream.device, self.device) {
-            // Its failure is the submission's, too.
+            // If the record fails, the submission fails too.
             let _ = written.stream.ask(written.number);
             tensor.wait = written.stream.event();
             tensor.wait_value = written.number;
         }
     }
 
-    /// Scratch memory for a command, if its plan wants any.
+    /// Allocates scratch memory for a command, if its plan needs any.
     pub(super) fn workspace(&self, plan: &Plan, command: &Command) -> Result<Option<BufferRef>> {
         let bytes = self.workspace_bytes(plan, command);
         if bytes == 0 { Ok(None) } else { self.buffer(bytes as usize).map(Some) }
     }
 
-    /// Bytes of scratch memory that a plan wants for a command.
+    /// Returns the bytes of scratch memory that a plan needs for a command.
     pub(super) fn workspace_bytes(&self, plan: &Plan, command: &Command) -> u64 {
         let Some(ask) = plan.kernels.table.plan_workspace else { return 0 };
         // SAFETY: the plan is this table's; the command is valid for the call.
@@ -536,7 +542,8 @@ impl Exec {
     }
 }
 
-/// Bytes that a command reads and writes. An update in its first input's own memory leaves all else as it is.
+/// Returns the bytes that a command reads and writes. An update in the memory of its first input
+/// does not touch the other elements.
 fn moved_bytes(plan: &Plan, inputs: &[Operand<'_>], outputs: &[Operand<'_>]) -> (u64, u64) {
     let in_place =
         plan.updates && std::ptr::eq(&*inputs[0].value.buffer, &*outputs[0].value.buffer);
@@ -549,19 +556,20 @@ fn moved_bytes(plan: &Plan, inputs: &[Operand<'_>], outputs: &[Operand<'_>]) -> 
     (read.iter().map(distinct_bytes).sum(), written)
 }
 
-/// Scratch memory as a command names it: by its address where the host has one, else by its handle; NULL for none.
+/// Returns scratch memory in the form of a command: the address if the host has access, otherwise
+/// the handle, or NULL if there is none.
 pub(super) fn scratch(buffer: Option<&BufferRef>) -> *mut c_void {
     let Some(buffer) = buffer else { return std::ptr::null_mut() };
     let pointer = buffer.as_ptr() as *mut c_void;
     if pointer.is_null() { buffer.handle() } else { pointer }
 }
 
-/// Bytes from one tensor of a command to the next.
+/// Size of a tensor in a command's list, in bytes.
 pub(super) fn tensor_size() -> u32 {
     size_of::<Tensor>() as u32
 }
 
-/// A tensor as it crosses the boundary.
+/// Converts a tensor to the ABI.
 pub(super) fn tensor(kernels: &Kernels, t: &Operand<'_>) -> Tensor {
     let buffer = &t.value.buffer;
     Tensor {
@@ -572,7 +580,7 @@ pub(super) fn tensor(kernels: &Kernels, t: &Operand<'_>) -> Tensor {
             device: DLDevice { device_type: kernels.table.device_type, device_id: kernels.ordinal },
             ndim: t.shape.len() as i32,
             dtype: t.dtype.to_dl(),
-            // usize and isize are 64 bits wide on every target that is supported.
+            // `usize` and `isize` have 64 bits on all supported targets.
             shape: t.shape.as_ptr() as *mut i64,
             strides: t.value.strides.as_ptr() as *mut i64,
             byte_offset: t.value.offset as u64,
@@ -588,7 +596,7 @@ fn op_name(op: OpId) -> &'static str {
     op::NAMES.get(op as usize).copied().unwrap_or("unknown")
 }
 
-/// Bytes of the elements that a tensor really has: broadcast ones count once.
+/// Returns the bytes of a tensor's distinct elements: broadcast elements count once.
 fn distinct_bytes(t: &Operand<'_>) -> u64 {
     let n: usize =
         t.shape.iter().zip(&t.value.strides).filter(|(_, s)| **s != 0).map(|(n, _)| *n).product();

@@ -1,4 +1,4 @@
-//! Groups of devices in several processes: the functions of `ultramarine.collective/1`.
+//! Groups of devices in several processes, by the functions of `ultramarine.collective/1`.
 
 use super::buffer::BufferRef;
 use super::{DeviceState, DeviceStream, Exec, Operand, interface_of, shutdown};
@@ -13,7 +13,7 @@ use ultramarine_abi::{Error as ErrorObject, Status, status};
 
 type Errors = *mut *mut ErrorObject;
 
-/// The functions that a backend has to have.
+/// The functions that a backend must have.
 #[derive(Clone, Copy)]
 struct Functions {
     make_id: unsafe extern "C" fn(*mut c_void, *mut CollectiveId, Errors) -> Status,
@@ -47,7 +47,7 @@ struct Functions {
     close: unsafe extern "C" fn(*mut c_void, *mut c_void),
 }
 
-/// A device whose backend serves groups of processes, by `ultramarine.collective/1`.
+/// A device whose backend supports groups of processes, by `ultramarine.collective/1`.
 #[derive(Clone, Copy)]
 pub struct Collectives {
     device: &'static DeviceState,
@@ -58,11 +58,13 @@ pub struct Collectives {
 pub struct CollectiveGroup {
     on: Collectives,
     handle: *mut c_void,
-    /// Each operation counts as writing to it, so that one runs behind the other on whatever streams they are.
+    /// Each operation counts as a write to this buffer, so that operations run one after the other,
+    /// whatever streams they are on.
     order: BufferRef,
 }
 
-// SAFETY: the contract lets any thread call, one at a time for `run`, which the caller sees to.
+// SAFETY: by the ABI, any thread may call the functions. Calls of `run` must be sequential, which
+// the caller ensures.
 unsafe impl Send for CollectiveGroup {}
 // SAFETY: as above.
 unsafe impl Sync for CollectiveGroup {}
@@ -74,18 +76,18 @@ pub struct CollectiveWork<'a> {
     pub kind: u32,
     /// Dtype of input and output.
     pub dtype: Dtype,
-    /// Rank of the other side of a message; else 0.
+    /// Rank of the other side of a message, otherwise 0.
     pub peer: usize,
-    /// Elements of the input; of the output where there is no input. Not 0.
+    /// Number of elements of the input or, if there is no input, of the output. Not 0.
     pub count: usize,
     /// Row-major, on the device.
     pub input: Option<&'a Operand<'a>>,
-    /// Likewise.
+    /// Row-major, on the device.
     pub output: Option<&'a Operand<'a>>,
 }
 
 impl DeviceState {
-    /// The backend's groups, if it has them.
+    /// Returns the backend's collectives, if it has them.
     pub fn collectives(&'static self) -> Option<Collectives> {
         let found: CollectiveInterface = interface_of(&self.table, INTERFACE)?;
         let functions = Functions {
@@ -98,7 +100,7 @@ impl DeviceState {
             abort: found.abort?,
             close: found.close?,
         };
-        // The host works in the order of streams that run ahead.
+        // Streams that run asynchronously are required, because the host relies on their order.
         (self.info.synchronous == 0).then_some(Collectives { device: self, functions })
     }
 }
@@ -116,7 +118,7 @@ impl Collectives {
     pub fn check_library(&self) -> Result<()> {
         shutdown::check(self.device)?;
         let (none, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
-        // SAFETY: the device is open; without a place for an id nothing is made.
+        // SAFETY: the device is open. Without a place for an id, the backend makes none.
         let code = unsafe { (self.functions.make_id)(self.device.handle, none, &mut error) };
         host_table::check("make_id", code, error)
     }
@@ -124,7 +126,7 @@ impl Collectives {
     /// Makes the id of a new group.
     ///
     /// # Errors
-    /// [`Error::Runtime`] where the backend finds no library for it, with the remedy.
+    /// [`Error::Runtime`] with the remedy, if the backend finds no library for collectives.
     pub fn make_id(&self) -> Result<Vec<u8>> {
         shutdown::check(self.device)?;
         let (mut id, mut error) = (CollectiveId::default(), std::ptr::null_mut());
@@ -137,10 +139,11 @@ impl Collectives {
         Ok(bytes.to_vec())
     }
 
-    /// Begins to open a group as a rank of so many. It is ready when [`CollectiveGroup::is_ready`] says so.
+    /// Begins to open a group of `size` processes. The group is open once
+    /// [`CollectiveGroup::is_ready`] returns true.
     ///
     /// # Errors
-    /// [`Error::Value`] for an id that no backend makes; [`Error::Runtime`] of the backend.
+    /// [`Error::Value`] for an invalid id; [`Error::Runtime`] of the backend.
     pub fn open(&self, id: &[u8], rank: usize, size: usize) -> Result<Arc<CollectiveGroup>> {
         shutdown::check(self.device)?;
         let mut given = CollectiveId { length: id.len() as u32, ..CollectiveId::default() };
@@ -159,7 +162,7 @@ impl Collectives {
     }
 }
 
-/// Memory for the order of a new group's operations.
+/// Allocates the buffer that orders a new group's operations.
 fn order(device: &'static DeviceState) -> Result<BufferRef> {
     Exec::beside(device)?.buffer(1)
 }
@@ -195,14 +198,14 @@ impl CollectiveGroup {
         let code =
             unsafe { (self.on.functions.status)(self.on.device.handle, self.handle, &mut error) };
         if code == status::NOT_YET {
-            // An error object would say no more.
+            // The status says enough, so the error object is dropped.
             let _ = host_table::check("status", code, error);
             return Ok(false);
         }
         host_table::check("status", code, error).map(|()| true)
     }
 
-    /// Rank and size, once the group is open.
+    /// Returns rank and size. The group must be open.
     ///
     /// # Errors
     /// The backend's.
@@ -216,11 +219,11 @@ impl CollectiveGroup {
         Ok((rank as usize, size as usize))
     }
 
-    /// Ends the group, with what waits on the device for other processes. Say before what is lost
-    /// ([`DeviceStream::lose`]).
+    /// Aborts the group, and the work on the device that waits for other processes. Call
+    /// [`DeviceStream::lose`] first, to mark the results that will be lost.
     pub fn abort(&self) {
         if !shutdown::is_gone() {
-            // SAFETY: device and group are open; any thread may call it at any time.
+            // SAFETY: device and group are open, and any thread may call `abort` at any time.
             unsafe { (self.on.functions.abort)(self.on.device.handle, self.handle) }
         }
     }
@@ -229,14 +232,15 @@ impl CollectiveGroup {
 impl Drop for CollectiveGroup {
     fn drop(&mut self) {
         if shutdown::ended().is_none() {
-            // SAFETY: opened once, closed once.
+            // SAFETY: the group was opened once, and is closed once.
             unsafe { (self.on.functions.close)(self.on.device.handle, self.handle) }
         }
     }
 }
 
 impl Exec {
-    /// Gives collectives to the stream, which begin together. One call at a time for a group.
+    /// Submits collectives to the stream. They begin together. Calls for a group must be
+    /// sequential.
     ///
     /// # Errors
     /// The backend's.
@@ -248,8 +252,8 @@ impl Exec {
         self.ran_here();
         self.enqueue(reads, writes, |stream| {
             let mut error = std::ptr::null_mut();
-            // SAFETY: device, group and stream are open, this thread holds the stream's lock, and the buffers are the
-            // device's, as long as the commands say.
+            // SAFETY: device, group and stream are open, this thread holds the stream's lock, and
+            // the buffers belong to the device and have the sizes that the commands say.
             let code = unsafe {
                 (group.on.functions.run)(
                     self.device.handle,
@@ -264,7 +268,7 @@ impl Exec {
         })
     }
 
-    /// The device's side of the stream, and the number of its last submission; `None` on the host.
+    /// Returns the device's stream, and the number of its last submission. `None` on the host.
     pub fn position(&self) -> Option<(&'static DeviceStream, u64)> {
         self.stream.map(|stream| (stream, stream.last()))
     }

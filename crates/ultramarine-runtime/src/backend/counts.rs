@@ -4,27 +4,27 @@ use super::{gpus, host};
 use crate::device::Device;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
-/// The place and means of an operation's run.
+/// How and where an operation ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dispatch {
     /// By the backend's own kernels.
     Native = 0,
     /// By simpler operations on the same device.
     Decomposed = 1,
-    /// On the CPU, by way of the host.
+    /// On the CPU, through copies in host memory.
     Cpu = 2,
 }
 
 /// The number of runs of an operation on a device, from [`op_counts`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpCount {
-    /// The device that it was for.
+    /// The device that the operation was for.
     pub device: Device,
-    /// The backend whose kernels ran, or refused.
+    /// The backend whose kernels ran, or refused the operation.
     pub backend: String,
     /// The backend's variant, or empty.
     pub variant: String,
-    /// MLX's name of the operation.
+    /// The operation's name in MLX.
     pub op: &'static str,
     /// Runs by the backend's own kernels, alone or as part of a fused program.
     pub native: u64,
@@ -34,7 +34,7 @@ pub struct OpCount {
     pub cpu: u64,
 }
 
-/// Room for the addresses of operations' names; there are about 130 operations.
+/// Size of the table. There are about 130 operations.
 const SLOTS: usize = 512;
 
 /// A name by its address and length, and its counts.
@@ -45,8 +45,9 @@ struct Slot {
     counts: [AtomicU64; 3],
 }
 
-/// Counts of one kernel table: a hash table over the addresses of the operations' names,
-/// which are static. Counting is one search that hits at once, and one relaxed addition.
+/// Counts for one kernel table. This is a hash table keyed by the addresses of the operations'
+/// names, which are static. Counting costs a search, which usually succeeds at once, and a relaxed
+/// addition.
 pub struct OpCounters(Box<[Slot]>);
 
 impl Default for OpCounters {
@@ -87,8 +88,8 @@ impl OpCounters {
         }
     }
 
-    /// The names that ran, with their counts. The linker may keep a name twice, so one
-    /// name may come more than once.
+    /// Lists the names that ran, with their counts. A name may occur more than once, because the
+    /// linker may keep several copies.
     fn list(&self) -> impl Iterator<Item = (&'static str, [u64; 3])> {
         self.0.iter().filter_map(|slot| {
             let len = slot.len.load(Ordering::Acquire);
@@ -97,8 +98,8 @@ impl OpCounters {
             if name.is_null() || len == 0 || counts == [0; 3] {
                 return None;
             }
-            // SAFETY: address and length of a `&'static str`; two names at one address
-            // would be one a prefix of the other, and then either length is valid text.
+            // SAFETY: address and length of a `&'static str`. Of two names at one address, one
+            // would be a prefix of the other, so either length is valid text.
             let name =
                 unsafe { std::str::from_utf8_unchecked(std::slice::from_raw_parts(name, len)) };
             Some((name, counts))
@@ -110,9 +111,9 @@ impl OpCounters {
     }
 }
 
-/// Returns how often each operation ran on each device since the start or the last
-/// [`reset_op_counts`], and by which means. Operations that are only views are not counted, since
-/// they reach no backend.
+/// Returns how often each operation ran on each device, and by which means, since the start or the
+/// last [`reset_op_counts`]. Operations that are only views are not counted, because they do not
+/// reach a backend.
 pub fn op_counts() -> Vec<OpCount> {
     let mut out: Vec<OpCount> = Vec::new();
     for state in std::iter::once(host()).chain(gpus().iter().copied()) {

@@ -1,4 +1,4 @@
-//! A device's memory: allocation, the host's own counts of it, and limits.
+//! A device's memory: allocation, the host's counts, and limits.
 
 use super::{DeviceState, DeviceStream, interface_of, shutdown};
 use crate::error::{Error, Result};
@@ -11,12 +11,12 @@ use ultramarine_abi::interface::statistics::{
 use ultramarine_abi::interface::stream_memory::{self, StreamMemoryInterface};
 use ultramarine_abi::{BackendTable, Error as ErrorObject, Status};
 
-/// The host's own count of a device's memory, and limits.
+/// The host's counts and limits for a device's memory.
 #[derive(Debug)]
 pub(super) struct MemoryCounters {
     active: AtomicUsize,
     peak: AtomicUsize,
-    /// By [`Limit`]; `usize::MAX`: not set.
+    /// By [`Limit`]. `usize::MAX` if not set.
     limits: [AtomicUsize; 3],
 }
 
@@ -46,7 +46,8 @@ pub(super) struct StreamMemory {
 }
 
 impl StreamMemory {
-    /// Those of a backend that has both and whose work may be under way when a submit returns.
+    /// Returns the functions of a backend that has both, and that may return from a submit before
+    /// the work is done.
     pub fn of(table: &BackendTable, synchronous: bool) -> Option<StreamMemory> {
         if synchronous {
             return None;
@@ -73,8 +74,8 @@ pub struct InUse {
 }
 
 impl DeviceState {
-    /// Device memory: its handle, and its address for the host or NULL. With a stream, what was
-    /// given back in its order may be taken.
+    /// Allocates device memory. Returns its handle, and its address for the host or NULL. With a
+    /// stream, the memory may be memory that was freed in the stream's order.
     pub fn alloc(
         &self,
         bytes: usize,
@@ -115,7 +116,7 @@ impl DeviceState {
         })?;
         self.memory.peak.fetch_max(active, Ordering::Relaxed);
         let pointer = match self.table.buffer_host_pointer {
-            // SAFETY: the handle was just made by this device.
+            // SAFETY: this device just made the handle.
             Some(f) => unsafe { f(self.handle, handle) as *mut u8 },
             None => std::ptr::null_mut(),
         };
@@ -125,13 +126,14 @@ impl DeviceState {
     /// Frees a buffer that nothing uses any more.
     pub(super) fn free(&self, handle: *mut c_void, bytes: usize) {
         if let Some(free) = self.table.buffer_free {
-            // SAFETY: a handle of this device, given back once.
+            // SAFETY: the handle belongs to this device, and is freed once.
             unsafe { free(self.handle, handle) };
             self.memory.active.fetch_sub(bytes, Ordering::Relaxed);
         }
     }
 
-    /// Frees a buffer that only work of that stream may still use. `false`: the backend cannot.
+    /// Frees a buffer that only work of this stream may still use. Returns `false` if the backend
+    /// does not support this.
     pub(super) fn free_in_order(
         &self,
         stream: &DeviceStream,
@@ -139,8 +141,8 @@ impl DeviceState {
         bytes: usize,
     ) -> bool {
         let Some(memory) = self.stream_memory else { return false };
-        // SAFETY: a handle of this device, given back once; the stream is its own, and all of its
-        // work that uses the buffer has been submitted.
+        // SAFETY: the handle belongs to this device and is freed once. The stream belongs to it
+        // too, and all of the stream's work that uses the buffer has been submitted.
         unsafe { (memory.free)(self.handle, stream.handle(), handle) };
         self.memory.active.fetch_sub(bytes, Ordering::Relaxed);
         true
@@ -151,9 +153,10 @@ impl DeviceState {
         self.stream_memory.is_some()
     }
 
-    /// Memory is short: waits for what is in flight and gives back what that used.
+    /// Call this if memory is short. Waits for the work in flight, and frees the memory that it
+    /// used.
     pub fn reclaim(&self) {
-        // Failures are raised to those who want the values.
+        // Ignore failures: they are raised where the values are needed.
         let _ = self.drain();
         self.free_completed();
     }
@@ -162,7 +165,7 @@ impl DeviceState {
         shutdown::ended().is_none().then(|| self.interface(statistics::INTERFACE))?
     }
 
-    /// Counts of the memory in use, after completed frees.
+    /// Returns the counts of the memory in use, after completed frees.
     pub fn memory(&self) -> Result<InUse> {
         self.free_completed();
         let Some(read) = self.statistics().and_then(|s| s.read) else {
@@ -180,7 +183,7 @@ impl DeviceState {
         Ok(InUse { active, peak, cache })
     }
 
-    /// Starts the peak afresh.
+    /// Resets the peak.
     pub fn reset_peak(&self) {
         self.free_completed();
         self.memory.peak.store(0, Ordering::Relaxed);
@@ -190,7 +193,7 @@ impl DeviceState {
         }
     }
 
-    /// Frees what is kept for reuse.
+    /// Frees memory that is kept for reuse.
     pub fn clear_cache(&self) {
         self.free_completed();
         if let Some(clear) = self.statistics().and_then(|s| s.clear_cache) {
@@ -199,7 +202,7 @@ impl DeviceState {
         }
     }
 
-    /// A limit as it is set; where none is, the device's memory.
+    /// Returns a limit. If it is not set, returns the device's memory.
     pub fn limit(&self, which: Limit) -> usize {
         if let Some(get) = self.statistics().and_then(|s| s.get_limit) {
             // SAFETY: the device is open.
@@ -212,7 +215,8 @@ impl DeviceState {
         }
     }
 
-    /// Sets a limit; returns the former. Where the backend does not keep it, the host does.
+    /// Sets a limit, and returns the former one. If the backend does not support limits, the host
+    /// keeps them.
     pub fn set_limit(&self, which: Limit, bytes: usize) -> Result<usize> {
         if let Some(set) = self.statistics().and_then(|s| s.set_limit) {
             let (mut former, mut error) = (0, std::ptr::null_mut());

@@ -1,15 +1,16 @@
-//! Streams of devices, most of which run ahead of the host.
+//! Streams of devices. Most of them run asynchronously to the host.
 //!
-//! Each submission to a stream gets a number, higher than those before. The stream's timeline event takes that number, or
-//! a higher one, once the device has completed the submission; numbers are recorded when something may wait for them
-//! (`records.rs`). Memory remembers its last uses as stream and number, so that
-//! - work on another stream waits for what wrote its operands, and an output that takes
-//!   over memory waits for those who still read it;
-//! - the host waits for the number of what it wants to read;
-//! - buffers freed while in use are queued until the device completes their last use.
+//! Each submission to a stream gets a number, higher than those before. Once the device has
+//! completed the submission, the stream's timeline event reaches that number or a higher one. A
+//! number is recorded when something may wait for it (`records.rs`). Memory remembers its last uses
+//! as pairs of stream and number, for these purposes:
+//! - Work on another stream waits for the writers of its operands. An output that takes over memory
+//!   waits for the memory's readers.
+//! - The host waits for the number of the memory that it reads.
+//! - Buffers that are freed while in use are queued until the device completes their last use.
 //!
-//! A device without events is waited for after each task instead, and one whose
-//! `submit` returns only when all is done needs none of this.
+//! If a device has no events, the host waits for it after each task. If `submit` returns only after
+//! the work is done, none of this is needed.
 
 mod records;
 
@@ -28,53 +29,53 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, TryLockError};
 use ultramarine_abi::device_flag;
 
-/// Submissions that a stream may be ahead of its device.
+/// Limit on the submissions that the device has not completed.
 const MAX_AHEAD: u64 = 256;
 
-/// Bytes queued to be freed on a device above which submitters wait.
+/// Limit on the bytes that wait to be freed on a device. Above it, submitting threads wait.
 const MAX_PENDING_BYTES: usize = 512 << 20;
 
-/// Index of the stream of uploads, which no stream of users has.
+/// Index of the stream of uploads. No user's stream has this index.
 const UPLOADS: u32 = u32::MAX;
-/// Likewise of [`DeviceState::returns`].
+/// Index of the stream [`DeviceState::returns`].
 const RETURNS: u32 = u32::MAX - 1;
-/// Likewise of [`DeviceState::beside`].
+/// Index of the stream [`DeviceState::beside`].
 const BESIDE: u32 = u32::MAX - 2;
 
-/// A stream of the host on one device, which runs ahead of the host. See the module for how
-/// submissions are numbered.
+/// A stream of one device, which runs asynchronously to the host. The module documentation
+/// describes how submissions are numbered.
 pub struct DeviceStream {
     pub device: &'static DeviceState,
     handle: *mut c_void,
-    /// The timeline event; NULL where the backend has none.
+    /// The timeline event. NULL if the backend has no events.
     event: *mut c_void,
-    /// For the backend's functions of which one call at a time is allowed.
+    /// The lock for backend functions that allow only one call at a time.
     order: Mutex<Order>,
-    /// The last number that was given.
+    /// The number of the last submission.
     submitted: AtomicU64,
-    /// The last number that the event was told to take: the event reaches every number up to it.
+    /// The last recorded number. The event reaches every number up to it.
     recorded: AtomicU64,
-    /// The device has completed this number.
+    /// A number that the device is known to have completed.
     pub(super) completed: AtomicU64,
-    /// The host has waited for this number, and nothing had failed.
+    /// A number for which the host has waited without finding a failure.
     confirmed: AtomicU64,
-    /// Work of other streams that numbers of this one depend on, not yet confirmed.
+    /// Work of other streams that numbers of this stream depend on, and that is not confirmed yet.
     needs: Mutex<Vec<Need>>,
     failures: Mutex<Vec<Failure>>,
     has_failed: AtomicBool,
-    /// The last number at which memory was given back in the stream's order. Who takes memory for
-    /// this stream has all other work wait for it.
+    /// The last number at which memory was freed in the stream's order. If memory is taken for this
+    /// stream, work on other streams has to wait for this number before it uses the memory.
     pub(super) freed: AtomicU64,
     /// Frees that wait until the device has completed a number.
     pub(super) pending_frees: Mutex<VecDeque<(u64, PendingFree)>>,
 }
 
-/// State of a stream that only the thread that calls the backend for it looks at.
+/// State of a stream that is used only by the thread that calls the backend for the stream.
 #[derive(Default)]
 struct Order {
-    /// By stream, the numbers that later work of this one waits for already.
+    /// For each other stream, the number that later work of this stream already waits for.
     followed: HashMap<*const DeviceStream, u64>,
-    /// Results that were submitted behind the last record and that nothing has written over.
+    /// Number of results that were submitted after the last record, and were not overwritten since.
     open: usize,
 }
 
@@ -84,15 +85,15 @@ struct Need {
     until: u64,
 }
 
-/// Numbers from `first` to `last` are lost.
+/// The numbers from `first` to `last` are lost.
 struct Failure {
     first: u64,
     last: u64,
     error: Error,
 }
 
-// SAFETY: handles are used by many threads only through functions for which the
-// contract allows it, or under `order`.
+// SAFETY: several threads use the handles only by functions for which the ABI allows this, or under
+// `order`.
 unsafe impl Send for DeviceStream {}
 // SAFETY: as above.
 unsafe impl Sync for DeviceStream {}
@@ -130,7 +131,7 @@ impl DeviceStream {
         })
     }
 
-    /// Returns true if the stream's work may be under way when a submit has returned.
+    /// Returns true if work of the stream may still be running after a submit has returned.
     #[inline]
     pub fn runs_ahead(&self) -> bool {
         self.device.info.synchronous == 0
@@ -140,7 +141,7 @@ impl DeviceStream {
         self.handle
     }
 
-    /// The lock of functions that may be called once at a time for the stream.
+    /// The lock for functions that allow only one call at a time for the stream.
     pub(super) fn serial(&self) -> &Mutex<impl Sized + use<>> {
         &self.order
     }
@@ -150,8 +151,9 @@ impl DeviceStream {
         self.event
     }
 
-    /// Work of this stream that memory taken for it may still be used by, unless it is known to
-    /// be completed: what other streams have to wait for before they use that memory.
+    /// Returns the work of this stream that may still use memory that was taken for the stream,
+    /// unless the work is known to be complete. Other streams have to wait for it before they use
+    /// that memory.
     #[inline]
     pub fn owes(&'static self) -> Option<Use> {
         let number = self.freed.load(Ordering::Acquire);
@@ -165,8 +167,8 @@ impl DeviceStream {
         self.submitted.load(Ordering::Acquire)
     }
 
-    /// Submits work: `call` gets the backend's stream. `reads` and `writes` are the
-    /// buffers it touches.
+    /// Submits work. `call` gets the backend's stream. `reads` and `writes` are the buffers that
+    /// the work uses.
     pub fn submit<'a>(
         &'static self,
         op: &'static str,
@@ -178,17 +180,19 @@ impl DeviceStream {
         self.submit_list((1, Records::AtOnce), reads.map(named), writes.map(named), call)
     }
 
-    /// Says that the work that the stream has so far may write to a buffer. It is recorded when something waits for it.
+    /// Notes that the stream's work so far may write to a buffer. The number is recorded when
+    /// something waits for it.
     pub fn mark_written(&'static self, op: &'static str, buffer: &Buffer) -> Result<()> {
         let writes = iter::once((buffer, op));
         self.submit_list((1, Records::WhenAsked), iter::empty(), writes, |_| Ok(()))
     }
 
-    /// Likewise a list of so many commands, whose number is recorded as `records` says. Buffers come with the graph
-    /// operation that uses them.
+    /// Submits a list of commands. `records` says when its number is recorded. Each buffer comes
+    /// with the graph operation that uses it.
     ///
-    /// A list takes as many numbers as it has commands, and is known by the last one. So what is bounded in numbers
-    /// (how far the host is ahead, the distance between records) is bounded in commands.
+    /// A list takes as many numbers as it has commands, and is identified by the last one.
+    /// Therefore limits on numbers (how far the device is behind, the distance between records) are
+    /// limits on commands.
     pub(super) fn submit_list<'a>(
         &'static self,
         (commands, records): (u64, Records),
@@ -198,7 +202,8 @@ impl DeviceStream {
     ) -> Result<()> {
         let in_commands = self.device.waits_in_commands();
         let recorded = self.recorded.load(Ordering::Acquire);
-        // Uses on other streams, and whether commands carry the wait. Buffers that this work touches get no others meanwhile.
+        // Uses on other streams, with a flag that is set if commands carry the wait. No other
+        // thread adds uses of these buffers meanwhile.
         let mut others: SmallVec<[(Use, bool); 2]> = SmallVec::new();
         let is_other =
             |u: &Use| !std::ptr::eq(u.stream, self) && !u.stream.knows_confirmed(u.number);
@@ -216,10 +221,11 @@ impl DeviceStream {
                 overwritten += usize::from(own && u.number > recorded);
             });
         }
-        // Without this stream's lock: each takes the other stream's.
+        // Without this stream's lock, because each call takes the other stream's lock.
         others.iter().try_for_each(|(u, _)| u.stream.ask(u.number).map_err(|e| u.explain(e)))?;
         let mut order = lock(&self.order);
-        // With the lock, by which the exit of the process waits for the call.
+        // Check with the lock held, because the exit of the process waits for calls by taking the
+        // lock.
         shutdown::check(self.device)?;
         for (other, in_commands) in &others {
             self.follow(&mut order, other, *in_commands)?;
@@ -231,12 +237,13 @@ impl DeviceStream {
         if !self.runs_ahead() {
             return outcome;
         }
-        // Also after a failure: part of the work may have begun.
+        // Do this after a failure too, because a part of the work may have begun.
         let number = self.last() + commands;
         self.submitted.store(number, Ordering::Release);
         order.open = order.open.saturating_sub(overwritten) + written;
         let recorded = self.record_if_due(records, &mut order);
-        // Not before: who learns of a use may have others' streams wait for its number at once.
+        // Not earlier: a thread that sees the use may make other streams wait for its number at
+        // once.
         for (buffer, op) in reads {
             buffer.used(Use { stream: self, number, op }, false);
         }
@@ -251,7 +258,7 @@ impl DeviceStream {
         Ok(())
     }
 
-    /// Keeps the host from running too far ahead, in numbers or in memory.
+    /// Limits how far the host is ahead of the device, in numbers and in memory.
     fn hold_back(&self, number: u64) {
         let ahead = number - self.completed.load(Ordering::Relaxed).min(number);
         let pending_bytes = self.device.pending_bytes.load(Ordering::Relaxed);
@@ -259,12 +266,13 @@ impl DeviceStream {
         let most =
             if memory == 0 { MAX_PENDING_BYTES } else { memory.clamp(1 << 20, MAX_PENDING_BYTES) };
         if ahead > MAX_AHEAD || (pending_bytes > most && ahead > 1) {
-            // Failures are raised to those who want the values.
+            // Ignore failures: they are raised where the values are needed.
             let _ = self.wait(number - ahead / 2);
         }
     }
 
-    /// Makes later work of this stream wait for a use on another, whose number is recorded.
+    /// Makes later work of this stream wait for a use on another stream. The use's number must be
+    /// recorded.
     fn follow(&'static self, order: &mut Order, other: &Use, in_commands: bool) -> Result<()> {
         if other.stream.knows_confirmed(other.number) {
             return Ok(());
@@ -282,14 +290,14 @@ impl DeviceStream {
             return other.wait();
         };
         let (stream, until) = (other.stream, other.number);
-        // (Else every command that reads it carries the event.)
+        // Otherwise, every command that reads the memory carries the event.
         if !in_commands {
             let mut error = std::ptr::null_mut();
             // SAFETY: both are the device's, and this thread holds the stream's lock.
             let code =
                 unsafe { wait(self.device.handle, self.handle, stream.event, until, &mut error) };
             host_table::check("event_wait_stream", code, error)?;
-            // A wait that failed is asked for again.
+            // Note it only now, so that a failed wait is tried again.
             order.followed.insert(key, until);
         }
         lock(&self.needs).push(Need { number: self.last() + 1, stream, until });
@@ -305,7 +313,7 @@ impl DeviceStream {
         self.confirmed.load(Ordering::Acquire) >= number
     }
 
-    /// The error of a number that is known to be lost.
+    /// Returns the error of a number, if the number is known to be lost.
     pub fn failure(&self, number: u64) -> Result<()> {
         if !self.has_failed.load(Ordering::Acquire) {
             return Ok(());
@@ -316,7 +324,8 @@ impl DeviceStream {
         }
     }
 
-    /// Nothing says which submission failed: all that are not known to be good are lost.
+    /// Marks all numbers as lost that are not confirmed, because it is not known which submission
+    /// failed.
     fn fail(&self, number: u64, error: &Error) {
         let first = self.confirmed.load(Ordering::Acquire) + 1;
         let last = self.last().max(number);
@@ -324,13 +333,13 @@ impl DeviceStream {
         self.has_failed.store(true, Ordering::Release);
     }
 
-    /// Loses what the device has not completed: values of it are this error, also when the device goes on. Others have ended
-    /// the work, which has left anything behind.
+    /// Marks all work that the device has not completed as lost: its values are this error, even if
+    /// the device continues. Call it if the work was aborted, so that its results are undefined.
     pub fn lose(&self, error: &Error) {
         self.fail(self.last(), error);
     }
 
-    /// Returns true if the device has completed a number. Does not wait.
+    /// Returns true if the device has completed a number. It does not wait.
     pub fn has_completed(&self, number: u64) -> bool {
         if !self.knows_completed(number) {
             self.look(number);
@@ -346,9 +355,9 @@ impl DeviceStream {
         shutdown::check_wait(self.device)?;
         self.failure(number)?;
         let outcome = self.block(number).and_then(|done| {
-            // Lost meanwhile.
+            // The number may have been lost in the meantime.
             self.failure(number)?;
-            // Its dependencies on other streams are completed, too. They may have failed.
+            // Its dependencies on other streams are complete too, but may have failed.
             let needs: SmallVec<[_; 4]> = lock(&self.needs)
                 .iter()
                 .filter(|n| n.number <= number)
@@ -374,13 +383,13 @@ impl DeviceStream {
         }
     }
 
-    /// Blocks until a number is completed; returns up to which they are.
+    /// Blocks until a number is completed. Returns the last completed number.
     fn block(&self, number: u64) -> Result<u64> {
         self.ask(number)?;
         let (table, device) = (&self.device.table, self.device.handle);
         let mut error = std::ptr::null_mut();
         if let (Some(wait), false) = (table.event_wait_host, self.event.is_null()) {
-            // SAFETY: the event is the device's; any thread may wait for it.
+            // SAFETY: the event belongs to the device, and any thread may wait for it.
             let code = unsafe { wait(device, self.event, number, &mut error) };
             return host_table::check("event_wait_host", code, error).map(|()| number);
         }
@@ -388,13 +397,12 @@ impl DeviceStream {
             return Err(self.device.lacks("stream_synchronize"));
         };
         let done = self.last();
-        // SAFETY: the stream is the device's; any thread may wait for it.
+        // SAFETY: the stream belongs to the device, and any thread may wait for it.
         let code = unsafe { wait(device, self.handle, &mut error) };
         host_table::check("stream_synchronize", code, error).map(|()| done.max(number))
     }
 
-    /// Waits for everything that was submitted. An error that was raised before is not
-    /// raised again.
+    /// Waits for all submitted work. An error that was raised before is not raised again.
     #[inline]
     pub fn drain(&self) -> Result<()> {
         let last = self.last();
@@ -403,7 +411,8 @@ impl DeviceStream {
         outcome
     }
 
-    /// After a task: waits for it where there are no events to wait for later.
+    /// Call this after a task. Waits for the task if there are no events that could be waited for
+    /// later.
     #[inline]
     pub fn settle(&self) -> Result<()> {
         if self.runs_ahead() && self.event.is_null() { self.drain() } else { Ok(()) }
@@ -417,7 +426,7 @@ impl Use {
         self.stream.wait(self.number).map_err(|e| self.explain(e))
     }
 
-    /// Names the op and the device in an error of the backend.
+    /// Adds the op and the device to a backend's error.
     pub fn explain(&self, error: Error) -> Error {
         let DeviceState { backend, device, .. } = self.stream.device;
         let message = format!("[{}] failed on {backend} {device}: {error}", self.op);
@@ -428,27 +437,26 @@ impl Use {
     }
 }
 
-/// The streams of one device, by our index.
+/// The streams of a device, by the host's index.
 #[derive(Default)]
 pub(super) struct Streams(Mutex<BTreeMap<u32, &'static DeviceStream>>);
 
 impl DeviceState {
-    /// The device's side of one of our streams. It lives as long as the process, as
-    /// streams do.
+    /// Returns the device's side of a stream. It lives as long as the process, as streams do.
     #[inline]
     pub fn stream(&'static self, stream: crate::device::Stream) -> Result<&'static DeviceStream> {
         self.stream_at(stream.index)
     }
 
-    /// The stream on which memory comes back from those who had it: what they still do with it
-    /// delays nobody but whoever takes that memory.
+    /// The stream on which exported memory returns. Work of its former consumers delays only work
+    /// that takes this memory.
     #[inline]
     pub fn returns(&'static self) -> Result<&'static DeviceStream> {
         self.stream_at(RETURNS)
     }
 
-    /// The stream of copies that another device's work, or the host, waits for: one of its own, so that they wait for
-    /// what they read alone.
+    /// The stream of copies that another device's work or the host waits for. It is separate, so
+    /// that they wait only for the work whose results they read.
     pub(super) fn beside(&'static self) -> Result<&'static DeviceStream> {
         self.stream_at(BESIDE)
     }
@@ -464,8 +472,8 @@ impl DeviceState {
         Ok(made)
     }
 
-    /// The stream of uploads, where they are enqueued: one of its own, so that they neither wait
-    /// for work nor hold it up. Not where the host could not wait for it by number.
+    /// The stream on which uploads are enqueued. It is separate, so that uploads neither wait for
+    /// work nor delay it. `None` if the host could not wait for it by number.
     pub(super) fn uploads(&'static self) -> Result<Option<&'static DeviceStream>> {
         if self.info.flags & device_flag::UPLOADS_IN_ORDER == 0 || self.info.synchronous != 0 {
             return Ok(None);
@@ -474,13 +482,13 @@ impl DeviceState {
         Ok(Some(stream).filter(|s| !s.event.is_null()))
     }
 
-    /// Our stream that others know by this number, if it is one of ours.
+    /// Returns the stream that other libraries know by this number, if it exists.
     #[inline]
     pub fn stream_called(&self, native: u64) -> Option<&'static DeviceStream> {
         self.all_streams().into_iter().find(|stream| stream.native() == Some(native))
     }
 
-    /// Waits for what was submitted from one of our streams.
+    /// Waits for the work submitted from one stream.
     #[inline]
     pub fn synchronize(&self, stream: crate::device::Stream) -> Result<()> {
         shutdown::check(self)?;
@@ -488,7 +496,7 @@ impl DeviceState {
         found.map_or(Ok(()), |s| s.drain())
     }
 
-    /// Returns true while a thread submits to one of its streams, or copies.
+    /// Returns true while a thread is submitting to one of the device's streams, or copying.
     pub(super) fn is_being_called(&self) -> bool {
         self.all_streams()
             .iter()
@@ -500,7 +508,7 @@ impl DeviceState {
         lock(&self.streams.0).values().copied().collect()
     }
 
-    /// Waits for all that was submitted to the device; the first error, if any.
+    /// Waits for all work submitted to the device. Returns the first error.
     #[inline]
     pub fn drain(&self) -> Result<()> {
         let mut outcome = Ok(());
@@ -510,7 +518,7 @@ impl DeviceState {
         outcome
     }
 
-    /// The last submission of every stream, where these run ahead.
+    /// Returns the last submission of every stream, if the streams run asynchronously.
     pub(super) fn all_uses(&self) -> SmallVec<[Use; 2]> {
         match self.info.synchronous {
             0 => {

@@ -8,19 +8,19 @@ use std::sync::atomic::Ordering;
 
 /// One holder.
 pub(super) const HOLDER: u64 = 1;
-/// One export, in the same word; it is a holder too.
+/// One export, in the same word. An export is a holder too.
 pub(super) const EXPORT: u64 = 1 << 32;
 /// The buffer has, or had, mirrors.
 pub(super) const MIRRORED: u64 = 1 << 63;
-/// Mark of a buffer that is or was exported: a consumer may have written to it.
+/// Marks a buffer that is or was exported, so that a consumer may have written to it.
 pub(super) const EXPORTED: u64 = 1 << 62;
-/// The marks, which are no part of a count.
+/// The marks, which are not part of the counts.
 pub(super) const MARKS: u64 = MIRRORED | EXPORTED;
 
-/// A holder of a [`Buffer`], which lives as long as it has one.
+/// A holder of a [`Buffer`]. The buffer lives as long as it has a holder.
 pub struct BufferRef(pub(super) NonNull<Buffer>);
 
-// SAFETY: holders share the buffer, which is `Sync`, and any may be the last.
+// SAFETY: holders share the buffer, which is `Sync`, and any thread may drop the last holder.
 unsafe impl Send for BufferRef {}
 // SAFETY: as above.
 unsafe impl Sync for BufferRef {}
@@ -29,7 +29,7 @@ impl Deref for BufferRef {
     type Target = Buffer;
     #[inline]
     fn deref(&self) -> &Buffer {
-        // SAFETY: alive while it has a holder.
+        // SAFETY: the buffer lives as long as it has this holder.
         unsafe { self.0.as_ref() }
     }
 }
@@ -45,7 +45,7 @@ impl Clone for BufferRef {
 impl Drop for BufferRef {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: this holder was counted, and is not used again.
+        // SAFETY: this holder was counted, and does not use the buffer again.
         unsafe { let_go(self.0, HOLDER) }
     }
 }
@@ -65,20 +65,21 @@ impl Export {
 impl Drop for Export {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: counted when it was made, and not used again.
+        // SAFETY: the export was counted when it was made, and does not use the buffer again.
         unsafe { let_go(self.0.0, EXPORT + HOLDER) }
     }
 }
 
-/// Counts a holder (or an export) out; the last one frees the buffer.
+/// Removes a holder or an export from the count. The last one frees the buffer.
 ///
 /// # Safety
-/// It was counted, and the caller does not use the buffer again.
+/// The holder or export was counted, and the caller does not use the buffer again.
 #[inline]
 unsafe fn let_go(buffer: NonNull<Buffer>, who: u64) {
-    // SAFETY: alive as long as it is counted.
+    // SAFETY: the buffer lives as long as the holder or export is counted.
     let counts = unsafe { &buffer.as_ref().counts };
-    // Where no other holder is counted none can come: holders come from holders.
+    // If no other holder is counted, none can appear, because a holder can only be made from
+    // another holder.
     if counts.load(Ordering::Acquire) & !MARKS != who {
         if counts.fetch_sub(who, Ordering::Release) as u32 != 1 {
             return;
@@ -86,26 +87,27 @@ unsafe fn let_go(buffer: NonNull<Buffer>, who: u64) {
         // A load, not a fence: the thread sanitizer does not see fences.
         counts.load(Ordering::Acquire);
     }
-    // SAFETY: a box that `owned_by` made, and this was the last holder.
+    // SAFETY: `owned_by` made the box, and this was the last holder.
     drop(unsafe { Box::from_raw(buffer.as_ptr()) });
 }
 
 impl BufferRef {
-    /// Counts a holder or an export in, and returns the count before.
+    /// Adds a holder or an export to the count, and returns the previous count.
     #[inline]
     fn add(&self, who: u64) -> u64 {
         let before = self.counts.fetch_add(who, Ordering::AcqRel);
         if before as u32 > u32::MAX / 2 {
-            // As for `Arc`: only leaks without end lead here.
+            // As in `Arc`: the count can overflow only if holders are leaked in a loop.
             std::process::abort();
         }
         before
     }
 
-    /// Keeps the memory for a consumer, which may write to it. While the guard lives, the buffer counts as escaped.
+    /// Keeps the memory alive for a consumer, which may write to it. The buffer counts as escaped
+    /// while the guard lives.
     #[inline]
     pub fn export(&self) -> Export {
-        // In the common case it was exported before and has no mirrors.
+        // Usually the buffer was exported before and has no mirrors.
         let marks = self.add(EXPORT + HOLDER) & MARKS;
         if marks != EXPORTED {
             self.counts.fetch_or(EXPORTED, Ordering::AcqRel);

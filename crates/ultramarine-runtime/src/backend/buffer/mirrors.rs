@@ -1,7 +1,8 @@
-//! Mirrors: copies of a buffer on other devices, made when work there reads it, and dropped when memory runs out.
+//! Mirrors: copies of a buffer on other devices. A mirror is made when work on another device reads
+//! the buffer, and dropped when memory runs out.
 //!
-//! Those in host memory are what reading arrays of a device leaves behind. They are a cache, and together take no more than the
-//! host's cache limit: the oldest go first.
+//! Reading device arrays on the host leaves mirrors in host memory. They are a cache, whose total
+//! size is bounded by the host's cache limit. The oldest mirrors are dropped first.
 
 use super::{Buffer, BufferRef, holders::MIRRORED};
 use crate::sync::{self, modelled::Mutex, modelled::lock};
@@ -14,7 +15,7 @@ use std::sync::{Arc, Weak};
 #[derive(Default)]
 pub(super) struct Mirrors {
     list: Vec<Mirror>,
-    /// Number of exports, whose holders may write to the memory.
+    /// Number of exports so far. Holders of exports may write to the memory.
     stale: u64,
 }
 
@@ -23,7 +24,7 @@ struct Mirror {
     buffer: BufferRef,
     /// Bytes that count towards the host's limit.
     counted: usize,
-    /// Younger ones have higher numbers.
+    /// Younger mirrors have higher numbers.
     serial: u64,
 }
 
@@ -46,25 +47,25 @@ impl Drop for Mirror {
 }
 
 impl Buffer {
-    /// The copy on another device, if there is one.
+    /// Returns the copy on another device, if it exists.
     #[inline]
     pub fn mirrored(&self, device: Device) -> Option<BufferRef> {
         lock(self.mirrors.get()?).on(device)
     }
 
-    /// The copy of this buffer on another device, made by `make` at the first need. One in host memory is not kept if it is
-    /// larger than the host's cache limit.
+    /// Returns the copy of this buffer on another device. `make` makes the copy when it is first
+    /// needed. A copy in host memory is not kept if it is larger than the host's cache limit.
     pub fn mirror(
         &self,
         device: Device,
         make: impl FnOnce() -> Result<BufferRef>,
     ) -> Result<BufferRef> {
         if self.is_escaped() {
-            // Its owner may write to it at any time: a kept copy would go stale.
+            // The memory's owner may write to it at any time, so a kept copy would become stale.
             return make();
         }
         let mirrors = self.mirrors.get_or_init(note);
-        // A later export sees this mark, and counts up `stale`.
+        // A later export sees this mark, and increments `stale`.
         self.counts.fetch_or(MIRRORED, Ordering::AcqRel);
         let stale = {
             let mirrors = lock(mirrors);
@@ -73,11 +74,11 @@ impl Buffer {
             }
             mirrors.stale
         };
-        // An export that came before, and whose `stale` is counted already.
+        // The memory was exported before, and that export was counted in `stale` already.
         if self.exports() > 0 {
             return make();
         }
-        // Made without the lock: running out of memory drops mirrors.
+        // Make the copy without the lock, because running out of memory drops mirrors.
         let made = make()?;
         let on_host = made.device() == Device::CPU;
         if on_host && made.allocated() > memory::cache_limit() {
@@ -85,7 +86,7 @@ impl Buffer {
         }
         let kept = {
             let mut all = lock(mirrors);
-            // An export may have come since, and gone.
+            // Keep the copy only if there was no export in the meantime.
             (all.stale == stale).then(|| {
                 let mirror = Mirror::new(made.clone());
                 let serial = mirror.serial;
@@ -100,7 +101,7 @@ impl Buffer {
         Ok(made)
     }
 
-    /// Says that the memory is about to change: copies on other devices are dropped.
+    /// Announces that the memory is about to change. Copies on other devices are dropped.
     #[inline]
     pub fn changes(&self) {
         if self.counts.load(Ordering::Acquire) & MIRRORED != 0 {
@@ -123,16 +124,16 @@ impl Mirrors {
     }
 }
 
-/// Drops mirrors, without the lock.
+/// Drops mirrors, after releasing the lock.
 fn clear(mirrors: &Mutex<Mirrors>) {
     let dropped = std::mem::take(&mut lock(mirrors).list);
     drop(dropped);
 }
 
-/// The mirrors of all buffers that have, or had, any.
+/// The mirrors of all buffers that have or had mirrors.
 static MIRRORS: std::sync::Mutex<Vec<Weak<Mutex<Mirrors>>>> = std::sync::Mutex::new(Vec::new());
 
-/// A place for a buffer's mirrors.
+/// Makes and registers an empty list for a buffer's mirrors.
 fn note() -> Arc<Mutex<Mirrors>> {
     let mirrors = Arc::new(Mutex::new(Mirrors::default()));
     let mut list = sync::lock(&MIRRORS);
@@ -143,30 +144,31 @@ fn note() -> Arc<Mutex<Mirrors>> {
     mirrors
 }
 
-/// Drops every mirror; those in use live until their use ends.
+/// Drops every mirror. Mirrors in use live until their use ends.
 pub(super) fn drop_all_mirrors() {
     let list: Vec<_> = sync::lock(&MIRRORS).iter().filter_map(Weak::upgrade).collect();
     list.iter().for_each(|mirrors| clear(mirrors));
 }
 
-/// A mirror in host memory: the place that it is in, and its serial.
+/// A mirror in host memory: the list that it is in, and its serial.
 type Queued = (Weak<Mutex<Mirrors>>, u64);
 
-/// Mirrors in host memory, the oldest first, with some that are gone.
+/// Mirrors in host memory, the oldest first. Some of them may have been dropped.
 static QUEUE: std::sync::Mutex<VecDeque<Queued>> = std::sync::Mutex::new(VecDeque::new());
 
 fn queue(mirrors: &Arc<Mutex<Mirrors>>, serial: u64) {
     let mut queue = sync::lock(&QUEUE);
     if queue.len() == queue.capacity() {
         queue.retain(|(m, _)| m.strong_count() > 0);
-        // Looking at all again is due when there are twice as many.
+        // The next cleanup is due when the queue is twice as long.
         let len = queue.len();
         queue.reserve(len);
     }
     queue.push_back((Arc::downgrade(mirrors), serial));
 }
 
-/// Drops the oldest mirrors in host memory until they take at most this number of bytes. Those in use live until their use ends.
+/// Drops the oldest mirrors in host memory until they take at most `bytes` bytes. Mirrors in use
+/// live until their use ends.
 pub fn limit_host_mirrors(bytes: usize) {
     while ON_HOST.load(Ordering::Relaxed) > bytes {
         let Some((mirrors, serial)) = sync::lock(&QUEUE).pop_front() else { return };

@@ -1,13 +1,13 @@
-//! Buffers: memory that knows its device and goes back there.
+//! Buffers: memory that belongs to a device, and returns to that device.
 //!
-//! A [`BufferRef`] is a holder of a buffer. One word counts the holders and, apart from them, the
-//! exports: holders outside of the library, who may write. So one load tells whether memory
-//! is ours alone.
+//! A [`BufferRef`] is a holder of a buffer. One word counts the holders, and separately the
+//! exports, which are holders outside the library that may write to the memory. Therefore a single
+//! load shows whether the memory has other holders.
 //!
-//! Host work is synchronous within its stream, so on the host a buffer's
-//! reference count is exact: when it falls to zero, nothing reads or writes it.
-//! For a device that runs ahead the buffer remembers its last uses by commands, and
-//! goes back only when the device has completed them all.
+//! Host work is synchronous within its stream, so the reference count of a host buffer is exact:
+//! when it becomes zero, no thread reads or writes the memory. For a device that runs
+//! asynchronously, the buffer records the last commands that use it. The memory returns to the
+//! device only when these commands are complete.
 
 mod holders;
 mod mirrors;
@@ -32,21 +32,21 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use ultramarine_abi::dlpack::{ManagedTensor, flag};
 
 enum Owner {
-    /// Host memory of our allocator.
+    /// Host memory from this library's allocator.
     Host,
-    /// A buffer of a backend with memory of its own.
+    /// A buffer in a backend's own memory.
     Device(&'static DeviceState, Box<Mutex<Uses>>),
-    /// A backend's buffer over somebody else's memory, who is told when it is freed; and the
-    /// address there, where it is one.
+    /// A backend's buffer over foreign memory. The owner is notified when it is freed. The number
+    /// is the address of the memory, if known.
     Imported(&'static DeviceState, Box<Mutex<Uses>>, u64),
-    /// Somebody else's memory, released by dropping the value.
+    /// Foreign memory, which is released by dropping the value.
     Foreign(#[allow(dead_code, reason = "held, not read")] Box<dyn Any + Send + Sync>),
-    /// Host memory of a tensor of another library.
+    /// Host memory of another library's tensor.
     Tensor(#[allow(dead_code, reason = "held, not read")] ManagedTensor),
 }
 
-/// A command's use of a buffer: the number of its submission on a stream. Once the stream's event
-/// has reached the number, the use has completed.
+/// A command's use of a buffer, identified by a stream and the number of the submission. The use is
+/// complete once the stream's event has reached the number.
 #[derive(Clone, Copy)]
 pub struct Use {
     pub stream: &'static DeviceStream,
@@ -58,17 +58,17 @@ pub struct Use {
 /// Uses that the device may not have completed yet.
 #[derive(Default)]
 struct Uses {
-    /// The command that produces the content.
+    /// The command that writes the content.
     write: Option<Use>,
-    /// The last commands that read it, one for each stream.
+    /// The last commands that read the content, one for each stream.
     reads: SmallVec<[Use; 1]>,
 }
 
-/// A block of memory on one device, which it returns to. [`BufferRef`] holds it.
+/// A block of memory on one device, to which the block returns. A [`BufferRef`] holds the buffer.
 pub struct Buffer {
     /// Holders, exports, and whether there are mirrors.
     counts: AtomicU64,
-    /// Address for the host: NULL where it has none, dangling for size zero.
+    /// Address for the host. NULL if the host has no access, dangling if the size is zero.
     pointer: *mut u8,
     /// The backend's handle; NULL for host memory.
     handle: *mut c_void,
@@ -76,13 +76,14 @@ pub struct Buffer {
     device: Device,
     owner: Owner,
     read_only: bool,
-    /// A copy that another library made for us: as good as our own, for all its owner.
+    /// True for a copy that another library made for this one. It is treated like this library's
+    /// own memory, although it has a foreign owner.
     given: bool,
-    /// Copies on other devices, made when work there read this buffer.
+    /// Copies on other devices, made when work on these devices read the buffer.
     mirrors: OnceLock<Arc<modelled::Mutex<Mirrors>>>,
 }
 
-/// Where memory is.
+/// Address and handle of memory.
 struct Location {
     pointer: *mut u8,
     handle: *mut c_void,
@@ -97,26 +98,26 @@ impl Location {
     }
 }
 
-// SAFETY: the memory is written only by the one operation that produces it and
-// is immutable afterwards (or, once exported, under the rules that the docs of
-// exports state); handles are usable from any thread by the contract.
+// SAFETY: only the operation that produces the memory writes to it, and afterwards the memory is
+// immutable. (Exported memory follows the rules in the docs of exports.) By the ABI, any thread may
+// use the handles.
 unsafe impl Send for Buffer {}
 // SAFETY: as above.
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
-    /// Uninitialised memory on a device.
+    /// Allocates uninitialised memory on a device.
     ///
     /// # Errors
-    /// [`crate::Error::Memory`] when there is none.
+    /// [`crate::Error::Memory`] if there is not enough memory.
     #[allow(clippy::new_ret_no_self, reason = "buffers are had by their holders only")]
     #[inline]
     pub fn new(bytes: usize, device: &'static DeviceState) -> Result<BufferRef> {
         Self::for_stream(bytes, device, None)
     }
 
-    /// Likewise, for work of a stream, if there is one: it may be memory that the stream's earlier
-    /// work still uses, which all other work waits for.
+    /// Allocates memory for the work of a stream, if one is given. The stream's earlier work may
+    /// still use the memory, and work on other streams has to wait for that.
     pub fn for_stream(
         bytes: usize,
         device: &'static DeviceState,
@@ -144,8 +145,8 @@ impl Buffer {
         let Location { pointer, handle, bytes, device } = place;
         let mut buffer = Box::<Buffer>::new_uninit();
         let at = buffer.as_mut_ptr();
-        // Written where it stays: to move what was just written would cost more.
-        // SAFETY: nobody else has the new buffer, and each field is written.
+        // Write the fields in place, because moving them afterwards would cost more. SAFETY: the
+        // buffer is new and not shared, and each field is written.
         unsafe {
             (&raw mut (*at).counts).write(AtomicU64::new(HOLDER));
             (&raw mut (*at).pointer).write(pointer);
@@ -156,17 +157,17 @@ impl Buffer {
             (&raw mut (*at).read_only).write(read_only);
             (&raw mut (*at).given).write(given);
             (&raw mut (*at).mirrors).write(OnceLock::new());
-            // It may have the address of one that a recording knows.
+            // The buffer may have the address of a dropped buffer that a recording knows.
             executable::with(|recording| recording.forget(at));
             BufferRef(NonNull::from(Box::leak(buffer.assume_init())))
         }
     }
 
-    /// Takes over host memory that somebody else owns; dropping `owner` releases it.
+    /// Takes over foreign host memory. Dropping `owner` releases the memory.
     ///
     /// # Safety
-    /// `bytes` bytes at `pointer` stay readable (and, unless `read_only`, writable)
-    /// until `owner` is dropped, on whatever thread that happens.
+    /// `bytes` bytes at `pointer` stay readable (and, unless `read_only`, writable) until `owner`
+    /// is dropped, which may happen on any thread.
     pub unsafe fn from_foreign(
         pointer: NonNull<u8>,
         bytes: usize,
@@ -181,7 +182,7 @@ impl Buffer {
         )
     }
 
-    /// Takes over a tensor in host memory: `bytes` bytes at `pointer` are its elements.
+    /// Takes over a tensor in host memory. Its elements are the `bytes` bytes at `pointer`.
     #[inline]
     pub fn from_tensor(pointer: *mut u8, bytes: usize, tensor: ManagedTensor) -> BufferRef {
         let flags = tensor.flags();
@@ -190,8 +191,9 @@ impl Buffer {
         Buffer::owned_by(Owner::Tensor(tensor), Location::host(pointer, bytes), read_only, given)
     }
 
-    /// Takes over what a backend made of the memory of a tensor with these flags, which is at an
-    /// address, or (0) what the device aligns. It is not counted as the device's memory in use.
+    /// Takes over a backend's buffer over the memory of a tensor with these flags. The address is 0
+    /// if the device aligns the memory itself. The memory is not counted as the device's memory in
+    /// use.
     pub fn imported(
         (handle, pointer): (*mut c_void, *mut u8),
         (address, bytes): (u64, usize),
@@ -204,23 +206,24 @@ impl Buffer {
         Buffer::owned_by(Owner::Imported(device, Box::default(), address), place, read_only, given)
     }
 
-    /// Address of the memory for the host; NULL where the host cannot reach it.
+    /// Address of the memory for the host. NULL if the host has no access.
     #[inline]
     pub fn as_ptr(&self) -> *mut u8 {
         self.pointer
     }
 
-    /// Returns true if the block begins at a multiple of 256 bytes, where other libraries expect tensors to begin.
+    /// Returns true if the block begins at a multiple of 256 bytes. Other libraries expect tensors
+    /// to begin at such addresses.
     #[inline]
     pub fn is_aligned_base(&self) -> bool {
         (self.pointer as usize).is_multiple_of(256)
     }
 
-    /// Returns true if the byte at an offset has an address that is a multiple of `to`.
+    /// Returns true if the address of the byte at `offset` is a multiple of `to`.
     pub fn is_aligned(&self, offset: usize, to: usize) -> bool {
         let base = match &self.owner {
             Owner::Imported(_, _, address) => *address as usize,
-            // Devices align their memory for every dtype.
+            // Devices align their memory for all dtypes.
             Owner::Device(..) => 0,
             _ => self.pointer as usize,
         };
@@ -233,13 +236,13 @@ impl Buffer {
         self.handle
     }
 
-    /// Bytes in the block.
+    /// Size of the block in bytes.
     #[inline]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Bytes that were taken from the allocator for it.
+    /// Number of bytes that the allocator provided for the buffer.
     #[inline]
     pub fn allocated(&self) -> usize {
         match self.owner {
@@ -260,33 +263,34 @@ impl Buffer {
         self.read_only
     }
 
-    /// Returns true for memory that was imported or is exported. It is never donated, mirrored, merged or recycled while
+    /// Returns true for memory that was imported or is exported. Such memory is not donated,
+    /// mirrored, merged or recycled while another library may access it.
     /// another library may see it.
     #[inline]
     pub fn is_escaped(&self) -> bool {
         self.is_foreign() || self.exports() > 0
     }
 
-    /// Returns true if another library may write to the memory for as long as it lives.
+    /// Returns true if another library may write to the memory during the memory's whole lifetime.
     #[inline]
     fn is_foreign(&self) -> bool {
         !matches!(self.owner, Owner::Host | Owner::Device(..)) && !self.given
     }
 
-    /// Number of exports that are alive.
+    /// Number of live exports.
     #[inline]
     fn exports(&self) -> u64 {
         (self.counts.load(Ordering::Acquire) & !MARKS) / EXPORT
     }
 
-    /// Returns true if the memory was ever exported to a consumer, which may have written to it.
+    /// Returns true if the memory was ever exported. The consumer may have written to it.
     #[inline]
     pub fn was_exported(&self) -> bool {
         self.counts.load(Ordering::Acquire) & EXPORTED != 0
     }
 
-    /// Returns true if a caller that knows of `holders` holders may write over the memory: there are no other holders,
-    /// inside or outside.
+    /// Returns true if a caller that knows of `holders` holders may overwrite the memory, because
+    /// there are no other holders, inside or outside the library.
     #[inline]
     pub fn is_unshared(&self, holders: usize) -> bool {
         self.counts.load(Ordering::Acquire) & !MARKS == holders as u64
@@ -296,8 +300,8 @@ impl Buffer {
 
     fn in_flight(&self) -> Option<MutexGuard<'_, Uses>> {
         match &self.owner {
-            // In a forked child the lock may be somebody's who is not there, and nothing is
-            // in flight.
+            // In a forked child no work is in flight, and the lock may be held by a thread that
+            // does not exist there.
             Owner::Device(_, uses) | Owner::Imported(_, uses, _) if !shutdown::is_gone() => {
                 Some(lock(uses))
             }
@@ -305,7 +309,7 @@ impl Buffer {
         }
     }
 
-    /// The command that produces the content, unless it is known to have done so.
+    /// Returns the command that writes the content, unless the command is known to be complete.
     #[inline]
     pub fn written(&self) -> Option<Use> {
         let mut uses = self.in_flight()?;
@@ -315,7 +319,7 @@ impl Buffer {
         uses.write
     }
 
-    /// All commands that may still use the memory.
+    /// Returns all commands that may still use the memory.
     #[inline]
     pub fn uses(&self) -> SmallVec<[Use; 2]> {
         let mut all = SmallVec::new();
@@ -323,7 +327,8 @@ impl Buffer {
         all
     }
 
-    /// Calls `f` for each command that may still use the memory, and says whether it writes.
+    /// Calls `f` for each command that may still use the memory. The flag is true if the command
+    /// writes.
     #[inline]
     pub fn each_use(&self, mut f: impl FnMut(&Use, bool)) {
         if let Some(uses) = self.in_flight() {
@@ -332,7 +337,7 @@ impl Buffer {
         }
     }
 
-    /// Notes a command that uses the memory. One that writes has waited for all others.
+    /// Records a command that uses the memory. A command that writes has waited for all other uses.
     pub fn used(&self, by: Use, writes: bool) {
         let Some(mut uses) = self.in_flight() else { return };
         if writes {
@@ -345,10 +350,10 @@ impl Buffer {
         }
     }
 
-    /// Waits until the content is there.
+    /// Waits until the content is written.
     ///
     /// # Errors
-    /// The error of the command that should have produced it.
+    /// The error of the command that should have written it.
     #[inline]
     pub fn ready(&self) -> Result<()> {
         match &self.owner {
@@ -359,12 +364,12 @@ impl Buffer {
 
     #[cold]
     fn wait(&self) -> Result<()> {
-        // Without the lock: others may look meanwhile.
+        // Wait without the lock, so that other threads can read the uses.
         let write = self.written();
         write.map_or(Ok(()), |w| w.wait())
     }
 
-    /// An error if it is known that the content will never be there.
+    /// Returns an error if the content is known to be lost.
     #[inline]
     pub fn check(&self) -> Result<()> {
         match self.written() {
@@ -374,7 +379,7 @@ impl Buffer {
     }
 }
 
-/// Allocates; when memory runs out, once more without mirrors.
+/// Allocates. If memory runs out, drops the mirrors and tries again.
 fn retrying<T>(allocate: impl Fn() -> Result<T>) -> Result<T> {
     match allocate() {
         Err(crate::Error::Memory(_)) => {
@@ -405,16 +410,17 @@ impl Drop for Buffer {
             }
             Owner::Host if self.bytes > 0 => {
                 if let Some(pointer) = NonNull::new(self.pointer) {
-                    // SAFETY: the pointer came from `alloc` with this size, and the
-                    // last reference is gone.
+                    // SAFETY: the pointer came from `alloc` with this size, and the last holder is
+                    // gone.
                     unsafe { alloc::free(pointer, self.bytes) }
                 }
             }
-            // In a forked child the memory is the parent's.
+            // In a forked child, the memory belongs to the parent.
             Owner::Device(device, _) if shutdown::ended().is_none() => {
                 PendingFree::Buffer(device, self.handle, self.bytes, self.uses()).release();
             }
-            // Its bytes are not ours to count, and its owner waits for it.
+            // The bytes belong to the owner and are not counted. The owner waits until they are
+            // released.
             Owner::Imported(device, ..) if shutdown::ended().is_none() => {
                 let uses = self.uses();
                 uses.iter().for_each(|u| u.stream.look(u.number));

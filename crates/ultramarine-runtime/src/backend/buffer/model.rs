@@ -1,4 +1,4 @@
-//! The word of a buffer under loom: holders, exports and mirrors.
+//! Loom models of a buffer's word: holders, exports and mirrors.
 
 use super::{Buffer, BufferRef, Location, Owner};
 use crate::device::{Device, DeviceType};
@@ -17,17 +17,17 @@ fn on(device: Device, owner: Owner) -> BufferRef {
     Buffer::owned_by(owner, place, false, false)
 }
 
-/// The memory of a buffer: reads and writes that are not ordered are found.
+/// The memory of a buffer. Loom finds accesses that are not ordered.
 struct Memory(Arc<UnsafeCell<u32>>);
 
 impl Memory {
     fn read(&self) -> u32 {
-        // SAFETY: loom checks that nothing writes meanwhile.
+        // SAFETY: loom checks that there is no concurrent write.
         self.0.with(|at| unsafe { *at })
     }
 
     fn write(&self, value: u32) {
-        // SAFETY: loom checks that nothing else has it meanwhile.
+        // SAFETY: loom checks that there is no concurrent access.
         self.0.with_mut(|at| unsafe { *at = value });
     }
 }
@@ -47,7 +47,7 @@ fn memory() -> Memory {
     Memory(Arc::new(UnsafeCell::new(0)))
 }
 
-/// Its drop is the memory's end.
+/// Dropping it frees the memory.
 struct Freed(Memory);
 
 impl Drop for Freed {
@@ -56,7 +56,7 @@ impl Drop for Freed {
     }
 }
 
-/// The last of holders and exports frees the memory, once, behind all uses.
+/// The last holder or export frees the memory, once, after all uses.
 #[test]
 fn the_last_holder_frees_behind_all_uses() {
     explore(3, || {
@@ -84,7 +84,7 @@ fn the_last_holder_frees_behind_all_uses() {
     });
 }
 
-/// Memory is written over (donated) only behind what others did with it.
+/// Memory is overwritten (donated) only after all uses by other threads.
 #[test]
 fn memory_is_donated_behind_all_uses() {
     explore(3, || {
@@ -112,7 +112,7 @@ fn memory_is_donated_behind_all_uses() {
     });
 }
 
-/// A mirror that is kept has the content that the buffer has, whatever a consumer of an export wrote.
+/// A mirror that is kept has the buffer's content, whatever a consumer of an export writes.
 #[test]
 fn no_mirror_outlives_what_a_consumer_writes() {
     explore(3, || {
@@ -121,7 +121,7 @@ fn no_mirror_outlives_what_a_consumer_writes() {
         let (exported, written) = (buffer.clone(), content.clone());
         let consumer = thread::spawn(move || {
             let export = exported.export();
-            // Exported memory has no mirrors that are kept.
+            // No mirrors of exported memory are kept.
             assert!(exported.mirrored(GPU).is_none());
             written.store(1, Ordering::Relaxed);
             drop(export);
@@ -139,7 +139,7 @@ fn no_mirror_outlives_what_a_consumer_writes() {
     });
 }
 
-/// Threads that mirror at once have a mirror each, and one is kept.
+/// If several threads make a mirror at the same time, each gets a mirror, and one is kept.
 #[test]
 fn mirrors_made_at_once() {
     explore(3, || {

@@ -1,17 +1,22 @@
-//! Records: when a stream's timeline event is told to take a number.
+//! Records: a record makes a stream's timeline event take a number.
 //!
-//! A record is a call of the driver that takes about half as long as a launch, and it stands between two kernels on the
-//! device. So an evaluation's commands get none of their own. The event takes the last number of an evaluation
-//! - when the next evaluation begins on the stream, or other work comes, if a result is there that it does not write over:
-//!   a thread that waits for such a result never waits for later evaluations, nor for other libraries;
-//! - when something waits for one of its numbers: the host, another stream, memory that is to be freed;
-//! - every [`MOST_UNRECORDED`] numbers, so that the host can be held back without waiting for all that it submitted.
+//! A record is a driver call that takes about half as long as a launch, and it separates two
+//! kernels on the device. Therefore the commands of an evaluation do not get records of their own.
+//! The event takes the last number of an evaluation in these cases:
+//! - The next evaluation begins on the stream, or other work is submitted, while there is a result
+//!   that it does not overwrite. A thread that waits for such a result thus never waits for later
+//!   evaluations, or for other libraries.
+//! - Something waits for one of the numbers: the host, another stream, or memory that is to be
+//!   freed.
+//! - [`MOST_UNRECORDED`] numbers have passed, so that the host can be held back without waiting for
+//!   all that it submitted.
 //!
-//! **Nothing waits for a number that no record covers.** All ways to a wait begin with [`DeviceStream::ask`], which
-//! returns when `recorded` covers the number. It can: a number is known once it is submitted, and the record then goes
-//! behind all work that was submitted, under the stream's lock. `ask` takes that one lock and waits for nothing else, and
-//! is called with no stream's lock held, so threads of two streams that ask each other never wait in a circle. [`look`]
-//! may be called with a lock held, and tries only.
+//! **Nothing waits for a number that no record covers.** Every wait begins with
+//! [`DeviceStream::ask`], which returns when `recorded` covers the number. This is always possible,
+//! because a number becomes known only after its submission, and the record then comes after all
+//! submitted work, under the stream's lock. `ask` takes only that lock and waits for nothing else.
+//! It is called without any stream's lock, so threads of two streams that ask each other cannot
+//! deadlock. [`look`] may be called with a lock held, because it only tries to take the lock.
 //!
 //! [`look`]: DeviceStream::look
 
@@ -22,13 +27,14 @@ use crate::host_table;
 use crate::sync::{lock, raise};
 use std::sync::atomic::Ordering;
 
-/// Numbers of a stream behind its last record at most.
+/// Limit on the numbers of a stream after its last record.
 const MOST_UNRECORDED: u64 = 64;
 
-/// The time at which a submission's number is recorded.
+/// When a submission's number is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Records {
-    /// With the submission: other work, or another library, is about to wait for just this.
+    /// With the submission, because other work or another library is about to wait for exactly this
+    /// number.
     AtOnce,
     /// Before the first wait, for a submission that is the first of an evaluation.
     Begins,
@@ -37,11 +43,11 @@ pub enum Records {
 }
 
 impl DeviceStream {
-    /// Sees to it that the event reaches `number`, which was given to a submission. Every wait for a number begins here.
-    /// Call it without locks of streams.
+    /// Ensures that the event reaches `number`, which belongs to a submission. Every wait for a
+    /// number begins here. Call it without locks of streams.
     ///
     /// # Errors
-    /// The backend's own, if the record fails; the number is lost then.
+    /// Those of the backend, if the record fails. The number is then lost.
     pub fn ask(&self, number: u64) -> Result<()> {
         if self.event.is_null() || self.covers(number) {
             return Ok(());
@@ -55,7 +61,7 @@ impl DeviceStream {
         self.recorded.load(Ordering::Acquire) >= number
     }
 
-    /// Records the last number, unless it is.
+    /// Records the last number, unless it is recorded already.
     pub(super) fn record(&self, order: &mut Order) -> Result<()> {
         let number = self.last();
         let (Some(record), false) = (self.device.table.event_record, self.event.is_null()) else {
@@ -74,7 +80,7 @@ impl DeviceStream {
         Ok(())
     }
 
-    /// Records the last number if that is due after a submission.
+    /// Records the last number, if a record is due after a submission.
     pub(super) fn record_if_due(&self, records: Records, order: &mut Order) -> Result<()> {
         let unrecorded = self.last() - self.recorded.load(Ordering::Acquire);
         match records == Records::AtOnce || unrecorded >= MOST_UNRECORDED {
@@ -83,7 +89,7 @@ impl DeviceStream {
         }
     }
 
-    /// Asks the device how far it is, for what waits for `number`.
+    /// Queries the progress of the device, for something that waits for `number`.
     pub fn look(&self, number: u64) {
         let (Some(query), false) = (self.device.table.event_query, self.event.is_null()) else {
             return;
@@ -92,10 +98,10 @@ impl DeviceStream {
             && let Ok(mut order) = self.order.try_lock()
             && shutdown::check_wait(self.device).is_ok()
         {
-            // A failure is raised to those who want the values.
+            // Ignore failures: they are raised where the values are needed.
             let _ = self.record(&mut order);
         }
-        // SAFETY: the event is the device's; any thread may ask.
+        // SAFETY: the event belongs to the device, and any thread may query it.
         let value = unsafe { query(self.device.handle, self.event) };
         raise(&self.completed, value.min(self.last()));
     }

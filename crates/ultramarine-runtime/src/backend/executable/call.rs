@@ -1,4 +1,5 @@
-//! Calls among the commands of an executable: work that the host begins anew at each run, such as a collective.
+//! Calls among the commands of an executable: work that the host starts again at each run, such as
+//! a collective.
 
 use super::list::Stopped;
 use super::recording::aside;
@@ -12,12 +13,12 @@ use crate::shape::{Shape, Strides};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Work that is given to a device by other functions than a command's.
+/// Work that is given to a device by functions other than those for commands.
 pub trait Callable: Send + Sync {
-    /// The stream of the device that the work goes to; `None`: that of the run.
+    /// The device's stream for the work. `None` for the stream of the run.
     fn stream(&self) -> Option<Stream>;
 
-    /// Gives the work to the stream of `exec`, without waiting for it.
+    /// Enqueues the work on the stream of `exec`, without waiting for it.
     ///
     /// # Errors
     /// The backend's.
@@ -36,7 +37,7 @@ pub(super) struct Call {
     pub layouts: Box<[Layout]>,
 }
 
-/// The place of a tensor in its slot.
+/// The position of a tensor in its slot.
 pub(super) struct Layout {
     shape: Shape,
     strides: Strides,
@@ -52,7 +53,7 @@ impl Layout {
 }
 
 impl Step {
-    /// The plan of a command.
+    /// Returns the plan, if the step is a command.
     pub(super) fn plan(&self) -> Option<&Arc<Plan>> {
         match &self.work {
             Work::Command(plan) => Some(plan),
@@ -66,7 +67,8 @@ impl Step {
 }
 
 impl Exec {
-    /// Calls `work`, whose stream is this one. A recording that is under way has it called again at each run of its executable, in this order.
+    /// Calls `work`, which uses this stream. If a recording is running, its executable calls the
+    /// work again at each run, in this order.
     ///
     /// # Errors
     /// Those of `work`.
@@ -83,7 +85,7 @@ impl Exec {
 }
 
 impl Executable {
-    /// Calls the work of a step. Gives the step that comes next.
+    /// Calls the work of a step. Returns the index of the next step.
     pub(super) fn run_call(
         &self,
         exec: &Exec,
@@ -111,7 +113,7 @@ impl Executable {
                 return exec.settle();
             };
             for output in outputs.iter().filter(|output| output.value.buffer.bytes() > 0) {
-                // Memory is given to this run's stream, whose earlier work may use it.
+                // The memory was taken for this run's stream, whose earlier work may still use it.
                 exec.stream
                     .map_or(Ok(()), |own| own.mark_written(step.op, &output.value.buffer))?;
             }

@@ -1,9 +1,11 @@
-//! An executable as one recording of its backend (`ultramarine.replay/2`): a run is one call.
+//! Runs an executable as one recording of its backend (`ultramarine.replay/2`), by a single call.
 //!
-//! All memory of a run is there from the beginning, other than where commands are submitted one by one: temporaries lie
-//! in one arena, which the recording keeps from run to run. So large ones are left to single commands.
+//! Unlike with single commands, all memory of a run is allocated from the beginning. Temporaries
+//! lie in one arena, which the recording keeps between runs. Therefore executables with large
+//! temporaries use single commands.
 //!
-//! Calls are no part of recordings. The commands before, between and behind them are a recording each, with one arena.
+//! Calls are not part of recordings. The commands before, between and after calls form separate
+//! recordings, with a common arena.
 
 use super::list::List;
 use super::memory_plan::{self, Lifetime};
@@ -26,13 +28,14 @@ use ultramarine_abi::interface::replay::{
 };
 use ultramarine_abi::{BackendTable, Command, Error as ErrorObject, Status, Tensor, status};
 
-/// Bytes of an arena that a recording keeps at most.
+/// Limit on the bytes of an arena that a recording keeps.
 const MOST_BYTES: usize = 4 << 20;
-/// Fewest commands that are worth a recording.
+/// Fewer commands are not worth a recording.
 const FEWEST: usize = 4;
-/// Runs by single commands before the commands are recorded: the first has kernels compiled.
+/// Number of runs by single commands before the commands are recorded. The first run compiles the
+/// kernels.
 const RUNS_BEFORE: u32 = 1;
-/// Times that a recording is made anew because commands want more scratch memory.
+/// Limit on the times that a recording is made again because commands need more scratch memory.
 const MOST_ATTEMPTS: u32 = 4;
 
 /// The functions of the interface.
@@ -56,7 +59,7 @@ pub(in crate::backend) struct Functions {
 }
 
 impl Functions {
-    /// Those of a backend that has all of them.
+    /// Returns the functions of a backend that has all of them.
     pub fn of(table: &BackendTable) -> Option<Functions> {
         let found: ReplayInterface = interface_of(table, replay::INTERFACE)?;
         Some(Functions { record: found.record?, replay: found.replay?, release: found.release? })
@@ -65,50 +68,52 @@ impl Functions {
 
 /// An executable's state on its backend.
 pub(super) enum OnDevice {
-    /// It ran so often by single commands.
+    /// It has run this many times by single commands.
     Single(u32),
     Recorded(Box<DeviceRecording>),
-    /// The backend is given single commands for ever.
+    /// The backend refused a recording, so it gets single commands from now on.
     Refused,
 }
 
-/// The backend's handle, with what it names, which has to outlive it.
+/// The backend's handle, and the objects that it refers to and that have to outlive it.
 pub struct Held {
     device: &'static DeviceState,
     release: unsafe extern "C" fn(*mut c_void, *mut c_void),
     raw: *mut c_void,
-    /// The temporaries' memory. Each replay writes to it, so that its uses are those of the recording.
+    /// The temporaries' memory. Each replay writes to it, so its uses are the uses of the
+    /// recording.
     pub arena: BufferRef,
     _plans: Vec<Arc<Plan>>,
     constants: Vec<BufferRef>,
 }
 
-// SAFETY: the handle may be used and released by any thread, by one at a time.
+// SAFETY: any thread may use and release the handle, one at a time.
 unsafe impl Send for Held {}
 
 impl Held {
-    /// Gives the recording back, which no stream runs any more.
+    /// Releases the recording. No stream may be running it.
     pub fn release(self) {
-        // SAFETY: made by this device's backend, released once, and no stream runs it.
+        // SAFETY: this device's backend made the handle, it is released once, and no stream is
+        // running it.
         unsafe { (self.release)(self.device.handle, self.raw) };
     }
 }
 
-/// A slot to which every replay binds memory.
+/// A slot that every replay binds to memory.
 struct Bound {
     slot: u32,
-    /// It is written: a result, or an operand that is taken over.
+    /// True if it is written: it is a result, or an input whose memory is taken over.
     writes: bool,
     /// The steps that use it.
     users: Box<[u32]>,
-    /// The handle that was bound last.
+    /// The last bound handle.
     last: *mut c_void,
 }
 
-/// Consecutive steps: a recording of the backend, or a call.
+/// Consecutive steps that are one recording of the backend, or a single call.
 struct Part {
     steps: Range<usize>,
-    /// Absent for a call; taken when it is dropped.
+    /// `None` for a call. It is taken out when the part is dropped.
     held: Option<Held>,
     bound: Vec<Bound>,
 }
@@ -127,29 +132,30 @@ pub(super) struct DeviceRecording {
     parts: Vec<Part>,
     /// The temporaries' memory.
     arena: BufferRef,
-    /// The byte of its buffer at which each slot begins.
+    /// For each slot, the byte of its buffer at which it begins.
     offsets: SmallVec<[usize; 16]>,
-    /// Bytes of scratch memory that each step has.
+    /// For each step, the bytes of its scratch memory.
     workspaces: Vec<u64>,
-    /// Times that it was made anew.
+    /// Number of times that the recording was made again.
     attempts: u32,
 }
 
-// SAFETY: handles are only compared, and used as `Held` says.
+// SAFETY: handles are only compared, or used as described for `Held`.
 unsafe impl Send for DeviceRecording {}
 
 impl Executable {
-    /// Runs it as a recording, if it is one or becomes one now. `None`: nothing was enqueued.
+    /// Runs the executable as a recording, if it has one or gets one now. `None` if nothing was
+    /// enqueued.
     ///
     /// # Errors
-    /// The backend's own.
+    /// Those of the backend.
     pub(super) fn replayed(
         &self,
         exec: &Exec,
         inputs: &[&Value],
         numbers: &[(u32, Scalar)],
     ) -> Result<Option<Memory>, Failure> {
-        // If another thread runs it at this moment, commands go one by one.
+        // If another thread is using the recording, submit single commands.
         let (Some(functions), Ok(mut state)) = (self.device.replay, self.on_device.try_lock())
         else {
             return Ok(None);
@@ -162,7 +168,8 @@ impl Executable {
             }
             _ => {}
         }
-        // Without memory for all of it at once there may be enough for one command after the other.
+        // If there is not enough memory for the whole run at once, there may be enough for one
+        // command after the other.
         let Ok(mut memory) = self.bound_memory(exec, inputs) else { return Ok(None) };
         memory.numbers = self.with_numbers(numbers);
         loop {
@@ -200,7 +207,7 @@ impl Executable {
                 })?;
                 match answer {
                     status::OK => continue,
-                    // Nothing was enqueued, here and below.
+                    // In this case and the next, nothing was enqueued.
                     status::NOT_YET if i == 0 => return Ok(None),
                     status::NOT_YET => {}
                     _ if i == 0 => {
@@ -210,7 +217,8 @@ impl Executable {
                     _ => refused = true,
                 }
             }
-            // A call, or commands behind one, which cannot be made undone. All memory is there.
+            // This part is a call, or follows a part that cannot be undone. All memory is
+            // allocated.
             let mut next = part.steps.start;
             while next < part.steps.end {
                 let steps = next..self.list_from(exec, next).end.min(part.steps.end);
@@ -226,11 +234,11 @@ impl Executable {
         Ok(Some(memory))
     }
 
-    /// Returns true if the backend may be given all commands at once.
+    /// Returns true if the backend can get all commands at once.
     fn is_recordable(&self) -> bool {
         let own = self.device.kernels.get().last();
         let is_own = |plan: &Arc<Plan>| own.is_some_and(|own| std::ptr::eq(*own, plan.kernels));
-        // SAFETY: sizes are the executable's own.
+        // SAFETY: the sizes belong to the executable.
         let size = |t: &Tensor, d| unsafe { *t.dl.shape.add(d) };
         let has_elements = |t: &Tensor| (0..t.dl.ndim as usize).all(|d| size(t, d) > 0);
         self.steps.len() >= FEWEST
@@ -243,7 +251,7 @@ impl Executable {
             })
     }
 
-    /// The memory of a run but for the arena.
+    /// Allocates the memory of a run, except the arena.
     fn bound_memory(&self, exec: &Exec, inputs: &[&Value]) -> Result<Memory> {
         let arena = exec.buffer(0)?;
         let mut buffers = SmallVec::with_capacity(self.slots.len());
@@ -268,7 +276,7 @@ impl Executable {
         self.outputs.iter().any(|o| o.slot as usize == slot)
     }
 
-    /// Bytes of a slot that is a temporary.
+    /// Returns the bytes of a slot, if it is a temporary.
     fn temporary(&self, slot: usize) -> Option<usize> {
         match self.slots[slot] {
             Slot::Arena(_, bytes) => Some(bytes),
@@ -291,7 +299,7 @@ impl Executable {
         users
     }
 
-    /// Has the backend record the commands.
+    /// Makes the backend record the commands.
     fn recorded(
         &self,
         exec: &Exec,
@@ -308,7 +316,8 @@ impl Executable {
             let lifetime = |bytes| (slot, Lifetime { bytes, first, last });
             temporaries.extend(self.temporary(slot).map(lifetime));
         }
-        // Scratch memory is asked for with memory of the run, and lies in the arena then, too.
+        // Scratch memory also lies in the arena. To find its size, the plans need the memory of the
+        // run.
         let mut lifetimes: Vec<Lifetime> = temporaries.iter().map(|t| t.1).collect();
         let (places, bytes) = memory_plan::plan(&lifetimes);
         if bytes > MOST_BYTES {
@@ -328,7 +337,7 @@ impl Executable {
         for (step, bytes) in workspaces.iter().enumerate().filter(|w| *w.1 > 0) {
             lifetimes.push(Lifetime { bytes: *bytes as usize, first: step, last: step });
         }
-        // Not beside the arena that there is in the end.
+        // Release this arena first, so that it does not exist together with the final one.
         memory.arena = nothing;
         place(memory, &places);
         let (places, bytes) = memory_plan::plan(&lifetimes);
@@ -341,7 +350,7 @@ impl Executable {
             .iter()
             .map(|bytes| if *bytes > 0 { scratch.next().map(|at| *at as u64) } else { None })
             .collect();
-        // At least something: its uses are those of the recording.
+        // At least one byte, because the arena's uses stand for those of the recording.
         let mut arena_bytes = bytes.max(1) as u64;
         let (asked, mut parts) = (arena_bytes, Vec::new());
         for steps in self.parts() {
@@ -363,7 +372,7 @@ impl Executable {
         OnDevice::Recorded(Box::new(recording))
     }
 
-    /// The longest ranges of commands, and calls by themselves.
+    /// The longest ranges of commands, and each call as a range of its own.
     fn parts(&self) -> Vec<Range<usize>> {
         let mut parts: Vec<Range<usize>> = Vec::new();
         for (i, step) in self.steps.iter().enumerate() {
@@ -377,8 +386,8 @@ impl Executable {
         parts
     }
 
-    /// Has the backend record the commands of a part, whose arena is still to come. Gives the bytes of it that the backend
-    /// wants, or a status.
+    /// Makes the backend record the commands of a part. The arena is allocated later. Returns the
+    /// bytes of the arena that the backend needs, or a status.
     fn part(
         &self,
         functions: Functions,
@@ -389,7 +398,7 @@ impl Executable {
         if self.steps[steps.start].is_call() {
             return Ok((Part { steps, held: None, bound: Vec::new() }, 0));
         }
-        // The kind of memory that each slot is to the backend.
+        // For each slot, the kind of its memory for the backend.
         let mut bound: Vec<Bound> = Vec::new();
         let mut sources = vec![MemorySource::default(); self.slots.len()];
         let mut constants = Vec::new();
@@ -422,7 +431,7 @@ impl Executable {
         Ok((Part { steps, held: Some(held), bound }, arena_bytes))
     }
 
-    /// Calls `record`. Gives the handle and the size of the arena, or a status.
+    /// Calls `record`. Returns the handle and the size of the arena, or a status.
     fn record(
         &self,
         functions: Functions,
@@ -440,7 +449,7 @@ impl Executable {
                 super::locate(tensor, buffer);
             }
         }
-        // Any of them may be another at a later run.
+        // Any scalar may have another value in a later run.
         let scalars: Vec<u32> = (0..self.scalars.len() as u32).collect();
         let scratch = &scratch[steps.clone()];
         let steps = &self.steps[steps];
@@ -477,8 +486,8 @@ impl Executable {
         };
         let _compiling = Compiling::enter(self.device).map_err(|_| status::ERROR)?;
         let (mut raw, mut bytes, mut error) = (std::ptr::null_mut(), 0, std::ptr::null_mut());
-        // SAFETY: the request and all that it points at are valid for the call; plans and constants are kept until the
-        // recording is released; places are valid.
+        // SAFETY: the request and everything that it points to are valid for the call. Plans and
+        // constants are kept until the recording is released.
         let code = unsafe {
             (functions.record)(self.device.handle, &request, &mut raw, &mut bytes, &mut error)
         };
@@ -488,7 +497,7 @@ impl Executable {
         }
     }
 
-    /// Bytes of scratch memory that a step's plan wants.
+    /// Returns the bytes of scratch memory that a step's plan needs.
     fn workspace(&self, exec: &Exec, step: &Step, memory: &Memory) -> u64 {
         let Some(plan) = step.plan() else { return 0 };
         let tensors: SmallVec<[Tensor; 4]> = self.bound(step, memory).collect();
@@ -497,10 +506,11 @@ impl Executable {
 }
 
 impl DeviceRecording {
-    /// Gives the arena to a run. `false`: a command wants more scratch memory than it has.
+    /// Gives the arena to a run. Returns `false` if a command needs more scratch memory than the
+    /// arena has for it.
     ///
-    /// A plan's answer may depend on addresses, and on kernels that were compiled meanwhile, but a backend looks only
-    /// at commands whose memory changes.
+    /// The size that a plan needs may depend on addresses, and on kernels that were compiled in the
+    /// meantime. But a backend checks only the commands whose memory changes.
     fn fits(&mut self, executable: &Executable, exec: &Exec, memory: &mut Memory) -> bool {
         memory.arena = self.arena.clone();
         memory.offsets.clone_from(&self.offsets);
@@ -525,7 +535,7 @@ impl DeviceRecording {
         })
     }
 
-    /// Has the backend run a part. Gives the backend's status if nothing was enqueued.
+    /// Makes the backend run a part. Returns the backend's status if nothing was enqueued.
     fn replay(
         &self,
         executable: &Executable,
@@ -561,8 +571,9 @@ impl DeviceRecording {
         let mut code = status::OK;
         exec.give(reads, writes, |stream| {
             let mut error = std::ptr::null_mut();
-            // SAFETY: bindings and all they point at are valid for the call; buffers are the device's; this thread holds
-            // the stream's lock, and is the only one that has the recording.
+            // SAFETY: the bindings and everything that they point to are valid for the call. The
+            // buffers belong to the device. This thread holds the stream's lock, and has exclusive
+            // access to the recording.
             code = unsafe {
                 (self.functions.replay)(held.device.handle, stream, held.raw, &bindings, &mut error)
             };

@@ -1,4 +1,5 @@
-//! A run in which a command failed: what does not depend on it is computed, as an evaluation would do.
+//! Handles a run in which a command fails: computes everything that does not depend on the command,
+//! as an evaluation would.
 
 use super::list::{List, Stopped};
 use super::{Executable, Memory};
@@ -7,47 +8,52 @@ use crate::error::Error;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The reason why a run did not give all outputs.
+/// The reason why a run did not produce all outputs.
 pub struct Failure {
     /// The error of the first command that failed.
     pub error: Error,
     /// The graph operation of that command.
     pub op: &'static str,
-    /// No memory of the inputs was overwritten, and nothing was called: they can be used in another way.
+    /// True if no memory of the inputs was overwritten, and nothing was called. The inputs can then
+    /// be used in another way.
     pub intact: bool,
-    /// Each output, or why it is not there, once it is not intact. Empty: none is there.
+    /// If not intact: each output, or the error because of which it is missing. Empty if there are
+    /// no outputs.
     pub outputs: Vec<Result<Value, Error>>,
 }
 
 impl Failure {
-    /// A failure before anything was overwritten.
+    /// Makes a failure that occurred before anything was overwritten.
     pub(super) fn intact(error: Error, op: &'static str) -> Failure {
         Failure { error, op, intact: true, outputs: Vec::new() }
     }
 
-    /// The error of an array that cannot be had because of it.
+    /// Returns the error of an array that depends on the failed command.
     pub fn poisoned(self) -> Error {
         Error::Poisoned { op: self.op, cause: Arc::new(self.error) }
     }
 }
 
 impl From<(Error, &'static str)> for Failure {
-    /// A failure after which nothing is known of any memory.
+    /// Makes a failure after which the content of all memory is unknown.
     fn from((error, op): (Error, &'static str)) -> Failure {
         Failure { error, op, intact: false, outputs: Vec::new() }
     }
 }
 
-/// Commands that failed: the error of each, with its graph operation, and by slot which of them spoiled it.
+/// The commands that failed: their errors with the graph operations, and for each slot the failed
+/// command that spoiled it.
 struct Spoiled {
     errors: Vec<(Arc<Error>, &'static str)>,
     slots: Vec<Option<usize>>,
-    /// Of calls: one does not happen where one before it did not, since other processes count on their order.
+    /// The failed command that spoiled the calls. A call must not happen if an earlier call did
+    /// not, because other processes rely on the order.
     calls: Option<usize>,
 }
 
 impl Executable {
-    /// The failure of steps. Later ones that do not depend on them are run, if inputs may have been overwritten.
+    /// Handles the failure of steps. If inputs may have been overwritten, runs the later steps that
+    /// do not depend on them.
     #[cold]
     pub(super) fn failed(
         &self,
@@ -57,7 +63,8 @@ impl Executable {
         mut list: List,
     ) -> Failure {
         let (op, next) = (self.steps[steps.start].op, steps.end);
-        // Lists end where a run cannot be given up any more, so that it is true of all steps or of none.
+        // A list ends at the point from which on a run cannot be given up, so either all its steps
+        // are before that point, or none is.
         if steps.start < self.stays_from {
             return Failure::intact(error, op);
         }
@@ -66,7 +73,7 @@ impl Executable {
         self.spoil(&mut spoiled, steps, error.clone());
         for (i, step) in self.steps.iter().enumerate().skip(next) {
             let slots = || self.slots_of[step.tensors.clone()].iter();
-            // An output that another step writes, too, may have no memory.
+            // An output that another step writes too may have no memory.
             let cause = slots().find_map(|slot| spoiled.slots[*slot as usize]);
             match cause.or(spoiled.calls.filter(|_| step.is_call())) {
                 Some(cause) => {

@@ -1,14 +1,17 @@
 //! Lists: consecutive commands that are one submission.
 //!
-//! The tensors, scratch memory and commands of a list are built first. Then there is one pass over the buffers that it
-//! uses, one call of the backend, and one number of the stream, behind which all memory that the commands free is
-//! released.
+//! First, the tensors, scratch memory and commands of a list are built. Then there is one pass over
+//! the buffers that the list uses, one call of the backend, and one number of the stream. The
+//! memory that the commands free is released after that number.
 //!
-//! A list ends before a call, and early where it would cost more than it saves:
-//! - **interruption**: before the first command that overwrites an input, up to which a run can be given up, and on a
-//!   device that runs commands inside of `submit` after [`MOST_BYTES`];
-//! - **memory**: commands one by one would give memory back between them, which a list keeps: see [`MOST_IDLE`];
-//! - **errors**: a device that runs ahead without events is waited for after each command, and so knows which one failed.
+//! A list ends before a call, and also where a longer list would cost more than it saves:
+//! - **Interruption**: a list ends before the first command that overwrites an input, because until
+//!   then a run can be given up. On a device that runs commands inside `submit`, it ends after
+//!   [`MOST_BYTES`].
+//! - **Memory**: single commands would free memory in between, but a list keeps the memory: see
+//!   [`MOST_IDLE`].
+//! - **Errors**: if a device runs asynchronously without events, the host waits after each command,
+//!   so that it knows which one failed.
 
 use super::{Executable, Memory, Slot, Step, call::Work};
 use crate::backend::DeviceState;
@@ -21,23 +24,26 @@ use std::ops::Range;
 use std::ptr;
 use ultramarine_abi::{Command, Tensor};
 
-/// Commands of a list at most. A device that runs ahead begins with the first when the last is built, which takes less
-/// than 0.2 microseconds for each.
+/// Limit on the commands of a list. An asynchronous device begins with the first command only when
+/// the last one is built, which takes less than 0.2 microseconds for each command.
 const MOST_COMMANDS: usize = 64;
 
-/// Bytes of the tensors of a list's commands at most, where `submit` runs them; a larger command is a list of its own.
+/// Limit on the bytes of a list's tensors if `submit` runs the commands. A larger command is a list
+/// of its own.
 ///
-/// This bounds the time to a request to stop, which is looked at between lists, to far below 0.2 seconds: commands on so
-/// few bytes take some tens of milliseconds in the worst case, a decomposition of matrices. (The CPU's loops look at it,
-/// too, and then all that is left of a list ends early.) Broadcast elements count as often as they are read.
+/// Requests to stop are checked between lists, so the limit keeps the reaction time far below 0.2
+/// seconds. Commands on so few bytes take some tens of milliseconds in the worst case, which is a
+/// matrix decomposition. (The CPU's loops check for requests too, and then the rest of a list ends
+/// early.) Broadcast elements count each time that they are read.
 const MOST_BYTES: u64 = 256 << 10;
 
-/// Bytes that commands of a list may have freed before it takes more memory. A device's peak is higher than with single
-/// commands by this at most: a list ends before a command that takes memory if more than this was freed inside of it,
-/// scratch memory included.
+/// Limit on the bytes that commands of a list may have freed before the list takes more memory. A
+/// list ends before a command that takes memory if more bytes (with scratch memory) were freed
+/// inside it. Therefore a device's peak exceeds the peak with single commands by at most this.
 const MOST_IDLE: usize = 64 << 10;
 
-/// Steps that failed: one, or all of a list of which the backend does not say which command failed.
+/// Steps that failed: a single step, or all steps of a list if the backend does not say which
+/// command failed.
 pub(super) struct Stopped {
     pub steps: Range<usize>,
     pub error: Error,
@@ -47,21 +53,21 @@ pub(super) struct Stopped {
 struct Used {
     slot: usize,
     writes: bool,
-    /// The last graph operation that writes to it, or else reads it.
+    /// The last graph operation that writes to it or, if there is none, reads it.
     op: &'static str,
 }
 
-/// A list of commands under construction; its vectors serve all lists of a run.
+/// A list of commands under construction. All lists of a run share its vectors.
 pub(super) struct List {
     tensors: Vec<Tensor>,
     commands: Vec<Command>,
-    /// Commands that want scratch memory.
+    /// Commands that need scratch memory.
     with_scratch: Vec<usize>,
-    /// Memory for all of them, since they run one after the other.
+    /// Memory for all of them. They can share it because they run one after the other.
     scratch: Option<BufferRef>,
     /// The buffers that are used, each once.
     used: Vec<Used>,
-    /// The place in `used` of each slot, and behind them of the arena; [`UNUSED`] for others.
+    /// For each slot, and last for the arena, the index in `used`. [`UNUSED`] if it is not used.
     places: Vec<usize>,
 }
 
@@ -102,7 +108,7 @@ impl List {
     }
 }
 
-/// The end of the longest list that each step may be in.
+/// For each step, the end of the longest list that it may be in.
 pub(super) fn ends(
     device: &DeviceState,
     steps: &[Step],
@@ -128,7 +134,7 @@ pub(super) fn ends(
     ends.into()
 }
 
-/// Returns true for commands that one table of functions takes.
+/// Returns true if the same kernel table runs both commands.
 fn of_one_table(step: &Step, other: &Step) -> bool {
     match (step.plan(), other.plan()) {
         (Some(plan), Some(other)) => ptr::eq(plan.kernels, other.kernels),
@@ -136,22 +142,22 @@ fn of_one_table(step: &Step, other: &Step) -> bool {
     }
 }
 
-/// Bytes of a tensor's elements.
+/// Returns the bytes of a tensor's elements.
 fn bytes_of(tensor: &Tensor) -> u64 {
-    // SAFETY: the sizes are the executable's own, as many as the rank says.
+    // SAFETY: the sizes belong to the executable. There are as many as the rank.
     let size = |d| unsafe { *tensor.dl.shape.add(d) } as u64;
     let element = u64::from(tensor.dl.dtype.bits).div_ceil(8);
     (0..tensor.dl.ndim as usize).map(size).fold(element, u64::saturating_mul)
 }
 
 impl Executable {
-    /// The steps that may be the next list.
+    /// The steps that may form the next list.
     pub(super) fn list_from(&self, exec: &Exec, start: usize) -> Range<usize> {
         let settles = exec.stream.is_some_and(|s| s.runs_ahead() && s.event().is_null());
         start..if settles { start + 1 } else { self.list_ends[start] }
     }
 
-    /// Runs as many of the steps as may be one list. Gives the step that comes next.
+    /// Runs as many of the steps as can form one list. Returns the index of the next step.
     pub(super) fn run_list(
         &self,
         exec: &Exec,
@@ -166,7 +172,7 @@ impl Executable {
         let built = self.build(exec, steps, memory, list);
         let end = built.map_err(|error| Stopped { steps: start..start + 1, error })?;
         let outcome = self.submit(exec, start..end, memory, list);
-        // Not before: it may be in use, and goes back behind the list.
+        // Not earlier: the commands may be using it, and it has to be freed after the list.
         list.scratch = None;
         let done = match &outcome {
             Err(Unsubmitted::Nothing) => start..start,
@@ -182,7 +188,7 @@ impl Executable {
                 Err(error) => Err(Stopped { steps: start..end, error }),
             },
             Err(Unsubmitted::Failed(stopped)) => Err(stopped),
-            // Only a command that uses what failed elsewhere fails, too.
+            // Only the commands that use the failed memory fail.
             Err(Unsubmitted::Nothing) => {
                 (start..end)
                     .try_for_each(|i| self.run_list(exec, i..i + 1, memory, list).map(drop))?;
@@ -191,7 +197,7 @@ impl Executable {
         }
     }
 
-    /// Takes memory for a step, unless it is there.
+    /// Takes memory for a step, unless all memory is allocated already.
     pub(super) fn take(&self, exec: &Exec, step: &Step, memory: &mut Memory) -> Result<()> {
         if memory.is_whole {
             return Ok(());
@@ -207,7 +213,7 @@ impl Executable {
         Ok(())
     }
 
-    /// Gives back the memory that nothing behind a step needs.
+    /// Frees the memory that no step after this one needs.
     pub(super) fn free(&self, step: &Step, memory: &mut Memory) {
         if !memory.is_whole {
             for slot in &step.frees {
@@ -216,7 +222,7 @@ impl Executable {
         }
     }
 
-    /// Bytes that a step frees.
+    /// Returns the bytes that a step frees.
     fn freed(&self, step: &Step) -> usize {
         let bytes = |slot: &u32| match self.slots[*slot as usize] {
             Slot::Own(bytes) => bytes,
@@ -225,7 +231,8 @@ impl Executable {
         step.frees.iter().map(bytes).sum()
     }
 
-    /// Builds a list of the first of these steps, up to one that has to wait for memory. Gives the step behind the list.
+    /// Builds a list of the first of these steps, up to a step that has to wait for memory. Returns
+    /// the end of the list.
     fn build(
         &self,
         exec: &Exec,
@@ -235,7 +242,8 @@ impl Executable {
     ) -> Result<usize> {
         list.clear();
         let [first, last] = [&self.steps[steps.start], &self.steps[steps.end - 1]];
-        // Commands point at tensors, which therefore stay where they are.
+        // Reserve first, because commands contain pointers to the tensors, which therefore must not
+        // move.
         list.tensors.reserve(last.tensors.end - first.tensors.start);
         let (mut idle, mut scratch_bytes, mut end) = (0usize, 0u64, steps.end);
         for i in steps.clone() {
@@ -251,7 +259,7 @@ impl Executable {
             }
             match self.take(exec, step, memory) {
                 Ok(()) => {}
-                // There may be memory once what the list frees is free.
+                // There may be enough memory after the list has freed some.
                 Err(_) if !is_first => {
                     end = i;
                     break;
@@ -267,7 +275,7 @@ impl Executable {
                 }
             }
             let command = self.command(step, &list.tensors[from..], memory.numbers(self));
-            // Asked for each time: a plan may want more once its kernel is compiled.
+            // Query this at each run, because a plan may need more once its kernel is compiled.
             let wanted = exec.workspace_bytes(plan, &command);
             if wanted > scratch_bytes {
                 let taken = if is_full { None } else { Some(exec.buffer(wanted as usize)) };
@@ -303,7 +311,7 @@ impl Executable {
         Ok(end)
     }
 
-    /// Gives a list of these steps to the device.
+    /// Submits a list of these steps to the device.
     fn submit(
         &self,
         exec: &Exec,
@@ -350,14 +358,14 @@ impl Executable {
         if !began.get() {
             return Err(Unsubmitted::Nothing);
         }
-        // Those before it were enqueued, and nothing of those behind it, by the contract.
+        // By the ABI, the commands before it were enqueued, and none after it.
         let failed = failed.get().map(|i| steps.start + i as usize).filter(|i| *i < steps.end);
         let steps = failed.map_or(steps, |i| i..i + 1);
         exec.op.set(self.steps[steps.start].op);
         Err(stopped(steps, error))
     }
 
-    /// The buffer of a slot, or of the arena, whose number is behind those of the slots.
+    /// Returns the buffer of a slot, or the arena, whose index follows those of the slots.
     fn buffer_at<'a>(&self, memory: &'a Memory, slot: usize) -> &'a Buffer {
         memory.buffers.get(slot).unwrap_or(&memory.arena)
     }
@@ -365,7 +373,7 @@ impl Executable {
 
 /// The reason why a list was not submitted as a whole.
 enum Unsubmitted {
-    /// The backend was not called: what the commands depend on has failed.
+    /// The backend was not called, because memory that the commands read is lost.
     Nothing,
     Failed(Stopped),
 }

@@ -1,19 +1,20 @@
-//! A static memory plan: where each temporary of an executable lies in one arena.
+//! A static memory plan: the positions of an executable's temporaries in one arena.
 //!
-//! Temporaries that live at different times may share bytes. Two greedy orders are tried, by size and by time, each of
-//! which puts a temporary into the smallest gap that holds it between those that live beside it (as in Pisarchyk and
-//! Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020); the smaller arena counts.
+//! Temporaries that live at different times may share bytes. Two greedy orders are tried, by size
+//! and by time. Each order places a temporary into the smallest sufficient gap between the
+//! temporaries that live at the same time (as in Pisarchyk and Lee, "Efficient Memory Management
+//! for Deep Neural Net Inference", 2020). The smaller arena is used.
 
-/// Temporaries begin at multiples of this, as our own buffers do.
+/// Alignment of temporaries in bytes, the same as of other buffers.
 const ALIGNMENT: usize = 256;
 
-/// When a temporary is in use, by commands.
+/// The size of a temporary, and the commands during which it is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lifetime {
     pub bytes: usize,
-    /// The command that uses it first.
+    /// The first command that uses it.
     pub first: usize,
-    /// The command that uses it last.
+    /// The last command that uses it.
     pub last: usize,
 }
 
@@ -22,13 +23,13 @@ impl Lifetime {
         self.first <= other.last && other.first <= self.last
     }
 
-    /// Bytes with the gap to the next place where one may begin.
+    /// The bytes, rounded up to the alignment.
     fn room(&self) -> usize {
         self.bytes.next_multiple_of(ALIGNMENT)
     }
 }
 
-/// The place of each temporary, in bytes from the arena's start, and the arena's size.
+/// Returns the position of each temporary in bytes from the arena's start, and the arena's size.
 pub(super) fn plan(lifetimes: &[Lifetime]) -> (Vec<usize>, usize) {
     let mut by_size: Vec<usize> = (0..lifetimes.len()).collect();
     let mut by_time = by_size.clone();
@@ -41,7 +42,7 @@ pub(super) fn plan(lifetimes: &[Lifetime]) -> (Vec<usize>, usize) {
 fn placed(lifetimes: &[Lifetime], order: &[usize]) -> (Vec<usize>, usize) {
     let mut offsets = vec![0usize; lifetimes.len()];
     let mut size = 0usize;
-    // Those that have a place, by place.
+    // Temporaries that have a position, sorted by position.
     let mut done: Vec<usize> = Vec::with_capacity(order.len());
     for i in order.iter().copied() {
         let own = &lifetimes[i];
@@ -65,7 +66,7 @@ fn placed(lifetimes: &[Lifetime], order: &[usize]) -> (Vec<usize>, usize) {
 mod tests {
     use super::*;
 
-    /// Numbers that look random, always the same ones.
+    /// A fixed sequence of pseudo-random numbers.
     fn numbers(seed: u64) -> impl FnMut(usize) -> usize {
         let mut state = seed;
         move |below| {
@@ -74,7 +75,7 @@ mod tests {
         }
     }
 
-    /// The most bytes that are in use at one command.
+    /// The largest number of bytes in use at one command.
     fn peak(lifetimes: &[Lifetime]) -> usize {
         let at = |command| {
             let live = lifetimes.iter().filter(|l| (l.first..=l.last).contains(&command));

@@ -12,7 +12,8 @@
 //! failure.rs           a run in which a command fails
 //! ```
 //!
-//! An executable does not change when it runs, so threads may run one at the same time, each with memory of its own.
+//! Running an executable does not change it, so several threads can run it at the same time, each
+//! with separate memory.
 
 mod call;
 mod device_recording;
@@ -54,28 +55,29 @@ struct Step {
     /// The graph operation, for errors.
     op: &'static str,
     tensors: Part,
-    /// Number of inputs among the tensors; the others are outputs.
+    /// Number of inputs among the tensors. The other tensors are outputs.
     inputs: usize,
     scalars: Part,
-    /// Bytes that it reads and writes.
+    /// Bytes that the step reads and writes.
     bytes: (u64, u64),
-    /// Slots whose own memory is taken before it.
+    /// Slots whose own memory is taken before the step.
     takes: SmallVec<[u32; 2]>,
-    /// Slots whose own memory is given back after it.
+    /// Slots whose own memory is freed after the step.
     frees: SmallVec<[u32; 2]>,
 }
 
-/// The memory that a tensor is in.
+/// The memory of a tensor.
 enum Slot {
-    /// An input's.
+    /// The memory of this input.
     Input(usize),
-    /// The same at each run.
+    /// The same memory in all runs.
     Constant(BufferRef),
     /// A part of the arena: its first byte, and its size.
     Arena(usize, usize),
-    /// Memory of its own, of so many bytes: a result's, or large. It is there while commands use it.
+    /// Separate memory of this many bytes, for a result or a large temporary. It exists only while
+    /// commands use it.
     Own(usize),
-    /// None: no command uses it.
+    /// No memory, because no command uses the slot.
     Unused,
 }
 
@@ -86,39 +88,39 @@ struct Output {
     strides: Strides,
 }
 
-/// The recorded commands of an evaluation: their plans, a static plan of the memory between them,
-/// and what is bound at each run.
+/// The recorded commands of an evaluation: the plans, a static plan of the temporaries' memory, and
+/// descriptions of the memory that each run binds.
 pub struct Executable {
     device: &'static DeviceState,
     steps: Box<[Step]>,
-    /// Tensors of all steps, without their memory.
+    /// Tensors of all steps, without addresses.
     tensors: Box<[Tensor]>,
     /// The slot of each tensor.
     slots_of: Box<[u32]>,
-    /// Sizes and strides, which tensors point at.
+    /// Sizes and strides, to which the tensors point.
     _dims: Box<[i64]>,
     scalars: Box<[[u64; 2]]>,
     slots: Box<[Slot]>,
     outputs: Box<[Output]>,
-    /// Slots of inputs whose memory is taken over.
+    /// Slots of inputs whose memory is overwritten.
     donated: Box<[u32]>,
-    /// The first step that writes to such memory or is a call, behind which a run cannot be given up; the number of
-    /// steps, if there is none.
+    /// The first step that writes to such memory or is a call. From this step on, a run cannot be
+    /// given up. If there is no such step, the number of steps.
     stays_from: usize,
-    /// It has calls.
+    /// True if there are calls.
     calls: bool,
-    /// The end of the longest list that each step may be in.
+    /// For each step, the end of the longest list that it may be in.
     list_ends: Box<[usize]>,
     arena: usize,
     counts: Box<[(&'static Kernels, &'static str, Dispatch, u64)]>,
     stats: Stats,
-    /// Operations of the steps, for profiles: consecutive ones, in order.
+    /// Operations of the steps, for profiles, in order.
     tasks: Box<[(Part, Task)]>,
     on_device: Mutex<OnDevice>,
 }
 
-// SAFETY: pointers in tensors are to sizes and strides that the executable owns and never changes; memory is filled
-// in where a run copies them.
+// SAFETY: tensors point to sizes and strides that the executable owns and never changes. Addresses
+// are filled in where a run copies the tensors.
 unsafe impl Send for Executable {}
 // SAFETY: as above.
 unsafe impl Sync for Executable {}
@@ -132,10 +134,11 @@ impl fmt::Debug for Executable {
     }
 }
 
-/// The lists of a recording: steps, tensors, the slot of each and where its sizes begin, sizes, scalars.
+/// The lists of a recording: steps; tensors; for each tensor its slot and the beginning of its
+/// sizes; sizes; scalars.
 type Lists = (Vec<Step>, Vec<Tensor>, Vec<(u32, usize)>, Vec<i64>, Vec<[u64; 2]>);
 
-/// The account of a recording: runs of operations, statistics, and the steps of each operation.
+/// The counts of a recording: runs of operations, statistics, and the steps of each operation.
 type Account = (Vec<(&'static Kernels, &'static str, Dispatch, u64)>, Stats, Vec<(Part, Task)>);
 
 impl Executable {
@@ -192,14 +195,16 @@ impl Executable {
         self.arena
     }
 
-    /// Runs the commands on a stream of the device, on inputs of the same shapes, dtypes, offsets, strides and sizes of
-    /// their buffers as those of the recording, of which the same may be taken over. Gives the outputs. `numbers` are others than those of the recording, by their places
-    /// among the numbers of all commands. `watch` is told
-    /// what runs, where a profile wants to know ([`Exec::is_profiled`]).
+    /// Runs the commands on a stream of the device, and returns the outputs. The inputs must have
+    /// the same shapes, dtypes, offsets, strides and buffer sizes as those of the recording, and
+    /// the same inputs may be overwritten. `numbers` replaces numbers of the recording, by their
+    /// indices among the numbers of all commands. `watch` is notified of operations, if a profile
+    /// needs them ([`Exec::is_profiled`]).
     ///
     /// # Errors
-    /// The backend's own, with the graph operation that failed. [`Error::Runtime`] if the evaluation is given up on the
-    /// way, which it can be until memory of the inputs is overwritten or something is called.
+    /// Those of the backend, with the graph operation that failed. [`Error::Runtime`] if the
+    /// evaluation is given up, which is possible until memory of the inputs is overwritten or
+    /// something is called.
     pub fn run(
         &self,
         exec: &Exec,
@@ -208,13 +213,13 @@ impl Executable {
         watch: Option<&mut dyn Watch>,
     ) -> Result<Vec<Value>, Failure> {
         debug_assert!(std::ptr::eq(exec.device, self.device));
-        // A recording that is under way on this thread does not see these commands.
+        // A recording on this thread does not see these commands, so it becomes useless.
         give_up();
         if interrupt::is_due() {
             return Err(Failure::intact(interrupted(), "compiled"));
         }
         let replayed = match watch {
-            // Each command is to have a time of its own.
+            // A profile measures the time of each command.
             Some(_) => None,
             None => self.replayed(exec, inputs, numbers)?,
         };
@@ -233,17 +238,17 @@ impl Executable {
         outputs.collect::<Result<_>>().map_err(|e| (e, "compile").into())
     }
 
-    /// The value of an output at the end of a run.
+    /// Returns the value of an output at the end of a run.
     fn output(&self, exec: &Exec, output: &Output, memory: &Memory) -> Result<Value> {
         let buffer = match self.slots[output.slot as usize] {
-            // Without elements.
+            // The output has no elements.
             Slot::Unused => exec.buffer(0)?,
             _ => memory.buffer(output.slot).clone(),
         };
         Ok(Value { buffer, offset: output.offset, strides: output.strides.clone() })
     }
 
-    /// Gives the commands to the device in lists; one by one if they are watched.
+    /// Submits the commands in lists, or one by one if they are watched.
     fn run_steps(
         &self,
         exec: &Exec,
@@ -276,13 +281,13 @@ impl Executable {
             };
         }
         if interrupt::is_cut() {
-            // The last commands were left unfinished.
+            // The last commands were not completed.
             return Err(Failure::intact(interrupted(), "compile"));
         }
         Ok(memory)
     }
 
-    /// The memory of each slot at the beginning of such a run.
+    /// Allocates the memory of the slots at the beginning of a run by lists.
     fn memory(&self, exec: &Exec, inputs: &[&Value]) -> Result<Memory> {
         let arena = exec.buffer(self.arena)?;
         let mut offsets = SmallVec::from_elem(0, self.slots.len());
@@ -301,13 +306,13 @@ impl Executable {
         Ok(Memory { buffers, offsets, arena, numbers: None, is_whole: false })
     }
 
-    /// The place of a command's number among all, for [`Executable::run`].
+    /// Returns the index of a command's number among all numbers, for [`Executable::run`].
     pub fn number(&self, command: usize, index: usize) -> Option<u32> {
         let place = self.steps.get(command)?.scalars.clone().nth(index)?;
         u32::try_from(place).ok()
     }
 
-    /// All numbers, if some are others than those of the recording.
+    /// Returns all numbers, if some differ from those of the recording.
     fn with_numbers(&self, numbers: &[(u32, Scalar)]) -> Option<Box<[[u64; 2]]>> {
         let mut all = (!numbers.is_empty()).then(|| self.scalars.clone())?;
         for (place, number) in numbers {
@@ -333,7 +338,7 @@ impl Executable {
         })
     }
 
-    /// A step's command on these tensors, with the numbers of all steps.
+    /// Makes a step's command for these tensors, with the numbers of all steps.
     fn command(&self, step: &Step, tensors: &[Tensor], numbers: &[[u64; 2]]) -> Command {
         Command {
             size: size_of::<Command>() as u32,
@@ -351,7 +356,7 @@ impl Executable {
     }
 }
 
-/// Says where a tensor's memory is.
+/// Fills in the address of a tensor.
 fn locate(tensor: &mut Tensor, buffer: &Buffer) {
     tensor.dl.data = buffer.as_ptr().cast();
     tensor.buffer = buffer.handle();
@@ -365,13 +370,14 @@ fn interrupted() -> Error {
 /// The memory of a run's slots.
 struct Memory {
     buffers: SmallVec<[BufferRef; 16]>,
-    /// The byte of its buffer at which each slot begins.
+    /// For each slot, the byte of its buffer at which it begins.
     offsets: SmallVec<[usize; 16]>,
-    /// The memory that temporaries share. It also stands for memory that is not there.
+    /// The memory that temporaries share. It is also a placeholder for memory that is not
+    /// allocated.
     arena: BufferRef,
-    /// Numbers of commands, where they are not those of the recording.
+    /// Numbers of commands, if they differ from those of the recording.
     numbers: Option<Box<[[u64; 2]]>>,
-    /// All of it is there: none is taken or given back between steps.
+    /// True if all memory is allocated, so that steps neither take nor free memory.
     is_whole: bool,
 }
 

@@ -1,8 +1,9 @@
-//! Recording: what a thread gives to one device is written down while it runs.
+//! Recording: stores the commands that a thread gives to one device while they run.
 //!
-//! The recorder sees commands and the memory that is taken for them, not operations. A buffer is one of the recording's
-//! inputs, was taken since the recording began, or is a constant, which the executable keeps. What is no command
-//! (kernels on the host, copies from other devices) makes the recording useless.
+//! The recorder sees commands and the memory that is taken for them, but not operations. A buffer
+//! is an input of the recording, was taken since the recording began, or is a constant, which the
+//! executable keeps. Work that is not a command (host kernels, copies from other devices) makes the
+//! recording useless.
 
 use super::call::{Call, Callable, Layout, Work};
 use super::memory_plan::{self, Lifetime};
@@ -23,55 +24,55 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use ultramarine_abi::Tensor;
 
-/// Bytes from which on a temporary has memory of its own, which others take as soon as it is free: in the arena large
-/// ones leave gaps.
+/// From this many bytes on, a temporary has separate memory, which can be reused as soon as it is
+/// free. In the arena, large temporaries would leave gaps.
 const LARGE: usize = 16 << 10;
 
-/// Threads that record: as long as there are none, no thread looks for its recording.
+/// Number of recording threads. If it is 0, no thread has to look for its recording.
 static RECORDINGS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     static CURRENT: RefCell<Option<Recording>> = const { RefCell::new(None) };
 }
 
-/// The facts about a buffer.
+/// The recorder's knowledge about a buffer.
 struct Memory {
     kind: Kind,
     bytes: usize,
-    /// The commands that use it first and last.
+    /// The first and the last command that use it.
     used: Option<(usize, usize)>,
-    /// It has a content.
+    /// True if it has content.
     written: bool,
 }
 
 enum Kind {
-    /// The input, and whether its memory may be taken over at each run.
+    /// An input, with a flag that is set if its memory may be overwritten at each run.
     Input(usize, bool),
     Constant(BufferRef),
     Taken,
 }
 
-/// A recording under way: the commands that a thread has given to a device, and the memory that it
+/// A running recording: the commands that a thread has given to a device, and the memory that it
 /// took for them. It becomes an [`Executable`](super::Executable).
 pub struct Recording {
     device: &'static DeviceState,
     memory: Vec<Memory>,
-    /// The buffer that has the address now.
+    /// The buffers by their current addresses.
     known: HashMap<*const Buffer, usize>,
     steps: Vec<Step>,
     tensors: Vec<Tensor>,
-    /// The slot of each tensor, and the place of its sizes and strides in `dims`.
+    /// For each tensor: its slot, and the position of its sizes and strides in `dims`.
     places: Vec<(u32, usize)>,
     dims: Vec<i64>,
     scalars: Vec<[u64; 2]>,
     donated: Vec<u32>,
     counts: Vec<(&'static Kernels, &'static str, Dispatch, u64)>,
     stats: Stats,
-    /// The operations that were recorded, with their steps.
+    /// The recorded operations, with their steps.
     tasks: Vec<(Part, Task)>,
-    /// The step at which the operation under way began.
+    /// The first step of the current operation.
     began: usize,
-    /// It ran by simpler ones.
+    /// True if the current operation runs by simpler ones.
     decomposed: bool,
     useless: bool,
     postponed: bool,
@@ -80,14 +81,15 @@ pub struct Recording {
 /// The result of a recording.
 pub enum Recorded {
     Executable(Arc<Executable>),
-    /// The work cannot be run again from its commands.
+    /// The work cannot be repeated by its commands.
     Never,
-    /// Not this time: a kernel was not compiled yet, and another took its place.
+    /// Not this time: a kernel was not compiled yet, and another one was used.
     NotYet,
 }
 
 impl Recording {
-    /// A recording of work on a device. `inputs` are the values that will be others at the next run.
+    /// Makes a recording of work on a device. `inputs` are the values that will differ in the next
+    /// run.
     pub fn new<'a>(
         device: &'static DeviceState,
         inputs: impl Iterator<Item = (&'a Value, bool)>,
@@ -119,12 +121,14 @@ impl Recording {
         new
     }
 
-    /// Records what `f` gives to the device on this thread, and gives what it returns with the executable for that.
+    /// Records the commands that `f` gives to the device on this thread. Returns the result of `f`,
+    /// and the executable.
     ///
     /// # Errors
     /// Those of `f`.
     pub fn run(self, f: impl FnOnce() -> Result<Vec<Value>>) -> Result<(Vec<Value>, Recorded)> {
-        // A recording inside of another one makes the outer one useless, which would miss what the inner one replays later.
+        // A recording inside another one makes the outer one useless, because the outer one would
+        // miss commands that the inner one replays later.
         let outer = CURRENT.with_borrow_mut(|current| current.replace(self));
         RECORDINGS.fetch_add(1, Ordering::Relaxed);
         let ended = End(outer);
@@ -137,7 +141,7 @@ impl Recording {
     }
 }
 
-/// The end of a recording, also by a panic: the outer one goes on, useless.
+/// Ends a recording, even after a panic. The outer recording continues, but is useless.
 struct End(Option<Recording>);
 
 impl Drop for End {
@@ -151,7 +155,7 @@ impl Drop for End {
     }
 }
 
-/// Calls `f` with the calling thread's recording, if it records.
+/// Calls `f` with the calling thread's recording, if there is one.
 #[inline]
 pub(in crate::backend) fn with(f: impl FnOnce(&mut Recording)) {
     if RECORDINGS.load(Ordering::Relaxed) > 0 {
@@ -159,9 +163,9 @@ pub(in crate::backend) fn with(f: impl FnOnce(&mut Recording)) {
     }
 }
 
-/// Calls `f`, of which the calling thread's recording sees nothing.
+/// Calls `f` without recording its commands.
 pub(super) fn aside<T>(f: impl FnOnce() -> T) -> T {
-    /// Puts the recording back, also after a panic.
+    /// Restores the recording, even after a panic.
     struct Back(Option<Recording>);
     impl Drop for Back {
         fn drop(&mut self) {
@@ -176,13 +180,14 @@ pub(super) fn aside<T>(f: impl FnOnce() -> T) -> T {
     f()
 }
 
-/// Says that the calling thread does something that no command tells.
+/// Makes the recording useless, because the calling thread does something that is not a command.
 #[inline]
 pub fn give_up() {
     with(|recording| recording.useless = true);
 }
 
-/// Says that the commands that the calling thread gives from now on are an operation's, until [`end_task`] says which.
+/// Begins an operation: the calling thread's next commands belong to it. [`end_task`] tells which
+/// operation it is.
 pub fn begin_task() {
     with(|recording| {
         recording.began = recording.steps.len();
@@ -190,7 +195,7 @@ pub fn begin_task() {
     });
 }
 
-/// Says what the commands since [`begin_task`] are.
+/// Ends an operation: `task` describes the commands since [`begin_task`].
 pub fn end_task(mut task: Task) {
     with(|recording| {
         let steps = recording.began..recording.steps.len();
@@ -218,33 +223,35 @@ impl Recording {
         number
     }
 
-    /// Work on another device is none of this executable's.
+    /// Makes the recording useless if the work is on another device.
     pub(in crate::backend) fn on(&mut self, device: &'static DeviceState) {
         self.useless |= !std::ptr::eq(device, self.device);
     }
 
-    /// A buffer is made, perhaps at the address of one that is gone.
+    /// Notes that a buffer was made. It may have the address of a dropped buffer.
     pub(in crate::backend) fn forget(&mut self, address: *const Buffer) {
         self.known.remove(&address);
     }
 
-    /// Memory is taken for commands.
+    /// Notes that memory is taken for commands.
     pub(in crate::backend) fn take(&mut self, buffer: &BufferRef) {
         self.know(&**buffer, Kind::Taken, buffer.bytes());
     }
 
-    /// An operand's memory is taken over.
+    /// Notes that an operand's memory is overwritten.
     pub(in crate::backend) fn donate(&mut self, buffer: &BufferRef) {
         self.stats.donations += 1;
         let slot = self.slot(buffer);
         if let Kind::Input(_, may_be_taken) = self.memory[slot].kind {
             self.donated.push(slot as u32);
-            // Another thread let go of it since: where it does not, the commands would overwrite what it holds.
+            // Another thread has released the memory since the recording began. Without that, the
+            // commands would overwrite memory that is in use.
             self.postponed |= !may_be_taken;
         }
     }
 
-    /// A buffer is read on another device than its own, and `is_kept` says that it keeps its copy there.
+    /// Notes that a buffer is read on another device. `is_kept` is true if the buffer keeps its
+    /// copy there.
     pub(in crate::backend) fn read_elsewhere(&mut self, buffer: &Buffer, is_kept: bool) {
         self.useless |= !is_kept || self.known.contains_key(&std::ptr::from_ref(buffer));
     }
@@ -265,12 +272,12 @@ impl Recording {
         }
     }
 
-    /// A plan is not ready.
+    /// Notes that a plan is not ready.
     pub(in crate::backend) fn postpone(&mut self) {
         self.postponed = true;
     }
 
-    /// An operand is copied because a backend needs it without gaps.
+    /// Notes that an operand is copied because a backend needs it without gaps.
     pub(in crate::backend) fn count_contiguous_copy(&mut self) {
         self.stats.contiguous_copies += 1;
     }
@@ -284,14 +291,14 @@ impl Recording {
         match self.known.get(&std::ptr::from_ref(&**buffer)) {
             Some(known) => *known,
             None => {
-                // Others may write to what they see too.
+                // Other libraries may write to memory that they have access to.
                 self.useless |= buffer.is_escaped();
                 self.know(&**buffer, Kind::Constant(buffer.clone()), buffer.bytes())
             }
         }
     }
 
-    /// A command is given to the device, with the bytes that it reads and writes.
+    /// Records a command, with the bytes that it reads and writes.
     pub(in crate::backend) fn command(
         &mut self,
         plan: &Arc<Plan>,
@@ -307,7 +314,7 @@ impl Recording {
         self.stats.bytes_written += bytes.1;
     }
 
-    /// Something is called that gives work to the device.
+    /// Records a call that gives work to the device.
     pub(super) fn call(
         &mut self,
         work: Arc<dyn Callable>,
@@ -341,7 +348,7 @@ impl Recording {
             self.tensors.push(crate::backend::call::tensor(kernels, t));
             self.used(slot);
             if i < inputs.len() {
-                // The host wrote it if no command did.
+                // If no command wrote the memory, the host did.
                 self.useless |= !self.memory[slot].written;
             } else {
                 self.memory[slot].written = true;
@@ -372,7 +379,7 @@ impl Recording {
         *used = Some((used.map_or(now, |(first, _)| first), now));
     }
 
-    /// The executable that gives these values.
+    /// Makes the executable that computes these values.
     fn finish(mut self, values: &[Value]) -> Recorded {
         let mut outputs = Vec::with_capacity(values.len());
         for value in values {
@@ -437,5 +444,5 @@ impl Recording {
     }
 }
 
-/// Parts of a list.
+/// A range of entries of a list.
 pub(super) type Part = Range<usize>;

@@ -1,4 +1,4 @@
-//! The operations that an executable's commands are: what a profile says of a run.
+//! The operations that an executable's commands belong to, for profiles.
 
 use super::list::{List, Stopped};
 use super::{Executable, Memory};
@@ -10,29 +10,30 @@ use ultramarine_abi::Tensor;
 /// An operation of an executable, or a fused program of several, as profiles show it.
 #[derive(Clone, Debug)]
 pub struct Task {
-    /// MLX's name of the operation; of a program, that of the last.
+    /// The operation's name in MLX. For a program, the name of the last operation.
     pub op: &'static str,
-    /// The operations of a program, in order; empty for an operation by itself.
+    /// The operations of a program, in order. Empty for a single operation.
     pub fused: Box<[&'static str]>,
     /// Operands.
     pub inputs: Box<[(Shape, Dtype)]>,
     /// Results.
     pub outputs: Box<[(Shape, Dtype)]>,
-    /// It is, or has, a part of an operation that ran by simpler ones.
+    /// True if it is, or contains, a part of an operation that ran by simpler ones.
     pub decomposed: bool,
 }
 
 /// An observer of a run, such as a profile.
 pub trait Watch {
-    /// An operation begins, or, inside of one that has several, a command.
+    /// An operation begins or, inside an operation with several commands, a command.
     fn begin(&mut self, task: &Task);
 
-    /// Ends the operation that began last, whose commands were submitted: their number, and the bytes that they read and write.
+    /// The operation that began last ends. `given` is the number of its commands, and the bytes
+    /// that they read and write.
     fn end(&mut self, given: [u64; 3]);
 }
 
 impl Executable {
-    /// Runs a step, and says so.
+    /// Runs a step, and notifies the observer.
     pub(super) fn watched_step(
         &self,
         exec: &Exec,
@@ -47,7 +48,7 @@ impl Executable {
         {
             watch.begin(task);
         }
-        // A command that is all of its operation is that.
+        // If the command is the whole operation, report the operation.
         let alone = task.is_some_and(|(steps, _)| steps.len() == 1);
         if !alone {
             watch.begin(&self.command_alone(number));
@@ -64,7 +65,7 @@ impl Executable {
         Ok(next)
     }
 
-    /// Number of steps, and the bytes that they read and write.
+    /// Returns the number of steps, and the bytes that they read and write.
     fn given(&self, steps: std::ops::Range<usize>) -> [u64; 3] {
         let count = steps.len() as u64;
         let add = |[n, read, written]: [u64; 3], bytes: (u64, u64)| {
@@ -73,12 +74,12 @@ impl Executable {
         self.steps[steps].iter().map(|s| s.bytes).fold([count, 0, 0], add)
     }
 
-    /// A command by itself: its tensors as the backend sees them.
+    /// Describes a single command by its tensors, as the backend sees them.
     fn command_alone(&self, number: usize) -> Task {
         let step = &self.steps[number];
         let tensor = |tensor: &Tensor| {
             let rank = tensor.dl.ndim as usize;
-            // SAFETY: the sizes are the executable's own, as many as the rank says.
+            // SAFETY: the sizes belong to the executable. There are as many as the rank.
             let sizes = unsafe { std::slice::from_raw_parts(tensor.dl.shape, rank) };
             let dtype = Dtype::from_dl_with(tensor.dl.dtype, tensor.flags.into());
             (sizes.iter().map(|n| *n as usize).collect(), dtype.unwrap_or(Dtype::Uint8))
