@@ -8,7 +8,7 @@ use core::ffi::c_void;
 use ultramarine_abi::interface::memory::{self, ForeignMemory, MemoryInterface};
 use ultramarine_abi::{Status, status};
 
-/// A kind of memory as errors name it.
+/// Name of a kind of memory, for errors.
 fn kind_name(kind: u32) -> &'static str {
     match kind {
         memory::kind::HOST => "host memory",
@@ -21,16 +21,16 @@ fn kind_name(kind: u32) -> &'static str {
 }
 
 impl DeviceState {
-    /// The backend's interface for memory of other libraries, while it may be called.
+    /// Returns the backend's interface for foreign memory, while it may be called.
     pub fn memory_interface(&self) -> Option<MemoryInterface> {
         shutdown::ended().is_none().then(|| self.interface(memory::INTERFACE))?
     }
 
-    /// A buffer over memory of somebody else: its handle, and its address for the host or NULL.
-    /// Unless this fails, the backend calls `release` when the buffer is freed.
+    /// Makes a buffer over foreign memory. Returns its handle, and its address for the host or
+    /// NULL. On success, the backend calls `release` when the buffer is freed.
     ///
     /// # Errors
-    /// [`Error::BufferDevice`] where the backend does not take it.
+    /// [`Error::BufferDevice`] if the backend does not accept the memory.
     pub fn import(&self, block: &ForeignMemory) -> Result<(*mut c_void, *mut u8)> {
         shutdown::check(self)?;
         let import = self.memory_interface().filter(|i| i.imports >> block.kind & 1 == 1);
@@ -49,11 +49,11 @@ impl DeviceState {
         Ok((handle, pointer))
     }
 
-    /// A buffer described as memory of a kind. The caller keeps the buffer and calls `release`
-    /// afterwards.
+    /// Describes a buffer as memory of a kind. The caller keeps the buffer alive, and calls
+    /// `release` afterwards.
     ///
     /// # Errors
-    /// [`Error::BufferDevice`] where the backend does not give it.
+    /// [`Error::BufferDevice`] if the backend cannot describe it.
     pub fn export(&self, buffer: &Buffer, kind: u32) -> Result<ForeignMemory> {
         shutdown::check(self)?;
         let export = self.memory_interface().filter(|i| i.exports >> kind & 1 == 1);
@@ -70,10 +70,10 @@ impl DeviceState {
         Ok(block)
     }
 
-    /// Keeps a consumer's stream alive, where the backend can: else `None`.
+    /// Keeps a consumer's stream alive. `None` if the backend does not support this.
     ///
     /// # Errors
-    /// The backend's own, for what is no stream of its device.
+    /// Those of the backend, if `foreign` is not a stream of its device.
     pub fn retain_foreign(&'static self, foreign: u64) -> Result<Option<RetainedStream>> {
         shutdown::check(self)?;
         let Some(MemoryInterface {
@@ -100,7 +100,7 @@ impl DeviceState {
         )
     }
 
-    /// Turns the backend's errors about memory into errors of the device, unless memory ran out.
+    /// Converts the backend's errors about memory to errors of the device, unless memory ran out.
     fn explain(&self, op: &str, code: Status, outcome: Result<()>) -> Result<()> {
         outcome.map_err(|e| match (code, e) {
             (status::OUT_OF_MEMORY | status::FORKED, e) => e,
@@ -113,7 +113,7 @@ impl DeviceState {
     }
 }
 
-/// A stream of another library that its backend keeps alive.
+/// A foreign stream that the backend keeps alive.
 pub struct RetainedStream {
     device: &'static DeviceState,
     native: u64,
@@ -122,14 +122,14 @@ pub struct RetainedStream {
 impl Drop for RetainedStream {
     fn drop(&mut self) {
         if let Some(release) = self.device.memory_interface().and_then(|i| i.release_foreign) {
-            // SAFETY: the device is open; it was retained once for this.
+            // SAFETY: the device is open, and the stream was retained once for this object.
             unsafe { release(self.device.handle, self.native) }
         }
     }
 }
 
 impl DeviceStream {
-    /// The backend's own stream behind this, if others can wait for it and it for them.
+    /// Returns the backend's native stream, if foreign streams can wait for it, and it for them.
     pub fn native(&self) -> Option<u64> {
         let interface = self.device.memory_interface()?;
         let crossing = interface.wait_foreign.is_some() && interface.signal_foreign.is_some();
@@ -141,7 +141,8 @@ impl DeviceStream {
     /// Makes the backend's stream wait for a foreign one.
     ///
     /// # Safety
-    /// `stream` is what [`DeviceStream::submit`] gives to its call, which is under way.
+    /// `stream` is the argument that [`DeviceStream::submit`] passes to its `call`, and that call
+    /// is running.
     ///
     /// # Errors
     /// The backend's own.
@@ -156,8 +157,8 @@ impl DeviceStream {
 }
 
 impl Use {
-    /// Makes a foreign native stream wait until the device has completed this use, whether or not
-    /// it failed. Where that cannot be, the host waits.
+    /// Makes a foreign native stream wait until the device has completed this use, successfully or
+    /// not. If the backend does not support this, the host waits.
     pub fn signal(&self, foreign: u64) -> Result<()> {
         let device = self.stream.device;
         if self.stream.knows_confirmed(self.number) {
@@ -165,7 +166,7 @@ impl Use {
         }
         let signal = device.memory_interface().and_then(|i| i.signal_foreign);
         let (Some(signal), false) = (signal, self.stream.event().is_null()) else {
-            // Failures are raised to those who want the values.
+            // Ignore failures: they are raised where the values are needed.
             let _ = self.wait();
             return Ok(());
         };

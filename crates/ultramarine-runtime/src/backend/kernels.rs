@@ -1,6 +1,6 @@
-//! Kernel tables. Every device has its backend's own; on cpu:0 plugins of device type CPU
-//! lie over it: they are asked first, and what they refuse falls through to the built-in
-//! kernels. Memory, streams and threads stay the host's.
+//! Kernel tables. Every device has the table of its backend. Plugins of device type CPU can overlay
+//! cpu:0: their kernels are tried first, and if they refuse an operation, the built-in kernels run.
+//! Memory, streams and threads remain those of the host.
 
 use super::{counts::OpCounters, interface_of};
 use crate::error::{Error, Result};
@@ -13,30 +13,30 @@ use ultramarine_abi::{
     fused::{AnchoredInterface, FusedInterface},
 };
 
-/// A table of kernels: the functions of a backend that make plans and run commands. A device has
-/// its backend's own; overlays of cpu:0 have one each.
+/// A kernel table: the functions of a backend that make plans and run commands. A device has the
+/// table of its backend. Each overlay of cpu:0 has a table too.
 pub struct Kernels {
     /// The backend's name.
     pub backend: String,
     /// Its variant, or empty.
     pub variant: String,
-    /// Its score; overlays are asked from high to low.
+    /// Its score. Overlays are tried in descending order of scores.
     pub score: u32,
     pub table: abi::BackendTable,
     pub handle: *mut c_void,
-    /// The backend's own index of the device, which DLPack calls its id.
+    /// The backend's index of the device, which is DLPack's device id.
     pub ordinal: i32,
     pub fused: Option<FusedInterface>,
     /// For fused programs with an anchor.
     pub anchored: Option<AnchoredInterface>,
-    /// Most instructions and inputs of a fused program.
+    /// Limits on the instructions and inputs of a fused program.
     pub fused_limits: (u32, u32),
     /// Counts of the operations that it ran.
     pub counts: OpCounters,
 }
 
-// SAFETY: the handle is only passed to the table's functions, which the contract lets us
-// call from the threads we call them from.
+// SAFETY: the handle is only passed to the table's functions, and only on threads on which the ABI
+// allows these calls.
 unsafe impl Send for Kernels {}
 // SAFETY: as above.
 unsafe impl Sync for Kernels {}
@@ -68,15 +68,14 @@ impl Kernels {
         }))
     }
 
-    /// Returns true if the table takes fused programs of this size.
+    /// Returns true if the table accepts fused programs of this size.
     pub fn takes_programs(&self, instructions: u32, inputs: u32) -> bool {
         self.fused.is_some() && instructions <= self.fused_limits.0 && inputs <= self.fused_limits.1
     }
 }
 
-/// A device's tables, in the order in which they are asked. Readers take no lock, so that a
-/// forked child always finds a whole list; lists that were replaced are leaked, of which
-/// there are as many as overlays.
+/// A device's tables, in the order in which they are tried. Readers take no lock, so that a forked
+/// child always finds a complete list. Replaced lists are leaked; there are as many as overlays.
 pub struct KernelList(AtomicPtr<Vec<&'static Kernels>>);
 
 impl KernelList {
@@ -84,14 +83,14 @@ impl KernelList {
         KernelList(AtomicPtr::new(Box::into_raw(Box::new(vec![own]))))
     }
 
-    /// The tables of now.
+    /// Returns the current tables.
     #[inline]
     pub fn get(&self) -> &'static [&'static Kernels] {
-        // SAFETY: a list that was leaked whole before it was stored, and never changes.
+        // SAFETY: the list was complete when it was stored, is leaked, and never changes.
         unsafe { &*self.0.load(Ordering::Acquire) }
     }
 
-    /// The device's own table, if no overlay is asked before it.
+    /// Returns the device's own table, if there are no overlays.
     #[inline]
     pub fn alone(&self) -> Option<&'static Kernels> {
         match self.get() {
@@ -100,7 +99,7 @@ impl KernelList {
         }
     }
 
-    /// Puts an overlay before the device's own table, which is the last.
+    /// Inserts an overlay before the device's own table, which is the last.
     fn insert(&self, kernels: &'static Kernels) {
         loop {
             let old = self.0.load(Ordering::Acquire);
@@ -119,13 +118,13 @@ impl KernelList {
     }
 }
 
-/// Lays a plugin of device type CPU over the built-in kernels of cpu:0. Its table has been
-/// filled by its entry point and checked for its version; the first of its devices is
-/// opened. Arrays stay valid, and plans are made anew.
+/// Overlays the built-in kernels of cpu:0 with a plugin of device type CPU. The plugin's entry
+/// point has filled the table, and the version was checked. This opens the first of the plugin's
+/// devices. Arrays stay valid, and plans are made again.
 ///
 /// # Errors
-/// [`Error::Runtime`] when it is no plugin for the CPU, lacks a function, has no device, or
-/// does not compute in host memory before `submit` returns.
+/// [`Error::Runtime`] if the plugin is not for the CPU, lacks a function, has no device, or does
+/// not finish computing in host memory before `submit` returns.
 pub fn overlay(table: abi::BackendTable, name: &str, variant: &str, score: u32) -> Result<()> {
     let refuse = |why: &str| Err(Error::Runtime(format!("backend {name} {why}").into()));
     if table.device_type != device_type::CPU {
@@ -146,7 +145,7 @@ pub fn overlay(table: abi::BackendTable, name: &str, variant: &str, score: u32) 
     let mut info: abi::DeviceInfo = unsafe { std::mem::zeroed() };
     info.size = size_of::<abi::DeviceInfo>() as u32;
     let (mut handle, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
-    // SAFETY: the places for the answers are valid, index 0 is below the count.
+    // SAFETY: the places for the results are valid, and index 0 is below the count.
     let code = unsafe { info_of(table.backend, 0, &mut info, &mut error) };
     host_table::check("device_info", code, error)?;
     if info.synchronous == 0 || info.host_memory == 0 {

@@ -1,8 +1,8 @@
-//! The backends: each a contract table, reached through nothing else.
+//! The backends. Each is a table of functions, which is the only way to call it.
 //!
-//! The CPU backend is linked in and registered like any other; a statically
-//! linked GPU backend registers with [`register`]. Nothing is ever unloaded, so
-//! device states live for the rest of the process.
+//! The CPU backend is linked in, and registered like any other. A statically linked GPU backend is
+//! registered by [`register`]. Nothing is ever unloaded, so device states live until the process
+//! ends.
 
 pub mod buffer;
 mod call;
@@ -58,7 +58,7 @@ use ultramarine_abi::{self as abi, Status, dlpack::DLDevice, status};
 use upload::Upload;
 
 /// An open device of a backend: its kernel tables, plans, streams and memory. The registry keeps it
-/// for as long as the process lives; [`crate::devices::get`] finds it.
+/// until the process ends; [`crate::devices::get`] finds it.
 pub struct DeviceState {
     /// Its global name.
     pub device: Device,
@@ -69,37 +69,37 @@ pub struct DeviceState {
     table: abi::BackendTable,
     handle: *mut c_void,
     streams: Streams,
-    /// For copies without a stream, one at a time.
+    /// The lock for copies without a stream.
     copies: Mutex<()>,
-    /// Bytes of dropped buffers that commands still use.
+    /// Bytes of dropped buffers that commands may still use.
     pending_bytes: AtomicUsize,
     info: abi::DeviceInfo,
     /// The tables that make plans and run commands.
     kernels: KernelList,
-    /// True if fused programs are taken.
+    /// True if the device accepts fused programs.
     fused: bool,
     plans: PlanCache,
-    /// Kernels that users gave, in source form.
+    /// Compiled kernels of users.
     user_kernels: user_kernel::UserKernels,
     memory: MemoryCounters,
-    /// Memory in the order of streams, where the backend has it and runs ahead.
+    /// Memory in the order of streams, if the backend has it and runs asynchronously.
     stream_memory: Option<StreamMemory>,
-    /// Recordings of commands, where the backend has them.
+    /// Recordings of commands, if the backend has them.
     replay: Option<ReplayFunctions>,
-    /// Timestamps, where the backend has them.
+    /// Timestamps, if the backend has them.
     timing: Option<Timing>,
-    /// Memory for uploads, where the backend lends it.
+    /// Memory for uploads, if the backend lends it.
     upload: Option<Upload>,
 }
 
-// SAFETY: the handle is only passed to the backend's functions, which the
-// contract lets us call from the threads we call them from.
+// SAFETY: the handle is only passed to the backend's functions, and only on threads on which the
+// ABI allows these calls.
 unsafe impl Send for DeviceState {}
 // SAFETY: as above.
 unsafe impl Sync for DeviceState {}
 
 impl DeviceState {
-    /// The state of an open device, for the rest of the process.
+    /// Makes the state of an open device. It is never freed.
     fn leak(
         backend: &start::Started,
         index: u32,
@@ -140,8 +140,8 @@ impl DeviceState {
         matches!(self.device.kind, DeviceType::Cpu)
     }
 
-    /// Returns true if its kernels are the built-in ones of the host, with no overlay and no layer before them: more is known of
-    /// them than the contract promises.
+    /// Returns true if the kernels are the host's built-in ones, without overlays and validation
+    /// layer. More is known about these kernels than the ABI guarantees.
     #[inline]
     pub fn has_built_in_kernels(&self) -> bool {
         static VALIDATED: OnceLock<bool> = OnceLock::new();
@@ -156,34 +156,37 @@ impl DeviceState {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// The properties that it declares: its name, bytes of memory and of the largest buffer (0: unknown).
+    /// Returns the declared properties: name, bytes of memory, bytes of the largest buffer (0:
+    /// unknown).
     #[inline]
     pub fn properties(&self) -> (String, u64, u64) {
         (self.description(), self.info.memory, self.info.max_buffer)
     }
 
-    /// Returns true if arrays of a dtype can lie in its memory. A backend that does not declare its dtypes takes all.
+    /// Returns true if the device's memory can hold arrays of a dtype. A backend that does not
+    /// declare its dtypes accepts all.
     #[inline]
     pub fn stores(&self, dtype: crate::Dtype) -> bool {
-        // Numbers that are only stored are bytes there.
+        // On a device, elements of storage dtypes are bytes.
         let dtype = if dtype.is_storage() { crate::Dtype::Uint8 } else { dtype };
         self.info.dtypes_storage == 0 || self.info.dtypes_storage >> dtype as u32 & 1 == 1
     }
 
-    /// Most instructions of a fused program; 0 when the backend takes none.
+    /// Limit on the instructions of a fused program. 0 if the backend accepts none.
     #[inline]
     pub fn fused_limit(&self) -> usize {
         if self.fused { self.info.fused_max_instructions as usize } else { 0 }
     }
 
-    /// Returns true if fused programs with an anchor may be taken: by all of the device's tables, or those of the
-    /// operation itself in an overlay would not be asked.
+    /// Returns true if fused programs with an anchor can be used. All tables of the device must
+    /// support them, because otherwise an overlay's kernel for the anchor's operation would be
+    /// skipped.
     #[inline]
     pub fn takes_anchors(&self) -> bool {
         self.kernels.get().iter().all(|k| k.fused.is_some() && k.anchored.is_some())
     }
 
-    /// Most inputs of a fused program.
+    /// Limit on the inputs of a fused program.
     #[inline]
     pub fn fused_inputs(&self) -> usize {
         self.info.fused_max_inputs as usize
@@ -200,7 +203,7 @@ impl DeviceState {
         self.info.flags & abi::device_flag::WAITS_IN_COMMANDS != 0
     }
 
-    /// Returns true if equal commands give equal bits.
+    /// Returns true if equal commands give bitwise identical results.
     #[inline]
     pub fn is_deterministic(&self) -> bool {
         self.info.flags & abi::device_flag::DETERMINISTIC != 0
@@ -215,8 +218,8 @@ impl DeviceState {
 /// The table of an optional interface, if a backend has it.
 fn interface_of<T: Copy>(table: &abi::BackendTable, id: &CStr) -> Option<T> {
     let interface = table.interface?;
-    // SAFETY: a NUL-terminated id; the answer is NULL or a static struct that begins
-    // with its size, and all-zero is a valid interface table.
+    // SAFETY: the id is NUL-terminated. The result is NULL or a static struct that begins with its
+    // size, and all-zero is a valid interface table.
     unsafe { abi::read_sized(interface(table.backend, id.as_ptr()) as *const T) }
 }
 

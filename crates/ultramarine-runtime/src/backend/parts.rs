@@ -1,4 +1,5 @@
-//! Copies of parts of buffers that a job has made on its device, for the tasks of the job that read the same part.
+//! Copies of parts of buffers that a job made on its device. Later tasks of the job that read the
+//! same part use them.
 
 use super::{buffer::BufferRef, value::Value};
 use crate::dtype::Dtype;
@@ -6,11 +7,11 @@ use crate::shape::{Shape, Strides};
 use std::cell::RefCell;
 use std::ops::Range;
 
-/// Most parts that a job keeps.
+/// Limit on the parts that a job keeps.
 const MOST: usize = 8;
 
 struct Part {
-    /// The original. It is held, so that nothing writes over it meanwhile.
+    /// The original. It is held, so that nothing overwrites it meanwhile.
     source: BufferRef,
     copy: BufferRef,
     content: Content,
@@ -18,7 +19,7 @@ struct Part {
 
 /// The part of the original that a copy holds.
 enum Content {
-    /// The bytes of a range.
+    /// The bytes of this range.
     Range(Range<usize>),
     /// The elements of a view without gaps, with these strides.
     Packed(View, Strides),
@@ -40,7 +41,7 @@ impl View {
     }
 }
 
-/// The parts that a job keeps: the last few, until it ends.
+/// The last few parts that a job used. They are kept until the job ends.
 #[derive(Default)]
 pub(super) struct Parts(RefCell<Vec<Part>>);
 
@@ -50,7 +51,7 @@ impl Parts {
         parts.iter().filter(|p| std::ptr::eq(&*p.source, &**source)).find_map(f)
     }
 
-    /// A value in a copy of its buffer that has the bytes of `range`, if there is one.
+    /// Returns a value in a copy that has the bytes of `range`, if there is such a copy.
     pub fn find_range(&self, value: &Value, range: &Range<usize>) -> Option<Value> {
         self.find(&value.buffer, |part| match &part.content {
             Content::Range(r) if r.start <= range.start && range.end <= r.end => Some(Value {
@@ -62,7 +63,7 @@ impl Parts {
         })
     }
 
-    /// The packed copy of a value with this shape and dtype, if there is one.
+    /// Returns the packed copy of a value with this shape and dtype, if it exists.
     pub fn find_packed(&self, value: &Value, shape: &[usize], dtype: Dtype) -> Option<Value> {
         let wanted = View::of(value, shape, dtype);
         self.find(&value.buffer, |part| match &part.content {
@@ -73,12 +74,12 @@ impl Parts {
         })
     }
 
-    /// Keeps the copy of a range of a value's buffer, in place of the oldest one.
+    /// Keeps the copy of a range of a value's buffer. It replaces the oldest copy.
     pub fn keep_range(&self, value: &Value, range: Range<usize>, copy: &BufferRef) {
         self.keep(value, Content::Range(range), copy);
     }
 
-    /// Keeps the packed copy of a value likewise.
+    /// Keeps the packed copy of a value. It replaces the oldest copy.
     pub fn keep_packed(&self, value: &Value, shape: &[usize], dtype: Dtype, copy: &Value) {
         let content = Content::Packed(View::of(value, shape, dtype), copy.strides.clone());
         self.keep(value, content, &copy.buffer);

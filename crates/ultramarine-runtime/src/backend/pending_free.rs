@@ -1,4 +1,5 @@
-//! Deferred free: what a backend gave and a command may still use is freed once the device has completed its last use.
+//! Deferred free: an object of a backend that a command may still use is freed once the device has
+//! completed its last use.
 
 use super::{
     DeviceState, buffer::Use, device_stream::DeviceStream, executable::Held, kernels::Kernels,
@@ -26,7 +27,7 @@ pub enum PendingFree {
 // SAFETY: handles of buffers, plans and kernels may be freed by any thread.
 unsafe impl Send for PendingFree {}
 
-/// The last of these uses, if all are of one stream of the device.
+/// Returns the last of these uses, if all are on one stream of the device.
 fn one_stream<'a>(uses: &'a [Use], device: &DeviceState) -> Option<&'a Use> {
     let last = uses.iter().max_by_key(|u| u.number)?;
     let same = |u: &Use| std::ptr::eq(u.stream, last.stream);
@@ -43,28 +44,30 @@ impl PendingFree {
         }
     }
 
-    /// Frees a buffer whose open uses are on one stream in whose order the backend frees memory; `false` if it is none.
+    /// Frees a buffer in the order of a stream, if all its open uses are on that stream and the
+    /// backend supports this. Returns `false` otherwise.
     fn free_in_order(&self) -> bool {
         if let PendingFree::Buffer(device, handle, bytes @ 1.., uses) = self
             && device.has_stream_memory()
             && let Some(last) = one_stream(uses, device)
         {
-            // Known before anybody can have the memory.
+            // Set this before another thread can get the memory.
             raise(&last.stream.freed, last.number);
             return device.free_in_order(last.stream, *handle, *bytes);
         }
         false
     }
 
-    /// Frees it now if every use is completed, or if the open ones are on one stream in whose order the backend frees
-    /// memory; else it is queued until the device completes the last of them.
+    /// Frees the object now if all uses are complete, or if the open uses are on one stream in
+    /// whose order the backend frees memory. Otherwise the object is queued until the device has
+    /// completed the last use.
     pub fn release(mut self) {
         self.uses().retain(|u| !u.stream.knows_completed(u.number));
         if self.free_in_order() {
             return;
         }
         if self.uses().len() > 1 {
-            // Most often only one has not: an upload is long over.
+            // Usually only one use is open, because uploads completed long ago.
             self.uses().retain(|u| {
                 u.stream.look(u.number);
                 !u.stream.knows_completed(u.number)
@@ -98,7 +101,7 @@ impl DeviceStream {
         let completed = self.completed.load(Ordering::Acquire);
         loop {
             let mut pending_frees = lock(&self.pending_frees);
-            // Nearly in order; what lies behind something later waits with it.
+            // The queue is almost sorted. An entry after a later number waits with that one.
             let Some((_, pending)) = pending_frees.pop_front_if(|(number, _)| *number <= completed)
             else {
                 return;
@@ -121,7 +124,7 @@ impl DeviceState {
     }
 }
 
-/// Gives a plan back once nothing that was submitted can use it.
+/// Releases a plan once no submitted work can use it.
 pub(super) fn free_plan(kernels: &'static Kernels, raw: *mut c_void) {
     if raw.is_null() {
         return;
@@ -138,14 +141,14 @@ pub(super) fn free_plan(kernels: &'static Kernels, raw: *mut c_void) {
     PendingFree::Plan(kernels, raw, uses).release();
 }
 
-/// Likewise a user's kernel.
+/// Releases a user's kernel once no submitted work can use it.
 pub(super) fn free_kernel(device: &'static DeviceState, kernel: Compiled) {
     if shutdown::ended().is_none() {
         PendingFree::Kernel(kernel, device.all_uses()).release();
     }
 }
 
-/// Likewise a recording.
+/// Releases a recording once no submitted work can use it.
 pub(super) fn free_recording(recording: Held) {
     if shutdown::ended().is_none() {
         let uses = recording.arena.uses();
@@ -155,7 +158,7 @@ pub(super) fn free_recording(recording: Held) {
 
 fn release_plan(kernels: &Kernels, raw: *mut c_void) {
     if let Some(release) = kernels.table.plan_release {
-        // SAFETY: made by this table's device, released once, and no command uses it.
+        // SAFETY: this table's device made the plan, it is released once, and no command uses it.
         unsafe { release(kernels.handle, raw) };
     }
 }

@@ -1,4 +1,4 @@
-//! Plans: prepared once per op, dtypes, ranks and layout classes.
+//! Plans. A plan is prepared once for each combination of op, dtypes, ranks and layout classes.
 
 use super::{DeviceState, call::Operand, is_refusal, kernels::Kernels, pending_free, shutdown};
 use crate::{dtype::Dtype, error::Result, host_table, log, shape, sync::lock};
@@ -14,13 +14,13 @@ use ultramarine_abi::{
     layout, status,
 };
 
-/// The properties that a plan depends on, as words. Sizes and values are never among them.
+/// The properties that a plan depends on, as words. Sizes and values are never included.
 pub type PlanKey = SmallVec<[u64; 16]>;
 
-/// Plans kept per device before the cache starts afresh.
+/// Limit on the plans of a device. When it is reached, the cache is cleared.
 const MAX_PLANS: usize = 8192;
 
-/// A hash for keys of our own making, where nobody attacks.
+/// A hash for internal keys, which need no protection against attacks.
 #[derive(Default)]
 pub struct WordHasher(u64);
 
@@ -50,16 +50,17 @@ impl Hasher for WordHasher {
 /// A backend's plan for an operation, or its refusal. Both are cached by operation, dtypes, ranks
 /// and layouts.
 pub struct Plan {
-    /// The table that made it: commands and the release go there.
+    /// The table that made the plan. Commands and the release use this table.
     pub kernels: &'static Kernels,
     pub raw: *mut c_void,
-    /// OK, UNSUPPORTED, NEEDS_CONTIGUOUS, or NOT_YET, which is not kept.
+    /// OK, UNSUPPORTED, NEEDS_CONTIGUOUS, or NOT_YET, which is not cached.
     pub status: Status,
-    /// The op writes over parts of its first input, in the input's own memory where that is the output's.
+    /// True if the op overwrites parts of its first input. It works in place if input and output
+    /// share their memory.
     pub updates: bool,
 }
 
-// SAFETY: plans may be used by many threads at once by contract.
+// SAFETY: by the ABI, several threads may use a plan at once.
 unsafe impl Send for Plan {}
 // SAFETY: as above.
 unsafe impl Sync for Plan {}
@@ -75,7 +76,7 @@ type Map = HashMap<PlanKey, Arc<Plan>, BuildHasherDefault<WordHasher>>;
 #[derive(Default)]
 struct Cached {
     map: Map,
-    /// Grows when the cache is dropped.
+    /// Incremented when the cache is cleared.
     generation: u64,
 }
 
@@ -91,14 +92,14 @@ impl PlanCache {
             }
             cached.generation
         };
-        // Made without the lock: preparing may compile for a while.
+        // Without the lock, because preparing may compile for a while.
         let plan = Arc::new(make()?);
         if plan.status == status::NOT_YET {
             return Ok(plan);
         }
         let mut cached = lock(&self.0);
         if cached.generation != generation {
-            // Made from tables that are no longer all there are: for this once.
+            // The list of tables has changed since, so the plan is used only once.
             return Ok(plan);
         }
         if cached.map.len() >= MAX_PLANS {
@@ -111,7 +112,7 @@ impl PlanCache {
         lock(&self.0).generation
     }
 
-    /// Forgets all plans; those in use live until their use ends.
+    /// Forgets all plans. Plans in use live until their use ends.
     #[inline]
     pub fn clear(&self) {
         let mut cached = lock(&self.0);
@@ -130,12 +131,12 @@ fn layout_of(t: &Operand<'_>) -> u32 {
     }
 }
 
-/// A tensor as a word of the key.
+/// Encodes a tensor as a word of the key.
 fn word(dtype: Dtype, ndim: usize, layout: u32) -> u64 {
     (dtype as u64) << 32 | (ndim as u64) << 8 | layout as u64
 }
 
-/// A tensor as `prepare` is told of it.
+/// Describes a tensor for `prepare`.
 fn description(dtype: Dtype, ndim: usize, layout: u32) -> TensorDesc {
     TensorDesc {
         size: size_of::<TensorDesc>() as u32,
@@ -145,7 +146,7 @@ fn description(dtype: Dtype, ndim: usize, layout: u32) -> TensorDesc {
     }
 }
 
-/// Descriptions of tensors, which only a plan that is not known yet needs.
+/// Describes tensors. This is needed only if the plan is not cached yet.
 fn describe<'a>(tensors: impl Iterator<Item = &'a Operand<'a>>) -> Descriptions {
     tensors.map(|t| description(t.dtype, t.shape.len(), layout_of(t))).collect()
 }
@@ -169,8 +170,8 @@ pub fn words_of<A: Copy>(plain: &A) -> SmallVec<[u64; 8]> {
     words
 }
 
-/// The answer of a table's `prepare`: a plan, or that it wants another layout. `None`: it
-/// has no kernel.
+/// Returns the result of a table's `prepare`: a plan, or a request for another layout. `None` if
+/// the table has no kernel.
 fn finish(
     kernels: &'static Kernels,
     code: Status,
@@ -178,7 +179,7 @@ fn finish(
     raw: *mut c_void,
 ) -> Result<Option<Plan>> {
     if is_refusal(code) || code == status::NOT_YET {
-        // The words of a refusal are dropped: another way is tried.
+        // The message of a refusal is dropped, because another candidate is tried.
         let _ = host_table::check("prepare", code, error);
     } else {
         host_table::check("prepare", code, error)?;
@@ -187,12 +188,13 @@ fn finish(
 }
 
 impl DeviceState {
-    /// A number that grows when all plans are forgotten, because there are other tables to ask.
+    /// A number that increases when all plans are forgotten because the list of tables changed.
     pub fn plan_generation(&self) -> u64 {
         self.plans.generation()
     }
 
-    /// The first plan that one of the device's tables makes; from the last, a refusal.
+    /// Returns the first plan that a table of the device makes. If no table makes one, the last
+    /// table's refusal.
     fn first(
         &self,
         mut make: impl FnMut(&'static Kernels) -> Result<Option<Plan>>,
@@ -207,7 +209,7 @@ impl DeviceState {
             match make(kernels) {
                 Ok(Some(plan)) => return Ok(plan),
                 Ok(None) => refused = Some(kernels),
-                // An overlay that fails does not take the built-in kernels with it.
+                // If an overlay fails, try the built-in kernels.
                 Err(error) if i + 1 < list.len() => {
                     let text = format!(
                         "backend {} made no plan, so the next one is asked: {error}",
@@ -232,7 +234,7 @@ impl DeviceState {
     /// The plan for one op.
     ///
     /// # Safety
-    /// `attributes` is the op's attribute struct, and `words` holds the same.
+    /// `attributes` is the op's attribute struct, and `words` holds the same attributes.
     pub(super) unsafe fn plan(
         &'static self,
         op: OpId,
@@ -277,9 +279,9 @@ impl DeviceState {
     }
 
     /// The plan for an op with `n` inputs.
-    ///
     /// # Safety
-    /// `attributes` is the op's attribute struct; `key` holds the same, and the descriptions that `tensors` gives.
+    /// `attributes` is the op's attribute struct. `key` holds the same attributes, and the
+    /// descriptions that `tensors` returns.
     unsafe fn plan_of(
         &'static self,
         op: OpId,
@@ -307,7 +309,7 @@ impl DeviceState {
                     &mut error,
                 )
             };
-            // Copies cannot help where there is nothing to copy, nor a copy itself.
+            // Copies cannot help if no input has gaps, or if the op is a copy.
             let copies =
                 op != ops::COPY && descs[..n].iter().any(|d| d.layout != layout::CONTIGUOUS);
             let plan = finish(kernels, code, error, raw)?;
@@ -321,7 +323,8 @@ impl DeviceState {
         })
     }
 
-    /// The plan for a fused program, which may have an anchor; `key` holds both in words.
+    /// Returns the plan for a fused program, which may have an anchor. `key` holds the words of
+    /// both.
     pub(super) fn fused_plan(
         &'static self,
         program: &Program,
@@ -354,7 +357,7 @@ impl DeviceState {
                     _ => return Ok(None),
                 }
             };
-            // No contiguous copies are made for a program: the next table is asked.
+            // For a program, no contiguous copies are made; the next table is tried.
             let usable = |p: &Plan| matches!(p.status, status::OK | status::NOT_YET);
             Ok(finish(kernels, code, error, raw)?.filter(usable))
         };

@@ -1,4 +1,4 @@
-//! The registration lock: one registration or load at a time, usable after a fork.
+//! The registration lock. It allows one registration or load at a time, and works after a fork.
 
 use crate::error::{Error, Result};
 use crate::fork::{self, ForkStage, Hook};
@@ -13,15 +13,15 @@ static FREE: Condvar = Condvar::new();
 
 /// The right to change the registry, released when dropped.
 ///
-/// No lock is held meanwhile: what plugins do in their init takes as long as it takes, and a
-/// process may fork during it. In the child no other thread's registration goes on.
+/// No mutex is held meanwhile, because the init of a plugin may take any time, and the process may
+/// fork during it. In the child, the registrations of other threads do not continue.
 pub struct Registration(());
 
 impl Registration {
     /// Waits for the registration lock.
     ///
     /// # Errors
-    /// [`Error::Runtime`] where this thread holds it already: from within a filter or a plugin.
+    /// [`Error::Runtime`] if this thread holds the lock already, as in a filter or a plugin.
     pub fn begin() -> Result<Registration> {
         register_fork_hook();
         let me = std::thread::current().id();
@@ -36,7 +36,7 @@ impl Registration {
         Ok(Registration(()))
     }
 
-    /// True if this thread holds the lock.
+    /// Returns true if this thread holds the lock.
     #[cfg(feature = "loader")]
     pub fn is_held_here() -> bool {
         *lock(&OWNER) == Some(std::thread::current().id())
@@ -66,7 +66,8 @@ static FORK_HOOK: Hook = Hook {
         let Some(mut owner) = fork::take(&HELD) else {
             return;
         };
-        // Only the calling thread is left: a registration of any other is over.
+        // Only the forking thread exists in the child, so a registration by any other thread is
+        // over.
         let me = std::thread::current().id();
         if owner.is_some_and(|owner| owner != me) {
             *owner = None;
@@ -74,7 +75,7 @@ static FORK_HOOK: Hook = Hook {
     },
 };
 
-/// Has devices and the registration lock seen to at forks.
+/// Registers the fork hook for devices and the registration lock.
 pub fn register_fork_hook() {
     fork::register(ForkStage::Backends, &FORK_HOOK);
 }

@@ -1,9 +1,9 @@
 //! The registry: which backend serves which device.
 //!
-//! GPU devices of all backends share one index space, in which nothing ever moves: backends are
-//! appended, none leaves. Readers take no lock: they see a list that is never changed, and a registration
-//! publishes the next one. So a forked child finds a whole registry, whatever the parent's
-//! threads were doing. Lists that were replaced are leaked: there are as many as registrations.
+//! The GPU devices of all backends share one index space. Indices never change, because backends
+//! are only appended. Readers take no lock: they see an immutable list, and a registration
+//! publishes a new one. Therefore a forked child finds a complete registry, whatever other threads
+//! of the parent were doing. Replaced lists are leaked; there are as many as registrations.
 
 use super::{DeviceState, kernels, registration::Registration, start};
 use crate::device::{Device, DeviceType};
@@ -26,11 +26,11 @@ pub struct BackendInfo {
     pub version: String,
     /// Its score, which is 1 for a backend that is linked in.
     pub score: u32,
-    /// CPU (its kernels stand before the built-in ones on cpu:0) or GPU.
+    /// CPU (an overlay of cpu:0) or GPU.
     pub device_type: DeviceType,
     /// DLPack's number for the type of its devices.
     pub dlpack_device_type: i32,
-    /// The devices it serves.
+    /// The devices that it serves.
     pub devices: Vec<Device>,
     /// The description of each device.
     pub descriptions: Vec<String>,
@@ -38,10 +38,10 @@ pub struct BackendInfo {
     pub path: Option<PathBuf>,
 }
 
-/// A registered backend: what is known of it, and its devices' states.
+/// A registered backend: its properties, and the states of its devices.
 struct Entry {
     info: BackendInfo,
-    /// None for a backend that lies over cpu:0.
+    /// Empty for a backend that overlays cpu:0.
     devices: Vec<&'static DeviceState>,
 }
 
@@ -66,14 +66,14 @@ unsafe extern "Rust" {
 }
 
 static CURRENT: AtomicPtr<Registry> = AtomicPtr::new(std::ptr::null_mut());
-/// The built-in CPU backend: its device, and its entry.
+/// The built-in CPU backend: its device and its entry.
 static HOST: OnceLock<(&'static DeviceState, &'static Entry)> = OnceLock::new();
 
 #[inline]
 fn current() -> &'static Registry {
     static EMPTY: Registry = Registry { entries: Vec::new(), gpus: Vec::new() };
     let current = CURRENT.load(Ordering::Acquire);
-    // SAFETY: NULL, or a registry that was leaked whole before it was published.
+    // SAFETY: NULL, or a registry that was complete when it was published, and is leaked.
     unsafe { current.as_ref() }.unwrap_or(&EMPTY)
 }
 
@@ -91,7 +91,7 @@ fn host_entry() -> &'static Entry {
 fn start_host() -> (&'static DeviceState, &'static Entry) {
     let started = match start::start(built_in_backend(), None) {
         Ok(started) => started,
-        // The linked-in backend cannot fail to open; without it nothing works.
+        // The linked-in backend cannot fail to open, and nothing works without it.
         Err(refusal) => unreachable!("the CPU backend does not start: {refusal:?}"),
     };
     match started.info(0).and_then(|info| started.open(0, info, Device::CPU)) {
@@ -100,16 +100,16 @@ fn start_host() -> (&'static DeviceState, &'static Entry) {
     }
 }
 
-/// The states of all GPUs that are there.
+/// Returns the states of all registered GPUs.
 #[inline]
 pub fn gpus() -> &'static [&'static DeviceState] {
     &current().gpus
 }
 
-/// The state of a registered device. Loads nothing: see [`crate::devices::get`].
+/// Returns the state of a registered device. It loads no backends; see [`crate::devices::get`].
 ///
 /// # Errors
-/// [`Error::Value`] when no loaded backend has it.
+/// [`Error::Value`] if no loaded backend has the device.
 #[inline]
 pub fn registered(device: Device) -> Result<&'static DeviceState> {
     find(device).ok_or_else(|| unknown(device, ""))
@@ -124,7 +124,7 @@ pub fn find(device: Device) -> Option<&'static DeviceState> {
     }
 }
 
-/// The error of a device that no registered backend has; `hint` says what to do.
+/// Makes the error for a device that no registered backend has. `hint` is the remedy.
 #[cold]
 pub fn unknown(device: Device, hint: &str) -> Error {
     let loaded: Vec<String> = backends()
@@ -137,7 +137,7 @@ pub fn unknown(device: Device, hint: &str) -> Error {
     )
 }
 
-/// Returns the loaded backends, the built-in CPU first. This loads none.
+/// Returns the loaded backends, the built-in CPU first. It does not load backends.
 #[inline]
 pub fn backends() -> Vec<BackendInfo> {
     std::iter::once(host_entry())
@@ -146,7 +146,8 @@ pub fn backends() -> Vec<BackendInfo> {
         .collect()
 }
 
-/// The backend that serves a device (on cpu:0 the built-in one, on which others may lie).
+/// Returns the backend that serves a device. For cpu:0, this is the built-in one, even if there are
+/// overlays.
 #[inline]
 pub fn backend_of(device: &DeviceState) -> Option<BackendInfo> {
     std::iter::once(host_entry())
@@ -155,15 +156,16 @@ pub fn backend_of(device: &DeviceState) -> Option<BackendInfo> {
         .map(|e| e.info.clone())
 }
 
-/// Returns the loaded backend of a name; `None` if there is none. This loads none. The built-in
-/// backend is found last.
+/// Returns the loaded backend of a name, or `None`. It does not load backends. The built-in backend
+/// is found last.
 #[inline]
 pub fn by_name(name: &str) -> Option<BackendInfo> {
     let built_in = || Some(&host_entry().info).filter(|i| i.name == name).cloned();
     loaded(name).or_else(built_in)
 }
 
-/// The libraries that the backend of a file found on this machine, as lines; empty if it has no such report.
+/// Lists the libraries that the backend of a file found on this machine, one per line. Empty if the
+/// backend does not report them.
 #[cfg(feature = "loader")]
 pub fn library_report(path: &std::path::Path) -> Vec<String> {
     let entries = &current().entries;
@@ -175,14 +177,14 @@ pub fn library_report(path: &std::path::Path) -> Vec<String> {
         return Vec::new();
     };
     let mut text = vec![0u8; 16 << 10];
-    // SAFETY: the backend's own pointer, and room for so many bytes.
+    // SAFETY: the pointer is the backend's, and there is room for that many bytes.
     let bytes =
         unsafe { describe(state.table.backend, text.as_mut_ptr().cast(), text.len() as u64) };
     text.truncate(usize::try_from(bytes).unwrap_or(usize::MAX));
     String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()
 }
 
-/// The backend of a name, unless it is the built-in one.
+/// Returns the loaded backend of a name, except the built-in one.
 #[inline]
 pub fn loaded(name: &str) -> Option<BackendInfo> {
     current().entries.iter().find(|e| e.info.name == name).map(|e| e.info.clone())
@@ -208,15 +210,15 @@ fn linked(started: &start::Started) -> BackendInfo {
     }
 }
 
-/// Registers a backend that is linked into the program: its devices follow those
-/// registered before it. One of device type CPU adds no device: it overlays the kernels of cpu:0.
+/// Registers a backend that is linked into the program. Its devices follow those registered before.
+/// A backend of device type CPU adds no device: it overlays the kernels of cpu:0.
 ///
 /// # Safety
-/// `init` obeys the contract of [`abi::BackendInit`].
+/// `init` keeps the contract of [`abi::BackendInit`].
 ///
 /// # Errors
-/// [`Error::Runtime`] with the backend's own words when it does not start, or when
-/// its version of the contract is not ours.
+/// [`Error::Runtime`] with the backend's message if it does not start, or if its ABI version is
+/// incompatible.
 #[inline]
 pub unsafe fn register(init: abi::BackendInit) -> Result<Vec<Device>> {
     let registration = Registration::begin()?;
@@ -225,9 +227,9 @@ pub unsafe fn register(init: abi::BackendInit) -> Result<Vec<Device>> {
     Ok(add(&registration, &started, info, true).map_err(start::StartError::into_error)?.devices)
 }
 
-/// Opens the devices of a started backend and publishes them behind those that are there. One of the
-/// CPU's type has none of its own: its kernels are laid over cpu:0. Unless `duplicates`
-/// are wanted, devices that another backend serves already are left out.
+/// Opens the devices of a started backend, and appends them to the existing devices. A backend of
+/// device type CPU adds no device: it overlays the kernels of cpu:0. Devices that another backend
+/// already serves are left out, unless `duplicates` is set.
 pub fn add(
     _registration: &Registration,
     started: &start::Started,
@@ -266,7 +268,7 @@ pub fn add(
     Ok(entry.info.clone())
 }
 
-/// Returns true if both identities are those of one physical device.
+/// Returns true if both identities belong to the same physical device.
 fn same(a: &abi::DeviceIdentity, b: &abi::DeviceIdentity) -> bool {
     let both = a.known & b.known;
     if both & abi::identity::UUID != 0 {

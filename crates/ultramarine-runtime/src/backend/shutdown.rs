@@ -1,9 +1,11 @@
-//! Where devices may no longer be called: in a forked child, whose drivers' threads stayed behind, and while the process
-//! exits, when drivers may be gone already. There calls are errors that say so, and what would be freed is leaked.
+//! Prevents calls of devices where they are not allowed: in a forked child, where the drivers'
+//! threads are missing, and while the process exits, when drivers may be gone already. Calls then
+//! fail with an error that names the reason, and objects are leaked instead of freed.
 //!
-//! A process that exits goes through two states. `CLOSED`, by [`close`]: devices get no new work, but what they have may be
-//! waited for and read. `EXITING`, in the handler of the C library: no function of a backend is called at all, since
-//! handlers of libraries that were loaded later, and destructors of the thread that exits, have run before.
+//! A process that exits goes through two states. `CLOSED` is set by [`close`]: devices get no new
+//! work, but existing work can be waited for and read. `EXITING` is set in the C library's exit
+//! handler: no function of a backend is called at all, because the handlers of libraries that were
+//! loaded later, and destructors of the exiting thread, have already run.
 
 use super::DeviceState;
 use crate::error::{Error, Result};
@@ -17,13 +19,15 @@ const EXITING: u8 = 3;
 
 static STATE: AtomicU8 = AtomicU8::new(OPEN);
 
-/// Threads that are inside of a backend to have something compiled. Submissions and copies hold a lock instead.
+/// Number of threads that are compiling inside a backend. Submissions and copies hold a lock
+/// instead.
 static COMPILING: AtomicUsize = AtomicUsize::new(0);
 
-/// Longest wait for calls that are under way when the process exits: a kernel that is being compiled.
+/// Limit on the time that the exit of the process waits for running calls, such as the compilation
+/// of a kernel.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Why devices get no new work any more.
+/// Returns the reason why devices get no new work, or `None` if they do.
 #[inline]
 pub fn ended() -> Option<&'static str> {
     match STATE.load(Ordering::SeqCst) {
@@ -35,7 +39,7 @@ pub fn ended() -> Option<&'static str> {
     }
 }
 
-/// Returns true where no function of a backend may be called at all.
+/// Returns true if no function of a backend may be called.
 #[inline]
 pub fn is_gone() -> bool {
     matches!(STATE.load(Ordering::Relaxed), FORKED | EXITING)
@@ -51,7 +55,7 @@ pub fn is_forked() -> bool {
     STATE.load(Ordering::Relaxed) == FORKED
 }
 
-/// An error when the device gets no new work.
+/// Returns an error if the device gets no new work.
 #[inline]
 pub(super) fn check(device: &DeviceState) -> Result<()> {
     match ended() {
@@ -60,7 +64,7 @@ pub(super) fn check(device: &DeviceState) -> Result<()> {
     }
 }
 
-/// As [`check`], for reading and waiting: a closed device may finish what it has.
+/// Checks for reading and waiting: unlike [`check`], it allows a closed device to finish its work.
 pub(super) fn check_wait(device: &DeviceState) -> Result<()> {
     if STATE.load(Ordering::Relaxed) == CLOSED { Ok(()) } else { check(device) }
 }
@@ -70,17 +74,18 @@ fn gone(device: &DeviceState, why: &str) -> Error {
     Error::Runtime(format!("{} {} {why}.", device.backend, device.device).into())
 }
 
-/// A call that compiles: [`quiesce`] waits for it.
+/// A call that compiles. [`quiesce`] waits for it.
 pub(super) struct Compiling(());
 
 impl Compiling {
-    /// Enters such a call.
+    /// Begins such a call.
     ///
     /// # Errors
     /// As [`check`].
     pub fn enter(device: &DeviceState) -> Result<Compiling> {
         COMPILING.fetch_add(1, Ordering::SeqCst);
-        // Behind the count, as `close` looks at the count behind the state: one of both sees the other.
+        // Check after counting. `close` reads the count after it sets the state, so either `check`
+        // sees the state, or `close` sees the count.
         let entered = Compiling(());
         check(device).map(|()| entered)
     }
@@ -92,17 +97,17 @@ impl Drop for Compiling {
     }
 }
 
-/// In a forked child: devices stay with the parent.
+/// Called in a forked child: the devices belong to the parent.
 pub fn forked() {
     STATE.store(FORKED, Ordering::SeqCst);
 }
 
-/// Gives devices no new work from here on.
+/// From now on, devices get no new work.
 pub fn close() {
     let _ = STATE.compare_exchange(OPEN, CLOSED, Ordering::SeqCst, Ordering::SeqCst);
 }
 
-/// Waits until no thread is inside of a backend that was given work before [`close`], for a bounded time.
+/// Waits for a limited time until no thread is in a backend call that began before [`close`].
 pub fn quiesce() {
     let deadline = Instant::now() + PATIENCE;
     let busy = || {
@@ -113,8 +118,9 @@ pub fn quiesce() {
     }
 }
 
-/// The last net, for programs that exit without [`crate::stream::shutdown`]: lets calls that are under way end, and makes
-/// none. Registered once a backend is open, so that it runs before the handlers of the backend's driver.
+/// The fallback for programs that exit without [`crate::stream::shutdown`]: it waits for running
+/// calls, and prevents new ones. It is registered after a backend was opened, so that it runs
+/// before the exit handlers of the backend's driver.
 pub(super) fn register() {
     super::registration::register_fork_hook();
     extern "C" fn at_exit() {
@@ -123,6 +129,6 @@ pub(super) fn register() {
             quiesce();
         }
     }
-    // SAFETY: a plain function that lives for ever and does not unwind.
+    // SAFETY: the function has a static lifetime, and does not unwind.
     unsafe { libc::atexit(at_exit) };
 }

@@ -1,4 +1,4 @@
-//! Starting a backend: its init, what its table says, and its devices.
+//! Starts a backend: calls its init, checks its table, and opens its devices.
 
 use super::DeviceState;
 use crate::error::{Error, Result};
@@ -9,11 +9,11 @@ use ultramarine_abi::{
     negotiate::{self, Mismatch},
 };
 
-/// Limit for the number of devices; more are taken for garbage.
+/// Limit on the number of devices. A higher number is treated as garbage.
 pub const MOST_DEVICES: u32 = 1024;
 
-/// A struct that a backend fills, with a guard behind it. A backend that assumes a longer struct writes to the guard,
-/// which is detected, instead of to other memory.
+/// A struct that a backend fills, followed by a guard. If the backend assumes a longer struct, it
+/// overwrites the guard instead of other memory, and the error is detected.
 #[repr(C)]
 pub struct Guarded<T> {
     pub value: T,
@@ -27,31 +27,31 @@ impl<T: Copy> Guarded<T> {
         Box::new(Self { value, guard: [PATTERN; 4096] })
     }
 
-    /// Returns the place that the backend writes to. The pointer's provenance is the whole, so that writing too
-    /// much is seen, and not undefined.
+    /// Returns the pointer for the backend. Its provenance covers the guard, so that writing too
+    /// much is detected and not undefined behaviour.
     pub fn place(&mut self) -> *mut T {
         (&raw mut *self).cast()
     }
 
-    /// Returns true if nothing but the struct was written.
+    /// Returns true if only the struct was written.
     pub fn is_whole(&self) -> bool {
         self.guard.iter().all(|b| *b == PATTERN)
     }
 }
 
-/// The reason why a backend did not start, which the load report shows.
+/// The reason why a backend did not start. The load report shows it.
 #[derive(Debug)]
 pub enum StartError {
     /// Its init, or one of its functions that describe devices, failed.
     Failed(Error),
-    /// Its table is not what it promised, or not what the contract asks for.
+    /// Its table differs from what its ABI info says, or from what the ABI requires.
     Table(String),
     /// Its table lacks a required function.
     Function(&'static str),
     /// It has no device.
     #[cfg_attr(not(feature = "loader"), allow(dead_code))]
     NoDevice,
-    /// Other backends serve all its devices.
+    /// Other backends already serve all its devices.
     Served,
 }
 
@@ -83,7 +83,8 @@ pub struct Started {
     pub devices: u32,
 }
 
-/// Calls `init` and checks what it filled in; against `info`, where the backend has one.
+/// Calls `init`, and checks the table that it filled in. If the backend has an `info`, checks the
+/// table against it.
 pub fn start(
     init: abi::BackendInit,
     info: Option<&abi::BackendAbiInfo>,
@@ -105,7 +106,7 @@ pub fn start(
             "init says that it wrote {written} bytes of the table, which has room for {room}"
         )));
     }
-    // SAFETY: the table begins with its size, which is no more than its room.
+    // SAFETY: the table begins with its size, which does not exceed the room.
     let table = unsafe { abi::read_sized(&place.value) }
         .ok_or_else(|| StartError::Table("no table".to_owned()))?;
     match info {
@@ -140,7 +141,7 @@ pub fn start(
     Ok(Started { table: validation_layer::wrap_if_enabled(table), name, devices })
 }
 
-/// A backend that is linked in has no ABI info: the version and what nothing works without.
+/// Checks a linked-in backend, which has no ABI info: the version, and the indispensable functions.
 fn check_linked(table: &abi::BackendTable) -> Result<(), StartError> {
     let (theirs, ours) = ((table.abi_major, table.abi_minor), negotiate::Host::here().abi);
     if !negotiate::abi_agrees(theirs, ours) {
@@ -168,7 +169,7 @@ impl Started {
         let mut place = Guarded::<abi::DeviceInfo>::new(unsafe { std::mem::zeroed() });
         place.value.size = size_of::<abi::DeviceInfo>() as u32;
         let mut error = std::ptr::null_mut();
-        // SAFETY: the places for the answers are valid, the index is below the count.
+        // SAFETY: the places for the results are valid, and the index is below the count.
         let code = unsafe { describe(self.table.backend, index, place.place(), &mut error) };
         host_table::check("device_info", code, error)?;
         if !place.is_whole() {
@@ -177,7 +178,7 @@ impl Started {
         Ok(place.value)
     }
 
-    /// Opens a device of the backend under a global name. Its state lives as long as the process.
+    /// Opens a device of the backend under a global name. Its state is never freed.
     pub fn open(
         &self,
         index: u32,
@@ -187,7 +188,7 @@ impl Started {
         let missing = || StartError::Table("its table lacks device_open".to_owned());
         let open = self.table.device_open.ok_or_else(missing)?;
         let (mut handle, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
-        // SAFETY: the places for the answers are valid, the index is below the count.
+        // SAFETY: the places for the results are valid, and the index is below the count.
         let code = unsafe { open(self.table.backend, index, &mut handle, &mut error) };
         host_table::check("device_open", code, error)?;
         Ok(DeviceState::leak(self, index, info, device, handle))

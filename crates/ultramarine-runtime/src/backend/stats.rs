@@ -1,11 +1,12 @@
-//! Counts of commands, bytes and copies, for tests and figures. (Operations by name are in `counts.rs`.)
+//! Counts of commands, bytes and copies, for tests and documentation. (`counts.rs` counts
+//! operations by name.)
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 macro_rules! counters {
     ($($(#[$m:meta])* $name:ident,)*) => {
-        /// Counts of what evaluations did, in the whole process. [`stats`] returns them.
+        /// Counts of the evaluations of the whole process, from [`stats`].
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Stats { $($(#[$m])* pub $name: u64,)* }
 
@@ -19,7 +20,7 @@ macro_rules! counters {
         #[derive(Default)]
         struct Totals { $($name: AtomicU64,)* }
 
-        /// Those of one job, which are added to the process's at its end.
+        /// The counts of one job. They are added to the process's counts when the job ends.
         #[derive(Default)]
         pub(super) struct Local { $(pub $name: Cell<u64>,)* }
 
@@ -56,9 +57,9 @@ macro_rules! counters {
 counters! {
     /// Commands given to backends.
     commands,
-    /// Recordings of commands that backends replayed, each in place of its commands.
+    /// Recordings that backends replayed, each instead of its commands.
     replays,
-    /// Fused programs among them.
+    /// Fused programs among the commands.
     fused,
     /// Graph operations inside fused programs.
     fused_operations,
@@ -78,7 +79,8 @@ counters! {
     transfers,
     /// Bytes copied from devices to the host, in buffers and in parts of buffers.
     bytes_to_host,
-    /// Bytes copied to devices likewise, from the host or from another accelerator.
+    /// Bytes copied to devices from the host or from another accelerator, in buffers and in parts
+    /// of buffers.
     bytes_to_devices,
 }
 

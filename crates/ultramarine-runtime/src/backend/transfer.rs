@@ -1,8 +1,9 @@
-//! Values on other devices than their own: mirrors of buffers, and copies of the parts that are read.
+//! Values on other devices: mirrors of buffers, and copies of the parts that are read.
 //!
-//! A read of a large part of a buffer mirrors it as a whole, and the buffer keeps the mirror for later readers. Of a
-//! small part of a large buffer only its range travels, into memory that lives as long as its reader. A view whose
-//! elements lie far apart is packed first, on its own device.
+//! A read of a large part of a buffer mirrors the whole buffer, and the buffer keeps the mirror for
+//! later readers. For a small part of a large buffer, only the range is copied, into memory that
+//! lives as long as its reader. A view whose elements are far apart is packed first, on its own
+//! device.
 
 use super::{DeviceState, Exec, Operand, registry, shutdown, stats};
 use crate::backend::buffer::{Buffer, BufferRef};
@@ -13,32 +14,34 @@ use std::iter;
 use std::ops::Range;
 use ultramarine_abi::interface::peer::PeerInterface;
 
-/// A read of less than one part in so many of a buffer is small.
+/// A read is small if it covers less than 1/`SMALL` of the buffer.
 const SMALL: usize = 4;
 
-/// Bytes of a buffer that travels as a whole, however little of it is read: a transfer takes hardly longer for them, and
-/// the next read finds the mirror.
+/// A buffer of up to this many bytes is always copied as a whole: the transfer takes hardly longer,
+/// and the next read finds the mirror.
 const WHOLE: usize = 64 << 10;
 
-/// Bytes between a view's elements above which it costs less to pack it than to move them, too.
+/// If a view has larger gaps (in bytes) between its elements, packing the view costs less than
+/// moving the gaps.
 const GAPS: usize = 64 << 10;
 
 impl Exec {
-    /// An operand in host memory, to be looked at.
+    /// Returns an operand in host memory, for reading its elements.
     pub fn on_host(&self, operand: &Operand<'_>) -> Result<Value> {
-        // The caller may go on by the values.
+        // The caller may make decisions based on the values.
         super::executable::give_up();
         on_device(operand, super::host(), None)
     }
 
-    /// An input as this device can read it. Whether accelerators may be mixed was seen to
-    /// when the op was called.
+    /// Returns an input in a form that this device can read. It was checked when the op was called
+    /// whether accelerators may be combined.
     pub fn local(&self, operand: &Operand<'_>) -> Result<Value> {
         operand.value.buffer.check()?;
         on_device(operand, self.device, Some(self))
     }
 
-    /// A row-major copy of an operand beside it: on its own device, unless that has no kernel for it; then here.
+    /// Returns a row-major copy of an operand. It is made on the operand's device, or here if that
+    /// device has no kernel for it.
     pub fn packed(&self, operand: &Operand<'_>) -> Result<Value> {
         if operand.value.buffer.device() == self.device.device {
             return self.packed_here(operand);
@@ -57,13 +60,14 @@ impl Exec {
     }
 }
 
-/// How an operand's elements get to another device.
+/// The way in which an operand's elements get to another device.
 enum Route {
     /// With their whole buffer.
     Mirror,
     /// With the bytes between them.
     Range(Range<usize>),
-    /// After they were packed where they are. The range is for devices that cannot, if it is small.
+    /// After packing on their own device. The range is used if the device cannot pack and the range
+    /// is small.
     Packed(Option<Range<usize>>),
 }
 
@@ -73,11 +77,11 @@ impl Route {
         let Some(range) = range(operand) else { return Route::Mirror };
         let large = buffer.bytes() > WHOLE;
         let small = |bytes: usize| large && bytes.saturating_mul(SMALL) < buffer.bytes();
-        // Broadcast elements count once, and those of windows that overlap no more often than they are there.
+        // Broadcast elements count once, and elements of overlapping windows at most once each.
         let elements = operand.dtype.bytes_of(shape::size(&distinct(operand)));
         let elements = if operand.dtype.is_packed() { range.len() } else { elements };
         let read = elements.min(range.len());
-        // Memory of other libraries has no mirror that could be kept.
+        // For foreign memory, a mirror cannot be kept.
         if !small(read) && !buffer.is_escaped() {
             return Route::Mirror;
         }
@@ -90,7 +94,7 @@ impl Route {
     }
 }
 
-/// The bytes of the buffer from an operand's first to its last.
+/// Returns the bytes of the buffer from an operand's first to its last element.
 fn range(operand: &Operand<'_>) -> Option<Range<usize>> {
     let Operand { value, shape, dtype } = *operand;
     if shape.contains(&0) {
@@ -101,13 +105,14 @@ fn range(operand: &Operand<'_>) -> Option<Range<usize>> {
     Some(at(first)?..at(end)?.min(value.buffer.bytes()))
 }
 
-/// An operand's shape without its repetitions.
+/// Returns an operand's shape without broadcast axes.
 fn distinct(operand: &Operand<'_>) -> Shape {
     let each = operand.shape.iter().zip(&operand.value.strides);
     each.map(|(n, stride)| if *stride == 0 { (*n).min(1) } else { *n }).collect()
 }
 
-/// The operand on `device`: itself, a view of its buffer's mirror there, or a copy of what is read of it.
+/// Returns the operand on `device`: itself, a view of its buffer's mirror there, or a copy of the
+/// part that is read.
 pub fn on_device(
     operand: &Operand<'_>,
     device: &'static DeviceState,
@@ -164,7 +169,8 @@ pub fn on_device(
     }
 }
 
-/// An operand's elements without gaps, each once, on their own device. `None` if it has no kernel for that.
+/// Returns an operand's distinct elements without gaps, on their own device. `None` if that device
+/// has no kernel for it.
 fn pack_distinct(operand: &Operand<'_>) -> Result<Option<Value>> {
     let shape = distinct(operand);
     let packed = pack(&Operand { shape: &shape, ..*operand })?;
@@ -176,7 +182,8 @@ fn pack_distinct(operand: &Operand<'_>) -> Result<Option<Value>> {
     }))
 }
 
-/// A row-major copy of an operand on its own device. `None` if it has no kernel for that.
+/// Returns a row-major copy of an operand on its own device. `None` if that device has no kernel
+/// for it.
 fn pack(operand: &Operand<'_>) -> Result<Option<Value>> {
     let device = operand.value.buffer.device();
     let state = if device == Device::CPU { super::host() } else { registry::registered(device)? };
@@ -188,8 +195,8 @@ fn pack(operand: &Operand<'_>) -> Result<Option<Value>> {
     }
 }
 
-/// A whole buffer's bytes on another device: by the backend itself where it serves both
-/// devices and can, else by way of the host.
+/// Copies a whole buffer to another device: directly by the backend if it supports both devices and
+/// such a copy, otherwise through the host.
 pub fn copy_buffer(
     from: &Buffer,
     device: &'static DeviceState,
@@ -201,7 +208,7 @@ pub fn copy_buffer(
     copy_range(from, 0..from.bytes(), device, exec)
 }
 
-/// Likewise a range of a buffer's bytes.
+/// Copies a range of a buffer to another device in the same way.
 fn copy_range(
     from: &Buffer,
     range: Range<usize>,
@@ -241,10 +248,10 @@ fn to_host(from: &Buffer, range: Range<usize>) -> Result<BufferRef> {
     let (target, bytes) = (to.as_ptr() as *mut c_void, range.len() as u64);
     let (stream, offset) = (std::ptr::null_mut(), range.start as u64);
     let mut error = std::ptr::null_mut();
-    // One call at a time for the stream NULL.
+    // Only one call at a time may use the stream NULL.
     let guard = lock(&source.copies);
-    // SAFETY: the target has `bytes` bytes, and the buffer as many from `offset` on; the handle is the source
-    // device's, and what writes the buffer is done.
+    // SAFETY: the target has `bytes` bytes, and the buffer has `bytes` bytes from `offset` on. The
+    // handle belongs to the source device, and the work that writes the buffer is complete.
     let code =
         unsafe { copy(source.handle, stream, from.handle(), offset, target, bytes, &mut error) };
     drop(guard);
@@ -266,7 +273,7 @@ fn to_device(
     bytes_to_device(bytes, device)
 }
 
-/// New memory of a device with these bytes in it.
+/// Allocates memory on a device, and copies these bytes to it.
 pub(super) fn bytes_to_device(bytes: &[u8], device: &'static DeviceState) -> Result<BufferRef> {
     let to = Buffer::new(bytes.len(), device)?;
     if !bytes.is_empty() {
@@ -275,7 +282,8 @@ pub(super) fn bytes_to_device(bytes: &[u8], device: &'static DeviceState) -> Res
     Ok(to)
 }
 
-/// Copies bytes into a part of a buffer that nothing else uses yet. The bytes have been read on return.
+/// Copies bytes to a part of a buffer that nothing else uses yet. When it returns, the bytes have
+/// been read.
 pub(super) fn part_to_device(
     bytes: &[u8],
     device: &'static DeviceState,
@@ -290,14 +298,15 @@ pub(super) fn part_to_device(
     let (source, offset, bytes) = (bytes.as_ptr().cast(), offset as u64, bytes.len() as u64);
     let call = |stream: *mut c_void| {
         let mut error = std::ptr::null_mut();
-        // SAFETY: the source has `bytes` bytes, and the buffer as many from `offset` on; the handle is the device's, the
-        // stream too, if there is one, and nothing else uses the buffer.
+        // SAFETY: the source has `bytes` bytes, and the buffer has `bytes` bytes from `offset` on.
+        // The handle belongs to the device, as does the stream, if there is one. Nothing else uses
+        // the buffer.
         let code =
             unsafe { copy(device.handle, stream, to.handle(), offset, source, bytes, &mut error) };
         host_table::check("copy_to_device", code, error)
     };
     match device.uploads()? {
-        // Whoever uses the buffer waits for the copy, in the device.
+        // Later uses of the buffer wait for the copy on the device.
         Some(stream) => stream.submit("copy", iter::empty(), iter::once(to), call),
         None => {
             let _guard = lock(&device.copies);
@@ -318,7 +327,7 @@ type PeerCopy = unsafe extern "C" fn(
     *mut *mut ultramarine_abi::Error,
 ) -> ultramarine_abi::Status;
 
-/// The backend's own copy between two devices, if it serves both and has one.
+/// Returns the backend's copy between two devices, if the backend serves both and has such a copy.
 fn peer(a: &DeviceState, b: &DeviceState) -> Option<PeerCopy> {
     let same = a.backend == b.backend && a.table.backend == b.table.backend;
     let table: PeerInterface =
@@ -341,8 +350,8 @@ fn by_peer(
     let reads = iter::once(from);
     exec.enqueue(reads, iter::once(&*to), |stream| {
         let mut error = std::ptr::null_mut();
-        // SAFETY: the handles belong to the two devices of this backend, both buffers
-        // have that many bytes behind the offsets, and the stream waits for what wrote the source.
+        // SAFETY: the handles belong to the two devices of this backend. Both buffers have that
+        // many bytes after the offsets, and the stream waits for the work that writes the source.
         let code = unsafe {
             copy(
                 exec.device.handle,

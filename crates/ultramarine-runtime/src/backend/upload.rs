@@ -1,4 +1,5 @@
-//! Bytes that the host fetches for a device: written into memory that the backend lends, so that the host keeps no copy.
+//! Uploads of bytes that the host reads for a device. They are written to memory that the backend
+//! lends, so the host keeps no copy.
 
 use super::{DeviceState, interface_of, shutdown, stats, transfer};
 use crate::backend::buffer::Buffer;
@@ -10,7 +11,7 @@ use std::iter;
 use ultramarine_abi::interface::upload::{INTERFACE, MOST_BYTES, UploadInterface, UploadPiece};
 use ultramarine_abi::{BackendTable, Error as ErrorObject, Status, status};
 
-/// Most bytes of a part.
+/// Limit on the bytes of a part.
 pub const PART: usize = MOST_BYTES as usize;
 
 type Lend = unsafe extern "C" fn(
@@ -39,7 +40,7 @@ pub(super) struct Upload {
 }
 
 impl Upload {
-    /// Those of a backend that has all.
+    /// Returns the functions of a backend that has all of them.
     pub fn of(table: &BackendTable) -> Option<Upload> {
         let found: UploadInterface = interface_of(table, INTERFACE)?;
         Some(Upload { lend: found.lend?, copy: found.copy?, give_back: found.give_back? })
@@ -47,13 +48,13 @@ impl Upload {
 }
 
 thread_local! {
-    /// Memory of a thread that uploads by itself.
+    /// Reused memory of a thread, for uploads without lent memory.
     static OWN: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
 impl DeviceState {
-    /// Writes `bytes` bytes, at most [`PART`], of a buffer of the device that nothing else uses yet. `fill` makes them; it
-    /// finds memory with anything in it.
+    /// Writes `bytes` bytes (at most [`PART`]) of a buffer of the device that nothing else uses
+    /// yet. `fill` writes the bytes to memory with arbitrary content.
     ///
     /// # Errors
     /// Those of `fill` and of the backend.
@@ -84,7 +85,7 @@ impl DeviceState {
                 host_table::check("lend", code, error)?;
                 return self.fill_lent(upload, piece, (to, offset, bytes), fill);
             }
-            // The error says why, which changes nothing.
+            // The reason of the failure does not matter here.
             let _ = host_table::check("lend", code, error);
         }
         let mut own = OWN.take();
@@ -104,7 +105,7 @@ impl DeviceState {
         (to, offset, bytes): (&Buffer, usize, usize),
         fill: impl FnOnce(&mut [u8]) -> Result<()>,
     ) -> Result<()> {
-        // Given back unless the copy takes it.
+        // The memory is returned when this is dropped, unless the copy takes it.
         let lent = Lent { device: self, upload, piece: Cell::new(piece.handle) };
         if piece.memory.is_null() || piece.bytes < bytes as u64 {
             let text = format!(
@@ -113,14 +114,15 @@ impl DeviceState {
             );
             return Err(Error::runtime(&self.backend, text));
         }
-        // SAFETY: the backend lends that many bytes, and nothing else uses them. It is foreign memory, with some content.
+        // SAFETY: the backend lends that many bytes, and nothing else uses them. They are foreign
+        // memory with arbitrary content.
         fill(unsafe { std::slice::from_raw_parts_mut(piece.memory.cast(), bytes) })?;
         let Some(stream) = self.uploads()? else { return Err(self.lacks("event_create")) };
         stats::count_to_device(bytes);
         stream.submit("load", iter::empty(), iter::once(to), |stream| {
             let (piece, mut error) = (lent.piece.take(), std::ptr::null_mut());
-            // SAFETY: the handles are the device's, the piece is lent and goes back here, and the buffer has `bytes`
-            // bytes from the offset on.
+            // SAFETY: the handles belong to the device, the piece is lent and is returned by this
+            // call, and the buffer has `bytes` bytes from the offset on.
             let code = unsafe {
                 let (offset, bytes) = (offset as u64, bytes as u64);
                 (upload.copy)(self.handle, stream, piece, to.handle(), offset, bytes, &mut error)
@@ -130,7 +132,7 @@ impl DeviceState {
     }
 }
 
-/// Lent memory, which goes back when it is dropped, unless a copy took it.
+/// Lent memory. It is returned when it is dropped, unless a copy took it.
 struct Lent {
     device: &'static DeviceState,
     upload: Upload,
@@ -141,7 +143,7 @@ impl Drop for Lent {
     fn drop(&mut self) {
         let piece = self.piece.take();
         if !piece.is_null() && shutdown::check(self.device).is_ok() {
-            // SAFETY: lent by this device, and not given back before.
+            // SAFETY: this device lent the memory, and it was not returned before.
             unsafe { (self.upload.give_back)(self.device.handle, piece) }
         }
     }

@@ -1,4 +1,4 @@
-//! Where an evaluated array's elements lie.
+//! The location of an evaluated array's elements.
 
 use super::buffer::BufferRef;
 use crate::shape::Strides;
@@ -16,7 +16,8 @@ pub struct Value {
 impl Clone for Value {
     #[inline]
     fn clone(&self) -> Value {
-        // As numbers, not one element after the other: each operand of each command is cloned.
+        // Copied as numbers instead of cloned one by one, because this runs for each operand of
+        // each command.
         let strides = Strides::from_slice(&self.strides);
         Value { buffer: self.buffer.clone(), offset: self.offset, strides }
     }

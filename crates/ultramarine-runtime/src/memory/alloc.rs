@@ -1,12 +1,17 @@
 //! The caching allocator of host memory.
 //!
-//! A request is rounded to a size class; freed blocks are kept for the next request of the class. Three levels:
-//! *shards*, each with short lists of blocks up to 32 KiB behind a lock that is nearly never contended (threads are
-//! spread over them); the *centre*, with a list for each class below 2 MiB and an ordered map of the larger blocks,
-//! which are reused best-fit; and the system. No lock is held while another is taken or the system is called.
+//! A request is rounded to a size class, and freed blocks are kept for the next request of the
+//! class. There are three levels:
+//! - *Shards* have short lists of blocks up to 32 KiB. Threads are distributed over the shards, so
+//!   their locks are almost never contended.
+//! - The *centre* has a list for each class below 2 MiB, and an ordered map of larger blocks, which
+//!   are reused best-fit.
+//! - The operating system provides all other blocks.
 //!
-//! The counters are exact: `active` is the one word that each request changes; what is cached follows from it and from
-//! what is held from the system (see [`cached`]).
+//! No lock is held while another is taken or the system is called.
+//!
+//! The counters are exact. `active` is the only word that each request changes. The number of
+//! cached bytes follows from it and from the bytes held from the system (see [`cached`]).
 
 use std::collections::BTreeMap;
 use std::ptr::{self, NonNull};
@@ -18,24 +23,24 @@ use crate::fork::{self, ForkStage, Hook};
 
 /// Classes below `HUGE`: multiples of 256 up to 4 KiB, then eight for each power of two.
 const CLASSES: usize = 16 + 9 * 8;
-/// Classes up to 32 KiB, which shards keep.
+/// Classes up to 32 KiB, whose blocks shards keep.
 const SHARD_CLASSES: usize = 16 + 3 * 8;
 const SHARDS: usize = 32;
-/// Bytes and blocks of one class that a shard keeps at most.
+/// Limits on the bytes and blocks of one class in a shard.
 const SHARD_BYTES: usize = 64 << 10;
 const SHARD_BLOCKS: usize = 64;
-/// A larger block serves a request if what it wastes is at most this part of the request.
+/// A larger block may serve a request if it wastes at most this fraction of the request.
 const WASTE_DIVISOR: usize = 8;
-/// A limit that nobody has set.
+/// Stands for a limit that was not set.
 const DEFAULT: usize = usize::MAX;
 
-/// The error of a request for which there is no memory.
+/// The error of a request for which there is not enough memory.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "cannot allocate {bytes} bytes: {active} bytes are in use, the memory limit is {limit} bytes. Free arrays, or raise the limit by set_memory_limit"
 )]
 pub struct AllocError {
-    /// Bytes asked for.
+    /// Requested bytes.
     pub bytes: usize,
     /// Bytes in use at that time.
     pub active: usize,
@@ -46,12 +51,12 @@ pub struct AllocError {
 #[repr(align(128))]
 struct Padded<T>(T);
 
-/// Bytes of live blocks, each as its request's class.
+/// Bytes of live blocks. Each counts with the class of its request.
 static ACTIVE: Padded<AtomicUsize> = Padded(AtomicUsize::new(0));
 static PEAK: AtomicUsize = AtomicUsize::new(0);
-/// Bytes held from the system: live and cached.
+/// Bytes held from the system, for live and cached blocks.
 static HELD: Padded<AtomicUsize> = Padded(AtomicUsize::new(0));
-/// Bytes by which live blocks are larger than their requests' classes (best-fit reuse).
+/// Bytes by which live blocks exceed their requests' classes (best-fit reuse).
 static SLACK: AtomicUsize = AtomicUsize::new(0);
 static MEMORY_LIMIT: AtomicUsize = AtomicUsize::new(DEFAULT);
 static CACHE_LIMIT: AtomicUsize = AtomicUsize::new(DEFAULT);
@@ -66,14 +71,14 @@ struct List {
     len: usize,
 }
 
-// SAFETY: a list owns its blocks, whichever thread has it.
+// SAFETY: a list owns its blocks, on whatever thread it is.
 unsafe impl Send for List {}
 
 impl List {
     const EMPTY: Self = Self { head: ptr::null_mut(), len: 0 };
 
     /// # Safety
-    /// `block` is a free block (256 bytes or more, 256-aligned) that nobody else has.
+    /// `block` is a free block (256 bytes or more, 256-aligned) with no other owner.
     #[inline]
     unsafe fn push(&mut self, block: NonNull<u8>) {
         // SAFETY: the block is free, large enough and aligned for a pointer.
@@ -91,12 +96,12 @@ impl List {
         Some(block)
     }
 
-    /// Takes up to `count` blocks off.
+    /// Removes up to `count` blocks.
     fn split(&mut self, count: usize) -> List {
         let mut taken = List::EMPTY;
         while taken.len < count {
             let Some(block) = self.pop() else { break };
-            // SAFETY: just popped: free, and ours.
+            // SAFETY: the block was just popped, so it is free and owned.
             unsafe { taken.push(block) };
         }
         taken
@@ -104,7 +109,7 @@ impl List {
 
     fn append(&mut self, mut other: List) {
         while let Some(block) = other.pop() {
-            // SAFETY: just popped: free, and ours.
+            // SAFETY: the block was just popped, so it is free and owned.
             unsafe { self.push(block) };
         }
     }
@@ -127,14 +132,14 @@ struct Centre {
     /// Sizes of the free large blocks by age, the oldest first.
     ages: BTreeMap<u64, usize>,
     clock: u64,
-    /// True sizes of those live large blocks that are larger than their class.
+    /// True sizes of the live large blocks that are larger than their class.
     oversize: BTreeMap<usize, usize>,
 }
 
 #[derive(Clone, Copy)]
 struct Block(NonNull<u8>);
 
-// SAFETY: a free block belongs to whoever has it.
+// SAFETY: a free block belongs to its holder.
 unsafe impl Send for Block {}
 
 impl Centre {
@@ -148,11 +153,12 @@ impl Centre {
         }
     }
 
-    /// The least free large block of at least `size` bytes that does not waste too much.
+    /// Takes the smallest free large block of at least `size` bytes that does not waste too much.
     fn take_large(&mut self, size: usize) -> Option<NonNull<u8>> {
         let most = size + size / WASTE_DIVISOR;
         let (&(least, _), _) = self.large.range((size, 0)..=(most, u64::MAX)).next()?;
-        // Of this size the one freed last: its bytes may still be in the processor's caches.
+        // Of the blocks of this size, take the most recently freed one, whose bytes may still be in
+        // the processor's caches.
         let (&key, &Block(block)) = self.large.range((least, 0)..=(least, u64::MAX)).next_back()?;
         self.large.remove(&key);
         self.ages.remove(&key.1);
@@ -163,7 +169,7 @@ impl Centre {
         Some(block)
     }
 
-    /// `size` is the class of the request that the block served.
+    /// Keeps a freed large block. `size` is the class of the request that the block served.
     fn give_large(&mut self, block: NonNull<u8>, size: usize) {
         let mut size = size;
         if let Some(real) = self.oversize.remove(&block.addr().get()) {
@@ -175,7 +181,8 @@ impl Centre {
         self.ages.insert(self.clock, size);
     }
 
-    /// A block to give back to the system: the oldest large one, or else the largest.
+    /// Takes a block to return to the system: the oldest large block or, if there is none, a block
+    /// of the largest class.
     fn victim(&mut self) -> Option<(NonNull<u8>, usize)> {
         if let Some((age, size)) = self.ages.pop_first() {
             let Block(block) = self.large.remove(&(size, age))?;
@@ -185,15 +192,15 @@ impl Centre {
     }
 }
 
-/// A block of the largest class of which there is one.
+/// Takes a block of the largest class that has blocks.
 fn victim_of(lists: &mut [List]) -> Option<(NonNull<u8>, usize)> {
     let (class, list) = lists.iter_mut().enumerate().rev().find(|(_, list)| list.len > 0)?;
     Some((list.pop()?, class_size(class)))
 }
 
-/// The size in bytes of the block that serves a request of `bytes`: a multiple of 256 up to 4 KiB, of an eighth of the
-/// power of two below up to 16 MiB, of 2 MiB above; so at most an eighth is wasted above 2 KiB. `usize::MAX` if there is
-/// no such size.
+/// Returns the size in bytes of the block that serves a request of `bytes`. It is a multiple of 256
+/// up to 4 KiB, of an eighth of the next lower power of two up to 16 MiB, and of 2 MiB above. So at
+/// most an eighth is wasted above 2 KiB. `usize::MAX` if there is no such size.
 #[inline]
 pub fn size_class(bytes: usize) -> usize {
     let step = match bytes.max(1) {
@@ -211,7 +218,7 @@ fn class_index(size: usize) -> usize {
     if size <= 4096 {
         return size / 256 - 1;
     }
-    // size lies in (2^power, 2^(power+1)].
+    // `size` lies in (2^power, 2^(power+1)].
     let power = (usize::BITS - 1 - (size - 1).leading_zeros()) as usize;
     16 + (power - 12) * 8 + ((size - (1 << power)) >> (power - 3)) - 1
 }
@@ -224,7 +231,7 @@ fn class_size(index: usize) -> usize {
     }
 }
 
-/// Blocks of this size that a shard keeps at most; 2 or more.
+/// Limit on the blocks of this size in a shard, at least 2.
 #[inline]
 fn shard_bound(size: usize) -> usize {
     (SHARD_BYTES / size).min(SHARD_BLOCKS)
@@ -244,13 +251,13 @@ fn shard() -> &'static Lock<Shard> {
     &POOLS[index % SHARDS].0
 }
 
-/// A block of at least `bytes` bytes, aligned to 256, with any contents. Blocks of 2 MiB and more are in huge pages where
-/// the system has them.
+/// Allocates a block of at least `bytes` bytes, aligned to 256, with arbitrary contents. Blocks of
+/// 2 MiB and more use huge pages if the system has them.
 ///
 /// # Errors
-/// [`AllocError`] if the request is more than the machine (memory and swap) has, by itself or with the bytes in use, or
-/// the system refuses; the cache is given up first. The memory limit is a guideline: beyond it the cache is given up, but
-/// no request fails.
+/// [`AllocError`] if the system refuses, or if the request, alone or with the bytes in use, exceeds
+/// the machine's memory and swap. The cache is freed before the request fails. The memory limit is
+/// a guideline: beyond it the cache is freed, but requests do not fail.
 #[inline]
 pub fn alloc(bytes: usize) -> Result<NonNull<u8>, AllocError> {
     debug_assert!(bytes > 0, "empty arrays need no memory");
@@ -282,7 +289,7 @@ fn reuse(size: usize) -> Option<NonNull<u8>> {
     found.or_else(|| refill(class, size))
 }
 
-/// Half of what a shard keeps, from the centre; one of it for the caller.
+/// Takes half a shard's limit of blocks from the centre. One block is for the caller.
 #[cold]
 fn refill(class: usize, size: usize) -> Option<NonNull<u8>> {
     let mut batch = CENTRE.0.lock().lists[class].split(shard_bound(size) / 2);
@@ -293,11 +300,11 @@ fn refill(class: usize, size: usize) -> Option<NonNull<u8>> {
     Some(block)
 }
 
-/// A block from the system.
+/// Takes a block from the system.
 #[cold]
 fn fresh(bytes: usize, size: usize) -> Result<NonNull<u8>, AllocError> {
     fork::register(ForkStage::Allocator, &FORK_HOOK);
-    // Settles the default, which `free` compares with.
+    // Initialises the default limit, which `free` uses.
     cache_limit();
     let (limit, (_, capacity)) = (memory_limit(), system::capacity());
     let error = || AllocError { bytes, active: active(), limit };
@@ -314,21 +321,23 @@ fn fresh(bytes: usize, size: usize) -> Result<NonNull<u8>, AllocError> {
     Ok(block)
 }
 
-/// Takes a block back.
+/// Frees a block.
 ///
 /// # Safety
-/// `block` came from [`alloc`] with the same `bytes`, has not been freed since, and nobody uses it any more.
+/// `block` came from [`alloc`] with the same `bytes`, has not been freed since, and is no longer
+/// used.
 #[inline]
 pub unsafe fn free(block: NonNull<u8>, bytes: usize) {
     let size = size_class(bytes);
-    // First, so that nobody counts the block twice who is given it at once.
+    // Update the counter first, so that the block is not counted twice if another thread gets it at
+    // once.
     let active = ACTIVE.0.fetch_sub(size, Ordering::Relaxed) - size;
     if size >= HUGE {
         CENTRE.0.lock().give_large(block, size);
     } else {
         let class = class_index(size);
         if class >= SHARD_CLASSES {
-            // SAFETY: free by the caller's promise, and of this class.
+            // SAFETY: by the caller's promise the block is free, and it has this class.
             unsafe { CENTRE.0.lock().lists[class].push(block) };
         } else {
             let mut shard = shard().lock();
@@ -354,7 +363,7 @@ fn trim(limit: usize) {
     while cached() > limit && evict() {}
 }
 
-/// Gives one cached block back to the system; false if there is none.
+/// Returns one cached block to the system. Returns false if there is none.
 fn evict() -> bool {
     let mut victim = CENTRE.0.lock().victim();
     for Padded(shard) in &POOLS {
@@ -365,8 +374,8 @@ fn evict() -> bool {
     }
     let Some((block, size)) = victim else { return false };
     HELD.0.fetch_sub(size, Ordering::Relaxed);
-    // SAFETY: taken off a free list, so nobody uses it; every block was taken from the system with the size under which
-    // it is kept.
+    // SAFETY: the block was on a free list, so it is not used. It was taken from the system with
+    // the size under which it is kept.
     unsafe { system::give(block, size) };
     true
 }
@@ -381,13 +390,13 @@ pub fn peak() -> usize {
     PEAK.load(Ordering::Relaxed)
 }
 
-/// Sets [`peak`] to 0. The next request raises it to the bytes in use then.
+/// Sets [`peak`] to 0. The next request raises it to the bytes in use at that time.
 pub fn reset_peak() {
     PEAK.store(0, Ordering::Relaxed);
 }
 
-/// Returns the bytes of freed blocks that are kept for later requests. It is exact while no other
-/// thread allocates or frees.
+/// Returns the bytes of freed blocks that are kept for later requests. The number is exact while no
+/// other thread allocates or frees.
 pub fn cached() -> usize {
     let live = ACTIVE.0.load(Ordering::Relaxed).saturating_add(SLACK.load(Ordering::Relaxed));
     HELD.0.load(Ordering::Relaxed).saturating_sub(live)
@@ -407,8 +416,8 @@ pub fn memory_limit() -> usize {
     })
 }
 
-/// Sets the memory limit in bytes and returns the one before. It is a guideline: beyond it freed blocks are no longer
-/// kept, but requests fail only when there is no more memory.
+/// Sets the memory limit in bytes, and returns the former limit. The limit is a guideline: beyond
+/// it, freed blocks are not kept, but requests fail only if the system has no more memory.
 pub fn set_memory_limit(bytes: usize) -> usize {
     let before = memory_limit();
     MEMORY_LIMIT.store(bytes.min(DEFAULT - 1), Ordering::Relaxed);
@@ -421,8 +430,8 @@ pub fn cache_limit() -> usize {
     settled(&CACHE_LIMIT, || system::capacity().0 / 4)
 }
 
-/// Sets how many bytes of freed blocks are kept at most, gives back what is over it, and returns the limit before. 0
-/// keeps none.
+/// Sets the limit on the bytes of freed blocks that are kept, frees blocks beyond it, and returns
+/// the former limit. With 0, no blocks are kept.
 pub fn set_cache_limit(bytes: usize) -> usize {
     let before = cache_limit();
     let limit = bytes.min(DEFAULT - 1);
@@ -443,8 +452,8 @@ fn settled(limit: &AtomicUsize, default: impl FnOnce() -> usize) -> usize {
     }
 }
 
-/// With `ULTRAMARINE_POISON=1`, blocks are given out full of bytes 0xFF (NaN in each floating-point format, -1 in signed
-/// integers), so that an output that nobody wrote is seen.
+/// With `ULTRAMARINE_POISON=1`, new blocks are filled with bytes 0xFF (NaN in each floating-point
+/// format, -1 in signed integers), so that elements that no kernel wrote are noticed.
 #[cfg(debug_assertions)]
 fn poison(block: NonNull<u8>, size: usize) {
     use std::sync::atomic::AtomicU8;
@@ -459,12 +468,13 @@ fn poison(block: NonNull<u8>, size: usize) {
         MODE.store(mode, Ordering::Relaxed);
     }
     if mode == 2 {
-        // SAFETY: the block has at least its class's size, and is not yet given out.
+        // SAFETY: the block has at least its class's size, and is not in use yet.
         unsafe { block.as_ptr().write_bytes(0xff, size) };
     }
 }
 
-/// All locks are held across a fork, so that the child finds every list whole. Registered before the first block exists.
+/// All locks are held during a fork, so that the child finds complete lists. The hook is registered
+/// before the first block exists.
 static FORK_HOOK: Hook = Hook {
     prepare: || {
         for Padded(shard) in &POOLS {
@@ -477,7 +487,8 @@ static FORK_HOOK: Hook = Hook {
 };
 
 fn release_all() {
-    // SAFETY: the hook's `prepare` acquired them, in this thread (in the child: in the one that this is the copy of).
+    // SAFETY: the hook's `prepare` acquired the locks in this thread. (In the child, this thread is
+    // the copy of that thread.)
     unsafe {
         CENTRE.0.release();
         for Padded(shard) in &POOLS {

@@ -1,44 +1,47 @@
-//! Defers deleters of imported memory until the job ends, because they run foreign code. That code may wait for a lock
-//! of its own, such as an interpreter's, whose holder waits for the job's stream; a fork waits for the stream, too.
+//! Defers the deleters of imported memory until the job ends, because deleters run foreign code.
+//! That code may wait for a lock, such as an interpreter's, whose holder waits for the job's
+//! stream. A fork waits for the stream, too.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// An owner of imported memory, which is released by being dropped.
+/// An owner of imported memory. Dropping it releases the memory.
 type Release = Box<dyn Any + Send>;
 
 thread_local! {
     /// True while this thread runs a job.
     static IN_JOB: Cell<bool> = const { Cell::new(false) };
-    /// Deleters that the jobs of this thread deferred.
+    /// Deleters that were deferred by jobs of this thread.
     static DEFERRED: RefCell<Vec<Release>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Owners are leaked from here on.
+/// True if owners are leaked from now on.
 static LEAKING: AtomicBool = AtomicBool::new(false);
 
-/// Leaks imported memory from here on instead of running its deleters. For the exit of an interpreter: deleters may want
-/// its lock, and the attempt ends the thread or the process once the interpreter is gone.
+/// From now on, imported memory is leaked instead of running its deleters. Call it when an
+/// interpreter exits: a deleter may need the interpreter's lock, and taking it after the
+/// interpreter has ended would end the thread or the process.
 pub fn leak_from_now_on() {
     LEAKING.store(true, Ordering::Release);
 }
 
-/// Returns true while this thread runs a job: it then owns a stream, and no deleter may run.
+/// Returns true while this thread runs a job. The thread then owns a stream, and must not run
+/// deleters.
 #[inline]
 pub fn in_job() -> bool {
     IN_JOB.get()
 }
 
-/// Runs a job, during which deleters are deferred. The caller of the outermost job releases its
-/// stream and then calls [`release`].
+/// Runs a job, and defers deleters during it. The caller of the outermost job has to release its
+/// stream, and then call [`release`].
 pub fn job(f: impl FnOnce()) {
     let before = IN_JOB.replace(true);
     f();
     IN_JOB.set(before);
 }
 
-/// Drops a foreign owner: at once, or when the job that this thread is in has ended.
+/// Drops a foreign owner at once or, inside a job, when the job has ended.
 #[inline]
 pub fn drop_outside<T: Send + 'static>(release: T) {
     match (LEAKING.load(Ordering::Acquire), in_job()) {
@@ -48,7 +51,7 @@ pub fn drop_outside<T: Send + 'static>(release: T) {
     }
 }
 
-/// (At the thread's end there is no later.)
+/// Keeps an owner for later. While the thread is exiting, drops it at once.
 #[cold]
 fn keep(release: Release) {
     let mut release = Some(release);
@@ -61,8 +64,8 @@ pub fn waiting() -> usize {
     DEFERRED.try_with(|deferred| deferred.borrow().len()).unwrap_or(0)
 }
 
-/// Runs the deleters that this thread deferred. Call it without locks and without a stream. Inside of a job it does
-/// nothing.
+/// Runs the deleters that this thread deferred. Call it without locks, and without owning a stream.
+/// Inside a job it does nothing.
 #[inline]
 pub fn release() {
     if waiting() > 0 && !in_job() {

@@ -1,4 +1,5 @@
-//! The host's memory: a caching allocator with limits, and releases that wait for the end of a job.
+//! The host's memory: a caching allocator with limits, and deleters that are deferred until the end
+//! of a job.
 
 pub mod alloc;
 pub mod deferred_deleters;
@@ -10,13 +11,14 @@ pub use alloc::{
     reset_peak, set_cache_limit, set_memory_limit, size_class,
 };
 
-/// Returns the bytes of memory that this process may have: the machine's, or its control group's.
+/// Returns the bytes of memory that are available to this process: those of the machine or of the
+/// control group.
 pub fn physical() -> usize {
     system::capacity().0
 }
 
-/// Returns the bytes of memory and swap that this process may have. The allocator refuses requests
-/// beyond it.
+/// Returns the bytes of memory and swap that are available to this process. The allocator refuses
+/// requests beyond this.
 pub fn capacity() -> usize {
     system::capacity().1
 }

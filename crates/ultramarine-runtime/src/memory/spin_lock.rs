@@ -1,17 +1,17 @@
-//! A lock for sections of a few nanoseconds that can be held across a fork.
+//! A lock for critical sections of a few nanoseconds that can be held during a fork.
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Spins, then yields. Half of a `Mutex`'s cost where nobody contends (releasing it is a plain store), and it can be
-/// released by a fork handler.
+/// A lock that spins and then yields. Without contention it costs half as much as a `Mutex`,
+/// because releasing it is a plain store. A fork handler can release it.
 pub(super) struct Lock<T> {
     held: AtomicBool,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached only through a guard, one at a time.
+// SAFETY: the value is accessed only through a guard, and there is one guard at a time.
 unsafe impl<T: Send> Sync for Lock<T> {}
 
 pub(super) struct Guard<'a, T>(&'a Lock<T>);
@@ -27,7 +27,7 @@ impl<T> Lock<T> {
         Guard(self)
     }
 
-    /// Takes the lock without a guard: for the time of a fork.
+    /// Takes the lock without a guard, for the duration of a fork.
     #[inline]
     pub(super) fn acquire(&self) {
         if self.held.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
@@ -48,10 +48,11 @@ impl<T> Lock<T> {
         }
     }
 
-    /// Gives the lock back.
+    /// Releases the lock.
     ///
     /// # Safety
-    /// The caller took it with [`Lock::acquire`] (or is the copy, in a forked child, of the thread that did).
+    /// The caller took the lock by [`Lock::acquire`]. (In a forked child, the caller may be the
+    /// copy of the thread that did.)
     #[inline]
     pub(super) unsafe fn release(&self) {
         self.held.store(false, Ordering::Release);
@@ -62,7 +63,7 @@ impl<T> Deref for Guard<'_, T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: a guard exists only while the lock is held, by this guard alone.
+        // SAFETY: while a guard exists, the lock is held by that guard only.
         unsafe { &*self.0.value.get() }
     }
 }
@@ -70,7 +71,7 @@ impl<T> Deref for Guard<'_, T> {
 impl<T> DerefMut for Guard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as for `deref`; `&mut self` makes the borrow the only one.
+        // SAFETY: as for `deref`; `&mut self` ensures that there is no other borrow.
         unsafe { &mut *self.0.value.get() }
     }
 }
@@ -78,7 +79,7 @@ impl<T> DerefMut for Guard<'_, T> {
 impl<T> Drop for Guard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: the guard was made by `lock`, which acquired.
+        // SAFETY: `lock` made the guard, after acquiring the lock.
         unsafe { self.0.release() };
     }
 }

@@ -1,23 +1,25 @@
-//! Memory of the operating system: its amount, and blocks of it.
+//! Memory of the operating system: its size, and blocks of memory.
 
 use std::alloc::{Layout, alloc as heap_alloc, dealloc as heap_free};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Alignment of every block, in bytes (what DLPack asks for).
+/// Alignment of every block in bytes, as DLPack requires.
 pub(super) const ALIGN: usize = 256;
-/// Blocks from this size on are mappings of their own, aligned to it: the size of a huge page.
+/// Blocks of at least this size, which is that of a huge page, are separate mappings, aligned to
+/// it.
 pub(super) const HUGE: usize = 2 << 20;
 
-/// Assumed where the system cannot be asked: as much as can be addressed.
+/// Assumed if the system does not report its memory: all addressable memory.
 const UNKNOWN: usize = (u64::MAX >> 17) as usize;
 
-/// Memory that this process can have at most, in bytes: what the machine has or the control group allows, and with
-/// swap. (physical, physical + swap); asked once.
+/// Returns the bytes of memory that this process can have, without and with swap. They are limited
+/// by the machine or the control group, and queried once.
 pub(super) fn capacity() -> (usize, usize) {
     static PHYSICAL: AtomicUsize = AtomicUsize::new(0);
     static TOTAL: AtomicUsize = AtomicUsize::new(0);
-    // Asking twice is harmless (a lock here could be held by another thread at a fork).
+    // Several threads may query it. A lock would be a problem if another thread held it during a
+    // fork.
     if TOTAL.load(Ordering::Acquire) == 0 {
         let (physical, swap) = ask_capacity();
         PHYSICAL.store(physical, Ordering::Release);
@@ -38,7 +40,8 @@ fn ask_capacity() -> (usize, usize) {
     (physical, field("SwapTotal:").unwrap_or(0))
 }
 
-/// The least limit of the control groups that this process is in (version 2, or 1 at its usual place).
+/// Returns the lowest limit of the process's control groups (version 2, or version 1 at its usual
+/// place).
 #[cfg(target_os = "linux")]
 fn group_limit() -> Option<usize> {
     let read =
@@ -78,7 +81,8 @@ fn ask_capacity() -> (usize, usize) {
     (UNKNOWN, 0)
 }
 
-/// A fresh block of `size` bytes (a class size, so a multiple of 256 and not 0), or `None` if the system refuses.
+/// Takes a block of `size` bytes from the system. `size` is a class size, so a multiple of 256 and
+/// not 0. `None` if the system refuses.
 pub(super) fn take(size: usize) -> Option<NonNull<u8>> {
     #[cfg(target_os = "linux")]
     if size >= HUGE {
@@ -89,14 +93,14 @@ pub(super) fn take(size: usize) -> Option<NonNull<u8>> {
     NonNull::new(unsafe { heap_alloc(layout) })
 }
 
-/// Gives a block back to the system.
+/// Returns a block to the system.
 ///
 /// # Safety
-/// `take(size)` gave `block`, and nobody uses it any more.
+/// `take(size)` returned `block`, and the block is no longer used.
 pub(super) unsafe fn give(block: NonNull<u8>, size: usize) {
     #[cfg(target_os = "linux")]
     if size >= HUGE {
-        // SAFETY: the caller's promise: exactly this range was mapped by `map`.
+        // SAFETY: by the caller's promise, `map` mapped exactly this range.
         unsafe { libc::munmap(block.as_ptr().cast(), size) };
         return;
     }
@@ -104,7 +108,8 @@ pub(super) unsafe fn give(block: NonNull<u8>, size: usize) {
     unsafe { heap_free(block.as_ptr(), Layout::from_size_align_unchecked(size, ALIGN)) };
 }
 
-/// A mapping that begins at a huge page. Only whole huge pages inside it become huge, so a tail wastes nothing.
+/// Makes a mapping that is aligned to a huge page. Only complete huge pages inside it become huge,
+/// so no memory is wasted at its end.
 #[cfg(target_os = "linux")]
 fn map(size: usize) -> Option<NonNull<u8>> {
     let reserved = size.checked_add(HUGE)?;
@@ -124,8 +129,9 @@ fn map(size: usize) -> Option<NonNull<u8>> {
     }
     let head = start.addr().wrapping_neg() % HUGE;
     let tail = HUGE - head;
-    // SAFETY: head + size + tail is the range just mapped, head < HUGE; head and tail are multiples of the page (mappings
-    // begin at pages, and classes of this size are multiples of 256 KiB) and unused; advice changes no contents.
+    // SAFETY: head + size + tail is the range just mapped, and head < HUGE. Head and tail are
+    // unused, and multiples of the page size, because mappings begin at pages, and classes of this
+    // size are multiples of 256 KiB. The advice changes no contents.
     unsafe {
         if head > 0 {
             libc::munmap(start, head);

@@ -1,12 +1,14 @@
 //! Streams: ordered queues of work on a device.
 //!
-//! A host stream has no thread until it needs one: a synchronous
-//! evaluation on an idle stream runs on the calling thread, which owns the stream
-//! meanwhile; anything else is queued for a worker, which streams share (`workers.rs`). Jobs enter queues
-//! under the scheduler's lock, in an order that respects their dependencies, so
-//! waiting inside a job cannot deadlock: the oldest unfinished job of all streams
-//! never waits for a younger one. Where processes communicate in several groups, a job also waits for other processes,
-//! which may run other jobs first. There a job that would wait stays in its queue, and later ones pass it (`queue.rs`).
+//! A host stream has no thread until it needs one. A synchronous evaluation on an idle stream runs
+//! on the calling thread, which owns the stream meanwhile. All other work is queued for a worker;
+//! streams share the workers (`workers.rs`). Jobs enter queues under the scheduler's lock, in an
+//! order that respects their dependencies. Therefore waiting inside a job cannot deadlock: the
+//! oldest unfinished job of all streams never waits for a younger one.
+//!
+//! If processes communicate in several groups, a job also waits for other processes, which may run
+//! other jobs first. In this case, a job that would wait stays in its queue, and later jobs pass it
+//! (`queue.rs`).
 
 mod queue;
 mod scope;
@@ -33,10 +35,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockWrit
 use std::time::Duration;
 pub use thread_local::{ThreadLocalStream, clear_streams};
 
-/// Releases of others' memory that may wait while there are jobs.
+/// Number of deferred deleters that may wait while there are jobs.
 const MOST_DEFERRED: usize = 16;
 
-/// How long a thread sleeps before it looks at a queue again.
+/// Time after which a sleeping thread checks its queue again.
 const IDLE: Duration = Duration::from_secs(2);
 
 /// The queue of a stream on the host: jobs in order, run by one thread at a time.
@@ -44,11 +46,11 @@ const IDLE: Duration = Duration::from_secs(2);
 pub struct StreamState {
     queue: Mutex<Queue>,
     changed: Condvar,
-    /// There is room for jobs again.
+    /// Signals that there is room for jobs again.
     room: Condvar,
-    /// The first failure of asynchronous work that nobody was told of.
+    /// The first failure of asynchronous work that was not raised yet.
     failure: Mutex<Option<Arc<Error>>>,
-    /// Jobs run on workers alone.
+    /// True if only workers may run the jobs.
     off_callers: AtomicBool,
 }
 
@@ -56,16 +58,16 @@ pub struct StreamState {
 struct Registry {
     streams: Vec<(Stream, &'static StreamState)>,
     defaults: HashMap<Device, Stream>,
-    /// Streams that nobody has any more: of threads that have ended, and those that were released.
+    /// Streams without an owner: released streams, and streams of threads that have ended.
     free: Vec<Stream>,
 }
 
 static REGISTRY: RwLock<Option<Registry>> = RwLock::new(None);
 
-/// States of the first streams, which are found here without the registry's lock.
+/// States of the first streams. They are found here without the registry's lock.
 static FIRST: [AtomicPtr<StreamState>; 64] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 64];
 
-/// A new state of a stream. It is never freed, as a stream is never taken back.
+/// Makes the state of a stream. It is never freed.
 fn new_state(stream: Stream) -> &'static StreamState {
     let state: &StreamState = Box::leak(Box::default());
     if let Some(first) = FIRST.get(stream.index as usize) {
@@ -92,8 +94,8 @@ impl Registry {
     }
 }
 
-/// Returns the default stream of a device, whatever scope the thread is in. [`default_stream`]
-/// takes the scope into account.
+/// Returns the default stream of a device, without considering the thread's scope.
+/// [`default_stream`] considers the scope.
 pub fn default_of(device: Device) -> Stream {
     read(|r| r.defaults.get(&device).copied()).unwrap_or_else(|| {
         write(|r| match r.defaults.get(&device) {
@@ -111,10 +113,11 @@ fn set_default_of(stream: Stream) {
     write(|r| r.defaults.insert(stream.device, stream));
 }
 
-/// Makes a new stream on a device: one that nobody else has. It takes some memory, on the device too, until [`release_stream`].
+/// Makes a new stream on a device, for exclusive use. It uses some memory, also on the device,
+/// until [`release_stream`].
 ///
 /// # Errors
-/// [`crate::Error::Value`] when no loaded backend has the device.
+/// [`crate::Error::Value`] if no loaded backend has the device.
 #[inline]
 pub fn new_stream(device: Device) -> Result<Stream> {
     devices::get(device)?;
@@ -123,9 +126,10 @@ pub fn new_stream(device: Device) -> Result<Stream> {
     Ok(stream)
 }
 
-/// Gives a stream back that [`new_stream`] made, for a later call of it. Work that it was given is done nevertheless, and arrays that
-/// are to be computed there still are, in the order of the stream and beside the work of its next owner. A stream that was given back
-/// already, or that is a default stream, stays what it is.
+/// Releases a stream that [`new_stream`] made, so that a later call can return it. Its work is
+/// still done, and lazy arrays of the stream are still computed there, in order, interleaved with
+/// the work of the next owner. Does nothing for a stream that was released before, or for a default
+/// stream.
 pub fn release_stream(stream: Stream) {
     write(|r| {
         let kept = r.defaults.values().any(|s| *s == stream) || r.free.contains(&stream);
@@ -135,11 +139,11 @@ pub fn release_stream(stream: Stream) {
     });
 }
 
-/// Takes a stream for a thread, which owns it until [`give_back`].
+/// Takes a stream for a thread, which owns the stream until [`give_back`].
 #[inline]
 pub fn take(device: Device) -> Stream {
     write(|r| {
-        // The new owner does not wait for the work of the former one.
+        // Use only an idle stream, so that the new owner does not wait for the former owner's work.
         let unused =
             |s: &Stream| s.device == device && r.streams[s.index as usize].1.lock().is_idle();
         match r.free.iter().position(unused) {
@@ -149,14 +153,14 @@ pub fn take(device: Device) -> Stream {
     })
 }
 
-/// Returns streams that [`take`] gave, for other threads.
+/// Returns streams from [`take`], so that other threads can use them.
 pub fn give_back(streams: impl ExactSizeIterator<Item = Stream>) {
     if streams.len() > 0 {
         write(|r| r.free.extend(streams));
     }
 }
 
-/// Restricts the jobs of a stream to worker threads. They may take any time, and a thread that
+/// Restricts the jobs of a stream to worker threads. The jobs may take any time, and a thread that
 /// waits for them can be interrupted.
 pub fn set_off_callers(stream: Stream, off: bool) {
     if let Some(state) = state(stream)
@@ -169,7 +173,7 @@ pub fn set_off_callers(stream: Stream, off: bool) {
     }
 }
 
-/// Streams of which [`set_off_callers`] said so.
+/// Number of streams that [`set_off_callers`] restricts.
 static OFF_CALLERS: AtomicUsize = AtomicUsize::new(0);
 
 /// Returns the number of streams that [`set_off_callers`] restricts.
@@ -182,11 +186,11 @@ pub fn is_off_callers(stream: Stream) -> bool {
     state(stream).is_some_and(|state| state.off_callers.load(Ordering::Relaxed))
 }
 
-/// Waits until all work given to the stream is done.
+/// Waits until all work on the stream is done.
 ///
 /// # Errors
-/// The first error of asynchronous work on the stream, or of work that failed on the device after its submission had
-/// been taken, that was not raised before. It is raised once.
+/// The first error that was not raised before: of asynchronous work on the stream, or of work that
+/// failed on the device after its submission. It is raised only once.
 #[inline]
 pub fn synchronize(stream: Stream) -> Result<()> {
     let mut failure = None;
@@ -200,7 +204,7 @@ pub fn synchronize(stream: Stream) -> Result<()> {
     failure.map_or(outcome, |error| Err(Error::clone(&error)))
 }
 
-/// Notes that a failure was raised, so that no stream's [`synchronize`] raises it again.
+/// Marks a failure as raised, so that [`synchronize`] does not raise it again for any stream.
 #[cold]
 pub fn raised(error: &Arc<Error>) {
     let all = read(|r| Some(r.streams.iter().map(|s| s.1).collect::<Vec<_>>()));
@@ -212,19 +216,19 @@ pub fn raised(error: &Arc<Error>) {
     }
 }
 
-/// Waits for the work of all streams of all devices. Failures stay for [`synchronize`] and for the
-/// arrays concerned.
+/// Waits for the work of all streams of all devices. It does not raise failures: [`synchronize`]
+/// and the affected arrays do.
 pub fn synchronize_all() {
     for (_, state) in all() {
         state.drain();
     }
     for device in backend::gpus() {
-        // Failures are raised to those who want the values.
+        // Ignore failures: they are raised where the values are needed.
         let _ = device.drain();
     }
 }
 
-/// All streams that there are.
+/// Returns all streams.
 fn all() -> Vec<(Stream, &'static StreamState)> {
     read(|r| Some(r.streams.clone())).unwrap_or_default()
 }
@@ -235,7 +239,7 @@ pub fn all_idle() -> bool {
     read(|r| Some(r.streams.iter().all(|s| s.1.lock().is_idle()))).unwrap_or(true)
 }
 
-/// Returns true if there is such a stream.
+/// Returns true if the stream exists.
 #[inline]
 pub fn exists(stream: Stream) -> bool {
     read(|r| r.streams.get(stream.index as usize).map(|s| s.0 == stream)).unwrap_or(false)
@@ -245,12 +249,13 @@ pub fn exists(stream: Stream) -> bool {
 #[inline]
 pub fn state(stream: Stream) -> Option<&'static StreamState> {
     let first = FIRST.get(stream.index as usize).map(|state| state.load(Ordering::Acquire));
-    // SAFETY: NULL, or a state, of which none is ever freed or borrowed mutably.
+    // SAFETY: NULL, or a state, and states are never freed or mutably borrowed.
     let first = first.and_then(|state| unsafe { state.as_ref() });
     first.or_else(|| read(|r| r.streams.get(stream.index as usize).map(|s| s.1)))
 }
 
-/// The right to run a job of a stream on the calling thread. Dropping it lets the next job run.
+/// The right to run a job of a stream on the calling thread. When it is dropped, the next job can
+/// run.
 pub struct Ownership(&'static StreamState);
 
 impl Drop for Ownership {
@@ -273,8 +278,8 @@ impl StreamState {
         lock(&self.queue)
     }
 
-    /// Takes the stream for the calling thread if it has no work. `None` if it has, and always for
-    /// a stream that [`set_off_callers`] restricts.
+    /// Takes the stream for the calling thread, if the stream has no work. Returns `None`
+    /// otherwise, and always for a stream that [`set_off_callers`] restricts.
     #[inline]
     pub fn try_own(&'static self) -> Option<Ownership> {
         if self.off_callers.load(Ordering::Relaxed) {
@@ -291,13 +296,15 @@ impl StreamState {
     /// Queues a job for the stream's worker.
     ///
     /// # Errors
-    /// Returns the queue's jobs if no thread can be had for them. The caller fails them once it holds no locks.
+    /// Returns the queue's jobs if the system provides no thread for them. The caller fails them
+    /// after releasing its locks.
     #[inline]
     pub fn push(&'static self, job: Job) -> Result<(), Stranded> {
         self.push_when(job, None, false)
     }
 
-    /// Queues a job that later ones may pass until it is ready. `ordered`: but for those of which this is true, too.
+    /// Queues a job that later jobs may pass until it is ready. If `ordered`, jobs that are
+    /// `ordered` too may not pass it.
     ///
     /// # Errors
     /// As [`StreamState::push`].
@@ -318,7 +325,7 @@ impl StreamState {
         ensured
     }
 
-    /// Lets go of the queue, which has changed.
+    /// Releases the lock of the queue after a change, and wakes the waiting threads.
     fn wake(&self, queue: MutexGuard<'_, Queue>) {
         let anybody = queue.waiting > 0;
         let room = queue.held_back > 0 && queue.has_room();
@@ -331,7 +338,7 @@ impl StreamState {
         }
     }
 
-    /// Sleeps until the queue changes, at most for a time; false when that is over.
+    /// Sleeps until the queue changes or the time is over. Returns false if the time is over.
     fn sleep<'a>(
         &self,
         mut queue: MutexGuard<'a, Queue>,
@@ -344,13 +351,15 @@ impl StreamState {
         (queue, !timeout.timed_out())
     }
 
-    /// Keeps the failure of asynchronous work for [`synchronize`], unless there is an earlier one.
+    /// Keeps the failure of asynchronous work for [`synchronize`], unless an earlier failure is
+    /// kept.
     pub fn keep_failure(&self, error: Arc<Error>) {
         lock(&self.failure).get_or_insert(error);
     }
 
-    /// Holds the caller back if too many jobs wait, or any while memory is over its limit, until half of them are done
-    /// and there is memory. Call it without locks.
+    /// Blocks the caller if too many jobs wait, or if any job waits while memory is over its limit.
+    /// The caller continues once half of the jobs are done and memory is available. Call it without
+    /// locks.
     pub fn throttle(&self) {
         let mut queue = self.lock();
         if !queue.is_crowded() {
@@ -371,7 +380,7 @@ impl StreamState {
         }
     }
 
-    /// Sleeps until the queue is as it should be; false if the thread was interrupted before.
+    /// Sleeps until `done` returns true. Returns false if the thread was interrupted before.
     fn wait_until(&self, done: impl Fn(&Queue) -> bool) -> bool {
         let mut queue = self.lock();
         while !done(&queue) {
@@ -391,7 +400,7 @@ impl StreamState {
         }
         match workers::start(self) {
             Ok(()) => queue.worker = true,
-            // Its owner finds the jobs when it is done.
+            // The stream's owner finds the jobs when it is done.
             Err(_) if queue.busy => {}
             Err(error) => {
                 let error = Error::runtime(
@@ -411,7 +420,8 @@ impl StreamState {
         let mut queue = self.lock();
         loop {
             let most = if queue.jobs.is_empty() { 1 } else { MOST_DEFERRED };
-            // Deleters may take their time: another worker takes the jobs. Without one the jobs come first.
+            // Deleters may take a long time, so another worker takes the jobs. If no other worker
+            // is available, run the jobs first.
             if deferred_deleters::waiting() >= most
                 && (queue.jobs.is_empty() || workers::start(self).is_ok())
             {
@@ -433,7 +443,8 @@ impl StreamState {
             {
                 queue.busy = true;
                 drop(queue);
-                // What it holds would count as another use of the job's operands.
+                // Drop the condition first, because its references would count as uses of the job's
+                // operands.
                 drop(ready);
                 job(Ok(()));
                 queue = self.lock();
@@ -447,7 +458,7 @@ impl StreamState {
                 return;
             }
             if queue.busy {
-                // The thread that owns the stream says when it is done.
+                // The thread that owns the stream notifies the others when it is done.
                 queue = self.sleep(queue, IDLE).0;
                 continue;
             }
@@ -465,7 +476,7 @@ thread_local! {
     static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
 }
 
-/// Locks of the registry and of the workers, held over a fork.
+/// Locks of the registry and of the workers, held during a fork.
 type Held = (RwLockWriteGuard<'static, Option<Registry>>, MutexGuard<'static, workers::Workers>);
 
 static FORK_HOOK: Hook = Hook {
@@ -474,7 +485,8 @@ static FORK_HOOK: Hook = Hook {
         fork::keep(&HELD, (guard, workers::hold()));
     },
     parent: || drop(fork::take(&HELD)),
-    // The streams were drained before the fork, with the scheduler's lock held; they have no workers here.
+    // Before the fork, the streams were drained while the scheduler's lock was held. Their workers
+    // do not exist in the child.
     child: || {
         let Some((mut guard, mut workers)) = fork::take(&HELD) else {
             return;

@@ -1,26 +1,27 @@
-//! The queue of a stream: jobs in order, of which those that wait for values may be passed.
+//! The queue of a stream: jobs in order. Later jobs may pass a job that waits for values.
 
 use crate::error::{Error, Result};
 use crate::memory;
 use std::collections::VecDeque;
 
-/// A job: a closure in a stream's queue. Never unwinds. It is called once: with `Ok` to run, or with the error that keeps
-/// it from running.
+/// A job: a closure in a stream's queue, which never unwinds. It is called once: with `Ok` to run,
+/// or with the error that prevents it from running.
 pub type Job = Box<dyn FnOnce(Result<()>) + Send>;
 
-/// The condition under which a job runs: the values that it needs are there. It is asked under locks, by
-/// [`crate::claim::sleep_until`] too, and has to call [`crate::claim::Claim::is_over`] for what is missing.
+/// The condition that the values that a job needs are available. It is evaluated under locks, also
+/// by [`crate::claim::sleep_until`], and must call [`crate::claim::Claim::is_over`] for values that
+/// are missing.
 pub type Ready = Box<dyn Fn() -> bool + Send>;
 
-/// Jobs that may wait in one queue before a submitter is held back.
+/// Number of jobs in a queue above which submitting threads have to wait.
 const MAX_QUEUED: usize = 64;
 
 /// A job in a queue.
 pub(super) struct Waiting {
     pub job: Job,
-    /// Later jobs may pass this one until it is ready. `None`: it is.
+    /// Later jobs may pass this one until the condition holds. `None` if the job is ready.
     pub ready: Option<Ready>,
-    /// It passes no earlier job of which this is true.
+    /// If true, it may not pass earlier jobs for which this is true too.
     pub ordered: bool,
 }
 
@@ -30,28 +31,29 @@ impl Waiting {
     }
 }
 
-/// The jobs of a stream and its threads.
+/// The jobs of a stream, and its threads.
 #[derive(Default)]
 pub(super) struct Queue {
     pub jobs: VecDeque<Waiting>,
-    /// A thread is running a job of this stream.
+    /// True while a thread is running a job of this stream.
     pub busy: bool,
-    /// A worker thread has the stream, or was told to take it (in this process, not in a forked parent).
+    /// True if a worker thread of this process has the stream, or was told to take it.
     pub worker: bool,
-    /// Threads that sleep until something changes. Waking is a system call, even of nobody.
+    /// Number of threads that sleep until the queue changes. If it is 0, no wake-up is needed,
+    /// which would be a system call.
     pub waiting: usize,
-    /// Threads that are held back until there is room.
+    /// Number of threads that wait for room.
     pub held_back: usize,
-    /// The worker sleeps until one of its jobs is ready.
+    /// True if the worker sleeps until one of its jobs is ready.
     pub asleep: bool,
-    /// Former workers that run deleters.
+    /// Number of former workers that are running deleters.
     pub releasing: usize,
-    /// Number of jobs that have ended, and of threads that owned the stream.
+    /// Number of jobs that have ended, plus number of times that an owner released the stream.
     pub finished: u64,
 }
 
 impl Queue {
-    /// The first job that is ready, taken out.
+    /// Removes and returns the first job that is ready.
     pub fn take_ready(&mut self) -> Option<Waiting> {
         let place = self.first_ready()?;
         self.jobs.remove(place)
@@ -74,13 +76,14 @@ impl Queue {
         !self.busy && self.jobs.is_empty()
     }
 
-    /// Returns true if too many jobs wait, or if any do while memory is over its limit: running them is what frees memory.
+    /// Returns true if too many jobs wait, or if any job waits while memory is over its limit,
+    /// because running jobs frees memory.
     pub fn is_crowded(&self) -> bool {
         self.jobs.len() > MAX_QUEUED || self.waits_for_memory()
     }
 
-    /// Returns true if callers need not be held back any longer. Not as soon as there is room for one job: they would be
-    /// woken for each.
+    /// Returns true if waiting callers can continue. Room for a single job is not enough, because
+    /// then they would be woken for each job.
     pub fn has_room(&self) -> bool {
         self.jobs.len() <= MAX_QUEUED / 2 && !self.waits_for_memory()
     }
@@ -95,7 +98,7 @@ impl Queue {
     }
 }
 
-/// Jobs taken out of their queue, because the system gave no thread for them.
+/// Jobs that were removed from their queue because the system provided no thread.
 #[must_use = "arrays would be waited for without end"]
 pub struct Stranded {
     pub(super) jobs: VecDeque<Waiting>,

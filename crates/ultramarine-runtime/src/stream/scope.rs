@@ -1,4 +1,4 @@
-//! The default device, and the device and stream of the scope that a thread is in.
+//! The default device, and the device and stream of a thread's scope.
 
 use super::default_of;
 use crate::device::{Device, Stream};
@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 static DEFAULT: AtomicU32 = AtomicU32::new(Device::CPU.pack());
 
-/// Returns the device that operations without operands on an accelerator run on: that of the scope
-/// that the thread is in, else that of [`set_default_device`], else the CPU.
+/// Returns the device for operations without operands on an accelerator: the device of the thread's
+/// scope, otherwise that of [`set_default_device`], otherwise the CPU.
 #[inline]
 pub fn default_device() -> Device {
     scoped_device().unwrap_or_else(default_of_all)
@@ -21,8 +21,7 @@ pub fn default_of_all() -> Device {
     Device::unpack(DEFAULT.load(Ordering::Relaxed))
 }
 
-/// Makes `device` the default of every thread. Inside of a [`Scope`] it is the default of that
-/// scope alone.
+/// Makes `device` the default device of all threads. Inside a [`Scope`], only of that scope.
 ///
 /// # Errors
 /// [`crate::Error::Value`] when no loaded backend has the device.
@@ -36,13 +35,13 @@ pub fn set_default_device(device: Device) -> Result<()> {
     Ok(())
 }
 
-/// Makes operations of this thread use a stream and its device, while it lives. Scopes nest; drop
-/// them in the reverse order. [`with_stream`] is the same for a function.
+/// Makes this thread's operations use a stream and its device, while it lives. Scopes nest; drop
+/// them in the reverse order. [`with_stream`] does the same for a function.
 #[derive(Debug)]
 pub struct Scope {
     device: Option<Device>,
     stream: Option<Stream>,
-    // Belongs to the thread that made it.
+    // The scope belongs to the thread that made it.
     _thread: std::marker::PhantomData<*const ()>,
 }
 
@@ -61,31 +60,31 @@ impl Drop for Scope {
     }
 }
 
-/// Calls `f`, whose operations use `stream` and its device on this thread. [`with_device`] takes a
+/// Calls `f`. Operations of `f` on this thread use `stream` and its device. [`with_device`] takes a
 /// device.
 pub fn with_stream<T>(stream: Stream, f: impl FnOnce() -> T) -> T {
     let _scope = Scope::new(stream);
     f()
 }
 
-/// Calls `f`, whose operations use `device` and its default stream on this thread.
+/// Calls `f`. Operations of `f` on this thread use `device` and its default stream.
 ///
 /// # Errors
-/// [`Error::Value`](crate::Error::Value) when there is no such device; those of `f`.
+/// [`Error::Value`](crate::Error::Value) if the device does not exist; those of `f`.
 pub fn with_device<T>(device: Device, f: impl FnOnce() -> Result<T>) -> Result<T> {
     with_stream(default_stream(device)?, f)
 }
 
-/// Where this thread's operations run.
+/// The place where this thread's operations run.
 struct Scoped {
     device: Cell<Option<Device>>,
     stream: Cell<Option<Stream>>,
-    /// The default stream last looked up, to spare the registry's lock.
+    /// The default stream that was looked up last, to avoid the registry's lock.
     recent: Cell<Option<Stream>>,
 }
 
 thread_local! {
-    // One for all: in a library each costs a call.
+    // A single thread-local for all, because in a library each access costs a call.
     static SCOPED: Scoped =
         const { Scoped { device: Cell::new(None), stream: Cell::new(None), recent: Cell::new(None) } };
 }
@@ -98,19 +97,19 @@ pub fn swap_scope(
     SCOPED.with(|s| (s.device.replace(device), s.stream.replace(stream)))
 }
 
-/// Returns the device of the scope that this thread is in; `None` outside of scopes.
+/// Returns the device of this thread's scope. `None` outside scopes.
 #[inline]
 pub fn scoped_device() -> Option<Device> {
     SCOPED.with(|s| s.device.get())
 }
 
-/// Changes the device of the scope that this thread is in.
+/// Changes the device of this thread's scope.
 #[inline]
 pub fn set_scoped_device(device: Device) {
     SCOPED.with(|s| s.device.set(Some(device)));
 }
 
-/// Returns the stream of the scope that this thread is in; `None` outside of scopes.
+/// Returns the stream of this thread's scope. `None` outside scopes.
 #[inline]
 pub fn scoped() -> Option<Stream> {
     SCOPED.with(|s| s.stream.get())
@@ -135,7 +134,7 @@ pub fn current() -> (Stream, bool) {
     })
 }
 
-/// Returns the default stream of a device. Inside of a [`Scope`] of that device it is the scope's
+/// Returns the default stream of a device. Inside a [`Scope`] of that device, this is the scope's
 /// stream.
 ///
 /// # Errors
@@ -146,8 +145,8 @@ pub fn default_stream(device: Device) -> Result<Stream> {
     Ok(scoped().filter(|s| s.device == device).unwrap_or_else(|| default_of(device)))
 }
 
-/// Makes `stream` the default stream of its device. Inside of a [`Scope`] of that device it is the
-/// scope's alone. Threads that already used the former default keep it until they change device.
+/// Makes `stream` the default stream of its device. Inside a [`Scope`] of that device, only of that
+/// scope. Threads that already used the former default stream keep it until they change the device.
 #[inline]
 pub fn set_default_stream(stream: Stream) {
     if scoped().is_some_and(|s| s.device == stream.device) {

@@ -6,17 +6,20 @@ use crate::device::DeviceType;
 use crate::memory::deferred_deleters;
 use crate::reads;
 
-/// Ends all work on streams: for programs that exit while evaluations, or accelerators, may be at work.
+/// Ends all work on streams. Call it before a program exits while evaluations or accelerators may
+/// be at work.
 ///
-/// Waits for the work that was given to the streams. From then on accelerators get no new work, which is an
-/// [`crate::Error::Runtime`]; arrays that are computed can still be read, and the CPU computes as before. Threads of
-/// streams stay, asleep, until the process is gone. Memory on accelerators is left to the system.
+/// It waits for the work on the streams. From then on, new work for accelerators fails with
+/// [`crate::Error::Runtime`]. Computed arrays can still be read, and the CPU computes as before.
+/// Threads of streams stay asleep until the process ends. Memory on accelerators is left to the
+/// system.
 ///
-/// A program that exits without this call leaves threads inside of drivers whose libraries are being torn down. The
-/// runtime then lets the calls that are under way end, and makes no others; drivers whose own threads are at work may
-/// still crash. In Python the package calls it when the interpreter exits.
+/// A program that exits without this call leaves threads inside drivers whose libraries are being
+/// torn down. The runtime then waits for running calls, and makes no others, but drivers whose own
+/// threads are at work may still crash. The Python package calls this function when the interpreter
+/// exits.
 ///
-/// Calls after the first have nothing to wait for. Inside of an evaluation it does nothing.
+/// Later calls have nothing to wait for. Inside an evaluation, it does nothing.
 pub fn shutdown() {
     if deferred_deleters::in_job() {
         return;
@@ -29,7 +32,7 @@ pub fn shutdown() {
         return;
     }
     backend::shutdown::close();
-    // Work that began meanwhile ends soon: its next call of a backend is refused.
+    // Work that began in the meantime ends soon, because its next backend call is refused.
     for (stream, state) in all() {
         if stream.device.kind == DeviceType::Gpu {
             state.drain();
@@ -37,14 +40,15 @@ pub fn shutdown() {
         state.finish_deleters();
     }
     for device in backend::gpus() {
-        // Nobody is left to learn of a failure.
+        // Ignore failures, because no code is left that would handle them.
         let _ = device.drain();
     }
     backend::shutdown::quiesce();
 }
 
 impl StreamState {
-    /// Waits for the jobs that are there now, not for those that come meanwhile; less long if that is interrupted.
+    /// Waits for the current jobs, but not for jobs that are added meanwhile. Returns early if
+    /// interrupted.
     fn finish_queued(&self) {
         let target = {
             let queue = self.lock();
@@ -53,7 +57,7 @@ impl StreamState {
         self.wait_until(|queue| queue.finished >= target || queue.is_idle());
     }
 
-    /// Waits for foreign deleters that the stream's thread runs.
+    /// Waits for foreign deleters that the stream's thread is running.
     fn finish_deleters(&self) {
         self.wait_until(|queue| queue.releasing == 0);
     }

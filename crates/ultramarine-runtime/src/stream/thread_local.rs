@@ -1,4 +1,4 @@
-//! Streams of each thread's own.
+//! A separate stream for each thread.
 
 use super::{default_of, give_back, synchronize, take};
 use crate::device::{Device, Stream};
@@ -7,12 +7,13 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A stream of each thread's own on a device: threads that use it do not wait for each other.
+/// A separate stream for each thread, on one device, so that threads do not wait for each other.
 ///
-/// A thread gets its stream at the first use. When it ends, another thread may have it.
+/// A thread gets its stream at the first use. After the thread has ended, another thread may get
+/// the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ThreadLocalStream {
-    /// Index, unique among these in the process.
+    /// Index, unique among the thread-local streams of the process.
     pub index: u32,
     /// Its device.
     pub device: Device,
@@ -37,17 +38,17 @@ thread_local! {
 }
 
 impl ThreadLocalStream {
-    /// A new one on a device.
+    /// Makes a thread-local stream on a device.
     ///
     /// # Errors
-    /// [`crate::Error::Value`] when no loaded backend has the device.
+    /// [`crate::Error::Value`] if no loaded backend has the device.
     pub fn new(device: Device) -> Result<ThreadLocalStream> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         devices::get(device)?;
         Ok(ThreadLocalStream { index: NEXT.fetch_add(1, Ordering::Relaxed), device })
     }
 
-    /// Returns the calling thread's stream. A thread that is ending gets the device's default
+    /// Returns the calling thread's stream. A thread that is exiting gets the device's default
     /// stream.
     pub fn stream(&self) -> Stream {
         let find = |own: &RefCell<Own>| {
@@ -63,14 +64,15 @@ pub fn made(stream: Stream) {
     let _ = OWN.try_with(|own| own.borrow_mut().made.insert(stream));
 }
 
-/// Waits for the streams that the calling thread made, and forgets them: its [`ThreadLocalStream`]s begin
-/// anew. Arrays and other threads that use one of them may go on.
+/// Waits for the streams that the calling thread made, and forgets them, so that its
+/// [`ThreadLocalStream`]s get new streams. Arrays and other threads can continue to use the
+/// forgotten streams.
 ///
 /// # Errors
-/// As [`synchronize`]; all are forgotten nevertheless.
+/// As [`synchronize`]. All streams are forgotten nevertheless.
 pub fn clear_streams() -> Result<()> {
     let own = OWN.try_with(|own| std::mem::take(&mut *own.borrow_mut())).unwrap_or_default();
-    // All are waited for, also behind one that failed.
+    // Wait for all, even if one has failed.
     let all = own.made.iter().chain(own.local.values());
     let outcomes: Vec<Result<()>> = all.map(|stream| synchronize(*stream)).collect();
     outcomes.into_iter().collect()

@@ -1,5 +1,5 @@
-//! Threads that run the jobs of streams. A stream has one while it has jobs; between jobs they wait for any stream, so
-//! there are about as many as there are streams at work at one time.
+//! Threads that run the jobs of streams. A stream with jobs has one thread. An idle thread can take
+//! any stream, so there are about as many threads as streams that are working at the same time.
 
 use super::StreamState;
 use crate::backend::shutdown;
@@ -9,29 +9,30 @@ use std::sync::{Mutex, MutexGuard};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-/// How long a thread waits for a stream before it ends.
+/// Time for which an idle thread waits for a stream before it ends.
 const IDLE: Duration = Duration::from_secs(2);
 
-/// Least time that a thread waits that may not end.
+/// Minimum waiting time of a thread that may not end.
 const SHORTEST: Duration = Duration::from_millis(100);
 
-/// Threads that may wait at one time; one more ends at once.
+/// Limit on idle threads. A further thread ends at once.
 const MOST_IDLE: usize = 8;
 
 pub(super) struct Workers {
-    /// Streams that have jobs and no thread yet: each has been promised one of those that wait.
+    /// Streams that have jobs and no thread yet. Each is reserved for an idle thread that was
+    /// woken.
     ready: VecDeque<&'static StreamState>,
-    /// Threads that wait and have been promised none. The one that ran last is at the end and comes first: what it worked
-    /// on may be in its processor's caches still.
+    /// Idle threads that no stream is reserved for. The thread that ran last is at the end and is
+    /// used first, because its data may still be in its processor's caches.
     idle: Vec<Thread>,
 }
 
 static WORKERS: Mutex<Workers> = Mutex::new(Workers { ready: VecDeque::new(), idle: Vec::new() });
 
-/// Has a thread run a stream's jobs: one that waits, or a new one.
+/// Makes an idle thread or a new thread run a stream's jobs.
 ///
 /// # Errors
-/// The system's, if it has no thread.
+/// Those of the system, if it provides no thread.
 pub(super) fn start(state: &'static StreamState) -> std::io::Result<()> {
     let mut workers = lock(&WORKERS);
     if let Some(thread) = workers.idle.pop() {
@@ -53,11 +54,11 @@ fn run(first: &'static StreamState) {
     }
 }
 
-/// A stream that has jobs; `None` when it is time to end.
+/// Waits for a stream that has jobs. `None` if the thread should end.
 fn await_stream() -> Option<&'static StreamState> {
     let own = std::thread::current();
     let mut workers = lock(&WORKERS);
-    // A stream that was promised a thread is left to those that wait.
+    // Leave a reserved stream to the threads that were woken for it.
     if workers.idle.len() >= MOST_IDLE && may_end() {
         return None;
     }
@@ -78,18 +79,19 @@ fn await_stream() -> Option<&'static StreamState> {
     }
 }
 
-/// The end of a thread runs destructors of libraries, which may be gone where the process exits.
+/// Returns true if a thread may end. The end of a thread runs destructors of libraries, which may
+/// be gone while the process exits.
 fn may_end() -> bool {
     shutdown::ended().is_none()
 }
 
-/// Keeps threads from coming and going, while a fork is under way.
+/// Prevents threads from starting and ending during a fork.
 pub(super) fn hold() -> MutexGuard<'static, Workers> {
     lock(&WORKERS)
 }
 
 impl Workers {
-    /// In a forked child: the threads stayed behind.
+    /// Called in a forked child, where these threads do not exist.
     pub fn forget(&mut self) {
         self.ready.clear();
         self.idle.clear();

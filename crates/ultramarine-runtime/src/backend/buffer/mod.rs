@@ -145,8 +145,8 @@ impl Buffer {
         let Location { pointer, handle, bytes, device } = place;
         let mut buffer = Box::<Buffer>::new_uninit();
         let at = buffer.as_mut_ptr();
-        // Write the fields in place, because moving them afterwards would cost more. SAFETY: the
-        // buffer is new and not shared, and each field is written.
+        // Write the fields in place, because moving them afterwards would cost more.
+        // SAFETY: the buffer is new and not shared, and each field is written.
         unsafe {
             (&raw mut (*at).counts).write(AtomicU64::new(HOLDER));
             (&raw mut (*at).pointer).write(pointer);

@@ -1,4 +1,4 @@
-//! A map of bounded size, which forgets what was not used for longest.
+//! A map of bounded size that removes the least recently used entry.
 
 use crate::backend::WordHasher;
 use std::borrow::Borrow;
@@ -12,7 +12,7 @@ pub(super) struct Bounded<K, V> {
 }
 
 impl<K: Hash + Eq + Clone, V: Clone> Bounded<K, V> {
-    /// A map of `most` entries at most, one at least.
+    /// Makes a map of at most `most` entries, and at least one.
     pub fn new(most: usize) -> Self {
         Bounded { map: HashMap::default(), most, clock: 0 }
     }
@@ -28,7 +28,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Bounded<K, V> {
         Some(value.clone())
     }
 
-    /// Adds an entry, and returns the one that had to go for it: it is dropped without the lock.
+    /// Adds an entry. Returns the removed entry, which the caller drops after releasing the lock.
     #[must_use]
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         let oldest = match self.map.len() >= self.most && !self.map.contains_key(&key) {
@@ -41,7 +41,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Bounded<K, V> {
         gone.or(before).map(|(value, _)| value)
     }
 
-    /// Forgets an entry if it is the one that `which` tells.
+    /// Removes the entry of `key`, if `which` returns true for its value.
     pub fn remove<Q: Hash + Eq + ?Sized>(&mut self, key: &Q, which: impl FnOnce(&V) -> bool)
     where
         K: Borrow<Q>,

@@ -1,4 +1,5 @@
-//! Users' kernels, by the backend's interface `ultramarine.kernel/1`: compiled or loaded once for each device, by content.
+//! Users' kernels, by the backend's interface `ultramarine.kernel/1`. A kernel is compiled or
+//! loaded once for each device and content.
 
 mod cache;
 mod source;
@@ -18,25 +19,25 @@ use std::sync::{Arc, Mutex, OnceLock};
 use ultramarine_abi::Tensor;
 use ultramarine_abi::interface::kernel::{self as abi, KernelInterface, argument};
 
-/// Kernels kept for each device.
+/// Limit on the kernels of a device.
 const MOST_KERNELS: usize = 512;
-/// Arrays of constants kept for each device, and the bytes of one that is kept.
+/// Limits on the constant arrays that a device keeps, and on the bytes of each.
 const MOST_CONSTANTS: usize = 1024;
 const MOST_BYTES: usize = 4096;
 
-/// A kernel's text. What is compiled is `head`, `source` and `tail`.
+/// The source of a kernel. The compiler gets `head`, `source` and `tail`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KernelSource<'a> {
     /// Name of the operation, for errors.
     pub op: &'a str,
     pub language: &'a str,
-    /// The source before the user's: prelude and signature.
+    /// The source before the user's source: prelude and signature.
     pub head: &'a str,
-    /// The user's source. Errors count its lines from one, and show them.
+    /// The user's source. Errors count its lines from one, and quote them.
     pub source: &'a str,
-    /// The source behind the user's.
+    /// The source after the user's source.
     pub tail: &'a str,
-    /// Compiled code in place of a source.
+    /// Compiled code instead of a source.
     pub code: Option<&'a [u8]>,
     pub entry: &'a str,
     pub template_arguments: &'a [String],
@@ -58,20 +59,20 @@ impl KernelSource<'_> {
             key.push(0);
             key.extend_from_slice(part.as_bytes());
         }
-        // Options and arguments do not stand for each other.
+        // Separate markers, so that options cannot be confused with arguments.
         key.extend_from_slice(if self.options.is_some() { b"\0o" } else { b"\0" });
         key.into_boxed_slice()
     }
 }
 
-/// Properties of a compiled kernel on a device; 0 is unknown.
+/// Properties of a compiled kernel on a device. 0 means unknown.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KernelProperties {
-    /// Most threads of a group.
+    /// Limit on the threads of a group.
     pub max_group: u32,
-    /// Sizes of groups that suit the device are multiples of this.
+    /// Group sizes should be multiples of this.
     pub group_multiple: u32,
-    /// Bytes of shared memory of a group.
+    /// Limit on the bytes of shared memory of a group.
     pub max_shared: u32,
 }
 
@@ -84,31 +85,32 @@ pub enum Argument<'a> {
     Constants(&'a [u8]),
 }
 
-/// A backend's handle of a kernel, with what frees it.
+/// A backend's handle of a kernel, and what is needed to free it.
 pub struct Compiled {
     device: &'static DeviceState,
     interface: KernelInterface,
     raw: *mut c_void,
 }
 
-// SAFETY: kernels may be queried and freed by any thread; launches hold the stream's lock.
+// SAFETY: any thread may query and free kernels, and launches hold the stream's lock.
 unsafe impl Send for Compiled {}
 // SAFETY: as above.
 unsafe impl Sync for Compiled {}
 
 impl Compiled {
-    /// Gives it back to the backend. Nothing runs it any more.
+    /// Releases the kernel. Nothing may be using it.
     pub fn release(self) {
         if let Some(release) = self.interface.release {
-            // SAFETY: made by this device's backend, released once, and no launch uses it.
+            // SAFETY: this device's backend made the kernel, it is released once, and no launch
+            // uses it.
             unsafe { release(self.device.handle, self.raw) };
         }
     }
 }
 
-/// A compiled kernel of a user's on one device. It is kept by its content.
+/// A user's compiled kernel on one device, cached by its content.
 pub struct UserKernel {
-    /// Taken when it is dropped.
+    /// Taken out when the kernel is dropped.
     compiled: Option<Compiled>,
     properties: OnceLock<KernelProperties>,
 }
@@ -127,13 +129,13 @@ impl Drop for UserKernel {
     }
 }
 
-/// Constants in memory of a device, with their bytes.
+/// Constants in device memory, with their numbers of bytes.
 type Uploaded = SmallVec<[(Value, [usize; 1]); 8]>;
 
-/// A kernel that is compiled by whoever comes first; others wait. Empty after a failure.
+/// A kernel that the first thread compiles while other threads wait. Empty after a failure.
 type Slot = Arc<Mutex<Option<Arc<UserKernel>>>>;
 
-/// The state that a device keeps for users' kernels.
+/// A device's state for users' kernels.
 pub(super) struct UserKernels {
     interface: OnceLock<Option<KernelInterface>>,
     languages: OnceLock<Vec<String>>,
@@ -153,7 +155,7 @@ impl Default for UserKernels {
 }
 
 impl DeviceState {
-    /// Languages of kernels that the device takes, the best first.
+    /// Returns the kernel languages that the device accepts, the preferred one first.
     pub fn languages(&'static self) -> &'static [String] {
         self.user_kernels.languages.get_or_init(|| {
             if self.kernel_interface().is_none() {
@@ -174,7 +176,8 @@ impl DeviceState {
 }
 
 impl DeviceState {
-    /// Memory of the device with these bytes in it. Few are kept, by content: shapes and strides come again.
+    /// Returns device memory with these bytes. Small arrays are cached by content, because shapes
+    /// and strides often recur.
     fn constants(&'static self, bytes: &[u8]) -> Result<BufferRef> {
         if bytes.len() > MOST_BYTES {
             return transfer::bytes_to_device(bytes, self);
@@ -189,7 +192,7 @@ impl DeviceState {
     }
 }
 
-/// The code that a backend gets.
+/// The code that is passed to a backend.
 enum Full<'a> {
     Source(FullSource),
     Code(&'a [u8]),
@@ -211,7 +214,7 @@ impl<'a> Full<'a> {
     }
 }
 
-/// Has the backend compile a kernel.
+/// Makes the backend compile a kernel.
 fn compile(
     device: &'static DeviceState,
     interface: KernelInterface,
@@ -306,7 +309,7 @@ fn check_group(
     Ok(())
 }
 
-/// The kernel languages that a device takes, as text for errors.
+/// Formats the kernel languages that a device accepts, for errors.
 pub fn show_languages<S: AsRef<str>>(languages: &[S]) -> String {
     match languages {
         [] => "none".to_owned(),
@@ -315,16 +318,18 @@ pub fn show_languages<S: AsRef<str>>(languages: &[S]) -> String {
 }
 
 impl Exec {
-    /// Languages of kernels that the device takes, the best first.
+    /// Returns the kernel languages that the device accepts, the preferred one first.
     pub fn languages(&self) -> &'static [String] {
         self.device.languages()
     }
 
-    /// The kernel, compiled if it is new. Whoever asks for one that is being compiled waits.
+    /// Returns the kernel, and compiles it if it is new. If another thread is compiling it, waits
+    /// for that thread.
     ///
     /// # Errors
-    /// [`Error::Runtime`] when the device does not take the language, or the compiler the text: with its log and the
-    /// lines of [`KernelSource::source`].
+    /// [`Error::Runtime`] if the device does not accept the language, or the compiler rejects the
+    /// source. In the second case the error has the compiler's log and the lines of
+    /// [`KernelSource::source`].
     pub fn user_kernel(&self, source: &KernelSource<'_>) -> Result<Arc<UserKernel>> {
         let device = self.device;
         shutdown::check(device)?;
@@ -375,7 +380,8 @@ impl Exec {
         }
     }
 
-    /// Properties of a kernel on the device; zeros if the backend does not report them.
+    /// Returns the properties of a kernel on the device. They are zero if the backend does not
+    /// report them.
     pub fn kernel_properties(&self, kernel: &UserKernel) -> Result<KernelProperties> {
         if let Some(known) = kernel.properties.get() {
             return Ok(*known);
@@ -401,19 +407,19 @@ impl Exec {
         Ok(*kernel.properties.get_or_init(|| properties))
     }
 
-    /// An input as kernels can reach it: a row-major copy where some of its elements lie before the
-    /// first, and the device's language has no pointers into the middle of a buffer.
+    /// Makes an input accessible to kernels. If elements lie before the first one, and the device's
+    /// language has no pointers into the middle of a buffer, it returns a row-major copy.
     pub fn reachable(&self, operand: &Operand<'_>) -> Result<Option<Value>> {
         let before = operand.value.strides.iter().zip(operand.shape).any(|(s, n)| *s < 0 && *n > 1);
         let pointers = self.languages().iter().any(|l| l == "cuda-c" || l == "msl");
         if before && !pointers { self.contiguous(operand) } else { Ok(None) }
     }
 
-    /// Gives a launch to the stream: `grid` groups of `group` threads, `shared` bytes of shared
-    /// memory for each group. A grid of size zero does nothing.
+    /// Submits a launch: `grid` groups of `group` threads, with `shared` bytes of shared memory for
+    /// each group. A grid of size zero does nothing.
     ///
     /// # Errors
-    /// [`Error::Value`] for a group, or shared memory, that is not for this kernel.
+    /// [`Error::Value`] if the kernel does not allow the group or the shared memory.
     pub fn launch(
         &self,
         kernel: &UserKernel,
@@ -470,7 +476,7 @@ impl Exec {
         Ok(())
     }
 
-    /// The constants among the arguments, in memory of the device, with their length.
+    /// Uploads the constants among the arguments.
     fn upload(&self, arguments: &[Argument<'_>]) -> Result<Uploaded> {
         let mut uploaded = SmallVec::new();
         for argument in arguments {
@@ -483,13 +489,13 @@ impl Exec {
         Ok(uploaded)
     }
 
-    /// The arguments as they cross the boundary. Those that are tensors point into the first list.
+    /// Converts the arguments to the ABI. Tensor arguments point into the first list.
     fn describe(
         &self,
         arguments: &[Argument<'_>],
         constants: &Uploaded,
     ) -> (Vec<Tensor>, SmallVec<[abi::KernelArgument; 16]>) {
-        // As long as it will ever be, so that addresses stay.
+        // Reserve the final length, so that addresses do not change.
         let mut tensors = Vec::<Tensor>::with_capacity(arguments.len());
         let mut values = SmallVec::new();
         let mut constants = constants.iter();

@@ -1,19 +1,21 @@
-//! The source that a compiler gets, and its errors, reported in lines of the user's source.
+//! The source for a compiler, and the conversion of the compiler's errors to lines of the user's
+//! source.
 
 use super::KernelSource;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Lines of a source that an error shows at most; of a longer one, those around the errors.
+/// Limit on the lines of a source that an error shows. Of a longer source, it shows the lines
+/// around the errors.
 const MOST_LINES: usize = 60;
 const AROUND: usize = 4;
 
 /// The whole source of a kernel.
 pub(super) struct FullSource {
     pub whole: String,
-    /// Name of the user's part in messages of compilers.
+    /// Name of the user's part in compiler messages.
     label: String,
-    /// Lines before the user's, where the language has no way to count from one.
+    /// Number of lines before the user's part, if the language cannot restart the count of lines.
     before: usize,
 }
 
@@ -47,7 +49,7 @@ impl FullSource {
         FullSource { whole, label, before }
     }
 
-    /// The compiler's log, with lines counted as the user counts them, and the user's lines.
+    /// Formats the compiler's log with line numbers of the user's source, and quotes the lines.
     pub fn explain(&self, log: &str, source: &str) -> String {
         let lines: Vec<&str> = source.lines().collect();
         let mut named = BTreeSet::new();
@@ -84,13 +86,13 @@ impl FullSource {
     }
 }
 
-/// The number at the beginning of a text.
+/// Parses the number at the beginning of a text.
 fn number(text: &str) -> Option<(usize, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     text[..end].parse().ok().map(|n| (n, &text[end..]))
 }
 
-/// Lines that a log names as `label:3:` or `label(3)`.
+/// Finds the lines that a log names as `label:3:` or `label(3)`.
 fn named_after<'a>(log: &'a str, label: &'a str) -> impl Iterator<Item = usize> + 'a {
     log.match_indices(label).filter_map(move |(at, _)| {
         let rest = log[at + label.len()..].trim_start_matches('"');
@@ -98,7 +100,7 @@ fn named_after<'a>(log: &'a str, label: &'a str) -> impl Iterator<Item = usize> 
     })
 }
 
-/// Copies a log, taking `before` off every `:line:column` (or `line │` of naga's excerpts) that
+/// Copies a log. Subtracts `before` from every `:line:column` (or `line │` of naga's excerpts) that
 /// lies in the user's lines.
 fn shift(log: &str, before: usize, lines: usize, text: &mut String, named: &mut BTreeSet<usize>) {
     for (i, row) in log.lines().enumerate() {
