@@ -1,4 +1,5 @@
-//! The claim of a value that is computed once: one thread has it, the others wait.
+//! The claim of a value that is computed once: one thread holds the claim, and the other threads
+//! wait.
 
 use crate::interrupt;
 use crate::modelled_statics;
@@ -13,25 +14,28 @@ mod model;
 
 const FREE: u8 = 0;
 const CLAIMED: u8 = 1;
-/// Claimed, and a thread sleeps until the value is there.
+/// Claimed, and a thread is sleeping until the value is set.
 const AWAITED: u8 = 2;
 
-/// The claim of a [`SetOnce`] that threads compute: free, claimed, then the value. It is one byte,
-/// apart from the value.
+/// The claim of a [`SetOnce`] that threads compute. Its states are free and claimed, until the
+/// value is set. It is a single byte, separate from the value.
 pub struct Claim(AtomicU8);
 
 modelled_statics! {
-    /// Where threads wait for values: one place for all, since sleeping is rare.
+    /// The place where threads wait for values. One place serves all values, because sleeping is
+    /// rare.
     static DONE: (Mutex<()>, Condvar) = (Mutex::new(()), Condvar::new());
 }
 
-/// Keeps values from being waited for or finished with sleepers, while a fork is under way.
+/// Prevents threads from waiting for values, and from finishing values that others wait for, during
+/// a fork.
 pub fn hold_sleepers() -> MutexGuard<'static, ()> {
     lock(&DONE.0)
 }
 
-/// Sleeps until `done` returns true, at most for a time. It is asked again after [`wake_sleepers`] and at the end of each claim of
-/// which it asked [`Claim::is_over`]. It is called with the lock that ends of claims take.
+/// Sleeps until `done` returns true, but no longer than `longest`. `done` is evaluated again after
+/// [`wake_sleepers`], and at the end of each claim for which it called [`Claim::is_over`]. It is
+/// called under the lock that ends of claims take.
 pub fn sleep_until(longest: Duration, done: impl Fn() -> bool) {
     let mut guard = lock(&DONE.0);
     while !done() {
@@ -44,28 +48,28 @@ pub fn sleep_until(longest: Duration, done: impl Fn() -> bool) {
     }
 }
 
-/// Has threads in [`sleep_until`] ask again.
+/// Makes threads in [`sleep_until`] evaluate their conditions again.
 pub fn wake_sleepers() {
-    // Taking the lock orders us after their last question.
+    // Taking the lock orders this call after their last evaluation.
     drop(lock(&DONE.0));
     DONE.1.notify_all();
 }
 
 impl Claim {
-    /// A free one.
+    /// Makes a free claim.
     #[inline]
     #[allow(clippy::new_without_default, reason = "a node's field, written in place")]
     pub fn new() -> Claim {
         Claim(AtomicU8::new(FREE))
     }
 
-    /// Claims the value; false if another thread did.
+    /// Claims the value. Returns false if another thread has claimed it.
     #[inline]
     pub fn take(&self) -> bool {
         self.0.compare_exchange(FREE, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Returns true if it was claimed and not given up.
+    /// Returns true if the value was claimed and not given up.
     #[inline]
     pub fn is_taken(&self) -> bool {
         self.0.load(Ordering::Acquire) != FREE
@@ -84,20 +88,22 @@ impl Claim {
 
     fn leave(&self, state: u8) {
         if self.0.swap(state, Ordering::AcqRel) == AWAITED {
-            // Taking the lock orders us after a sleeper's last check.
+            // Taking the lock orders this call after a sleeper's last check.
             drop(lock(&DONE.0));
             DONE.1.notify_all();
         }
     }
 
-    /// Returns true if the value is there, or free again. Otherwise its end wakes the threads in [`sleep_until`].
+    /// Returns true if the value is set, or free again. Otherwise, its end wakes the threads in
+    /// [`sleep_until`].
     pub fn is_over<T>(&self, place: &SetOnce<T>) -> bool {
         let awaited =
             self.0.compare_exchange(CLAIMED, AWAITED, Ordering::AcqRel, Ordering::Acquire);
         matches!(awaited, Err(FREE)) || place.get().is_some()
     }
 
-    /// Sleeps until the value is there, or free again; false if `interrupted` said that the thread shall not.
+    /// Sleeps until the value is set, or free again. Returns false if `interrupted` returned true
+    /// before.
     pub fn wait<T>(&self, place: &SetOnce<T>, interrupted: impl Fn() -> bool) -> bool {
         let mut guard = lock(&DONE.0);
         loop {
@@ -115,7 +121,7 @@ impl Claim {
                     let (waited, time) = waited.unwrap_or_else(PoisonError::into_inner);
                     guard = waited;
                     if time.timed_out() {
-                        // Without the lock: the answer may need the interpreter's.
+                        // Without the lock, because `interrupted` may need the interpreter's lock.
                         drop(guard);
                         if interrupted() {
                             return false;

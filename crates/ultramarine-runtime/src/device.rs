@@ -7,9 +7,9 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum DeviceType {
-    /// The host's processor: one device, always there.
+    /// The host's processor. There is always exactly one.
     Cpu = 0,
-    /// Any accelerator, whichever backend serves it.
+    /// An accelerator of any backend.
     Gpu = 1,
 }
 
@@ -22,8 +22,8 @@ impl fmt::Display for DeviceType {
     }
 }
 
-/// A device: its kind, and its index among all devices of that kind, whichever backends serve them.
-/// It is parsed from texts such as `gpu:1`, and `Display` writes them.
+/// A device: its kind, and its index among all devices of that kind, over all backends. It can be
+/// parsed from texts such as `gpu:1`, and `Display` writes such texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Device {
     /// CPU or GPU.
@@ -36,8 +36,8 @@ impl Device {
     /// The host's processor.
     pub const CPU: Device = Device { kind: DeviceType::Cpu, index: 0 };
 
-    /// Returns the name of accelerator `index`. Whether there is such a device shows when it is
-    /// used.
+    /// Returns the name of accelerator `index`. The device need not exist: its first use reports an
+    /// error if it does not.
     #[inline]
     pub const fn gpu(index: u16) -> Device {
         Device { kind: DeviceType::Gpu, index }
@@ -53,7 +53,7 @@ impl Device {
     }
 }
 
-/// Reads `cpu`, `gpu` and `gpu:1`.
+/// Parses `cpu`, `gpu`, and names with an index such as `gpu:1`.
 ///
 /// ```
 /// use ultramarine_runtime::device::Device;
@@ -82,7 +82,7 @@ impl FromStr for Device {
 )]
 pub struct UnknownDevice(String);
 
-/// As people read it: `main` and `unwrap` print it.
+/// A readable text, because `main` and `unwrap` print the `Debug` form.
 impl fmt::Debug for UnknownDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -95,8 +95,8 @@ impl fmt::Display for Device {
     }
 }
 
-/// An ordered queue of work on a device, by number. Work of one stream runs in order, work of
-/// several streams may run side by side.
+/// An ordered queue of work on a device, identified by a number. Work of one stream runs in order.
+/// Work of different streams may run at the same time.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Stream {
     /// Index, unique in the process.

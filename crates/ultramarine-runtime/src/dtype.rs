@@ -1,4 +1,4 @@
-//! Element types: the 14 of `mlx.core`, their categories and promotion; and types that only
+//! Element types: the 14 dtypes of `mlx.core`, their categories and promotion, and dtypes that only
 //! store numbers (`storage.rs`).
 
 mod storage;
@@ -15,9 +15,9 @@ macro_rules! dtypes {
         arithmetic { $($(#[$m:meta])* $name:ident $text:literal $t:ty, $size:literal $kind:ident;)* }
         storage { $($(#[$sm:meta])* $stored:ident $stext:literal;)* }
     ) => {
-        /// An element type. The first fourteen have arithmetic ([`Dtype::ALL`]); the others only
-        /// store numbers of 8 bits and less ([`Dtype::STORAGE`]) and are converted before anything
-        /// is computed.
+        /// An element type. The first fourteen support arithmetic ([`Dtype::ALL`]). The others only
+        /// store numbers of at most 8 bits ([`Dtype::STORAGE`]), and are converted before any
+        /// computation.
         ///
         /// ```
         /// use ultramarine_runtime::Dtype;
@@ -30,20 +30,20 @@ macro_rules! dtypes {
         pub enum Dtype { $($(#[$m])* $name,)* $($(#[$sm])* $stored),* }
 
         impl Dtype {
-            /// All dtypes with arithmetic, in the order of the contract's table.
+            /// All dtypes that support arithmetic, in the order of the schema's table.
             pub const ALL: [Dtype; 14] = [$(Dtype::$name),*];
 
             /// All dtypes that only store numbers; see [`Dtype::is_storage`].
             pub const STORAGE: [Dtype; 15] = [$(Dtype::$stored),*];
 
-            /// Returns the bytes of an element. It is 1 for packed dtypes, whose elements are
-            /// smaller than a byte: see [`Dtype::bits`] and [`Dtype::bytes_of`].
+            /// Returns the bytes of an element. For packed dtypes, whose elements are smaller than
+            /// a byte, it is 1; see [`Dtype::bits`] and [`Dtype::bytes_of`].
             #[inline]
             pub const fn size(self) -> usize {
                 match self { $(Dtype::$name => $size,)* $(Dtype::$stored => 1),* }
             }
 
-            /// Returns the name, such as `float32`, which is MLX's.
+            /// Returns the name in MLX, such as `float32`.
             #[inline]
             pub const fn name(self) -> &'static str {
                 match self { $(Dtype::$name => $text,)* $(Dtype::$stored => $stext),* }
@@ -80,14 +80,14 @@ pub enum Kind {
 }
 
 mod sealed {
-    /// Keeps [`super::Element`] to the types of this module: unsafe code relies on its
-    /// dtypes being true.
+    /// Restricts [`super::Element`] to the types of this module, because unsafe code relies on
+    /// their dtypes.
     pub trait Sealed {}
 }
 use sealed::Sealed;
 
 /// A Rust type that is the element type of a [`Dtype`]: `bool`, integers, `f16`, `bf16`, `f32`,
-/// `f64` and `Complex32`. The list is closed, since unsafe code relies on it.
+/// `f64` and `Complex32`. Other crates cannot add types, because unsafe code relies on the list.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an element type",
     label = "not an element",
@@ -160,8 +160,8 @@ dtypes! {
         Float6E3m2fnPacked "float6_e3m2fn_packed";
         /// `float4_e2m1fn`, two in a byte, the first in the lowest bits; row-major only.
         Float4E2m1fnPacked "float4_e2m1fn_packed";
-        /// Two `float4_e2m1fn` in a byte, which is one element, as PyTorch has it: sizes count
-        /// bytes. As floats the last axis is twice as long.
+        /// Two `float4_e2m1fn` in a byte, which counts as one element, as in PyTorch. Sizes count
+        /// bytes, so the last axis is twice as long as floats.
         Float4E2m1fnX2 "float4_e2m1fn_x2";
     }
 }
@@ -173,7 +173,7 @@ impl fmt::Display for Dtype {
 }
 
 impl Dtype {
-    /// Returns the type as DLPack describes it. A sub-byte dtype also needs [`Dtype::dl_flags`].
+    /// Returns the DLPack type. A sub-byte dtype also needs [`Dtype::dl_flags`].
     #[inline]
     pub const fn to_dl(self) -> DLDataType {
         match self.storage() {
@@ -182,13 +182,13 @@ impl Dtype {
         }
     }
 
-    /// Returns the dtype of a DLPack type, or `None` if there is no arithmetic with it.
+    /// Returns the dtype of a DLPack type, or `None` if the type does not support arithmetic.
     /// [`from_dl_with`] also knows the dtypes that only store numbers.
     ///
     /// [`from_dl_with`]: Dtype::from_dl_with
     #[inline]
     pub fn from_dl(dl: DLDataType) -> Option<Dtype> {
-        /// By code, and by the power of two that the bytes are.
+        /// Indexed by the code, and by the binary logarithm of the bytes.
         const FOUND: [[Option<Dtype>; 4]; 7] = {
             let mut found = [[None; 4]; 7];
             let mut i = 0;
@@ -206,7 +206,7 @@ impl Dtype {
     }
 
     /// Returns the dtype of a DLPack type, or `None` if no array can hold it. The tensor's `flags`
-    /// tell elements of less than 8 bits that are padded to a byte from those that are packed.
+    /// distinguish elements of less than 8 bits that are padded to a byte from packed elements.
     #[inline]
     pub fn from_dl_with(dl: DLDataType, flags: u64) -> Option<Dtype> {
         Dtype::from_dl(dl).or_else(|| Dtype::storage_from_dl(dl, flags))
@@ -230,7 +230,7 @@ impl Dtype {
         matches!(self.kind(), Kind::Floating)
     }
 
-    /// Returns true for signed and unsigned integers, not for bool.
+    /// Returns true for signed and unsigned integers, but not for bool.
     #[inline]
     pub const fn is_integer(self) -> bool {
         matches!(self.kind(), Kind::Signed | Kind::Unsigned)
@@ -258,7 +258,7 @@ impl Dtype {
         if self as u8 == other as u8 {
             return self;
         }
-        // The later in the enum decides; look at pairs one way round only.
+        // The later dtype in the enum decides, so each pair is handled in one order only.
         let (a, b) = if (self as u8) < (other as u8) { (self, other) } else { (other, self) };
         match (a, b) {
             _ if b.is_storage() => {
@@ -274,7 +274,7 @@ impl Dtype {
             (Float32 | Float64, Bfloat16) => a,
             (_, Bfloat16) => Bfloat16,
             (_, Float16 | Float32 | Float64) => b,
-            // From here both are integers.
+            // All remaining pairs are integers.
             (Uint64, Int8 | Int16 | Int32 | Int64) => Float32,
             (Uint8 | Uint16 | Uint32, Int8 | Int16 | Int32 | Int64) => {
                 if b.size() > a.size() {
@@ -291,8 +291,9 @@ impl Dtype {
         }
     }
 
-    /// Returns the dtype itself if it is inexact, else float32: the dtype of `exp` of an integer. A
-    /// storage dtype stays, to be refused.
+    /// Returns the dtype itself if it is inexact, otherwise float32, which is for example the dtype
+    /// of `exp` of an integer. A storage dtype is returned unchanged, so that the operation refuses
+    /// it.
     #[inline]
     pub const fn to_inexact(self) -> Dtype {
         if self.is_inexact() || self.is_storage() { self } else { Dtype::Float32 }
@@ -320,15 +321,15 @@ impl Dtype {
     }
 }
 
-/// Groups of dtypes, as NumPy and MLX name them. [`Dtype::is_subtype`] tells whether a dtype
-/// belongs to one.
+/// Groups of dtypes with the names of NumPy and MLX. [`Dtype::is_subtype`] returns whether a dtype
+/// belongs to a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Category {
-    /// Everything.
+    /// All dtypes.
     Generic,
-    /// All that there is arithmetic with, but for bool.
+    /// All dtypes that support arithmetic, except bool.
     Number,
-    /// Integers; bool is none.
+    /// Integers, without bool.
     Integer,
     /// int8 to int64.
     SignedInteger,
@@ -356,7 +357,7 @@ impl Category {
     }
 }
 
-/// Limits of a floating-point dtype, from [`finfo`]. Those of complex64 are of its parts.
+/// Limits of a floating-point dtype, from [`finfo`]. For complex64, the limits of its parts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FloatInfo {
     /// The dtype asked for.
@@ -367,9 +368,9 @@ pub struct FloatInfo {
     pub eps: f64,
     /// Largest finite number.
     pub max: f64,
-    /// Lowest finite number. (Of float8_e8m0fnu, which has no sign, a positive one.)
+    /// Lowest finite number. It is positive for float8_e8m0fnu, which has no sign.
     pub min: f64,
-    /// Smallest positive number of full precision.
+    /// Smallest positive number with full precision.
     pub smallest_normal: f64,
 }
 

@@ -1,11 +1,11 @@
-//! Files that are replaced whole or not at all.
+//! Replaces files completely or not at all.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A file that goes away when it is dropped, unless it has been renamed.
+/// A file that is removed when this is dropped, unless it has been renamed.
 struct Temporary {
     path: PathBuf,
     renamed: bool,
@@ -22,27 +22,27 @@ impl Drop for Temporary {
 /// The step at which a replacement failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The file, or the temporary one beside it, cannot be opened.
+    /// Opening the file, or the temporary file beside it.
     Open,
-    /// The new content cannot be written, or cannot take the old one's place.
+    /// Writing the new content, or replacing the old file.
     Write,
 }
 
-/// Lets `write` write a new file, which then takes the place of the one at `path`.
-/// When anything fails, the old one (or its absence) stays.
+/// Makes `write` write a new file, which then replaces the file at `path`. If anything fails, the
+/// old file (or its absence) is unchanged.
 ///
 /// # Errors
-/// Those of `write`, and what `failed` makes of the system's.
+/// Those of `write`, and the system's errors as converted by `failed`.
 pub fn replace<E>(
     path: &Path,
     failed: impl Fn(Step, io::Error) -> E,
     write: impl FnOnce(&mut File) -> Result<(), E>,
 ) -> Result<(), E> {
-    // A link shall go on being one: what it leads to is replaced.
+    // A link must remain a link, so replace its target.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let old = fs::metadata(&target).ok();
     if old.as_ref().is_some_and(|m| !m.is_file()) {
-        // A pipe or a device cannot be replaced, a directory cannot be opened.
+        // A pipe or a device cannot be replaced, and a directory cannot be opened.
         let mut file =
             OpenOptions::new().write(true).open(&target).map_err(|e| failed(Step::Open, e))?;
         return write(&mut file);
@@ -50,10 +50,10 @@ pub fn replace<E>(
     let (mut temporary, mut file) = create_beside(&target).map_err(|e| failed(Step::Open, e))?;
     write(&mut file)?;
     if let Some(old) = old {
-        // Not all file systems have permissions to keep.
+        // Ignore failures: not all file systems have permissions.
         let _ = file.set_permissions(old.permissions());
     }
-    // Some systems report only here what could not be written.
+    // Close the file first, because some systems report write errors only then.
     drop(file);
     fs::rename(&temporary.path, &target).map_err(|e| failed(Step::Write, e))?;
     temporary.renamed = true;
@@ -63,7 +63,7 @@ pub fn replace<E>(
 fn create_beside(target: &Path) -> std::io::Result<(Temporary, File)> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     loop {
-        // The name is short, as the target's may have the greatest length already.
+        // The name is short, because the target's name may already have the maximum length.
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = target.with_file_name(format!(".tmp-{}-{number}", std::process::id()));
         match OpenOptions::new().write(true).create_new(true).open(&path) {

@@ -1,18 +1,19 @@
-//! Locks that are held across a fork.
+//! Locks that are held during a fork.
 //!
-//! A forked child has only the thread that forked: a lock that another thread held stays locked for ever. Each part of
-//! the library that has such locks registers a hook, which takes them before the fork and releases them after it.
+//! A forked child has only the thread that forked. A lock that another thread held would stay
+//! locked forever. Therefore each part of the library with such locks registers a hook, which takes
+//! the locks before the fork, and releases them after it.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::thread::LocalKey;
 
-/// The stages of a fork, one for each part of the library that has a hook, in the order in which their locks are taken:
-/// work comes to rest first, and the allocator, which all others use, is locked last. Locks are released in the reverse
-/// order.
+/// The stages of a fork, one for each part of the library that has a hook. Locks are taken in this
+/// order: first work is stopped, and last the allocator is locked, because all other parts use it.
+/// Locks are released in the reverse order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForkStage {
-    /// The scheduler of evaluations and the threads that wait for nodes.
+    /// The scheduler of evaluations, and the threads that wait for nodes.
     Evaluator,
     /// The threads that read files.
     Reads,
@@ -32,28 +33,29 @@ pub enum ForkStage {
 
 const STAGES: usize = ForkStage::Allocator as usize + 1;
 
-/// The work of a stage of a fork: before it, after it in the parent, and after it in the child. The
+/// The work of a stage before the fork, after it in the parent, and after it in the child. The
 /// functions do not unwind.
 pub struct Hook {
     /// Takes the locks.
     pub prepare: fn(),
     /// Releases them in the parent.
     pub parent: fn(),
-    /// Releases them in the child, and mends what lost its threads.
+    /// Releases them in the child, and repairs the parts whose threads do not exist there.
     pub child: fn(),
 }
 
-/// Keeps the guard that a hook's `prepare` locked, for the thread that forks.
+/// Stores the guard that a hook's `prepare` locked, for the thread that forks.
 pub fn keep<G>(held: &'static LocalKey<RefCell<Option<G>>>, guard: G) {
     let _ = held.try_with(|held| *held.borrow_mut() = Some(guard));
 }
 
-/// Returns the guard that [`keep`] kept. A thread that is ending has kept nothing.
+/// Returns the guard that [`keep`] stored. A thread that is exiting has stored none.
 pub fn take<G>(held: &'static LocalKey<RefCell<Option<G>>>) -> Option<G> {
     held.try_with(|held| held.borrow_mut().take()).ok().flatten()
 }
 
-/// Null until the stage's part registers. No `OnceLock`: a fork while one is set would block the child.
+/// Null until the stage's part registers. Not a `OnceLock`, because a fork while it is being set
+/// would block the child.
 static HOOKS: [AtomicPtr<Hook>; STAGES] = [const { AtomicPtr::new(std::ptr::null_mut()) }; STAGES];
 
 /// Registers the hook of a stage. Later calls for the same stage do nothing.
@@ -71,7 +73,7 @@ fn register_first(stage: ForkStage, hook: &'static Hook) {
     handlers::register();
 }
 
-/// The process's handlers.
+/// The handlers of the process.
 #[cfg(unix)]
 mod handlers {
     use super::{HOOKS, Hook, STAGES};
@@ -79,15 +81,16 @@ mod handlers {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     thread_local! {
-        /// Bit `i`: stage `i` was prepared for the fork that this thread makes. A hook that another thread registers during
-        /// the fork is left alone.
+        /// Bit `i` is set if stage `i` was prepared for this thread's fork. If another thread
+        /// registers a hook during the fork, the hook is not called.
         static PREPARED: Cell<u32> = const { Cell::new(0) };
     }
 
     pub(super) fn register() {
         static DONE: AtomicBool = AtomicBool::new(false);
         if !DONE.swap(true, Ordering::Relaxed) {
-            // SAFETY: plain functions that live for ever. If the call fails (no memory), only forked children suffer.
+            // SAFETY: the functions have a static lifetime. If the call fails (no memory), only
+            // forked children are affected.
             unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
         }
     }

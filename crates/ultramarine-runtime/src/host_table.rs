@@ -1,4 +1,5 @@
-//! The host table: the functions that backends may call, and the errors that they make with it.
+//! The host table: the functions that backends may call, and the error objects that they make with
+//! it.
 
 use crate::error::{Error, Result};
 use crate::{memory::alloc, pool};
@@ -6,7 +7,7 @@ use core::ffi::{c_char, c_void};
 use std::ptr::NonNull;
 use ultramarine_abi::{self as abi, HostTable, ParallelBody, Status, status};
 
-/// The one host table.
+/// Returns the only host table.
 pub fn table() -> &'static HostTable {
     static TABLE: HostTable = HostTable {
         size: size_of::<HostTable>() as u32,
@@ -28,7 +29,7 @@ pub fn table() -> &'static HostTable {
 struct ErrorObject {
     code: Status,
     text: String,
-    /// The command of a list that failed.
+    /// The index of the failed command in its list.
     command: Option<u32>,
 }
 
@@ -43,7 +44,7 @@ unsafe fn text<'a>(text: *const c_char, len: u64) -> std::borrow::Cow<'a, str> {
 }
 
 unsafe extern "C" fn log(_host: *mut c_void, level: u32, message: *const c_char, len: u64) {
-    // SAFETY: the backend's text, by contract.
+    // SAFETY: by the ABI, the text is the backend's and valid for the call.
     crate::log::log(crate::log::Level::of(level), unsafe { text(message, len) });
 }
 
@@ -53,30 +54,32 @@ unsafe extern "C" fn error_new(
     message: *const c_char,
     len: u64,
 ) -> *mut abi::Error {
-    // SAFETY: the backend's text, by contract.
+    // SAFETY: by the ABI, the text is the backend's and valid for the call.
     new_error(code, unsafe { text(message, len) }.into_owned())
 }
 
-/// An error object, which [`check`] reads and frees.
+/// Makes an error object, which [`check`] reads and frees.
 pub fn new_error(code: Status, text: String) -> *mut abi::Error {
     Box::into_raw(Box::new(ErrorObject { code, text, command: None })) as *mut abi::Error
 }
 
 unsafe extern "C" fn error_command(_host: *mut c_void, error: *mut abi::Error, index: u32) {
-    // SAFETY: error objects are only made by `error_new`, and the backend has this one until it returns it.
+    // SAFETY: only `error_new` makes error objects, and the backend owns this one until it returns
+    // it.
     if let Some(object) = unsafe { (error as *mut ErrorObject).as_mut() } {
         object.command = Some(index);
     }
 }
 
-/// The command of a list that a submit failed at, if its error object says so.
+/// Returns the index of the command at which a submit failed, if the error object has it.
 pub fn failed_command(error: *const abi::Error) -> Option<u32> {
-    // SAFETY: error objects are only made by `error_new`, and this one was not freed yet.
+    // SAFETY: only `error_new` makes error objects, and this one has not been freed yet.
     unsafe { (error as *const ErrorObject).as_ref() }?.command
 }
 
 unsafe extern "C" fn alloc_bytes(_host: *mut c_void, bytes: u64) -> *mut c_void {
-    // The size goes in front, in a whole aligned unit: `free` is not told it.
+    // Store the size in front of the block, in a whole aligned unit, because `free` does not get
+    // it.
     let Some(total) = usize::try_from(bytes).ok().and_then(|b| b.checked_add(HEADER)) else {
         return std::ptr::null_mut();
     };
@@ -103,7 +106,7 @@ unsafe extern "C" fn free_bytes(_host: *mut c_void, data: *mut c_void) {
     }
 }
 
-/// The contract's `parallel_for`, for the host table and that of extensions.
+/// `parallel_for` of the ABI, for the host table and the table of extensions.
 ///
 /// # Safety
 /// `body` may be called with `context` on any thread, for each index below `count`, and does not unwind.
@@ -115,36 +118,36 @@ pub unsafe extern "C" fn parallel_for(
 ) {
     let context = context as usize;
     pool::parallel_for(count as usize, &move |i| {
-        // SAFETY: the caller's body with the caller's context, for each index; the
-        // contract says that it may run on any thread and does not unwind.
+        // SAFETY: body and context belong to the caller. By the ABI, the body may run on any thread
+        // for each index, and does not unwind.
         unsafe { body(context as *mut c_void, i as u64) }
     });
 }
 
-/// The contract's `thread_count`, likewise.
+/// `thread_count` of the ABI, for the host table and the table of extensions.
 ///
 /// # Safety
-/// None is needed; the contract's type asks for `unsafe`.
+/// There are no requirements; the type in the ABI needs `unsafe`.
 pub unsafe extern "C" fn thread_count(_host: *mut c_void) -> u32 {
     pool::threads() as u32
 }
 
-/// Turns a status and an error object (freed here) into a result.
+/// Converts a status and an error object to a result. Frees the error object.
 #[inline]
 pub fn check(call: &str, code: Status, error: *mut abi::Error) -> Result<()> {
     if code == status::OK && error.is_null() { Ok(()) } else { check_object(call, code, error) }
 }
 
-/// The message of a failure that has none.
+/// The message of a failure without a message.
 pub(crate) const MUTE: &str = "failed without a message";
 
-/// As [`check`], with an error object or another status.
+/// Converts like [`check`], if there is an error object or a status other than OK.
 #[cold]
 fn check_object(call: &str, code: Status, error: *mut abi::Error) -> Result<()> {
     let object = if error.is_null() {
         None
     } else {
-        // SAFETY: error objects are only made by `error_new`, and come back once.
+        // SAFETY: only `error_new` makes error objects, and each is returned once.
         Some(unsafe { Box::from_raw(error as *mut ErrorObject) })
     };
     if code == status::OK {

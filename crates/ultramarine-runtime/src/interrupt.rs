@@ -1,8 +1,9 @@
-//! Requests to give up what a thread waits for or computes: Ctrl-C, as the embedding language sees it.
+//! Requests to stop a thread's wait or computation, such as Ctrl-C in the embedding language.
 //!
-//! The language registers a [`Handler`]. It is asked between tasks, between the pieces of loops and in waits, at most every
-//! [`PERIOD`]. An evaluation that is asked to stop gives its nodes up, and only then is the request handled: what the
-//! handler runs may evaluate arrays, and the evaluation may go on afterwards.
+//! The language registers a [`Handler`]. It is called between tasks, between the pieces of loops,
+//! and in waits, at most once every [`PERIOD`]. If an evaluation is asked to stop, it first gives
+//! its nodes up, and then handles the request, because the handler's code may evaluate arrays, and
+//! the evaluation may continue afterwards.
 
 use crate::error::Result;
 use std::cell::Cell;
@@ -10,14 +11,15 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// The time between two questions of one thread.
+/// The minimum time between two queries by one thread.
 pub const PERIOD: Duration = Duration::from_millis(50);
 
 /// The embedding language's functions for interrupts. They do not unwind.
 pub struct Handler {
-    /// Returns true if there is a request for the calling thread. Runs no code of users.
+    /// Returns true if there is a request for the calling thread. It does not run users' code.
     pub is_requested: fn() -> bool,
-    /// Handles the request: runs the user's code for it. An error ends the evaluation; else it goes on.
+    /// Handles the request by running the user's code for it. If this returns an error, the
+    /// evaluation ends, otherwise it continues.
     pub handle: fn() -> Result<()>,
 }
 
@@ -29,21 +31,22 @@ pub fn set_handler(handler: Handler) {
 }
 
 struct Thread {
-    /// Milliseconds of [`now`] from which on the handler is asked again.
+    /// Time in milliseconds of [`now`] from which on the handler is queried again.
     next: Cell<u64>,
-    /// The thread runs an evaluation that can be given up.
+    /// True while the thread runs an evaluation that can be given up.
     active: Cell<bool>,
-    /// It has to be: results of the tasks under way are incomplete.
+    /// True if the evaluation has to be given up, because results of the current tasks are
+    /// incomplete.
     cut: Cell<bool>,
-    /// The task under way overwrites an operand, so it has to be finished.
+    /// True if the current task has to be finished, because it overwrites an operand.
     held: Cell<bool>,
 }
 
-/// Threads whose evaluation has to be given up: as long as there are none, no thread looks at its own state, which in a
-/// library costs a call.
+/// Number of threads whose evaluation has to be given up. If it is 0, threads need not read their
+/// own state, which costs a call in a library.
 static CUT: AtomicUsize = AtomicUsize::new(0);
 
-/// Threads that have to finish the task under way, for the same reason.
+/// Number of threads that have to finish the current task. It has the same purpose.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
@@ -57,7 +60,7 @@ thread_local! {
     };
 }
 
-/// Milliseconds of a clock that is cheap to ask.
+/// Returns the milliseconds of a clock that is cheap to read.
 #[cfg(target_os = "linux")]
 fn now() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -72,7 +75,7 @@ fn now() -> u64 {
     START.get_or_init(std::time::Instant::now).elapsed().as_millis() as u64
 }
 
-/// Returns true if there may be requests at all.
+/// Returns true if requests are possible, because a handler is registered.
 #[inline]
 pub fn is_possible() -> bool {
     HANDLER.get().is_some()
@@ -91,13 +94,14 @@ impl Thread {
             return false;
         }
         let requested = (handler.is_requested)();
-        // A request is seen again at once, by what it ends next.
+        // After a request, the next query calls the handler at once, so that the next wait or
+        // evaluation ends too.
         self.next.set(if requested { now } else { now + PERIOD.as_millis() as u64 });
         requested
     }
 }
 
-/// Sets a flag of a thread, and counts those that are set. Returns what it was.
+/// Sets a flag of a thread, and updates the count of set flags. Returns the former value.
 fn set(flag: &Cell<bool>, threads: &AtomicUsize, value: bool) -> bool {
     let before = flag.replace(value);
     match (before, value) {
@@ -108,16 +112,16 @@ fn set(flag: &Cell<bool>, threads: &AtomicUsize, value: bool) -> bool {
     before
 }
 
-/// Handles a request, outside of evaluations.
+/// Handles a request outside evaluations.
 ///
 /// # Errors
-/// The language's own, which ends what the thread waits for.
+/// Those of the embedding language. They end the thread's wait.
 #[cold]
 pub fn handle() -> Result<()> {
     HANDLER.get().map_or(Ok(()), |handler| (handler.handle)())
 }
 
-/// Runs an evaluation that can be given up; true if it was.
+/// Runs an evaluation that can be given up. Returns true if it was given up.
 #[inline]
 pub fn run(f: impl FnOnce()) -> bool {
     if !is_possible() {
@@ -139,7 +143,8 @@ pub fn is_cut() -> bool {
     CUT.load(Ordering::Relaxed) > 0 && THREAD.with(|thread| thread.cut.get())
 }
 
-/// Says whether the evaluation shall be given up here: between tasks, or inside of a loop whose task is then not finished.
+/// Returns true if the evaluation has to be given up here: between tasks, or inside a loop, whose
+/// task then is not finished.
 #[inline]
 pub fn is_due() -> bool {
     let Some(handler) = HANDLER.get() else { return false };
@@ -153,7 +158,8 @@ pub fn is_due() -> bool {
     })
 }
 
-/// Has the task under way be finished, since it overwrites an operand; outside of tasks, the evaluation.
+/// Ensures that the current task is finished, because it overwrites an operand. Outside tasks,
+/// ensures it for the evaluation.
 #[inline]
 pub fn hold() {
     if is_possible() {
@@ -161,7 +167,7 @@ pub fn hold() {
     }
 }
 
-/// Runs a task, which may [`hold`].
+/// Runs a task, which may call [`hold`].
 #[inline]
 pub fn task<T>(f: impl FnOnce() -> T) -> T {
     let held = || HELD.load(Ordering::Relaxed) > 0 && THREAD.with(|thread| thread.held.get());

@@ -1,8 +1,9 @@
-//! The parts below the graph: dtypes, shapes, memory, streams, devices, the registry of backends and their loader, kernel
-//! plans and calls, transfers, user kernels.
+//! The layers below the graph: dtypes, shapes, memory, streams, devices, the registry of backends
+//! and their loader, kernel plans and calls, transfers, and user kernels.
 //!
-//! This crate knows no arrays and no operations. Its users are `ultramarine`, which re-exports what is public, and
-//! nothing else: modules and functions that are hidden from the documentation promise nothing.
+//! This crate has no arrays and no operations. Only `ultramarine` uses it, and re-exports the
+//! public part. Modules and functions that are hidden from the documentation have no stability
+//! guarantees.
 //!
 //! Modules import from those above them in this list only:
 //!
@@ -73,9 +74,10 @@ pub use scalar::Scalar;
 #[doc(hidden)]
 pub use ultramarine_abi::BackendInit;
 
-/// Names the linked-in CPU backend, once in a program: an expression of type `ultramarine_abi::BackendInit`.
+/// Sets the linked-in CPU backend: an expression of type `ultramarine_abi::BackendInit`. A program
+/// contains it exactly once.
 ///
-/// The registry opens it at the first need. A program without it does not link.
+/// The registry opens the backend at its first use. A program without this macro does not link.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! built_in_backend {

@@ -1,4 +1,4 @@
-//! The claim under loom.
+//! Loom models of the claim.
 
 use super::Claim;
 use crate::once::SetOnce;
@@ -31,7 +31,7 @@ impl Node {
     }
 }
 
-/// Threads that need a value get the same one, which one of them computed.
+/// All threads that need a value get the same one, which one of them computed.
 #[test]
 fn one_computes_and_all_see_it() {
     explore(3, || {
@@ -50,7 +50,7 @@ fn one_computes_and_all_see_it() {
     });
 }
 
-/// A claim that is given up is another thread's, and who waits for it wakes.
+/// After a claim is given up, another thread can take it, and waiting threads wake up.
 #[test]
 fn a_claim_that_is_given_up_wakes_who_waits() {
     explore(3, || {

@@ -9,16 +9,16 @@ use crate::{error::Result, memory, pool};
 pub struct DeviceInfo {
     /// Name: the processor's model, or the name that the backend reports.
     pub name: String,
-    /// The processor's architecture as Rust names it (`x86_64`, `aarch64`); of an accelerator, the
-    /// name of its backend.
+    /// The processor's architecture in Rust's notation (`x86_64`, `aarch64`). For an accelerator,
+    /// the name of its backend.
     pub architecture: String,
-    /// The backend whose kernels run there.
+    /// The backend whose kernels run on the device.
     pub backend: String,
-    /// Bytes of memory: of the CPU, what this process may have. `None` if unknown.
+    /// Bytes of memory. For the CPU, the bytes available to this process. `None` if unknown.
     pub memory: Option<usize>,
-    /// Bytes of the largest array. `None`: no limit but memory.
+    /// Bytes of the largest array. `None` if only the memory limits it.
     pub largest_buffer: Option<usize>,
-    /// Threads that a loop uses, on the CPU.
+    /// Number of threads for a loop, on the CPU.
     pub threads: Option<usize>,
 }
 
@@ -51,7 +51,7 @@ pub fn device_info(device: Device) -> Result<DeviceInfo> {
     })
 }
 
-/// The model of the processor, where the system tells.
+/// The model of the processor, if the system reports it.
 #[cfg(target_os = "linux")]
 fn processor() -> Option<String> {
     let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;

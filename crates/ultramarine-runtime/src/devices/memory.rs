@@ -1,14 +1,14 @@
-//! Memory of devices: counts and limits, for one or for all.
+//! Memory of devices: counts and limits, for one device or for all.
 //!
-//! Without a device, counts are summed over the accelerators (on a machine without one they
-//! are the CPU's), and a limit can be set where one backend serves them all. A backend that
-//! keeps counts and limits of its own is asked; else the host's stand in.
+//! Without a device, counts are summed over the accelerators or, on a machine without accelerators,
+//! are the CPU's. A limit without a device can be set if a single backend serves all accelerators.
+//! If a backend keeps its own counts and limits, these are used, otherwise the host's.
 
 use crate::backend::{self, DeviceState, Limit, buffer::limit_host_mirrors};
 use crate::error::{Error, Result};
 use crate::{device::Device, memory::alloc};
 
-/// Whom a call without a device means.
+/// The devices of a call.
 enum Whom {
     Cpu,
     Gpus(Vec<&'static DeviceState>),
@@ -35,16 +35,16 @@ impl Whom {
     }
 }
 
-/// Returns the bytes of arrays that exist. Without a device they are summed over the accelerators,
-/// or are the CPU's on a machine that has none.
+/// Returns the bytes of existing arrays. Without a device, returns the sum over the accelerators
+/// or, on a machine without accelerators, the CPU's bytes.
 ///
 /// # Errors
-/// [`Error::Value`] when no loaded backend has the device; the backend's own errors.
+/// [`Error::Value`] if no loaded backend has the device; the backend's own errors.
 pub fn active_on(device: Option<Device>) -> Result<usize> {
     Whom::sum(device, alloc::active, |d| Ok(d.memory()?.active))
 }
 
-/// Returns the most bytes that arrays took since the start or the last [`reset_peak_on`].
+/// Returns the peak of the bytes of arrays since the start or the last [`reset_peak_on`].
 ///
 /// # Errors
 /// As [`active_on`].
@@ -60,7 +60,7 @@ pub fn cached_on(device: Option<Device>) -> Result<usize> {
     Whom::sum(device, alloc::cached, |d| Ok(d.memory()?.cache))
 }
 
-/// Resets the peak of [`peak_on`]; without a device, everywhere.
+/// Resets the peak of [`peak_on`]. Without a device, on all devices.
 ///
 /// # Errors
 /// As [`active_on`].
@@ -68,8 +68,8 @@ pub fn reset_peak_on(device: Option<Device>) -> Result<()> {
     everywhere(device, alloc::reset_peak, DeviceState::reset_peak)
 }
 
-/// Returns the memory that is kept for reuse to the system; without a device, everywhere. On the
-/// CPU this includes the copies that reading arrays of other devices left there.
+/// Returns the memory that is kept for reuse to the system. Without a device, on all devices. On
+/// the CPU, this includes the copies that reads of other devices' arrays left in host memory.
 ///
 /// # Errors
 /// As [`active_on`].
@@ -77,15 +77,15 @@ pub fn clear_cache_on(device: Option<Device>) -> Result<()> {
     everywhere(device, clear_cache, DeviceState::clear_cache)
 }
 
-/// Returns the memory that the host keeps for reuse to the system: free blocks, and copies of
-/// arrays of other devices.
+/// Returns the memory that the host keeps for reuse to the system: free blocks, and copies of other
+/// devices' arrays.
 pub fn clear_cache() {
     limit_host_mirrors(0);
     alloc::clear_cache();
 }
 
-/// Sets the most bytes that the host keeps for reuse, and returns the former limit. Copies of
-/// arrays of other devices may take as much besides.
+/// Sets the limit on the bytes that the host keeps for reuse, and returns the former limit. Copies
+/// of other devices' arrays may take the same amount in addition.
 pub fn set_cache_limit(bytes: usize) -> usize {
     let former = alloc::set_cache_limit(bytes);
     limit_host_mirrors(alloc::cache_limit());
@@ -103,8 +103,8 @@ fn everywhere(device: Option<Device>, cpu: fn(), gpu: fn(&DeviceState)) -> Resul
     Ok(())
 }
 
-/// Returns the most bytes that arrays and cache should take; see [`set_memory_limit_on`]. Without a
-/// device the limits are summed over the backends.
+/// Returns the limit on the bytes of arrays and cache; see [`set_memory_limit_on`]. Without a
+/// device, returns the sum over the backends.
 ///
 /// # Errors
 /// As [`active_on`].
@@ -118,18 +118,19 @@ pub fn memory_limit_on(device: Option<Device>) -> Result<usize> {
     }
 }
 
-/// Sets the most bytes that arrays and cache should take, and returns the former limit. On a device
-/// the limit is firm: a request beyond it waits for work in flight and drops mirrors, and fails
-/// with [`Error::Memory`] if that does not suffice.
+/// Sets the limit on the bytes of arrays and cache, and returns the former limit. On a device the
+/// limit is strict: a request beyond it waits for work in flight and drops mirrors, and then fails
+/// with [`Error::Memory`] if there is still not enough memory.
 ///
 /// # Errors
-/// [`Error::Value`] without a device if several backends have accelerators; else as [`active_on`].
+/// [`Error::Value`] if no device is given and several backends have accelerators; otherwise as
+/// [`active_on`].
 pub fn set_memory_limit_on(bytes: usize, device: Option<Device>) -> Result<usize> {
     set("set_memory_limit", bytes, device, Limit::Memory, alloc::set_memory_limit)
 }
 
-/// Sets the most bytes that are kept for reuse, and returns the former limit. The CPU's limit also
-/// bounds the copies that reading arrays of other devices leaves there.
+/// Sets the limit on the bytes that are kept for reuse, and returns the former limit. The CPU's
+/// limit also applies to the copies that reads of other devices' arrays leave in host memory.
 ///
 /// # Errors
 /// As [`set_memory_limit_on`].
@@ -137,8 +138,8 @@ pub fn set_cache_limit_on(bytes: usize, device: Option<Device>) -> Result<usize>
     set("set_cache_limit", bytes, device, Limit::Cache, set_cache_limit)
 }
 
-/// Sets the most bytes that may be pinned, and returns the former limit. The CPU's memory is never
-/// pinned: its limit is 0 and has no effect.
+/// Sets the limit on pinned bytes, and returns the former limit. The CPU's memory is never pinned,
+/// so its limit is 0 and has no effect.
 ///
 /// # Errors
 /// As [`set_memory_limit_on`].

@@ -1,4 +1,4 @@
-//! The devices of all backends. The first need of a GPU loads the backends that can be found.
+//! The devices of all backends. The first use of a GPU loads the backends that can be found.
 
 mod info;
 pub mod memory;
@@ -13,11 +13,11 @@ use crate::loader::autoload;
 #[cfg(feature = "loader")]
 pub use crate::loader::hint;
 
-/// Without the loader nothing is loaded.
+/// Without the loader, no backend is loaded.
 #[cfg(not(feature = "loader"))]
 fn autoload() {}
 
-/// The remedy where a device is missing.
+/// The remedy for a missing device.
 #[cfg(not(feature = "loader"))]
 #[inline]
 pub fn hint() -> String {
@@ -25,10 +25,10 @@ pub fn hint() -> String {
         .to_owned()
 }
 
-/// The state of a device. The first need of a GPU loads the backends that can be found.
+/// Returns the state of a device. The first use of a GPU loads the backends that can be found.
 ///
 /// # Errors
-/// [`crate::Error::Value`] when no loaded backend has it.
+/// [`crate::Error::Value`] if no loaded backend has it.
 #[inline]
 pub fn get(device: Device) -> Result<&'static DeviceState> {
     match registry::find(device) {
@@ -64,15 +64,15 @@ pub fn devices() -> Vec<Device> {
     [Device::CPU].into_iter().chain(gpus.map(Device::gpu)).collect()
 }
 
-/// Returns true if there is such a device. The first request for a GPU loads the backends that can
-/// be found.
+/// Returns true if the device exists. The first request for a GPU loads the backends that can be
+/// found.
 #[inline]
 pub fn is_available(device: Device) -> bool {
     get(device).is_ok()
 }
 
-/// Returns the backend that serves a device. For cpu:0 that is the built-in one, also if an overlay
-/// lies over it.
+/// Returns the backend that serves a device. For cpu:0, this is the built-in one, even if there is
+/// an overlay.
 ///
 /// # Errors
 /// [`crate::Error::Value`] when no loaded backend has the device.

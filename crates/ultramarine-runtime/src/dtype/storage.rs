@@ -1,24 +1,26 @@
-//! Number formats of less than 16 bits: what their bits mean. One set of rules for all of
-//! them, by their widths, bias and special values.
+//! Number formats of less than 16 bits, and the meaning of their bits. A single set of rules covers
+//! all formats, by their widths, bias and special values.
 //!
-//! Conversions are those of the package `ml_dtypes`, to the bit: to the nearest, ties to the
-//! even one; what is too large becomes infinity, NaN or the largest number, as the format has it.
+//! Conversions are bitwise identical to those of the package `ml_dtypes`: to the nearest number,
+//! ties to even. Numbers that are too large become infinity, NaN or the largest number, depending
+//! on the format.
 
 use super::{Dtype, FloatInfo};
 use ultramarine_abi::dlpack::{DLDataType, flag, type_code as code};
 
-/// The values that a format has besides finite numbers, and the codes that mean them.
+/// The special values of a format in addition to finite numbers, and their codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Special {
-    /// Infinities and NaNs under the highest exponent, as IEEE 754 has them.
+    /// Infinities and NaNs with the highest exponent, as in IEEE 754.
     Ieee,
-    /// Finite, but for a NaN with all bits set.
+    /// Finite numbers, and a NaN with all bits set.
     Nan,
-    /// Finite, but for one NaN in place of the negative zero.
+    /// Finite numbers, and a NaN in place of the negative zero.
     NanForZero,
-    /// Finite, unsigned, without zero; all bits set are the NaN.
+    /// Finite numbers, unsigned and without zero. All bits set mean NaN.
     Unsigned,
-    /// Finite: NaN becomes zero (of the other sign), what is too large the largest number.
+    /// Finite numbers only. NaN becomes zero (of the opposite sign), and numbers that are too large
+    /// become the largest number.
     Finite,
 }
 
@@ -35,21 +37,21 @@ pub struct Format {
 /// The layout of numbers in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
-    /// Each in a byte.
+    /// One number per byte.
     Byte,
-    /// Without gaps: the first in the lowest bits.
+    /// Without gaps. The first number is in the lowest bits.
     Packed,
-    /// Two in a byte, which counts as one element.
+    /// Two numbers in a byte, which counts as one element.
     Pair,
 }
 
-/// A dtype that only stores numbers: the format of one, and the layout of several.
+/// A dtype that only stores numbers: the format of a number, and the layout of several numbers.
 /// [`Dtype::storage`] returns it.
 #[derive(Clone, Copy, Debug)]
 pub struct Storage {
     /// How a number is encoded.
     pub format: Format,
-    /// How numbers lie in bytes.
+    /// How numbers are laid out in bytes.
     pub packing: Packing,
     dl: u8,
 }
@@ -94,7 +96,7 @@ const TABLE: [Storage; Dtype::STORAGE.len()] = [
 ];
 
 impl Dtype {
-    /// Returns the format of a storage dtype; `None` for a dtype with arithmetic.
+    /// Returns the format of a storage dtype. `None` for a dtype that supports arithmetic.
     #[inline]
     pub const fn storage(self) -> Option<&'static Storage> {
         match (self as usize).checked_sub(Dtype::ALL.len()) {
@@ -103,8 +105,8 @@ impl Dtype {
         }
     }
 
-    /// Returns true if the dtype only stores numbers: 8 bits or less each, converted by
-    /// `Array::astype`, without arithmetic.
+    /// Returns true if the dtype only stores numbers of at most 8 bits, which `Array::astype`
+    /// converts. It does not support arithmetic.
     #[inline]
     pub const fn is_storage(self) -> bool {
         self as usize >= Dtype::ALL.len()
@@ -116,8 +118,8 @@ impl Dtype {
         if self.is_storage() { Dtype::Float32 } else { self }
     }
 
-    /// Returns true if elements are stored without gaps, some of them across bytes. Such elements
-    /// have no addresses of their own.
+    /// Returns true if elements are stored without gaps, so that some cross bytes. Such elements
+    /// have no addresses.
     #[inline]
     pub const fn is_packed(self) -> bool {
         matches!(
@@ -126,7 +128,7 @@ impl Dtype {
         )
     }
 
-    /// Returns the bits that an element takes in memory. Only packed dtypes take less than 8.
+    /// Returns the bits of an element in memory. Only packed dtypes have less than 8 bits.
     #[inline]
     pub const fn bits(self) -> usize {
         match self.storage() {
@@ -135,8 +137,7 @@ impl Dtype {
         }
     }
 
-    /// Returns the bytes that `elements` elements take; `usize::MAX` if they do not fit the address
-    /// space.
+    /// Returns the bytes of `elements` elements. `usize::MAX` if they exceed the address space.
     ///
     /// ```
     /// use ultramarine_runtime::Dtype;
@@ -146,7 +147,7 @@ impl Dtype {
     #[inline]
     pub const fn bytes_of(self, elements: usize) -> usize {
         match self.storage() {
-            // Whole groups of 8, then the rest, so that nothing overflows.
+            // Count whole groups of 8 first, then the remainder, so that nothing overflows.
             Some(s) if matches!(s.packing, Packing::Packed) => {
                 let bits = s.format.bits() as usize;
                 elements / 8 * bits + (elements % 8 * bits).div_ceil(8)
@@ -155,7 +156,7 @@ impl Dtype {
         }
     }
 
-    /// The storage dtype of a DLPack type; `flags` are the tensor's.
+    /// Returns the storage dtype of a DLPack type. `flags` are the tensor's.
     pub(super) fn storage_from_dl(dl: DLDataType, flags: u64) -> Option<Dtype> {
         let padded = flags & flag::IS_SUBBYTE_TYPE_PADDED != 0;
         Dtype::STORAGE.into_iter().find(|d| {
@@ -168,8 +169,8 @@ impl Dtype {
         })
     }
 
-    /// Returns the flag that a DLPack tensor of this dtype has besides its type: elements of less
-    /// than 8 bits are padded to a byte each. 0 for other dtypes.
+    /// Returns the flag that a DLPack tensor of this dtype needs: elements of less than 8 bits are
+    /// padded to a byte each. 0 for other dtypes.
     #[inline]
     pub const fn dl_flags(self) -> u64 {
         match self.storage() {
@@ -182,7 +183,7 @@ impl Dtype {
 }
 
 impl Storage {
-    /// Returns the type as DLPack describes it.
+    /// Returns the DLPack type.
     #[inline]
     pub const fn to_dl(self) -> DLDataType {
         let lanes = if matches!(self.packing, Packing::Pair) { 2 } else { 1 };
@@ -219,7 +220,7 @@ impl Format {
         ((1 << self.exponent) - 1) << self.mantissa
     }
 
-    /// The code of NaN, of what was negative or not.
+    /// The code of NaN. `negative` is the sign of the value.
     const fn nan(self, negative: bool) -> u32 {
         let sign = if negative { self.sign_bit() } else { 0 };
         match self.special {
@@ -231,8 +232,7 @@ impl Format {
         }
     }
 
-    /// Returns the limits of the format; `dtype` is the one that they name. See
-    /// [`finfo`](super::finfo).
+    /// Returns the limits of the format. `dtype` becomes their dtype. See [`finfo`](super::finfo).
     pub fn limits(self, dtype: Dtype) -> FloatInfo {
         let max = self.decode(self.largest()) as f64;
         let lowest = if self.is_signed() { 1 - self.bias } else { -self.bias };
@@ -247,7 +247,7 @@ impl Format {
         }
     }
 
-    /// Returns the number of a code. Bits above the format's are ignored.
+    /// Returns the number of a code. Bits above those of the format are ignored.
     pub fn decode(self, code: u32) -> f32 {
         let magnitude = code & (self.sign_bit().wrapping_sub(1) & ((1 << self.bits()) - 1));
         let negative = code & self.sign_bit() != 0;
@@ -262,7 +262,7 @@ impl Format {
         let value = special.unwrap_or_else(|| {
             let (field, fraction) =
                 (magnitude >> self.mantissa, magnitude & ((1 << self.mantissa) - 1));
-            // The lowest field holds subnormal numbers, of the exponent above it.
+            // The lowest field is for subnormal numbers, which have the exponent of the next field.
             let (field, whole) = match self.special {
                 Special::Unsigned => (field, 1),
                 _ => (field.max(1), if field > 0 { 1 << self.mantissa } else { 0 }),
@@ -273,14 +273,14 @@ impl Format {
         if negative { -value } else { value }
     }
 
-    /// Returns the code of the nearest number, ties to even. A number beyond the largest becomes
-    /// infinity, NaN or the largest number, as the format has it.
+    /// Returns the code of the nearest number, ties to even. A number beyond the largest one
+    /// becomes infinity, NaN or the largest number, depending on the format.
     pub fn encode(self, value: f32) -> u32 {
         let (bits, negative) = (value.to_bits() & 0x7fff_ffff, value.is_sign_negative());
         if bits > 0x7f80_0000 {
             return self.nan(negative);
         }
-        // No sign and no zero: only positive numbers are any.
+        // The format has no sign and no zero, so only positive numbers can be encoded.
         if self.special == Special::Unsigned && (negative || bits == 0) {
             return self.nan(negative);
         }
@@ -297,8 +297,8 @@ impl Format {
         }
     }
 
-    /// The code of the nearest positive number, as if exponents had no end; `bits` are those
-    /// of a float32 that is not negative or NaN.
+    /// Returns the code of the nearest positive number, as if exponents were unlimited. `bits` are
+    /// those of a float32 that is neither negative nor NaN.
     fn magnitude(self, bits: u32) -> u32 {
         if bits == 0x7f80_0000 {
             return u32::MAX;
@@ -317,8 +317,9 @@ impl Format {
         let (half, odd) = ((1u32 << shift) >> 1, whole >> shift & 1);
         let rounded = (whole + (half - 1) + odd) >> shift;
         if unsigned {
-            // Rounded to 1, or to 2 where the next power of two is nearer; what is below all
-            // powers, to 0 or 1 of the second one: there is no zero, but the lowest power.
+            // Rounded to 1, or to 2 if the next power of two is nearer. A value below all powers is
+            // rounded to 0 or 1 of the second power, because the format has no zero, only the
+            // lowest power.
             return (above + rounded).saturating_sub(1);
         }
         (above << self.mantissa) + rounded

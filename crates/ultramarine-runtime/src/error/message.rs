@@ -1,4 +1,4 @@
-//! Texts of errors, which know the line of the program that they are about.
+//! Error messages, which know the line of the program that caused the error.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt;
@@ -6,8 +6,8 @@ use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The text of an error. Where backtraces are on (`RUST_BACKTRACE=1`), its `Debug` form, as `main` and `unwrap` print it, ends
-/// with the line of the program that made the call.
+/// The message of an error. If backtraces are on (`RUST_BACKTRACE=1`), its `Debug` form, which
+/// `main` and `unwrap` print, ends with the line of the program that made the call.
 ///
 /// ```
 /// use ultramarine_runtime::error::Message;
@@ -17,7 +17,8 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Message {
     text: String,
-    /// None where backtraces are off, which costs nothing then. Frames get their names and lines when they are shown.
+    /// `None` if backtraces are off, so that errors cost nothing extra. Names and lines of frames
+    /// are resolved only when they are printed.
     backtrace: Option<Arc<Backtrace>>,
 }
 
@@ -31,29 +32,30 @@ impl<T: Into<String>> From<T> for Message {
 }
 
 impl Message {
-    /// Makes a message that knows no line of the program. It suits errors that are caught: a
-    /// backtrace of each would take long.
+    /// Makes a message without a line of the program. Use it for errors that are caught, because
+    /// capturing a backtrace for each takes time.
     #[cold]
     pub fn without_line(text: String) -> Message {
         Message { text, backtrace: None }
     }
 
-    /// Returns the message with another text, about the same line.
+    /// Returns a message with another text and the same line.
     #[must_use]
     pub fn map(self, f: impl FnOnce(String) -> String) -> Message {
         Message { text: f(self.text), ..self }
     }
 
-    /// The line of the program, as `file:line:column`: that of the first frame outside of this library. `None` where backtraces
-    /// or the program's debug information are off, and for errors of work in the background.
+    /// Returns the program's line as `file:line:column`, from the first frame outside this library.
+    /// `None` if backtraces or the program's debug information are off, and for errors of
+    /// background work.
     pub fn line(&self) -> Option<String> {
         let backtrace = self.backtrace.as_ref()?.to_string();
-        // The crates of this library are side by side; their sources are not the program's.
+        // The crates of this library are siblings. Their sources do not belong to the program.
         let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent()?;
         line_in(&backtrace, &std::env::current_dir().ok()?, crates).map(str::to_owned)
     }
 
-    /// Writes the line behind a text, where it is known.
+    /// Writes the line after a text, if the line is known.
     pub(super) fn write_line(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.line().map_or(Ok(()), |line| write!(f, " at {line}"))
     }
@@ -92,17 +94,18 @@ impl PartialEq<&str> for Message {
     }
 }
 
-/// The place of the program's first frame in a backtrace's text, where a frame has its place in a line `at file:line:column`.
-/// (Names would not do: inlined functions may stand there without their crates.) Files in `here` are shown relative to it.
+/// Returns the place of the program's first frame in the text of a backtrace, where a frame's place
+/// is a line `at file:line:column`. Names are not sufficient, because inlined functions may appear
+/// without their crates. Files in `here` are shown relative to it.
 fn line_in<'a>(backtrace: &'a str, here: &Path, crates: &Path) -> Option<&'a str> {
-    // Rust's own library: its sources are not installed, or by rustup, or by Debian.
+    // The source of Rust's library: not installed, installed by rustup, or installed by Debian.
     let is_rusts = |place: &str| {
         place.starts_with("/rustc/")
             || place.contains("/rustlib/src/rust/library/")
             || place.starts_with("/usr/src/rustc-")
     };
     let is_programs = |place: &&str| {
-        // Libraries that cargo has fetched, and C.
+        // Libraries that cargo downloaded, and C code.
         let fetched = place.contains("/registry/src/");
         if is_rusts(place) || fetched || !place.contains(".rs:") {
             return false;

@@ -1,4 +1,4 @@
-//! The one error type.
+//! The error type of all crates.
 
 mod message;
 
@@ -9,14 +9,14 @@ use std::sync::Arc;
 /// The result of a fallible call, with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// An error. The variant is its kind (each has its exception in Python);
-/// the text names the operation and the offending shapes, dtypes or values. Under `RUST_BACKTRACE=1` its `Debug` form, which
-/// `main` and `unwrap` print, has the line of the program, too ([`Message::line`]).
+/// An error. The variant is its kind; each kind has its exception in Python. The text names the
+/// operation, and the offending shapes, dtypes or values. Under `RUST_BACKTRACE=1`, the `Debug`
+/// form, which `main` and `unwrap` print, also has the line of the program ([`Message::line`]).
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An argument has a value that does not do: shapes that cannot be broadcast,
-    /// an empty reduction, mixed devices. Python: `ValueError`.
+    /// An argument has an invalid value: for example shapes that cannot be broadcast, an empty
+    /// reduction, or arrays on different devices. Python: `ValueError`.
     #[error("{0}")]
     Value(Message),
     /// An argument has the wrong type. Python: `TypeError`.
@@ -25,29 +25,29 @@ pub enum Error {
     /// An axis or index out of range. Python: `IndexError`.
     #[error("{0}")]
     Index(Message),
-    /// Memory cannot be exported or imported as asked. Python: `InterchangeError`, which is
-    /// a `BufferError` and a `ValueError`.
+    /// Memory cannot be exported or imported as requested. Python: `InterchangeError`, which is a
+    /// `BufferError` and a `ValueError`.
     #[error("{0}")]
     Buffer(Message),
-    /// Memory cannot be exported or imported because of the device that it is on. Python:
+    /// Memory cannot be exported or imported because of its device. Python:
     /// `InterchangeDeviceError`, which is an `InterchangeError` and a `TypeError`.
     #[error("{0}")]
     BufferDevice(Message),
-    /// No memory. Python: `MemoryError`.
+    /// There is not enough memory. Python: `MemoryError`.
     #[error("{0}")]
     Memory(Message),
-    /// Anything that fails while running. Python: `RuntimeError`.
+    /// A failure during execution. Python: `RuntimeError`.
     #[error("{0}")]
     Runtime(Message),
     /// The operating system refused to open or write a file ([`Error::io_kind`]). Python: `RuntimeError`.
     #[error("{what}: {source}")]
     Io {
-        /// The file, and what was tried.
+        /// The file, and the attempted operation.
         what: String,
         /// The system's reason.
         source: Arc<std::io::Error>,
     },
-    /// The error of a function that was handed to a transform, unchanged: see [`Error::other`].
+    /// The unchanged error of a function that was passed to a transform; see [`Error::other`].
     #[error("{0}")]
     Other(Arc<dyn std::error::Error + Send + Sync>),
     /// The array depends on an operation that failed earlier.
@@ -55,12 +55,12 @@ pub enum Error {
     Poisoned {
         /// The operation that failed.
         op: &'static str,
-        /// Why.
+        /// The reason for the failure.
         cause: Arc<Error>,
     },
 }
 
-/// The text of [`Error::Poisoned`], which names the operation once.
+/// The text of [`Error::Poisoned`], which contains the operation's name only once.
 fn poisoned(op: &str, cause: &Error) -> String {
     let text = cause.to_string();
     let named = text.strip_prefix('[').and_then(|rest| rest.strip_prefix(op));
@@ -70,7 +70,8 @@ fn poisoned(op: &str, cause: &Error) -> String {
     }
 }
 
-/// The text, as people read it, and the line where it is known: what `main` and `unwrap` print.
+/// A readable text, and the line if it is known, because `main` and `unwrap` print the `Debug`
+/// form.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")?;
@@ -79,7 +80,7 @@ impl fmt::Debug for Error {
 }
 
 impl Error {
-    /// The text of the first cause, where it is one of this library's.
+    /// The message of the first cause, if it is an error of this library.
     fn message(&self) -> Option<&Message> {
         match self.root() {
             Error::Value(text)
@@ -93,8 +94,8 @@ impl Error {
         }
     }
 
-    /// The failure that an error began with: that of the operation which an array's other
-    /// operations depend on.
+    /// Returns the original failure of an error: that of the operation on which an array's other
+    /// operations depend.
     pub fn cause(error: &Arc<Error>) -> &Arc<Error> {
         let mut cause = error;
         while let Error::Poisoned { cause: earlier, .. } = &**cause {
@@ -139,8 +140,8 @@ impl Error {
         Error::Runtime(format!("[{op}] {text}").into())
     }
 
-    /// Wraps an error of the caller's own as [`Error::Other`], for functions that are passed to a
-    /// transform. [`std::error::Error::source`] returns it.
+    /// Wraps a caller's own error as [`Error::Other`], for functions that are passed to a
+    /// transform. [`std::error::Error::source`] returns the wrapped error.
     pub fn other(error: impl std::error::Error + Send + Sync + 'static) -> Self {
         Error::Other(Arc::new(error))
     }
@@ -184,7 +185,8 @@ macro_rules! bail {
     };
 }
 
-/// Returns as [`bail!`] does unless a condition holds: `ensure!(condition, op, "text {}", values)`.
+/// Returns an error like [`bail!`] if a condition does not hold: `ensure!(condition, op, "text {}",
+/// values)`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! ensure {

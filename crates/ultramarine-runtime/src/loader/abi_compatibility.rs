@@ -1,4 +1,5 @@
-//! A plugin's ABI info, validated against this process and its file, and as text for reports.
+//! Validates a plugin's ABI info against this process and the plugin's file, and formats it for
+//! reports.
 
 use super::cpu_features;
 use super::reason::{Code, Reason};
@@ -9,7 +10,7 @@ use ultramarine_abi::{BackendAbiInfo, DeviceIdentity, identity, inline_str};
 /// The properties of a plugin, from its ABI info: name, versions, target and features.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackendProperties {
-    /// True if the file's note holds them; else its code had to be called.
+    /// True if the file's note holds them. Otherwise the plugin's code was called.
     pub from_note: bool,
     /// Name.
     pub name: String,
@@ -17,7 +18,7 @@ pub struct BackendProperties {
     pub variant: String,
     /// The plugin's own version.
     pub version: String,
-    /// Version of the contract: major, minor.
+    /// Version of the ABI: major, minor.
     pub abi: (u16, u16),
     /// Version of DLPack.
     pub dlpack: (u16, u16),
@@ -31,7 +32,7 @@ pub struct BackendProperties {
     pub compiler: String,
     /// Processor features that it needs.
     pub cpu_features: String,
-    /// Sanitizers that it was built with, in words.
+    /// Sanitizers of its build, as text.
     pub sanitizers: String,
 }
 
@@ -85,7 +86,7 @@ impl DeviceProperties {
     }
 }
 
-/// Validates that this process can use a plugin with this ABI info, from a file of this name.
+/// Checks that this process can use a plugin with this ABI info, from a file of this name.
 pub(super) fn validate(info: &BackendAbiInfo, file: &FileName, host: &Host) -> Result<(), Reason> {
     negotiate::check_for(host, info).map_err(|m| match (info.abi_major, info.abi_minor) {
         // No contract has this version. UM_DEFINE_BACKEND keeps the ABI info in the note, whose bytes are 0 once it is removed.
@@ -120,12 +121,12 @@ fn code_of(mismatch: &Mismatch) -> Code {
         Mismatch::Sanitizer { .. } => Code::Sanitizer,
         Mismatch::DeviceType { .. } => Code::DeviceType,
         Mismatch::Name { .. } | Mismatch::Variant { .. } => Code::BadName,
-        // The rest is of tables.
+        // The remaining mismatches are about tables.
         _ => Code::TableDiffers,
     }
 }
 
-/// Validates that note and entry point report the same ABI info.
+/// Checks that the note and the entry point report the same ABI info.
 pub(super) fn validate_note(
     note: &BackendAbiInfo,
     reported: &BackendAbiInfo,

@@ -1,5 +1,5 @@
-//! Validation of a plugin's headers before it is opened as a library: its machine, its length, and the note with its ABI
-//! info. Only headers and notes are read.
+//! Validates a plugin's headers before it is opened as a library: its machine, its length, and the
+//! note with its ABI info. Only headers and notes are read.
 
 use super::reason::{Code, Reason};
 use super::segments;
@@ -36,7 +36,7 @@ const MACHINES: &[(Machine, &str)] = &[
     (elf::EM_S390, "s390x"),
 ];
 
-/// Libraries of this system.
+/// The format of libraries on this system.
 const FORMAT: BinaryFormat = if cfg!(windows) {
     BinaryFormat::Pe
 } else if cfg!(target_vendor = "apple") {
@@ -64,7 +64,7 @@ fn read_from<R: ReadCacheOps>(cache: &ReadCache<R>) -> Result<Option<BackendAbiI
         (FileKind::Elf32, BinaryFormat::Elf) => of_elf::<elf::FileHeader32<Endianness>, _>(cache),
         (FileKind::MachO64, BinaryFormat::MachO) => of_section(cache, "__ultramarine"),
         (FileKind::Pe64, BinaryFormat::Pe) => of_section(cache, note::PE_SECTION),
-        // A file for several processors: the system picks its part, and no note is read.
+        // A file for several processors: the system selects a part, and no note is read.
         (FileKind::MachOFat32 | FileKind::MachOFat64, BinaryFormat::MachO) => Ok(None),
         _ => foreign(),
     }
@@ -81,7 +81,7 @@ fn unknown_kind<R: ReadCacheOps>(cache: &ReadCache<R>) -> String {
     }
 }
 
-/// Returns true if a file begins with text, as a source or a script does.
+/// Returns true if a file begins with text, like a source or a script.
 fn is_text<R: ReadCacheOps>(cache: &ReadCache<R>, length: u64) -> bool {
     let start = cache.read_bytes_at(0, length.min(256)).unwrap_or_default();
     let plain = |b: &u8| matches!(b, b'\t' | b'\n' | b'\r' | 0x20..=0x7e | 0x80..);
@@ -107,7 +107,8 @@ where
     }
     let segments = header.program_headers(endian, cache).map_err(|e| cut(&e.to_string()))?;
     for segment in segments.iter().filter(|s| s.p_type(endian) == elf::PT_LOAD) {
-        // The system maps what its headers say, and what lies behind the end kills the process.
+        // Check the headers, because the system maps what they say, and an access after the end of
+        // the file would kill the process.
         let (start, size): (u64, u64) =
             (segment.p_offset(endian).into(), segment.p_filesz(endian).into());
         let end = start.saturating_add(size);
@@ -126,7 +127,7 @@ where
             if note.name() != owner() || note.n_type(endian).0 != note::TYPE {
                 continue;
             }
-            // Linkers may put one note into two overlapping segments.
+            // Linkers may put the same note into two overlapping segments.
             let info = decode(note.desc())?;
             if found.is_some_and(|f| f != info) {
                 return Err(Reason::new(Code::NoteDamaged, "it has two notes that differ"));
@@ -164,7 +165,7 @@ fn machine(theirs: Machine, is_64: bool, big: bool) -> Result<(), Reason> {
     Err(Reason::new(Code::Machine, text))
 }
 
-/// On the other systems a section holds the bare struct.
+/// On other systems, a section holds the plain struct.
 fn of_section<R: ReadCacheOps>(
     cache: &ReadCache<R>,
     name: &str,
@@ -188,7 +189,7 @@ fn of_section<R: ReadCacheOps>(
     }
 }
 
-/// The struct in a note: as much of it as it says it has, zeros behind.
+/// Decodes the struct in a note: as many bytes as its size says, and then zeros.
 fn decode(bytes: &[u8]) -> Result<BackendAbiInfo, Reason> {
     let damaged = |text: String| Reason::new(Code::NoteDamaged, text);
     let size = match bytes.first_chunk::<4>() {
@@ -213,7 +214,7 @@ mod tests {
     use std::io::Cursor;
     use ultramarine_abi::ElfNote;
 
-    /// A library with a note and nothing else: header, two segments, note.
+    /// Makes a library that consists of a header, two segments and a note.
     fn library() -> (Vec<u8>, BackendAbiInfo) {
         let info = BackendAbiInfo::here("tiny", 2);
         let note = ElfNote::new(info);
@@ -277,7 +278,7 @@ mod tests {
                 survived += usize::from(read_bytes(&changed) == Ok(Some(info)));
             }
         }
-        // Many bytes do not matter to us, but neither is each of them passed over.
+        // Many of the bytes do not matter, but some changes have to be detected.
         assert!(survived > 0 && survived < 5 * bytes.len());
     }
 }

@@ -1,5 +1,6 @@
-//! Validation of a plugin's file before it is opened as a library: it must be a regular file that belongs to the user
-//! or to root, and that not everybody can write to or replace. Groups are trusted: their members are chosen.
+//! Validates a plugin's file before it is opened as a library. It must be a regular file that
+//! belongs to the user or to root, and that other users cannot write to or replace. Groups are
+//! trusted, because an administrator chooses their members.
 
 use super::reason::{Code, Reason};
 use super::state::FileId;
@@ -20,7 +21,8 @@ pub(super) struct ValidatedFile {
     pub id: FileId,
 }
 
-/// Validates a file and opens it for reading. `explicit`: the user named it, so that any user may own it.
+/// Validates a file and opens it for reading. If `explicit`, the user named the file, and any user
+/// may own it.
 pub(super) fn validate(path: &Path, explicit: bool) -> Result<ValidatedFile, Reason> {
     let real = path.canonicalize().map_err(|e| unreadable(path, &e))?;
     let found = real.metadata().map_err(|e| unreadable(path, &e))?;
@@ -29,7 +31,7 @@ pub(super) fn validate(path: &Path, explicit: bool) -> Result<ValidatedFile, Rea
         return Err(Reason::new(Code::NotRegular, text));
     }
     let file = File::open(&real).map_err(|e| unreadable(path, &e))?;
-    // The opened file, because the path may have changed.
+    // Use the opened file, because the path may have changed.
     let metadata = file.metadata().map_err(|e| unreadable(path, &e))?;
     let id = permissions(path, &real, &metadata, explicit)?;
     Ok(ValidatedFile { real, file, id })
