@@ -1,10 +1,10 @@
-//! The log on standard error: warnings and errors, unless `ULTRAMARINE_LOG` asks for more
+//! The log on standard error. It shows warnings and errors, unless `ULTRAMARINE_LOG` requests more
 //! (`info`, `debug`) or less (`error`, `off`).
 
 use std::io::Write;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// How much a line matters; the numbers are the contract's.
+/// The severity of a line. The numbers are those of the ABI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Level {
@@ -15,7 +15,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// The contract's number; what is beyond is for debugging.
+    /// Returns the level of an ABI number. Higher numbers count as debugging.
     pub fn of(number: u32) -> Level {
         match number {
             0 => Level::Error,
@@ -30,7 +30,7 @@ impl Level {
     }
 }
 
-/// 0: not asked yet; else one more than the number of levels that are shown.
+/// 0: the environment has not been read yet. Otherwise the number of shown levels, plus one.
 static SHOWN: AtomicU8 = AtomicU8::new(0);
 
 fn shown() -> u8 {
@@ -50,10 +50,10 @@ fn shown() -> u8 {
     }
 }
 
-/// Writes one line, if lines of that level are wanted. The text is made only then.
+/// Writes a line, if lines of that level are shown. The text is formatted only in this case.
 pub fn log(level: Level, text: impl std::fmt::Display) {
     if (level as u8) < shown() {
-        // One write: lines of several threads do not mix. Where it cannot go, it is lost.
+        // A single write, so that lines of several threads are not mixed. Failures are ignored.
         let line = format!("ultramarine: {}: {text}\n", level.name());
         let _ = std::io::stderr().write_all(line.as_bytes());
     }

@@ -1,4 +1,4 @@
-//! Measures the cost of a call across the backend boundary, for the bench.
+//! Measures the cost of a call of a backend, for the benchmarks.
 
 use crate::backend::{Exec, Operand, value::Value};
 use crate::{
@@ -7,12 +7,12 @@ use crate::{
 use std::time::{Duration, Instant};
 use ultramarine_abi::schema::{BinaryAttrs, binary, op};
 
-/// Time of `rounds` commands of an addition of two one-element arrays that are given to a
-/// device: the bare call of the table's function without a command, with the command made
-/// for it, and with its plan looked up too.
+/// Measures the time of `rounds` commands, each an addition of two arrays with one element, on a
+/// device. The three results are: the call of the table's function without a command; with making
+/// the command; and also with looking up its plan.
 ///
 /// # Errors
-/// As an addition on the device.
+/// Those of an addition on the device.
 pub fn submits(device: Device, rounds: u32) -> Result<[Duration; 3]> {
     let exec = Exec::new(get(device)?, default_stream(device)?)?;
     let values: Vec<Value> =

@@ -8,15 +8,15 @@ const EMPTY: u8 = 0;
 const BEING_SET: u8 = 1;
 const FULL: u8 = 2;
 
-/// As [`std::sync::OnceLock`], but one that is made full costs nothing more than its value, and
-/// nobody waits for it.
+/// A cell like [`std::sync::OnceLock`], but making it with a value costs no more than the value,
+/// and threads cannot wait for it.
 pub struct SetOnce<T> {
     state: AtomicU8,
     value: UnsafeCell<MaybeUninit<T>>,
 }
 
-// SAFETY: who sets it is alone with the value until the state says that it is full; from then
-// on it is only read, until it is dropped, on any thread.
+// SAFETY: the thread that sets the value has exclusive access until the state is full. From then on
+// the value is only read, until it is dropped, on any thread.
 unsafe impl<T: Send + Sync> Sync for SetOnce<T> {}
 
 impl<T> SetOnce<T> {
@@ -36,16 +36,17 @@ impl<T> SetOnce<T> {
         if self.state.load(Ordering::Acquire) != FULL {
             return None;
         }
-        // SAFETY: full: written before, and not written again.
+        // SAFETY: the state is full, so the value was written before, and is not written again.
         Some(self.value.with(|value| unsafe { (*value).assume_init_ref() }))
     }
 
-    /// Sets the value; the first who does wins.
+    /// Sets the value, if no other thread has set it before.
     #[inline]
     pub fn set(&self, value: T) {
         let order = (Ordering::Relaxed, Ordering::Relaxed);
         if self.state.compare_exchange(EMPTY, BEING_SET, order.0, order.1).is_ok() {
-            // SAFETY: one thread comes here, once, and nobody reads before the state says so.
+            // SAFETY: only one thread gets here, once, and no thread reads before the state is
+            // full.
             self.value.with_mut(|place| unsafe { (*place).write(value) });
             self.state.store(FULL, Ordering::Release);
         }
@@ -56,7 +57,7 @@ impl<T> Drop for SetOnce<T> {
     #[inline]
     fn drop(&mut self) {
         if self.state.load(Ordering::Relaxed) == FULL {
-            // SAFETY: full, and dropped once.
+            // SAFETY: the state is full, and the value is dropped once.
             self.value.with_mut(|value| unsafe { (*value).assume_init_drop() });
         }
     }

@@ -1,8 +1,9 @@
-//! The packages with backends for types of devices, for messages alone: nothing is looked for by them.
+//! The packages with backends, by type of device. They are used only in messages, not for finding
+//! backends.
 
 use ultramarine_abi::dlpack::device_type;
 
-/// A package that has a backend, as error messages recommend it.
+/// A package with a backend, which error messages recommend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Package {
     /// DLPack's type of the devices.
@@ -11,16 +12,16 @@ pub struct Package {
     pub backend: &'static str,
     /// Name of the package.
     pub name: &'static str,
-    /// The devices, for people.
+    /// Readable name of the devices.
     devices: &'static str,
-    /// It has a wheel for this system.
+    /// True if there is a wheel for this system.
     here: bool,
 }
 
 const APPLE: bool = cfg!(target_vendor = "apple");
 const WINDOWS: bool = cfg!(windows);
 
-/// All of them, the best for a device first.
+/// All packages. For each device, the recommended one comes first.
 const PACKAGES: [Package; 4] = [
     Package {
         device_type: device_type::CUDA,
@@ -52,12 +53,12 @@ const PACKAGES: [Package; 4] = [
     },
 ];
 
-/// The package with a backend of that name for devices of that type.
+/// Returns the package with a backend of that name for devices of that type.
 pub fn find(device_type: i32, backend: &str) -> Option<&'static Package> {
     PACKAGES.iter().find(|row| row.device_type == device_type && row.backend == backend)
 }
 
-/// How GPUs come to this system.
+/// The remedy for missing GPUs on this system.
 pub fn remedy() -> String {
     let here = PACKAGES.iter().filter(|row| row.here);
     let all: Vec<_> = here.map(|row| format!("{} ({})", row.name, row.devices)).collect();

@@ -1,19 +1,23 @@
-//! The process's only thread pool: one parallel loop at a time, entered in about a microsecond.
+//! The process's only thread pool. It runs one parallel loop at a time, which starts in about a
+//! microsecond.
 //!
-//! Workers are created at the first real use, live as long as the process, spin for a few tens of microseconds after
-//! each loop and then park. A caller never waits for somebody else's loop: nested calls, and calls made while another
-//! thread's loop has the workers, run in place. Each of these keeps a processor busy, so that the loop with the workers is
-//! given so many fewer of them: a worker that has to share a processor keeps the whole loop waiting.
+//! Workers are created at the first use, and live until the process ends. After each loop they spin
+//! for a few tens of microseconds, and then park. A caller never waits for another caller's loop:
+//! nested calls, and calls while another thread's loop has the workers, run on the calling thread
+//! alone. Each such call keeps a processor busy, so the loop with the workers gets one worker less,
+//! because a worker that shares a processor delays the whole loop.
 //!
-//! How a loop is handed over: all of it hangs on one word, `Pool::state`, which holds the loop's number, whether it
-//! is open, how many workers may join and how many have. The caller writes the loop's description and opens it; a
-//! worker joins by a compare-and-swap that succeeds only while the loop is open, and only then reads the
-//! description; the caller, once the indices are given out, closes the loop and waits for those who joined. So no
-//! worker reads a description after `parallel_for` returned, and a worker that wakes up late costs nothing.
+//! Handing over a loop uses a single word, `Pool::state`. It holds the loop's number, whether the
+//! loop is open, how many workers may join, and how many have joined. The caller writes the loop's
+//! description and opens the loop. A worker joins by a compare-and-swap that succeeds only while
+//! the loop is open, and only then reads the description. When all indices are taken, the caller
+//! closes the loop and waits for the workers that joined. Therefore no worker reads a description
+//! after `parallel_for` returned, and a worker that wakes up late costs nothing.
 //!
-//! A thread that has given work to a stream and goes on computes itself, until it waits: a model's next step is built
-//! while this one is evaluated. Loops of such work leave it a processor ([`Submitter`]), since a worker that has to share one
-//! keeps the whole loop waiting. As soon as the thread waits, all workers may join.
+//! A thread that gives work to a stream and then continues also needs a processor, until it waits.
+//! An example is building a model's next step while the current one is evaluated. Loops of such
+//! work leave a processor free for the thread ([`Submitter`]), because a worker that shares a
+//! processor delays the whole loop. As soon as the thread waits, all workers may join.
 
 use crate::fork::{self, ForkStage, Hook};
 use crate::sync::modelled::{
@@ -32,40 +36,41 @@ use std::time::{Duration, Instant};
 #[cfg(all(test, ultramarine_loom))]
 mod model;
 
-/// How long a worker without work, or a caller whose indices are given out, spins before it sleeps.
+/// Time for which a worker without work, or a caller without remaining indices, spins before it
+/// sleeps.
 const SPIN: Duration =
     if cfg!(ultramarine_loom) { Duration::ZERO } else { Duration::from_micros(40) };
-/// Workers that one thread wakes by itself; these wake the others.
+/// Number of workers that one thread wakes. These workers wake the others.
 const FAN_OUT: usize = 4;
-/// Most threads that a loop uses; bounded by the fields of `Pool::state`.
+/// Limit on the threads of a loop. It must fit the fields of `Pool::state`.
 const MAX_THREADS: usize = 1024;
 
 // Fields of `Pool::state`.
 const JOINED: u64 = 0xffff;
 const OPEN: u64 = 1 << 16;
-/// The caller sleeps: the last worker to leave must wake it.
+/// Set while the caller sleeps: the last worker that leaves must wake it.
 const ASLEEP: u64 = 1 << 17;
 const WANTED_SHIFT: u32 = 20;
 const WANTED: u64 = 0xfff;
 const NUMBER_SHIFT: u32 = 32;
 
-/// A loop's body as workers see it: its true lifetime is the caller's stay in `Pool::run`.
+/// A loop's body, as workers see it. Its true lifetime ends when the caller leaves `Pool::run`.
 type Body = dyn Fn(usize) + Sync + 'static;
 type Payload = Box<dyn Any + Send>;
 
 modelled_thread_locals! {
-    /// True while this thread is inside a parallel loop; always true for a worker.
+    /// True while this thread is inside a parallel loop. Always true for workers.
     static INSIDE: Cell<bool> = Cell::new(false);
-    /// True while this thread runs a loop in place that it counts in [`IN_PLACE`].
+    /// True while this thread runs a loop in place that [`IN_PLACE`] counts.
     static COUNTED: Cell<bool> = Cell::new(false);
 }
 
 modelled_statics! {
-    /// Threads that run a loop in place because another thread's loop has the workers.
+    /// Number of threads that run a loop in place because another thread's loop has the workers.
     static IN_PLACE: AtomicUsize = AtomicUsize::new(0);
 }
 
-/// The other threads that run a loop in place.
+/// Returns the number of other threads that run a loop in place.
 fn others_in_place() -> usize {
     IN_PLACE.load(Ordering::Relaxed).saturating_sub(usize::from(COUNTED.with(Cell::get)))
 }
@@ -78,22 +83,22 @@ fn run_in_place(count: usize, body: &(dyn Fn(usize) + Sync)) -> Option<Payload> 
     }
     IN_PLACE.fetch_add(1, Ordering::Relaxed);
     let panic = drain(|| indices.next(), body);
-    // In a child that was forked inside of the loop, which counts from 0, there is nothing to take away.
+    // In a child that was forked inside the loop, the count is 0 already.
     let less = |count: usize| count.checked_sub(1);
     let _ = IN_PLACE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     COUNTED.with(|counted| counted.set(false));
     panic
 }
 
-/// How long a thread that submitted work and went on counts as one that computes.
+/// Time for which a thread that submitted work and continued is assumed to compute.
 const ABSENCE: Duration =
     if cfg!(ultramarine_loom) { Duration::from_secs(3600) } else { Duration::from_millis(50) };
 
-/// A thread that gives work to streams, as the pool sees it.
+/// A thread that gives work to streams, as seen by the pool.
 pub struct Submitter {
-    /// It waits for something, or is gone.
+    /// True if it waits, or has ended.
     waits: AtomicBool,
-    /// The last time that it submitted something, in nanoseconds since `begin`.
+    /// The time of its last submission, in nanoseconds since `begin`.
     submitted: AtomicU64,
     begin: Instant,
 }
@@ -108,14 +113,14 @@ impl Submitter {
         self.begin.elapsed().as_nanos() as u64
     }
 
-    /// Returns true if it is presumed to need a processor.
+    /// Returns true if the thread is assumed to need a processor.
     fn computes(&self) -> bool {
         let absence = || self.now().saturating_sub(self.submitted.load(Ordering::Relaxed));
         !self.waits.load(Ordering::SeqCst) && absence() < ABSENCE.as_nanos() as u64
     }
 }
 
-/// This thread's own; a thread that ends waits for ever.
+/// This thread's own submitter. When the thread ends, the submitter counts as waiting forever.
 struct Own(Arc<Submitter>);
 
 impl Drop for Own {
@@ -134,11 +139,12 @@ loom::thread_local! {
 }
 
 modelled_thread_locals! {
-    /// The thread that this one works for.
+    /// The submitter that this thread works for.
     static WORKS_FOR: RefCell<Option<Arc<Submitter>>> = RefCell::new(None);
 }
 
-/// The calling thread, which gives work to another one and goes on.
+/// Returns the calling thread's submitter, for a thread that gives work to another one and
+/// continues.
 pub fn submitter() -> Option<Arc<Submitter>> {
     OWN.try_with(|own| {
         own.0.submitted.store(own.0.now(), Ordering::Relaxed);
@@ -148,9 +154,9 @@ pub fn submitter() -> Option<Arc<Submitter>> {
     .ok()
 }
 
-/// Calls `work` for a thread that may have gone on.
+/// Calls `work` on behalf of a thread that may have continued.
 pub fn for_submitter<T>(submitter: Option<Arc<Submitter>>, work: impl FnOnce() -> T) -> T {
-    /// Puts back what was there, after a panic, too.
+    /// Restores the former value, even after a panic.
     struct Back(Option<Arc<Submitter>>);
     impl Drop for Back {
         fn drop(&mut self) {
@@ -161,7 +167,7 @@ pub fn for_submitter<T>(submitter: Option<Arc<Submitter>>, work: impl FnOnce() -
     work()
 }
 
-/// Calls `wait`, during which this thread needs no processor.
+/// Calls `wait`. This thread needs no processor during the call.
 pub fn waiting<T>(wait: impl FnOnce() -> T) -> T {
     let own = OWN.try_with(|own| own.0.clone()).ok();
     let Some(own) = own.filter(|own| !own.waits.swap(true, Ordering::SeqCst)) else {
@@ -169,7 +175,7 @@ pub fn waiting<T>(wait: impl FnOnce() -> T) -> T {
     };
     let pool = POOL.load(Ordering::Acquire);
     if !pool.is_null() && pool != building() {
-        // SAFETY: a pool that `build` leaked; pools are never freed.
+        // SAFETY: `build` leaked the pool, and pools are never freed.
         unsafe { &*pool }.admit_all();
     }
     let result = wait();
@@ -177,24 +183,27 @@ pub fn waiting<T>(wait: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Returns true if the thread that this one works for needs a processor.
+/// Returns true if the submitter that this thread works for needs a processor.
 fn submitter_computes() -> bool {
     WORKS_FOR.with(|of| of.borrow().as_ref().is_some_and(|of| of.computes()))
 }
 
 modelled_statics! {
-    /// The pool in use: null before the first loop and in a forked child, `building()` while a thread makes it.
+    /// The current pool. Null before the first loop and in a forked child; `building()` while a
+    /// thread makes it.
     static POOL: AtomicPtr<Pool> = AtomicPtr::new(ptr::null_mut());
-    /// Number of forks. A loop that began under another number has lost its workers.
+    /// Number of forks. A loop that began with another number has lost its workers.
     static GENERATION: AtomicUsize = AtomicUsize::new(0);
-    /// The result of [`threads`], 0 before its first call. No `OnceLock`: a fork while it is set would block the child.
+    /// The result of [`threads`], or 0 before its first call. Not a `OnceLock`, because a fork
+    /// while it is being set would block the child.
     static THREADS: AtomicUsize = AtomicUsize::new(0);
 }
 
 #[repr(align(128))]
 struct Padded<T>(T);
 
-/// A loop's body and count, written by the caller while the loop is closed, and read by workers that joined.
+/// A loop's body and count. The caller writes it while the loop is closed, and workers that joined
+/// read it.
 struct Loop {
     body: *const Body,
     count: usize,
@@ -209,7 +218,7 @@ struct Pool {
     state: Padded<AtomicU64>,
     next: Padded<AtomicUsize>,
     current: Padded<UnsafeCell<Option<Loop>>>,
-    /// A caller has the workers.
+    /// True while a caller has the workers.
     busy: Padded<AtomicBool>,
     workers: Box<[Padded<Worker>]>,
     spin: Duration,
@@ -220,14 +229,16 @@ struct Pool {
     left: Condvar,
 }
 
-// SAFETY: `current` is the only part that is not Sync by itself; the protocol of `state` (see the module's text) orders the
-// caller's writes before the workers' reads, and these before the caller's return. The body is Sync.
+// SAFETY: only `current` is not Sync by itself. The protocol of `state` (see the module's
+// documentation) orders the caller's writes before the workers' reads, and the reads before the
+// caller's return. The body is Sync.
 unsafe impl Sync for Pool {}
-// SAFETY: as above; nothing in a pool belongs to a particular thread.
+// SAFETY: as above; no part of a pool belongs to a particular thread.
 unsafe impl Send for Pool {}
 
-/// Threads that a loop uses at most, the caller included: `ULTRAMARINE_NUM_THREADS`, or the processors that this process
-/// may use (affinity and control groups counted). Fixed at the first question.
+/// Returns the limit on the threads of a loop, including the caller: `ULTRAMARINE_NUM_THREADS`, or
+/// the number of processors that this process may use (considering affinity and control groups). It
+/// is fixed at the first call.
 pub fn threads() -> usize {
     match THREADS.load(Ordering::Relaxed) {
         0 => {
@@ -247,18 +258,20 @@ fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, |n| n.get())
 }
 
-/// Calls `body` once with each index below `count`, on the calling thread and the pool's workers, and returns when all
-/// calls have. Nested calls, and calls while another thread's loop runs, are executed on the calling thread alone.
+/// Calls `body` once with each index below `count`, on the calling thread and the pool's workers.
+/// Returns when all calls have returned. Nested calls, and calls while another thread's loop is
+/// running, use only the calling thread.
 ///
 /// # Panics
-/// If a call of `body` panics, the remaining indices are still executed, then the first panic goes on in the caller.
+/// If a call of `body` panics, the remaining indices are still executed. Then the first panic
+/// continues in the caller.
 pub fn parallel_for(count: usize, body: &(dyn Fn(usize) + Sync)) {
     if count > 1
         && threads() > 1
         && !INSIDE.with(Cell::get)
         && let Some(pool) = pool()
     {
-        // A load first, so that callers in a busy pool do not fight for the line.
+        // Load first, so that callers of a busy pool do not compete for the cache line.
         if others_in_place() < pool.workers.len()
             && !pool.busy.0.load(Ordering::Relaxed)
             && !pool.busy.0.swap(true, Ordering::Acquire)
@@ -279,7 +292,8 @@ fn raise(panic: Option<Payload>) {
     }
 }
 
-/// Executes `body` with all that `next` gives; the first panic is handed back, the indices after it are executed.
+/// Executes `body` with all indices that `next` returns. Indices after a panic are still executed;
+/// the first panic is returned.
 fn drain(
     mut next: impl FnMut() -> Option<usize>,
     body: &(dyn Fn(usize) + Sync),
@@ -298,7 +312,7 @@ fn drain(
     }
 }
 
-/// Spins until `done` or for `limit`; says whether `done`.
+/// Spins until `done` returns true, or for `limit`. Returns whether `done` returned true.
 fn spin_until(limit: Duration, mut done: impl FnMut() -> bool) -> bool {
     if done() {
         return true;
@@ -320,12 +334,12 @@ fn spin_until(limit: Duration, mut done: impl FnMut() -> bool) -> bool {
     }
 }
 
-/// Marks that the pool is being built; never read through.
+/// Marks that the pool is being built. The pointer is never dereferenced.
 fn building() -> *mut Pool {
     ptr::without_provenance_mut(usize::MAX)
 }
 
-/// The pool, built if need be; `None` while another thread builds it.
+/// Returns the pool, and builds it if necessary. `None` while another thread builds it.
 fn pool() -> Option<&'static Pool> {
     let mut found = POOL.load(Ordering::Acquire);
     if found.is_null() {
@@ -334,7 +348,7 @@ fn pool() -> Option<&'static Pool> {
     if found == building() {
         return None;
     }
-    // SAFETY: neither null nor the mark, so a pool that `build` leaked; pools are never freed.
+    // SAFETY: neither null nor the mark, so `build` leaked the pool, and pools are never freed.
     Some(unsafe { &*found })
 }
 
@@ -350,9 +364,9 @@ fn build() -> Option<*mut Pool> {
     let pool: &'static Pool = Box::leak(Box::new(Pool::new(threads())));
     for index in 0..pool.workers.len() {
         let name = format!("ultramarine-{index}");
-        // Where the system refuses more threads, those that there are do the work.
+        // If the system provides no more threads, the existing ones do the work.
         match thread::Builder::new().name(name).spawn(move || pool.run_worker(index)) {
-            // The worker sets it too: whoever comes first.
+            // The worker sets it too; the first one wins.
             Ok(handle) => drop(pool.workers[index].0.thread.set(handle.thread().clone())),
             Err(_) => break,
         }
@@ -363,7 +377,7 @@ fn build() -> Option<*mut Pool> {
 }
 
 impl Pool {
-    /// A pool whose workers are yet to be started.
+    /// Makes a pool whose workers have not been started yet.
     fn new(threads: usize) -> Pool {
         let workers = (1..threads)
             .map(|_| Padded(Worker { parked: AtomicBool::new(false), thread: OnceLock::new() }));
@@ -373,7 +387,8 @@ impl Pool {
             current: Padded(UnsafeCell::new(None)),
             busy: Padded(AtomicBool::new(false)),
             workers: workers.collect(),
-            // With fewer processors than threads, spinning keeps off the processor whom one waits for.
+            // With fewer processors than threads, spinning would block the thread that is being
+            // waited for.
             spin: if processors() >= threads { SPIN } else { Duration::ZERO },
             generation: GENERATION.load(Ordering::Relaxed),
             panic: Mutex::new(None),
@@ -383,14 +398,14 @@ impl Pool {
         }
     }
 
-    /// One loop, by the caller that has `busy`.
+    /// Runs one loop. The caller has set `busy`.
     fn run(&self, count: usize, body: &(dyn Fn(usize) + Sync)) -> Option<Payload> {
         let borrowed: *const (dyn Fn(usize) + Sync + '_) = body;
-        // SAFETY: only the lifetime in the type changes; workers use the pointer only between joining and leaving, and
-        // this function returns after they left.
+        // SAFETY: only the lifetime in the type changes. Workers use the pointer only between
+        // joining and leaving, and this function returns after they have left.
         let erased: *const Body = unsafe { std::mem::transmute(borrowed) };
-        // SAFETY: `busy` keeps other callers out, and the loop before was closed and left by all before `busy` was given
-        // up, so nobody reads the cell.
+        // SAFETY: `busy` keeps other callers out. The previous loop was closed, and all workers had
+        // left it before `busy` was cleared, so no thread reads the cell.
         self.current.0.with_mut(|current| unsafe { *current = Some(Loop { body: erased, count }) });
         self.next.0.store(0, Ordering::Relaxed);
         let number = (self.state.0.load(Ordering::Relaxed) >> NUMBER_SHIFT).wrapping_add(1)
@@ -398,12 +413,12 @@ impl Pool {
         let shares = submitter_computes();
         let free = self.free_workers().saturating_sub(usize::from(shares));
         let wanted = (count - 1).min(free) as u64;
-        // SeqCst orders this store before the look at `parked`, as the worker orders the reverse.
+        // SeqCst orders this store before the load of `parked`. The worker uses the reverse order.
         self.state
             .0
             .store(number << NUMBER_SHIFT | wanted << WANTED_SHIFT | OPEN, Ordering::SeqCst);
         self.wake(0, wanted as usize);
-        // It may have begun to wait after it was asked, and before the loop was open.
+        // The submitter may have begun to wait after the query, but before the loop was open.
         if shares && !submitter_computes() {
             self.admit_all();
         }
@@ -429,12 +444,12 @@ impl Pool {
         None
     }
 
-    /// Workers that find a processor, as other threads' loops leave them.
+    /// Returns the number of workers that have a processor, considering the loops of other threads.
     fn free_workers(&self) -> usize {
         self.workers.len().saturating_sub(others_in_place())
     }
 
-    /// Lets all workers that find a processor join the open loop, if there is one.
+    /// Allows all workers that have a processor to join the open loop, if there is one.
     fn admit_all(&self) {
         let wanted = self.free_workers() as u64;
         let open = |state: u64| {
@@ -464,7 +479,7 @@ impl Pool {
         }
     }
 
-    /// Wakes those of the workers `first..first + FAN_OUT` that are wanted and parked.
+    /// Wakes the workers `first..first + FAN_OUT` that are wanted and parked.
     fn wake(&self, first: usize, wanted: usize) {
         for Padded(worker) in self.workers.iter().take(wanted).skip(first).take(FAN_OUT) {
             if worker.parked.load(Ordering::SeqCst)
@@ -476,21 +491,22 @@ impl Pool {
         }
     }
 
-    /// The number and wanted workers of an open loop that worker `index` has not seen yet and is wanted in.
+    /// Returns the number of the open loop and its wanted workers, if worker `index` is wanted and
+    /// has not seen the loop yet.
     fn open_for(state: u64, index: usize, seen: u64) -> Option<(u64, usize)> {
         let wanted = (state >> WANTED_SHIFT & WANTED) as usize;
         let number = state >> NUMBER_SHIFT;
         (state & OPEN != 0 && number != seen && index < wanted).then_some((number, wanted))
     }
 
-    /// The loop of a worker thread: spins, joins open loops, parks.
+    /// The main function of a worker thread: spins, joins open loops, and parks.
     fn run_worker(&self, index: usize) {
         INSIDE.with(|inside| inside.set(true));
         let me = &self.workers[index].0;
         me.thread.get_or_init(thread::current);
-        // No loop's number: these have 32 bits.
+        // Not a valid number, because loops' numbers have 32 bits.
         let mut seen = u64::MAX;
-        // Only after a fork inside a loop's body is a worker of another generation alive.
+        // A worker of another generation exists only after a fork inside a loop's body.
         while GENERATION.load(Ordering::Relaxed) == self.generation {
             let found = spin_until(self.spin, || {
                 Self::open_for(self.state.0.load(Ordering::Relaxed), index, seen).is_some()
@@ -501,7 +517,7 @@ impl Pool {
                     thread::park();
                 }
                 me.parked.store(false, Ordering::SeqCst);
-                // The park may have been for nothing: look again.
+                // The worker may have been woken spuriously, so check again.
                 if Self::open_for(self.state.0.load(Ordering::Relaxed), index, seen).is_none() {
                     continue;
                 }
@@ -510,7 +526,7 @@ impl Pool {
         }
     }
 
-    /// Joins the open loop, if it is still open, and works on it.
+    /// Joins the loop, if it is still open, and works on it.
     fn join(&self, index: usize, seen: &mut u64) {
         let mut state = self.state.0.load(Ordering::Relaxed);
         loop {
@@ -529,10 +545,11 @@ impl Pool {
                 Err(now) => state = now,
             }
         }
-        // SAFETY: joined while the loop was open, so the caller waits for this worker before it returns or writes again.
+        // SAFETY: the worker joined while the loop was open, so the caller waits for the worker
+        // before it returns or writes again.
         let current = self.current.0.with(|current| unsafe { (*current).as_ref() });
         if let Some(current) = current {
-            // SAFETY: as above: the body is borrowed by the waiting caller.
+            // SAFETY: as above: the waiting caller borrows the body.
             let body = unsafe { &*current.body };
             if let Some(payload) = drain(|| self.claim(current.count), body) {
                 self.panicked.store(true, Ordering::Relaxed);
@@ -540,7 +557,7 @@ impl Pool {
             }
         }
         let before = self.state.0.fetch_sub(1, Ordering::AcqRel);
-        // From here on the loop may be over; the pool itself lives for ever.
+        // From here on the loop may be over, but the pool itself is never freed.
         if before & ASLEEP != 0 && before & JOINED == 1 {
             drop(lock(&self.sleep));
             self.left.notify_all();
@@ -548,9 +565,10 @@ impl Pool {
     }
 }
 
-/// A child has none of the workers and must never touch what they may have held locked: it forgets the pool (the memory
-/// stays, shared with the parent until written) and builds another when it needs one. There is no lock to hold across
-/// the fork: the pool is found through an atomic pointer.
+/// A forked child has none of the workers, and must never touch data that they may have locked. It
+/// forgets the pool, and builds another one when needed. (The memory stays, shared with the parent
+/// until it is written.) No lock has to be held during the fork, because the pool is found through
+/// an atomic pointer.
 static FORK_HOOK: Hook = Hook {
     prepare: || {},
     parent: || {},

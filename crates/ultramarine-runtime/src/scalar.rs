@@ -4,8 +4,7 @@ use crate::dtype::{Dtype, Element, Packing};
 use half::{bf16, f16};
 use num_complex::Complex32;
 
-/// A number with its dtype, chosen when the program runs. The low bytes of `bits` are the
-/// element's.
+/// A number with a dtype that is chosen at run time. The element is in the low bytes of `bits`.
 ///
 /// ```
 /// use ultramarine_runtime::{Dtype, Scalar};
@@ -20,8 +19,8 @@ pub struct Scalar {
 }
 
 impl Scalar {
-    /// Makes a scalar of an element's bits, which are the low ones of `bits`; the others are
-    /// ignored. A bool is true for any bits other than 0.
+    /// Makes a scalar from an element's bits, which are the low ones of `bits`. The other bits are
+    /// ignored. A bool is true if any of its bits is set.
     #[inline]
     pub const fn from_bits(dtype: Dtype, bits: u64) -> Self {
         let bits = bits & (u64::MAX >> (64 - dtype.bits()));
@@ -53,7 +52,7 @@ impl Scalar {
             Dtype::Int16 => v as i16 as u16 as u64,
             Dtype::Int32 => v as i32 as u32 as u64,
             Dtype::Int64 => v as i64 as u64,
-            // By way of float32, as an array of float32 would be converted.
+            // Convert through float32, as for an array of float32.
             Dtype::Float16 => f16::from_f32(v as f32).to_bits() as u64,
             Dtype::Bfloat16 => bf16::from_f32(v as f32).to_bits() as u64,
             Dtype::Float32 | Dtype::Complex64 => (v as f32).to_bits() as u64,
@@ -71,14 +70,14 @@ impl Scalar {
         }
         match dtype {
             Dtype::Bool => Scalar { dtype, bits: (v != 0) as u64 },
-            // One rounding, not two.
+            // Convert directly, so that the number is rounded only once.
             Dtype::Float32 => Scalar { dtype, bits: (v as f32).to_bits() as u64 },
             _ => Scalar::from_f64(dtype, v as f64),
         }
     }
 
-    /// Converts a complex number to `dtype`. Real dtypes drop the imaginary part; bool is true if
-    /// either part is other than 0.
+    /// Converts a complex number to `dtype`. Real dtypes drop the imaginary part. A bool is true if
+    /// either part is not 0.
     pub fn from_complex(dtype: Dtype, v: Complex32) -> Self {
         if dtype == Dtype::Complex64 {
             let bits = v.re.to_bits() as u64 | (v.im.to_bits() as u64) << 32;
@@ -100,7 +99,7 @@ impl Scalar {
             Dtype::Bfloat16 => bf16::from_bits(b as u16).to_f64(),
             Dtype::Float32 | Dtype::Complex64 => f32::from_bits(b as u32) as f64,
             Dtype::Float64 => f64::from_bits(b),
-            // Of a pair, the first.
+            // For a pair, the first number.
             d => d.storage().map_or(f64::NAN, |s| s.format.decode(b as u32) as f64),
         };
         let im =
@@ -108,7 +107,7 @@ impl Scalar {
         (re, im)
     }
 
-    /// Returns the value as a real number. A complex one loses its imaginary part.
+    /// Returns the value as a real number, without an imaginary part.
     #[inline]
     pub fn to_f64(self) -> f64 {
         self.to_complex().0
@@ -144,7 +143,7 @@ impl Scalar {
     }
 }
 
-/// The bits of a number in a storage dtype; of a pair, it is both.
+/// Returns the bits of a number in a storage dtype. For a pair, both numbers.
 fn stored(dtype: Dtype, v: f32) -> u64 {
     let Some(storage) = dtype.storage() else { return 0 };
     let code = storage.format.encode(v) as u64;

@@ -15,7 +15,7 @@ pub type Strides = SmallVec<[isize; 4]>;
 /// The most dimensions that an array may have.
 pub const MAX_NDIM: usize = ultramarine_abi::MAX_NDIM;
 
-/// Returns the number of elements of a shape; `usize::MAX` if there are more.
+/// Returns the number of elements of a shape. `usize::MAX` if the number overflows.
 #[inline]
 pub fn size(shape: &[usize]) -> usize {
     shape.iter().fold(1, |n, d| n.saturating_mul(*d))
@@ -24,12 +24,11 @@ pub fn size(shape: &[usize]) -> usize {
 /// Bytes of the largest element.
 const LARGEST: usize = 8;
 
-/// Checks that a shape is one an array may have: at most [`MAX_NDIM`] dimensions
-/// and a size in bytes that fits the address space, whatever dtype the array is
-/// converted to later.
+/// Checks that an array may have this shape: at most [`MAX_NDIM`] dimensions, and a size in bytes
+/// that fits the address space, even after a conversion to another dtype.
 ///
 /// # Errors
-/// [`Error::Value`] otherwise.
+/// [`Error::Value`] if not.
 pub fn check(op: &str, shape: &[usize]) -> Result<()> {
     if shape.len() > MAX_NDIM {
         return Err(Error::value(
@@ -37,7 +36,7 @@ pub fn check(op: &str, shape: &[usize]) -> Result<()> {
             format!("{} dimensions are too many. Use at most {MAX_NDIM}.", shape.len()),
         ));
     }
-    // Zero-size shapes still must not overflow, as their strides are computed.
+    // Shapes of size zero must not overflow either, because their strides are computed.
     shape
         .iter()
         .try_fold(LARGEST, |n, d| n.checked_mul((*d).max(1)))
@@ -54,8 +53,8 @@ pub fn check(op: &str, shape: &[usize]) -> Result<()> {
         })
 }
 
-/// Strides of a row-major array without gaps. Those of a shape that is too large for
-/// an array are cut off at `isize::MAX`.
+/// Returns the strides of a row-major array without gaps. If the shape is too large for an array,
+/// strides are limited to `isize::MAX`.
 #[inline]
 pub fn contiguous_strides(shape: &[usize]) -> Strides {
     let mut strides = Strides::from_elem(1, shape.len());
@@ -66,7 +65,7 @@ pub fn contiguous_strides(shape: &[usize]) -> Strides {
     strides
 }
 
-/// Size and stride of each axis, as [`byte_range`] and [`element_range`] take them.
+/// Returns size and stride of each axis, as arguments for [`byte_range`] and [`element_range`].
 #[doc(hidden)]
 #[inline]
 pub fn axes(shape: &[usize], strides: &[isize]) -> impl Iterator<Item = (i64, i64)> {
@@ -92,7 +91,7 @@ pub fn is_contiguous(shape: &[usize], strides: &[isize]) -> bool {
 }
 
 /// Returns the shape that two shapes broadcast to, by NumPy's rule: sizes are aligned from the last
-/// dimension, and a size of 1 fits any other.
+/// dimension, and a size of 1 matches any other.
 ///
 /// ```
 /// use ultramarine_runtime::shape::broadcast_shapes;
@@ -107,10 +106,10 @@ pub fn broadcast_shapes(a: &[usize], b: &[usize]) -> Result<Shape> {
     broadcast("broadcast_shapes", a, b)
 }
 
-/// [`broadcast_shapes`] of the operands of `op`, which errors name.
+/// Returns [`broadcast_shapes`] for the operands of `op`, which errors name.
 ///
 /// # Errors
-/// [`Error::Value`] when they do not broadcast.
+/// [`Error::Value`] if they do not broadcast.
 pub fn broadcast(op: &str, a: &[usize], b: &[usize]) -> Result<Shape> {
     if a == b {
         return Ok(Shape::from_slice(a));
@@ -132,7 +131,7 @@ pub fn broadcast(op: &str, a: &[usize], b: &[usize]) -> Result<Shape> {
     Ok(out)
 }
 
-/// Returns an axis that may count from the end as one that counts from the start; `None` if it is
+/// Converts an axis that may count from the end to one that counts from the start. `None` if it is
 /// out of range.
 #[inline]
 pub fn from_start(axis: isize, ndim: usize) -> Option<usize> {
@@ -140,7 +139,8 @@ pub fn from_start(axis: isize, ndim: usize) -> Option<usize> {
     usize::try_from(axis).ok().filter(|a| *a < ndim)
 }
 
-/// Returns an axis that may count from the end as one that counts from the start. Errors name `op`.
+/// Converts an axis that may count from the end to one that counts from the start. Errors name
+/// `op`.
 ///
 /// # Errors
 /// [`Error::Index`] if it is out of range.
@@ -155,7 +155,7 @@ pub fn normalize_axis(op: &str, axis: isize, ndim: usize) -> Result<usize> {
 #[doc(hidden)]
 pub const BROADCAST: &str = "Make sizes equal or 1, counted from the last axis.";
 
-/// Remedy for an axis of an array of so many dimensions that is out of range, in errors.
+/// Remedy for an axis that is out of range in an array of this many dimensions, for errors.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
 pub struct AxisRange(pub usize);
@@ -183,8 +183,8 @@ impl std::fmt::Display for IndexRange {
     }
 }
 
-/// Returns axes that count from the start, sorted. The caller makes the errors, which differ from
-/// operation to operation.
+/// Returns the axes counted from the start, sorted. The caller makes the errors, because they
+/// differ between operations.
 ///
 /// # Errors
 /// `out_of_range` for an axis that is out of range, `twice` if an axis occurs twice.
@@ -204,7 +204,7 @@ pub fn distinct_axes(
     Ok(out)
 }
 
-/// Displays a shape as Python does: `(2, 3)`, `(4,)`, `()`.
+/// Displays a shape in Python's notation: `(2, 3)`, `(4,)`, `()`.
 pub struct Show<'a>(pub &'a [usize]);
 
 impl std::fmt::Display for Show<'_> {

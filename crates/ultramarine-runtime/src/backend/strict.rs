@@ -1,10 +1,11 @@
-//! Strict mode: no operation of another device runs on the CPU unless it is allowed by name.
+//! Strict mode: no operation of another device falls back to the CPU, unless the operation is
+//! allowed by name.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-/// 0: not asked yet, 1: off, 2: on.
+/// 0: the environment has not been read yet, 1: off, 2: on.
 static STRICT: AtomicU8 = AtomicU8::new(0);
 static ALLOWED: RwLock<BTreeSet<String>> = RwLock::new(BTreeSet::new());
 
@@ -22,8 +23,8 @@ pub fn strict() -> bool {
     }
 }
 
-/// Switches strict mode on or off for the process; operations of the names in `allow` (as
-/// [`OpCount::op`](super::OpCount::op) has them) may run on the CPU even so.
+/// Switches strict mode on or off for the process. Operations named in `allow` (by their
+/// [`OpCount::op`](super::OpCount::op)) may still fall back to the CPU.
 pub fn set_strict(on: bool, allow: &[&str]) {
     let mut allowed = ALLOWED.write().unwrap_or_else(PoisonError::into_inner);
     *allowed = allow.iter().map(|s| s.to_string()).collect();

@@ -1,5 +1,5 @@
-//! Times of a device: marks in the order of its streams, and ranges in the vendor's profiler (`ultramarine.timing/1`).
-//! Nothing of it is called unless a profile runs.
+//! Times of a device: marks in the order of its streams, and ranges in the vendor's profiler
+//! (`ultramarine.timing/1`). The functions are called only while a profile is running.
 
 use super::{DeviceState, DeviceStream, Exec, interface_of, shutdown};
 use crate::error::Result;
@@ -28,17 +28,17 @@ type ResolveFn = unsafe extern "C" fn(
 type Push = unsafe extern "C" fn(*mut c_void, *mut c_void, *const c_char);
 type Pop = unsafe extern "C" fn(*mut c_void, *mut c_void);
 
-/// Fewest marks by which the offset between two clocks is found. The quickest counts: it is wrong by half of its round trip
-/// at most.
+/// Minimum number of marks for measuring the offset between two clocks. The mark with the shortest
+/// round trip is used; its error is at most half of the round trip.
 const CALIBRATIONS: usize = 5;
 
-/// Round trip that is quick enough.
+/// A round trip of at most this time is accepted at once.
 const QUICK: Duration = Duration::from_micros(100);
 
-/// Longest time to look for a quick one: on a busy machine threads lose the processor.
+/// Limit on the time of the measurement, because threads may lose the processor on a busy machine.
 const LONGEST_CALIBRATION: Duration = Duration::from_millis(100);
 
-/// Longest time for which the host looks for a mark before it waits for the stream.
+/// Limit on the time for which the host polls a mark before it waits for the stream.
 const PATIENCE: Duration = Duration::from_millis(5);
 
 /// The functions of `ultramarine.timing/1`.
@@ -51,7 +51,7 @@ pub(super) struct Timing {
 }
 
 impl Timing {
-    /// Those of a backend that has all three that marks need.
+    /// Returns the functions of a backend that has all three functions for marks.
     pub fn of(table: &BackendTable) -> Option<Timing> {
         let found: TimingInterface = interface_of(table, timing::INTERFACE)?;
         Some(Timing {
@@ -63,29 +63,30 @@ impl Timing {
     }
 }
 
-/// A point of a stream, whose time the device notes and the host asks for later.
+/// A point in a stream. The device notes its time, and the host queries the time later.
 pub struct Mark {
     device: &'static DeviceState,
     timing: Timing,
-    /// None on the host.
+    /// `None` on the host.
     stream: Option<&'static DeviceStream>,
     slot: *mut c_void,
 }
 
 // SAFETY: slots may be resolved and released by any thread.
 unsafe impl Send for Mark {}
-// SAFETY: as above, and by several at the same time.
+// SAFETY: any thread may use slots, and several threads may do so at the same time.
 unsafe impl Sync for Mark {}
 
 impl Mark {
-    /// The time in nanoseconds on the device's clock; `None` if the device has not got there.
+    /// Returns the time in nanoseconds on the device's clock. `None` if the device has not reached
+    /// the mark.
     ///
     /// # Errors
-    /// The backend's, for a device that failed.
+    /// Those of the backend, if the device failed.
     pub fn time(&self) -> Result<Option<u64>> {
         shutdown::check_wait(self.device)?;
         let (mut time, mut ready, mut error) = (0, 0, std::ptr::null_mut());
-        // SAFETY: a slot of this device that is not released; the places are valid.
+        // SAFETY: the slot belongs to this device and is not released, and the places are valid.
         let code = unsafe {
             (self.timing.resolve)(self.device.handle, self.slot, &mut time, &mut ready, &mut error)
         };
@@ -93,7 +94,8 @@ impl Mark {
         Ok((ready != 0).then_some(time))
     }
 
-    /// The time, looked for and not waited for at first: being woken takes longer than a device with nothing to do.
+    /// Polls for the time instead of waiting, because waking up takes longer than an idle device
+    /// needs.
     fn poll(&self) -> Option<u64> {
         let begun = Instant::now();
         while begun.elapsed() < PATIENCE {
@@ -105,7 +107,8 @@ impl Mark {
         self.wait().ok()?
     }
 
-    /// As [`Mark::time`], when the stream has got there: a mark has no number that could be waited for.
+    /// Returns [`Mark::time`] once the stream has reached the mark. It waits for the stream,
+    /// because a mark has no number to wait for.
     ///
     /// # Errors
     /// As [`Mark::time`].
@@ -127,7 +130,7 @@ impl Mark {
 impl Drop for Mark {
     fn drop(&mut self) {
         if self.device.is_host() || !shutdown::is_gone() {
-            // SAFETY: a slot of this device, given back once.
+            // SAFETY: the slot belongs to this device, and is released once.
             unsafe { (self.timing.release)(self.device.handle, self.slot) };
         }
     }
@@ -136,26 +139,28 @@ impl Drop for Mark {
 /// A stream of a device, or the host's threads.
 type Place = (*const DeviceState, Option<*const DeviceStream>);
 
-/// The marks around the commands that one task gives to one stream.
+/// The marks around the commands that a task submits to a stream.
 struct Around {
     place: Place,
-    /// Before the first command; the inner `None`: the device has no time for it.
+    /// Before the first command. The inner `None` means that the device has no time for it.
     first: Option<Option<Arc<Mark>>>,
-    /// Behind the last command so far.
+    /// After the last command so far.
     last: Option<Arc<Mark>>,
 }
 
 thread_local! {
-    /// Tasks that the thread is inside of, the outermost first.
+    /// The tasks that the thread is running, the outermost first.
     static AROUND: RefCell<Vec<Around>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Has the commands of a task marked while it lives: those that the thread gives to one stream, also inside of tasks that
-/// are parts of it. They are marked one by one, so that no preparation by the host lies between the marks of one command.
+/// While it lives, the commands of a task are marked: those that the thread submits to one stream,
+/// also in tasks that are parts of it. Each command is marked separately, so that the time between
+/// the marks does not include preparation by the host.
 pub struct Marks(PhantomData<*const ()>);
 
 impl Marks {
-    /// The marks before the first command and behind the last. `None` if none was given, or the device has no time for them.
+    /// Returns the marks before the first command and after the last. `None` if there were no
+    /// commands, or the device has no time for them.
     pub fn taken(&self) -> Option<[Arc<Mark>; 2]> {
         AROUND.with_borrow(|all| {
             let Around { first, last, .. } = all.last()?;
@@ -166,12 +171,12 @@ impl Marks {
 
 impl Drop for Marks {
     fn drop(&mut self) {
-        // Its marks go without the borrow, back to their backend.
+        // Drop the marks outside the borrow, because this returns them to their backend.
         drop(AROUND.try_with(|all| all.borrow_mut().pop()));
     }
 }
 
-/// A range in the vendor's profiler, open until it is dropped, by the thread that opened it.
+/// A range in the vendor's profiler. It is closed when it is dropped, by the thread that opened it.
 pub struct Range<'a> {
     exec: &'a Exec,
     pop: Pop,
@@ -187,13 +192,15 @@ impl Drop for Range<'_> {
 }
 
 impl DeviceState {
-    /// Returns true if its work is done when a submission returns, so that the host's clock times it.
+    /// Returns true if the work is complete when a submission returns, so that the host's clock can
+    /// measure it.
     #[inline]
     pub fn is_synchronous(&self) -> bool {
         self.info.synchronous != 0
     }
 
-    /// Calls a function for which one call at a time is allowed for each stream. `None` where devices are not called.
+    /// Calls a function that allows only one call at a time for each stream. `None` if devices may
+    /// not be called.
     fn on_stream<T>(
         &self,
         stream: Option<&DeviceStream>,
@@ -209,8 +216,8 @@ impl DeviceState {
         }
     }
 
-    /// A mark behind the stream's earlier work; `None` where the device has no clock. The stream's lock is held, if it is
-    /// one of a device.
+    /// Makes a mark after the stream's earlier work. `None` if the device has no clock. The caller
+    /// holds the lock of a device's stream.
     fn mark(&'static self, stream: Option<&'static DeviceStream>) -> Option<Mark> {
         let timing = self.timing?;
         let handle = stream.map_or(std::ptr::null_mut(), DeviceStream::handle);
@@ -221,8 +228,8 @@ impl DeviceState {
         made.then_some(Mark { device: self, timing, stream, slot })
     }
 
-    /// The nanoseconds to add to a time of the device's clock for one of `now`'s; `None` where the device has no
-    /// clock. Waits for a stream that has nothing to do.
+    /// Returns the nanoseconds that convert a time of the device's clock to one of `now`. `None` if
+    /// the device has no clock. It waits for an idle stream.
     pub fn clock_offset(&'static self, now: impl Fn() -> i64) -> Option<i64> {
         self.timing?;
         let exec = Exec::beside(self).ok()?;
@@ -245,12 +252,13 @@ impl DeviceState {
 }
 
 impl Exec {
-    /// Says that a profile records what this runs.
+    /// Notes that a profile records the commands.
     pub fn set_profiled(&self) {
         self.profiled.set(true);
     }
 
-    /// Returns true if a profile records what this runs: each command by itself then, so that each has its time.
+    /// Returns true if a profile records the commands. Each command is then submitted separately,
+    /// so that its time can be measured.
     #[inline]
     pub fn is_profiled(&self) -> bool {
         self.profiled.get()
@@ -260,15 +268,15 @@ impl Exec {
         (std::ptr::from_ref(self.device), self.stream.map(std::ptr::from_ref))
     }
 
-    /// Has the commands marked that the thread gives to this stream, until the answer is dropped.
+    /// Marks the commands that the thread submits to this stream, until the result is dropped.
     pub fn marks(&self) -> Marks {
         let new = Around { place: self.place(), first: None, last: None };
         AROUND.with_borrow_mut(|all| all.push(new));
         Marks(PhantomData)
     }
 
-    /// Gives a command to the backend with marks around it, for the tasks that the thread is inside of. The stream's lock is
-    /// held, if it is one of a device.
+    /// Submits a command with marks around it, for the tasks that the thread is running. The caller
+    /// holds the lock of a device's stream.
     #[cold]
     pub(super) fn marked<T>(&self, command: impl FnOnce() -> T) -> T {
         let place = self.place();
@@ -293,7 +301,7 @@ impl Exec {
         done
     }
 
-    /// Opens a range in the vendor's profiler, where there is one.
+    /// Opens a range in the vendor's profiler, if there is one.
     pub fn range(&self, name: &CStr) -> Option<Range<'_>> {
         let (push, pop) = self.device.timing?.range?;
         self.device.on_stream(self.stream, |device, stream| {

@@ -1,4 +1,4 @@
-//! A plugin that is open: its entry points, and what they say before init.
+//! An open plugin: its entry points, and the information that is available before init.
 
 use super::reason::{Code, Reason};
 use crate::backend::start::{Guarded, MOST_DEVICES};
@@ -10,11 +10,11 @@ use ultramarine_abi::{
     DeviceIdentity, inline_str, negotiate, status, symbol,
 };
 
-/// Devices that a score may describe; further ones are counted only.
+/// Limit on the devices that a score function describes. Further devices are only counted.
 const DESCRIBED: usize = 64;
 
-/// An open plugin. Its code stays mapped for the rest of the process, used or not: constructors and score may have started
-/// threads, or registered handlers for the exit.
+/// An open plugin. Its code stays mapped until the process ends, even if it is not used, because
+/// constructors and the score function may have started threads or registered exit handlers.
 pub(super) struct Plugin {
     info: BackendAbiInfoFn,
     score: Option<BackendScoreFn>,
@@ -25,7 +25,7 @@ impl Plugin {
     /// Opens a file and looks up its entry points. This runs its constructors.
     pub fn open(real: &Path) -> Result<Plugin, Reason> {
         let library = ManuallyDrop::new(open(real)?);
-        // SAFETY: the symbols have these types by contract; the library outlives their use.
+        // SAFETY: by the ABI, the symbols have these types, and the library outlives their use.
         unsafe {
             let missing = |name: &std::ffi::CStr| {
                 let text = format!("it does not export {}", name.to_string_lossy());
@@ -52,7 +52,7 @@ impl Plugin {
         // SAFETY: all-zero is a valid BackendAbiInfo.
         let mut place = Guarded::<BackendAbiInfo>::new(unsafe { std::mem::zeroed() });
         place.value.size = room;
-        // SAFETY: the place is valid, and says its size.
+        // SAFETY: the place is valid, and contains its size.
         let code = unsafe { (self.info)(place.place()) };
         let garbage = |text: String| Reason::new(Code::InfoGarbage, text);
         if code != status::OK {
@@ -67,7 +67,7 @@ impl Plugin {
                 "its ABI info says that it wrote {written} bytes into {room}"
             )));
         }
-        // SAFETY: the struct begins with its size, which is no more than its room.
+        // SAFETY: the struct begins with its size, which does not exceed the room.
         unsafe { abi::read_sized(&place.value) }.ok_or_else(|| garbage("no ABI info".to_owned()))
     }
 
@@ -88,7 +88,7 @@ impl Plugin {
             devices: devices.place().cast(),
             reason: [0; 256],
         });
-        // SAFETY: the places are valid, and say their sizes.
+        // SAFETY: the places are valid, and contain their sizes.
         let code = unsafe { score(place.place()) };
         let garbage = |text: String| Err(Reason::new(Code::ScoreGarbage, text));
         if !place.is_whole() || !devices.is_whole() {
@@ -136,13 +136,15 @@ unsafe fn lookup<F: Copy>(library: &Library, name: &std::ffi::CStr) -> Option<F>
     unsafe { library.get::<F>(name.to_bytes_with_nul()) }.ok().map(|symbol| *symbol)
 }
 
-/// Everything is bound at once, so that what is missing shows here and not in the middle of work, and
-/// symbols stay the plugin's own. Without `RTLD_DEEPBIND`, which would split allocators.
+/// Opens a library. All symbols are bound at once, so that missing symbols are reported here and
+/// not during work. The plugin's symbols stay local. `RTLD_DEEPBIND` is not used, because then
+/// plugin and host would use different allocators.
 #[cfg(unix)]
 fn open(real: &Path) -> Result<Library, Reason> {
     use libloading::os::unix;
-    // SAFETY: constructors of the file run. It is a library that the user or the administrator put where
-    // backends are, for this machine, and (if it has a note) for this processor.
+    // SAFETY: constructors of the file run. The user or the administrator put the library into a
+    // directory for backends. It is built for this machine and, if it has a note, for this
+    // processor.
     unsafe { unix::Library::open(Some(real), unix::RTLD_NOW | unix::RTLD_LOCAL) }
         .map(Library::from)
         .map_err(|e| refused(real, &message(&e)))
@@ -150,11 +152,11 @@ fn open(real: &Path) -> Result<Library, Reason> {
 
 #[cfg(not(unix))]
 fn open(real: &Path) -> Result<Library, Reason> {
-    // SAFETY: its DllMain runs, of which the same holds as on other systems.
+    // SAFETY: its DllMain runs, under the same conditions as constructors on other systems.
     unsafe { Library::new(real) }.map_err(|e| refused(real, &message(&e)))
 }
 
-/// The system's message, without libloading's text around it.
+/// Returns the system's message, without the text that libloading adds.
 fn message(error: &libloading::Error) -> String {
     let source = std::error::Error::source(error);
     source.map_or_else(|| error.to_string(), ToString::to_string)
@@ -189,12 +191,12 @@ fn sanitizers() -> u32 {
         (c"__msan_init", sanitizer::MEMORY),
     ];
     let this = Library::from(libloading::os::unix::Library::this());
-    // SAFETY: the symbol is looked for, not used.
+    // SAFETY: the symbol is looked up, but not used.
     let found = |name| unsafe { lookup::<*const ()>(&this, name) }.is_some();
     runtimes.into_iter().filter(|(name, _)| found(name)).fold(0, |bits, (_, bit)| bits | bit)
 }
 
-/// None that can be found.
+/// On this system, sanitizers cannot be detected.
 #[cfg(not(unix))]
 fn sanitizers() -> u32 {
     0

@@ -1,4 +1,4 @@
-//! Backends found and loaded at run time.
+//! Finds and loads backends at run time.
 //!
 //! ```text
 //! directories -> files            search.rs               either/or: environment, else the rules
@@ -11,7 +11,7 @@
 //!             -> filter, best of each name, init, registration    here
 //! ```
 //!
-//! A candidate that is left out has a reason (reason.rs), and is in the report (report.rs).
+//! A candidate that is left out has a reason (reason.rs), which the report shows (report.rs).
 
 mod abi_compatibility;
 mod binary_header;
@@ -44,23 +44,24 @@ use pipeline::{Found, Wanted};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A filter of [`LoadOptions`]: true lets a backend be loaded.
+/// A filter of [`LoadOptions`]. A backend is loaded only if it returns true.
 pub type Filter<'a> = dyn Fn(&Offer) -> Result<bool> + 'a;
 
-/// Options of [`load_all`]: which of the backends that can run here are loaded. The default is all.
+/// Options of [`load_all`], which select the backends to load. By default, all backends that can
+/// run here are loaded.
 #[derive(Clone, Copy, Default)]
 pub struct LoadOptions<'a> {
-    /// Globs, of which one must match `name` or `name-variant`; `None` allows all.
+    /// Globs. One must match `name` or `name-variant`. `None` allows all.
     pub allowed: Option<&'a [&'a str]>,
-    /// Globs, of which none may match `name` or `name-variant`.
+    /// Globs. None may match `name` or `name-variant`.
     pub blocked: &'a [&'a str],
-    /// Asked for each backend that can run, before the best of each name is chosen and before any is
-    /// initialised. It must not load backends.
+    /// Called for each backend that can run, before the best backend of each name is chosen, and
+    /// before any is initialised. It must not load backends.
     pub filter: Option<&'a Filter<'a>>,
-    /// True lists a device that several backends serve under each of them.
+    /// If true, a device that several backends serve is listed for each of them.
     pub duplicates: bool,
-    /// True tries each candidate in a child process first; `None` leaves it to the environment variable
-    /// `ULTRAMARINE_BACKEND_PROBE`.
+    /// If true, each candidate is first tried in a child process. `None` uses the environment
+    /// variable `ULTRAMARINE_BACKEND_PROBE`.
     pub probe: Option<bool>,
 }
 
@@ -76,15 +77,15 @@ impl std::fmt::Debug for LoadOptions<'_> {
     }
 }
 
-/// True if everything that can be found has been loaded, or the program loads backends itself.
+/// True if all backends that can be found are loaded, or if the program loads backends itself.
 static DONE: AtomicBool = AtomicBool::new(false);
 
-/// Loads the best backend of each name in the [`search_paths`]. Their devices are appended to those
-/// that are there, by score from high to low. [`report`] says why others were left out. After this,
-/// nothing is loaded by itself.
+/// Loads the best backend of each name in the [`search_paths`]. Their devices are appended to the
+/// existing ones, in descending order of scores. [`report`] has the reasons why other files were
+/// left out. After this call, nothing is loaded automatically.
 ///
 /// # Errors
-/// [`Error::Value`] for a malformed glob; [`Error::Runtime`] from within a filter.
+/// [`Error::Value`] for a malformed glob; [`Error::Runtime`] if it is called in a filter.
 pub fn load_all(options: &LoadOptions<'_>) -> Result<Vec<BackendInfo>> {
     let wanted = Wanted::new(options)?;
     let registration = Registration::begin()?;
@@ -92,7 +93,8 @@ pub fn load_all(options: &LoadOptions<'_>) -> Result<Vec<BackendInfo>> {
     Ok(pipeline::run(&registration, pipeline::found(None), &wanted))
 }
 
-/// Loads the best variant of one backend in the [`search_paths`], unless one is loaded.
+/// Loads the best variant of one backend in the [`search_paths`], unless a variant is loaded
+/// already.
 ///
 /// # Errors
 /// [`Error::Runtime`] with the reasons if none can be loaded.
@@ -135,8 +137,9 @@ fn one_of(places: &[String]) -> String {
     }
 }
 
-/// Loads one file, from any directory that nobody else can write to. It may belong to any user. Its
-/// devices are appended to those that are there. A file that is loaded already is not loaded again.
+/// Loads one file, from any directory that other users cannot write to. Any user may own the file.
+/// The devices are appended to the existing ones. A file that is loaded already is not loaded
+/// again.
 ///
 /// # Errors
 /// [`Error::Runtime`] with the reason, which is also in the [`report`].
@@ -160,7 +163,7 @@ pub fn load(path: impl AsRef<Path>) -> Result<BackendInfo> {
     }))
 }
 
-/// Loads what can be found, at the first need of a device.
+/// Loads the backends that can be found, when a device is first needed.
 #[inline]
 pub fn autoload() {
     if !DONE.load(Ordering::Acquire) {
@@ -168,7 +171,7 @@ pub fn autoload() {
     }
 }
 
-/// Returns true if the next request for a GPU loads backends: none was loaded by the program, and
+/// Returns true if the next request for a GPU loads backends: the program has not loaded any, and
 /// `ULTRAMARINE_BACKEND_AUTOLOAD` allows it.
 pub fn loads_by_itself() -> bool {
     !DONE.load(Ordering::Acquire) && !off()
@@ -180,7 +183,7 @@ fn off() -> bool {
 
 #[cold]
 fn autoload_slowly() {
-    // A filter or a plugin may ask for devices while this thread holds the registration lock.
+    // A filter or a plugin may query devices while this thread holds the registration lock.
     if off() || Registration::is_held_here() {
         return;
     }
@@ -191,7 +194,7 @@ fn autoload_slowly() {
     }
 }
 
-/// A remedy for a missing device, as text for errors.
+/// The remedy for a missing device, for errors.
 pub fn hint() -> String {
     if off() {
         return " ULTRAMARINE_BACKEND_AUTOLOAD is 0. Load a backend first.".to_owned();

@@ -1,4 +1,4 @@
-//! From files to registered backends: the stages of a load, in their order.
+//! The stages of a load, from files to registered backends, in order.
 
 use super::abi_compatibility::{self, BackendProperties, DeviceProperties};
 use super::library::{self, Plugin};
@@ -19,7 +19,7 @@ use std::time::Instant;
 use ultramarine_abi::negotiate::Host;
 use ultramarine_abi::{BackendAbiInfo, DeviceIdentity};
 
-/// A backend that can run here, before it is initialised. A [`Filter`](super::Filter) sees it.
+/// A backend that can run here, before it is initialised. A [`Filter`](super::Filter) gets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
     /// Its file.
@@ -30,17 +30,17 @@ pub struct Offer {
     pub score: u32,
     /// CPU or GPU.
     pub device_type: DeviceType,
-    /// The devices that its score function reported; may be empty.
+    /// The devices that its score function reported. May be empty.
     pub devices: Vec<DeviceProperties>,
 }
 
-/// A file to look at.
+/// A file to examine.
 pub(super) struct Found {
     pub path: PathBuf,
     pub rule: Rule,
 }
 
-/// The options of a load, checked.
+/// The validated options of a load.
 #[derive(Default)]
 pub(super) struct Wanted<'a> {
     allowed: Option<Vec<Pattern>>,
@@ -69,7 +69,7 @@ impl<'a> Wanted<'a> {
         })
     }
 
-    /// Everything, as the environment says.
+    /// Loads all backends, with the settings of the environment.
     pub fn all() -> Wanted<'a> {
         Wanted { probe: probe::is_requested(), ..Wanted::default() }
     }
@@ -95,7 +95,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// The candidates in the directories that are searched; of one name only, if there is one.
+/// Finds the candidates in the search directories. If `name` is given, only those of that name.
 pub(super) fn found(name: Option<&str>) -> Vec<Found> {
     let mut all = Vec::new();
     let mut directories: Vec<Directory> = Vec::new();
@@ -126,20 +126,20 @@ pub(super) fn found(name: Option<&str>) -> Vec<Found> {
     all
 }
 
-/// The backend that was loaded from a file, whatever the file is called.
+/// Returns the backend that was loaded from a file, even under another file name.
 pub(super) fn loaded_file(path: &Path) -> Option<BackendInfo> {
     let id = file_permissions::validate(path, true).ok()?.id;
     let name = state::lock().loaded.iter().find(|(i, _)| *i == id)?.1.clone();
     registry::loaded(&name)
 }
 
-/// A candidate while it is loaded.
+/// A candidate during a load.
 struct LoadAttempt {
     record: Candidate,
     id: Option<FileId>,
-    /// Set once it has passed the validation that runs none of its code.
+    /// Set once the candidate has passed the validation that runs none of its code.
     checked: Option<Checked>,
-    /// Open, checked and scored.
+    /// Set once the candidate is open, validated and scored.
     plugin: Option<(Plugin, BackendAbiInfo)>,
     identities: Vec<DeviceIdentity>,
 }
@@ -150,7 +150,7 @@ struct Checked {
     note: Option<BackendAbiInfo>,
 }
 
-/// Runs a stage of an attempt and keeps the time.
+/// Runs a stage of an attempt, and measures its time.
 fn stage<T>(
     attempt: &mut LoadAttempt,
     stage: Stage,
@@ -227,7 +227,8 @@ impl LoadAttempt {
     }
 }
 
-/// The stages that run none of the candidate's code: name, permissions, header and filters. `None` if it was left out.
+/// Runs the stages that run none of the candidate's code: name, permissions, header and filters.
+/// `None` if it was left out.
 fn validate_file(
     attempt: &mut LoadAttempt,
     wanted: &Wanted<'_>,
@@ -321,7 +322,7 @@ fn open_and_score(
     None
 }
 
-/// Checks that neither the file nor another backend of its name is in use.
+/// Checks that the file, and other backends of its name, are not in use.
 fn unloaded(name: &FileName, id: FileId) -> Result<(), Reason> {
     if let Some((_, loaded)) = state::lock().loaded.iter().find(|(i, _)| *i == id) {
         let text = format!("the file is loaded already, as backend {loaded}");
@@ -340,7 +341,7 @@ fn unloaded(name: &FileName, id: FileId) -> Result<(), Reason> {
     }
 }
 
-/// Leaves the candidate out if the caller's filter does.
+/// Leaves the candidate out if the caller's filter returns false.
 fn apply_filter(attempt: &mut LoadAttempt, filter: &Filter<'_>) -> Result<(), Reason> {
     let Some(properties) = attempt.record.properties.clone() else { return Ok(()) };
     let offer = Offer {
@@ -357,7 +358,7 @@ fn apply_filter(attempt: &mut LoadAttempt, filter: &Filter<'_>) -> Result<(), Re
     }
 }
 
-/// Starts the candidates that are left by score, from high to low; in each name until one starts.
+/// Starts the remaining candidates in descending order of scores. For each name, until one starts.
 fn start_best(
     registration: &Registration,
     attempts: &mut [LoadAttempt],
@@ -365,7 +366,8 @@ fn start_best(
 ) -> Vec<BackendInfo> {
     let mut order: Vec<usize> =
         (0..attempts.len()).filter(|i| attempts[*i].plugin.is_some()).collect();
-    // Stable: of equals the one found first, in an earlier directory, is first.
+    // The sort is stable: of candidates with equal scores, the one that was found first comes
+    // first.
     order.sort_by_key(|i| std::cmp::Reverse(attempts[*i].record.score));
     let mut loaded: Vec<BackendInfo> = Vec::new();
     for i in order {
@@ -406,7 +408,7 @@ fn outscored(attempt: &LoadAttempt, best: &BackendInfo) -> Reason {
     Reason::new(Code::Outscored, text)
 }
 
-/// Checks that some of its devices may be unserved; else it need not start.
+/// Checks that some of the candidate's devices may not be served yet. Otherwise it need not start.
 fn served(attempt: &LoadAttempt, wanted: &Wanted<'_>) -> Result<(), Reason> {
     let all = !attempt.identities.is_empty() && attempt.identities.iter().all(registry::serves);
     if all && !wanted.duplicates { Err(duplicate()) } else { Ok(()) }
@@ -420,7 +422,7 @@ fn duplicate() -> Reason {
 const SAY_WHY: &str =
     "return a reason from ultramarine_backend_init: um_fail(host, error, UM_ERROR, \"...\")";
 
-/// Calls init, checks what it filled in, and registers its devices.
+/// Calls init, checks the table, and registers the devices.
 fn launch(
     registration: &Registration,
     attempt: &LoadAttempt,
@@ -431,7 +433,7 @@ fn launch(
     let refused = |refusal: StartError| match refusal {
         StartError::Failed(error) => {
             let reason = Reason::new(Code::InitFailed, format!("init: {error}"));
-            // The usual remedy is the message's.
+            // The usual remedy refers to the message.
             let mute = reason.text.contains(MUTE);
             if mute { reason.with_remedy(SAY_WHY) } else { reason }
         }

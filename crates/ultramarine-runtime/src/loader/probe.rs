@@ -1,8 +1,9 @@
-//! Trying candidates in child processes: one that crashes or hangs costs itself only.
+//! Tries candidates in child processes, so that a candidate that crashes or hangs does no harm.
 //!
-//! The child is a fresh process, since a fork of one with threads could not run much: a program that calls
-//! [`probe_here`]. It reports each stage before it begins and its verdict at the end, on lines of its standard
-//! output that begin with [`MARK`]; whatever else a plugin prints is passed over.
+//! The child is a new process, because a fork of a process with threads can run little code. It is
+//! a program that calls [`probe_here`]. It reports each stage before it begins, and its verdict at
+//! the end, in lines of its standard output that begin with [`MARK`]. Other output of plugins is
+//! ignored.
 
 use super::reason::{Code, Reason};
 use super::report::{self, Outcome, Stage};
@@ -19,35 +20,35 @@ use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 const MARK: &str = "ultramarine-probe: ";
-/// Children at a time.
+/// Limit on the simultaneous children.
 const AT_ONCE: usize = 8;
 
-/// This process is a child that reports its progress.
+/// True if this process is a child that reports its progress.
 static CHILD: AtomicBool = AtomicBool::new(false);
 
-/// Sets the command that tries a file in a child process: a program and its first arguments, to which the file's path is
-/// added. `None`: `ultramarine-probe`, as `ULTRAMARINE_PROBE` says or beside the library (or the program that
-/// it is linked into).
+/// Sets the command that tries a file in a child process: a program and its first arguments. The
+/// path of the file is added as the last argument. `None` uses `ultramarine-probe`, from
+/// `ULTRAMARINE_PROBE` or beside the library (or the program that it is linked into).
 pub fn set_probe_command(command: Option<Vec<OsString>>) {
     state::lock().probe_command = command.filter(|c| !c.is_empty());
 }
 
-/// Sets the time that one child process may take; ten seconds by default.
+/// Sets the time limit of a child process. The default is ten seconds.
 pub fn set_probe_timeout(limit: Duration) {
     state::lock().probe_timeout = limit;
 }
 
-/// Returns true if the environment asks for probes.
+/// Returns true if the environment requests probes.
 pub(super) fn is_requested() -> bool {
     std::env::var_os("ULTRAMARINE_BACKEND_PROBE").is_some_and(|v| v == "1")
 }
 
-/// In the child: loads a file, says what became of it, and ends the process at once, so that nothing that
-/// the plugin left for the exit runs.
+/// In the child: loads a file, reports the result, and ends the process at once, so that exit
+/// handlers of the plugin do not run.
 pub fn probe_here(path: &Path) {
     CHILD.store(true, Ordering::Relaxed);
     #[cfg(unix)]
-    // SAFETY: a valid limit. A crash is expected here, and shall leave no file.
+    // SAFETY: the limit is valid. A crash is expected here, and should leave no core file.
     unsafe {
         libc::setrlimit(libc::RLIMIT_CORE, &libc::rlimit { rlim_cur: 0, rlim_max: 0 })
     };
@@ -75,7 +76,7 @@ pub(super) fn progress(stage: Stage) {
 
 fn write_line(line: &str) {
     let mut out = std::io::stdout().lock();
-    // The parent may be gone: a failed write is ignored.
+    // Ignore failures: the parent may have ended.
     let _ = writeln!(out, "{MARK}{line}").and_then(|()| out.flush());
 }
 
@@ -86,7 +87,8 @@ pub(super) struct Verdict {
     pub result: Result<(), (Stage, Reason)>,
 }
 
-/// Probes files, given by the name they were found under and the real one; some at a time.
+/// Probes files, several at a time. Each is given by the path under which it was found, and its
+/// real path.
 pub(super) fn run_all(files: &[(PathBuf, PathBuf)]) -> Vec<Verdict> {
     let command = match command() {
         Ok(command) => command,
@@ -113,7 +115,7 @@ pub(super) fn run_all(files: &[(PathBuf, PathBuf)]) -> Vec<Verdict> {
     };
     std::thread::scope(|scope| {
         for _ in 1..files.len().min(AT_ONCE) {
-            // Fewer threads will do as well.
+            // If a thread cannot be started, fewer threads do the work.
             let _ = std::thread::Builder::new().spawn_scoped(scope, work);
         }
         work();
@@ -138,7 +140,7 @@ fn probe_file(
         return known.map_err(|reason| (Stage::Probe, reason));
     }
     let result = run_child(command, path, limit);
-    // Only verdicts about the file itself are remembered: the machine's devices may change.
+    // Cache only verdicts about the file itself, because the machine's devices may change.
     let own = match &result {
         Ok(()) => Some(None),
         Err((_, r)) if matches!(r.code, Code::ProbeCrashed | Code::ProbeHung) => Some(Some(r)),
@@ -201,14 +203,14 @@ fn run_child(command: &[OsString], path: &Path, limit: Duration) -> Result<(), (
             Err(RecvTimeoutError::Disconnected) => break,
         }
     }
-    // It closed its output without an answer, most likely since it is gone.
+    // It closed its output without a verdict, probably because it ended.
     match child.end(deadline) {
         Some(status) => Err(crashed(stage, status)),
         None => Err(hung(stage, limit)),
     }
 }
 
-/// The child's verdict. `Err(None)`: that is none.
+/// Parses the child's verdict. `Err(None)` if the line is not a verdict.
 fn answer(line: &str) -> Result<(), Option<(Stage, Reason)>> {
     let reported: Value = serde_json::from_str(line).map_err(|_| None)?;
     if reported["outcome"] == Outcome::Loaded.name() {
@@ -272,7 +274,8 @@ fn name_of(signal: i32) -> &'static str {
     }
 }
 
-/// A child that does not outlive its probe, nor do its own children; and whether it has ended.
+/// A child process, with a flag that is set once it has ended. The child and its own children are
+/// killed when this is dropped.
 struct Guard(Child, bool);
 
 impl Guard {
@@ -299,7 +302,8 @@ impl Drop for Guard {
             return;
         }
         #[cfg(unix)]
-        // SAFETY: the group of a child that has not been waited for, so that its number is taken.
+        // SAFETY: this is the process group of a child that has not been waited for, so its number
+        // is still in use.
         unsafe {
             libc::kill(-(self.0.id() as i32), libc::SIGKILL)
         };
@@ -308,7 +312,7 @@ impl Drop for Guard {
     }
 }
 
-/// The program that tries files.
+/// Returns the command that tries files.
 fn command() -> Result<Vec<OsString>, Reason> {
     if let Some(set) = state::lock().probe_command.clone() {
         return Ok(set);
@@ -319,7 +323,7 @@ fn command() -> Result<Vec<OsString>, Reason> {
     let program = format!("ultramarine-probe{}", std::env::consts::EXE_SUFFIX);
     let own = own_file().unwrap_or_default();
     let beside = own.parent().unwrap_or(Path::new("/"));
-    // Cargo puts tests into `deps`, below the programs.
+    // Cargo puts tests into `deps`, a subdirectory of the programs' directory.
     let above = beside.parent().filter(|_| beside.ends_with("deps"));
     [Some(beside), above]
         .into_iter()

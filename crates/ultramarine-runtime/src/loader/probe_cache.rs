@@ -10,13 +10,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::Xxh3;
 
-/// Version of the probe. A change of the probe increments it, which invalidates older results.
+/// Version of the probe. It is incremented when the probe changes, which invalidates older results.
 const VERSION: u64 = 1;
-/// Number of files at which the cache is cleared; no machine has as many.
+/// Number of files at which the cache is cleared. Machines usually have fewer.
 const MOST: usize = 4096;
 
-/// The key of a file: its content, its name and this version of the contract. A verdict depends on nothing else but the
-/// machine.
+/// Returns the key of a file: its content, its name and the ABI version. Apart from the machine, a
+/// verdict depends on nothing else.
 pub(super) fn key(path: &Path, real: &Path) -> Option<String> {
     let mut file = File::open(real).ok()?;
     let mut hasher = Xxh3::new();
@@ -54,7 +54,7 @@ impl ProbeCache {
         ProbeCache { place: Some(place), files, changed: false }
     }
 
-    /// The verdict on a file, if it is known.
+    /// Returns the verdict on a file, if it is known.
     pub fn get(&self, key: &str) -> Option<Result<(), Reason>> {
         let known = self.files.get(key)?;
         if known == "good" {
@@ -68,7 +68,7 @@ impl ProbeCache {
         Some(Err(Reason::new(code, text).with_remedy(remedy)))
     }
 
-    /// Stores the verdict on a file: `None` if it loaded, else the reason.
+    /// Stores the verdict on a file: `None` if it loaded, otherwise the reason.
     pub fn put(&mut self, key: String, verdict: Option<&Reason>) {
         if self.files.len() >= MOST {
             self.files.clear();

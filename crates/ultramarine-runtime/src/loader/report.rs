@@ -1,4 +1,5 @@
-//! The load report: the candidates, the stages that they reached, and the reasons.
+//! The load report: the candidates, the stages that they reached, and the reasons why candidates
+//! were left out.
 
 use super::abi_compatibility::{BackendProperties, DeviceProperties};
 use super::reason::Reason;
@@ -26,7 +27,7 @@ macro_rules! named_enum {
                 match self { $($type::$variant => $name,)* }
             }
 
-            /// The one of a name.
+            /// Returns the variant of a name.
             pub fn named(name: &str) -> Option<$type> {
                 match name { $($name => Some($type::$variant),)* _ => None }
             }
@@ -35,27 +36,27 @@ macro_rules! named_enum {
 }
 
 named_enum! {
-    /// How far a candidate came.
+    /// The stage that a candidate reached.
     Stage:
-    /// The file: whether it may be opened.
+    /// Checking whether the file may be opened.
     File "file",
-    /// Its headers and its note.
+    /// Reading its headers and its note.
     Note "note",
-    /// The globs.
+    /// Applying the globs.
     Filter "filter",
-    /// The trial in a child process.
+    /// Trying it in a child process.
     Probe "probe",
     /// Opening it as a library.
     Open "open",
-    /// Its ABI info.
+    /// Checking its ABI info.
     Abi "abi",
-    /// Its score.
+    /// Querying its score.
     Score "score",
-    /// The caller's filter.
+    /// Applying the caller's filter.
     Callback "callback",
-    /// The best of its name.
+    /// Choosing the best candidate of its name.
     Choice "choice",
-    /// Its init, and its devices.
+    /// Calling its init, and opening its devices.
     Init "init",
     /// In use.
     Registered "registered",
@@ -66,13 +67,13 @@ named_enum! {
     Outcome:
     /// In use.
     Loaded "loaded",
-    /// Left out, and nothing is wrong with it.
+    /// Left out, although nothing is wrong with it.
     Skipped "skipped",
-    /// Left out since something is wrong.
+    /// Left out because something is wrong with it.
     Rejected "rejected",
 }
 
-/// The program shows the report.
+/// True if the program shows the report.
 static REPORTED: AtomicBool = AtomicBool::new(false);
 
 /// Announces that the program shows the [`report`] itself, so that the log does not repeat its
@@ -81,14 +82,14 @@ pub fn show_report() {
     REPORTED.store(true, Ordering::Relaxed);
 }
 
-/// A file that the loader examined, how far it came, and its outcome.
+/// A file that the loader examined, the stage that it reached, and the outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
     /// The file.
     pub path: PathBuf,
-    /// Name, as the file's name says it.
+    /// The name in the file's name.
     pub name: String,
-    /// Variant, as the file's name says it.
+    /// The variant in the file's name.
     pub variant: String,
     /// How it was found.
     pub rule: Rule,
@@ -96,7 +97,7 @@ pub struct Candidate {
     pub stage: Stage,
     /// Its outcome.
     pub outcome: Outcome,
-    /// Why it was left out.
+    /// The reason why it was left out.
     pub reason: Option<Reason>,
     /// The properties that it declares.
     pub properties: Option<BackendProperties>,
@@ -117,9 +118,10 @@ pub struct Candidate {
 pub struct Directory {
     /// The directory.
     pub path: PathBuf,
-    /// Why it was searched.
+    /// The reason why it was searched.
     pub rule: Rule,
-    /// Files in it that are named as backends are, or why it cannot be read.
+    /// The number of files whose names follow the scheme for backends, or the reason why the
+    /// directory cannot be read.
     pub found: Result<usize, String>,
 }
 
@@ -129,12 +131,12 @@ pub struct Directory {
 pub struct Report {
     /// The directories.
     pub directories: Vec<Directory>,
-    /// The candidates, in the order in which they were found. One that was looked at again stands for
-    /// its last time, unless it is in use.
+    /// The candidates, in the order in which they were found. A candidate that was examined again
+    /// is listed with the last result, unless it is in use.
     pub candidates: Vec<Candidate>,
 }
 
-/// Returns the outcomes of all candidates so far. This loads none.
+/// Returns the outcomes of all candidates so far. It does not load backends.
 pub fn report() -> Report {
     let state = state::lock();
     Report { directories: state.directories.clone(), candidates: state.candidates.clone() }
@@ -294,7 +296,8 @@ impl Candidate {
         self.reason = Some(reason);
     }
 
-    /// Its line in the log. The caller that named the file gets the reason as an error, so the line is for those who ask.
+    /// Writes its line to the log. If a caller named the file, the caller gets the reason as an
+    /// error, so the line has a lower level.
     pub(super) fn log(&self) {
         let level = |reason: &Reason| match &self.rule {
             Rule::Explicit => Level::Info,
@@ -322,14 +325,14 @@ impl Candidate {
         }
     }
 
-    /// The harm of a backend that was loaded without a note, with the remedy.
+    /// Returns the risk of a backend that was loaded without a note, and the remedy.
     fn unchecked(&self) -> Option<(&'static str, &'static str)> {
         let bare = self.properties.as_ref().is_some_and(|p| !p.from_note);
         (cfg!(target_os = "linux") && self.outcome == Outcome::Loaded && bare)
             .then_some((WITHOUT_NOTE, KEEP_NOTE))
     }
 
-    /// Puts it into the report.
+    /// Adds it to the report.
     pub(super) fn record(self) {
         let mut state = state::lock();
         match state.candidates.iter_mut().find(|c| c.path == self.path) {

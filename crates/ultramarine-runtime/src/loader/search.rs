@@ -1,13 +1,13 @@
-//! The directories that are searched for backends, and the names of their files.
+//! The search directories for backends, and the scheme of their file names.
 
 use super::state;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use ultramarine_abi::negotiate;
 
-/// Directories in which to look, and nowhere else.
+/// If set, only these directories are searched.
 const PATH_VARIABLE: &str = "ULTRAMARINE_BACKEND_PATH";
-/// The directory that was chosen when the library was built.
+/// The directory that was set when the library was built.
 const BUILT_IN: Option<&str> = option_env!("ULTRAMARINE_BACKEND_DIR");
 
 /// The reason why a directory is searched, or how a file was found.
@@ -22,7 +22,7 @@ pub enum Rule {
     Beside,
     /// Added by [`add_search_directory`], with its description.
     Added(String),
-    /// [`set_search_paths`].
+    /// Set by [`set_search_paths`].
     Set,
     /// Named in a call.
     Explicit,
@@ -41,19 +41,19 @@ impl fmt::Display for Rule {
     }
 }
 
-/// A directory that is searched, from [`search_paths`].
+/// A search directory, from [`search_paths`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchPath {
     /// The directory, absolute.
     pub path: PathBuf,
-    /// Why.
+    /// The reason why it is searched.
     pub rule: Rule,
 }
 
-/// Returns the directories in which backends are looked for now, in order.
+/// Returns the current search directories for backends, in order.
 ///
-/// Environment variables are ignored if the process runs with more rights than its user has.
-/// Relative paths are ignored, too: the working directory is never searched.
+/// Environment variables are ignored if the process has more privileges than its user. Relative
+/// paths are ignored too, so the working directory is never searched.
 pub fn search_paths() -> Vec<SearchPath> {
     let state = state::lock();
     if let Some(set) = &state.set {
@@ -77,16 +77,16 @@ fn with_rule(paths: impl Iterator<Item = PathBuf>, rule: &Rule) -> Vec<SearchPat
     paths.filter(|p| p.is_absolute()).map(|path| SearchPath { path, rule: rule.clone() }).collect()
 }
 
-/// Searches these directories from now on, and no others. Relative ones are resolved against the
-/// present working directory. `None` restores the rules.
+/// Replaces the search directories. Relative paths are resolved against the current working
+/// directory. `None` restores the default rules.
 pub fn set_search_paths(paths: Option<Vec<PathBuf>>) {
     let absolute = |p: PathBuf| std::path::absolute(&p).unwrap_or(p);
     state::lock().set = paths.map(|all| all.into_iter().map(absolute).collect());
 }
 
-/// Adds a directory after those of the rules; `why` is shown in the report. It has no effect while
-/// the environment or [`set_search_paths`] says where to look. A directory that is there already,
-/// or is relative, is not added.
+/// Adds a directory after those of the rules. The report shows `why`. It has no effect while the
+/// environment or [`set_search_paths`] determines the directories. Relative directories, and those
+/// that are in the list already, are not added.
 pub fn add_search_directory(path: impl Into<PathBuf>, why: &str) {
     let path = path.into();
     let mut state = state::lock();
@@ -107,25 +107,26 @@ pub(super) fn elevated() -> bool {
     return false;
 }
 
-/// `backends/` beside the file that this code is in.
+/// Returns `backends/` beside the file that contains this code.
 fn beside() -> Option<PathBuf> {
     own_file()?.parent().map(|dir| dir.join("backends"))
 }
 
-/// The library, or the program that it is linked into.
+/// Returns the file of the library, or of the program that it is linked into.
 pub(super) fn own_file() -> Option<PathBuf> {
     #[cfg(unix)]
     {
         use std::os::unix::ffi::OsStrExt;
         // SAFETY: all-zero is a valid Dl_info.
         let mut found: libc::Dl_info = unsafe { std::mem::zeroed() };
-        // SAFETY: an address of this code, and a place for the answer.
+        // SAFETY: an address of this code, and a valid place for the result.
         let known = unsafe { libc::dladdr(own_file as *const libc::c_void, &mut found) };
         if known != 0 && !found.dli_fname.is_null() {
-            // SAFETY: the loader's own NUL-terminated string, which lives as long as this code.
+            // SAFETY: the string belongs to the system's loader, is NUL-terminated, and lives as
+            // long as this code.
             let name = unsafe { std::ffi::CStr::from_ptr(found.dli_fname) };
             let path = Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()));
-            // Of the program itself the loader knows what it was called with.
+            // For the program itself, the loader only knows the path with which it was called.
             if path.is_absolute() {
                 return Some(path.to_owned());
             }
@@ -134,7 +135,7 @@ pub(super) fn own_file() -> Option<PathBuf> {
     std::env::current_exe().ok()
 }
 
-/// Name and variant as a file's name says them.
+/// Name and variant in a file's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FileName {
     pub name: String,
@@ -142,8 +143,8 @@ pub(super) struct FileName {
 }
 
 impl FileName {
-    /// Of a library with the right prefix and ending; `Err` where the rest will not do.
-    /// `None`: some other file.
+    /// Parses the name of a library with the right prefix and ending. `Err` if the rest of the name
+    /// is invalid. `None` for other files.
     pub fn of(path: &Path) -> Option<Result<FileName, ()>> {
         let bytes = path.file_name()?.as_encoded_bytes();
         let prefix = format!("{}ultramarine-", std::env::consts::DLL_PREFIX);
@@ -152,7 +153,7 @@ impl FileName {
             .strip_suffix(std::env::consts::DLL_SUFFIX.as_bytes())?;
         let Ok(rest) = std::str::from_utf8(rest) else { return Some(Err(())) };
         let (name, variant) = match rest.split_once('-') {
-            // A dash promises a variant.
+            // A dash must be followed by a variant.
             Some((_, "")) => return Some(Err(())),
             Some((name, variant)) => (name, variant),
             None => (rest, ""),
@@ -176,7 +177,7 @@ pub(super) fn full_name(name: &str, variant: &str) -> String {
     if variant.is_empty() { name.to_owned() } else { format!("{name}-{variant}") }
 }
 
-/// The files of a directory that are named as backends are, by name.
+/// Returns the files of a directory whose names follow the scheme for backends, sorted by name.
 pub(super) fn files(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut found: Vec<PathBuf> = std::fs::read_dir(directory)?
         .filter_map(|entry| entry.ok().map(|e| e.path()))

@@ -1,17 +1,17 @@
-//! Validation of an ELF library's program headers before the system maps them. The system's loader trusts them: a segment
-//! at a wrong place, or without a right, ends the process.
+//! Validates the program headers of an ELF library before the system maps them. The system's loader
+//! trusts them: a segment with a wrong address, or without a required right, would end the process.
 
 use object::elf;
 use object::read::ReadRef;
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 
-/// The end of a process's addresses.
+/// The end of a process's address space.
 const LAST_ADDRESS: u64 = 1 << 47;
 
-/// Code may be there to be run, not to be read.
+/// Code may be executable without being readable.
 const READABLE: u32 = elf::PF_R.0 | elf::PF_X.0;
 
-/// A part of memory that the file fills.
+/// A range of memory that is filled from the file.
 struct Segment {
     kind: elf::ProgramType,
     flags: u32,
@@ -39,12 +39,13 @@ impl Segment {
         self.address.saturating_add(self.in_memory)
     }
 
-    /// True if this memory is part of it, at the same distance from its beginning as in the file.
+    /// Returns true if the segment contains this memory, at the same distance from the segment's
+    /// beginning as in the file.
     fn holds(&self, offset: u64, address: u64, in_file: u64, in_memory: u64) -> bool {
         let within = |begin: u64, size: u64, from: u64, length: u64| {
             begin >= from && begin.saturating_add(size) <= from.saturating_add(length)
         };
-        // Zeros of the memory have no place in the file.
+        // Zeros in memory have no bytes in the file.
         let filled = in_file == 0
             || within(offset, in_file, self.offset, self.in_file)
                 && offset - self.offset == address.wrapping_sub(self.address);
@@ -52,7 +53,7 @@ impl Segment {
     }
 }
 
-/// Validates the program headers of a library: in themselves, and against its sections, if it has any.
+/// Validates the program headers of a library, and compares them with its sections, if it has any.
 pub(super) fn validate<'a, H: FileHeader, R: ReadRef<'a>>(
     header: &H,
     endian: H::Endian,
@@ -87,10 +88,11 @@ pub(super) fn validate<'a, H: FileHeader, R: ReadRef<'a>>(
     }
     let parts = [elf::PT_DYNAMIC, elf::PT_TLS, elf::PT_GNU_EH_FRAME, elf::PT_GNU_RELRO];
     for part in all.iter().filter(|s| parts.contains(&s.kind)) {
-        // Of memory that is made constant, the system looks at its place alone.
+        // For memory that becomes read-only, the system uses only the address.
         let constant = part.kind == elf::PT_GNU_RELRO;
         let of_file = if constant { 0 } else { part.in_file.min(part.in_memory) };
-        // Zeros of threads lie elsewhere; constant memory ends with a page. A segment may end where the part's own begins.
+        // Zeros of thread-local memory are elsewhere, and read-only memory ends at a page. A
+        // segment may end where the part itself begins.
         let around = loaded.iter().any(|s| {
             let end = s.end().checked_next_multiple_of(s.align.max(1)).unwrap_or(u64::MAX);
             let fits = part.kind == elf::PT_TLS || part.end() <= end;
@@ -104,7 +106,7 @@ pub(super) fn validate<'a, H: FileHeader, R: ReadRef<'a>>(
     sections(header, endian, data, &loaded)
 }
 
-/// Validates that all sections that belong into memory get there, with their rights.
+/// Checks that all sections that belong in memory are mapped, with their rights.
 fn sections<'a, H: FileHeader, R: ReadRef<'a>>(
     header: &H,
     endian: H::Endian,
@@ -141,7 +143,8 @@ mod tests {
     use super::*;
     use object::Endianness;
 
-    /// This program, which has everything that a library has, and the place of its program headers.
+    /// Returns this program, which has everything that a library has, and the position of its
+    /// program headers.
     fn program() -> (Vec<u8>, usize, usize) {
         let bytes = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         let number = |at: usize, n: usize| {
@@ -156,7 +159,8 @@ mod tests {
         validate(header, Endianness::Little, bytes)
     }
 
-    /// The program with another number of eight bytes in each segment of a kind, in turn.
+    /// Replaces eight bytes in each segment of a kind, one after the other, and checks that each
+    /// result is refused.
     fn refused(kind: u32, field: usize, number: u64) -> bool {
         let (bytes, table, count) = program();
         let headers = (0..count).map(|i| table + 56 * i);

@@ -1,5 +1,5 @@
-//! The loader's state: the directories that were added, the files that it loaded, and its report. The lock is
-//! held for moments only, never while code of a plugin runs, and over a fork.
+//! The loader's state: added directories, loaded files, and the report. Its lock is held only
+//! briefly and during a fork, but never while plugin code runs.
 
 use super::report::{Candidate, Directory};
 use super::search::SearchPath;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-/// A file, whatever it is called: device and inode.
+/// The identity of a file, whatever its name: device and inode.
 pub(super) type FileId = (u64, u64);
 
 pub(super) struct State {

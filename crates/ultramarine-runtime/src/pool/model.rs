@@ -1,4 +1,4 @@
-//! The pool under loom: loops of a few indices, with a worker or two.
+//! Loom models of the pool, with loops of a few indices, and one or two workers.
 
 use super::{GENERATION, POOL, Pool, THREADS, for_submitter, parallel_for, submitter, waiting};
 use crate::sync::explore::explore;
@@ -9,7 +9,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Runs a model with a pool of this number of threads, the caller included.
+/// Runs a model with a pool of this number of threads, including the caller.
 fn with_pool(threads: usize, preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     explore(preemptions, move || {
         THREADS.store(threads, Ordering::Relaxed);
@@ -30,7 +30,7 @@ fn with_pool(threads: usize, preemptions: usize, model: impl Fn() + Send + Sync 
     });
 }
 
-/// Results of indices: each is written once, and read when the loop is over.
+/// Results of indices. Each is written once, and read when the loop is over.
 struct Results(Vec<UnsafeCell<u32>>);
 
 // SAFETY: loom runs one thread at a time, and checks accesses.
@@ -43,18 +43,18 @@ impl Results {
 
     fn run(&self) {
         parallel_for(self.0.len(), &|i| {
-            // SAFETY: loom checks that nothing else has it.
+            // SAFETY: loom checks that there is no concurrent access.
             self.0[i].with_mut(|at| unsafe { *at += 1 });
         });
     }
 
     fn all(&self, times: u32) -> bool {
-        // SAFETY: loom checks that nothing writes meanwhile.
+        // SAFETY: loom checks that there is no concurrent write.
         self.0.iter().all(|cell| cell.with(|at| unsafe { *at }) == times)
     }
 }
 
-/// A loop is over when all its calls are, and no worker looks at it afterwards.
+/// A loop is over when all its calls have returned, and no worker accesses it afterwards.
 #[test]
 fn loops_one_after_another() {
     with_pool(2, 2, || {
@@ -66,7 +66,7 @@ fn loops_one_after_another() {
     });
 }
 
-/// Callers at once: one has the workers, the other runs in place.
+/// Two simultaneous callers: one has the workers, and the other runs in place.
 #[test]
 fn callers_at_once() {
     with_pool(2, 2, || {
@@ -82,7 +82,7 @@ fn callers_at_once() {
     });
 }
 
-/// Index 0 of a loop that waits for index 1.
+/// Makes index 0 of a loop wait for index 1.
 #[derive(Default)]
 struct Gate(Mutex<bool>, Condvar);
 
@@ -99,7 +99,7 @@ impl Gate {
     }
 }
 
-/// A parked worker wakes for a loop: one whose caller cannot go on without it ends.
+/// A parked worker wakes up for a loop: a loop that cannot continue without the worker ends.
 #[test]
 fn a_worker_wakes() {
     with_pool(2, 2, || {
@@ -108,7 +108,8 @@ fn a_worker_wakes() {
     });
 }
 
-/// A loop leaves its submitter a processor until that waits: then the worker joins, in a loop under way, too.
+/// A loop leaves a processor free for its submitter until the submitter waits. Then the worker
+/// joins, even if the loop is running.
 #[test]
 fn a_submitter_that_waits_admits_its_worker() {
     with_pool(2, 2, || {
@@ -123,7 +124,7 @@ fn a_submitter_that_waits_admits_its_worker() {
     });
 }
 
-/// A panic in a body arrives in the caller, behind all calls.
+/// A panic in a body is raised in the caller after all calls have ended.
 #[test]
 fn a_panic_arrives_behind_all_calls() {
     with_pool(2, 2, || {
@@ -131,7 +132,7 @@ fn a_panic_arrives_behind_all_calls() {
         let of_loop = results.clone();
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             parallel_for(2, &|i| {
-                // SAFETY: loom checks that nothing else has it.
+                // SAFETY: loom checks that there is no concurrent access.
                 of_loop.0[i].with_mut(|at| unsafe { *at += 1 });
                 std::panic::resume_unwind(Box::new(i));
             });

@@ -1,4 +1,4 @@
-//! Files of which parts are read later, by position and by any thread.
+//! Files whose parts are read later, by position, on any thread.
 
 use crate::sync::lock;
 use std::collections::VecDeque;
@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::SystemTime;
 
-/// The state of a file at one time. A file of the same stamp has the same content, as far as the system tells.
+/// The state of a file at one time. Files with equal stamps have the same content, as far as the
+/// system reports changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     bytes: u64,
     modified: Option<SystemTime>,
-    /// Device and inode, where the system has them.
+    /// Device and inode, if the system has them.
     identity: (u64, u64),
 }
 
@@ -31,16 +32,16 @@ impl Stamp {
     }
 }
 
-/// The reason for which data cannot be read.
+/// The reason why data cannot be read.
 #[derive(Debug)]
 pub enum Fault {
     /// The system's error.
     System(io::Error),
-    /// The file is shorter than it was when it was opened. The value: its bytes.
+    /// The file is shorter than when it was opened. Contains its current bytes.
     Cut(u64),
     /// The file was written to since it was opened.
     Changed,
-    /// Another file is at the path.
+    /// The file at the path was replaced by another one.
     Replaced,
 }
 
@@ -50,23 +51,25 @@ impl From<io::Error> for Fault {
     }
 }
 
-/// A file that is read later. Its descriptor stays open, so that a file that takes its place at the path changes nothing.
+/// A file that is read later. Its descriptor stays open, so that replacing the file at the path
+/// does not affect reads.
 ///
-/// A process has only so many descriptors: the one that was opened first is closed when there are too many, and the path
-/// is opened again for the next read, if the same file is still there.
+/// A process has a limited number of descriptors. If there are too many, the one that was opened
+/// first is closed. The path is then opened again for the next read, if the same file is still
+/// there.
 pub struct SourceFile {
     path: PathBuf,
     stamp: Stamp,
     open: Mutex<Option<Arc<File>>>,
 }
 
-/// Files that have a descriptor, the one that was opened first in front.
+/// Files that have a descriptor, in the order in which they were opened.
 static OPEN: Mutex<VecDeque<Weak<SourceFile>>> = Mutex::new(VecDeque::new());
 
 /// Files whose descriptors were closed because there were too many.
 static CLOSED: Mutex<Vec<Weak<SourceFile>>> = Mutex::new(Vec::new());
 
-/// Descriptors that files may have: half of those that the process may.
+/// Limit on the descriptors of files: half of the process's limit.
 fn most() -> usize {
     static MOST: OnceLock<usize> = OnceLock::new();
     *MOST.get_or_init(|| (limit() / 2).clamp(8, 4096))
@@ -88,14 +91,14 @@ fn limit() -> usize {
 }
 
 impl SourceFile {
-    /// Opens a file. The header is to be read behind this: what changes from now on is noticed.
+    /// Opens a file. Read the header after this call, so that later changes are noticed.
     ///
     /// # Errors
-    /// The system's.
+    /// Those of the system.
     pub fn open(path: &Path) -> io::Result<Arc<SourceFile>> {
         let file = File::open(path)?;
         let stamp = Stamp::of(&file.metadata()?);
-        // Another working directory leads elsewhere.
+        // Make it absolute, because the working directory may change.
         let path = std::path::absolute(path)?;
         let open = Mutex::new(Some(Arc::new(file)));
         let source = Arc::new(SourceFile { path, stamp, open });
@@ -111,12 +114,12 @@ impl SourceFile {
     /// Returns true for a regular file, which can be read at any position.
     ///
     /// # Errors
-    /// The system's.
+    /// Those of the system.
     pub fn is_regular(self: &Arc<Self>) -> Result<bool, Fault> {
         Ok(self.file()?.metadata()?.is_file())
     }
 
-    /// An error if the file is known to be another than the one that was opened.
+    /// Returns an error if the file is known to differ from the one that was opened.
     ///
     /// # Errors
     /// All of [`Fault`].
@@ -134,7 +137,8 @@ impl SourceFile {
     /// # Errors
     /// All of [`Fault`].
     pub fn read_at(self: &Arc<Self>, offset: u64, target: &mut [u8]) -> Result<(), Fault> {
-        // SAFETY: initialised memory of the same type, into which only initialised bytes are written.
+        // SAFETY: the memory is initialised and of the same type, and only initialised bytes are
+        // written to it.
         let target = unsafe {
             std::slice::from_raw_parts_mut(
                 target.as_mut_ptr().cast::<MaybeUninit<u8>>(),
@@ -144,7 +148,7 @@ impl SourceFile {
         self.read_new(offset, target).map(drop)
     }
 
-    /// Likewise new memory, which is initialised then.
+    /// Reads into new memory like [`SourceFile::read_at`], and returns the initialised memory.
     ///
     /// # Errors
     /// All of [`Fault`].
@@ -166,7 +170,7 @@ impl SourceFile {
         Ok(unsafe { target.assume_init_mut() })
     }
 
-    /// Reads as much as the system gives at once. 0: the end.
+    /// Reads as many bytes as the system provides at once. 0 means the end of the file.
     ///
     /// # Errors
     /// All of [`Fault`].
@@ -181,7 +185,7 @@ impl SourceFile {
         Ok(read_some(&*self.file()?, offset, target)?)
     }
 
-    /// The descriptor, opened again if it was closed.
+    /// Returns the descriptor. Opens the file again if the descriptor was closed.
     fn file(self: &Arc<Self>) -> Result<Arc<File>, Fault> {
         let mut open = lock(&self.open);
         if let Some(file) = &*open {
@@ -203,9 +207,9 @@ impl SourceFile {
 fn read_some(file: &File, offset: u64, target: &mut [MaybeUninit<u8>]) -> io::Result<usize> {
     use std::os::fd::AsRawFd;
     let offset = libc::off_t::try_from(offset).map_err(io::Error::other)?;
-    // Some systems refuse more.
+    // Some systems refuse larger reads.
     let bytes = target.len().min(1 << 30);
-    // SAFETY: the target has that many bytes, and the descriptor is open as long as the file.
+    // SAFETY: the target has that many bytes, and the descriptor is open as long as the file lives.
     let read = unsafe { libc::pread(file.as_raw_fd(), target.as_mut_ptr().cast(), bytes, offset) };
     usize::try_from(read).map_err(|_| io::Error::last_os_error())
 }
@@ -213,11 +217,11 @@ fn read_some(file: &File, offset: u64, target: &mut [MaybeUninit<u8>]) -> io::Re
 #[cfg(windows)]
 fn read_some(file: &File, offset: u64, target: &mut [MaybeUninit<u8>]) -> io::Result<usize> {
     target.fill(MaybeUninit::new(0));
-    // SAFETY: it was just cleared.
+    // SAFETY: the memory was just zeroed.
     std::os::windows::fs::FileExt::seek_read(file, unsafe { target.assume_init_mut() }, offset)
 }
 
-/// Notes that a file has a descriptor, and closes others where there are too many.
+/// Notes that a file has a descriptor, and closes others if there are too many.
 fn note_open(file: &Arc<SourceFile>) {
     let mut closed = Vec::new();
     let mut open = lock(&OPEN);
@@ -230,7 +234,7 @@ fn note_open(file: &Arc<SourceFile>) {
     }
     drop(open);
     for file in closed.iter().filter_map(Weak::upgrade) {
-        // A read that is under way keeps its descriptor until it is done.
+        // A running read keeps its descriptor until the read ends.
         drop(lock(&file.open).take());
     }
     if !closed.is_empty() {
@@ -240,14 +244,14 @@ fn note_open(file: &Arc<SourceFile>) {
     }
 }
 
-/// Opens the files that will be read later and are at `path`, if their descriptors were closed: another file is about to
-/// take that place.
+/// Call this before a file at `path` is replaced. If files at `path` will be read later and have no
+/// descriptor, opens them.
 pub fn keep_open(path: &Path) {
     let Ok(metadata) = fs::metadata(path) else { return };
     let (identity, closed) = (Stamp::of(&metadata).identity, lock(&CLOSED).clone());
     let here = |file: &Arc<SourceFile>| file.stamp.identity == identity;
     for file in closed.iter().filter_map(Weak::upgrade).filter(here) {
-        // Its reads find the error.
+        // Later reads report the error.
         let _ = file.file();
     }
 }
@@ -277,7 +281,7 @@ mod tests {
         assert!(fs::rename(other, &path).is_ok());
         assert!(file.check().is_ok());
         assert_eq!(read(&file).ok(), Some(*b"bcd"));
-        // Without the descriptor it is gone.
+        // Without the descriptor, the replaced file cannot be found.
         drop(lock(&file.open).take());
         assert!(matches!(read(&file), Err(Fault::Replaced)));
         let _ = fs::remove_file(path);

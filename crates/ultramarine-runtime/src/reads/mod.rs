@@ -1,4 +1,4 @@
-//! Reads of files whose data is wanted later: the files, and the threads that read them.
+//! Reads of files whose data is needed later: the files, and the threads that read them.
 
 mod file;
 mod threads;

@@ -1,5 +1,6 @@
-//! The threads that read files: few, so that reads which are asked for in an order are done in about that order. They
-//! wait for nothing but files and devices, so that everything else may wait for them.
+//! The threads that read files. There are few, so that reads complete in about the order in which
+//! they were requested. They wait for nothing except files and devices, so other code may always
+//! wait for them.
 
 use crate::fork::{self, ForkStage, Hook};
 use crate::sync::lock;
@@ -10,29 +11,31 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Threads that read at most.
+/// Limit on the reading threads.
 const THREADS: usize = 4;
 
-/// Bytes that reads may be ahead of what needs them.
+/// Limit on the bytes that are read ahead of their consumers.
 const AHEAD: usize = 256 << 20;
 
-/// A read in pieces, which several threads may read at the same time.
+/// A read in pieces. Several threads may read pieces at the same time.
 pub trait Read: Send + Sync + 'static {
-    /// Bytes that are read ahead of what needs them, until [`consumed`] is told; asked for once, before the read begins.
+    /// Bytes that are read ahead, until [`consumed`] is called. It is called once, before the read
+    /// begins.
     fn ahead(&self) -> usize {
         0
     }
-    /// Returns true if a thread waits for the read.
+    /// Returns true if a thread is waiting for the read.
     fn is_wanted(&self) -> bool {
         false
     }
-    /// Takes memory, and says of how many pieces the read is.
+    /// Allocates memory, and returns the number of pieces.
     fn begin(&self) -> usize;
     /// Reads a piece.
     fn piece(&self, index: usize);
-    /// Called once, when no piece is read any more.
+    /// Called once, after all pieces.
     fn end(&self);
-    /// One of the above panicked. After [`Read::begin`] or a piece the end is called, too.
+    /// Called if one of the functions above panicked. If that was [`Read::begin`] or a piece,
+    /// [`Read::end`] is called, too.
     fn panicked(&self, panic: &(dyn Any + Send));
 }
 
@@ -40,22 +43,22 @@ pub trait Read: Send + Sync + 'static {
 struct Begun {
     read: Arc<dyn Read>,
     pieces: usize,
-    /// Pieces that are not done.
+    /// Number of pieces that are not complete.
     left: AtomicUsize,
 }
 
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Arc<dyn Read>>,
-    /// Reads that have pieces which no thread has taken, with the number of those that are.
+    /// Reads with pieces that no thread has taken yet. The number is that of the taken pieces.
     begun: VecDeque<(Arc<Begun>, usize)>,
     threads: usize,
     idle: usize,
-    /// Reads that have not ended.
+    /// Number of reads that have not ended.
     open: usize,
-    /// Bytes that were read, or are being read, and not consumed.
+    /// Bytes that have been or are being read, and are not consumed yet.
     ahead: usize,
-    /// Threads that wait for all reads.
+    /// Number of threads that wait for all reads.
     resting: usize,
 }
 
@@ -68,19 +71,19 @@ static QUEUE: Mutex<Queue> = Mutex::new(Queue {
     ahead: 0,
     resting: 0,
 });
-/// There is something to read.
+/// Signals that there is something to read.
 static WORK: Condvar = Condvar::new();
-/// All reads have ended.
+/// Signals that all reads have ended.
 static DONE: Condvar = Condvar::new();
 
-/// Something for a thread to do.
+/// The next step of a thread.
 enum Step {
     Begin(Arc<dyn Read>),
     Piece(Arc<Begun>, usize),
 }
 
 impl Queue {
-    /// The next step: pieces of earlier reads before later reads.
+    /// Takes the next step. Pieces of reads that have begun come before new reads.
     fn take(&mut self) -> Option<Step> {
         let Some((read, taken)) = self.begun.front_mut() else {
             if !self.may_begin() {
@@ -98,13 +101,14 @@ impl Queue {
         Some(Step::Piece(read, piece))
     }
 
-    /// Returns false while too much was read ahead. Whatever waits for a later read has it and those before it done.
+    /// Returns false if too much was read ahead. A thread that waits for a later read causes this
+    /// and all earlier reads to run.
     fn may_begin(&self) -> bool {
         let free = self.ahead < AHEAD || self.resting > 0 || self.threads == 0;
         free || self.waiting.iter().any(|read| read.is_wanted())
     }
 
-    /// Has threads look for so many steps more: those that wait, and new ones.
+    /// Wakes idle threads, and starts new ones, for this many more steps.
     fn wake(&mut self, steps: usize) {
         (0..steps.min(self.idle)).for_each(|_| WORK.notify_one());
         let wanted = steps.saturating_sub(self.idle).min(THREADS - self.threads);
@@ -115,7 +119,8 @@ impl Queue {
     }
 }
 
-/// Has a read done behind those that were submitted before. Where the system has no thread for it, it is done here.
+/// Submits a read, which runs after those that were submitted before. If the system provides no
+/// thread, it runs here.
 pub fn submit(read: Arc<dyn Read>) {
     fork::register(ForkStage::Reads, &FORK_HOOK);
     let mut queue = lock(&QUEUE);
@@ -160,7 +165,7 @@ impl Step {
                 let begun = Begun { read, pieces, left: AtomicUsize::new(pieces) };
                 let mut queue = lock(&QUEUE);
                 queue.begun.push_back((Arc::new(begun), 0));
-                // This thread takes one.
+                // This thread takes one piece itself.
                 queue.wake(pieces - 1);
             }
             Step::Piece(begun, piece) => {
@@ -186,7 +191,7 @@ fn end(read: &Arc<dyn Read>) {
     }
 }
 
-/// Says that memory which was read ahead is not held any more.
+/// Notes that memory that was read ahead has been released.
 pub fn consumed(bytes: usize) {
     if bytes > 0 {
         let mut queue = lock(&QUEUE);
@@ -196,14 +201,14 @@ pub fn consumed(bytes: usize) {
     }
 }
 
-/// Says that a thread waits for a read, which [`Read::is_wanted`] then.
+/// Notes that a thread waits for a read. [`Read::is_wanted`] of that read must return true.
 pub fn hurry() {
     let mut queue = lock(&QUEUE);
     let waiting = queue.waiting.len();
     queue.wake(waiting);
 }
 
-/// Waits until all reads that were submitted have ended.
+/// Waits until all submitted reads have ended.
 pub fn rest() {
     drop(rested());
 }
@@ -224,13 +229,13 @@ thread_local! {
     static HELD: RefCell<Option<MutexGuard<'static, Queue>>> = const { RefCell::new(None) };
 }
 
-/// Waits for all reads, so that a forked child misses none.
+/// Waits for all reads before a fork, so that none is missing in the child.
 static FORK_HOOK: Hook = Hook {
     prepare: || fork::keep(&HELD, rested()),
     parent: || drop(fork::take(&HELD)),
     child: || {
         if let Some(mut queue) = fork::take(&HELD) {
-            // The threads stayed behind.
+            // The threads do not exist in the child.
             (queue.threads, queue.idle) = (0, 0);
         }
     },
@@ -297,7 +302,7 @@ mod tests {
         reads_ahead_are_bounded();
     }
 
-    /// Reads that are ahead wait until others were consumed, or until one of them is wanted.
+    /// Reads ahead wait until others were consumed, or until a thread waits for one of them.
     fn reads_ahead_are_bounded() {
         let read = || Arc::new(Sum { pieces: 2, ahead: AHEAD / 2, ..Sum::default() });
         let reads: Vec<Arc<Sum>> = (0..8).map(|_| read()).collect();

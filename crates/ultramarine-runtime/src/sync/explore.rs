@@ -1,10 +1,10 @@
-//! Explores models with loom.
+//! Explores models by loom.
 
 use std::sync::Once;
 
-/// Runs a model under every schedule of its threads with at most this number of preemptions; what takes longer than
-/// `LOOM_MAX_DURATION` seconds is cut. The first model that fails ends the process: production's `catch_unwind` would
-/// otherwise go on with threads that are no more.
+/// Runs a model under every schedule of its threads with at most this number of preemptions. It is
+/// stopped after `LOOM_MAX_DURATION` seconds. The first model that fails ends the process, because
+/// otherwise `catch_unwind` in production code would continue with threads that no longer exist.
 pub fn explore(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

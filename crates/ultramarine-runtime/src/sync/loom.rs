@@ -1,6 +1,7 @@
-//! Loom's primitives, with what it lacks: it takes sequentially consistent loads and stores for acquire and release, and
-//! has sequentially consistent fences only. So a load of that order here is behind a fence if its thread stored with that
-//! order before: the store is ordered before the load, and either one that is weaker has no fence.
+//! Loom's primitives, with corrections. Loom treats sequentially consistent loads and stores as
+//! acquire and release, and supports only sequentially consistent fences. Therefore a sequentially
+//! consistent load here comes after a fence, if its thread stored with that order before. The store
+//! is then ordered before the load. If either of them has a weaker order, there is no fence.
 
 pub use loom::{
     cell::UnsafeCell,
@@ -13,7 +14,7 @@ use std::cell::Cell;
 use std::sync::atomic::Ordering;
 
 loom::thread_local! {
-    /// This thread stored with sequential consistency since the last fence.
+    /// True if this thread has stored with sequential consistency since the last fence.
     static STORED: Cell<bool> = Cell::new(false);
 }
 
@@ -38,7 +39,7 @@ fn update<T>(order: Ordering, update: impl FnOnce() -> T) -> T {
 
 macro_rules! atomics {
     ($($name:ident$(<$t:ident>)?: $value:ty, ($($fetch:ident)*);)*) => {$(
-        /// As std's.
+        /// Same as the std type of this name.
         pub struct $name$(<$t>)?(atomic::$name$(<$t>)?);
 
         #[allow(missing_docs, dead_code, reason = "std's functions")]
@@ -76,7 +77,8 @@ macro_rules! atomics {
                 update(success, || self.0.compare_exchange(old, new, success, failure))
             }
 
-            /// Never fails without a reason: that would only be another turn of the caller's loop.
+            /// Never fails spuriously, because a spurious failure would only repeat the caller's
+            /// loop.
             #[track_caller]
             pub fn compare_exchange_weak(
                 &self,

@@ -9,15 +9,16 @@ pub mod modelled;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks a mutex. What it guards stays sound when a holder panicked: critical sections of this library only move plain
-/// values.
+/// Locks a mutex. The data stays valid even if a holder panicked, because critical sections of this
+/// library only move plain values.
 #[inline]
 pub fn lock<T: ?Sized>(m: &Mutex<T>) -> MutexGuard<'_, T> {
     m.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Raises an atomic to at least `value`. The store releases what this thread did before; a thread that acquires the
-/// value sees it. A loop, not `fetch_max`, whose ordering the thread sanitizer does not see.
+/// Raises an atomic to at least `value`. The store releases this thread's earlier writes to threads
+/// that acquire the value. It is a loop instead of `fetch_max`, because the thread sanitizer does
+/// not see the ordering of `fetch_max`.
 #[inline]
 pub fn raise(atomic: &AtomicU64, value: u64) {
     let mut before = atomic.load(Ordering::Acquire);

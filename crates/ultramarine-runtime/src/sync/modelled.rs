@@ -1,5 +1,6 @@
-//! Atomics, locks, cells and threads of the protocols that the model checker explores ([`crate::pool`], [`crate::claim`], the
-//! word of [`crate::backend::buffer`]): std's, or with `--cfg ultramarine_loom` loom's (`cargo xtask loom`).
+//! Atomics, locks, cells and threads for the protocols that the model checker explores
+//! ([`crate::pool`], [`crate::claim`], the word of [`crate::backend::buffer`]). They are std's, or
+//! with `--cfg ultramarine_loom` loom's (`cargo xtask loom`).
 
 #[cfg(ultramarine_loom)]
 pub use super::loom::{
@@ -20,7 +21,7 @@ pub fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
     m.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A cell whose every access is a call, which loom can see.
+/// A cell whose accesses are calls, which loom can observe.
 #[cfg(not(ultramarine_loom))]
 pub struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
@@ -31,20 +32,20 @@ impl<T> UnsafeCell<T> {
         UnsafeCell(std::cell::UnsafeCell::new(value))
     }
 
-    /// Reads by way of a pointer.
+    /// Reads through a pointer.
     #[inline]
     pub fn with<R>(&self, read: impl FnOnce(*const T) -> R) -> R {
         read(self.0.get())
     }
 
-    /// Writes by way of a pointer.
+    /// Writes through a pointer.
     #[inline]
     pub fn with_mut<R>(&self, write: impl FnOnce(*mut T) -> R) -> R {
         write(self.0.get())
     }
 }
 
-/// Declares statics. With loom each execution of a model has its own.
+/// Declares statics. With loom, each execution of a model has separate ones.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! modelled_statics {

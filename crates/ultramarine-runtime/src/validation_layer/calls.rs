@@ -1,5 +1,5 @@
-//! The functions of a wrapped table. Each looks its backend up by its slot, checks, passes
-//! the call on with the handles as they are, and checks the answer.
+//! The functions of a wrapped table. Each finds its backend by the slot, checks the arguments,
+//! calls the backend's function with unchanged handles, and checks the result.
 
 use super::commands::interface;
 use super::commands::of_slot::{plan_workspace, prepare, submit};
@@ -12,13 +12,14 @@ pub(super) type Handle = *mut c_void;
 pub(super) type HandleOut = *mut *mut c_void;
 pub(super) type ErrorOut = *mut *mut abi::Error;
 
-/// The backend of a slot. Functions of a slot are only in tables that were made after it was taken.
+/// Returns the backend of a slot. Functions of a slot are only in tables that were made after the
+/// slot was taken.
 pub(super) fn context(slot: usize) -> Option<&'static Context> {
     CONTEXTS.get(slot)?.get()
 }
 
-/// A function that returns a status: `before` it, with the state locked, what must hold;
-/// `after` it, if it returned OK, what must hold then.
+/// Wraps a function that returns a status. `before` is checked before the call, and `after` after a
+/// call that returned OK. The state is locked during the checks.
 macro_rules! fallible {
     ($name:ident($($arg:ident: $t:ty),*), stream: $stream:expr, before: $before:expr, after: $after:expr) => {
         unsafe extern "C" fn $name<const S: usize>($($arg: $t,)* error: ErrorOut) -> Status {
@@ -26,8 +27,8 @@ macro_rules! fallible {
             unsafe fn of(slot: usize, $($arg: $t,)* error: ErrorOut) -> Status {
                 let Some(cx) = context(slot) else { return status::ERROR };
                 let Some(real) = cx.real.$name else { return status::UNSUPPORTED };
-                // SAFETY: the arguments are the caller's, who keeps to the contract of the function,
-                // and `e` is a place of ours for the error.
+                // SAFETY: the arguments come from the caller, who keeps the function's contract,
+                // and `e` is this function's place for the error.
                 let real = |e| unsafe { real($($arg,)* e) };
                 let (stream, before, after) = ($stream, check($before), $after(cx));
                 // SAFETY: the caller's place for the error.
@@ -39,7 +40,7 @@ macro_rules! fallible {
     };
 }
 
-/// A check, by its type.
+/// Helps type inference for a check.
 fn check<F: Fn(&mut State) -> Check>(f: F) -> F {
     f
 }
@@ -189,7 +190,8 @@ fallible! {
     stream: Some(key(device, stream)),
     before: |s| {
         s.may_record(key(device, event), value)?;
-        // Known from here on: with a device that is quick, others see it before we are back.
+        // Note it before the call, because with a fast device other threads may see it before the
+        // call returns.
         s.recorded(key(device, stream), key(device, event), value);
         Ok(())
     },
@@ -212,14 +214,15 @@ fallible! {
     after: |_| |s: &mut State| s.waited(key(device, event), value)
 }
 
-/// For functions without a status: the backend, unless this is a forked child of a process that
-/// opened the device, where nothing is passed on and what would be freed leaks.
+/// For functions without a status: returns the backend, unless this is a forked child of a process
+/// that opened the device. In such a child, no call is passed on, and objects are leaked instead of
+/// freed.
 pub(super) fn open_context(slot: usize) -> Option<&'static Context> {
     let cx = context(slot)?;
     (cx.is_cpu() || !cx.forked()).then_some(cx)
 }
 
-/// A function without a status that ends the life of a handle.
+/// Wraps a function without a status that releases a handle.
 macro_rules! ending {
     ($name:ident, $check:ident) => {
         unsafe extern "C" fn $name<const S: usize>(device: Handle, handle: Handle) {
@@ -231,7 +234,7 @@ macro_rules! ending {
                 return;
             }
             if let Some(real) = cx.real.$name {
-                // SAFETY: the handle was alive, and is given back once.
+                // SAFETY: the handle was live, and is released once.
                 unsafe { real(device, handle) }
             }
         }
@@ -252,7 +255,7 @@ unsafe extern "C" fn device_close<const S: usize>(device: Handle) {
         return;
     }
     if let Some(real) = cx.real.device_close {
-        // SAFETY: the device was open, and nothing of it is left.
+        // SAFETY: the device was open, and no object of it is left.
         unsafe { real(device) }
     }
 }
@@ -306,7 +309,7 @@ unsafe extern "C" fn event_query<const S: usize>(device: Handle, event: Handle) 
     value
 }
 
-/// The functions of a slot, for those that the backend has.
+/// Makes the functions of a slot, for those functions that the backend has.
 fn functions<const S: usize>(real: &BackendTable) -> BackendTable {
     macro_rules! wrapped {
         ($($name:ident)*) => {

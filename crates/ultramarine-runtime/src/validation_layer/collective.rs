@@ -1,5 +1,6 @@
-//! The interface `ultramarine.collective/1` of a wrapped backend: groups are ready before they are used, tensors lie inside of
-//! their buffers and apart, and nothing is asked of a group that has failed.
+//! The interface `ultramarine.collective/1` of a wrapped backend. Groups must be ready before they
+//! are used, tensors must lie inside their buffers and not overlap, and a failed group must not be
+//! used.
 
 use super::calls::{ErrorOut, Handle, HandleOut, context, copies, made, open_context};
 use super::state::{HandleKey, State, key};
@@ -10,14 +11,14 @@ use ultramarine_abi::interface::collective::{
 };
 use ultramarine_abi::{Status, ensure, schema, status};
 
-/// A group that is alive.
+/// A live group.
 #[derive(Debug)]
 pub(super) struct GroupState {
-    /// Rank and size, once known.
+    /// Rank and size, if known.
     place: Option<(u32, u32)>,
-    /// `status` said so.
+    /// True if `status` has returned that the group is ready.
     ready: bool,
-    /// It was aborted, or `status` failed.
+    /// True if it was aborted, or `status` failed.
     ended: bool,
 }
 
@@ -43,7 +44,7 @@ unsafe fn make_id(slot: usize, device: Handle, id: *mut CollectiveId, error: Err
     unsafe { cx.call("make_id", error, None, &before, &real, &after) }
 }
 
-/// Keeps a group that was begun.
+/// Records a group whose opening has begun.
 ///
 /// # Safety
 /// The place is NULL or holds a handle.
@@ -187,7 +188,7 @@ unsafe fn list(
     each.collect()
 }
 
-/// Checks a command; returns the buffers that it uses.
+/// Checks a command, and returns the buffers that it uses.
 fn command(
     s: &State,
     device: Handle,
@@ -295,7 +296,7 @@ unsafe fn close(slot: usize, device: Handle, group: Handle) {
         return;
     }
     if let Some(real) = interface(cx).and_then(|i| i.close) {
-        // SAFETY: the group was alive, and is given back once.
+        // SAFETY: the group was live, and is released once.
         unsafe { real(device, group) }
     }
 }
@@ -320,7 +321,7 @@ slots! {
     fn close(device: Handle, group: Handle);
 }
 
-/// The interface of a slot in place of the backend's own.
+/// Returns the interface of a slot, which replaces the backend's.
 ///
 /// # Safety
 /// `found` is NULL or the backend's interface.

@@ -13,7 +13,7 @@ use ultramarine_abi::interface::{
 };
 use ultramarine_abi::{Command, Status, TensorDesc, ensure, status};
 
-/// Keeps a plan that was made, or says what is wrong with the answer.
+/// Records a plan that was made, or reports an invalid result.
 ///
 /// # Safety
 /// `plan` is NULL or writable.
@@ -169,7 +169,7 @@ unsafe fn submit(
 ) -> Status {
     let Some(cx) = context(slot) else { return status::ERROR };
     let Some(real) = cx.real.submit else { return status::UNSUPPORTED };
-    // The CPU's streams are the host's alone.
+    // Only the host may use the CPU's streams.
     let own = cx.real.stream_create.is_some() && !(cx.is_cpu() && stream.is_null());
     let on = own.then(|| key(device, stream));
     let (refused, failed) = (Cell::new(false), Cell::new(None));
@@ -189,7 +189,7 @@ unsafe fn submit(
             }
         }
         last_call::describe(described.join("; "));
-        // Known from here on: it may be done before we are back.
+        // Note it before the call, because the work may be complete before the call returns.
         on.into_iter().for_each(|on| s.submitted(on, &buffers));
         Ok(())
     };
@@ -205,7 +205,7 @@ unsafe fn submit(
     };
     // SAFETY: the caller's place for the error.
     let code = unsafe { cx.call("submit", error, on, &before, &real, &|_| Ok(())) };
-    // Of a longer list, the commands before the failure may be running.
+    // In a longer list, the commands before the failure may be running.
     if code != status::OK && !cx.forked() && (n_commands <= 1 || failed.get() == Some(0)) {
         on.into_iter().for_each(|on| cx.state().not_submitted(on));
     }

@@ -1,5 +1,5 @@
-//! The interface `ultramarine.kernel/1` of a wrapped backend: users' kernels live from compile to release, and
-//! launches use buffers as commands do.
+//! The interface `ultramarine.kernel/1` of a wrapped backend. Users' kernels live from compile to
+//! release, and launches use buffers like commands.
 
 use super::calls::{ErrorOut, Handle, HandleOut, context, made, open_context};
 use super::state::{State, key};
@@ -111,7 +111,7 @@ unsafe fn release(slot: usize, device: Handle, kernel: Handle) {
         return;
     }
     if let Some(real) = interface(cx).and_then(|i| i.release) {
-        // SAFETY: the kernel was alive, and is given back once.
+        // SAFETY: the kernel was live, and is released once.
         unsafe { real(device, kernel) }
     }
 }
@@ -143,7 +143,7 @@ slots! {
     fn info(device: Handle, kernel: Handle, info: *mut KernelInfo, error: ErrorOut) -> Status;
 }
 
-/// The interface of a slot in place of the backend's own.
+/// Returns the interface of a slot, which replaces the backend's.
 ///
 /// # Safety
 /// `found` is NULL or the backend's interface.

@@ -1,24 +1,25 @@
-//! The call of a backend that each thread is in, written to standard error when a signal ends the process: a crash takes
-//! the process before a finding could be reported.
+//! Records the backend call that each thread is in, and writes it to standard error when a signal
+//! ends the process, because after a crash the process cannot report a finding.
 
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Threads whose calls are kept at one time.
+/// Limit on the threads whose calls are recorded at the same time.
 const THREADS: usize = 64;
-/// Bytes of a description.
+/// Limit on the bytes of a description.
 const ROOM: usize = 1024;
 
 /// The description of a thread's call.
 struct Slot {
-    /// The thread, by the system's number; 0 while it is in no call.
+    /// The system's number of the thread, or 0 while the thread is in no call.
     thread: AtomicU64,
     length: AtomicUsize,
     text: UnsafeCell<[u8; ROOM]>,
 }
 
-// SAFETY: only the slot's own thread writes the text, while `thread` is 0. A handler of signals that reads a text which
-// another thread writes prints a mixture of two, of initialised bytes.
+// SAFETY: only the slot's own thread writes the text, while `thread` is 0. If a signal handler
+// reads a text while another thread writes it, the handler prints a mixture of two texts, whose
+// bytes are all initialised.
 unsafe impl Sync for Slot {}
 
 static SLOTS: [Slot; THREADS] = [const {
@@ -33,16 +34,16 @@ static TAKEN: AtomicUsize = AtomicUsize::new(0);
 thread_local! {
     /// The slot of this thread.
     static OWN: Cell<Option<usize>> = const { Cell::new(None) };
-    /// The subject of the next call.
+    /// The description of the next call.
     static DETAIL: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Says what the calling thread's next call is about: the operations and their tensors.
+/// Sets the description of the calling thread's next call: the operations and their tensors.
 pub(super) fn describe(detail: String) {
     DETAIL.set(detail);
 }
 
-/// A call under way.
+/// A running call.
 pub(super) struct Inside(Option<&'static Slot>);
 
 impl Drop for Inside {
@@ -53,28 +54,28 @@ impl Drop for Inside {
     }
 }
 
-/// Notes a call until the result is dropped.
+/// Records a call until the result is dropped.
 pub(super) fn enter(call: &str, backend: &str) -> Inside {
     let detail = DETAIL.take();
-    // Slots are not given back: threads that call backends live long.
+    // Slots are not reused, because threads that call backends live long.
     let index = OWN.get().unwrap_or_else(|| TAKEN.fetch_add(1, Ordering::Relaxed));
     OWN.set(Some(index));
     let Some(slot) = SLOTS.get(index) else { return Inside(None) };
     if slot.thread.load(Ordering::Relaxed) != 0 {
-        // A call within a call: the outer one stays.
+        // For a call inside a call, keep the outer one.
         return Inside(None);
     }
     let colon = if detail.is_empty() { "" } else { ": " };
     let text = format!("{call} of {backend}{colon}{detail}");
     let n = text.len().min(ROOM);
-    // SAFETY: the slot is this thread's, and marked as unused.
+    // SAFETY: the slot belongs to this thread, and is marked as unused.
     unsafe { (&mut *slot.text.get())[..n].copy_from_slice(&text.as_bytes()[..n]) };
     slot.length.store(n, Ordering::Relaxed);
     slot.thread.store(system::thread(), Ordering::Release);
     Inside(Some(slot))
 }
 
-/// Installs the handlers of the signals that crashes raise, once.
+/// Installs handlers for the signals that crashes raise, once.
 pub(super) fn watch_crashes() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(system::install);
@@ -94,27 +95,27 @@ mod system {
         (libc::SIGABRT, "SIGABRT"),
     ];
 
-    /// The handlers that were there before.
+    /// The previous handlers.
     struct Before(UnsafeCell<[MaybeUninit<libc::sigaction>; SIGNALS.len()]>);
     // SAFETY: written once, before the handlers that read it are installed.
     unsafe impl Sync for Before {}
     static BEFORE: Before =
         Before(UnsafeCell::new([const { MaybeUninit::uninit() }; SIGNALS.len()]));
 
-    /// The calling thread's number.
+    /// Returns the calling thread's number.
     pub fn thread() -> u64 {
         // SAFETY: no preconditions.
         #[cfg(target_os = "linux")]
         return unsafe { libc::gettid() } as u64;
-        // SAFETY: no preconditions. The address of a thread's own data is as good as a number.
+        // SAFETY: no preconditions. The address of a thread's data is as good as a number.
         #[cfg(not(target_os = "linux"))]
         return unsafe { libc::pthread_self() } as u64;
     }
 
     pub fn install() {
         for (i, (signal, _)) in SIGNALS.iter().enumerate() {
-            // SAFETY: all-zero is a valid action, whose fields are set here; the place for the former one is this
-            // function's alone.
+            // SAFETY: all-zero is a valid action, whose fields are set here. Only this function
+            // uses the place for the previous action.
             unsafe {
                 let before = (*BEFORE.0.get())[i].as_mut_ptr();
                 if libc::sigaction(*signal, std::ptr::null(), before) != 0 {
@@ -128,7 +129,8 @@ mod system {
         }
     }
 
-    /// Writes the calls, then does what was to be done before. Only functions that are safe in handlers are called.
+    /// Writes the calls, and then runs the previous handler. It calls only async-signal-safe
+    /// functions.
     extern "C" fn handle(
         signal: libc::c_int,
         info: *mut libc::siginfo_t,
@@ -137,7 +139,7 @@ mod system {
         let Some(i) = SIGNALS.iter().position(|s| s.0 == signal) else { return };
         let own = thread();
         let used = |slot: &&Slot| slot.thread.load(Ordering::Acquire) != 0;
-        // A thread of the backend's own may crash: then all calls are candidates.
+        // If a thread of the backend crashed, any of the calls may be the cause.
         let known = SLOTS.iter().any(|s| s.thread.load(Ordering::Acquire) == own);
         for slot in SLOTS.iter().filter(used) {
             if !known || slot.thread.load(Ordering::Acquire) == own {
@@ -169,7 +171,7 @@ mod system {
     }
 
     fn write(bytes: &[u8]) {
-        // SAFETY: readable bytes. What cannot be written is lost.
+        // SAFETY: the bytes are readable. Failures are ignored.
         let _ = unsafe { libc::write(libc::STDERR_FILENO, bytes.as_ptr().cast(), bytes.len()) };
     }
 }
@@ -180,6 +182,6 @@ mod system {
         1
     }
 
-    /// Crashes are not watched on this system.
+    /// On this system, crashes are not watched.
     pub fn install() {}
 }

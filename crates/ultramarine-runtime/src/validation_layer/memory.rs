@@ -1,5 +1,5 @@
-//! The interface `ultramarine.memory/1` of a wrapped backend: imported buffers live like others,
-//! and their owners are released once.
+//! The interface `ultramarine.memory/1` of a wrapped backend. Imported buffers have the same
+//! lifetime rules as others, and their owners must be released exactly once.
 
 use super::calls::{ErrorOut, Handle, HandleOut, context, made, open_context};
 use super::state::{BufferState, State, key};
@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use ultramarine_abi::interface::memory::{ForeignMemory, MemoryInterface};
 use ultramarine_abi::{self as abi, Status, ensure, status};
 
-/// The owner of an import, which the backend releases in place of the caller's. Never freed, so that a second release
-/// is found.
+/// The owner of an import, which the backend releases in place of the caller's owner. It is never
+/// freed, so that a second release is detected.
 struct Owner {
     context: &'static Context,
     release: unsafe extern "C" fn(*mut c_void),
@@ -18,15 +18,15 @@ struct Owner {
     state: AtomicU8,
 }
 
-/// Between the call of import and its end.
+/// During the call of import.
 const LENDING: u8 = 0;
 /// The backend has the memory.
 const LENT: u8 = 1;
-/// Given back, or refused.
+/// Released, or refused.
 const BACK: u8 = 2;
 
 unsafe extern "C" fn release(owner: *mut c_void) {
-    // SAFETY: an owner made by `import`, which lives for ever.
+    // SAFETY: `import` made the owner, which is never freed.
     let Some(owner) = (unsafe { owner.cast::<Owner>().as_ref() }) else { return };
     match owner.state.compare_exchange(LENT, BACK, Ordering::AcqRel, Ordering::Acquire) {
         // SAFETY: the owner's own function and argument, once.
@@ -84,7 +84,7 @@ unsafe fn import(
     };
     let real = |e| {
         let Some(wrapped) = &wrapped else { return status::INVALID };
-        // SAFETY: the caller's arguments, but for the owner, who lives for ever.
+        // SAFETY: the caller's arguments, except for the owner, which is never freed.
         let code = unsafe { real(device, wrapped, buffer, e) };
         if let Some(owner) = owner {
             owner.state.store(if code == status::OK { LENT } else { BACK }, Ordering::Release);
@@ -228,7 +228,7 @@ slots! {
     fn native_stream(device: Handle, stream: Handle) -> u64;
 }
 
-/// The interface of a slot in place of the backend's own.
+/// Returns the interface of a slot, which replaces the backend's.
 ///
 /// # Safety
 /// `found` is NULL or the backend's interface.

@@ -1,16 +1,17 @@
-//! The validation layer: a table between the host and a backend's, which checks the calls of both sides. Switched off it
-//! costs nothing, since it is not there.
+//! The validation layer: a table between the host and a backend's table, which checks the calls of
+//! both sides. If it is switched off, it does not exist and costs nothing.
 //!
-//! The contract's functions get a handle of the backend's and nothing of the host's. So each wrapped backend has
-//! functions of its own: those of a slot, by const generics. Handles stay the backend's; `state.rs` keeps their state.
-//! A call that breaks the rules is not passed on. It becomes an error whose text begins with `validation:`, and is
-//! counted; so does an answer that breaks them. If a signal ends the process, the call that the thread was in is written
-//! before (`last_call.rs`).
+//! The ABI's functions get a handle of the backend, and no data of the host. Therefore each wrapped
+//! backend needs its own functions, which const generics generate for each slot. Handles remain
+//! those of the backend, and `state.rs` tracks their state. A call that violates the rules is not
+//! passed on. It becomes an error whose text begins with `validation:`, and is counted. The same
+//! holds for a result that violates the rules. If a signal ends the process, the layer first writes
+//! the call that the thread was in (`last_call.rs`).
 //!
 //! (The loader validates the files of plugins: `loader/mod.rs`.)
 
-/// Functions of a slot, in a module `of_slot`: they pass its number on to those of the same names, whose bodies are compiled once
-/// and not for each slot.
+/// Makes the functions of a slot in a module `of_slot`. They pass the slot's number to the
+/// functions of the same names, whose bodies are thus compiled only once, and not for each slot.
 macro_rules! slots {
     ($(fn $name:ident($($arg:ident: $t:ty),*) $(-> $r:ty)?;)*) => {
         pub(super) mod of_slot {
@@ -63,26 +64,26 @@ const SLOTS: usize = 16;
 struct Context {
     real: abi::BackendTable,
     name: String,
-    /// The process that wrapped it.
+    /// The id of the process that wrapped it.
     process: u32,
     state: Mutex<State>,
-    /// The backend's fused interface, and ours before it.
+    /// The backend's interface for fused programs, and this layer's wrapper.
     fused: OnceLock<(FusedInterface, FusedInterface)>,
-    /// Likewise that for programs with an anchor.
+    /// The same for programs with an anchor.
     anchored: OnceLock<(AnchoredInterface, AnchoredInterface)>,
-    /// Likewise that for memory of others.
+    /// The same for foreign memory.
     memory: OnceLock<(MemoryInterface, MemoryInterface)>,
-    /// Likewise that for kernels of users.
+    /// The same for users' kernels.
     kernel: OnceLock<(KernelInterface, KernelInterface)>,
-    /// Likewise that for memory in the order of streams.
+    /// The same for memory in the order of streams.
     stream_memory: OnceLock<(StreamMemoryInterface, StreamMemoryInterface)>,
-    /// Likewise that for recordings.
+    /// The same for recordings.
     replay: OnceLock<(ReplayInterface, ReplayInterface)>,
-    /// Likewise that for timestamps.
+    /// The same for timestamps.
     timing: OnceLock<(TimingInterface, TimingInterface)>,
-    /// Likewise that for memory that is lent for uploads.
+    /// The same for memory that is lent for uploads.
     upload: OnceLock<(UploadInterface, UploadInterface)>,
-    /// Likewise that for groups.
+    /// The same for groups.
     collective: OnceLock<(CollectiveInterface, CollectiveInterface)>,
 }
 
@@ -90,8 +91,8 @@ static CONTEXTS: [OnceLock<Context>; SLOTS] = [const { OnceLock::new() }; SLOTS]
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
 static FINDINGS: AtomicU64 = AtomicU64::new(0);
 
-/// Returns the number of calls and answers so far that broke the contract's rules. A backend gets
-/// the layer if the environment variable `ULTRAMARINE_VALIDATE` is `1` when it starts.
+/// Returns the number of calls and results so far that violated the ABI's rules. A backend gets the
+/// layer if the environment variable `ULTRAMARINE_VALIDATE` is `1` when it starts.
 pub fn validation_findings() -> u64 {
     FINDINGS.load(Ordering::Relaxed)
 }
@@ -101,16 +102,17 @@ pub fn is_enabled() -> bool {
     std::env::var_os("ULTRAMARINE_VALIDATE").is_some_and(|v| v == "1")
 }
 
-/// Wraps the table of a backend that has started, if the environment variable asks for it.
+/// Wraps the table of a started backend, if the environment variable requests it.
 pub(super) fn wrap_if_enabled(table: abi::BackendTable) -> abi::BackendTable {
     if is_enabled() { with_validation_layer(table) } else { table }
 }
 
-/// Returns a table that passes calls on to another one and checks them: lifetimes of handles, threads, tensors,
-/// the order of events, plans and their commands, errors. Findings are errors with texts that begin
-/// with `validation:`, go to the log and are counted by [`validation_findings`].
+/// Returns a table that checks calls and passes them on to another table. It checks lifetimes of
+/// handles, threads, tensors, the order of events, plans and their commands, and errors. Findings
+/// are errors with texts that begin with `validation:`. They are logged, and
+/// [`validation_findings`] counts them.
 ///
-/// The tables of sixteen backends can be watched in one process; another one is returned as it is.
+/// At most sixteen tables can be wrapped in a process; further tables are returned unchanged.
 pub fn with_validation_layer(table: abi::BackendTable) -> abi::BackendTable {
     let name = if table.name.is_null() {
         "unnamed".to_owned()

@@ -1,5 +1,5 @@
-//! The interface `ultramarine.stream_memory/1` of a wrapped backend: what is given back in the
-//! order of a stream is in use by no other.
+//! The interface `ultramarine.stream_memory/1` of a wrapped backend. Memory that is freed in the
+//! order of a stream must not be in use by another stream.
 
 use super::calls::{ErrorOut, Handle, HandleOut, context, made, open_context};
 use super::state::{BufferState, State, key};
@@ -45,7 +45,7 @@ unsafe fn free(slot: usize, device: Handle, stream: Handle, buffer: Handle) {
         cx.finding("free", &what);
         return;
     }
-    // SAFETY: the buffer was alive, and is given back once.
+    // SAFETY: the buffer was live, and is freed once.
     unsafe { real(device, stream, buffer) }
 }
 
@@ -56,7 +56,7 @@ slots! {
     fn free(device: Handle, stream: Handle, buffer: Handle);
 }
 
-/// The interface of a slot in place of the backend's own.
+/// Returns the interface of a slot, which replaces the backend's.
 ///
 /// # Safety
 /// `found` is NULL or the backend's interface.

@@ -7,10 +7,10 @@ use crate::shape::byte_range;
 use core::ffi::c_void;
 use ultramarine_abi::{Command, Tensor, device_flag, dlpack::type_code, ensure};
 
-/// Elements up to which overlapping tensors are compared one by one.
+/// Limit on the elements of overlapping tensors that are compared one by one.
 const COMPARED: usize = 1 << 14;
 
-/// A tensor of a command, read.
+/// A tensor of a command, after reading it.
 struct Seen {
     buffer: usize,
     /// Address (host memory) or offset in its buffer of the first element, in bytes.
@@ -23,10 +23,10 @@ struct Seen {
     bytes: (i128, i128),
 }
 
-/// Checks a command; the buffers that it uses.
+/// Checks a command, and returns the buffers that it uses.
 ///
 /// # Safety
-/// The command and all it points at are readable as the contract says.
+/// The command and all that it points to are readable as the ABI requires.
 pub(super) unsafe fn command(
     cx: &Context,
     state: &State,
@@ -59,7 +59,7 @@ pub(super) unsafe fn command(
     Ok(buffers)
 }
 
-/// A checked command in words: the op, and the dtypes, shapes and strides of its tensors.
+/// Describes a checked command as text: the op, and the dtypes, shapes and strides of its tensors.
 ///
 /// # Safety
 /// As [`command`].
@@ -68,7 +68,8 @@ pub(super) unsafe fn describe(state: &State, device: *mut c_void, command: &Comm
     let name = plan.map_or_else(|| "an operation".to_owned(), |plan| plan.full_name());
     let list = |first: *const Tensor, n: u32| -> Vec<String> {
         let at = |i: usize| {
-            // SAFETY: by this function's contract they lie `tensor_stride` bytes apart, with shapes and strides.
+            // SAFETY: by this function's contract, the tensors lie `tensor_stride` bytes apart, and
+            // have shapes and strides.
             unsafe {
                 let t =
                     &*first.cast::<u8>().add(i * command.tensor_stride as usize).cast::<Tensor>();
@@ -101,7 +102,7 @@ unsafe fn tensors(
     for (seen, (what, descs, first)) in seen.iter_mut().zip(lists) {
         ensure!(descs.is_empty() || !first.is_null(), "no {what}s");
         for (i, desc) in descs.iter().enumerate() {
-            // SAFETY: by this function's contract they lie `tensor_stride` bytes apart.
+            // SAFETY: by this function's contract, the tensors lie `tensor_stride` bytes apart.
             let t = unsafe {
                 &*first.cast::<u8>().add(i * command.tensor_stride as usize).cast::<Tensor>()
             };
@@ -125,8 +126,8 @@ unsafe fn tensors(
     Ok(inputs.iter().chain(&outputs).map(|t| (device as usize, t.buffer)).collect())
 }
 
-/// Checks a tensor that is bound to a user's kernel; its buffer. Unlike those of commands it may be empty, and
-/// then without a buffer.
+/// Checks a tensor that is bound to a user's kernel, and returns its buffer. Unlike a command's
+/// tensor, it may be empty, and then needs no buffer.
 ///
 /// # Safety
 /// Shape and strides are readable for `ndim` elements, if they are not NULL.
@@ -226,7 +227,7 @@ unsafe fn tensor(
     })
 }
 
-/// Checks the event that a tensor is to wait for.
+/// Checks the event that a tensor waits for.
 fn waits(state: &State, device: *mut c_void, t: &Tensor) -> Check {
     if t.wait.is_null() {
         return Ok(());
@@ -251,7 +252,8 @@ impl Seen {
                 .all(|((n, a), b)| *n == 1 || a == b)
     }
 
-    /// Returns true if both share a byte. Interleaved tensors that are too large to be compared count as apart.
+    /// Returns true if the tensors share a byte. Interleaved tensors that are too large to be
+    /// compared are assumed not to overlap.
     fn overlaps(&self, other: &Seen) -> bool {
         let apart = self.buffer != other.buffer
             || self.bytes.1 <= other.bytes.0
@@ -260,14 +262,15 @@ impl Seen {
             return false;
         }
         let (Some(a), Some(b)) = (self.elements(), other.elements()) else { return false };
-        // Sorted, an element overlaps one of the others only if it does its neighbour.
+        // In a sorted list, an element overlaps another one only if it overlaps its neighbour.
         a.iter().any(|x| {
             let next = b.partition_point(|y| *y + other.item <= *x);
             b.get(next).is_some_and(|y| *y < *x + self.item)
         })
     }
 
-    /// Places of all distinct elements, ascending; None if they are many.
+    /// Returns the positions of all distinct elements in ascending order. `None` if there are too
+    /// many.
     fn elements(&self) -> Option<Vec<i128>> {
         let mut out = vec![self.at];
         for (n, stride) in self.shape.iter().zip(&self.strides).filter(|(_, s)| **s != 0) {

@@ -1,5 +1,5 @@
-//! The interface `ultramarine.timing/1` of a wrapped backend: slots live from mark to release, and a time that is known
-//! stays what it is.
+//! The interface `ultramarine.timing/1` of a wrapped backend. Slots live from mark to release, and
+//! a known time must not change.
 
 use super::calls::{ErrorOut, Handle, HandleOut, context, made, open_context};
 use super::state::{State, key};
@@ -20,7 +20,7 @@ unsafe fn mark(
 ) -> Status {
     let Some(cx) = context(index) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.mark) else { return status::UNSUPPORTED };
-    // The CPU's streams are the host's alone.
+    // Only the host may use the CPU's streams.
     let own = cx.real.stream_create.is_some() && !(cx.is_cpu() && stream.is_null());
     let on = own.then(|| key(device, stream));
     let before = |s: &mut State| s.device(device).map(|_| ());
@@ -80,7 +80,7 @@ unsafe fn release(index: usize, device: Handle, slot: Handle) {
         return;
     }
     if let Some(real) = interface(cx).and_then(|i| i.release) {
-        // SAFETY: the slot was alive, and is given back once.
+        // SAFETY: the slot was live, and is released once.
         unsafe { real(device, slot) }
     }
 }
@@ -93,7 +93,7 @@ slots! {
     fn release(device: Handle, slot: Handle);
 }
 
-/// The interface of a slot in place of the backend's own. Ranges are the backend's as they are.
+/// Returns the interface of a slot, which replaces the backend's. Ranges are passed on unchanged.
 ///
 /// # Safety
 /// `found` is NULL or the backend's interface.

@@ -1,5 +1,5 @@
-//! The interface `ultramarine.upload/1` of a wrapped backend: memory that is lent goes back once, by a copy into a buffer or
-//! without one.
+//! The interface `ultramarine.upload/1` of a wrapped backend. Lent memory must be returned once,
+//! either by a copy into a buffer or without a copy.
 
 use super::calls::{ErrorOut, Handle, context, copies, open_context};
 use super::state::{State, key};
@@ -79,7 +79,7 @@ unsafe fn give_back(slot: usize, device: Handle, piece: Handle) {
         return;
     }
     if let Some(real) = interface(cx).and_then(|i| i.give_back) {
-        // SAFETY: the memory was lent, and is given back once.
+        // SAFETY: the memory was lent, and is returned once.
         unsafe { real(device, piece) }
     }
 }
@@ -94,7 +94,7 @@ slots! {
     fn give_back(device: Handle, piece: Handle);
 }
 
-/// The interface of a slot in place of the backend's own.
+/// Returns the interface of a slot, which replaces the backend's.
 ///
 /// # Safety
 /// `found` is NULL or the backend's interface.
