@@ -1,4 +1,4 @@
-//! The watchdog: what this rank waits for, since when, and for how long it may.
+//! The watchdog: the requests that this rank waits for, since when, and the time limit.
 
 use crate::error::Error;
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Variable with the limit in seconds; 0: none.
+/// Variable with the limit in seconds. 0 means no limit.
 const VARIABLE: &str = "ULTRAMARINE_DISTRIBUTED_TIMEOUT";
 const DEFAULT: Duration = Duration::from_secs(300);
 
@@ -15,11 +15,11 @@ struct Entry {
     since: Instant,
 }
 
-/// The watchdog's board: requests that are not complete, since when, and how long they may take. A
-/// request over the limit ends with a report of all of them, and MPI is given up.
+/// The watchdog's board: the incomplete requests, the times at which they began, and the limit. If
+/// a request exceeds the limit, all requests are reported, and MPI is no longer used.
 pub struct Board {
     limit: Mutex<Option<Duration>>,
-    /// `rank 1 of 4`, once it is known.
+    /// For example `rank 1 of 4`. Set once it is known.
     place: OnceLock<String>,
     entries: Mutex<BTreeMap<u64, Entry>>,
     next: AtomicU64,
@@ -73,7 +73,7 @@ impl Board {
         let _ = self.place.set(format!("rank {rank} of {size}"));
     }
 
-    /// `rank 1 of 4`, or the process's number before MPI runs.
+    /// Returns for example `rank 1 of 4`, or the process's number before MPI runs.
     pub fn place(&self) -> String {
         let process = || format!("process {}", std::process::id());
         self.place.get().cloned().unwrap_or_else(process)
@@ -86,27 +86,27 @@ impl Board {
         Watched { id, since }
     }
 
-    /// The request is complete.
+    /// Removes a complete request.
     pub fn remove(&self, watched: Watched) {
         self.entries().remove(&watched.id);
     }
 
-    /// Time left to a request until the limit; `None` without one.
+    /// Returns the time until a request reaches the limit. `None` without a limit.
     pub fn left(&self, watched: Watched) -> Option<Duration> {
         self.limit().map(|limit| limit.saturating_sub(watched.since.elapsed()))
     }
 
-    /// The longest that a request may take; `None`: no limit.
+    /// Returns the time limit for a request. `None` if there is no limit.
     pub fn limit(&self) -> Option<Duration> {
         *self.limit.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Sets the longest that a request may take.
+    /// Sets the time limit for a request.
     pub fn set_limit(&self, limit: Option<Duration>) {
         *self.limit.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = limit;
     }
 
-    /// Fails if MPI has been given up.
+    /// Fails if MPI is no longer used after a failure.
     ///
     /// # Errors
     /// An [`Error`] with the reason.
@@ -114,28 +114,30 @@ impl Board {
         self.broken.get().map_or(Ok(()), |why| Err(Error::Broken(why.clone())))
     }
 
-    /// Gives MPI up: every later request fails with this reason. The first reason stays.
+    /// Stops the use of MPI: every later request fails with this reason. Only the first reason is
+    /// kept.
     pub fn give_up(&self, why: &str) {
         let _ = self.broken.set(Arc::from(why));
     }
 
-    /// The error of requests that were under way when MPI was given up.
+    /// Returns the error of requests that were running when the use of MPI was stopped.
     pub fn abandoned(&self) -> Option<Error> {
         let why = self.broken()?;
         Some(if self.is_expired() { Error::Timeout(why) } else { Error::Abandoned(why) })
     }
 
-    /// The reason why MPI was given up.
+    /// Returns the reason why the use of MPI was stopped.
     pub fn broken(&self) -> Option<Arc<str>> {
         self.broken.get().cloned()
     }
 
-    /// Returns true where a request took longer than the limit.
+    /// Returns true if a request took longer than the limit.
     pub fn is_expired(&self) -> bool {
         self.expired.load(Ordering::Acquire)
     }
 
-    /// Reports all requests, and gives MPI up, where one is over the limit. Returns the error that they fail with.
+    /// If a request exceeds the limit, reports all requests and stops the use of MPI. Returns the
+    /// error for the requests.
     pub fn expire(&self) -> Option<Error> {
         let limit = self.limit()?;
         let entries = self.entries();
@@ -159,7 +161,7 @@ impl Board {
              the limit. The job ends when this process exits",
         );
         drop(entries);
-        // One report, whichever thread comes first.
+        // Only the first thread reports.
         let mut first = false;
         let report = self.broken.get_or_init(|| {
             first = true;
@@ -177,11 +179,11 @@ impl Board {
     }
 }
 
-/// Writes to standard error in one piece, so that the reports of ranks do not mix.
+/// Writes to standard error in a single call, so that the reports of ranks are not mixed.
 pub fn say(text: &str) {
     use std::io::Write;
     let lines: Vec<String> = text.lines().map(|line| format!("[ultramarine] {line}\n")).collect();
-    // Nothing is left to be done where standard error is closed.
+    // Ignore failures: standard error may be closed.
     let _ = std::io::stderr().write_all(lines.concat().as_bytes());
 }
 

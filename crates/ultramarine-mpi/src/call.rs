@@ -1,11 +1,13 @@
-//! Calls of MPI that a request is made of. `communicator.rs` makes them, `worker.rs` posts them.
+//! The MPI calls of which a request consists. `communicator.rs` makes them, and `worker.rs` posts
+//! them.
 
 use crate::dtype::Dtype;
 use crate::operations::{self, Reduction};
 use crate::table::{Handle, Table};
 use std::ffi::{c_int, c_void};
 
-/// The datatype of MPI that a call moves. Reductions of this crate take any of their size.
+/// The MPI datatype that a call uses. Reductions of this crate accept every datatype of the right
+/// size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Element {
     Byte,
@@ -16,18 +18,19 @@ pub enum Element {
     Double,
 }
 
-/// A reduction as a [`Call`] asks MPI for it.
+/// A reduction, in the form for MPI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reduce {
     pub element: Element,
-    /// Place among this crate's operations; `None`: `MPI_SUM`.
+    /// Index among this crate's operations. `None` for `MPI_SUM`.
     pub own: Option<usize>,
-    /// Elements of MPI in an element of the dtype: 2 for sums of complex numbers.
+    /// Number of MPI elements in an element of the dtype: 2 for sums of complex numbers.
     pub lanes: usize,
 }
 
 impl Reduce {
-    /// Of a dtype. Sums of halves are not among them: they are of `float32`.
+    /// Makes the reduction for a dtype. Sums of halves are not supported, because they are computed
+    /// in `float32`.
     pub fn new(dtype: Dtype, reduction: Reduction) -> Self {
         let own = operations::index(dtype, reduction);
         let (element, lanes) = match (dtype, own) {
@@ -45,8 +48,8 @@ impl Reduce {
     }
 }
 
-/// A non-blocking call of MPI. A request is made of one or several; counts are of the reduction's
-/// elements, or of bytes.
+/// A non-blocking MPI call. A request consists of one or more calls. Counts are in elements of the
+/// reduction, or in bytes.
 #[derive(Clone, Copy, Debug)]
 pub enum Call {
     AllReduce { input: Option<*const u8>, output: *mut u8, count: c_int, reduce: Reduce },
@@ -61,14 +64,15 @@ pub enum Call {
 // SAFETY: the addresses are used by the thread of MPI alone, while the submitting thread keeps the memory.
 unsafe impl Send for Call {}
 
-/// Tag of messages: pairs of ranks have their own order.
+/// Tag of messages. One tag is enough, because messages between two ranks are ordered.
 pub const MESSAGE: c_int = 0;
 
-/// Tag of messages that a gather is made of, which messages of the caller must not take.
+/// Tag of the messages that form a gather, so that they are not confused with the caller's
+/// messages.
 pub const GATHER: c_int = 1;
 
 impl Call {
-    /// MPI's function, for errors.
+    /// Returns the name of the MPI function, for errors.
     pub fn name(&self) -> &'static str {
         match self {
             Call::AllReduce { .. } => "MPI_Iallreduce",
@@ -81,7 +85,7 @@ impl Call {
         }
     }
 
-    /// Bytes that it moves, about.
+    /// Returns the approximate number of bytes that the call moves.
     pub fn bytes(&self) -> usize {
         let count = match *self {
             Call::AllReduce { count, .. } | Call::Reduce { count, .. } => count,
@@ -100,7 +104,7 @@ impl Call {
         }
     }
 
-    /// Starts the call; returns MPI's code.
+    /// Starts the call, and returns MPI's code.
     ///
     /// # Safety
     /// The memory is valid for the counts until the request is complete, and the calling thread may call MPI.

@@ -1,4 +1,4 @@
-//! Communicators, and requests as calls of MPI.
+//! Communicators, and the conversion of requests to MPI calls.
 
 use crate::call::{Call, GATHER, MESSAGE, Reduce};
 use crate::dtype::Dtype;
@@ -12,10 +12,11 @@ use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// Elements of halves that are widened at a time: 16 MiB of `float32`.
+/// Number of halves that are converted at a time: 16 MiB of `float32`.
 const WIDENED: usize = 1 << 22;
 
-/// Bytes of one call at most: MPI counts by `int`. Tests make it smaller by `ULTRAMARINE_MPI_PIECE`.
+/// Limit on the bytes of one call, because MPI's counts are `int`. Tests lower it by
+/// `ULTRAMARINE_MPI_PIECE`.
 fn piece() -> usize {
     static PIECE: OnceLock<usize> = OnceLock::new();
     *PIECE.get_or_init(|| {
@@ -25,8 +26,8 @@ fn piece() -> usize {
     })
 }
 
-/// A group of processes that communicate: collectives and messages over memory of the caller's.
-/// Clones are the same group. Calls may come from any thread; one thread of this crate talks to
+/// A group of processes that communicate by collectives and messages over the caller's memory.
+/// Clones are the same group. Any thread may make requests; a single thread of this crate calls
 /// MPI.
 #[derive(Clone)]
 pub struct Communicator {
@@ -36,7 +37,8 @@ pub struct Communicator {
 struct Shared {
     engine: Arc<Engine>,
     place: Place,
-    /// Collectives of a communicator run one after another; with scratch memory for halves.
+    /// Makes the collectives of a communicator run one after another. Contains scratch memory for
+    /// halves.
     order: Mutex<Scratch>,
 }
 
@@ -57,7 +59,7 @@ impl Communicator {
         Communicator { shared: Arc::new(Shared { engine, place, order: Mutex::default() }) }
     }
 
-    /// Returns the number of this process, from 0 to `size() - 1`.
+    /// Returns the rank of this process, from 0 to `size() - 1`.
     pub fn rank(&self) -> usize {
         self.shared.place.rank
     }
@@ -67,8 +69,9 @@ impl Communicator {
         self.shared.place.size
     }
 
-    /// Divides the processes: those that give one `color` are a new communicator, in the order of their `key`s and, where keys are
-    /// equal, of their ranks. All processes of this communicator have to call it. MPI keeps a communicator until the process ends.
+    /// Divides the processes: those that pass the same `color` form a new communicator, ordered by
+    /// `key`, then by rank. All processes of this communicator have to call it. MPI keeps a
+    /// communicator until the process ends.
     ///
     /// # Errors
     /// [`Error::Argument`] for a negative color; as [`Communicator::run`].
@@ -88,18 +91,24 @@ impl Communicator {
         }
     }
 
-    /// Runs one collective or message over host memory and returns when it is done. All processes have to make the same
-    /// collectives in the same order, with the same kind, dtype and count; MPI does not notice all differences. A message is copied, and done when MPI has taken it: a
-    /// ring of ranks may send before it receives.
+    /// Runs one collective or message over host memory, and returns when it is done. All processes
+    /// have to make the same collectives in the same order, with the same kind, dtype and count.
+    /// MPI does not detect all differences. A message is copied, and is done when MPI has accepted
+    /// it, so each rank of a ring may send before it receives.
     ///
     /// # Errors
-    /// [`Error::Argument`], [`Error::Length`] for a message of another length; [`Error::Timeout`] where it takes longer than
-    /// `ULTRAMARINE_DISTRIBUTED_TIMEOUT` seconds (300; 0: no limit); [`Error::Mpi`] for MPI's own; after one of the last two
-    /// [`Error::Abandoned`] for requests under way and [`Error::Broken`] for later ones; [`Error::Forked`] in a forked child; [`Error::Finished`] after the end of MPI.
+    /// - [`Error::Argument`]; [`Error::Length`] for a message of another length.
+    /// - [`Error::Timeout`] if it takes longer than `ULTRAMARINE_DISTRIBUTED_TIMEOUT` seconds (300;
+    ///   0: no limit).
+    /// - [`Error::Mpi`] for an error of MPI.
+    /// - After one of the last two errors: [`Error::Abandoned`] for running requests, and
+    ///   [`Error::Broken`] for later ones.
+    /// - [`Error::Forked`] in a forked child; [`Error::Finished`] after MPI has ended.
     ///
     /// # Safety
-    /// `input` and `output` are valid for the elements that [`Kind`] gives, aligned to the element's size (4 for `complex64`), and do
-    /// not overlap. After an error for which [`Error::keeps_memory`] is true they have to stay allocated until the process ends.
+    /// `input` and `output` are valid for the elements that [`Kind`] describes, are aligned to the
+    /// element's size (4 for `complex64`), and do not overlap. After an error for which
+    /// [`Error::keeps_memory`] is true, they have to stay allocated until the process ends.
     pub unsafe fn run(&self, request: &Request<'_>) -> Result<(), Error> {
         request.validate(self.size())?;
         self.shared.engine.usable()?;
@@ -132,24 +141,28 @@ impl Communicator {
         }
     }
 
-    /// Returns true if MPI takes addresses of a GPU's memory for a request of this kind: messages and gathers. It says so by
-    /// `MPIX_Query_cuda_support`; `ULTRAMARINE_MPI_DEVICE_MEMORY=1` or `0` overrides that. Reductions are of the host's memory: MPI
-    /// computes them there, and Open MPI's non-blocking ones take no GPU's memory.
+    /// Returns true if MPI accepts GPU addresses for a request of this kind, which must be a
+    /// message or a gather. MPI reports this by `MPIX_Query_cuda_support`;
+    /// `ULTRAMARINE_MPI_DEVICE_MEMORY=1` or `0` overrides it. Reductions always use host memory,
+    /// because MPI computes them on the host, and Open MPI's non-blocking reductions do not accept
+    /// GPU memory.
     pub fn takes_device_memory(&self, kind: Kind) -> bool {
         let moves = matches!(kind, Kind::AllGather | Kind::Send { .. } | Kind::Receive { .. });
         moves && self.size() > 1 && self.shared.engine.device_memory.load(Ordering::Acquire)
     }
 
-    /// As [`Communicator::run`], over the memory of the GPU `device`, in CUDA's numbering: addresses are handed to MPI as they are.
-    /// Work on the GPU that writes the input or uses the output is complete. A message may be done before its receiver has it:
-    /// `owner` is dropped when MPI needs the input no more.
+    /// Runs a request like [`Communicator::run`], over the memory of the GPU `device` (in CUDA's
+    /// numbering). The addresses are passed to MPI unchanged. All work on the GPU that writes the
+    /// input or uses the output must be complete. A message may be done before its receiver has it:
+    /// `owner` is dropped when MPI no longer needs the input.
     ///
     /// # Errors
-    /// As [`Communicator::run`]; [`Error::Argument`] where [`Communicator::takes_device_memory`] is false, [`Error::Unusable`] where
-    /// the GPU cannot be used from MPI's thread.
+    /// As [`Communicator::run`]; [`Error::Argument`] if [`Communicator::takes_device_memory`] is
+    /// false; [`Error::Unusable`] if MPI's thread cannot use the GPU.
     ///
     /// # Safety
-    /// As [`Communicator::run`], with memory that MPI takes; the input of a message stays until `owner` is dropped.
+    /// As [`Communicator::run`], for memory that MPI accepts. The input of a message stays valid
+    /// until `owner` is dropped.
     pub unsafe fn run_on_device(
         &self,
         request: &Request<'_>,
@@ -182,7 +195,8 @@ impl Communicator {
         }
     }
 
-    /// A gather as messages, also of this process to itself: they take a GPU's memory in both implementations.
+    /// Makes a gather of messages, including a message of this process to itself. In both
+    /// implementations, messages accept GPU memory.
     fn gather_by_messages(&self, request: &Request<'_>, bytes: usize) -> Vec<Call> {
         let (input, output) = (request.input, request.output);
         let each = |(at, count)| {
@@ -217,7 +231,7 @@ impl Communicator {
         self.post_send(&own, to, Kept { bytes, _owner: Box::new(kept) })
     }
 
-    /// Sends from memory that is kept.
+    /// Sends a message from memory that this crate keeps.
     fn post_send(&self, request: &Request<'_>, to: usize, kept: Kept) -> Result<(), Error> {
         let from = request.input;
         let call = |(at, bytes)| Call::Send {
@@ -267,7 +281,8 @@ impl Communicator {
         if bytes * self.size() <= piece() {
             return self.calls(request, vec![Call::AllGather { input, output, bytes: int(bytes) }]);
         }
-        // Pieces of a gather are not beside each other in the output: each rank's part is a broadcast.
+        // The pieces of a gather are not adjacent in the output, so each rank's part is a
+        // broadcast.
         let mine = self.rank() * bytes;
         // SAFETY: the output holds the parts of all ranks.
         unsafe { std::ptr::copy_nonoverlapping(input, output.add(mine), bytes) };
@@ -291,7 +306,8 @@ impl Communicator {
             let part = int(part * reduce.lanes);
             return self.calls(request, vec![Call::ReduceScatter { input, output, part, reduce }]);
         }
-        // Pieces of all parts are not beside each other in the input: each part is reduced to its rank.
+        // The pieces of all parts are not adjacent in the input, so each part is reduced to its
+        // rank.
         let parts = (0..self.size()).flat_map(|root| {
             pieces(part, piece() / size).map(move |(at, count)| Call::Reduce {
                 input: input.wrapping_add((root * part + at) * size),
@@ -304,7 +320,7 @@ impl Communicator {
         self.calls(request, parts.collect())
     }
 
-    /// Widens pieces to `float32`, sums them there and rounds once.
+    /// Converts pieces to `float32`, sums them in `float32`, and rounds once.
     ///
     /// # Safety
     /// As [`Communicator::run`].
@@ -374,7 +390,7 @@ impl Scratch {
         (self.wide.as_ptr().cast(), self.sums.as_mut_ptr().cast())
     }
 
-    /// Leaves the memory to MPI where a failed call may still use it.
+    /// Leaks the memory if a failed call may still use it.
     fn keep(&mut self, outcome: Result<(), Error>) -> Result<(), Error> {
         if outcome.as_ref().is_err_and(Error::keeps_memory) {
             std::mem::forget(std::mem::take(self));
@@ -383,18 +399,19 @@ impl Scratch {
     }
 }
 
-/// Number of elements or a rank, which [`piece`] and MPI keep in range.
+/// Converts a number of elements or a rank to `int`. [`piece`] and MPI ensure that it fits.
 fn int(n: usize) -> c_int {
     c_int::try_from(n).unwrap_or(c_int::MAX)
 }
 
-/// Start and length of pieces of at most `most` elements.
+/// Returns start and length of pieces of at most `most` elements.
 fn pieces(count: usize, most: usize) -> impl Iterator<Item = (usize, usize)> + Clone {
     let most = most.max(1);
     (0..count).step_by(most).map(move |at| (at, most.min(count - at)))
 }
 
-/// The same of a message's bytes. One without bytes is sent, too.
+/// Returns start and length of the pieces of a message in bytes. A message without bytes has one
+/// piece.
 fn message(bytes: usize) -> impl Iterator<Item = (usize, c_int)> {
     let empty = (bytes == 0).then_some((0, 0));
     empty.into_iter().chain(pieces(bytes, piece())).map(|(at, count)| (at, int(count)))
@@ -415,7 +432,7 @@ unsafe fn widen(dtype: Dtype, input: *const u8, count: usize, wide: &mut Vec<f32
 }
 
 /// # Safety
-/// `output` has room for as many aligned halves.
+/// `output` has room for the same number of aligned halves.
 unsafe fn narrow(dtype: Dtype, wide: &[f32], output: *mut u8) {
     // SAFETY: by this function's contract.
     unsafe {

@@ -1,10 +1,11 @@
-//! CUDA's driver, for the thread of MPI: an MPI library that reads a GPU's memory wants a current context in the thread that calls it.
+//! CUDA's driver, for the MPI thread: an MPI library that reads GPU memory needs a current context
+//! in the calling thread.
 
 use libloading::Library;
 use std::ffi::{c_int, c_void};
 use std::path::PathBuf;
 
-/// Variable with a folder that has the driver's library.
+/// Variable with a directory that contains the driver's library.
 const FOLDERS: &str = "ULTRAMARINE_CUDA_LIBRARIES";
 const NAME: &str = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
 
@@ -13,10 +14,11 @@ type DeviceGet = unsafe extern "C" fn(*mut c_int, c_int) -> c_int;
 type Retain = unsafe extern "C" fn(*mut *mut c_void, c_int) -> c_int;
 type SetCurrent = unsafe extern "C" fn(*mut c_void) -> c_int;
 
-/// Makes the context that a device's other users share current in the calling thread. It stays so until the process ends.
+/// Makes a device's primary context, which other users of the device share, current in the calling
+/// thread. It stays current until the process ends.
 ///
 /// # Errors
-/// The text of what failed.
+/// A description of the failure.
 pub fn make_current(device: i32) -> Result<(), String> {
     let driver = open()?;
     let context = {
@@ -41,7 +43,7 @@ pub fn make_current(device: i32) -> Result<(), String> {
     unsafe { check("cuCtxSetCurrent", function::<SetCurrent>(driver, "cuCtxSetCurrent")?(context)) }
 }
 
-/// The driver's library, which is never closed.
+/// Opens the driver's library, which is never closed.
 fn open() -> Result<&'static Library, String> {
     let folders = std::env::var_os(FOLDERS).unwrap_or_default();
     let named = std::env::split_paths(&folders).map(|folder| folder.join(NAME));

@@ -1,8 +1,9 @@
-//! The thread that talks to MPI, and what others hand to it.
+//! The thread that calls MPI, and the commands that other threads give it.
 //!
-//! It starts MPI, posts non-blocking calls of any number of communicators, tests them, and ends MPI. While requests are
-//! pending it yields the processor between tests and then sleeps for longer and longer, up to [`LONGEST_NAP`]: ranks that share
-//! a core, and the program's own kernels, come first. Without requests it sleeps until the next one.
+//! The thread starts MPI, posts non-blocking calls of any number of communicators, tests the calls,
+//! and ends MPI. While requests are pending, it yields the processor between tests, and then sleeps
+//! for increasing times, up to [`LONGEST_NAP`]. Thus ranks that share a core, and the program's own
+//! kernels, have priority. Without requests, it sleeps until the next one.
 
 use crate::board::{Board, Watched};
 use crate::call::Call;
@@ -16,10 +17,11 @@ use std::time::{Duration, Instant};
 /// The longest sleep between two tests of pending requests.
 pub const LONGEST_NAP: Duration = Duration::from_micros(500);
 
-/// How often a waiting thread looks for itself at the limit, and at failures that the thread of MPI cannot report.
+/// Time between two checks by a waiting thread: of the limit, and of failures that the MPI thread
+/// cannot report.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// A communicator of MPI: its index in the engine's list, and this process's place in it.
+/// An MPI communicator: its index in the engine's list, and this process's rank.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     pub index: usize,
@@ -27,24 +29,25 @@ pub struct Place {
     pub size: usize,
 }
 
-/// A task for the thread of MPI.
+/// A task for the MPI thread.
 pub enum Job {
     /// Posts calls, in order.
     Calls(Vec<Call>),
-    /// A message whose memory is kept here until it is delivered; its submitter need not wait.
+    /// Posts a message whose memory is kept here until the message is delivered, so that the
+    /// submitting thread need not wait.
     Send { calls: Vec<Call>, kept: Kept },
-    /// Makes a GPU's context current, before calls with its memory.
+    /// Makes a GPU's context current. It comes before calls with the GPU's memory.
     UseDevice(i32),
     /// Divides the communicator.
     Split { color: i32, key: i32 },
-    /// Ends MPI, when all else is complete.
+    /// Ends MPI when all other tasks are complete.
     Finish,
 }
 
-/// The memory of a message that is under way. It is released when the message is delivered.
+/// The memory of a message that is not delivered yet. It is released on delivery.
 pub struct Kept {
     pub bytes: usize,
-    /// Holds the memory, until it is dropped.
+    /// Keeps the memory alive until it is dropped.
     pub _owner: Box<dyn Send>,
 }
 
@@ -57,10 +60,10 @@ pub struct Command {
     pub ticket: Arc<Ticket>,
 }
 
-/// Result of a command; a communicator for [`Job::Split`].
+/// The result of a command: a communicator for [`Job::Split`].
 type Outcome = Result<Option<Place>, Error>;
 
-/// The place for a command's result. The submitting thread waits for it.
+/// Receives a command's result, for which the submitting thread waits.
 #[derive(Default)]
 pub struct Ticket {
     outcome: Mutex<Option<Outcome>>,
@@ -74,7 +77,7 @@ impl Ticket {
         self.changed.notify_all();
     }
 
-    /// The result, where it comes within a time.
+    /// Returns the result, if it arrives within `time`.
     pub fn wait_for(&self, time: Duration) -> Option<Outcome> {
         let outcome = lock(&self.outcome);
         let waited = self.changed.wait_timeout_while(outcome, time, |outcome| outcome.is_none());
@@ -82,7 +85,7 @@ impl Ticket {
     }
 }
 
-/// The end of all processes by MPI itself, callable from any thread.
+/// Ends all processes by MPI. Any thread may call it.
 pub trait Ends: Send + Sync {
     /// `MPI_Abort`: ends the job's processes.
     fn abort(&self, code: i32);
@@ -92,21 +95,21 @@ pub trait Ends: Send + Sync {
 /// and whether MPI can still be used.
 pub struct Engine {
     pub board: Board,
-    /// The process that started MPI.
+    /// The id of the process that started MPI.
     process: u32,
     queue: Mutex<VecDeque<Command>>,
     arrived: Condvar,
     finished: AtomicBool,
-    /// Asks the thread of MPI to make no more calls.
+    /// Set to make the MPI thread stop calling MPI.
     pub stop: AtomicBool,
-    /// The thread of MPI makes no more calls.
+    /// Set once the MPI thread has stopped calling MPI.
     pub stopped: AtomicBool,
     thread: OnceLock<ThreadId>,
-    /// MPI reads and writes GPUs' memory; set when MPI runs.
+    /// Set once MPI runs, if MPI can use GPU memory.
     pub device_memory: AtomicBool,
-    /// A GPU's context is current in the thread of MPI.
+    /// True if a GPU's context is current in the MPI thread.
     pub uses_device: AtomicBool,
-    /// Set when MPI runs.
+    /// Set once MPI runs.
     pub ends: OnceLock<Box<dyn Ends>>,
 }
 
@@ -127,14 +130,15 @@ impl Engine {
         }
     }
 
-    /// Fails in a forked child, after the end of MPI and after a failure.
+    /// Fails in a forked child, after MPI has ended, and after a failure.
     pub fn usable(&self) -> Result<(), Error> {
         self.here()?;
         self.board.usable()?;
         if self.finished.load(Ordering::Acquire) { Err(Error::Finished) } else { Ok(()) }
     }
 
-    /// Fails in a forked child. Takes no lock, since another thread of the parent may have held it.
+    /// Fails in a forked child. It takes no lock, because another thread of the parent may have
+    /// held the lock.
     pub fn here(&self) -> Result<(), Error> {
         let child = std::process::id();
         if child == self.process {
@@ -143,7 +147,7 @@ impl Engine {
         Err(Error::Forked { parent: self.process, child })
     }
 
-    /// Hands a task over.
+    /// Submits a task.
     pub fn submit(&self, comm: Place, job: Job, description: &str) -> (Arc<Ticket>, Watched) {
         let ticket = Arc::new(Ticket::default());
         let watched = self.board.watch(description);
@@ -160,18 +164,18 @@ impl Engine {
         (ticket, watched)
     }
 
-    /// Hands a task over and waits for its result, until the limit.
+    /// Submits a task, and waits for its result up to the limit.
     pub fn run(&self, comm: Place, job: Job, description: &str) -> Outcome {
         self.usable()?;
         let (ticket, watched) = self.submit(comm, job, description);
         self.wait(&ticket, watched)
     }
 
-    /// Waits for a result, until the limit.
+    /// Waits for a result up to the limit.
     pub fn wait(&self, ticket: &Ticket, watched: Watched) -> Outcome {
         loop {
             let left = self.board.left(watched).unwrap_or(LOOK);
-            // A limit that has just passed is looked at after a short wait.
+            // After the limit has passed, wait for a short time before the check.
             let time = left.clamp(Duration::from_millis(1), LOOK);
             if let Some(outcome) = ticket.wait_for(time) {
                 return outcome;
@@ -185,17 +189,17 @@ impl Engine {
         }
     }
 
-    /// Returns true on the thread of MPI.
+    /// Returns true on the MPI thread.
     pub fn is_own_thread(&self) -> bool {
         self.thread.get() == Some(&std::thread::current().id())
     }
 
-    /// Names the calling thread as that of MPI.
+    /// Marks the calling thread as the MPI thread.
     pub fn enter(&self) {
         let _ = self.thread.set(std::thread::current().id());
     }
 
-    /// MPI has ended: later tasks fail, also those that have arrived.
+    /// Notes that MPI has ended: later tasks, and tasks in the queue, fail.
     pub fn finish(&self) {
         let mut queue = lock(&self.queue);
         self.finished.store(true, Ordering::Release);
@@ -205,24 +209,24 @@ impl Engine {
         }
     }
 
-    /// Tasks that have arrived.
+    /// Takes the tasks in the queue.
     pub fn take(&self) -> VecDeque<Command> {
         std::mem::take(&mut *lock(&self.queue))
     }
 
-    /// Sleeps until a task arrives; with a time, no longer than that.
+    /// Sleeps until a task arrives. If a time is given, no longer than that.
     pub fn sleep(&self, time: Option<Duration>) {
         let queue = lock(&self.queue);
         let idle =
             |queue: &mut VecDeque<Command>| queue.is_empty() && !self.stop.load(Ordering::Acquire);
-        // Both return with the lock also where another thread panicked.
+        // Both return with the lock, even if another thread panicked.
         match time {
             Some(time) => drop(self.arrived.wait_timeout_while(queue, time, idle)),
             None => drop(self.arrived.wait_while(queue, idle)),
         }
     }
 
-    /// Asks the thread of MPI to make no more calls, and waits for that.
+    /// Makes the MPI thread stop calling MPI, and waits until it has.
     pub fn halt(&self, time: Duration) -> bool {
         self.stop.store(true, Ordering::Release);
         drop(lock(&self.queue));
@@ -235,7 +239,8 @@ impl Engine {
     }
 }
 
-/// Locks, also where another thread panicked: the data stay whole between two steps.
+/// Locks a mutex, even if another thread panicked, because the data is consistent between two
+/// steps.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -1,19 +1,19 @@
-//! Failures of this crate, each with its remedy.
+//! Errors of this crate, each with its remedy.
 
 use std::sync::Arc;
 use thiserror::Error as ThisError;
 
-/// A failure of this crate. Its text says what failed, and the remedy.
+/// An error of this crate. Its text describes the failure and the remedy.
 #[derive(Clone, Debug, ThisError)]
 #[non_exhaustive]
 pub enum Error {
     /// No library could be opened.
     #[error("{0}")]
     NotFound(String),
-    /// A library was found and cannot serve this process.
+    /// A library was found, but this process cannot use it.
     #[error("{0}")]
     Unusable(String),
-    /// An argument is out of its range.
+    /// An argument is out of range.
     #[error("{0}")]
     Argument(String),
     /// A function of MPI returned an error.
@@ -21,11 +21,11 @@ pub enum Error {
     Mpi {
         /// MPI's function, such as `MPI_Iallreduce`.
         call: &'static str,
-        /// This process in the communicator.
+        /// The rank of this process in the communicator.
         rank: usize,
-        /// Request as its caller described it.
+        /// The caller's description of the request.
         description: String,
-        /// MPI's own text.
+        /// The text of MPI.
         text: String,
     },
     /// A message was shorter or longer than its receiver expected.
@@ -34,25 +34,28 @@ pub enum Error {
          Give the shape and dtype that the sender has"
     )]
     Length {
-        /// Request as its caller described it.
+        /// The caller's description of the request.
         description: String,
         /// The sender.
         from: usize,
-        /// Bytes of the message; "more than N" is not known to MPI.
+        /// Bytes of the message. It may be "more than N", because MPI does not report the number
+        /// for longer messages.
         sent: String,
         /// Bytes that the receiver has room for.
         expected: usize,
     },
-    /// A request took longer than the limit. MPI is given up; the process ends its job when it exits.
+    /// A request exceeded the time limit. MPI is no longer used, and the process ends its job when
+    /// it exits.
     #[error("{0}")]
     Timeout(Arc<str>),
-    /// MPI was given up while a request was under way, for another request's failure.
+    /// The use of MPI was stopped because of another request's failure while this request was
+    /// running.
     #[error("MPI was given up while this request was under way: {0}")]
     Abandoned(Arc<str>),
     /// An earlier failure leaves MPI in an unknown state.
     #[error("MPI is not usable after an earlier failure: {0}")]
     Broken(Arc<str>),
-    /// MPI was started by the parent of this process.
+    /// The parent of this process started MPI.
     #[error(
         "process {child} is a fork of process {parent}, which started MPI; MPI does not work in forked children. \
          Start new processes instead (multiprocessing: the method \"spawn\")"
@@ -63,7 +66,7 @@ pub enum Error {
         /// This process.
         child: u32,
     },
-    /// MPI was already ended, by this process's exit or by another user of MPI.
+    /// MPI has already ended, because the process is exiting, or by another user of MPI.
     #[error(
         "MPI has ended in this process. Run collectives before the program exits or calls MPI_Finalize"
     )]
@@ -71,7 +74,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns true where MPI may still write to a request's output or read its input: that memory has to stay
+    /// Returns true if MPI may still use a request's input or output. The memory then has to stay
     /// allocated until the process ends.
     pub fn keeps_memory(&self) -> bool {
         matches!(self, Error::Timeout(_) | Error::Abandoned(_) | Error::Mpi { .. })

@@ -1,8 +1,15 @@
-//! The MPI library: which one, and where.
+//! Finds the MPI library.
 //!
-//! In this order: the file that `ULTRAMARINE_MPI_LIBRARY` names (or `MLX_MPI_LIBNAME`, which `mlx.launch` sets); one that the process
-//! has loaded already (mpi4py); the implementation whose launcher started the process; Open MPI, then MPICH, by the system's search.
-//! Two implementations in one process would share names of functions, so at most one is opened.
+//! The first of these that exists is used:
+//!
+//! 1. the file named by `ULTRAMARINE_MPI_LIBRARY` (or by `MLX_MPI_LIBNAME`, which `mlx.launch`
+//!    sets)
+//! 2. a library that the process has already loaded (mpi4py)
+//! 3. the implementation whose launcher started the process
+//! 4. Open MPI, then MPICH, by the system's search
+//!
+//! Two implementations in one process would have functions of the same names, so at most one is
+//! opened.
 
 use crate::error::Error;
 use crate::launcher::{self, Flavour, Launcher};
@@ -11,14 +18,14 @@ use std::ffi::{CStr, c_char, c_int};
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-/// A library of MPI that was found on this machine.
+/// An MPI library that was found on this machine.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// Its file, where the system tells it; else the name that it was opened by.
+    /// Its file, if the system reports it, otherwise the name by which it was opened.
     pub path: PathBuf,
     /// Its binary interface.
     pub flavour: Flavour,
-    /// Name and number, such as `Open MPI v4.1.4`.
+    /// Name and version, such as `Open MPI v4.1.4`.
     pub version: String,
 }
 
@@ -29,7 +36,7 @@ pub(crate) struct Opened {
     pub found: Found,
 }
 
-/// Variables that name the library, the first that is set wins.
+/// Variables that name the library. The first one that is set is used.
 const VARIABLES: [&str; 2] = ["ULTRAMARINE_MPI_LIBRARY", "MLX_MPI_LIBNAME"];
 
 /// Names of the libraries, by implementation.
@@ -46,13 +53,13 @@ const NAMES: [(Flavour, &[&str]); 2] = [
 /// Finds an MPI library, without starting it.
 ///
 /// # Errors
-/// [`Error::NotFound`] where there is none, [`Error::Unusable`] where it is not the one whose launcher started this process, or
-/// is no MPI library.
+/// [`Error::NotFound`] if there is none; [`Error::Unusable`] if it is not the one whose launcher
+/// started this process, or not an MPI library.
 pub fn find() -> Result<Found, Error> {
     open().map(|opened| opened.found)
 }
 
-/// Finds and opens it; the same one at each call.
+/// Finds the library and opens it. Each call returns the same library.
 pub(crate) fn open() -> Result<Opened, Error> {
     static OPENED: Mutex<Option<Opened>> = Mutex::new(None);
     let mut opened = OPENED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -73,7 +80,7 @@ pub(crate) fn open() -> Result<Opened, Error> {
     Ok(made)
 }
 
-/// The launcher's processes find each other through its own implementation alone.
+/// Processes of a launcher can find each other only through the launcher's implementation.
 fn suits(found: &Found, launcher: Option<&Launcher>) -> Result<(), Error> {
     let Some(Launcher { flavour: Some(wanted), size, mark }) = launcher else { return Ok(()) };
     if *wanted == found.flavour || *size == 1 {
@@ -138,11 +145,11 @@ fn by_search(launcher: Option<&Launcher>) -> Result<Opened, Error> {
 enum Failure {
     /// The system cannot open it.
     Missing(String),
-    /// No MPI, or one with another binary interface.
+    /// Not an MPI library, or one with another binary interface.
     Foreign(String),
 }
 
-/// Opens a library; with `loaded` only one that is in the process already.
+/// Opens a library. If `loaded`, only a library that the process has already loaded.
 #[cfg(unix)]
 fn load(name: &str, loaded: bool) -> Result<Opened, Failure> {
     use libloading::os::unix::{Library as Unix, RTLD_GLOBAL, RTLD_LOCAL, RTLD_NOW};
@@ -169,11 +176,12 @@ fn load(name: &str, loaded: bool) -> Result<Opened, Failure> {
         )));
     }
     if flavour == Flavour::OpenMpi {
-        // Its components are opened later and look for the library's symbols among the global ones.
+        // Open it globally, because its components are opened later, and look for the library's
+        // symbols among the global ones.
         library = open(RTLD_NOW | RTLD_GLOBAL)?;
     }
     let path = file(&library).unwrap_or_else(|| PathBuf::from(name));
-    // MPI registers handlers that run at exit: it is never closed.
+    // Never close it, because MPI registers exit handlers.
     let library = Box::leak(Box::new(library));
     Ok(Opened { library, found: Found { path, flavour, version } })
 }
@@ -183,11 +191,11 @@ fn load(_: &str, _: bool) -> Result<Opened, Failure> {
     Err(Failure::Missing("MPI is supported on Linux and macOS alone".to_owned()))
 }
 
-/// Name and number, from MPI's own text.
+/// Name and version, from MPI's own text.
 #[cfg_attr(not(unix), allow(dead_code))]
 fn version(library: &Library) -> String {
     type Function = unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int;
-    // The longest that the interfaces allow is 8192.
+    // The interfaces allow at most 8192 bytes.
     let mut text = vec![0u8; 16384];
     let mut length = 0;
     // SAFETY: the type is that of MPI's standard, which allows the call before MPI_Init.

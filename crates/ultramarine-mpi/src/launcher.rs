@@ -1,6 +1,7 @@
-//! Launchers: their marks in the environment.
+//! MPI launchers, and the environment variables that they set.
 
-/// The binary interface of an MPI implementation. Programs compiled for one cannot use the other.
+/// The binary interface of an MPI implementation. A program that was compiled for one cannot use
+/// the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flavour {
     /// Open MPI: handles are addresses of objects in the library.
@@ -21,15 +22,18 @@ impl std::fmt::Display for Flavour {
 /// The launcher that started this process; [`launcher`] finds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launcher {
-    /// The implementation that its processes have to load; `None` where both would do (Slurm with PMIx).
+    /// The implementation that its processes have to load. `None` if both are possible (Slurm with
+    /// PMIx).
     pub flavour: Option<Flavour>,
-    /// Processes in all.
+    /// Number of processes.
     pub size: usize,
-    /// Variable that says so, such as `OMPI_COMM_WORLD_SIZE=4`.
+    /// The environment variable that identifies the launcher, with its value, such as
+    /// `OMPI_COMM_WORLD_SIZE=4`.
     pub mark: String,
 }
 
-/// Returns the MPI launcher that started this process, by its environment; `None` for a process by itself.
+/// Returns the MPI launcher that started this process, from the environment. `None` if the process
+/// was started alone.
 pub fn launcher() -> Option<Launcher> {
     from(|name| std::env::var(name).ok())
 }
@@ -68,7 +72,7 @@ mod tests {
         assert_eq!((slurm.flavour, slurm.size), (None, 8));
         let either = with(&[("SLURM_STEP_ID", "0"), ("PMI_SIZE", "2")]).unwrap();
         assert_eq!((either.flavour, either.size), (None, 2));
-        // A batch job's shell is no process of an MPI program.
+        // The shell of a batch job is not a process of an MPI program.
         assert_eq!(with(&[("SLURM_NTASKS", "8")]), None);
         assert_eq!(with(&[("PMI_SIZE", "x")]), None);
     }

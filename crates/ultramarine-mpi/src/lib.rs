@@ -1,4 +1,5 @@
-//! MPI for processes that hold arrays: collectives and messages over host memory, and over GPUs' memory where MPI takes it.
+//! MPI for processes that hold arrays: collectives and messages over host memory, and over GPU
+//! memory if MPI accepts it.
 //!
 //! ```no_run
 //! use ultramarine_mpi::{Dtype, Kind, Request};
@@ -24,20 +25,25 @@
 //!
 //! # Design
 //!
-//! - **No MPI is linked.** [`find()`] looks for the library at run time, and takes the one whose `mpirun` started the process. Open
-//!   MPI and MPICH have the same functions with other handles: addresses of global objects there, integers here. One table of
-//!   functions is generic over the handle, so that all other code exists once.
-//! - **One thread talks to MPI.** It starts MPI, asks for `MPI_THREAD_MULTIPLE` and works with any level that it is granted. Callers
-//!   hand their requests over and wait. Requests are non-blocking calls, so any number of communicators make progress at once.
-//! - **Cores stay free.** While it waits, the thread yields between two tests, then sleeps for up to half a millisecond. A test that
-//!   moved data keeps it awake.
-//! - **Reductions are those of arrays.** Sums of halves are summed in `float32` and rounded once; NaN wins a maximum; bools are
-//!   or-ed; all ranks have the same bits. MPI's own sums serve 32 and 64 bits, this crate's operations the rest.
-//! - **Nothing hangs silently.** Requests that take longer than `ULTRAMARINE_DISTRIBUTED_TIMEOUT` seconds (300; 0: no limit) fail, and
-//!   each rank reports all that it waits for. MPI cannot be trusted after that: later requests fail, and the process ends
-//!   its job by `MPI_Abort` when it exits.
-//! - **The end.** `MPI_Finalize` runs at exit, after undelivered messages, unless another part of the process started MPI. Programs
-//!   that exit by a failure call [`abort_at_exit`]. A forked child gets errors.
+//! - **No MPI library is linked.** [`find()`] looks for the library at run time, and uses the one
+//!   whose `mpirun` started the process. Open MPI and MPICH have the same functions, but different
+//!   handles: addresses of global objects in Open MPI, integers in MPICH. A single table of
+//!   functions is generic over the handle, so all other code exists only once.
+//! - **One thread calls MPI.** It starts MPI and requests `MPI_THREAD_MULTIPLE`, but works with any
+//!   level that is granted. Callers give it their requests and wait. Requests are non-blocking
+//!   calls, so any number of communicators make progress at the same time.
+//! - **Cores stay free.** While it waits, the thread yields between two tests, and then sleeps for
+//!   up to half a millisecond. It stays awake after a test that moved data.
+//! - **Reductions follow array semantics.** Halves are summed in `float32` and rounded once. NaN
+//!   wins a maximum. The sum of bools is their logical or. All ranks get bitwise identical results.
+//!   MPI's own sums are used for 32 and 64 bits, and this crate's operations otherwise.
+//! - **Nothing hangs silently.** A request that takes longer than `ULTRAMARINE_DISTRIBUTED_TIMEOUT`
+//!   seconds (300; 0: no limit) fails, and each rank reports the requests that it waits for. MPI
+//!   cannot be trusted after that, so later requests fail, and the process ends its job by
+//!   `MPI_Abort` when it exits.
+//! - **End of MPI.** `MPI_Finalize` runs at exit, after undelivered messages, unless another part
+//!   of the process started MPI. Programs that exit with a failure call [`abort_at_exit`]. In a
+//!   forked child, requests fail.
 //!
 //! | file | content |
 //! | --- | --- |

@@ -1,14 +1,17 @@
-//! Reductions of our own, for `MPI_Op_create`.
+//! This crate's reductions, for `MPI_Op_create`.
 //!
-//! MPI's predefined ones serve sums of 32 and 64 bits alone, because elsewhere they differ between implementations:
-//! Open MPI 4.1 saturates sums of 8 and 16 bits, MPICH 4.0 compares unsigned numbers as signed, bools have no sum, and
-//! a NaN survives a maximum or not, by the order of ranks. These follow `add`, `maximum` and `minimum` of the core, and
-//! do not depend on the order of their operands, so that all ranks have the same bits.
+//! MPI's predefined reductions are used only for sums of 32 and 64 bits, because the others differ
+//! between implementations: Open MPI 4.1 saturates sums of 8 and 16 bits, MPICH 4.0 compares
+//! unsigned numbers as signed, there is no sum of bools, and whether a maximum keeps a NaN depends
+//! on the order of ranks. This crate's reductions follow the core's `add`, `maximum` and `minimum`,
+//! and do not depend on the order of their operands, so that all ranks get bitwise identical
+//! results.
 
 use crate::dtype::Dtype;
 use std::ffi::{c_int, c_void};
 
-/// `MPI_User_function`: operand, operand and result, elements, datatype.
+/// `MPI_User_function`: an operand, an operand that receives the result, the number of elements,
+/// and the datatype.
 pub type UserFunction = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut c_void);
 
 /// The reductions.
@@ -20,7 +23,7 @@ pub enum Reduction {
 }
 
 /// # Safety
-/// `a` and `b` hold `*n` elements each; they need no alignment.
+/// `a` and `b` hold `*n` elements each, and need no alignment.
 unsafe fn each<T: Copy>(a: *mut c_void, b: *mut c_void, n: *mut c_int, f: impl Fn(T, T) -> T) {
     let (a, b) = (a.cast::<T>(), b.cast::<T>());
     // SAFETY: by this function's contract. MPI's own scratch memory may be unaligned.
@@ -36,7 +39,7 @@ macro_rules! reductions {
     ($($name:ident $dtype:ident $reduction:ident $t:ty: $f:expr;)*) => {
         $(
             /// # Safety
-            /// As MPI calls it.
+            /// The arguments are those that MPI passes.
             unsafe extern "C" fn $name(a: *mut c_void, b: *mut c_void, n: *mut c_int, _: *mut c_void) {
                 // SAFETY: MPI gives `*n` elements of the size of its datatype, which is that of `T`.
                 unsafe { each::<$t>(a, b, n, $f) }
@@ -50,13 +53,14 @@ macro_rules! reductions {
     };
 }
 
-/// Place in [`ALL`]; `None` where MPI's own sum serves.
+/// Returns the index in [`ALL`]. `None` if MPI's own sum is used.
 pub fn index(dtype: Dtype, reduction: Reduction) -> Option<usize> {
     KEYS.iter().position(|key| *key == (dtype, reduction))
 }
 
-/// Larger and smaller of floats by their bits, as signed integers. Bits of negative numbers grow downwards, which the exclusive or
-/// mends, so -0 is below +0; NaN of either sign is beyond the infinities, on the side that wins.
+/// Compares floats by their bits, as signed integers. For negative numbers the bits grow in the
+/// wrong direction, which an exclusive or corrects, so -0 is below +0. NaN of either sign is placed
+/// beyond the infinity of the side that wins.
 macro_rules! float_by_bits {
     ($max:ident $min:ident $bits:ty, $signed:ty, $infinity:expr) => {
         fn $max(x: $bits, y: $bits) -> $bits {
@@ -89,7 +93,7 @@ fn complex(x: [f32; 2], y: [f32; 2], x_wins: bool) -> [f32; 2] {
         (true, false) => x,
         (false, true) => y,
         (true, true) => std::cmp::max_by_key(x, y, |z| bits(*z)),
-        // Zeros of both signs are equal: their bits decide.
+        // Zeros of different signs are equal, so compare their bits.
         (false, false) if x == y => std::cmp::max_by_key(x, y, |z| bits(*z)),
         (false, false) => {
             if x_wins {

@@ -1,4 +1,4 @@
-//! MPI of this process: its start, and its end at exit.
+//! MPI in this process: its start, and its end at exit.
 
 use crate::board::{self, Board};
 use crate::communicator::Communicator;
@@ -12,25 +12,27 @@ use std::ffi::c_int;
 use std::sync::{Arc, Mutex, Once, OnceLock};
 use std::time::Duration;
 
-/// State of MPI; set once, by the first [`world`] that finds a library.
+/// State of MPI. The first [`world`] that finds a library sets it.
 static ENGINE: OnceLock<Arc<Engine>> = OnceLock::new();
 
-/// Status of a job that is ended by this crate.
+/// Exit status of a job that this crate ends.
 const STATUS: i32 = 1;
 
-/// Starts MPI, once in a process, and returns the communicator of all processes of the job; the same one at each call. All processes
-/// have to call it, since MPI's start waits for them.
+/// Starts MPI once per process, and returns the communicator of all processes of the job. Each call
+/// returns the same communicator. All processes have to call it, because the start of MPI waits for
+/// them.
 ///
-/// A process that no launcher started is alone; [`launcher`](crate::launcher()) knows that without starting MPI, for which Open MPI
-/// starts a daemon.
+/// A process that no launcher started is alone. [`launcher`](crate::launcher()) detects this
+/// without starting MPI, for which Open MPI would start a daemon.
 ///
-/// MPI that another part of the process has started (mpi4py) is used, and left to that part to end. Otherwise it ends when the
-/// process exits, or by [`finalize`].
+/// If another part of the process (mpi4py) has started MPI, it is used, and that part has to end
+/// it. Otherwise MPI ends when the process exits, or by [`finalize`].
 ///
 /// # Errors
-/// As [`find`](crate::find); [`Error::Unusable`] where MPI cannot be started, or was at another thread level than
-/// `MPI_THREAD_MULTIPLE` by another part; [`Error::Argument`] for a `ULTRAMARINE_DISTRIBUTED_TIMEOUT` that is no number of
-/// seconds; [`Error::Timeout`] where the start takes longer than that.
+/// As [`find`](crate::find); [`Error::Unusable`] if MPI cannot be started, or if another part
+/// started it with a thread level other than `MPI_THREAD_MULTIPLE`; [`Error::Argument`] if
+/// `ULTRAMARINE_DISTRIBUTED_TIMEOUT` is not a number of seconds; [`Error::Timeout`] if the start
+/// takes longer than that.
 pub fn world() -> Result<Communicator, Error> {
     static WORLD: Mutex<Option<Result<Communicator, Error>>> = Mutex::new(None);
     if let Some(engine) = ENGINE.get() {
@@ -42,7 +44,7 @@ pub fn world() -> Result<Communicator, Error> {
         return world.clone();
     }
     let limit = board::limit()?;
-    // A library that is missing may be named by the program before it tries again.
+    // If the library is missing, the program may name one before it tries again.
     let opened = find::open()?;
     needs_remote_shell(&opened)?;
     let made = start(limit, opened);
@@ -50,7 +52,8 @@ pub fn world() -> Result<Communicator, Error> {
     made
 }
 
-/// Open MPI 4 ends a process that is alone where it finds no remote shell for its daemon, which does not need one.
+/// Checks for a remote shell. Without it, Open MPI 4 ends a process that is alone, although its
+/// daemon does not need a remote shell in this case.
 fn needs_remote_shell(opened: &find::Opened) -> Result<(), Error> {
     let found = &opened.found;
     if found.flavour != Flavour::OpenMpi || !found.version.starts_with("Open MPI v4.") {
@@ -107,8 +110,8 @@ fn start(limit: Option<Duration>, opened: find::Opened) -> Result<Communicator, 
     Ok(Communicator::new(engine, place.ok_or_else(none)?))
 }
 
-/// Sets the longest that a request of this process may take; `None`: no limit. The start of MPI takes it from
-/// `ULTRAMARINE_DISTRIBUTED_TIMEOUT` instead, and so does all that follows without this call.
+/// Sets the time limit for requests of this process (`None`: no limit). Until it is called, the
+/// limit is that of `ULTRAMARINE_DISTRIBUTED_TIMEOUT`, which also applies to the start of MPI.
 ///
 /// # Errors
 /// [`Error::Argument`] before [`world`], or for a limit of zero.
@@ -124,9 +127,10 @@ pub fn set_timeout(limit: Option<Duration>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Ends MPI, when undelivered messages are delivered; waits for the other ranks. After a failure it ends the job instead, since
-/// they may wait for this one. Without MPI, and at a second call, it does nothing. Called at exit; a program that ends MPI
-/// earlier, such as before mpi4py does, calls it itself.
+/// Ends MPI after delivering all messages, and waits for the other ranks. After a failure it ends
+/// the job instead, because other ranks may be waiting for this one. Without MPI, and at a second
+/// call, it does nothing. It runs at exit. A program that has to end MPI earlier, such as before
+/// mpi4py does, calls it itself.
 pub fn finalize() {
     let Some(engine) = ENGINE.get() else { return };
     if engine.here().is_err() || engine.is_own_thread() {
@@ -158,8 +162,8 @@ pub fn finalize() {
     }
 }
 
-/// Has the process end its job when it exits, instead of waiting for other ranks, which may wait for it. For programs that exit by a
-/// failure. Without MPI it does nothing.
+/// Makes the process end its job when it exits, instead of waiting for other ranks, which may be
+/// waiting for it. For programs that exit with a failure. Without MPI it does nothing.
 pub fn abort_at_exit(reason: &str) {
     if let Some(engine) = ENGINE.get()
         && engine.usable().is_ok()
@@ -168,8 +172,8 @@ pub fn abort_at_exit(reason: &str) {
     }
 }
 
-/// Ends all processes of the job with this exit status. The reason goes to standard error, with this process's rank. Without MPI it
-/// ends this process.
+/// Ends all processes of the job with this exit status. It writes the reason to standard error,
+/// with this process's rank. Without MPI it ends only this process.
 pub fn abort(status: i32, reason: &str) -> ! {
     if let Some(engine) = ENGINE.get().filter(|engine| engine.usable().is_ok()) {
         engine.board.give_up(reason);
@@ -182,7 +186,7 @@ pub fn abort(status: i32, reason: &str) -> ! {
 
 fn end_job(engine: &Engine, why: &str) {
     if engine.board.is_expired() {
-        // Other ranks that wait reach their limits now, and have a report of their own.
+        // Other ranks that wait reach their limits now, and write their own reports.
         std::thread::sleep(Duration::from_secs(1));
     }
     end(engine, STATUS, why.lines().next().unwrap_or_default());
@@ -195,7 +199,7 @@ fn end(engine: &Engine, status: i32, why: &str) {
         return;
     }
     board::say(&format!("{} ends the job: {why}", engine.board.place()));
-    // A thread that hangs in MPI is not waited for.
+    // Do not wait for a thread that hangs in MPI.
     engine.halt(Duration::from_secs(2));
     if let Some(ends) = engine.ends.get() {
         ends.abort(status);
@@ -210,6 +214,6 @@ fn end(engine: &Engine, status: i32, why: &str) {
 }
 
 extern "C" fn at_exit() {
-    // A panic would end the process, which it is about to do.
+    // A panic would abort the process, which is about to exit anyway.
     let _ = std::panic::catch_unwind(finalize);
 }

@@ -6,22 +6,24 @@ use crate::error::Error;
 /// The kind of a collective or message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Sum over all ranks; `or` of bools. Output: as many elements as the input.
+    /// Sum over all ranks; logical or for bools. The output has as many elements as the input.
     AllSum,
-    /// Maximum over all ranks; NaN where any rank has one. Output: as many elements as the input.
+    /// Maximum over all ranks, or NaN if any rank has NaN. The output has as many elements as the
+    /// input.
     AllMax,
-    /// Minimum over all ranks; NaN where any rank has one. Output: as many elements as the input.
+    /// Minimum over all ranks, or NaN if any rank has NaN. The output has as many elements as the
+    /// input.
     AllMin,
-    /// Inputs of all ranks, one after the other. Output: `size` times the elements of the input.
+    /// Concatenated inputs of all ranks. The output has `size` times the elements of the input.
     AllGather,
-    /// Part `rank` of the sum over all ranks. Output: the elements of the input over `size`.
+    /// Part `rank` of the sum over all ranks. The output has 1/`size` of the elements of the input.
     SumScatter,
-    /// A message to a rank. No output.
+    /// Sends a message to a rank. There is no output.
     Send {
         /// The receiver.
         to: usize,
     },
-    /// A message from a rank. No input.
+    /// Receives a message from a rank. There is no input.
     Receive {
         /// The sender.
         from: usize,
@@ -29,7 +31,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Name, as users know it.
+    /// Returns the name of the operation for users.
     pub const fn name(self) -> &'static str {
         match self {
             Kind::AllSum => "all_sum",
@@ -43,25 +45,25 @@ impl Kind {
     }
 }
 
-/// A collective or message, as [`Communicator`](crate::Communicator) takes it.
+/// A collective or message, for [`Communicator`](crate::Communicator).
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// The collective or message.
     pub kind: Kind,
     /// Element type of input and output.
     pub dtype: Dtype,
-    /// Packed elements, aligned to their size; may dangle where there are none.
+    /// Packed elements, aligned to their size. May dangle if there are none.
     pub input: *const u8,
-    /// Memory for the result, aligned as the input, which it does not overlap.
+    /// Memory for the result, with the alignment of the input. It must not overlap the input.
     pub output: *mut u8,
-    /// Elements of the input; of the output for [`Kind::Receive`].
+    /// Number of elements of the input. For [`Kind::Receive`], of the output.
     pub count: usize,
     /// Text for reports and errors, such as `all_sum(float32, (4, 8)), the 3rd of its group`.
     pub description: &'a str,
 }
 
 impl Request<'_> {
-    /// Checks what can be known without the other ranks.
+    /// Checks all that can be checked without the other ranks.
     pub(crate) fn validate(&self, size: usize) -> Result<(), Error> {
         let what = self.kind.name();
         if let Kind::Send { to: peer } | Kind::Receive { from: peer } = self.kind

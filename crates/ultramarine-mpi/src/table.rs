@@ -1,7 +1,9 @@
-//! MPI's functions and predefined objects, by the two binary interfaces.
+//! MPI's functions and predefined objects, for both binary interfaces.
 //!
-//! C declares the functions alike in both; they differ in the size of handles (`MPI_Comm`, `MPI_Op`, ...) and in the values of
-//! predefined objects. So one table, [`Functions`], is generic over the handle, and each interface has its [`Constants`].
+//! The C declarations of the functions are the same in both interfaces. The interfaces differ in
+//! the size of handles (`MPI_Comm`, `MPI_Op`, ...) and in the values of predefined objects.
+//! Therefore a single table, [`Functions`], is generic over the handle, and each interface has its
+//! own [`Constants`].
 
 use crate::error::Error;
 use crate::operations::{self, UserFunction};
@@ -11,10 +13,10 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 /// Status of a received message: 20 bytes in MPICH, 24 in Open MPI.
 pub type Status = [u64; 8];
 
-/// The level at which any thread may call MPI at any time.
+/// The thread level at which any thread may call MPI at any time.
 pub const THREAD_MULTIPLE: c_int = 3;
 
-/// A handle of MPI.
+/// An MPI handle.
 pub trait Handle: Copy + Send + Sync + PartialEq + 'static {
     /// Placeholder for results.
     const ZERO: Self;
@@ -33,10 +35,10 @@ unsafe impl Send for Address {}
 // SAFETY: as above.
 unsafe impl Sync for Address {}
 
-/// Predefined objects of MPI: communicators, datatypes, operations.
+/// Predefined MPI objects: communicators, datatypes, operations.
 pub struct Constants<H> {
     pub world: H,
-    /// The communicator of this process alone.
+    /// The communicator of this process only.
     pub own: H,
     pub errors_return: H,
     pub sum: H,
@@ -62,7 +64,7 @@ unsafe impl<H: Handle> Sync for Constants<H> {}
 impl Handle for Address {
     const ZERO: Self = Address(std::ptr::null_mut());
 
-    /// Open MPI's objects are data of the library.
+    /// In Open MPI, the objects are data of the library.
     fn constants(library: &Library) -> Result<Constants<Self>, Error> {
         let object = |name: &CStr| {
             // SAFETY: the address is taken, nothing is read.
@@ -89,7 +91,7 @@ impl Handle for Address {
 impl Handle for c_int {
     const ZERO: Self = 0;
 
-    /// Values of MPICH's `mpi.h`, which its binary interface fixes.
+    /// The values in MPICH's `mpi.h`, which are fixed by its binary interface.
     fn constants(_: &Library) -> Result<Constants<Self>, Error> {
         Ok(Constants {
             world: 0x4400_0000,
@@ -110,7 +112,7 @@ impl Handle for c_int {
 }
 
 /// # Safety
-/// The caller uses the address as the symbol is declared.
+/// The caller uses the address according to the symbol's declaration.
 unsafe fn address(library: &Library, name: &CStr) -> Result<*mut c_void, Error> {
     // SAFETY: as documented for this function.
     let symbol = unsafe { library.get::<*mut c_void>(name.to_bytes_with_nul()) };
@@ -124,7 +126,7 @@ unsafe fn address(library: &Library, name: &CStr) -> Result<*mut c_void, Error> 
 
 macro_rules! functions {
     ($($(#[$m:meta])* $field:ident $symbol:literal ($($argument:ty),*);)*) => {
-        /// MPI's functions; each returns 0 or an error's code.
+        /// MPI's functions. Each returns 0 or an error code.
         pub struct Functions<H> {
             $($(#[$m])* pub $field: unsafe extern "C" fn($($argument),*) -> c_int,)*
         }
@@ -206,7 +208,7 @@ impl<H: Handle> Table<H> {
         Ok(Table { functions, constants: H::constants(library)?, operations: Vec::new() })
     }
 
-    /// Registers this crate's reductions. Called once, when MPI runs.
+    /// Registers this crate's reductions. It is called once, after MPI has started.
     pub fn create_operations(&mut self) -> Result<(), String> {
         for function in operations::ALL.iter().copied() {
             let mut made = H::ZERO;
@@ -218,12 +220,12 @@ impl<H: Handle> Table<H> {
         Ok(())
     }
 
-    /// MPI's text of an error code; `Ok` for success.
+    /// Returns MPI's text for an error code, or `Ok` for success.
     pub fn check(&self, code: c_int) -> Result<(), String> {
         if code == 0 {
             return Ok(());
         }
-        // The longest that the interfaces allow is 512.
+        // The interfaces allow at most 512 bytes.
         let mut text = [0u8; 1024];
         let mut length = 0;
         // SAFETY: room for the longest text; a code of this library.
@@ -232,7 +234,7 @@ impl<H: Handle> Table<H> {
         Err(text.to_string_lossy().trim().to_owned())
     }
 
-    /// Returns true for the error of a message that is longer than its receiver's memory.
+    /// Returns true for the error that a message is longer than its receiver's memory.
     pub fn is_truncation(&self, code: c_int) -> bool {
         let mut class = 0;
         // SAFETY: a code of this library.
@@ -240,7 +242,7 @@ impl<H: Handle> Table<H> {
         code != 0 && class == self.constants.truncate
     }
 
-    /// Reads a flag by one of MPI's functions.
+    /// Reads a flag by an MPI function.
     pub fn flag(&self, function: unsafe extern "C" fn(Int) -> c_int) -> bool {
         let mut flag = 0;
         // SAFETY: MPI_Initialized and MPI_Finalized may be called at any time.

@@ -1,6 +1,5 @@
-//! The body of the thread of MPI: it takes commands from the engine (`engine.rs`), posts them as
-//! calls that do not block, and completes them. It is the only thread that calls MPI, except for
-//! `MPI_Abort`.
+//! The main function of the MPI thread. It takes commands from the engine (`engine.rs`), posts them
+//! as non-blocking calls, and completes them. No other thread calls MPI, except for `MPI_Abort`.
 
 use crate::board;
 use crate::call::Call;
@@ -16,16 +15,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Variable that overrides what MPI says of CUDA's memory: 0 or 1.
+/// Variable that overrides MPI's report about support for CUDA memory: 0 or 1.
 const DEVICE_MEMORY: &str = "ULTRAMARINE_MPI_DEVICE_MEMORY";
 
-/// Bytes of undelivered messages beyond which a sender waits.
+/// Limit on the bytes of undelivered messages. Above it, a sender waits.
 const KEPT: usize = 1 << 30;
 
-/// Tests of a request that work for longer have moved data: the next one follows at once.
+/// If a test takes longer than this, it has moved data, and the next test follows at once.
 const BUSY: Duration = Duration::from_micros(4);
 
-/// Tests in a row without yielding the processor.
+/// Limit on consecutive tests without yielding the processor.
 const MOST_RUN: u32 = 100;
 
 struct Aborts<H: Handle> {
@@ -44,19 +43,19 @@ impl<H: Handle> Ends for Aborts<H> {
 struct Active<H> {
     command: Command,
     calls: Vec<(Call, H)>,
-    /// Bytes of the message that is kept for MPI.
+    /// Bytes of the message that this crate keeps for MPI.
     kept: usize,
-    /// Words that an exchange before a split fills.
+    /// Words that are exchanged before a split.
     words: Vec<u64>,
 }
 
-/// All of the thread's state.
+/// The state of the MPI thread.
 struct Worker<H: Handle> {
     engine: Arc<Engine>,
     table: Table<H>,
     comms: Vec<H>,
     active: Vec<Active<H>>,
-    /// This crate has started MPI, and so ends it.
+    /// True if this crate has started MPI and therefore ends it.
     owns: bool,
     kept: usize,
     finish: Option<Command>,
@@ -114,7 +113,7 @@ fn start<H: Handle>(
                 &raw mut level,
             )
         };
-        // Any level will do: this thread alone calls MPI.
+        // Any thread level is sufficient, because only this thread calls MPI.
         table.check(code).map_err(failed("MPI_Init_thread"))?;
     } else {
         // SAFETY: MPI runs.
@@ -134,8 +133,8 @@ fn start<H: Handle>(
     // SAFETY: MPI runs; all processes come here.
     let code = unsafe { (table.functions.comm_dup)(world, &raw mut comm) };
     table.check(code).map_err(failed("MPI_Comm_dup"))?;
-    // Errors are returned, instead of ending the process. MPI takes those that it cannot attribute for the first two's; mpi4py has
-    // set these.
+    // Make MPI return errors instead of ending the process. MPI assigns errors without a
+    // communicator to the first two; mpi4py sets this too.
     let all = [comm, world, table.constants.own];
     for comm in &all[..if owns { 3 } else { 1 }] {
         // SAFETY: as above.
@@ -164,7 +163,8 @@ fn start<H: Handle>(
     Ok((Worker { engine, table, comms, active, owns, kept: 0, finish: None }, place))
 }
 
-/// Returns true if MPI takes addresses of CUDA's memory: by its own word, unless a variable says so or otherwise.
+/// Returns true if MPI accepts addresses of CUDA memory, according to MPI's report or the variable
+/// that overrides it.
 fn takes_device_memory(library: &Library) -> bool {
     match std::env::var(DEVICE_MEMORY).as_deref().map(str::trim) {
         Ok("1") => return true,
@@ -180,7 +180,7 @@ fn takes_device_memory(library: &Library) -> bool {
     }
 }
 
-/// Processor time of this thread.
+/// Returns the processor time of this thread.
 fn thread_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the clock of the calling thread, and a place for its time.
@@ -189,7 +189,7 @@ fn thread_time() -> Duration {
     whole + Duration::from_nanos(time.tv_nsec.try_into().unwrap_or(0))
 }
 
-/// This process in a communicator.
+/// Returns this process's place in a communicator.
 fn place<H: Handle>(table: &Table<H>, comm: H, index: usize) -> Result<Place, String> {
     let (mut rank, mut size) = (0, 0);
     // SAFETY: MPI runs.
@@ -221,7 +221,8 @@ impl<H: Handle> Worker<H> {
             let completed = self.poll();
             let now = Instant::now();
             let slow = now - start > BUSY;
-            // A test may yield the processor to others, so that only the thread's own time tells.
+            // A test may yield the processor to other threads, so only the thread's processor time
+            // is meaningful.
             let busy = slow && worked.is_some_and(|worked| thread_time() - worked > BUSY);
             if completed || busy {
                 eager = eager.max(now + Duration::from_millis(1));
@@ -240,21 +241,23 @@ impl<H: Handle> Worker<H> {
                 engine.board.expire();
             }
             if let Some(error) = engine.board.abandoned() {
-                // Tests end here, so that nothing is written to memory whose owners have been told.
+                // No further tests follow, so that MPI writes nothing to memory after its owners
+                // were notified.
                 for active in self.active.drain(..) {
                     active.command.ticket.complete(Err(error.clone()));
-                    // MPI may still read or write there.
+                    // MPI may still read or write this memory.
                     std::mem::forget((active.command, active.words));
                 }
                 continue;
             }
             if slow && !warm {
-                // The first test after a nap finds cold caches: only the next one tells.
+                // The first test after a sleep finds cold caches, so only the next one is
+                // meaningful.
                 warm = true;
                 continue;
             }
             if busy && run < MOST_RUN {
-                // Data move: the other rank is at work, too.
+                // Data moves, so the other rank is working too.
                 run += 1;
                 continue;
             }
@@ -269,7 +272,7 @@ impl<H: Handle> Worker<H> {
         engine.stopped.store(true, Ordering::Release);
     }
 
-    /// Posts a command's calls; returns for how long they are tested without sleeping.
+    /// Posts a command's calls. Returns the time for which they are tested without sleeping.
     fn begin(&mut self, command: Command) -> Duration {
         if let Err(error) = self.engine.board.usable()
             && !matches!(command.job, Job::Finish)
@@ -296,7 +299,8 @@ impl<H: Handle> Worker<H> {
                 return Duration::ZERO;
             }
             Job::Split { .. } => {
-                // MPI_Comm_split blocks. All ranks meet here before, so that it blocks only for as long as it takes.
+                // MPI_Comm_split blocks. Let all ranks meet first, so that it blocks only while it
+                // works.
                 words = vec![0u64; command.comm.size + 1];
                 let buffer = words.as_mut_ptr().cast::<u8>();
                 let input = buffer.wrapping_add(8 * command.comm.size);
@@ -331,7 +335,7 @@ impl<H: Handle> Worker<H> {
         Duration::from_millis(1) + Duration::from_nanos(4 * bytes as u64)
     }
 
-    /// Tests all requests once; returns true where one is complete.
+    /// Tests all requests once. Returns true if a request is complete.
     fn poll(&mut self) -> bool {
         let mut completed = false;
         let mut i = 0;
@@ -348,7 +352,7 @@ impl<H: Handle> Worker<H> {
         completed
     }
 
-    /// Tests the calls of a command; true: all are complete.
+    /// Tests the calls of a command. Returns true if all are complete.
     fn test(&mut self, index: usize) -> Result<bool, Error> {
         let active = &mut self.active[index];
         while let Some((call, request)) = active.calls.first_mut() {
@@ -406,14 +410,15 @@ impl<H: Handle> Worker<H> {
         Error::Mpi { call: call.name(), rank, description, text }
     }
 
-    /// After MPI's own failures its state is not known, and other ranks may wait for this one.
+    /// Stops the use of MPI after an error of MPI, because MPI's state is unknown, and other ranks
+    /// may be waiting for this one.
     fn give_up(&self, error: &Error) {
         if matches!(error, Error::Mpi { .. }) {
             self.engine.board.give_up(&error.to_string());
         }
     }
 
-    /// Hands a command's result on.
+    /// Passes a command's result on.
     fn complete(&mut self, active: Active<H>, outcome: Result<(), Error>) {
         let Active { command, calls, kept, words, .. } = active;
         self.kept -= kept;
@@ -429,11 +434,11 @@ impl<H: Handle> Worker<H> {
             Err(error) => {
                 self.give_up(&error);
                 if matches!(command.job, Job::Send { .. }) {
-                    // Its submitter may be gone.
+                    // The submitting thread may have ended.
                     board::say(&format!("{}: {error}", self.engine.board.place()));
                 }
                 command.ticket.complete(Err(error));
-                // Other calls of the command may be under way.
+                // Other calls of the command may still be running.
                 std::mem::forget((command, calls, words));
             }
         }
@@ -461,7 +466,7 @@ impl<H: Handle> Worker<H> {
         }
     }
 
-    /// Ends MPI, unless another part of the process does that.
+    /// Ends MPI, unless another part of the process has to.
     fn finish(&mut self, command: &Command) {
         self.engine.board.remove(command.watched);
         let healthy = self.engine.board.broken().is_none();
