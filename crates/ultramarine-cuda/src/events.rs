@@ -1,8 +1,8 @@
-//! Timeline events: values that only grow. Each value that is recorded has an event of the
-//! driver's behind the stream's earlier work.
+//! Timeline events: values that only increase. For each recorded value, there is an event of the
+//! driver after the stream's earlier work.
 //!
-//! A stream can be told to wait for a value that nobody has recorded yet. The host waits a
-//! moment for it, since another thread is most often just about to; after that the stream waits
+//! A stream may be told to wait for a value that is not recorded yet. The host first waits a moment
+//! for the record, because another thread is usually about to make it. After that, the stream waits
 //! for a word in pinned memory (a wait value), which the stream that records the value writes.
 
 use crate::context::failure::{self, cuda};
@@ -17,13 +17,13 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 use ultramarine_abi::helper::{Failure, Result};
 
-/// How long the host waits for a value to be recorded before the stream does.
+/// Time for which the host waits for a record, before it makes the stream wait.
 const GRACE: Duration = Duration::from_millis(2);
 
-/// Marks of a timeline above which a record looks for those that are done.
+/// Number of marks of a timeline above which a record removes the completed ones.
 const MANY: usize = 64;
 
-/// An event of the driver, which goes back when the last who waits for it has.
+/// An event of the driver. It is returned for reuse when the last waiter has dropped it.
 struct Signal {
     context: Arc<Context>,
     event: EventHandle,
@@ -43,25 +43,25 @@ impl Drop for Signal {
 struct Mark {
     value: u64,
     signal: Arc<Signal>,
-    /// The stream, and how many operations it had been given.
+    /// The log of the stream, and the number of operations submitted to it before the mark.
     log: Arc<SubmissionLog>,
     count: u64,
 }
 
 #[derive(Default)]
 struct Line {
-    /// Recorded and not known to be done, the oldest first.
+    /// Marks that are recorded and not known to be complete, the oldest first.
     marks: VecDeque<Mark>,
-    /// Streams that wait for values nobody has recorded.
+    /// Wait values of streams that wait for values that are not recorded yet.
     waiting: Vec<(u64, WaitValue)>,
 }
 
-/// A timeline event: a value that only grows, recorded by streams. The host and other streams wait
-/// for it. See the module for values that are not recorded yet.
+/// A timeline event: a value that only increases, and that streams record. The host and other
+/// streams can wait for it. See the module for values that are not recorded yet.
 pub struct Event {
     context: Arc<Context>,
     reached: AtomicU64,
-    /// How many marks there are; 0 while nothing is pending.
+    /// Number of marks. 0 if nothing is pending.
     pending: AtomicU64,
     line: Mutex<Line>,
     recorded: Condvar,
@@ -74,7 +74,7 @@ impl Event {
         Self { context, reached, pending, line: Mutex::default(), recorded: Condvar::new() }
     }
 
-    /// Takes marks that are done off the front. The context is current.
+    /// Removes completed marks from the front. The context is current.
     fn prune(&self, line: &mut Line) -> Result<()> {
         let driver = self.context.driver();
         let mut outcome = Ok(());
@@ -100,7 +100,7 @@ impl Event {
         self.reached.load(Ordering::Acquire)
     }
 
-    /// The event takes `value` once the stream's earlier work is done.
+    /// Makes the event reach `value` once the stream's earlier work is complete.
     pub fn record(&self, stream: &Stream, value: u64) -> Result<()> {
         let _entered = self.context.enter()?;
         let driver = self.context.driver();
@@ -135,7 +135,7 @@ impl Event {
         outcome
     }
 
-    /// Later work of the stream waits until the event has reached `value`.
+    /// Makes later work of the stream wait until the event has reached `value`.
     pub fn wait_stream(&self, stream: &Stream, value: u64) -> Result<()> {
         if self.reached() >= value {
             return context::not_forked();
@@ -167,7 +167,7 @@ impl Event {
         }
         match self.context.wait_values.wait(&self.context, stream.handle()) {
             Ok(Some(wait_value)) => line.waiting.push((value, wait_value)),
-            // Where streams cannot wait for words, the caller waits for the record.
+            // If streams cannot wait for words, the caller waits for the record.
             Ok(None) => loop {
                 line = self.recorded.wait(line).unwrap_or_else(|e| e.into_inner());
                 if let Some(waits) = wait_for_mark(&line) {
@@ -207,7 +207,7 @@ impl Event {
         }
     }
 
-    /// The event's present value. What failed is told by those who wait.
+    /// Returns the event's current value. Failures are reported to the threads that wait.
     pub fn query(&self) -> u64 {
         if self.pending.load(Ordering::Acquire) > 0
             && let Ok(_entered) = self.context.enter()
@@ -217,9 +217,9 @@ impl Event {
         self.reached()
     }
 
-    /// The driver's event behind the mark that reaches `value`, to be waited for by other
-    /// libraries' streams: `wait` gets it while it is sure to be that mark's. Not called when
-    /// the value is reached.
+    /// Calls `wait` with the driver's event of the mark that reaches `value`, so that other
+    /// libraries' streams can wait for it. During the call, the event belongs to that mark. `wait`
+    /// is not called if the value has been reached.
     pub fn with_mark(
         &self,
         value: u64,
@@ -242,10 +242,10 @@ impl Drop for Event {
     fn drop(&mut self) {
         let line = self.line.get_mut().unwrap_or_else(|e| e.into_inner());
         if context::forked() {
-            // The driver's events are the parent's.
+            // In a forked child, the driver's events belong to the parent.
             std::mem::take(&mut line.marks).into_iter().for_each(std::mem::forget);
         }
-        // Whoever waits still will wait for nothing.
+        // Release the remaining waiters, which would otherwise wait forever.
         for (_, wait_value) in line.waiting.drain(..) {
             // SAFETY: a word of pinned memory that lives as long as the context; the device
             // reads it whole.

@@ -1,16 +1,18 @@
-//! Graphs of the driver: commands as nodes, made once and changed where a command changes.
+//! Graphs of the driver: commands as nodes, which are made once and changed when a command changes.
 //!
-//! A command is enqueued into a [`Writer`] as it would be into a stream, at its first time and each time that it
-//! changes. The first time its launches become nodes; later the nodes get the launches' new parameters,
-//! kernel and grid included. Where the nodes do not fit any more (another number of launches, a fill of another
-//! size), the writer says so, and the graph is made anew. So nothing has to be known of how a
-//! command's launches follow from its tensors.
+//! A command is enqueued into a [`Writer`] as it would be into a stream, both at the first time and
+//! each time that it changes. The first time, its launches become nodes. Later the nodes get the
+//! launches' new parameters, kernel and grid included. If the nodes no longer fit (the number of
+//! launches or the size of a fill differs), the writer reports this, and the graph is made again.
+//! Therefore nothing has to be known about how a command's launches depend on its tensors.
 //!
-//! A kernel may begin before the one before it has ended, where it says that it waits itself. What it reads until then
-//! nothing in the graph writes: the graph as a whole waits for what precedes it.
+//! A kernel may begin before the previous kernel has ended, if it waits for that kernel itself.
+//! Memory that it reads before the wait must not be written by the graph: the graph as a whole
+//! waits for earlier work.
 //!
-//! Calls of libraries are captured, in thread-local mode: other threads allocate and wait meanwhile. What they
-//! need on the device beside the command's memory, such as cuFFT's tables or cuDNN's kernels, lives as long as the graph ([`Writer::keep`]).
+//! Calls of libraries are captured in thread-local mode, because other threads may allocate and
+//! wait meanwhile. Objects on the device that they need, such as cuFFT's tables or cuDNN's kernels,
+//! are kept as long as the graph ([`Writer::keep`]).
 
 use crate::context::failure::{self, cuda};
 use crate::context::{self, Context, lock};
@@ -30,14 +32,14 @@ use ultramarine_abi::helper::{Failure, Result};
 /// `CU_STREAM_CAPTURE_MODE_THREAD_LOCAL`.
 const THREAD_LOCAL: c_int = 1;
 
-/// Counts of what was done to graphs, in this process.
+/// Counts of operations on graphs, in this process.
 #[derive(Default)]
 pub struct Counters {
     /// Graphs that were made.
     pub made: AtomicU64,
     /// Nodes that were made.
     pub nodes: AtomicU64,
-    /// Nodes that got other parameters.
+    /// Nodes whose parameters were changed.
     pub changed: AtomicU64,
 }
 
@@ -52,7 +54,7 @@ fn count(counter: &AtomicU64) {
 /// `CU_STREAM_NON_BLOCKING`.
 const NON_BLOCKING: u32 = 1;
 
-/// A stream that nothing runs on. Calls of libraries go to it while they are captured as nodes; see
+/// A stream without work. Calls of libraries use it while they are captured as nodes; see
 /// [`Writer`].
 pub struct Capture {
     context: Arc<Context>,
@@ -72,7 +74,7 @@ impl Captured {
 }
 
 impl Capture {
-    /// The stream is made at the first need.
+    /// Makes a capture. Its stream is made at the first use.
     pub fn new(context: Arc<Context>) -> Self {
         Self { context, stream: Mutex::new(Captured(std::ptr::null_mut())) }
     }
@@ -91,7 +93,7 @@ impl Drop for Capture {
     }
 }
 
-/// A graph that is being made, destroyed when it is dropped. The context is current.
+/// A graph under construction. It is destroyed when it is dropped. The context is current.
 struct Draft {
     driver: &'static Driver,
     handle: GraphHandle,
@@ -126,8 +128,8 @@ unsafe impl Send for Node {}
 /// Objects that calls in a graph use.
 type Kept = Mutex<Vec<Arc<dyn Any + Send + Sync>>>;
 
-/// A graph that can be launched, and the graph that it was instantiated from. Its nodes serve to
-/// change it; see [`Writer`].
+/// A graph that can be launched, and the graph that it was instantiated from, whose nodes are
+/// needed for changes; see [`Writer`].
 pub struct Graph {
     context: Arc<Context>,
     graph: GraphHandle,
@@ -155,8 +157,8 @@ impl Drop for Graph {
 }
 
 impl Graph {
-    /// Makes a graph of commands, each of which `write` enqueues into a writer; together they write to the addresses
-    /// `written`. Returns the nodes of each. The context is current.
+    /// Makes a graph of commands, each of which `write` enqueues into a writer. The commands write
+    /// only to the addresses `written`. Returns the nodes of each command. The context is current.
     pub fn new(
         context: &Arc<Context>,
         capture: &Capture,
@@ -186,8 +188,9 @@ impl Graph {
         Ok((Self { context: context.clone(), graph: handle, exec, kept }, nodes))
     }
 
-    /// Gives the nodes of a command the parameters that it has now, as `write` enqueues it. `false`: they do
-    /// not fit it any more, and the graph is good for nothing. The context is current.
+    /// Gives the nodes of a command its current parameters, by enqueueing the command with `write`.
+    /// `false` if the nodes no longer fit the command; the graph cannot be used then. The context
+    /// is current.
     pub fn change(
         &self,
         capture: &Capture,
@@ -198,7 +201,7 @@ impl Graph {
         let writer = Writer {
             context: &self.context,
             capture,
-            // Nodes keep their edges.
+            // Changing a node keeps its edges.
             written: &[],
             kept: &self.kept,
             way: Way::Change { exec: self.exec, nodes, next, fits },
@@ -212,7 +215,7 @@ impl Graph {
         }
     }
 
-    /// Enqueues it. The context is current.
+    /// Enqueues the graph. The context is current.
     pub fn launch(&self, stream: &Stream) -> Result<()> {
         let driver = self.context.driver();
         // SAFETY: both are of this context.
@@ -220,24 +223,24 @@ impl Graph {
     }
 }
 
-/// The part of a graph that a command becomes.
+/// The nodes of a command.
 struct Drawn {
     graph: GraphHandle,
-    /// The node that the next one comes after.
+    /// The last node, after which the next one runs.
     last: Cell<Option<Node>>,
     nodes: RefCell<Vec<Node>>,
 }
 
-/// Destination of a launch.
+/// The destination of a launch.
 enum Way<'a> {
-    /// Another node.
+    /// Adds a node.
     Draw(Drawn),
-    /// The parameters of the next of these nodes.
+    /// Sets the parameters of the next of these nodes.
     Change { exec: ExecHandle, nodes: &'a [Node], next: Cell<usize>, fits: Cell<bool> },
 }
 
-/// The receiver of a command's launches, in place of a stream. It makes nodes of them at first, and
-/// later changes these nodes.
+/// The destination of a command's launches instead of a stream. At first it makes nodes of them,
+/// and later it changes these nodes.
 pub struct Writer<'a> {
     context: &'a Arc<Context>,
     capture: &'a Capture,
@@ -260,9 +263,10 @@ impl Writer<'_> {
         }
     }
 
-    /// Makes a node, or changes the next one. The functions get what they have to be given besides
-    /// the parameters: the place for the node, the graph, the nodes before it and their number; the
-    /// instantiated graph and the node. `early`: it is a kernel that waits itself for one before it.
+    /// Makes a node, or changes the next one. Besides the parameters, the first function gets the
+    /// place for the node, the graph, the preceding nodes and their number; the second one gets the
+    /// instantiated graph and the node. `early` means a kernel that waits itself for the previous
+    /// kernel.
     fn node(
         &self,
         (kind, early): (Kind, bool),
@@ -308,7 +312,7 @@ impl Writer<'_> {
                     Some(fault) if failure::is_sticky(fault) => {
                         failure::check(driver, "cuGraphExecNodeSetParams", fault)
                     }
-                    // The driver takes no such change, or there is no such node.
+                    // The driver does not support the change, or there is no further node.
                     _ => {
                         fits.set(false);
                         Err(Failure::new("a launch that fits no node of its graph"))
@@ -318,11 +322,12 @@ impl Writer<'_> {
         }
     }
 
-    /// Enqueues a kernel; `early`: it may begin before the one before it has ended.
+    /// Enqueues a kernel. If `early`, it may begin before the previous kernel has ended.
     ///
     /// # Safety
-    /// The parameters are the kernel's, and what it does with them stays inside of the memory that
-    /// it is given. One that begins early waits before it reads what the graph writes, and before it writes.
+    /// The parameters are the kernel's, and the kernel stays inside the memory that it is given. A
+    /// kernel that begins early waits before it reads memory that the graph writes, and before it
+    /// writes.
     pub unsafe fn kernel(&self, node: &KernelNode, early: bool) -> Result<()> {
         let driver = self.context.driver();
         // SAFETY: handles are those of this graph, the kernel by this function's contract.
@@ -338,7 +343,7 @@ impl Writer<'_> {
     /// Enqueues a fill.
     ///
     /// # Safety
-    /// The memory is of this device, and so long.
+    /// The memory belongs to this device, and has that length.
     pub unsafe fn fill(&self, node: &FillNode) -> Result<()> {
         let (driver, context) = (self.context.driver(), self.context.handle());
         // SAFETY: handles are those of this graph, the memory by this function's contract.
@@ -356,7 +361,7 @@ impl Writer<'_> {
     /// Enqueues a copy.
     ///
     /// # Safety
-    /// Both memories are of this device, and so long.
+    /// Both memories belong to this device, and have that length.
     pub unsafe fn copy(&self, node: &CopyNode) -> Result<()> {
         let (driver, context) = (self.context.driver(), self.context.handle());
         // SAFETY: handles are those of this graph, the memory by this function's contract.
@@ -371,8 +376,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Enqueues what a library's call enqueues to the stream that it is given. A call that was
-    /// refused (`false`) leaves nothing.
+    /// Enqueues the work that a library's call enqueues to a given stream. If the call was refused
+    /// (`false`), nothing is enqueued.
     pub fn library<T>(
         &self,
         enqueue: impl FnOnce(StreamHandle) -> T,
@@ -398,7 +403,8 @@ impl Writer<'_> {
             failure::check(driver, "cuStreamEndCapture", ended)?;
         }
         let Some(draft) = draft.filter(|_| ended == code::SUCCESS) else {
-            // The library did what no captured stream takes: the host submits the command.
+            // The library did something that is not allowed on a captured stream, so the host has
+            // to submit the command itself.
             return Err(Failure::unsupported("a call of a library that cannot be captured"));
         };
         if !taken(&answer) {

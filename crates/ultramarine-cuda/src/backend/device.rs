@@ -30,7 +30,8 @@ impl helper::Device for Device {
         let uploaded = self.staging.upload(self.stream_or_default(stream), buffer, offset, source);
         match stream {
             Some(_) => uploaded,
-            // Others do not know that stream: they find the bytes there.
+            // Work without a stream runs on the default stream. Other streams do not wait for it,
+            // so wait until the bytes are there.
             None => self.default_stream.synchronize().and(uploaded),
         }
     }

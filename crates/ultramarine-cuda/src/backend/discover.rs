@@ -1,5 +1,5 @@
-//! Discovery of GPUs without starting the driver: `cuInit` costs a tenth of a second
-//! and a context as much again, which nobody pays who only asks.
+//! Finds GPUs without starting the driver: `cuInit` costs a tenth of a second, and a context the
+//! same again. A process that only asks for GPUs should not pay that.
 
 use crate::sys::driver::{self, Driver, version_text};
 use std::path::Path;
@@ -9,7 +9,7 @@ use ultramarine_abi::{DeviceIdentity, identity, inline_text};
 /// The score of a machine with a GPU.
 const SCORE: u32 = 100;
 
-/// One GPU as the operating system shows it.
+/// A GPU, as reported by the operating system.
 #[derive(Debug, Default, PartialEq)]
 struct Seen {
     name: String,
@@ -18,7 +18,7 @@ struct Seen {
     pci: Option<[u32; 4]>,
 }
 
-/// The driver, if it is one that will do; it is not initialised.
+/// Returns the driver, if it is suitable. It is not initialised.
 pub fn driver() -> Result<&'static Driver, String> {
     let (driver, mut version) = (driver::driver()?, 0);
     // SAFETY: the place is valid; this function needs no cuInit.
@@ -35,7 +35,7 @@ pub fn driver() -> Result<&'static Driver, String> {
     }
 }
 
-/// The score of the backend here.
+/// The backend's score on this machine.
 pub fn score() -> Score {
     if let Err(why) = driver() {
         return Score::cannot(why);
@@ -83,7 +83,7 @@ fn identity_of(seen: &Seen) -> DeviceIdentity {
     device
 }
 
-/// The GPUs of the machine, by what the driver's kernel module shows.
+/// The GPUs of the machine, as reported by the driver's kernel module.
 fn seen() -> Result<Vec<Seen>, String> {
     if let Ok(text) = std::env::var("ULTRAMARINE_CUDA_DEVICES") {
         let count: usize = text.trim().parse().map_err(|_| {
@@ -92,20 +92,21 @@ fn seen() -> Result<Vec<Seen>, String> {
         return Ok((0..count.min(64)).map(|_| Seen::default()).collect());
     }
     if cfg!(windows) {
-        // A driver without a GPU is not installed there; how many there are is known after init.
+        // The driver is installed, so there is a GPU. The number of GPUs is known only after init.
         return Ok(vec![Seen::default()]);
     }
     let listed = of_proc(Path::new("/proc/driver/nvidia/gpus"));
     if !listed.is_empty() {
         return Ok(listed);
     }
-    // Sandboxes and WSL show less.
+    // Sandboxes and WSL report less.
     let nodes = (0..64).filter(|i| Path::new(&format!("/dev/nvidia{i}")).exists()).count();
     let nodes = nodes.max(usize::from(Path::new("/dev/dxg").exists()));
     Ok((0..nodes).map(|_| Seen::default()).collect())
 }
 
-/// The GPUs in `/proc/driver/nvidia/gpus`: a directory for each, named by its PCI address.
+/// Lists the GPUs in `/proc/driver/nvidia/gpus`, which has a directory for each, named by its PCI
+/// address.
 fn of_proc(directory: &Path) -> Vec<Seen> {
     let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
     let mut names: Vec<_> = entries.flatten().map(|e| e.path()).collect();
@@ -125,7 +126,7 @@ fn of_proc(directory: &Path) -> Vec<Seen> {
     names.iter().map(read).collect()
 }
 
-/// `GPU-01234567-89ab-...` as bytes.
+/// Parses `GPU-01234567-89ab-...` to bytes.
 fn uuid(text: &str) -> Option<[u8; 16]> {
     let digits: String = text.strip_prefix("GPU-")?.chars().filter(|c| *c != '-').collect();
     let mut bytes = [0; 16];
@@ -138,7 +139,7 @@ fn uuid(text: &str) -> Option<[u8; 16]> {
     Some(bytes)
 }
 
-/// `0000:1b:00.0` as numbers.
+/// Parses `0000:1b:00.0` to numbers.
 fn pci(text: &str) -> Option<[u32; 4]> {
     let mut numbers = [0; 4];
     let mut parts = text.split([':', '.']);
@@ -148,8 +149,8 @@ fn pci(text: &str) -> Option<[u32; 4]> {
     parts.next().is_none().then_some(numbers)
 }
 
-/// The devices of `seen` that `CUDA_VISIBLE_DEVICES` leaves: numbers or UUIDs (or their beginnings), up to the first
-/// that is neither.
+/// Returns the devices of `seen` that `CUDA_VISIBLE_DEVICES` selects. The list has numbers or UUIDs
+/// (or their beginnings), and ends at the first invalid entry.
 fn visible(seen: &[Seen], list: Option<&str>) -> Vec<usize> {
     let Some(list) = list else { return (0..seen.len()).collect() };
     let place = |item: &str| {

@@ -1,7 +1,9 @@
-//! A communicator: opened by a thread of its own, since NCCL takes seconds for it and waits for the other ranks.
+//! A communicator. A separate thread opens it, because NCCL needs seconds for this and waits for
+//! the other ranks.
 //!
-//! NCCL wants one call at a time for a communicator, and calls may meet an `abort` at any time. So every call holds the lock, and
-//! looks at the flag of aborts when it has it. A call that waits for NCCL looks again and again.
+//! NCCL allows only one call at a time for a communicator, and an `abort` may come at any time.
+//! Therefore every call holds the lock, and then checks whether the communicator was aborted. A
+//! call that waits for NCCL polls it.
 
 use crate::context::{self, Context, lock};
 use crate::program::background;
@@ -11,15 +13,16 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError};
 use std::time::{Duration, Instant};
 use ultramarine_abi::helper::{Failure, Result, panic_message};
 
-/// Time that a communicator gets to end in order, where NCCL's calls do not block.
+/// Time for an orderly end of a communicator, if NCCL's calls do not block.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// Time that an abort waits for a call that is under way.
+/// Time for which an abort waits for a running call.
 const GRACE: Duration = Duration::from_secs(2);
-/// Time that a call watches NCCL closely, before it sleeps between its looks.
+/// Time for which a call polls NCCL continuously, before it sleeps between polls.
 const CLOSE_WATCH: Duration = Duration::from_millis(2);
 
-/// True if NCCL's calls return only when their work is enqueued, which is usual: otherwise NCCL starts a thread for each
-/// operation, which costs 40 microseconds. `ULTRAMARINE_NCCL_BLOCKING=0` has it do so.
+/// Returns true if NCCL's calls return only when their work is enqueued, which is the default.
+/// Otherwise NCCL starts a thread for each operation, which costs 40 microseconds.
+/// `ULTRAMARINE_NCCL_BLOCKING=0` selects that mode.
 fn is_blocking() -> bool {
     static BLOCKING: OnceLock<bool> = OnceLock::new();
     *BLOCKING.get_or_init(|| {
@@ -27,11 +30,12 @@ fn is_blocking() -> bool {
     })
 }
 
-/// Variable with the most thread blocks (CTAs) of NCCL's kernels, and so the most multiprocessors that a group takes from computations
-/// beside it. It is read whenever a group is made, so that groups may differ.
+/// Variable that limits the thread blocks (CTAs) of NCCL's kernels, and thus the multiprocessors
+/// that a group takes from concurrent computations. It is read whenever a group is made, so that
+/// groups may differ.
 const MAX_CTAS: &str = "ULTRAMARINE_NCCL_MAX_CTAS";
 
-/// The most thread blocks by the variable's text; `None`: NCCL's own choice.
+/// Parses the limit on thread blocks. `None` leaves the choice to NCCL.
 fn max_ctas(text: Option<&str>) -> Result<Option<i32>> {
     let Some(text) = text.map(str::trim).filter(|text| !text.is_empty()) else { return Ok(None) };
     match text.parse() {
@@ -43,7 +47,7 @@ fn max_ctas(text: Option<&str>) -> Result<Option<i32>> {
     }
 }
 
-/// The most thread blocks of a group that is made now.
+/// The limit on thread blocks for a group that is made now.
 fn max_ctas_now() -> Result<Option<i32>> {
     max_ctas(std::env::var(MAX_CTAS).ok().as_deref())
 }
@@ -56,29 +60,29 @@ fn config(max_ctas: Option<i32>) -> Config {
     config
 }
 
-/// The part of a communicator that threads share.
+/// The state of a communicator that threads share.
 struct Shared {
     context: Arc<Context>,
     nccl: &'static Nccl,
-    /// NULL until it is made, and once it is gone.
+    /// NULL before the communicator is made, and after it has ended.
     handle: AtomicPtr<core::ffi::c_void>,
     /// Held during NCCL's calls.
     calls: Mutex<()>,
-    /// The outcome of the call that opens it.
+    /// The result of the call that opens it.
     opened: OnceLock<Result<()>>,
     ready: AtomicBool,
-    /// Rank and size, once they were asked for.
+    /// Rank and size, after they were queried.
     place: OnceLock<(u32, u32)>,
     aborted: AtomicBool,
 }
 
-/// A communicator of NCCL: the group of GPUs that a rank is a member of. It is opened and destroyed
-/// in the background, so that a rank that is missing blocks no thread of the host.
+/// An NCCL communicator: a group of GPUs, and this process's rank in it. It is opened and destroyed
+/// in the background, so that a missing rank does not block a thread of the host.
 pub struct Communicator {
     shared: Arc<Shared>,
-    /// The one that it is a part of, until it is ready.
+    /// The communicator that this one is a part of, until this one is ready.
     whole: Mutex<Option<Arc<Shared>>>,
-    /// The most thread blocks of its kernels; `None`: NCCL's own choice.
+    /// Limit on the thread blocks of its kernels. `None` leaves the choice to NCCL.
     max_ctas: Option<i32>,
 }
 
@@ -104,7 +108,7 @@ impl Shared {
         self.aborted.load(Ordering::Acquire)
     }
 
-    /// Fails once the communicator was aborted.
+    /// Fails if the communicator was aborted.
     fn alive(&self) -> Result<()> {
         match self.is_aborted() {
             true => Err(Failure::new("the group was ended. Open another")),
@@ -112,12 +116,12 @@ impl Shared {
         }
     }
 
-    /// The failure of a call.
+    /// Makes the failure of a call.
     fn failure(&self, call: &str, code: Code) -> Failure {
         Failure::new(format!("{call} failed with {}", self.nccl.describe(code)))
     }
 
-    /// NCCL's state of the communicator. The lock is held.
+    /// Returns NCCL's state of the communicator. The caller holds the lock.
     fn state(&self) -> Code {
         let (handle, mut state) = (self.handle(), code::SUCCESS);
         if handle.is_null() {
@@ -130,7 +134,8 @@ impl Shared {
         }
     }
 
-    /// The outcome of a call that may go on behind its answer. The lock is held.
+    /// Returns the outcome of a call that may continue after it has returned. The caller holds the
+    /// lock.
     fn settle(&self, call: &str, answer: Code) -> Result<()> {
         let (start, mut state) = (Instant::now(), answer);
         while state == code::IN_PROGRESS {
@@ -147,7 +152,8 @@ impl Shared {
         }
     }
 
-    /// Ends the communicator, with what waits on the device. The lock is held, or its holder does not come back.
+    /// Aborts the communicator, and its work that waits on the device. The caller holds the lock,
+    /// or its holder does not return.
     fn end(&self) {
         let handle = self.handle.swap(std::ptr::null_mut(), Ordering::AcqRel);
         if !handle.is_null()
@@ -158,7 +164,7 @@ impl Shared {
         }
     }
 
-    /// Ends the communicator in order, when the other ranks do.
+    /// Ends the communicator in an orderly way, together with the other ranks.
     fn close(&self) {
         let _calls = lock(&self.calls);
         let Ok(_entered) = self.context.enter() else { return };
@@ -182,7 +188,7 @@ impl Shared {
         }
     }
 
-    /// Runs `body`, which opens the communicator, on a thread of its own.
+    /// Runs `body`, which opens the communicator, on a separate thread.
     fn open(
         self: &Arc<Self>,
         body: impl FnOnce(&Self) -> Result<()> + Send + 'static,
@@ -197,7 +203,7 @@ impl Shared {
                 Err(Failure::new(panic_message(&*payload).unwrap_or("panicked").to_owned()))
             });
             let _ = shared.opened.set(outcome);
-            // An abort meanwhile found nothing to end.
+            // If an abort came meanwhile, it found no communicator to abort.
             if shared.is_aborted() {
                 let _calls = lock(&shared.calls);
                 shared.end();
@@ -210,12 +216,12 @@ impl Shared {
 }
 
 impl Communicator {
-    /// Fails where NCCL is not to be had.
+    /// Fails if NCCL is not available.
     pub fn check_library() -> Result<()> {
         nccl::nccl().map(drop).map_err(Failure::unsupported)
     }
 
-    /// The id of a new one.
+    /// Makes the id of a new communicator.
     pub fn make_id(context: &Context) -> Result<Vec<u8>> {
         let nccl = nccl::nccl().map_err(Failure::unsupported)?;
         let _entered = context.enter()?;
@@ -227,7 +233,7 @@ impl Communicator {
         }
     }
 
-    /// Begins to open one.
+    /// Begins to open a communicator.
     pub fn open(context: &Arc<Context>, id: &[u8], rank: u32, n_ranks: u32) -> Result<Self> {
         let nccl = nccl::nccl().map_err(Failure::unsupported)?;
         let wrong = |_| {
@@ -257,7 +263,7 @@ impl Communicator {
         Ok(Self { shared, whole: Mutex::default(), max_ctas: most })
     }
 
-    /// Begins to open a part.
+    /// Begins to open a part of the communicator.
     pub fn split(&self, color: u32, key: i32) -> Result<Self> {
         let color = i32::try_from(color).map_err(|_| {
             Failure::invalid(format!(
@@ -268,7 +274,8 @@ impl Communicator {
         if !self.is_ready()? {
             return Err(Failure::invalid("the group is not open yet"));
         }
-        // NULL settings are the whole's; others are all the part's own.
+        // With NULL settings, the part has the settings of the whole communicator; otherwise, all
+        // settings are the part's own.
         let most = max_ctas_now()?;
         let same = most == self.max_ctas;
         let (whole, part) =
@@ -277,7 +284,8 @@ impl Communicator {
         part.open(move |part| {
             let _calls = lock(&of.calls);
             of.alive()?;
-            // NCCL may fill the place only when the whole one has settled: it is one that lives as long as the part.
+            // NCCL may write the handle only when the whole communicator has settled, so the place
+            // must live as long as the part.
             let place = part.handle.as_ptr();
             let mut own = config(most);
             let settings = if same { std::ptr::null_mut() } else { &raw mut own };
@@ -288,7 +296,7 @@ impl Communicator {
         Ok(Self { shared: part, whole: Mutex::new(Some(whole)), max_ctas: most })
     }
 
-    /// True once it is open; a failure if it has failed.
+    /// Returns true once the communicator is open, and an error if it has failed.
     pub fn is_ready(&self) -> Result<bool> {
         context::not_forked()?;
         let shared = &*self.shared;
@@ -301,7 +309,7 @@ impl Communicator {
         let calls = match shared.calls.try_lock() {
             Ok(calls) => calls,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            // A call is under way, and says itself what fails.
+            // A call is running, which reports failures itself.
             Err(TryLockError::WouldBlock) => return Ok(ready),
         };
         let state = shared.state();
@@ -319,7 +327,7 @@ impl Communicator {
         }
     }
 
-    /// Rank and size.
+    /// Returns rank and size.
     pub fn place(&self) -> Result<(u32, u32)> {
         if let Some(place) = self.shared.place.get() {
             return Ok(*place);
@@ -337,8 +345,8 @@ impl Communicator {
 
     fn enter(&self) -> Result<(&'static Nccl, Calls<'_>)> {
         let shared = &*self.shared;
-        // Once it is open, NCCL's calls say themselves what fails, and the host asks now and then: a question costs as much as
-        // a small call.
+        // Once the communicator is open, NCCL's calls report failures themselves, and the host
+        // queries the state from time to time. A query costs as much as a small call.
         context::not_forked()?;
         if !shared.ready.load(Ordering::Acquire) && !self.is_ready()? {
             return Err(Failure::invalid("the group is not open yet"));
@@ -348,7 +356,8 @@ impl Communicator {
         Ok((shared.nccl, Calls { handle: shared.handle(), _guard: guard }))
     }
 
-    /// Enqueues what `body` asks of the communicator, all of it together. The device's context is current.
+    /// Enqueues the calls that `body` makes, as a single NCCL group. The device's context is
+    /// current.
     pub fn together(
         &self,
         mut body: impl FnMut(&Nccl, Handle) -> (&'static str, Code),
@@ -371,7 +380,7 @@ impl Communicator {
         self.shared.settle("ncclGroupEnd", ended)
     }
 
-    /// Ends it, with what waits on the device.
+    /// Aborts the communicator, and its work that waits on the device.
     pub fn abort(&self) {
         let shared = &*self.shared;
         if context::forked() || shared.aborted.swap(true, Ordering::AcqRel) {
@@ -383,14 +392,14 @@ impl Communicator {
                 Err(TryLockError::WouldBlock) if Instant::now() < until => {
                     std::thread::sleep(Duration::from_millis(1));
                 }
-                // A thread that waits inside of NCCL returns when the communicator is ended.
+                // A thread that waits inside NCCL returns when the communicator is aborted.
                 _held => return shared.end(),
             }
         }
     }
 }
 
-/// The lock of a communicator's calls.
+/// The lock for calls of a communicator.
 struct Calls<'a> {
     handle: Handle,
     _guard: MutexGuard<'a, ()>,
@@ -403,11 +412,12 @@ impl Drop for Communicator {
             return;
         }
         if !self.is_ready().is_ok_and(|ready| ready) {
-            // The thread that opens it ends it, or the communicator has failed.
+            // The communicator has failed, or its opening thread ends it.
             return self.abort();
         }
-        // In a thread, since NCCL waits for the other ranks of the host, which may close theirs much later. Without one, as
-        // at the exit, it is left as it is.
+        // In a separate thread, because NCCL waits for the other ranks of the host, which may close
+        // theirs much later. If no thread can be started, as during the exit, the communicator is
+        // not closed.
         let shared = self.shared.clone();
         background::spawn_apart(move || shared.close());
     }

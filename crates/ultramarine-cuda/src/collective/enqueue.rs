@@ -1,9 +1,13 @@
-//! From commands to NCCL's calls.
+//! Converts commands to NCCL calls.
 //!
-//! NCCL has no 16-bit integers: they are combined as int32, and so modulo 2^16. It passes over NaN where it looks for the largest:
-//! floats go as integers of the same order, of which NaN's is the last. It has no complex numbers: their sums are those of two
-//! floats, and the largest is chosen among the gathered ones. A sum of bool is true if any is. Whatever is only moved goes as
-//! bytes.
+//! NCCL lacks some functions, which are replaced as follows:
+//! - NCCL has no 16-bit integers. They are converted to int32, and the result is taken modulo 2^16.
+//! - NCCL's maximum ignores NaN. Floats are converted to integers of the same order, in which NaN
+//!   comes last.
+//! - NCCL has no complex numbers. Their sums are sums of two floats, and the maximum is chosen
+//!   among the gathered numbers.
+//! - The sum of bools is true if any of them is true.
+//! - Elements that are only moved are sent as bytes.
 
 use super::helpers::On;
 use super::{Communicator, Helpers};
@@ -23,7 +27,7 @@ type Command<'a> = CollectiveRef<'a, Device>;
 #[derive(Clone, Copy)]
 struct Call {
     kind: u32,
-    /// `ncclDataType_t`, and how many of them.
+    /// `ncclDataType_t`, and the number of such elements.
     dtype: c_int,
     count: usize,
     reduction: c_int,
@@ -32,14 +36,14 @@ struct Call {
     output: u64,
 }
 
-/// A command with the memory that it takes besides its own.
+/// A command, and the scratch memory that it needs.
 struct Step<'a> {
     command: &'a Command<'a>,
     form: Form,
     input: u64,
     output: u64,
     call: Call,
-    /// Memory for inputs and outputs of NCCL's in place of the command's.
+    /// Scratch memory that replaces the command's input or output in NCCL's call.
     scratch: [Option<Buffer>; 2],
 }
 
@@ -66,16 +70,16 @@ fn sizes(command: &Command<'_>, ranks: u32) -> Result<(usize, usize)> {
     })
 }
 
-/// How a command's elements are for NCCL.
+/// The form of a command's elements in NCCL's call.
 #[derive(Clone, Copy, PartialEq)]
 enum Form {
-    /// As they are.
+    /// Unchanged.
     Own,
     /// Converted to int32.
     Wide,
     /// Unsigned integers of the same order.
     Keys,
-    /// Gathered, and chosen from.
+    /// Gathered, and then reduced by a kernel.
     Gathered,
 }
 
@@ -94,7 +98,8 @@ impl Form {
     }
 }
 
-/// `ncclDataType_t` of elements that are combined as they are, with how many of them an element has.
+/// Returns the `ncclDataType_t` for elements that are combined unchanged, and the number of such
+/// values per element.
 fn combined(dtype: Dtype) -> (c_int, usize) {
     match dtype {
         // Bools are 0 and 1.
@@ -113,7 +118,7 @@ fn combined(dtype: Dtype) -> (c_int, usize) {
 }
 
 impl<'a> Step<'a> {
-    /// Finds the memory of a command, and takes what it needs besides.
+    /// Finds the memory of a command, and allocates its scratch memory.
     fn of(
         (device, stream): On<'_>,
         command: &'a Command<'a>,
@@ -174,7 +179,7 @@ impl<'a> Step<'a> {
                 taken[1] = scratch((input_bytes as u64).saturating_mul(ranks.into()))?;
             }
             Form::Wide | Form::Keys => {
-                // Keys are of 4 bytes at least.
+                // Keys have at least 4 bytes.
                 let factor = 4_u64.div_ceil(command.dtype.bytes());
                 taken =
                     [scratch(input_bytes as u64 * factor)?, scratch(output_bytes as u64 * factor)?];
@@ -192,7 +197,7 @@ impl<'a> Step<'a> {
         Ok(Self { command, form, input, output, call, scratch: taken })
     }
 
-    /// Enqueues what comes before NCCL's call.
+    /// Enqueues the kernels before NCCL's call.
     fn before(&self, on: On<'_>, helpers: &Helpers) -> Result<()> {
         let (dtype, count) = (self.command.dtype, self.command.count);
         match self.form {
@@ -207,7 +212,7 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Enqueues what comes behind it.
+    /// Enqueues the kernels after NCCL's call.
     fn after(&self, on: On<'_>, helpers: &Helpers, ranks: u32) -> Result<()> {
         let (dtype, count) = (self.command.dtype, self.command.count);
         let places = (self.output, self.call.output);
@@ -217,7 +222,7 @@ impl<'a> Step<'a> {
                 helpers.choose(on, self.command.kind == kind::MAX, places, (count, ranks))
             }
             Form::Wide => {
-                // As many as the output has.
+                // The number of elements of the output.
                 let count = self.call.count as u64;
                 helpers.convert(on, (self.output, dtype), (self.call.output, Dtype::Int32), count)
             }
@@ -227,7 +232,7 @@ impl<'a> Step<'a> {
 }
 
 impl Call {
-    /// Hands it to NCCL.
+    /// Makes NCCL's call.
     fn enqueue(&self, nccl: &Nccl, comm: Handle, stream: &Stream) -> (&'static str, Code) {
         let (from, to) = (self.input as *mut c_void, self.output as *mut c_void);
         let (n, dtype, queue) = (self.count, self.dtype, stream.handle());
@@ -253,7 +258,7 @@ impl Call {
     }
 }
 
-/// The name of a command in errors.
+/// The name of a command, for errors.
 fn name(command: &Command<'_>) -> Arc<str> {
     let kind = match command.kind {
         kind::SUM => "all_sum",
@@ -267,7 +272,7 @@ fn name(command: &Command<'_>) -> Arc<str> {
     format!("{kind} of {}", command.dtype.name()).into()
 }
 
-/// Enqueues commands of a communicator, which begin together.
+/// Enqueues commands of a communicator as a single NCCL group.
 pub fn enqueue(
     device: &Device,
     stream: &Stream,
@@ -280,7 +285,7 @@ pub fn enqueue(
     let steps: Vec<Step<'_>> =
         commands.iter().map(|command| Step::of(on, command, place)).collect::<Result<_>>()?;
     let outcome = enqueue_steps(on, helpers, communicator, &steps, place.1);
-    // Also after a failure: what was enqueued until then uses it.
+    // Do this after a failure too, because the work enqueued so far uses the memory.
     for buffer in steps.into_iter().flat_map(|step| step.scratch).flatten() {
         buffer.give_in_order(stream.id());
     }

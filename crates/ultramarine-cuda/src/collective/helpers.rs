@@ -1,4 +1,5 @@
-//! Kernels beside NCCL's: conversions to dtypes that it has, and the order of complex numbers.
+//! Kernels around NCCL's: conversions to dtypes that NCCL supports, and the order of complex
+//! numbers.
 
 use crate::launch::{Device, Dtype, Grid, Job, launch};
 use crate::ops::{elementwise, headers};
@@ -20,7 +21,7 @@ const CHOOSES: &[&str] = &[
     include_str!("../../kernels/collective/choose.cuh"),
 ];
 
-/// The bits of a float dtype: infinity, and a NaN.
+/// The bits of a float dtype's infinity, and of a NaN.
 fn special(dtype: Dtype) -> (u64, u64) {
     match dtype {
         Dtype::Float16 => (0x7c00, 0x7e00),
@@ -30,7 +31,7 @@ fn special(dtype: Dtype) -> (u64, u64) {
     }
 }
 
-/// The unsigned types of a float dtype's bits and of its keys, which NCCL has.
+/// The unsigned types for a float dtype's bits, and for its keys. NCCL must support the second one.
 fn words(dtype: Dtype) -> (&'static str, &'static str) {
     match dtype.bytes() {
         2 => ("u16", "u32"),
@@ -39,21 +40,21 @@ fn words(dtype: Dtype) -> (&'static str, &'static str) {
     }
 }
 
-/// Enqueued kernels around a collective: the device, whose context is current, and the stream.
+/// The device, whose context is current, and the stream of the kernels around a collective.
 pub type On<'a> = (&'a Device, &'a Stream);
 
-/// The kernels of a device that run beside NCCL's collectives, compiled at their first use. See
-/// [`Kernels`].
+/// The kernels of a device that run before and after NCCL's collectives. They are compiled at their
+/// first use; see [`Kernels`].
 #[derive(Default)]
 pub struct Helpers {
     conversions: Kernels<(Dtype, Dtype)>,
-    /// By dtype, for the largest or not.
+    /// By dtype, and by whether the maximum is wanted.
     keys: Kernels<(Dtype, bool)>,
     floats: Kernels<Dtype>,
     choices: Kernels<bool>,
 }
 
-/// Work of a stream without tensors.
+/// Makes a job without tensors on a stream.
 fn job<'a>(device: &'a Device, stream: &'a Stream) -> Job<'a> {
     Job {
         device,
@@ -84,7 +85,7 @@ impl Helpers {
         launch!(&job(device, stream), &kernel, Grid::over(device, count, 4); to, from, count)
     }
 
-    /// Enqueues the keys of `count` floats at `from`, to `to`. The context is current.
+    /// Enqueues the conversion of `count` floats at `from` to keys at `to`. The context is current.
     pub fn keys(
         &self,
         (device, stream): On<'_>,
@@ -103,7 +104,7 @@ impl Helpers {
         launch!(&job(device, stream), &kernel, grid; to, from, count, infinity)
     }
 
-    /// Enqueues the floats of `count` keys at `from`, to `to`. The context is current.
+    /// Enqueues the conversion of `count` keys at `from` to floats at `to`. The context is current.
     pub fn floats(
         &self,
         (device, stream): On<'_>,
@@ -121,8 +122,8 @@ impl Helpers {
         launch!(&job(device, stream), &kernel, grid; to, from, count, nan)
     }
 
-    /// Enqueues the choice of the largest or smallest complex number of each of `count` places over the ranks. The context is
-    /// current.
+    /// Enqueues the choice of the largest or smallest complex number over the ranks, for each of
+    /// `count` elements. The context is current.
     pub fn choose(
         &self,
         (device, stream): On<'_>,

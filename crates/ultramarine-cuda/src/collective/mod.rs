@@ -1,6 +1,7 @@
-//! Collectives through NCCL: communicators, and from commands to its calls.
+//! Collectives by NCCL: communicators, and the conversion of commands to NCCL calls.
 //!
-//! NCCL enqueues on the backend's own streams. It reads its own environment (`NCCL_...`), of which nothing is changed here.
+//! NCCL enqueues its work on the backend's own streams. It reads its own environment variables
+//! (`NCCL_...`), which the backend does not change.
 
 mod communicator;
 mod enqueue;

@@ -1,9 +1,9 @@
-//! Errors of the driver as failures of the contract, with the operation that caused them and a
+//! Converts errors of the driver to failures of the ABI, with the operation that caused them and a
 //! remedy.
 //!
-//! A fault of a kernel is told by whatever call comes next, and by all after it: the context is
-//! lost. The first such code that any call gives is noted with the context ([`crate::context`]),
-//! with the operations that may have caused it.
+//! A kernel's fault is reported by the next call of the driver, whatever it is, and by all later
+//! calls, because the context is lost. The first such code is recorded with the context
+//! ([`crate::context`]), together with the operations that may have caused the fault.
 
 use crate::context;
 use crate::sys::driver::{Code, Driver, code};
@@ -11,7 +11,7 @@ use core::ffi::{CStr, c_char};
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::status;
 
-/// The driver's words for a code, by one of its two functions.
+/// Returns the driver's text for a code, by one of the driver's two functions.
 fn say(function: unsafe extern "C" fn(Code, *mut *const c_char) -> Code, of: Code) -> String {
     let mut text = std::ptr::null();
     // SAFETY: the place is valid; the driver gives NULL or a static text.
@@ -24,13 +24,13 @@ fn say(function: unsafe extern "C" fn(Code, *mut *const c_char) -> Code, of: Cod
     }
 }
 
-/// True for codes after which the context can never be used again.
+/// Returns true for codes after which the context can never be used again.
 pub fn is_sticky(result: Code) -> bool {
     code::STICKY.contains(&result)
 }
 
-/// The failure of a call, with its name and the driver's own words. Out of memory has a code of
-/// its own in the contract. A code that says that the context is lost is noted.
+/// Makes the failure of a call, with the call's name and the driver's text. An out-of-memory error
+/// gets the ABI's own code. If the code means that the context is lost, this is recorded.
 #[cold]
 pub fn of(driver: &'static Driver, call: &str, result: Code) -> Failure {
     let name = say(driver.error_name, result);
@@ -45,17 +45,17 @@ pub fn of(driver: &'static Driver, call: &str, result: Code) -> Failure {
     }
 }
 
-/// A call's code as a result.
+/// Converts a call's code to a result.
 #[inline]
 pub fn check(driver: &'static Driver, call: &str, result: Code) -> Result<()> {
     if result == code::SUCCESS { Ok(()) } else { Err(of(driver, call, result)) }
 }
 
-/// A call by a function of the driver's table: `cuda!(driver.memory_free(address))`. The caller
-/// has made the device's context current, where the function wants one.
+/// Calls a function of the driver's table: `cuda!(driver.memory_free(address))`. If the function
+/// needs a context, the caller has made the device's context current.
 ///
 /// # Safety
-/// As the driver's documentation has it, at each use.
+/// The requirements in the driver's documentation of the function.
 macro_rules! cuda {
     ($driver:ident . $function:ident ( $($argument:expr),* $(,)? )) => {
         $crate::context::failure::check(

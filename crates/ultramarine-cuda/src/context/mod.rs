@@ -1,5 +1,5 @@
-//! A device's primary context, which is the one that the CUDA runtime and other libraries use,
-//! and what becomes of it: a fault of any kernel loses it for good.
+//! A device's primary context, which the CUDA runtime and other libraries use too. A fault of any
+//! kernel makes the context unusable for the rest of the process.
 
 pub mod failure;
 mod properties;
@@ -22,13 +22,13 @@ const TIMING: u32 = 0;
 /// `CU_EVENT_DISABLE_TIMING`.
 const DISABLE_TIMING: u32 = 2;
 
-/// Events of the driver that are kept for reuse at most.
+/// Limit on the driver's events that are kept for reuse.
 const SPARE_EVENTS: usize = 4096;
 
 /// True in a forked child of the process that initialised the driver.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
-/// Has a fork noted, which the driver does not survive.
+/// Registers a fork handler, because the driver does not work in a forked child.
 fn watch_forks() {
     #[cfg(unix)]
     {
@@ -69,10 +69,10 @@ pub fn not_forked() -> Result<()> {
     }
 }
 
-/// The state of a context, shared by all that retain it.
+/// The state of a context. All retained contexts of the device share it.
 struct ContextState {
     handle: usize,
-    /// Why it is lost.
+    /// The reason why the context is lost.
     lost: OnceLock<String>,
     /// Submission logs of its streams.
     logs: Mutex<Vec<Weak<SubmissionLog>>>,
@@ -117,7 +117,7 @@ impl ContextState {
     }
 }
 
-/// The thread's context is lost: notes why, and says so.
+/// Records that the thread's context is lost, with the reason, and returns the failure.
 #[cold]
 pub fn lose_current(driver: &'static Driver, what: &str) -> Failure {
     let mut current = std::ptr::null_mut();
@@ -130,8 +130,8 @@ pub fn lose_current(driver: &'static Driver, what: &str) -> Failure {
     }
 }
 
-/// True if every command is waited for (`ULTRAMARINE_CUDA_BLOCKING=1`), so that an error names
-/// the one that failed.
+/// Returns true if the host waits for every command (`ULTRAMARINE_CUDA_BLOCKING=1`), so that an
+/// error names the command that failed.
 pub fn blocking() -> bool {
     static BLOCKING: OnceLock<bool> = OnceLock::new();
     *BLOCKING.get_or_init(|| {
@@ -139,17 +139,17 @@ pub fn blocking() -> bool {
     })
 }
 
-/// A retained primary context. Every call of the driver needs it current: [`Context::enter`] makes
-/// it so for a scope. A fault of any kernel loses the context for good, and all later calls fail
-/// with an error that names the operations that may have caused it ([`submission_log`]).
+/// A retained primary context. Calls of the driver need it to be current, which [`Context::enter`]
+/// ensures for a scope. After a kernel's fault, the context is lost, and all later calls fail with
+/// an error that names the operations that may have caused the fault ([`submission_log`]).
 pub struct Context {
     driver: &'static Driver,
     handle: ContextHandle,
     ordinal: Ordinal,
     state: Arc<ContextState>,
-    /// Events that can be used again.
+    /// Events for reuse.
     events: Mutex<Vec<EventHandle>>,
-    /// Likewise of those that note the time.
+    /// Events with timestamps, for reuse.
     timed_events: Mutex<Vec<EventHandle>>,
     pub(crate) wait_values: wait_values::WaitValues,
 }
@@ -182,7 +182,7 @@ impl Context {
         self.driver
     }
 
-    /// Fails in a forked child, and once the context is lost.
+    /// Fails in a forked child, or if the context is lost.
     #[inline]
     pub fn usable(&self) -> Result<()> {
         match self.state.lost.get() {
@@ -191,9 +191,9 @@ impl Context {
         }
     }
 
-    /// Makes it the calling thread's context until the result is dropped; then the thread has
-    /// the one that it had, which may be another library's choice of device. Fails where the
-    /// context is not [`Context::usable`].
+    /// Makes it the calling thread's context until the result is dropped. Then the thread gets its
+    /// former context back, which another library may have chosen. Fails if the context is not
+    /// [`Context::usable`].
     #[inline]
     pub fn enter(&self) -> Result<Entered> {
         self.usable()?;
@@ -210,7 +210,8 @@ impl Context {
         Ok(Entered { driver, pushed: true, _relaxed })
     }
 
-    /// Has what was submitted to a stream named when the context is lost.
+    /// Registers a stream's log, so that errors name the stream's operations when the context is
+    /// lost.
     pub fn watch(&self, log: &Arc<SubmissionLog>) {
         let mut logs = lock(&self.state.logs);
         if logs.len() == logs.capacity() {
@@ -219,12 +220,12 @@ impl Context {
         logs.push(Arc::downgrade(log));
     }
 
-    /// An event for an order. The context is current.
+    /// Takes an event without a timestamp. The context is current.
     pub(crate) fn take_event(&self) -> Result<EventHandle> {
         self.take(&self.events, DISABLE_TIMING)
     }
 
-    /// An event that notes the time. The context is current.
+    /// Takes an event with a timestamp. The context is current.
     pub(crate) fn take_timed_event(&self) -> Result<EventHandle> {
         self.take(&self.timed_events, TIMING)
     }
@@ -239,12 +240,12 @@ impl Context {
         Ok(event)
     }
 
-    /// Takes an event back that nobody waits for.
+    /// Takes an event back. Nothing waits for it any more.
     pub(crate) fn give_event(&self, event: EventHandle) {
         self.give(&self.events, event);
     }
 
-    /// Takes an event back whose time nobody asks for.
+    /// Takes an event with a timestamp back. Its time is no longer needed.
     pub(crate) fn give_timed_event(&self, event: EventHandle) {
         self.give(&self.timed_events, event);
     }
@@ -283,8 +284,9 @@ impl Drop for Context {
 /// `CU_STREAM_CAPTURE_MODE_RELAXED`.
 const RELAXED: c_int = 2;
 
-/// Until this is dropped, calls of the thread do not break a graph that somebody captures: ours are
-/// on streams that are not captured, and ask of events and memory what is refused otherwise.
+/// Until it is dropped, calls of the thread do not break a graph that another library is capturing.
+/// The backend's streams are not captured, but its queries of events and memory would otherwise be
+/// refused.
 struct Relaxed {
     driver: &'static Driver,
     former: c_int,

@@ -1,4 +1,4 @@
-//! Device properties, as the driver reports them before there is a context.
+//! Device properties, which the driver reports without a context.
 
 use crate::context::failure::cuda;
 use crate::sys::driver::{Driver, Ordinal, attribute, version_text};
@@ -25,12 +25,13 @@ pub struct DeviceProperties {
     pub shared_per_block: u32,
     pub shared_optin: u32,
     pub l2_bytes: u64,
-    /// CUDA version of the driver, as it counts.
+    /// CUDA version of the driver, in the driver's notation.
     pub driver_version: c_int,
 }
 
 impl DeviceProperties {
-    /// Returns true if a kernel may begin before the one before it has ended (programmatic dependent launch).
+    /// Returns true if a kernel may begin before the previous kernel has ended (programmatic
+    /// dependent launch).
     pub fn starts_early(&self) -> bool {
         self.major >= 9
     }
@@ -89,12 +90,12 @@ impl DeviceProperties {
         )
     }
 
-    /// True if four warps can drive tensor cores together (PTX's `wgmma`).
+    /// Returns true if four warps can use tensor cores together (PTX's `wgmma`).
     pub fn has_warpgroups(&self) -> bool {
         (self.major, self.minor) == (9, 0)
     }
 
-    /// Threads that the device runs at once.
+    /// Returns the number of threads that the device runs at once.
     pub fn parallelism(&self) -> u64 {
         u64::from(self.multiprocessors) * u64::from(self.threads_per_multiprocessor)
     }

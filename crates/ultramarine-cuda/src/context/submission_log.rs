@@ -1,22 +1,22 @@
-//! The submission log: operations that streams were given lately. A later call reports a fault, and the
-//! log attributes it.
+//! The submission log: the operations that were recently submitted to streams. If a later call
+//! reports a fault, the log provides the operations that may have caused it.
 
 use crate::context::lock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Names that a stream's log keeps.
+/// Limit on the names in a stream's log.
 const KEPT: usize = 512;
-/// Names that an error has at most, behind the first.
+/// Limit on the names that an error lists after the first.
 const NAMED: usize = 4;
 
 /// The names of the operations that were submitted to one stream last. Faults of kernels are
 /// reported by later calls, so errors list the operations that had not completed.
 #[derive(Default)]
 pub struct SubmissionLog {
-    /// The last [`KEPT`] names, number `n` at place `n % KEPT`; and how many there were.
+    /// The last [`KEPT`] names (number `n` at index `n % KEPT`), and the number of all operations.
     names: Mutex<(Vec<Arc<str>>, u64)>,
-    /// So many are known to be done.
+    /// Number of operations that are known to be complete.
     done: AtomicU64,
 }
 
@@ -35,18 +35,18 @@ impl SubmissionLog {
         }
     }
 
-    /// How many were submitted.
+    /// Returns the number of submitted operations.
     pub fn count(&self) -> u64 {
         lock(&self.names).1
     }
 
-    /// The first `count` are done.
+    /// Notes that the first `count` operations are complete.
     pub fn finished(&self, count: u64) {
         self.done.fetch_max(count, Ordering::Relaxed);
     }
 
-    /// The operations that are not known to be done, the oldest first, and how many of the
-    /// oldest have no name any more.
+    /// Returns the operations that are not known to be complete, the oldest first, and the number
+    /// of still older ones whose names were dropped.
     fn unfinished(&self) -> (Vec<Arc<str>>, u64) {
         let names = lock(&self.names);
         let (ring, count) = &*names;
@@ -57,7 +57,8 @@ impl SubmissionLog {
     }
 }
 
-/// ", in softmax of float32 or one of the 3 operations after it (...)": what may have failed.
+/// Describes the operations that may have failed: ", in softmax of float32 or one of the 3
+/// operations after it (...)".
 pub fn describe(logs: &[Arc<SubmissionLog>]) -> String {
     let mut said = Vec::new();
     for (names, forgotten) in logs.iter().map(|log| log.unfinished()) {

@@ -1,4 +1,4 @@
-//! Wait values: words in pinned memory that streams wait for (`cuStreamWaitValue32`).
+//! Wait values: words in pinned memory that streams can wait for (`cuStreamWaitValue32`).
 
 use super::failure::{self, cuda};
 use super::{Context, lock};
@@ -7,8 +7,7 @@ use core::ffi::c_void;
 use std::sync::Mutex;
 use ultramarine_abi::helper::Result;
 
-/// A word that a stream waits for. Words are used again and again: each use waits for the next
-/// higher ticket.
+/// A word that a stream waits for. Words are reused: each use waits for the next higher ticket.
 pub(crate) struct WaitValue {
     pub word: *mut u32,
     pub address: Address,
@@ -18,7 +17,7 @@ pub(crate) struct WaitValue {
 // SAFETY: the word is written whole, by the device or when nothing else does.
 unsafe impl Send for WaitValue {}
 
-/// A word that was given out, free again when the event behind the wait is done.
+/// A used word. It can be reused when the event after the wait is complete.
 struct Spent {
     word: *mut u32,
     address: Address,
@@ -35,7 +34,7 @@ pub(crate) struct WaitValues {
 #[derive(Default)]
 struct State {
     pages: Vec<*mut c_void>,
-    /// Words that nobody waits for, by what was last written to them.
+    /// Words that no stream waits for, with the last written value.
     free: Vec<(*mut u32, Address, u32)>,
     spent: Vec<Spent>,
 }
@@ -76,8 +75,8 @@ impl State {
 }
 
 impl WaitValues {
-    /// Has the stream wait for a word, which is returned; `None` where the driver has no such
-    /// waits. The context is current.
+    /// Makes the stream wait for a word, and returns the word. `None` if the driver does not
+    /// support such waits. The context is current.
     pub(crate) fn wait(
         &self,
         context: &Context,

@@ -1,9 +1,9 @@
-//! `ultramarine.memory/1`: memory of other libraries as buffers, buffers for them, and waits for
-//! their streams and for ours.
+//! `ultramarine.memory/1`: buffers over foreign memory, exports of buffers, and waits between
+//! foreign streams and the backend's.
 //!
-//! Device memory, managed memory and pinned host memory are what CUDA knows the address of. Other
-//! host memory is taken only where the device computes in it at its full speed, which are devices
-//! that share the host's memory; elsewhere a copy is better than reads across the bus.
+//! CUDA knows the addresses of device memory, managed memory and pinned host memory. Other host
+//! memory is accepted only on devices that share the host's memory and compute in it at full speed.
+//! On all other devices, a copy is faster than reads across the bus.
 
 use crate::context;
 use crate::context::failure::{self, cuda};
@@ -25,7 +25,7 @@ pub fn table() -> &'static MemoryInterface {
     static TABLE: OnceLock<MemoryInterface> = OnceLock::new();
     TABLE.get_or_init(|| MemoryInterface {
         size: size_of::<MemoryInterface>() as u32,
-        // One table for all devices: it promises what each of them can.
+        // One table serves all devices, so it promises only what each of them supports.
         imports: 1 << kind::DEVICE_POINTER | u32::from(share_host_memory()) << kind::HOST,
         exports: 1 << kind::DEVICE_POINTER,
         flags: 0,
@@ -34,13 +34,13 @@ pub fn table() -> &'static MemoryInterface {
         wait_foreign: Some(wait_foreign),
         native_stream: Some(native_stream),
         signal_foreign: Some(signal_foreign),
-        // The driver does not count streams.
+        // The driver does not count references to streams.
         retain_foreign: None,
         release_foreign: None,
     })
 }
 
-/// True if a device has an attribute.
+/// Returns true if a device has an attribute.
 fn says(ordinal: c_int, which: c_int) -> bool {
     let mut value = 0;
     // SAFETY: the place is valid.
@@ -49,7 +49,8 @@ fn says(ordinal: c_int, which: c_int) -> bool {
     })
 }
 
-/// True if a device computes in all of the host's memory, which is its own.
+/// Returns true if a device can use all host memory at full speed, because it is the device's own
+/// memory.
 fn shares_host_memory(ordinal: c_int) -> bool {
     says(ordinal, attribute::INTEGRATED) && says(ordinal, attribute::PAGEABLE_MEMORY_ACCESS)
 }
@@ -73,7 +74,7 @@ mod pointer {
 /// `CU_MEMORYTYPE_HOST`.
 const HOST_MEMORY: c_uint = 1;
 
-/// An attribute of an address: `None` if it is no memory of CUDA's.
+/// Queries an attribute of an address. `None` if it is not CUDA memory.
 fn ask<T: Default>(device: &Device, address: u64, which: c_int) -> Option<T> {
     let mut value = T::default();
     // SAFETY: the place has the size that the attribute has.
@@ -100,7 +101,7 @@ fn seen(device: &Device, address: u64, kind: u32) -> Result<u64> {
         });
     };
     if memory == HOST_MEMORY {
-        // Pinned: the device may have another address for it.
+        // The memory is pinned, and the device may use another address for it.
         return ask::<u64>(device, address, pointer::DEVICE_POINTER).ok_or_else(|| {
             Failure::invalid(format!(
                 "the host memory at {address:#x} is pinned, but not mapped for the device. Copy it to the device"
@@ -116,8 +117,8 @@ fn seen(device: &Device, address: u64, kind: u32) -> Result<u64> {
     }
 }
 
-// The functions below are the interface's; their safety is the contract's: handles are those that
-// the backend gave, places are NULL or writable, structs say their sizes.
+// The safety of the functions below follows from the ABI: handles are those that the backend
+// returned, places are NULL or writable, and structs contain their sizes.
 
 unsafe extern "C" fn import(
     device: *mut c_void,
@@ -202,9 +203,9 @@ unsafe extern "C" fn native_stream(device: *mut c_void, stream: *mut c_void) -> 
 /// `CU_STREAM_LEGACY`.
 const LEGACY: u64 = 1;
 
-/// Somebody else's stream: one of the device's context, or a number that DLPack gives a meaning
-/// to, which are the driver's own names (`CU_STREAM_LEGACY`, `CU_STREAM_PER_THREAD`). The context
-/// is current.
+/// Checks a foreign stream: a stream of the device's context, or one of the numbers with a meaning
+/// in DLPack, which are the driver's own constants (`CU_STREAM_LEGACY`, `CU_STREAM_PER_THREAD`).
+/// The context is current.
 fn foreign_stream(device: &Device, foreign: u64) -> Result<StreamHandle> {
     if foreign == 0 {
         return Err(Failure::invalid(
@@ -243,7 +244,7 @@ unsafe extern "C" fn wait_foreign(
         with_device::<Device>(device, error, |device| {
             let _entered = device.enter()?;
             let ours = stream.cast::<Stream>().as_ref().unwrap_or(&device.default_stream);
-            // As a native handle, which tables of DLPack's exchange API give, 0 is the legacy
+            // As a native handle, which tables of DLPack's exchange API contain, 0 means the legacy
             // default stream.
             let theirs = foreign_stream(device, if foreign == 0 { LEGACY } else { foreign })?;
             if theirs == ours.handle() {
@@ -252,7 +253,7 @@ unsafe extern "C" fn wait_foreign(
             let (driver, event) = (device.driver, device.context.take_event()?);
             let waits = cuda!(driver.event_record(event, theirs))
                 .and_then(|()| cuda!(driver.stream_wait_event(ours.handle(), event, 0)));
-            // Waiters depend on the work before the record only, so the event can be reused.
+            // Waiters depend only on the work before the record, so the event can be reused.
             device.context.give_event(event);
             waits
         })

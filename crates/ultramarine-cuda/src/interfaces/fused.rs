@@ -7,7 +7,7 @@ use ultramarine_abi::fused::{self, AnchoredInterface, FusedInterface};
 use ultramarine_abi::helper::{Failure, InterfaceRef, Result, give, with_device};
 use ultramarine_abi::{Error, Status, TensorDesc, read_sized};
 
-/// The interface, if programs are taken.
+/// The interface, if programs are supported.
 pub fn interface() -> Option<InterfaceRef> {
     static TABLE: FusedInterface = FusedInterface {
         size: size_of::<FusedInterface>() as u32,
@@ -67,7 +67,8 @@ unsafe extern "C" fn prepare_anchored(
 /// The plan of a program.
 ///
 /// # Safety
-/// The program's lists are as long as it says, and there are as many descriptions as it and its anchor have tensors.
+/// The program's lists have the lengths that it says, and there is a description for each tensor of
+/// the program and its anchor.
 unsafe fn made(
     device: &Device,
     given: &fused::Program,

@@ -1,4 +1,4 @@
-//! `ultramarine.about/1`: the libraries that were found on this machine, for people.
+//! `ultramarine.about/1`: a readable list of the libraries that were found on this machine.
 
 use crate::sys::find::{self, Kind};
 use crate::sys::{cudnn, driver, nccl};
@@ -26,7 +26,7 @@ unsafe extern "C" fn describe(_backend: *mut c_void, text: *mut c_char, room: u6
 /// A function that reads the version of a library.
 type Version = fn(&Library) -> Option<String>;
 
-/// The libraries: the name of each for people, a function of it, and its version.
+/// The libraries: readable name, a function that the library has, and its version.
 const LIBRARIES: [(Kind, &str, &str, Version); 9] = [
     (Kind::Driver, "driver", "cuInit", driver_version),
     (Kind::Nvrtc, "NVRTC", "nvrtcVersion", nvrtc_version),
@@ -58,7 +58,7 @@ fn cublas_version(library: &Library) -> Option<String> {
     type Function = unsafe extern "C" fn() -> usize;
     // SAFETY: cuBLASLt's function of that name has this type and no preconditions.
     let version = unsafe { library.get::<Function>("cublasLtGetVersion").ok()?() };
-    // 120304 is 12.3.4; 11 and older counted by thousands, which are not supported.
+    // 120304 means 12.3.4. CUDA 11 and older use another notation, and are not supported.
     Some(format!("{}.{}", version / 10_000, version / 100 % 100))
 }
 
@@ -67,7 +67,7 @@ fn cufft_version(library: &Library) -> Option<String> {
     let mut version = 0;
     // SAFETY: cuFFT's function of that name has this type; the place is valid.
     let code = unsafe { library.get::<Function>("cufftGetVersion").ok()?(&mut version) };
-    // 11304 is 11.3.4.
+    // 11304 means 11.3.4.
     (code == 0).then(|| format!("{}.{}", version / 1000, version / 100 % 10))
 }
 

@@ -1,4 +1,4 @@
-//! `ultramarine.peer/1`: copies between buffers of two devices, or of one, without the host.
+//! `ultramarine.peer/1`: copies between buffers of two devices, or of one device, without the host.
 
 use crate::context::failure::cuda;
 use crate::context::lock;
@@ -16,11 +16,11 @@ use ultramarine_abi::{Error, Status};
 pub static TABLE: PeerInterface =
     PeerInterface { size: size_of::<PeerInterface>() as u32, flags: 0, copy: Some(copy) };
 
-/// Lets the target's context reach the source's memory, where the devices can: copies then go
-/// from one to the other. Else the driver takes them through the host. The target's context is
+/// Gives the target's context access to the source's memory, if the devices support this, so that
+/// copies are direct. Otherwise the driver copies through the host. The target's context is
 /// current.
 fn enable_peer_access(target: &Device, source: &Device) {
-    /// Pairs of contexts that were seen to.
+    /// Pairs of contexts that were handled already.
     static SEEN: Mutex<Vec<[usize; 2]>> = Mutex::new(Vec::new());
     let pair = [target.context.handle() as usize, source.context.handle() as usize];
     let mut seen = lock(&SEEN);
@@ -34,13 +34,14 @@ fn enable_peer_access(target: &Device, source: &Device) {
         let (to, from) = (target.properties.ordinal, source.properties.ordinal);
         let asked = (driver.can_access_peer)(&mut can, to, from);
         if asked == code::SUCCESS && can != 0 {
-            // Another library may have done so; where it fails, copies take the longer way.
+            // Ignore the result: another library may have enabled access, and without access,
+            // copies go through the host.
             (driver.enable_peer)(source.context.handle(), 0);
         }
     }
 }
 
-/// The interface's function; its safety is the contract's.
+/// The interface's function. Its safety follows from the ABI.
 #[allow(clippy::too_many_arguments, reason = "the contract has it so")]
 unsafe extern "C" fn copy(
     target_device: *mut c_void,

@@ -1,6 +1,6 @@
-//! `ultramarine.replay/2`: recordings are graphs of the driver, made at the first replay, when their memory is
-//! known. A replay gives new parameters to the nodes of the commands that changed, and makes the graph anew
-//! where they do not fit.
+//! `ultramarine.replay/2`: recordings are graphs of the driver. A graph is made at the first
+//! replay, when its memory is known. A replay gives new parameters to the nodes of the commands
+//! that changed, and makes the graph again if the parameters do not fit.
 
 use crate::context::{self, Context};
 use crate::graph::{Graph, Node, Writer};
@@ -16,25 +16,25 @@ use ultramarine_abi::interface::replay::ReplayInterface;
 /// The interface.
 pub static TABLE: ReplayInterface = replay_table::<Device>();
 
-/// Operations that the name of a recording has at most.
+/// Limit on the operations in the name of a recording.
 const NAMED: usize = 4;
 
-/// A recording of commands. The first replay makes its [`Graph`], later ones change it and launch
-/// it.
+/// A recording of commands. The first replay makes its [`Graph`], and later replays change and
+/// launch it.
 pub struct Recording {
     /// Its name in errors.
     name: Arc<str>,
     graph: Option<Drawn>,
-    /// Graphs that may still run, each until an event.
+    /// Graphs that may still be running, each with the event after which it can be destroyed.
     retired: Vec<Retired>,
 }
 
-/// A graph with the nodes of each command.
+/// A graph, and the nodes of each command.
 struct Drawn {
     graph: Graph,
-    /// Those of commands that run together are the first one's.
+    /// If several commands run together, the nodes belong to the first of them.
     nodes: Vec<Vec<Node>>,
-    /// The commands that each one runs together with.
+    /// For each command, the range of commands that it runs together with.
     together: Vec<Range<usize>>,
 }
 
@@ -86,7 +86,7 @@ fn listed<'a>(
     range.clone().map(|i| commands.command(i)).collect()
 }
 
-/// The commands behind each other that run as one launch, for each of them.
+/// Returns, for each command, the range of consecutive commands that run as one launch.
 fn together(device: &Device, commands: &RecordedCommands<Device>) -> Result<Vec<Range<usize>>> {
     let mut all: Vec<Range<usize>> = Vec::with_capacity(commands.len());
     let mut start = 0;
@@ -119,7 +119,7 @@ fn together(device: &Device, commands: &RecordedCommands<Device>) -> Result<Vec<
     Ok(all)
 }
 
-/// Enqueues commands that run together, or one.
+/// Enqueues a command, or several commands that run together.
 fn record(
     device: &Device,
     commands: &RecordedCommands<Device>,
@@ -159,7 +159,7 @@ fn draw(device: &Device, commands: &RecordedCommands<Device>) -> Result<Drawn> {
 }
 
 impl Drawn {
-    /// Changes the nodes of commands that changed; whether they fit.
+    /// Changes the nodes of commands that changed. Returns false if they do not fit.
     fn change(&self, device: &Device, commands: &RecordedCommands<Device>) -> Result<bool> {
         let mut last = None;
         for i in commands.changed() {
@@ -179,7 +179,7 @@ impl Drawn {
         Ok(true)
     }
 
-    /// Returns true if commands may still run together, with the memory that they have now.
+    /// Returns true if commands can still run together with their current memory.
     fn are_apart(
         &self,
         device: &Device,
@@ -204,7 +204,8 @@ impl Drawn {
 }
 
 impl Recording {
-    /// Keeps a graph until the stream has passed what it was given, which its last launch is before.
+    /// Keeps a graph until the stream has completed the work submitted so far, which includes the
+    /// graph's last launch.
     fn retire(&mut self, device: &Device, stream: &Stream, drawn: Drawn) -> Result<()> {
         self.retired.retain(|retired| !retired.is_over());
         let (driver, over) = (device.driver, device.context.take_event()?);

@@ -1,7 +1,7 @@
-//! Counts of memory, and its limits.
+//! Counters of memory, and limits.
 //!
-//! The memory limit is firm for buffers; memory kept for reuse gives way to it.
-//! The limit of pinned memory is that of [`crate::streams::Staging`].
+//! The memory limit is strict for buffers; memory that is kept for reuse is freed to satisfy it.
+//! The limit on pinned memory applies to [`crate::streams::Staging`].
 
 use crate::launch::Device;
 use core::ffi::c_void;
@@ -23,8 +23,8 @@ pub static TABLE: StatisticsInterface = StatisticsInterface {
     clear_cache: Some(clear_cache),
 };
 
-// The functions below are the interface's; their safety is the contract's: devices are those that
-// the backend gave, places are NULL or writable.
+// The safety of the functions below follows from the ABI: devices are those that the backend
+// returned, and places are NULL or writable.
 
 unsafe extern "C" fn read(
     device: *mut c_void,

@@ -1,5 +1,5 @@
-//! `ultramarine.timing/1`: events of the driver that note the time, and ranges of NVTX, which Nsight
-//! shows. Where NVTX is not installed ranges are nothing.
+//! `ultramarine.timing/1`: the driver's events with timestamps, and NVTX ranges, which Nsight
+//! displays. If NVTX is not installed, ranges do nothing.
 
 use crate::context;
 use crate::launch::Device;
@@ -22,8 +22,8 @@ pub static TABLE: TimingInterface = TimingInterface {
     range_pop: Some(range_pop),
 };
 
-// The safety of the functions below is the contract's: handles are this backend's, places NULL or
-// writable, names NUL-terminated.
+// The safety of the functions below follows from the ABI: handles are this backend's, places are
+// NULL or writable, and names are NUL-terminated.
 
 unsafe extern "C" fn mark(
     device: *mut c_void,

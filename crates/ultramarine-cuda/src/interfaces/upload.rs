@@ -1,4 +1,4 @@
-//! `ultramarine.upload/1`: pinned memory that the host fills.
+//! `ultramarine.upload/1`: pinned memory that the host writes to.
 
 use crate::context;
 use crate::launch::Device;
@@ -31,7 +31,7 @@ impl Lender for Device {
     }
 
     fn take_back(&self, piece: Piece) {
-        // In a forked process the driver is the parent's.
+        // In a forked child, the driver belongs to the parent.
         if !context::forked() {
             self.staging.take_back(piece);
         }

@@ -1,5 +1,5 @@
-//! An open device: the [`Device`] owns its context, memory, kernels, streams and libraries, in the
-//! order in which they may be dropped.
+//! An open device: the [`Device`] owns its context, memory, kernels, streams and libraries. The
+//! order of its fields is the order in which they are dropped.
 
 use crate::context::{Context, DeviceProperties, Entered};
 use crate::graph::Capture;
@@ -12,8 +12,8 @@ use std::any::Any;
 use std::sync::{Arc, OnceLock};
 use ultramarine_abi::helper::{Host, Result};
 
-/// An open device: its context, memory, kernels and libraries. The host holds it by a handle, and
-/// all plans, streams and buffers belong to it.
+/// An open device: its context, memory, kernels and libraries. The host has a handle to it. All
+/// plans, streams and buffers belong to a device.
 pub struct Device {
     /// The host's functions.
     pub host: Host,
@@ -23,23 +23,23 @@ pub struct Device {
     pub properties: DeviceProperties,
     /// Kernels.
     pub programs: Programs,
-    /// A library that an operation opens at its first use, of the operation's own type.
+    /// A library that an operation opens at its first use. The type is private to the operation.
     pub library: OnceLock<Box<dyn Any + Send + Sync>>,
-    /// Likewise, for decompositions of matrices.
+    /// The libraries for matrix decompositions.
     pub solvers: OnceLock<Box<dyn Any + Send + Sync>>,
-    /// Likewise, for convolutions and attention.
+    /// The library for convolutions and attention.
     pub networks: OnceLock<Box<dyn Any + Send + Sync>>,
-    /// For what comes without a stream.
+    /// The stream for work without a stream.
     pub default_stream: Stream,
     /// Pinned memory for copies.
     pub staging: Staging,
-    /// For calls of libraries in recordings.
+    /// The stream for capturing library calls in recordings.
     pub capture: Capture,
     /// Times of streams.
     pub clock: Clock,
     /// Memory.
     pub allocator: Arc<Allocator>,
-    /// Last, because all above need it to be dropped.
+    /// The last field, because all others need the context when they are dropped.
     pub context: Arc<Context>,
 }
 
@@ -67,13 +67,13 @@ impl Device {
         })
     }
 
-    /// Makes the device's context the thread's for as long as the result lives.
+    /// Makes the device's context current in this thread while the result lives.
     #[inline]
     pub fn enter(&self) -> Result<Entered> {
         self.context.enter()
     }
 
-    /// The stream, or the device's own where none is given.
+    /// Returns the given stream, or the device's default stream if none is given.
     pub fn stream_or_default<'a>(&'a self, stream: Option<&'a Stream>) -> &'a Stream {
         stream.unwrap_or(&self.default_stream)
     }

@@ -1,5 +1,5 @@
-//! A command while it is enqueued. [`Job`] has its tensors as kernels address them, its scalars,
-//! its workspace and its stream. The families in [`crate::ops`] launch their kernels by it.
+//! A command during its submission. A [`Job`] has its tensors in the form for kernels, its scalars,
+//! its workspace and its stream. The families in [`crate::ops`] launch their kernels through it.
 
 use super::{Device, View};
 use crate::context::failure::{self, cuda};
@@ -12,19 +12,20 @@ use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 use ultramarine_abi::helper::{CommandRef, Failure, Result};
 
-/// Tensors of a command. As many as most commands have lie on the stack: allocations cost a launch a twentieth each.
+/// Tensors of a command. Up to four, which is usually enough, are stored inline, because each
+/// allocation costs a twentieth of a launch.
 pub type Views<'a> = SmallVec<[View<'a>; 4]>;
 
-/// A command while it is enqueued: its tensors and scalars as kernels address them, and where it
-/// runs. [`Work::run`] gets it.
+/// A command during its submission: its tensors and scalars in the form for kernels, and its
+/// destination. [`Work::run`] gets it.
 ///
 /// [`Work::run`]: super::Work::run
 pub struct Job<'a> {
     /// The device, whose context is current.
     pub device: &'a Device,
-    /// The stream; `None` while the workspace is asked for.
+    /// The stream. `None` while the size of the workspace is queried.
     pub stream: Option<&'a Stream>,
-    /// The graph that launches go to, in place of the stream.
+    /// The graph that receives the launches instead of the stream.
     pub graph: Option<&'a Writer<'a>>,
     /// Inputs.
     pub inputs: Views<'a>,
@@ -64,7 +65,8 @@ impl<'a> Job<'a> {
         })
     }
 
-    /// Returns true if two commands may run at the same time: neither writes what the other one reads or writes.
+    /// Returns true if two commands may run at the same time, because neither writes memory that
+    /// the other one reads or writes.
     pub fn is_apart(&self, other: &Job<'_>) -> bool {
         let meet = |a: &View<'_>, b: &View<'_>| {
             let (a, b) = (a.range(), b.range());
@@ -76,14 +78,14 @@ impl<'a> Job<'a> {
         !writes(self, other) && !writes(other, self)
     }
 
-    /// Returns true if a tensor is the same all through the job's graph, so that kernels may ask for it before those that
-    /// come before them have ended.
+    /// Returns true if the job's graph does not write a tensor, so that a kernel may load it before
+    /// earlier kernels have ended.
     pub fn is_there_early(&self, view: &View<'_>) -> bool {
         self.device.properties.starts_early()
             && self.graph.is_some_and(|graph| graph.leaves(&view.range()))
     }
 
-    /// A command of one input and one output in the place of this one.
+    /// Makes a job with one input and one output that replaces this one.
     pub fn part<'b>(&'b self, input: View<'b>, output: View<'b>, workspace: u64) -> Job<'b> {
         Job {
             device: self.device,
@@ -96,15 +98,15 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// The driver's stream. Only what knows of graphs may enqueue there.
+    /// Returns the driver's stream. Only code that handles graphs may enqueue to it.
     pub(super) fn queue(&self) -> StreamHandle {
         self.stream.map_or(std::ptr::null_mut(), Stream::handle)
     }
 
-    /// Enqueues a fill with `count` times the low bytes of `value`: 1, 2 or 4.
+    /// Enqueues a fill with `count` copies of the low `bytes` bytes of `value`: 1, 2 or 4.
     ///
     /// # Safety
-    /// The memory is of this device, and so long.
+    /// The memory belongs to this device, and has that length.
     pub unsafe fn fill(&self, to: u64, value: u32, bytes: u32, count: usize) -> Result<()> {
         let (driver, queue) = (self.device.driver, self.queue());
         // SAFETY: by this function's contract.
@@ -125,7 +127,7 @@ impl<'a> Job<'a> {
     /// Enqueues a copy of bytes.
     ///
     /// # Safety
-    /// Both memories are of this device, and so long.
+    /// Both memories belong to this device, and have that length.
     pub unsafe fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<()> {
         let driver = self.device.driver;
         // SAFETY: by this function's contract.
@@ -137,10 +139,10 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Waits for all before it, and reads a word. Not while a graph is made.
+    /// Waits for all earlier work, and reads a word. Not allowed while a graph is made.
     ///
     /// # Safety
-    /// The word is of this device's memory.
+    /// The word lies in this device's memory.
     pub unsafe fn read_word(&self, from: u64) -> Result<u32> {
         let (Some(stream), mut word) = (self.stream, 0_u32) else {
             return Err(Failure::new("a word is read where nothing runs"));
@@ -154,8 +156,8 @@ impl<'a> Job<'a> {
         Ok(word)
     }
 
-    /// Enqueues what a library enqueues to the stream that it is given; `taken` says of its answer
-    /// whether it did.
+    /// Enqueues the work of a library's call on a given stream. `taken` returns, for the call's
+    /// result, whether the library accepted the call.
     pub fn library<T>(
         &self,
         enqueue: impl FnOnce(StreamHandle) -> T,
@@ -167,7 +169,8 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// The fault of an earlier kernel, if there is one: libraries have failures of their own for it.
+    /// Returns the fault of an earlier kernel, if there is one, because libraries report it as
+    /// their own failure.
     #[cold]
     pub fn fault(&self) -> Option<Failure> {
         let (driver, stream) = (self.device.driver, self.stream?.handle());
@@ -193,13 +196,13 @@ impl<'a> Job<'a> {
         self.outputs.get(i).ok_or_else(|| Failure::invalid(format!("a command without output {i}")))
     }
 
-    /// The first 64 bits of scalar `i`, which are all of every dtype here.
+    /// Returns the first 64 bits of scalar `i`, which is enough for every dtype here.
     pub fn scalar(&self, i: usize) -> Result<u64> {
         let found = self.scalars.get(i).map(|words| words[0]);
         found.ok_or_else(|| Failure::invalid(format!("a command without scalar {i}")))
     }
 
-    /// The workspace, which a plan asked for.
+    /// Returns the workspace that the plan requested.
     pub fn scratch(&self) -> Result<u64> {
         match self.workspace {
             0 => Err(Failure::invalid("a command without the workspace that its plan asked for")),

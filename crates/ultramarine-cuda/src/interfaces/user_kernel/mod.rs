@@ -1,8 +1,8 @@
-//! `ultramarine.kernel/1`: kernels that users give, in CUDA C++ or compiled (`precompiled.rs`).
+//! `ultramarine.kernel/1`: users' kernels, in CUDA C++ or compiled (`precompiled.rs`).
 //!
 //! A kernel with template arguments is named by an expression (`scale<float, 3>`), which NVRTC
-//! instantiates; others by their plain name, be they `extern "C"` or not. CUDA's headers are
-//! found where they are installed.
+//! instantiates. Other kernels have plain names, with or without `extern "C"`. CUDA's headers are
+//! found if they are installed.
 
 mod precompiled;
 mod source;
@@ -33,9 +33,9 @@ pub static TABLE: KernelInterface = KernelInterface {
     info: Some(info),
 };
 
-/// Most arguments of a launch.
+/// Limit on the arguments of a launch.
 const MOST_ARGUMENTS: u32 = 1024;
-/// Most blocks of a grid in x, y, z, and threads of a block.
+/// Limits on the blocks of a grid in x, y, z.
 const MOST_BLOCKS: [u32; 3] = [0x7fff_ffff, 0xffff, 0xffff];
 const MOST_THREADS: [u32; 3] = [1024, 1024, 64];
 
@@ -46,18 +46,18 @@ mod attribute {
     pub const SHARED_BYTES: c_int = 1;
 }
 
-/// A user's kernel; dropping it unloads its code.
+/// A user's kernel. Dropping it unloads its code.
 struct UserKernel {
     context: Arc<Context>,
     name: Arc<str>,
     module: ModuleHandle,
     function: FunctionHandle,
     max_threads: u32,
-    /// Bytes of shared memory that it declares itself.
+    /// Bytes of static shared memory that it declares.
     shared: u32,
-    /// Bytes of dynamic shared memory that the driver lets it have.
+    /// Bytes of dynamic shared memory that the driver currently allows.
     allowed: Mutex<u32>,
-    /// Bytes of each parameter, if the driver tells.
+    /// Bytes of each parameter, if the driver reports them.
     parameters: Option<Vec<usize>>,
 }
 
@@ -90,7 +90,7 @@ fn function_of(
     Ok((found == code::SUCCESS).then_some(function))
 }
 
-/// Compiles and loads; `None` if the source has no function that is called so. The context is
+/// Compiles and loads a kernel. `None` if the source has no function of that name. The context is
 /// current.
 fn load(
     device: &Device,
@@ -118,7 +118,7 @@ fn compiled(device: &Device, given: &Source) -> Result<(ModuleHandle, FunctionHa
     let loaded = match (&given.expression, load(device, given, given.expression.as_deref())?) {
         (_, Some(loaded)) => Some(loaded),
         (Some(_), None) => None,
-        // One that is not extern "C" has another name in the code.
+        // A function that is not extern "C" has a mangled name in the code.
         (None, None) => load(device, given, Some(&given.entry)).map_err(|failure| Failure {
             text: format!("the source has no kernel {}: {}", given.entry, failure.text),
             ..failure
@@ -169,7 +169,7 @@ impl UserKernel {
 
 // ---- launching ----------------------------------------------------------------------------------
 
-/// Checks what the driver would only call invalid.
+/// Checks for mistakes that the driver would only report as invalid.
 fn check(kernel: &UserKernel, properties: &DeviceProperties, launch: &KernelLaunch) -> Result<()> {
     let show = |[x, y, z]: [u32; 3]| format!("({x}, {y}, {z})");
     let (grid, block) = (launch.grid, launch.block);
@@ -209,7 +209,7 @@ fn check(kernel: &UserKernel, properties: &DeviceProperties, launch: &KernelLaun
     Ok(())
 }
 
-/// Lets the kernel have that much dynamic shared memory, which above 48 KiB has to be asked for.
+/// Allows the kernel that much dynamic shared memory. More than 48 KiB has to be requested.
 fn allow(kernel: &UserKernel, properties: &DeviceProperties, bytes: u32) -> Result<()> {
     let mut allowed = lock(&kernel.allowed);
     if bytes <= *allowed || bytes + kernel.shared <= properties.shared_per_block {
@@ -221,10 +221,10 @@ fn allow(kernel: &UserKernel, properties: &DeviceProperties, bytes: u32) -> Resu
     Ok(())
 }
 
-/// An argument's value, and its bytes.
+/// Returns an argument's value, and its bytes.
 ///
 /// # Safety
-/// The argument is as the contract has it.
+/// The argument is as the ABI requires.
 unsafe fn value_of(number: u32, argument: &KernelArgument) -> Result<([u64; 2], usize)> {
     match argument.kind {
         argument::SCALAR => Ok((argument.scalar, argument.dtype.bits.div_ceil(8).into())),
@@ -253,7 +253,7 @@ unsafe fn value_of(number: u32, argument: &KernelArgument) -> Result<([u64; 2], 
 }
 
 /// # Safety
-/// The launch's arguments are as the contract has them.
+/// The launch's arguments are as the ABI requires.
 unsafe fn values_of(kernel: &UserKernel, launch: &KernelLaunch) -> Result<Vec<[u64; 2]>> {
     if launch.n_arguments > MOST_ARGUMENTS {
         return Err(Failure::invalid(format!(
@@ -292,8 +292,8 @@ unsafe fn values_of(kernel: &UserKernel, launch: &KernelLaunch) -> Result<Vec<[u
     Ok(values)
 }
 
-// The functions below are the interface's; their safety is the contract's: handles are those that
-// the backend gave, places are NULL or writable, structs say their sizes.
+// The safety of the functions below follows from the ABI: handles are those that the backend
+// returned, places are NULL or writable, and structs contain their sizes.
 
 unsafe extern "C" fn compile(
     device: *mut c_void,

@@ -1,4 +1,4 @@
-//! Compiled code that users give: PTX, cubins, and archives of several.
+//! Users' compiled code: PTX, cubins, and archives of several cubins.
 
 use super::function_of;
 use super::source::Code;
@@ -15,15 +15,15 @@ mod option {
     pub const ERROR_LOG_BYTES: c_int = 6;
 }
 
-/// Bytes of the driver's log of a load.
+/// Bytes for the driver's log of a load.
 const LOG: usize = 8 << 10;
-/// Names that an error lists at most.
+/// Limit on the names that an error lists.
 const MOST_NAMES: usize = 8;
-/// First bytes of ELF files, and of NVIDIA's archives of several.
+/// First bytes of ELF files, and of NVIDIA's archives.
 const ELF: &[u8] = b"\x7fELF";
 const ARCHIVE: &[u8] = b"\x50\xed\x55\xba";
 
-/// Bytes that a binary says it has, by its header: the driver reads as many.
+/// Returns the length that a binary's header declares, because the driver reads that many bytes.
 fn length(bytes: &[u8]) -> Option<usize> {
     let number = |at: usize, n: usize| {
         let mut word = [0; 8];
@@ -53,7 +53,7 @@ impl Code {
     pub fn new(entry: String, bytes: &[u8], is_ptx: bool) -> Result<Code> {
         let mut image = bytes.to_vec();
         if is_ptx {
-            // Compilers give it with a NUL behind it.
+            // Compilers end PTX with a NUL.
             image.truncate(bytes.iter().rposition(|b| *b != 0).map_or(0, |last| last + 1));
             let is_text = core::str::from_utf8(&image).is_ok() && !image.contains(&0);
             if !is_text || image.is_empty() {
@@ -67,7 +67,7 @@ impl Code {
         Ok(Code { entry, image, is_ptx })
     }
 
-    /// The kernels in the code, as far as its text or its sections name them.
+    /// Returns the kernels in the code, as far as its text or its sections name them.
     fn names(&self) -> Vec<String> {
         let (mark, ends): (&[u8], fn(u8) -> bool) = match self.is_ptx {
             true => (b".entry", |b| b == b'(' || b.is_ascii_whitespace()),
@@ -88,7 +88,7 @@ impl Code {
         names
     }
 
-    /// The error of code without the kernel that was asked for.
+    /// Makes the error for code that does not contain the requested kernel.
     fn unknown(&self) -> Failure {
         let (names, entry) = (self.names(), &self.entry);
         let shown = names.iter().take(MOST_NAMES).map(|n| format!("`{n}`")).collect::<Vec<_>>();
@@ -99,7 +99,7 @@ impl Code {
         })
     }
 
-    /// The architecture that the PTX is for, as its text says.
+    /// Returns the target architecture in the text of the PTX.
     fn target(&self) -> Option<&str> {
         let text = core::str::from_utf8(&self.image).ok().filter(|_| self.is_ptx)?;
         let line = text.lines().find_map(|line| line.trim().strip_prefix(".target"))?;
@@ -184,7 +184,7 @@ mod tests {
         image.extend(b"\0.text._Z5thirdPf\0.text._Z5thirdPf\0.nv.info\0");
         assert_eq!(code(&image, false).unwrap().names(), ["_Z5thirdPf"]);
         assert!(code(&[1; 100], false).is_err());
-        // A table of sections beyond the end.
+        // The table of sections is outside the file.
         image[0x28] = 200;
         image[0x3a] = 64;
         image[0x3c] = 1;

@@ -1,4 +1,4 @@
-//! Input of users' kernels: sources, options, and the headers that they include.
+//! Inputs of users' kernels: sources, options, and included headers.
 
 use crate::sys::{find, nvrtc};
 use core::ffi::{CStr, c_char};
@@ -11,10 +11,10 @@ const LANGUAGE: &str = "cuda-c";
 /// The languages of compiled code.
 const CUBIN: &str = "cubin";
 const PTX: &str = "ptx";
-/// Replaces CUDA's headers where they are not installed.
+/// Used instead of CUDA's headers if these are not installed.
 const HALVES: &str = include_str!("../../../kernels/halves.cuh");
 
-/// Options of a compiler as a shell parts them: at spaces, but for what is in quotes.
+/// Splits compiler options like a shell: at spaces outside quotes.
 fn parted(options: &str) -> Vec<String> {
     let (mut all, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for c in options.chars() {
@@ -32,7 +32,7 @@ fn parted(options: &str) -> Vec<String> {
     all
 }
 
-/// Directories of NVIDIA's headers that fit the compiler.
+/// Directories of NVIDIA's headers that are compatible with the compiler.
 fn headers() -> Result<Vec<PathBuf>> {
     let (nvrtc, mut major, mut minor) = (nvrtc::nvrtc()?, 0, 0);
     // SAFETY: the places are valid.
@@ -40,7 +40,7 @@ fn headers() -> Result<Vec<PathBuf>> {
     Ok(find::headers(major))
 }
 
-/// Options for NVRTC: the user's, and what they do not say.
+/// Options for NVRTC: the user's, and defaults for options that the user did not set.
 fn options(users: &[String], headers: &[PathBuf]) -> Vec<String> {
     let mut all = users.to_vec();
     if !all.iter().any(|o| o.trim_start_matches('-').starts_with("std")) {
@@ -61,7 +61,7 @@ pub(super) enum Given {
 /// Compiled code.
 pub(super) struct Code {
     pub entry: String,
-    /// For the driver: with a NUL behind PTX.
+    /// Code for the driver. PTX ends with a NUL.
     pub image: Vec<u8>,
     pub is_ptx: bool,
 }
