@@ -1,10 +1,11 @@
-//! The CUDA backend, as a plugin behind the contract.
+//! The CUDA backend, as a plugin.
 //!
-//! It is built without any of NVIDIA's files and finds their libraries when it is asked for a
-//! score ([`sys`]): the driver, and later NVRTC, cuBLASLt, cuFFT, cuSOLVER, cuBLAS, cuDNN and NCCL. Kernels are CUDA C (`kernels/`),
-//! compiled by NVRTC for the device at their first use and kept on disk ([`program`]).
+//! Building it requires none of NVIDIA's files. It finds NVIDIA's libraries when its score is
+//! queried ([`sys`]): the driver, and later NVRTC, cuBLASLt, cuFFT, cuSOLVER, cuBLAS, cuDNN and
+//! NCCL. Kernels are CUDA C (`kernels/`). NVRTC compiles them for the device at their first use,
+//! and they are cached on disk ([`program`]).
 //!
-//! Modules from the lowest floor to the highest; each imports from lower ones alone:
+//! Modules from the lowest layer to the highest. Each imports only from lower ones:
 //!
 //! * [`sys`]: tables of functions of NVIDIA's libraries;
 //! * [`context`]: a device's primary context, its properties, errors and their attribution;

@@ -23,7 +23,7 @@ use crate::sys::driver::{Driver, FunctionHandle, KernelNode, LaunchAttribute, La
 use core::ffi::{c_int, c_void};
 use ultramarine_abi::helper::{Failure, Result};
 
-/// Threads of a block in kernels that have no reason for another number.
+/// Threads of a block in kernels without a reason for another number.
 pub const BLOCK: u32 = 256;
 
 /// Blocks and threads of a launch.
@@ -35,27 +35,29 @@ pub struct Grid {
     pub threads: [u32; 3],
     /// Bytes of dynamic shared memory.
     pub shared: u32,
-    /// The kernel may begin before the one before it has ended: it waits itself (`wait_for_last` in `number.cuh`) before it reads
-    /// what others write, and before it writes.
+    /// True if the kernel may begin before the previous kernel has ended. It then waits itself
+    /// (`wait_for_last` in `number.cuh`) before it reads memory that others write, and before it
+    /// writes.
     pub early: bool,
 }
 
 impl Grid {
-    /// One-dimensional.
+    /// Makes a one-dimensional grid.
     pub fn line(blocks: u32, threads: u32) -> Self {
         Self { blocks: [blocks, 1, 1], threads: [threads, 1, 1], shared: 0, early: false }
     }
 
-    /// For a kernel whose threads go on by the grid's size until `items` are done, `each` at a
-    /// time: enough blocks to fill the device a few times over, no more than there is work for.
+    /// Makes a grid for a kernel whose threads advance by the grid's size until `items` are done,
+    /// `each` at a time. It has enough blocks to fill the device a few times, but not more than
+    /// there is work for.
     pub fn over(device: &Device, items: u64, each: u64) -> Self {
         let blocks = items.div_ceil(each.max(1)).div_ceil(u64::from(BLOCK)).max(1);
         let full = 16 * device.properties.parallelism() / u64::from(BLOCK);
         Self::line(blocks.min(full.max(1)) as u32, BLOCK)
     }
 
-    /// For a kernel that does one block's work and looks at `blockIdx.x` alone. `None`: more
-    /// blocks than a grid has.
+    /// Makes a grid for a kernel that does one block's work and uses only `blockIdx.x`. `None` if a
+    /// grid cannot have that many blocks.
     pub fn exactly(blocks: u64, threads: u32) -> Result<Self> {
         match i32::try_from(blocks) {
             Ok(blocks) => Ok(Self::line(blocks as u32, threads)),
@@ -63,19 +65,19 @@ impl Grid {
         }
     }
 
-    /// The same for several commands, each with blocks in y of its own number.
+    /// Extends the grid to several commands, whose index is the block's y coordinate.
     pub fn of_several(self, commands: usize) -> Self {
         Self { blocks: [self.blocks[0], commands as u32, 1], ..self }
     }
 
-    /// With dynamic shared memory.
+    /// Sets the dynamic shared memory.
     pub fn with_shared(self, bytes: u32) -> Self {
         Self { shared: bytes, ..self }
     }
 
-    /// The same for a kernel, of which more than 48 KiB have to be asked for.
+    /// Sets the dynamic shared memory. More than 48 KiB has to be requested for the kernel.
     pub fn with_room(self, job: &Job<'_>, kernel: &Kernel, bytes: u32) -> Result<Self> {
-        // Static shared memory counts, too, so half of the default limit is left for it.
+        // Static shared memory counts too, so reserve half of the default limit for it.
         if bytes > job.device.properties.shared_per_block / 2 {
             let _entered = job.device.enter()?;
             // SAFETY: a loaded function; the context was just entered.
@@ -85,10 +87,11 @@ impl Grid {
     }
 }
 
-/// Most elements of a command that runs together with others: larger ones fill the device alone.
+/// Limit on the elements of a command that runs together with others. A larger command fills the
+/// device alone.
 pub const TOGETHER: u64 = 1 << 20;
 
-/// Lets a loaded function have that much dynamic shared memory, which above 48 KiB has to be asked for.
+/// Allows a loaded function that much dynamic shared memory. More than 48 KiB has to be requested.
 ///
 /// # Safety
 /// The function is loaded, and its context is current.
@@ -102,11 +105,11 @@ pub unsafe fn allow_shared(
     unsafe { cuda!(driver.function_set_attribute(function, MAX_DYNAMIC_SHARED, bytes as c_int)) }
 }
 
-/// Enqueues a kernel; `arguments` are the addresses of its parameters' values.
+/// Enqueues a kernel. `arguments` are the addresses of the parameters' values.
 ///
 /// # Safety
-/// The arguments are what the kernel's parameters are, in number and size, and what it does with
-/// them stays inside of the memory that it is given.
+/// The arguments match the kernel's parameters in number and size, and the kernel stays inside the
+/// memory that it is given.
 pub unsafe fn enqueue(
     job: &Job<'_>,
     kernel: &Kernel,
@@ -162,9 +165,9 @@ pub unsafe fn enqueue(
     }
 }
 
-/// `launch!(job, kernel, grid; a, b, c)`: enqueues a kernel with the values of places `a`, `b`
-/// and `c` as its parameters. A `Vec` or slice of words is a struct passed by value: write
-/// `words[..]` for it.
+/// `launch!(job, kernel, grid; a, b, c)`: enqueues a kernel with the values of the places `a`, `b`
+/// and `c` as its parameters. For a struct passed by value, which is a `Vec` or slice of words,
+/// write `words[..]`.
 macro_rules! launch {
     ($job:expr, $kernel:expr, $grid:expr; $($argument:expr),* $(,)?) => {{
         let mut arguments = [$((&raw const $argument).cast_mut().cast::<core::ffi::c_void>()),*];

@@ -1,5 +1,5 @@
-//! Plans. `prepare` decodes a request ([`OpRequest`]), asks the family in [`crate::ops`] for its
-//! [`Work`], and keeps that in a [`Plan`].
+//! Plans. `prepare` decodes a request ([`OpRequest`]), gets the [`Work`] from the family in
+//! [`crate::ops`], and stores it in a [`Plan`].
 
 use super::{Device, Job};
 use crate::graph::Writer;
@@ -9,20 +9,20 @@ use ultramarine_abi::helper::{self, CommandRef, Failure, Result};
 /// A request of `prepare`; the device's context is current.
 pub type OpRequest<'a> = helper::OpRequest<'a, Device>;
 
-/// A kind of commands that may run together, as one launch; see [`Work::kind`].
+/// A kind of commands that may run together as one launch; see [`Work::kind`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind {
-    /// Most commands of a launch.
+    /// Limit on the commands of a launch.
     pub most: usize,
-    /// Tells it from the other kinds of the plan.
+    /// Distinguishes it from the other kinds of the plan.
     pub number: u64,
 }
 
-/// The work of a [`Plan`]: what a family of operations in [`crate::ops`] implements. `prepare`
-/// makes it once for dtypes and ranks, then it runs with any sizes.
+/// The work of a [`Plan`], which a family of operations in [`crate::ops`] implements. `prepare`
+/// makes it once for given dtypes and ranks; it runs with any sizes.
 pub trait Work: Send + Sync {
-    /// Returns true if commands may want a workspace; only then [`Work::workspace`] is asked. Decoding a command for
-    /// the answer takes as long as all else before its launch.
+    /// Returns true if commands may need a workspace. Only then [`Work::workspace`] is called,
+    /// because decoding a command for it takes as long as all other steps before the launch.
     fn has_workspace(&self) -> bool {
         false
     }
@@ -36,32 +36,35 @@ pub trait Work: Send + Sync {
     /// Enqueues a command.
     fn run(&self, job: &Job<'_>) -> Result<()>;
 
-    /// The kind of a command that may run together with others, as one launch: commands of one kind, with the same scalars, of
-    /// plans of one name.
+    /// The kind of a command that may run together with others as one launch. The other commands
+    /// must have the same kind, the same scalars, and plans of the same name.
     fn kind(&self, job: &Job<'_>) -> Option<Kind> {
         let _ = job;
         None
     }
 
-    /// Enqueues such commands, which do not use each other's results, as one launch. `false`: not now, they run alone.
+    /// Enqueues such commands, which do not use each other's results, as one launch. `false` if
+    /// this is not possible now, and they have to run alone.
     fn run_together(&self, jobs: &[Job<'_>]) -> Result<bool> {
         let _ = jobs;
         Ok(false)
     }
 
-    /// Returns true if a program that comes next and writes over the command's result may run in the same launch.
+    /// Returns true if the next program, which overwrites the command's result, may run in the same
+    /// launch.
     fn leads(&self, job: &Job<'_>) -> bool {
         let _ = job;
         false
     }
 
-    /// Returns true for such a program, behind such a command.
+    /// Returns true for such a program after such a command.
     fn follows(&self, first: &Job<'_>, job: &Job<'_>) -> bool {
         let _ = (first, job);
         false
     }
 
-    /// Enqueues both as one launch. `false`: not now, they run alone.
+    /// Enqueues both as one launch. `false` if this is not possible now, and they have to run
+    /// alone.
     fn run_behind(&self, first: &Job<'_>, job: &Job<'_>) -> Result<bool> {
         let _ = (first, job);
         Ok(false)
@@ -75,12 +78,12 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A plan that people know by that name.
+    /// Makes a plan with a readable name.
     pub fn new(name: String, work: Box<dyn Work>) -> Self {
         Self { name: name.into(), work }
     }
 
-    /// The name in errors and profiles.
+    /// Returns the name for errors and profiles.
     pub fn name(&self) -> &Arc<str> {
         &self.name
     }
@@ -104,7 +107,8 @@ impl Plan {
         self.work.leads(job)
     }
 
-    /// Returns true if a command may run in the launch of the one before it, whose result it writes over.
+    /// Returns true if a command may run in the launch of the previous command, whose result it
+    /// overwrites.
     pub fn follows(&self, job: &Job<'_>, (first, before): (&Plan, &Job<'_>)) -> bool {
         first.leads(before) && self.work.follows(before, job)
     }
@@ -129,8 +133,8 @@ impl Plan {
         self.named(device, self.work.run(job))
     }
 
-    /// Enqueues a command into a graph; its workspace begins so many bytes into the command's. The
-    /// context is current.
+    /// Enqueues a command into a graph. Its workspace begins at this offset of the command's
+    /// workspace. The context is current.
     pub fn record(
         &self,
         device: &Device,
@@ -141,7 +145,7 @@ impl Plan {
         self.run_job(device, &self.recorded(device, graph, command, workspace)?)
     }
 
-    /// A command that goes into a graph.
+    /// Decodes a command for a graph.
     fn recorded<'a>(
         &self,
         device: &'a Device,
@@ -157,7 +161,8 @@ impl Plan {
         Ok(job)
     }
 
-    /// Enqueues commands of plans of this one's name into a graph, in one launch where they fit one. The context is current.
+    /// Enqueues commands whose plans have this plan's name into a graph, as one launch if possible.
+    /// The context is current.
     pub fn record_together<'a>(
         &self,
         device: &'a Device,
@@ -174,7 +179,8 @@ impl Plan {
         }
     }
 
-    /// Enqueues a command behind the one before it into a graph, as one launch if that is ready. The context is current.
+    /// Enqueues a command after the previous one into a graph, as one launch if that kernel is
+    /// ready. The context is current.
     pub fn record_behind<'a>(
         &self,
         device: &'a Device,
@@ -195,7 +201,7 @@ impl Plan {
             Ok(()) => {
                 Failure { code: failure.code, text: format!("{}: {}", self.name, failure.text) }
             }
-            // The fault is another's.
+            // The fault belongs to another operation.
             Err(lost) => lost,
         })
     }

@@ -1,8 +1,11 @@
-//! Consecutive commands that run as one launch: a step of training updates a hundred small tensors by one program.
+//! Consecutive commands that run as one launch. For example, a training step updates a hundred
+//! small tensors by the same program.
 //!
-//! Commands wait for others like them, which have nothing to do with each other's results. One that differs, or uses what
-//! they write, has them run first; so does the end of a submission. A command that makes what a program behind it writes over
-//! ([`Plan::follows`]) waits for that: random bits become numbers where they are made.
+//! Commands wait for further commands of the same kind that are independent of their results. A
+//! command of another kind, or one that uses their results, makes them run first, as does the end
+//! of a submission. If a command computes memory that a following program overwrites
+//! ([`Plan::follows`]), the command waits for the program: random bits are converted to numbers in
+//! the kernel that makes them.
 
 use super::{Device, Job, Kind, Plan};
 use crate::streams::Stream;
@@ -11,12 +14,14 @@ use ultramarine_abi::helper::{CommandRef, Result};
 /// Commands of one [`Kind`] that wait to run as one launch. See the module for when they run.
 #[derive(Default)]
 pub struct Together<'a> {
-    /// The plan of the first, and its kind, if others may join it; their plans are of the same name.
+    /// The plan of the first command, and its kind, if other commands may join it. Their plans have
+    /// the same name.
     first: Option<(&'a Plan, Option<Kind>)>,
     jobs: Vec<Job<'a>>,
 }
 
-/// Returns true if a command joins others, of which the first has that plan and is of that kind.
+/// Returns true if a command can join other commands, the first of which has this plan and this
+/// kind.
 pub fn joins(
     jobs: &[Job<'_>],
     (first, kind): (&Plan, Kind),
@@ -28,8 +33,9 @@ pub fn joins(
         && jobs.iter().all(|other| other.scalars == job.scalars && other.is_apart(job))
 }
 
-/// The kernel of several commands, their arguments one behind another, and the most items that one of them has; `None` if
-/// their kernels differ. `each` tells these of one command.
+/// Returns the common kernel of several commands, their concatenated arguments, and the largest
+/// number of items of one command. `None` if their kernels differ. `each` returns these values for
+/// one command.
 pub fn as_one<V: PartialEq>(
     jobs: &[Job<'_>],
     each: impl Fn(&Job<'_>) -> Result<(V, Vec<u64>, u64)>,
@@ -48,7 +54,7 @@ pub fn as_one<V: PartialEq>(
 }
 
 impl<'a> Together<'a> {
-    /// Enqueues a command, or lets it wait. The context is current.
+    /// Enqueues a command, or makes it wait. The context is current.
     pub fn run(
         &mut self,
         device: &'a Device,
@@ -67,14 +73,14 @@ impl<'a> Together<'a> {
                         stream.log().push(plan.name());
                         return Ok(());
                     }
-                    // The command before it is enqueued all the same.
+                    // The waiting commands are enqueued nevertheless.
                     Err(failure) => return self.flush(device).and(Err(failure)),
                 }
             }
             _ => false,
         };
         if !joins {
-            // Commands before one that fails are enqueued.
+            // Commands before a failing one are enqueued.
             self.flush(device)?;
         }
         let job = decoded?;
@@ -90,7 +96,7 @@ impl<'a> Together<'a> {
         Ok(())
     }
 
-    /// Enqueues those that wait. The context is current.
+    /// Enqueues the waiting commands. The context is current.
     pub fn flush(&mut self, device: &Device) -> Result<()> {
         let Some((plan, _)) = self.first.take() else { return Ok(()) };
         let jobs = std::mem::take(&mut self.jobs);

@@ -1,4 +1,4 @@
-//! Tensors of commands as kernels address them: a [`View`] is an address with shape and strides in
+//! Tensors of commands in the form for kernels: a [`View`] is an address with shape and strides in
 //! elements.
 
 use super::{Device, Dtype};
@@ -6,7 +6,7 @@ use core::ops::Range;
 use ultramarine_abi::dlpack::element_range;
 use ultramarine_abi::helper::{Failure, Result, TensorRef, is_row_major};
 
-/// A tensor of a command as kernels address it: the address of its first element, shape and
+/// A tensor of a command in the form for kernels: the address of its first element, shape and
 /// strides.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
@@ -28,7 +28,7 @@ impl<'a> View<'a> {
             .ok_or_else(|| Failure::invalid("a tensor of a dtype that is unknown here"))?;
         let address = buffer.address().wrapping_add(tensor.byte_offset());
         if !address.is_multiple_of(dtype.bytes()) {
-            // A load there would be the end of the context.
+            // A misaligned load would make the context unusable.
             return Err(Failure::invalid(format!(
                 "a tensor of {} at {address:#x}, which is no multiple of its {} bytes",
                 dtype.name(),
@@ -43,7 +43,7 @@ impl<'a> View<'a> {
         self.shape.iter().map(|n| *n as u64).product()
     }
 
-    /// True for no elements; the host sends no such tensors.
+    /// Returns true if there are no elements. The host does not send such tensors.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -58,17 +58,17 @@ impl<'a> View<'a> {
         is_row_major(self.shape, self.strides)
     }
 
-    /// One element for all places.
+    /// Returns true if all positions share one element.
     pub fn is_scalar(&self) -> bool {
         self.shape.iter().zip(self.strides).all(|(n, stride)| *n == 1 || *stride == 0)
     }
 
-    /// Distance of its lowest from its highest element, in elements.
+    /// Returns the distance between the lowest and the highest element, in elements.
     pub fn span(&self) -> u64 {
         span(self.shape.iter().copied().zip(self.strides.iter().copied()))
     }
 
-    /// Addresses of its elements.
+    /// Returns the addresses of its elements.
     pub fn range(&self) -> Range<u64> {
         let axes = self.shape.iter().copied().zip(self.strides.iter().copied());
         let Some((low, high)) = element_range(axes) else { return 0..u64::MAX };
@@ -84,8 +84,8 @@ impl<'a> View<'a> {
     }
 }
 
-/// Distance of the lowest from the highest element, in elements, for size and stride of each axis; `u64::MAX` if it
-/// overflows.
+/// Returns the distance between the lowest and the highest element in elements, from size and
+/// stride of each axis. `u64::MAX` if it overflows.
 pub fn span(axes: impl IntoIterator<Item = (i64, i64)>) -> u64 {
     element_range(axes).map_or(u64::MAX, |(low, high)| high.abs_diff(low))
 }

@@ -1,17 +1,17 @@
-//! Walks over tensors of one shape: [`Axes`] joins axes that are adjacent in every tensor, so that
-//! kernels divide indices as seldom as possible.
+//! Walks over tensors of one shape. [`Axes`] joins axes that are adjacent in every tensor, so that
+//! kernels divide indices as rarely as possible.
 
 use super::{View, span};
 use crate::program::index;
 
-/// Most axes, as the contract has it.
+/// Limit on the axes, from the ABI.
 pub const MAX_AXES: usize = ultramarine_abi::MAX_NDIM;
 
 /// The axes along which `K` tensors of one shape are walked together. Axes that are adjacent in
 /// every tensor are joined, so contiguous tensors have one.
 #[derive(Clone, Debug)]
 pub struct Axes<const K: usize> {
-    /// Number of axes; may be 0, for one element.
+    /// Number of axes. May be 0, for a single element.
     pub count: usize,
     /// Sizes, the outermost axis first.
     pub size: [i64; MAX_AXES],
@@ -26,7 +26,7 @@ impl<const K: usize> Axes<K> {
         Self::join(views[0].shape, strides)
     }
 
-    /// Joins what lies together in all tensors, and drops axes of size 1.
+    /// Joins axes that are adjacent in all tensors, and drops axes of size 1.
     pub fn join(shape: &[i64], strides: [&[i64]; K]) -> Self {
         let mut axes = Self { count: 0, size: [1; MAX_AXES], stride: [[0; MAX_AXES]; K] };
         for (d, size) in shape.iter().copied().enumerate() {
@@ -65,13 +65,13 @@ impl<const K: usize> Axes<K> {
         }
     }
 
-    /// True if tensor `k` has one element for all places.
+    /// Returns true if all positions of tensor `k` share one element.
     pub fn is_scalar(&self, k: usize) -> bool {
         self.stride[k][..self.count].iter().all(|s| *s == 0)
     }
 
-    /// True if 32-bit signed arithmetic reaches every element of every tensor, and counts
-    /// them all, with room for a grid's stride.
+    /// Returns true if 32-bit signed arithmetic can address and count all elements of all tensors,
+    /// with room for a grid's stride.
     pub fn is_small(&self) -> bool {
         const MOST: u64 = 1 << 30;
         let sizes = &self.size[..self.count];
@@ -79,17 +79,18 @@ impl<const K: usize> Axes<K> {
         self.len() <= MOST && (0..K).all(|k| span(axes(k)) <= MOST)
     }
 
-    /// The kernels that walk these axes.
+    /// Returns the variant of the kernels for these axes.
     pub fn variant(&self) -> RankVariant {
         RankVariant { rank: rank_for(self.count), wide: !self.is_small() }
     }
 
-    /// The kernels' parameter: `Walk<K, N>` of `walk.cuh`, `N` being [`rank_for`] these axes.
+    /// Returns the kernels' parameter: `Walk<K, N>` of `walk.cuh`, where `N` is [`rank_for`] these
+    /// axes.
     pub fn parameter(&self) -> Vec<u64> {
         self.parameter_in(rank_for(self.count))
     }
 
-    /// The kernels' parameter `Walk<K, rank>`; there are at most `rank` axes.
+    /// Returns the kernels' parameter `Walk<K, rank>`. There may be at most `rank` axes.
     pub fn parameter_in(&self, rank: usize) -> Vec<u64> {
         let mut words = Vec::with_capacity(2 + rank * (K + 1));
         words.push(self.len());
@@ -102,26 +103,27 @@ impl<const K: usize> Axes<K> {
     }
 }
 
-/// Numbers of axes that kernels are compiled for. The last loops over as many as there are.
+/// Numbers of axes that kernels are compiled for. The kernel for the last number loops over the
+/// actual axes.
 const RANKS: [usize; 5] = [1, 2, 3, 4, MAX_AXES];
 
-/// The smallest of the numbers of axes that kernels are compiled for which holds so many.
+/// Returns the smallest number of axes, of those that kernels are compiled for, that is at least
+/// `axes`.
 pub fn rank_for(axes: usize) -> usize {
     RANKS.into_iter().find(|rank| *rank >= axes).unwrap_or(MAX_AXES)
 }
 
-/// The variant of a kernel that walks so many axes. Fewer axes and indices of 32 bits make it
-/// faster.
+/// The variant of a kernel for a walk. Fewer axes and 32-bit indices make it faster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RankVariant {
-    /// Axes that the kernel holds.
+    /// Number of axes that the kernel supports.
     pub rank: usize,
-    /// Indices of 64 bits.
+    /// True if indices have 64 bits.
     pub wide: bool,
 }
 
 impl RankVariant {
-    /// The kernels' type of indices.
+    /// Returns the kernels' type of indices.
     pub fn index(self) -> &'static str {
         index(self.wide)
     }

@@ -1,10 +1,11 @@
-//! Device memory, kept for reuse: blocks of the driver's, cut and joined by the `pool`.
+//! Device memory with reuse: the `pool` cuts and joins blocks of the driver.
 //!
-//! The host frees a buffer when no stream uses it any more, or in the order of the only stream
-//! that does. What is kept goes back to the driver when a limit or a lack of memory asks for it.
+//! The host frees a buffer when no stream uses it any more, or in the order of the only stream that
+//! does. Memory that is kept for reuse returns to the driver when a limit or a lack of memory
+//! requires it.
 //!
-//! `ULTRAMARINE_CUDA_MEMORY_CACHE=0` has every buffer be an allocation of the driver's, for tools that
-//! watch those.
+//! With `ULTRAMARINE_CUDA_MEMORY_CACHE=0`, every buffer is a separate allocation of the driver, for
+//! tools that observe allocations.
 
 use super::pool::{Counts, Pool, block_for, rounded};
 use super::{Buffer, PieceId, StreamId};
@@ -16,42 +17,42 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::status;
 
-/// Every buffer begins at a multiple of so many bytes.
+/// Alignment of every buffer in bytes.
 pub const ALIGNMENT: u64 = 256;
 
-/// A limit that nobody has set.
+/// Stands for a limit that is not set.
 pub const UNLIMITED: u64 = u64::MAX;
 
-/// The memory of one device. Buffers are pieces of larger blocks, which the pool (`pool.rs`) cuts and joins;
-/// the driver is called only for blocks.
+/// The memory of one device. Buffers are pieces of larger blocks, which the pool (`pool.rs`) cuts
+/// and joins. The driver is called only for blocks.
 pub struct Allocator {
     context: Arc<Context>,
     device: String,
-    /// Cuts buffers from blocks.
+    /// True if buffers are cut from blocks.
     caching: bool,
     state: Mutex<State>,
 }
 
 struct State {
     pool: Pool,
-    /// Allocations of the driver's that are one buffer each, and counts of those.
+    /// Counts of allocations of the driver that are single buffers.
     single: Counts,
     memory_limit: u64,
     cache_limit: u64,
-    /// Streams in whose order something may be freed.
+    /// Streams in whose order memory may be freed.
     streams: BTreeMap<StreamId, Tail>,
     next_stream: StreamId,
     stamp: u64,
 }
 
-/// How far a stream is known to be.
+/// The known progress of a stream.
 struct Tail {
     handle: StreamHandle,
-    /// The stamp of what was freed last in its order.
+    /// The stamp of the last free in its order.
     freed: u64,
-    /// Recorded in the stream behind what has that stamp or a lower one.
+    /// An event that was recorded in the stream after the frees up to this stamp.
     mark: Option<(EventHandle, u64)>,
-    /// The stream has completed all up to this stamp.
+    /// The stream has completed all frees up to this stamp.
     completed: u64,
 }
 
@@ -88,12 +89,13 @@ impl Allocator {
         lock(&self.state)
     }
 
-    /// A buffer of at least that many bytes.
+    /// Allocates a buffer of at least that many bytes.
     pub fn alloc(this: &Arc<Self>, bytes: u64) -> Result<Buffer> {
         this.alloc_for(0, bytes)
     }
 
-    /// A buffer for work of one stream, which may use what was freed in its order.
+    /// Allocates a buffer for work of one stream. It may reuse memory that was freed in the
+    /// stream's order.
     pub fn alloc_for(self: &Arc<Self>, stream: StreamId, bytes: u64) -> Result<Buffer> {
         self.context.usable()?;
         let mut state = self.lock();
@@ -128,8 +130,8 @@ impl Allocator {
         Ok(Buffer::pooled(address, bytes, piece, self.clone()))
     }
 
-    /// Memory of the driver's: of the first of `sizes` that is to be had, with what is kept given
-    /// up as the limits and the driver ask for it. Returns the address and the size.
+    /// Allocates memory from the driver, of the first possible size in `sizes`. Frees cached memory
+    /// if the limits or the driver require it. Returns the address and the size.
     fn take(&self, state: &mut State, bytes: u64, sizes: &[u64]) -> Result<(u64, u64)> {
         let _entered = self.context.enter()?;
         // Frees cached memory so that the total stays below the limit.
@@ -142,7 +144,7 @@ impl Allocator {
         let mut said = None;
         for attempt in 0..2 {
             if attempt == 1 {
-                // Frees all cached memory, after the host waited for pending frees, and asks again.
+                // Waits for pending frees, frees all cached memory, and tries again.
                 self.harvest(state);
                 self.release(state, u64::MAX);
             }
@@ -167,7 +169,7 @@ impl Allocator {
         Ok(address)
     }
 
-    /// Gives blocks of so many bytes back to the driver, if there are. The context is current.
+    /// Returns blocks of that many bytes to the driver, if there are any. The context is current.
     fn release(&self, state: &mut State, want: u64) {
         for address in state.pool.release(want) {
             // SAFETY: allocated once, freed once; every piece of it is free.
@@ -175,7 +177,7 @@ impl Allocator {
         }
     }
 
-    /// Looks which streams have passed what was freed in their order; whether any had. The
+    /// Checks which streams have completed the frees in their order. Returns true if any have. The
     /// context is current.
     fn harvest(&self, state: &mut State) -> bool {
         let driver = self.context.driver();
@@ -213,7 +215,7 @@ impl Allocator {
         any
     }
 
-    /// A buffer's memory is free: for all, or in the order of a stream.
+    /// Frees a buffer's memory: for all streams, or in the order of one.
     pub(super) fn give(&self, piece: PieceId, owner: StreamId) {
         let mut state = self.lock();
         let mut stamp = 0;
@@ -222,7 +224,7 @@ impl Allocator {
             stamp = state.stamp;
             match state.streams.get_mut(&owner) {
                 Some(tail) => tail.freed = stamp,
-                // Its stream has drained.
+                // The owner stream has been drained.
                 None => return state.pool.give(piece, 0, 0),
             }
         }
@@ -239,7 +241,7 @@ impl Allocator {
         }
     }
 
-    /// An allocation of the driver's that was one buffer is free.
+    /// Frees an allocation of the driver that was a single buffer.
     pub(super) fn give_single(&self, address: u64, bytes: u64) {
         let size = rounded(bytes).unwrap_or(bytes);
         if let Ok(_entered) = self.context.enter() {
@@ -251,7 +253,7 @@ impl Allocator {
         state.single.held = state.single.held.saturating_sub(size);
     }
 
-    /// A stream in whose order memory may be freed.
+    /// Registers a stream in whose order memory may be freed.
     pub fn stream_begins(&self, handle: StreamHandle) -> StreamId {
         let mut state = self.lock();
         let id = state.next_stream;
@@ -260,7 +262,7 @@ impl Allocator {
         id
     }
 
-    /// It has drained and is about to be destroyed.
+    /// Removes a stream that has drained and is about to be destroyed.
     pub fn stream_ends(&self, id: StreamId) {
         let mut state = self.lock();
         if let Some(tail) = state.streams.remove(&id) {
@@ -271,7 +273,7 @@ impl Allocator {
         }
     }
 
-    /// Why there is no memory, with what would do.
+    /// The error for a lack of memory, with its remedy.
     #[cold]
     fn refusal(&self, state: &State, bytes: u64, driver: Option<Failure>) -> Failure {
         let counts = state.pool.counts();
@@ -304,7 +306,8 @@ impl Allocator {
         Failure { code: status::OUT_OF_MEMORY, text }
     }
 
-    /// Free bytes and all bytes of the device, which takes a while; 0 when the driver does not say.
+    /// Returns the free and the total bytes of the device. The query is slow. The result is 0 if
+    /// the driver does not report them.
     pub fn device_memory(&self) -> (u64, u64) {
         let (mut free, mut total) = (0usize, 0usize);
         if let Ok(_entered) = self.context.enter() {
@@ -314,7 +317,7 @@ impl Allocator {
         (free as u64, total as u64)
     }
 
-    /// Bytes in use and kept.
+    /// Returns the bytes in use and kept for reuse.
     pub fn statistics(&self) -> MemoryCounts {
         let state = self.lock();
         let counts = state.pool.counts();
@@ -325,21 +328,21 @@ impl Allocator {
         }
     }
 
-    /// Starts the peak afresh.
+    /// Resets the peak.
     pub fn reset_peak(&self) {
         let mut state = self.lock();
         state.single.peak = 0;
         state.note_peak();
     }
 
-    /// Gives back to the driver what can be.
+    /// Returns all possible memory to the driver.
     pub fn clear_cache(&self) {
         self.spare();
         self.lock().pool.forget_kept();
     }
 
-    /// Gives back to the driver what nobody uses, for what takes memory elsewhere; whether there
-    /// was any.
+    /// Returns unused memory to the driver, for code that needs memory elsewhere. Returns true if
+    /// there was any.
     pub fn spare(&self) -> bool {
         let Ok(_entered) = self.context.enter() else { return false };
         let mut state = self.lock();
@@ -349,13 +352,13 @@ impl Allocator {
         state.pool.counts().held < before
     }
 
-    /// Bytes that buffers may take, and bytes kept for reuse.
+    /// Returns the limit on the bytes of buffers, and the limit on the bytes kept for reuse.
     pub fn limits(&self) -> (u64, u64) {
         let state = self.lock();
         (state.memory_limit, state.cache_limit)
     }
 
-    /// Sets how many bytes buffers and what is kept should take at most.
+    /// Sets the limit on the bytes of buffers and memory kept for reuse.
     pub fn set_memory_limit(&self, bytes: u64) {
         let mut state = self.lock();
         state.memory_limit = bytes;
@@ -367,7 +370,7 @@ impl Allocator {
         }
     }
 
-    /// Sets how many bytes may be kept for reuse.
+    /// Sets the limit on the bytes kept for reuse.
     pub fn set_cache_limit(&self, bytes: u64) {
         let mut state = self.lock();
         state.cache_limit = bytes;
@@ -396,7 +399,7 @@ impl Drop for Allocator {
     }
 }
 
-/// Bytes as people read them.
+/// Formats bytes for people.
 fn show(bytes: u64) -> String {
     match bytes {
         0..=9999 => format!("{bytes} bytes"),

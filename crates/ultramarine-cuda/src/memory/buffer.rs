@@ -1,4 +1,4 @@
-//! Pieces of device memory, as the host has them.
+//! Buffers: pieces of device memory that the host holds.
 
 use super::{Allocator, PieceId, Release, StreamId};
 use crate::context;
@@ -13,13 +13,14 @@ pub struct Buffer {
     home: Home,
 }
 
-/// The owner that the memory goes back to.
+/// The owner to which the memory returns.
 enum Home {
-    /// The allocator, which cut it from a block; in the order of a stream, if not 0.
+    /// The allocator, which cut it from a block. If `order` is not 0, it returns in the order of a
+    /// stream.
     Pool { allocator: Arc<Allocator>, piece: PieceId, order: StreamId },
     /// The driver.
     Single(Arc<Allocator>),
-    /// Somebody else, who is told.
+    /// A foreign owner, which is notified.
     Foreign(Release),
 }
 
@@ -37,7 +38,7 @@ impl Buffer {
         Self { address, bytes, home: Home::Single(allocator) }
     }
 
-    /// A buffer over somebody else's memory, who is told when it is dropped.
+    /// Makes a buffer over foreign memory. The owner is notified when it is dropped.
     pub fn foreign(address: u64, bytes: u64, release: Release) -> Self {
         Self { address, bytes, home: Home::Foreign(release) }
     }
@@ -53,7 +54,7 @@ impl Buffer {
         self.bytes
     }
 
-    /// The address of `bytes` bytes from `offset`, if they are inside.
+    /// Returns the address of `bytes` bytes from `offset` on, if they are inside the buffer.
     pub fn part(&self, offset: u64, bytes: usize) -> Result<u64> {
         match offset.checked_add(bytes as u64) {
             Some(end) if end <= self.bytes => Ok(self.address + offset),
@@ -64,13 +65,14 @@ impl Buffer {
         }
     }
 
-    /// True if the memory can be given back while the last stream that uses it still does.
+    /// Returns true if the memory can be freed while the last stream that uses it is still using
+    /// it.
     pub fn goes_in_order(&self) -> bool {
         matches!(self.home, Home::Pool { .. })
     }
 
-    /// Gives it back in the order of a stream: later work of that stream may use the memory at
-    /// once, others when the stream has passed what it has been given so far.
+    /// Frees it in the order of a stream. Later work of that stream may use the memory at once.
+    /// Other work may use it when the stream has completed its current work.
     pub fn give_in_order(mut self, stream: StreamId) {
         if let Home::Pool { order, .. } = &mut self.home {
             *order = stream;

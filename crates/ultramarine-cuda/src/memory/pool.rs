@@ -1,42 +1,43 @@
-//! Blocks of device memory cut into pieces, without any call of the driver.
+//! Cuts blocks of device memory into pieces, without calling the driver.
 //!
-//! Small pieces come from small blocks, all others from larger ones; a request takes the smallest
-//! free piece that holds it, and what is left of the piece stays free. A piece that becomes free
-//! is joined with free neighbours of its block.
+//! Small pieces come from small blocks, and all others from larger blocks. A request takes the
+//! smallest free piece that is large enough, and the rest of the piece stays free. A piece that
+//! becomes free is joined with the free neighbours in its block.
 //!
 //! A piece may be free *in the order of a stream*: work that is enqueued to that stream later may
-//! use it at once, others when the stream has completed the work before it. Such a piece has the stream as
-//! its owner and a stamp, which grows with each of them; [`Pool::completed`] frees those up to a
-//! stamp for all. A neighbour that is free for all joins it and is the stream's as well then.
+//! use it at once, and other work when the stream has completed its earlier work. Such a piece has
+//! the stream as its owner, and a stamp that increases with each such piece. [`Pool::completed`]
+//! frees the pieces up to a stamp for all streams. If a neighbour is free for all, it is joined and
+//! belongs to the stream from then on.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// All requests are multiples of so many bytes.
+/// All requests are multiples of this many bytes.
 pub const GRAIN: u64 = 512;
 /// Requests up to this size are small.
 pub const SMALL: u64 = 1 << 20;
 /// Bytes of a block for small requests.
 pub const SMALL_BLOCK: u64 = 2 << 20;
-/// Requests up to this size share blocks ...
+/// Requests up to this size share blocks of `MEDIUM_BLOCK` bytes.
 pub const MEDIUM: u64 = 10 << 20;
-/// ... of so many bytes.
+/// Bytes of a block for medium requests.
 pub const MEDIUM_BLOCK: u64 = 32 << 20;
-/// Blocks for larger ones are multiples of this.
+/// Blocks for larger requests are multiples of this.
 pub const LARGE_GRAIN: u64 = 2 << 20;
 
-/// A stream; 0: none.
+/// A stream; 0 means none.
 pub type StreamId = u32;
-/// The pool's number of a piece in use.
+/// The pool's id of a piece in use.
 pub type PieceId = u32;
 
 const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Bytes that were asked for, rounded.
+    /// In use. Contains the requested bytes, rounded.
     Used(u64),
     Free(Free),
-    /// The place in the list is for another piece.
+    /// The entry of the list is unused.
     Vacant,
 }
 
@@ -44,7 +45,7 @@ enum State {
 struct Free {
     owner: StreamId,
     stamp: u64,
-    /// Bytes of it that buffers had, which is what counts as kept for reuse.
+    /// Bytes that were part of a buffer before. Only these count as kept for reuse.
     kept: u64,
 }
 
@@ -59,18 +60,18 @@ struct Piece {
     state: State,
 }
 
-/// A free piece in the order of the search: owner, size, address, and its id.
+/// The key of a free piece in search order: owner, size, address and id.
 type Key = (StreamId, u64, u64, PieceId);
 
-/// The pieces of all blocks, in use and free. It only counts: no call here reaches the driver,
-/// which makes it testable without a GPU.
+/// The pieces of all blocks, both used and free. It never calls the driver, so it can be tested
+/// without a GPU.
 #[derive(Default)]
 pub struct Pool {
     pieces: Vec<Piece>,
     vacant: Vec<u32>,
     /// Free pieces of large and of small blocks.
     free: [BTreeSet<Key>; 2],
-    /// Pieces that are free in the order of a stream, by their stamps.
+    /// Pieces that are free in the order of a stream, by stamp.
     stamped: BTreeMap<StreamId, BTreeSet<(u64, PieceId)>>,
     counts: Counts,
 }
@@ -78,22 +79,23 @@ pub struct Pool {
 /// Bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// In pieces that are in use, as they were asked for.
+    /// Bytes in used pieces, as requested.
     pub active: u64,
-    /// The most that `active` was.
+    /// The peak of `active`.
     pub peak: u64,
-    /// In free pieces that buffers had.
+    /// Bytes in free pieces that were part of buffers before.
     pub kept: u64,
     /// In blocks.
     pub held: u64,
 }
 
-/// A request's size in the pool.
+/// Returns a request's size in the pool.
 pub fn rounded(bytes: u64) -> Option<u64> {
     bytes.max(1).checked_next_multiple_of(GRAIN)
 }
 
-/// The block to take for a request of `bytes`, rounded, and the least that would do.
+/// Returns the size of the block to allocate for a request of `bytes` (rounded), and the smallest
+/// sufficient size.
 pub fn block_for(bytes: u64) -> Option<(u64, u64)> {
     let least = bytes.checked_next_multiple_of(LARGE_GRAIN)?;
     Some(match bytes {
@@ -144,7 +146,7 @@ impl Pool {
         }
     }
 
-    /// A block is there, free for all, for requests like one of `wanted` bytes.
+    /// Adds a block that is free for all streams, for requests like one of `wanted` bytes.
     pub fn grow(&mut self, address: u64, bytes: u64, wanted: u64) {
         let state = State::Free(Free { owner: 0, stamp: 0, kept: 0 });
         let small = wanted <= SMALL;
@@ -153,7 +155,7 @@ impl Pool {
         self.counts.held += bytes;
     }
 
-    /// A piece for `bytes`, rounded, for work of `stream`, and its address.
+    /// Takes a piece of `bytes` (rounded) for work of `stream`. Returns its id and address.
     pub fn take(&mut self, bytes: u64, stream: StreamId) -> Option<(PieceId, u64)> {
         let small = bytes <= SMALL;
         let set = &self.free[usize::from(small)];
@@ -169,13 +171,13 @@ impl Pool {
         let (_, found, address, id) = key?;
         self.remove(id);
         let State::Free(free) = self.pieces[id as usize].state else { return None };
-        // The rest of a large piece must be large enough for another large one.
+        // The rest of a large piece must be large enough for another large request.
         let rest = found - bytes;
         let worth = if small { GRAIN } else { SMALL + GRAIN };
         let mut kept = free.kept;
         if rest >= worth {
             let after = self.pieces[id as usize].after;
-            // Memory that no buffer had is taken last.
+            // Use memory last that was not part of a buffer before.
             kept = kept.min(bytes);
             let left = Free { kept: free.kept - kept, ..free };
             let (before, state, address) = (id, State::Free(left), address + bytes);
@@ -203,7 +205,7 @@ impl Pool {
         any(0) || any(stream)
     }
 
-    /// A piece is free for all, or (`owner` not 0) in the order of a stream.
+    /// Frees a piece for all streams or, if `owner` is not 0, in the order of a stream.
     pub fn give(&mut self, id: PieceId, owner: StreamId, stamp: u64) {
         let piece = &mut self.pieces[id as usize];
         let State::Used(bytes) = piece.state else { return };
@@ -214,7 +216,7 @@ impl Pool {
         self.join_and_insert(id);
     }
 
-    /// Joins a free piece, which is in no set, with its neighbours, and has it found.
+    /// Joins a free piece, which is in no set, with its neighbours, and inserts it into the sets.
     fn join_and_insert(&mut self, mut id: PieceId) {
         let before = self.pieces[id as usize].before;
         if self.joins(before, id) {
@@ -240,7 +242,7 @@ impl Pool {
         }
     }
 
-    /// Makes two neighbours one, under the first one's id.
+    /// Joins two neighbours under the first one's id.
     fn absorb(&mut self, first: u32, second: u32) {
         let gone = self.pieces[second as usize].clone();
         self.pieces[second as usize].state = State::Vacant;
@@ -260,13 +262,14 @@ impl Pool {
         }
     }
 
-    /// Frees what the stream has completed: all that was freed in its order up to `stamp`.
+    /// Frees the pieces that were freed in the stream's order up to `stamp` for all streams,
+    /// because the stream has completed its work.
     pub fn completed(&mut self, owner: StreamId, stamp: u64) {
         let Some(own) = self.stamped.get_mut(&owner) else { return };
         let later = own.split_off(&(stamp.saturating_add(1), 0));
         let done: Vec<PieceId> = std::mem::replace(own, later).iter().map(|(_, id)| *id).collect();
         for id in done {
-            // Joined with another of these meanwhile, or not.
+            // The piece may have been joined with another one since.
             let piece = &self.pieces[id as usize];
             let State::Free(free) = piece.state else { continue };
             if free.owner != owner || free.stamp > stamp {
@@ -279,13 +282,13 @@ impl Pool {
         }
     }
 
-    /// True if pieces are free in the order of a stream only.
+    /// Returns true if there are pieces that are free only in the order of a stream.
     pub fn has_stamped(&self) -> bool {
         self.stamped.values().any(|own| !own.is_empty())
     }
 
-    /// Gives up blocks that are free for all, the largest first, until they make `want` bytes;
-    /// their addresses are returned.
+    /// Removes blocks that are free for all streams, the largest first, until they have `want`
+    /// bytes. Returns their addresses.
     pub fn release(&mut self, want: u64) -> Vec<u64> {
         let mut found: Vec<(u64, PieceId)> = Vec::new();
         for set in &self.free {
@@ -316,8 +319,8 @@ impl Pool {
         addresses
     }
 
-    /// Stops counting free pieces of blocks that are partly in use as kept. They cannot be returned to the
-    /// driver, and the count is 0 after the kept memory was cleared.
+    /// Sets the count of kept bytes to 0 after the kept memory was cleared. Free pieces of partly
+    /// used blocks cannot be returned to the driver, and do not count as kept.
     pub fn forget_kept(&mut self) {
         for piece in &mut self.pieces {
             if let State::Free(free) = &mut piece.state

@@ -3,8 +3,8 @@
 use crate::context;
 use core::ffi::c_void;
 
-/// The function that returns imported memory to its owner. It is called once, when the last use of
-/// the memory has completed.
+/// The function that returns imported memory to its owner. It is called once, after the last use of
+/// the memory.
 pub struct Release {
     function: Option<unsafe extern "C" fn(*mut c_void)>,
     context: *mut c_void,
@@ -21,8 +21,8 @@ impl Release {
         Self { function, context }
     }
 
-    /// Calls it, if that was not done yet. In a forked child the memory is the parent's, who
-    /// will.
+    /// Calls it, unless it was called already. In a forked child it is not called, because the
+    /// memory belongs to the parent.
     pub fn now(&mut self) {
         if let Some(function) = self.function.take().filter(|_| !context::forked()) {
             // SAFETY: the owner's own function with its own argument, once.

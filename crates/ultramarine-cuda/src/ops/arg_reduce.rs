@@ -35,7 +35,7 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         // A key and an index.
         accumulator: if input.dtype.bytes() == 8 { 16 } else { 8 },
         vector: vector(input.dtype).min(8),
-        // The last index is that of no element.
+        // The highest index stands for no element.
         longest: u64::from(u32::MAX),
         kernels: kernels_of(op, input.dtype, HEADERS),
         copy: None,

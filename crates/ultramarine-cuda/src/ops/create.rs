@@ -23,7 +23,7 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     }
 }
 
-/// ARANGE: computed in float64 or int64, converted as COPY does.
+/// ARANGE: computed in float64 or int64, and converted as in COPY.
 fn prepare_arange(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     request.elementwise(0)?;
     let output = request.output(0)?;

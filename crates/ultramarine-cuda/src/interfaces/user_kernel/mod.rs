@@ -35,7 +35,7 @@ pub static TABLE: KernelInterface = KernelInterface {
 
 /// Limit on the arguments of a launch.
 const MOST_ARGUMENTS: u32 = 1024;
-/// Limits on the blocks of a grid in x, y, z.
+/// Limits on the blocks of a grid in x, y, z, and on the threads of a block.
 const MOST_BLOCKS: [u32; 3] = [0x7fff_ffff, 0xffff, 0xffff];
 const MOST_THREADS: [u32; 3] = [1024, 1024, 64];
 

@@ -1,9 +1,9 @@
-//! Random requests against what must hold of the pool whatever comes.
+//! Tests the pool's invariants with random requests.
 
 use super::*;
 use ultramarine_test_support::Rng;
 
-/// A pool over blocks that are never anything but addresses.
+/// A pool over blocks that are mere addresses.
 #[derive(Default)]
 struct Fake {
     pool: Pool,
@@ -18,7 +18,7 @@ impl Fake {
             return found;
         }
         let (block, _) = block_for(bytes).unwrap();
-        // A gap, so that blocks are never neighbours.
+        // A gap, so that blocks are never adjacent.
         self.next += block + (1 << 30);
         self.blocks.insert(self.next, block);
         self.pool.grow(self.next, block, bytes);
@@ -30,8 +30,9 @@ impl Fake {
         gone.iter().map(|address| self.blocks.remove(address).unwrap()).sum()
     }
 
-    /// Checks that the pieces of every block are all of it, that neighbours know each other, that no two
-    /// pieces could be joined, that the sets hold the free pieces, and that the counts are right.
+    /// Checks that the pieces of every block cover it, that neighbours refer to each other, that no
+    /// two pieces could be joined, that the sets contain the free pieces, and that the counts are
+    /// correct.
     fn check(&self) {
         let pool = &self.pool;
         let (mut held, mut active, mut kept, mut free, mut stamped) = (0, 0, 0, 0, 0);
@@ -94,7 +95,7 @@ fn size(rng: &mut Rng) -> u64 {
 fn random_requests_never_overlap_and_leave_nothing() {
     for seed in 0..8 {
         let (mut rng, mut fake) = (Rng::new(seed), Fake::default());
-        // By address: end, id, and the stream that it was taken for.
+        // By address: end, id, and the stream for which it was taken.
         let mut live: BTreeMap<u64, (u64, PieceId)> = BTreeMap::new();
         // Pieces that are free in the order of a stream: address, end, stream, stamp.
         let mut pending: Vec<(u64, u64, StreamId, u64)> = Vec::new();
@@ -112,7 +113,7 @@ fn random_requests_never_overlap_and_leave_nothing() {
                         let apart = *high <= at || end <= *low;
                         assert!(apart || *owner == stream, "memory that another stream uses");
                     }
-                    // A piece that its own stream takes is not pending.
+                    // A piece that its own stream takes is no longer pending.
                     let used = std::mem::take(&mut pending);
                     for (low, high, owner, stamp) in used {
                         let parts = [(low, high.min(at)), (low.max(end), high)];

@@ -1,4 +1,5 @@
-//! Convolutions by cuDNN: those of halves, and of float32 that may be rounded to TF32, whose tensors are dense.
+//! Convolutions by cuDNN: of halves, and of float32 that may be rounded to TF32. Their tensors must
+//! be dense.
 
 use super::Role;
 use crate::context::lock;
@@ -10,26 +11,27 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use ultramarine_abi::helper::{Level, Result};
 
-/// Plans that are kept for a plan of the contract.
+/// Limit on the cuDNN plans of a plan.
 const MOST_KEPT: usize = 64;
-/// Bytes of workspace that an engine may want.
+/// Limit on the bytes of an engine's workspace.
 const ROOM: u64 = 256 << 20;
-/// Products of two numbers from which cuDNN was faster on an H200, with 64 channels: of halves, and of float32. They count by
-/// the square of the channels: cuDNN is the better the more there are.
+/// Numbers of multiplications from which cuDNN was faster on an H200, with 64 channels: for halves,
+/// and for float32. They are scaled by the square of the channels, because cuDNN becomes faster
+/// with more channels.
 const WORTH: [i64; 2] = [1 << 30, 1 << 28];
 const CHANNELS: i64 = 64;
 /// Identities of the input, the weight and the output in a graph.
 const IDS: [i64; 3] = [1, 2, 3];
 
-/// Convolutions of one role and dtype by cuDNN, with the plans that were made for their sizes. A
-/// size that cuDNN does not take is remembered, too.
+/// Convolutions of one role and dtype by cuDNN, with the plans for the sizes so far. Sizes that
+/// cuDNN does not support are remembered too.
 pub struct Networks {
     role: Role,
     dtype: Dtype,
     kept: Mutex<HashMap<Sizes, Option<Arc<Plan>>>>,
 }
 
-/// An axis of the window: steps, steps inside, zeros on both sides.
+/// An axis of the window: stride, dilation, and zeros on both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Span {
     stride: i64,
@@ -68,13 +70,15 @@ impl Call {
 }
 
 impl Networks {
-    /// `shortens`: it is float32 that may be rounded to TF32. `None`: kernels here are better.
+    /// Makes the convolutions. `shortens` is true for float32 that may be rounded to TF32. `None`
+    /// if the kernels here are faster.
     pub fn new(role: Role, dtype: Dtype, shortens: bool, flip: bool) -> Option<Self> {
         let serves = (dtype.is_half() || shortens) && !flip && Wish::get() != Wish::Never;
         serves.then(|| Self { role, dtype, kept: Mutex::default() })
     }
 
-    /// The call for a command. `None`: kernels here do it. The device's context is current.
+    /// Returns the call for a command. `None` if the kernels here compute it. The device's context
+    /// is current.
     pub fn call(&self, job: &Job<'_>) -> Result<Option<Call>> {
         let is_measured = job.device.properties.major == 9;
         if !is_measured && Wish::get() != Wish::Always {
@@ -144,7 +148,8 @@ impl Networks {
     }
 }
 
-/// Sizes and strides with the channels in front, of a dense tensor that has them last; `flat`: without the first spatial axis.
+/// Converts sizes and strides of a dense tensor with channels last to channels first. `flat` omits
+/// the first spatial axis.
 fn channels_first(shape: [i64; 5], flat: bool) -> (Vec<i64>, Vec<i64>) {
     let strides = crate::launch::row_major(&shape);
     let order: &[usize] = if flat { &[0, 4, 2, 3] } else { &[0, 4, 1, 2, 3] };
@@ -152,7 +157,8 @@ fn channels_first(shape: [i64; 5], flat: bool) -> (Vec<i64>, Vec<i64>) {
 }
 
 impl Sizes {
-    /// Of the shapes of input, weight and output, and the scalars of the command. `None`: cuDNN has no such window.
+    /// Makes the sizes from the shapes of input, weight and output, and the scalars of the command.
+    /// `None` if cuDNN does not support the window.
     fn of(shapes: [&[i64]; 3], scalars: &[i64; 12]) -> Option<Self> {
         let mut five = [[0; 5]; 3];
         for (to, from) in five.iter_mut().zip(shapes) {
@@ -164,7 +170,8 @@ impl Sizes {
             if gaps != 1 || low < 0 || stride < 1 || spread < 1 {
                 return None;
             }
-            // Zeros behind, up to which the output has its size; as many as before, if that is among them.
+            // Zeros after the last element, as many as the output needs, or as many as before the
+            // first element if that is sufficient.
             let last = (y[1 + d] - 1).checked_mul(stride)?;
             let reach = last.checked_add((w[1 + d] - 1).checked_mul(spread)?)?.checked_add(1)?;
             let least = reach.checked_sub(low.checked_add(x[1 + d])?)?;
@@ -174,14 +181,15 @@ impl Sizes {
         Some(Self { x, w, y, spans: [span(0)?, span(1)?, span(2)?] })
     }
 
-    /// There are but two spatial axes.
+    /// Returns true if there are only two spatial axes.
     fn is_flat(&self) -> bool {
         let trivial = Span { stride: 1, spread: 1, low: 0, high: 0 };
         let strideless = Span { stride: 1, ..self.spans[0] };
         [self.x[1], self.w[1], self.y[1]] == [1; 3] && strideless == trivial
     }
 
-    /// Channels fill rows of 16 bytes, there is one group, and enough to compute.
+    /// Returns true if channels fill rows of 16 bytes, there is one group, and there is enough to
+    /// compute.
     fn is_served(&self, dtype: Dtype, wish: Wish) -> bool {
         let each = 16 / dtype.bytes() as i64;
         let all = |shape: &[i64]| shape.iter().fold(1i64, |all, n| all.saturating_mul(*n));
@@ -192,7 +200,7 @@ impl Sizes {
         let taps = all(&self.w[1..4]);
         self.w[4] == self.x[4]
             && [self.x[4], self.y[4]].iter().all(|n| n % each == 0)
-            // Of one tap: a product of matrices.
+            // With one tap, it is a matrix product.
             && (taps > 1 || self.spans.iter().any(|s| s.stride > 1))
             && (wish == Wish::Always || counted >= worth)
     }
@@ -224,7 +232,8 @@ mod tests {
         };
         assert_eq!(of(8, 8, 1, 1), Some((1, true)));
         assert_eq!(of(8, 4, 2, 1), Some((1, true)));
-        // Not as many as before: the last is cut off, or there are more.
+        // The numbers of zeros before and after differ: the last element is cut off, or there are
+        // more zeros.
         assert_eq!(of(8, 7, 1, 1), Some((0, true)));
         assert_eq!(of(8, 9, 1, 1), Some((2, true)));
         // Elements that nothing reads.

@@ -14,11 +14,11 @@ const HEADERS: &[&str] = &[
 
 /// `STRIP` of the kernel.
 const STRIP: i64 = 8;
-/// Vectors of channels that a block has at most.
+/// Limit on the vectors of channels of a block.
 const WIDEST: i64 = 64;
-/// Bytes of weights that a block keeps at most.
+/// Limit on the bytes of weights of a block.
 const MOST_WEIGHTS: i64 = 48 << 10;
-/// Blocks of a processor, for which registers are enough.
+/// Blocks of a multiprocessor, for which there are enough registers.
 const BLOCKS: i64 = 3;
 
 /// The parameters of a compiled kernel.
@@ -29,7 +29,7 @@ pub struct Variant {
     is_wide: bool,
 }
 
-/// Blocks that make a depthwise convolution.
+/// The blocks of a depthwise convolution.
 #[derive(Clone, Copy, Debug)]
 pub struct Blocks {
     pub variant: Variant,
@@ -41,7 +41,8 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// `None`: a group has more than a channel and an output, channels do not lie together, or there are too many taps.
+    /// `None` if a group has more than one channel or output, the channels are not contiguous, or
+    /// there are too many taps.
     pub fn of(conv: &Convolution, sum_bytes: u64, processors: i64) -> Option<Self> {
         let (x, y) = (&conv.x, &conv.y);
         let lie_together = x.strides[4] == 1 && y.strides[4] == 1;

@@ -1,16 +1,18 @@
-//! Convolutions as kernels take them: sizes and strides, without reversal and dilation of the input.
+//! Convolutions in the form for kernels: sizes and strides, without reversal and without dilation
+//! of the input.
 
 use super::Role;
 use crate::launch::{Axes, Job, View};
 use ultramarine_abi::helper::{Failure, Result};
 
-/// The reach of 32-bit arithmetic, with room for a tile and for a grid's stride.
+/// Limit for 32-bit arithmetic, with room for a tile and for a grid's stride.
 pub const SMALL: i64 = 1 << 30;
 
-/// The farthest place: `no_row` of `conv/sizes.cuh` is twice as far below all of them.
+/// The farthest position. `no_row` of `conv/sizes.cuh` is twice as far below all positions.
 const FAR: i64 = 1 << 61;
 
-/// Rows, columns and length of sums from which the library is worth a call.
+/// Minimum number of rows and columns, and minimum length of sums, for which a library call is
+/// worthwhile.
 const WORTH: i64 = 16;
 
 /// A tensor: the address of its first element, and strides in elements.
@@ -21,14 +23,14 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// So many elements on.
+    /// Moves the address by this many elements.
     fn moved(&mut self, elements: i64, bytes: u64) {
         self.address = self.address.wrapping_add((elements as u64).wrapping_mul(bytes));
     }
 }
 
-/// A spatial axis: output `o` meets tap `k` of the kernel at `o * stride - low + k * spread` of the input, between whose
-/// elements lie `gaps - 1` zeros.
+/// A spatial axis. Output `o` and tap `k` of the kernel meet at position `o * stride - low + k *
+/// spread` of the input, which has `gaps - 1` zeros between elements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Axis {
     pub input: i64,
@@ -40,8 +42,8 @@ pub struct Axis {
     pub gaps: i64,
 }
 
-/// A convolution as kernels take it: sizes, strides and addresses, without reversal and input
-/// dilation. The axes of `x` and `y` are (n, d, h, w, group, channel), those of `w` are (group,
+/// A convolution in the form for kernels: sizes, strides and addresses, without reversal and input
+/// dilation. The axes of `x` and `y` are (n, d, h, w, group, channel), and those of `w` are (group,
 /// output, d, h, w, channel).
 #[derive(Clone, Copy, Debug)]
 pub struct Convolution {
@@ -58,15 +60,16 @@ pub struct Convolution {
     pub bytes: u64,
 }
 
-/// A tensor of places and channels, whose channels are those of groups one behind the other.
+/// Makes a tensor whose channel axis is divided into groups of `each` channels.
 fn with_groups(view: &View<'_>, each: i64) -> Tensor {
     let s = view.strides;
     Tensor { address: view.address, strides: [s[0], s[1], s[2], s[3], each * s[4], s[4]] }
 }
 
 impl Convolution {
-    /// The convolution of a command. The gradient by the input is that of the cotangent with the reversed kernel, whose
-    /// input's dilation are the strides (Dumoulin and Visin, A guide to convolution arithmetic for deep learning, 2016).
+    /// Makes the convolution of a command. The gradient by the input is the convolution of the
+    /// cotangent with the reversed kernel, whose input dilation is the strides (Dumoulin and Visin,
+    /// A guide to convolution arithmetic for deep learning, 2016).
     pub fn of(job: &Job<'_>, role: Role, flip: bool) -> Result<Self> {
         let ([a, b], c) = ([job.input(0)?, job.input(1)?], job.output(0)?);
         let [x, w, y] = match role {
@@ -120,7 +123,7 @@ impl Convolution {
         Ok(if role == Role::Input { conv.backwards() } else { conv })
     }
 
-    /// With the kernel reversed.
+    /// Reverses the kernel.
     fn reverse(&mut self) {
         for (d, axis) in self.axes.iter().enumerate() {
             let stride = self.w.strides[2 + d];
@@ -129,7 +132,7 @@ impl Convolution {
         }
     }
 
-    /// The gradient by the input, of a convolution whose kernel was reversed.
+    /// Returns the gradient by the input, for a convolution whose kernel was reversed.
     fn backwards(self) -> Self {
         let axes = self.axes.map(|a| Axis {
             input: a.output,
@@ -152,7 +155,7 @@ impl Convolution {
         }
     }
 
-    /// Places of the output.
+    /// Returns the number of output positions.
     pub fn rows(&self) -> i64 {
         self.batch * self.axes.iter().map(|a| a.output).product::<i64>()
     }
@@ -171,15 +174,15 @@ impl Convolution {
         ]
     }
 
-    /// Outputs read just what is at their own place, which is a product of matrices, and one that is large enough for the
-    /// library.
+    /// Returns true if outputs read only their own position, so that the convolution is a matrix
+    /// product, and the product is large enough for a library call.
     pub fn is_worth_a_call(&self) -> bool {
         let own = |a: &Axis| a.taps == 1 && a.stride == 1 && a.low == 0 && a.input == a.output;
         let large = [self.rows(), self.channels, self.outputs].iter().all(|n| *n >= WORTH);
         large && self.axes.iter().all(own)
     }
 
-    /// True if 32-bit arithmetic reaches all elements, and counts them.
+    /// Returns true if 32-bit arithmetic can address and count all elements.
     pub fn is_small(&self) -> bool {
         let of_x = |d: usize| {
             let steps = self.x.strides[1 + d].saturating_abs().max(1);
@@ -201,7 +204,7 @@ impl Convolution {
         all.into_iter().all(|n| n <= SMALL)
     }
 
-    /// `Convolution` of `conv/sizes.cuh`, in its order.
+    /// Returns `Convolution` of `conv/sizes.cuh`, in the order of its fields.
     pub fn words(&self) -> Vec<i64> {
         let mut words = vec![self.batch, self.groups, self.channels, self.outputs];
         let lists: [fn(&Axis) -> i64; 6] =
@@ -215,8 +218,8 @@ impl Convolution {
         words
     }
 
-    /// Convolutions without dilation of the input that make it together: outputs are sorted by which taps meet elements.
-    /// Those that meet none have a kernel of size 0.
+    /// Returns convolutions without input dilation that together compute this one. Outputs are
+    /// classified by the taps that meet elements. If an output meets none, its kernel has size 0.
     pub fn phases(&self) -> Vec<Self> {
         let [depth, height, width] = self.axes.map(|axis| axis.phases());
         let mut all = Vec::new();
@@ -241,7 +244,8 @@ impl Convolution {
     }
 }
 
-/// A class of an axis's outputs: `outputs` and `taps` are the first and the step to the next.
+/// A class of an axis's outputs. `outputs` and `taps` are pairs of the first index and the step to
+/// the next.
 struct Phase {
     axis: Axis,
     outputs: [i64; 2],
@@ -253,7 +257,8 @@ fn gcd(a: i64, b: i64) -> i64 {
 }
 
 impl Axis {
-    /// The farthest place, counted from 0 either way. `None`: 64 bits do not hold it.
+    /// Returns the farthest position, counted from 0 in either direction. `None` if it exceeds 64
+    /// bits.
     fn reach(&self) -> Option<i64> {
         let last = (self.output - 1).checked_mul(self.stride)?;
         let taps = (self.taps - 1).checked_mul(self.spread)?;
@@ -268,7 +273,7 @@ impl Axis {
         }
         let (step, hop) = (gaps / gcd(self.stride, gaps), gaps / gcd(self.spread, gaps));
         let class = |first: i64| {
-            // Where the first output of the class meets the first tap.
+            // The position where the first output of the class meets the first tap.
             let at = first * self.stride - self.low;
             let meets = |tap: &i64| (at + tap * self.spread).rem_euclid(gaps) == 0;
             let tap = (0..hop.min(self.taps)).find(meets);
@@ -289,7 +294,7 @@ impl Axis {
     }
 }
 
-/// Elements from a place to the next, if that is the same for all.
+/// Returns the elements between consecutive positions, if their number is constant.
 pub fn pitch(tensor: &Tensor, shape: [i64; 6]) -> Option<i64> {
     let axes = Axes::<1>::join(&shape[..4], [&tensor.strides[..4]]);
     match axes.count {

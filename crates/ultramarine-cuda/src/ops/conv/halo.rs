@@ -1,4 +1,5 @@
-//! Convolutions of stride 1 by `conv/halo.cuh`: the ranges of the input that tiles keep in shared memory, and which tiles.
+//! Convolutions of stride 1 by `conv/halo.cuh`: the choice of tiles, and the ranges of the input
+//! that tiles keep in shared memory.
 
 use super::geometry::{Convolution, pitch};
 use super::product::MOST_SUMS;
@@ -15,31 +16,33 @@ const HEADERS: &[&str] = &[
     include_str!("../../../kernels/conv/halo.cuh"),
 ];
 
-/// `AXIS_TAPS` of the kernel, the bytes of what it knows of a row, and those between rows of channels.
+/// `AXIS_TAPS` of the kernel, bytes of its data about a row, and bytes between rows of channels.
 const AXIS_TAPS: i64 = 10;
 const ROW: i64 = 8;
 const GAP: i64 = 16;
-/// Bytes of channels below which most of a chunk would be empty.
+/// With fewer bytes of channels, most of a chunk would be empty.
 const FEW_CHANNELS: i64 = 64;
-/// Taps of a plane below which a range is hardly read again.
+/// With fewer taps in a plane, a range is hardly reused.
 const FEW_TAPS: i64 = 3;
 /// Bytes of channels of a chunk.
 const CHUNK: i64 = 128;
-/// Shared memory that a block takes beside its own.
+/// Shared memory that the system reserves in a block.
 const RESERVED: i64 = 1024;
-/// Threads of a processor that have the registers that they need, and below which they wait too often.
+/// Number of threads of a multiprocessor that have enough registers. With fewer threads, they wait
+/// too often.
 const THREADS: i64 = 384;
 const FEW_THREADS: i64 = 256;
-/// Clocks of a tile without its products, of a launch that adds parts, and bytes of sums that pass memory in a clock.
+/// Clocks of a tile without its products, clocks of a launch that adds parts, and bytes of sums
+/// that memory transfers in a clock.
 const TILE_CLOCKS: f64 = 4000.0;
 const JOIN_CLOCKS: f64 = 4000.0;
 const CLOCK_BYTES: f64 = 1500.0;
 
-/// The parameters of a compiled kernel: a tile of the output, and the number of blocks that a
-/// processor has registers and shared memory for.
+/// The parameters of a compiled kernel: a tile of the output, and the number of blocks for which a
+/// multiprocessor has registers and shared memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tile {
-    /// Of 16 rows, for each of 4 warps.
+    /// Number of 16-row matrices for each of 4 warps.
     matrices: i64,
     columns: i64,
     on_cores: bool,
@@ -61,12 +64,13 @@ impl Tile {
         self.threads as u32
     }
 
-    /// Clocks of a processor in which such tiles, each of so many taps of chunks, are made, as was measured on an H100.
+    /// Returns the clocks of a multiprocessor for that many tiles with that many taps of chunks
+    /// each, from measurements on an H100.
     fn clocks(&self, tiles: i64, taps: i64) -> f64 {
         let of_row = if self.on_cores { 5.0 } else { 22.0 };
         let each = (taps * (self.rows() + 32) * self.columns / 64) as f64 * of_row;
         let rounds = (tiles + self.at_once - 1) / self.at_once;
-        // Where fewer are at work each waits more.
+        // With fewer concurrent tiles, each of them waits more.
         let lonely = (rounds * self.at_once - tiles) as f64 * 0.3;
         (tiles as f64 + lonely) * each + rounds as f64 * TILE_CLOCKS
     }
@@ -83,14 +87,14 @@ pub struct Ranges {
     buffers: i64,
     /// Bytes of shared memory.
     pub shared: u32,
-    /// Tiles, and parts of the sums of each.
+    /// Number of tiles, and number of parts of each tile's sums.
     pub blocks: i64,
     pub parts: Parts,
 }
 
 impl Ranges {
-    /// The ranges of a convolution whose operands are padded already, for the tiles that take the least time. `None`: the
-    /// general kernel does it. Sums of a part take `sums` bytes.
+    /// Returns the ranges of a convolution with padded operands, for the fastest tiles. `None` if
+    /// the general kernel computes it. Sums of a part take `sums` bytes.
     pub fn of(
         conv: &Convolution,
         on_cores: bool,
@@ -103,7 +107,7 @@ impl Ranges {
             return None;
         }
         let columns = if conv.outputs <= 32 { 32 } else { 64 };
-        // Large tiles first: of two that take as long they read less.
+        // Large tiles first, because of two equally fast tiles, the larger one reads less.
         let sizes: &[i64] = if on_cores { &[4, 3, 2] } else { &[2] };
         let of_size = |matrices: &i64| {
             Self::with_tile(conv, Tile::new(*matrices, columns, on_cores), device, sums)
@@ -112,7 +116,7 @@ impl Ranges {
         all.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, ranges)| ranges)
     }
 
-    /// Those of a tile, and the clocks that they take.
+    /// Returns the ranges for a tile, and the clocks that they take.
     fn with_tile(
         conv: &Convolution,
         mut tile: Tile,
@@ -166,9 +170,11 @@ impl Ranges {
     }
 }
 
-/// Places of the range of a tile for a plane of taps, and those of them before the first row's first tap.
+/// Returns the positions of the range of a tile for a plane of taps, and the number of those before
+/// the first row's first tap.
 ///
-/// From a row to the next the input's place moves by one, and where an axis of the output ends by what the input has more
+/// From one row to the next, the input's position moves by one. At the end of an output axis, it
+/// also moves by the difference between the input's and the output's size.
 /// there, or less.
 fn span(conv: &Convolution, rows: i64) -> Option<(i64, i64)> {
     let (mut before, mut after, mut step, mut outputs) = (0_i64, 0_i64, 1_i64, 1_i64);
@@ -185,7 +191,7 @@ fn span(conv: &Convolution, rows: i64) -> Option<(i64, i64)> {
     Some((rows.checked_add(before)?.checked_add(after)?, before))
 }
 
-/// With strides of places that count places, as the kernel reads them.
+/// Converts strides of positions to count positions, as the kernel reads them.
 pub fn in_places(mut conv: Convolution) -> Convolution {
     let mut step = 1;
     for d in (0..4).rev() {
@@ -199,7 +205,7 @@ pub fn in_places(mut conv: Convolution) -> Convolution {
 pub fn source(tile: Tile, dtype: Dtype, is_wide: bool) -> Source {
     let (d, i) = (dtype.tag(), index(is_wide));
     let Tile { matrices, columns, on_cores, threads, at_once } = tile;
-    // The sums of three large tiles leave no registers for more.
+    // The sums of three large tiles leave no registers for unrolling.
     let unrolled = on_cores && at_once == 2;
     let arguments = format!("{d}, {i}, {matrices}, {columns}, {CHUNK}, {on_cores}, {unrolled}");
     let parameters = format!(

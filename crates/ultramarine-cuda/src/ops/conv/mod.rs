@@ -1,6 +1,7 @@
-//! CONVOLVE and its gradients: products of matrices whose left one is read from the input where it is. The gradient by the
-//! input is a convolution too; that by the weight sums over places (`weight`). What an input dilation leaves is cut into
-//! convolutions without (`geometry`). Those that cuDNN is faster at go there (`cudnn`).
+//! CONVOLVE and its gradients: matrix products whose left operand is read directly from the input.
+//! The gradient by the input is a convolution too; the gradient by the weight sums over positions
+//! (`weight`). A convolution with input dilation is divided into convolutions without it
+//! (`geometry`). cuDNN computes those for which it is faster (`cudnn`).
 
 mod cudnn;
 mod depthwise;
@@ -77,7 +78,7 @@ struct Common {
     role: Role,
     flip: bool,
     dtype: Dtype,
-    /// It is float32 that may be rounded to TF32.
+    /// True for float32 that may be rounded to TF32.
     shortens: bool,
     networks: Option<cudnn::Networks>,
     library: Option<Products>,
@@ -85,18 +86,18 @@ struct Common {
 }
 
 impl Common {
-    /// Convolutions without dilation of the input that make what a command asks for.
+    /// Returns convolutions without input dilation that together compute a command.
     fn phases(&self, job: &Job<'_>) -> Result<Vec<Convolution>> {
         Ok(Convolution::of(job, self.role, self.flip)?.phases())
     }
 
-    /// cuDNN's call for a command, where it is asked.
+    /// Returns cuDNN's call for a command, if cuDNN computes it.
     fn network(&self, job: &Job<'_>) -> Result<Option<cudnn::Call>> {
         self.networks.as_ref().map_or(Ok(None), |networks| networks.call(job))
     }
 
-    /// How the library makes a convolution of one tap, and of what: between places, channels and outputs there is a product
-    /// for each group.
+    /// Returns the library's product and its operands for a convolution of one tap: there is a
+    /// product of positions, channels and outputs for each group.
     fn steps(&self, job: &Job<'_>, conv: &Convolution) -> Option<(Steps, Addresses)> {
         let library = self.library.as_ref()?;
         if !conv.is_worth_a_call() {
@@ -131,7 +132,7 @@ impl Common {
         self.steps(job, conv).map_or(0, |(steps, _)| steps.workspace())
     }
 
-    /// True if the library did it.
+    /// Returns true if the library computed it.
     fn by_library(&self, job: &Job<'_>, conv: &Convolution) -> Result<bool> {
         match (&self.library, self.steps(job, conv)) {
             (Some(library), Some((steps, at))) => library.run(job, &steps, at, 0),
@@ -139,7 +140,7 @@ impl Common {
         }
     }
 
-    /// Bytes of a row of a tile that are there at a time: as was fastest on an H100.
+    /// Bytes of a row of a tile that are loaded at a time, as was fastest on an H100.
     fn chunk(&self) -> i64 {
         if self.dtype.is_half() { 128 } else { 64 }
     }
@@ -150,7 +151,7 @@ impl Common {
     }
 }
 
-/// Work in parts of a number of units, of which none is empty.
+/// A number of units of work, divided into parts, none of which is empty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Parts {
     /// Units of a part.
@@ -159,7 +160,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// About so many parts of `all` units, each a multiple of `least` of them.
+    /// Divides `all` units into about `wanted` parts, each a multiple of `least` units.
     fn of(all: i64, wanted: i64, least: i64) -> Self {
         let most = all / least;
         let wanted = wanted.min(most).max(1);

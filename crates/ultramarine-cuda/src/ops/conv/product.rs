@@ -1,5 +1,6 @@
-//! Convolutions, and their gradients by the input: tiles of `conv/halo.cuh` or `conv/product.cuh`, `conv/depthwise.cuh`,
-//! `conv/elements.cuh`, or the library for those of one tap.
+//! Convolutions, and their gradients by the input. They are computed by tiles of `conv/halo.cuh` or
+//! `conv/product.cuh`, by `conv/depthwise.cuh`, by `conv/elements.cuh`, or, with one tap, by the
+//! library.
 
 use super::geometry::{Convolution, SMALL};
 use super::pack::Copied;
@@ -26,18 +27,19 @@ const ROWS: i64 = 128;
 const GAP: i64 = 16;
 /// Results of a thread.
 const EACH: i64 = 64;
-/// Chunks that are on their way or there.
+/// Number of chunks that are loaded or being loaded.
 pub(super) const STAGES: i64 = 2;
 
-/// Outputs of a group up to which each element has a thread of its own where tiles would be empty: in many groups, or
+/// If groups have at most this many outputs and tiles would be mostly empty, each element has its
+/// own thread: with many groups, or
 const FEW_OUTPUTS: i64 = 8;
-/// with sums of so many.
+/// with sums of at most this length.
 const SHORT: i64 = 64;
 
-/// Bytes of partial sums: more parts cost more than they give.
+/// Limit on the bytes of partial sums. More parts would cost more than they gain.
 pub(super) const MOST_SUMS: u64 = 64 << 20;
 
-/// The work of CONVOLVE and CONVOLVE_INPUT. The sizes of a command choose among the kernels.
+/// The work of CONVOLVE and CONVOLVE_INPUT. The sizes of a command determine the kernel.
 pub struct Forward {
     common: Common,
     tiles: Kernels<Tile>,
@@ -53,10 +55,10 @@ struct Tile {
     is_wide: bool,
 }
 
-/// How tiles make a convolution.
+/// The tiles of a convolution.
 struct Plan {
     tile: Tile,
-    /// Where tiles of `conv/halo.cuh` make it.
+    /// Set if tiles of `conv/halo.cuh` compute it.
     ranges: Option<halo::Ranges>,
     x: Option<Copied>,
     w: Option<Copied>,
@@ -73,7 +75,7 @@ impl Forward {
         Self { common, tiles, halos, depthwise, elements }
     }
 
-    /// Tensor cores do it.
+    /// Returns true if tensor cores compute it.
     fn on_cores(&self) -> bool {
         self.common.dtype.is_half() || self.common.shortens
     }
@@ -108,7 +110,7 @@ impl Forward {
             padded_conv.x = x.at(0);
         }
         let device = &job.device.properties;
-        // Parts of the other tiles are smaller, and so more where there are few.
+        // The other tiles have smaller parts, and so more parts if there are few tiles.
         let ranges = halo::Ranges::of(&padded_conv, self.on_cores(), device, sums)
             .filter(|r| 2 * r.blocks * r.parts.count >= processors.min(blocks * parts.count));
         if let Some(ranges) = &ranges {
@@ -250,7 +252,7 @@ impl Work for Forward {
             if Self::is_by_elements(&conv) {
                 continue;
             }
-            // If the library refuses, tiles do it.
+            // If the library refuses, tiles compute it.
             let library = self.common.library_bytes(job, &conv);
             most = most.max(library).max(self.plan(job, &conv).bytes.iter().sum());
         }
@@ -268,7 +270,7 @@ impl Work for Forward {
                 continue;
             }
             if self.common.by_library(job, &conv)? {
-                // It may have used the memory of the input's copy.
+                // The library may have used the memory of the input's copy.
                 copy_input = true;
                 continue;
             }

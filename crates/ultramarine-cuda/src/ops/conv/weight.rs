@@ -20,19 +20,20 @@ const TILES: &[&str] = &[
 const OUTPUTS: i64 = 64;
 const TAPS: i64 = 128;
 const THREADS: u32 = 128;
-/// Blocks of a processor.
+/// Blocks of a multiprocessor.
 const BLOCKS: i64 = 4;
 /// Products of outputs and channels of many groups up to which a thread sums an element.
 const FEW: i64 = 64;
 
-/// The work of CONVOLVE_WEIGHT. The sizes of a command choose between the kernels.
+/// The work of CONVOLVE_WEIGHT. The sizes of a command determine the kernel.
 pub struct Weight {
     common: Common,
     tiles: Kernels<bool>,
     elements: Kernels<bool>,
 }
 
-/// How the gradient is made: parts of the places of the output, with a result each.
+/// The computation of the gradient: the output's positions are divided into parts, each with its
+/// own result.
 struct Plan {
     by_elements: bool,
     is_wide: bool,
@@ -177,7 +178,7 @@ impl Work for Weight {
         }
         let mut most = 0;
         for conv in self.common.phases(job)?.iter().filter(|conv| conv.taps() > 0) {
-            // If the library refuses, kernels do it.
+            // If the library refuses, kernels compute it.
             let library = self.common.library_bytes(job, conv);
             most = most.max(library).max(self.plan(job, conv).bytes.iter().sum());
         }
@@ -190,7 +191,7 @@ impl Work for Weight {
         }
         let whole = Convolution::of(job, self.common.role, self.common.flip)?;
         if whole.axes.iter().any(|axis| axis.gaps > 1) {
-            // There may be taps that meet nothing.
+            // There may be taps that meet no element.
             let [_, shape, _] = whole.shapes();
             let none = (whole.w.address, 0, 0);
             self.common.packs.join(job, none, (shape, Copied::dense(shape)), &whole.w)?;

@@ -8,7 +8,7 @@ use crate::ops::elementwise;
 use transpose::Transpose;
 use ultramarine_abi::helper::{Failure, Result};
 
-/// A copy, by the driver, by tiles or by a map.
+/// A copy by the driver, by tiles or by a map.
 struct Copy {
     same: bool,
     map: Map<2>,
@@ -21,7 +21,7 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     let (mut from, mut to) = (request.input(0)?.dtype, request.output(0)?.dtype);
     let same = from == to;
     if same {
-        // Bits are moved as they are.
+        // Bits are moved unchanged.
         (from, to) = (from.word(), to.word());
     }
     let map = elementwise::conversion(from, to);

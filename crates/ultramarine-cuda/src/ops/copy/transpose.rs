@@ -1,4 +1,5 @@
-//! Copies whose two sides lie along different axes, through tiles in shared memory.
+//! Copies whose source and target are contiguous along different axes, through tiles in shared
+//! memory.
 
 use crate::launch::{Axes, BLOCK, Dtype, Grid, Job, View, launch, rank_for};
 use crate::ops::{elementwise, headers};
@@ -8,21 +9,22 @@ use ultramarine_abi::helper::Result;
 const HEADERS: &[&str] =
     &[headers::NUMBER, headers::WALK, elementwise::MAP, include_str!("../../../kernels/copy.cuh")];
 
-/// Bytes that memory gives at least: elements within lie together.
+/// Minimum number of bytes that memory transfers. Elements within are contiguous.
 const SECTOR: u64 = 32;
-/// Below so many elements along an axis a tile is mostly empty.
+/// With fewer elements along an axis, a tile is mostly empty.
 const FEW: i64 = 8;
 
-/// Copies between a pair of dtypes whose sides are contiguous along different axes. Both sides are
-/// accessed in full lines, by way of tiles in shared memory.
+/// Copies between a pair of dtypes whose source and target are contiguous along different axes.
+/// Tiles in shared memory allow both sides to be accessed in full lines.
 pub struct Transpose {
     from: Dtype,
     to: Dtype,
-    /// By elements of a pack, and the rank of the outer axes.
+    /// By elements of a pack, and by the rank of the outer axes.
     kernels: Kernels<(i64, usize)>,
 }
 
-/// The two axes: along `j` the input's elements lie together, along the last one the output's.
+/// The two axes: the input's elements are contiguous along `j`, and the output's along the last
+/// axis.
 #[derive(Debug, PartialEq, Eq)]
 struct Plane {
     j: usize,
@@ -35,8 +37,8 @@ impl Transpose {
         Self { from, to, kernels: Kernels::default() }
     }
 
-    /// Enqueues the copy, if it is one for tiles; `axes` are of the input and the output, in the
-    /// order in which the output lies in memory.
+    /// Enqueues the copy, if tiles are suitable. `axes` are those of the input and the output, in
+    /// the output's memory order.
     pub fn run(
         &self,
         job: &Job<'_>,
@@ -96,7 +98,8 @@ impl Transpose {
     }
 }
 
-/// The plane whose tiles are transposed. `None`: memory is used well enough without.
+/// Returns the plane whose tiles are transposed. `None` if memory is used well enough without
+/// tiles.
 fn plane(axes: &Axes<2>, from: Dtype, to: Dtype, processors: u64) -> Option<Plane> {
     let l = axes.count.checked_sub(1)?;
     let step = |d: usize| axes.stride[0][d].unsigned_abs().saturating_mul(from.bytes());
@@ -110,7 +113,7 @@ fn plane(axes: &Axes<2>, from: Dtype, to: Dtype, processors: u64) -> Option<Plan
         4 => 2,
         _ => 1,
     };
-    // Tiles that are full, and enough of them.
+    // There must be enough full tiles.
     let tiles = |pack: i64| axes.len() / (32 * pack as u64).pow(2);
     while pack > 1 && (16 * pack > size_j.min(size_l) || tiles(pack) < 2 * processors) {
         pack /= 2;
@@ -118,7 +121,7 @@ fn plane(axes: &Axes<2>, from: Dtype, to: Dtype, processors: u64) -> Option<Plan
     Some(Plane { j, pack })
 }
 
-/// The axes but for `j` and the last one.
+/// Returns the axes without `j` and the last one.
 fn without(axes: &Axes<2>, j: usize) -> Axes<2> {
     let kept: Vec<usize> = (0..axes.count.saturating_sub(1)).filter(|d| *d != j).collect();
     let of = |values: &[i64]| kept.iter().map(|d| values[*d]).collect::<Vec<_>>();

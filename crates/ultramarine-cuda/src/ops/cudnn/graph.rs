@@ -1,4 +1,4 @@
-//! Graphs of operations: tensors and what is computed of them, as cuDNN's descriptors.
+//! Graphs of operations, as cuDNN's descriptors of tensors and computations.
 
 use super::plan::Plan;
 use super::{Library, MAKES, check};
@@ -10,13 +10,13 @@ use core::ffi::{c_int, c_void};
 use std::sync::Arc;
 use ultramarine_abi::helper::{Failure, Result};
 
-/// Configurations of engines that are tried, best first.
+/// Limit on the configurations of engines that are tried, the best first.
 const TRIED: usize = 16;
-/// Notes of an engine that there is room for.
+/// Limit on the notes of an engine that are read.
 const NOTES: usize = 32;
-/// Bytes that addresses of tensors are multiples of.
+/// Alignment in bytes of tensors' addresses.
 pub const ALIGNMENT: i64 = 16;
-/// The identities of tensors inside of a graph begin here.
+/// First identity of tensors inside a graph.
 const INNER: i64 = 1 << 20;
 
 /// A descriptor, destroyed when it is dropped.
@@ -39,7 +39,7 @@ impl Descriptor {
         Ok(Self { table, handle })
     }
 
-    /// Sets an attribute to values of a type, which is that of `T`.
+    /// Sets an attribute to values whose type corresponds to `T`.
     pub(super) fn set<T>(&self, name: c_int, of: c_int, values: &[T]) -> Result<&Self> {
         let (count, first) = (values.len() as i64, values.as_ptr().cast());
         // SAFETY: so many values of the attribute's type, by `cudnn::value`.
@@ -61,7 +61,7 @@ impl Descriptor {
         Ok(self)
     }
 
-    /// Values of an attribute, as many as there are and fit.
+    /// Reads the values of an attribute, as many as there are and fit. Returns their number.
     pub(super) fn get<T>(&self, name: c_int, of: c_int, places: &mut [T]) -> Result<usize> {
         let mut count = 0;
         let first: *mut c_void = places.as_mut_ptr().cast();
@@ -84,7 +84,7 @@ impl Drop for Descriptor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tensor(usize);
 
-/// The kind of a convolution: what is computed.
+/// The kind of a convolution: the tensor that is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Convolved {
     /// The result.
@@ -98,13 +98,13 @@ pub enum Convolved {
 /// The window of a convolution, along each of its axes.
 #[derive(Clone, Copy, Debug)]
 pub struct Window<'a> {
-    /// Steps of the window.
+    /// Strides of the window.
     pub strides: &'a [i64],
-    /// Steps inside of it.
+    /// Dilations of the window.
     pub dilations: &'a [i64],
     /// Zeros before the first element.
     pub before: &'a [i64],
-    /// Zeros behind the last element.
+    /// Zeros after the last element.
     pub after: &'a [i64],
 }
 
@@ -119,7 +119,7 @@ pub struct Graph<'a> {
 }
 
 impl<'a> Graph<'a> {
-    /// An empty one.
+    /// Makes an empty graph.
     pub fn new(library: &'a Arc<Library>) -> Self {
         let (tensors, sizes, operations, parts) = Default::default();
         Self { library, tensors, sizes, operations, parts }
@@ -150,7 +150,7 @@ impl<'a> Graph<'a> {
         Ok(Tensor(self.tensors.len() - 1))
     }
 
-    /// A tensor in memory, which a call names by its identity.
+    /// Adds a tensor in memory, which a call identifies by `id`.
     pub fn tensor(
         &mut self,
         id: i64,
@@ -161,12 +161,12 @@ impl<'a> Graph<'a> {
         self.add((id, data), (sizes, strides), (false, false))
     }
 
-    /// A number, given by each call.
+    /// Adds a number that each call provides.
     pub fn number(&mut self, id: i64, data: c_int) -> Result<Tensor> {
         self.add((id, data), (&[1; 4], &[1; 4]), (false, true))
     }
 
-    /// A tensor between operations, which is never in memory.
+    /// Adds a tensor between operations, which is never written to memory.
     pub fn inner(&mut self, data: c_int, sizes: &[i64]) -> Result<Tensor> {
         let strides = crate::launch::row_major(sizes);
         self.inner_with(data, sizes, &strides)
@@ -208,7 +208,7 @@ impl<'a> Graph<'a> {
         Ok(to)
     }
 
-    /// A function of one or two tensors, into another.
+    /// Adds a function of one or two tensors that writes to another tensor.
     pub fn pointwise_into(
         &mut self,
         mode: c_int,
@@ -221,13 +221,13 @@ impl<'a> Graph<'a> {
         self.pointwise_to((mode, data::FLOAT, None), &operands, to)
     }
 
-    /// A function of one or two tensors of floats, in float32.
+    /// Adds a function of one or two tensors of floats, in float32.
     pub fn pointwise(&mut self, mode: c_int, x: Tensor, b: Option<Tensor>) -> Result<Tensor> {
         let to = self.inner(data::FLOAT, &self.sizes[x.0].clone())?;
         self.pointwise_into(mode, x, b, to)
     }
 
-    /// As [`Self::pointwise`], of whole numbers or into bools.
+    /// Adds a function like [`Self::pointwise`], for integers, or with bools as result.
     fn whole(
         &mut self,
         mode: c_int,
@@ -243,8 +243,8 @@ impl<'a> Graph<'a> {
         self.pointwise_to((mode, data, axis), &operands, to)
     }
 
-    /// The scores `(b, h, m, n)` that a causal mask leaves, `low` in place of others. `shift`, of keys and queries: the last
-    /// query sees all keys, which are more than queries.
+    /// Returns the scores `(b, h, m, n)` that a causal mask keeps, and `low` in place of the
+    /// others. `shift` is by how many keys exceed queries: the last query sees all keys.
     pub fn causal(
         &mut self,
         scores: Tensor,
@@ -267,7 +267,7 @@ impl<'a> Graph<'a> {
         self.pointwise_to((pointwise::SELECT, data::FLOAT, None), &operands, to)
     }
 
-    /// A reduction to the sizes of `to`.
+    /// Adds a reduction to the sizes of `to`.
     pub fn reduce(&mut self, operator: c_int, x: Tensor, to: Tensor) -> Result<Tensor> {
         let part = self.descriptor(kind::REDUCTION)?;
         part.set(attribute::REDUCTION_PRECISION, value::DATA_TYPE, &[data::FLOAT])?.set(
@@ -286,7 +286,7 @@ impl<'a> Graph<'a> {
         Ok(to)
     }
 
-    /// Products of matrices, with sums in float32.
+    /// Adds matrix products with sums in float32.
     pub fn matmul(&mut self, a: Tensor, b: Tensor, to: Tensor) -> Result<Tensor> {
         let part = self.descriptor(kind::MATMUL)?;
         part.set(attribute::MATMUL_PRECISION, value::DATA_TYPE, &[data::FLOAT])?;
@@ -302,7 +302,7 @@ impl<'a> Graph<'a> {
         Ok(to)
     }
 
-    /// A tensor of four axes with the last two swapped, in some dtype; `strides` are those of the tensor.
+    /// Adds a tensor of four axes with the last two swapped. `strides` are those of the tensor.
     pub fn transposed(&mut self, x: Tensor, data: c_int, strides: &[i64; 4]) -> Result<Tensor> {
         let swapped = |list: &[i64]| [list[0], list[1], list[3], list[2]];
         let sizes = swapped(&self.sizes[x.0]);
@@ -315,7 +315,7 @@ impl<'a> Graph<'a> {
         Ok(to)
     }
 
-    /// A convolution of `x` and `w` into `y`, or the gradient in place of one of them.
+    /// Adds a convolution of `x` and `w` into `y`, or a gradient.
     pub fn convolve(
         &mut self,
         what: Convolved,
@@ -382,7 +382,8 @@ impl<'a> Graph<'a> {
         Ok(())
     }
 
-    /// The plan of the best engine that gives the same sums each time, in `room` bytes of workspace. The context is current.
+    /// Makes the plan of the best deterministic engine that needs at most `room` bytes of
+    /// workspace. The context is current.
     pub fn plan(mut self, room: u64) -> Result<Plan> {
         let library = self.library;
         let handle = lock(&library.handles[MAKES]);
@@ -425,7 +426,8 @@ impl<'a> Graph<'a> {
         Err(said.unwrap_or_else(|| Failure::unsupported("cuDNN has no engine for it")))
     }
 
-    /// A plan of an engine, and its bytes of workspace. `None`: the engine's sums are not those that are wanted.
+    /// Makes the plan of an engine. Returns it with its bytes of workspace, or `None` if the engine
+    /// is excluded.
     fn made(&self, handle: Handle, config: &Descriptor) -> Result<Option<(Descriptor, u64)>> {
         let engine = self.descriptor(kind::ENGINE)?;
         config.get(attribute::ENGINE_CONFIG_ENGINE, value::DESCRIPTOR, &mut [engine.handle])?;
@@ -445,7 +447,8 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// Engines whose sums differ from call to call, are kept in halves, or go by way of transforms that lose bits.
+/// Returns true for engines whose sums differ between calls, are kept in halves, or use transforms
+/// that lose bits.
 fn is_excluded(found: c_int) -> bool {
     match found {
         note::REDUCED_PRECISION_REDUCTION | note::FFT | note::NONDETERMINISTIC => true,

@@ -1,4 +1,5 @@
-//! cuDNN on a device, for convolutions and attention: operation graphs ([`graph`]) that it makes into plans ([`plan`]).
+//! cuDNN on a device, for convolutions and attention: it makes plans ([`plan`]) from operation
+//! graphs ([`graph`]).
 
 pub mod graph;
 pub mod plan;
@@ -11,14 +12,14 @@ use std::sync::{Arc, Mutex, OnceLock};
 use ultramarine_abi::helper::{Failure, Level, Result};
 use ultramarine_abi::status;
 
-/// The choice of operations that cuDNN computes, which an environment variable sets.
+/// The choice of operations for cuDNN, which an environment variable sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
     /// Never.
     Never,
-    /// The sizes for which it was measured faster than kernels here.
+    /// The sizes for which measurements showed that cuDNN is faster than the kernels here.
     WhereFaster,
-    /// Wherever it can; callers wait for its plan.
+    /// Wherever it is possible. Callers wait for its plan.
     Always,
 }
 
@@ -39,11 +40,11 @@ impl Wish {
     }
 }
 
-/// cuDNN on a device. Plans are made with one handle and run with another, so that neither waits
-/// for the other.
+/// cuDNN on a device. One handle makes plans, and another runs them, so that neither waits for the
+/// other.
 pub struct Library {
     table: &'static Cudnn,
-    /// Used by one thread at a time each.
+    /// Each is used by one thread at a time.
     handles: [Mutex<Owned>; 2],
     context: Arc<Context>,
 }
@@ -54,12 +55,12 @@ struct Owned(Handle);
 // SAFETY: handles may be used from any thread, by one at a time.
 unsafe impl Send for Owned {}
 
-/// The handle that plans are made with, and the one that runs them.
+/// The index of the handle for making plans, and of the handle for running them.
 const MAKES: usize = 0;
 const RUNS: usize = 1;
 
 impl Library {
-    /// The device's. `None`: there is none that works, which is logged once.
+    /// Returns the device's library. `None` if no working library is found, which is logged once.
     pub fn of(device: &Device) -> Option<&Arc<Self>> {
         if Wish::get() == Wish::Never {
             return None;
@@ -117,7 +118,7 @@ impl Drop for Library {
     }
 }
 
-/// The library's code as a result.
+/// Converts the library's code to a result.
 fn check(table: &Cudnn, call: &str, result: Code) -> Result<()> {
     if result == code::SUCCESS {
         return Ok(());
@@ -138,7 +139,7 @@ fn check(table: &Cudnn, call: &str, result: Code) -> Result<()> {
     }
 }
 
-/// cuDNN's name of a dtype, of those that it is asked for.
+/// Returns cuDNN's code of a dtype that is used with it.
 pub fn data_of(dtype: Dtype) -> Option<c_int> {
     match dtype {
         Dtype::Float32 => Some(data::FLOAT),

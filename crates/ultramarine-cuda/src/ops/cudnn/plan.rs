@@ -10,12 +10,12 @@ use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use ultramarine_abi::helper::Result;
 
-/// A plan of cuDNN: an engine for a [`Graph`](super::graph::Graph), which runs with any addresses. It is destroyed when
-/// it is dropped.
+/// A cuDNN plan: an engine for a [`Graph`](super::graph::Graph), which runs with any addresses. It
+/// is destroyed when it is dropped.
 pub struct Plan {
     library: Arc<Library>,
     plan: ManuallyDrop<Descriptor>,
-    /// The descriptors that it was made of.
+    /// The descriptors from which it was made.
     parts: ManuallyDrop<Vec<Descriptor>>,
     workspace: u64,
 }
@@ -36,7 +36,8 @@ impl Plan {
         self.workspace
     }
 
-    /// Enqueues a call: addresses of tensors, and the bits of numbers, by their identities; `own` is that of its workspace.
+    /// Enqueues a call with addresses of tensors, and the bits of numbers, by their identities.
+    /// `own` is the address of its workspace.
     pub fn run(
         self: &Arc<Self>,
         job: &Job<'_>,

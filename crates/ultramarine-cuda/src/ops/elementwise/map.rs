@@ -1,5 +1,5 @@
-//! Functions of up to three tensors, element by element: which kernel of `elementwise/map.cuh` a
-//! command needs.
+//! Functions of up to three tensors, element by element, and the choice of the kernel of
+//! `elementwise/map.cuh` for a command.
 
 use super::rule::Weight;
 use crate::launch::{Axes, BLOCK, Dtype, Grid, Job, View, enqueue, rank_for};
@@ -7,28 +7,28 @@ use crate::program::{Kernels, Source, index};
 use core::ffi::c_void;
 use ultramarine_abi::helper::Result;
 
-/// Most bytes that a thread moves at once.
+/// Limit on the bytes that a thread moves at once.
 const WIDEST: u64 = 16;
 
-/// Tensors of a map at most: the inputs and the output.
+/// Limit on the tensors of a map: the inputs and the output.
 const MOST_TENSORS: usize = 4;
 
-/// The description of a [`Map`]. Tensors are the inputs, then the output.
+/// The description of a [`Map`]. The tensors are the inputs, followed by the output.
 pub struct Spec<const K: usize> {
-    /// Tells it from all others.
+    /// Identifies it among all maps.
     pub name: String,
-    /// Headers of the kernels, `elementwise/map.cuh` among them.
+    /// Headers of the kernels, including `elementwise/map.cuh`.
     pub headers: &'static [&'static str],
-    /// An expression of `x`, `y` and `z`, elements of the inputs as they are stored.
+    /// An expression of `x`, `y` and `z`, which are elements of the inputs as stored.
     pub function: String,
     /// Dtypes.
     pub dtypes: [Dtype; K],
-    /// How much code the function is.
+    /// The amount of code of the function.
     pub weight: Weight,
 }
 
-/// An elementwise function with the kernels that were needed so far: for contiguous tensors, and
-/// for any strides by rank.
+/// An elementwise function with the kernels that were needed so far: for contiguous tensors and, by
+/// rank, for any strides.
 pub struct Map<const K: usize> {
     spec: Spec<K>,
     kernels: Kernels<Strategy>,
@@ -37,16 +37,16 @@ pub struct Map<const K: usize> {
 /// The kernels of a map.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Strategy {
-    /// Tensors without gaps, in packs of so many elements; those of the mask are scalars.
+    /// Tensors without gaps, in packs of `pack` elements. The tensors in the mask are scalars.
     Flat { pack: u32, scalars: u32 },
     /// Any strides, in packs along the last axis.
     Walked { pack: u32, scalars: u32, rank: usize, wide: bool },
 }
 
-/// How the elements of a command are visited.
+/// The order in which the elements of a command are visited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Layout {
-    /// So many elements come before the first whole pack.
+    /// Number of elements before the first whole pack.
     Flat {
         pack: u32,
         scalars: u32,
@@ -59,13 +59,13 @@ enum Layout {
 }
 
 impl<const K: usize> Map<K> {
-    /// Nothing is compiled yet.
+    /// Makes a map without compiled kernels.
     pub fn new(spec: Spec<K>) -> Self {
         const { assert!(K <= MOST_TENSORS) };
         Self { spec, kernels: Kernels::default() }
     }
 
-    /// Enqueues it for inputs and an output of one shape.
+    /// Enqueues the map for inputs and an output of one shape.
     pub fn run(&self, job: &Job<'_>, views: [View<'_>; K]) -> Result<()> {
         let mut axes = in_order_of_output(&views);
         let mut addresses = views.map(|v| v.address);
@@ -74,7 +74,7 @@ impl<const K: usize> Map<K> {
         // The kernels' parameters begin with the output.
         addresses.rotate_right(1);
         let place = |value: *const u64| value.cast_mut().cast::<c_void>();
-        // Addresses, then one or two more.
+        // Addresses, and one or two further parameters.
         let mut arguments = [std::ptr::null_mut(); MOST_TENSORS + 2];
         for (argument, address) in arguments.iter_mut().zip(&addresses) {
             *argument = place(address);
@@ -105,7 +105,7 @@ impl<const K: usize> Map<K> {
         unsafe { enqueue(job, &kernel, grid, &mut arguments[..K + more]) }
     }
 
-    /// Elements of a pack where tensors allow it.
+    /// Returns the elements of a pack, if the tensors allow it.
     fn pack(&self) -> u32 {
         let pack = pack_of(&self.spec.dtypes.map(Dtype::bytes));
         match self.spec.weight {
@@ -115,7 +115,8 @@ impl<const K: usize> Map<K> {
         }
     }
 
-    /// Packs of each tensor that a thread has under way: 64 bytes and more of what is light.
+    /// Returns the packs of each tensor that a thread processes at the same time: at least 64 bytes
+    /// if the function is light.
     fn unrolled(&self, strategy: Strategy) -> u32 {
         let inputs = K as u32 - 1;
         match (self.spec.weight, strategy) {
@@ -174,8 +175,8 @@ impl<const K: usize> Map<K> {
     }
 }
 
-/// The joined axes, in the order in which the output lies in memory: what is done to elements
-/// does not depend on their order, and packs need the output's last axis without gaps.
+/// Returns the joined axes in the output's memory order. The order does not affect the elements'
+/// values, and packs need the output's last axis to be contiguous.
 pub fn in_order_of_output<const K: usize>(views: &[View<'_>; K]) -> Axes<K> {
     let output = &views[K - 1];
     if output.is_contiguous() {
@@ -188,7 +189,8 @@ pub fn in_order_of_output<const K: usize>(views: &[View<'_>; K]) -> Axes<K> {
     Axes::join(&shape, std::array::from_fn(|k| strides[k].as_slice()))
 }
 
-/// Elements of a pack: 16 bytes of the widest dtype, but 4 bytes of the narrowest.
+/// Returns the elements of a pack: 16 bytes of the widest dtype, but at least 4 bytes of the
+/// narrowest.
 fn pack_of(bytes: &[u64]) -> u32 {
     let (most, least) = bytes.iter().fold((1, WIDEST), |(m, l), b| (m.max(*b), l.min(*b)));
     (WIDEST / most).max(4 / least).max(1) as u32
@@ -221,7 +223,7 @@ fn decide<const K: usize>(
             _ => Layout::Flat { pack: 1, scalars, head: 0 },
         };
     }
-    // Every row of every tensor has to begin at a whole pack.
+    // Every row of every tensor has to begin at a pack boundary.
     let fits = |pack: u32| {
         axes.size[last] % i64::from(pack) == 0
             && moved.iter().all(|k| {
@@ -239,7 +241,7 @@ fn decide<const K: usize>(
     Layout::Walked { pack, scalars: if pack > 1 { scalars } else { 0 } }
 }
 
-/// The last axis counts packs.
+/// Makes the last axis count packs.
 fn into_packs<const K: usize>(axes: &mut Axes<K>, pack: u32) {
     if let Some(last) = axes.count.checked_sub(1) {
         axes.size[last] /= i64::from(pack);
@@ -289,7 +291,7 @@ mod tests {
 
     #[test]
     fn heads_count_elements_of_all_widths() {
-        // A half and a float: 3 elements before, both begin at a pack.
+        // A half and a float: 3 elements come before, then both are at a pack boundary.
         let flat = axes(&[100], [&[1], &[1]]);
         let layout = decide(&flat, &[1024 + 2, 2048 + 4], &[2, 4]);
         assert_eq!(layout, Layout::Flat { pack: 4, scalars: 0, head: 3 });

@@ -11,13 +11,14 @@ use rule::{Rule, Weight};
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::{BinaryAttrs, UnaryAttrs, op};
 
-/// Headers of the functions of all codes. A code called NAME in the schema is `un_NAME` or `bi_NAME`.
+/// Headers of the functions for all codes. For a code that the schema calls NAME, the function is
+/// `un_NAME` or `bi_NAME`.
 pub const FUNCTIONS: &[&str] = &[headers::NUMBER, REAL, INTEGER, COMPLEX, CODES];
 
 /// Functions of real numbers.
 pub const REAL: &str = include_str!("../../../kernels/elementwise/real.cuh");
 const INTEGER: &str = include_str!("../../../kernels/elementwise/integer.cuh");
-/// Functions of complex64, behind those.
+/// Functions of complex64. They come after the real functions.
 pub const COMPLEX: &str = include_str!("../../../kernels/elementwise/complex.cuh");
 const CODES: &str = include_str!("../../../kernels/elementwise/functions.cuh");
 /// Maps of tensors, `map_flat` and `map_walked`.

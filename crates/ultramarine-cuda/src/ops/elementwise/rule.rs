@@ -1,4 +1,4 @@
-//! Rules of the unary and binary codes: results, and weights for kernels.
+//! Properties of the unary and binary codes: the kind of the result, and the weight of the code.
 
 use crate::launch::Dtype;
 use ultramarine_abi::schema::{self, OpId, Output, op};
@@ -25,22 +25,24 @@ impl Rule {
     }
 }
 
-/// The result of a unary code for a dtype. `None`: it is not defined for it.
+/// Returns the rule of a unary code for a dtype. `None` if the code is not defined for the dtype.
 pub fn unary_rule(dtype: Dtype, code: u32) -> Option<Rule> {
     rule(op::UNARY, dtype, code)
 }
 
-/// The result of a binary code for a dtype. `None`: it is not defined for it.
+/// Returns the rule of a binary code for a dtype. `None` if the code is not defined for the dtype.
 pub fn binary_rule(dtype: Dtype, code: u32) -> Option<Rule> {
     rule(op::BINARY, dtype, code)
 }
 
-/// The schema's name of a unary code, of which `un_NAME` is the kernels' function.
+/// Returns the schema's name of a unary code. For the name NAME, the kernels' function is
+/// `un_NAME`.
 pub fn unary_name(code: u32) -> &'static str {
     schema::unary::NAMES.get(code as usize).copied().unwrap_or("")
 }
 
-/// The schema's name of a binary code, of which `bi_NAME` is the kernels' function.
+/// Returns the schema's name of a binary code. For the name NAME, the kernels' function is
+/// `bi_NAME`.
 pub fn binary_name(code: u32) -> &'static str {
     schema::binary::NAMES.get(code as usize).copied().unwrap_or("")
 }
@@ -59,15 +61,16 @@ fn rule(id: OpId, dtype: Dtype, code: u32) -> Option<Rule> {
     }
 }
 
-/// The amount of code of a function. It bounds the copies of it that a kernel may have, since code
-/// that is too long compiles slowly.
+/// The amount of code of a function. It limits how often a kernel may contain the code, because
+/// long code compiles slowly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Weight {
     /// A few instructions.
     Light,
     /// Tens of instructions.
     Middle,
-    /// Hundreds: such as what is evaluated in float64, or reduces arguments of any size.
+    /// Hundreds of instructions, for example for evaluation in float64, or for the reduction of
+    /// large arguments.
     Heavy,
 }
 

@@ -1,5 +1,5 @@
-//! Transforms of columns that lie side by side, of a power of two, by a kernel here: cuFFT has no such batches of batches, and
-//! the factor costs nothing here.
+//! Transforms of adjacent columns whose length is a power of two, by a kernel here. cuFFT does not
+//! support such nested batches, and this kernel applies the factor at no extra cost.
 
 use super::HEADERS;
 use crate::launch::{Axes, Grid, Job, View, launch, rank_for};
@@ -8,9 +8,9 @@ use ultramarine_abi::helper::Result;
 
 /// Lengths of transforms.
 const LENGTHS: core::ops::RangeInclusive<i64> = 16..=2048;
-/// Fewest columns side by side that are worth it.
+/// Minimum number of adjacent columns.
 const LEAST: i64 = 8;
-/// Elements of a block where shared memory needs no asking, and fewest columns of a block.
+/// Limit on the elements of a block without requesting more shared memory.
 const TILE: i64 = 4096;
 const NARROW: i64 = 8;
 
@@ -26,7 +26,8 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// The columns of a transform of complex numbers along an axis. `None`: cuFFT does it.
+    /// Returns the columns of a transform of complex numbers along an axis. `None` if cuFFT
+    /// computes it.
     pub fn of(axis: usize, views: [&View<'_>; 2]) -> Option<Self> {
         let n = views[0].shape[axis];
         let step = views.map(|v| v.strides[axis]);
@@ -50,7 +51,7 @@ impl Columns {
 
     /// Columns of a block.
     fn width(&self) -> i64 {
-        // A block has at most 1024 threads, of which each has 8 elements.
+        // A block has at most 1024 threads, with 8 elements each.
         (TILE / self.n).clamp(NARROW, 32).min(8 * 1024 / self.n)
     }
 }
@@ -60,7 +61,7 @@ impl Columns {
 pub struct ColumnKernels(Kernels<(i64, usize)>);
 
 impl ColumnKernels {
-    /// Enqueues a transform in a direction, 1 or -1, times a factor.
+    /// Enqueues a transform in a direction, 1 or -1, multiplied by a factor.
     pub fn run(
         &self,
         job: &Job<'_>,

@@ -1,27 +1,27 @@
-//! Tensors as cuFFT's calls see them: lines that lie one distance apart. Others are copied, or there is a call for each
-//! part of the batch.
+//! Layouts of tensors for cuFFT's calls, whose lines must be equidistant. Other tensors are copied,
+//! or each part of the batch has its own call.
 
 use crate::launch::{Axes, View, row_major};
 
-/// Bytes that a GPU moves in the time that a call takes to get there: 5.7 us on an H200.
+/// Bytes that a GPU moves in the time of submitting a call: 5.7 us on an H200.
 const BYTES_OF_A_CALL: u64 = 20 << 20;
 
-/// Alignment in bytes that cuFFT wants of real numbers too.
+/// Alignment in bytes that cuFFT needs, also for real numbers.
 const ALIGNMENT: u64 = 8;
 
-/// The place of the lines that cuFFT reads or writes.
+/// The location of the lines that cuFFT reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// In the tensor itself.
     Own,
-    /// In a copy in the tensor's order of axes, without gaps.
+    /// In a copy with the tensor's order of axes, without gaps.
     Dense,
-    /// In a copy whose lines lie together.
+    /// In a copy whose lines are contiguous.
     Lines,
 }
 
 impl Place {
-    /// Strides of a copy of a shape, or those of the tensor itself.
+    /// Returns the strides of a copy, or of the tensor itself.
     pub fn strides(self, view: &View<'_>, axis: usize) -> Vec<i64> {
         match self {
             Self::Own => view.strides.to_vec(),
@@ -38,21 +38,21 @@ impl Place {
     }
 }
 
-/// The sizes of a call, by which plans of cuFFT are kept.
+/// The sizes of a call, which identify a cuFFT plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lines {
     /// Length of the transform.
     pub n: i64,
     /// Number of transforms.
     pub count: i64,
-    /// Elements from one of a line to the next, of the input and of the output.
+    /// Elements between neighbours in a line, of the input and of the output.
     pub step: [i64; 2],
-    /// Elements from a line to the next.
+    /// Elements between the beginnings of lines.
     pub distance: [i64; 2],
 }
 
-/// The calls that make a transform: where its lines are, what one call does, and how often it is
-/// made.
+/// The calls of a transform: the location of its lines, the work of one call, and the number of
+/// calls.
 #[derive(Clone, Debug)]
 pub struct Layout {
     /// Where the input and the output lie.
@@ -64,13 +64,15 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The cheapest layout of a transform of length `n` along an axis. `destroys`: cuFFT writes over its input.
+    /// Returns the cheapest layout of a transform of length `n` along an axis. `destroys` is true
+    /// if cuFFT overwrites its input.
     pub fn of(n: i64, axis: usize, views: [&View<'_>; 2], destroys: bool) -> Self {
         let inputs = [Place::Own, Place::Dense, Place::Lines];
         let places = inputs.into_iter().flat_map(|i| [[i, Place::Own], [i, Place::Lines]]);
         let can = |place: &[Place; 2]| !(destroys && place[0] == Place::Own);
         let all = places.filter(can).map(|place| Self::with(n, axis, views, place));
-        // The first of equals. cuFFT takes copies on both sides in any case.
+        // Takes the first of equally cheap layouts. cuFFT supports copies on both sides in any
+        // case.
         let cheapest = all.filter(|l| l.can(views)).min_by_key(|l| l.cost(views));
         cheapest.unwrap_or_else(|| Self::with(n, axis, views, [Place::Lines, Place::Lines]))
     }
@@ -88,12 +90,12 @@ impl Layout {
             let (inputs, outputs) = (rest(&outer.stride[0]), rest(&outer.stride[1]));
             outer = Axes::join(&rest(&outer.size), [&inputs, &outputs]);
         }
-        // A stride along one element means nothing.
+        // The stride of an axis with one element is arbitrary.
         let steps = [0, 1].map(|t| if views[t].shape[axis] == 1 { 1 } else { step[t] });
         Self { place, lines: Lines { n, count, step: steps, distance }, outer }
     }
 
-    /// True if cuFFT can read and write that.
+    /// Returns true if cuFFT can read and write this layout.
     fn can(&self, views: [&View<'_>; 2]) -> bool {
         (0..2).all(|t| {
             let outer = &self.outer.stride[t][..self.outer.count];
@@ -105,7 +107,7 @@ impl Layout {
         })
     }
 
-    /// In bytes that could be moved meanwhile.
+    /// Returns the cost, as bytes that could be moved in the same time.
     fn cost(&self, views: [&View<'_>; 2]) -> u64 {
         let calls = self.outer.len().saturating_mul(BYTES_OF_A_CALL);
         let moved = calls.max(views[0].bytes() + views[1].bytes());
@@ -117,7 +119,7 @@ impl Layout {
     }
 }
 
-/// Values but for that of an axis.
+/// Returns the values without that of an axis.
 fn without(values: &[i64], axis: usize) -> Vec<i64> {
     values.iter().enumerate().filter(|(d, _)| *d != axis).map(|(_, n)| *n).collect()
 }

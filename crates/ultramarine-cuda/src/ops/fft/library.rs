@@ -1,4 +1,4 @@
-//! Plans of cuFFT, kept for the next call like it.
+//! cuFFT plans, which are kept for later calls of the same sizes.
 
 use super::layout::Lines;
 use crate::context::{self, Context, lock};
@@ -11,10 +11,10 @@ use ultramarine_abi::helper::{Failure, Level, Result};
 use ultramarine_abi::schema::fft;
 use ultramarine_abi::status;
 
-/// Plans that are kept: each has tables on the device.
+/// Limit on the plans that are kept, because each has tables on the device.
 const MOST_KEPT: usize = 64;
 
-/// The library. `None`: there is none that works, which is logged once.
+/// Returns the library. `None` if no working library is found, which is logged once.
 pub fn library(device: &Device) -> Option<&'static Cufft> {
     static LOGGED: Once = Once::new();
     let found = cufft::cufft();
@@ -27,7 +27,7 @@ pub fn library(device: &Device) -> Option<&'static Cufft> {
     found.ok()
 }
 
-/// The library's code as a result.
+/// Converts the library's code to a result.
 fn check(call: &str, result: Code) -> Result<()> {
     let text = || format!("{call} failed with cuFFT result {result}");
     match result {
@@ -40,7 +40,8 @@ fn check(call: &str, result: Code) -> Result<()> {
 /// A plan of cuFFT for some [`Lines`]. It is destroyed when it is dropped.
 pub struct Plan {
     table: &'static Cufft,
-    /// Used by one thread at a time. Its calls may run at once, each with a workspace of its own.
+    /// Used by one thread at a time. Several of its calls may run on the device at once, each with
+    /// its own workspace.
     handle: Mutex<Handle>,
     workspace: usize,
     context: Arc<Context>,
@@ -73,7 +74,7 @@ pub struct Transforms {
 }
 
 impl Transforms {
-    /// None yet.
+    /// Makes an object without plans.
     pub fn new(table: &'static Cufft, code: u32) -> Self {
         Self { table, code, kept: Mutex::default() }
     }
@@ -137,7 +138,7 @@ impl Transforms {
         Ok(plan)
     }
 
-    /// Enqueues a plan's call from and to each pair of addresses; `own` is that of its workspace.
+    /// Enqueues a plan's call for each pair of addresses. `own` is the address of its workspace.
     pub fn run(
         &self,
         job: &Job<'_>,

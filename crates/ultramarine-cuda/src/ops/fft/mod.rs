@@ -1,5 +1,6 @@
-//! FFT, by cuFFT, but for columns that a kernel here does. Its lines may lie any distance apart; the rest is copied. The factor is applied to the output, or on the
-//! way into a copy that has to be made.
+//! FFT by cuFFT, except for columns, which a kernel here transforms. The distance between lines may
+//! be arbitrary; other layouts are copied. The factor is applied to the output, or while making a
+//! copy that is needed anyway.
 
 mod columns;
 mod layout;
@@ -74,13 +75,13 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     Ok(Box::new(Fft { code, axis, library, copies, scale, half, columns }))
 }
 
-/// A transform under way.
+/// The steps of a transform.
 struct Steps {
     layout: Layout,
     plan: Arc<Plan>,
-    /// Bytes from the workspace's beginning to the copies.
+    /// Offsets of the copies in the workspace, in bytes.
     copies: [u64; 2],
-    /// Likewise to the library's own workspace.
+    /// Offset of the library's own workspace.
     own: u64,
 }
 
@@ -95,7 +96,7 @@ impl Fft {
         self.code == fft::REAL_BACKWARD
     }
 
-    /// The length of the transform, of shapes that fit.
+    /// Returns the length of the transform, if the shapes match.
     fn length(&self, views: [&View<'_>; 2]) -> Result<i64> {
         let [from, to] = views.map(|v| v.shape[self.axis]);
         let (n, expected) = match self.code {
@@ -114,13 +115,13 @@ impl Fft {
         }
     }
 
-    /// The columns that the kernel here does.
+    /// Returns the columns that the kernel here transforms.
     fn columns(&self, views: [&View<'_>; 2]) -> Option<Columns> {
         let is_complex = matches!(self.code, fft::FORWARD | fft::BACKWARD);
         is_complex.then(|| Columns::of(self.axis, views)).flatten()
     }
 
-    /// The device's context is current.
+    /// Returns the steps. The device's context is current.
     fn steps(&self, job: &Job<'_>, n: i64) -> Result<Steps> {
         let views = [job.input(0)?, job.output(0)?];
         let layout = Layout::of(n, self.axis, views, self.is_half());
@@ -159,7 +160,7 @@ impl Fft {
         launch!(job, &kernel, grid; view.address, factor, words[..])
     }
 
-    /// Copies half of a spectrum, times a factor.
+    /// Copies half of a spectrum, multiplied by a factor.
     fn half(
         &self,
         job: &Job<'_>,

@@ -1,7 +1,7 @@
-//! Epilogues: in one pass over the inputs, by the kernels of `reduce.cuh` over the
-//! program's function, where values are joined in the order in which REDUCE joins them, so that
-//! the bits are the same. Otherwise, and while that kernel is compiled, the value is written to
-//! the workspace and reduced from there.
+//! Reductions as epilogues of programs. They run in one pass over the inputs, by the kernels of
+//! `reduce.cuh` over the program's function, if these join values in the same order as REDUCE, so
+//! that the result is bitwise identical. Otherwise, and while that kernel is being compiled, the
+//! value is written to the workspace, and reduced from there.
 
 use super::program::Program;
 use super::source;
@@ -12,30 +12,31 @@ use crate::ops::reduce::{self, Reduction};
 use core::ffi::c_void;
 use ultramarine_abi::helper::{Failure, Result};
 
-/// Bytes of parameters that every device and driver takes.
+/// Bytes of parameters that every device and driver supports.
 const PARAMETERS: usize = 4096;
-/// Most copies of an element's code in a kernel, times its weight.
+/// Limit on the copies of an element's code in a kernel, multiplied by the code's weight.
 const MOST: usize = 1024;
 
-/// The reduction at the end of a program. Its kernel computes the reduced values itself; until that
-/// is compiled, the program writes them to the workspace and a plain [`Reduction`] reads them.
+/// The reduction at the end of a program. Its kernel computes the reduced values itself. Until that
+/// kernel is compiled, the program writes the values to the workspace, from which a plain
+/// [`Reduction`] reads them.
 pub struct Epilogue {
-    /// Of the value in the workspace.
+    /// The reduction of the value in the workspace.
     plain: Reduction,
-    /// Of the program's function.
+    /// The kernels over the program's function.
     kernels: FoldKernels,
     dtype: Dtype,
     axes: u64,
     accumulator: u64,
-    /// Kernels are compiled when they are needed, rather than in the background.
+    /// True if kernels are compiled when they are needed, instead of in the background.
     waits: bool,
 }
 
-/// How a command is reduced.
+/// The strategy for a command.
 struct Strategy {
-    /// As REDUCE does it.
+    /// The strategy of REDUCE.
     plain: Fold,
-    /// In one pass, if that is the same.
+    /// The strategy in one pass, if its result is the same.
     single: Option<Fold>,
 }
 
@@ -110,7 +111,7 @@ impl Epilogue {
         }
     }
 
-    /// Offset of the value in the workspace.
+    /// Returns the offset of the value in the workspace.
     fn value_at(&self, plain: &Fold) -> u64 {
         plain.workspace(self.accumulator).next_multiple_of(256)
     }
@@ -118,7 +119,7 @@ impl Epilogue {
     /// Bytes of workspace.
     pub fn workspace(&self, program: &Program, job: &Job<'_>) -> Result<u64> {
         let strategy = self.strategy(program, job)?;
-        // Compiled kernels are loaded.
+        // Loading the compiled kernels needs the context.
         let _entered = job.device.enter()?;
         Ok(match self.ready(job, &strategy)? {
             Some(fold) => fold.workspace(self.accumulator),
@@ -126,7 +127,7 @@ impl Epilogue {
         })
     }
 
-    /// Enqueues it; `map` writes the program's values to tensors, inputs first.
+    /// Enqueues it. `map` writes the program's values to tensors, the inputs first.
     pub fn run(
         &self,
         program: &Program,
@@ -134,7 +135,7 @@ impl Epilogue {
         map: impl FnOnce(&[View<'_>]) -> Result<()>,
     ) -> Result<()> {
         let strategy = self.strategy(program, job)?;
-        // Once ready it stays so: the workspace is what was asked for, or more.
+        // A kernel stays ready once it is, so the workspace has at least the requested size.
         if let Some(fold) = self.ready(job, &strategy)? {
             return self.single(program, job, fold);
         }

@@ -1,18 +1,19 @@
-//! How a program's kernel walks tensors of any strides: rows and columns in tiles.
+//! The walk of a program's kernel over tensors of any strides: rows and columns in tiles.
 
 use super::source::Variant;
 use crate::launch::{BLOCK, MAX_AXES, span};
 
-/// Bytes of parameters that every device and driver takes.
+/// Bytes of parameters that every device and driver supports.
 pub const PARAMETERS: usize = 4096;
-/// Outer axes that have rank in most commands.
+/// Number of outer axes that suffices for most commands.
 pub const FEW: usize = 4;
-/// Columns of a tile where a tensor lies the other way round.
+/// Columns of a tile if a tensor is transposed.
 const TRANSPOSED: u64 = 32;
-/// Indices of 32 bits reach so far, with rank for a tile.
+/// Limit for 32-bit indices, with room for a tile.
 const MOST: i64 = 1 << 30;
 
-/// Outer axes that parameters have rank for, with so many tensors and constants.
+/// Returns the number of outer axes that fit into the parameters, with this many tensors and
+/// constants.
 pub fn many(tensors: usize, constants: usize) -> usize {
     let rest = PARAMETERS - 64 - 16 * tensors - 8 * constants.max(1);
     (rest / (8 * (tensors + 1))).min(MAX_AXES)
@@ -35,7 +36,7 @@ struct Axis {
     strides: Vec<i64>,
 }
 
-/// The launches of a command: which [`Variant`] of the program's kernel, and its parameters.
+/// The launches of a command: the [`Variant`] of the program's kernel, and its parameters.
 #[derive(Clone, Debug)]
 pub struct Layout {
     /// The kernel.
@@ -44,12 +45,12 @@ pub struct Layout {
     pub words: Vec<u64>,
     /// Tiles.
     pub tiles: u64,
-    /// Axes that the parameter has no rank for: a launch for each place of them.
+    /// Axes that do not fit into the parameters. There is a launch for each of their positions.
     beyond: Vec<Axis>,
 }
 
-/// Sizes and strides of a row-major order, joined where all tensors lie together, the last axis
-/// first in memory of the `lead`ing tensor.
+/// Returns sizes and strides, joined where the axes of all tensors are adjacent. The last axis
+/// comes first in the memory of tensor `lead`.
 fn joined(shape: &[i64], places: &[Place<'_>], lead: usize) -> Vec<Axis> {
     let mut order: Vec<usize> = (0..shape.len()).filter(|d| shape[*d] != 1).collect();
     let far = |d: &usize| places[lead].strides[*d].unsigned_abs();
@@ -74,8 +75,8 @@ fn joined(shape: &[i64], places: &[Place<'_>], lead: usize) -> Vec<Axis> {
     axes
 }
 
-/// Has an axis come last where a tensor, which strides along `inner`, has neighbours. Whether
-/// there is one.
+/// Moves an axis to the end along which a tensor is contiguous that is not contiguous along
+/// `inner`. Returns true if there is such an axis.
 fn transpose(outer: &mut Vec<Axis>, inner: &Axis) -> bool {
     let strided = |k: &usize| inner.strides[*k].unsigned_abs() > 1;
     let mut found = (0..inner.strides.len()).filter(strided).filter_map(|k| {
@@ -87,7 +88,7 @@ fn transpose(outer: &mut Vec<Axis>, inner: &Axis) -> bool {
     true
 }
 
-/// The tensors whose packs along `inner` are all aligned, as a mask.
+/// Returns a mask of the tensors whose packs along `inner` are all aligned.
 fn aligned(places: &[Place<'_>], outer: &[Axis], inner: &Axis, pack: u64) -> u64 {
     let is = |(k, place): &(usize, &Place<'_>)| {
         let align = (pack * place.bytes).min(16);
@@ -99,7 +100,8 @@ fn aligned(places: &[Place<'_>], outer: &[Axis], inner: &Axis, pack: u64) -> u64
     places.iter().enumerate().filter(is).fold(0, |mask, (k, _)| mask | 1 << k)
 }
 
-/// log2 of the packs of a tile's line: tiles are wide, but few of their threads have nothing to do.
+/// Returns log2 of the packs in a line of a tile. Tiles are wide, but few of their threads should
+/// be idle.
 fn shift(rows: u64, packs: u64, most: u64) -> u32 {
     let full = BLOCK.trailing_zeros();
     let least = full - rows.next_power_of_two().min(u64::from(BLOCK)).trailing_zeros();
@@ -113,8 +115,8 @@ fn shift(rows: u64, packs: u64, most: u64) -> u32 {
 }
 
 impl Layout {
-    /// For tensors of a shape, inputs first, of which `lead` is the first output, and packs of so
-    /// many elements.
+    /// Makes the layout for tensors of a shape, inputs first, and packs of `pack` elements. `lead`
+    /// is the first output.
     pub fn of(
         shape: &[i64],
         places: &[Place<'_>],
@@ -158,8 +160,7 @@ impl Layout {
         Self { variant: Variant::Walk { packs, rank, wide }, words, tiles, beyond }
     }
 
-    /// Calls `launch` with what is to be added to the tensors' first elements, once for each
-    /// launch.
+    /// Calls `launch` for each launch, with the offsets to add to the tensors' first elements.
     pub fn each<E>(
         &self,
         tensors: usize,

@@ -1,4 +1,4 @@
-//! Layouts: which elements the kernel would touch, replayed here, and how they are cut.
+//! Tests of layouts: the elements that the kernel would access are computed here.
 
 use super::*;
 use crate::launch::row_major;
@@ -9,7 +9,7 @@ fn place(strides: &[i64]) -> Place<'_> {
     Place { address: 0, bytes: F32, strides }
 }
 
-/// Offsets of all tensors at all places, by the words, as the kernel computes them.
+/// Computes the offsets of all tensors at all positions from the words, as the kernel does.
 fn replay(layout: &Layout, tensors: usize, pack: i64) -> Vec<Vec<i64>> {
     let Variant::Walk { packs, rank, .. } = layout.variant else { panic!("a walk") };
     let pack = if packs { pack } else { 1 };
@@ -99,7 +99,7 @@ fn every_element_is_done_once() {
 
 #[test]
 fn axes_beyond_the_parameters_have_launches_of_their_own() {
-    // Strides that join nowhere.
+    // Strides that cannot be joined.
     let shape = [2_i64; 19];
     let mut strides = row_major(&shape);
     strides.swap(0, 18);

@@ -1,8 +1,9 @@
-//! `ultramarine.fused/1` and `/2`: elementwise programs as one kernel each, whose text is written here.
+//! `ultramarine.fused/1` and `/2`: each elementwise program is one kernel, whose source is
+//! generated here.
 //!
-//! An instruction is a call of the very function that the op's own kernel calls, rounded to its
-//! dtype, so the bits are the same. Kernels depend on dtypes and instructions alone; sizes,
-//! strides and constants are their parameters.
+//! An instruction calls the same function as the op's own kernel, and rounds to its dtype, so
+//! results are bitwise identical. Kernels depend only on dtypes and instructions; sizes, strides
+//! and constants are parameters.
 
 mod epilogue;
 mod layout;
@@ -32,11 +33,11 @@ use ultramarine_abi::{schema, status};
 /// The handling of programs, by `ULTRAMARINE_CUDA_FUSE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// `0`: not at all.
+    /// `0`: programs are not accepted.
     Off,
-    /// `wait`: prepared when `prepare` returns.
+    /// `wait`: the kernels are ready when `prepare` returns.
     Wait,
-    /// Compiled in the background, and not ready until that is done.
+    /// Kernels are compiled in the background, and the plan is not ready until then.
     Background,
 }
 
@@ -90,7 +91,7 @@ pub fn prepare(
             )));
         }
     }
-    // Output 0 of the kernel is the workspace where there is an epilogue.
+    // If there is an epilogue, output 0 of the kernel is the workspace.
     let written = &outputs[usize::from(close.is_some())..];
     let flat = inputs.iter().chain(written).all(|d| d.contiguous);
     let fused = Fused::new(program, flat, close);
@@ -126,7 +127,7 @@ impl Fused {
         Self { program, flat, pack, kernels, of_random_bits, close }
     }
 
-    /// The kernels that commands need mostly.
+    /// Returns the kernels that most commands need.
     fn usual(&self) -> Vec<Variant> {
         if self.flat {
             return vec![Variant::Flat];
@@ -136,8 +137,8 @@ impl Fused {
         if self.pack > 1 { vec![walk(true), walk(false)] } else { vec![walk(false)] }
     }
 
-    /// Checks that the usual kernels are there. If they have to be compiled, that is begun and the
-    /// failure says so.
+    /// Checks that the usual kernels are ready. If they have to be compiled, this is started, and
+    /// the failure reports it.
     fn ready(&self, device: &Device) -> Result<()> {
         if mode() == Mode::Wait {
             if self.close.is_some() {
@@ -187,7 +188,8 @@ impl Fused {
         }
     }
 
-    /// The inputs that are one element for all, as a mask, of a command whose other tensors are one row each.
+    /// Returns a mask of the inputs that are a single element, if all other tensors of the command
+    /// are single rows.
     fn rows(&self, job: &Job<'_>) -> Option<u64> {
         let tensors = job.inputs.len() + job.outputs.len();
         let shape = job.outputs.first()?.shape;
@@ -203,12 +205,12 @@ impl Fused {
         fits.then_some(ones)
     }
 
-    /// Packs of a block, in elements.
+    /// Returns the elements in the packs of a block.
     fn tile(&self) -> u64 {
         u64::from(BLOCK) * (self.pack * source::unrolled(&self.program, self.pack)) as u64
     }
 
-    /// True if all tensors have aligned packs.
+    /// Returns true if the packs of all tensors are aligned.
     fn is_aligned<'a>(&self, mut views: impl Iterator<Item = &'a View<'a>>) -> bool {
         views.all(|v| v.is_aligned((self.pack as u64 * v.dtype.bytes()).min(16)))
     }
@@ -247,7 +249,7 @@ impl Fused {
         })
     }
 
-    /// Enqueues a kernel with the tensors, some parameters of words, and the constants.
+    /// Enqueues a kernel with the tensors, parameters of words, and the constants.
     fn launch(
         &self,
         job: &Job<'_>,

@@ -1,8 +1,9 @@
 //! Programs whose anchor is a norm.
 //!
-//! Where a row fits in the registers of a team, the kernel of the norm reads its elements from the program's function,
-//! joined in the order in which the norm by itself joins them, so that the bits are the same. Otherwise, and while
-//! that kernel is compiled, the value is written to the workspace and the norm reads it from there.
+//! If a row fits in the registers of a team, the kernel of the norm gets its elements from the
+//! program's function. It joins them in the same order as the norm by itself, so the result is
+//! bitwise identical. Otherwise, and while that kernel is being compiled, the value is written to
+//! the workspace, from which the norm reads it.
 
 use super::program::Program;
 use super::source::{self, NormVariant};
@@ -18,27 +19,27 @@ use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::op;
 use ultramarine_abi::status;
 
-/// Bytes of parameters that every device and driver takes.
+/// Bytes of parameters that every device and driver supports.
 const PARAMETERS: usize = 4096;
-/// Most copies of an element's code in a kernel, times its weight.
+/// Limit on the copies of an element's code in a kernel, multiplied by the code's weight.
 const MOST: u64 = 1024;
 
 /// The norm at the end of a program, computed in the same pass as the values that it reads.
 pub struct NormEpilogue {
     norm: Norm,
     kernels: Kernels<NormVariant>,
-    /// Kernels are compiled when they are needed, rather than in the background.
+    /// True if kernels are compiled when they are needed, instead of in the background.
     waits: bool,
 }
 
-/// The kernel that does all in one pass.
+/// The kernel that does everything in one pass.
 struct Single {
     fold: Fold,
     variant: NormVariant,
 }
 
 impl NormEpilogue {
-    /// The anchor of a program, of which `inputs` are the operands behind the value.
+    /// Makes the anchor of a program. `inputs` are the operands after the value.
     pub fn new(
         program: &Program,
         anchor: &Anchor,
@@ -61,7 +62,7 @@ impl NormEpilogue {
         Ok(Self { norm, kernels: Kernels::default(), waits })
     }
 
-    /// The norm by itself, of the value at an address.
+    /// Makes the job of the norm alone, for the value at an address.
     fn plain<'a>(
         &self,
         program: &Program,
@@ -77,7 +78,8 @@ impl NormEpilogue {
         Ok(part)
     }
 
-    /// The kernel of one pass, if it gives the bits of the norm by itself.
+    /// Returns the kernel for one pass, if its result is bitwise identical to that of the norm
+    /// alone.
     fn single(&self, program: &Program, job: &Job<'_>, plain: &Job<'_>) -> Result<Option<Single>> {
         let Rows::Team(alone, team) = self.norm.strategy(plain)? else { return Ok(None) };
         let (own, parameters) = job.inputs.split_at(program.inputs);
@@ -96,7 +98,7 @@ impl NormEpilogue {
         let along = fold.along.as_deref().unwrap_or_default();
         let one = along.iter().enumerate().fold(0, |mask, (k, s)| mask | u64::from(*s == 0) << k);
         let bias = self.norm.bias;
-        // The kernel's vector is the team's.
+        // The kernel's vector width is the team's.
         let mut fold = fold;
         if u64::from(fold.variant.vector) != vector {
             fold.variant.vector = vector as u32;
@@ -110,7 +112,8 @@ impl NormEpilogue {
         source::norm_source(program, self.norm.rows.dtype, variant)
     }
 
-    /// The same, if it is compiled. A graph would keep the other way: it is not drawn before.
+    /// Returns it if it is compiled. No graph is made before that, because the graph would keep the
+    /// other strategy.
     fn ready(&self, program: &Program, job: &Job<'_>, plain: &Job<'_>) -> Result<Option<Single>> {
         let Some(single) = self.single(program, job, plain)? else { return Ok(None) };
         let source = || self.source(program, &single.variant);
@@ -132,7 +135,7 @@ impl NormEpilogue {
     pub fn workspace(&self, program: &Program, job: &Job<'_>) -> Result<u64> {
         let strides = row_major(job.output(0)?.shape);
         let plain = self.plain(program, job, (0, &strides), 0)?;
-        // Kernels that are ready are loaded.
+        // Loading the ready kernels needs the context.
         let _entered = job.device.enter()?;
         Ok(match self.ready(program, job, &plain)? {
             Some(_) => 0,
@@ -140,12 +143,12 @@ impl NormEpilogue {
         })
     }
 
-    /// Offset of the value in the workspace.
+    /// Returns the offset of the value in the workspace.
     fn value_at(&self, plain: &Job<'_>) -> Result<u64> {
         Ok(self.norm.workspace(plain)?.next_multiple_of(256))
     }
 
-    /// Enqueues it; `map` writes the program's values to tensors, inputs first.
+    /// Enqueues it. `map` writes the program's values to tensors, the inputs first.
     pub fn run(
         &self,
         program: &Program,
@@ -162,7 +165,7 @@ impl NormEpilogue {
         }
         let strides = row_major(output.shape);
         let plain = self.plain(program, job, (0, &strides), 0)?;
-        // Once ready it stays so: the workspace is what was asked for, or more.
+        // A kernel stays ready once it is, so the workspace has at least the requested size.
         if let Some(single) = self.ready(program, job, &plain)? {
             return self.launch(program, job, &single);
         }

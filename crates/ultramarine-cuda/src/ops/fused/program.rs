@@ -1,33 +1,33 @@
-//! Programs as the contract gives them, checked.
+//! Programs of the ABI, after validation.
 
 use crate::launch::Dtype;
 use crate::ops::elementwise::rule::{self, Rule, Weight};
 use ultramarine_abi::fused::{self, Instruction, family};
 use ultramarine_abi::helper::{ProgramLimits, ProgramParts, Result};
 
-/// Most instructions of a program.
+/// Limit on the instructions of a program.
 pub const INSTRUCTIONS: usize = 64;
-/// Most inputs.
+/// Limit on the inputs.
 pub const INPUTS: usize = 24;
-/// Most outputs.
+/// Limit on the outputs.
 pub const OUTPUTS: usize = 8;
-/// Most constants.
+/// Limit on the constants.
 pub const CONSTANTS: usize = 32;
 
-/// An instruction of a [`Program`]. Operands are numbers of values.
+/// An instruction of a [`Program`]. Operands are indices of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A function of the kernels, by its code.
+    /// A function of the kernels with this code, of one operand.
     Unary(u32, usize),
-    /// As above, of two operands.
+    /// A function of the kernels with this code, of two operands.
     Binary(u32, usize, usize),
-    /// The second where the first is true, else the third.
+    /// The second operand where the first is true, otherwise the third.
     Select(usize, usize, usize),
-    /// Another dtype.
+    /// A conversion to another dtype.
     Cast(usize),
 }
 
-/// A program of the contract, checked. Values are numbered: inputs, then constants, then steps.
+/// A validated program. Its values are numbered: inputs, then constants, then steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     /// Number of inputs.
@@ -80,7 +80,7 @@ impl Program {
         Ok(program)
     }
 
-    /// An instruction and the dtype of its result; `None` if it is none.
+    /// Returns an instruction and the dtype of its result. `None` if it is invalid.
     fn step(&self, i: &Instruction) -> Option<(Step, Dtype)> {
         let to = Dtype::of(i.dtype)?;
         let dtype = |value: u16| self.dtypes.get(usize::from(value)).copied();
@@ -104,12 +104,12 @@ impl Program {
         Some((step, to))
     }
 
-    /// Number of the first value of a step.
+    /// Returns the index of the first value of a step.
     pub fn first(&self) -> usize {
         self.inputs + self.constants
     }
 
-    /// The dtype of output `i`, before it is reduced.
+    /// Returns the dtype of output `i`, before the reduction.
     pub fn output(&self, i: usize) -> Dtype {
         self.dtypes[self.outputs[i]]
     }
@@ -120,7 +120,7 @@ impl Program {
         self.dtypes[..self.inputs].iter().copied().chain(outputs).collect()
     }
 
-    /// How much code an element needs, in arithmetic instructions, very roughly.
+    /// Returns a rough estimate of the arithmetic instructions for an element.
     pub fn weight(&self) -> usize {
         let weight = |w: Weight| match w {
             Weight::Light => 1,
@@ -135,7 +135,7 @@ impl Program {
         self.steps.iter().map(step).sum()
     }
 
-    /// In words, which tell it from all others, but for the epilogue.
+    /// Returns a text that identifies the program, except for the epilogue.
     pub fn name(&self) -> String {
         let mut name = String::from("fused");
         for (i, dtype) in self.dtypes[..self.first()].iter().enumerate() {

@@ -1,4 +1,5 @@
-//! Programs that run where random bits are made, and write where those would be: uniform and normal numbers, dropout.
+//! Programs that run in the kernel that makes random bits, and overwrite the bits: uniform and
+//! normal numbers, dropout.
 
 use super::program::Program;
 use super::source::{
@@ -11,20 +12,20 @@ use std::fmt::Write;
 
 const HEADERS: &[&str] =
     &functions_and::<3, { FUNCTIONS + 3 }>([headers::WALK, MOVES, random::HEADER]);
-/// Most inputs.
+/// Limit on the inputs.
 const INPUTS: usize = 8;
 
 /// The kernel of a program.
 #[derive(Clone, Copy, PartialEq)]
 pub struct Variant {
-    /// The input that the bits are.
+    /// The index of the input with the bits.
     pub bits: usize,
-    /// Indices of 64 bits.
+    /// True if indices have 64 bits.
     pub wide: bool,
 }
 
-/// The input that is the bits that the command before makes, if the program's one output is their memory. All tensors are
-/// contiguous.
+/// Returns the index of the input with the bits of the previous command, if the program's only
+/// output has the bits' memory, and all tensors are contiguous.
 pub fn bits_of(program: &Program, first: &Job<'_>, job: &Job<'_>) -> Option<usize> {
     let bits = first.outputs.first()?;
     let [out] = &job.outputs[..] else { return None };
@@ -51,7 +52,7 @@ pub fn name(program: &Program, variant: Variant) -> String {
     format!("fused_random {}", arguments(program, variant))
 }
 
-/// The source: `random_line` gives the bits to the program's function.
+/// Makes the source, in which `random_line` passes the bits to the program's function.
 pub fn source(program: &Program, variant: Variant) -> Source {
     let (inputs, tensors) = (program.inputs, program.tensors());
     let list = |given: &str, one: &dyn Fn(usize) -> String| {

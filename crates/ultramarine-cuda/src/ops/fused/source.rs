@@ -1,4 +1,4 @@
-//! CUDA C of programs: the function of an element, and the kernels around it.
+//! CUDA C of programs: the function of an element, and the kernels that call it.
 
 use super::layout;
 use super::program::{Program, Step};
@@ -11,7 +11,7 @@ use crate::program::Source;
 use std::fmt::Write;
 use ultramarine_abi::schema::{binary, unary};
 
-/// Behind the functions.
+/// Comes after the functions.
 pub const MOVES: &str = include_str!("../../../kernels/fused.cuh");
 const HEADERS: &[&str] = &functions_and::<1, { FUNCTIONS + 1 }>([MOVES]);
 const FOLD_HEADERS: &[&str] = &functions_and::<2, { FUNCTIONS + 2 }>([MOVES, fold::HEADER]);
@@ -25,7 +25,7 @@ const NORM_HEADERS: &[&str] = &functions_and::<5, { FUNCTIONS + 5 }>([
 /// Headers of the functions.
 pub const FUNCTIONS: usize = elementwise::FUNCTIONS.len();
 
-/// The functions, and further headers.
+/// Concatenates the functions and further headers.
 pub const fn functions_and<const N: usize, const ALL: usize>(
     more: [&'static str; N],
 ) -> [&'static str; ALL] {
@@ -39,22 +39,22 @@ pub const fn functions_and<const N: usize, const ALL: usize>(
     all
 }
 
-/// Most copies of an element's code that a kernel has, times its weight.
+/// Limit on the copies of an element's code in a kernel, multiplied by the code's weight.
 const MOST: usize = 512;
 
-/// The kernels of a program. The layouts of a command's tensors choose one.
+/// The kernels of a program. The layouts of a command's tensors determine which one is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Variant {
-    /// All tensors are contiguous; packs.
+    /// All tensors are contiguous, and are accessed in packs.
     Flat,
     /// The same for several commands at once.
     Many {
-        /// Bit `k`: input `k` is one element for all.
+        /// Bit `k`: input `k` is a single element.
         ones: u64,
     },
     /// Any strides.
     Walk {
-        /// Packs along the innermost axis; else single elements.
+        /// True for packs along the innermost axis, otherwise single elements.
         packs: bool,
         /// Outer axes that the kernel holds.
         rank: usize,
@@ -63,21 +63,21 @@ pub enum Variant {
     },
 }
 
-/// The kernel of a program that ends with a norm, which does both in one pass.
+/// The kernel of a program that ends with a norm, in one pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NormVariant {
     /// The walk over the program's inputs, its further outputs, the norm's output and its parameters.
     pub fold: fold::Variant,
     /// The threads of a row.
     pub team: row_kernels::Team,
-    /// Bit `k`: tensor `k` has one element for all of a row.
+    /// Bit `k`: tensor `k` has a single element for each row.
     pub one: u64,
-    /// A layer's norm, with a bias.
+    /// True for a layer norm with a bias.
     pub bias: bool,
 }
 
-/// Elements of a pack: 16 bytes of the narrowest dtype, but no more than 32 of the widest, and
-/// not more than the code allows.
+/// Returns the elements of a pack: 16 bytes of the narrowest dtype, but at most 32 bytes of the
+/// widest, and not more than the code allows.
 pub fn pack(program: &Program) -> usize {
     let bytes = || program.tensors().into_iter().map(|d| d.bytes() as usize);
     let (most, least) = (bytes().max().unwrap_or(1), bytes().min().unwrap_or(1));
@@ -88,7 +88,8 @@ pub fn pack(program: &Program) -> usize {
     pack
 }
 
-/// Packs of each tensor that a thread has under way: some 64 bytes of inputs.
+/// Returns the packs of each tensor that a thread processes at the same time: some 64 bytes of
+/// inputs.
 pub fn unrolled(program: &Program, pack: usize) -> usize {
     let inputs = &program.dtypes[..program.inputs];
     let bytes: usize = inputs.iter().map(|d| d.bytes() as usize * pack).sum();
@@ -100,8 +101,9 @@ pub fn unrolled(program: &Program, pack: usize) -> usize {
     }
 }
 
-/// `FusedFunction`: constants are its members, the operator gets the elements as they are stored.
-/// A step's value is stored (`s`) and computed with (`v`): what is not needed, the compiler drops.
+/// Makes `FusedFunction`. Constants are its members, and its operator gets the elements as stored.
+/// A step's value exists in its stored form (`s`) and in the form for computation (`v`). The
+/// compiler removes unused forms.
 pub fn function(program: &Program) -> String {
     let mut text = String::from("struct FusedFunction {\n");
     let tag = |value: usize| program.dtypes[value].tag();
@@ -133,7 +135,8 @@ pub fn function(program: &Program) -> String {
     text
 }
 
-/// True if elements are computed in pairs: all are of one half dtype, and there is arithmetic that pairs have.
+/// Returns true if elements are computed in pairs: all have the same half dtype, and pairs support
+/// the arithmetic.
 fn in_pairs(program: &Program) -> bool {
     let first = program.dtypes[0];
     first.is_half()
@@ -141,7 +144,7 @@ fn in_pairs(program: &Program) -> bool {
         && program.steps.iter().any(|step| pair_expression(program, *step).is_some())
 }
 
-/// The function of two elements at once, in words.
+/// Makes the function of two elements at once, in words.
 fn pairs(program: &Program) -> String {
     let d = program.dtypes[0].tag();
     let inputs = (0..program.inputs).map(|i| format!("const u32 s{i}"));
@@ -162,7 +165,7 @@ fn pairs(program: &Program) -> String {
                 let name = rule::binary_name(code);
                 format!("bi_{name}<{d}>(pair_up<{d}>(s{a}, {k}), pair_up<{d}>(s{b}, {k}))")
             }
-            // There is none: all are of one dtype.
+            // A conversion does nothing here, because all values have the same dtype.
             Step::Select(_, a, _) | Step::Cast(a) => format!("pair_up<{d}>(s{a}, {k})"),
         };
         let made = pair_expression(program, *step)
@@ -176,7 +179,7 @@ fn pairs(program: &Program) -> String {
     text
 }
 
-/// The expression of a step that pairs have.
+/// Returns the expression of a step, if pairs support it.
 fn pair_expression(program: &Program, step: Step) -> Option<String> {
     let d = program.dtypes[0].tag();
     Some(match step {
@@ -188,7 +191,7 @@ fn pair_expression(program: &Program, step: Step) -> Option<String> {
     })
 }
 
-/// The expression that a step stores.
+/// Returns the expression of the value that a step stores.
 fn expression(program: &Program, step: Step, to: &str) -> String {
     let tag = |value: usize| program.dtypes[value].tag();
     match step {
@@ -230,7 +233,7 @@ pub fn make_function(program: &Program) -> String {
     text
 }
 
-/// The loop over the elements of packs called `x0`, `x1` and so on, with `[u]` behind them.
+/// Returns the loop over the elements of packs called `x0`, `x1` and so on, with the suffix `[u]`.
 fn calls(program: &Program, pack: usize) -> String {
     let tensors = program.inputs + program.outputs.len();
     let pairs = pack > 1 && in_pairs(program);
@@ -312,13 +315,14 @@ pub fn source(program: &Program, variant: Variant) -> Source {
         .bounded("FUSED_THREADS")
 }
 
-/// Commands that a kernel has parameters for.
+/// Returns the number of commands whose parameters fit into a kernel.
 pub fn many(program: &Program) -> usize {
     let rest = layout::PARAMETERS - 64 - 8 * program.constants.max(1);
     (rest / (8 * (program.inputs + program.outputs.len() + 2))).min(64)
 }
 
-/// All tensors are one row, but for inputs of the mask `ones`, of one element. Blocks that are full have no branches between their loads.
+/// Makes a kernel for tensors of a single row. Inputs in the mask `ones` have a single element.
+/// Full blocks have no branches between their loads.
 fn flat(text: &mut String, program: &Program, pack: usize, u: usize, (block, ones): (&str, u64)) {
     let tensors = program.inputs + program.outputs.len();
     let (inputs, outputs) = (0..program.inputs, program.inputs..tensors);
@@ -407,8 +411,8 @@ fn walked(text: &mut String, program: &Program, pack: usize, u: usize, wide: boo
     text.push_str("    }\n  }\n");
 }
 
-/// The functor of `reduce.cuh` that gives values of output 0 and writes the other outputs. Its
-/// tensors are the inputs, then those outputs.
+/// Makes the functor of `reduce.cuh` that returns values of output 0 and writes the other outputs.
+/// Its tensors are the inputs, followed by those outputs.
 fn functor(program: &Program, variant: &fold::Variant) -> String {
     let tensors = program.tensors();
     let (inputs, value) = (program.inputs, tensors[program.inputs].tag());
@@ -471,7 +475,7 @@ fn functor(program: &Program, variant: &fold::Variant) -> String {
     text
 }
 
-/// The source of an epilogue by an op such as `Sum<F32>`, in one pass.
+/// Makes the source of an epilogue by an op such as `Sum<F32>`, in one pass.
 pub fn fold_source(program: &Program, op: &str, variant: &fold::Variant) -> Source {
     let tensors = program.tensors();
     let (mut pointers, mut members) = (String::new(), String::new());
@@ -493,7 +497,7 @@ pub fn fold_source(program: &Program, op: &str, variant: &fold::Variant) -> Sour
         .bounded(256)
 }
 
-/// The source of a norm of output 0, of a dtype, in one pass.
+/// Makes the source of a norm of output 0, for a dtype, in one pass.
 pub fn norm_source(program: &Program, dtype: Dtype, variant: &NormVariant) -> Source {
     let NormVariant { fold, team, one, bias } = variant;
     let tensors = program.tensors();
