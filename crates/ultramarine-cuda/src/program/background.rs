@@ -1,20 +1,20 @@
-//! Work for the compiler that nobody waits for, and the ends of communicators.
+//! Background threads for compilations that no thread waits for, and for ending communicators.
 //!
-//! Few threads, started when there is work and ended when there is none. None is inside of NVRTC or
-//! NCCL when the process tears libraries down: a call under way then meets what is gone already. A
-//! forked child has none of the threads and never comes here, since its devices refuse every call
-//! before.
+//! There are few threads. They start when there is work, and end when there is none. The exit of
+//! the process waits for threads inside NVRTC or NCCL, because libraries are torn down at the exit,
+//! and a running call would use freed data. A forked child has none of these threads, and never
+//! gets here, because its devices refuse every call before.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, Once};
 
-/// Most threads.
+/// Limit on the threads.
 const WORKERS: usize = 2;
-/// Longest wait for them when the process exits.
+/// Limit on the time that the exit of the process waits for these threads.
 #[cfg(not(windows))]
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
-/// Longest wait for what waits itself for other processes.
+/// Limit on the time that the exit waits for jobs that wait for other processes.
 #[cfg(not(windows))]
 const FAREWELL: std::time::Duration = std::time::Duration::from_secs(5);
 
@@ -24,7 +24,7 @@ type Job = Box<dyn FnOnce() + Send>;
 struct State {
     queue: VecDeque<Job>,
     workers: usize,
-    /// Threads of [`spawn_apart`].
+    /// Number of threads that [`spawn_apart`] started.
     apart: usize,
     closed: bool,
 }
@@ -58,13 +58,14 @@ impl Pool {
                     }
                 }
             };
-            // Whoever waits for its result finds none, and asks again.
+            // If the job panicked, there is no result, and callers request it again.
             let _ = catch_unwind(AssertUnwindSafe(job));
         }
     }
 }
 
-/// Runs `job` some time. `false`: it is dropped, because the process exits or has no threads left.
+/// Runs `job` in the background. Returns `false` if the job was dropped, because the process exits
+/// or has no threads left.
 pub fn spawn(job: impl FnOnce() + Send + 'static) -> bool {
     register();
     let mut state = POOL.lock();
@@ -86,8 +87,8 @@ pub fn spawn(job: impl FnOnce() + Send + 'static) -> bool {
     true
 }
 
-/// Runs `job`, which may wait for other processes, in a thread of its own. The exit waits a while for it. `false`: it is
-/// dropped, as by [`spawn`].
+/// Runs `job`, which may wait for other processes, in a separate thread. The exit waits a limited
+/// time for it. Returns `false` if the job was dropped, as in [`spawn`].
 pub fn spawn_apart(job: impl FnOnce() + Send + 'static) -> bool {
     register();
     let mut state = POOL.lock();
@@ -100,21 +101,22 @@ pub fn spawn_apart(job: impl FnOnce() + Send + 'static) -> bool {
         POOL.lock().apart -= 1;
         POOL.ended.notify_all();
     };
-    // The thread counts down behind this, since the lock is held.
+    // The new thread cannot decrement the count before it is incremented here, because this thread
+    // holds the lock.
     let begun = named.spawn(run).is_ok();
     state.apart += usize::from(begun);
     begun
 }
 
-/// Has the exit of the process wait, from the first job on.
+/// Makes the exit of the process wait. Called with the first job.
 fn register() {
-    // After NVRTC was opened, so that this handler runs before those of NVRTC.
+    // NVRTC was opened before, so this handler runs before NVRTC's handlers.
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(at_exit);
     watch_main_thread();
 }
 
-/// Waits until all is done, for tests.
+/// Waits until all jobs are done, for tests.
 #[cfg(test)]
 pub fn drain() {
     let mut state = POOL.lock();
@@ -123,7 +125,8 @@ pub fn drain() {
     }
 }
 
-/// Drops what is not begun, and waits for compilers at work and communicators that end.
+/// Drops jobs that have not begun, and waits for running compilations and for communicators that
+/// are ending.
 #[cfg(not(windows))]
 extern "C" fn close() {
     if crate::context::forked() {
@@ -140,8 +143,8 @@ extern "C" fn close() {
     drop(dropped);
 }
 
-/// Has the exit of the process wait for compilers at work. (Windows has ended all threads before
-/// it calls anybody.)
+/// Makes the exit of the process wait for running compilations. (Windows ends all threads before it
+/// calls any handler.)
 fn at_exit() {
     #[cfg(not(windows))]
     {
@@ -153,9 +156,9 @@ fn at_exit() {
     }
 }
 
-/// Has the exit wait as well, but before every handler of the C library, if the calling thread is the main
-/// one. Handlers alone come too late: a compiler at work registers its own, which run before those
-/// registered earlier.
+/// Makes the exit wait before every handler of the C library, if the calling thread is the main
+/// thread. A handler alone would run too late: a running compilation registers its own handlers,
+/// which run before those registered earlier.
 pub fn watch_main_thread() {
     #[cfg(target_os = "linux")]
     {
@@ -166,7 +169,7 @@ pub fn watch_main_thread() {
     }
 }
 
-/// The exit drops first what is local to the thread that calls for it.
+/// At the exit, thread-locals of the exiting thread are dropped first.
 #[cfg(target_os = "linux")]
 fn watch_this_thread() {
     struct Last;
@@ -178,7 +181,7 @@ fn watch_this_thread() {
     thread_local! {
         static LAST: Last = const { Last };
     }
-    // It fails in a thread that is ending.
+    // This fails in a thread that is exiting.
     let _ = LAST.try_with(|_| ());
 }
 
@@ -193,14 +196,15 @@ mod tests {
         fn atexit(handler: extern "C" fn()) -> core::ffi::c_int;
     }
 
-    /// The exit handler of a library, registered while it works: from here on it is gone.
+    /// The exit handler of a library, registered while the library works. After it has run, the
+    /// library must not be used.
     extern "C" fn tear_down() {
         if let Some(place) = std::env::var_os("ULTRAMARINE_TEST_EXIT") {
             let _ = std::fs::write(std::path::Path::new(&place).join("gone"), "");
         }
     }
 
-    /// In a child process: exits while a job is under way.
+    /// In a child process: exits while a job is running.
     #[test]
     fn exits_while_at_work() {
         let Some(place) = std::env::var_os("ULTRAMARINE_TEST_EXIT") else { return };
@@ -219,7 +223,7 @@ mod tests {
                 std::fs::write(&place, end).unwrap();
             });
         }
-        // As if this were the main thread, since it is the one that exits.
+        // Treat this thread as the main thread, because it is the one that exits.
         #[cfg(target_os = "linux")]
         watch_this_thread();
         while std::fs::read_dir(&place).unwrap().count() == 0 {
@@ -249,7 +253,7 @@ mod tests {
         std::fs::remove_dir_all(&place).unwrap();
     }
 
-    /// In a child process: exits while a communicator ends.
+    /// In a child process: exits while a communicator is ending.
     #[test]
     fn exits_while_one_ends() {
         let Some(place) = std::env::var_os("ULTRAMARINE_TEST_FAREWELL") else { return };

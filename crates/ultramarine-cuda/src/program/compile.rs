@@ -1,4 +1,4 @@
-//! NVRTC: from a source to the device's code.
+//! NVRTC: compiles a source to the device's code.
 
 use crate::sys::nvrtc::{self, Nvrtc};
 use core::ffi::{CStr, c_char, c_int};
@@ -15,12 +15,12 @@ pub struct TranslationUnit {
     pub source: String,
     /// The compiler's options, the architecture among them.
     pub options: Vec<String>,
-    /// Expressions such as `scale<float>` whose functions' names are wanted.
+    /// Expressions such as `scale<float>`, for which the names of the functions are needed.
     pub expressions: Vec<String>,
 }
 
 impl TranslationUnit {
-    /// All that the result depends on, as bytes; equal ones are equal code.
+    /// Returns everything that the result depends on, as bytes. Equal bytes mean equal code.
     pub fn key(&self) -> Result<Vec<u8>> {
         let nvrtc = nvrtc::nvrtc()?;
         let (mut major, mut minor) = (0, 0);
@@ -36,8 +36,9 @@ impl TranslationUnit {
     }
 }
 
-/// The architecture for which NVRTC compiles: the device's own, from 9.0 on with what only that one has (such as `wgmma`);
-/// or, where it is newer than NVRTC, intermediate code of the newest that NVRTC knows, which the driver compiles.
+/// Returns the architecture for NVRTC: the device's own, from 9.0 on with architecture-specific
+/// features (such as `wgmma`). If the device is newer than NVRTC, it is intermediate code of the
+/// newest architecture that NVRTC knows, which the driver compiles.
 pub fn target((major, minor): (u32, u32)) -> Result<String> {
     let nvrtc = nvrtc::nvrtc()?;
     let wanted = (major * 10 + minor) as c_int;
@@ -60,7 +61,7 @@ pub fn target((major, minor): (u32, u32)) -> Result<String> {
     }
 }
 
-/// NVRTC's code as a result.
+/// Converts NVRTC's code to a result.
 pub fn said(nvrtc: &Nvrtc, call: &str, code: nvrtc::Code) -> Result<()> {
     if code == 0 {
         return Ok(());
@@ -87,7 +88,7 @@ impl Drop for Program {
     }
 }
 
-/// Compiles a unit to the device's code; the failure holds the compiler's log.
+/// Compiles a unit to the device's code. The failure contains the compiler's log.
 pub fn compile(unit: &TranslationUnit) -> Result<Entry> {
     let nvrtc = nvrtc::nvrtc()?;
     let (source, name) = (c(&unit.source)?, c(&unit.name)?);

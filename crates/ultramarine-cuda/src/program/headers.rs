@@ -1,15 +1,15 @@
-//! The files that a user's text includes, as part of what its code depends on.
+//! The files that a user's source includes. Its compiled code depends on them.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use ultramarine_abi::helper::disk::digest;
 
-/// Most files that are looked at.
+/// Limit on the files that are read.
 const MOST: usize = 4000;
 
-/// All that a text includes by way of the compiler's options, directly or not, as bytes: files
-/// that are found, by their paths and contents, and names that are not. More may be in it than the
-/// compiler reads, since conditions are not looked at. `None`: that cannot be told.
+/// Returns everything that a source includes, directly or indirectly, as bytes: found files by
+/// their paths and contents, and the names of missing files. It may contain more than the compiler
+/// reads, because conditions are ignored. `None` if it cannot be determined.
 pub fn of(text: &str, options: &[String]) -> Option<Vec<u8>> {
     let mut all =
         Included { directories: directories(options)?, seen: HashSet::new(), key: Vec::new() };
@@ -17,7 +17,7 @@ pub fn of(text: &str, options: &[String]) -> Option<Vec<u8>> {
     Some(all.key)
 }
 
-/// The include paths among the options; `None` if files are included by options.
+/// Returns the include paths among the options. `None` if an option includes a file.
 fn directories(options: &[String]) -> Option<Vec<PathBuf>> {
     let (mut found, mut next) = (Vec::new(), false);
     for option in options {
@@ -44,7 +44,7 @@ struct Included {
 }
 
 impl Included {
-    /// Adds what a text in a file of `directory` mentions.
+    /// Adds the files that a source in `directory` mentions.
     fn scan(&mut self, text: &str, directory: &Path) -> Option<()> {
         const WORD: &str = "include";
         let mut rest = text;
@@ -57,7 +57,7 @@ impl Included {
             let end = match after.chars().next() {
                 Some('"') => '"',
                 Some('<') => '>',
-                // A macro, or what has lines joined or a comment before its name.
+                // A macro, or a directive with joined lines or with a comment before its name.
                 _ if before.ends_with('#') => return None,
                 _ => continue,
             };
@@ -117,7 +117,7 @@ mod tests {
         write(inner.join("c.cuh"), "#define C 2\n");
         let second = key(text).unwrap();
         assert_ne!(second, first);
-        // One that was not found appears.
+        // A file that was missing appears.
         write(place.join("cuda_fp16.h"), "");
         assert_ne!(key(text).unwrap(), second);
         assert_eq!(key("int x;").unwrap(), Vec::<u8>::new());

@@ -1,5 +1,6 @@
-//! Kernels: CUDA C compiled by NVRTC for the device, once for each name; what was compiled is kept
-//! on disk ([`ultramarine_abi::helper::disk`]), and can be compiled without anybody waiting ([`background`]).
+//! Kernels: CUDA C that NVRTC compiles for the device, once for each name. Compiled code is cached
+//! on disk ([`ultramarine_abi::helper::disk`]), and can be compiled in the background
+//! ([`background`]).
 
 pub mod background;
 pub mod compile;
@@ -24,7 +25,7 @@ use ultramarine_abi::helper::disk::{self, Disk, Entry, Format};
 use ultramarine_abi::helper::{Failure, Host, Level, Result};
 use ultramarine_abi::status;
 
-/// A function on the device. It stays loaded as long as the process lives. [`Programs`] loads it.
+/// A function on the device. [`Programs`] loads it, and it stays loaded until the process ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
     function: FunctionHandle,
@@ -42,13 +43,14 @@ impl Kernel {
         self.function
     }
 
-    /// True if nothing of it runs before the kernel before it has ended, also where it is launched early.
+    /// Returns true if no part of the kernel runs before the previous kernel has ended, even if it
+    /// is launched early.
     pub fn waits(&self) -> bool {
         self.waits
     }
 }
 
-/// A kernel that was asked for.
+/// A kernel that was requested.
 #[derive(Default)]
 struct Slot {
     known: OnceLock<Result<Kernel>>,
@@ -56,8 +58,8 @@ struct Slot {
 }
 
 impl Slot {
-    /// The result of `make`, of which one runs at a time. A failure for lack of memory is tried
-    /// again the next time.
+    /// Returns the result of `make`, which runs only once at a time. A failure due to a lack of
+    /// memory is not kept, so the next call tries again.
     fn get(&self, make: impl FnOnce() -> Result<Kernel>) -> Result<Kernel> {
         let _one = lock(&self.making);
         if let Some(known) = self.known.get() {
@@ -83,7 +85,7 @@ pub struct Counters {
     pub compile_ms: AtomicU64,
     /// Read from disk.
     pub from_disk: AtomicU64,
-    /// Found in memory: another plan had them made.
+    /// Found in memory, because another plan had requested them.
     pub from_memory: AtomicU64,
 }
 
@@ -96,7 +98,7 @@ pub static COUNTERS: Counters = Counters {
 };
 
 impl Counters {
-    /// In words.
+    /// Formats the counters as text.
     pub fn describe(&self) -> String {
         let [compiled, ms, disk, memory] =
             [&self.compiled, &self.compile_ms, &self.from_disk, &self.from_memory]
@@ -108,7 +110,7 @@ impl Counters {
 /// The files of compiled code.
 const FORMAT: Format = Format { magic: *b"UMCUDA\0\x01", ending: "cubin" };
 
-/// The user's compiled code, looked for once.
+/// Returns the user's cache of compiled code. It is looked up once.
 fn disk(host: &Host) -> Option<&'static Disk> {
     static DISK: OnceLock<Option<Disk>> = OnceLock::new();
     let open = || match Disk::open(disk::place("cuda", "ULTRAMARINE_CUDA_CACHE")?, FORMAT) {
@@ -121,14 +123,14 @@ fn disk(host: &Host) -> Option<&'static Disk> {
     DISK.get_or_init(open).as_ref()
 }
 
-/// A unit's code from disk.
+/// Returns a unit's code from disk.
 fn from_disk(host: &Host, key: &[u8]) -> Option<Entry> {
     let entry = disk(host)?.get(key)?;
     COUNTERS.from_disk.fetch_add(1, Ordering::Relaxed);
     Some(entry)
 }
 
-/// A unit's code from NVRTC, which is kept on disk.
+/// Compiles a unit's code by NVRTC, and stores it on disk.
 fn compiled(host: &Host, unit: &TranslationUnit, key: &[u8]) -> Result<Entry> {
     let start = Instant::now();
     let entry = compile::compile(unit)?;
@@ -143,8 +145,9 @@ fn compiled(host: &Host, unit: &TranslationUnit, key: &[u8]) -> Result<Entry> {
     Ok(entry)
 }
 
-/// The kernels of a device, by the names of their sources: the one cache of loaded code. A kernel
-/// is compiled by NVRTC at its first use, or read from disk. Plans find theirs in [`Kernels`].
+/// The kernels of a device, by the names of their sources. This is the only cache of loaded code.
+/// At its first use, a kernel is read from disk, or compiled by NVRTC. Plans keep their kernels in
+/// [`Kernels`].
 pub struct Programs {
     host: Host,
     context: Arc<Context>,
@@ -152,12 +155,13 @@ pub struct Programs {
     architecture: (u32, u32),
     target: OnceLock<Result<String>>,
     kernels: Mutex<HashMap<String, Arc<Slot>>>,
-    /// Kernels that are compiled in the background, or were and are not loaded yet.
+    /// Kernels that are being compiled in the background, or have been compiled and are not loaded
+    /// yet.
     awaited: Mutex<HashMap<String, Compiled>>,
 }
 
 impl Programs {
-    /// None yet.
+    /// Makes an empty cache.
     pub fn new(
         host: Host,
         context: Arc<Context>,
@@ -175,15 +179,15 @@ impl Programs {
         }
     }
 
-    /// NVRTC's option for the device.
+    /// Returns NVRTC's option for the device's architecture.
     pub fn architecture(&self) -> Result<String> {
         let target = self.target.get_or_init(|| compile::target(self.architecture)).clone()?;
         Ok(format!("--gpu-architecture={target}"))
     }
 
-    /// Compiles a user's source, or reads its code from disk: the image, and the names in it of the
-    /// functions that the expressions stand for. `options` are all but the architecture. Files
-    /// that the source includes are part of the key of its code.
+    /// Compiles a user's source, or reads its code from disk. Returns the image, and the names of
+    /// the functions that the expressions denote. `options` are all options but the architecture.
+    /// Files that the source includes are part of the cache key.
     pub fn compile(
         &self,
         name: &str,
@@ -210,19 +214,19 @@ impl Programs {
         }
     }
 
-    /// A kernel, compiled if nobody did so yet. The device's context is current.
+    /// Returns a kernel, and compiles it if necessary. The device's context is current.
     pub fn kernel(&self, source: &Source) -> Result<Kernel> {
         let slot = self.slot(&source.name());
         if let Some(known) = slot.known.get() {
             COUNTERS.from_memory.fetch_add(1, Ordering::Relaxed);
             return known.clone();
         }
-        // Without the lock: others compile other kernels meanwhile.
+        // Without the lock, because other threads compile other kernels.
         slot.get(|| self.make(source))
     }
 
-    /// A kernel that is in memory or on disk; else `None`, and it is compiled meanwhile.
-    /// `source` gives the source of that name. The device's context is current.
+    /// Returns a kernel that is in memory or on disk. Otherwise returns `None`, and compiles it in
+    /// the background. `source` makes the source of that name. The device's context is current.
     pub fn ready(&self, name: &str, source: impl FnOnce() -> Source) -> Result<Option<Kernel>> {
         let slot = self.slot(name);
         if let Some(known) = slot.known.get() {
@@ -231,7 +235,7 @@ impl Programs {
         let awaited = lock(&self.awaited).get(name).cloned();
         if let Some(compiled) = &awaited
             && compiled.get().is_none()
-            // Nobody else holds it: its compiler ended without a result.
+            // If there is no other holder, its compilation ended without a result.
             && Arc::strong_count(compiled) > 2
         {
             return Ok(None);
@@ -261,8 +265,8 @@ impl Programs {
     fn order(&self, unit: TranslationUnit, key: Vec<u8>, name: &str) -> Result<Option<Kernel>> {
         keep(&unit);
         if COUNTERS.compiled.load(Ordering::Relaxed) == 0 {
-            // NVRTC registers handlers of the process's exit at its first use.
-            // Those of `background` have to come later, so that they run before.
+            // NVRTC registers exit handlers at its first use. Those of `background` have to be
+            // registered later, so that they run before.
             let first = TranslationUnit {
                 name: "first".to_owned(),
                 source: "extern \"C\" __global__ void kernel() {}\n".to_owned(),
@@ -288,9 +292,9 @@ impl Programs {
         }
     }
 
-    /// A kernel's source with the options of every kernel of this crate. Nothing is contracted, so
-    /// that an op is bitwise identical in a fused program and alone. Kernels that may contract use
-    /// `fmaf`.
+    /// Makes a kernel's source with the options for every kernel of this crate. Floating-point
+    /// operations are not contracted, so that an op is bitwise identical in a fused program and
+    /// alone. Kernels that may contract use `fmaf`.
     fn unit(&self, source: &Source) -> Result<TranslationUnit> {
         let others = [
             "--std=c++17",
@@ -311,7 +315,7 @@ impl Programs {
         if let Some(entry) = from_disk(&self.host, &key) {
             match self.load(&entry.image, source) {
                 Ok(kernel) => return Ok(kernel),
-                // Another driver's, or another NVRTC's of the same version.
+                // The code is from another driver, or from another NVRTC of the same version.
                 Err(why) => {
                     let words = format!("CUDA: a kept kernel is made anew: {}", why.text);
                     self.host.log(Level::Debug, &words);
@@ -333,8 +337,8 @@ impl Programs {
         Ok(Kernel { function, waits: source.waits() })
     }
 
-    /// Loads compiled code; where memory is short for that, once more without what is kept for
-    /// reuse. The device's context is current.
+    /// Loads compiled code. If memory is short, frees memory that is kept for reuse, and tries
+    /// again. The device's context is current.
     pub fn load_module(&self, image: &[u8]) -> Result<ModuleHandle> {
         let (driver, mut module) = (self.context.driver(), std::ptr::null_mut());
         // SAFETY: the image is NVRTC's, which says its own length; the place is valid.
@@ -348,8 +352,8 @@ impl Programs {
     }
 }
 
-/// Writes the source of a kernel to the directory that `ULTRAMARINE_CUDA_SOURCES` names, for reading,
-/// for profilers, and for checks by other compilers.
+/// Writes the source of a kernel to the directory that `ULTRAMARINE_CUDA_SOURCES` names, for
+/// reading, for profilers, and for checks by other compilers.
 fn keep(unit: &TranslationUnit) {
     let Some(directory) = std::env::var_os("ULTRAMARINE_CUDA_SOURCES") else { return };
     let mut hasher = std::hash::DefaultHasher::new();
@@ -357,6 +361,6 @@ fn keep(unit: &TranslationUnit) {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let short: String = unit.name.chars().map(plain).take(60).collect();
     let file = format!("{short}-{:016x}.cu", std::hash::Hasher::finish(&hasher));
-    // Nobody's work depends on it.
+    // Ignore failures, because nothing depends on the file.
     let _ = std::fs::write(std::path::Path::new(&directory).join(file), &unit.source);
 }

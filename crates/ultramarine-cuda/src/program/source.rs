@@ -1,10 +1,10 @@
-//! Sources of kernels, and the rule by which entries are named.
+//! Sources of kernels, and the naming rule for their entries.
 //!
-//! A kernel is a function template of `kernels/`, such as `softmax_apply`, for some template
-//! arguments. Its `extern "C"` entry has the template's name with `_kernel` behind it
-//! (`softmax_apply_kernel`): profilers show it, and a search for the template's name, which is
-//! never put together from pieces, finds the template and the plan that launches it. [`Source`]
-//! writes every entry.
+//! A kernel is a function template of `kernels/`, such as `softmax_apply`, with some template
+//! arguments. Its `extern "C"` entry is named after the template with the suffix `_kernel`
+//! (`softmax_apply_kernel`). Profilers show this name. A search for the template's name, which is
+//! never composed of parts, finds the template and the plan that launches it. [`Source`] writes
+//! every entry.
 
 use std::fmt::Write;
 
@@ -16,7 +16,8 @@ pub struct Source {
     headers: &'static [&'static str],
     /// The template that the entry calls.
     template: &'static str,
-    /// The template's arguments, and what else tells the kernel from others of the template.
+    /// The template's arguments, and other data that distinguishes the kernel from others of the
+    /// template.
     arguments: String,
     /// Definitions between the headers and the entry.
     definitions: String,
@@ -28,7 +29,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// A kernel that hands its parameters, by their names, to `template<arguments>`.
+    /// Makes a kernel that passes its parameters, by their names, to `template<arguments>`.
     pub fn instance(
         headers: &'static [&'static str],
         template: &'static str,
@@ -44,7 +45,8 @@ impl Source {
         Self::with_body(headers, template, arguments, parameters, body)
     }
 
-    /// A kernel whose body calls `template` in a way of its own. `arguments` tell it from others.
+    /// Makes a kernel with a custom body that calls `template`. `arguments` distinguish it from
+    /// other kernels.
     pub fn with_body(
         headers: &'static [&'static str],
         template: &'static str,
@@ -58,34 +60,37 @@ impl Source {
         Self { headers, template, arguments, definitions, bounds, parameters, body, waits_itself }
     }
 
-    /// With `__launch_bounds__`: threads of a block and, behind a comma, blocks at once.
+    /// Adds `__launch_bounds__`: the threads of a block and, after a comma, the number of
+    /// concurrent blocks.
     pub fn bounded(self, bounds: impl ToString) -> Self {
         Self { bounds: bounds.to_string(), ..self }
     }
 
-    /// With one more parameter, and nothing done where a condition on it does not hold.
+    /// Adds a parameter. The kernel does nothing if the condition on the parameter is false.
     pub fn guarded(mut self, parameter: &str, condition: &str) -> Self {
         self.parameters += &format!(", {parameter}");
         self.body = format!("if ({condition}) {}", self.body);
         self
     }
 
-    /// With definitions between the headers and the entry.
+    /// Adds definitions between the headers and the entry.
     pub fn define(self, definitions: String) -> Self {
         Self { definitions, ..self }
     }
 
-    /// For a template that waits itself until the kernel before it has ended (`wait_for_last` of `number.cuh`).
+    /// Marks a template that waits itself until the previous kernel has ended (`wait_for_last` of
+    /// `number.cuh`).
     pub fn waiting_itself(self) -> Self {
         Self { waits_itself: true, ..self }
     }
 
-    /// True if nothing of the kernel runs before the one before it has ended, wherever it is launched.
+    /// Returns true if no part of the kernel runs before the previous kernel has ended, even if it
+    /// is launched early.
     pub fn waits(&self) -> bool {
         !self.waits_itself
     }
 
-    /// The name that tells it from all others: equal names are equal texts.
+    /// Returns the name that identifies the source: equal names mean equal texts.
     pub fn name(&self) -> String {
         format!("{} {}", self.template, self.arguments)
     }
@@ -104,8 +109,8 @@ impl Source {
             false => format!("__launch_bounds__({}) ", self.bounds),
         };
         let (entry, parameters, body) = (self.entry(), &self.parameters, &self.body);
-        // The next kernel may be made ready, and the one before has to end: so the launch of one costs little where another
-        // runs.
+        // Let the next kernel be prepared, and wait for the previous one. This hides most of the
+        // launch cost while another kernel is running.
         let begin = match self.waits() {
             true => "let_next_begin(); wait_for_last();",
             false => "let_next_begin();",
@@ -121,7 +126,7 @@ impl Source {
 /// The names of a list of parameters.
 fn names(parameters: &str) -> String {
     let name = |p: &str| p.rsplit([' ', '*']).next().unwrap_or("").to_owned();
-    // A comma inside of a type such as `Walk<2, 1>` is before a part that holds its end.
+    // A comma inside a type such as `Walk<2, 1>` is not a separator.
     let mut depth = 0_i32;
     let mut parts = vec![String::new()];
     for c in parameters.chars() {

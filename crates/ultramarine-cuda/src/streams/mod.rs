@@ -17,8 +17,8 @@ use ultramarine_abi::helper::Result;
 /// `CU_STREAM_NON_BLOCKING`: it does not wait for the legacy default stream.
 const NON_BLOCKING: u32 = 1;
 
-/// An ordered queue of the device, with the log of what it was given lately. Copies from and to the
-/// host are [`Staging`]'s.
+/// An ordered queue of the device, with a log of recently submitted operations. [`Staging`] copies
+/// from and to the host.
 pub struct Stream {
     context: Arc<Context>,
     allocator: Arc<Allocator>,
@@ -33,7 +33,7 @@ unsafe impl Send for Stream {}
 unsafe impl Sync for Stream {}
 
 impl Stream {
-    /// A new one.
+    /// Makes a stream.
     pub fn new(context: Arc<Context>, allocator: Arc<Allocator>) -> Result<Self> {
         let entered = context.enter()?;
         let (driver, mut handle) = (context.driver(), std::ptr::null_mut());
@@ -51,12 +51,12 @@ impl Stream {
         self.handle
     }
 
-    /// The allocator's number of it.
+    /// The allocator's id of the stream.
     pub fn id(&self) -> StreamId {
         self.id
     }
 
-    /// The operations that it was given.
+    /// The log of submitted operations.
     pub fn log(&self) -> &Arc<SubmissionLog> {
         &self.log
     }
@@ -67,7 +67,7 @@ impl Stream {
         self.drain()
     }
 
-    /// As [`Stream::synchronize`], in the context.
+    /// Waits like [`Stream::synchronize`]; the context is current.
     pub(crate) fn drain(&self) -> Result<()> {
         let (driver, count) = (self.context.driver(), self.log.count());
         // SAFETY: a stream of this context.

@@ -1,8 +1,8 @@
-//! Pinned memory in pieces of a few sizes, taken from the driver at the first need.
+//! Pinned memory in pieces of a few sizes, allocated from the driver when first needed.
 //!
-//! A piece goes to whoever copies by way of it, and comes back with an event behind the copy; it
-//! goes out again when that has passed. Who finds none free waits for one that its own stream
-//! used, and never for another stream, which may itself wait for what the caller is about to do.
+//! A piece is lent for a copy, and returned with an event after the copy. It is lent again when the
+//! event has passed. If no piece is free, the caller waits for a piece that its own stream used. It
+//! never waits for another stream, because that stream may itself wait for the caller's next work.
 
 use super::Stream;
 use crate::context::failure::cuda;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use ultramarine_abi::helper::Result;
 
-/// Pieces of one size: bytes of each, how many are taken from the driver at once, and at most.
+/// Pieces of one size: bytes of each, number of pieces per allocation, and limit on their number.
 struct Size {
     bytes: usize,
     together: usize,
@@ -25,7 +25,7 @@ struct Size {
 const SIZES: [Size; 3] = [
     Size { bytes: 4 << 10, together: 256, most: 256 },
     Size { bytes: 64 << 10, together: 16, most: 64 },
-    // The host reads files by way of four at a time.
+    // The host reads files through four pieces at a time.
     Size { bytes: 4 << 20, together: 2, most: 6 },
 ];
 
@@ -45,14 +45,14 @@ pub const ALL: u64 = {
 /// `CU_MEMHOSTALLOC_PORTABLE`.
 const PORTABLE: u32 = 1;
 
-/// Pinned memory that one copy has for itself.
+/// Pinned memory for a single copy.
 pub struct Piece {
     memory: *mut u8,
     /// Index in [`SIZES`].
     size: usize,
-    /// Behind its last use.
+    /// An event after its last use.
     event: EventHandle,
-    /// The stream of that; 0: it is known to be over.
+    /// The stream of its last use. 0 if that use is known to be complete.
     last: StreamId,
 }
 
@@ -71,10 +71,10 @@ impl Piece {
     }
 }
 
-/// Memory that the driver gave at once.
+/// Memory from a single allocation of the driver.
 struct Chunk {
     memory: *mut c_void,
-    /// Pieces that were made of it so far.
+    /// Number of pieces that were made from it so far.
     pieces: usize,
 }
 
@@ -88,7 +88,7 @@ impl Chunk {
 #[derive(Default)]
 struct Shelf {
     chunks: Vec<Chunk>,
-    /// Nobody's, the one that came back first in front.
+    /// Unused pieces. The one that was returned first is in front.
     idle: VecDeque<Piece>,
 }
 
@@ -97,7 +97,7 @@ struct State {
     shelves: [Shelf; SIZES.len()],
     /// Bytes of all chunks.
     taken: u64,
-    /// The driver has refused more.
+    /// True if the driver has refused to allocate more.
     refused: bool,
 }
 
@@ -112,18 +112,18 @@ pub struct Pinned {
 }
 
 impl Pinned {
-    /// None is taken yet.
+    /// Makes an object without allocated memory.
     pub fn new(context: Arc<Context>) -> Self {
         Self { context, limit: AtomicU64::new(ALL), state: Mutex::default() }
     }
 
-    /// Bytes that may be taken.
+    /// Returns the limit on the bytes that may be allocated.
     pub fn limit(&self) -> u64 {
         self.limit.load(Ordering::Relaxed)
     }
 
-    /// Sets how many bytes may be taken, and gives up what is more and not in use; returns what
-    /// it was.
+    /// Sets the limit on the bytes that may be allocated, frees unused memory beyond it, and
+    /// returns the former limit.
     pub fn set_limit(&self, bytes: u64) -> u64 {
         let former = self.limit.swap(bytes, Ordering::Relaxed);
         lock(&self.state).refused = false;
@@ -137,7 +137,7 @@ impl Pinned {
             || unsafe { (self.context.driver().event_query)(piece.event) } == code::SUCCESS
     }
 
-    /// A piece of `bytes` for a copy in a stream, if there is one. The context is current.
+    /// Takes a piece of `bytes` for a copy in a stream, if there is one. The context is current.
     pub fn take(&self, bytes: usize, stream: &Stream) -> Result<Option<Piece>> {
         let Some(size) = SIZES.iter().position(|size| bytes <= size.bytes) else {
             return Ok(None);
@@ -152,7 +152,7 @@ impl Pinned {
         let idle = &mut state.shelves[size].idle;
         let own = idle.iter().position(|piece| piece.last == stream.id());
         let Some(piece) = own.and_then(|at| idle.remove(at)) else { return Ok(None) };
-        // Others go on meanwhile.
+        // Let other threads continue meanwhile.
         drop(state);
         match self.wait(&piece) {
             Ok(()) => Ok(Some(piece)),
@@ -163,8 +163,8 @@ impl Pinned {
         }
     }
 
-    /// One that its last user has passed. A stream passes its own in their order, so that only
-    /// its first is asked for.
+    /// Takes a piece whose last use is complete. A stream completes its pieces in order, so only
+    /// the first piece of each stream is checked.
     fn free(&self, idle: &mut VecDeque<Piece>) -> Option<Piece> {
         let mut busy = Vec::new();
         for at in 0..idle.len() {
@@ -179,7 +179,7 @@ impl Pinned {
         None
     }
 
-    /// One that nobody had yet, if the limit allows for it and the driver has memory.
+    /// Makes a new piece, if the limit allows it and the driver has memory.
     fn more(&self, state: &mut State, at: usize) -> Result<Option<Piece>> {
         let Size { bytes, together, most } = SIZES[at];
         let (driver, whole) = (self.context.driver(), (bytes * together) as u64);
@@ -194,7 +194,8 @@ impl Pinned {
             if unsafe { (driver.host_alloc)(&mut memory, whole as usize, PORTABLE) }
                 != code::SUCCESS
             {
-                // The driver's own copies do. It is not asked again for each.
+                // The driver's own copies are used instead. Do not ask the driver again for each
+                // copy.
                 state.refused = true;
                 return Ok(None);
             }
@@ -215,8 +216,8 @@ impl Pinned {
         unsafe { cuda!(driver.event_synchronize(piece.event)) }
     }
 
-    /// Has `call` enqueue a copy by way of the piece, and a mark behind it. After a failure
-    /// nothing uses the piece. The context is current.
+    /// Makes `call` enqueue a copy that uses the piece, and records an event after it. After a
+    /// failure, nothing uses the piece. The context is current.
     pub fn enqueue(
         &self,
         piece: &mut Piece,
@@ -231,7 +232,7 @@ impl Pinned {
         piece.last = match queued {
             Ok(()) => stream.id(),
             Err(_) => {
-                // The copy may have begun; where the stream is lost nothing runs any more.
+                // The copy may have begun. If the stream is lost, nothing is running any more.
                 let _ = stream.drain();
                 0
             }
@@ -239,7 +240,7 @@ impl Pinned {
         queued
     }
 
-    /// Takes a piece back; its last use may be under way.
+    /// Returns a piece. Its last use may still be running.
     pub fn give(&self, piece: Piece) {
         let mut state = lock(&self.state);
         let over = state.taken > self.limit();
@@ -250,13 +251,13 @@ impl Pinned {
         }
     }
 
-    /// Takes a piece back that nothing uses any more.
+    /// Returns a piece that nothing uses any more.
     pub fn give_unused(&self, mut piece: Piece) {
         piece.last = 0;
         self.give(piece);
     }
 
-    /// Gives up what is beyond the limit and not in use, the largest first.
+    /// Frees unused memory beyond the limit, the largest pieces first.
     fn trim(&self) {
         let Ok(_entered) = self.context.enter() else { return };
         let (mut chunks, mut events) = (Vec::new(), Vec::new());
@@ -281,12 +282,12 @@ impl Pinned {
                 chunks.push(chunk.memory);
             }
         }
-        // The driver may wait for more than we do: without the lock.
+        // Without the lock, because the driver may wait for other work too.
         drop(state);
         self.free_all(chunks, events);
     }
 
-    /// Gives memory that nothing uses back to the driver. The context is current.
+    /// Returns unused memory to the driver. The context is current.
     fn free_all(&self, chunks: Vec<*mut c_void>, events: Vec<EventHandle>) {
         events.into_iter().for_each(|event| self.context.give_event(event));
         for memory in chunks {
@@ -298,7 +299,7 @@ impl Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        // Lost or another process's, it is left alone.
+        // If the context is lost, or belongs to another process, leave the memory alone.
         let Ok(_entered) = self.context.enter() else { return };
         let shelves = std::mem::take(&mut lock(&self.state).shelves);
         let (mut chunks, mut events, mut over) = (Vec::new(), Vec::new(), true);

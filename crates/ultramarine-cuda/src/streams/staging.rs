@@ -1,10 +1,10 @@
-//! Copies between the host and the device, by way of pinned memory.
+//! Copies between the host and the device through pinned memory.
 //!
-//! An upload is copied into pinned memory, and from there by the device in the order of its
-//! stream, which nobody waits for: the source is the caller's again at once. While the device
-//! moves one piece of a large one, the host's threads copy the next. The driver's own way for
-//! memory that is not pinned does one after the other, on one thread; it does what is left where
-//! no pinned memory is to be had.
+//! An upload is copied to pinned memory. The device copies it from there in the order of its
+//! stream, and no thread waits for that: the caller may reuse the source at once. While the device
+//! moves one piece of a large copy, the host's threads copy the next one. The driver's own copy of
+//! memory that is not pinned does these steps one after the other, on one thread. It is used if no
+//! pinned memory is available.
 
 use super::Stream;
 use super::pinned::{LARGEST, Piece, Pinned};
@@ -17,11 +17,11 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 use ultramarine_abi::helper::{Host, Result};
 
-/// Downloads from this size on go by pieces.
+/// Downloads of at least this size are divided into pieces.
 const LARGE: usize = 512 << 10;
-/// Bytes of a part of a copy at least.
+/// Minimum bytes of a part of a copy.
 const SMALLEST: usize = 256 << 10;
-/// Parts of a download that are under way.
+/// Number of parts of a download that are in flight.
 const TURNS: usize = 2;
 /// Bytes that a thread copies at a time.
 const SHARE: usize = 256 << 10;
@@ -33,15 +33,16 @@ pub struct Staging {
     pinned: Pinned,
 }
 
-/// Bytes of the parts of a copy: several, for the device and the host to take turns.
+/// Returns the bytes of the parts of a copy. There are several parts, so that the device and the
+/// host can work at the same time.
 fn step(bytes: usize) -> usize {
     (bytes / 4).next_multiple_of(4096).clamp(SMALLEST, LARGEST)
 }
 
-/// Copies by several of the host's threads.
+/// Copies by several threads of the host.
 ///
 /// # Safety
-/// Both are memory of that many bytes, apart; the target is nobody else's meanwhile.
+/// Both memories have that many bytes, and do not overlap. Nothing else uses the target meanwhile.
 unsafe fn copy(host: &Host, to: *mut u8, from: *const u8, bytes: usize) -> Result<()> {
     struct Ends(*mut u8, *const u8);
     // SAFETY: each thread touches a part of its own.
@@ -65,22 +66,22 @@ unsafe fn copy(host: &Host, to: *mut u8, from: *const u8, bytes: usize) -> Resul
 }
 
 impl Staging {
-    /// None is pinned yet.
+    /// Makes an object without pinned memory.
     pub fn new(host: Host, context: Arc<Context>) -> Self {
         Self { host, pinned: Pinned::new(context.clone()), context }
     }
 
-    /// Bytes that may be pinned.
+    /// Returns the limit on pinned bytes.
     pub fn limit(&self) -> u64 {
         self.pinned.limit()
     }
 
-    /// Sets how many bytes may be pinned; returns what it was.
+    /// Sets the limit on pinned bytes, and returns the former one.
     pub fn set_limit(&self, bytes: u64) -> u64 {
         self.pinned.set_limit(bytes)
     }
 
-    /// Copies into a buffer, in the stream's order; the source has been read on return.
+    /// Copies to a buffer, in the stream's order. When it returns, the source has been read.
     pub fn upload(
         &self,
         stream: &Stream,
@@ -97,13 +98,13 @@ impl Staging {
         if context::blocking() { stream.drain() } else { Ok(()) }
     }
 
-    /// Pinned memory that the caller fills for a copy in a stream, if there is some.
+    /// Lends pinned memory that the caller fills for a copy in a stream, if memory is available.
     pub fn lend(&self, stream: &Stream, bytes: usize) -> Result<Option<Piece>> {
         let _entered = self.context.enter()?;
         self.pinned.take(bytes, stream)
     }
 
-    /// Copies the beginning of lent memory into a buffer, in the stream's order.
+    /// Copies the beginning of lent memory to a buffer, in the stream's order.
     pub fn copy_lent(
         &self,
         stream: &Stream,
@@ -124,12 +125,12 @@ impl Staging {
         if context::blocking() { stream.synchronize() } else { Ok(()) }
     }
 
-    /// Takes lent memory back of which nothing was copied.
+    /// Takes back lent memory that was not copied.
     pub fn take_back(&self, piece: Piece) {
         self.pinned.give_unused(piece);
     }
 
-    /// Copies from a buffer, and fills all of `target`; done on return.
+    /// Copies from a buffer, and fills all of `target`. When it returns, the copy is complete.
     pub fn download(
         &self,
         stream: &Stream,
@@ -157,8 +158,8 @@ impl Staging {
         self.context.driver()
     }
 
-    /// Copies to the device, in the order of the stream; the source has been read on return. The
-    /// context is current.
+    /// Copies to the device, in the order of the stream. When it returns, the source has been read.
+    /// The context is current.
     fn upload_pinned(&self, stream: &Stream, to: Address, source: &[u8]) -> Result<()> {
         let (driver, step) = (self.driver(), step(source.len()));
         for (i, part) in source.chunks(step).enumerate() {
@@ -181,8 +182,8 @@ impl Staging {
         Ok(())
     }
 
-    /// Copies from the device; done on return. `None`: the driver may do it. The context is
-    /// current.
+    /// Copies from the device. When it returns, the copy is complete. `None` if the driver should
+    /// do it. The context is current.
     fn download_pinned(
         &self,
         stream: &Stream,
@@ -195,7 +196,7 @@ impl Staging {
         let mut begun = VecDeque::new();
         let done = self.by_turns(stream, from, target, &mut begun);
         if !begun.is_empty() {
-            // After a failure; nothing runs any more where the stream is lost.
+            // This is after a failure. If the stream is lost, nothing is running any more.
             let _ = stream.drain();
             begun.into_iter().for_each(|piece| self.pinned.give_unused(piece));
         }
@@ -206,8 +207,8 @@ impl Staging {
         }
     }
 
-    /// The parts of a download, a few under way at a time; those are in `begun`. Whether there
-    /// was pinned memory for it: where not, nothing is under way.
+    /// Copies the parts of a download, a few at a time; these are in `begun`. Returns false if
+    /// there was no pinned memory; then no part is in flight.
     fn by_turns(
         &self,
         stream: &Stream,
@@ -231,7 +232,7 @@ impl Staging {
                         cuda!(driver.copy_to_host(memory, from + at as u64, bytes, stream.handle()))
                     }
                 });
-                // After a failure it is given back with the others.
+                // After a failure, it is returned with the other pieces.
                 begun.push_back(piece);
                 queued?;
                 next += 1;
@@ -247,7 +248,8 @@ impl Staging {
         Ok(true)
     }
 
-    /// Copies to the device without pinned memory; done on return. The context is current.
+    /// Copies to the device without pinned memory. When it returns, the copy is complete. The
+    /// context is current.
     fn upload_pageable(&self, stream: &Stream, to: Address, source: &[u8]) -> Result<()> {
         let driver = self.driver();
         // SAFETY: the source is there until the copy is done, which is waited for also after a

@@ -1,4 +1,4 @@
-//! cuBLAS: triangular systems, and LU factors of small matrices. Its products are cuBLASLt's.
+//! cuBLAS: triangular systems, and LU factors of small matrices. Matrix products use cuBLASLt.
 
 use super::{find, functions, routines};
 use core::ffi::{c_int, c_void};

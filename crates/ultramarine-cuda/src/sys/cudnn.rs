@@ -1,4 +1,5 @@
-//! cuDNN, convolutions and attention: its graph interface, in which everything is a descriptor with attributes.
+//! cuDNN for convolutions and attention. In its graph interface, everything is a descriptor with
+//! attributes.
 
 use super::{find, functions};
 use core::ffi::{c_char, c_int, c_void};
@@ -9,7 +10,7 @@ pub type Code = c_int;
 /// `cudnnHandle_t` and `cudnnBackendDescriptor_t`.
 pub type Handle = *mut c_void;
 
-/// The oldest version with all that is asked for here: from it on infinities mask scores.
+/// The oldest version with all required features. From this version on, infinities mask scores.
 const OLDEST: usize = 91_000;
 
 /// `cudnnStatus_t` values that are told apart.
@@ -187,7 +188,8 @@ pub const CROSS_CORRELATION: c_int = 1;
 pub const HEURISTICS_A: c_int = 3;
 
 functions! {
-    /// Functions of cuDNN. They are callable from any thread, but with one handle by one thread at a time.
+    /// Functions of cuDNN. Any thread may call them, but only one thread at a time may use a
+    /// handle.
     Cudnn {
         version = "cudnnGetVersion" fn() -> usize;
         create = "cudnnCreate" fn(*mut Handle) -> Code;

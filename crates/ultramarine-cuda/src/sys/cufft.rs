@@ -32,7 +32,7 @@ pub const FORWARD: c_int = -1;
 pub const INVERSE: c_int = 1;
 
 functions! {
-    /// Functions of cuFFT. They are callable from any thread, but for one plan by one thread at a time.
+    /// Functions of cuFFT. Any thread may call them, but only one thread at a time may use a plan.
     Cufft {
         version = "cufftGetVersion" fn(*mut c_int) -> Code;
         create = "cufftCreate" fn(*mut Handle) -> Code;

@@ -27,7 +27,7 @@ pub type ExecHandle = *mut c_void;
 /// `CUdeviceptr`.
 pub type Address = u64;
 
-/// `CUresult` values that are told apart.
+/// `CUresult` values that are distinguished.
 #[allow(missing_docs)]
 pub mod code {
     use super::Code;
@@ -43,8 +43,8 @@ pub mod code {
     pub const NOT_READY: Code = 600;
     pub const LAUNCH_OUT_OF_RESOURCES: Code = 701;
     pub const NOT_SUPPORTED: Code = 801;
-    /// After these nothing can be done with the context: memory errors that cannot be corrected,
-    /// a link or an engine that failed, and faults of kernels.
+    /// After these, the context cannot be used any more: memory errors that cannot be corrected, a
+    /// failed link or engine, and faults of kernels.
     pub const STICKY: &[Code] =
         &[214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 720, 721];
 }
@@ -102,8 +102,8 @@ pub struct LaunchAttribute {
 }
 
 impl LaunchAttribute {
-    /// `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`: the kernel may begin before the one before it in the stream has
-    /// ended.
+    /// `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`: the kernel may begin before the
+    /// previous kernel in the stream has ended.
     pub const EARLY: Self =
         Self { id: 6, gap: 0, value: [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0] };
 }

@@ -30,10 +30,10 @@ const EACH: i64 = 64;
 /// Number of chunks that are loaded or being loaded.
 pub(super) const STAGES: i64 = 2;
 
-/// If groups have at most this many outputs and tiles would be mostly empty, each element has its
-/// own thread: with many groups, or
+/// Limit on a group's outputs for one thread per element. It applies if tiles would be mostly
+/// empty, because there are many groups, or sums of at most [`SHORT`] terms.
 const FEW_OUTPUTS: i64 = 8;
-/// with sums of at most this length.
+/// Limit on the length of sums for one thread per element.
 const SHORT: i64 = 64;
 
 /// Limit on the bytes of partial sums. More parts would cost more than they gain.

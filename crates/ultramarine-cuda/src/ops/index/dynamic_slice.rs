@@ -1,5 +1,5 @@
-//! DYNAMIC_SLICE and DYNAMIC_SLICE_UPDATE: a window is moved in words of up to 16 bytes, and its starts are read where
-//! it is moved.
+//! DYNAMIC_SLICE and DYNAMIC_SLICE_UPDATE: a window is moved in words of up to 16 bytes. The kernel
+//! that moves it also reads its starts.
 
 use super::{MOST, rank_of, widen, word};
 use crate::launch::{
@@ -18,16 +18,16 @@ const HEADERS: &[&str] = &[
 ];
 
 struct DynamicSlice {
-    /// The axis that each start is about.
+    /// The axis of each start.
     axes: Vec<usize>,
     starts: Dtype,
     bytes: u64,
-    /// Of the source into the output, where there is an update.
+    /// Copies the source to the output, for an update.
     copy: Option<Box<dyn Work>>,
     kernels: Kernels<Variant>,
 }
 
-/// Most windows of a launch: those of keys and values are two.
+/// Limit on the windows of a launch: usually those of keys and values.
 const MOST_TOGETHER: usize = 2;
 
 /// Identifies a kernel: the axes of a window, the bytes of a word, whether indices have 32 bits, and windows of a launch.
@@ -94,7 +94,7 @@ impl DynamicSlice {
         }
         let mut window = Axes::join(shape, [from.strides, out.strides]);
         let limits: Vec<i64> = self.axes.iter().map(|a| whole.shape[*a] - shape[*a] + 1).collect();
-        // Where a window has one place, its start does not matter.
+        // If a window has only one possible position, its start does not matter.
         let step = |(a, limit): (&usize, &i64)| if *limit > 1 { whole.strides[*a] } else { 0 };
         let mut steps: Vec<i64> = self.axes.iter().zip(&limits).map(step).collect();
         let factor = widen(&mut window, self.bytes, &steps, [from.address, out.address]);
@@ -107,7 +107,7 @@ impl DynamicSlice {
         Ok(((rank, bytes, small, several), words, window.len()))
     }
 
-    /// Moves windows by one launch. False: their kernels differ.
+    /// Moves windows by one launch. Returns false if their kernels differ.
     fn move_windows(&self, jobs: &[Job<'_>]) -> Result<bool> {
         let all = as_one(jobs, |job| self.window(job, jobs.len()))?;
         let (Some(job), Some((variant, words, elements))) = (jobs.first(), all) else {
@@ -146,7 +146,7 @@ impl Work for DynamicSlice {
     }
 
     fn run_together(&self, jobs: &[Job<'_>]) -> Result<bool> {
-        // A replay may come with other memory.
+        // A replay may have other memory.
         Ok(jobs.iter().all(is_in_place) && self.move_windows(jobs)?)
     }
 }

@@ -1,8 +1,8 @@
-//! GATHER and GATHER_AXIS: elements are moved and not looked at.
+//! GATHER and GATHER_AXIS: elements are moved without interpreting them.
 //!
-//! A thread moves words of up to 16 bytes, as wide as slices lie together in source and output.
-//! One or two index arrays are read where the slices are moved; the places of more are written to
-//! the workspace first.
+//! A thread moves words of up to 16 bytes, depending on how many bytes of a slice are contiguous in
+//! source and output. One or two index arrays are read where the slices are moved. For more arrays,
+//! the positions are first written to the workspace.
 
 use super::{MOST, OffsetKernels, Picks, rank_of, widen, word};
 use crate::launch::{Axes, Dtype, Grid, Job, OpRequest, RankVariant, View, Work, launch};
@@ -112,7 +112,7 @@ impl Gather {
         launch!(job, &kernel, grid; source.address, out.address, given[..], outer[..], inner[..])
     }
 
-    /// Moves the slices to which written places point.
+    /// Moves the slices at positions that were written before.
     fn move_placed(&self, job: &Job<'_>) -> Result<()> {
         let (source, out, picks) = (job.input(0)?, job.output(0)?, &self.picks);
         let mut positions = Axes::join(&out.shape[..picks.split], [&out.strides[..picks.split]]);
@@ -143,7 +143,7 @@ impl Gather {
     }
 }
 
-/// How slices are moved.
+/// The way in which slices are moved.
 struct Moved {
     slice: Axes<2>,
     /// Elements of a word.
@@ -212,7 +212,7 @@ pub fn prepare_gather_axis(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     Ok(Box::new(GatherAxis { axis, index: indices.dtype, bytes, kernels: Kernels::default() }))
 }
 
-/// Strides as if the tensor were broadcast along axes where it has one element.
+/// Returns the strides of the tensor as if it were broadcast along axes with one element.
 pub fn broadcast(view: &View<'_>) -> Vec<i64> {
     let each = view.shape.iter().zip(view.strides);
     each.map(|(size, stride)| if *size == 1 { 0 } else { *stride }).collect()

@@ -1,5 +1,5 @@
-//! Indexing: index arrays, the offsets that they point to, and slices that
-//! are moved in words as wide as they lie.
+//! Indexing: index arrays, the offsets that they denote, and slices that are moved in words as wide
+//! as possible.
 
 mod dynamic_slice;
 pub mod gather;
@@ -27,10 +27,10 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
 pub const HEADERS: &[&str] =
     &[headers::NUMBER, headers::WALK, include_str!("../../../kernels/index/indices.cuh")];
 
-/// Most elements, and farthest one, that 32-bit arithmetic is used for.
+/// Limit on the number of elements and on their distance for 32-bit arithmetic.
 pub const MOST: u64 = 1 << 30;
 
-/// The index arrays of a gather or scatter, which address the beginnings of slices of a tensor.
+/// The index arrays of a gather or scatter, which denote the beginnings of slices of a tensor.
 pub struct Picks {
     /// Number of index arrays.
     pub arrays: usize,
@@ -41,8 +41,8 @@ pub struct Picks {
 }
 
 impl Picks {
-    /// Checks attributes against the arrays, which follow input 0; `rank` is that of what is
-    /// indexed, and `slices` describes the tensor of all slices.
+    /// Checks attributes against the index arrays, which follow input 0. `rank` is that of the
+    /// indexed tensor, and `slices` describes the tensor of all slices.
     pub fn of(
         request: &OpRequest<'_>,
         arrays: u32,
@@ -96,21 +96,22 @@ impl Picks {
         job.inputs.iter().skip(1).take(self.arrays).all(|array| array.span() <= MOST)
     }
 
-    /// Number of places on the axis of array `k` where a slice can begin.
+    /// Returns the number of positions on the axis of array `k` at which a slice can begin.
     pub fn limit(&self, k: usize, whole: &View<'_>, slices: &View<'_>) -> i64 {
         let axis = self.axes[k];
         whole.shape[axis] - slices.shape[self.split + axis] + 1
     }
 }
 
-/// The rank of kernels that make two or three walks: fewer choices than [`crate::launch::rank_for`].
+/// Returns the rank of kernels that make two or three walks. There are fewer variants than for
+/// [`crate::launch::rank_for`].
 pub fn rank_of(axes: usize) -> usize {
     [1, 2, 4].into_iter().find(|rank| *rank >= axes).unwrap_or(MAX_AXES)
 }
 
-/// Words of up to 16 bytes in place of elements: how many elements of `bytes` bytes are one. The
-/// walk of a slice counts in these afterwards; `steps` are the other strides that have to be
-/// multiples of it, `addresses` where the tensors begin.
+/// Returns how many elements of `bytes` bytes form a word of up to 16 bytes. The walk of a slice
+/// then counts words. `steps` are the other strides that have to be multiples of it, and
+/// `addresses` are the tensors' beginnings.
 pub fn widen(slice: &mut Axes<2>, bytes: u64, steps: &[i64], addresses: [u64; 2]) -> i64 {
     let Some(last) = slice.count.checked_sub(1) else { return 1 };
     if slice.stride[0][last] != 1 || slice.stride[1][last] != 1 {
@@ -151,8 +152,9 @@ pub fn word(bytes: u64) -> &'static str {
 pub struct OffsetKernels(Kernels<(usize, bool, Dtype, bool)>);
 
 impl OffsetKernels {
-    /// Writes the place of each position: the sum of the indices, each times its step. `nowhere`
-    /// marks those that an index outside points to; without it such indices are moved inside.
+    /// Writes the offset of each position: the sum of the indices, each multiplied by its step.
+    /// `nowhere` marks positions with an index that is out of range. Without it, such indices are
+    /// clamped.
     #[allow(clippy::too_many_arguments)]
     pub fn write(
         &self,
@@ -218,7 +220,7 @@ mod tests {
         let mut row = slice(&[1, 100], [&[100, 1], &[100, 1]]);
         assert_eq!(widen(&mut row, 4, &[100, 100], [256, 512]), 4);
         assert_eq!((row.count, row.size[0]), (1, 25));
-        // One of many strides, or an address, allows for less.
+        // The strides, or an address, allow only smaller words.
         let mut row = slice(&[1, 100], [&[100, 1], &[100, 1]]);
         assert_eq!(widen(&mut row, 4, &[102, 100], [256, 512]), 2);
         let mut row = slice(&[1, 100], [&[100, 1], &[100, 1]]);

@@ -1,16 +1,16 @@
 //! SCATTER and SCATTER_AXIS.
 //!
-//! The output becomes the source first. Then every update gets the number of its target, and what
-//! happens next is the same in every run, whatever the order of threads:
+//! First, the source is copied to the output. Then every update gets the number of its target. The
+//! following steps are deterministic, whatever the order of threads:
 //!
-//! * updates of which no two can meet, and those whose order does not show (sums and extremes of
-//!   32- and 64-bit integers, bools), are combined at once, by atomic operations where they may
-//!   meet;
-//! * SET finds the last position of each target (an atomic maximum), and only that writes;
-//! * all others, which are the floating sums, are sorted by target. Sums are made of chunks of the
-//!   sorted positions, for all elements of slices next to each other, and targets in several
-//!   chunks take the chunks' sums in order. Halves are added in float32 and rounded once;
-//! * along an axis with many lanes, or few updates in each, a thread goes along each lane.
+//! * Updates that cannot share a target, and updates whose order does not affect the result (sums
+//! and extremes of 32- and 64-bit integers, bools), are combined at once, by atomic operations if
+//! they may share a target. * SET finds the last position of each target by an atomic maximum, and
+//! writes only that position. * All others, which are floating-point sums, are sorted by target.
+//! Chunks of the sorted positions are summed, for all elements of adjacent slices. If a target
+//! spans several chunks, their sums are added in order. Halves are added in float32 and rounded
+//! once. * Along an axis with many lanes, or with few updates in each lane, one thread processes
+//! each lane.
 
 use super::gather::broadcast;
 use super::{MOST, OffsetKernels, Picks, rank_of, widen, word};
@@ -48,16 +48,16 @@ struct Scatter {
 /// elements of a pack.
 type Variant = (&'static str, usize, bool, i64);
 
-/// How updates are combined.
+/// The way in which updates are combined.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Strategy {
-    /// A thread along each lane.
+    /// One thread for each lane.
     Lanes,
-    /// Words are written; if updates may meet, those of the last position.
+    /// Words are written. If updates may share a target, the last position's word.
     Words { meet: bool },
-    /// Each for itself.
+    /// Each update independently.
     Each,
-    /// Sorted, in chunks of so many positions.
+    /// Sorted, in chunks of `chunk` positions.
     Sorted { chunk: u64 },
 }
 
@@ -73,7 +73,7 @@ struct Layout {
     /// The targets in the output, and how many there are.
     targets: Axes<1>,
     count: i64,
-    /// Places of slices, where their elements become positions of their own.
+    /// Offsets of slices, if their elements become separate positions.
     spread: Option<u64>,
     at: u64,
     winners: u64,
@@ -130,7 +130,7 @@ fn prepare(request: &OpRequest<'_>, addressed: Addressed, code: u32) -> Result<B
         return Err(Failure::unsupported(format!("scatter {code} is unknown")));
     }
     let copy = crate::ops::prepare(&request.part(op::COPY, vec![source], vec![out]))?;
-    // Bits are moved as they are.
+    // Bits are moved unchanged.
     let dtype = if code == scatter::SET { out.dtype.word() } else { out.dtype };
     Ok(Box::new(Scatter {
         addressed,
@@ -143,19 +143,20 @@ fn prepare(request: &OpRequest<'_>, addressed: Addressed, code: u32) -> Result<B
     }))
 }
 
-/// Bytes of what the dtype is computed with.
+/// Bytes of the type that is used for computing with the dtype.
 fn accumulator(dtype: Dtype) -> u64 {
     if dtype.is_half() { 4 } else { dtype.bytes() }
 }
 
-/// True if the order of updates cannot show in the result, and the device combines them at once.
+/// Returns true if the order of updates cannot affect the result, and the device can combine them
+/// atomically.
 fn is_atomic(code: u32, dtype: Dtype) -> bool {
     let integer = dtype.is_integer() && dtype.bytes() >= 4;
     code != scatter::SET && (dtype == Dtype::Bool || (integer && code != scatter::PROD))
 }
 
-/// Sorted positions of a chunk: enough chunks for the device, not too many for the targets that
-/// are in all of them.
+/// Returns the number of sorted positions in a chunk: enough chunks for the device, but not too
+/// many for targets that span all chunks.
 fn chunk(positions: u64) -> u64 {
     (positions.isqrt() / 4).next_power_of_two().clamp(32, 256)
 }
@@ -175,7 +176,8 @@ impl Scatter {
                 return Strategy::Lanes;
             }
         }
-        // A winner for each target is too much where there are many more than updates.
+        // Memory for a winner per target would be too much if there are many more targets than
+        // updates.
         let winners = targets <= 64 * positions + (1 << 20);
         match self.op {
             scatter::SET if !meet || winners => Strategy::Words { meet },
@@ -267,7 +269,7 @@ impl Scatter {
         })
     }
 
-    /// Writes the number of every update's target to the workspace.
+    /// Writes the target number of every update to the workspace.
     fn find_targets(&self, job: &Job<'_>, layout: &Layout, work: u64) -> Result<()> {
         let (updates, out) = (self.updates(job)?, job.output(0)?);
         let (small, at, nowhere) = (layout.small, work + layout.at, layout.count);

@@ -1,8 +1,10 @@
-//! Decompositions of matrices and triangular systems, by cuSOLVER and cuBLAS. Their matrices lie column by column: a copy
-//! row by row is the transpose, which serves as well where a matrix is Hermitian, a triangle or a product of singular vectors.
+//! Matrix decompositions and triangular systems, by cuSOLVER and cuBLAS. Their matrices are
+//! column-major. A row-major copy is the transpose, which can be used too if a matrix is Hermitian
+//! or triangular, or a product of singular vectors.
 //!
-//! A factor that there is none of (not positive definite, no convergence) is NaN. Singular systems, and elements that are
-//! infinite or NaN where an iteration would not end, are errors, as on the CPU: the host waits for the word on them.
+//! A factor that does not exist (not positive definite, no convergence) is NaN. As on the CPU,
+//! these are errors: singular systems, and infinite or NaN elements for which an iteration would
+//! not end. The host waits for the library's status.
 
 mod calls;
 mod eig;
@@ -67,7 +69,7 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     if request.outputs.iter().any(|d| !d.contiguous) {
         return Err(Failure::unsupported("a decomposition whose results are not contiguous"));
     }
-    // The libraries are opened here, not between commands.
+    // Open the libraries here, and not between commands.
     if Solvers::of(request.device).is_none() {
         return Err(Failure::unsupported(
             "decompositions need cuSOLVER and cuBLAS, which were not found",
@@ -147,7 +149,7 @@ impl Work for Decomposition {
             return self.small_qr.run(job, &sizes, job.input(0)?, to);
         }
         if job.graph.is_some() {
-            // Some of them wait for what they computed.
+            // Some of them wait for their results.
             return Err(Failure::unsupported("decompositions are not recorded"));
         }
         let (parts, own) = self.parts(job, &sizes)?;
@@ -173,7 +175,8 @@ impl Work for Decomposition {
         };
         match self.op {
             op::CHOLESKY => {
-                // The library is faster with lower triangles: an upper one, row by row, is that of the transpose.
+                // The library is faster with lower triangles. A row-major upper triangle is the
+                // lower triangle of the transpose.
                 let to = if self.upper { out(0)? } else { at(parts.a) };
                 self.load(job, a, to, self.upper)?;
                 if batched {
@@ -194,8 +197,8 @@ impl Work for Decomposition {
                 if batched {
                     address(0, at(parts.a), m * n)?;
                 }
-                // Zeros on the diagonal are no failure, and so not the library's word counts, but NaN, which has the
-                // pivots' place so long.
+                // Zeros on the diagonal are no failure, so do not use the library's status, but
+                // check for NaN. The result uses the memory of the pivots in the meantime.
                 let notes = out(1)?;
                 // SAFETY: the pivots are at least one for each matrix.
                 unsafe { job.fill(notes, 0, 4, count as usize) }?;
@@ -221,7 +224,8 @@ impl Work for Decomposition {
                 let values = Made::rows(at(parts.values), [1, k], k, k);
                 store(if with { 1 } else { 0 }, real, values)?;
                 if with {
-                    // Of the transpose: its left vectors are those of vt, its right ones conjugates of u's.
+                    // For the transpose: its left vectors are those of vt, and its right vectors
+                    // are conjugates of those of u.
                     let (columns, rows) = if batched { (n, m) } else { (right, left) };
                     let vt = Made::rows(at(parts.vectors[0]), [right, n], n, n * columns);
                     store(2, self.dtype, vt)?;
@@ -237,7 +241,7 @@ impl Work for Decomposition {
                 call.eigh(solvers, with)?;
                 store(0, real, Made::rows(at(parts.values), [1, n], n, n))?;
                 if with {
-                    // Of the transpose, which is the conjugate.
+                    // For the transpose, which is the conjugate.
                     let v = Made::columns(at(parts.a), [n, n], n, n * n);
                     store(1, self.dtype, Made { conjugate: true, ..v })?;
                 }

@@ -1,4 +1,5 @@
-//! Handles of cuSOLVER and cuBLAS on a device, a pair for each stream: their own memory is used by one stream at a time.
+//! Handles of cuSOLVER and cuBLAS on a device. Each stream has a pair, because only one stream at a
+//! time may use the handles' internal memory.
 
 use crate::context::{self, Context, lock};
 use crate::launch::{Device, Dtype, Job};
@@ -10,14 +11,15 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use ultramarine_abi::helper::{Failure, Level, Result};
 use ultramarine_abi::status;
 
-/// Streams whose handles are kept: each pair has tens of megabytes.
+/// Limit on the streams with handles, because each pair uses tens of megabytes.
 const MOST_KEPT: usize = 8;
 
 /// cuSOLVER and cuBLAS on a device, with [`Handles`] for each stream.
 pub struct Solvers {
     tables: Tables,
     context: Arc<Context>,
-    /// By the addresses of streams. A stream at an address that another one had takes over its handles.
+    /// By the addresses of streams. A new stream at the address of a destroyed one takes over its
+    /// handles.
     kept: Mutex<HashMap<usize, Arc<Mutex<Handles>>>>,
 }
 
@@ -57,7 +59,8 @@ pub fn check(call: &str, code: c_int) -> Result<()> {
 }
 
 impl Solvers {
-    /// The device's. `None`: there are none that work, which is logged once.
+    /// Returns the device's libraries. `None` if no working libraries are found, which is logged
+    /// once.
     pub fn of(device: &Device) -> Option<&Self> {
         let made = device.solvers.get_or_init(|| Box::new(Self::open(device)));
         made.downcast_ref::<Option<Self>>()?.as_ref()
@@ -82,7 +85,8 @@ impl Solvers {
         let tables = Tables { solver, blas: cublas::cublas().map_err(Failure::new)? };
         let context = device.context.clone();
         let solvers = Self { tables, context, kept: Mutex::default() };
-        // Those without a stream tell whether there can be any; sizes are asked of them.
+        // The handles without a stream show whether handles can be made. They are also used for
+        // querying sizes.
         let handles = Handles::make_or_spare(&solvers, device)?;
         lock(&solvers.kept).insert(0, Arc::new(Mutex::new(handles)));
         Ok(solvers)
@@ -134,7 +138,7 @@ pub fn locked(handles: &Mutex<Handles>) -> MutexGuard<'_, Handles> {
 }
 
 impl Handles {
-    /// New ones; where memory is short for that, without what is kept for reuse.
+    /// Makes new handles. If memory is short, frees memory that is kept for reuse, and tries again.
     fn make_or_spare(solvers: &Solvers, device: &Device) -> Result<Self> {
         match Self::make(solvers) {
             Err(failure) if failure.code == status::OUT_OF_MEMORY && device.allocator.spare() => {

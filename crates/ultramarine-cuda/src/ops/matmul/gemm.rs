@@ -1,15 +1,16 @@
-//! A product as a library with column-major matrices can make it: which operand comes first,
-//! which are transposed, what has to be copied, which axis of the batch it does by itself.
+//! Plans a product for a library with column-major matrices: the order of the operands, their
+//! transposition, copies, and the axis of the batch that a call handles.
 
 use super::product::Product;
 use crate::launch::Axes;
 
 /// Most elements of a batch for one call: grids of the library's kernels are limited.
 pub const MOST_BATCH: i64 = 32768;
-/// Bytes that a GPU moves in the time that a call takes to get there: copies that are smaller are
-/// better than calls in a loop.
+/// Bytes that a GPU moves in the time of submitting a call. Smaller copies are faster than calls in
+/// a loop.
 const BYTES_OF_A_CALL: u64 = 4 << 20;
-/// Calls in a loop, above which our own kernel is better, which does any batch at once.
+/// Limit on the calls in a loop. Above it, the own kernel is faster, which handles any batch at
+/// once.
 const MOST_CALLS: u64 = 1024;
 /// Multiplications in a call that is worth it among many.
 const LARGE_CALL: u64 = 1 << 27;
@@ -48,7 +49,8 @@ pub struct Pack {
 }
 
 impl Gemm {
-    /// How to make a product of elements of so many bytes. `None`: not by a library.
+    /// Returns the plan for a product of elements with `bytes` bytes. `None` if a library cannot
+    /// compute it.
     pub fn of(product: &Product, bytes: u64) -> Option<Self> {
         let sizes = [product.m, product.n, product.k];
         if sizes.into_iter().any(|n| n > i64::from(i32::MAX)) {
@@ -56,7 +58,7 @@ impl Gemm {
         }
         let flipped = product.transposed();
         let is_column_major = |p: &Product| column_major([p.m, p.n], p.out).is_some();
-        // Row-major results are column-major ones of the transposed product.
+        // A row-major result is a column-major result of the transposed product.
         let (p, swapped) = match (is_column_major(&flipped), is_column_major(product)) {
             (true, _) => (&flipped, true),
             (false, true) => (product, false),
@@ -64,7 +66,7 @@ impl Gemm {
         };
         let plain = Self::with_packs(p, swapped, [false, false])?;
         let mut best = plain;
-        // Copies may join the axes of a batch that do not lie together.
+        // Copies may make axes of a batch adjacent, so that they can be joined.
         for full in [[true, false], [false, true], [true, true]] {
             if best.calls() <= 1 {
                 break;
@@ -119,7 +121,7 @@ impl Gemm {
         self.outer.len() * (self.count as u64).div_ceil(MOST_BATCH as u64)
     }
 
-    /// In bytes that could be moved meanwhile.
+    /// Returns the cost, as bytes that could be moved in the same time.
     fn cost(&self, bytes: u64) -> u64 {
         let elements: u64 = self.packs.iter().flatten().map(|pack| pack.axes.len()).sum();
         let copies = self.packs.iter().flatten().count() as u64;

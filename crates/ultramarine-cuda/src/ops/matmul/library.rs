@@ -1,4 +1,5 @@
-//! Calls of cuBLASLt: its handle on a device, and what is kept of a call for the next like it.
+//! Calls of cuBLASLt: its handle on a device, and the data that is kept for later calls of the same
+//! kind.
 
 use super::gemm::{Gemm, MOST_BATCH, alignment, places};
 use super::kernels::Addresses;
@@ -31,8 +32,8 @@ unsafe impl Send for Library {}
 unsafe impl Sync for Library {}
 
 impl Library {
-    /// The device's, made when it is first asked for, with the device's context current. `None`:
-    /// there is none that works, which is said once.
+    /// Returns the device's library, which is opened at the first call with the device's context
+    /// current. `None` if no working library is found, which is logged once.
     pub fn of(device: &Device) -> Option<&Self> {
         let made = device.library.get_or_init(|| Box::new(Self::open(device)));
         made.downcast_ref::<Option<Self>>()?.as_ref()
@@ -172,7 +173,8 @@ fn numbers(dtype: Dtype, code: u32) -> Option<(c_int, c_int, c_int)> {
     })
 }
 
-/// A product under way: the library's calls, and where copies of operands are in the workspace.
+/// The steps of a product: the library's calls, and the offsets of copies of operands in the
+/// workspace.
 pub struct Steps {
     gemm: Gemm,
     /// For a full share of the batch, and for what remains.
@@ -209,7 +211,8 @@ impl Products {
         Some(Self { dtype, precision, pack, kept: Mutex::default() })
     }
 
-    /// How the library makes a product. `None`: it cannot. The device's context is current.
+    /// Returns the library's steps for a product. `None` if the library cannot compute it. The
+    /// device's context is current.
     pub fn steps(&self, device: &Device, gemm: Gemm, at: Addresses) -> Option<Steps> {
         let library = Library::of(device)?;
         let bytes = self.dtype.bytes();
@@ -306,7 +309,7 @@ impl Products {
         let most: u64 = if device.properties.major >= 9 { 32 << 20 } else { 4 << 20 };
         preference.set(prefer, attribute::PREFERENCE_WORKSPACE, most)?;
         if self.dtype.is_half() {
-            // Partial sums are not rounded to the halves.
+            // Partial sums are not rounded to halves.
             preference.set(prefer, attribute::PREFERENCE_REDUCTIONS, REDUCTION_COMPUTE_TYPE)?;
         }
         let [a, b, d] = key.alignment;
@@ -339,8 +342,8 @@ impl Products {
         })
     }
 
-    /// Enqueues a product, whose workspace begins so many bytes into the command's. `false`: the
-    /// library refused the first call, and nothing was written.
+    /// Enqueues a product. Its workspace begins at `skip` bytes of the command's workspace. `false`
+    /// if the library refused the first call, and nothing was written.
     pub fn run(&self, job: &Job<'_>, steps: &Steps, at: Addresses, skip: u64) -> Result<bool> {
         let Some(library) = Library::of(job.device) else { return Ok(false) };
         let (gemm, bytes) = (&steps.gemm, self.dtype.bytes());

@@ -1,5 +1,5 @@
-//! MATMUL: by cuBLASLt where it is and can, else by kernels of our own. Products whose items choose their matrices are
-//! `grouped`'s.
+//! MATMUL: by cuBLASLt if possible, otherwise by kernels of this crate. `grouped` computes products
+//! whose items choose their matrices.
 
 mod gather;
 pub mod gemm;
@@ -59,7 +59,7 @@ fn prepare_matmul(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     }
     let PrecisionAttrs { precision, .. } = request.attributes()?;
     check_precision(precision)?;
-    // The library is opened here, not between commands.
+    // Open the library here, and not between commands.
     let library =
         Products::new(a.dtype, precision).filter(|_| Library::of(request.device).is_some());
     Ok(Box::new(Matmul { dtype: a.dtype, kernels: kernels::Products::new(a.dtype), library }))
@@ -79,12 +79,12 @@ impl Matmul {
         Ok((Product::of(a, b, out)?, [a.address, b.address, out.address]))
     }
 
-    /// How the library makes a product; `None`: our own kernels do.
+    /// Returns the library's steps for a product. `None` if the kernels of this crate compute it.
     fn steps(&self, job: &Job<'_>, product: &Product, at: Addresses) -> Option<Steps> {
         let library = self.library.as_ref()?;
         let bytes = self.dtype.bytes();
-        // Our kernel reads a matrix and a vector as fast as memory gives them where k lies
-        // together and results are many.
+        // If k is contiguous and there are many results, the kernel of this crate reads a matrix
+        // and a vector at the full memory bandwidth.
         let flipped = [at[1], at[0], at[2]];
         let by_rows = |p: &Product, at| {
             let many = p.k < LONG || p.m as u64 * p.batch.len() >= MANY;
@@ -139,7 +139,7 @@ impl Work for Matmul {
     }
 }
 
-/// For each factor, true if it may be asked for early.
+/// For each factor, true if a kernel may load it early.
 fn early(job: &Job<'_>) -> [bool; 2] {
     [0, 1].map(|i| job.inputs.get(i).is_some_and(|factor| job.is_there_early(factor)))
 }

@@ -1,15 +1,17 @@
 //! The choice of a kernel of `kernels/reduce.cuh`, its grid, parameters and workspace.
 //!
-//! For REDUCE, ARG_REDUCE and the epilogues of fused programs:
+//! It is used for REDUCE, ARG_REDUCE and the epilogues of fused programs:
 //!
-//! 1. [`Problem`] says which tensors are walked together and which axes are reduced; [`Fold::of`]
-//!    chooses the kernel ([`Variant`], with what it is instantiated for) and how it is launched.
-//! 2. The kernel's text: `headers::NUMBER`, `text::REDUCE`, the functor, and an entry of the
-//!    caller's with his tensors and three more parameters, [`Variant::parameters`]; its body
-//!    makes the functor `f` and ends with [`Variant::call`]. [`FoldKernels`](super::FoldKernels) keeps the compiled ones.
-//! 3. A command: [`Fold::workspace`] bytes; launch with [`Fold::grid`], the caller's arguments,
-//!    the output's address, the workspace's (or 0), and `fold.words[..]`; then [`FoldKernels::merge`](super::FoldKernels::merge),
-//!    which does something where the reduction was cut into segments.
+//! 1. [`Problem`] contains the tensors that are walked together, and the axes that are reduced.
+//!    [`Fold::of`] chooses the kernel ([`Variant`], with its template arguments) and its launch.
+//! 2. The source of the kernel consists of `headers::NUMBER`, `text::REDUCE`, the functor, and the
+//!    caller's entry with its tensors and three more parameters, [`Variant::parameters`]. The
+//!    entry's body makes the functor `f` and ends with [`Variant::call`].
+//!    [`FoldKernels`](super::FoldKernels) keeps the compiled kernels.
+//! 3. A command needs [`Fold::workspace`] bytes. It is launched with [`Fold::grid`], the caller's
+//!    arguments, the addresses of the output and of the workspace (or 0), and `fold.words[..]`.
+//!    Then [`FoldKernels::merge`](super::FoldKernels::merge) merges the results, if the reduction
+//!    was divided into segments.
 
 use crate::context::DeviceProperties;
 use crate::launch::{Grid, MAX_AXES, span};
@@ -373,8 +375,9 @@ impl Fold {
         self
     }
 
-    /// The choice that joins values as `plain`, the choice for a row-major tensor of the problem's shape, does.
-    /// `None` where a row-major copy is read faster than the tensors are in that order.
+    /// Returns the choice that joins values in the same order as `plain`, which is the choice for a
+    /// row-major tensor of the problem's shape. `None` if reading a row-major copy is faster than
+    /// reading the tensors in that order.
     ///
     /// `self` is the choice for the problem.
     pub fn like(self, plain: &Fold, problem: &Problem<'_>) -> Option<Self> {
@@ -400,8 +403,8 @@ impl Fold {
         Some(Fold { variant, ..plain.clone() }.over(&joined(kept), &joined(reduced)))
     }
 
-    /// True if each reduction joins the same values in the same order, so that the bits are the
-    /// same.
+    /// Returns true if each reduction joins the same values in the same order, so that results are
+    /// bitwise identical.
     pub fn joins_like(&self, other: &Fold) -> bool {
         let (a, b) = (&self.variant, &other.variant);
         // Length of a segment, segments, and the threads beside each other.

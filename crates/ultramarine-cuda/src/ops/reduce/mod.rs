@@ -1,6 +1,5 @@
 //! REDUCE. `fold.rs` chooses a kernel of `kernels/reduce.cuh` for the shape and strides of a
-//! command, `kernels.rs` compiles it. ARG_REDUCE, epilogues and row kernels reduce by the same
-//! code.
+//! command, and `kernels.rs` compiles it. ARG_REDUCE, epilogues and row kernels use the same code.
 
 pub mod fold;
 mod kernels;
@@ -55,8 +54,8 @@ pub struct Reduction {
     pub longest: u64,
     /// The kernels.
     pub kernels: FoldKernels,
-    /// Makes an operand row-major whose own layout is joined in another order. `None`: results do not depend on the
-    /// order, or the operand is row-major.
+    /// Makes a row-major copy of an operand whose own layout would be joined in another order.
+    /// `None` if results do not depend on the order, or the operand is row-major.
     pub copy: Option<Box<dyn Work>>,
 }
 
@@ -73,10 +72,11 @@ pub fn kernels_of(op: String, dtype: Dtype, headers: &'static [&'static str]) ->
 }
 
 impl Reduction {
-    /// The choice, and the strides of the copy that it reads, if it does not read the operand itself.
+    /// Returns the choice, and the strides of the copy that it reads, unless it reads the operand
+    /// itself.
     ///
-    /// Values are joined in the order of a row-major operand, whatever the layout: so a reduction gives the same bits
-    /// alone and as the epilogue of a program, which has no layout.
+    /// Values are joined in the order of a row-major operand, whatever the layout. Therefore a
+    /// reduction is bitwise identical alone and as the epilogue of a program, which has no layout.
     fn strategy(&self, job: &Job<'_>) -> Result<(Fold, Option<Vec<i64>>)> {
         let (input, output) = (job.input(0)?, job.output(0)?);
         let axes = self.axes;

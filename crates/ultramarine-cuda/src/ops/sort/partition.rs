@@ -1,9 +1,9 @@
 //! Rows of PARTITION that are longer than a block sorts: a radix partition, `kernels/sort/partition.cuh`.
 //!
-//! It reads a row once for each digit of 11 bits that tells elements apart, mostly much less of it
-//! from the third on, and once more to divide it, which writes it once: for float32 about four
-//! times the row's bytes, where a sort by digits of 8 bits moves nine times those, and of indices
-//! seventeen times.
+//! It reads a row once for each digit of 11 bits that distinguishes elements (from the third digit
+//! on, usually only a small part of the row), and once more in order to divide it, which writes the
+//! row once. For float32, this moves about four times the row's bytes. A sort by digits of 8 bits
+//! moves nine times the row's bytes, and a sort of indices seventeen times.
 
 use super::keys::WorkspaceLayout;
 use super::{Rows, blocks, result};
@@ -21,11 +21,12 @@ const HEADERS: &[&str] = &[
 
 /// Threads of a block: `PARTITION_THREADS`.
 const THREADS: u32 = 512;
-/// Rows up to this length have a block each: it takes no longer than the launches of the other way.
+/// Each row of at most this length has one block, which takes no longer than the launches of the
+/// other strategy.
 const SHORT: u64 = 1 << 15;
-/// Rows up to this length have a block each if that gives every multiprocessor something to do.
+/// Each row of at most this length has one block, if that occupies every multiprocessor.
 const MEDIUM: u64 = 1 << 18;
-/// Fewest elements that a block of several has of a row.
+/// If several blocks share a row, minimum number of elements of each.
 const CHUNK: u64 = 1 << 13;
 /// Bytes of `Target` and `Share`.
 const TARGET: u64 = 40;
@@ -161,7 +162,7 @@ impl Partition {
 impl Layout {
     fn of(dtype: Dtype, rows: u64, length: u64, chunks: u64) -> Self {
         let (values, passes) = digits(dtype);
-        // A multiple of what 16 bytes hold, so that a chunk begins as its row does.
+        // A multiple of the elements in 16 bytes, so that all chunks have the row's alignment.
         let chunk = length.div_ceil(chunks).next_multiple_of(64);
         let chunks = length.div_ceil(chunk);
         let shares = rows * chunks;

@@ -1,5 +1,5 @@
-//! Products whose items choose their matrices: tiles of rows that meet one matrix, in one launch. Blocks find on the device
-//! which rows these are (`grouped/rows.cuh`).
+//! Products whose items choose their matrices, in a single launch: tiles of rows that use the same
+//! matrix. Blocks determine the rows on the device (`grouped/rows.cuh`).
 
 mod cores;
 mod few;
@@ -12,15 +12,15 @@ use crate::launch::View;
 use crate::ops::quantized::Format;
 use ultramarine_abi::helper::{Failure, Result};
 
-/// Matrices up to which a block counts the items of each.
+/// Limit on the matrices for which a block counts the items of each.
 const MOST_COUNTS: i64 = 4096;
-/// Items up to which every block looks at all of them: more are listed before.
+/// Limit on the items that every block reads. More items are listed by a kernel before.
 const MOST_ITEMS: i64 = 8192;
 
 /// The second factor of a product: dense matrices, or numbers of few bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Factor {
-    /// Matrices as they are.
+    /// Dense matrices.
     Plain,
     /// Matrices of few bits.
     Packed {
@@ -31,16 +31,16 @@ pub enum Factor {
     },
 }
 
-/// The assignment of rows to tiles, as `grouped/rows.cuh` has it.
+/// The assignment of rows to tiles, as in `grouped/rows.cuh`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrangement {
-    /// All rows meet one matrix.
+    /// All rows use one matrix.
     Together,
-    /// Tiles are cut from items.
+    /// Each tile has rows of one item.
     Apart,
-    /// The rows that meet a matrix, of whatever items.
+    /// Each tile has rows that use the same matrix, of any items.
     Sorted,
-    /// The same, by a list that a kernel makes before.
+    /// The same, by a list that another kernel makes before.
     Listed,
     /// As [`Arrangement::Apart`], over parts of the depth.
     Segments,

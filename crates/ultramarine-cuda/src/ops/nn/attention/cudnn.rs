@@ -1,6 +1,7 @@
-//! Attention and its gradient by cuDNN, of halves on compute capability 9.0: its flash attention, which is asked for by graphs
-//! of the operations that it consists of. Plans take a second to be made: that is done beside the work, by kernels here
-//! meanwhile, but what records a graph waits for it.
+//! Attention and its gradient by cuDNN, for halves on compute capability 9.0. cuDNN uses its flash
+//! attention for graphs of the operations that attention consists of. Making a plan takes a second,
+//! so it is done in the background while kernels here do the work. Only recording a graph waits for
+//! the plan.
 
 use super::{Call, Common, Mask, TILE, in_vectors};
 use crate::context::lock;
@@ -72,7 +73,8 @@ pub struct Networks {
 }
 
 impl Networks {
-    /// Bytes of workspace of a call. 0: kernels here do it, which want none for these sizes.
+    /// Returns the bytes of a call's workspace. 0 if the kernels here compute it, which need no
+    /// workspace for these sizes.
     pub fn workspace(&self, job: &Job<'_>, shape: &Shape) -> u64 {
         let failed = || {
             let kept = lock(&self.kept);
@@ -84,9 +86,10 @@ impl Networks {
         if shape.is_gradient { Scratch::at(0, shape).1 } else { shape.room() }
     }
 
-    /// The plan. `None`: kernels here do it, at least this time. The device's context is current.
+    /// Returns the plan. `None` if the kernels here compute it, at least this time. The device's
+    /// context is current.
     pub fn plan(&self, job: &Job<'_>, shape: &Shape) -> Option<Arc<Plan>> {
-        // A command whose workspace was asked for when the plan had failed.
+        // The plan may have failed before the size of the command's workspace was queried.
         let library = Library::of(job.device).filter(|_| job.workspace != 0)?;
         let mut is_new = false;
         let slot = {
@@ -150,7 +153,7 @@ impl Shape {
         let causal = common.attributes.causal == 1;
         let is_plain = common.mask == Mask::None && call.sinks.is_none() && call.lengths.is_none();
         let tensors = [call.q, call.k, call.v].into_iter().chain(others.iter().copied());
-        // Its gradient by queries is added up in the order in which parts come.
+        // cuDNN adds the parts of the gradient by queries in a varying order.
         let varies = is_gradient && common.attributes.deterministic == 1;
         let fits = is_plain
             && !varies
