@@ -1,14 +1,15 @@
-//! Dtypes, and the types of WGSL that stand for them.
+//! Dtypes, and the WGSL types that represent them.
 
 pub use ultramarine_abi::helper::dtype::{ALL, Dtype, MASK};
 
 use Dtype::*;
 
-/// The types of WGSL that stand for a dtype in registers and in buffers.
+/// The WGSL types that represent a dtype in registers and in buffers.
 pub trait Wgsl {
-    /// The type of an element in a buffer. Those of a byte are declared with 16 bits and narrowed.
+    /// The type of an element in a buffer. Elements of one byte are declared with 16 bits, and
+    /// narrowed later.
     fn storage(self) -> &'static str;
-    /// The type in which it is computed with.
+    /// The type for computation.
     fn register(self) -> &'static str;
 }
 

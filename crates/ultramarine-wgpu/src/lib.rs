@@ -1,10 +1,11 @@
-//! The Vulkan backend, as a plugin behind the contract: any vendor's GPU, through wgpu's hal. The same crate is the Metal
-//! backend on Apple's systems and the DirectX 12 backend on Windows.
+//! The Vulkan backend, as a plugin: it supports GPUs of any vendor through wgpu's hal. The same
+//! crate is the Metal backend on Apple's systems, and the DirectX 12 backend on Windows.
 //!
-//! It finds Vulkan's loader when it is asked for a score. Kernels are WGSL (`kernels/`), which naga compiles to SPIR-V
-//! (MSL, HLSL) and the driver for the device, at their first use.
+//! It looks for Vulkan's loader when its score is queried. Kernels are WGSL (`kernels/`). At their
+//! first use, naga compiles them to SPIR-V (MSL, HLSL), and the driver compiles that for the
+//! device.
 //!
-//! Modules from the lowest floor to the highest; each imports from lower ones alone:
+//! Modules from the lowest layer to the highest. Each imports only from lower ones:
 //!
 //! * [`dtype`]: dtypes, and the types of WGSL that stand for them;
 //! * [`shader`]: programs as text, and what hals take: SPIR-V, MSL, HLSL;

@@ -8,7 +8,8 @@ use crate::streams::{Batch, Event, Stream};
 use std::mem::MaybeUninit;
 use ultramarine_abi::helper::{self, CommandRef, Commands, Request, Result};
 
-/// Commands of a batch at most: longer lists begin to run while the rest is encoded.
+/// Limit on the commands of a batch. In longer lists, the first commands run while the rest is
+/// encoded.
 const BATCH: usize = 64;
 
 impl helper::Device for Device {
@@ -32,7 +33,8 @@ impl helper::Device for Device {
         self.scheduler.upload(lane, &buffer.0, offset, source)?;
         match stream {
             Some(_) => Ok(()),
-            // Others do not know the device's own stream: they find the bytes there.
+            // Other streams do not wait for the device's own stream, so wait until the bytes are
+            // there.
             None => self.scheduler.synchronize(lane),
         }
     }
@@ -90,7 +92,7 @@ impl helper::Device for Device {
         for command in commands {
             let added = command.plan().and_then(|plan| plan.run(self, &command, &mut batch));
             if let Err(failure) = added {
-                // Those before it run.
+                // The commands before the failing one run.
                 self.scheduler.submit(lane, batch)?;
                 return Err(failure);
             }

@@ -1,5 +1,5 @@
-//! The backend: its score, the adapters that become devices, and the description of each.
-//! `device.rs` has the functions of one.
+//! The backend: its score, the adapters that become devices, and a description of each adapter.
+//! `device.rs` has the functions of an open device.
 
 mod device;
 
@@ -11,15 +11,16 @@ use core::ffi::CStr;
 use ultramarine_abi::helper::{Backend, Failure, Host, InterfaceRef, Result, Score};
 use ultramarine_abi::{DeviceIdentity, DeviceInfo, device_flag, identity, inline_text};
 
-/// The score of a machine with a GPU: below that of a backend made for the GPU's own interface.
+/// The score on a machine with a GPU. It is lower than that of a backend for the GPU's native
+/// interface.
 const SCORE_GPU: u32 = 50;
-/// Where all that there is runs on the processor, on which the built-in kernels are faster.
+/// The score if all adapters run on the processor, because the built-in kernels are faster there.
 const SCORE_SOFTWARE: u32 = 5;
-/// Alignment of buffers that every device keeps.
+/// Alignment of buffers that every device supports.
 const ALIGNMENT: u32 = 16;
 
-/// The backend: the adapters that become devices. [`Device`] is one of them, opened.
-/// `export_backend!` in `lib.rs` makes the plugin's entry points of it.
+/// The backend: the adapters that become devices. A [`Device`] is an open adapter.
+/// `export_backend!` in `lib.rs` makes the plugin's entry points from this type.
 ///
 /// [`Device`]: crate::launch::Device
 pub struct Wgpu {

@@ -1,4 +1,4 @@
-//! Failures of the hal as failures of the contract, with a remedy.
+//! Converts failures of the hal to failures of the ABI, with a remedy.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use ultramarine_abi::helper::Failure;
@@ -17,7 +17,7 @@ pub fn of_hal(what: &str, why: DeviceError) -> Failure {
     }
 }
 
-/// The content of a mutex, also after a panic: all changes under these locks leave something that can be used.
+/// Locks a mutex, even after a panic, because every change under these locks leaves a usable state.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

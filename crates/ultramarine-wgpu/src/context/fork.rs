@@ -1,11 +1,12 @@
-//! Forks of the process, which drivers do not survive.
+//! Forks of the process. Drivers do not work in a forked child.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// Forks between the first process that opened a device and this one.
+/// Number of forks between the first process that opened a device and this one.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// Counts forks from now on. Asking the system for the process's number takes a call of it each time.
+/// Counts forks from now on. This is cheaper than querying the process id, which is a system call
+/// each time.
 #[cfg(unix)]
 pub fn count_forks() {
     type Handler = unsafe extern "C" fn();
@@ -27,7 +28,7 @@ pub fn count_forks() {
     });
 }
 
-/// Such systems fork no processes.
+/// On these systems, processes cannot be forked.
 #[cfg(not(unix))]
 pub fn count_forks() {}
 

@@ -1,5 +1,6 @@
-//! The layouts of bind groups and pipelines, by number of bindings, all of which are storage buffers. In kernels of
-//! operations binding 0 holds the commands' words, and those behind it are tensors.
+//! The layouts of bind groups and pipelines, by number of bindings. All bindings are storage
+//! buffers. In kernels of operations, binding 0 holds the commands' words, and the further bindings
+//! are tensors.
 
 use super::{lock, of_hal};
 use crate::hal;
@@ -12,7 +13,7 @@ use wgpu_hal::{
 };
 use wgpu_types::{BindGroupLayoutEntry, BindingType, BufferBindingType, ShaderStages};
 
-/// Most bindings of a kernel.
+/// Limit on the bindings of a kernel.
 pub const BINDINGS: usize = 31;
 
 /// The layouts of all kernels with one number of bindings.
@@ -23,7 +24,7 @@ pub struct Layout {
     pub pipeline: hal::PipelineLayout,
 }
 
-/// All of them, made at first use.
+/// The layouts for all numbers of bindings, made at the first use.
 #[derive(Default)]
 pub(super) struct Layouts {
     made: [OnceLock<Layout>; BINDINGS + 1],
@@ -46,7 +47,7 @@ impl Layouts {
         slot.get().ok_or_else(|| Failure::new("a layout vanished"))
     }
 
-    /// Destroys them: the hal panics at a device that is dropped before its layouts.
+    /// Destroys the layouts, because the hal panics if a device is dropped before its layouts.
     pub(super) fn destroy(&mut self, device: &hal::Device) {
         for layout in self.made.iter_mut().filter_map(OnceLock::take) {
             // SAFETY: all pipelines and bind groups hold the context, so they are gone.
@@ -80,7 +81,7 @@ fn make(device: &hal::Device, bindings: usize) -> Result<Layout> {
     let group = group.map_err(|why| of_hal("the layout of a kernel", why))?;
     let descriptor = PipelineLayoutDescriptor {
         label: None,
-        // Of DirectX 12 alone: a constant that has it.
+        // This only affects DirectX 12, where the number of workgroups is passed as a constant.
         flags: PipelineLayoutFlags::NUM_WORK_GROUPS,
         bind_group_layouts: &[Some(&group)],
         immediate_size: 4 * IMMEDIATES as u32,

@@ -1,4 +1,5 @@
-//! An open device of the hal: what is shared by memory, kernels and streams, and its loss.
+//! An open device of the hal, which memory, kernels and streams share, and the handling of its
+//! loss.
 
 mod failure;
 mod fork;
@@ -17,27 +18,27 @@ use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::status;
 use wgpu_hal::Device as _;
 
-/// A device of the hal with its fence and layouts. Everything that is made of the device holds a
-/// reference, so the device is destroyed last. Once the driver reports a loss, all calls fail with
-/// its reason.
+/// A device of the hal with its fence and layouts. Every object that is made from the device holds
+/// a reference, so the device is destroyed last. After the driver has reported a loss, all calls
+/// fail with the reason.
 pub struct Context {
     /// The hal's device.
     pub device: hal::Device,
-    /// Reaches the number of each submission when that is done.
+    /// Reaches the number of each submission when the submission is complete.
     fence: ManuallyDrop<hal::Fence>,
     /// The adapter's properties.
     pub properties: Properties,
     layouts: Layouts,
     lost: OnceLock<String>,
-    /// Forks of the process when the device was opened.
+    /// Number of forks when the device was opened.
     forks: u32,
-    /// Buffers that were made.
+    /// Number of buffers that were made.
     made: AtomicU64,
-    /// Buffers that were destroyed.
+    /// Number of buffers that were destroyed.
     destroyed: AtomicU64,
-    /// Items in the lists of streams that wait.
+    /// Number of items in the lists of waiting streams.
     held: AtomicU64,
-    /// Barriers that were recorded, the ends of lists among them.
+    /// Number of recorded barriers, including the ends of lists.
     barriers: AtomicU64,
 }
 
@@ -65,7 +66,7 @@ impl Context {
         Ok((context, opened.queue))
     }
 
-    /// The layout of kernels with so many bindings.
+    /// Returns the layout of kernels with this many bindings.
     pub fn layout(&self, bindings: usize) -> Result<&Layout> {
         self.layouts.get(&self.device, bindings)
     }
@@ -75,17 +76,17 @@ impl Context {
         self.made.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Counts a buffer that is gone.
+    /// Counts a destroyed buffer.
     pub fn count_destroyed(&self) {
         self.destroyed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The number of buffers that are gone.
+    /// Returns the number of destroyed buffers.
     pub fn destroyed(&self) -> u64 {
         self.destroyed.load(Ordering::Relaxed)
     }
 
-    /// Says how much work stays on the host because its stream waits.
+    /// Notes how many items stay on the host because their streams wait.
     pub fn hold_work(&self, items: u64) {
         self.held.store(items, Ordering::Release);
     }
@@ -105,7 +106,7 @@ impl Context {
         self.barriers.load(Ordering::Relaxed)
     }
 
-    /// The last submission that is done.
+    /// Returns the number of the last completed submission.
     pub fn completed(&self) -> u64 {
         // SAFETY: the fence is the device's.
         unsafe { self.device.get_fence_value(&self.fence) }.unwrap_or(0)
@@ -116,7 +117,8 @@ impl Context {
         &self.fence
     }
 
-    /// Blocks until a submission is done. `doing` says what runs, for the message if the device is lost.
+    /// Blocks until a submission is complete. `doing` describes the work, for the message if the
+    /// device is lost.
     pub fn wait(&self, value: u64, doing: impl FnOnce() -> String) -> Result<()> {
         self.usable()?;
         if value == 0 {
@@ -132,13 +134,13 @@ impl Context {
         }
     }
 
-    /// True in a forked child of the process that opened the device. Drivers do not survive that: calls are refused, and
-    /// what is dropped there leaks.
+    /// Returns true in a forked child of the process that opened the device. Drivers do not work
+    /// there, so calls are refused, and dropped objects are leaked.
     pub fn forked(&self) -> bool {
         fork::forks() != self.forks
     }
 
-    /// An error in a forked child, and once the device is lost.
+    /// Fails in a forked child, or if the device is lost.
     pub fn usable(&self) -> Result<()> {
         if self.forked() {
             let text = "the device was opened before this process was forked. Open it in the child alone, or start \
@@ -151,7 +153,8 @@ impl Context {
         }
     }
 
-    /// The failure of a call after which the device is of no more use, unless it was for lack of memory.
+    /// Returns the failure of a call. Unless the reason was a lack of memory, the device cannot be
+    /// used any more.
     pub fn lose(&self, doing: &str, why: wgpu_hal::DeviceError) -> Failure {
         if why == wgpu_hal::DeviceError::OutOfMemory {
             return of_hal(doing, why);
@@ -159,7 +162,7 @@ impl Context {
         self.abandon(&format!("{doing}: {why}"))
     }
 
-    /// Gives the device up: all later calls fail with this failure.
+    /// Stops the use of the device: all later calls fail with this failure.
     pub fn abandon(&self, why: &str) -> Failure {
         let text = || {
             format!(

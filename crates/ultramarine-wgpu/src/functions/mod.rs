@@ -1,24 +1,25 @@
 //! WGSL sources of the elementary functions, for the libraries of programs.
 //!
-//! Drivers' built-in functions are far outside of the contract's bounds, and WGSL has none of float64. These use IEEE
-//! 754's basic operations without contraction alone, so that results do not depend on a fused multiply-add. They avoid
-//! 0.0 as an operand of + - *, which some compilers fold without regard to NaN and the signs of zeros. Polynomials are
-//! those of the CPU's kernels, by own fits.
+//! Drivers' built-in functions exceed the error bounds of the ABI by far, and WGSL has no float64
+//! functions. The functions here use only IEEE 754's basic operations without contraction, so
+//! results do not depend on fused multiply-add. They avoid 0.0 as an operand of + - *, because some
+//! compilers fold such operations without regard to NaN and the signs of zeros. The polynomials are
+//! like those of the CPU's kernels, with separate fits.
 //!
-//! Names end in the type's: `exp_f32`. Beside them, the sources of a type have `unary_NAME` and `binary_NAME` for the
-//! contract's codes, so those of two types cannot be in one program.
+//! Names end with the type's name: `exp_f32`. The sources of a type also have `unary_NAME` and
+//! `binary_NAME` for the schema's codes, so a program cannot contain the sources of two types.
 
 macro_rules! sources {
     ($($file:literal)*) => { [$(include_str!(concat!($file, ".wgsl")),)*] };
 }
 
-/// Functions of float32, which those of complex64 need.
+/// Functions of float32, which the functions of complex64 need.
 const BASE: [&str; 9] = sources!(
     "float32/arcs" "float32/bits" "float32/divide" "float32/erf" "float32/exp" "float32/log" "float32/pair"
     "float32/power" "float32/trig"
 );
 
-/// The sources for float32, and for the halves, which compute in it.
+/// The sources for float32, and for the halves, which are computed in float32.
 pub fn float32() -> impl Iterator<Item = &'static str> {
     BASE.into_iter().chain(sources!("float32/codes"))
 }
@@ -32,7 +33,7 @@ pub fn float64() -> impl Iterator<Item = &'static str> {
     sources.into_iter()
 }
 
-/// The sources for complex64, of all its codes. They compute in float32 alone.
+/// The sources for complex64, for all its codes. They compute only in float32.
 pub fn complex64() -> impl Iterator<Item = &'static str> {
     BASE.into_iter().chain(sources!("complex64/exp" "complex64/numbers" "complex64/trig"))
 }

@@ -3,10 +3,10 @@
 use super::{Exposed, Properties, platform, variable};
 use wgpu_types::DeviceType;
 
-/// Names devices, in their order, separated by commas: parts of their names, or their numbers in the order that they
-/// have without it.
+/// Selects devices and their order, separated by commas: parts of their names, or their numbers in
+/// the default order.
 const CHOSEN: &str = "DEVICES";
-/// Set to 1, it has adapters that run on the processor listed behind GPUs.
+/// If set to 1, adapters that run on the processor are listed after GPUs.
 const SOFTWARE: &str = "SOFTWARE";
 
 /// An adapter that can be opened, with its [`Properties`].
@@ -16,12 +16,12 @@ pub struct Found {
     pub properties: Properties,
 }
 
-/// The adapters of this machine: those that become devices, and why others do not. The hal's
-/// adapters keep its instance alive.
+/// The adapters of this machine: those that become devices, and the reasons why others do not. The
+/// hal's adapters keep its instance alive.
 pub struct Adapters {
     /// In the order of devices: discrete before integrated, software last.
     pub list: Vec<Found>,
-    /// Why others are none.
+    /// The reasons why other adapters do not become devices.
     pub left_out: Vec<String>,
 }
 
@@ -57,7 +57,8 @@ impl Adapters {
     }
 }
 
-/// The places of the adapters that a text names. A part of a name takes all adapters that have it.
+/// Returns the indices of the adapters that a text selects. A part of a name selects all adapters
+/// whose names contain it.
 fn choose(text: &str, names: &[&str]) -> Result<Vec<usize>, String> {
     let mut places = Vec::new();
     for part in text.split(',').map(|part| part.trim().to_lowercase()) {
@@ -84,7 +85,7 @@ fn choose(text: &str, names: &[&str]) -> Result<Vec<usize>, String> {
     Ok(places)
 }
 
-/// The place of a kind of adapters among the others.
+/// Returns the rank of a kind of adapters in the order of devices.
 fn rank(kind: DeviceType) -> u32 {
     match kind {
         DeviceType::DiscreteGpu => 0,

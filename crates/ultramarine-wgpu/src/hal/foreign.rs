@@ -1,4 +1,4 @@
-//! Buffers of other libraries: which are taken, and how they go back.
+//! Foreign buffers: which of them are accepted, and their release.
 
 use core::ffi::c_void;
 use ultramarine_abi::interface::memory::ForeignMemory;
@@ -6,18 +6,19 @@ use ultramarine_abi::interface::memory::ForeignMemory;
 /// The storage mode of a Metal buffer, which decides whether it can be imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Storage {
-    /// Memory that both sides see.
+    /// Memory that both sides can access.
     Shared,
-    /// A copy on each side, which is brought up to date by order.
+    /// A copy on each side, which is synchronised explicitly.
     Managed,
-    /// Memory of the device's own.
+    /// Memory of the device.
     Private,
     /// Memory of a render pass.
     Memoryless,
 }
 
-/// Checks that a tensor's buffer can be used where it is. Kernels read and write shared, managed and private memory alike; the
-/// host never looks into it. `ours`: it is of this device. The tensor needs `bytes` of it, from its beginning on.
+/// Checks that a tensor's buffer can be used without a copy. Kernels can read and write shared,
+/// managed and private memory; the host never accesses it. `ours` is true if it belongs to this
+/// device. The tensor needs `bytes` bytes from its beginning on.
 pub fn check(storage: Storage, ours: bool, length: u64, bytes: u64) -> Result<(), String> {
     if !ours {
         return Err("the buffer belongs to another Metal device. Copy it to this one".to_owned());
@@ -45,7 +46,7 @@ unsafe impl Send for Owner {}
 unsafe impl Sync for Owner {}
 
 impl Owner {
-    /// Of memory that an import has succeeded with.
+    /// Makes the owner for memory that was imported successfully.
     pub fn of(memory: &ForeignMemory) -> Self {
         Self { release: memory.release, context: memory.context }
     }

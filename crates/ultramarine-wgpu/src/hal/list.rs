@@ -1,4 +1,4 @@
-//! Lists of commands, and their way to the queue, as the hal has them.
+//! Lists of commands, and their submission to the queue, by the hal.
 
 use super::{CommandBuffer, CommandEncoder, Fence, Queue};
 use wgpu_hal::{CommandEncoder as _, DeviceError, Queue as _};
@@ -7,25 +7,26 @@ use wgpu_hal::{CommandEncoder as _, DeviceError, Queue as _};
 pub struct List(CommandBuffer);
 
 impl List {
-    /// Ends what an encoder records.
+    /// Ends the recording of an encoder.
     ///
     /// # Safety
-    /// It records, outside of a pass.
+    /// The encoder is recording, outside a pass.
     pub unsafe fn end(encoder: &mut CommandEncoder) -> Result<Self, DeviceError> {
         // SAFETY: the caller's.
         unsafe { encoder.end_encoding().map(Self) }
     }
 
-    /// Submits it. The fence reaches the value once it is done.
+    /// Submits the list. The fence reaches the value once the list is complete.
     ///
     /// # Safety
-    /// It was not submitted before, it lives until it is done, and nobody else uses the queue meanwhile.
+    /// The list was not submitted before, lives until it is complete, and nothing else uses the
+    /// queue meanwhile.
     pub unsafe fn submit(&self, queue: &Queue, fence: (&Fence, u64)) -> Result<(), DeviceError> {
         // SAFETY: the caller's.
         unsafe { queue.submit(&[&self.0], &[], fence) }
     }
 
-    /// The hal's commands, to be given back to their encoder.
+    /// Returns the hal's commands, so that their encoder can reuse them.
     pub fn into_commands(self) -> CommandBuffer {
         self.0
     }

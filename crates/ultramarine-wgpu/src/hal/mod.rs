@@ -1,17 +1,16 @@
-//! The hal that this build is for, by target: Metal on Apple's systems, DirectX 12 on Windows, Vulkan elsewhere. One
-//! module for each has all that is its own, under the same names. The rest of the crate names the hal's types by the
-//! aliases here.
+//! The hal of this build, which depends on the target: Metal on Apple's systems, DirectX 12 on
+//! Windows, Vulkan elsewhere. There is a module for each hal, with the same names in each. The rest
+//! of the crate uses the hal's types by the aliases here.
 //!
 //! Such a module has:
 //!
-//! * `Api`, `NAME` of the backend, DLPack's `DEVICE_TYPE`, `LANGUAGES` of users' kernels, `LIMIT`, the name of the limit of
-//!   buffers;
-//! * `exposed`, the adapters that the system lists, and `properties` of one; `open`, the device of one;
-//! * `create_buffer`, `free_memory`, and `Barriers` between the actions of a list; `COHERENT`, where workgroups
-//!   see what others of their kernel wrote;
-//! * `List`, recorded commands on their way to the queue: of Metal and DirectX that in `list.rs`;
-//! * `Code`, a kernel as the driver takes it, and as bytes to keep it; `compiled`, that of a user's compiled code, where one of
-//!   the languages is such.
+//! * `Api`; the `NAME` of the backend; DLPack's `DEVICE_TYPE`; the `LANGUAGES` of users' kernels;
+//! `LIMIT`, the name of the limit on buffers * `exposed`, which lists the system's adapters;
+//! `properties` of an adapter; `open`, which opens its device * `create_buffer`; `free_memory`;
+//! `Barriers` between the actions of a list; `COHERENT`, true if workgroups see the writes of other
+//! workgroups of their kernel * `List`: recorded commands on their way to the queue; Metal and
+//! DirectX use the one in `list.rs` * `Code`: a kernel for the driver, which can be stored as
+//! bytes; `compiled`: a user's compiled code, if the hal has a language for it
 
 mod adapters;
 #[cfg(any(test, target_vendor = "apple"))]
@@ -53,7 +52,7 @@ pub use properties::{Properties, Units};
 pub type Device = <Api as wgpu_hal::Api>::Device;
 /// A queue.
 pub type Queue = <Api as wgpu_hal::Api>::Queue;
-/// A fence with values that grow.
+/// A fence whose value increases.
 pub type Fence = <Api as wgpu_hal::Api>::Fence;
 /// A buffer.
 pub type Buffer = <Api as wgpu_hal::Api>::Buffer;
@@ -87,21 +86,22 @@ pub struct Opened {
 pub struct Made {
     /// The buffer.
     pub buffer: Buffer,
-    /// Its address for other libraries, the `MTLBuffer`'s; 0 where they take none.
+    /// Its address for other libraries, which is that of the `MTLBuffer`. 0 if other libraries
+    /// cannot use it.
     pub handle: u64,
 }
 
-/// A user's kernel in compiled form, with what a launch needs to know of it.
+/// A user's kernel in compiled form, with the data that a launch needs.
 pub struct Compiled {
     /// For the driver.
     pub code: Code,
     /// Invocations of a workgroup.
     pub group: [u32; 3],
-    /// Its bindings by their numbers; true for a number of its own, false for a tensor.
+    /// Its bindings by their numbers. The value is true for a scalar, and false for a tensor.
     pub uniform: BTreeMap<u32, bool>,
 }
 
-/// No language here is one of compiled code.
+/// On this hal, there is no language for compiled code.
 ///
 /// # Errors
 /// Always.
@@ -110,7 +110,8 @@ pub fn compiled(_: &[u8], _: &str, _: &Properties) -> Result<Compiled, String> {
     Err(format!("{NAME} takes no compiled kernels"))
 }
 
-/// A user's kernel in the Metal Shading Language, and the number of its bindings. Other systems have none.
+/// A user's kernel in the Metal Shading Language, and the number of its bindings. Other hals do not
+/// support this language.
 ///
 /// # Errors
 /// Always.
@@ -119,7 +120,7 @@ pub fn msl(_: &str, _: &str) -> Result<(Code, usize), String> {
     Err(format!("{NAME} takes no kernels in the Metal Shading Language"))
 }
 
-/// Likewise with a size of workgroups, which such a kernel's source does not say.
+/// Sets the size of workgroups, which the source of a Metal kernel does not contain.
 #[cfg(not(target_vendor = "apple"))]
 pub fn with_group(code: &Code, _: [u32; 3]) -> Code {
     code.clone()
@@ -128,15 +129,16 @@ pub fn with_group(code: &Code, _: [u32; 3]) -> Code {
 /// The kind of memory that a buffer is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Where the device is fastest; the host has no address of it.
+    /// Where the device is fastest. The host cannot access it.
     Device,
-    /// Mapped for the host to write, if possible in memory of the device's own. Reads may be very slow.
+    /// Mapped for writing by the host, in the device's memory if possible. Reads may be very slow.
     Upload,
-    /// Mapped for the host to read, in memory that its caches hold.
+    /// Mapped for reading by the host, in cached memory.
     Download,
 }
 
-/// A setting of this backend's: the environment variable, for `DEVICES` of Vulkan ULTRAMARINE_VULKAN_DEVICES.
+/// Returns the name of the environment variable for a setting, for example
+/// ULTRAMARINE_VULKAN_DEVICES for `DEVICES` of Vulkan.
 pub fn variable(what: &str) -> String {
     format!("ULTRAMARINE_{}_{what}", NAME.to_uppercase())
 }

@@ -6,13 +6,13 @@ use crate::shader::patch::FloatControls;
 use naga::valid::SubgroupOperationSet;
 use wgpu_types::DeviceType;
 
-/// The way in which units are multiplied: matrices of halves, 16 by 16, by a subgroup of 32, with
-/// sums in float32. See `ops/units.rs`.
+/// The implementation of matrix units. A unit multiplies 16 by 16 matrices of halves by a subgroup
+/// of 32, with sums in float32. See `ops/units.rs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Units {
-    /// By the device's own instructions.
+    /// The device's own instructions.
     Native,
-    /// By functions in their place, which test the kernels.
+    /// Functions that replace them, for testing the kernels.
     Emulated,
 }
 
@@ -21,81 +21,84 @@ pub enum Units {
 pub struct Properties {
     /// Name of the adapter.
     pub name: String,
-    /// The driver and its version, for people.
+    /// The driver and its version, in readable form.
     pub driver: String,
     /// The adapter, its driver and their versions, as far as compiled code depends on them.
     pub code_key: String,
     /// Kind of the adapter.
     pub kind: DeviceType,
-    /// UUID, which other interfaces to the same device show too.
+    /// UUID, which other interfaces to the same device report too.
     pub uuid: Option<[u8; 16]>,
     /// Domain, bus, device, function.
     pub pci: Option<[u32; 4]>,
     /// Bytes of its memory.
     pub memory: u64,
-    /// The driver says how much of it is free.
+    /// True if the driver reports how much of it is free.
     pub budget: bool,
-    /// Bytes of a storage buffer at most, and so of a tensor's buffer.
+    /// Limit on the bytes of a storage buffer, and thus of a tensor's buffer.
     pub max_buffer: u64,
-    /// Storage buffers of a kernel.
+    /// Limit on the storage buffers of a kernel.
     pub buffers: u32,
-    /// Iterations of all loops of an invocation at most. llvmpipe ends loops without a word behind 65535.
+    /// Limit on the iterations of all loops of an invocation. llvmpipe silently ends loops after
+    /// 65535.
     pub iterations: u32,
-    /// Workgroups of a dispatch along each dimension.
+    /// Limit on the workgroups of a dispatch along each dimension.
     pub max_groups: [u32; 3],
-    /// The queue notes times.
+    /// True if the queue supports timestamps.
     pub timestamps: bool,
-    /// Invocations of a workgroup along each dimension.
+    /// Limit on the invocations of a workgroup along each dimension.
     pub group_sizes: [u32; 3],
-    /// Invocations of a workgroup in all.
+    /// Limit on the invocations of a workgroup.
     pub group_size: u32,
-    /// Bytes that the invocations of a workgroup share.
+    /// Limit on the bytes of a workgroup's shared memory.
     pub group_memory: u32,
-    /// Bytes of which the begin of a binding is a multiple.
+    /// Alignment in bytes of the beginning of a binding.
     pub binding_alignment: u64,
     /// Invocations of a subgroup.
     pub subgroup: u32,
     /// Bits of VkSubgroupFeatureFlagBits that kernels may use.
     pub subgroup_operations: u32,
-    /// It has arithmetic of float64.
+    /// True if it supports float64 arithmetic.
     pub float64: bool,
-    /// Modes of floating point that it offers.
+    /// Supported floating-point modes.
     pub floats: FloatControls,
-    /// Subnormal numbers stay what they are.
+    /// True if subnormal numbers are preserved.
     pub keeps_subnormals: bool,
-    /// Kernels are those for GPUs: with shared memory, barriers and vectors.
+    /// True if it uses the kernels for GPUs, with shared memory, barriers and vectors.
     pub gpu_kernels: bool,
-    /// Products of small matrices of float16 and of bfloat16, on devices that have them. Such kernels take their time
-    /// elsewhere.
+    /// Matrix units for float16 and for bfloat16, on devices that have them. On other devices, such
+    /// kernels would be slow.
     pub units: [Option<Units>; 2],
-    /// The device rounds to bfloat16.
+    /// True if the device itself converts to bfloat16.
     pub rounds_bfloat16: bool,
 }
 
-/// Storage buffers of a kernel that every device must have room for.
+/// Number of storage buffers of a kernel that every device must support.
 pub(super) const BUFFERS: u32 = 8;
 
-/// `gpu` or `processor`: the kernels that are used, whatever the device is.
+/// Setting `gpu` or `processor`: selects the kernels, whatever the device is.
 const KERNELS: &str = "KERNELS";
 
-/// `off` or `emulated`: how products of small matrices are made, whatever the device has.
+/// Setting `off` or `emulated`: selects the implementation of matrix units, whatever the device
+/// supports.
 #[cfg(not(any(windows, target_vendor = "apple")))]
 const UNITS: &str = "MATRICES";
 
-/// `device`: conversions to bfloat16 are the device's own, where it has that type. They are not known to round to the nearest
-/// even number.
+/// Setting `device`: the device itself converts to bfloat16, if it has that type. Its conversions
+/// are not known to round ties to even.
 #[cfg(not(any(windows, target_vendor = "apple")))]
 const BFLOAT16: &str = "BFLOAT16";
 
-/// True if the device rounds to bfloat16: it has its matrices, and the setting asks for it.
+/// Returns true if the device itself converts to bfloat16: it has bfloat16 matrices, and the
+/// setting requests it.
 #[cfg(not(any(windows, target_vendor = "apple")))]
 pub(super) fn rounds_bfloat16(units: [Option<Units>; 2]) -> bool {
     let asked = std::env::var(variable(BFLOAT16));
     units[1] == Some(Units::Native) && asked.is_ok_and(|asked| asked.trim() == "device")
 }
 
-/// Products of small matrices of float16 and of bfloat16 on a device with kernels for GPUs. `native` for those that it has
-/// itself.
+/// Returns the matrix units for float16 and bfloat16, on a device with kernels for GPUs. `native`
+/// says which of them the device supports itself.
 #[cfg(not(any(windows, target_vendor = "apple")))]
 pub(super) fn units(gpu_kernels: bool, native: [bool; 2]) -> [Option<Units>; 2] {
     let asked = std::env::var(variable(UNITS));
@@ -109,10 +112,11 @@ pub(super) fn units(gpu_kernels: bool, native: [bool; 2]) -> [Option<Units>; 2] 
     })
 }
 
-/// Invocations of a workgroup, and bytes that they share, which kernels for GPUs need at most.
+/// Invocations of a workgroup, and bytes of its shared memory, that kernels for GPUs need at most.
 const GROUP: (u32, u32) = (256, 32768);
 
-/// True where kernels for GPUs are used, by the largest workgroup and its bytes. Barriers are very slow on processors.
+/// Returns true if kernels for GPUs are used, depending on the largest workgroup and its bytes.
+/// Barriers are very slow on processors.
 pub(super) fn gpu_kernels(kind: DeviceType, group: (u32, u32)) -> bool {
     if group.0 < GROUP.0 || group.1 < GROUP.1 {
         return false;
@@ -125,7 +129,8 @@ pub(super) fn gpu_kernels(kind: DeviceType, group: (u32, u32)) -> bool {
 }
 
 impl Properties {
-    /// Those that the hal itself knows. The error names the features that the adapter lacks.
+    /// Returns the properties that the hal itself reports. The error names the features that the
+    /// adapter lacks.
     #[cfg(any(windows, target_vendor = "apple"))]
     pub(super) fn of_limits(
         exposed: &super::Exposed,
@@ -148,7 +153,7 @@ impl Properties {
         Ok(Self {
             name: info.name.clone(),
             driver: format!("{} {}", info.driver, info.driver_info).trim().to_owned(),
-            // The text of a kernel is the same for all.
+            // The source of a kernel is the same for all adapters.
             code_key: String::new(),
             kind: info.device_type,
             uuid: None,
@@ -183,18 +188,18 @@ impl Properties {
                     limits.max_compute_workgroup_storage_size,
                 ),
             ),
-            // naga's writers for these languages have none that are tested here.
+            // naga's writers for these languages support no matrix units that are tested here.
             units: [None; 2],
             rounds_bfloat16: false,
         })
     }
 
-    /// Invocations that it takes to keep the device busy.
+    /// Returns the number of invocations that keep the device busy.
     pub fn parallelism(&self) -> u64 {
         if self.gpu_kernels { 65536 } else { 512 }
     }
 
-    /// Runs on the host's processor.
+    /// Returns true if it runs on the host's processor.
     pub fn is_software(&self) -> bool {
         self.kind == DeviceType::Cpu
     }

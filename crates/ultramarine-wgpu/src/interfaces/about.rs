@@ -1,4 +1,4 @@
-//! `ultramarine.about/1`: the adapters that were found on this machine, for people.
+//! `ultramarine.about/1`: a readable list of the adapters that were found on this machine.
 
 use crate::hal::{Adapters, Properties};
 use crate::program;
@@ -22,7 +22,7 @@ unsafe extern "C" fn describe(_backend: *mut c_void, text: *mut c_char, room: u6
     })
 }
 
-/// A line for each adapter, and the place of compiled kernels.
+/// Returns a line for each adapter, and the directory of compiled kernels.
 fn lines() -> Vec<String> {
     let mut lines = match Adapters::enumerate() {
         Ok(Adapters { list, left_out }) => {

@@ -1,5 +1,6 @@
-//! `ultramarine.memory/1`: `MTLBuffer`s of other libraries, and ours for them. There are no streams: producers have done
-//! their work when they give a tensor, and ours is done before one is given.
+//! `ultramarine.memory/1`: foreign `MTLBuffer`s, and exports of this backend's. No streams are
+//! involved: a producer's work is complete when it passes a tensor, and this backend's work is
+//! complete before it exports one.
 
 use crate::hal;
 use crate::hal::foreign::Owner;
@@ -25,8 +26,8 @@ pub static TABLE: MemoryInterface = MemoryInterface {
     release_foreign: None,
 };
 
-// The functions below are the interface's; their safety is the contract's: devices and buffers are those that the backend
-// gave, places are NULL or writable, structs say their sizes.
+// The safety of the functions below follows from the ABI: devices and buffers are those that the
+// backend returned, places are NULL or writable, and structs contain their sizes.
 
 unsafe extern "C" fn import(
     device: *mut c_void,

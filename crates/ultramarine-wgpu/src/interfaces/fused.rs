@@ -59,7 +59,8 @@ unsafe extern "C" fn prepare_anchored(
 /// The plan of a program.
 ///
 /// # Safety
-/// The program's lists are as long as it says, and there are as many descriptions as it and its anchor have tensors.
+/// The program's lists have the lengths that it says, and there is a description for each tensor of
+/// the program and its anchor.
 unsafe fn made(
     device: &Device,
     given: &fused::Program,

@@ -1,5 +1,5 @@
-//! `ultramarine.statistics/1`: counts of memory and its limits, by [`crate::memory::Allocator`]. The limit of wired
-//! memory is that of uploads under way.
+//! `ultramarine.statistics/1`: counters of memory and limits, by [`crate::memory::Allocator`]. The
+//! limit on wired memory applies to uploads in flight.
 
 use crate::hal;
 use crate::launch::Device;
@@ -21,8 +21,8 @@ pub static TABLE: StatisticsInterface = StatisticsInterface {
     clear_cache: Some(clear_cache),
 };
 
-// The functions below are the interface's; their safety is the contract's: devices are those that the backend gave, places
-// are NULL or writable.
+// The safety of the functions below follows from the ABI: devices are those that the backend
+// returned, and places are NULL or writable.
 
 unsafe extern "C" fn read(
     device: *mut c_void,

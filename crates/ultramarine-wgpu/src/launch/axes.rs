@@ -1,4 +1,4 @@
-//! How kernels walk tensors of one shape together: axes that lie together are joined.
+//! The walk of kernels over tensors of one shape. Adjacent axes are joined.
 
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::status;
@@ -11,12 +11,12 @@ pub struct Axes<const K: usize> {
     pub list: Vec<(i64, [i64; K])>,
     /// The first element of each tensor in its buffer, in elements.
     pub offsets: [i64; K],
-    /// Tensors whose offsets and strides are among a command's words: the first of them.
+    /// Number of tensors at the front whose offsets and strides are among a command's words.
     pub tensors: usize,
 }
 
 impl<const K: usize> Axes<K> {
-    /// Joins what lies together in all tensors, and drops axes of size 1.
+    /// Joins axes that are adjacent in all tensors, and drops axes of size 1.
     pub fn join(offsets: [i64; K], axes: impl IntoIterator<Item = (i64, [i64; K])>) -> Self {
         let mut list: Vec<(i64, [i64; K])> = Vec::new();
         for (size, strides) in axes.into_iter().filter(|(size, _)| *size != 1) {
@@ -32,12 +32,12 @@ impl<const K: usize> Axes<K> {
         Self { list, offsets, tensors: K }
     }
 
-    /// The axes, of whose tensors the words have so many alone.
+    /// Returns the axes, with only the first `tensors` tensors in the words.
     pub fn with_tensors(self, tensors: usize) -> Self {
         Self { tensors: tensors.min(K), ..self }
     }
 
-    /// Number of elements. Kernels count in 32 bits.
+    /// Returns the number of elements. Kernels count in 32 bits.
     pub fn elements(&self) -> Result<u32> {
         count(self.list.iter().map(|(size, _)| *size))
     }
@@ -63,7 +63,8 @@ impl<const K: usize> Axes<K> {
         self.divisors(to);
     }
 
-    /// Appends, for each axis that `words` gives but the last, the factor and the shift of `divide` in `walk.wgsl`.
+    /// Appends the factor and the shift of `divide` in `walk.wgsl`, for each axis in the words
+    /// except the last.
     fn divisors(&self, to: &mut Vec<u32>) {
         for (size, _) in self.list.iter().skip(1).rev() {
             to.extend(divisor(*size as u32));
@@ -71,7 +72,8 @@ impl<const K: usize> Axes<K> {
     }
 }
 
-/// The factor and the shift by which `divide` in `walk.wgsl` divides by a size of 2 at least.
+/// Returns the factor and the shift by which `divide` in `walk.wgsl` divides by a size of at least
+/// 2.
 fn divisor(size: u32) -> [u32; 2] {
     let bits = (size - 1).ilog2() + 1;
     let factor = (((1_u64 << bits) - u64::from(size)) << 32) / u64::from(size) + 1;

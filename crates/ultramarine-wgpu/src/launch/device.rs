@@ -1,5 +1,5 @@
-//! An open device: the [`Device`] owns its context, memory, kernels and queue, in the order in
-//! which they may be dropped.
+//! An open device: the [`Device`] owns its context, memory, kernels and queue. The order of its
+//! fields is the order in which they are dropped.
 
 use crate::context::Context;
 use crate::hal::{Found, Place};
@@ -11,28 +11,28 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::status;
 
-/// Counts of [`Device::tickets`].
+/// Number of counters in [`Device::tickets`].
 pub const TICKETS: u32 = 64;
-/// Buffers of them: commands that share one wait for each other.
+/// Number of buffers of tickets. Commands that share a buffer wait for each other.
 const SETS: usize = 16;
 
-/// An open device: its context, memory, kernels and queue. The host holds it by a handle, and all
-/// plans, streams and buffers belong to it.
+/// An open device: its context, memory, kernels and queue. The host has a handle to it. All plans,
+/// streams and buffers belong to a device.
 pub struct Device {
     /// Kernels.
     pub programs: Programs,
-    /// For what comes without a stream.
+    /// The stream for work without a stream.
     pub default_stream: Stream,
     /// The queue and its streams.
     pub scheduler: Arc<Scheduler>,
     /// Timestamps.
     pub clock: Clock,
     tickets: [Arc<Block>; SETS],
-    /// Number of the tickets that are next.
+    /// Index of the next buffer of tickets.
     next: AtomicUsize,
     /// Memory.
     pub allocator: Arc<Allocator>,
-    /// Last, because all above need it to be dropped.
+    /// The last field, because all others need the context when they are dropped.
     pub context: Arc<Context>,
 }
 
@@ -46,7 +46,7 @@ impl Device {
         let zeros = vec![0; 4 * TICKETS as usize];
         let block = |_| Block::new(&context, zeros.len() as u64, Place::Device);
         let tickets = (0..SETS).map(block).collect::<Result<Vec<_>>>()?;
-        // Recorded before all else, and so done before it.
+        // Recorded first, so it completes before all other work.
         scheduler.upload_to_all(default_stream.lane(), &tickets, &zeros)?;
         let tickets = tickets.try_into().map_err(|_| Failure::new("a device without tickets"))?;
         Ok(Self {
@@ -61,13 +61,14 @@ impl Device {
         })
     }
 
-    /// Counts of workgroups that are done, zero between kernels: [`TICKETS`] of them. They are others with each call, up to
-    /// a number.
+    /// Returns [`TICKETS`] counters of completed workgroups, which are zero between kernels.
+    /// Consecutive calls return different buffers, which repeat after some calls.
     pub fn tickets(&self) -> &Arc<Block> {
         &self.tickets[self.next.fetch_add(1, Ordering::Relaxed) % SETS]
     }
 
-    /// Allocates at least so many bytes. Short of memory, it waits for what runs and gives up what is kept for reuse.
+    /// Allocates at least this many bytes. If memory is short, waits for running work, and frees
+    /// memory that is kept for reuse.
     pub fn alloc(&self, bytes: u64) -> Result<Buffer> {
         let made = self.allocator.alloc(bytes);
         let most = self.context.properties.max_buffer;
@@ -80,7 +81,7 @@ impl Device {
         made
     }
 
-    /// The number of a stream, or of the device's own where none is given.
+    /// Returns the number of the stream, or of the device's own stream if none is given.
     pub fn lane(&self, stream: Option<&Stream>) -> u64 {
         stream.unwrap_or(&self.default_stream).lane()
     }
@@ -89,7 +90,7 @@ impl Device {
 impl Drop for Device {
     fn drop(&mut self) {
         if self.context.forked() {
-            // With it all that the parent's driver would be asked to destroy stays.
+            // Leak it, together with all objects that the parent's driver would have to destroy.
             std::mem::forget(self.scheduler.clone());
         }
     }

@@ -1,4 +1,4 @@
-//! The text of kernels that read and write vectors.
+//! The source of kernels that read and write vectors.
 
 use super::{Once, Vectors, places};
 use crate::dtype::Wgsl;
@@ -7,21 +7,22 @@ use crate::shader::vector::{elements, vector, vector_of};
 use crate::shader::{Program, Tensor};
 use std::fmt::Write as _;
 
-/// Text of which each element of a vector gets a copy. Of a longer one there is a loop over the elements: drivers would take
-/// long to compile it.
+/// Up to this length, the source is repeated for each element of a vector. Longer source is put
+/// into a loop over the elements, because drivers would take long to compile the copies.
 const MOST: usize = 40960;
-/// Likewise of which each vector of an invocation gets a copy.
+/// Up to this length, the source is repeated for each vector of an invocation.
 const SHORT: usize = 16384;
 
-/// The text of kernels in which each invocation reads and writes vectors; see [`Vectors`].
+/// The source of kernels in which each invocation reads and writes vectors; see [`Vectors`].
 pub struct Fours<'a> {
-    /// Inputs, and outputs behind them.
+    /// The inputs, followed by the outputs.
     pub tensors: &'a [Tensor],
     /// Number of inputs.
     pub inputs: usize,
     /// Those that are vectors.
     pub vectors: Vectors,
-    /// Where the layout is, as `Vectors::axes_of` gives it, and the tensors that it has room for.
+    /// The location of the layout, as returned by `Vectors::axes_of`, and the number of tensors
+    /// that it has room for.
     pub table: (String, usize),
 }
 
@@ -37,9 +38,10 @@ impl Fours<'_> {
         program
     }
 
-    /// Sets the program's prologue and body. `each` gives the lines for an element of a vector: from an expression for its
-    /// number there, the inputs' values and the variables that the outputs are assigned to. `once` are values that all
-    /// invocations share, `length` is about that of the text with all that it calls.
+    /// Sets the program's prologue and body. `each` returns the lines for an element of a vector,
+    /// from an expression for its index in the vector, the inputs' values, and the variables for
+    /// the outputs. `once` are values that all invocations share. `length` is the approximate
+    /// length of the lines and of all functions that they call.
     pub fn complete<'a>(
         &self,
         program: Program<'a>,
@@ -61,7 +63,7 @@ impl Fours<'_> {
                 format!("{places}let number = i;\n{}{values}{}", self.loads(""), self.stores());
             return program.body(&text);
         }
-        // Loads of all turns come first, so that they are under way together.
+        // The loads of all vectors come first, so that they run at the same time.
         let behind = (most + 1) * (axes + 1) + 2 * (axes - 1);
         let mut text = format!(
             "let total = word(table + {behind}u);\nlet first = g * {}u + local;\n",
@@ -108,7 +110,7 @@ impl Fours<'_> {
         program.group_body(GROUP, &text)
     }
 
-    /// Loads of all inputs, to variables with a suffix where there is one.
+    /// Loads of all inputs to variables, with an optional suffix.
     fn loads(&self, suffix: &str) -> String {
         let mut text = String::new();
         let to = if suffix.is_empty() { "let " } else { "" };
@@ -132,13 +134,13 @@ impl Fours<'_> {
         text
     }
 
-    /// The elements of input `k`'s vector, if it is one.
+    /// Returns the elements of input `k`'s vector, if it is a vector.
     fn elements(&self, k: usize) -> Option<Vec<String>> {
         let width = self.vectors.width;
         self.vectors.has(k).then(|| elements(self.tensors[k].dtype, &format!("w{k}"), width))
     }
 
-    /// A copy of the lines for each element.
+    /// Repeats the lines for each element.
     fn copies(&self, each: impl Fn(&str, &[String], &[String]) -> String) -> String {
         let parts: Vec<_> = (0..self.inputs).map(|k| self.elements(k)).collect();
         let outputs = &self.tensors[self.inputs..];
@@ -157,8 +159,8 @@ impl Fours<'_> {
         text
     }
 
-    /// The lines in a loop. Elements move through variables of their vector, as places in arrays that are not known to the
-    /// compiler would be in memory.
+    /// Puts the lines into a loop. Elements are moved through vector variables, because array
+    /// elements with a dynamic index would be in memory.
     fn turns(&self, each: impl Fn(&str, &[String], &[String]) -> String) -> String {
         let width = self.vectors.width;
         let outputs = &self.tensors[self.inputs..];

@@ -1,5 +1,5 @@
-//! A command on its way to actions. [`Job`] has its tensors, scalars and workspace, and appends
-//! dispatches and copies to a batch. The families in [`crate::ops`] work with it.
+//! A command during its conversion to actions. A [`Job`] has its tensors, scalars and workspace,
+//! and appends dispatches and copies to a batch. The families in [`crate::ops`] use it.
 
 use super::{Axes, Device, Vectors, View, Walk};
 use crate::memory::{Block, Buffer};
@@ -11,8 +11,8 @@ use std::sync::Arc;
 use ultramarine_abi::dlpack::element_range;
 use ultramarine_abi::helper::{CommandRef, Failure, Result};
 
-/// A command on its way to actions: its tensors and scalars, and the batch that it appends to.
-/// [`Work::run`](super::Work::run) gets it.
+/// A command during its conversion to actions: its tensors and scalars, and the batch to which it
+/// appends. [`Work::run`](super::Work::run) gets it.
 pub struct Job<'a> {
     /// The device.
     pub device: &'a Device,
@@ -61,7 +61,7 @@ impl<'a> Job<'a> {
         Ok(job)
     }
 
-    /// A copy of an input whose elements do not lie at multiples of their size, with all that its strides reach.
+    /// Copies an input whose elements are misaligned, with the whole range of its strides.
     fn realigned(&self, view: &View<'a>) -> Result<View<'a>> {
         let (low, high) = element_range(view.axes())
             .ok_or_else(|| Failure::invalid("the strides of a tensor overflow"))?;
@@ -88,20 +88,21 @@ impl<'a> Job<'a> {
             .ok_or_else(|| Failure::invalid(format!("the command has no output {i}")))
     }
 
-    /// The first 64 bits of scalar `i`, which are all of every dtype here.
+    /// Returns the first 64 bits of scalar `i`, which is enough for every dtype here.
     pub fn scalar(&self, i: usize) -> Result<u64> {
         let found = self.scalars.get(i).map(|words| words[0]);
         found.ok_or_else(|| Failure::invalid(format!("the command has no scalar {i}")))
     }
 
-    /// The workspace, which a plan asked for.
+    /// Returns the workspace that the plan requested.
     pub fn scratch(&self) -> Result<Arc<Block>> {
         self.workspace.clone().ok_or_else(|| {
             Failure::invalid("the command lacks the workspace that its plan asked for")
         })
     }
 
-    /// Enqueues a kernel: so many invocations, which are its word 0; `more` are the words behind.
+    /// Enqueues a kernel with this many invocations, which is its word 0. `more` are the further
+    /// words.
     pub fn launch(
         &self,
         kernel: &Arc<Kernel>,
@@ -113,7 +114,8 @@ impl<'a> Job<'a> {
         self.dispatch(kernel, blocks, invocations, more, groups)
     }
 
-    /// Enqueues a kernel whose workgroups compute together: so many of them, which are its word 0.
+    /// Enqueues a kernel whose workgroups cooperate, with this many workgroups, which is its word
+    /// 0.
     pub fn launch_groups(
         &self,
         kernel: &Arc<Kernel>,
@@ -140,7 +142,7 @@ impl<'a> Job<'a> {
         Ok(())
     }
 
-    /// Enqueues a walk of tensors: `more` are the words in front of the layout.
+    /// Enqueues a walk over tensors. `more` are the words before the layout.
     pub fn walk<const K: usize>(
         &self,
         walk: &Walk,
@@ -162,7 +164,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Enqueues a kernel of vectors: `words` are those in front of the layout.
+    /// Enqueues a kernel with vectors. `words` are those before the layout.
     pub fn launch_vectors<const K: usize>(
         &self,
         kernel: &Arc<Kernel>,

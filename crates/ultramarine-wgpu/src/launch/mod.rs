@@ -1,4 +1,4 @@
-//! From a request to actions: devices, plans, tensors as kernels address them.
+//! From a request to actions: devices, plans, and tensors in the form for kernels.
 
 mod axes;
 mod device;

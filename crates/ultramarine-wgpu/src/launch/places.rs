@@ -1,15 +1,16 @@
-//! Text that finds the elements of tensors which are walked together. There is a form of it for each number of axes, since
-//! it then needs neither loops nor divisions, and drivers load what all invocations share at once.
+//! Source that finds the elements of tensors that are walked together. There is a version for each
+//! number of axes, because a fixed number needs no loops and no divisions, and drivers then load
+//! shared values together.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};
 use ultramarine_abi::helper::Result;
 
-/// Axes of a layout that a form is made for at most. With more of them a kernel walks a list.
+/// Limit on the axes of a layout with its own version. With more axes, a kernel walks a list.
 pub const AXES: usize = 4;
 
-/// A value for each number of axes up to [`AXES`], and one for more. Each is made when it is
-/// needed.
+/// A value for each number of axes up to [`AXES`], and one for more axes. Each is made when it is
+/// first needed.
 pub struct Forms<T>([OnceLock<Result<Arc<T>>>; AXES + 1]);
 
 impl<T> Default for Forms<T> {
@@ -19,7 +20,7 @@ impl<T> Default for Forms<T> {
 }
 
 impl<T> Forms<T> {
-    /// The form for so many axes.
+    /// Returns the value for this number of axes.
     pub fn get(
         &self,
         axes: usize,
@@ -42,7 +43,7 @@ pub struct Once {
 }
 
 impl Once {
-    /// One of type u32.
+    /// Makes a value of type u32.
     pub fn index(name: impl Into<String>, value: String) -> Self {
         Self { name: name.into(), kind: "u32", value }
     }
@@ -53,9 +54,9 @@ impl Once {
     }
 }
 
-/// The text that finds the places `at0`, `at1` ... of tensors at element `i`: the shared values, and the lines before the
-/// places are used. At `table` is a layout with room for `most` tensors and, unless it is for any number of axes, its
-/// divisors.
+/// Returns the source that finds the positions `at0`, `at1` ... of tensors at element `i`: the
+/// shared values, and the lines before the positions are used. At `table` is a layout with room for
+/// `most` tensors. Its divisors follow, unless the number of axes is arbitrary.
 pub fn places(
     table: &str,
     (tensors, most): (usize, usize),

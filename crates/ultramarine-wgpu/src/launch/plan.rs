@@ -1,5 +1,5 @@
-//! Plans. `prepare` decodes a request ([`OpRequest`]), asks the family in [`crate::ops`] for its
-//! [`Work`], and keeps that in a [`Plan`].
+//! Plans. `prepare` decodes a request ([`OpRequest`]), gets the [`Work`] from the family in
+//! [`crate::ops`], and stores it in a [`Plan`].
 
 use super::{Device, Job};
 use crate::dtype::Dtype;
@@ -25,7 +25,7 @@ impl<'a> OpRequest<'a> {
         helper::OpRequest::of(device, request).map(Self)
     }
 
-    /// Refuses dtypes that the device cannot compute with.
+    /// Refuses dtypes that the device cannot use for computation.
     pub fn computes(&self, dtypes: &[Dtype]) -> Result<()> {
         match dtypes.contains(&Dtype::Float64) && !self.device.context.properties.float64 {
             true => Err(Failure::unsupported("the device has no arithmetic of float64")),
@@ -34,8 +34,8 @@ impl<'a> OpRequest<'a> {
     }
 }
 
-/// The work of a [`Plan`]: what a family of operations in [`crate::ops`] implements. `prepare`
-/// makes it once for dtypes and ranks, then it runs with any sizes.
+/// The work of a [`Plan`], which a family of operations in [`crate::ops`] implements. `prepare`
+/// makes it once for given dtypes and ranks; it runs with any sizes.
 pub trait Work: Send + Sync {
     /// Bytes of workspace for a command.
     fn workspace(&self, job: &Job<'_>) -> Result<u64> {
@@ -43,7 +43,8 @@ pub trait Work: Send + Sync {
         Ok(0)
     }
 
-    /// True if no command has workspace, so that none is decoded for the question: it comes before each.
+    /// Returns true if no command needs a workspace, so that commands need not be decoded for the
+    /// query that precedes each of them.
     fn has_no_workspace(&self) -> bool {
         false
     }
@@ -59,7 +60,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A plan that people know by that name.
+    /// Makes a plan with a readable name.
     pub fn new(name: String, work: Box<dyn Work>) -> Self {
         Self { name: name.into(), work }
     }
@@ -70,11 +71,11 @@ impl Plan {
             return 0;
         }
         let mut none = Batch::default();
-        // A command that is wrong is refused when it is submitted.
+        // Invalid commands are refused when they are submitted.
         Job::of(device, command, &mut none).and_then(|job| self.work.workspace(&job)).unwrap_or(0)
     }
 
-    /// Appends a command's actions. A failure leaves the batch as it was.
+    /// Appends a command's actions. After a failure, the batch is unchanged.
     pub fn run(
         &self,
         device: &Device,

@@ -1,4 +1,4 @@
-//! The layouts that kernels read and write in vectors.
+//! The layouts for kernels that read and write vectors.
 
 use super::{AXES, Axes};
 use crate::dtype::Dtype;
@@ -6,26 +6,29 @@ use crate::shader::source::GROUP;
 use crate::shader::vector::{FOUR, PACKED};
 use ultramarine_abi::helper::Result;
 
-/// The layout of a command whose tensors are read and written several elements at once. A kernel
-/// has a form for each layout.
+/// The layout of a command whose tensors are accessed as vectors of several elements. A kernel has
+/// a version for each layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Vectors {
-    /// Those that are, as bits; the others are one element for each vector.
+    /// Bit mask of the tensors that are accessed as vectors. The other tensors have one element for
+    /// each vector.
     tensors: u32,
     /// Elements of a vector.
     pub width: usize,
-    /// Axes of the layout, 1 at least.
+    /// Number of axes of the layout, at least 1.
     pub axes: usize,
-    /// Vectors of an invocation, whose loads are under way together.
+    /// Number of vectors of an invocation. Their loads run at the same time.
     pub turns: u32,
 }
 
-/// Invocations that keep a large GPU busy, and should be left where each has several vectors.
+/// Number of invocations that keep a large GPU busy. At least as many must remain if each processes
+/// several vectors.
 const BUSY: i64 = 1 << 19;
 
 impl Vectors {
-    /// The vectors of inputs and outputs whose innermost axis lies in one piece: all of them, but inputs that are one
-    /// element along it. The dtypes are those of the tensors, the first `inputs` of which are read.
+    /// Returns the vectors of inputs and outputs whose innermost axis is contiguous: all tensors
+    /// except inputs with a single element along it. `dtypes` are those of the tensors; the first
+    /// `inputs` tensors are read.
     pub fn of<const K: usize>(axes: &Axes<K>, inputs: usize, dtypes: &[Dtype]) -> Option<Self> {
         let (n, inner) = *axes.list.last()?;
         if axes.list.len() > AXES
@@ -43,26 +46,28 @@ impl Vectors {
             let whole = |n: i64| n % *width as i64 == 0;
             let lies =
                 |k: usize| whole(axes.offsets[k]) && outer().all(|(_, steps)| whole(steps[k]));
-            // A layout divides by the sizes of all axes but the outermost, which are 2 at least.
+            // A layout divides by the sizes of all axes but the outermost. These sizes are at least
+            // 2.
             let several = axes.list.len() == 1 || n > *width as i64;
             several && whole(n) && among().all(lies)
         };
         let width = widths(among().map(|k| dtypes[k])).find(fits)?;
         let tensors = among().fold(0, |bits, k| bits | 1 << k);
-        // Registers for 4 loads of all inputs, with what else there is.
+        // There are registers for 4 loads of all inputs, in addition to other values.
         let most = if inputs <= 2 { 4 } else { 2 };
         let vectors = axes.list.iter().map(|(n, _)| n).product::<i64>() / width as i64;
         let turns = if inputs > 0 && vectors >= BUSY { most } else { 1 };
         Some(Self { tensors, width, axes: axes.list.len(), turns })
     }
 
-    /// All tensors, in one piece.
+    /// Accesses all tensors as vectors; they are contiguous.
     pub fn all(dtypes: &[Dtype]) -> Self {
         let width = widths(dtypes.iter().copied()).next().unwrap_or(FOUR as usize);
         Self { tensors: (1 << dtypes.len()) - 1, width, axes: 1, turns: 1 }
     }
 
-    /// The words of a layout that was counted in vectors, and the invocations for it, or else workgroups.
+    /// Returns the words of a layout counted in vectors, and its number of invocations or, if there
+    /// are too many, workgroups.
     pub fn words<const K: usize>(
         self,
         axes: &Axes<K>,
@@ -78,12 +83,12 @@ impl Vectors {
         Ok((vectors.div_ceil(self.turns * GROUP), true))
     }
 
-    /// Tensor `k` is read in vectors.
+    /// Returns true if tensor `k` is accessed as vectors.
     pub fn has(self, k: usize) -> bool {
         self.tensors >> k & 1 == 1
     }
 
-    /// Items in their order of bindings: single elements first.
+    /// Sorts items in the order of their bindings: single elements first.
     pub fn sorted<T: Copy>(self, items: &[T]) -> Vec<T> {
         let of = |wanted: bool| {
             let items = items.iter().enumerate();
@@ -92,7 +97,7 @@ impl Vectors {
         of(false).chain(of(true)).collect()
     }
 
-    /// The axes as they are counted in vectors, or for other tensors in elements.
+    /// Returns the axes counted in vectors, or in elements for the other tensors.
     fn axes_of<const K: usize>(self, axes: &Axes<K>) -> Axes<K> {
         let width = self.width as i64;
         let in_vectors = |mut all: [i64; K]| {
@@ -111,7 +116,8 @@ impl Vectors {
     }
 }
 
-/// The widths of vectors that all dtypes have, the largest first: with those of 2 bytes at most 16 bytes, else 4 elements.
+/// Returns the vector widths that all dtypes support, the largest first: at most 16 bytes with
+/// dtypes of 2 bytes, otherwise 4 elements.
 fn widths(dtypes: impl Iterator<Item = Dtype>) -> impl Iterator<Item = usize> {
     let bytes = dtypes.map(|dtype| dtype.bytes() as usize).max().unwrap_or(PACKED);
     let packed = [4, 2].map(|n| n * FOUR as usize).into_iter().filter(move |n| n * bytes <= PACKED);

@@ -1,4 +1,4 @@
-//! Tensors of commands as kernels address them: a [`View`] is a buffer with an offset, shape and
+//! Tensors of commands in the form for kernels: a [`View`] is a buffer with an offset, shape and
 //! strides in elements.
 
 use super::Device;
@@ -8,15 +8,16 @@ use crate::shader::vector::FOUR;
 use std::sync::Arc;
 use ultramarine_abi::helper::{Failure, Result, TensorRef, is_row_major};
 
-/// A tensor of a command as kernels address it: its buffer, the place of its first element, shape
-/// and strides.
+/// A tensor of a command in the form for kernels: its buffer, the position of its first element,
+/// shape and strides.
 #[derive(Clone)]
 pub struct View<'a> {
     /// The buffer.
     pub block: Arc<Block>,
-    /// The first element's place in the buffer, in elements.
+    /// Position of the first element in the buffer, in elements.
     pub offset: i64,
-    /// Bytes by which it lies behind that; not 0 in a view of bytes by another dtype.
+    /// Bytes from that position to the actual first element. Not 0 if bytes are viewed as another
+    /// dtype.
     pub misaligned: u64,
     /// Element type.
     pub dtype: Dtype,
@@ -50,7 +51,7 @@ impl<'a> View<'a> {
         self.shape.iter().map(|n| *n as u64).product()
     }
 
-    /// True for no elements; the host sends no such tensors.
+    /// Returns true if there are no elements. The host does not send such tensors.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -65,12 +66,13 @@ impl<'a> View<'a> {
         self.offset as u64 * self.dtype.bytes() + self.misaligned
     }
 
-    /// True if the buffer ends with a whole vector, so that kernels may read the last one: of other libraries' not all do.
+    /// Returns true if the buffer ends with a whole vector, so that kernels may read the last
+    /// vector. Foreign buffers may not.
     pub fn ends_with_vector(&self) -> bool {
         self.ends_with(FOUR as u64)
     }
 
-    /// Likewise for vectors of so many elements.
+    /// Returns true if the buffer ends with a whole vector of this many elements.
     pub fn ends_with(&self, width: u64) -> bool {
         self.block.bytes().is_multiple_of(width * self.dtype.bytes())
     }

@@ -10,11 +10,11 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 use ultramarine_abi::helper::Result;
 
-/// A kernel that walks tensors of one shape: each element of the last tensor is a function of those
-/// of the others. It is compiled for the layouts that commands have.
+/// A kernel that walks tensors of one shape: each element of the last tensor is a function of the
+/// others' elements. It is compiled for the layouts of the commands so far.
 pub struct Walk {
     forms: Forms<Kernel>,
-    /// The forms of [`Vectors`].
+    /// The versions for [`Vectors`].
     vectors: Mutex<HashMap<Vectors, Arc<Kernel>>>,
     program: Program<'static>,
     tensors: Vec<Tensor>,
@@ -23,8 +23,9 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// The kernels of a program that walks tensors, 4 at most, with `more` words in front of the layout. `value` is what
-    /// the last of them becomes, from elements `x0`, `x1` ... of the others and from their number `i`.
+    /// Makes the kernels of a program that walks at most 4 tensors, with `more` words before the
+    /// layout. `value` is the expression for the last tensor, from elements `x0`, `x1` ... of the
+    /// others, and from their index `i`.
     pub fn new(
         device: &Device,
         program: Program<'static>,
@@ -39,7 +40,7 @@ impl Walk {
             more,
             value: value.to_owned(),
         };
-        // An error now if its usual kernel does not compile.
+        // Compile the usual kernel now, so that errors are reported here.
         match device.context.properties.gpu_kernels {
             true => walk.of_vectors(device, Vectors::all(&walk.dtypes()))?,
             false => walk.form(device, 1)?,
@@ -51,7 +52,7 @@ impl Walk {
         format!("{}u", self.more + 1)
     }
 
-    /// The program of an element for each invocation.
+    /// The program with an element for each invocation.
     fn scalar(&self, axes: Option<usize>) -> Program<'static> {
         let n = self.tensors.len();
         let (once, mut body) = places(&self.table(), (n, n), axes);
@@ -63,7 +64,7 @@ impl Walk {
         program.body(&body)
     }
 
-    /// The program of a vector for each invocation.
+    /// The program with a vector for each invocation.
     fn vector(&self, vectors: Vectors) -> Program<'static> {
         let n = self.tensors.len();
         let table = (self.table(), n);
@@ -86,13 +87,13 @@ impl Walk {
         self.tensors.iter().map(|tensor| tensor.dtype).collect()
     }
 
-    /// The vectors that are used for these axes, if any are.
+    /// Returns the vectors for these axes, if vectors are used.
     pub fn vectors<const K: usize>(&self, device: &Device, axes: &Axes<K>) -> Option<Vectors> {
         let wanted = device.context.properties.gpu_kernels;
         Vectors::of(axes, K - 1, &self.dtypes()).filter(|_| wanted)
     }
 
-    /// The form for these axes.
+    /// Returns the version for these axes.
     pub fn kernel<const K: usize>(
         &self,
         device: &Device,

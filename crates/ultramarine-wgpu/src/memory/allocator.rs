@@ -1,12 +1,14 @@
-//! The buffers of a device: their counts and limits, and those that are kept for reuse, by size. Drivers take long to
-//! make buffers, and operating systems to map them.
+//! The buffers of a device: counts, limits, and buffers that are kept for reuse by size. Reuse is
+//! needed because drivers take long to make buffers, and operating systems to map them.
 //!
-//! A buffer that is given back is free at once, also while the queue works on it: whatever uses it next comes behind
-//! that work in the queue. The exception is work that stays on the host because its stream waits.
+//! A freed buffer can be reused at once, even while the queue uses it, because its next use comes
+//! after that work in the queue. The exception is work that stays on the host because its stream
+//! waits.
 //!
-//! A command that writes to a buffer which another uses waits for it at a barrier, which on GPUs takes as long as a small
-//! kernel. Commands that have nothing to do with each other should not meet in memory that one gave back: buffers that no
-//! command used since the last barrier come first, and there are some more of a size for that.
+//! If a command writes to a buffer that an earlier command uses, it waits at a barrier, which takes
+//! as long as a small kernel on GPUs. Independent commands should not need a barrier only because
+//! one reuses the other's freed memory. Therefore buffers that no command used since the last
+//! barrier are taken first, and there are a few more buffers of each size for this purpose.
 
 use super::Block;
 use crate::context::{Context, lock};
@@ -16,32 +18,34 @@ use std::sync::{Arc, Mutex};
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::status;
 
-/// Sizes are rounded up to a multiple, so that kernels may read whole vectors: 4 elements of 8 bytes are the largest.
-/// Of a vector that is partly behind the buffer the driver's check lets nothing through.
+/// Sizes are rounded up to a multiple of this, so that kernels may read whole vectors, which have
+/// at most 4 elements of 8 bytes. If a vector were partly outside the buffer, the driver's check
+/// would block it completely.
 const GRANULE: u64 = 32;
-/// Steps between powers of two, so that sizes that are nearly the same share buffers.
+/// Number of steps between powers of two. Similar sizes can thus share buffers.
 const STEPS: u64 = 8;
-/// The part of the device's memory that is kept for reuse, until a limit is set.
+/// Fraction of the device's memory that is kept for reuse, until a limit is set.
 const KEPT: u64 = 4;
-/// Free buffers of a size, of small ones and of others, up to which another is made if commands since the last barrier use all.
+/// If commands since the last barrier used all free buffers of a size, another one is made up to
+/// this number: for small buffers, and for others.
 const SPARE: [usize; 2] = [16, 4];
 /// Bytes of a small buffer.
 const SMALL: u64 = 1 << 20;
-/// The part of the device's memory that may be kept for that.
+/// Fraction of the device's memory that may be kept for that purpose.
 const SPARED: u64 = 64;
 
 /// Bytes of a device's buffers, as `ultramarine.statistics/1` reports them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// In buffers that exist.
+    /// Bytes in existing buffers.
     pub active: u64,
-    /// The most that `active` was since the last reset.
+    /// The peak of `active` since the last reset.
     pub peak: u64,
-    /// Kept for reuse.
+    /// Bytes kept for reuse.
     pub cache: u64,
 }
 
-/// The most bytes of a device's buffers, as the host sets them.
+/// Limits on the bytes of a device's buffers, which the host sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// In buffers that exist.
@@ -62,7 +66,7 @@ pub struct Allocator {
     state: Mutex<State>,
 }
 
-/// A buffer of the host: a [`Block`], and the [`Allocator`] that it returns to.
+/// A buffer of the host: a [`Block`], and the [`Allocator`] to which it returns.
 pub struct Buffer(pub Arc<Block>, Arc<Allocator>);
 
 impl Allocator {
@@ -118,7 +122,7 @@ impl Allocator {
         }
     }
 
-    /// Takes another library's buffer, which is not counted.
+    /// Imports a foreign buffer, which is not counted.
     #[cfg(target_vendor = "apple")]
     pub fn adopt(
         self: &Arc<Self>,
@@ -136,7 +140,8 @@ impl Allocator {
         let size = block.bytes();
         let mut state = lock(&self.state);
         state.counts.active -= size;
-        // A stream's list on the host may hold it: that work would come behind another's.
+        // A stream's list on the host may hold the block. Its work would then come after the next
+        // user's.
         let held = Arc::strong_count(block) > 1 && self.context.holds_work();
         if held || size > state.limits.cache {
             return;
@@ -161,7 +166,7 @@ impl Allocator {
         lock(&self.state).limits
     }
 
-    /// Sets the limits. What is kept gives way to them.
+    /// Sets the limits. Kept memory is freed to satisfy them.
     pub fn set_limits(&self, change: impl FnOnce(&mut Limits)) {
         let mut state = lock(&self.state);
         change(&mut state.limits);
@@ -176,13 +181,13 @@ impl Allocator {
         drop(given_up);
     }
 
-    /// Starts the peak afresh.
+    /// Resets the peak.
     pub fn reset_peak(&self) {
         let mut state = lock(&self.state);
         state.counts.peak = state.counts.active;
     }
 
-    /// Gives up what is kept for reuse.
+    /// Frees memory that is kept for reuse.
     pub fn clear_cache(&self) {
         let given_up = lock(&self.state).drain();
         drop(given_up);
@@ -190,8 +195,9 @@ impl Allocator {
 }
 
 impl State {
-    /// Takes out a free buffer, the last that was given back among those that need no barrier. If all need one, it is the
-    /// oldest, or none while there are few and no more than `spare` bytes are kept.
+    /// Takes a free buffer: the last one that was freed among those that need no barrier. If all
+    /// need a barrier, takes the oldest, or none if there are only a few and at most `spare` bytes
+    /// are kept.
     fn take(&mut self, size: u64, spare: u64) -> Option<Arc<Block>> {
         let free = self.free.get_mut(&size)?;
         let most = SPARE[usize::from(size > SMALL)];
@@ -217,7 +223,7 @@ impl State {
         Some(found)
     }
 
-    /// Takes out all that is kept. It is dropped without the lock.
+    /// Takes all kept buffers, so that the caller can drop them without the lock.
     fn drain(&mut self) -> BTreeMap<u64, Vec<Arc<Block>>> {
         self.counts.cache = 0;
         core::mem::take(&mut self.free)
@@ -226,7 +232,7 @@ impl State {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        // In a forked child another thread of the parent may hold the lock for ever.
+        // In a forked child, the lock may be held by a thread that does not exist there.
         if !self.1.context.forked() {
             self.1.give_back(&self.0);
         }
@@ -237,7 +243,7 @@ fn out_of_memory(text: String) -> Failure {
     Failure { code: status::OUT_OF_MEMORY, text }
 }
 
-/// The size of a buffer for so many bytes, if it is not above `most`.
+/// Returns the size of a buffer for this many bytes, if it does not exceed `most`.
 fn size_for(bytes: u64, most: u64) -> Option<u64> {
     let least = bytes.max(1).checked_next_multiple_of(GRANULE).filter(|size| *size <= most)?;
     let step = (least.next_power_of_two() / 2 / STEPS).max(GRANULE);
@@ -255,7 +261,7 @@ mod tests {
         assert_eq!(size_for(1 << 20, 1 << 20), Some(1 << 20));
         assert_eq!(size_for((1 << 20) + 1, 1 << 21), Some((1 << 20) + (1 << 17)));
         assert_eq!(size_for((1 << 20) + 1, 1 << 20), None);
-        // Not above the limit for the step's sake.
+        // The rounding must not exceed the limit.
         assert_eq!(size_for(1_000_000, 1_000_010), Some(1_000_000));
     }
 

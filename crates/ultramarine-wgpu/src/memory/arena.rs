@@ -1,5 +1,5 @@
-//! Short pieces of memory that the host writes once and the device reads: words of commands, small uploads. They lie
-//! one behind the other in large blocks, so that many commands have the same binding.
+//! Short pieces of memory that the host writes once and the device reads: words of commands, small
+//! uploads. They are adjacent in large blocks, so that many commands have the same binding.
 
 use super::{Block, Pool};
 use crate::context::Context;
@@ -7,11 +7,11 @@ use crate::hal::Place;
 use std::sync::Arc;
 use ultramarine_abi::helper::Result;
 
-/// Bytes of a block at least.
+/// Minimum bytes of a block.
 const BLOCK: u64 = 1 << 20;
 
 /// A source of short pieces of memory that the host writes. They are cut one after the other from
-/// large blocks, which are used again when the device has completed the work that reads them.
+/// large blocks. A block is reused when the device has completed the work that reads it.
 pub struct Arena {
     pool: Pool,
     block: Option<Arc<Block>>,
@@ -25,7 +25,8 @@ impl Default for Arena {
 }
 
 impl Arena {
-    /// Writes bytes where nobody reads, at a multiple of `alignment`. Returns the block and the place in it.
+    /// Writes bytes to unused memory, at a multiple of `alignment`. Returns the block and the
+    /// offset in it.
     pub fn write(
         &mut self,
         context: &Arc<Context>,
@@ -38,7 +39,8 @@ impl Arena {
         let (block, place) = match self.block.as_ref().filter(fits) {
             Some(block) => (block.clone(), place),
             None => {
-                // Given up first, so that it may be found again if all that was in it is done.
+                // Release it first, so that the pool can return it again if nothing uses it any
+                // more.
                 self.block = None;
                 let block = self.pool.take(context, len, BLOCK)?;
                 self.block = Some(block.clone());
@@ -51,7 +53,7 @@ impl Arena {
         Ok((block, place))
     }
 
-    /// Drops what nobody uses.
+    /// Drops unused blocks.
     pub fn trim(&mut self) {
         self.block = None;
         self.pool.trim();

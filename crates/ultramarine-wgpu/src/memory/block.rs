@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ultramarine_abi::helper::{Failure, Result};
 use wgpu_hal::Device as _;
 
-/// A buffer of the hal. It is destroyed with the last reference to it, of which commands under way
-/// hold one each.
+/// A buffer of the hal. It is destroyed when the last reference is dropped. Running commands hold
+/// references.
 pub struct Block {
     context: Arc<Context>,
     buffer: Option<hal::Buffer>,
@@ -19,9 +19,9 @@ pub struct Block {
     bytes: u64,
     mapped: Option<NonNull<u8>>,
     handle: u64,
-    /// Barriers before its last use.
+    /// Number of barriers before its last use.
     used: AtomicU64,
-    /// Told when another library's buffer is no longer used.
+    /// The owner of a foreign buffer, which is notified when the buffer is no longer used.
     #[cfg(target_vendor = "apple")]
     owner: Option<hal::foreign::Owner>,
 }
@@ -32,7 +32,7 @@ unsafe impl Send for Block {}
 unsafe impl Sync for Block {}
 
 impl Block {
-    /// Makes a buffer of exactly so many bytes.
+    /// Makes a buffer of exactly this many bytes.
     pub fn new(context: &Arc<Context>, bytes: u64, place: Place) -> Result<Arc<Self>> {
         context.usable()?;
         let made = hal::create_buffer(&context.device, bytes.max(1), place);
@@ -66,7 +66,7 @@ impl Block {
         }
     }
 
-    /// Another library's buffer.
+    /// Makes a block of a foreign buffer.
     #[cfg(target_vendor = "apple")]
     pub fn foreign(
         context: &Arc<Context>,
@@ -87,7 +87,7 @@ impl Block {
         }
     }
 
-    /// The buffer's address for other libraries; 0 where they take none.
+    /// Returns the buffer's address for other libraries. 0 if they cannot use it.
     pub fn handle(&self) -> u64 {
         self.handle
     }
@@ -97,17 +97,18 @@ impl Block {
         self.buffer.as_ref().ok_or_else(|| Failure::new("a buffer was destroyed"))
     }
 
-    /// A number that no other buffer of the device has or will have.
+    /// Returns a number that is unique among the buffers of the device, and never reused.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// Says that a command that is being recorded uses it.
+    /// Notes that a command that is being recorded uses it.
     pub fn mark_used(&self) {
         self.used.store(self.context.barriers(), Ordering::Relaxed);
     }
 
-    /// Returns true if a command used it since the last barrier: one that writes it now would need another.
+    /// Returns true if a command used it since the last barrier. A command that writes it now would
+    /// need another barrier.
     pub fn is_hot(&self) -> bool {
         self.used.load(Ordering::Relaxed) == self.context.barriers()
     }
@@ -136,7 +137,7 @@ impl Block {
     /// Writes bytes.
     ///
     /// # Safety
-    /// Nobody else uses the range of this block meanwhile, the device neither.
+    /// Neither the host nor the device uses the range of this block meanwhile.
     pub unsafe fn write(&self, offset: u64, source: &[u8]) -> Result<()> {
         self.check(offset, source.len() as u64)?;
         let to =
@@ -149,10 +150,10 @@ impl Block {
         Ok(())
     }
 
-    /// Reads bytes; fills all of `target`.
+    /// Reads bytes, and fills all of `target`.
     ///
     /// # Safety
-    /// Nobody writes the range of this block meanwhile, the device neither.
+    /// Neither the host nor the device writes the range of this block meanwhile.
     pub unsafe fn read(&self, offset: u64, target: &mut [MaybeUninit<u8>]) -> Result<()> {
         self.check(offset, target.len() as u64)?;
         let from =

@@ -1,4 +1,4 @@
-//! Buffers of the host's side that are used over and over: staging of copies, arenas.
+//! Buffers for the host that are reused: staging memory of copies, and arenas.
 
 use super::Block;
 use crate::context::{Context, lock};
@@ -6,14 +6,13 @@ use crate::hal::Place;
 use std::sync::{Arc, Mutex};
 use ultramarine_abi::helper::Result;
 
-/// Blocks that are mapped for the host and used over and over. A block is free when the pool has
-/// the only reference to it.
+/// Mapped blocks that are reused. A block is free when the pool has the only reference to it.
 pub struct Pool {
     place: Place,
     blocks: Mutex<Vec<Arc<Block>>>,
 }
 
-/// Blocks that a pool keeps.
+/// Limit on the blocks that a pool keeps.
 const KEPT: usize = 16;
 
 impl Pool {
@@ -22,7 +21,8 @@ impl Pool {
         Self { place, blocks: Mutex::default() }
     }
 
-    /// A block of at least so many bytes that nobody uses. Blocks are of powers of two from `least` on.
+    /// Takes an unused block of at least this many bytes. Sizes of blocks are powers of two, at
+    /// least `least`.
     pub fn take(&self, context: &Arc<Context>, bytes: u64, least: u64) -> Result<Arc<Block>> {
         let size = bytes.max(least).next_power_of_two().min(context.properties.max_buffer);
         let size = size.max(bytes);
@@ -34,7 +34,7 @@ impl Pool {
         }
         let made = Block::new(context, size, self.place)?;
         if blocks.len() >= KEPT {
-            // Larger ones take the place of unused ones.
+            // Larger blocks replace unused ones.
             blocks.retain(|block| Arc::strong_count(block) > 1);
         }
         if blocks.len() < KEPT {
@@ -50,7 +50,7 @@ impl Pool {
         used.map(|block| block.bytes()).sum()
     }
 
-    /// Drops what nobody uses.
+    /// Drops unused blocks.
     pub fn trim(&self) {
         lock(&self.blocks).retain(|block| Arc::strong_count(block) > 1);
     }

@@ -5,12 +5,13 @@ use std::collections::{HashMap, HashSet};
 use wgpu_hal::{BufferBarrier, CommandEncoder as _, StateTransition};
 use wgpu_types::BufferUses;
 
-/// The last use of each buffer in a list. Buffers begin a list in a state that any use changes by itself, and come back to
-/// it at the list's end, behind which all is written.
+/// The last use of each buffer in a list. At the beginning of a list, buffers are in a state that
+/// any use changes implicitly. At the end of the list they return to it, and all writes are
+/// complete.
 #[derive(Default)]
 pub struct Barriers {
     last: HashMap<*const Buffer, BufferUses>,
-    /// Those that kernels had since the last hazard.
+    /// Buffers that kernels used since the last hazard.
     since: HashSet<*const Buffer>,
 }
 
@@ -18,12 +19,13 @@ pub struct Barriers {
 unsafe impl Send for Barriers {}
 
 impl Barriers {
-    /// At the end of a list: nothing, lists are ordered by themselves.
+    /// At the end of a list, nothing is needed, because lists are ordered.
     pub fn end(&mut self, _device: &Device, _encoder: &mut CommandEncoder) {}
 
-    /// Orders the next action behind all before it if there is a `hazard`: it uses what they have not finished. `uses`
-    /// gives the buffers that it uses, each with its use, by which their states change; they live until the list is
-    /// encoded. The last use of a buffer within an action counts.
+    /// Orders the next action after all earlier actions if there is a `hazard`, that is, if it uses
+    /// buffers that they have not finished. `uses` returns the buffers of the action, each with its
+    /// use, which changes the buffer's state. The buffers live until the list is encoded. If an
+    /// action uses a buffer several times, the last use counts.
     pub fn before<E>(
         &mut self,
         _device: &Device,
@@ -39,7 +41,7 @@ impl Barriers {
             barriers.push(BufferBarrier { buffer, usage: StateTransition { from, to } });
         };
         if hazard {
-            // Those that copies had since then changed their state, which orders as much.
+            // Buffers that copies used since then changed their state, which orders them too.
             let kernels = BufferUses::STORAGE_READ_WRITE;
             let same = |buffer: &*const Buffer| self.last.get(buffer) == Some(&kernels);
             for buffer in self.since.drain().filter(same) {

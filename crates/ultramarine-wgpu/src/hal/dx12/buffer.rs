@@ -19,8 +19,8 @@ pub fn create_buffer(device: &Device, size: u64, place: Place) -> Result<Made, D
     Ok(Made { buffer, handle: 0 })
 }
 
-/// A buffer in the host's memory, which both sides read and write. The hal's mappable buffers are either written by the host
-/// or read by it, and kernels cannot have them.
+/// Makes a buffer in host memory that both sides read and write. The hal's mappable buffers are
+/// only written or only read by the host, and kernels cannot use them.
 fn create_mapped(device: &Device, size: u64) -> Result<Made, DeviceError> {
     let heap = d3d::D3D12_HEAP_PROPERTIES {
         Type: d3d::D3D12_HEAP_TYPE_CUSTOM,

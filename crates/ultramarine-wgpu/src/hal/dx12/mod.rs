@@ -1,4 +1,5 @@
-//! DirectX 12. None of it has run: it is type-checked, and the text of the kernels is tested (`shader/hlsl.rs`).
+//! DirectX 12. It has never run: only its types are checked, and the generated source of kernels is
+//! tested (`shader/hlsl.rs`).
 
 mod barriers;
 mod buffer;
@@ -20,12 +21,12 @@ pub const NAME: &str = "dx12";
 pub const DEVICE_TYPE: i32 = ultramarine_abi::dlpack::device_type::EXT_DEV;
 /// Languages of users' kernels.
 pub const LANGUAGES: &str = "wgsl";
-/// No kernel counts on what other workgroups wrote: that was never tried.
+/// Kernels do not rely on writes by other workgroups, because this was never tested.
 pub const COHERENT: bool = false;
-/// The limit of buffers.
+/// Name of the limit on buffers.
 pub const LIMIT: &str = "the size of a view in DirectX 12";
 
-/// Requirements of kernels: shader model 6.2, which the compiler of Windows itself lacks.
+/// Required features: shader model 6.2, which Windows' own compiler does not support.
 const FEATURES: Features =
     Features::SHADER_INT64.union(Features::SHADER_I16).union(Features::IMMEDIATES);
 
@@ -69,7 +70,7 @@ pub fn properties(exposed: &Exposed) -> Result<Properties, String> {
     Properties::of_limits(exposed, FEATURES, memory as u64)
 }
 
-/// Bytes that are free: not asked for.
+/// Free bytes are not queried.
 pub fn free_memory(_device: &Device) -> Option<u64> {
     None
 }

@@ -11,8 +11,8 @@ use wgpu_hal::ShaderInput;
 pub struct Code(Text);
 
 impl Code {
-    /// Writes the kernel of an entry point. The elements of buffers at the bindings `bytes` are bytes, and the text says
-    /// 16 bits.
+    /// Writes the kernel of an entry point. At the bindings in `bytes`, elements have one byte,
+    /// although the WGSL source declares 16 bits.
     pub fn of(
         parsed: &Parsed,
         entry: &str,
@@ -35,12 +35,12 @@ impl Code {
         &self.0.entry
     }
 
-    /// A bit for each binding that it may write.
+    /// Returns a bit for each binding that the kernel may write.
     pub fn written(&self) -> u32 {
         self.0.written
     }
 
-    /// All of it, to be kept.
+    /// Returns the code as bytes, for storing it.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.0.to_bytes()
     }
@@ -51,14 +51,14 @@ impl Code {
     }
 }
 
-/// A user's kernel, and the number of its bindings.
+/// Makes a user's kernel, and returns the number of its bindings.
 pub fn msl(source: &str, entry: &str) -> Result<(Code, usize), String> {
     let msl_kernel::Numbered { source, buffers, written } = msl_kernel::numbered(source, entry)?;
     // The number of a binding that writes is that of its buffer in the user's text.
     Ok((Code(Text { source, entry: entry.to_owned(), group: [1; 3], written }), buffers))
 }
 
-/// Likewise with a size of workgroups.
+/// Sets the size of workgroups.
 pub fn with_group(code: &Code, group: [u32; 3]) -> Code {
     Code(Text { group, ..code.0.clone() })
 }

@@ -1,4 +1,4 @@
-//! `MTLBuffer`s of other libraries.
+//! Foreign `MTLBuffer`s.
 
 use super::{Api, Device, Made};
 use crate::hal::foreign::{self, Storage};
@@ -7,10 +7,11 @@ use objc2::runtime::ProtocolObject;
 use objc2_metal::{MTLBuffer, MTLDevice as _, MTLResource as _, MTLStorageMode};
 use wgpu_hal::Device as _;
 
-/// Takes a buffer, of which a tensor needs so many bytes from its beginning on. Returns it with its length.
+/// Imports a buffer. The tensor needs `bytes` bytes from its beginning on. Returns the buffer and
+/// its length.
 ///
 /// # Safety
-/// `handle` is the address of an `MTLBuffer` that is alive.
+/// `handle` is the address of a live `MTLBuffer`.
 pub unsafe fn take(device: &Device, handle: u64, bytes: u64) -> Result<(Made, u64), String> {
     let address = handle as usize as *mut ProtocolObject<dyn MTLBuffer>;
     // SAFETY: by this function's contract.

@@ -1,4 +1,5 @@
-//! Metal. None of it has run: it is type-checked, and the text of the kernels is tested (`shader/msl.rs`).
+//! Metal. It has never run: only its types are checked, and the generated source of kernels is
+//! tested (`shader/msl.rs`).
 
 mod code;
 mod foreign;
@@ -19,14 +20,14 @@ pub const NAME: &str = "metal";
 pub const DEVICE_TYPE: i32 = ultramarine_abi::dlpack::device_type::METAL;
 /// Languages of users' kernels.
 pub const LANGUAGES: &str = "msl wgsl";
-/// No kernel counts on what other workgroups wrote: that was never tried.
+/// Kernels do not rely on writes by other workgroups, because this was never tested.
 pub const COHERENT: bool = false;
-/// The limit of buffers.
+/// Name of the limit on buffers.
 pub const LIMIT: &str = "maxBufferLength";
 
 /// Invocations of a SIMD-group, on all of Apple's GPUs.
 const SUBGROUP: u32 = 32;
-/// Requirements of kernels; all devices of Metal 3 have them.
+/// Required features, which all devices of Metal 3 have.
 const FEATURES: Features =
     Features::SHADER_INT64.union(Features::SHADER_I16).union(Features::IMMEDIATES);
 
@@ -61,7 +62,7 @@ pub fn properties(exposed: &Exposed) -> Result<Properties, String> {
     Ok(Properties { subgroup: SUBGROUP, driver: "Metal".to_owned(), ..properties })
 }
 
-/// Bytes that are free: not asked for.
+/// Free bytes are not queried.
 pub fn free_memory(_device: &Device) -> Option<u64> {
     None
 }
@@ -76,7 +77,8 @@ pub fn open(found: &Found) -> Result<Opened, String> {
     Ok(Opened { device: opened.device, queue: opened.queue })
 }
 
-/// A buffer of a size that is not 0. The host can map it where its place says so, and wherever the memory is one.
+/// Makes a buffer of a size other than 0. The host can map it if its place requires this, or if
+/// host and device share their memory.
 pub fn create_buffer(device: &Device, size: u64, place: Place) -> Result<Made, DeviceError> {
     let raw = device.raw_device();
     let options = match place != Place::Device || raw.hasUnifiedMemory() {
@@ -93,16 +95,16 @@ pub fn create_buffer(device: &Device, size: u64, place: Place) -> Result<Made, D
     Ok(Made { buffer, handle })
 }
 
-/// Barriers of a list: none, since an encoder runs its kernels one after the other, and Metal tracks the buffers that
-/// encoders use.
+/// Barriers of a list. None are needed, because an encoder runs its kernels one after the other,
+/// and Metal tracks the buffers that encoders use.
 #[derive(Default)]
 pub struct Barriers(());
 
 impl Barriers {
-    /// At the end of a list: nothing.
+    /// At the end of a list, nothing is needed.
     pub fn end(&mut self, _device: &Device, _encoder: &mut CommandEncoder) {}
 
-    /// Nothing. `uses` gives the buffers that the next action uses, each with its use.
+    /// Does nothing. `uses` returns the buffers of the next action, each with its use.
     pub fn before<E>(
         &mut self,
         _device: &Device,

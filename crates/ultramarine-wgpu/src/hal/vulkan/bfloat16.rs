@@ -1,4 +1,4 @@
-//! `VK_KHR_shader_bfloat16`, which is younger than ash: matrices of bfloat16.
+//! `VK_KHR_shader_bfloat16` for matrices of bfloat16. The extension is newer than ash.
 
 use ash::vk;
 use core::ffi::{CStr, c_void};
@@ -24,7 +24,7 @@ unsafe impl vk::ExtendsPhysicalDeviceFeatures2 for Features {}
 unsafe impl vk::ExtendsDeviceCreateInfo for Features {}
 
 impl Features {
-    /// Types and matrices of bfloat16, or nothing.
+    /// Requests types and matrices of bfloat16, or nothing.
     pub fn of(wanted: bool) -> Self {
         Self {
             s_type: vk::StructureType::from_raw(1_000_141_000),
@@ -36,8 +36,8 @@ impl Features {
     }
 }
 
-/// Returns true if a device has matrices of bfloat16, 16 by 16 by 16 of a subgroup, with sums in float32. It has those of
-/// other types.
+/// Returns true if a device supports matrices of bfloat16, 16 by 16 by 16 per subgroup, with sums
+/// in float32. The device supports matrices of other types.
 pub fn is_offered(
     entry: &ash::Entry,
     instance: &ash::Instance,

@@ -1,9 +1,9 @@
-//! The memory that the driver lets this process have.
+//! The memory that the driver provides for this process.
 
 use crate::hal::Device;
 use ash::vk;
 
-/// Bytes of the largest heap of the device's own that are free. The device offers to say it.
+/// Returns the free bytes of the device's largest own heap. The device must support this query.
 pub fn free_memory(device: &Device) -> Option<u64> {
     let mut budget = vk::PhysicalDeviceMemoryBudgetPropertiesEXT::default();
     let mut all = vk::PhysicalDeviceMemoryProperties2::default().push_next(&mut budget);

@@ -17,8 +17,8 @@ pub struct Code {
 }
 
 impl Code {
-    /// Writes the kernel of an entry point. The elements of buffers at the bindings `bytes` are bytes, and the text says
-    /// 16 bits.
+    /// Writes the kernel of an entry point. At the bindings in `bytes`, elements have one byte,
+    /// although the WGSL source declares 16 bits.
     pub fn of(
         parsed: &Parsed,
         entry: &str,
@@ -32,7 +32,7 @@ impl Code {
         Ok(Self { module, entry: entry.to_owned(), written: parsed.written(entry) })
     }
 
-    /// A module of another compiler's, as it is.
+    /// Uses a module of another compiler unchanged.
     pub fn of_module(module: Vec<u32>, entry: &str, written: u32) -> Self {
         Self { module, entry: entry.to_owned(), written }
     }
@@ -47,12 +47,12 @@ impl Code {
         &self.entry
     }
 
-    /// A bit for each binding that it may write.
+    /// Returns a bit for each binding that the kernel may write.
     pub fn written(&self) -> u32 {
         self.written
     }
 
-    /// All of it, to be kept.
+    /// Returns the code as bytes, for storing it.
     pub fn to_bytes(&self) -> Vec<u8> {
         let head = [self.written, self.entry.len() as u32];
         let words = |words: &[u32]| words.iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<_>>();

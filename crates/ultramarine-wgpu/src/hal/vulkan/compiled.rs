@@ -1,5 +1,5 @@
-//! Kernels that users give as SPIR-V, which other compilers made: what a launch has to know of them, read from their
-//! words. Whether the module is valid the driver takes on trust, as it does everybody's.
+//! Users' kernels in SPIR-V from other compilers. The data for a launch is read from their words.
+//! The validity of the module is not checked, as drivers do not check it for any program.
 
 use super::Code;
 use crate::hal::{Compiled, Properties};
@@ -7,7 +7,8 @@ use crate::shader::spirv::{HEADER, instructions, op, opcode, operand};
 use std::collections::BTreeMap;
 
 const MAGIC: u32 = 0x0723_0203;
-/// Version 1.5, the last one that Vulkan 1.2 takes, and 1.3, the first one with the storage class of buffers.
+/// Version 1.5, the last one that Vulkan 1.2 accepts, and 1.3, the first one with the storage class
+/// of buffers.
 const VERSIONS: [u32; 2] = [0x1_0500, 0x1_0300];
 /// Bytes of the largest scalar.
 const SCALAR_BYTES: u32 = 16;
@@ -16,7 +17,7 @@ const SCALAR_BYTES: u32 = 16;
 const KERNEL: u32 = 5;
 /// Execution mode of a group's size.
 const LOCAL_SIZE: u32 = 17;
-/// The built-in constant that takes its place.
+/// The built-in constant that may be used instead.
 const WORKGROUP_SIZE: u32 = 25;
 
 /// Storage classes.
@@ -32,7 +33,7 @@ mod class {
 /// Decorations.
 mod decoration {
     pub const BLOCK: u32 = 2;
-    /// Of buffers, before there was a storage class for them.
+    /// For buffers, before they had their own storage class.
     pub const BUFFER_BLOCK: u32 = 3;
     pub const BUILT_IN: u32 = 11;
     pub const NON_WRITABLE: u32 = 24;
@@ -40,8 +41,8 @@ mod decoration {
     pub const DESCRIPTOR_SET: u32 = 34;
 }
 
-/// Capabilities by the features with which devices are opened: always, where they compute with float64, and by bits of
-/// VkSubgroupFeatureFlagBits, the first of which is at 61.
+/// Capabilities that correspond to features with which devices are opened: those of all devices,
+/// those of devices with float64, and, by bits of VkSubgroupFeatureFlagBits, those from 61 on.
 const CAPABILITIES: [u32; 8] = [0, 1, 11, 22, 39, 4433, 4434, 4448];
 const FLOAT64: u32 = 10;
 const SUBGROUPS: core::ops::RangeInclusive<u32> = 61..=68;
@@ -98,7 +99,7 @@ impl Module<'_> {
         self.list.iter().copied().filter(move |i| opcode(i) == code)
     }
 
-    /// The instruction that makes an id, by the place of the result among its operands.
+    /// Returns the instruction that defines an id. The result has this position among its operands.
     fn made(&self, id: u32) -> Option<&[u32]> {
         self.list.iter().copied().find(|i| match opcode(i) {
             op::TYPE_VOID..=op::TYPE_FORWARD_POINTER => operand(i, 0) == id,
@@ -107,7 +108,7 @@ impl Module<'_> {
         })
     }
 
-    /// The first operand of a decoration of an id.
+    /// Returns the first operand of a decoration of an id.
     fn decoration(&self, id: u32, kind: u32) -> Option<u32> {
         let mut all = self.all(op::DECORATE);
         all.find(|i| operand(i, 0) == id && operand(i, 1) == kind).map(|i| operand(i, 2))
@@ -136,7 +137,7 @@ impl Module<'_> {
         Ok(())
     }
 
-    /// The id of a kernel.
+    /// Returns the id of a kernel.
     fn entry(&self, name: &str) -> Result<u32, String> {
         let kernels = self.all(op::ENTRY_POINT).filter(|i| operand(i, 0) == KERNEL);
         let kernels: Vec<(u32, String)> = kernels.map(|i| (operand(i, 1), text(&i[3..]))).collect();
@@ -166,7 +167,8 @@ impl Module<'_> {
         Ok([2, 3, 4].map(|i| operand(mode, i)))
     }
 
-    /// Bytes of a type, without what aligns the members of structs; 0 where the code does not say how many.
+    /// Returns the bytes of a type, without alignment of struct members. 0 if the code does not
+    /// determine them.
     fn bytes(&self, id: u32) -> u32 {
         let Some(made) = self.made(id) else { return 0 };
         let (of, count) = (operand(made, 1), operand(made, 2));
@@ -190,7 +192,7 @@ impl Module<'_> {
         self.made(operand(variable, 0)).map_or(0, |pointer| operand(pointer, 2))
     }
 
-    /// Drivers need not check how much memory a group shares.
+    /// Checks the shared memory of a group, because drivers need not check it.
     fn check_shared(&self, properties: &Properties) -> Result<(), String> {
         let shared = self.all(op::VARIABLE).filter(|i| operand(i, 2) == class::WORKGROUP);
         let bytes = shared.fold(0, |sum: u32, i| sum.saturating_add(self.bytes(self.pointee(i))));
@@ -203,7 +205,7 @@ impl Module<'_> {
         Ok(())
     }
 
-    /// The variables that a launch binds, by their numbers.
+    /// Returns the variables that a launch binds, by their numbers.
     fn bindings(&self) -> Result<BTreeMap<u32, Bound>, String> {
         let mut found = BTreeMap::new();
         for variable in self.all(op::VARIABLE) {
@@ -241,7 +243,7 @@ impl Module<'_> {
         Ok(found)
     }
 
-    /// True where the variable or all members of its struct are said to be.
+    /// Returns true if the variable, or all members of its struct, are declared read-only.
     fn is_read_only(&self, id: u32, of: u32) -> bool {
         let members = self.made(of).map_or(0, |made| made.len().saturating_sub(2));
         let decorated = self
@@ -251,7 +253,8 @@ impl Module<'_> {
             || (members > 0 && decorated.count() >= members)
     }
 
-    /// The module with storage buffers in the place of uniform ones, the only kind that launches bind.
+    /// Returns the module with storage buffers instead of uniform buffers, because launches bind
+    /// only storage buffers.
     fn with_buffers_for_uniforms(&self, header: &[u32]) -> Vec<u32> {
         let mut out = header.to_vec();
         for instruction in &self.list {
@@ -271,7 +274,7 @@ impl Module<'_> {
     }
 }
 
-/// A text, which ends with a NUL.
+/// A NUL-terminated text.
 fn text(words: &[u32]) -> String {
     let bytes = words.iter().flat_map(|word| word.to_le_bytes()).take_while(|byte| *byte != 0);
     String::from_utf8_lossy(&bytes.collect::<Vec<_>>()).into_owned()

@@ -1,5 +1,6 @@
-//! Lists of commands, and their way to the queue. The hal would part submissions by semaphores, which costs as much again as a
-//! submission does; here the barrier at a list's end orders what follows.
+//! Lists of commands, and their submission to the queue. The hal would separate submissions by
+//! semaphores, which would double the cost of a submission. Here, the barrier at the end of a list
+//! orders later work.
 
 use crate::hal::{CommandBuffer, CommandEncoder, Fence, Queue};
 use ash::vk;
@@ -12,10 +13,10 @@ pub struct List {
 }
 
 impl List {
-    /// Ends what an encoder records.
+    /// Ends the recording of an encoder.
     ///
     /// # Safety
-    /// It records, outside of a pass.
+    /// The encoder is recording, outside a pass.
     pub unsafe fn end(encoder: &mut CommandEncoder) -> Result<Self, DeviceError> {
         // SAFETY: the caller's; the handle is only submitted.
         unsafe {
@@ -24,10 +25,11 @@ impl List {
         }
     }
 
-    /// Submits it. The fence reaches the value once it is done.
+    /// Submits the list. The fence reaches the value once the list is complete.
     ///
     /// # Safety
-    /// It was not submitted before, it lives until it is done, and nobody else uses the queue meanwhile.
+    /// The list was not submitted before, lives until it is complete, and nothing else uses the
+    /// queue meanwhile.
     pub unsafe fn submit(&self, queue: &Queue, fence: (&Fence, u64)) -> Result<(), DeviceError> {
         let Fence::TimelineSemaphore(semaphore) = fence.0 else {
             // SAFETY: the caller's.
@@ -52,7 +54,7 @@ impl List {
         })
     }
 
-    /// The hal's commands, to be given back to their encoder.
+    /// Returns the hal's commands, so that their encoder can reuse them.
     pub fn into_commands(self) -> CommandBuffer {
         self.commands
     }

@@ -1,5 +1,5 @@
-//! Vulkan, by wgpu's hal and by ash where the hal lacks something: opening adapters, properties,
-//! command lists and kernels in SPIR-V.
+//! Vulkan, by wgpu's hal, and by ash for parts that the hal does not support: opening adapters,
+//! properties, command lists, and kernels in SPIR-V.
 
 mod bfloat16;
 mod budget;
@@ -31,9 +31,10 @@ pub const NAME: &str = "vulkan";
 pub const DEVICE_TYPE: i32 = ultramarine_abi::dlpack::device_type::VULKAN;
 /// Languages of users' kernels.
 pub const LANGUAGES: &str = "wgsl spirv";
-/// Workgroups see what others of their kernel wrote, if it is declared so, behind barriers.
+/// Workgroups see writes of other workgroups of their kernel after barriers, if the memory is
+/// declared accordingly.
 pub const COHERENT: bool = true;
-/// The limit of buffers.
+/// Name of the limit on buffers.
 pub const LIMIT: &str = "maxStorageBufferRange";
 
 /// The adapters that the loader lists.
@@ -91,25 +92,27 @@ pub fn create_buffer(device: &Device, size: u64, place: Place) -> Result<Made, D
     Ok(Made { buffer, handle: 0 })
 }
 
-/// Barriers of a list. They order all memory, whatever an action uses, but copies and the host only where there are some:
-/// drivers take longer for these.
+/// Barriers of a list. They order all memory, whatever an action uses. Copies and the host are
+/// included only if there are any, because such barriers take longer.
 #[derive(Default)]
 pub struct Barriers {
-    /// There were copies.
+    /// True if there were copies since.
     copied: bool,
-    /// The last barrier let kernels alone go on.
+    /// True if the last barrier applied only to later kernels.
     kernels_alone: bool,
 }
 
 impl Barriers {
-    /// At the end of a list: orders all that follows in the queue behind it, and the host, once the fence is reached.
+    /// At the end of a list: orders all later work of the queue after it, and the host's accesses,
+    /// once the fence is reached.
     pub fn end(&mut self, device: &Device, encoder: &mut CommandEncoder) {
         let host = (vk::PipelineStageFlags::HOST, vk::AccessFlags::HOST_READ);
         barrier(device, encoder, [KERNELS, COPIES], &[KERNELS, COPIES, host]);
     }
 
-    /// Orders the next action behind those before it if there is a `hazard`: it uses what they have not finished. It is a
-    /// copy, or else a kernel. `uses` gives the buffers that it uses, each with its use.
+    /// Orders the next action, which is a copy or a kernel, after the earlier ones if there is a
+    /// `hazard`, that is, if it uses buffers that they have not finished. `uses` returns the
+    /// buffers of the action, each with its use.
     pub fn before<E>(
         &mut self,
         device: &Device,
@@ -142,7 +145,7 @@ const COPIES: Scope = (
     ),
 );
 
-/// Lets what follows in the queue by some means see what came before by others.
+/// Makes earlier writes in some scopes visible to later work of the queue in other scopes.
 fn barrier(device: &Device, encoder: &CommandEncoder, from: [Scope; 2], to: &[Scope]) {
     let both = |all: &[Scope]| {
         let none = (vk::PipelineStageFlags::empty(), vk::AccessFlags::empty());

@@ -1,5 +1,5 @@
-//! Opening an adapter. The device is made here and not by the hal, which asks for none of the features that bytes in
-//! buffers need, and always for the driver's bounds checks.
+//! Opens an adapter. The device is made here and not by the hal, because the hal does not request
+//! the features for bytes in buffers, and always requests the driver's bounds checks.
 
 use super::bfloat16;
 use crate::hal::{Found, Opened, Units};

@@ -11,7 +11,8 @@ impl FloatControls {
     fn of(properties: &vk::PhysicalDeviceVulkan12Properties<'_>) -> Self {
         let p = properties;
         let all = |flags: [vk::Bool32; 3]| flags.map(|flag| flag == vk::TRUE);
-        // Modes that must be the same for all widths are asked for only where all have them.
+        // If modes must be the same for all widths, they are requested only if all widths support
+        // them.
         let independent = |flags: [bool; 3], how: vk::ShaderFloatControlsIndependence| match how {
             vk::ShaderFloatControlsIndependence::ALL => flags,
             vk::ShaderFloatControlsIndependence::TYPE_32_ONLY if flags[0] != flags[2] => {
@@ -127,7 +128,7 @@ impl Properties {
     }
 }
 
-/// True if subgroups, which have 32 invocations always, multiply matrices of float16.
+/// Returns true if subgroups, which always have 32 invocations, can multiply matrices of float16.
 fn has_units(instance: &ash::Instance, device: vk::PhysicalDevice, exposed: &Exposed) -> bool {
     let mut of_12 = vk::PhysicalDeviceVulkan12Features::default();
     let mut all = vk::PhysicalDeviceFeatures2::default().push_next(&mut of_12);
@@ -144,7 +145,8 @@ fn has_units(instance: &ash::Instance, device: vk::PhysicalDevice, exposed: &Exp
         && [of_12.vulkan_memory_model, of_12.shader_float16] == [vk::TRUE; 2]
 }
 
-/// True with arithmetic of float64; the error names a feature without which nothing runs.
+/// Returns true if float64 arithmetic is supported. The error names a required feature that is
+/// missing.
 fn missing_features(
     instance: &ash::Instance,
     device: vk::PhysicalDevice,
@@ -174,7 +176,7 @@ fn missing_features(
     }
 }
 
-/// By which drivers tell their compiled code from others'.
+/// Returns the key that distinguishes drivers' compiled code.
 fn code_key(properties: &vk::PhysicalDeviceProperties) -> String {
     format!(
         "{:x} {:x} {:x} {:032x}",

@@ -1,4 +1,4 @@
-//! Arguments of a launch as bindings: parts of buffers, which begin where the device lets bindings begin.
+//! Arguments of a launch as bindings: parts of buffers, which must begin at the device's alignment.
 
 use super::source::Parameter;
 use crate::launch::Device;
@@ -12,25 +12,25 @@ use ultramarine_abi::helper::{Failure, Result, handle};
 use ultramarine_abi::interface::kernel::{KernelArgument, KernelLaunch, argument};
 use ultramarine_abi::read_sized;
 
-/// Alignment of the widest elements in WGSL's arrays of numbers.
+/// Alignment of the widest elements in WGSL arrays of numbers.
 const LEAST_ALIGNMENT: u64 = 16;
-/// Bytes of a word: arrays of smaller elements are words, too.
+/// Bytes of a word. Arrays of smaller elements are bound as words, too.
 const WORD: u64 = 4;
 
-/// The arguments of a launch as bindings. Those that do not begin where a binding may are copied.
+/// The arguments of a launch as bindings. Misaligned arguments are copied.
 #[derive(Default)]
 pub struct Arguments {
     /// In order.
     pub bindings: Vec<Binding>,
-    /// Copies into tensors that do not begin where a binding may.
+    /// Copies back to misaligned tensors.
     back: Batch,
 }
 
 impl Arguments {
-    /// Decodes a launch. Tensors that do not begin where a binding may are copied by `batch`.
+    /// Decodes a launch. `batch` copies misaligned tensors.
     ///
     /// # Safety
-    /// The launch's arguments are as the contract has them.
+    /// The launch's arguments are as the ABI requires.
     pub unsafe fn of(
         device: &Device,
         parameters: &[Parameter],
@@ -51,7 +51,7 @@ impl Arguments {
         Ok(arguments)
     }
 
-    /// Appends what brings copied outputs back.
+    /// Appends the copies of outputs back to their tensors.
     pub fn finish(self, batch: &mut Batch) {
         batch.actions.extend(self.back.actions);
     }
@@ -84,7 +84,7 @@ impl Arguments {
             .ok_or_else(|| Failure::invalid(format!("argument {i} has no tensor")))?;
         // SAFETY: by this function's contract.
         let Some(bytes) = (unsafe { reach_of(i, &tensor) })? else {
-            // Nobody reads it, but there has to be something.
+            // The kernel does not read it, but the binding needs memory.
             let place = temporary(device, LEAST_ALIGNMENT, batch)?;
             self.bindings.push(Binding { place: Some(place), offset: 0, bytes: None });
             return Ok(());
@@ -114,7 +114,7 @@ fn misplaced(i: u32, one: &str, other: &str) -> Result<()> {
     Err(Failure::invalid(format!("argument {i} is a {one}, and the kernel has {other} there")))
 }
 
-/// Memory until the batch is done.
+/// Allocates memory until the batch is complete.
 fn temporary(device: &Device, bytes: u64, batch: &mut Batch) -> Result<Arc<Block>> {
     let buffer = device.alloc(bytes)?;
     let block = buffer.0.clone();
@@ -122,7 +122,7 @@ fn temporary(device: &Device, bytes: u64, batch: &mut Batch) -> Result<Arc<Block
     Ok(block)
 }
 
-/// A number among the batch's words, where a binding may begin.
+/// Writes a number to the batch's words, at the alignment of bindings.
 fn scalar(device: &Device, given: &KernelArgument, batch: &mut Batch) -> Binding {
     let alignment = device.context.properties.binding_alignment.max(LEAST_ALIGNMENT);
     let at = batch.words.len().next_multiple_of((alignment / WORD) as usize);
@@ -132,15 +132,16 @@ fn scalar(device: &Device, given: &KernelArgument, batch: &mut Batch) -> Binding
     Binding { place: None, offset: at as u64 * WORD, bytes }
 }
 
-/// Bytes up to the end of a word. Buffers, too, end at one.
+/// Rounds bytes up to whole words. Buffers have whole words, too.
 fn words(bytes: NonZero<u64>) -> Option<NonZero<u64>> {
     bytes.get().checked_next_multiple_of(WORD).and_then(NonZero::new)
 }
 
-/// The bytes from a tensor's first element to the end of its last; `None` if it is empty.
+/// Returns the bytes from a tensor's first element to the end of its last element. `None` if it is
+/// empty.
 ///
 /// # Safety
-/// The tensor is as the contract has it.
+/// The tensor is as the ABI requires.
 unsafe fn reach_of(i: u32, tensor: &Tensor) -> Result<Option<NonZero<u64>>> {
     let dl = &tensor.dl;
     let ndim = usize::try_from(dl.ndim).unwrap_or(0);

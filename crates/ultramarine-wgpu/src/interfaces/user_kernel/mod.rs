@@ -1,5 +1,6 @@
-//! `ultramarine.kernel/1`: kernels that users give, in WGSL, in the Metal Shading Language, or compiled. Tensors are storage
-//! buffers of group 0, scalars uniforms; in the Metal Shading Language both are buffers.
+//! `ultramarine.kernel/1`: users' kernels in WGSL, in the Metal Shading Language, or compiled.
+//! Tensors are storage buffers of group 0, and scalars are uniforms. In the Metal Shading Language,
+//! both are buffers.
 
 mod arguments;
 mod source;
@@ -37,11 +38,12 @@ struct UserKernel {
 
 /// A kernel's code on the device.
 enum Compiled {
-    /// For groups of the size that the source says.
+    /// For groups of the size that the source declares.
     Fixed([u32; 3], Arc<Kernel>),
-    /// Groups that the device does not take: its driver must not see them, and launches are errors.
+    /// The device does not support the declared group size. The driver never gets the kernel, and
+    /// launches fail.
     Unfit([u32; 3]),
-    /// For groups of any size, each compiled at its first launch.
+    /// For groups of any size. Each size is compiled at its first launch.
     Any(Code, Mutex<HashMap<[u32; 3], Arc<Kernel>>>),
 }
 
@@ -52,7 +54,7 @@ impl UserKernel {
         let kernel = match source.group {
             Some(group) if source.fits => Compiled::Fixed(group, compile()?),
             Some(group) => Compiled::Unfit(group),
-            // An error now if it does not compile.
+            // Compile it now, so that errors are reported here.
             None => Compiled::Any(source.code.clone(), Mutex::new([([1; 3], compile()?)].into())),
         };
         let name = format!("kernel {}", source.entry).into();
@@ -97,7 +99,7 @@ fn show([x, y, z]: [u32; 3]) -> String {
     format!("({x}, {y}, {z})")
 }
 
-/// The kernel, if it can be launched so.
+/// Returns the kernel, if this launch is possible.
 fn checked(device: &Device, kernel: &UserKernel, launch: &KernelLaunch) -> Result<Arc<Kernel>> {
     let properties = &device.context.properties;
     let invalid = |text: String| Err(Failure::invalid(text));
@@ -126,8 +128,8 @@ fn checked(device: &Device, kernel: &UserKernel, launch: &KernelLaunch) -> Resul
     Ok(compiled)
 }
 
-// The functions below are the interface's; their safety is the contract's: handles are those that the backend gave, places
-// are NULL or writable, structs say their sizes.
+// The safety of the functions below follows from the ABI: handles are those that the backend
+// returned, places are NULL or writable, and structs contain their sizes.
 
 unsafe extern "C" fn compile(
     device: *mut c_void,

@@ -1,4 +1,5 @@
-//! Sources of users' kernels, and compiled ones: checked against the device before its driver sees them.
+//! Sources of users' kernels, and compiled kernels. They are validated against the device before
+//! its driver gets them.
 
 use crate::context::BINDINGS;
 use crate::hal::{self, Code, Compiled, LANGUAGES, Properties};
@@ -21,11 +22,11 @@ pub struct Source {
     pub entry: String,
     /// For the driver.
     pub code: Code,
-    /// Its bindings, 0 and on.
+    /// Its bindings, numbered from 0.
     pub parameters: Vec<Parameter>,
-    /// Invocations of a workgroup; `None` if the launch says how many.
+    /// Invocations of a workgroup. `None` if the launch determines them.
     pub group: Option<[u32; 3]>,
-    /// The device takes groups of that size.
+    /// True if the device supports groups of that size.
     pub fits: bool,
 }
 
@@ -34,9 +35,9 @@ pub struct Source {
 pub enum Parameter {
     /// A storage buffer.
     Tensor,
-    /// `var<uniform>`: a number.
+    /// A scalar: `var<uniform>`.
     Scalar,
-    /// A buffer for either.
+    /// A buffer for either kind.
     Any,
 }
 
@@ -58,7 +59,7 @@ unsafe fn text<'a>(text: *const c_char, what: &str) -> Result<&'a str> {
 }
 
 impl Source {
-    /// Compiles what the host gives.
+    /// Compiles the host's source.
     ///
     /// # Safety
     /// The source's pointers are as the contract has them.
@@ -127,7 +128,8 @@ impl Source {
         let group = found.workgroup_size;
         let fits = fits(group, properties);
         if !fits {
-            // It will not run; naga has a limit of its own, and does not say which.
+            // The kernel cannot run. Reset the size, because naga has its own limit, and would
+            // report an unclear error.
             found.workgroup_size = [1; 3];
         }
         let parameters = parameters(&mut module, properties.buffers)?;
@@ -148,7 +150,7 @@ pub fn fits(group: [u32; 3], properties: &Properties) -> bool {
         && group.iter().zip(properties.group_sizes).all(|(n, most)| *n <= most)
 }
 
-/// The features of the device that were asked for when it was opened.
+/// Returns the features with which the device was opened.
 fn capabilities(properties: &Properties) -> Capabilities {
     let mut all = Capabilities::SHADER_INT64
         | Capabilities::SHADER_INT16
@@ -162,8 +164,8 @@ fn capabilities(properties: &Properties) -> Capabilities {
     all
 }
 
-/// The bindings, which are all that a launch can fill. Several variables of different kernels may have the same one.
-/// Uniforms become storage, the only kind of memory that launches bind.
+/// Returns the bindings of a launch. Variables of different kernels may share a binding. Uniforms
+/// become storage buffers, because launches bind only those.
 fn parameters(module: &mut Module, most: u32) -> Result<Vec<Parameter>> {
     let mut found = BTreeMap::new();
     let variables = module.global_variables.iter();
@@ -210,7 +212,7 @@ fn parameters(module: &mut Module, most: u32) -> Result<Vec<Parameter>> {
     in_order(found, most)
 }
 
-/// The parameters at bindings that a launch can fill: numbered from 0, no more than `most`.
+/// Returns the parameters in order. Their bindings must be numbered from 0, and be at most `most`.
 fn in_order(found: BTreeMap<u32, Parameter>, most: u32) -> Result<Vec<Parameter>> {
     if !found.keys().copied().eq(0..found.len() as u32) {
         let numbers: Vec<_> = found.keys().collect();
@@ -228,7 +230,7 @@ fn in_order(found: BTreeMap<u32, Parameter>, most: u32) -> Result<Vec<Parameter>
     Ok(found.into_values().collect())
 }
 
-/// Drivers need not check how much memory a workgroup shares.
+/// Checks the shared memory of a workgroup, because drivers need not check it.
 fn check_shared(module: &Module, properties: &Properties) -> Result<()> {
     let shared = module.global_variables.iter().filter(|(_, v)| v.space == AddressSpace::WorkGroup);
     let sizes = shared.map(|(_, v)| module.types[v.ty].inner.try_size(module.to_ctx()));
